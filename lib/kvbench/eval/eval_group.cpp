@@ -31,15 +31,15 @@ struct KnownMean {
 /// The statuses and notes of a row's passes as one.
 void fill_status(const std::vector<const PassResult*>& passes, EvalRecord& record) {
   const auto ok = [](const PassResult* pass) { return pass->status == replay::Status::ok; };
-  const auto broken = std::ranges::find_if_not(passes, ok);
-  const auto failed = std::ranges::count_if(passes, [&](const PassResult* pass) { return !ok(pass); });
-  if (failed == std::ssize(passes)) {
-    record.status = (*broken)->status, record.reason = (*broken)->reason;
+  const auto first_ended = std::ranges::find_if_not(passes, ok);
+  const auto ended = std::ranges::count_if(passes, [&](const PassResult* pass) { return !ok(pass); });
+  if (ended == std::ssize(passes)) {
+    record.status = (*first_ended)->status, record.reason = (*first_ended)->reason;
     return;
   }
   std::vector<std::string> notes;
-  if (failed > 0)
-    notes.push_back(fmt::format("{} of {} passes are missing: {}", failed, passes.size(), (*broken)->reason));
+  if (ended > 0)
+    notes.push_back(fmt::format("{} of {} passes are missing: {}", ended, passes.size(), (*first_ended)->reason));
   for (const PassResult* pass : passes) {
     if (ok(pass) && !pass->reason.empty() && std::ranges::find(notes, pass->reason) == notes.end())
       notes.push_back(pass->reason);

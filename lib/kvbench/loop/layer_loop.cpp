@@ -145,9 +145,16 @@ LayerAnswer LayerLoop::answer(std::size_t layer, const LayerArrays& arrays) {
     const std::shared_ptr<Uploader> uploader = backend.make_uploader();
     std::vector<replay::HeadSlabs> of_item;
     for (const Index head : item.kv_heads) of_item.push_back(slabs(layer, head, arrays, *uploader));
-    run_work_item(document_, plan_, item, request_, options_, std::move(of_item), backend, {stop_, [](double) {}},
-                  std::span(heads).subspan(static_cast<std::size_t>(item.kv_heads.front()), item.kv_heads.size()),
-                  &prepared_[items[i]]);
+    run_work_item(
+        {.trace = document_,
+         .plan = plan_,
+         .request = request_,
+         .options = options_,
+         .item = item,
+         .results = std::span(heads).subspan(static_cast<std::size_t>(item.kv_heads.front()), item.kv_heads.size()),
+         .stop = stop_,
+         .kept = &prepared_[items[i]]},
+        std::move(of_item), backend);
   });
   return collect(heads);
 }

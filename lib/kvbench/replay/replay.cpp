@@ -79,8 +79,15 @@ void replay_work_items(const trace::Reader& reader, const ReplayPlan& plan, cons
       heads.push_back(empty_head(reader.info(), plan, item.first_result + h));
     }
     try {
-      run_work_item(reader.info(), plan, item, request, options, slabs.take(u, own), own, {hooks.stop, part_done},
-                    heads);
+      run_work_item({.trace = reader.info(),
+                     .plan = plan,
+                     .request = request,
+                     .options = options,
+                     .item = item,
+                     .results = heads,
+                     .stop = hooks.stop,
+                     .part_done = part_done},
+                    slabs.take(u, own), own);
     } catch (const OutOfDeviceMemory& error) {
       throw explained(error, {.tokens = item.prompt.tokens, .heads = item.kv_heads.size(), .threads = threads});
     }

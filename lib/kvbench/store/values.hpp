@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Values of results that several kinds of stored cells have.
+// Values of results that several kinds of stored records have.
 #pragma once
 
 #include <kvbench/replay/records/results.hpp>

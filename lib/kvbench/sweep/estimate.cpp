@@ -17,17 +17,6 @@ namespace {
 
 constexpr Index short_context = 1024, long_context = 2048;
 
-/// Seconds at (context, queries), extrapolated from two pilots.
-double carried(double at_short, double at_long, double attending, const PilotCost& first, const PilotCost& second,
-               double context, double queries) {
-  const double ratio = static_cast<double>(second.context) / static_cast<double>(first.context);
-  const double growth = ratio > 1 && at_short > 0 && at_long > 0
-                            ? std::clamp(std::log(at_long / at_short) / std::log(ratio), 0.0, 2.5)
-                            : 1;
-  const double longer = std::pow(context / static_cast<double>(second.context), growth);
-  return at_long * longer * (1 - attending + attending * queries / static_cast<double>(second.queries));
-}
-
 /// The number of queries that are evaluated on a work item.
 double queries_of(const SweepStep& step, const replay::WorkItem& item) {
   const auto& all = step.reader->info().prompts[item.prompt.prompt].layers[item.layer].query_positions;
@@ -49,18 +38,28 @@ class StepEstimate {
   double add(const replay::WorkItem& item) {
     const double context = static_cast<double>(item.prompt.base), queries = queries_of(step_, item);
     const double heads = static_cast<double>(item.kv_heads.size());
-    double seconds = carried(first_.shared_seconds, second_.shared_seconds, 1, first_, second_, context, queries);
+    double seconds = carried(first_.shared_seconds, second_.shared_seconds, 1, context, queries);
     for (const std::size_t m : item.methods) {
       const HeadCost &a = first_.methods[m], &b = second_.methods[m];
       const double seeds =
           step_.request.methods[m].depends_on_seed() ? static_cast<double>(step_.request.seeds.size()) : 1;
-      seconds += seeds * carried(a.seconds, b.seconds, b.attending, first_, second_, context, queries);
+      seconds += seeds * carried(a.seconds, b.seconds, b.attending, context, queries);
       total_.cells_bytes += heads * seeds * b.cells_bytes * queries / static_cast<double>(second_.queries);
     }
     return heads * seconds;
   }
 
  private:
+  /// Seconds at (context, queries), extrapolated from those of the two pilots.
+  double carried(double at_short, double at_long, double attending, double context, double queries) const {
+    const double ratio = static_cast<double>(second_.context) / static_cast<double>(first_.context);
+    const double growth = ratio > 1 && at_short > 0 && at_long > 0
+                              ? std::clamp(std::log(at_long / at_short) / std::log(ratio), 0.0, 2.5)
+                              : 1;
+    const double longer = std::pow(context / static_cast<double>(second_.context), growth);
+    return at_long * longer * (1 - attending + attending * queries / static_cast<double>(second_.queries));
+  }
+
   const SweepStep& step_;
   Estimate& total_;
   PilotCost first_, second_;

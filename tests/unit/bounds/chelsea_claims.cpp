@@ -55,7 +55,8 @@ Subject clustered(Backend& backend) {
     }
   }
   for (std::uint32_t i = 0; i < 24; ++i) queries.push_back(static_cast<float>(6 * noise(9000 + i, 0)));
-  return make_subject("test", keys, values, queries, 8, 8, 0.5F, backend);
+  return make_subject(
+      {.name = "test", .keys = keys, .values = values, .queries = queries, .d = 8, .dv = 8, .scale = 0.5F}, backend);
 }
 
 }  // namespace

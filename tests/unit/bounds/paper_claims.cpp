@@ -23,7 +23,8 @@ namespace {
 Subject with_norms(const std::vector<float>& lengths, Backend& backend) {
   std::vector<float> keys(2 * lengths.size(), 0.0F), values;
   for (const float x : lengths) values.push_back(x), values.push_back(0);
-  return make_subject("test", keys, values, {1, 0}, 2, 2, 0.5F, backend);
+  return make_subject(
+      {.name = "test", .keys = keys, .values = values, .queries = {1, 0}, .d = 2, .dv = 2, .scale = 0.5F}, backend);
 }
 
 MethodUnderTest streamed() {

@@ -29,7 +29,14 @@ inline bounds::Subject subgen_subject(Backend& backend, Index n = 240) {
     }
   }
   for (Index i = 0; i < 3 * d; ++i) queries.push_back(normal(engine));
-  return bounds::make_subject("test", std::move(keys), std::move(values), std::move(queries), d, d, 0.5f, backend);
+  return bounds::make_subject({.name = "test",
+                               .keys = std::move(keys),
+                               .values = std::move(values),
+                               .queries = std::move(queries),
+                               .d = d,
+                               .dv = d,
+                               .scale = 0.5f},
+                              backend);
 }
 
 /// Runs a check and judges its rows.

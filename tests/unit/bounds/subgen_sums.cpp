@@ -43,7 +43,7 @@ struct Case {
   }
   Judged attention(const Sketcher& sketcher, double eps) const {
     return {*backend, subject, [&](CheckContext& context) {
-              check_attention(context, "Eq. 3", setup, values, queries, eps, 400, sketcher);
+              check_attention(context, "Eq. 3", {setup, values, queries}, eps, 400, sketcher);
             }};
   }
 };
@@ -80,7 +80,7 @@ TEST_CASE("the law of z by hand") {
   // mean -1, E X^2 = 5 + 5 = mu |a|^2 = 10, so E |z + 1|^2 = 9/2. Y = 6 and -3/2: fourth moment 1296/5 + 4/5 * 81/16 =
   // 263.25.
   const auto backend = make_ref_backend();
-  const Subject subject = make_subject("two", {0, 0}, {1, -2}, {1}, 1, 1, 1, *backend);
+  const Subject subject = make_subject({.name = "two", .keys = {0, 0}, .values = {1, -2}, .queries = {1}}, *backend);
   const ProductLaw law = product_law(subject, subgen_values(subject), std::array{1.0, 1.0}, 2);
   CHECK(law.mean[0] == doctest::Approx(-1));
   CHECK(law.variance == doctest::Approx(4.5));
@@ -170,7 +170,8 @@ TEST_CASE("m' of nested radii brackets the least partition of a small set") {
   // 0, 1, 2, 3 on a line, delta = 1: the leaders 0 and 2 begin two clusters; pairs {0,1}, {2,3} are a partition of
   // diameter 1. At delta/2 each key begins a cluster.
   const auto backend = make_ref_backend();
-  const Subject subject = make_subject("line", {0, 1, 2, 3}, {1, 1, 1, 1}, {1}, 1, 1, 1, *backend);
+  const Subject subject =
+      make_subject({.name = "line", .keys = {0, 1, 2, 3}, .values = {1, 1, 1, 1}, .queries = {1}}, *backend);
   const auto at = [&](float delta) { return leader_partition(*backend, subject.head.keys, delta, 4)->clusters(); };
   CHECK(at(1) == 2);
   CHECK(at(0.5f) == 4);

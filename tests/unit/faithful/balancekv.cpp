@@ -40,7 +40,7 @@ std::vector<TokenId> ids(const Snapshot& snapshot) {
 /// Keys of zero and values of one, of one dimension.
 Subject equal_tokens(Index n, Backend& backend) {
   const std::vector<float> zeros(static_cast<std::size_t>(n)), values(static_cast<std::size_t>(n), 1);
-  return make_subject("equal", zeros, values, {1}, 1, 1, 1, backend);
+  return make_subject({.name = "equal", .keys = zeros, .values = values, .queries = {1}}, backend);
 }
 
 /// Normal keys of length `key`, and values whose lengths are spread by `spread` powers of e; every `repeat`-th token is
@@ -60,7 +60,9 @@ Subject normal_tokens(Index n, Index d, Index dv, double key, double spread, Ind
     for (Index c = 0; c < dv; ++c) values.push_back(static_cast<float>(size * at(source, c, 1)));
   }
   for (Index c = 0; c < d; ++c) queries.push_back(1);
-  return make_subject("normal", keys, values, queries, d, dv, scale, backend);
+  return make_subject(
+      {.name = "normal", .keys = keys, .values = values, .queries = queries, .d = d, .dv = dv, .scale = scale},
+      backend);
 }
 
 std::vector<CheckRow> algorithm_rows(CheckRun& run, const Subject& subject) {
@@ -80,9 +82,14 @@ std::int64_t compared(const std::vector<CheckRow>& rows) {
 /// The first n tokens of a stream of the suite.
 Subject prefix(const std::string& name, Index n, Backend& backend) {
   const Subject all = synthetic(name, 4, backend);
-  return make_subject(all.source, {all.keys.begin(), all.keys.begin() + n * all.d()},
-                      {all.values.begin(), all.values.begin() + n * all.dv()}, all.queries, all.d(), all.dv(),
-                      all.head.scale, backend);
+  return make_subject({.name = all.source,
+                       .keys = {all.keys.begin(), all.keys.begin() + n * all.d()},
+                       .values = {all.values.begin(), all.values.begin() + n * all.dv()},
+                       .queries = all.queries,
+                       .d = all.d(),
+                       .dv = all.dv(),
+                       .scale = all.head.scale},
+                      backend);
 }
 
 }  // namespace
@@ -171,9 +178,22 @@ TEST_CASE("balancekv is the algorithms of the paper, token by token, on adverse 
   Backend& backend = run.backend();
   Subject zeros = normal_tokens(200, 4, 4, 1, 1, 1, 0.5f, backend);
   for (std::size_t i = 0; i < zeros.values.size(); ++i) zeros.values[i] *= i / 4 % 3 == 0 ? 0.0f : 1.0f;
-  zeros = make_subject("zeros", zeros.keys, zeros.values, zeros.queries, 4, 4, 0.5f, backend);
-  const Subject nothing =
-      make_subject("no values", zeros.keys, std::vector<float>(800), zeros.queries, 4, 4, 0.5f, backend);
+  zeros = make_subject({.name = "zeros",
+                        .keys = zeros.keys,
+                        .values = zeros.values,
+                        .queries = zeros.queries,
+                        .d = 4,
+                        .dv = 4,
+                        .scale = 0.5f},
+                       backend);
+  const Subject nothing = make_subject({.name = "no values",
+                                        .keys = zeros.keys,
+                                        .values = std::vector<float>(800),
+                                        .queries = zeros.queries,
+                                        .d = 4,
+                                        .dv = 4,
+                                        .scale = 0.5f},
+                                       backend);
   const std::pair<std::string, Subject> subjects[] = {
       {"zero values", zeros},
       {"all values zero", nothing},

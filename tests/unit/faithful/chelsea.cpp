@@ -34,7 +34,8 @@ Subject stream_of(std::uint32_t n, std::uint32_t d, F key, Backend& backend) {
       values.push_back(static_cast<float>(normal(i, c, 1)));
     }
   }
-  return make_subject("test", keys, values, queries, d, d, 0.5F, backend);
+  return make_subject(
+      {.name = "test", .keys = keys, .values = values, .queries = queries, .d = d, .dv = d, .scale = 0.5F}, backend);
 }
 Subject random_stream(std::uint32_t n, Backend& backend) {
   return stream_of(

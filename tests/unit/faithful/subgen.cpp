@@ -20,7 +20,7 @@ using namespace kvbench::testing;
 namespace {
 
 Subject line(std::vector<float> keys, std::vector<float> values, Backend& backend) {
-  return make_subject("line", std::move(keys), std::move(values), {1}, 1, 1, 1, backend);
+  return make_subject({.name = "line", .keys = std::move(keys), .values = std::move(values), .queries = {1}}, backend);
 }
 
 std::map<TokenId, std::pair<double, double>> weights_of(const Snapshot& snapshot) {
@@ -45,7 +45,14 @@ Subject edited(Index n, F edit, Backend& backend) {
     values.insert(values.end(), value.begin(), value.end());
   }
   for (int i = 0; i < 6; ++i) queries.push_back(normal(engine));
-  return make_subject("edited", std::move(keys), std::move(values), std::move(queries), 3, 3, 0.6f, backend);
+  return make_subject({.name = "edited",
+                       .keys = std::move(keys),
+                       .values = std::move(values),
+                       .queries = std::move(queries),
+                       .d = 3,
+                       .dv = 3,
+                       .scale = 0.6f},
+                      backend);
 }
 
 std::int64_t compared(const Judged& judged) {

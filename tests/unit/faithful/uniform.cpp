@@ -17,8 +17,11 @@ using namespace kvbench::testing;
 namespace {
 
 Subject numbered(Index n, Backend& backend) {
-  return make_subject("numbered", std::vector<float>(static_cast<std::size_t>(n), 1),
-                      std::vector<float>(static_cast<std::size_t>(n), 1), {1}, 1, 1, 1, backend);
+  return make_subject({.name = "numbered",
+                       .keys = std::vector<float>(static_cast<std::size_t>(n), 1),
+                       .values = std::vector<float>(static_cast<std::size_t>(n), 1),
+                       .queries = {1}},
+                      backend);
 }
 
 std::map<TokenId, double> weights_of(const Snapshot& snapshot) {

@@ -31,10 +31,13 @@ TEST_CASE("keys whose exponentials overflow give bounds that are numbers or infi
 TEST_CASE("tiny and degenerate subjects give rows or a reason, and no violation") {
   const auto backend = make_cpu_backend();
   std::vector<Subject> subjects;
-  subjects.push_back(make_subject("one", {1}, {1}, {1}, 1, 1, 1, *backend));
-  subjects.push_back(make_subject("zero values", {1, 2}, {0, 0}, {1}, 1, 1, 1, *backend));
-  subjects.push_back(make_subject("zero query", {1, 2, 3}, {0, 1, 1}, {0}, 1, 1, 1, *backend));
-  subjects.push_back(make_subject("equal keys", std::vector(40, 1.0f), std::vector(40, 1.0f), {1}, 1, 1, 1, *backend));
+  subjects.push_back(make_subject({.name = "one", .keys = {1}, .values = {1}, .queries = {1}}, *backend));
+  subjects.push_back(make_subject({.name = "zero values", .keys = {1, 2}, .values = {0, 0}, .queries = {1}}, *backend));
+  subjects.push_back(
+      make_subject({.name = "zero query", .keys = {1, 2, 3}, .values = {0, 1, 1}, .queries = {0}}, *backend));
+  subjects.push_back(make_subject(
+      {.name = "equal keys", .keys = std::vector(40, 1.0f), .values = std::vector(40, 1.0f), .queries = {1}},
+      *backend));
   for (const Subject& subject : subjects) {
     for (const Check* check : find_checks(all_checks(), {"subgen"}, {})) {
       if (check->scope != Scope::head) continue;

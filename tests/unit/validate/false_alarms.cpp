@@ -29,7 +29,14 @@ Subject heavy_subject(Backend& backend, Index n) {
     for (Index c = 0; c < d; ++c) values.push_back(value * normal(engine));
   }
   for (Index c = 0; c < d; ++c) query.push_back(normal(engine));
-  return make_subject(fmt::format("heavy {}", n), keys, values, query, d, d, 0.35f, backend);
+  return make_subject({.name = fmt::format("heavy {}", n),
+                       .keys = keys,
+                       .values = values,
+                       .queries = query,
+                       .d = d,
+                       .dv = d,
+                       .scale = 0.35f},
+                      backend);
 }
 
 /// Runs the checks of a paper whose rows can be faults, with `repeats` seed offsets, each a run of its own. No run

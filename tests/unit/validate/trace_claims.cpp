@@ -55,8 +55,10 @@ TEST_CASE("a cost above what a paper states is a fault") {
   const auto backend = make_cpu_backend();
   CheckContext context{.options = options, .backend = *backend, .rows = rows, .check = "x.cost"};
   const CostCase what{"chelsea", {}, [](Index n) { return n / 2; }};
-  add_growth(context, "quadratic", what, {512, 1024, 2048}, {1, 4, 16}, 1, "O(n)");
-  add_growth(context, "linear", what, {512, 1024, 2048}, {1, 2, 4}, 1, "O(n)");
+  add_growth(context, "quadratic", what,
+             {.sizes = {512, 1024, 2048}, .values = {1, 4, 16}, .stated = 1, .complexity = "O(n)"});
+  add_growth(context, "linear", what,
+             {.sizes = {512, 1024, 2048}, .values = {1, 2, 4}, .stated = 1, .complexity = "O(n)"});
   judge(rows, 1e-3);
   CHECK(is_fault(rows[0]));
   CHECK(holds(rows[1].verdict));

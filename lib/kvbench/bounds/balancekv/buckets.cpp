@@ -32,7 +32,13 @@ Subject with_equal_norms(const Subject& subject, Index n, Backend& backend) {
   }
   std::vector<float> keys(subject.keys.begin(),
                           subject.keys.begin() + static_cast<std::ptrdiff_t>(static_cast<std::size_t>(n) * d));
-  return make_subject("equal norms", keys, values, subject.queries, subject.d(), subject.dv(), subject.head.scale,
+  return make_subject({.name = "equal norms",
+                       .keys = keys,
+                       .values = values,
+                       .queries = subject.queries,
+                       .d = subject.d(),
+                       .dv = subject.dv(),
+                       .scale = subject.head.scale},
                       backend);
 }
 

@@ -72,8 +72,13 @@ Subject index_instance(Index n, Index queries, Backend& backend) {
     const auto key = keys.begin() + q * n / queries * index_dim;
     asked.insert(asked.end(), key, key + index_dim);
   }
-  return make_subject("synthetic:index", std::move(keys), std::move(values), std::move(asked), index_dim, 1,
-                      index_scale, backend);
+  return make_subject({.name = "synthetic:index",
+                       .keys = std::move(keys),
+                       .values = std::move(values),
+                       .queries = std::move(asked),
+                       .d = index_dim,
+                       .scale = index_scale},
+                      backend);
 }
 
 void check_index_errors(CheckContext& context, const std::string& method, Index budget,

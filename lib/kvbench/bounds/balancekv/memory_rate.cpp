@@ -46,18 +46,24 @@ void run_balancekv_memory_rate(CheckContext& context) {
   const std::vector<float> queries = evenly_spaced_rows(subject.queries, subject.d(), rate_queries);
   const std::string block = fmt::format("{}", sample.n);
   for (const char* constants : {"paper", "tight", "1"}) {
-    check_memory_rate(
-        context, sample, queries, fmt::format("balancekv;block=n;c={}", constants), -1, rate_seeds,
-        weigh_with(subject, sample.n, "balancekv", {{"block", block}, {"constants", constants}}, context.backend));
+    check_memory_rate(context, sample, queries,
+                      {.method = fmt::format("balancekv;block=n;c={}", constants),
+                       .expected = -1,
+                       .seeds = rate_seeds,
+                       .weigh = weigh_with(subject, sample.n, "balancekv", {{"block", block}, {"constants", constants}},
+                                           context.backend)});
   }
-  check_memory_rate(context, sample, queries, "uniform", -0.5, rate_seeds,
-                    weigh_with(subject, sample.n, "uniform", {}, context.backend));
+  check_memory_rate(context, sample, queries,
+                    {.method = "uniform",
+                     .expected = -0.5,
+                     .seeds = rate_seeds,
+                     .weigh = weigh_with(subject, sample.n, "uniform", {}, context.backend)});
 }
 
 }  // namespace
 
 void check_memory_rate(CheckContext& context, const WalkSample& sample, const std::vector<float>& queries,
-                       const std::string& method, double expected, Index seeds, const WeighTokens& weigh) {
+                       const MemoryRate& rate) {
   WalkSample ones = sample;
   ones.dv = 0;
   const std::vector<QueryRows> num = query_rows(sample, queries), den = query_rows(ones, queries);
@@ -66,18 +72,18 @@ void check_memory_rate(CheckContext& context, const WalkSample& sample, const st
   for (const Index budget : {sample.n / 2, sample.n / 4, sample.n / 8, sample.n / 16}) {
     double numbers = 0;
     std::vector<double>& at = errors.emplace_back();
-    for (Index seed = 0; seed < seeds; ++seed) {
+    for (Index seed = 0; seed < rate.seeds; ++seed) {
       context.poll();
-      const HeldWeights held = weigh(budget, context.seed(seed));
+      const HeldWeights held = rate.weigh(budget, context.seed(seed));
       double square = 0;
       for (std::size_t q = 0; q < num.size(); ++q) square += std::pow(answer_error(num[q], den[q], held), 2);
       at.push_back(std::sqrt(square / static_cast<double>(num.size())));
-      numbers += held.numbers / static_cast<double>(seeds);
+      numbers += held.numbers / static_cast<double>(rate.seeds);
     }
     sizes.push_back(numbers);
   }
-  add_rate(context, "slope of ln|z - Attn| over ln(numbers held)", fmt::format("n={};{}", sample.n, method),
-           error_rate(sizes, errors), expected,
+  add_rate(context, "slope of ln|z - Attn| over ln(numbers held)", fmt::format("n={};{}", sample.n, rate.method),
+           error_rate(sizes, errors), rate.expected,
            fmt::format("{:.0f} to {:.0f} numbers; samples without replacement are a little steeper than -1/2",
                        sizes.back(), sizes.front()));
 }

@@ -17,9 +17,15 @@ struct HeldWeights : TokenWeights {
 /// The implementation under test.
 using WeighTokens = std::function<HeldWeights(Index budget, std::uint32_t seed)>;
 
+struct MemoryRate {
+  std::string method;   ///< with its settings
+  double expected = 0;  ///< slope
+  Index seeds = 0;
+  WeighTokens weigh;
+};
 /// Adds the slope of ln(error of the answer) over ln(numbers held) at n/2 .. n/16 tokens.
 void check_memory_rate(CheckContext& context, const WalkSample& sample, const std::vector<float>& queries,
-                       const std::string& method, double expected, Index seeds, const WeighTokens& weigh);
+                       const MemoryRate& rate);
 
 Check balancekv_memory_rate();
 

@@ -110,16 +110,17 @@ methods::QueryBlock attending_block(const Subject& subject, Backend& backend) {
   return block;
 }
 
-Subject make_subject(std::string name, std::vector<float> keys, std::vector<float> values, std::vector<float> queries,
-                     Index d, Index dv, float scale, Backend& backend) {
-  const Index n = static_cast<Index>(keys.size()) / d;
-  Subject subject{.source = std::move(name), .prompt = "", .keys = std::move(keys), .values = std::move(values)};
-  subject.queries = std::move(queries);
+Subject make_subject(SubjectArrays arrays, Backend& backend) {
+  const Index n = static_cast<Index>(arrays.keys.size()) / arrays.d;
+  Subject subject{.source = std::move(arrays.name), .prompt = ""};
+  subject.keys = std::move(arrays.keys);
+  subject.values = std::move(arrays.values);
+  subject.queries = std::move(arrays.queries);
   // Draws are keyed by the head: each subject has its own.
   subject.head.prompt = PromptId(static_cast<std::int32_t>(methods::fnv1a32(subject.source)));
-  subject.head.scale = scale;
-  subject.head.keys = backend.adopt(std::vector(subject.keys), n, d);
-  subject.head.values = backend.adopt(std::vector(subject.values), n, dv);
+  subject.head.scale = arrays.scale;
+  subject.head.keys = backend.adopt(std::vector(subject.keys), n, arrays.d);
+  subject.head.values = backend.adopt(std::vector(subject.values), n, arrays.dv);
   return subject;
 }
 

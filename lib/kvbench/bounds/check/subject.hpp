@@ -52,9 +52,13 @@ Subject first_tokens(const Subject& subject, Index tokens);
 /// One block of all queries, which attend to all tokens. Its rows are queries of one head: positions only order them.
 methods::QueryBlock attending_block(const Subject& subject, Backend& backend);
 
-/// A subject made of arrays: keys [n, d], values [n, dv], queries [m, d]. Subjects of different names have different
-/// draws.
-Subject make_subject(std::string name, std::vector<float> keys, std::vector<float> values, std::vector<float> queries,
-                     Index d, Index dv, float scale, Backend& backend);
+/// A subject as arrays on the host.
+struct SubjectArrays {
+  std::string name;                          ///< subjects of different names have different draws
+  std::vector<float> keys, values, queries;  ///< [n, d], [n, dv], [m, d]
+  Index d = 1, dv = 1;
+  float scale = 1;
+};
+Subject make_subject(SubjectArrays arrays, Backend& backend);
 
 }  // namespace kvbench::bounds

@@ -99,7 +99,13 @@ Subject draw(const Stream& s, std::uint32_t number, Index queries, Backend& back
   }
   for (Index i = 0; i < queries; ++i) append(asked, query.direction(i, s.d, s.query_norm));
   const auto scale = static_cast<float>(1 / std::sqrt(static_cast<double>(s.d)));
-  return make_subject("synthetic:" + s.name, std::move(keys), std::move(values), std::move(asked), s.d, s.dv, scale,
+  return make_subject({.name = "synthetic:" + s.name,
+                       .keys = std::move(keys),
+                       .values = std::move(values),
+                       .queries = std::move(asked),
+                       .d = s.d,
+                       .dv = s.dv,
+                       .scale = scale},
                       backend);
 }
 

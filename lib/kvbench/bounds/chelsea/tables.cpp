@@ -24,16 +24,21 @@ PairedReplay replay_at_20_percent(const CheckContext& context, std::vector<repla
   return {context, request};
 }
 
-/// A row that `allowed` times the error of method `other` exceeds that of method `better`.
-void add_error_row(CheckContext& context, const PairedReplay& replay, std::size_t better, std::size_t other,
-                   double allowed, const std::string& part, const std::string& remark) {
+/// Two methods of a replay: `allowed` times the error of `other` is said to exceed that of `better`.
+struct ErrorClaim {
+  std::size_t better, other;
+  double allowed = 1;
+};
+
+void add_error_row(CheckContext& context, const PairedReplay& replay, const ErrorClaim& claim, const std::string& part,
+                   const std::string& remark) {
   CheckRow& row = context.add(CheckKind::claim, part);
   row.params = "B=20%;" + replay.text();
   try {
-    const std::vector<double> small = replay.units(better, 0, replay::Metric::rel_err),
-                              large = replay.units(other, 0, replay::Metric::rel_err);
+    const std::vector<double> small = replay.units(claim.better, 0, replay::Metric::rel_err),
+                              large = replay.units(claim.other, 0, replay::Metric::rel_err);
     std::vector<double> differences;
-    for (std::size_t u = 0; u < small.size(); ++u) differences.push_back(allowed * large[u] - small[u]);
+    for (std::size_t u = 0; u < small.size(); ++u) differences.push_back(claim.allowed * large[u] - small[u]);
     set_claim(row, contrast(differences), "difference of rel_err");
   } catch (const methods::Unavailable& reason) {
     row.assumptions = false;
@@ -53,7 +58,7 @@ void run_chelsea_table1(CheckContext& context) {
       context, {chelsea_in_chunks(chunk), method_choice("bsm"), method_choice("mesh"), method_choice("kmeans")});
   const char* others[] = {"matching without chunks (BSM)", "matching of all pairs (Mesh)", "K-Means"};
   for (std::size_t other = 1; other < 4; ++other) {
-    add_error_row(context, replay, 0, other, 1 + small_loss,
+    add_error_row(context, replay, {.better = 0, .other = other, .allowed = 1 + small_loss},
                   fmt::format("chunks of {} cost at most 10 % more error than {}", chunk, others[other - 1]),
                   "Table 1 has complexities only; section 5.2 says that chunks cause no significant loss of accuracy");
   }
@@ -68,7 +73,8 @@ void run_chelsea_table2(CheckContext& context) {
        method_choice("snapkv", {{"window", fmt::to_string(window)}, {"per", "query_head"}}), method_choice("cam")});
   const char* others[] = {"StreamingLLM", "SnapKV", "CaM"};
   for (std::size_t other = 1; other < 4; ++other) {
-    add_error_row(context, replay, 0, other, 1, fmt::format("Chelsea has a smaller error than {}", others[other - 1]),
+    add_error_row(context, replay, {.better = 0, .other = other},
+                  fmt::format("Chelsea has a smaller error than {}", others[other - 1]),
                   "Table 2 and Tables 6 to 8 report scores of tasks, which a trace does not contain");
   }
 }
@@ -78,11 +84,11 @@ void run_chelsea_table4(CheckContext& context) {
       context, {method_choice("bsm"), chelsea_in_chunks(16), chelsea_in_chunks(64), chelsea_in_chunks(256)});
   const Index sizes[] = {16, 64, 256};
   for (std::size_t s = 0; s < 3; ++s) {
-    add_error_row(context, replay, s + 1, 0, 1 + small_loss,
+    add_error_row(context, replay, {.better = s + 1, .other = 0, .allowed = 1 + small_loss},
                   fmt::format("chunks of {} cost at most 10 % more error than none", sizes[s]),
                   "Table 4: scores of 41.83, 42.68 and 42.54 in chunks of 16, 64 and 256, 42.81 without chunks");
   }
-  add_error_row(context, replay, 2, 1, 1, "chunks of 64 have a smaller error than chunks of 16",
+  add_error_row(context, replay, {.better = 2, .other = 1}, "chunks of 64 have a smaller error than chunks of 16",
                 "Table 4: 42.68 against 41.83, the largest difference between sizes");
 }
 

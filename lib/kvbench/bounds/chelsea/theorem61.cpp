@@ -177,7 +177,8 @@ Sides sides_of(const ChelseaUnderTest& chelsea, Index tokens, Index chunk, Backe
         static_cast<float>(standard_normal(philox4x32({{static_cast<std::uint32_t>(i), 0, 0, 0}}, {61, 2}))));
   }
   const std::vector<float> query(d, 0.0F);
-  const Subject subject = make_subject("random keys", keys, keys, query, d, d, 1, backend);
+  const Subject subject =
+      make_subject({.name = "random keys", .keys = keys, .values = keys, .queries = query, .d = d, .dv = d}, backend);
   const ChelseaSettings all_merged{.sinks = 0, .recent = 0, .chunk = chunk, .slack = 0};
   const StreamPlan plan{.prompt = tokens, .budget = tokens / 2};
   Sides sides(to_size(tokens), 1);

@@ -37,20 +37,19 @@ struct Series {
   }
   void row(CheckContext& context, const std::string& part, double Work::*field, double stated,
            const std::string& complexity) const {
-    add_growth(context, part, what, context_lengths, of(field), stated, complexity);
+    add_growth(context, part, what,
+               {.sizes = context_lengths, .values = of(field), .stated = stated, .complexity = complexity});
   }
 };
 
 /// Adds the growth of one number at n = 2048 over another size than n; `at` gives the case of a size.
-void add_other_growth(CheckContext& context, const std::string& part, const std::string& variable,
-                      const std::vector<Index>& sizes, const std::function<CostCase(Index)>& at, double Work::*field,
-                      double stated, const std::string& complexity) {
-  std::vector<double> y;
-  for (const Index size : sizes) {
+void add_other_growth(CheckContext& context, const std::string& part, const std::function<CostCase(Index)>& at,
+                      double Work::*field, Growth growth) {
+  for (const Index size : growth.sizes) {
     context.poll();
-    y.push_back(work_of(at(size), 2048, context.backend).*field);
+    growth.values.push_back(work_of(at(size), 2048, context.backend).*field);
   }
-  add_growth(context, part, at(sizes.front()), sizes, y, stated, complexity, variable);
+  add_growth(context, part, at(growth.sizes.front()), growth);
 }
 
 /// Fitted exponent of log2(n / t) over the lengths.
@@ -88,7 +87,7 @@ void add_subgen_stream(CheckContext& context, const CostCase& what, float radius
   });
   add_growth(context,
              fmt::format("nearest representatives of a stream, {} to {} clusters", clusters.front(), clusters.back()),
-             what, context_lengths, y, 1, "O(n m d)");
+             what, {.sizes = context_lengths, .values = y, .stated = 1, .complexity = "O(n m d)"});
 }
 
 void run_subgen_cost(CheckContext& context) {
@@ -100,8 +99,9 @@ void run_subgen_cost(CheckContext& context) {
   const auto text = [](Index x) { return std::to_string(x); };
   for (const auto& [part, field] : {std::pair("memory", &Work::bytes), {"a query", &Work::query_flops}}) {
     const auto grows = [&, part = part, field = field](const char* variable, const std::function<CostCase(Index)>& at) {
-      add_other_growth(context, fmt::format("{}, over {}", part, variable), variable, {4, 8, 16, 32}, at, field, 1,
-                       "O(d (m t + s))");
+      add_other_growth(
+          context, fmt::format("{}, over {}", part, variable), at, field,
+          {.sizes = {4, 8, 16, 32}, .values = {}, .stated = 1, .complexity = "O(d (m t + s))", .variable = variable});
     };
     grows("t", [&](Index t) { return CostCase{"subgen", {{"delta", "2"}, {"t", text(t)}, {"s", "1"}}, fixed_budget}; });
     grows("s / 16", [&](Index x) {
@@ -130,14 +130,17 @@ void run_balancekv_cost(CheckContext& context) {
     return CostCase{
         "balancekv", {{"half", "smaller"}, {"mode", "stream"}, {"t", std::to_string(t)}, {"rounds", "3"}}, half};
   };
-  add_other_growth(context, "stream of n tokens, over t", "t", {16, 32, 64, 128}, at_t, &Work::compress_flops, 2,
-                   "O(n d t^2 T)");
-  add_other_growth(context, "memory of a stream, over t", "t", {16, 32, 64, 128}, at_t, &Work::bytes, 1, "O(d t T)");
+  add_other_growth(
+      context, "stream of n tokens, over t", at_t, &Work::compress_flops,
+      {.sizes = {16, 32, 64, 128}, .values = {}, .stated = 2, .complexity = "O(n d t^2 T)", .variable = "t"});
+  add_other_growth(context, "memory of a stream, over t", at_t, &Work::bytes,
+                   {.sizes = {16, 32, 64, 128}, .values = {}, .stated = 1, .complexity = "O(d t T)", .variable = "t"});
   const auto at_d = [](Index d) {
     return CostCase{"balancekv", {{"half", "smaller"}, {"block", "256"}, {"rounds", "1"}}, half, {.dim = d}};
   };
-  add_other_growth(context, "a halving in blocks of 256, over d", "d", {8, 16, 32, 64}, at_d, &Work::compress_flops, 1,
-                   "O((d + s) b n)");
+  add_other_growth(
+      context, "a halving in blocks of 256, over d", at_d, &Work::compress_flops,
+      {.sizes = {8, 16, 32, 64}, .values = {}, .stated = 1, .complexity = "O((d + s) b n)", .variable = "d"});
   const double levels = log_growth(64);
   stream.row(context, "memory of a stream, t = 64, T = log2(n/t)", &Work::bytes, levels, "O(d t T)");
   stream.row(context, "stream of n tokens, t = 64, T = log2(n/t)", &Work::compress_flops, 1 + levels, "O(n d t^2 T)");
@@ -184,9 +187,12 @@ void run_chelsea_cost(CheckContext& context) {
   const std::vector<double> chunked = of({.chunk = 256}, 256), whole = of({}, all),
                             mesh = of({.matching = methods::MergeRule::Matching::mesh}, all);
   const CostCase chelsea{"chelsea", {}, fixed_budget}, bsm{"bsm", {}, half}, meshed{"mesh", {}, half};
-  add_growth(context, "a round of chunked soft matching, chunk 256", chelsea, context_lengths, chunked, 1, "O(n c d)");
-  add_growth(context, "a round of bipartite soft matching", bsm, context_lengths, whole, 2, "O(n^2 d)");
-  add_growth(context, "a round of mesh", meshed, context_lengths, mesh, 2, "O(n^2 d)");
+  add_growth(context, "a round of chunked soft matching, chunk 256", chelsea,
+             {.sizes = context_lengths, .values = chunked, .stated = 1, .complexity = "O(n c d)"});
+  add_growth(context, "a round of bipartite soft matching", bsm,
+             {.sizes = context_lengths, .values = whole, .stated = 2, .complexity = "O(n^2 d)"});
+  add_growth(context, "a round of mesh", meshed,
+             {.sizes = context_lengths, .values = mesh, .stated = 2, .complexity = "O(n^2 d)"});
   const Series kmeans(context, {"kmeans", {{"iterations", "1"}}, half});
   kmeans.row(context, "an iteration of k-means with n/2 clusters", &Work::compress_flops, 2, "O(n C d), C = n/2");
   const Series fixed(context, chelsea);

@@ -103,22 +103,21 @@ double growth(const std::vector<Index>& lengths, const std::vector<double>& y) {
   return x.size() < 2 ? 0 : slope(x, log_y);
 }
 
-void add_growth(CheckContext& context, const std::string& part, const CostCase& what, const std::vector<Index>& sizes,
-                const std::vector<double>& y, double stated, const std::string& complexity,
-                const std::string& variable) {
+void add_growth(CheckContext& context, const std::string& part, const CostCase& what, const Growth& of) {
   CheckRow& row = context.add(CheckKind::cost, part);
   row.source = "synthetic:cost";
   std::string settings;
   for (const methods::Assignment& a : what.settings)
     settings += fmt::format("{}{}={}", settings.empty() ? "" : ";", a.name, a.value);
   row.params = settings.empty() ? what.method : what.method + ";" + settings;
-  row.measured = growth(sizes, y);
-  row.bound = stated + exponent_tolerance;
+  row.measured = growth(of.sizes, of.values);
+  row.bound = of.stated + exponent_tolerance;
   row.count_exceptions(!(row.measured <= row.bound), 1);
   row.text = fmt::format(
       "stated {}, exponent {:.2f}; fitted exponent {:.3f} over {} = {} to {}, where the value goes from {:.4g} to "
       "{:.4g}",
-      complexity, stated, row.measured, variable, sizes.front(), sizes.back(), y.front(), y.back());
+      of.complexity, of.stated, row.measured, of.variable, of.sizes.front(), of.sizes.back(), of.values.front(),
+      of.values.back());
 }
 
 }  // namespace kvbench::bounds

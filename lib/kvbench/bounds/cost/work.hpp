@@ -39,10 +39,15 @@ Work work_of(const CostCase& what, Index n, Backend& backend);
 /// Slope of ln y over ln n; 0 where all y are 0.
 double growth(const std::vector<Index>& lengths, const std::vector<double>& y);
 
-/// Adds the row that the fitted exponent of y over the sizes of `variable` is at most `stated`, with a tolerance for
-/// terms of lower order.
-void add_growth(CheckContext& context, const std::string& part, const CostCase& what, const std::vector<Index>& sizes,
-                const std::vector<double>& y, double stated, const std::string& complexity,
-                const std::string& variable = "n");
+/// Values over sizes, and how the paper says that they grow.
+struct Growth {
+  std::vector<Index> sizes;
+  std::vector<double> values;  ///< by size
+  double stated = 0;           ///< exponent
+  std::string complexity;      ///< as stated: "O(n d)"
+  std::string variable = "n";  ///< name of the sizes
+};
+/// Adds the row that the fitted exponent is at most the stated one, with a tolerance for terms of lower order.
+void add_growth(CheckContext& context, const std::string& part, const CostCase& what, const Growth& of);
 
 }  // namespace kvbench::bounds

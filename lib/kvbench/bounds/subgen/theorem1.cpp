@@ -108,7 +108,7 @@ void at_theorem_sizes(CheckContext& context, const SubgenSetup& setup, const Sub
   large.params.delta = double{setup.partition.radius};
   const SubgenRunner runner(*context.subject, large, context.backend);
   add_declared(context, large, runner.footprint(context.subject->tokens()));
-  check_attention(context, "Eq. 3 at the theorem's t and s", large, values, queries, eps,
+  check_attention(context, "Eq. 3 at the theorem's t and s", {large, values, queries}, eps,
                   affordable_seeds(context, large), [&](std::uint32_t seed) { return runner.answered(seed); });
 }
 
@@ -121,7 +121,7 @@ void run_subgen_theorem1(CheckContext& context) {
   for (const SubgenSetup& setup : setups) {
     const SubgenRunner runner(subject, setup, context.backend);
     add_declared(context, setup, runner.footprint(context.subject->tokens()));
-    check_attention(context, "Eq. 3 for what t and s grant", setup, values, queries, NAN,
+    check_attention(context, "Eq. 3 for what t and s grant", {setup, values, queries}, NAN,
                     affordable_seeds(context, setup), [&](std::uint32_t seed) { return runner.answered(seed); });
   }
 }
@@ -154,8 +154,9 @@ double memory_ratio(Index clusters, double t, double s, Index n, Index d, Index 
   return (m * (key + t * key + 1) + s * (pair + 1)) / (static_cast<double>(n) * pair);
 }
 
-void check_attention(CheckContext& context, std::string part, const SubgenSetup& setup, const SubgenValues& values,
-                     std::span<const SubgenQuery> queries, double eps, Index seeds, const Sketcher& sketcher) {
+void check_attention(CheckContext& context, std::string part, const AttentionInputs& inputs, double eps, Index seeds,
+                     const Sketcher& sketcher) {
+  const auto& [setup, values, queries] = inputs;
   const double r = largest_query(queries);
   std::vector<QueryTrials> trials;
   for (const SubgenQuery& query : queries) {

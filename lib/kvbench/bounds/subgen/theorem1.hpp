@@ -26,8 +26,13 @@ double memory_ratio(Index clusters, double t, double s, Index n, Index d, Index 
 
 /// Adds the row that Eq. 3 holds for `eps` in every query, or where eps is NaN for the accuracy that the tiers grant at
 /// the setup's t and s.
-void check_attention(CheckContext& context, std::string part, const SubgenSetup& setup, const SubgenValues& values,
-                     std::span<const SubgenQuery> queries, double eps, Index seeds, const Sketcher& sketcher);
+struct AttentionInputs {
+  const SubgenSetup& setup;
+  const SubgenValues& values;
+  std::span<const SubgenQuery> queries;
+};
+void check_attention(CheckContext& context, std::string part, const AttentionInputs& inputs, double eps, Index seeds,
+                     const Sketcher& sketcher);
 
 Check subgen_theorem1();
 

@@ -73,14 +73,14 @@ bounds::Subject with_edge_values(const bounds::Subject& subject, Backend& backen
 }
 
 /// Adds one row for several seeds: first the snapshots that are decided, of all seeds, then the others.
-template <class Setup, class Observe, class Expect>
-void add_seeds_row(bounds::CheckContext& context, const std::string& part, const Setup& setup, bounds::StreamPlan plan,
-                   Index seeds, const Observe& observe, const Expect& expect) {
+template <class Case, class Observe, class Expect>
+void add_seeds_row(bounds::CheckContext& context, const Case& item, const Observe& observe, const Expect& expect) {
+  bounds::StreamPlan plan = item.plan;
   std::vector<bounds::Snapshot> observed, undecided;
   OracleRun all;
   const std::string params =
-      fmt::format("{};{}..{}", setup.text(), plan.text(), plan.seed + static_cast<std::uint32_t>(seeds) - 1);
-  for (Index seed = 0; seed < seeds; ++seed, ++plan.seed) {
+      fmt::format("{};{}..{}", item.setup.text(), plan.text(), plan.seed + static_cast<std::uint32_t>(item.seeds) - 1);
+  for (Index seed = 0; seed < item.seeds; ++seed, ++plan.seed) {
     context.poll();
     const auto expected = expect(plan);
     if (!expected) return;
@@ -97,7 +97,7 @@ void add_seeds_row(bounds::CheckContext& context, const std::string& part, const
   }
   all.decided = std::ssize(all.times);
   all.times.insert(all.times.end(), undecided.begin(), undecided.end());
-  add_oracle_row(context, part, params, observed, all);
+  add_oracle_row(context, item.part, params, observed, all);
 }
 
 const bounds::Subject& with_tokens(const bounds::CheckContext& context) {
@@ -165,8 +165,7 @@ void check_balance_case(bounds::CheckContext& context, const BalanceCase& item, 
   const bounds::Subject subject =
       item.edge_values ? with_edge_values(*context.subject, context.backend) : *context.subject;
   add_seeds_row(
-      context, item.part, item.setup, item.plan, item.seeds,
-      [&](const bounds::StreamPlan& plan) { return under_test(subject, plan, item.setup); },
+      context, item, [&](const bounds::StreamPlan& plan) { return under_test(subject, plan, item.setup); },
       [&](const bounds::StreamPlan& plan) { return balance_oracle(subject, plan, item.setup); });
 }
 
@@ -186,8 +185,7 @@ RepoUnderTest library_repo(Backend& backend) {
 void check_repo_case(bounds::CheckContext& context, const RepoCase& item, const RepoUnderTest& under_test) {
   const bounds::Subject& subject = *context.subject;
   add_seeds_row(
-      context, item.part, item.setup, item.plan, item.seeds,
-      [&](const bounds::StreamPlan& plan) { return under_test(subject, plan, item.setup); },
+      context, item, [&](const bounds::StreamPlan& plan) { return under_test(subject, plan, item.setup); },
       [&](const bounds::StreamPlan& plan) { return balance_repo_oracle(subject, plan, item.setup); });
 }
 

@@ -128,8 +128,8 @@ void mutate_clusters(bounds::CheckContext& context, const bounds::SubgenValues& 
   check_partition(partition, clusters.setup(), queries, clusters.answered(queries));
   const FaultySubgen whole(subject, {.t = 4, .s = subject.tokens() / 8, .delta = delta}, rules);
   bounds::CheckContext theorem1 = context.as("subgen.theorem1");
-  check_attention(theorem1, "Eq. 3 for what t and s grant", whole.setup(), values, queries, NAN, context.options.seeds,
-                  whole.answered(queries));
+  check_attention(theorem1, "Eq. 3 for what t and s grant", {whole.setup(), values, queries}, NAN,
+                  context.options.seeds, whole.answered(queries));
 }
 
 }  // namespace

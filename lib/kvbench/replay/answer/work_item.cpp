@@ -20,23 +20,16 @@ constexpr double making_part = 0.5;
 
 class WorkItemRun {
  public:
-  WorkItemRun(const trace::TraceInfo& trace, const ReplayPlan& plan, const WorkItem& item, const ReplayRequest& request,
-              const RunOptions& options, std::vector<HeadSlabs> slabs, Backend& backend, const WorkItemHooks& hooks,
-              std::span<HeadResult> results, std::optional<PreparedMethod>* kept)
-      : trace_(trace),
-        plan_(plan),
-        item_(item),
-        request_(request),
-        options_(options),
-        backend_(backend),
-        hooks_(hooks),
-        results_(results),
-        prepared_(kept != nullptr ? *kept : own_prepared_) {
+  WorkItemRun(const WorkItemTask& task, std::vector<HeadSlabs> slabs, Backend& backend)
+      : task_(task), backend_(backend), prepared_(task.kept != nullptr ? *task.kept : own_prepared_) {
+    const WorkItem& item = task.item;
     for (std::size_t h = 0; h < slabs.size(); ++h) {
-      heads_.push_back(place_head(trace, item.prompt, item.place(h), std::move(slabs[h]), backend));
+      heads_.push_back(place_head(task.trace, item.prompt, item.place(h), std::move(slabs[h]), backend));
       prompts_.push_back(heads_.back().prompt);
-      if (request.calibration && calibrates())
-        prompts_.back().calibration = load_calibration(*request.calibration, layer().layer, item.kv_heads[h], backend);
+      if (task.request.calibration && calibrates()) {
+        prompts_.back().calibration =
+            load_calibration(*task.request.calibration, layer().layer, item.kv_heads[h], backend);
+      }
     }
   }
 
@@ -46,7 +39,7 @@ class WorkItemRun {
     for (std::size_t i = 0; i < order.size(); ++i) {
       check_stop();
       start(order[i], groups);
-      hooks_.part_done(making_part * static_cast<double>(i + 1) / static_cast<double>(order.size()));
+      task_.part_done(making_part * static_cast<double>(i + 1) / static_cast<double>(order.size()));
     }
     own_prepared_.reset();
     if (!groups.empty()) answer_all(groups);
@@ -59,16 +52,21 @@ class WorkItemRun {
   using Groups = std::map<std::tuple<std::size_t, std::uint32_t, std::size_t>, Together>;
 
   void check_stop() const {
-    if (hooks_.stop != nullptr && hooks_.stop->load()) throw Interrupted();
+    if (task_.stop != nullptr && task_.stop->load()) throw Interrupted();
   }
-  const trace::LayerInfo& layer() const { return trace_.prompts[item_.prompt.prompt].layers[item_.layer]; }
+  const trace::LayerInfo& layer() const {
+    return task_.trace.prompts[task_.item.prompt.prompt].layers[task_.item.layer];
+  }
   bool calibrates() const {
-    return std::ranges::any_of(item_.methods, [&](std::size_t m) { return request_.methods[m].info->calibrates; });
+    return std::ranges::any_of(task_.item.methods,
+                               [&](std::size_t m) { return task_.request.methods[m].info->calibrates; });
   }
-  bool dense() const { return layer().layer < request_.dense_layers; }
-  const MethodChoice& method_of(std::size_t c) const { return request_.methods[plan_.configurations[c].method]; }
-  const Budget& budget_of(std::size_t c) const { return request_.budgets[plan_.configurations[c].budget]; }
-  ConfigurationResult& result(std::size_t head, std::size_t c) { return results_[head].results[c]; }
+  bool dense() const { return layer().layer < task_.request.dense_layers; }
+  const MethodChoice& method_of(std::size_t c) const {
+    return task_.request.methods[task_.plan.configurations[c].method];
+  }
+  const Budget& budget_of(std::size_t c) const { return task_.request.budgets[task_.plan.configurations[c].budget]; }
+  ConfigurationResult& result(std::size_t head, std::size_t c) { return task_.results[head].results[c]; }
 
   /// Runs `work` for a configuration and returns true. What a method may throw ends the configuration: it becomes its
   /// status, and false is returned. Faults of input files, memory exhaustion, I/O errors and interruption pass through.
@@ -101,18 +99,18 @@ class WorkItemRun {
     }
   }
 
-  bool decodes() const { return item_.prompt.appends() && request_.decoded == Decoded::method; }
+  bool decodes() const { return task_.item.prompt.appends() && task_.request.decoded == Decoded::method; }
 
   /// The configurations ordered by method, seed and falling budget: results that a method computes on first use, at the
   /// largest budget, are then reused at the others.
   std::vector<std::size_t> order_of_making() const {
     std::vector<std::size_t> order;
-    for (std::size_t c = 0; c < plan_.configurations.size(); ++c) {
-      if (item_.runs(plan_.configurations[c].method)) order.push_back(c);
+    for (std::size_t c = 0; c < task_.plan.configurations.size(); ++c) {
+      if (task_.item.runs(task_.plan.configurations[c].method)) order.push_back(c);
     }
     std::ranges::stable_sort(order, {}, [&](std::size_t c) {
-      const Configuration& key = plan_.configurations[c];
-      const Index budget = budget_tokens(item_.prompt, budget_of(c), request_.protect_outside);
+      const Configuration& key = task_.plan.configurations[c];
+      const Index budget = budget_tokens(task_.item.prompt, budget_of(c), task_.request.protect_outside);
       return std::tuple(key.method, key.seed, -budget);
     });
     return order;
@@ -126,15 +124,15 @@ class WorkItemRun {
   /// The method of the configuration, prepared once for all of its configurations; for each with `standalone`, or where
   /// its parameters depend on the budget.
   const PreparedMethod& prepared(std::size_t c) {
-    const std::size_t m = plan_.configurations[c].method;
-    const MethodChoice& choice = request_.methods[m];
-    const bool reusable = !request_.standalone && !choice.info->at_budget;
+    const std::size_t m = task_.plan.configurations[c].method;
+    const MethodChoice& choice = task_.request.methods[m];
+    const bool reusable = !task_.request.standalone && !choice.info->at_budget;
     if (prepared_ && prepared_->method == m && reusable) return *prepared_;
     PreparedMethod& out = prepared_.emplace();
     out.method = m;
     out.spent = measured(backend_, [&] {
       try {
-        check_available(choice, layer(), item_.prompt, decodes());
+        check_available(choice, layer(), task_.item.prompt, decodes());
         const methods::MethodInfo& exact = methods::find_method("exact");
         out.make = dense() ? exact.prepare(prompts_, exact.bind({}), backend_)
                            : choice.info->prepare(prompts_, params_of(c), backend_);
@@ -149,13 +147,13 @@ class WorkItemRun {
   /// where there are none.
   Index own_tokens(std::size_t c, Index tokens, std::int64_t layer) const {
     const MethodChoice& choice = method_of(c);
-    const PromptPlan& prompt = item_.prompt;
+    const PromptPlan& prompt = task_.item.prompt;
     if (tokens > prompt.base) {
       throw methods::Infeasible(
           fmt::format("the budget of {} tokens is larger than the context of {}", tokens, prompt.base));
     }
     if (choice.info->plan) {
-      const auto layers = choice.info->plan(trace_.num_layers, prompt.base, tokens, choice.params);
+      const auto layers = choice.info->plan(task_.trace.num_layers, prompt.base, tokens, choice.params);
       // A plan may give a layer more than the context; the mean over the layers is the budget and fits.
       tokens = std::min(layers.at(static_cast<std::size_t>(layer)), prompt.base);
     }
@@ -172,24 +170,24 @@ class WorkItemRun {
   double cost_at(std::size_t c, CostKind cost, Index tokens, const PreparedMethod& method) {
     std::map<Index, double> layers;  // number of layers by own tokens
     double total = 0;
-    for (const std::int64_t layer : item_.prompt.layers) {
-      if (layer < request_.dense_layers)
+    for (const std::int64_t layer : task_.item.prompt.layers) {
+      if (layer < task_.request.dense_layers)
         total += 1;
       else
         layers[own_tokens(c, tokens, layer)] += 1;
     }
     for (const auto& [own, count] : layers) {
       check_stop();
-      std::unique_ptr<methods::LayerCache> cache = method.make(own, plan_.configurations[c].seed);
+      std::unique_ptr<methods::LayerCache> cache = method.make(own, task_.plan.configurations[c].seed);
       total += count * cost_share(cost, std::move(cache), options_of(c), heads_, backend_);
     }
-    return total / static_cast<double>(item_.prompt.layers.size());
+    return total / static_cast<double>(task_.item.prompt.layers.size());
   }
 
   /// Throws Infeasible where the layers that are kept whole cost more than the budget, whatever the others hold.
   void check_dense_cost(double limit) const {
-    const auto& layers = item_.prompt.layers;
-    const auto whole = std::ranges::count_if(layers, [&](std::int64_t l) { return l < request_.dense_layers; });
+    const auto& layers = task_.item.prompt.layers;
+    const auto whole = std::ranges::count_if(layers, [&](std::int64_t l) { return l < task_.request.dense_layers; });
     const double cost = static_cast<double>(whole) / static_cast<double>(layers.size());
     if (cost <= limit) return;
     throw methods::Infeasible(
@@ -200,10 +198,10 @@ class WorkItemRun {
   /// The tokens of the configuration's budget, protected tokens included.
   Index requested_tokens(std::size_t c, const PreparedMethod& method) {
     const Budget& budget = budget_of(c);
-    const Index tokens = budget_tokens(item_.prompt, budget, request_.protect_outside);
+    const Index tokens = budget_tokens(task_.item.prompt, budget, task_.request.protect_outside);
     if (budget.cost()) check_dense_cost(budget.share());
     if (!budget.cost() || dense() || method_of(c).info->at_budget) return tokens;
-    return largest_within(budget.share(), tokens, item_.prompt.base,
+    return largest_within(budget.share(), tokens, task_.item.prompt.base,
                           [&](Index trial) { return cost_at(c, *budget.cost(), trial, method); });
   }
 
@@ -216,9 +214,9 @@ class WorkItemRun {
       for (std::size_t h = 0; h < heads_.size(); ++h) result(h, c).budget_tokens = tokens;
       const Index budget = own_tokens(c, tokens, layer().layer);
       for (std::size_t h = 0; h < heads_.size(); ++h) {
-        result(h, c).budget_tokens = budget + item_.prompt.protect_first + item_.prompt.protect_last;
+        result(h, c).budget_tokens = budget + task_.item.prompt.protect_first + task_.item.prompt.protect_last;
       }
-      const Configuration& key = plan_.configurations[c];
+      const Configuration& key = task_.plan.configurations[c];
       std::unique_ptr<methods::LayerCache> cache;
       const Spent spent = method.spent + measured(backend_, [&] { cache = method.make(budget, key.seed); });
       std::vector<ConfigurationResult*> results;
@@ -233,7 +231,7 @@ class WorkItemRun {
         return attempt(one, work);
       };
       Together& group =
-          groups.try_emplace({key.method, key.seed, request_.standalone ? c : 0}, attempt_one).first->second;
+          groups.try_emplace({key.method, key.seed, task_.request.standalone ? c : 0}, attempt_one).first->second;
       group.add(c, std::make_unique<ConfigurationRun>(std::move(cache), options_of(c), heads_, std::move(results)));
     });
   }
@@ -241,27 +239,27 @@ class WorkItemRun {
   /// What a row reports beside the notes of the method.
   std::vector<methods::Note> notes_on(const methods::MethodInfo& info) const {
     if (!info.calibrates || dense()) return {};
-    return {{.text = request_.calibration ? "calibrated on " + request_.calibration->text()
-                                          : "calibrated on the evaluated context"}};
+    return {{.text = task_.request.calibration ? "calibrated on " + task_.request.calibration->text()
+                                               : "calibrated on the evaluated context"}};
   }
 
   ConfigurationRun::Options options_of(std::size_t c) const {
     const methods::MethodInfo& info = *method_of(c).info;
     return {.decode = decodes(),
             .observes = info.observes && decodes(),
-            .recall_sinks = request_.recall_sinks,
-            .standalone = request_.standalone,
+            .recall_sinks = task_.request.recall_sinks,
+            .standalone = task_.request.standalone,
             .selects = info.kind == methods::Kind::retrieval,
             .noise_floor = info.kind == methods::Kind::exact,
-            .keep_raw = options_.keep_raw,
-            .keep_exact = options_.keep_exact,
-            .kv_element = request_.kv_element,
+            .keep_raw = task_.options.keep_raw,
+            .keep_exact = task_.options.keep_exact,
+            .kv_element = task_.request.kv_element,
             .notes = notes_on(info)};
   }
 
   /// The tokens that the harness keeps exactly.
   std::vector<TokenId> fixed_tokens() const {
-    const PromptPlan& prompt = item_.prompt;
+    const PromptPlan& prompt = task_.item.prompt;
     std::vector<TokenId> ids;
     const auto add = [&](Index begin, Index end) {
       for (Index t = begin; t < end; ++t) ids.push_back(static_cast<TokenId>(t));
@@ -283,19 +281,13 @@ class WorkItemRun {
         });
         group.answer(blocks, backend_);
         answered += static_cast<double>(blocks.front().exact.visible_first.size());
-        hooks_.part_done(making_part + (1 - making_part) * answered / queries);
+        task_.part_done(making_part + (1 - making_part) * answered / queries);
       }
     });
   }
 
-  const trace::TraceInfo& trace_;
-  const ReplayPlan& plan_;
-  const WorkItem& item_;
-  const ReplayRequest& request_;
-  const RunOptions& options_;
+  const WorkItemTask& task_;
   Backend& backend_;
-  const WorkItemHooks& hooks_;
-  std::span<HeadResult> results_;
   std::vector<Head> heads_;
   std::vector<methods::HeadPrompt> prompts_;  ///< of the heads
   std::optional<PreparedMethod> own_prepared_;
@@ -304,11 +296,8 @@ class WorkItemRun {
 
 }  // namespace
 
-void run_work_item(const trace::TraceInfo& trace, const ReplayPlan& plan, const WorkItem& item,
-                   const ReplayRequest& request, const RunOptions& options, std::vector<HeadSlabs> slabs,
-                   Backend& backend, const WorkItemHooks& hooks, std::span<HeadResult> results,
-                   std::optional<PreparedMethod>* kept) {
-  WorkItemRun(trace, plan, item, request, options, std::move(slabs), backend, hooks, results, kept).run();
+void run_work_item(const WorkItemTask& task, std::vector<HeadSlabs> slabs, Backend& backend) {
+  WorkItemRun(task, std::move(slabs), backend).run();
 }
 
 }  // namespace kvbench::replay

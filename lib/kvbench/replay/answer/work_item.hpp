@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <atomic>
 #include <exception>
 #include <optional>
 #include <span>
@@ -11,11 +12,6 @@
 
 namespace kvbench::replay {
 
-struct WorkItemHooks {
-  const std::atomic<bool>* stop;  ///< as ReplayHooks::stop
-  const PartDone& part_done;
-};
-
 /// The result of prepare() for a method, or its failure.
 struct PreparedMethod {
   std::size_t method = 0;  ///< index into ReplayRequest::methods
@@ -24,13 +20,23 @@ struct PreparedMethod {
   Spent spent;
 };
 
-/// Runs the configurations of a work item, whose heads are in `slabs`, and stores their measurements in `results`, one
-/// per head of the item. Faults of a method become statuses of its configurations; memory exhaustion, I/O errors and
-/// interruption are thrown. `kept`: holds the last method that was prepared, for later runs of the same work item with
-/// the same context, backend and methods; null: it is freed when it is not needed any more.
-void run_work_item(const trace::TraceInfo& trace, const ReplayPlan& plan, const WorkItem& item,
-                   const ReplayRequest& request, const RunOptions& options, std::vector<HeadSlabs> slabs,
-                   Backend& backend, const WorkItemHooks& hooks, std::span<HeadResult> results,
-                   std::optional<PreparedMethod>* kept = nullptr);
+/// What is replayed, and where a work item leaves its results.
+struct WorkItemTask {
+  const trace::TraceInfo& trace;
+  const ReplayPlan& plan;
+  const ReplayRequest& request;
+  const RunOptions& options;
+  const WorkItem& item;
+  std::span<HeadResult> results;  ///< one per head of the item
+  const std::atomic<bool>* stop;  ///< as ReplayHooks::stop
+  PartDone part_done = [](double) {};
+  /// Holds the last method that was prepared, for later runs of the same work item with the same context, backend and
+  /// methods; null: it is freed when it is not needed any more.
+  std::optional<PreparedMethod>* kept = nullptr;
+};
+
+/// Runs the configurations of a work item, whose heads are in `slabs`. Faults of a method become statuses of its
+/// configurations; memory exhaustion, I/O errors and interruption are thrown.
+void run_work_item(const WorkItemTask& task, std::vector<HeadSlabs> slabs, Backend& backend);
 
 }  // namespace kvbench::replay

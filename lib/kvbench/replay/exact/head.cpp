@@ -14,10 +14,11 @@ namespace {
 using trace::Array;
 
 /// Rows [begin, end) of the `group` query heads of a kv head, stacked as g*(end-begin) + i.
-std::vector<float> stack_group(const trace::Reader& reader, const trace::PromptInfo& prompt,
-                               const trace::LayerInfo& layer, Array array, const HeadPlace& place, std::size_t begin,
+std::vector<float> stack_group(const trace::Reader& reader, const HeadPlace& place, Array array, std::size_t begin,
                                std::size_t end) {
   const trace::TraceInfo& info = reader.info();
+  const trace::PromptInfo& prompt = info.prompts[place.prompt];
+  const trace::LayerInfo& layer = prompt.layers[place.layer];
   const auto dim = static_cast<std::size_t>(info.head_dim);
   std::vector<float> rows;
   rows.reserve(static_cast<std::size_t>(info.group()) * (end - begin) * dim);
@@ -162,7 +163,7 @@ HeadSlabs read_head(const trace::Reader& reader, const PromptPlan& plan, const H
   const trace::LayerInfo& layer = prompt.layers[place.layer];
   const QueryRange range = query_range(layer, plan);
   const auto stacked = [&](Array array, std::size_t begin, std::size_t end) {
-    return stack_group(reader, prompt, layer, array, place, begin, end);
+    return stack_group(reader, place, array, begin, end);
   };
   HeadSlabs slabs;
   std::vector<float> values = reader.read_head(prompt, layer, Array::values, place.kv_head);

@@ -143,29 +143,29 @@ struct OkSamples {
 /// compressed layer remains.
 OkSamples keep_ok(const std::vector<Sample>& samples, Record& record) {
   OkSamples ok;
-  std::vector<const ConfigurationResult*> bad;
+  std::vector<const ConfigurationResult*> ended;
   bool compresses = false;
   for (const Sample& s : samples) {
     compresses |= !s.result->dense;
     if (s.result->status == Status::ok)
       ok.held.push_back(s);
     else
-      bad.push_back(s.result);
+      ended.push_back(s.result);
   }
   std::ranges::copy_if(ok.held, std::back_inserter(ok.measured),
                        [&](const Sample& s) { return s.result->dense != compresses; });
   record.dense = !compresses;
-  const auto failed = std::ranges::find(bad, Status::failed, &ConfigurationResult::status);
-  if (failed != bad.end()) {
+  const auto failed = std::ranges::find(ended, Status::failed, &ConfigurationResult::status);
+  if (failed != ended.end()) {
     record.status = Status::failed;
-    record.reason =
-        fmt::format("{} of {} parts failed: {}", std::ranges::count(bad, Status::failed, &ConfigurationResult::status),
-                    samples.size(), (*failed)->reason);
+    record.reason = fmt::format("{} of {} parts failed: {}",
+                                std::ranges::count(ended, Status::failed, &ConfigurationResult::status), samples.size(),
+                                (*failed)->reason);
   } else if (ok.measured.empty()) {
-    record.status = bad.front()->status;
-    record.reason = bad.front()->reason;
-  } else if (!bad.empty()) {
-    record.reason = fmt::format("without {} of {} parts: {}", bad.size(), samples.size(), bad.front()->reason);
+    record.status = ended.front()->status;
+    record.reason = ended.front()->reason;
+  } else if (!ended.empty()) {
+    record.reason = fmt::format("without {} of {} parts: {}", ended.size(), samples.size(), ended.front()->reason);
   }
   return ok;
 }

@@ -14,6 +14,7 @@
 
 namespace kvbench::replay {
 
+/// Of a configuration or a pass; one that is not ok has ended before its results were complete.
 enum class Status { ok, skipped, failed, infeasible };
 std::string_view name_of(Status status);
 
