@@ -89,7 +89,7 @@ inline std::vector<float> sample_slab(const Shape& shape, std::size_t prompt, st
   for (std::size_t i = 0; i < slab.size(); ++i) {
     const std::size_t code =
         i * 31 + prompt * 17 + layer * 5 + static_cast<std::size_t>(array) * 7 + static_cast<std::size_t>(head) * 3;
-    slab[i] = static_cast<float>(code % 127) / 8 - 6;
+    slab[i] = static_cast<float>(code % 127) / 8 - (array == Array::column_sums ? 0.F : 6.F);  // sums are not negative
   }
   return slab;
 }
