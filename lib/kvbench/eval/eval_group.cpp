@@ -97,8 +97,8 @@ void EvalGroup::fill(EvalRecord& record, const EvalRows& rows, bool verdicts) co
   record.answers = per_seed(&CellSums::answers);
   fill_costs(record);
 
-  record.kl = estimate([](const CellSums& s) { return s.kl; }, &CellSums::tokens);
-  record.same_top = estimate([](const CellSums& s) { return s.same_top; }, &CellSums::tokens);
+  record.kl = estimate(damage("kl"));
+  record.same_top = estimate(damage("top1"));
   std::vector<double> divergences;
   for (const Place& place : places_) {
     const std::vector<double> more = divergences_of(document_of(place), *place.cell);
@@ -108,7 +108,7 @@ void EvalGroup::fill(EvalRecord& record, const EvalRows& rows, bool verdicts) co
 
   const double tokens = total(&CellSums::tokens), keys = total(&CellSums::key_tokens);
   record.nll_full = total(&CellSums::nll_full) / tokens, record.nll = total(&CellSums::nll) / tokens;
-  record.nll_difference = estimate([](const CellSums& s) { return s.nll - s.nll_full; }, &CellSums::tokens);
+  record.nll_difference = estimate(damage("nll"));
   record.perplexity_ratio = {std::exp(record.nll_difference.mean), std::exp(record.nll_difference.lo),
                              std::exp(record.nll_difference.hi)};
   if (keys > 0)

@@ -65,8 +65,8 @@ TEST_CASE("every metric has its mean and the quantile of its bad tail") {
     const std::string name(name_of(static_cast<Metric>(m)));
     CAPTURE(name);
     CHECK(keys.contains(name + "_mean"));
-    CHECK(keys.contains(name + "_p99") == !higher_is_better(static_cast<Metric>(m)));
-    CHECK(keys.contains(name + "_p1") == higher_is_better(static_cast<Metric>(m)));
+    CHECK(keys.contains(name + "_p99") == (info_of(static_cast<Metric>(m)).better != Better::larger));
+    CHECK(keys.contains(name + "_p1") == (info_of(static_cast<Metric>(m)).better == Better::larger));
   }
   for (const char* suffix : {"p50", "p90", "max", "lo", "hi"}) CHECK(keys.contains(std::string("rel_err_") + suffix));
 }

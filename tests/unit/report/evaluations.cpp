@@ -40,8 +40,8 @@ EvalRecord made_record(const EvalLine& line) {
   r.kl = {line.kl, 0.9 * line.kl, 1.1 * line.kl};
   r.nll_difference = {line.kl / 2, 0, line.kl};
   r.nll_verdict = Difference::worse;
-  r.metrics[static_cast<std::size_t>(Metric::rel_err)] = line.error;
-  r.metrics[static_cast<std::size_t>(Metric::recall)] = line.recall;
+  r.metrics[index_of(metric("rel_err"))] = line.error;
+  r.metrics[index_of(metric("recall"))] = line.recall;
   r.drift = 2 * line.error, r.residual = line.error;
   return r;
 }

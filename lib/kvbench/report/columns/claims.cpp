@@ -39,7 +39,7 @@ std::vector<Column<ClaimRow>> make_columns() {
        of_result([](const compare::RelationResult& r) { return r.verdict; })},
       {"reason", "why it cannot be tested, or a note", reason_of},
       {"metric", "metric of the claim",
-       of_result([](const compare::RelationResult& r) { return r.comparison.metric.name; })},
+       of_result([](const compare::RelationResult& r) { return std::string(r.comparison.metric.name); })},
       {"p_value", "two-sided p-value of the stated order; p_adjusted: by Holm over the claim",
        of_result([](const compare::RelationResult& r) { return r.p_value; })},
   };
@@ -110,9 +110,9 @@ std::vector<compare::ClaimResult> claims_of(const CsvTable& table) {
       claim.claim.untestable = table.text(row, "reason");
       continue;
     }
-    if (const auto metric = compare::find_metric(table.text(row, "metric"))) claim.claim.metric = *metric;
+    if (const auto metric = replay::find_metric(table.text(row, "metric"))) claim.claim.metric = *metric;
     claim.results.push_back(result_of(table, row));
-    claim.results.back().comparison.metric = compare::ComparedMetric::of(claim.claim.metric);
+    claim.results.back().comparison.metric = info_of(claim.claim.metric);
   }
   return claims;
 }

@@ -42,7 +42,7 @@ std::span<const Column<compare::Comparison>> compare_columns() {
       {"context_tokens", "tokens of the context", of_setting(&compare::EvalSetting::context_tokens)},
       {"inject", "where outputs of the method replace those of the model", of_setting(&compare::EvalSetting::inject)},
       {"inject_layer", "the layer of one and upto", of_setting(&compare::EvalSetting::inject_layer)},
-      {"metric", "metric that is compared", [](const compare::Comparison& r) { return r.metric.name; }},
+      {"metric", "metric that is compared", [](const compare::Comparison& r) { return std::string(r.metric.name); }},
       {"a", "one configuration", text_of(&compare::Comparison::a)},
       {"budget_a", "its budget as given", text_of(&compare::Comparison::budget_a)},
       {"b", "the other configuration; without --a and --b the best one of the group", text_of(&compare::Comparison::b)},

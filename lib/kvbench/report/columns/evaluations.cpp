@@ -5,7 +5,7 @@
 
 #include <fmt/format.h>
 
-#include <kvbench/report/columns/metric_doc.hpp>
+#include <kvbench/eval/damage.hpp>
 
 namespace kvbench::report {
 namespace {
@@ -32,7 +32,7 @@ class EvalColumns {
  public:
   std::vector<EvalColumn> list;
 
-  void number(const char* key, const char* doc, double eval::EvalRecord::*value) {
+  void number(const char* key, const std::string& doc, double eval::EvalRecord::*value) {
     list.push_back({key, doc, over_layers(value), "number"});
   }
   void count(const char* key, const char* doc, Index eval::EvalRecord::*value) {
@@ -109,23 +109,20 @@ void add_eval_sizes(EvalColumns& c) {
 }
 
 void add_damage(EvalColumns& c) {
-  c.estimate("kl_mean", "KL(full || compressed) of the next token, mean over the scored tokens, nats",
-             &eval::EvalRecord::kl);
+  const auto meaning = [](const eval::DamageMetric& metric) { return std::string(metric.info.meaning); };
+  c.estimate("kl_mean", meaning(eval::damage("kl")), &eval::EvalRecord::kl);
   c.number("kl_p99", "99 % quantile of KL over the scored tokens", &eval::EvalRecord::kl_p99);
-  c.estimate("top1", "share of scored tokens whose most probable token is the one of the full cache",
-             &eval::EvalRecord::same_top);
+  c.estimate("top1", meaning(eval::damage("top1")), &eval::EvalRecord::same_top);
   c.number("nll_full", "negative log-likelihood of the true tokens with the full cache, mean, nats",
            &eval::EvalRecord::nll_full);
   c.number("nll", "the same with the compressed cache", &eval::EvalRecord::nll);
-  c.estimate("nll_diff", "nll - nll_full", &eval::EvalRecord::nll_difference);
+  c.estimate("nll_diff", meaning(eval::damage("nll")), &eval::EvalRecord::nll_difference);
   c.estimate("ppl_ratio", "perplexity of the compressed cache / of the full one, exp(nll_diff)",
              &eval::EvalRecord::perplexity_ratio);
   c.number("key_nll_full", "nll_full of the key tokens", &eval::EvalRecord::key_nll_full);
-  c.number("key_nll", "nll of the key tokens; its exponential is the key-token perplexity (LongPPL)",
-           &eval::EvalRecord::key_nll);
+  c.number("key_nll", meaning(eval::damage("key_nll")), &eval::EvalRecord::key_nll);
   c.estimate("key_nll_diff", "key_nll - key_nll_full", &eval::EvalRecord::key_nll_difference);
-  c.number("match_full", "exact match: share of answers all of whose tokens are the most probable ones, full cache",
-           &eval::EvalRecord::match_full);
+  c.number("match_full", meaning(eval::damage("match")) + ", full cache", &eval::EvalRecord::match_full);
   c.number("match_short", "the same with a short context, the end of the full one", &eval::EvalRecord::match_short);
   c.number("match", "the same with the compressed cache", &eval::EvalRecord::match);
   c.estimate("match_diff", "match - match_full", &eval::EvalRecord::match_difference);
@@ -165,10 +162,11 @@ void add_errors(EvalColumns& c) {
       "the same of the exact output at the model's current state; mean over tokens and layers",
       &eval::EvalRecord::residual);
   for (std::size_t m = 0; m < replay::metric_count; ++m) {
-    const auto metric = static_cast<replay::Metric>(m);
-    add(fmt::format("{}_mean", name_of(metric)),
-        doc_of_metric(metric) +
-            ", at the model's current state: mean over layers, query heads, scored tokens, documents and seeds",
+    const replay::MetricInfo& info = replay::attention_metrics[m].info;
+    add(fmt::format("{}_mean", info.name),
+        fmt::format("{}, at the model's current state: mean over layers, query heads, scored tokens, documents and "
+                    "seeds",
+                    info.meaning),
         [m](const eval::EvalRecord& r) { return r.metrics[m]; });
   }
 }

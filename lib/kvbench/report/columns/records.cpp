@@ -5,9 +5,6 @@
 
 #include <fmt/format.h>
 
-#include <kvbench/compare/comparison.hpp>
-#include <kvbench/report/columns/metric_doc.hpp>
-
 namespace kvbench::report {
 namespace {
 
@@ -94,16 +91,16 @@ void add_kept(std::vector<RecordColumn>& c) {
 
 /// The mean of a metric and the quantile of its bad tail; `all`: every figure of a summary.
 template <class F>
-void add_summary(std::vector<RecordColumn>& c, const std::string& name, const std::string& doc, bool higher_is_better,
+void add_summary(std::vector<RecordColumn>& c, std::string_view name, std::string_view doc, replay::Better better,
                  bool all, F of) {
   const auto add = [&](const char* suffix, const char* what, double replay::Summary::*field) {
-    c.push_back(
-        {name + suffix, doc + what, where_ok([of, field](const replay::Record& r) { return of(r).*field; }), "number"});
+    c.push_back({fmt::format("{}{}", name, suffix), fmt::format("{}{}", doc, what),
+                 where_ok([of, field](const replay::Record& r) { return of(r).*field; }), "number"});
   };
   add("_mean", ": mean", &replay::Summary::mean);
   if (all) add("_p50", ": median", &replay::Summary::p50);
   if (all) add("_p90", ": 90 % quantile", &replay::Summary::p90);
-  if (higher_is_better)
+  if (better == replay::Better::larger)
     add("_p1", ": 1 % quantile", &replay::Summary::p1);
   else
     add("_p99", ": 99 % quantile", &replay::Summary::p99);
@@ -140,13 +137,13 @@ std::vector<RecordColumn> make_record_columns() {
   add_identity(c);
   add_kept(c);
   for (std::size_t m = 0; m < replay::metric_count; ++m) {
-    const auto metric = static_cast<replay::Metric>(m);
-    add_summary(c, std::string(name_of(metric)), doc_of_metric(metric), compare::higher_is_better(metric),
-                metric == replay::Metric::rel_err, [m](const replay::Record& r) { return r.metrics[m]; });
-    if (metric == replay::Metric::rel_err) {
+    const replay::MetricInfo& info = replay::attention_metrics[m].info;
+    const bool main = m == index_of(replay::metric("rel_err"));
+    add_summary(c, info.name, info.meaning, info.better, main, [m](const replay::Record& r) { return r.metrics[m]; });
+    if (main) {
       add_summary(c, "rel_err_fro",
-                  "Frobenius norm of the differences over the queries / of the exact outputs, by query head", false,
-                  false, [](const replay::Record& r) { return r.rel_err_fro; });
+                  "Frobenius norm of the differences over the queries / of the exact outputs, by query head",
+                  replay::Better::smaller, false, [](const replay::Record& r) { return r.rel_err_fro; });
       add_best(c);
     }
   }
