@@ -8,7 +8,7 @@
 #include <kvbench/report/claims/comparison_table.hpp>
 #include <kvbench/report/columns/claims.hpp>
 #include <kvbench/report/columns/comparisons.hpp>
-#include <kvbench/report/read/eval_csv.hpp>
+#include <kvbench/report/read/document_results.hpp>
 #include <kvbench/report/read/query_csv.hpp>
 #include <kvbench/sweep/cells_results.hpp>
 
@@ -93,7 +93,7 @@ class OpenResults {
     }
   }
   OpenResults(const std::vector<std::string>& paths, const eval::DamageMetric& metric) {
-    for (const std::string& path : paths) add(std::make_unique<report::EvalCsv>(path, metric));
+    for (const std::string& path : paths) add(std::make_unique<report::DocumentResults>(path, metric));
   }
   std::vector<const compare::QueryResults*> files;
 

@@ -6,9 +6,9 @@
 #include <kvbench/compare/raw_reader.hpp>
 #include <kvbench/config/sweep.hpp>
 #include <kvbench/core/error.hpp>
-#include <kvbench/report/columns/claims.hpp>
 #include <kvbench/report/document/html.hpp>
 #include <kvbench/report/document/markdown.hpp>
+#include <kvbench/report/read/claim_results.hpp>
 #include <kvbench/report/report.hpp>
 #include <kvbench/report/text/text.hpp>
 

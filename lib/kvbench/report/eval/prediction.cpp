@@ -32,7 +32,7 @@ eval::PredictionGroup prediction_group(const EvalSection& section, const std::st
     return &(into.*values)[at->second];
   };
   for (const EvalRow* row : section.find(task, document, "all")) {
-    if (double* damage = value_of(*row, &eval::PredictionRow::damage)) *damage = row->kl;
+    if (double* damage = value_of(*row, &eval::PredictionRow::damage)) *damage = row->kl.mean;
   }
   for (const EvalRow* row : section.find(task, document, errors_of)) {
     if (double* error = value_of(*row, &eval::PredictionRow::error)) *error = error_of(*row, metric);
@@ -57,10 +57,10 @@ std::string range_of(Interval range) {
 }  // namespace
 
 double error_of(const EvalRow& row, const std::string& metric) {
-  if (metric == residual_metric) return row.number(metric);
-  const double value = row.number(metric + "_mean");
   const auto known = replay::find_metric(metric);
-  if (!known || info_of(*known).better == replay::Better::smaller) return value;
+  if (!known) return row.residual;
+  const double value = row.metrics[index_of(*known)];
+  if (info_of(*known).better == replay::Better::smaller) return value;
   return info_of(*known).better == replay::Better::larger ? -value : std::abs(value);
 }
 

@@ -9,11 +9,11 @@ namespace kvbench::report {
 
 /// One measure of damage of a table. Each document is a place with one value, the mean over its scored tokens and the
 /// seeds. Rows over documents, rows of layers, and rows of `--inject none`, which has no damage, are not used.
-class EvalCsv : public TableResults {
+class DocumentResults : public TableResults {
  public:
   /// Throws Error with file, line or column and the remedy where the file is not such a table, has no rows per
   /// document, or has a row twice.
-  EvalCsv(std::string path, const eval::DamageMetric& metric);
+  DocumentResults(std::string path, const eval::DamageMetric& metric);
 
  private:
   void add(const CsvTable& table, const CsvRow& row, std::string_view column);
