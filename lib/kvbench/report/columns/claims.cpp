@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include <kvbench/report/columns/checks.hpp>
 #include <kvbench/report/columns/comparisons.hpp>
 #include <kvbench/report/columns/enumerations.hpp>
 
@@ -40,7 +41,7 @@ bool is_left_out(const Column<compare::Comparison>& column) {
 }
 
 void parse_verdict(const CsvCell& cell, Verdict& out) {
-  for (const Verdict verdict : {Verdict::supported, Verdict::contradicted, Verdict::undecided, Verdict::untestable}) {
+  for (const Verdict verdict : claim_verdicts) {
     if (cell.text == name_of(verdict)) return void(out = verdict);
   }
   cell.refuse("a verdict on a claim");
