@@ -4,7 +4,8 @@ OUT    := out
 JOBS   := $(shell nproc)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup build program run test figures validate demo eval findings lint format bench scaling docs nightly gpu-check slurm-check parallel-check install clean
+.PHONY: help setup build program run test figures validate demo eval findings lint format bench scaling docs nightly
+.PHONY: gpu-check slurm-check parallel-check install clean
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | awk -F'\t' '{printf "  make %-14s %s\n", $$1, $$2}'
@@ -24,11 +25,13 @@ program: setup
 # Methods that hold the full cache, and read a part of it per query.
 RETRIEVAL := quest,clusterkv,clusterkv-repo,infinigen,oracle-topk
 
-run: program ## replay the bundled trace with every method at 25 % of the memory, and retrieval methods at 25 % of the bytes read: out/report.html
+run: program ## replay the bundled trace with every method at 25 % of memory, and of the bytes read: out/report.html
 	@mkdir -p $(OUT)
-	$(BUILD)/kvbench replay traces/smollm2-135m.h5 --method all --budget 25%mem --rows head --raw $(OUT)/run.h5 -o $(OUT)/run.csv --summary
+	$(BUILD)/kvbench replay traces/smollm2-135m.h5 --method all --budget 25%mem --rows head \
+	  --raw $(OUT)/run.h5 -o $(OUT)/run.csv --summary
 	$(BUILD)/kvbench replay traces/smollm2-135m.h5 --method $(RETRIEVAL) --budget 25%read -o $(OUT)/read.csv --summary
-	@$(BUILD)/kvbench report $(OUT)/run.csv $(OUT)/read.csv --raw $(OUT)/run.h5 --trace traces/smollm2-135m.h5 -o $(OUT)/report.html
+	@$(BUILD)/kvbench report $(OUT)/run.csv $(OUT)/read.csv --raw $(OUT)/run.h5 --trace traces/smollm2-135m.h5 \
+	  -o $(OUT)/report.html
 	@echo "All columns: $(OUT)/run.csv and $(OUT)/read.csv"
 	@echo "Figures: $(OUT)/report.html"
 
@@ -37,40 +40,42 @@ test: ## build and run all tests
 	@$(MAKE) --no-print-directory build
 	@ctest --preset release --no-tests=error -j $(JOBS)
 
-figures: program ## compute all published figures and tables (or FIGURES="balancekv-fig2 ...") and write out/figures/NAME.html with the numbers of the paper
+figures: program ## compute all published figures and tables (or FIGURES="balancekv-fig2 ..."): out/figures/NAME.html
 	@scripts/figures $(FIGURES)
 
-validate: program ## test theorems and claims of the papers on the bundled trace and on synthetic streams: prints a table, writes out/validate.csv and out/validate.html
+validate: program ## test theorems and claims of the papers on the bundled trace and on streams: out/validate.html
 	@mkdir -p $(OUT)
 	$(BUILD)/kvbench validate traces/smollm2-135m.h5 --synthetic -o $(OUT)/validate.csv --summary; status=$$?; \
-	$(BUILD)/kvbench report $(OUT)/validate.csv -o $(OUT)/validate.html && echo "Bounds and verdicts: $(OUT)/validate.html"; exit $$status
+	$(BUILD)/kvbench report $(OUT)/validate.csv -o $(OUT)/validate.html && \
+	  echo "Bounds and verdicts: $(OUT)/validate.html"; exit $$status
 
 demo: ## record a trace of a real model with kvdump and replay it (downloads the model and builds llama.cpp once)
 	@scripts/demo
 
-eval: ## run methods inside a real model and measure its output (downloads the model and builds llama.cpp once): writes out/eval.csv and out/eval.html
+eval: ## run methods inside a real model (downloads it and builds llama.cpp once): out/eval.csv, out/eval.html
 	@scripts/eval
 
-findings: ## measure every method inside two models on three texts (one to two hours, resumable), and write docs/findings.md
+findings: ## measure every method inside two models on three texts (one to two hours): docs/findings.md
 	@scripts/findings
 
 lint: setup ## check formatting and run clang-tidy on the library
 	@scripts/lint
 
-format: ## reformat all sources
+format: ## reformat all sources, and wrap all pages
 	@git ls-files '*.cpp' '*.hpp' '*.cu' '*.cuh' | xargs clang-format -i
+	@git ls-files '*.md' | xargs scripts/wrap_pages.py
 
-bench: build ## measure the kernels relative to the FMA rate and bandwidth of the machine, and to PyTorch where it is installed
+bench: build ## measure the kernels relative to FMA rate and bandwidth, and to PyTorch where it is installed
 	@scripts/bench
 
-scaling: program ## measure how time and memory of every method grow with tokens, dimensions, queries and heads (one hour): out/scaling.md
+scaling: program ## measure how time and memory of every method grow (one hour): out/scaling.md
 	@mkdir -p $(OUT)
 	bench/scaling.py --kvbench $(BUILD)/kvbench >$(OUT)/scaling.md
 
-docs: program ## regenerate the documentation that the program prints: tables in README.md, docs/methods, docs/columns.md
+docs: program ## regenerate what the program prints: tables in README.md, docs/methods, docs/columns.md
 	@scripts/docs
 
-nightly: setup ## run all tests under AddressSanitizer and UBSan, and under ThreadSanitizer, and the long form of make validate
+nightly: setup ## run all tests under AddressSanitizer, UBSan and ThreadSanitizer, and the long form of make validate
 	@scripts/sanitize
 	@$(MAKE) --no-print-directory program
 	$(BUILD)/kvbench validate traces/smollm2-135m.h5 --synthetic --thorough -o $(OUT)/thorough.csv --summary

@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Computes how much arithmetic bounds could save in k-means, as shares of the scores that plain Lloyd iterations compute.
+"""Computes how much arithmetic bounds could save in k-means, as shares of the scores that plain Lloyd iterations
+compute.
     bench/lloyd_bounds.py [TRACE]      needs numpy and the package in python/ (PYTHONPATH=python)
-The figures are counts, not times. They include the score of each point with its own centroid in every iteration and all recomputed scores,
-but not the bookkeeping. All variants give the labels of plain Lloyd.
+The figures are counts, not times. They include the score of each point with its own centroid in every iteration and all
+recomputed scores, but not the bookkeeping. All variants give the labels of plain Lloyd.
   moved     a point is compared with the centroids that moved, and with all centroids if its own moved
   hamerly   one bound per point on the best of the other centroids, loosened by the largest drift (Hamerly 2010)
   yinyang   one bound per point and group of centroids, 10 groups (Ding et al. 2015)"""

@@ -3,9 +3,10 @@
 
     python bench/one_pass.py build/release/kvbench [--rounds 3] [--budgets 256,512,1024,2048,4096] [--extra 3072]
 
-Replays the standard head (32768 tokens of context, 256 queries, d = 128) in `prefill` with one seed on one thread. Prints attend_s of
-each method, summed over the budgets, as a multiple of the exact pass; and the increase of this sum with one additional budget, which
-is the cost of this budget. Times are processor time of the thread, the minimum over the rounds per method.
+Replays the standard head (32768 tokens of context, 256 queries, d = 128) in `prefill` with one seed on one thread.
+Prints attend_s of each method, summed over the budgets, as a multiple of the exact pass; and the increase of this sum
+with one additional budget, which is the cost of this budget. Times are processor time of the thread, the minimum over
+the rounds per method.
 """
 import argparse
 import csv
@@ -20,8 +21,9 @@ SYNTH = ("--tokens 33024 --prompt-tokens 32768 --queries 384 --layers 1 --query-
 
 def replay(kvbench, trace, budgets, out):
     """Seconds of the exact pass, and attend_s of each method, summed over the budgets."""
-    subprocess.run([kvbench, "replay", trace, "-m", "all", "--protocol", "prefill", "--threads", "1", "--seeds", "1", "--rows",
-                    "trace", "--budget", budgets, "-o", out], check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    subprocess.run([kvbench, "replay", trace, "-m", "all", "--protocol", "prefill", "--threads", "1", "--seeds",
+                    "1", "--rows", "trace", "--budget", budgets, "-o", out], check=True, stdout=subprocess.DEVNULL,
+                   stderr=subprocess.DEVNULL)
     sums, exact = {}, None
     with open(out, newline="") as file:
         for row in csv.DictReader(file):

@@ -1,5 +1,5 @@
-# The header-only dependencies: the installed package where CMake finds one, else a folder with the headers (-DKVBENCH_HEADERS=DIR with
-# DIR/fmt, DIR/Eigen, DIR/doctest; `scripts/gpu-check --collect DIR` creates it).
+# The header-only dependencies: the installed package where CMake finds one, else a folder with the headers
+# (-DKVBENCH_HEADERS=DIR with DIR/fmt, DIR/Eigen, DIR/doctest; `scripts/gpu-check --collect DIR` creates it).
 set(KVBENCH_HEADERS "" CACHE PATH "Folder of header-only dependencies, used where no package is found")
 
 # kvbench_header_only(PACKAGE TARGET HEADER DEBIAN_PACKAGE [definitions...])
@@ -9,8 +9,8 @@ function(kvbench_header_only package target header debian)
     return()
   endif()
   if(NOT EXISTS "${KVBENCH_HEADERS}/${header}")
-    message(FATAL_ERROR "${package} was not found. Install the Debian package ${debian}, or give a folder that contains ${header} "
-                        "with -DKVBENCH_HEADERS=DIR (now: '${KVBENCH_HEADERS}').")
+    message(FATAL_ERROR "${package} was not found. Install the Debian package ${debian}, or give a folder that "
+      "contains ${header} with -DKVBENCH_HEADERS=DIR (now: '${KVBENCH_HEADERS}').")
   endif()
   add_library(${target} INTERFACE IMPORTED)
   target_include_directories(${target} INTERFACE ${KVBENCH_HEADERS})

@@ -1,6 +1,6 @@
-# make install: the programs, the libraries with their headers, and a package for find_package(kvbench). No installed file
-# contains the prefix, so that it may be moved. share/kvbench has the layout of the repository, so that links between pages, paths in
-# commands and the traces of sweep files are valid there.
+# make install: the programs, the libraries with their headers, and a package for find_package(kvbench). No installed
+# file contains the prefix, so that it may be moved. share/kvbench has the layout of the repository, so that links
+# between pages, paths in commands and the traces of sweep files are valid there.
 include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
 
@@ -19,7 +19,8 @@ endif()
 install(DIRECTORY traces configs docs python DESTINATION ${CMAKE_INSTALL_DATADIR}/kvbench
   USE_SOURCE_PERMISSIONS  # configs/slurm/submit is executable
   PATTERN __pycache__ EXCLUDE PATTERN "*.egg-info" EXCLUDE PATTERN build EXCLUDE)
-install(FILES README.md CHANGELOG.md CITATION.cff CONTRIBUTING.md HACKING.md LICENSE DESTINATION ${CMAKE_INSTALL_DATADIR}/kvbench)
+install(FILES README.md CHANGELOG.md CITATION.cff CONTRIBUTING.md HACKING.md LICENSE DESTINATION
+  ${CMAKE_INSTALL_DATADIR}/kvbench)
 
 install(EXPORT kvbench-targets NAMESPACE kvbench:: DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/kvbench)
 configure_package_config_file(cmake/kvbench-config.cmake.in ${PROJECT_BINARY_DIR}/kvbench-config.cmake

@@ -2,8 +2,10 @@
 option(KVBENCH_TESTS "Build the tests" ON)
 option(KVBENCH_BENCH "Build the benchmarks" OFF)
 option(KVBENCH_KVDUMP "Build kvdump and kveval (needs llama.cpp: find_package(llama))" OFF)
-option(KVBENCH_BARE "Build only kernels, core, methods and their tests, without compiled dependencies (GPU machines)" OFF)
-option(KVBENCH_UNITY "Compile several sources of a library at a time, in a third of the time; off, every file must include what it uses" OFF)
+option(KVBENCH_BARE "Build only kernels, core, methods and their tests, without compiled dependencies (GPU machines)"
+  OFF)
+option(KVBENCH_UNITY "Compile several sources of a library at a time; off, every file must include what it uses"
+  OFF)
 option(KVBENCH_WERROR "Treat warnings as errors" OFF)
 set(KVBENCH_SANITIZE "" CACHE STRING "Sanitizers, comma separated: address,undefined or thread")
 

@@ -12,11 +12,11 @@
 #include <kvbench/report/read/query_csv.hpp>
 #include <kvbench/sweep/cells_results.hpp>
 
-#include "../command_line.hpp"
-#include "column_page.hpp"
-#include "commands.hpp"
-#include "output.hpp"
-#include "run_flags.hpp"
+#include <apps/common/command_line.hpp>
+#include <apps/common/output.hpp>
+#include <apps/kvbench/column_page.hpp>
+#include <apps/kvbench/commands.hpp>
+#include <apps/kvbench/run_flags.hpp>
 
 namespace kvbench::app {
 namespace {

@@ -10,9 +10,9 @@
 #include <kvbench/eval/tasks.hpp>
 #include <kvbench/report/columns/evaluations.hpp>
 
-#include "column_page.hpp"
-#include "commands.hpp"
-#include "output.hpp"
+#include <apps/common/output.hpp>
+#include <apps/kvbench/column_page.hpp>
+#include <apps/kvbench/commands.hpp>
 
 namespace kvbench::app {
 namespace {

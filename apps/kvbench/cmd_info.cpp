@@ -6,9 +6,9 @@
 #include <kvbench/replay/plan/needs.hpp>
 #include <kvbench/trace/reader.hpp>
 
-#include "commands.hpp"
-#include "flag_names.hpp"
-#include "output.hpp"
+#include <apps/common/flag_names.hpp>
+#include <apps/common/output.hpp>
+#include <apps/kvbench/commands.hpp>
 
 namespace kvbench::app {
 namespace {

@@ -6,8 +6,8 @@
 #include <kvbench/core/error.hpp>
 #include <kvbench/sweep/merge.hpp>
 
-#include "commands.hpp"
-#include "sweep_tables.hpp"
+#include <apps/kvbench/commands.hpp>
+#include <apps/kvbench/sweep_tables.hpp>
 
 namespace kvbench::app {
 namespace {
@@ -34,12 +34,12 @@ void check_missing(const Merged& merged, bool partial) {
         "of the others with --partial:{}",
         missing.size(), merged.layout.name, list);
   }
-  fmt::print(stderr, "kvbench: {} cells are missing and are left out of the rows:{}\n", missing.size(), list);
+  say("kvbench", fmt::format("{} cells are missing and are left out of the rows:{}", missing.size(), list));
 }
 
 int run(const MergeFlags& options) {
   const Merged merged = open_shards(options.files);
-  for (const std::string& note : merged.notes) fmt::print(stderr, "kvbench: {}\n", note);
+  for (const std::string& note : merged.notes) say("kvbench", note);
   check_missing(merged, options.partial);
   std::vector<NamedFile> inputs;
   for (const std::string& path : options.files) inputs.push_back({"the cells file", path});

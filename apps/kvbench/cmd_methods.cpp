@@ -3,10 +3,10 @@
 
 #include <kvbench/methods/registry.hpp>
 
-#include "../command_line.hpp"
-#include "commands.hpp"
-#include "method_page.hpp"
-#include "output.hpp"
+#include <apps/common/command_line.hpp>
+#include <apps/common/output.hpp>
+#include <apps/kvbench/commands.hpp>
+#include <apps/kvbench/method_page.hpp>
 
 namespace kvbench::app {
 namespace {

@@ -13,13 +13,13 @@
 #include <kvbench/replay/replay.hpp>
 #include <kvbench/report/columns/records.hpp>
 
-#include "../command_line.hpp"
-#include "../stop_signals.hpp"
-#include "column_page.hpp"
-#include "commands.hpp"
-#include "output.hpp"
-#include "progress.hpp"
-#include "run_flags.hpp"
+#include <apps/common/command_line.hpp>
+#include <apps/common/output.hpp>
+#include <apps/common/progress.hpp>
+#include <apps/common/stop_signals.hpp>
+#include <apps/kvbench/column_page.hpp>
+#include <apps/kvbench/commands.hpp>
+#include <apps/kvbench/run_flags.hpp>
 
 namespace kvbench::app {
 namespace {

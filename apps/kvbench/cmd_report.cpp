@@ -12,9 +12,9 @@
 #include <kvbench/report/report.hpp>
 #include <kvbench/report/text/text.hpp>
 
-#include "../command_line.hpp"
-#include "commands.hpp"
-#include "output.hpp"
+#include <apps/common/command_line.hpp>
+#include <apps/common/output.hpp>
+#include <apps/kvbench/commands.hpp>
 
 namespace kvbench::app {
 namespace {

@@ -6,12 +6,12 @@
 #include <kvbench/sweep/estimate.hpp>
 #include <kvbench/sweep/run.hpp>
 
-#include "../stop_signals.hpp"
-#include "cells_flags.hpp"
-#include "column_page.hpp"
-#include "commands.hpp"
-#include "progress.hpp"
-#include "sweep_tables.hpp"
+#include <apps/common/cells_flags.hpp>
+#include <apps/common/progress.hpp>
+#include <apps/common/stop_signals.hpp>
+#include <apps/kvbench/column_page.hpp>
+#include <apps/kvbench/commands.hpp>
+#include <apps/kvbench/sweep_tables.hpp>
 
 namespace kvbench::app {
 namespace {
@@ -43,11 +43,12 @@ void report_resumed(const CellsFile& cells, const SweepLayout& layout, const Sta
   const auto old = cells.layout();
   if (!old) return;
   const bool changed = encode_layout(*old) != encode_layout(layout);
-  fmt::print(stderr, "kvbench: {}: {} of {} cells are already computed{}\n", cells.path(), standing.finished,
-             standing.cells,
-             changed ? "; the sweep file, a trace, the device or kvbench has changed since, and the cells affected are "
-                       "computed again"
-                     : "");
+  say("kvbench",
+      fmt::format(
+          "{}: {} of {} cells are already computed{}", cells.path(), standing.finished, standing.cells,
+          changed ? "; the sweep file, a trace, the device or kvbench has changed since, and the cells affected are "
+                    "computed again"
+                  : ""));
 }
 
 void compute(const SweepFlags& options, const SweepPlan& plan, const SweepLayout& layout, const Shard& shard,

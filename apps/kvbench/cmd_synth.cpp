@@ -3,8 +3,8 @@
 
 #include <map>
 
-#include "../command_line.hpp"
-#include "commands.hpp"
+#include <apps/common/command_line.hpp>
+#include <apps/kvbench/commands.hpp>
 
 namespace kvbench::app {
 namespace {

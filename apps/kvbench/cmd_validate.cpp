@@ -13,14 +13,14 @@
 #include <kvbench/validate/all_checks.hpp>
 #include <kvbench/validate/validate.hpp>
 
-#include "../command_line.hpp"
-#include "../stop_signals.hpp"
-#include "column_page.hpp"
-#include "commands.hpp"
-#include "mutant_table.hpp"
-#include "output.hpp"
-#include "progress.hpp"
-#include "run_flags.hpp"
+#include <apps/common/command_line.hpp>
+#include <apps/common/output.hpp>
+#include <apps/common/progress.hpp>
+#include <apps/common/stop_signals.hpp>
+#include <apps/kvbench/column_page.hpp>
+#include <apps/kvbench/commands.hpp>
+#include <apps/kvbench/mutant_table.hpp>
+#include <apps/kvbench/run_flags.hpp>
 
 namespace kvbench::app {
 namespace {
@@ -105,7 +105,7 @@ int run(const ValidateFlags& o) {
   validate::FinishedRows finished;
   const auto write_finished = [&] {
     output.finish(as_text(o, output, finished.judged(o.validate.alpha)));
-    fmt::print(stderr, "kvbench: interrupted; the rows of the finished checks were written\n");
+    say("kvbench", "interrupted; the rows of the finished checks were written");
   };
   try {
     const AtForcedExit at_forced_exit(write_finished);

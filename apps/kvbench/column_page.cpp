@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "column_page.hpp"
+#include <apps/kvbench/column_page.hpp>
 
 #include <algorithm>
 #include <cmath>
 
 #include <fmt/format.h>
 
-#include "output.hpp"
+#include <apps/common/output.hpp>
 
 namespace kvbench::app {
 namespace {

@@ -6,10 +6,9 @@
 
 #include <CLI/CLI.hpp>
 
-namespace kvbench::app {
+#include <apps/common/program.hpp>
 
-/// Exit codes, as documented in README.md and --help.
-enum ExitCode { done = 0, rows_failed = 1, bad_input = 2, machine_failed = 3, was_interrupted = 130 };
+namespace kvbench::app {
 
 struct Command {
   CLI::App* flags;

@@ -1,20 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <sys/mman.h>
 
-#include <cstdio>
 #include <new>
 
 #include <fmt/format.h>
 
 #include <kvbench/core/error.hpp>
 #include <kvbench/core/version.hpp>
-#include <kvbench/kernels/backend.hpp>
 
-#include "../command_line.hpp"
-#include "../freed_memory.hpp"
-#include "../stop_signals.hpp"
-#include "commands.hpp"
-#include "flag_names.hpp"
+#include <apps/common/command_line.hpp>
+#include <apps/common/flag_names.hpp>
+#include <apps/common/freed_memory.hpp>
+#include <apps/common/stop_signals.hpp>
+#include <apps/kvbench/commands.hpp>
 
 namespace {
 
@@ -22,12 +20,6 @@ namespace {
 std::string command_of(const CLI::App& app) {
   const auto commands = app.get_subcommands();
   return commands.empty() ? "" : commands.front()->get_name();
-}
-
-/// Prints the message with flags for the fields that it names.
-int fail(kvbench::app::ExitCode code, const CLI::App& app, const char* message) {
-  fmt::print(stderr, "kvbench: {}\n", kvbench::app::with_flags(message, command_of(app)));
-  return code;
 }
 
 /// HDF5 crashes where the system refuses memory to its initialisation. Throws std::bad_alloc where there is less than
@@ -39,7 +31,8 @@ void check_memory() {
   munmap(room, least);
 }
 
-int run(int argc, char** argv) {
+/// `given` is the subcommand as soon as it is known, for messages.
+int run(int argc, char** argv, std::string& given) {
   using namespace kvbench;
   using namespace kvbench::app;
   CLI::App app("kvbench replays KV-cache compression methods on the attention of real models.");
@@ -50,29 +43,18 @@ int run(int argc, char** argv) {
   app.require_subcommand(1);
   const Command commands[] = {add_info(app),   add_replay(app),   add_sweep(app),   add_merge(app), add_compare(app),
                               add_report(app), add_validate(app), add_methods(app), add_synth(app), add_eval(app)};
+  wait_for_stop_signals("kvbench");
   try {
-    wait_for_stop_signals("kvbench");
     app.parse(argc, argv);
-    for (const Command& command : commands) {
-      if (command.flags->parsed()) return command.run();
-    }
   } catch (const CLI::Success& asked) {  // --help, --version
-    return app.exit(asked);
+    return print_answer(app, asked);
   } catch (const CLI::ParseError& error) {
     const std::string command = command_of(app);
-    fmt::print(stderr, "kvbench: {} (see kvbench {}{}--help)\n", complaint(app, error), command,
-               command.empty() ? "" : " ");
-    return bad_input;
-  } catch (const Error& error) {
-    return fail(bad_input, app, error.what());
-  } catch (const Interrupted&) {
-    return fail(was_interrupted, app, "interrupted; no output was written");
-  } catch (const OutOfDeviceMemory& error) {
-    return fail(machine_failed, app, error.what());
-  } catch (const std::bad_alloc&) {
-    throw;
-  } catch (const std::exception& error) {
-    return fail(machine_failed, app, error.what());
+    throw Error("{} (see kvbench {}{}--help)", complaint(app, error), command, command.empty() ? "" : " ");
+  }
+  given = command_of(app);
+  for (const Command& command : commands) {
+    if (command.flags->parsed()) return command.run();
   }
   return done;
 }
@@ -80,12 +62,14 @@ int run(int argc, char** argv) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  kvbench::app::keep_freed_memory();
-  try {
+  using namespace kvbench::app;
+  keep_freed_memory();
+  std::string command;
+  const Program program{.name = "kvbench",
+                        .out_of_memory = "use fewer --threads, or a machine with more memory",
+                        .words = [&](const std::string& message) { return with_flags(message, command); }};
+  return run_program(program, [&] {
     check_memory();
-    return run(argc, argv);
-  } catch (const std::bad_alloc&) {  // printed without allocating, as there may be nothing left
-    std::fputs("kvbench: out of memory; use fewer --threads, or a machine with more memory\n", stderr);
-    return kvbench::app::machine_failed;
-  }
+    return run(argc, argv, command);
+  });
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "method_page.hpp"
+#include <apps/kvbench/method_page.hpp>
 
 #include <utility>
 
@@ -10,7 +10,7 @@
 #include <kvbench/methods/registry.hpp>
 #include <kvbench/validate/all_checks.hpp>
 
-#include "column_page.hpp"
+#include <apps/kvbench/column_page.hpp>
 
 namespace kvbench::app {
 namespace {

@@ -1,21 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "run_flags.hpp"
+#include <apps/kvbench/run_flags.hpp>
 
 #include <algorithm>
 #include <cstdio>
+#include <iterator>
 #include <map>
 
 #include <fmt/format.h>
 
-#include <kvbench/replay/kept/kept_file.hpp>
 #include <kvbench/replay/run/workers.hpp>
 #include <kvbench/report/columns/records.hpp>
 #include <kvbench/report/replay/table.hpp>
+#include <kvbench/store/method_files.hpp>
 #include <kvbench/trace/reader.hpp>
 
-#include "../command_line.hpp"
-#include "commands.hpp"
-#include "flag_names.hpp"
+#include <apps/common/command_line.hpp>
+#include <apps/common/flag_names.hpp>
+#include <apps/kvbench/commands.hpp>
 
 namespace kvbench::app {
 namespace {
@@ -78,7 +79,7 @@ void add_run_flags(CLI::App* flags, RunFlags& o) {
 void resolve_device(RunFlags& options) {
   const replay::DeviceChoice choice = replay::choose_device(options.device);
   options.device = choice.backend;
-  if (!choice.note.empty()) fmt::print(stderr, "kvbench: {}\n", with_flags(choice.note, ""));
+  if (!choice.note.empty()) say("kvbench", with_flags(choice.note, ""));
 }
 
 void report_device_memory(const RunFlags& options) {
@@ -86,8 +87,8 @@ void report_device_memory(const RunFlags& options) {
   const auto backend = make_cuda_backend();
   const DeviceMemory memory = backend->memory().value();
   constexpr double mib = 1 << 20;
-  fmt::print(stderr, "kvbench: {} held at most {:.0f} MiB of {:.0f} MiB of device memory\n", backend->name(),
-             static_cast<double>(memory.peak) / mib, static_cast<double>(memory.limit) / mib);
+  say("kvbench", fmt::format("{} held at most {:.0f} MiB of {:.0f} MiB of device memory", backend->name(),
+                             static_cast<double>(memory.peak) / mib, static_cast<double>(memory.limit) / mib));
 }
 
 replay::RunOptions run_options(const RunFlags& flags) {
@@ -97,9 +98,8 @@ replay::RunOptions run_options(const RunFlags& flags) {
 
 std::vector<NamedFile> input_files(const replay::ReplayRequest& request) {
   std::vector<NamedFile> files;
-  for (const replay::MethodChoice& choice : request.methods) {
-    files.push_back({"the file of kept entries", kept_file_path(choice)});
-  }
+  for (const replay::MethodChoice& choice : request.methods)
+    std::ranges::move(store::files_of_method(choice.info->name, choice.params.text()), std::back_inserter(files));
   if (request.calibration) files.push_back({"the calibration trace", request.calibration->trace->path()});
   return files;
 }

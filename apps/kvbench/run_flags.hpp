@@ -13,8 +13,8 @@
 #include <kvbench/replay/plan/request.hpp>
 #include <kvbench/replay/records/record.hpp>
 
-#include "output.hpp"
-#include "shared_flags.hpp"
+#include <apps/common/output.hpp>
+#include <apps/common/shared_flags.hpp>
 
 namespace kvbench::app {
 

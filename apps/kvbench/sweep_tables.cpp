@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "sweep_tables.hpp"
+#include <apps/kvbench/sweep_tables.hpp>
 
 #include <filesystem>
 
@@ -7,7 +7,7 @@
 #include <kvbench/report/columns/claims.hpp>
 #include <kvbench/report/columns/measures.hpp>
 
-#include "commands.hpp"
+#include <apps/kvbench/commands.hpp>
 
 namespace kvbench::app {
 namespace {

@@ -4,8 +4,8 @@
 
 #include <kvbench/sweep/collect.hpp>
 
-#include "output.hpp"
-#include "run_flags.hpp"
+#include <apps/common/output.hpp>
+#include <apps/kvbench/run_flags.hpp>
 
 namespace kvbench::app {
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "dump.hpp"
+#include <apps/kvdump/dump.hpp>
 
 #include <algorithm>
 #include <filesystem>
@@ -10,14 +10,16 @@
 #include <unistd.h>
 
 #include <kvbench/core/output_path.hpp>
+#include <kvbench/core/parallel_for.hpp>
 
-#include "../llama/convert.hpp"
-#include "../llama/passes.hpp"
-#include "../stop_signals.hpp"
-#include "progress.hpp"
-#include "prompt.hpp"
-#include "record.hpp"
-#include "self_check.hpp"
+#include <apps/common/program.hpp>
+#include <apps/common/stop_signals.hpp>
+#include <apps/kvdump/progress.hpp>
+#include <apps/kvdump/prompt.hpp>
+#include <apps/kvdump/record.hpp>
+#include <apps/kvdump/self_check.hpp>
+#include <apps/llama/convert.hpp>
+#include <apps/llama/passes.hpp>
 
 namespace kvbench::kvdump {
 
@@ -70,8 +72,9 @@ double check_layers(const std::vector<LayerCapture>& layers, const Prompt& promp
   for (const LayerCapture& layer : layers) {
     app::stop_if_requested();
     std::vector<double> errors(static_cast<std::size_t>(layer.query_heads));
-#pragma omp parallel for schedule(dynamic) num_threads(threads)
-    for (std::int64_t head = 0; head < layer.query_heads; ++head) errors[head] = output_error(layer, head);
+    parallel_for(errors.size(), static_cast<std::size_t>(threads), [&](std::size_t head, std::size_t) {
+      errors[head] = output_error(layer, static_cast<std::int64_t>(head));
+    });
     for (std::int64_t head = 0; head < layer.query_heads; ++head) {
       if (!(errors[head] <= check_tolerance)) {
         throw CheckFailed(
@@ -167,9 +170,11 @@ void dump(const Options& options) {
   app::stop_if_requested();
   writer->commit();
   if (options.quiet) return;
-  fmt::print(stderr, "kvdump: {}: {} tokens, {} layers; {}\n", options.output, total, wanted.layers.size(),
-             options.check ? fmt::format("largest difference from the attention of the model {:.1e}", largest_error)
-                           : std::string("not checked against the attention of the model"));
+  app::say("kvdump",
+           fmt::format("{}: {} tokens, {} layers; {}", options.output, total, wanted.layers.size(),
+                       options.check
+                           ? fmt::format("largest difference from the attention of the model {:.1e}", largest_error)
+                           : std::string("not checked against the attention of the model")));
 }
 
 }  // namespace kvbench::kvdump

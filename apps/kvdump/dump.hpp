@@ -3,7 +3,7 @@
 
 #include <kvbench/core/error.hpp>
 
-#include "options.hpp"
+#include <apps/kvdump/options.hpp>
 
 namespace kvbench::kvdump {
 

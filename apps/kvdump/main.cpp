@@ -2,50 +2,36 @@
 // kvdump: runs a GGUF model with llama.cpp and writes the queries, keys and values that the model used as a trace. Exit
 // codes: 0 success, 1 the self check failed, 2 bad usage or bad input, 3 input/output or memory failure, 130
 // interrupted. Errors are one sentence on stderr.
-#include <exception>
-#include <new>
+#include <apps/common/program.hpp>
+#include <apps/common/stop_signals.hpp>
+#include <apps/kvdump/dump.hpp>
+#include <apps/kvdump/options.hpp>
+#include <apps/llama/passes.hpp>
 
-#include <fmt/core.h>
-
-#include "../llama/passes.hpp"
-#include "../stop_signals.hpp"
-#include "dump.hpp"
-#include "options.hpp"
-
-namespace kvbench::kvdump {
 namespace {
 
-int fail(int code, const char* message) {
-  fmt::print(stderr, "kvdump: {}\n", message);
-  return code;
-}
-
 int run(int argc, char** argv) {
+  const auto parsed = kvbench::kvdump::parse_options(argc, argv);
+  if (!parsed.options) return parsed.exit_code;
+  kvbench::app::wait_for_stop_signals("kvdump");
   try {
-    const auto parsed = parse_options(argc, argv);
-    if (!parsed.options) return parsed.exit_code;
-    app::wait_for_stop_signals("kvdump");
-    dump(*parsed.options);
-    return 0;
-  } catch (const CheckFailed& error) {
-    return fail(1, error.what());
-  } catch (const Interrupted&) {
-    return fail(130, "interrupted; nothing was written");
-  } catch (const IoError& error) {
-    return fail(3, error.what());
-  } catch (const std::bad_alloc&) {
-    return fail(3,
-                "out of memory: the captured arrays of a prompt are in memory until it is finished. Dump fewer "
-                "--layers, fewer --queries or a shorter --ctx.");
-  } catch (const std::exception& error) {
-    return fail(2, error.what());
+    kvbench::kvdump::dump(*parsed.options);
+  } catch (const kvbench::kvdump::CheckFailed& error) {
+    kvbench::app::say("kvdump", error.what());
+    return kvbench::app::rows_failed;
   }
+  return kvbench::app::done;
 }
 
 }  // namespace
-}  // namespace kvbench::kvdump
 
 int main(int argc, char** argv) {
   kvbench::llama::wait_passively(argv);
-  return kvbench::kvdump::run(argc, argv);
+  const kvbench::app::Program program{
+      .name = "kvdump",
+      .nothing_written = "nothing was written",
+      .out_of_memory =
+          "the captured arrays of a prompt are in memory until it is finished. Dump fewer --layers, fewer "
+          "--queries or a shorter --ctx."};
+  return kvbench::app::run_program(program, [&] { return run(argc, argv); });
 }

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "options.hpp"
-
-#include <iostream>
+#include <apps/kvdump/options.hpp>
 
 #include <fmt/core.h>
 #include <CLI/CLI.hpp>
@@ -9,7 +7,7 @@
 #include <kvbench/core/error.hpp>
 #include <kvbench/core/version.hpp>
 
-#include "../command_line.hpp"
+#include <apps/common/command_line.hpp>
 
 namespace kvbench::kvdump {
 namespace {
@@ -82,9 +80,9 @@ ParsedOptions parse_options(int argc, const char* const* argv) {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
     const bool asked = error.get_exit_code() == static_cast<int>(CLI::ExitCodes::Success);  // --help, --version
-    if (asked) return {std::nullopt, app.exit(error)};
-    fmt::print(stderr, "kvdump: {} (kvdump --help lists the flags)\n", app::complaint(app, error));
-    return {std::nullopt, 2};
+    if (asked) return {std::nullopt, app::print_answer(app, error)};
+    app::say("kvdump", fmt::format("{} (kvdump --help lists the flags)", app::complaint(app, error)));
+    return {std::nullopt, app::bad_input};
   }
   options.queries = parse_queries(queries);
   options.dtype = parse_dtype(dtype);

@@ -9,7 +9,7 @@
 
 #include <kvbench/trace/schema.hpp>
 
-#include "plan.hpp"
+#include <apps/kvdump/plan.hpp>
 
 namespace kvbench::kvdump {
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "plan.hpp"
+#include <apps/kvdump/plan.hpp>
 
 #include <algorithm>
 #include <charconv>

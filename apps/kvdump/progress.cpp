@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "progress.hpp"
+#include <apps/kvdump/progress.hpp>
 
 #include <cstdlib>
 
 #include <fmt/core.h>
 #include <unistd.h>
+
+#include <apps/common/program.hpp>
 
 namespace kvbench::kvdump {
 namespace {
@@ -18,7 +20,7 @@ Progress::Progress(std::int64_t total_tokens, bool quiet)
       visible_(!quiet && isatty(STDERR_FILENO) == 1 && !std::getenv("NO_COLOR") && !std::getenv("CI")) {}
 
 Progress::~Progress() {
-  if (visible_) fmt::print(stderr, "{}", erase_line);
+  if (visible_) app::try_to_show(erase_line);
 }
 
 void Progress::advance(std::int64_t tokens) {
@@ -29,12 +31,12 @@ void Progress::advance(std::int64_t tokens) {
   const double seconds = std::chrono::duration<double>(now - start_).count();
   const double rate = static_cast<double>(done_) / seconds;
   const double left = static_cast<double>(total_ - done_) / rate;
-  fmt::print(stderr, "{}kvdump: {} of {} tokens, {:.0f} tokens/s, {:.0f} s left", erase_line, done_, total_, rate,
-             left);
+  app::try_to_show(
+      fmt::format("{}kvdump: {} of {} tokens, {:.0f} tokens/s, {:.0f} s left", erase_line, done_, total_, rate, left));
 }
 
 void Progress::stage(const char* what) {
-  if (visible_) fmt::print(stderr, "{}kvdump: {}", erase_line, what);
+  if (visible_) app::try_to_show(fmt::format("{}kvdump: {}", erase_line, what));
 }
 
 }  // namespace kvbench::kvdump

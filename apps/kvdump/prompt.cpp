@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "prompt.hpp"
+#include <apps/kvdump/prompt.hpp>
 
 #include <algorithm>
 #include <filesystem>
 
 #include <kvbench/core/error.hpp>
 
-#include "../llama/context.hpp"
-#include "../llama/texts.hpp"
+#include <apps/llama/context.hpp>
+#include <apps/llama/texts.hpp>
 
 namespace kvbench::kvdump {
 namespace {

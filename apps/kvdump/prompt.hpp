@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "../llama/model.hpp"
-#include "options.hpp"
+#include <apps/kvdump/options.hpp>
+#include <apps/llama/model.hpp>
 
 namespace kvbench::kvdump {
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "record.hpp"
+#include <apps/kvdump/record.hpp>
 
 #include <filesystem>
 #include <span>
@@ -8,7 +8,7 @@
 
 #include <kvbench/core/version.hpp>
 
-#include "../stop_signals.hpp"
+#include <apps/common/stop_signals.hpp>
 
 namespace kvbench::kvdump {
 namespace {

@@ -8,8 +8,8 @@
 #include <kvbench/trace/schema.hpp>
 #include <kvbench/trace/writer.hpp>
 
-#include "../llama/layer_capture.hpp"
-#include "prompt.hpp"
+#include <apps/kvdump/prompt.hpp>
+#include <apps/llama/layer_capture.hpp>
 
 namespace kvbench::kvdump {
 

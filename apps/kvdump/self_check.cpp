@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "self_check.hpp"
+#include <apps/kvdump/self_check.hpp>
 
 #include <algorithm>
 #include <cmath>

@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include "../llama/layer_capture.hpp"
+#include <apps/llama/layer_capture.hpp>
 
 namespace kvbench::kvdump {
 

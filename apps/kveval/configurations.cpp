@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "configurations.hpp"
+#include <apps/kveval/configurations.hpp>
 
 #include <algorithm>
 
@@ -64,16 +64,16 @@ void require_same(const std::string& file, const NamedReplay& a, const NamedRepl
   }
 }
 
-/// The replays of a run, whatever its devices.
-std::vector<sweep::Pass> replays_of(config::SweepRun run) {
+/// The steps of a run that replay, whatever its devices.
+std::vector<sweep::StepRequest> steps_of(config::SweepRun run) {
   std::ranges::fill(run.devices, "cpu");
   std::erase_if(run.exclusions, [](const config::Exclusion& exclusion) {
     return std::ranges::any_of(exclusion.where, [](const auto& item) { return item.first == "device"; });
   });
   if (run.traces.empty()) run.traces.emplace_back();  // a replay has a trace; it is not opened
-  std::vector<sweep::Pass> passes = sweep::expand(run);
-  std::erase_if(passes, [](const sweep::Pass& pass) { return pass.request.methods.empty(); });
-  return passes;
+  std::vector<sweep::StepRequest> steps = sweep::expand(run);
+  std::erase_if(steps, [](const sweep::StepRequest& step) { return step.request.methods.empty(); });
+  return steps;
 }
 
 }  // namespace
@@ -91,10 +91,10 @@ void use_sweep_file(Options& options) {
   std::vector<replay::ReplayRequest> requests;
   std::string first;
   for (const config::SweepRun& run : sweep.runs) {
-    for (const sweep::Pass& pass : replays_of(run)) {
+    for (const sweep::StepRequest& step : steps_of(run)) {
       if (requests.empty()) first = run.name;
-      requests.push_back(pass.request);
-      require_same(sweep.file, {first, requests.front()}, {run.name, pass.request});
+      requests.push_back(step.request);
+      require_same(sweep.file, {first, requests.front()}, {run.name, step.request});
     }
   }
   if (requests.empty())

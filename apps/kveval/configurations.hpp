@@ -5,7 +5,7 @@
 #include <span>
 #include <vector>
 
-#include "options.hpp"
+#include <apps/kveval/options.hpp>
 
 namespace kvbench::kveval {
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "document_run.hpp"
+#include <apps/kveval/document_run.hpp>
 
 #include <algorithm>
 #include <chrono>
@@ -8,13 +8,14 @@
 #include <iterator>
 
 #include <kvbench/core/error.hpp>
+#include <kvbench/core/parallel_for.hpp>
 #include <kvbench/core/statistics.hpp>
 #include <kvbench/replay/run/workers.hpp>
 
-#include "../llama/passes.hpp"
-#include "../stop_signals.hpp"
-#include "cell.hpp"
-#include "documents.hpp"
+#include <apps/common/stop_signals.hpp>
+#include <apps/kveval/documents.hpp>
+#include <apps/kveval/pass_summary.hpp>
+#include <apps/llama/passes.hpp>
 
 namespace kvbench::kveval {
 namespace {
@@ -90,9 +91,9 @@ struct NeedsPrompt {};
 }  // namespace
 
 struct DocumentRun::Pass {
-  eval::EvalCell cell;
+  eval::PassResult result;
   llama::Sequence sequence = llama::Sequence::prompt;
-  CellSummary summary;
+  PassSummary summary;
   std::vector<float> logits;             ///< [m, vocabulary]
   std::vector<llama::LayerPass> layers;  ///< by layer of the model
 };
@@ -164,7 +165,7 @@ bool DocumentRun::answers(int layer, const kvbench::eval::Injection& injection) 
 }
 
 llama::Replacement DocumentRun::replace(const llama::LayerCapture& captured, Pass& pass, Index begin, Index count) {
-  if (!answers(captured.layer, pass.cell.injection)) return {};
+  if (!answers(captured.layer, pass.result.injection)) return {};
   const auto index = static_cast<std::size_t>(std::ranges::lower_bound(layers_, captured.layer) - layers_.begin());
   const bool speculated = loop_->document().prompts.front().layers[index].speculated_queries;
   loop::LayerAnswer answer = loop_->answer(
@@ -180,7 +181,7 @@ llama::Replacement DocumentRun::replace(const llama::LayerCapture& captured, Pas
   pass.summary.add(captured.layer, answer);
   return {rows_between(answer.outputs, captured.query_heads, count_, begin, count),
           rows_between(answer.exact, captured.query_heads, count_, begin, count),
-          pass.cell.injection.mode != eval::Inject::none};
+          pass.result.injection.mode != eval::Inject::none};
 }
 
 void DocumentRun::pass_tokens(Pass& pass, Index begin, Index count) {
@@ -208,11 +209,11 @@ void DocumentRun::run_pass(Pass& pass) {
   for (Index begin = 0; begin < count_; begin += step) pass_tokens(pass, begin, step);
 }
 
-eval::EvalCell DocumentRun::run(const loop::LoopConfiguration& configuration, kvbench::eval::Injection injection) {
+eval::PassResult DocumentRun::run(const loop::LoopConfiguration& configuration, kvbench::eval::Injection injection) {
   const auto start = std::chrono::steady_clock::now();
   const bool every_layer = injection.mode == eval::Inject::all && std::ssize(layers_) == machine_.model.num_layers();
   Pass pass;
-  pass.cell.injection = injection;
+  pass.result.injection = injection;
   loop_->start(configuration);
   try {
     try {
@@ -222,33 +223,33 @@ eval::EvalCell DocumentRun::run(const loop::LoopConfiguration& configuration, kv
       pass.sequence = llama::Sequence::prompt;
       run_pass(pass);
     }
-    pass.summary.finish(pass.cell);
-    if (pass.cell.status == replay::Status::ok) {
-      score(pass.logits, pass.cell);
-      add_errors(pass.layers, pass.cell);
+    pass.summary.finish(pass.result);
+    if (pass.result.status == replay::Status::ok) {
+      score(pass.logits, pass.result);
+      add_errors(pass.layers, pass.result);
     }
   } catch (const Ended& ended) {
-    pass.cell = {};
-    pass.cell.injection = injection;
-    pass.cell.status = ended.status;
-    pass.cell.reason = ended.reason;
+    pass.result = {};
+    pass.result.injection = injection;
+    pass.result.status = ended.status;
+    pass.result.reason = ended.reason;
   }
-  pass.cell.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-  return std::move(pass.cell);
+  pass.result.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  return std::move(pass.result);
 }
 
-void DocumentRun::score(std::span<const float> logits, eval::EvalCell& cell) const {
+void DocumentRun::score(std::span<const float> logits, eval::PassResult& result) const {
   const std::size_t vocabulary = logits.size() / static_cast<std::size_t>(count_);
   const std::span full(full_logits_);
-  cell.tokens.resize(static_cast<std::size_t>(count_) - 1);
-  run_work_items(cell.tokens.size(), machine_.options.how, {}, [&](Backend&, std::size_t i, const replay::PartDone&) {
-    cell.tokens[i] = eval::score_token(full.subspan(i * vocabulary, vocabulary),
-                                       logits.subspan(i * vocabulary, vocabulary), document_.scored[i + 1]);
+  result.tokens.resize(static_cast<std::size_t>(count_) - 1);
+  parallel_for(result.tokens.size(), thread_count(machine_.options.how), [&](std::size_t i, std::size_t) {
+    result.tokens[i] = eval::score_token(full.subspan(i * vocabulary, vocabulary),
+                                         logits.subspan(i * vocabulary, vocabulary), document_.scored[i + 1]);
   });
 }
 
-void DocumentRun::add_errors(const std::vector<llama::LayerPass>& passes, eval::EvalCell& cell) const {
-  for (eval::LayerErrors& errors : cell.layers) {
+void DocumentRun::add_errors(const std::vector<llama::LayerPass>& passes, eval::PassResult& result) const {
+  for (eval::LayerErrors& errors : result.layers) {
     const auto layer = static_cast<std::size_t>(errors.layer);
     errors.drift = mean_drift(passes[layer].hidden, full_hidden_[layer], count_);
     errors.residual = mean(passes[layer].residual);

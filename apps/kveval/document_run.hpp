@@ -5,9 +5,9 @@
 #include <kvbench/eval/results.hpp>
 #include <kvbench/loop/layer_loop.hpp>
 
-#include "../llama/context.hpp"
-#include "../llama/injection.hpp"
-#include "options.hpp"
+#include <apps/kveval/options.hpp>
+#include <apps/llama/context.hpp>
+#include <apps/llama/injection.hpp>
 
 namespace kvbench::kveval {
 
@@ -33,7 +33,7 @@ class DocumentRun {
 
   /// One configuration; the document's index and the configuration's are left to the caller. Throws Error,
   /// std::bad_alloc, Interrupted.
-  eval::EvalCell run(const loop::LoopConfiguration& configuration, kvbench::eval::Injection injection);
+  eval::PassResult run(const loop::LoopConfiguration& configuration, kvbench::eval::Injection injection);
 
  private:
   struct Pass;
@@ -43,8 +43,8 @@ class DocumentRun {
   void decode(Index begin, Index count, llama::Sequence sequence);
   void run_pass(Pass& pass);
   void pass_tokens(Pass& pass, Index begin, Index count);
-  void score(std::span<const float> logits, eval::EvalCell& cell) const;
-  void add_errors(const std::vector<llama::LayerPass>& passes, eval::EvalCell& cell) const;
+  void score(std::span<const float> logits, eval::PassResult& result) const;
+  void add_errors(const std::vector<llama::LayerPass>& passes, eval::PassResult& result) const;
 
   Machine machine_;
   const eval::TaskDocument& document_;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "documents.hpp"
+#include <apps/kveval/documents.hpp>
 
 #include <algorithm>
 #include <cmath>
@@ -7,8 +7,8 @@
 
 #include <kvbench/core/error.hpp>
 
-#include "../llama/chat.hpp"
-#include "../llama/texts.hpp"
+#include <apps/llama/chat.hpp>
+#include <apps/llama/texts.hpp>
 
 namespace kvbench::kveval {
 namespace {

@@ -4,8 +4,8 @@
 
 #include <kvbench/eval/results.hpp>
 
-#include "../llama/model.hpp"
-#include "options.hpp"
+#include <apps/kveval/options.hpp>
+#include <apps/llama/model.hpp>
 
 namespace kvbench::kveval {
 

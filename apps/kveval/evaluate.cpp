@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "evaluate.hpp"
+#include <apps/kveval/evaluate.hpp>
 
 #include <algorithm>
 #include <filesystem>
+#include <iterator>
 #include <numeric>
 
 #include <fmt/format.h>
@@ -14,14 +15,15 @@
 #include <kvbench/replay/run/workers.hpp>
 #include <kvbench/report/columns/evaluations.hpp>
 #include <kvbench/report/eval/table.hpp>
+#include <kvbench/store/method_files.hpp>
 #include <kvbench/trace/sha256.hpp>
 
-#include "../kvbench/output.hpp"
-#include "../llama/convert.hpp"
-#include "../llama/passes.hpp"
-#include "../stop_signals.hpp"
-#include "documents.hpp"
-#include "run_documents.hpp"
+#include <apps/common/output.hpp>
+#include <apps/common/stop_signals.hpp>
+#include <apps/kveval/documents.hpp>
+#include <apps/kveval/run_documents.hpp>
+#include <apps/llama/convert.hpp>
+#include <apps/llama/passes.hpp>
 
 namespace kvbench::kveval {
 namespace {
@@ -88,6 +90,8 @@ void check_paths(const Options& options) {
   std::vector<NamedFile> inputs{
       {"the model", options.model}, {"the text", options.text}, {"the sweep file", options.sweep}};
   for (const std::string& ids : options.ids) inputs.push_back({"the file of token ids", ids});
+  for (const auto& [method, budget, seed] : options.configurations)
+    std::ranges::move(store::files_of_method(method.info->name, method.params.text()), std::back_inserter(inputs));
   check_distinct(std::vector<NamedFile>{{"-o", options.output},
                                         {"--raw", options.raw},
                                         {"the cells file", app::cells_path(options.cells, options.output)}},
@@ -119,7 +123,7 @@ void describe(const Options& options, eval::EvalResults& results) {
 }
 
 /// Loads the model and evaluates all documents.
-void run_model(const Options& options, eval::EvalCells& cells, eval::EvalResults& results) {
+void run_model(const Options& options, eval::PassFile& passes, eval::EvalResults& results) {
   llama::quiet_llama();
   llama_backend_init();
   const int threads = static_cast<int>(thread_count(options.how));
@@ -142,7 +146,7 @@ void run_model(const Options& options, eval::EvalCells& cells, eval::EvalResults
                                   .stop = llama::Injector::stop,
                                   .user_data = &injector});
   describe(options, results);
-  run_documents({options, *model, context, injector}, layers, cells, results);
+  run_documents({options, *model, context, injector}, layers, passes, results);
 }
 
 }  // namespace
@@ -150,13 +154,13 @@ void run_model(const Options& options, eval::EvalCells& cells, eval::EvalResults
 int evaluate(const Options& options) {
   check_paths(options);
   Outputs outputs(options);
-  eval::EvalCells cells(outputs.cells_path, app::cells_mode(options.cells, outputs.cells_path));
-  app::report_torn("kveval", outputs.cells_path, cells.file().torn_bytes());
+  eval::PassFile passes(outputs.cells_path, app::cells_mode(options.cells, outputs.cells_path));
+  app::report_torn("kveval", outputs.cells_path, passes.file().torn_bytes());
   eval::EvalResults results;
   {
     const app::AtForcedExit at_forced_exit([&] { app::explain_interruption("kveval", outputs.cells_path); });
     try {
-      run_model(options, cells, results);
+      run_model(options, passes, results);
     } catch (const Interrupted&) {
       app::explain_interruption("kveval", outputs.cells_path);
       return 130;
@@ -164,9 +168,9 @@ int evaluate(const Options& options) {
   }
   if (outputs.raw) write_eval_raw(*outputs.raw, results);
   outputs.table.finish(formatted(options, summarize(results, options.rows), outputs.table));
-  if (options.cells.file.empty()) cells.file().remove();
-  return std::ranges::any_of(results.cells,
-                             [](const eval::EvalCell& cell) { return cell.status == replay::Status::failed; })
+  if (options.cells.file.empty()) passes.file().remove();
+  return std::ranges::any_of(results.passes,
+                             [](const eval::PassResult& pass) { return pass.status == replay::Status::failed; })
              ? 1
              : 0;
 }

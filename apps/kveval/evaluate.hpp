@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "options.hpp"
+#include <apps/kveval/options.hpp>
 
 namespace kvbench::kveval {
 

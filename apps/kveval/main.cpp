@@ -2,50 +2,25 @@
 // kveval: runs compression methods inside a GGUF model with llama.cpp, and measures what they do to its output. Exit
 // codes: 0 success, 1 a configuration failed, 2 bad usage or bad input, 3 input/output or memory failure, 130
 // interrupted. Errors are one sentence on stderr.
-#include <exception>
-#include <new>
-
-#include <fmt/core.h>
-
-#include <kvbench/core/error.hpp>
-
-#include "../freed_memory.hpp"
-#include "../kvbench/flag_names.hpp"
-#include "../llama/passes.hpp"
-#include "../stop_signals.hpp"
-#include "evaluate.hpp"
-#include "options.hpp"
-
-namespace kvbench::kveval {
-namespace {
-
-int fail(int code, const char* message) {
-  fmt::print(stderr, "kveval: {}\n", app::with_flags(message, "eval"));
-  return code;
-}
-
-int run(int argc, char** argv) {
-  try {
-    const auto parsed = parse_options(argc, argv);
-    if (!parsed.options) return parsed.exit_code;
-    app::wait_for_stop_signals("kveval");
-    return evaluate(*parsed.options);
-  } catch (const Interrupted&) {
-    return fail(130, "interrupted; no output was written");
-  } catch (const IoError& error) {
-    return fail(3, error.what());
-  } catch (const std::bad_alloc&) {
-    return fail(3, "out of memory; give a shorter --context, fewer --layers or fewer --threads");
-  } catch (const std::exception& error) {
-    return fail(2, error.what());
-  }
-}
-
-}  // namespace
-}  // namespace kvbench::kveval
+#include <apps/common/flag_names.hpp>
+#include <apps/common/freed_memory.hpp>
+#include <apps/common/program.hpp>
+#include <apps/common/stop_signals.hpp>
+#include <apps/kveval/evaluate.hpp>
+#include <apps/kveval/options.hpp>
+#include <apps/llama/passes.hpp>
 
 int main(int argc, char** argv) {
-  kvbench::llama::wait_passively(argv);
-  kvbench::app::keep_freed_memory();
-  return kvbench::kveval::run(argc, argv);
+  using namespace kvbench;
+  llama::wait_passively(argv);
+  app::keep_freed_memory();
+  const app::Program program{.name = "kveval",
+                             .out_of_memory = "give a shorter --context, fewer --layers or fewer --threads",
+                             .words = [](const std::string& message) { return app::with_flags(message, "eval"); }};
+  return app::run_program(program, [&] {
+    const auto parsed = kveval::parse_options(argc, argv);
+    if (!parsed.options) return parsed.exit_code;
+    app::wait_for_stop_signals("kveval");
+    return kveval::evaluate(*parsed.options);
+  });
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "options.hpp"
+#include <apps/kveval/options.hpp>
 
 #include <algorithm>
 #include <map>
@@ -11,10 +11,10 @@
 #include <kvbench/core/error.hpp>
 #include <kvbench/core/version.hpp>
 
-#include "../command_line.hpp"
-#include "../kvbench/output.hpp"
-#include "../kvbench/shared_flags.hpp"
-#include "configurations.hpp"
+#include <apps/common/command_line.hpp>
+#include <apps/common/output.hpp>
+#include <apps/common/shared_flags.hpp>
+#include <apps/kveval/configurations.hpp>
 
 namespace kvbench::kveval {
 namespace {
@@ -159,9 +159,9 @@ ParsedOptions parse_options(int argc, const char* const* argv) {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
     const bool asked = error.get_exit_code() == static_cast<int>(CLI::ExitCodes::Success);  // --help, --version
-    if (asked) return {std::nullopt, app.exit(error)};
-    fmt::print(stderr, "kveval: {} (kveval --help lists the flags)\n", app::complaint(app, error));
-    return {std::nullopt, 2};
+    if (asked) return {std::nullopt, app::print_answer(app, error)};
+    app::say("kveval", fmt::format("{} (kveval --help lists the flags)", app::complaint(app, error)));
+    return {std::nullopt, app::bad_input};
   }
   if (lists.list_tasks) {
     app::print(eval::list_of_tasks());

@@ -10,7 +10,7 @@
 #include <kvbench/eval/eval_record.hpp>
 #include <kvbench/loop/layer_loop.hpp>
 
-#include "../kvbench/cells_flags.hpp"
+#include <apps/common/cells_flags.hpp>
 
 namespace kvbench::kveval {
 

@@ -1,13 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "run_documents.hpp"
+#include <apps/kveval/run_documents.hpp>
 
-#include <fmt/format.h>
-#include <fmt/ranges.h>
+#include <kvbench/eval/key.hpp>
 
-#include <kvbench/core/error.hpp>
-#include <kvbench/store/parameter_files.hpp>
-
-#include "../kvbench/progress.hpp"
+#include <apps/common/progress.hpp>
 
 namespace kvbench::kveval {
 namespace {
@@ -19,49 +15,52 @@ std::vector<kvbench::eval::Injection> injections_of(eval::Inject mode, const std
   return all;
 }
 
-/// The key of a document: what all its cells depend on. Threads and memory change no bit.
-std::string document_key(const Machine& machine, const std::vector<int>& layers, const eval::EvalResults& results,
-                         const eval::TaskDocument& document) {
+eval::DocumentInputs inputs_of(const Machine& machine, const std::vector<int>& layers, const eval::EvalResults& results,
+                               const eval::TaskDocument& document) {
   const Options& options = machine.options;
-  const replay::ReplayRequest& request = options.request;
-  return eval::eval_key(fmt::format(
-      "eval {} f32 {} one {} {} {} layers {} protect {},{},{} dense {} decoded {} sinks {} element {} context {} "
-      "scored {}",
-      results.model_sha256, options.f32, options.one_at_a_time, results.device, results.isa, fmt::join(layers, ","),
-      request.protect_first, request.protect_last, request.protect_outside, request.dense_layers,
-      static_cast<int>(request.decoded), request.recall_sinks, static_cast<int>(request.kv_element),
-      fmt::join(document.context, ","), fmt::join(document.scored, ",")));
+  return {.model = results.model_sha256,
+          .f32 = options.f32,
+          .one_at_a_time = options.one_at_a_time,
+          .device = results.device,
+          .isa = results.isa,
+          .layers = layers,
+          .protect_first = options.request.protect_first,
+          .protect_last = options.request.protect_last,
+          .request = store::inputs_of(options.request),
+          .context = document.context,
+          .scored = document.scored};
 }
 
-/// One document: prefilled when its first missing cell is computed.
+/// One document: prefilled when its first missing pass is computed.
 class LazyDocument {
  public:
-  LazyDocument(const Machine& machine, const std::vector<int>& layers, eval::EvalCells& cells,
+  LazyDocument(const Machine& machine, const std::vector<int>& layers, eval::PassFile& passes,
                const eval::EvalResults& results, eval::EvalDocument& document)
       : machine_(machine),
-        cells_(cells),
+        passes_(passes),
         document_(document),
-        key_(document_key(machine, layers, results, document.document)) {
-    if (!cells.has(key_)) {
+        key_(store::key_of(inputs_of(machine, layers, results, document.document))) {
+    if (!passes.has(key_)) {
       eval::EvaluatedDocument known{.without_distant = score_short_context(machine, document.document),
                                     .layers = started().layers()};
-      cells.add(key_, std::move(known));
+      passes.add(key_, std::move(known));
     }
-    eval::EvaluatedDocument known = cells.document(key_, predicted());
+    eval::EvaluatedDocument known = passes.document(key_, predicted());
     document.without_distant = std::move(known.without_distant);
     layers_ = std::move(known.layers);
   }
 
   const std::vector<int>& layers() const { return layers_; }
 
-  eval::EvalCell cell(const loop::LoopConfiguration& configuration, const kvbench::eval::Injection& injection) {
-    const std::string params = configuration.method.params.text();
-    const std::string key =
-        eval::eval_key(fmt::format("{} method {} [{}]{} {} seed {} inject {} {}", key_, configuration.method.info->name,
-                                   params, store::parameter_files(params), configuration.budget.text(),
-                                   configuration.seed, name_of(injection.mode), injection.layer));
-    if (!cells_.has(key)) cells_.add(key, started().run(configuration, injection));
-    return cells_.cell(key, predicted());
+  eval::PassResult pass(const loop::LoopConfiguration& configuration, const kvbench::eval::Injection& injection) {
+    const std::string key = store::key_of(eval::PassInputs{
+        .document = key_,
+        .method = store::inputs_of(configuration.method.info->name, configuration.method.params.text()),
+        .budget = configuration.budget.text(),
+        .seed = configuration.seed,
+        .injection = injection});
+    if (!passes_.has(key)) passes_.add(key, started().run(configuration, injection));
+    return passes_.pass(key, predicted());
   }
 
  private:
@@ -72,7 +71,7 @@ class LazyDocument {
   }
 
   const Machine& machine_;
-  eval::EvalCells& cells_;
+  eval::PassFile& passes_;
   eval::EvalDocument& document_;
   std::string key_;
   std::vector<int> layers_;
@@ -81,21 +80,21 @@ class LazyDocument {
 
 }  // namespace
 
-void run_documents(const Machine& machine, const std::vector<int>& layers, eval::EvalCells& cells,
+void run_documents(const Machine& machine, const std::vector<int>& layers, eval::PassFile& passes,
                    eval::EvalResults& results) {
   const std::vector<loop::LoopConfiguration>& configurations = machine.options.configurations;
   const auto total = static_cast<Index>(results.documents.size() * configurations.size());
   app::Progress progress("configurations", machine.options.quiet);
   double done = 0;
   for (std::size_t d = 0; d < results.documents.size(); ++d) {
-    LazyDocument document(machine, layers, cells, results, results.documents[d]);
+    LazyDocument document(machine, layers, passes, results, results.documents[d]);
     const auto injections = injections_of(machine.options.inject, document.layers());
     for (std::size_t c = 0; c < configurations.size(); ++c) {
       for (const kvbench::eval::Injection& injection : injections) {
-        eval::EvalCell cell = document.cell(configurations[c], injection);
-        cell.configuration = c;
-        cell.document = d;
-        results.cells.push_back(std::move(cell));
+        eval::PassResult pass = document.pass(configurations[c], injection);
+        pass.configuration = c;
+        pass.document = d;
+        results.passes.push_back(std::move(pass));
         done += 1.0 / static_cast<double>(injections.size());
         progress.show(done, total);
       }

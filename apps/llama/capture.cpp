@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "capture.hpp"
+#include <apps/llama/capture.hpp>
 
 #include <algorithm>
 #include <cmath>
 #include <utility>
 
 #include <kvbench/core/error.hpp>
+#include <kvbench/core/parallel_for.hpp>
 
-#include "../stop_signals.hpp"
+#include <apps/common/stop_signals.hpp>
 
 namespace kvbench::llama {
 namespace {
@@ -69,7 +70,7 @@ void Capture::begin_batch(std::int64_t offset, int count, bool whole) {
 }
 
 void Capture::end_batch() {
-  if (error_) std::rethrow_exception(std::exchange(error_, nullptr));
+  error_.rethrow();
   static constexpr std::pair<Role, const char*> needed[] = {
       {Role::query, no_rotated_queries},
       {Role::key, "its graph has no keys with rotary position embedding (RoPE)"},
@@ -115,18 +116,17 @@ const LayerCapture* Capture::layer(int number) const {
 
 bool Capture::on_node(ggml_tensor* node, bool ask, void* self) {
   auto& capture = *static_cast<Capture*>(self);
-  if (capture.error_) return false;
-  try {
-    if (ask) return capture.wants(node);
-    capture.take_node(node);
-    return true;
-  } catch (...) {
-    capture.error_ = std::current_exception();
-    return false;
-  }
+  bool wanted = true;
+  const bool done = capture.error_.attempt([&] {
+    if (ask)
+      wanted = capture.wants(node);
+    else
+      capture.take_node(node);
+  });
+  return done && wanted;
 }
 
-bool Capture::stop(void* self) { return app::stop_requested() || static_cast<Capture*>(self)->error_; }
+bool Capture::stop(void* self) { return app::stop_requested() || static_cast<Capture*>(self)->error_.kept(); }
 
 Capture::Layer* Capture::layer_of(const ggml_tensor* node, Role& role) {
   const auto name = parse_node_name(node->name);
@@ -301,14 +301,14 @@ void Capture::add_column_sums(Layer& layer, const ggml_tensor* node) {
   const HeadRows rows(node);  // the dimensions of tokens and heads are exchanged
   const std::int64_t tokens = std::clamp<std::int64_t>(column_sums_end_ - offset_, 0, count_);
   layer.data.column_sums.resize(static_cast<std::size_t>(rows.tokens * num_tokens_));
-#pragma omp parallel for
-  for (std::int64_t head = 0; head < rows.tokens; ++head) {
+  parallel_for(static_cast<std::size_t>(rows.tokens), allowed_threads(0), [&](std::size_t h, std::size_t) {
+    const auto head = static_cast<std::int64_t>(h);
     double* sums = &layer.data.column_sums[head * num_tokens_];
     for (std::int64_t i = 0; i < tokens; ++i) {
       const float* row = rows.row(head, i);
       for (std::int64_t j = 0; j <= offset_ + i; ++j) sums[j] += row[j];
     }
-  }
+  });
 }
 
 }  // namespace kvbench::llama

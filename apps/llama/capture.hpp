@@ -4,7 +4,6 @@
 
 #include <array>
 #include <cstdint>
-#include <exception>
 #include <map>
 #include <optional>
 #include <string>
@@ -12,10 +11,12 @@
 
 #include <ggml.h>
 
-#include "graph.hpp"
-#include "layer_capture.hpp"
-#include "node_name.hpp"
-#include "query_path.hpp"
+#include <kvbench/core/first_error.hpp>
+
+#include <apps/llama/graph.hpp>
+#include <apps/llama/layer_capture.hpp>
+#include <apps/llama/node_name.hpp>
+#include <apps/llama/query_path.hpp>
 
 namespace kvbench::llama {
 
@@ -91,7 +92,7 @@ class Capture {
   std::map<int, AttentionInput> inputs_;  ///< by layer: recorded layers and the layers before them
   std::vector<std::int32_t> stored_;      ///< tokens of the batch whose queries are stored
   std::optional<QueryPath> query_path_;   ///< for --speculated
-  std::exception_ptr error_;
+  FirstError error_;
 };
 
 }  // namespace kvbench::llama

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "chat.hpp"
+#include <apps/llama/chat.hpp>
 
 #include <algorithm>
 #include <vector>

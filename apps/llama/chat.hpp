@@ -4,7 +4,7 @@
 
 #include <string>
 
-#include "model.hpp"
+#include <apps/llama/model.hpp>
 
 namespace kvbench::llama {
 

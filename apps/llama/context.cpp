@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "context.hpp"
+#include <apps/llama/context.hpp>
 
 #include <kvbench/core/error.hpp>
 

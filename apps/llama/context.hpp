@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "model.hpp"
+#include <apps/llama/model.hpp>
 
 namespace kvbench::llama {
 

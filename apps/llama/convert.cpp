@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "convert.hpp"
+#include <apps/llama/convert.hpp>
 
 #include <cstdint>
 #include <cstdlib>
@@ -9,9 +9,10 @@
 
 #include <kvbench/core/atomic_file.hpp>
 #include <kvbench/core/error.hpp>
+#include <kvbench/core/read_files.hpp>
 
-#include "../stop_signals.hpp"
-#include "model.hpp"
+#include <apps/common/stop_signals.hpp>
+#include <apps/llama/model.hpp>
 
 namespace kvbench::llama {
 namespace {
@@ -50,6 +51,7 @@ std::string converted_to_f32(const std::string& model, int threads) {
         "{}: there is no such model file; give the path of a GGUF file (scripts/fetch-model downloads a small one)",
         model);
   }
+  remember_read(model);
   const fs::path target = cached_name(model);
   if (fs::exists(target)) return target.string();
   fs::create_directories(target.parent_path(), error);

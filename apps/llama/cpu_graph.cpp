@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cpu_graph.hpp"
+#include <apps/llama/cpu_graph.hpp>
 
 #include <new>
 

@@ -9,7 +9,7 @@
 
 #include <ggml.h>
 
-#include "layer_capture.hpp"
+#include <apps/llama/layer_capture.hpp>
 
 namespace kvbench::llama {
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "injection.hpp"
+#include <apps/llama/injection.hpp>
 
 #include <algorithm>
 #include <cmath>
@@ -8,7 +8,7 @@
 
 #include <kvbench/core/error.hpp>
 
-#include "../stop_signals.hpp"
+#include <apps/common/stop_signals.hpp>
 
 namespace kvbench::llama {
 namespace {
@@ -49,7 +49,7 @@ void Injector::begin(std::int64_t offset, int count, Replace replace, bool whole
 std::vector<LayerPass> Injector::end() {
   scoring_ = false;
   replace_ = nullptr;
-  if (error_) std::rethrow_exception(std::exchange(error_, nullptr));
+  error_.rethrow();
   app::stop_if_requested();
   capture_.end_batch();
   return std::move(layers_);
@@ -58,20 +58,19 @@ std::vector<LayerPass> Injector::end() {
 bool Injector::on_node(ggml_tensor* node, bool ask, void* self) {
   auto& injector = *static_cast<Injector*>(self);
   if (!injector.active_) return !ask;
-  if (injector.error_) return false;
-  try {
-    if (ask) return injector.asks(node);
-    injector.take(node);
-    return !injector.error_;
-  } catch (...) {
-    injector.error_ = std::current_exception();
-    return false;
-  }
+  bool wanted = true;
+  const bool done = injector.error_.attempt([&] {
+    if (ask)
+      wanted = injector.asks(node);
+    else
+      injector.take(node);
+  });
+  return done && wanted;
 }
 
 bool Injector::stop(void* self) {
   auto& injector = *static_cast<Injector*>(self);
-  return injector.error_ || Capture::stop(&injector.capture_);
+  return injector.error_.kept() || Capture::stop(&injector.capture_);
 }
 
 void Injector::note_weights(const ggml_tensor* node) {

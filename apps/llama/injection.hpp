@@ -3,13 +3,12 @@
 // states.
 #pragma once
 
-#include <exception>
 #include <functional>
 #include <map>
 #include <optional>
 
-#include "capture.hpp"
-#include "cpu_graph.hpp"
+#include <apps/llama/capture.hpp>
+#include <apps/llama/cpu_graph.hpp>
 
 namespace kvbench::llama {
 
@@ -49,7 +48,7 @@ class Injector {
   std::vector<LayerPass> end();
 
   /// Whether a callback threw in this pass.
-  bool failed() const { return error_ != nullptr; }
+  bool failed() const { return error_.kept(); }
 
   static bool on_node(ggml_tensor* node, bool ask, void* self);
   static bool stop(void* self);
@@ -80,7 +79,7 @@ class Injector {
   const ggml_tensor *projected_ = nullptr, *normalised_ = nullptr;  ///< the nodes of the layer that is being asked for
   int projected_layer_ = 0;
   std::map<int, const ggml_tensor*> residual_streams_;  ///< of this pass, by layer
-  std::exception_ptr error_;
+  FirstError error_;
 };
 
 }  // namespace kvbench::llama

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "model.hpp"
+#include <apps/llama/model.hpp>
 
 #include <cerrno>
 #include <cstring>
@@ -9,8 +9,9 @@
 #include <fmt/core.h>
 
 #include <kvbench/core/error.hpp>
+#include <kvbench/core/read_files.hpp>
 
-#include "../stop_signals.hpp"
+#include <apps/common/stop_signals.hpp>
 
 namespace kvbench::llama {
 namespace {
@@ -46,6 +47,7 @@ Model::Model(const std::string& path) : path_(path) {
         "{}: there is no such model file; give the path of a GGUF file (scripts/fetch-model downloads a small one)",
         path);
   }
+  remember_read(path);
   model_.reset(load(path));
   app::stop_if_requested();
   if (!model_) throw Error("{}: is not a GGUF model that this llama.cpp can load{}", path, last_llama_error());

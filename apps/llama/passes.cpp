@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "passes.hpp"
+#include <apps/llama/passes.hpp>
 
 #include <algorithm>
 #include <cstdlib>
@@ -9,7 +9,7 @@
 
 #include <kvbench/core/error.hpp>
 
-#include "../stop_signals.hpp"
+#include <apps/common/stop_signals.hpp>
 
 namespace kvbench::llama {
 

@@ -5,8 +5,8 @@
 #include <functional>
 #include <span>
 
-#include "capture.hpp"
-#include "context.hpp"
+#include <apps/llama/capture.hpp>
+#include <apps/llama/context.hpp>
 
 namespace kvbench::llama {
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "query_path.hpp"
+#include <apps/llama/query_path.hpp>
 
 #include <cstring>
 
@@ -7,7 +7,7 @@
 
 #include <kvbench/core/error.hpp>
 
-#include "graph.hpp"
+#include <apps/llama/graph.hpp>
 
 namespace kvbench::llama {
 namespace {

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "cpu_graph.hpp"
+#include <apps/llama/cpu_graph.hpp>
 
 namespace kvbench::llama {
 

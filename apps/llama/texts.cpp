@@ -1,26 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "texts.hpp"
+#include <apps/llama/texts.hpp>
 
 #include <algorithm>
 #include <charconv>
-#include <filesystem>
-#include <fstream>
-#include <iterator>
 
 #include <kvbench/core/error.hpp>
+#include <kvbench/core/input_file.hpp>
 
 namespace kvbench::llama {
 
-std::string read_text(const std::string& path) {
-  std::error_code error;
-  if (!std::filesystem::exists(path, error)) throw Error("{}: there is no such prompt file", path);
-  if (std::filesystem::is_directory(path, error)) throw Error("{}: is a folder; a prompt must be a file", path);
-  std::ifstream file(path, std::ios::binary);
-  std::string text(std::istreambuf_iterator<char>(file), {});
-  if (!file) throw IoError("{}: the prompt cannot be read", path);
-  if (text.size() > INT32_MAX) throw Error("{}: is longer than 2 GiB; shorten it", path);
-  return text;
-}
+std::string read_text(const std::string& path) { return read_input_file(path, INT32_MAX, "a text file"); }
 
 std::vector<std::int32_t> read_ids(const std::string& path, std::int32_t vocabulary_size) {
   const std::string text = read_text(path);

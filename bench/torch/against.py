@@ -3,7 +3,8 @@
 
     python bench/torch/against.py build/release/kvbench [TRACE.h5] [--threads 1 2] [--rounds 2] [--only METHOD,...]
 
-This script does not import torch, because Linux counts the memory of a process as part of the peak memory of the programs that it starts.
+This script does not import torch, because Linux counts the memory of a process as part of the peak memory of the
+programs that it starts.
 """
 import argparse
 import csv
@@ -97,10 +98,10 @@ def main():
 def table(kvbench, trace, only, threads, rounds, output):
     """Prints the table for one number of threads; each figure is the minimum over the rounds.
 
-    The time of a method in kvbench is that of a process with this method alone minus that of a process with `sink` at the largest
-    budget, which covers reading, the exact pass and the ranking for recall. There is no ratio where less than 20 ms remain. The total
-    is the time of one process with all methods. PyTorch is timed inside one process, without the start of Python and the import of
-    torch."""
+    The time of a method in kvbench is that of a process with this method alone minus that of a process with `sink` at
+    the largest budget, which covers reading, the exact pass and the ranking for recall. There is no ratio where less
+    than 20 ms remain. The total is the time of one process with all methods. PyTorch is timed inside one process,
+    without the start of Python and the import of torch."""
     ours, theirs = {}, {}
     total, their_total, peak, their_peak, loaded = (9e9, 9e9), (9e9, 9e9), 0, 0, 0
 

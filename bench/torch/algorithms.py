@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Algorithms that select, cluster or sign tokens, in PyTorch: vectorised as far as each algorithm allows, without extensions.
+"""Algorithms that select, cluster or sign tokens, in PyTorch: vectorised as far as each algorithm allows, without
+extensions.
 
-The first part holds the algorithms, which the sweep also uses, the second part tasks of compare.py. A Task holds the name of the
-kvbench_bench case with the same work and shapes, the implementations to time, and a check of their results. Inputs are drawn here
-and not shared with kvbench: run times depend on the values only through the cluster structure, which is the same.
+The first part holds the algorithms, which the sweep also uses, the second part tasks of compare.py. A Task holds the
+name of the kvbench_bench case with the same work and shapes, the implementations to time, and a check of their results.
+Inputs are drawn here and not shared with kvbench: run times depend on the values only through the cluster structure,
+which is the same.
 """
 import math
 from dataclasses import dataclass, field
@@ -16,7 +18,8 @@ TOKENS, QUERIES, DIMS = 32768, 256, 128
 
 
 def nearest(points, centres, bias=None, rows=1024):
-    """[n] index of the centre with the largest inner product plus bias [c]; computed in slices of the points, to keep products small."""
+    """[n] index of the centre with the largest inner product plus bias [c]; computed in slices of the points, to keep
+    products small."""
     slices = (some @ centres.T for some in points.split(rows))
     return torch.cat([(products if bias is None else products.add_(bias)).argmax(1) for products in slices])
 
@@ -41,11 +44,12 @@ def k_center_order(points, k):
 
 
 def leader_labels(points, norms, radius, capacity, block=256):
-    """Each point joins its nearest representative within the radius, or becomes a representative. norms: squared norms [n].
+    """Each point joins its nearest representative within the radius, or becomes a representative. norms: squared norms
+    [n].
 
-    Returns labels [n] and the indices of the representatives; None if there are more than `capacity`. A block of points is compared
-    with the old representatives in one product. Points that are far from all of them are then processed one by one to find the
-    new representatives."""
+    Returns labels [n] and the indices of the representatives; None if there are more than `capacity`. A block of points
+    is compared with the old representatives in one product. Points that are far from all of them are then processed one
+    by one to find the new representatives."""
     labels, members = torch.empty(len(points), dtype=torch.long), torch.empty(0, dtype=torch.long)
     known = torch.empty(capacity, points.shape[1])
 
@@ -60,7 +64,8 @@ def leader_labels(points, norms, radius, capacity, block=256):
         far = (distance > radius * radius).nonzero().flatten()
         if len(far) > 0:
             among, among2 = tokens[far], squares[far]
-            close = (distances(among, among2, among, among2) <= radius * radius).numpy()  # numpy has the smallest overhead per step
+            # numpy has the smallest overhead per step
+            close = (distances(among, among2, among, among2) <= radius * radius).numpy()
             covered, opened = np.zeros(len(far), bool), []
             for i in range(len(far)):
                 if not covered[i]:
@@ -80,8 +85,8 @@ def leader_labels(points, norms, radius, capacity, block=256):
 
 
 def walk_signs(gram, uniforms, step, first_positive=False):
-    """Signs [blocks, b] of walks over the kernel matrices gram [blocks, b, b], computed one step of all walks at a time; step: a number
-    or [blocks]."""
+    """Signs [blocks, b] of walks over the kernel matrices gram [blocks, b, b], computed one step of all walks at a
+    time; step: a number or [blocks]."""
     blocks, block = uniforms.shape
     sums, signs = torch.zeros(blocks, block), torch.empty(blocks, block)
     for i in range(block):
@@ -170,7 +175,8 @@ def k_center(k=64):
 
 
 def subgen_stream(radius=30.0, capacity=512, block=256):
-    """Online clustering with a fixed radius: token by token, and in blocks that are compared with all old representatives at once."""
+    """Online clustering with a fixed radius: token by token, and in blocks that are compared with all old
+    representatives at once."""
     points = clustered(capacity)
 
     def literal():
@@ -193,7 +199,8 @@ def subgen_stream(radius=30.0, capacity=512, block=256):
         expected = torch.arange(TOKENS) % capacity
         assert torch.equal(literal(), expected) and torch.equal(blocked(), expected)
 
-    return Task(f"leader_clusters m'={capacity}", {"torch, token by token": literal, "torch, blocks of 256": blocked}, check)
+    return Task(f"leader_clusters m'={capacity}", {"torch, token by token": literal, "torch, blocks of 256": blocked},
+                check)
 
 
 def balance_walk(block=256, step=0.1, shift=12.0):
@@ -202,7 +209,8 @@ def balance_walk(block=256, step=0.1, shift=12.0):
     uniforms = torch.rand(TOKENS // block, block, generator=generator(), dtype=torch.float64)
 
     def walk():
-        gram = torch.baddbmm(torch.full((1, 1, 1), -shift), keys, keys.transpose(1, 2), alpha=1 / math.sqrt(DIMS)).exp_()
+        gram = torch.baddbmm(torch.full((1, 1, 1), -shift), keys, keys.transpose(1, 2),
+                             alpha=1 / math.sqrt(DIMS)).exp_()
         return walk_signs(gram, uniforms, step)
 
     def check():
@@ -231,7 +239,8 @@ def page_scores(page=16):
 
 def top_b(k=1024):
     scores = normal(QUERIES, TOKENS)
-    return Task(f"topk k={k}", {"torch": lambda: scores.topk(k), "torch, unsorted": lambda: scores.topk(k, sorted=False)})
+    return Task(f"topk k={k}",
+                {"torch": lambda: scores.topk(k), "torch, unsorted": lambda: scores.topk(k, sorted=False)})
 
 
 def all_tasks():

@@ -1,17 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs kvbench and PyTorch alternately on one thread, then on two, and prints the ratios for exact attention and for the algorithms of
-algorithms.py.
+"""Runs kvbench and PyTorch alternately on one thread, then on two, and prints the ratios for exact attention and for
+the algorithms of algorithms.py.
 
     python bench/torch/compare.py build/release/bench/kvbench_bench [--threads 1 2] [--rounds 15] [--only PART-OF-CASE]
 
 fused:   torch.nn.functional.scaled_dot_product_attention with the causal tail mask as a bias, values only
 unfused: softmax(q k^T + mask) v, the form that gives access to the scores
-Each round runs every implementation once, and the minimum over the rounds counts. One thread: one head, in CPU time of the thread, which
-other programs on a shared machine do not affect. Two threads: two heads, in wall time, on a machine without other work. Kernels of
-kvbench are serial and heads run in parallel: its figure is the time of two processes that start together, until the slower one is done.
-PyTorch has two threads and gets both heads: attention as one batch, and the algorithms, which have no batch dimension, one head after
-the other. kvbench_bench checks every result against its serial reference before it reports a time. This script checks the two
-PyTorch forms of attention against each other in fp64, and each algorithm by properties of its result.
+Each round runs every implementation once, and the minimum over the rounds counts. One thread: one head, in CPU time of
+the thread, which other programs on a shared machine do not affect. Two threads: two heads, in wall time, on a machine
+without other work. Kernels of kvbench are serial and heads run in parallel: its figure is the time of two processes
+that start together, until the slower one is done. PyTorch has two threads and gets both heads: attention as one batch,
+and the algorithms, which have no batch dimension, one head after the other. kvbench_bench checks every result against
+its serial reference before it reports a time. This script checks the two PyTorch forms of attention against each other
+in fp64, and each algorithm by properties of its result.
 """
 import argparse
 import math
@@ -76,7 +77,8 @@ def timed(f, threads):
 
 
 def fastest(implementations, rounds):
-    """Milliseconds of each implementation, the first of which is kvbench, and the multiply-add rate measured in the same rounds."""
+    """Milliseconds of each implementation, the first of which is kvbench, and the multiply-add rate measured in the
+    same rounds."""
     best = dict.fromkeys(implementations, math.inf)
     peak = 0.0
     for _ in range(rounds):
@@ -103,7 +105,8 @@ def compare_attention(binary, d, rounds, threads):
     }
     best, peak = fastest(implementations, rounds)
     flops = 4.0 * QUERIES * TOKENS * d * threads
-    print(f"n={TOKENS} m={QUERIES} d={d}, heads and threads: {threads}, min of {rounds} rounds; FMA probe {peak:.1f} GF/s")
+    print(f"n={TOKENS} m={QUERIES} d={d}, heads and threads: {threads}, min of {rounds} rounds; FMA probe {peak:.1f} "
+          "GF/s")
     for name, ms in best.items():
         rate = flops / ms / 1e6
         share, ratio = 100 * rate / peak, ms / best["kvbench"]

@@ -5,9 +5,10 @@
 
 fused:   torch.nn.functional.scaled_dot_product_attention with the causal tail mask as a bias, and without a mask
 unfused: softmax(q k^T + mask) v, the form that gives access to the scores
-Everything is computed in fp32. TF32 is off, as its errors (1e-3) are larger than the differences that kvbench measures. A time is the
-wall time of 16 queued calls, divided by 16, as in kvbench_bench; the minimum over the rounds counts. kvbench_bench checks every result
-against its serial reference before it reports a time; the PyTorch forms are checked against each other in fp64.
+Everything is computed in fp32. TF32 is off, as its errors (1e-3) are larger than the differences that kvbench measures.
+A time is the wall time of 16 queued calls, divided by 16, as in kvbench_bench; the minimum over the rounds counts.
+kvbench_bench checks every result against its serial reference before it reports a time; the PyTorch forms are checked
+against each other in fp64.
 """
 import argparse
 import math
@@ -49,7 +50,8 @@ def compare_attention(binary, d, rounds):
         "torch fused, no mask": lambda: timed(fused_unmasked, args),
         "torch unfused": lambda: timed(unfused, args),
     }, rounds)
-    print_ratios(f"exact attention n={TOKENS} m={QUERIES} d={d}; FMA probe {peak:.0f} GF/s", best, peak, 4.0 * QUERIES * TOKENS * d)
+    print_ratios(f"exact attention n={TOKENS} m={QUERIES} d={d}; FMA probe {peak:.0f} GF/s", best, peak,
+                 4.0 * QUERIES * TOKENS * d)
 
 
 def compare_decode(binary, rounds):
@@ -82,7 +84,8 @@ def main():
     torch.set_grad_enabled(False)
     torch.backends.cuda.matmul.allow_tf32 = False
     torch.backends.cudnn.allow_tf32 = False
-    print(f"torch {torch.__version__}, {torch.cuda.get_device_name()}, {math.floor(torch.cuda.mem_get_info()[1] / 2**30)} GiB")
+    print(f"torch {torch.__version__}, {torch.cuda.get_device_name()}, "
+          f"{math.floor(torch.cuda.mem_get_info()[1] / 2**30)} GiB")
     for d in (128, 64):
         compare_attention(options.binary, d, options.rounds)
     compare_decode(options.binary, options.rounds)

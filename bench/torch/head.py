@@ -27,7 +27,8 @@ def read_heads(path):
         prompt = file["prompts"][sorted(file["prompts"])[0]]
         layer = prompt["layers"][sorted(prompt["layers"], key=int)[0]]
         if file.attrs["num_query_heads"] != file.attrs["num_kv_heads"]:
-            raise SystemExit(f"{path} has several query heads per kv head; the sweep needs a trace with one (kvbench synth)")
+            raise SystemExit(f"{path} has several query heads per kv head; the sweep needs a trace with one (kvbench "
+                             "synth)")
         n = int(prompt.attrs["prompt_tokens"])
         positions = torch.from_numpy(layer["query_positions"][:]).long()
         evaluated = positions >= n
@@ -45,7 +46,8 @@ class Exact:
         """most_kept: tokens of the largest budget, which is the length of the ranking for recall."""
         self.head, n = head, len(head.keys)
         tail = torch.arange(n, n + len(head.tail_keys))
-        tail_scores = (head.scale * (head.queries @ head.tail_keys.T)).masked_fill_(tail > head.positions[:, None], -torch.inf)
+        tail_scores = head.scale * (head.queries @ head.tail_keys.T)
+        tail_scores.masked_fill_(tail > head.positions[:, None], -torch.inf)
         self.scores = (head.scale * head.queries) @ head.keys.T
         self.peak = torch.maximum(self.scores.amax(1), tail_scores.amax(1))[:, None]
         self.weights = torch.exp(self.scores - self.peak)
@@ -60,8 +62,8 @@ class Exact:
         return float(((out - self.out).norm(dim=1) / self.out.norm(dim=1)).mean())
 
     def recall(self, kept, first=0, last=None):
-        """Recall: mean share of the tokens with the largest exact scores in [first, last) that are kept, counting as many of them as
-        are kept there. kept: bool [n] or [m, n]."""
+        """Recall: mean share of the tokens with the largest exact scores in [first, last) that are kept, counting as
+        many of them as are kept there. kept: bool [n] or [m, n]."""
         last = kept.shape[-1] if last is None else last
         count = kept[..., first:last].sum(-1, keepdim=True)
         order = self.order[:, : int(count.max()) + first + kept.shape[-1] - last]  # length that is always sufficient
@@ -76,7 +78,8 @@ class Exact:
         return kept
 
     def subset(self, ids, first=0, last=None, weight=None, weight_den=None):
-        """Error and recall of tokens that answer all queries, with weight 1 by default; tokens in [first, last) may be dropped."""
+        """Error and recall of tokens that answer all queries, with weight 1 by default; tokens in [first, last) may be
+        dropped."""
         e = self.weights[:, ids]
         num = e if weight is None else e * weight
         den = num if weight_den is None else e * weight_den

@@ -56,8 +56,8 @@ def merge(entries, found, count):
 
 
 def soft_matching(head, exact, budgets, find, sinks=16, recent=64):
-    """Rounds that halve the middle until it fits the budget. Full rounds are the same for all budgets, so that the largest budget comes
-    first."""
+    """Rounds that halve the middle until it fits the budget. Full rounds are the same for all budgets, so that the
+    largest budget comes first."""
     n, results = len(head.keys), {}
     middle = Entries(head.keys[sinks : n - recent], head.values[sinks : n - recent], torch.ones(n - sinks - recent))
     found = find(middle.keys)

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Retrieval methods, which choose tokens per query: by clusters, pages or speculated scores. Interface and definitions as in subsets.py."""
+"""Retrieval methods, which choose tokens per query: by clusters, pages or speculated scores. Interface and definitions
+as in subsets.py."""
 import torch
 from torch.nn import functional
 
@@ -7,7 +8,8 @@ from algorithms import means, nearest, page_bounds, page_upper_bounds
 
 
 def lloyd(points, start, iterations, relabel=False):
-    """Cosine k-means until the labels do not change. Returns labels and centroids, which are means of the points without normalisation."""
+    """Cosine k-means until the labels do not change. Returns labels and centroids, which are means of the points
+    without normalisation."""
     unit, centres, labels = functional.normalize(points), points[start], None
     for _ in range(iterations):
         found = nearest(unit, functional.normalize(centres))
@@ -27,7 +29,8 @@ def recall_clusters(head, exact, budgets, clusters, iterations, sinks=16):
     place[by_cluster] = torch.arange(len(labels)) - (sizes.cumsum(0) - sizes)[labels[by_cluster]]
     order = (head.queries @ centres.T).argsort(1, descending=True)
     ahead = sizes[order].cumsum(1) - sizes[order]  # number of tokens in better clusters
-    turn = torch.empty_like(ahead).scatter_(1, order, ahead)[:, labels].add_(place)  # rank at which each query selects each token
+    # rank at which each query selects each token
+    turn = torch.empty_like(ahead).scatter_(1, order, ahead)[:, labels].add_(place)
     results = {}
     for b in budgets:
         kept = functional.pad(turn < b - sinks, (sinks, 0), value=True)

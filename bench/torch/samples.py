@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Sampling methods with guarantees: SubGen, BalanceKV and its released form. Interface and definitions as in subsets.py."""
+"""Sampling methods with guarantees: SubGen, BalanceKV and its released form. Interface and definitions as in
+subsets.py."""
 import math
 
 import torch

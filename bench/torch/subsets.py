@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Methods that keep or sample tokens by position, by accumulated attention, or at random; and CaM.
 
-Definitions and defaults are those of kvbench (`kvbench methods NAME`). Each method takes (head, exact, budgets) and returns {budget:
-(relative error, recall or None)}."""
+Definitions and defaults are those of kvbench (`kvbench methods NAME`). Each method takes (head, exact, budgets) and
+returns {budget: (relative error, recall or None)}."""
 import itertools
 
 import torch
@@ -13,7 +13,8 @@ from algorithms import k_center_order
 
 def sink(head, exact, budgets, sinks=4):
     n = len(head.keys)
-    return {b: exact.subset(torch.cat([torch.arange(sinks), torch.arange(n - b + sinks, n)]), first=sinks) for b in budgets}
+    return {b: exact.subset(torch.cat([torch.arange(sinks), torch.arange(n - b + sinks, n)]), first=sinks)
+            for b in budgets}
 
 
 def h2o(head, exact, budgets):
@@ -57,8 +58,8 @@ def uniform(head, exact, budgets):
 
 
 def halving_plan(n, budget):
-    """The smallest number of halving rounds that fits the budget together with a window of recent tokens, and the window that uses most of the
-    budget."""
+    """The smallest number of halving rounds that fits the budget together with a window of recent tokens, and the
+    window that uses most of the budget."""
     recent = torch.arange(budget + 1)
     for rounds in itertools.count():
         kept = recent + (n - recent >> rounds)
@@ -81,7 +82,8 @@ class Halvings:
         while len(states) <= rounds:
             states.append(self.halve(*states[-1]))
         ids, weights = states[rounds]
-        return torch.cat([ids, torch.arange(self.n - recent, self.n)]), torch.cat([weights, torch.ones(recent)]), rounds, recent
+        return torch.cat([ids, torch.arange(self.n - recent, self.n)]), torch.cat([weights,
+                                                                                   torch.ones(recent)]), rounds, recent
 
 
 def uniform_repo(head, exact, budgets, block=256):
@@ -110,8 +112,9 @@ def subgen_kcenter(head, exact, budgets):
 
 
 def cam(head, exact, budgets, start=4, share=16, block=256):
-    """Form `streaming` from column sums: a value that leaves the window is added, with some probability, to the current values of the
-    `share` tokens after it. This is a triangular banded system, which is solved block by block; budgets share everything except its end."""
+    """Form `streaming` from column sums: a value that leaves the window is added, with some probability, to the current
+    values of the `share` tokens after it. This is a triangular banded system, which is solved block by block; budgets
+    share everything except its end."""
     n, sums = len(head.keys), head.column_sums
     after = sums[1:].unfold(0, share, 1).mean(1)  # mean over the `share` tokens after each token
     chance = torch.nan_to_num(sums[: len(after)] / after).clamp(0, 1)

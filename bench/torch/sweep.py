@@ -4,17 +4,17 @@
     python bench/torch/sweep.py TRACE.h5 [--threads 2] [--only METHOD,...]           PyTorch alone
     python bench/torch/sweep.py TRACE.h5 --check build/release/kvbench               its results beside those of kvbench
 
-The sweep runs the methods of the papers at five budgets on each kv head of the trace, in protocol prefill with one seed, and computes mean
-relative error and recall over the queries. mesh (infeasible at this length) and pyramidkv (equal to snapkv with one layer) are left
-out. Parameters are the defaults of kvbench, and the work is the same (iterations, clusters, centres, blocks). The code is vectorised
-and uses no extensions. All methods share one exact pass and one ranking; budgets share rounds of halving and of merging, page and
-token rankings, and clusterings.
+The sweep runs the methods of the papers at five budgets on each kv head of the trace, in protocol prefill with one
+seed, and computes mean relative error and recall over the queries. mesh (infeasible at this length) and pyramidkv
+(equal to snapkv with one layer) are left out. Parameters are the defaults of kvbench, and the work is the same
+(iterations, clusters, centres, blocks). The code is vectorised and uses no extensions. All methods share one exact pass
+and one ranking; budgets share rounds of halving and of merging, page and token rankings, and clusterings.
 
-Random numbers differ from those of kvbench, their distributions do not. --check allows deterministic methods a relative difference of
-1e-3 where only the order of sums differs, and of 2e-2 where near ties change later steps. For the other methods, means over five
-seeds may differ by 20 %: the error of a seed is the length of one random vector of 128 channels and spreads by 1/sqrt(2 * 128) = 6 %,
-so that two means over five seeds differ by 4 % (one standard deviation). subgen, a quotient, spreads by 8 %; cam, whose merges
-cascade, spreads by 25 % and may differ by 60 %.
+Random numbers differ from those of kvbench, their distributions do not. --check allows deterministic methods a relative
+difference of 1e-3 where only the order of sums differs, and of 2e-2 where near ties change later steps. For the other
+methods, means over five seeds may differ by 20 %: the error of a seed is the length of one random vector of 128
+channels and spreads by 1/sqrt(2 * 128) = 6 %, so that two means over five seeds differ by 4 % (one standard deviation).
+subgen, a quotient, spreads by 8 %; cam, whose merges cascade, spreads by 25 % and may differ by 60 %.
 """
 import argparse
 import json
@@ -60,8 +60,8 @@ def clock():
 
 
 def run(trace, methods, seeds=1):
-    """Returns results {method: {budget: [(error, recall) per head]}} and {method: [wall, CPU] seconds}. The seconds of "exact" cover
-    reading and the exact pass."""
+    """Returns results {method: {budget: [(error, recall) per head]}} and {method: [wall, CPU] seconds}. The seconds of
+    "exact" cover reading and the exact pass."""
     results = {name: {b: [] for b in BUDGETS} for name in methods}
     seconds = {name: [0.0, 0.0] for name in ("exact", *methods)}
 

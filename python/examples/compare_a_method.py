@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Compares a stateful method of your own with ten built-in methods at equal bytes: one figure, and one sentence per budget that says which
-differences are significant.
+"""Compares a stateful method of your own with ten built-in methods at equal bytes: one figure, and one sentence per
+budget that says which differences are significant.
 
     python compare_a_method.py trace.h5 [--kvbench build/release/kvbench] [--figure figure.png]
 
-The method is the class KeyDiff, which sees the context block by block and then every decoded token. Change the class to compare your own
-method. The trace needs decoded tokens (--prompt-tokens of kvdump). The figure needs matplotlib: pip install './python[figure]'."""
+The method is the class KeyDiff, which sees the context block by block and then every decoded token. Change the class to
+compare your own method. The trace needs decoded tokens (--prompt-tokens of kvdump). The figure needs matplotlib: pip
+install './python[figure]'."""
 import argparse
 import csv
 import os
@@ -20,19 +21,22 @@ import numpy as np
 parser = argparse.ArgumentParser()
 parser.add_argument("trace")
 parser.add_argument("--kvbench", default="kvbench", help="the program")
-parser.add_argument("--figure", default="figure.png", help="file to draw; the ending selects the format (png, svg, pdf)")
+parser.add_argument("--figure", default="figure.png",
+                    help="file to draw; the ending selects the format (png, svg, pdf)")
 parser.add_argument("--prompt", help="prompt to replay; default: the first of the trace")
 parser.add_argument("--layers", default="", help="layers to replay, such as 4,15; default: all layers of the trace")
 options = parser.parse_args()
 
-BUDGETS = {"12.5%mem": 0.125, "25%mem": 0.25, "50%mem": 0.5}  # share of the bytes of the full cache that a method may hold
+# share of the bytes of the full cache that a method may hold
+BUDGETS = {"12.5%mem": 0.125, "25%mem": 0.25, "50%mem": 0.5}
 BASELINES = "random,sink,uniform,snapkv,pyramidkv,h2o,cam,balancekv,chelsea,kmeans"
 NAME = "file:keydiff.h5"
 BLOCK = 128  # tokens of the context per step
 
 
 class KeyDiff:
-    """Keeps the keys that are least similar to the mean of all keys seen so far (KeyDiff, arXiv 2504.15364), and the most recent ones."""
+    """Keeps the keys that are least similar to the mean of all keys seen so far (KeyDiff, arXiv 2504.15364), and the
+    most recent ones."""
 
     RECENT = 32
 
@@ -54,7 +58,8 @@ class KeyDiff:
 
 
 def entries(layer, kv_head, share, positions):
-    """The tokens that the method holds when it answers the queries at these positions, as a Table that declares them and its state."""
+    """The tokens that the method holds when it answers the queries at these positions, as a Table that declares them
+    and its state."""
     trace, context = layer.prompt.trace, layer.prompt.prompt_tokens
     token_bytes, state_bytes = 2 * (trace.head_dim + trace.value_dim), 4 * trace.head_dim  # the sum is held in f32
     most = int((share * token_bytes * (positions[-1] + 1) - state_bytes) / token_bytes)
@@ -83,7 +88,8 @@ def write(prompt, path):
             positions = layer.query_positions[layer.query_positions >= prompt.prompt_tokens]
             for kv_head in range(prompt.trace.num_kv_heads):
                 for budget, share in BUDGETS.items():
-                    out.head(layer, kv_head, entries(layer, kv_head, share, positions), positions=positions, budget=budget)
+                    out.head(layer, kv_head, entries(layer, kv_head, share, positions), positions=positions,
+                             budget=budget)
 
 
 def load(path):
@@ -92,13 +98,16 @@ def load(path):
 
 
 def statement(budget, comparisons, rows):
-    """One sentence: from which methods the own one differs significantly at this budget, and how much of the full cache they hold."""
-    held = [float(row["total_bytes"]) / float(row["full_bytes"]) for row in rows if row["budget"] == budget and row["status"] == "ok"]
+    """One sentence: from which methods the own one differs significantly at this budget, and how much of the full cache
+    they hold."""
+    held = [float(row["total_bytes"]) / float(row["full_bytes"])
+            for row in rows if row["budget"] == budget and row["status"] == "ok"]
     tested = [row for row in comparisons if row["budget_a"] == budget and row["verdict"] != "skipped"]
     if not tested:
         return f"At {budget} nothing can be compared: {rows[0]['reason']}."
     parts = []
-    for verdict, words in (("a better", "better than"), ("b better", "worse than"), ("not distinguishable", "not distinguishable from")):
+    for verdict, words in (("a better", "better than"), ("b better", "worse than"),
+                           ("not distinguishable", "not distinguishable from")):
         found = [row for row in tested if row["verdict"] == verdict]
         errors = ", ".join(f"{row['b']} {float(row['mean_b']):.3g}" for row in found)
         limit = max((float(row["p_adjusted"]) for row in found), default=1)
@@ -123,10 +132,11 @@ with tempfile.TemporaryDirectory() as folder:
         prompt = options.prompt or next(iter(trace.prompts))
         write(trace.prompts[prompt], os.path.join(folder, "keydiff.h5"))
     part = ["--prompts", prompt, *(["--layers", options.layers] if options.layers else [])]
-    run(folder, program, "replay", trace_path, "--method", f"{NAME},{BASELINES}", *part, "--rows", "trace", "--raw", "raw.h5",
-        "-o", "result.csv", "-q")
+    run(folder, program, "replay", trace_path, "--method", f"{NAME},{BASELINES}", *part, "--rows", "trace", "--raw",
+        "raw.h5", "-o", "result.csv", "-q")
     run(folder, program, "compare", "raw.h5", "--a", NAME, "--by", "all", "-o", "compare.csv")
     comparisons, rows = load(os.path.join(folder, "compare.csv")), load(os.path.join(folder, "result.csv"))
     said = [statement(budget, comparisons, rows) for budget in BUDGETS]
     print("\n".join(said))
-    subprocess.run([sys.executable, draw_figure, "result.csv", figure_path, "--cost", "bytes", "--title", said[1]], cwd=folder, check=True)
+    subprocess.run([sys.executable, draw_figure, "result.csv", figure_path, "--cost", "bytes", "--title", said[1]],
+                   cwd=folder, check=True)

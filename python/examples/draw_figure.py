@@ -1,12 +1,14 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Draws the figure of a paper from results of kvbench replay or kvbench sweep: error against budget with 95 % intervals, and recall.
+"""Draws the figure of a paper from results of kvbench replay or kvbench sweep: error against budget with 95 %
+intervals, and recall.
 
-    python draw_figure.py result.csv [more.csv ...] [figure.png figure.svg figure.pdf] [--methods sink,quest,...] [--cost fraction|bytes]
+    python draw_figure.py result.csv [more.csv ...] [figure.png figure.svg figure.pdf] [--methods sink,quest,...]
+                          [--cost fraction|bytes]
 
-The budget axis shows what was used: the share of the context's tokens that was kept, or the share of the full cache's bytes. The script
-prints the numbers behind every point. Its parts are marked with # %%, so that an editor can run them one by one. It needs matplotlib:
-pip install './python[figure]'."""
+The budget axis shows what was used: the share of the context's tokens that was kept, or the share of the full cache's
+bytes. The script prints the numbers behind every point. Its parts are marked with # %%, so that an editor can run them
+one by one. It needs matplotlib: pip install './python[figure]'."""
 
 # %% Options
 import argparse
@@ -18,10 +20,11 @@ import textwrap
 import kvbench
 
 parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-parser.add_argument("files", nargs="+", help="CSV files of kvbench replay or kvbench sweep, and the files to write, whose ending selects the "
-                    "format (png, svg, pdf); default: figure.png")
+parser.add_argument("files", nargs="+", help="CSV files of kvbench replay or kvbench sweep, and the files to write, "
+                    "whose ending selects the format (png, svg, pdf); default: figure.png")
 parser.add_argument("--methods", help="comma-separated list; default: all methods with an error")
-parser.add_argument("--cost", choices=("fraction", "bytes"), default="fraction", help="unit of the budget axis; default: fraction of tokens kept")
+parser.add_argument("--cost", choices=("fraction", "bytes"), default="fraction",
+                    help="unit of the budget axis; default: fraction of tokens kept")
 parser.add_argument("--layer", default="all", help="number of a layer; default: all, the mean over layers")
 parser.add_argument("--prompt", help="prompt; default: all, the mean over prompts")
 parser.add_argument("--title", help="text above the figure")
@@ -40,7 +43,8 @@ import matplotlib.pyplot as plt  # noqa: E402
 
 # %% The points of each method, and the numbers behind them
 COST = {"fraction": "kept_fraction", "bytes": "byte_fraction"}[options.cost]
-X_LABEL = {"fraction": "tokens kept / tokens of the context", "bytes": "bytes kept / bytes of the full cache"}[options.cost]
+X_LABEL = {"fraction": "tokens kept / tokens of the context",
+           "bytes": "bytes kept / bytes of the full cache"}[options.cost]
 
 
 def number(value):
@@ -57,12 +61,14 @@ def cost_of(row):
 
 
 def points_of(rows):
-    """{(method, params): [(x, error, low, high, recall)], sorted by x} of the rows with an error. Prints the rows without one."""
+    """{(method, params): [(x, error, low, high, recall)], sorted by x} of the rows with an error. Prints the rows
+    without one."""
     points = {}
     prompts = {row["prompt"] for row in rows}
     prompt = options.prompt or ("all" if "all" in prompts else min(prompts))
     for row in rows:
-        whole = str(row["layer"]) == options.layer and row.get("kv_head") in ("all", None) and row.get("head") in ("all", None)
+        whole = (str(row["layer"]) == options.layer and row.get("kv_head") in ("all", None) and
+                 row.get("head") in ("all", None))
         if not whole or row["prompt"] != prompt or row["method"] == "exact":
             continue
         x, error = cost_of(row), number(row["rel_err_mean"])
@@ -70,7 +76,8 @@ def points_of(rows):
             print(f"left out: {row['method']} at {row['budget']}: {row['status']}, {row['reason']}")
             continue
         low, high = number(row["rel_err_lo"]) or error, number(row["rel_err_hi"]) or error
-        params = row["params"] if isinstance(row["params"], str) else ""  # missing where all parameters have their defaults
+        # missing where all parameters have their defaults
+        params = row["params"] if isinstance(row["params"], str) else ""
         points.setdefault((row["method"], params), []).append((x, error, low, high, number(row["recall_mean"])))
     return {key: sorted(points[key]) for key in sorted(points)}
 
@@ -80,25 +87,29 @@ def load(path):
     return rows if isinstance(rows, list) else rows.to_dict("records")
 
 
-curves = {(method, params, path): points for path in results for (method, params), points in points_of(load(path)).items()}
+curves = {(method, params, path): points for path in results
+          for (method, params), points in points_of(load(path)).items()}
 if options.methods:
     wanted = options.methods.split(",")
     known = {method for method, _, _ in curves}
     missing = set(wanted) - known
     if missing:
-        sys.exit(f"draw_figure.py: {', '.join(results)}: there is no error of {', '.join(sorted(missing))}; there is {', '.join(sorted(known))}.")
+        sys.exit(f"draw_figure.py: {', '.join(results)}: there is no error of {', '.join(sorted(missing))}; there is "
+                 f"{', '.join(sorted(known))}.")
     curves = {key: curves[key] for name in wanted for key in curves if key[0] == name}
 if not curves:
     sys.exit(f"draw_figure.py: {', '.join(results)}: there is no row of layer {options.layer} with an error to show.")
 
 
 def names_of(curves):
-    """The name of each method, with its parameters where a method occurs with several, and its file where several files hold it."""
+    """The name of each method, with its parameters where a method occurs with several, and its file where several files
+    hold it."""
     names = {}
     for method, params, path in curves:
         others = [key for key in curves if key[0] == method]
         name = f"{method} ({params})" if params and len({key[1] for key in others}) > 1 else method
-        names[method, params, path] = f"{name}, {os.path.basename(path)}" if len({key[2] for key in others}) > 1 else name
+        several = len({key[2] for key in others}) > 1
+        names[method, params, path] = f"{name}, {os.path.basename(path)}" if several else name
     return names
 
 
@@ -106,22 +117,26 @@ names = names_of(curves)
 print(f"{'method':28} {COST:>14} {'rel_err':>9}   95 % interval       recall")
 for key, points in curves.items():
     for x, error, low, high, recall in points:
-        print(f"{names[key][:28]:28} {x:14.4f} {error:9.4f}   {low:8.4f} .. {high:<8.4f} {'-' if recall is None else format(recall, '6.3f')}")
+        print(f"{names[key][:28]:28} {x:14.4f} {error:9.4f}   {low:8.4f} .. {high:<8.4f} "
+              f"{'-' if recall is None else format(recall, '6.3f')}")
 
-# %% The figure
-# Okabe and Ito's colours are distinguishable with any colour vision. They repeat with hollow markers and dashes, so that all lines differ.
+# %% The figure Okabe and Ito's colours are distinguishable with any colour vision. They repeat with hollow markers and
+# dashes, so that all lines differ.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
 MARKERS, DASHES = "osD^vPX", ("-", "--", ":", "-.")
-STYLES = {key: {"color": COLOURS[i % 7], "marker": MARKERS[(i + i // 7) % 7], "linestyle": DASHES[i // 7 % 4], "markersize": 4,
-                "markerfacecolor": "white" if i // 7 % 2 else COLOURS[i % 7], "linewidth": 1.3} for i, key in enumerate(curves)}
-plt.rcParams.update({"font.size": 8, "axes.spines.top": False, "axes.spines.right": False, "svg.hashsalt": "kvbench", "pdf.fonttype": 42})
+STYLES = {key: {"color": COLOURS[i % 7], "marker": MARKERS[(i + i // 7) % 7], "linestyle": DASHES[i // 7 % 4],
+                "markersize": 4, "markerfacecolor": "white" if i // 7 % 2 else COLOURS[i % 7], "linewidth": 1.3}
+          for i, key in enumerate(curves)}
+plt.rcParams.update({"font.size": 8, "axes.spines.top": False, "axes.spines.right": False, "svg.hashsalt": "kvbench",
+                     "pdf.fonttype": 42})
 
 
 def draw_errors(axes):
     for key, points in curves.items():
         x, error, low, high, _ = zip(*points)
-        axes.errorbar(x, error, yerr=([max(0.0, e - a) for e, a in zip(error, low)], [max(0.0, b - e) for e, b in zip(error, high)]),
-                      capsize=2, elinewidth=0.8, label=names[key], **STYLES[key])
+        axes.errorbar(x, error, yerr=([max(0.0, e - a) for e, a in zip(error, low)],
+                                      [max(0.0, b - e) for e, b in zip(error, high)]), capsize=2, elinewidth=0.8,
+                      label=names[key], **STYLES[key])
     axes.set(xscale="log", yscale="log", xlabel=X_LABEL, ylabel="relative error  |z - z*| / |z*|")
 
 
@@ -134,7 +149,8 @@ def draw_recalls(axes):
 
 
 def plain_ticks(axis):
-    """Labels 0.05, 0.1, 0.2, ...: budgets span one or two decades, where powers of ten alone would give too few labels."""
+    """Labels 0.05, 0.1, 0.2, ...: budgets span one or two decades, where powers of ten alone would give too few
+    labels."""
     axis.set_major_locator(matplotlib.ticker.LogLocator(subs=(1, 2, 5)))
     axis.set_major_formatter(matplotlib.ticker.FormatStrFormatter("%g"))
     axis.set_minor_formatter(matplotlib.ticker.NullFormatter())

@@ -4,8 +4,9 @@
 
     python score_a_method.py trace.h5 [--kvbench build/release/kvbench] [--budget 512]
 
-The method is select(), which returns the tokens of the context to keep in one kv head. This example keeps the first four and the most
-recent tokens, as the built-in `sink` does, so that both rows of each layer are equal. Change select() to score your own method."""
+The method is select(), which returns the tokens of the context to keep in one kv head. This example keeps the first
+four and the most recent tokens, as the built-in `sink` does, so that both rows of each layer are equal. Change select()
+to score your own method."""
 import argparse
 import os
 import subprocess
@@ -22,7 +23,8 @@ options = parser.parse_args()
 
 
 def select(layer, kv_head):
-    """Positions of the tokens that answer the queries. They may be chosen by layer.keys(kv_head) and the other arrays of the layer."""
+    """Positions of the tokens that answer the queries. They may be chosen by layer.keys(kv_head) and the other arrays
+    of the layer."""
     context = layer.prompt.prompt_tokens
     return np.union1d(np.arange(4), np.arange(context - options.budget + 4, context))
 
@@ -32,8 +34,9 @@ with tempfile.TemporaryDirectory() as folder:
     with kvbench.Trace(options.trace) as trace:
         kvbench.write_kept(kept, trace, select)
     # With these flags both methods keep every decoded token, and sink does not change positions.
-    subprocess.run([options.kvbench, "replay", options.trace, "--method", f"file:{kept},sink", "--set", "sink.reposition=false",
-                    "--budget", str(options.budget), "--decoded", "keep", "--rows", "layer", "-o", result], check=True)
+    subprocess.run([options.kvbench, "replay", options.trace, "--method", f"file:{kept},sink", "--set",
+                    "sink.reposition=false", "--budget", str(options.budget), "--decoded", "keep", "--rows", "layer",
+                    "-o", result], check=True)
     rows = kvbench.load_csv(result)
 for row in rows if isinstance(rows, list) else rows.to_dict("records"):
     name = row["method"] if row["method"] == "sink" else "select()"

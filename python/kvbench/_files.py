@@ -14,7 +14,8 @@ from ._schema import Error, require
 
 
 class InputFile:
-    """A file that is open for reading; a with statement closes it at its end. A subclass reads and checks the contents in _read()."""
+    """A file that is open for reading; a with statement closes it at its end. A subclass reads and checks the contents
+    in _read()."""
 
     def __init__(self, path):
         self.path = os.fspath(path)
@@ -23,7 +24,8 @@ class InputFile:
         except FileNotFoundError:
             raise Error(f"{self.path}: no such file; check the name.") from None
         except BlockingIOError:
-            raise Error(f"{self.path}: another program holds the file open for writing; wait until it has finished.") from None
+            raise Error(f"{self.path}: another program holds the file open for writing; wait until it has "
+                        "finished.") from None
         except OSError as failure:
             raise Error(f"{self.path}: cannot be opened as HDF5 ({failure}); check that it is complete.") from None
         try:
@@ -46,8 +48,8 @@ class InputFile:
 
 
 class _Disk(io.FileIO):
-    """The file object that HDF5 writes to. The library crashes where a write or flush fails, for example on a full disk. Therefore this
-    object reports success to the library and keeps the failure for check()."""
+    """The file object that HDF5 writes to. The library crashes where a write or flush fails, for example on a full
+    disk. Therefore this object reports success to the library and keeps the failure for check()."""
 
     failure = None
 
@@ -69,13 +71,14 @@ class _Disk(io.FileIO):
 
     def check(self, path):
         if self.failure is not None:
-            raise OSError(self.failure.errno, f"{self.failure.strerror}; free some space or write to another disk", path)
+            raise OSError(self.failure.errno, f"{self.failure.strerror}; free some space or write to another disk",
+                          path)
 
 
 class OutputFile:
-    """A new file that is named NAME.tmp.HOST.PID until commit(), which syncs it to the disk and renames it. Symbolic links are
-    followed, and the mode of a replaced file is kept. A with statement commits at its end, or removes the file if the statement
-    ended in an exception."""
+    """A new file that is named NAME.tmp.HOST.PID until commit(), which syncs it to the disk and renames it. Symbolic
+    links are followed, and the mode of a replaced file is kept. A with statement commits at its end, or removes the
+    file if the statement ended in an exception."""
 
     def __init__(self, path):
         self.path = os.fspath(path)
@@ -83,7 +86,8 @@ class OutputFile:
         require(os.path.isfile(self.path) or not os.path.exists(self.path), self.path,
                 "is a device, a pipe or a socket, which cannot be replaced by a file; name a regular file.")
         self._target = os.path.realpath(self.path)
-        require(os.path.isdir(os.path.dirname(self.path) or "."), self.path, "there is no such folder; create it first.")
+        require(os.path.isdir(os.path.dirname(self.path) or "."), self.path,
+                "there is no such folder; create it first.")
         self._temporary = f"{self._target}.tmp.{socket.gethostname()}.{os.getpid()}"
         self._disk = _Disk(self._temporary, "w+")
         access = h5p.create(h5p.FILE_ACCESS)

@@ -9,7 +9,8 @@ from ._schema import check_name, require
 
 
 def float_type(dtype):
-    """The HDF5 type of f32, f16 or bf16. numpy has no bfloat16, so that the type is constructed as in the C++ writer."""
+    """The HDF5 type of f32, f16 or bf16. numpy has no bfloat16, so that the type is constructed as in the C++
+    writer."""
     made = h5t.IEEE_F32LE.copy()
     if dtype == "f32":
         return made
@@ -87,19 +88,21 @@ def fixed_string(encoded):
 
 
 def set_text(at, name, value):
-    """Writes a string attribute of fixed length: it is then part of the metadata, which have checksums. The heap of strings of
-    variable length has none."""
+    """Writes a string attribute of fixed length: it is then part of the metadata, which have checksums. The heap of
+    strings of variable length has none."""
     encoded = value.encode()
     at.attrs.create(name, np.bytes_(encoded), dtype=fixed_string(encoded))
 
 
 def write_whole(parent, name, values):
     """Writes a small array: little-endian integers or float32."""
-    parent.create_dataset(name, data=values, dtype="<f4" if values.dtype.kind == "f" else values.dtype, track_times=False)
+    parent.create_dataset(name, data=values, dtype="<f4" if values.dtype.kind == "f" else values.dtype,
+                          track_times=False)
 
 
 def attribute(at, where, name, kind, otherwise=None):
-    """The attribute as `kind` (int, float or str). If it is missing, returns `otherwise`, or raises Error if that is None."""
+    """The attribute as `kind` (int, float or str). If it is missing, returns `otherwise`, or raises Error if that is
+    None."""
     if name not in at.attrs:
         require(otherwise is not None, where, f"attribute '{name}' is missing; see docs/traces.md.")
         return otherwise
@@ -117,10 +120,13 @@ def attribute(at, where, name, kind, otherwise=None):
 
 
 def check_schema(file, path, name, supported):
-    """Raises Error for files without the version attribute `name`, and for versions whose first number differs from that of `supported`."""
-    require(name in file.attrs, path, f"this HDF5 file has no root attribute '{name}', so it is not a file of this kind.")
+    """Raises Error for files without the version attribute `name`, and for versions whose first number differs from
+    that of `supported`."""
+    require(name in file.attrs, path,
+            f"this HDF5 file has no root attribute '{name}', so it is not a file of this kind.")
     version = attribute(file, path, name, str)
     major = version.partition(".")[0]
     require(major.isdigit(), path, f"attribute '{name}' is '{version}'; expected a version such as '{supported}'.")
     require(major == supported.partition(".")[0], path,
-            f"its schema is {name} {version}, and this package reads {supported}; install a newer package, or write the file again.")
+            f"its schema is {name} {version}, and this package reads {supported}; install a newer package, or write "
+            "the file again.")

@@ -8,7 +8,8 @@ import numpy as np
 
 TRACE_SCHEMA = "1.0"
 RAW_SCHEMA = "1.0"
-ROPE_TYPES = ("default", "none", "partial", "linear", "dynamic", "yarn", "llama3", "longrope", "mrope", "proportional", "other")
+ROPE_TYPES = ("default", "none", "partial", "linear", "dynamic", "yarn", "llama3", "longrope", "mrope", "proportional",
+              "other")
 
 
 class Error(ValueError):
@@ -98,14 +99,16 @@ def require(holds, where, fault):
 
 def check_name(name, where):
     """Raises Error for control characters, and for text that UTF-8 cannot represent."""
-    require(not any(ord(c) < 0x20 or ord(c) == 0x7F for c in name), where, "has a control character; choose another name.")
+    require(not any(ord(c) < 0x20 or ord(c) == 0x7F for c in name), where,
+            "has a control character; choose another name.")
     require(not any(0xD800 <= ord(c) < 0xE000 for c in name), where, "is not UTF-8 text; choose another name.")
 
 
 def check_prompt_id(prompt_id, where):
     require(prompt_id not in ("", ".") and "/" not in prompt_id, where, f"'{prompt_id}' cannot name a prompt group.")
     check_name(prompt_id, f"{where}: the name of a group of /prompts")
-    require(prompt_id != "all", where, "a prompt cannot be named 'all', as the rows over all prompts are; choose another name.")
+    require(prompt_id != "all", where,
+            "a prompt cannot be named 'all', as the rows over all prompts are; choose another name.")
 
 
 def integers(values, where):
@@ -142,7 +145,8 @@ def check_prompt(prompt, where):
     start = 0 if prompt.answer_start is None else prompt.answer_start
     end = n if prompt.answer_end is None else prompt.answer_end
     require(0 <= start <= end <= n, where,
-            f"answer_start = {prompt.answer_start} and answer_end = {prompt.answer_end} do not lie in order in [0, {n}].")
+            f"answer_start = {prompt.answer_start} and answer_end = {prompt.answer_end} do not lie in order in [0, "
+            f"{n}].")
 
 
 def check_layer(layer, num_tokens, where):
@@ -151,12 +155,15 @@ def check_layer(layer, num_tokens, where):
             f"attribute 'scale' is {layer.scale}; it must be a finite number > 0.")
     for name in ("rope_theta", "softcap"):
         value = getattr(layer, name)
-        require(math.isfinite(value) and value >= 0, where, f"attribute '{name}' is {value}; it must be a finite number >= 0.")
+        require(math.isfinite(value) and value >= 0, where,
+                f"attribute '{name}' is {value}; it must be a finite number >= 0.")
     positions = layer.query_positions
     require(len(positions) > 0, where, "no queries were recorded; dump at least one position.")
     for i in np.flatnonzero((positions < 0) | (positions >= num_tokens))[:1]:
         raise Error(f"{where}/query_positions: entry {i} is {positions[i]}, outside [0, {num_tokens}).")
     for i in np.flatnonzero(np.diff(positions) <= 0)[:1]:
-        raise Error(f"{where}/query_positions: entry {i + 1} is {positions[i + 1]} after {positions[i]}; positions must increase.")
+        raise Error(f"{where}/query_positions: entry {i + 1} is {positions[i + 1]} after {positions[i]}; positions "
+                    "must increase.")
     end = layer.column_sums_end
-    require(end is None or 1 <= end <= num_tokens, f"{where}/column_sums", f"column_sums_end is {end}, outside [1, {num_tokens}].")
+    require(end is None or 1 <= end <= num_tokens, f"{where}/column_sums",
+            f"column_sums_end is {end}, outside [1, {num_tokens}].")

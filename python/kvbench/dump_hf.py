@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""kvbench-dump-hf records a trace from a Hugging Face model through the attention interface of transformers. See docs/python.md."""
+"""kvbench-dump-hf records a trace from a Hugging Face model through the attention interface of transformers. See
+docs/python.md."""
 
 import argparse
 import importlib.metadata
@@ -26,19 +27,24 @@ class Parser(argparse.ArgumentParser):
 
 
 def parser():
-    made = Parser(prog="kvbench-dump-hf", description="Run a Hugging Face model and write its queries, keys and values as a trace for kvbench.",
+    made = Parser(prog="kvbench-dump-hf",
+                  description="Run a Hugging Face model and write its queries, keys and values as a trace for kvbench.",
                   allow_abbrev=False)
     add = made.add_argument
     add("--model", required=True, help="folder of save_pretrained(), hub name, or GGUF file")
     add("--text", nargs="+", default=[], metavar="FILE", help="text files, one prompt each")
     add("--ids", nargs="+", default=[], metavar="FILE", help="files of whitespace-separated token ids, one prompt each")
     add("-o", "--output", required=True, metavar="FILE", help="trace to write")
-    add("--ctx", type=positive, metavar="N", help="use the first N tokens of each prompt; default: all, up to the model's training context")
-    add("--decode", type=positive, default=0, metavar="N", help="decode up to N tokens greedily after each prompt and record them too")
+    add("--ctx", type=positive, metavar="N",
+        help="use the first N tokens of each prompt; default: all, up to the model's training context")
+    add("--decode", type=positive, default=0, metavar="N",
+        help="decode up to N tokens greedily after each prompt and record them too")
     add("--prompt-tokens", type=positive, metavar="N",
-        help="tokens of the context; default: all tokens before --decode, else all but the last 256 (at most a quarter)")
+        help="tokens of the context; default: all tokens before --decode, else all but the last 256 (at most a "
+        "quarter)")
     add("--queries", default="", metavar="SPEC",
-        help="positions whose queries are stored: last:N, all or every:N; default: 128 before the end of the context and all after it")
+        help="positions whose queries are stored: last:N, all or every:N; default: 128 before the end of the context "
+        "and all after it")
     add("--layers", default="all", metavar="LIST", help="layers to record, such as 0,1,8 or 0-3; default: all")
     add("--dtype", choices=("f32", "f16", "bf16"), default="f32", help="element type of the trace; default: f32")
     add("--weights", choices=("f32", "f16", "bf16"), default="f32", help="type in which the model runs; default: f32")
@@ -78,16 +84,19 @@ def own_version():
 
 
 def check_installed():
-    """Returns the versions of the programs that record a trace. Raises Error if PyTorch or transformers is missing or too old."""
+    """Returns the versions of the programs that record a trace. Raises Error if PyTorch or transformers is missing or
+    too old."""
     os.environ.setdefault("TQDM_DISABLE", "1")  # the only way to turn off all progress bars of transformers
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
     try:
         import torch
         import transformers
     except ImportError as missing:
-        raise Error(f"{missing}: dumping a model needs PyTorch and transformers; install them with pip install './python[hf]'.") from None
+        raise Error(f"{missing}: dumping a model needs PyTorch and transformers; install them with pip install "
+                    "'./python[hf]'.") from None
     if tuple(map(int, transformers.__version__.split(".")[:2])) < OLDEST:
-        raise Error(f"transformers {transformers.__version__} is too old; install 5.2 or later with pip install -U transformers.")
+        raise Error(f"transformers {transformers.__version__} is too old; install 5.2 or later with pip install -U "
+                    "transformers.")
     return f"{own_version()} (torch {torch.__version__}, transformers {transformers.__version__})".strip()
 
 
@@ -96,8 +105,8 @@ def read_prompts(options, model):
         raise Error("no prompt was given; pass --text FILE or --ids FILE.")
     most = model.longest - options.decode
     if most < 2 or (options.ctx or 0) > most:
-        raise Error(f"--ctx {options.ctx or ''} and --decode {options.decode}: {model.name} was trained on {model.longest} tokens and is "
-                    "undefined beyond; give fewer.")
+        raise Error(f"--ctx {options.ctx or ''} and --decode {options.decode}: {model.name} was trained on "
+                    f"{model.longest} tokens and is undefined beyond; give fewer.")
     texts = [(path, plan.read_text(path)) for path in options.text]
     tokenize = model.tokenizer() if texts else None
     prompts = [plan.make_plan(path, tokenize(text), options, most) for path, text in texts]
@@ -122,7 +131,8 @@ class Progress:
 
 
 class Deferred:
-    """In a with statement, SIGINT and SIGTERM take effect only in check(), so that they never interrupt HDF5 while it writes."""
+    """In a with statement, SIGINT and SIGTERM take effect only in check(), so that they never interrupt HDF5 while it
+    writes."""
 
     def __enter__(self):
         self._seen = False
@@ -175,7 +185,8 @@ def write(options, model, versions, progress):
                 prompt = recorder.decode(prompt, options.decode)
                 missing = prompt.prompt_tokens + options.decode - len(prompt.tokens)
                 if missing:
-                    progress.say(f"prompt '{prompt.name}': the model ended its text {missing} tokens before --decode {options.decode}.")
+                    progress.say(f"prompt '{prompt.name}': the model ended its text {missing} tokens before --decode "
+                                 f"{options.decode}.")
             out.prompt(number, PromptInfo(name=prompt.name, tokens=prompt.tokens, prompt_tokens=prompt.prompt_tokens))
 
             def each(layer, info, arrays, number=number, prompt=prompt):
@@ -186,7 +197,8 @@ def write(options, model, versions, progress):
             count += len(prompt.tokens)
         signals.check()
     if not options.quiet:
-        checked = f"largest difference from the model's own attention {recorder.largest:.1e}, from its hidden states {stock:.1e}"
+        checked = (f"largest difference from the model's own attention {recorder.largest:.1e}, "
+                   f"from its hidden states {stock:.1e}")
         progress.say(f"{options.output}: {count} tokens, {len(recorder.layers)} layers; "
                      + (checked if options.check else "not checked against the model's own attention"))
 
@@ -201,7 +213,8 @@ def stop(*_):
 
 
 def main(arguments=None):
-    """Returns the exit code: 0 done; 1 a self check failed; 2 bad usage or input; 3 input/output or memory; 130 interrupted."""
+    """Returns the exit code: 0 done; 1 a self check failed; 2 bad usage or input; 3 input/output or memory; 130
+    interrupted."""
     signal.signal(signal.SIGTERM, stop)
     try:
         dump(parser().parse_args(arguments))
@@ -224,7 +237,8 @@ def failed_run(failure):
         return fail(1, failure)
     text = str(failure)
     if "out of memory" in text or "not enough memory" in text:
-        return fail(3, "out of memory: the activations of one layer must fit into memory. Give a smaller --ctx, fewer --queries, or --weights bf16.")
+        return fail(3, "out of memory: the activations of one layer must fit into memory. Give a smaller --ctx, fewer "
+                    "--queries, or --weights bf16.")
     raise failure
 
 

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The attention that transformers calls while kvbench-dump-hf runs a model: the model's own eager code in float32 on one block of
-queries at a time, with a mask whose rows are computed when they are needed. No array grows with the square of the tokens."""
+"""The attention that transformers calls while kvbench-dump-hf runs a model: the model's own eager code in float32 on
+one block of queries at a time, with a mask whose rows are computed when they are needed. No array grows with the square
+of the tokens."""
 
 import sys
 from dataclasses import dataclass
@@ -16,20 +17,21 @@ MOST_WEIGHTS = 2**24  # attention weights per block: 64 MiB in float32, of which
 
 
 class LazyMask:
-    """The mask of a model, some rows at a time. The rows come from the functions with which transformers makes the masks of its other
-    attention implementations."""
+    """The mask of a model, some rows at a time. The rows come from the functions with which transformers makes the
+    masks of its other attention implementations."""
 
     def __init__(self, arguments):
         self._arguments = {**arguments, "allow_is_causal_skip": False, "allow_is_bidirectional_skip": False}
 
     def rows(self, first, last, keys):
-        """bool [last - first, keys]: which of the first `keys` tokens the queries first .. last - 1 attend to. Queries are numbered from the
-        first one of the call, and may lie beyond its last one."""
+        """bool [last - first, keys]: which of the first `keys` tokens the queries first .. last - 1 attend to. Queries
+        are numbered from the first one of the call, and may lie beyond its last one."""
         given = self._arguments
         if "cache_position" in given:  # transformers before 5.4
             positions = given["cache_position"][:1] + torch.arange(first, last, device=given["cache_position"].device)
             return sdpa_mask(**{**given, "cache_position": positions, "kv_length": keys})[0, 0]
-        return sdpa_mask(**{**given, "q_length": last - first, "q_offset": given.get("q_offset", 0) + first, "kv_length": keys})[0, 0]
+        return sdpa_mask(**{**given, "q_length": last - first, "q_offset": given.get("q_offset", 0) + first,
+                            "kv_length": keys})[0, 0]
 
 
 @dataclass
@@ -60,8 +62,8 @@ class Call:
         return [(first, min(t, first + rows)) for first in range(0, t, rows)]
 
     def run(self, each=None):
-        """Attention output [t, q_heads, dv] in the element type of the model. each(first, output [q_heads, rows, dv], weights [q_heads,
-        rows, keys]) is called for each block, in float32."""
+        """Attention output [t, q_heads, dv] in the element type of the model. each(first, output [q_heads, rows, dv],
+        weights [q_heads, rows, keys]) is called for each block, in float32."""
         eager = sys.modules[type(self.module).__module__].eager_attention_forward
         q, k, v = (x[None].float() for x in (self.query, self.key, self.value))
         before = k.shape[2] - q.shape[2]
@@ -101,14 +103,15 @@ def refuse_unknown(module, mask, scaling, options):
     if options.get("is_causal") is False or getattr(module, "is_causal", True) is False:
         raise Error(f"{where}: it attends in both directions; a trace is causal.")
     if not isinstance(mask, LazyMask):
-        raise Error(f"{where}: it makes its attention mask itself (ALiBi or another position bias), so that the mask is unknown.")
+        raise Error(f"{where}: it makes its attention mask itself (ALiBi or another position bias), so that the mask "
+                    "is unknown.")
     if not hasattr(sys.modules[type(module).__module__], "eager_attention_forward"):
         raise Error(f"{where}: transformers has no eager attention for it, so that the record could not be checked.")
 
 
 class Interface:
-    """Registers itself as the attention implementation `kvbench`. `on_call(Call)` returns the output of each call of a model's attention,
-    [t, q_heads, dv]. `pulse` is called often and may raise."""
+    """Registers itself as the attention implementation `kvbench`. `on_call(Call)` returns the output of each call of a
+    model's attention, [t, q_heads, dv]. `pulse` is called often and may raise."""
 
     def __init__(self):
         self.on_call = Call.run
@@ -138,9 +141,11 @@ class Interface:
 
 
 def unrotated(kwargs):
-    """The arguments of an attention module with the identity as rotary embedding; None if they hold no pair (cos, sin)."""
+    """The arguments of an attention module with the identity as rotary embedding; None if they hold no pair (cos,
+    sin)."""
     pair = kwargs.get("position_embeddings")
-    if not (isinstance(pair, (tuple, list)) and len(pair) == 2 and all(torch.is_tensor(x) and not x.is_complex() for x in pair)):
+    if not (isinstance(pair, (tuple, list)) and len(pair) == 2 and
+            all(torch.is_tensor(x) and not x.is_complex() for x in pair)):
         return None
     return {**kwargs, "position_embeddings": (torch.ones_like(pair[0]), torch.zeros_like(pair[1]))}
 
@@ -153,8 +158,8 @@ def with_input(args, kwargs, hidden_states):
 
 
 def window_of(mask, num_tokens, where):
-    """Length of the sliding window of a mask; 0 where each query attends to all tokens up to its own. Tests the first 512 rows and 64 rows
-    beyond them. Raises Error for masks that are not a sliding window."""
+    """Length of the sliding window of a mask; 0 where each query attends to all tokens up to its own. Tests the first
+    512 rows and 64 rows beyond them. Raises Error for masks that are not a sliding window."""
     near = min(num_tokens, 512)
     positions = [*range(near), *sorted({near + (num_tokens - near) * i // 64 for i in range(64)} | {num_tokens - 1})] \
         if num_tokens > near else list(range(near))
@@ -167,5 +172,6 @@ def window_of(mask, num_tokens, where):
     token = torch.arange(num_tokens)
     expected = (token <= last[:, None]) & (token > last[:, None] - window)
     if not torch.equal(rows, expected):
-        raise Error(f"{where} of this model cannot be recorded: its mask is not a sliding window (chunked or bidirectional attention).")
+        raise Error(f"{where} of this model cannot be recorded: its mask is not a sliding window (chunked or "
+                    "bidirectional attention).")
     return 0 if bool((seen == last + 1).all()) else window

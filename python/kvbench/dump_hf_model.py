@@ -25,7 +25,8 @@ def source_of(name):
         folder, file = os.path.split(os.path.abspath(name))
         return {"pretrained_model_name_or_path": folder, "gguf_file": file}
     if os.path.isdir(name) and not os.path.isfile(os.path.join(name, "config.json")):
-        raise Error(f"{name}: this folder holds no config.json; give a folder that save_pretrained() made, a hub name or a GGUF file.")
+        raise Error(f"{name}: this folder holds no config.json; give a folder that save_pretrained() made, a hub name "
+                    "or a GGUF file.")
     return {"pretrained_model_name_or_path": name}
 
 
@@ -49,9 +50,11 @@ def loaded(name, what, load, **options):
 def refuse_unsupported(name, config):
     text = config.get_text_config()
     if config.is_encoder_decoder:
-        raise Error(f"{name}: architecture '{config.model_type}' has an encoder; a trace holds the attention of decoder-only models.")
+        raise Error(f"{name}: architecture '{config.model_type}' has an encoder; a trace holds the attention of "
+                    "decoder-only models.")
     if getattr(text, "kv_lora_rank", None):
-        raise Error(f"{name}: architecture '{config.model_type}' uses latent attention (MLA): its cache holds no keys and values per head.")
+        raise Error(f"{name}: architecture '{config.model_type}' uses latent attention (MLA): its cache holds no keys "
+                    "and values per head.")
 
 
 class Model:
@@ -63,10 +66,12 @@ class Model:
             raise Error("--device cuda: PyTorch finds no CUDA device; leave --device out to run on the CPU.")
         self.name, self.weights = name, weights
         gguf = "gguf_file" in source_of(name)
-        if not gguf:  # checked before gigabytes are loaded; the configuration of a GGUF file takes as long as its weights
+        # checked before gigabytes are loaded; the configuration of a GGUF file takes as long as its weights
+        if not gguf:
             config = loaded(name, "configuration", AutoConfig.from_pretrained)
             refuse_unsupported(name, config)
-        self.model = loaded(name, "weights", AutoModelForCausalLM.from_pretrained, dtype=TYPES[weights]).eval().to(device)
+        self.model = loaded(name, "weights", AutoModelForCausalLM.from_pretrained,
+                            dtype=TYPES[weights]).eval().to(device)
         refuse_unsupported(name, self.model.config)
         self.stored = gguf_type(name) if gguf else stored_type(config)
         self.config = self.model.config.get_text_config()
@@ -101,7 +106,8 @@ class Model:
     def tokenizer(self):
         tokenizer = loaded(self.name, "tokenizer; give token ids with --ids", AutoTokenizer.from_pretrained)
         if 2 * len(tokenizer) < self.vocabulary:  # some versions return such a tokenizer for a folder without one
-            raise Error(f"{self.name}: its tokenizer knows {len(tokenizer)} of {self.vocabulary} tokens; give token ids with --ids.")
+            raise Error(f"{self.name}: its tokenizer knows {len(tokenizer)} of {self.vocabulary} tokens; give token "
+                        "ids with --ids.")
         return lambda text: tokenizer(text, split_special_tokens=True, verbose=False)["input_ids"]
 
     def rope(self, layer):
@@ -114,13 +120,15 @@ class Model:
         return (float(theta), parameters.get("rope_type", "default")) if theta else (0.0, "none")
 
     def hidden(self, ids, **options):
-        """Last hidden states [n, width] of these tokens. The language-model head, whose output is n times the vocabulary, does not run."""
+        """Last hidden states [n, width] of these tokens. The language-model head, whose output is n times the
+        vocabulary, does not run."""
         given = torch.tensor([ids], device=self.model.device)
         return self.model.get_decoder()(input_ids=given, **options)[0][0]
 
     def greedy(self, ids, count, chunk=512):
         """Up to `count` tokens decoded greedily after `ids`; fewer if the model ends its text."""
-        cache = transformers.DynamicCache()  # without the configuration, so that layers with a sliding window keep all tokens too
+        # without the configuration, so that layers with a sliding window keep all tokens too
+        cache = transformers.DynamicCache()
         ends = self.model.generation_config.eos_token_id
         ends = set(ends if isinstance(ends, list) else [ends])
         generated, feed = [], list(ids)

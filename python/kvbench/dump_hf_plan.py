@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which tokens and queries of a prompt kvbench-dump-hf records, computed from its options without a model. The rules are those of kvdump."""
+"""Which tokens and queries of a prompt kvbench-dump-hf records, computed from its options without a model. The rules
+are those of kvdump."""
 
 import os
 import re
@@ -36,7 +37,8 @@ def check_queries(spec):
 
 
 def query_positions(spec, num_tokens, prompt_tokens):
-    """Increasing positions, at least one. "": 128 positions before the end of the context and all positions after it."""
+    """Increasing positions, at least one. "": 128 positions before the end of the context and all positions after
+    it."""
     check_queries(spec)
     kind, _, count = spec.partition(":")
     if kind == "all":
@@ -80,8 +82,8 @@ def read_ids(path, vocabulary):
     ids = []
     for item in read_text(path).split():
         if not (item.isascii() and item.isdigit() and int(item) < vocabulary):
-            raise Error(f"{path}: '{item[:20]}' (item {len(ids) + 1}) is not a token id of this model; ids are whole numbers from 0 to "
-                        f"{vocabulary - 1}.")
+            raise Error(f"{path}: '{item[:20]}' (item {len(ids) + 1}) is not a token id of this model; ids are whole "
+                        f"numbers from 0 to {vocabulary - 1}.")
         ids.append(int(item))
     return ids
 
@@ -91,21 +93,22 @@ def cut(path, tokens, ctx, most):
     if len(tokens) < 2:
         raise Error(f"{path}: {len(tokens)} tokens are too few for a prompt; give at least 2.")
     if ctx is not None and ctx > len(tokens):
-        raise Error(f"{path}: --ctx {ctx} asks for more than its {len(tokens)} tokens; give a longer prompt, --ctx {len(tokens)}, or no "
-                    "--ctx to take all.")
+        raise Error(f"{path}: --ctx {ctx} asks for more than its {len(tokens)} tokens; give a longer prompt, --ctx "
+                    f"{len(tokens)}, or no --ctx to take all.")
     return tokens[:min(len(tokens), most) if ctx is None else ctx]
 
 
 def context_end(path, num_tokens, prompt_tokens, decode):
-    """Number of tokens of the context: --prompt-tokens; else all tokens if further ones are decoded; else all but the last 256, or all but
-    the last quarter of a shorter prompt."""
+    """Number of tokens of the context: --prompt-tokens; else all tokens if further ones are decoded; else all but the
+    last 256, or all but the last quarter of a shorter prompt."""
     if prompt_tokens is None:
         return num_tokens if decode else num_tokens - min(256, num_tokens // 4)
     if prompt_tokens > num_tokens:
-        raise Error(f"{path}: --prompt-tokens {prompt_tokens} lies beyond the {num_tokens} tokens taken from it; give at most {num_tokens}.")
+        raise Error(f"{path}: --prompt-tokens {prompt_tokens} lies beyond the {num_tokens} tokens taken from it; give "
+                    f"at most {num_tokens}.")
     if decode and prompt_tokens != num_tokens:
-        raise Error(f"{path}: --decode begins after all {num_tokens} tokens taken from it, so --prompt-tokens {prompt_tokens} contradicts it; "
-                    f"give --ctx {prompt_tokens} instead.")
+        raise Error(f"{path}: --decode begins after all {num_tokens} tokens taken from it, so --prompt-tokens "
+                    f"{prompt_tokens} contradicts it; give --ctx {prompt_tokens} instead.")
     return prompt_tokens
 
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs a model and records its attention layers. A short run first determines the layers and their parameters; then each prompt runs in
-one pass without a cache and is recorded one layer at a time."""
+"""Runs a model and records its attention layers. A short run first determines the layers and their parameters; then
+each prompt runs in one pass without a cache and is recorded one layer at a time."""
 
 from dataclasses import dataclass
 
@@ -12,8 +12,9 @@ from .dump_hf_attention import NAME, Call, Interface, unrotated, window_of, with
 from .dump_hf_check import Rotation, rotation_of, self_check
 
 EXAMINED = 512  # tokens of the short run
-# Tolerances of the last hidden states, compared with those of the model's own attention. float32: both round alike, 1e-6 measured. Half types:
-# the model's own attention rounds logits and weights to 8 or 11 bits in each layer, the recorded attention does not.
+# Tolerances of the last hidden states, compared with those of the model's own attention. float32: both round alike,
+# 1e-6 measured. Half types: the model's own attention rounds logits and weights to 8 or 11 bits in each layer, the
+# recorded attention does not.
 STOCK_TOLERANCE = {"f32": 1e-3, "f16": 0.05, "bf16": 0.2}
 ROTATION_TOLERANCE = {"f32": 1e-3, "f16": 1e-2, "bf16": 5e-2}
 
@@ -44,7 +45,8 @@ def numbers(tensor):
 
 
 class Recorder:
-    """`wanted`: an object with pre_rope, speculated, column_sums, attention_output and check. `say`: a function for messages on stderr."""
+    """`wanted`: an object with pre_rope, speculated, column_sums, attention_output and check. `say`: a function for
+    messages on stderr."""
 
     def __init__(self, model, layers, wanted, say):
         self._model, self.layers, self._wanted, self._say = model, layers, wanted, say
@@ -56,9 +58,10 @@ class Recorder:
     # The short run.
 
     def examine(self, ids, longest):
-        """Determines the attention layers and their parameters on the first tokens of a prompt. `longest`: number of tokens of the longest
-        prompt, for which windows are measured. Returns the relative difference of the last hidden states from those that the model computes
-        with its own eager attention. Raises Error if a layer cannot be recorded."""
+        """Determines the attention layers and their parameters on the first tokens of a prompt. `longest`: number of
+        tokens of the longest prompt, for which windows are measured. Returns the relative difference of the last hidden
+        states from those that the model computes with its own eager attention. Raises Error if a layer cannot be
+        recorded."""
         seen = []
         self.interface.on_call = lambda call: (seen.append(call), call.run())[1]
         ids = ids[:EXAMINED]
@@ -68,17 +71,19 @@ class Recorder:
         for call in seen:
             layer = call.module.layer_idx
             if layer in self.facts:
-                raise Error(f"layer {layer}: its attention runs twice per pass, so that it cannot be numbered in a trace.")
+                raise Error(f"layer {layer}: its attention runs twice per pass, so that it cannot be numbered in a "
+                            "trace.")
             self.facts[layer] = self._facts_of(call, longest)
         if not seen:
-            raise Error(f"{self._model.name}: architecture '{self._model.arch}' does not use the attention interface of transformers: it "
-                        "has no attention, or its code predates the interface.")
+            raise Error(f"{self._model.name}: architecture '{self._model.arch}' does not use the attention interface "
+                        "of transformers: it has no attention, or its code predates the interface.")
         del self._arguments
         self._choose_layers()
         return self._difference_from_stock(ids, ours)
 
     def _before_attention(self, hook):
-        """A context in which hook(module, args, kwargs) is called before each attention module that has a layer number."""
+        """A context in which hook(module, args, kwargs) is called before each attention module that has a layer
+        number."""
         modules = [fact.module for fact in self.facts.values()] or \
             [m for m in self._model.model.modules() if isinstance(getattr(m, "layer_idx", None), int)]
         return Hooks(modules, hook)
@@ -90,8 +95,8 @@ class Recorder:
         layer, module = call.module.layer_idx, call.module
         shape = (len(call.query), len(call.key), call.key.shape[2], call.value.shape[2])
         if call.query.shape[2] != call.key.shape[2] or shape[0] % shape[1]:
-            raise Error(f"{call.where} of this model cannot be recorded: {shape[0]} query heads of {call.query.shape[2]} channels do not fit "
-                        f"{shape[1]} kv heads of {shape[2]}.")
+            raise Error(f"{call.where} of this model cannot be recorded: {shape[0]} query heads of "
+                        f"{call.query.shape[2]} channels do not fit {shape[1]} kv heads of {shape[2]}.")
         theta, kind = self._model.rope(layer)
         args, kwargs = self._arguments[module]
         still = unrotated(kwargs)
@@ -101,16 +106,16 @@ class Recorder:
             after = torch.cat([call.query, call.key])
             width = kwargs["position_embeddings"][0].shape[-1]
             channels = sorted({r for r in (width, 2 * width) if r <= shape[2]}) or [shape[2]]
-            rotation = rotation_of(numbers(before).astype(np.float64), numbers(after).astype(np.float64), channels, theta, kind,
-                                   ROTATION_TOLERANCE[self._model.weights])
+            rotation = rotation_of(numbers(before).astype(np.float64), numbers(after).astype(np.float64), channels,
+                                   theta, kind, ROTATION_TOLERANCE[self._model.weights])
         window = window_of(call.mask, longest, call.where) if layer in self.layers else 0
         return Facts(module, shape, call.scale, call.softcap, window, rotation, still is not None)
 
     def _choose_layers(self):
         missing = [layer for layer in self.layers if layer not in self.facts]
         if missing and len(self.layers) < self._model.num_layers:
-            raise Error(f"--layers: layer {missing[0]} of this model has no attention that can be recorded; layers with attention are "
-                        f"{', '.join(map(str, self.facts))}.")
+            raise Error(f"--layers: layer {missing[0]} of this model has no attention that can be recorded; layers "
+                        f"with attention are {', '.join(map(str, self.facts))}.")
         if missing:
             self._say(f"layers without attention are left out: {', '.join(map(str, missing))}.")
         self.layers = [layer for layer in self.layers if layer in self.facts]
@@ -119,17 +124,21 @@ class Recorder:
             shapes.setdefault(self.facts[layer].shape, []).append(layer)
         if len(shapes) > 1:
             kinds = "; ".join(f"{','.join(map(str, layers))}" for layers in shapes.values())
-            raise Error(f"the layers differ in their numbers of heads or channels, and a trace has one shape; give --layers one of: {kinds}.")
+            raise Error("the layers differ in their numbers of heads or channels, and a trace has one shape; give "
+                        f"--layers one of: {kinds}.")
         for layer in self.layers:
             if not self.facts[layer].rotation.known:
-                self._say(f"layer {layer}: its rotary embedding could not be measured; the trace repeats the configuration.")
+                self._say(f"layer {layer}: its rotary embedding could not be measured; the trace repeats the "
+                          "configuration.")
             if self._wanted.pre_rope and not self.facts[layer].can_unrotate:
-                self._say(f"layer {layer}: it takes no (cos, sin) pair, so that queries and keys before RoPE are unknown; these arrays are left out.")
+                self._say(f"layer {layer}: it takes no (cos, sin) pair, so that queries and keys before RoPE are "
+                          "unknown; these arrays are left out.")
         if self._wanted.speculated and 0 in self.layers and next(iter(self.facts)) == 0 and len(self.layers) == 1:
             self._say("layer 0 has no layer before it, so no speculated queries are stored.")
 
     def _difference_from_stock(self, ids, ours):
-        """Relative difference of the hidden states with both attentions on the same tokens; on the CPU in float32 they differ only by rounding."""
+        """Relative difference of the hidden states with both attentions on the same tokens; on the CPU in float32 they
+        differ only by rounding."""
         try:
             self._model.model.set_attn_implementation("eager")
             stock = self._model.hidden(ids, use_cache=False)
@@ -137,9 +146,10 @@ class Recorder:
             self._model.model.set_attn_implementation(NAME)
         difference = float((ours.double() - stock.double()).norm() / stock.double().norm())
         if self._wanted.check and not difference <= STOCK_TOLERANCE[self._model.weights]:
-            raise CheckFailed(f"the self check failed: with its attention recorded, {self._model.name} computes hidden states that differ by "
-                              f"{difference:.2g} from its own (tolerance {STOCK_TOLERANCE[self._model.weights]}); no trace was written. This "
-                              "model's attention differs from what kvbench-dump-hf assumes.")
+            raise CheckFailed(f"the self check failed: with its attention recorded, {self._model.name} computes hidden "
+                              f"states that differ by {difference:.2g} from its own "
+                              f"(tolerance {STOCK_TOLERANCE[self._model.weights]}); no trace was written. This model's "
+                              "attention differs from what kvbench-dump-hf assumes.")
         return difference
 
     # The recorded passes.
@@ -149,12 +159,13 @@ class Recorder:
         types = [fact.rotation.type for fact in facts]
         turning = [fact.rotation for fact in facts if fact.rotation.type != "none"]
         if len({rotation.layout for rotation in turning}) > 1:
-            raise Error("the layers pair their channels differently for the rotary embedding, and a trace has one layout; choose --layers.")
+            raise Error("the layers pair their channels differently for the rotary embedding, and a trace has one "
+                        "layout; choose --layers.")
         other = [kind if kind in ROPE_TYPES else "other" for kind in types if kind not in ("default", "none")]
         heads, kv_heads, d, dv = facts[0].shape
-        return Header(num_layers=self._model.num_layers, num_query_heads=heads, num_kv_heads=kv_heads, head_dim=d, value_dim=dv,
-                      rope_type=(other or ["default" if turning else "none"])[0], rope_layout=turning[0].layout if turning else "half",
-                      **fields)
+        return Header(num_layers=self._model.num_layers, num_query_heads=heads, num_kv_heads=kv_heads,
+                      head_dim=d, value_dim=dv, rope_type=(other or ["default" if turning else "none"])[0],
+                      rope_layout=turning[0].layout if turning else "half", **fields)
 
     def decode(self, plan, count):
         """The plan extended by up to `count` tokens, decoded greedily."""
@@ -173,7 +184,8 @@ class Recorder:
             pass
 
     def _peek(self, module, args, kwargs):
-        """Computes the queries and keys that the pass itself does not compute: those before RoPE, and speculated queries."""
+        """Computes the queries and keys that the pass itself does not compute: those before RoPE, and speculated
+        queries."""
         own, before = kwargs.get("hidden_states", args[0] if args else None), self._previous
         self._previous = own if self._wanted.speculated else None
         if module.layer_idx not in self.layers:
@@ -192,7 +204,8 @@ class Recorder:
         if layer not in self.layers:
             return call.run()
         facts, positions, end = self.facts[layer], self._plan.positions, self._plan.prompt_tokens
-        if facts.shape != (len(call.query), len(call.key), call.key.shape[2], call.value.shape[2]) or facts.scale != call.scale:
+        if facts.shape != (len(call.query), len(call.key), call.key.shape[2],
+                           call.value.shape[2]) or facts.scale != call.scale:
             raise Error(f"layer {layer}: its attention changes between passes; it cannot be recorded.")
         output = np.empty((facts.shape[0], len(positions), facts.shape[3]), np.float32)
         sums = np.zeros((facts.shape[0], call.key.shape[1])) if self._wanted.column_sums else None
@@ -210,16 +223,18 @@ class Recorder:
 
     def _finish(self, layer, call, output, sums):
         facts, plan = self.facts[layer], self._plan
-        info = LayerInfo(scale=facts.scale, query_positions=plan.positions, window=facts.window, rope_theta=facts.rotation.theta,
-                         softcap=facts.softcap, column_sums_end=None if sums is None else plan.prompt_tokens)
+        info = LayerInfo(scale=facts.scale, query_positions=plan.positions,
+                         window=facts.window, rope_theta=facts.rotation.theta, softcap=facts.softcap,
+                         column_sums_end=None if sums is None else plan.prompt_tokens)
         arrays = {"keys": numbers(call.key), "values": numbers(call.value),
                   "queries": numbers(call.query[:, torch.as_tensor(plan.positions)]), **self._extra}
         self._extra = {}
         if self._wanted.check:
             difference, tolerance = self_check(info, arrays["keys"], arrays["values"], arrays["queries"], output)
             if not difference <= tolerance:
-                raise CheckFailed(f"the self check failed: prompt '{plan.name}', layer {layer}: attention over the recorded queries, keys and "
-                                  f"values differs from the model's own by {difference:.2g} (tolerance {tolerance:.0e}); no trace was "
+                raise CheckFailed(f"the self check failed: prompt '{plan.name}', layer {layer}: attention over the "
+                                  "recorded queries, keys and values differs "
+                                  f"from the model's own by {difference:.2g} (tolerance {tolerance:.0e}); no trace was "
                                   "written. Leave the layer out with --layers.")
             self.largest = max(self.largest, difference)
         if sums is not None:

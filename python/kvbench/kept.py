@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Entries of your own: the entries that answer the queries of each kv head, in the schema that `kvbench replay --method file:PATH`
-scores (docs/results.md, "Entries of your own")."""
+"""Entries of your own: the entries that answer the queries of each kv head, in the schema that `kvbench replay --method
+file:PATH` scores (docs/results.md, "Entries of your own")."""
 
 from dataclasses import dataclass, replace
 
@@ -16,18 +16,20 @@ HELD = ("held", "held_slow")
 
 @dataclass(kw_only=True, eq=False)
 class Table:
-    """Entries of one kv head. Row (g if per_head else 0) * (queries if per_query else 1) + (i if per_query else 0) answers
-    query head g of the query group at query i."""
+    """Entries of one kv head. Row (g if per_head else 0) * (queries if per_query else 1) + (i if per_query else 0)
+    answers query head g of the query group at query i."""
 
-    ids: np.ndarray  # [rows, width], or [width] for all queries and query heads; positions in the prompt, -1 = unused slot
+    # [rows, width], or [width] for all queries and query heads; positions in the prompt, -1 = unused slot
+    ids: np.ndarray
     weight_num: np.ndarray | None = None  # [rows, width] weights in the numerator of the softmax average; None: 1
     weight_den: np.ndarray | None = None  # [rows, width] weights in its denominator; None: 1
     own_keys: np.ndarray | None = None  # [rows, width, d] instead of the keys of the tokens
     own_values: np.ndarray | None = None  # [rows, width, dv] instead of their values
     per_head: bool = False
     per_query: bool = False
-    # What a deployment holds, where it is not the ids: the tokens in fast and in slow memory, as [tokens] for all rows, or [rows, tokens] in
-    # the order of the ids; -1 = unused slot. An entry with keys or values of its own is held under its id.
+    # What a deployment holds, where it is not the ids: the tokens in fast and in slow memory, as [tokens] for all rows,
+    # or [rows, tokens] in the order of the ids; -1 = unused slot. An entry with keys or values of its own is held under
+    # its id.
     held: np.ndarray | None = None
     held_slow: np.ndarray | None = None
     meta_bytes: int = 0  # beside keys, values and weights, per kv head
@@ -37,26 +39,31 @@ def _token_rows(values, num_tokens, where):
     """Token numbers as int32 [rows, width]."""
     ids = np.asarray(values)
     require(ids.dtype.kind in "iu" and ids.ndim in (1, 2), where, "must be integers, [width] or [rows, width].")
-    require(ids.size == 0 or (ids.min() >= -1 and ids.max() < num_tokens), where, f"an id lies outside [0, {num_tokens}), and is not -1.")
+    require(ids.size == 0 or (ids.min() >= -1 and ids.max() < num_tokens), where,
+            f"an id lies outside [0, {num_tokens}), and is not -1.")
     return np.atleast_2d(ids).astype("<i4")
 
 
 def _checked_held(table, ids, num_tokens, where):
-    """The declared parts of what is held, by name, as [1 or rows, width]. Raises Error if an entry is not among them."""
-    held = {name: _token_rows(getattr(table, name), num_tokens, f"{where}: {name}") for name in HELD if getattr(table, name) is not None}
+    """The declared parts of what is held, by name, as [1 or rows, width]. Raises Error if an entry is not among
+    them."""
+    held = {name: _token_rows(getattr(table, name), num_tokens, f"{where}: {name}")
+            for name in HELD if getattr(table, name) is not None}
     for name, tokens in held.items():
-        require(len(tokens) in (1, len(ids)), f"{where}: {name}", f"has {len(tokens)} rows; the ids require 1 or {len(ids)}.")
+        require(len(tokens) in (1, len(ids)), f"{where}: {name}",
+                f"has {len(tokens)} rows; the ids require 1 or {len(ids)}.")
     for row in range(len(ids) if held else 0):
         known = np.concatenate([tokens[row if len(tokens) > 1 else 0] for tokens in held.values()])
         missing = np.setdiff1d(ids[row][ids[row] >= 0], known)
-        require(len(missing) == 0, f"{where}: {' and '.join(held)}", f"row {row} of the ids reads tokens that are not held: {missing[:5].tolist()}.")
+        require(len(missing) == 0, f"{where}: {' and '.join(held)}",
+                f"row {row} of the ids reads tokens that are not held: {missing[:5].tolist()}.")
     require(table.meta_bytes >= 0, f"{where}: meta_bytes", "must not be negative.")
     return held
 
 
 def _checked(table, layer, queries, where):
-    """Returns the table with ids [rows, width]. Raises Error if it does not fit the layer; `queries` is the number of queries that a
-    table per query answers."""
+    """Returns the table with ids [rows, width]. Raises Error if it does not fit the layer; `queries` is the number of
+    queries that a table per query answers."""
     trace = layer.prompt.trace
     ids = _token_rows(table.ids, layer.prompt.num_tokens, f"{where}: ids")
     rows = (trace.group if table.per_head else 1) * (queries if table.per_query else 1)
@@ -68,7 +75,8 @@ def _checked(table, layer, queries, where):
         expected = (*ids.shape, *dim)
         if len(ids) == 1 and values.shape == expected[1:]:
             values = beside[name] = values[None]
-        require(values.shape == expected, f"{where}: {name}", f"has shape {list(values.shape)}; the ids require {list(expected)}.")
+        require(values.shape == expected, f"{where}: {name}",
+                f"has shape {list(values.shape)}; the ids require {list(expected)}.")
         require(np.isfinite(values).all(), f"{where}: {name}", "holds a number that is not finite.")
     held = _checked_held(table, ids, layer.prompt.num_tokens, where)
     return replace(table, ids=ids, **beside, **held)
@@ -98,10 +106,10 @@ class KeptWriter(OutputFile):
         self._budgets = []  # by cell
 
     def head(self, layer, kv_head, entries, cell=0, positions=None, budget=None):
-        """Writes the entries of one kv head of a Layer: an array of ids, a Table, or a list of these. `positions` are the positions of the
-        queries that tables per query answer; None: all recorded queries of the layer. A file may hold several configurations: one per
-        `budget`, a text such as "512", "25%" or "25%mem", which answers the rows of this budget; or numbered by `cell`, which
-        `--set file.cell=C` selects."""
+        """Writes the entries of one kv head of a Layer: an array of ids, a Table, or a list of these. `positions` are
+        the positions of the queries that tables per query answer; None: all recorded queries of the layer. A file may
+        hold several configurations: one per `budget`, a text such as "512", "25%" or "25%mem", which answers the rows
+        of this budget; or numbered by `cell`, which `--set file.cell=C` selects."""
         where = f"{self.path}: prompt '{layer.prompt.id}', layer {layer.index}, kv head {kv_head}"
         kv_heads = layer.prompt.trace.num_kv_heads
         require(0 <= kv_head < kv_heads, where, f"the trace has {kv_heads} kv heads.")
@@ -113,7 +121,8 @@ class KeptWriter(OutputFile):
         if budget is not None:
             cell = self._cell_of(budget)
         group = self._group(layer, kv_head)
-        require(str(cell) not in group, where, f"{f'cell {cell}' if budget is None else f'budget {budget}'} was written already.")
+        require(str(cell) not in group, where,
+                f"{f'cell {cell}' if budget is None else f'budget {budget}'} was written already.")
         below = create_group(create_group(group, str(cell)), "entries")
         below.attrs["first_query"] = np.int64(first_query)
         for number, table in enumerate(tables):
@@ -145,8 +154,9 @@ class KeptWriter(OutputFile):
 
 
 def write_kept(path, trace, select, budgets=()):
-    """Writes the entries that select(layer, kv_head) returns for each kv head of `trace`: an array of ids, a Table, or a list of these.
-    With `budgets`, texts such as "25%mem", it writes those of select(layer, kv_head, budget) for each of them."""
+    """Writes the entries that select(layer, kv_head) returns for each kv head of `trace`: an array of ids, a Table, or
+    a list of these. With `budgets`, texts such as "25%mem", it writes those of select(layer, kv_head, budget) for each
+    of them."""
     with KeptWriter(path) as out:
         for prompt in trace.prompts.values():
             for layer in prompt.layers.values():

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reads the results per query that `kvbench replay --raw` writes: schema kvbench_raw 1.0 (docs/results.md, "Raw results")."""
+"""Reads the results per query that `kvbench replay --raw` writes: schema kvbench_raw 1.0 (docs/results.md, "Raw
+results")."""
 
 from dataclasses import dataclass
 
@@ -59,7 +60,8 @@ class HeadResult:
 
     def metric(self, name, cell=0):
         """float32 [G, m], NaN where the metric does not apply."""
-        require(name in self._raw.metrics, self._where, f"there is no metric '{name}'; the metrics are {', '.join(self._raw.metrics)}.")
+        require(name in self._raw.metrics, self._where,
+                f"there is no metric '{name}'; the metrics are {', '.join(self._raw.metrics)}.")
         return self._dataset(cell, "metrics")[:, :, self._raw.metrics.index(name)]
 
     def output(self, cell=0):
@@ -67,19 +69,21 @@ class HeadResult:
         return self._dataset(cell, "output")[()]
 
     def entries(self, cell=0):
-        """(tables, positions) of the last run of queries that one state of the method answered, as arguments of KeptWriter.head. The file
-        holds them if it was written with --raw-outputs."""
+        """(tables, positions) of the last run of queries that one state of the method answered, as arguments of
+        KeptWriter.head. The file holds them if it was written with --raw-outputs."""
         group = self._dataset(cell, "entries")
         tables = []
-        for table in (group[name] for name in sorted(group, key=int) if "ids" in group[name]):  # a table without ids has no entries
+        # a table without ids has no entries
+        for table in (group[name] for name in sorted(group, key=int) if "ids" in group[name]):
             flags = {name: bool(attribute(table, self._where, name, int, 0)) for name in ("per_head", "per_query")}
-            tables.append(Table(ids=table["ids"][()], **flags, **{name: table[name][()] for name in BESIDE if name in table}))
+            tables.append(Table(ids=table["ids"][()], **flags,
+                                **{name: table[name][()] for name in BESIDE if name in table}))
         return tables, self.positions[attribute(group, self._where, "first_query", int, 0):]
 
 
 class Raw(InputFile):
-    """An open file of raw results: `metrics` (names), `cells` (list of Cell), `heads` (list of HeadResult), and trace_sha256,
-    model, device, isa, version, commit as text, empty if missing."""
+    """An open file of raw results: `metrics` (names), `cells` (list of Cell), `heads` (list of HeadResult), and
+    trace_sha256, model, device, isa, version, commit as text, empty if missing."""
 
     def _read(self):
         check_schema(self.file, self.path, "kvbench_raw", RAW_SCHEMA)

@@ -10,7 +10,8 @@ from ._schema import Error
 
 
 def _integer(text):
-    """Number of a layer, head, ..., or the text 'all'; None for an empty cell, which means that the column does not apply."""
+    """Number of a layer, head, ..., or the text 'all'; None for an empty cell, which means that the column does not
+    apply."""
     return int(text) if text.lstrip("-").isdigit() else text or None
 
 
@@ -37,12 +38,13 @@ def _typed(column, text):
 
 def _check(columns, path):
     if not {"method", "status"} <= set(columns or ()):
-        raise Error(f"{path}: has no columns 'method' and 'status', so that it is not a result of kvbench replay or kvbench sweep.")
+        raise Error(f"{path}: has no columns 'method' and 'status', so that it is not a result of kvbench replay or "
+                    "kvbench sweep.")
 
 
 def load_csv(path):
-    """The rows of a result CSV: a pandas.DataFrame if pandas is installed, else a list of dicts. `layer`, `kv_head`, `head`, `query` and
-    `seed` are integers or 'all'; values that do not apply are missing (NaN, None)."""
+    """The rows of a result CSV: a pandas.DataFrame if pandas is installed, else a list of dicts. `layer`, `kv_head`,
+    `head`, `query` and `seed` are integers or 'all'; values that do not apply are missing (NaN, None)."""
     path = os.fspath(path)
     if not os.path.isfile(path):
         raise Error(f"{path}: no such file; check the name.")

@@ -31,7 +31,8 @@ class Layer(LayerInfo):
     def _check_array(self, name):
         trace, dataset, where = self.prompt.trace, self._group[name], f"{self._where}/{name}"
         expected = shape_of(name, trace, self.prompt.num_tokens, len(self.query_positions))
-        require(dataset.shape == expected, where, f"has shape {list(dataset.shape)}; the attributes require {list(expected)}.")
+        require(dataset.shape == expected, where,
+                f"has shape {list(dataset.shape)}; the attributes require {list(expected)}.")
         dtype = self._dtype(name)
         require(dataset.id.get_type().equal(float_type(dtype)), where, f"its elements are not {dtype} (little-endian).")
 
@@ -44,8 +45,8 @@ class Layer(LayerInfo):
         return tuple(name for name in ARRAYS if name in self._group)
 
     def array(self, name, head=None):
-        """float32 array of one head, [rows, dim], or of all heads, [heads, rows, dim]; column_sums have no dim. Raises Error if the trace
-        lacks the array, and for values that are not finite."""
+        """float32 array of one head, [rows, dim], or of all heads, [heads, rows, dim]; column_sums have no dim. Raises
+        Error if the trace lacks the array, and for values that are not finite."""
         where = f"{self._where}/{name}"
         require(name in self.arrays, where, f"the trace does not hold this array; it has {', '.join(self.arrays)}.")
         dataset = self._group[name]
@@ -85,10 +86,12 @@ class Prompt(PromptInfo):
         where = f"{trace.path}: {group.name}"
         for name in ("tokens", "layers"):
             require(name in group, where, f"'{name}' is missing; see docs/traces.md.")
-        optional = {name: attribute(group, where, name, int) for name in ("answer_start", "answer_end") if name in group.attrs}
+        optional = {name: attribute(group, where, name, int)
+                    for name in ("answer_start", "answer_end") if name in group.attrs}
         if "text" in group:
             optional["text"] = group["text"].asstr()[()]
-        super().__init__(name=attribute(group, where, "name", str), tokens=integers(group["tokens"][()], f"{where}/tokens"),
+        super().__init__(name=attribute(group, where, "name", str),
+                         tokens=integers(group["tokens"][()], f"{where}/tokens"),
                          prompt_tokens=attribute(group, where, "prompt_tokens", int), **optional)
         claimed = attribute(group, where, "num_tokens", int)
         require(claimed == self.num_tokens, where,
@@ -105,12 +108,14 @@ class Prompt(PromptInfo):
 
 
 class Trace(InputFile, Header):
-    """An open trace, checked when it is opened; `prompts` maps group names to prompts. The file is opened with the HDF5 library without
-    protection: run `kvbench info` first on files from strangers, which opens them in a child process."""
+    """An open trace, checked when it is opened; `prompts` maps group names to prompts. The file is opened with the HDF5
+    library without protection: run `kvbench info` first on files from strangers, which opens them in a child
+    process."""
 
     def _read(self):
         check_schema(self.file, self.path, "kvbench_trace", TRACE_SCHEMA)
-        text = {name: attribute(self.file, self.path, name, str) for name in ("model", "rope_type", "rope_layout", "dtype")}
+        text = {name: attribute(self.file, self.path, name, str)
+                for name in ("model", "rope_type", "rope_layout", "dtype")}
         origin = {name: attribute(self.file, self.path, name, str, "")
                   for name in ("arch", "quantisation", "source_tool", "source_version", "created")}
         sizes = {name: attribute(self.file, self.path, name, int)

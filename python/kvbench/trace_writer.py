@@ -8,8 +8,8 @@ import numpy as np
 
 from ._files import OutputFile
 from ._hdf5 import create_floats, create_group, fixed_string, narrowed, set_text, write_head, write_whole
-from ._schema import (ARRAYS, REQUIRED, TRACE_SCHEMA, LayerInfo, PromptInfo, check_header, check_layer, check_prompt, check_prompt_id,
-                      integers, require, shape_of)
+from ._schema import (ARRAYS, REQUIRED, TRACE_SCHEMA, LayerInfo, PromptInfo, check_header, check_layer, check_prompt,
+                      check_prompt_id, integers, require, shape_of)
 
 
 def _now():
@@ -27,8 +27,8 @@ class TraceWriter(OutputFile):
             out.prompt("0", kvbench.PromptInfo(name="genesis", tokens=ids))
             out.layer("0", 3, kvbench.LayerInfo(scale=0.125, query_positions=positions), keys=k, values=v, queries=q)
 
-    A Trace is a Header, and its prompts and layers are infos too. Raises Error for data that violates the schema, and OSError if the
-    disk is full; no file is then left."""
+    A Trace is a Header, and its prompts and layers are infos too. Raises Error for data that violates the schema, and
+    OSError if the disk is full; no file is then left."""
 
     def __init__(self, path, header, compress=False):
         check_header(header, os.fspath(path))
@@ -45,7 +45,8 @@ class TraceWriter(OutputFile):
     def _describe(self):
         attrs, header = self.file.attrs, self._header
         set_text(self.file, "kvbench_trace", TRACE_SCHEMA)
-        for name in ("model", "arch", "quantisation", "source_tool", "source_version", "rope_type", "rope_layout", "dtype"):
+        for name in ("model", "arch", "quantisation", "source_tool", "source_version", "rope_type", "rope_layout",
+                     "dtype"):
             if name == "model" or getattr(header, name):
                 set_text(self.file, name, getattr(header, name))
         set_text(self.file, "created", header.created or _now())
@@ -79,8 +80,9 @@ class TraceWriter(OutputFile):
         self._prompts[id], self._layers[id] = info, set()
 
     def layer(self, id, index, info, **arrays):
-        """Writes all arrays of a layer: keys, values, queries and optional ones (docs/traces.md), each [heads, rows, dim], and column_sums
-        [heads, n] with info.column_sums_end. They are stored in the dtype of the header, column_sums in f32."""
+        """Writes all arrays of a layer: keys, values, queries and optional ones (docs/traces.md), each [heads, rows,
+        dim], and column_sums [heads, n] with info.column_sums_end. They are stored in the dtype of the header,
+        column_sums in f32."""
         id = str(id)
         where = f"{self.path}: /prompts/{id}/layers/{index}"
         require(id in self._prompts, where, f"prompt(\"{id}\", ...) must come before its layers.")
@@ -127,7 +129,8 @@ class TraceWriter(OutputFile):
             require(np.isfinite(slab).all(), f"{where}/{name}", f"head {head} holds a number that is not finite.")
             words = narrowed(slab, dtype)
             overflow = (words & 0x7F80 == 0x7F80) if dtype == "bf16" else ~np.isfinite(words)
-            require(not overflow.any(), f"{where}/{name}", f"head {head} holds a number too large for {dtype}; use dtype='f32'.")
+            require(not overflow.any(), f"{where}/{name}",
+                    f"head {head} holds a number too large for {dtype}; use dtype='f32'.")
             write_head(dataset, dtype, head, words)
             self.check_disk()
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The example that compares a stateful method with ten built-in ones: one figure, and sentences that agree with kvbench compare."""
+"""The example that compares a stateful method with ten built-in ones: one figure, and sentences that agree with kvbench
+compare."""
 import os
 import re
 import subprocess
@@ -16,8 +17,10 @@ VERDICTS = re.compile(r"(better than|worse than|not distinguishable from) (\d+) 
 class Story(PackageTest):
     def compare(self, trace, *flags):
         paths = os.pathsep.join([str(PACKAGE), *sys.path])
-        command = [sys.executable, PACKAGE / "examples" / "compare_a_method.py", trace, "--kvbench", KVBENCH, "--figure", self.path("f.svg"), *flags]
-        return subprocess.run(list(map(str, command)), capture_output=True, text=True, env={**os.environ, "PYTHONPATH": paths})
+        command = [sys.executable, PACKAGE / "examples" / "compare_a_method.py", trace, "--kvbench", KVBENCH,
+                   "--figure", self.path("f.svg"), *flags]
+        return subprocess.run(list(map(str, command)), capture_output=True, text=True,
+                              env={**os.environ, "PYTHONPATH": paths})
 
     def test_a_sentence_per_budget_and_one_figure(self):
         with kvbench.Trace(SAMPLE) as trace:
@@ -28,7 +31,8 @@ class Story(PackageTest):
         self.assertEqual([line.split()[1] for line in sentences], ["12.5%mem,", "25%mem,", "50%mem,"])
         decided = 0
         for line, limit in zip(sentences, (12.5, 25, 50)):
-            held = re.search(r"hold (?:[\d.]+ to )?([\d.]+) % of the full cache, file:keydiff.h5 \(mean relative error ([\d.]+)\) is, of (\d+) methods", line)
+            held = re.search(r"hold (?:[\d.]+ to )?([\d.]+) % of the full cache, file:keydiff.h5 "
+                             r"\(mean relative error ([\d.]+)\) is, of (\d+) methods", line)
             self.assertTrue(held, line)
             self.assertLessEqual(float(held[1]), limit)
             own, count = float(held[2]), int(held[3])

@@ -14,8 +14,8 @@ from support import PACKAGE, SAMPLE, PackageTest, main  # noqa: E402
 class Figure(PackageTest):
     def draw(self, *arguments, code=0):
         paths = os.pathsep.join([str(PACKAGE), *sys.path])
-        done = subprocess.run([sys.executable, str(PACKAGE / "examples" / "draw_figure.py"), *map(str, arguments)], capture_output=True,
-                              text=True, cwd=self.folder, env={**os.environ, "PYTHONPATH": paths})
+        done = subprocess.run([sys.executable, str(PACKAGE / "examples" / "draw_figure.py"), *map(str, arguments)],
+                              capture_output=True, text=True, cwd=self.folder, env={**os.environ, "PYTHONPATH": paths})
         self.assertEqual(done.returncode, code, done.stderr)
         return done.stdout if code == 0 else done.stderr
 
@@ -31,7 +31,8 @@ class Figure(PackageTest):
             if row["status"] != "ok":  # the smallest budget is too small for a page of quest
                 self.assertIn(f"left out: {row['method']} at {row['budget']}: {row['status']}, {row['reason']}", said)
             else:
-                self.assertRegex(said, rf"{row['method']} +{row['kept_fraction']:.4f} +{row['rel_err_mean']:.4f} +{row['rel_err_lo']:.4f} \.\.")
+                self.assertRegex(said, rf"{row['method']} +{row['kept_fraction']:.4f} +{row['rel_err_mean']:.4f} "
+                                       rf"+{row['rel_err_lo']:.4f} \.\.")
         self.assertNotIn("exact", said)
         self.assertEqual((len(re.findall(r"\.\. [0-9]", said)), len(rows)), (len(drawn), 4 * 3), said)
         self.assertGreaterEqual(len(drawn), 4 * 2)
@@ -47,14 +48,16 @@ class Figure(PackageTest):
         self.assertEqual(re.findall(r"^(\w+) +[0-9]", said, re.M), ["quest"] * 3 + ["sink"] * 3)
         for row in rows:
             if row["method"] == "sink" and str(row["layer"]) == "1":
-                self.assertRegex(said, rf"sink +{row['total_bytes'] / row['full_bytes']:.4f} +{row['rel_err_mean']:.4f}")
+                self.assertRegex(said,
+                                 rf"sink +{row['total_bytes'] / row['full_bytes']:.4f} +{row['rel_err_mean']:.4f}")
         self.assertIn("there is kmeans, quest, random, sink", self.draw("rows.csv", "--methods", "quest,h2o", code=1))
         self.assertIn("no row of layer 9", self.draw("rows.csv", "--layer", 9, code=1))
         self.assertIn("ends in .csv", self.draw("a.png", code=2))
 
     def test_several_prompts_are_one_point(self):
         """The mean over the prompts, or one of them."""
-        rows = {row["prompt"]: row for row in self.replay(SAMPLE, "-m", "sink", "-b", "25%", "--heads", "0", "--rows", "trace")}
+        rows = {row["prompt"]: row for row in self.replay(SAMPLE, "-m", "sink", "-b", "25%", "--heads", "0", "--rows",
+                                                          "trace")}
         self.assertGreater(len(rows), 2)
         for flags, prompt in (([], "all"), (["--prompt", "1"], "1")):
             said = re.findall(r"sink +[0-9.]+ +([0-9.]+)", self.draw("rows.csv", "d.svg", *flags))

@@ -47,14 +47,16 @@ class DumpTest(PackageTest):
 
 class Architectures(DumpTest):
     def test_attention_of_the_trace_is_that_of_the_model(self):
-        """For layers with windows, softcaps, grouped heads, biases, norms and fused projections, the attention probabilities from the trace
-        equal those of the model's eager attention."""
+        """For layers with windows, softcaps, grouped heads, biases, norms and fused projections, the attention
+        probabilities from the trace equal those of the model's eager attention."""
         for name, (_, _, (windows, thetas, kind, layout, scale, softcap)) in hf_models.MODELS.items():
             with self.subTest(model=name):
                 own = hf_models.own_attention(hf_models.save(self.path(name), name), token_ids())
-                self.dump(self.path(name), "--ids", self.ids(), "--queries", "all", "--column-sums", "--prompt-tokens", 40, "--force")
+                self.dump(self.path(name), "--ids", self.ids(), "--queries", "all", "--column-sums", "--prompt-tokens",
+                          40, "--force")
                 trace = self.trace()
-                self.assertEqual((trace.rope_type, trace.rope_layout, trace.num_layers, trace.head_dim), (kind, layout, 2, 16))
+                self.assertEqual((trace.rope_type, trace.rope_layout, trace.num_layers, trace.head_dim),
+                                 (kind, layout, 2, 16))
                 self.assertEqual((trace.num_query_heads, trace.num_kv_heads), (4, 4 if name == "gpt2" else 2))
                 layers = trace.prompts["0"].layers
                 self.assertEqual([layer.window for layer in layers.values()], windows)
@@ -73,12 +75,13 @@ class Architectures(DumpTest):
                 trace = self.trace()
                 for layer in trace.prompts["0"].layers.values():
                     for array in ("keys", "queries"):
-                        expected = hf_models.turned(layer.array(f"{array}_pre_rope"), layer.rope_theta, trace.rope_layout)
+                        expected = hf_models.turned(layer.array(f"{array}_pre_rope"), layer.rope_theta,
+                                                    trace.rope_layout)
                         np.testing.assert_allclose(layer.array(array), expected, atol=1e-4)
 
     def test_speculated_queries(self):
-        """Speculated queries are computed from the input of the layer before. They equal the layer's own queries if that layer adds nothing to
-        its input and both layers have the same norm."""
+        """Speculated queries are computed from the input of the layer before. They equal the layer's own queries if
+        that layer adds nothing to its input and both layers have the same norm."""
         for name in ("llama", "qwen2", "qwen3", "gemma3", "phi3"):
             with self.subTest(model=name):
                 model = hf_models.save(self.path(name), name)
@@ -100,12 +103,14 @@ class Architectures(DumpTest):
 
     def test_what_cannot_be_recorded_is_refused_by_name(self):
         small, wide = hf_models.SMALL, hf_models.WIDE
-        latent = {**wide, "kv_lora_rank": 16, "q_lora_rank": 16, "qk_rope_head_dim": 8, "qk_nope_head_dim": 8, "v_head_dim": 16,
-                  "n_routed_experts": 4, "n_group": 1, "topk_group": 1, "first_k_dense_replace": 2, "num_key_value_heads": 4}
+        latent = {**wide, "kv_lora_rank": 16, "q_lora_rank": 16, "qk_rope_head_dim": 8, "qk_nope_head_dim": 8,
+                  "v_head_dim": 16, "n_routed_experts": 4, "n_group": 1, "topk_group": 1, "first_k_dense_replace": 2,
+                  "num_key_value_heads": 4}
         cases = {
             "mla": ("DeepseekV3Config", latent, "latent attention"),
             "sinks": ("GptOssConfig", {**small, "num_local_experts": 2, "num_experts_per_tok": 1}, "attention sinks"),
-            "none": ("MambaConfig", {"vocab_size": 97, "hidden_size": 32, "num_hidden_layers": 2}, "it has no attention"),
+            "none": ("MambaConfig", {"vocab_size": 97, "hidden_size": 32, "num_hidden_layers": 2},
+                     "it has no attention"),
             "alibi": ("BloomConfig", {"vocab_size": 97, "hidden_size": 64, "n_layer": 2, "n_head": 4}, "attention"),
             "encoder": ("T5Config", {"vocab_size": 97, "d_model": 32, "num_layers": 2}, "has an encoder"),
         }
@@ -137,7 +142,8 @@ class Architectures(DumpTest):
 
 
     def test_large_logits_are_rounded_more(self):
-        """Logits 4097 and 4097.75018, of which float32 has only 4097.75: the second weight of 0.68 is rounded by 1.8e-4 of 1 - 0.68."""
+        """Logits 4097 and 4097.75018, of which float32 has only 4097.75: the second weight of 0.68 is rounded by 1.8e-4
+        of 1 - 0.68."""
         info = kvbench.LayerInfo(scale=1.0, query_positions=np.array([1]))
         query, keys, values = (np.array(x, np.float32) for x in ([[[4097]]], [[[1], [1 + 3 / 2**14]]], [[[1], [2]]]))
         logits = query[0] @ keys[0].T
@@ -194,20 +200,25 @@ class Passes(DumpTest):
         self.assertLessEqual(prompt.num_tokens, 22)
 
     def test_prompts_and_options(self):
-        said = self.dump(self.path("m"), "--ids", self.ids(), self.ids(30, 5, "more"), "--layers", "1", "--queries", "last:4", "--dtype", "f16")
+        said = self.dump(self.path("m"), "--ids", self.ids(), self.ids(30, 5, "more"), "--layers", "1", "--queries",
+                         "last:4", "--dtype", "f16")
         self.assertRegex(said, r"t.h5: 78 tokens, 1 layers; largest difference .*e-0[678]")
         trace = self.trace()
-        self.assertEqual([(p.name, p.num_tokens, p.prompt_tokens) for p in trace.prompts.values()], [("ids", 48, 36), ("more", 30, 23)])
-        self.assertEqual((list(trace.prompts["1"].layers), trace.dtype, trace.arch, trace.quantisation), ([1], "f16", "gemma2", "F32"))
+        self.assertEqual([(p.name, p.num_tokens, p.prompt_tokens) for p in trace.prompts.values()],
+                         [("ids", 48, 36), ("more", 30, 23)])
+        self.assertEqual((list(trace.prompts["1"].layers), trace.dtype, trace.arch, trace.quantisation),
+                         ([1], "f16", "gemma2", "F32"))
         self.assertEqual(trace.prompts["1"].layers[1].query_positions.tolist(), [26, 27, 28, 29])
         second = self.arrays("1")
-        self.dump(self.path("m"), "--ids", self.path("more"), "--queries", "last:4", "--dtype", "f16", "--quiet", "--force")
+        self.dump(self.path("m"), "--ids", self.path("more"), "--queries", "last:4", "--dtype", "f16", "--quiet",
+                  "--force")
         for name, array in self.arrays().items():
             np.testing.assert_array_equal(array, second[name])
 
     def test_short_prompts_share_the_window_of_long_ones(self):
         self.dump(self.path("m"), "--ids", self.ids(6, name="short"), self.ids())
-        self.assertEqual([[layer.window for layer in p.layers.values()] for p in self.trace().prompts.values()], [[8, 0], [8, 0]])
+        self.assertEqual([[layer.window for layer in p.layers.values()] for p in self.trace().prompts.values()],
+                         [[8, 0], [8, 0]])
 
     def test_half_weights(self):
         self.dump(self.path("m"), "--ids", self.ids(), "--weights", "bf16", "--queries", "all")
@@ -222,7 +233,8 @@ class Passes(DumpTest):
         self.assertIn("qwen3, F32", run("info", self.path("t.h5")))
         rows = self.replay(self.path("t.h5"), "--method", "all", "--budget", "25%")
         self.assertGreater(len(rows), 15)
-        self.assertEqual({row["status"] for row in rows}, {"ok"}, [row["reason"] for row in rows if row["status"] != "ok"])
+        self.assertEqual({row["status"] for row in rows}, {"ok"},
+                         [row["reason"] for row in rows if row["status"] != "ok"])
 
 
 class Usage(DumpTest):
@@ -277,8 +289,9 @@ class Usage(DumpTest):
         hf_models.save(self.path("m"), "llama")
         prompts = [self.ids(500, seed, f"p{seed}") for seed in range(200)]
         for number in signal.SIGINT, signal.SIGTERM:
-            process = subprocess.Popen([sys.executable, "-m", "kvbench.dump_hf", "--model", self.path("m"), "-o", self.path("t.h5"), "--ids",
-                                        *prompts], stderr=subprocess.PIPE, text=True, env={**os.environ, "PYTHONPATH": os.pathsep.join(
+            process = subprocess.Popen([sys.executable, "-m", "kvbench.dump_hf", "--model", self.path("m"),
+                                        "-o", self.path("t.h5"), "--ids", *prompts], stderr=subprocess.PIPE, text=True,
+                                       env={**os.environ, "PYTHONPATH": os.pathsep.join(
                                             [str(PACKAGE), *sys.path])})
             deadline = time.time() + 120
             while not os.path.exists(self.path(f"t.h5.tmp.{socket.gethostname()}.{process.pid}")):

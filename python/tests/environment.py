@@ -9,8 +9,8 @@ CACHE = pathlib.Path(os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / "
 
 
 def use(modules, variable, environment, command):
-    """If this Python lacks one of the modules, continues in the Python that $<variable> names, or in the environment that `command` made
-    below the cache. Skips the test if that Python lacks it too."""
+    """If this Python lacks one of the modules, continues in the Python that $<variable> names, or in the environment
+    that `command` made below the cache. Skips the test if that Python lacks it too."""
     try:
         for module in modules:
             importlib.import_module(module)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Small models with seeded random weights, one for each architecture with its own form of attention: 4 query heads on 2 kv heads of 16
-channels."""
+"""Small models with seeded random weights, one for each architecture with its own form of attention: 4 query heads on 2
+kv heads of 16 channels."""
 import numpy as np
 import torch
 import transformers
@@ -8,7 +8,8 @@ from transformers import AutoModelForCausalLM
 
 transformers.utils.logging.disable_progress_bar()
 SMALL = {"vocab_size": 97, "hidden_size": 48, "intermediate_size": 64, "num_hidden_layers": 2, "num_attention_heads": 4,
-         "num_key_value_heads": 2, "head_dim": 16, "max_position_embeddings": 512, "bos_token_id": 1, "eos_token_id": 96, "pad_token_id": 0}
+         "num_key_value_heads": 2, "head_dim": 16, "max_position_embeddings": 512, "bos_token_id": 1,
+         "eos_token_id": 96, "pad_token_id": 0}
 WIDE = {**SMALL, "hidden_size": 64}  # for models where d must be hidden_size / num_attention_heads
 
 
@@ -16,36 +17,45 @@ def rope(theta=1e4, **more):
     return {"rope_parameters": {"rope_type": "default", "rope_theta": theta, **more}}
 
 
-GEMMA = {**SMALL, "sliding_window": 8, "query_pre_attn_scalar": 24, "layer_types": ["sliding_attention", "full_attention"]}
-# name: (config class, its arguments, expected attributes of the trace: windows, thetas, rope_type, rope_layout, scale, softcap)
+GEMMA = {**SMALL, "sliding_window": 8, "query_pre_attn_scalar": 24,
+         "layer_types": ["sliding_attention", "full_attention"]}
+# name: (config class, its arguments, expected attributes of the trace: windows, thetas, rope_type, rope_layout, scale,
+# softcap)
 MODELS = {
-    "llama": ("LlamaConfig", {**SMALL, **rope(), "attention_bias": True}, ([0, 0], [1e4, 1e4], "default", "half", 0.25, 0)),
-    "llama3": ("LlamaConfig", {**SMALL, **rope(5e5, rope_type="llama3", factor=8.0, low_freq_factor=1.0, high_freq_factor=4.0,
-                                               original_max_position_embeddings=64)},
+    "llama": ("LlamaConfig", {**SMALL, **rope(), "attention_bias": True},
+              ([0, 0], [1e4, 1e4], "default", "half", 0.25, 0)),
+    "llama3": ("LlamaConfig", {**SMALL, **rope(5e5, rope_type="llama3", factor=8.0, low_freq_factor=1.0,
+                                               high_freq_factor=4.0, original_max_position_embeddings=64)},
                ([0, 0], [5e5, 5e5], "llama3", "half", 0.25, 0)),
     "yarn": ("Qwen2Config", {**WIDE, **rope(1e4, rope_type="yarn", factor=4.0, original_max_position_embeddings=128)},
              ([0, 0], [1e4, 1e4], "yarn", "half", 0.25, 0)),
-    "qwen2": ("Qwen2Config", {**WIDE, **rope(1e6), "use_sliding_window": True, "sliding_window": 10, "max_window_layers": 1,
-                              "layer_types": ["full_attention", "sliding_attention"]},
+    "qwen2": ("Qwen2Config", {**WIDE, **rope(1e6), "use_sliding_window": True, "sliding_window": 10,
+                              "max_window_layers": 1, "layer_types": ["full_attention", "sliding_attention"]},
               ([0, 10], [1e6, 1e6], "default", "half", 0.25, 0)),
     "qwen3": ("Qwen3Config", {**SMALL, **rope(1e6)}, ([0, 0], [1e6, 1e6], "default", "half", 0.25, 0)),
-    "gemma2": ("Gemma2Config", {**GEMMA, **rope(), "attn_logit_softcapping": 2.0}, ([8, 0], [1e4, 1e4], "default", "half", 24**-0.5, 2)),
-    "gemma3": ("Gemma3TextConfig", {**GEMMA, "rope_parameters": {"sliding_attention": {"rope_type": "default", "rope_theta": 1e4},
-                                                                  "full_attention": {"rope_type": "default", "rope_theta": 1e6}}},
+    "gemma2": ("Gemma2Config", {**GEMMA, **rope(), "attn_logit_softcapping": 2.0},
+               ([8, 0], [1e4, 1e4], "default", "half", 24**-0.5, 2)),
+    "gemma3": ("Gemma3TextConfig",
+               {**GEMMA, "rope_parameters": {"sliding_attention": {"rope_type": "default", "rope_theta": 1e4},
+                                             "full_attention": {"rope_type": "default", "rope_theta": 1e6}}},
                ([8, 0], [1e4, 1e6], "default", "half", 24**-0.5, 0)),
-    "phi3": ("Phi3Config", {**WIDE, **rope(), "sliding_window": 12}, ([12, 12], [1e4, 1e4], "default", "half", 0.25, 0)),
-    "mistral": ("MistralConfig", {**SMALL, **rope(), "sliding_window": 400}, ([0, 0], [1e4, 1e4], "default", "half", 0.25, 0)),
+    "phi3": ("Phi3Config", {**WIDE, **rope(), "sliding_window": 12},
+             ([12, 12], [1e4, 1e4], "default", "half", 0.25, 0)),
+    "mistral": ("MistralConfig", {**SMALL, **rope(), "sliding_window": 400},
+                ([0, 0], [1e4, 1e4], "default", "half", 0.25, 0)),
     "phi": ("PhiConfig", {**WIDE, **rope(partial_rotary_factor=0.5)}, ([0, 0], [1e4, 1e4], "partial", "half", 0.25, 0)),
     "cohere": ("CohereConfig", {**WIDE, **rope()}, ([0, 0], [1e4, 1e4], "default", "interleaved", 0.25, 0)),
     "olmo2": ("Olmo2Config", {**WIDE, **rope()}, ([0, 0], [1e4, 1e4], "default", "half", 0.25, 0)),
-    "smollm3": ("SmolLM3Config", {**WIDE, **rope(), "no_rope_layers": [1, 0]}, ([0, 0], [1e4, 0], "default", "half", 0.25, 0)),
-    "gpt2": ("GPT2Config", {"vocab_size": 97, "n_embd": 64, "n_layer": 2, "n_head": 4, "n_positions": 512, "bos_token_id": 1,
-                            "eos_token_id": 96}, ([0, 0], [0, 0], "none", "half", 0.25, 0)),
+    "smollm3": ("SmolLM3Config", {**WIDE, **rope(), "no_rope_layers": [1, 0]},
+                ([0, 0], [1e4, 0], "default", "half", 0.25, 0)),
+    "gpt2": ("GPT2Config", {"vocab_size": 97, "n_embd": 64, "n_layer": 2, "n_head": 4, "n_positions": 512,
+                            "bos_token_id": 1, "eos_token_id": 96}, ([0, 0], [0, 0], "none", "half", 0.25, 0)),
 }
 
 
 if tuple(map(int, transformers.__version__.split(".")[:2])) < (5, 4):
-    del MODELS["gpt2"]  # these versions do not pass the factor of its logits to the attention interface, so that it is refused
+    # these versions do not pass the factor of its logits to the attention interface, so that it is refused
+    del MODELS["gpt2"]
 
 
 def config(kind, **arguments):
@@ -56,7 +66,8 @@ def build(kind, arguments, seed=3):
     torch.manual_seed(seed)
     model = AutoModelForCausalLM.from_config(config(kind, **arguments))
     with torch.no_grad():
-        for name, weight in model.named_parameters():  # large enough that attention differs between tokens, and biases and norms have an effect
+        # large enough that attention differs between tokens, and biases and norms have an effect
+        for name, weight in model.named_parameters():
             weight.normal_(1 if "norm" in name and "gemma" not in kind.lower() else 0, 0.3)
     return model.eval()
 
@@ -73,7 +84,8 @@ def own_attention(model, ids):
     """Attention probabilities [layer][q_heads, n, n] of the model's own eager attention."""
     model.set_attn_implementation("eager")
     with torch.no_grad():
-        return [a[0].double().numpy() for a in model(torch.tensor([ids]), output_attentions=True, use_cache=False).attentions]
+        return [a[0].double().numpy() for a in model(torch.tensor([ids]), output_attentions=True,
+                                                     use_cache=False).attentions]
 
 
 def probabilities(layer, keys="keys", queries="queries"):

@@ -55,7 +55,8 @@ class Kept(PackageTest):
         trace = self.synth("t.h5")
         flags = ("-b", 48, "--seeds", 1, "--protocol", "prefill", "--no-times")
         methods = ("snapkv", "subgen", "chelsea", "oracle-topk")
-        own = self.replay(trace, "-m", ",".join(methods), *flags, "--raw", self.path("raw.h5"), "--raw-outputs", "--rows", "trace")
+        own = self.replay(trace, "-m", ",".join(methods), *flags, "--raw", self.path("raw.h5"), "--raw-outputs",
+                          "--rows", "trace")
         with (kvbench.Raw(self.path("raw.h5")) as raw, kvbench.Trace(trace) as opened,
               kvbench.KeptWriter(self.path("kept.h5")) as out):
             self.assertEqual([(c.method, c.budget, c.seed) for c in raw.cells], [(m, "48", 0) for m in methods])
@@ -64,7 +65,8 @@ class Kept(PackageTest):
                 layer = opened.prompts[head.prompt].layers[head.layer]
                 for cell in range(len(methods)):
                     tables, positions = head.entries(cell)
-                    kinds |= {(t.per_head, t.per_query, t.weight_num is not None, t.own_keys is not None) for t in tables}
+                    kinds |= {(t.per_head, t.per_query, t.weight_num is not None, t.own_keys is not None)
+                              for t in tables}
                     out.head(layer, head.kv_head, tables, cell, positions)
             self.assertEqual([max(flags) for flags in zip(*kinds)], [True] * 4)  # each of the four occurred
         for cell, row in enumerate(own):
@@ -72,11 +74,13 @@ class Kept(PackageTest):
 
     def test_raw_metrics_are_those_of_the_csv(self):
         trace = self.synth("t.h5")
-        rows = self.replay(trace, "-m", "sink", "--protocol", "prefill", "--raw", self.path("raw.h5"), "--raw-outputs", "--rows", "head")
+        rows = self.replay(trace, "-m", "sink", "--protocol", "prefill", "--raw", self.path("raw.h5"), "--raw-outputs",
+                           "--rows", "head")
         rows = {(r["layer"], r["head"]): r for r in rows if r["head"] not in ("all", None) and r["head"] == r["head"]}
         self.assertEqual(len(rows), 2 * 4)
         with kvbench.Raw(self.path("raw.h5")) as raw:
-            self.assertEqual((raw.model, raw.cells[0].method, len(raw.trace_sha256)), ("synthetic-gaussian", "sink", 64))
+            self.assertEqual((raw.model, raw.cells[0].method, len(raw.trace_sha256)),
+                             ("synthetic-gaussian", "sink", 64))
             for head in raw.heads:
                 errors = head.metric("rel_err")
                 self.assertEqual((errors.shape, head.output().shape), ((2, 64), (2, 64, 12)))
@@ -101,7 +105,8 @@ class Kept(PackageTest):
                 with self.refuses("--raw-outputs"):
                     part()
 
-    # The trace has d = 16 and dv = 12, which take 56 bytes per token; the full cache holds 256 tokens after the last query.
+    # The trace has d = 16 and dv = 12, which take 56 bytes per token; the full cache holds 256 tokens after the last
+    # query.
     TOKEN, FULL = 56, 256 * 56
 
     def rows_held(self, trace, *flags, **parts):
@@ -125,15 +130,18 @@ class Kept(PackageTest):
             return tuple(row[column] for column in columns)
 
         token, full = self.TOKEN, self.FULL
-        self.assertEqual(held(**by_query), (full, 0, 0, full, 8 * token, full))  # nothing is declared: any token may be read
+        # nothing is declared: any token may be read
+        self.assertEqual(held(**by_query), (full, 0, 0, full, 8 * token, full))
         self.assertEqual(held(**by_query, held=window), (8 * token, 0, 8 * token, 0, 8 * token, full))
         growing = np.where(np.arange(64)[:, None] < 60, -1, np.arange(5))  # the last 4 queries hold 5 further tokens
-        self.assertEqual(held(**by_query, held=np.hstack([window, growing])), (13 * token, 0, 13 * token, 0, 8 * token, full))
+        self.assertEqual(held(**by_query, held=np.hstack([window, growing])),
+                         (13 * token, 0, 13 * token, 0, 8 * token, full))
         self.assertEqual(held(**by_query, held=np.arange(185, 256), meta_bytes=30),
                          (71 * token, 30, 71 * token + 30, 0, 8 * token + 30, full))
         self.assertEqual(held(**by_query, held=np.arange(250, 256), held_slow=np.arange(256)),
                          (262 * token, 0, 6 * token, full, 8 * token, full))
-        per_head = np.vstack([window, window])  # two query heads that hold the same tokens: once for both, or each of them
+        # two query heads that hold the same tokens: once for both, or each of them
+        per_head = np.vstack([window, window])
         self.assertEqual(held(ids=per_head, per_head=True, per_query=True, held=np.arange(185, 256))[0], 71 * token)
         self.assertEqual(held(ids=per_head, per_head=True, per_query=True, held=per_head)[0], 16 * token)
 
@@ -146,7 +154,8 @@ class Kept(PackageTest):
         self.rows_held(trace, ids=np.full((64, 1), 5), per_query=True, held=[5], held_slow=[6])
         with h5py.File(self.path("kept.h5"), "r+") as file:  # a file that another program wrote
             file["heads/0-1-0/0/entries/0/held"][0] = 7
-        done = subprocess.run([KVBENCH, "replay", trace, "-m", "file:" + self.path("kept.h5"), "--rows", "trace"], capture_output=True, text=True)
+        done = subprocess.run([KVBENCH, "replay", trace, "-m", "file:" + self.path("kept.h5"), "--rows", "trace"],
+                              capture_output=True, text=True)
         self.assertEqual((done.returncode, done.stdout), (2, ""))
         for words in ("kept.h5", "token 5", "'held'", "'held_slow'"):
             self.assertIn(words, done.stderr)
@@ -157,7 +166,8 @@ class Kept(PackageTest):
         tokens = dict(zip(budgets, (24, 48, 72)))
         with kvbench.Trace(trace) as opened:
             kvbench.write_kept(self.path("kept.h5"), opened,
-                               lambda layer, kv_head, budget: np.union1d(np.arange(4), np.arange(196 - tokens[budget], 192)), budgets)
+                               lambda layer, kv_head, budget: np.union1d(
+                                   np.arange(4), np.arange(196 - tokens[budget], 192)), budgets)
         flags = ("--protocol", "prefill", "--rows", "trace")
         sink = self.replay(trace, "-m", "sink", "--set", "sink.reposition=false", "-b", ",".join(budgets), *flags)
         ours = self.scored(trace, *flags)  # without --budget: those of the file
@@ -177,14 +187,15 @@ class Kept(PackageTest):
         def curve(most):
             with kvbench.Trace(trace) as opened:
                 kvbench.write_kept(self.path("kept.h5"), opened,
-                                   lambda layer, kv_head, budget: np.arange(most if (layer.index, kv_head) == (1, 1) else 40),
-                                   ["25%mem", "50%mem"])
+                                   lambda layer, kv_head, budget: np.arange(
+                                       most if (layer.index, kv_head) == (1, 1) else 40), ["25%mem", "50%mem"])
             return self.scored(trace, "--protocol", "prefill")
 
         rows = curve(192 - 3 * 40)  # 192 tokens in 4 heads
         self.assertEqual({row["status"] for row in rows}, {"ok"})
         whole = rows[0]
-        self.assertEqual((whole["budget"], whole["total_bytes"] / whole["full_bytes"], whole["budget_tokens"]), ("25%mem", 0.25, 48))
+        self.assertEqual((whole["budget"], whole["total_bytes"] / whole["full_bytes"], whole["budget_tokens"]),
+                         ("25%mem", 0.25, 48))
         rows = curve(192 - 3 * 40 + 4)
         self.assertEqual({(row["budget"], row["status"]) for row in rows}, {("25%mem", "infeasible"), ("50%mem", "ok")})
         self.assertIn("25.52 % of the full cache; the budget is 25 %", rows[0]["reason"])

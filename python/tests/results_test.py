@@ -17,8 +17,8 @@ class Results(PackageTest):
     def setUp(self):
         super().setUp()
         self.csv = self.path("rows.csv")
-        run("replay", self.synth("t.h5"), "-m", "sink,random", "-b", "48,25%", "--seeds", 2, "--rows", "head", "--no-times",
-            "-o", self.csv)
+        run("replay", self.synth("t.h5"), "-m", "sink,random", "-b", "48,25%", "--seeds", 2, "--rows", "head",
+            "--no-times", "-o", self.csv)
 
     def without_pandas(self):
         hidden = sys.modules.get("pandas")
@@ -40,7 +40,8 @@ class Results(PackageTest):
 
     def test_typed_dicts(self):
         rows = self.without_pandas()
-        # Two methods at two budgets: one row over all layers, 2 rows per layer, and 2 * 4 rows per head (random: for each of its 2 seeds).
+        # Two methods at two budgets: one row over all layers, 2 rows per layer, and 2 * 4 rows per head (random: for
+        # each of its 2 seeds).
         self.assertEqual(len(rows), 2 * 2 * 3 + 2 * 8 + 2 * 8 * 2)
         self.assertEqual({r["layer"] for r in rows}, {"all", 0, 1})
         self.assertEqual({r["budget"] for r in rows}, {"48", "25%"})

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Common parts of the tests of the package: a Python with h5py and numpy, running kvbench, a scratch folder, a small trace."""
+"""Common parts of the tests of the package: a Python with h5py and numpy, running kvbench, a scratch folder, a small
+trace."""
 import os
 import pathlib
 import shutil
@@ -34,7 +35,8 @@ class PackageTest(unittest.TestCase):
         return os.path.join(self.folder, name)
 
     def synth(self, name, *flags):
-        """A trace of two layers with 4 query heads on 2 kv heads, d = 16 and dv = 12; queries at positions 160..255 of 256, and a context of 192."""
+        """A trace of two layers with 4 query heads on 2 kv heads, d = 16 and dv = 12; queries at positions 160..255 of
+        256, and a context of 192."""
         run("synth", "-o", self.path(name), "--tokens", 256, "--prompt-tokens", 192, "--queries", 96, "--layers", 2,
             "--query-heads", 4, "--kv-heads", 2, "--head-dim", 16, "--value-dim", 12, *flags)
         return self.path(name)

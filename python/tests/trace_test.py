@@ -14,12 +14,13 @@ import numpy as np
 
 
 def header(**changes):
-    return kvbench.Header(**{"model": "m", "num_layers": 4, "num_query_heads": 4, "num_kv_heads": 2, "head_dim": 3, "value_dim": 2,
-                             "rope_type": "none", **changes})
+    return kvbench.Header(**{"model": "m", "num_layers": 4, "num_query_heads": 4, "num_kv_heads": 2, "head_dim": 3,
+                             "value_dim": 2, "rope_type": "none", **changes})
 
 
 def small(out, prompt="0", layer=1, **changes):
-    """Writes a prompt of 5 tokens with queries at positions 3 and 4, and one layer; `changes` replace arrays or fields of its LayerInfo."""
+    """Writes a prompt of 5 tokens with queries at positions 3 and 4, and one layer; `changes` replace arrays or fields
+    of its LayerInfo."""
     draw = np.random.default_rng(7).standard_normal
     arrays = {"keys": draw((2, 5, 3)), "values": draw((2, 5, 2)), "queries": draw((4, 2, 3))}
     fields = {"scale": 0.5, "query_positions": [3, 4]}
@@ -64,7 +65,8 @@ class Traces(PackageTest):
                 copy(source, self.path("b.h5"), **options)
                 self.same(source, self.path("b.h5"))
                 flags = ("-m", "infinigen,h2o", "--rows", "head", "--set", "infinigen.query=speculated")
-                for ours, theirs in zip(self.replay(self.path("b.h5"), *flags), self.replay(source, *flags), strict=True):
+                for ours, theirs in zip(self.replay(self.path("b.h5"), *flags), self.replay(source, *flags),
+                                        strict=True):
                     for column in ("status", "rel_err_mean", "mass_recall_mean", "kept_tokens"):
                         self.assertEqual(str(ours[column]), str(theirs[column]), (dtype, column))
 
@@ -80,11 +82,13 @@ class Traces(PackageTest):
             self.assertEqual(layer.query_positions.tolist(), list(range(3712, 4096)))
             self.assertEqual((layer.kv_head_of(5), list(layer.query_heads_of(1))), (1, [3, 4, 5]))
             self.assertEqual((layer.keys(2).shape, layer.keys(2).dtype), ((4096, 64), np.float32))
-            # The column sums of a head add up to the number of queries of the context, 3840, each with an attention mass of 1.
+            # The column sums of a head add up to the number of queries of the context, 3840, each with an attention
+            # mass of 1.
             self.assertAlmostEqual(float(layer.array("column_sums", 5).sum()), 3840, delta=1)
 
     def test_exact_attention_in_numpy_is_that_of_kvbench(self):
-        """The output of `exact` for each query is softmax(scale q k^T) v over the tokens up to the query, computed here in double precision."""
+        """The output of `exact` for each query is softmax(scale q k^T) v over the tokens up to the query, computed here
+        in double precision."""
         trace = self.synth("t.h5", "--dtype", "bf16")
         run("replay", trace, "-m", "exact", "--raw", self.path("raw.h5"), "--raw-outputs", "-o", self.path("rows.csv"))
         with kvbench.Trace(trace) as trace, kvbench.Raw(self.path("raw.h5")) as raw:
@@ -102,15 +106,16 @@ class Traces(PackageTest):
         sums = np.arange(20.0).reshape(4, 5)
         named = header(arch="a", created="2020-01-01T00:00:00Z", rope_layout="interleaved")
         with kvbench.TraceWriter(self.path("t.h5"), named) as out:
-            out.prompt("x", kvbench.PromptInfo(name="ü", tokens=[9, 8, 7], prompt_tokens=2, answer_start=1, answer_end=3,
-                                               text="täxt"))
+            out.prompt("x", kvbench.PromptInfo(name="ü", tokens=[9, 8, 7], prompt_tokens=2, answer_start=1,
+                                               answer_end=3, text="täxt"))
             out.layer("x", 3, kvbench.LayerInfo(scale=2, query_positions=[0], window=2, rope_theta=1e4, softcap=5),
                       keys=np.ones((2, 3, 3)), values=np.ones((2, 3, 2)), queries=np.ones((4, 1, 3)))
             arrays = small(out, prompt="2", column_sums=sums, column_sums_end=4, attention_output=np.ones((4, 2, 2)))
             small(out, prompt="10")
         with kvbench.Trace(self.path("t.h5")) as trace:
             self.assertEqual(list(trace.prompts), ["2", "10", "x"])  # numbers by value, then names
-            self.assertEqual((trace.arch, trace.created, trace.rope_layout), ("a", "2020-01-01T00:00:00Z", "interleaved"))
+            self.assertEqual((trace.arch, trace.created, trace.rope_layout),
+                             ("a", "2020-01-01T00:00:00Z", "interleaved"))
             p, layer = trace.prompts["x"], trace.prompts["x"].layers[3]
             self.assertEqual((p.name, p.tokens.tolist(), p.text), ("ü", [9, 8, 7], "täxt"))
             self.assertEqual((p.prompt_tokens, p.answer_start, p.answer_end), (2, 1, 3))
@@ -124,10 +129,12 @@ class Traces(PackageTest):
             self.assertIn(word, text)
 
     def test_narrow_types_round_to_nearest_even(self):
-        # bf16 has 8 bits of significand: 1 + 2^-8 lies halfway and is rounded to the even 1, 1 + 3 * 2^-8 to 1 + 2^-6; a value slightly
-        # above the first halfway point is rounded up to 1 + 2^-7. f16 has 11 bits: 1 + 2^-11 is rounded to 1.
+        # bf16 has 8 bits of significand: 1 + 2^-8 lies halfway and is rounded to the even 1, 1 + 3 * 2^-8 to 1 + 2^-6;
+        # a value slightly above the first halfway point is rounded up to 1 + 2^-7. f16 has 11 bits: 1 + 2^-11 is
+        # rounded to 1.
         given = np.array([1 + 2**-8, 1 + 3 * 2**-8, 1 + 2**-8 + 2**-20, 1 + 2**-11, -3.0, 0.0])
-        for dtype, expected in (("bf16", [1, 1 + 2**-6, 1 + 2**-7, 1, -3, 0]), ("f16", [*given[:2], 1 + 2**-8, 1, -3, 0])):
+        for dtype, expected in (("bf16", [1, 1 + 2**-6, 1 + 2**-7, 1, -3, 0]),
+                                ("f16", [*given[:2], 1 + 2**-8, 1, -3, 0])):
             with kvbench.TraceWriter(self.path("t.h5"), header(dtype=dtype)) as out:
                 small(out, queries=np.concatenate([given, np.zeros(18)]).reshape(4, 2, 3))
             with kvbench.Trace(self.path("t.h5")) as trace:
@@ -199,9 +206,11 @@ class Traces(PackageTest):
                 (["scale", "> 0"], {"scale": 0}),
                 (["window"], {"window": -1}),
                 (["num_layers = 4"], {"layer": 4})):
-            with self.subTest(words=words), self.refuses("t.h5", *words), kvbench.TraceWriter(self.path("t.h5"), header()) as out:
+            with (self.subTest(words=words), self.refuses("t.h5", *words),
+                  kvbench.TraceWriter(self.path("t.h5"), header()) as out):
                 small(out, **changes)
-        with self.refuses("too large for f16", "f32"), kvbench.TraceWriter(self.path("t.h5"), header(dtype="f16")) as out:
+        with (self.refuses("too large for f16", "f32"),
+              kvbench.TraceWriter(self.path("t.h5"), header(dtype="f16")) as out):
             small(out, keys=np.full((2, 5, 3), 1e6))
         with self.refuses("already"), kvbench.TraceWriter(self.path("t.h5"), header()) as out:
             small(out)
@@ -210,7 +219,8 @@ class Traces(PackageTest):
                                (["bf16"], {"dtype": "f64"})):
             with self.refuses(*words):
                 kvbench.TraceWriter(self.path("t.h5"), header(**changes))
-        for words, changes in ((["model", "control character"], {"model": "a\0b"}), (["arch", "not UTF-8"], {"arch": "\udcff"}),
+        for words, changes in ((["model", "control character"], {"model": "a\0b"}),
+                               (["arch", "not UTF-8"], {"arch": "\udcff"}),
                                (["rope_type", "one of default"], {"rope_type": "defaulu"})):
             with self.refuses(*words):
                 kvbench.TraceWriter(self.path("t.h5"), header(**changes))
@@ -251,7 +261,8 @@ class Traces(PackageTest):
                 kvbench.Trace(self.path("t.h5"))
 
     def test_names_of_prompts(self):
-        for id, name, *words in (("all", "x", "cannot be named 'all'"), ("a\nb", "x", "control character"), ("0", "a\tb", "control character")):
+        for id, name, *words in (("all", "x", "cannot be named 'all'"), ("a\nb", "x", "control character"),
+                                 ("0", "a\tb", "control character")):
             with self.refuses(*words), kvbench.TraceWriter(self.path("t.h5"), header()) as out:
                 out.prompt(id, kvbench.PromptInfo(name=name, tokens=[1, 2]))
         with kvbench.TraceWriter(self.path("t.h5"), header()) as out:

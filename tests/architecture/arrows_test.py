@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Plants faults in a small tree and checks that arrows.py and self_contained.py report each of them, and nothing in a tree without any."""
+"""Plants faults in a small tree and checks that arrows.py and self_contained.py report each of them, and nothing in a
+tree without any."""
 import pathlib
 import tempfile
 import unittest
@@ -68,8 +69,10 @@ class Arrows(unittest.TestCase):
         self.check("methods must link core")
 
     def test_missing_standard_header(self):
-        self.write("lib/kvbench/core/list.hpp", "#include <kvbench/core/error.hpp>\nstd::vector<int> list();  // std::optional\n")
-        self.write("lib/kvbench/core/user.hpp", "#include <vector>\n#include <kvbench/core/list.hpp>\nstd::size_t n();\n")
+        self.write("lib/kvbench/core/list.hpp",
+                   "#include <kvbench/core/error.hpp>\nstd::vector<int> list();  // std::optional\n")
+        self.write("lib/kvbench/core/user.hpp",
+                   "#include <vector>\n#include <kvbench/core/list.hpp>\nstd::size_t n();\n")
         files = arrows.headers(self.tree)
         self.assertEqual(list(self_contained.missing_standard("kvbench/core/user.hpp", files)), [])
         found, = self_contained.missing_standard("kvbench/core/list.hpp", files)

@@ -3,8 +3,8 @@
 
     self_contained.py SOURCE_TREE COMPILE_COMMANDS
 
-The headers of the standard library are precompiled once, or they would be parsed for every header. That a header includes those which
-declare what it names is therefore checked in its text.
+The headers of the standard library are precompiled once, or they would be parsed for every header. That a header
+includes those which declare what it names is therefore checked in its text.
 """
 import concurrent.futures
 import json
@@ -18,18 +18,22 @@ import tempfile
 
 # Standard header: names that it declares (regular expressions after "std::").
 STANDARD = {
-    "algorithm": r"(?:min|max|clamp|copy_n|fill_n|ranges::(?:sort|find|min_element|max_element|count_if|any_of|copy|transform))",
+    "algorithm": r"(?:min|max|clamp|copy_n|fill_n|"
+                 r"ranges::(?:sort|find|min_element|max_element|count_if|any_of|copy|transform))",
     "any": r"any(?:_cast)?", "array": r"array", "atomic": r"atomic", "bit": r"bit_cast|bit_width", "chrono": r"chrono",
-    "cmath": r"(?:sqrt|exp|log|isnan|isfinite|pow|floor|ceil)", "cstddef": r"size_t", "cstdint": r"u?int(?:8|16|32|64)_t",
-    "exception": r"exception(?:_ptr)?", "functional": r"function", "future": r"future", "iterator": r"back_inserter",
-    "limits": r"numeric_limits", "map": r"map", "memory": r"(?:unique_ptr|shared_ptr|make_unique|make_shared)", "mutex": r"(?:mutex|lock_guard)",
-    "new": r"bad_alloc", "optional": r"(?:optional|nullopt)", "span": r"span", "stdexcept": r"(?:runtime_error|logic_error)",
-    "string": r"(?:string|to_string)", "string_view": r"string_view", "tuple": r"(?:tuple|tie)", "type_traits": r"(?:is_same_v|remove_const_t)",
-    "typeindex": r"type_index", "utility": r"(?:move|pair|exchange|forward|as_const)", "variant": r"(?:variant|visit)", "vector": r"vector",
+    "cmath": r"(?:sqrt|exp|log|isnan|isfinite|pow|floor|ceil)", "cstddef": r"size_t",
+    "cstdint": r"u?int(?:8|16|32|64)_t", "exception": r"exception(?:_ptr)?", "functional": r"function",
+    "future": r"future", "iterator": r"back_inserter", "limits": r"numeric_limits", "map": r"map",
+    "memory": r"(?:unique_ptr|shared_ptr|make_unique|make_shared)", "mutex": r"(?:mutex|lock_guard)",
+    "new": r"bad_alloc", "optional": r"(?:optional|nullopt)", "span": r"span",
+    "stdexcept": r"(?:runtime_error|logic_error)", "string": r"(?:string|to_string)", "string_view": r"string_view",
+    "tuple": r"(?:tuple|tie)", "type_traits": r"(?:is_same_v|remove_const_t)", "typeindex": r"type_index",
+    "utility": r"(?:move|pair|exchange|forward|as_const)", "variant": r"(?:variant|visit)", "vector": r"vector",
 }
 # Declared by these too.
-ALSO = {"cstddef": {"cstdint", "vector", "string", "span", "memory", "string_view"}, "utility": {"vector", "map", "string", "memory", "functional"},
-        "string_view": {"string"}, "cstdint": {"string", "vector"}, "exception": {"stdexcept"}, "iterator": {"vector", "string"},
+ALSO = {"cstddef": {"cstdint", "vector", "string", "span", "memory", "string_view"},
+        "utility": {"vector", "map", "string", "memory", "functional"}, "string_view": {"string"},
+        "cstdint": {"string", "vector"}, "exception": {"stdexcept"}, "iterator": {"vector", "string"},
         "type_traits": {"memory", "vector", "utility"}, "limits": {"algorithm"}, "new": {"memory", "vector"}}
 
 

@@ -65,7 +65,8 @@ class BadTrace(CliTest):
         self.assertEqual(run("replay", self.trace, "-m", "sink", "--raw", kept, "--raw-outputs").returncode, 0)
         with open(kept, "rb") as file:
             data = file.read()
-        for name, spoiled in (("short.h5", data[: len(data) // 2]), ("noise.h5", data[:8] + noise.randbytes(600) + data[608:])):
+        for name, spoiled in (("short.h5", data[: len(data) // 2]),
+                              ("noise.h5", data[:8] + noise.randbytes(600) + data[608:])):
             path = os.path.join(self.folder, name)
             with open(path, "wb") as file:
                 file.write(spoiled)
@@ -85,7 +86,8 @@ class BadTrace(CliTest):
                             ("id-wide", "/heads/0/0/entries/0/ids: entry 0 is 4294967296"),
                             ("id-float", "/heads/0/0/entries/0/ids: must have integer elements"),
                             ("weight-nan", "/heads/0/0/entries/0", "'weight_num' holds a number that is not finite"),
-                            ("head-twice", "/heads/1: it has the same prompt '0', layer 0 and kv head 0 as /heads/0; remove one"),
+                            ("head-twice",
+                             "/heads/1: it has the same prompt '0', layer 0 and kv head 0 as /heads/0; remove one"),
                             ("ids-external", "/heads/0/0/entries/0/ids: is stored in another file"),
                             ("ids-virtual", "/heads/0/0/entries/0/ids: is stored in another file")):
             self.fails(2, how + ".h5", *words, args=["replay", self.trace, "-m", "file:" + self.spoiled(how, kept)])
@@ -99,7 +101,8 @@ class BadTrace(CliTest):
     def test_special_files_instead_of_entries(self):
         pipe = os.path.join(self.folder, "pipe")
         os.mkfifo(pipe)
-        for path, words in (("/dev/zero", "is not a regular file"), (pipe, "is not a regular file"), (self.folder, "is a directory")):
+        for path, words in (("/dev/zero", "is not a regular file"), (pipe, "is not a regular file"),
+                            (self.folder, "is a directory")):
             self.fails(2, words, args=["replay", self.trace, "-m", "file:" + path])
         os.remove(pipe)
 
@@ -107,7 +110,8 @@ class BadTrace(CliTest):
         with open(self.trace, "rb") as other:
             fcntl.flock(other, fcntl.LOCK_EX)
             for command in (["info", self.trace], ["replay", self.trace, "-m", "exact"]):
-                self.assertNotIn("damaged", self.fails(2, "another program holds the file open for writing", args=command))
+                self.assertNotIn("damaged",
+                                 self.fails(2, "another program holds the file open for writing", args=command))
             done = run("info", self.trace, env={**os.environ, "HDF5_USE_FILE_LOCKING": "FALSE"})
             self.assertEqual(done.returncode, 0, done.stderr)
 
@@ -134,27 +138,29 @@ class BadTrace(CliTest):
         self.fails(2, "nan.h5", "must be finite", "/prompts/0/layers/", args=["replay", path, "-m", "exact,snapkv"])
 
     def test_logits_that_overflow(self):
-        path = self.synth("huge.h5", "--key-norm", "1e20", "--column-sums", "false")
-        words = ("huge.h5: /prompts/0/layers/0: query head ", ": the logit of the query at position", "inf in fp32")
+        path = self.spoiled("huge-logits", self.synth("huge.h5", "--column-sums", "false"))
+        words = ("huge-logits.h5: /prompts/0/layers/0: query head ", ": the logit of the query at position", "inf in fp32")
         self.fails(2, *words, args=["replay", path, "-m", "all"])
         self.fails(2, *words, args=["validate", path, "--claim", "subgen.lemma1"])
         sweep = os.path.join(self.folder, "s.toml")
         with open(sweep, "w") as file:
-            file.write('[[run]]\ntraces = "huge.h5"\nmethods = "sink"\n')
+            file.write('[[run]]\ntraces = "huge-logits.h5"\nmethods = "sink"\n')
         self.fails(2, *words, args=["sweep", sweep])
         os.remove(sweep)
 
 
 class SpecialFiles(CliTest):
-    """Inputs that are no regular files are refused at once: a pipe without a writer blocks for ever, and /dev/zero does not end."""
+    """Inputs that are no regular files are refused at once: a pipe without a writer blocks for ever, and /dev/zero does
+    not end."""
 
     def test_pipes_devices_and_folders(self):
         pipe, folder = os.path.join(self.folder, "pipe"), os.path.join(self.folder, "folder")
         os.mkfifo(pipe)
         os.mkdir(folder)
         out = os.path.join(self.folder, "o.html")
-        commands = (lambda file: ["sweep", file, "--dry-run"], lambda file: ["report", file, "-o", out], lambda file: ["compare", file],
-                    lambda file: ["merge", file], lambda file: ["replay", self.trace, "-m", "chelsea", "--set", "chelsea.outliers=" + file])
+        commands = (lambda file: ["sweep", file, "--dry-run"], lambda file: ["report", file, "-o", out],
+                    lambda file: ["compare", file], lambda file: ["merge", file],
+                    lambda file: ["replay", self.trace, "-m", "chelsea", "--set", "chelsea.outliers=" + file])
         for command in commands:
             for file, word in ((pipe, "is a pipe"), ("/dev/zero", "a device"), (folder, "is a folder")):
                 with self.subTest(command=command(file)[0], file=file):

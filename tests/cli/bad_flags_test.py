@@ -36,7 +36,8 @@ class BadFlags(CliTest):
         self.refused("--layers: the trace has no layer 7", flags=["-m", "sink", "--layers", "7"])
         self.refused("--heads: there is no kv head 5", flags=["-m", "sink", "--heads", "5"])
         self.refused("--prompts: the trace has no prompt '9'", flags=["-m", "sink", "--prompts", "9"])
-        self.refused("--window is 256, which leaves no context", flags=["-m", "sink", "--protocol", "prefill", "--window", "256"])
+        self.refused("--window is 256, which leaves no context",
+                     flags=["-m", "sink", "--protocol", "prefill", "--window", "256"])
         self.refused("--protect: 100 + 100 tokens", flags=["-m", "sink", "--protect", "100,100"])
         self.refused("--protect-outside: 100 + 100 tokens", flags=["-m", "sink", "--protect-outside", "100,100"])
         self.refused("--protect: give two numbers", flags=["-m", "sink", "--protect", "4"])
@@ -51,30 +52,40 @@ class BadFlags(CliTest):
             if not os.environ.get("KVBENCH_SANITIZE"):  # a sanitizer reserves terabytes of addresses
                 resource.setrlimit(resource.RLIMIT_AS, (2 << 30, 2 << 30))
         huge = str(2**63 - 1)
-        for flag, value, words in (("--layers", huge, "no layer " + huge), ("--heads", huge, "no kv head " + huge),
-                                   ("--seeds", huge, f"--seeds is {huge}"), ("--seeds", f"{huge},1", "is not between 0 and 2^32 - 1"),
-                                   ("--protect", f"{huge},{huge}", "whole context"), ("--protect-outside", f"4,{huge}", "whole context"),
-                                   ("--protect", huge, "give two numbers"), ("--seeds", "0-999999", "more than 100000 numbers"),
-                                   ("--seeds", "0-60000,100000-160000", "more than 100000 numbers"), ("--layers", f"-5-{huge}", "more than 100000"),
+        for flag, value, words in (("--layers", huge, "no layer " + huge),
+                                   ("--heads", huge, "no kv head " + huge), ("--seeds", huge, f"--seeds is {huge}"),
+                                   ("--seeds", f"{huge},1", "is not between 0 and 2^32 - 1"),
+                                   ("--protect", f"{huge},{huge}", "whole context"),
+                                   ("--protect-outside", f"4,{huge}", "whole context"),
+                                   ("--protect", huge, "give two numbers"),
+                                   ("--seeds", "0-999999", "more than 100000 numbers"),
+                                   ("--seeds", "0-60000,100000-160000", "more than 100000 numbers"),
+                                   ("--layers", f"-5-{huge}", "more than 100000"),
                                    ("--layers", "3-0", "is not a range")):
             self.fails(2, words, args=["replay", self.trace, "-m", "random", flag, value], preexec_fn=limit)
 
     def test_values_of_flags(self):
         """A value that is not of the flag's kind is quoted in a sentence, whatever the flag."""
-        numbers = {"replay": {"--window": "of at least 1", "--dense-layers": "of at least 0", "--threads": "from 0 to 4096"},
-                   "validate": {"--queries": "from 1 to 4096", "--seeds": "from 10 to 1000000", "--alpha": "from 1e-12 to 0.5",
-                                "--eps": "from 0.001 to 1", "--delta": "from 1e-06 to 0.5", "--threads": "from 0 to 4096"}}
+        numbers = {"replay": {"--window": "of at least 1", "--dense-layers": "of at least 0",
+                              "--threads": "from 0 to 4096"},
+                   "validate": {"--queries": "from 1 to 4096", "--seeds": "from 10 to 1000000",
+                                "--alpha": "from 1e-12 to 0.5", "--eps": "from 0.001 to 1",
+                                "--delta": "from 1e-06 to 0.5", "--threads": "from 0 to 4096"}}
         needed = {"replay": [self.trace, "-m", "sink"], "validate": ["--synthetic"], "sweep": ["s.toml"]}
         for command, flags in numbers.items():
             for flag, bounds in flags.items():
                 for value in ("many", "nan", "inf", "1e999", "-1", "9" * 20):
-                    message = self.fails(2, f"{flag}: '{value}' is not a ", f"number {bounds} (see", args=[command, *needed[command], flag, value])
+                    message = self.fails(2, f"{flag}: '{value}' is not a ", f"number {bounds} (see",
+                                         args=[command, *needed[command], flag, value])
                     self.assertLess(len(message), 200)
         for value in ("-1", "0", "nan", "inf", "1e999", "9" * 20, "much", "2X", "1b2"):
-            self.fails(2, f"--memory: '{value}' is not a size such as 2G", args=["replay", self.trace, "-m", "sink", "--memory", value])
-        for command, flag in (("replay", "--format"), ("replay", "--device"), ("replay", "--isa"), ("replay", "--rows"), ("validate", "--format")):
+            self.fails(2, f"--memory: '{value}' is not a size such as 2G",
+                       args=["replay", self.trace, "-m", "sink", "--memory", value])
+        for command, flag in (("replay", "--format"), ("replay", "--device"), ("replay", "--isa"), ("replay", "--rows"),
+                              ("validate", "--format")):
             self.fails(2, f"{flag}: 'nan' is not one of ", args=[command, *needed[command], flag, "nan"])
-        self.fails(2, "--isa is given twice; it takes one value", args=["replay", *needed["replay"], "--isa", "scalar", "--isa", "scalar"])
+        self.fails(2, "--isa is given twice; it takes one value",
+                   args=["replay", *needed["replay"], "--isa", "scalar", "--isa", "scalar"])
         self.fails(2, "--isa needs a value", args=["replay", *needed["replay"], "--isa"])
         self.assertEqual(run("replay", self.trace, "-m", "sink", "--memory", "1.5GiB", "--threads", 1).returncode, 0)
 
@@ -85,11 +96,15 @@ class BadFlags(CliTest):
 
     def test_command_line(self):
         self.fails(2, args=["replay"])
-        self.fails(2, "there is no command reply. Did you mean 'replay'?", "(see kvbench --help)", args=["reply", self.trace])
-        self.fails(2, "there is no flag --no-such-flag.", "(see kvbench replay --help)", args=["replay", self.trace, "-m", "exact", "--no-such-flag"])
-        self.fails(2, "there is no flag --metod. Did you mean '--method'?", args=["replay", self.trace, "--metod=exact"])
+        self.fails(2, "there is no command reply. Did you mean 'replay'?", "(see kvbench --help)",
+                   args=["reply", self.trace])
+        self.fails(2, "there is no flag --no-such-flag.", "(see kvbench replay --help)",
+                   args=["replay", self.trace, "-m", "exact", "--no-such-flag"])
+        self.fails(2, "there is no flag --metod. Did you mean '--method'?",
+                   args=["replay", self.trace, "--metod=exact"])
         self.fails(2, "there is no flag --verison. Did you mean '--version'?", args=["--verison"])
-        self.fails(2, "--by: 'haed' is not one of all, head, layer, prompt. Did you mean 'head'?", args=["compare", "x", "--by", "haed"])
+        self.fails(2, "--by: 'haed' is not one of all, head, layer, prompt. Did you mean 'head'?",
+                   args=["compare", "x", "--by", "haed"])
         self.fails(2, "device", args=["replay", self.trace, "-m", "exact", "--device", "tpu"])
         self.assertEqual(run("--help").returncode, 0)
         for command in ("replay", "compare", "synth"):
@@ -110,7 +125,8 @@ class BadFlags(CliTest):
             self.assertEqual(asked.stdout, auto.stdout)
             return
         self.assertEqual((asked.returncode, asked.stdout, device), (2, "", "cpu"))
-        reasons = ["no NVIDIA driver is installed", "finds no NVIDIA GPU", "supports CUDA", "the CUDA module cannot be loaded"]
+        reasons = ["no NVIDIA driver is installed", "finds no NVIDIA GPU", "supports CUDA",
+                   "the CUDA module cannot be loaded"]
         reason = [r for r in reasons if r in asked.stderr]
         self.assertEqual(len(reason), 1, asked.stderr)
         self.assertIn("--device is cuda, which cannot be used", asked.stderr)
@@ -133,18 +149,28 @@ class BadFlags(CliTest):
 
     def test_synth_options(self):
         out = os.path.join(self.folder, "bad.h5")
-        self.fails(2, "--query-heads is 3, which is not a multiple of --kv-heads, 2", args=["synth", "-o", out, "--query-heads", 3, "--kv-heads", 2])
-        self.fails(2, "--queries is 900, more than --tokens", args=["synth", "-o", out, "--tokens", 800, "--prompt-tokens", 700, "--queries", 900])
-        self.fails(2, "--prompt-tokens is 900, more than --tokens", args=["synth", "-o", out, "--tokens", 800, "--prompt-tokens", 900])
+        self.fails(2, "--query-heads is 3, which is not a multiple of --kv-heads, 2",
+                   args=["synth", "-o", out, "--query-heads", 3, "--kv-heads", 2])
+        self.fails(2, "--queries is 900, more than --tokens",
+                   args=["synth", "-o", out, "--tokens", 800, "--prompt-tokens", 700, "--queries", 900])
+        self.fails(2, "--prompt-tokens is 900, more than --tokens",
+                   args=["synth", "-o", out, "--tokens", 800, "--prompt-tokens", 900])
         for flag in ("--layers", "--query-heads", "--kv-heads", "--head-dim", "--value-dim", "--prompts", "--clusters"):
             self.fails(2, f"{flag} is 0; it must be at least 1", args=["synth", "-o", out, flag, 0])
         for flag in ("--column-queries", "--spread", "--key-norm", "--speculated"):
             self.fails(2, f"{flag} is -1; it must be", args=["synth", "-o", out, flag, -1])
-        self.fails(2, "--head-dim is 1000000; it must be at most 16384", args=["synth", "-o", out, "--head-dim", 1000000])
-        self.fails(2, "--tokens is 4611686018427387904; it must be at most", args=["synth", "-o", out, "--tokens", 2**62])
-        self.fails(2, "65535 --prompts of 65535 --layers", "too many", args=["synth", "-o", out, "--prompts", 65535, "--layers", 65535])
-        self.fails(2, "--seed: '-1' is not a whole number from 0 to 4294967295", args=["synth", "-o", out, "--seed", -1])
-        self.fails(2, "--column-sums: 'maybe' is not one of true, false", args=["synth", "-o", out, "--column-sums", "maybe"])
+            if flag != "--column-queries":
+                self.fails(2, f"{flag} is 1e+30; it must be", args=["synth", "-o", out, flag, "1e30"])
+        self.fails(2, "--head-dim is 1000000; it must be at most 16384",
+                   args=["synth", "-o", out, "--head-dim", 1000000])
+        self.fails(2, "--tokens is 4611686018427387904; it must be at most",
+                   args=["synth", "-o", out, "--tokens", 2**62])
+        self.fails(2, "65535 --prompts of 65535 --layers", "too many",
+                   args=["synth", "-o", out, "--prompts", 65535, "--layers", 65535])
+        self.fails(2, "--seed: '-1' is not a whole number from 0 to 4294967295",
+                   args=["synth", "-o", out, "--seed", -1])
+        self.fails(2, "--column-sums: 'maybe' is not one of true, false",
+                   args=["synth", "-o", out, "--column-sums", "maybe"])
         for flag in ("--spread", "--key-norm", "--speculated"):
             for value in ("nan", "inf", "1e999", "wide"):
                 self.fails(2, f"{flag}: '{value}' is not a number (see", args=["synth", "-o", out, flag, value])
@@ -153,18 +179,50 @@ class BadFlags(CliTest):
 
 class BadOutput(CliTest):
     def test_unwritable_output(self):
-        self.fails(3, "nowhere", "create the folder", args=["replay", self.trace, "-m", "exact", "-o", os.path.join(self.folder, "nowhere", "o.csv")])
+        self.fails(3, "nowhere", "create the folder",
+                   args=["replay", self.trace, "-m", "exact", "-o", os.path.join(self.folder, "nowhere", "o.csv")])
         self.fails(3, args=["replay", self.trace, "-m", "exact", "-o", self.folder])
-        self.fails(3, args=["synth", "-o", os.path.join(self.folder, "nowhere", "o.h5"), "--tokens", 64, "--prompt-tokens", 48, "--queries", 24])
+        self.fails(3, args=["synth", "-o", os.path.join(self.folder, "nowhere", "o.h5"), "--tokens", 64,
+                            "--prompt-tokens", 48, "--queries", 24])
         self.only_files("t.h5")
 
     def test_full_disk(self):
         self.fails(3, "space", args=["replay", self.trace, "-m", "exact", "-o", "/dev/full"])
         with open("/dev/full", "w") as full:
-            done = subprocess.run([KVBENCH, "replay", self.trace, "-m", "exact"], stdout=full, stderr=subprocess.PIPE, text=True)
+            done = subprocess.run([KVBENCH, "replay", self.trace, "-m", "exact"], stdout=full, stderr=subprocess.PIPE,
+                                  text=True)
         self.assertEqual(done.returncode, 3, done.stderr)
 
-    @unittest.skipIf(os.environ.get("KVBENCH_SANITIZE") == "thread", "the limit also holds for the runtime of ThreadSanitizer")
+    def test_closed_and_full_streams(self):
+        """No command aborts, or ends as a success whose message nobody could read."""
+        table, sweep = os.path.join(self.folder, "o.csv"), os.path.join(self.folder, "s.toml")
+        with open(sweep, "w") as file:
+            file.write('[[run]]\nname = "a"\ntraces = "t.h5"\nmethods = ["sink"]\n')
+        self.assertEqual(run("replay", self.trace, "-m", "sink", "-o", table).returncode, 0)
+        commands = [["--version"], ["--help"], ["info", self.trace], ["methods"], ["replay", self.trace, "-m", "sink"],
+                    ["sweep", sweep], ["merge", "--help"], ["eval", "--help"],
+                    ["validate", self.trace, "--claim", "subgen.lemma2"], ["nonsense"], ["replay", "nowhere.h5"]]
+        for command in commands:
+            for redirections in ("1>&-", "2>&-", "1>&- 2>&-", "0<&- 1>&- 2>&-"):
+                with self.subTest(command=command, redirections=redirections):
+                    closed = subprocess.run(["sh", "-c", f'exec "$@" {redirections}', "sh", KVBENCH, *command],
+                                            capture_output=True, text=True)
+                    self.assertEqual(closed.returncode, 3, closed.stderr)
+            with open("/dev/full", "w") as full, self.subTest(command=command):
+                wrong = command[0] in ("nonsense", "replay") and len(command) < 4
+                self.assertEqual(subprocess.run([KVBENCH, *command], stdout=full, stderr=full).returncode, 3)
+                silent = subprocess.run([KVBENCH, *command], stdout=subprocess.DEVNULL, stderr=full)
+                self.assertEqual(silent.returncode, 3 if wrong else 0)
+        with open("/dev/full", "w") as full:
+            cells = ["sweep", sweep, "--cells", os.path.join(self.folder, "c"), "-o", os.path.join(self.folder, "p.csv")]
+            self.assertEqual(run(*cells).returncode, 0)
+            resumed = subprocess.run([KVBENCH, *cells, "--resume"], stderr=full)
+        self.assertEqual(resumed.returncode, 3)
+        for name in set(os.listdir(self.folder)) - {"t.h5"}:
+            os.remove(os.path.join(self.folder, name))
+
+    @unittest.skipIf(os.environ.get("KVBENCH_SANITIZE") == "thread",
+                     "the limit also holds for the runtime of ThreadSanitizer")
     @unittest.skipIf(LLVM_OPENMP, "the limit also holds for the shared memory of LLVM's OpenMP")
     def test_file_size_limit(self):
         def limit():
@@ -172,8 +230,8 @@ class BadOutput(CliTest):
             resource.setrlimit(resource.RLIMIT_FSIZE, (100, 100))
         out = os.path.join(self.folder, "o.csv")
         self.fails(3, "o.csv", args=["replay", self.trace, "-m", "exact", "-o", out], preexec_fn=limit)
-        self.fails(3, "o.h5", args=["synth", "-o", os.path.join(self.folder, "o.h5"), "--tokens", 64, "--prompt-tokens", 48, "--queries", 24],
-                   preexec_fn=limit)
+        self.fails(3, "o.h5", args=["synth", "-o", os.path.join(self.folder, "o.h5"), "--tokens", 64, "--prompt-tokens",
+                                    48, "--queries", 24], preexec_fn=limit)
         self.only_files("t.h5")
 
     def test_old_output_survives(self):

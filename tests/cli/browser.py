@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A headless Chromium without further packages: the DevTools protocol over two pipes, as JSON texts that end in a zero byte."""
+"""A headless Chromium without further packages: the DevTools protocol over two pipes, as JSON texts that end in a zero
+byte."""
 import base64
 import json
 import os
@@ -23,8 +24,10 @@ class Browser:
             a, b = os.dup(commands), os.dup(answers)  # neither of them 3 or 4 any more
             os.dup2(a, 3), os.dup2(b, 4)
 
-        flags = ("--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--remote-debugging-pipe", f"--user-data-dir={self.folder}")
-        self.process = subprocess.Popen([PROGRAM, *flags], preexec_fn=as_3_and_4, close_fds=False, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        flags = ("--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage",
+                 "--remote-debugging-pipe", f"--user-data-dir={self.folder}")
+        self.process = subprocess.Popen([PROGRAM, *flags], preexec_fn=as_3_and_4, close_fds=False,
+                                        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         os.close(commands), os.close(answers)
         self.buffer, self.last, self.events, self.session = b"", 0, [], None
 
@@ -46,7 +49,8 @@ class Browser:
     def call(self, method, **parameters):
         """The result of a command; events that arrive before it are kept."""
         self.last += 1
-        message = {"id": self.last, "method": method, "params": parameters, **({"sessionId": self.session} if self.session else {})}
+        message = {"id": self.last, "method": method, "params": parameters,
+                   **({"sessionId": self.session} if self.session else {})}
         os.write(self.to, json.dumps(message).encode() + b"\0")
         while (answer := self.receive()).get("id") != self.last:
             self.events.append(answer)
@@ -70,7 +74,8 @@ class Browser:
         for domain in ("Page", "Runtime", "Network", "Log"):
             self.call(domain + ".enable")
         self.call("Emulation.setDeviceMetricsOverride", width=width, height=844, deviceScaleFactor=1, mobile=False)
-        self.call("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": "dark" if dark else "light"}])
+        self.call("Emulation.setEmulatedMedia",
+                  features=[{"name": "prefers-color-scheme", "value": "dark" if dark else "light"}])
         self.call("Emulation.setScriptExecutionDisabled", value=not scripts)
         self.events = []
         self.url = pathlib.Path(path).resolve().as_uri()

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The claim of a figure: the sweep, its report and kvbench compare give one verdict with the same numbers, from cells, shards and raw files."""
+"""The claim of a figure: the sweep, its report and kvbench compare give one verdict with the same numbers, from cells,
+shards and raw files."""
 import os
 import re
 
@@ -11,7 +12,8 @@ NUMBERS = ("mean_a", "mean_b", "ratio", "diff", "p_value", "p_adjusted")
 
 
 def reduced(text):
-    """The sweep file of BalanceKV's figure on one layer, two rates and two seeds, with the methods of its claim alone."""
+    """The sweep file of BalanceKV's figure on one layer, two rates and two seeds, with the methods of its claim
+    alone."""
     text = text.replace("../traces/smollm2-135m.h5", os.path.abspath(SAMPLE))
     text = re.sub(r"(?m)^budgets = .*$", 'budgets = ["50%", "25%"]', text)
     text = re.sub(r"(?m)^seeds = .*$", 'seeds = 2\nlayers = [1]\nprompts = ["0"]', text)
@@ -29,7 +31,8 @@ class Claims(CliTest):
         cls.file = cls.out("fig2.toml")
         with open(cls.file, "w") as file:
             file.write(text)
-        cls.swept = run("sweep", cls.file, "-o", cls.out("fig2.csv"), "--cells", cls.out("fig2.cells"), "--summary", "-q")
+        cls.swept = run("sweep", cls.file, "-o", cls.out("fig2.csv"), "--cells", cls.out("fig2.cells"), "--summary",
+                        "-q")
         assert cls.swept.returncode == 0, cls.swept.stderr
         cls.claims = cls.read("fig2.claims.csv")
 
@@ -50,7 +53,8 @@ class Claims(CliTest):
     def test_one_row_per_relation_layer_and_rate(self):
         table = rows(self.claims)
         self.assertEqual([(r["run"], r["layer"], r["budget_a"], r["b"]) for r in table],
-                         [("paper", "1", b, "uniform") for b in ("50%", "25%")] + [("released", "1", b, "uniform-repo") for b in ("50%", "25%")])
+                         [("paper", "1", b, "uniform") for b in ("50%", "25%")] +
+                         [("released", "1", b, "uniform-repo") for b in ("50%", "25%")])
         for r in table:
             self.assertEqual((r["metric"], r["blocks"], r["seeds"], r["family"]), ("relerr_balancekv", "16", "2", "4"))
             self.assertAlmostEqual(float(r["ratio"]), float(r["mean_a"]) / float(r["mean_b"]))
@@ -62,7 +66,8 @@ class Claims(CliTest):
             self.assertAlmostEqual(float(r["mean_b"]), float(row["relerr_balancekv_mean"]), places=9)
 
     def test_sweep_and_report_end_with_the_same_verdict(self):
-        report = self.ok("report", self.out("fig2.csv"), self.out("fig2.claims.csv"), "--sweep", self.file, "-o", self.out("fig2.md"))
+        report = self.ok("report", self.out("fig2.csv"), self.out("fig2.claims.csv"), "--sweep", self.file, "-o",
+                         self.out("fig2.md"))
         verdict = rows(self.claims)[0]["claim_verdict"]
         self.assertTrue(report.startswith(verdict + ": BalanceKV's error is much lower"), report)
         self.assertTrue(self.swept.stdout.endswith(report), self.swept.stdout)
@@ -80,10 +85,12 @@ class Claims(CliTest):
         self.assertTrue(self.swept.stdout.endswith(text))
 
     def test_compare_gives_the_same_rows_from_raw_results(self):
-        flags = ("--protocol", "prefill", "--window", "256", "--protect-outside", "256,0", "--layers", "1", "--prompts", "0", "-b", "50%,25%", "--seeds", "2", "-q")
-        self.ok("replay", SAMPLE, "-m", "uniform,uniform-repo", "--raw", self.out("u.h5"), "-o", self.out("u.csv"), *flags)
-        self.ok("replay", SAMPLE, "-m", "balancekv,balancekv-repo", "--set", "balancekv.half=exact", "--set", "balancekv-repo.temp=0.1",
-                "--raw", self.out("b.h5"), "-o", self.out("b.csv"), *flags)
+        flags = ("--protocol", "prefill", "--window", "256", "--protect-outside", "256,0", "--layers", "1", "--prompts",
+                 "0", "-b", "50%,25%", "--seeds", "2", "-q")
+        self.ok("replay", SAMPLE, "-m", "uniform,uniform-repo", "--raw", self.out("u.h5"), "-o", self.out("u.csv"),
+                *flags)
+        self.ok("replay", SAMPLE, "-m", "balancekv,balancekv-repo", "--set", "balancekv.half=exact", "--set",
+                "balancekv-repo.temp=0.1", "--raw", self.out("b.h5"), "-o", self.out("b.csv"), *flags)
         raw = rows(self.ok("compare", self.out("u.h5"), self.out("b.h5"), "--sweep", self.file))
         swept = rows(self.claims)
         self.assertEqual(len(raw), len(swept))
@@ -100,7 +107,8 @@ class Claims(CliTest):
         self.assertEqual(self.read("merged.claims.csv"), self.claims)
 
     def test_compare_of_a_pair_agrees(self):
-        table = rows(self.ok("compare", self.out("fig2.cells"), "--a", "balancekv-repo", "--b", "uniform-repo", "--metric", "relerr_balancekv"))
+        table = rows(self.ok("compare", self.out("fig2.cells"), "--a", "balancekv-repo", "--b", "uniform-repo",
+                             "--metric", "relerr_balancekv"))
         claim = [r for r in rows(self.claims) if r["run"] == "released"]
         self.assertEqual([[r[k] for k in ("ratio", "ratio_lo", "diff", "p_value")] for r in table],
                          [[r[k] for k in ("ratio", "ratio_lo", "diff", "p_value")] for r in claim])

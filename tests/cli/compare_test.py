@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""kvbench compare: verdicts on replays of a trace, equal figures from raw files and CSV, names of configurations, bad input."""
+"""kvbench compare: verdicts on replays of a trace, equal figures from raw files and CSV, names of configurations, bad
+input."""
 import os
 
 from support import CliTest, main, rows, run
@@ -12,7 +13,8 @@ class Compare(CliTest):
         # Methods with and without randomness, and quest, which cannot run at the small budget.
         cls.raw, cls.csv = os.path.join(cls.folder, "raw.h5"), os.path.join(cls.folder, "rows.csv")
         cls.long = cls.synth("long.h5", queries=256)
-        cls.replay(cls.raw, cls.csv, "exact,random,uniform,sink,quest", "--protocol", "prefill", "--window", "128", "-b", "25%,50%", "--seeds", "4")
+        cls.replay(cls.raw, cls.csv, "exact,random,uniform,sink,quest", "--protocol", "prefill", "--window", "128",
+                   "-b", "25%,50%", "--seeds", "4")
 
     @classmethod
     def replay(cls, raw, csv, methods, *flags):
@@ -26,9 +28,11 @@ class Compare(CliTest):
 
     def test_exact_beats_random_everywhere(self):
         table = self.compare(self.raw, "--a", "exact", "--b", "random")
-        self.assertEqual([(r["layer"], r["budget_a"]) for r in table], [("0", "25%"), ("0", "50%"), ("1", "25%"), ("1", "50%")])
+        self.assertEqual([(r["layer"], r["budget_a"]) for r in table],
+                         [("0", "25%"), ("0", "50%"), ("1", "25%"), ("1", "50%")])
         for r in table:
-            self.assertEqual((r["verdict"], r["seeds"], r["blocks"], r["pairs"]), ("a better", "4", "8", str(4 * 128 * 4)))
+            self.assertEqual((r["verdict"], r["seeds"], r["blocks"], r["pairs"]),
+                             ("a better", "4", "8", str(4 * 128 * 4)))
             self.assertLess(float(r["diff_hi"]), 0)
             self.assertAlmostEqual(float(r["mean_a"]) - float(r["mean_b"]), float(r["diff"]))
             self.assertLess(float(r["p_adjusted"]), 0.05)
@@ -46,17 +50,20 @@ class Compare(CliTest):
 
     def test_a_method_is_not_distinguishable_from_itself_with_other_seeds(self):
         other, csv = os.path.join(self.folder, "other.h5"), os.path.join(self.folder, "other.csv")
-        self.replay(other, csv, "uniform,sink", "--protocol", "prefill", "--window", "128", "-b", "25%,50%", "--seeds", "10-13")
+        self.replay(other, csv, "uniform,sink", "--protocol", "prefill", "--window", "128", "-b", "25%,50%", "--seeds",
+                    "10-13")
         for by in ("layer", "all"):
             for r in self.compare(self.raw, other, "--a", "1:uniform", "--b", "2:uniform", "--by", by):
-                self.assertEqual((r["verdict"], r["a"], r["b"], r["seeds"]), ("not distinguishable", "1:uniform", "2:uniform", "4"))
+                self.assertEqual((r["verdict"], r["a"], r["b"], r["seeds"]),
+                                 ("not distinguishable", "1:uniform", "2:uniform", "4"))
         for r in self.compare(self.raw, other, "--a", "1:sink", "--b", "2:sink"):
             self.assertEqual((r["verdict"], float(r["diff"]), float(r["p_value"])), ("not distinguishable", 0, 1))
         self.fails(2, "2:sink", args=["compare", self.raw, other, "--a", "sink", "--b", "quest"])
         os.remove(other), os.remove(csv)
 
     def test_raw_and_csv_give_the_same_figures(self):
-        for flags in ((), ("--a", "uniform"), ("--a", "quest", "--b", "sink", "--by", "head", "--metric", "recall"), ("--by", "prompt")):
+        for flags in ((), ("--a", "uniform"), ("--a", "quest", "--b", "sink", "--by", "head", "--metric", "recall"),
+                      ("--by", "prompt")):
             raw, csv = run("compare", self.raw, *flags), run("compare", self.csv, *flags)
             self.assertEqual(raw.returncode, 0, raw.stderr)
             self.assertEqual(raw.stdout, csv.stdout, flags)
@@ -77,12 +84,14 @@ class Compare(CliTest):
                 self.assertEqual(len({r["b"] for r in cell}), 1)
                 self.assertNotIn("exact", {r["b"] for r in cell})
                 self.assertTrue(all(r["verdict"] == "skipped" or float(r["diff"]) >= 0 for r in cell))
-        self.assertEqual({r["family"] for r in table}, {str(2 * 3 + 2 * 6)})  # pairs of 3 and of 4 candidates on two layers
+        # pairs of 3 and of 4 candidates on two layers
+        self.assertEqual({r["family"] for r in table}, {str(2 * 3 + 2 * 6)})
         self.assertEqual({r["a"] for r in table if r["verdict"] == "skipped"}, {"quest"})
 
     def test_forms(self):
         text = run("compare", self.raw, "--a", "exact", "--b", "random", "--format", "table").stdout
-        self.assertTrue(text.endswith("exact is better in 4 of 4 groups, random in 0, 0 not distinguishable; Holm over 4 hypotheses at 5 %.\n"))
+        self.assertTrue(text.endswith("exact is better in 4 of 4 groups, random in 0, 0 not distinguishable; Holm over "
+                                      "4 hypotheses at 5 %.\n"))
         text = run("compare", self.raw, "--a", "exact", "--b", "random", "--format", "md").stdout
         self.assertIn("| prompt 0, layer 0 | exact |", text)
         out = os.path.join(self.folder, "c.csv")

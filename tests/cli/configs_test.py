@@ -14,7 +14,8 @@ class Configs(unittest.TestCase):
         self.assertGreater(len(files), 0)
         for path in files:
             with self.subTest(path.name):
-                done = subprocess.run([KVBENCH, "sweep", str(path), "--dry-run"], capture_output=True, text=True, timeout=60)
+                done = subprocess.run([KVBENCH, "sweep", str(path), "--dry-run"], capture_output=True, text=True,
+                                      timeout=60)
                 self.assertEqual(done.returncode, 0, done.stderr)
                 self.assertIn(path.stem + "\n", done.stdout)  # the sweep has the name of its file
 

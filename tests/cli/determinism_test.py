@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The CSV without times is the same to the byte for any number of threads, for repeated runs, and for any selection of heads."""
+"""The CSV without times is the same to the byte for any number of threads, for repeated runs, and for any selection of
+heads."""
 import os
 import unittest
 
@@ -23,13 +24,15 @@ class Determinism(CliTest):
 
     @unittest.skipUnless(os.path.exists(SAMPLE), "no bundled trace")
     def test_real_trace(self):
-        self.same(SAMPLE, "-m", "all", "-b", "5%", "--layers", "15", "--heads", "0,1", "--seeds", "1", "--protocol", "prefill", counts=(1, 2))
+        self.same(SAMPLE, "-m", "all", "-b", "5%", "--layers", "15", "--heads", "0,1", "--seeds", "1", "--protocol",
+                  "prefill", counts=(1, 2))
 
     def test_a_head_does_not_depend_on_the_others(self):
         def errors(*flags):
             done = run("replay", self.trace, "-m", "subgen,uniform", "--rows", "head", "--no-times", *flags)
             self.assertEqual(done.returncode, 0, done.stderr)
-            return {(r["layer"], r["head"], r["method"], r["seed"]): r["rel_err_mean"] for r in rows(done.stdout) if r["head"] != "all"}
+            return {(r["layer"], r["head"], r["method"], r["seed"]): r["rel_err_mean"]
+                    for r in rows(done.stdout) if r["head"] != "all"}
         everything, part = errors(), errors("--layers", "1", "--heads", "1")
         self.assertGreater(len(part), 0)
         for key, value in part.items():

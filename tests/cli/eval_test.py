@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""kvbench eval without a model: descriptions, the program kveval that it becomes, reports and comparisons of its tables."""
+"""kvbench eval without a model: descriptions, the program kveval that it becomes, reports and comparisons of its
+tables."""
 import csv
 import io
 import os
@@ -20,8 +21,8 @@ def table(lines):
     out = io.StringIO()
     writer = csv.DictWriter(out, columns(), restval="", lineterminator="\n")
     writer.writeheader()
-    common = dict(model="m.gguf", sha256="abc", text="book.txt", task="text", question="outside", context_tokens=4096, inject="all",
-                  layer="all", device="cpu", status="ok", full_bytes=100, nll_diff=0.1, match_diff=-0.5)
+    common = dict(model="m.gguf", sha256="abc", text="book.txt", task="text", question="outside", context_tokens=4096,
+                  inject="all", layer="all", device="cpu", status="ok", full_bytes=100, nll_diff=0.1, match_diff=-0.5)
     writer.writerows({**common, **line} for line in lines)
     return out.getvalue()
 
@@ -40,8 +41,8 @@ class Eval(CliTest):
 
     def test_where_kveval_is_missing_the_message_says_how_to_build_it(self):
         folder = self.copy_of_program("alone")
-        done = subprocess.run([os.path.join(folder, os.path.basename(KVBENCH)), "eval", "m.gguf"], capture_output=True, text=True,
-                              env={**os.environ, "PATH": folder}, timeout=60)
+        done = subprocess.run([os.path.join(folder, os.path.basename(KVBENCH)), "eval", "m.gguf"], capture_output=True,
+                              text=True, env={**os.environ, "PATH": folder}, timeout=60)
         self.assertEqual((done.returncode, done.stdout), (2, ""))
         self.assertIn("-DKVBENCH_KVDUMP=ON", done.stderr)
 
@@ -52,18 +53,23 @@ class Eval(CliTest):
             file.write('#!/bin/sh\nprintf "%s|" "$@"\nexit 7\n')
         os.chmod(fake, 0o755)
         program = os.path.join(folder, os.path.basename(KVBENCH))
-        for arguments in (["m.gguf", "--task", "text", "replay", "-o", "x y.csv"], ["--method", "sink", "sweep"], ["--help"], ["-h"], []):
+        for arguments in (["m.gguf", "--task", "text", "replay", "-o", "x y.csv"], ["--method", "sink", "sweep"],
+                          ["--help"], ["-h"], []):
             done = subprocess.run([program, "eval", *arguments], capture_output=True, text=True, timeout=60)
-            self.assertEqual((done.returncode, done.stdout.rstrip("|").split("|"), done.stderr), (7, arguments or [""], ""))
+            self.assertEqual((done.returncode, done.stdout.rstrip("|").split("|"), done.stderr),
+                             (7, arguments or [""], ""))
 
     def test_report(self):
         lines = []
         for document in ("all", "text-0", "text-1"):
             for method, kl, error, held in (("sink", 0.5, 0.4, 20), ("h2o", 0.1, 0.2, 25), ("quest", 0.02, 0.1, 60)):
-                lines.append(dict(document=document, method=method, budget="25%mem", kl_mean=kl, rel_err_mean=error, total_bytes=held))
+                lines.append(dict(document=document, method=method, budget="25%mem", kl_mean=kl, rel_err_mean=error,
+                                  total_bytes=held))
             for layer in range(3):
-                lines.append(dict(document=document, method="sink", budget="25%mem", kl_mean=0.1, inject="one", inject_layer=layer))
-                lines.append(dict(document=document, method="sink", budget="25%mem", layer=layer, drift=0.2, residual_err=0.1))
+                lines.append(dict(document=document, method="sink", budget="25%mem", kl_mean=0.1, inject="one",
+                                  inject_layer=layer))
+                lines.append(dict(document=document, method="sink", budget="25%mem", layer=layer, drift=0.2,
+                                  residual_err=0.1))
         path, out = os.path.join(self.folder, "eval.csv"), os.path.join(self.folder, "eval.html")
         with open(path, "w") as file:
             file.write(table(lines))
@@ -72,7 +78,8 @@ class Eval(CliTest):
         with open(out) as file:
             text = file.read()
         self.assertLess(text.index("rel_err predicts damage to the output best here"), text.index("<nav"))
-        for title in ("KL against bytes held", "Attention error and damage", "Growth of errors with depth", "Sensitivity of layers"):
+        for title in ("KL against bytes held", "Attention error and damage", "Growth of errors with depth",
+                      "Sensitivity of layers"):
             self.assertIn(title, text)
         drawings = re.findall(r"<svg .*?</svg>", text, re.S)
         self.assertEqual(len(drawings), 6)  # KL, nll and match against bytes; error against KL; growth; sensitivity
@@ -110,16 +117,18 @@ class Eval(CliTest):
     def test_comparison_of_two_methods_by_document(self):
         path = self.documents("documents.csv")
         text, passkey = self.compare(path, "--a", "snapkv", "--b", "h2o")
-        self.assertEqual([text[key] for key in ("model", "text", "task", "question", "context_tokens", "inject", "metric", "verdict")],
+        self.assertEqual([text[key] for key in ("model", "text",
+                                                "task", "question", "context_tokens", "inject", "metric", "verdict")],
                          ["m.gguf", "book.txt", "text", "outside", "4096", "all", "kl", "a better"])
-        self.assertEqual([float(text[key]) for key in ("diff", "diff_lo", "diff_hi", "p_value", "p_adjusted", "blocks", "pairs")],
-                         [-1, -1, -1, 2 / 2**8, 4 / 2**8, 8, 8])
+        self.assertEqual([float(text[key]) for key in ("diff", "diff_lo", "diff_hi", "p_value", "p_adjusted", "blocks",
+                                                       "pairs")], [-1, -1, -1, 2 / 2**8, 4 / 2**8, 8, 8])
         # Half of the differences are 0: the other four give no p-value below 2 / 2^4.
         self.assertEqual((passkey["task"], passkey["verdict"], float(passkey["diff"]), float(passkey["p_value"])),
                          ("passkey", "not distinguishable", -1, 0.125))
         (_, passkey) = self.compare(path, "--a", "snapkv", "--b", "sink", "--metric", "match")
         self.assertEqual((passkey["verdict"], float(passkey["diff"])), ("a better", 0.5))
-        self.assertEqual([r["ratio"] for r in self.compare(path, "--a", "snapkv", "--b", "sink", "--metric", "nll")], ["", ""])
+        self.assertEqual([r["ratio"] for r in self.compare(path, "--a", "snapkv", "--b", "sink", "--metric", "nll")],
+                         ["", ""])
         shown = run("compare", path, "--a", "snapkv", "--b", "h2o", "--format", "md").stdout
         self.assertIn("| task passkey | snapkv |", shown)
 
@@ -133,7 +142,8 @@ class Eval(CliTest):
         paths = self.documents("one.csv", ["snapkv"]), self.documents("two.csv", ["h2o", "sink"])
         self.assertEqual(self.compare(*paths, "--a", "snapkv", "--b", "h2o"),
                          self.compare(self.documents("both.csv"), "--a", "snapkv", "--b", "h2o"))
-        self.fails(2, "several files hold 'h2o'", "document 'text-0' of task 'text'", "2:h2o", args=["compare", paths[1], paths[1], "--a", "h2o"])
+        self.fails(2, "several files hold 'h2o'", "document 'text-0' of task 'text'", "2:h2o",
+                   args=["compare", paths[1], paths[1], "--a", "h2o"])
 
     def test_few_documents_say_how_many_are_needed(self):
         (row, _) = self.compare(self.documents("few.csv", documents=3), "--a", "snapkv", "--b", "h2o")
@@ -145,7 +155,8 @@ class Eval(CliTest):
     def test_comparisons_that_are_refused(self):
         path = self.documents("refused.csv")
         self.fails(2, "Did you mean 'snapkv'?", args=["compare", path, "--a", "snapvk"])
-        self.fails(2, "'rel_err' per document", "kl, nll, match, top1, key_nll", args=["compare", path, "--metric", "rel_err"])
+        self.fails(2, "'rel_err' per document", "kl, nll, match, top1, key_nll",
+                   args=["compare", path, "--metric", "rel_err"])
         self.fails(2, "--by", "by task", args=["compare", path, "--by", "layer"])
         raw, sweep = os.path.join(self.folder, "raw.h5"), os.path.join(self.folder, "s.toml")
         self.assertEqual(run("replay", self.trace, "-m", "sink,h2o", "--raw", raw).returncode, 0)

@@ -42,7 +42,8 @@ class GpuCheck(unittest.TestCase):
         os.chmod(path, 0o755)
 
     def check(self, *flags, **environment):
-        return subprocess.run([SCRIPT, "--build", os.path.join(self.folder.name, "build"), *flags], capture_output=True, text=True,
+        return subprocess.run([SCRIPT, "--build", os.path.join(self.folder.name, "build"), *flags],
+                              capture_output=True, text=True,
                               env={**os.environ, "PATH": self.tools + ":" + os.environ["PATH"], **environment})
 
     def result(self):
@@ -50,8 +51,8 @@ class GpuCheck(unittest.TestCase):
             return file.read()
 
     def all_tools(self):
-        for name, text in [("nvidia-smi", NVIDIA_SMI), ("nvcc", NVCC), ("cmake", CMAKE), ("ctest", CTEST), ("compute-sanitizer", SANITIZER),
-                           ("python3", PYTHON)]:
+        for name, text in [("nvidia-smi", NVIDIA_SMI), ("nvcc", NVCC), ("cmake", CMAKE), ("ctest", CTEST),
+                           ("compute-sanitizer", SANITIZER), ("python3", PYTHON)]:
             self.tool(name, text)
 
     def test_refusals(self):

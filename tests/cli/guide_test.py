@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Runs the commands of docs/guide.md and compares their output with the output shown below them.
     guide_test.py KVBENCH GUIDE
-A block ```sh is run in a scratch folder that has traces/, configs/ and python/; a block ```text is output of the block before it. A word
-after ```sh states what the block needs: `network` or `model` (the block is not run), `python` (run if h5py is found), or a command of
-kvbench (run if kvbench has it)."""
+A block ```sh is run in a scratch folder that has traces/, configs/ and python/; a block ```text is output of the block
+before it. A word after ```sh states what the block needs: `network` or `model` (the block is not run), `python` (run if
+h5py is found), or a command of kvbench (run if kvbench has it)."""
 import os
 import pathlib
 import re
@@ -30,7 +30,8 @@ def python_with_h5py():
 
 
 def same(shown, printed):
-    """Whether a line of the guide equals this line of output: equal words, and numbers within 5 % (instruction sets round differently)."""
+    """Whether a line of the guide equals this line of output: equal words, and numbers within 5 % (instruction sets
+    round differently)."""
     split = lambda line: re.sub(r"(?<=\d)\.\.(?=\d)", " .. ", line).split()
     shown, printed = split(shown), split(printed)
     if "..." in shown:   # the rest of the line is left out
@@ -70,8 +71,8 @@ class Guide(unittest.TestCase):
         return all(able[word] if word in able else re.search(rf"^  {word} ", commands, re.M) for word in words)
 
     def run_block(self, code):
-        done = subprocess.run(["bash", "-euo", "pipefail", "-c", code], cwd=self.folder, env=self.environment, capture_output=True,
-                              text=True, timeout=300)
+        done = subprocess.run(["bash", "-euo", "pipefail", "-c", code], cwd=self.folder, env=self.environment,
+                              capture_output=True, text=True, timeout=300)
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
         return done.stdout
 

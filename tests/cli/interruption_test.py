@@ -18,8 +18,8 @@ class Interruption(CliTest):
 
     def start(self, out):
         """Starts a replay that takes many seconds, and waits until it has begun."""
-        process = subprocess.Popen([KVBENCH, "replay", self.long_trace, "-m", "all", "-b", "5%,10%,20%,30%,40%", "--seeds", "100",
-                                    "--device", "ref", "-o", out], stderr=subprocess.PIPE, text=True)
+        process = subprocess.Popen([KVBENCH, "replay", self.long_trace, "-m", "all", "-b", "5%,10%,20%,30%,40%",
+                                    "--seeds", "100", "--device", "ref", "-o", out], stderr=subprocess.PIPE, text=True)
         deadline = time.time() + 60
         while not any(name.startswith("o.csv.tmp.") for name in os.listdir(self.folder)):
             self.assertLess(time.time(), deadline)
@@ -39,11 +39,14 @@ class Interruption(CliTest):
             self.only_files("t.h5", "long.h5")
 
     def ends_soon(self, args, number=signal.SIGINT, seconds=2.0, wait=1.0):
-        """Starts the command, sends it the signal after `wait` seconds, and asserts that it ends with 130 within `seconds`."""
-        process = subprocess.Popen([KVBENCH, *map(str, args)], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+        """Starts the command, sends it the signal after `wait` seconds, and asserts that it ends with 130 within
+        `seconds`."""
+        process = subprocess.Popen([KVBENCH, *map(str, args)], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
+                                   text=True)
         time.sleep(wait)
         if process.poll() is not None:
-            self.fail(f"the command ended with {process.returncode} before it could be interrupted: {process.stderr.read()}")
+            self.fail(f"the command ended with {process.returncode} before it could be interrupted: "
+                      f"{process.stderr.read()}")
         begin = time.monotonic()
         process.send_signal(number)
         _, stderr = process.communicate(timeout=120)
@@ -52,10 +55,12 @@ class Interruption(CliTest):
         return stderr
 
     def test_within_a_long_kernel(self):
-        """One kernel of several seconds, which does not look at signals: the reference best match of mesh, k-center of SubGen."""
+        """One kernel of several seconds, which does not look at signals: the reference best match of mesh, k-center of
+        SubGen."""
         long = os.path.join(self.folder, "one.h5")
-        subprocess.run([KVBENCH, "synth", "-o", long, "--tokens", "20000", "--prompt-tokens", "19900", "--queries", "8", "--layers", "1",
-                        "--kv-heads", "1", "--query-heads", "1", "--head-dim", "64", "--column-sums", "false"], check=True)
+        subprocess.run([KVBENCH, "synth", "-o", long, "--tokens", "20000", "--prompt-tokens", "19900", "--queries", "8",
+                        "--layers", "1", "--kv-heads", "1", "--query-heads", "1", "--head-dim", "64", "--column-sums",
+                        "false"], check=True)
         out = os.path.join(self.folder, "o.csv")
         for method in ("mesh", "subgen-kcenter"):
             message = self.ends_soon(["replay", long, "-m", method, "--device", "ref", "-o", out])
@@ -67,7 +72,8 @@ class Interruption(CliTest):
         """Column sums take many seconds, and a trace of this size fits on any disk."""
         out = os.path.join(self.folder, "s.h5")
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-            self.ends_soon(["synth", "-o", out, "--tokens", 30000, "--prompt-tokens", 29000, "--queries", 900, "--layers", 2], number)
+            self.ends_soon(["synth", "-o", out, "--tokens", 30000, "--prompt-tokens", 29000, "--queries", 900,
+                            "--layers", 2], number)
             self.only_files("t.h5", "long.h5")
 
     def test_a_second_signal_ends_the_process_at_once(self):
@@ -81,8 +87,8 @@ class Interruption(CliTest):
     def test_ignored_hangup(self):
         """Under nohup a lost terminal does not end the run."""
         out = os.path.join(self.folder, "o.csv")
-        process = subprocess.Popen(["nohup", KVBENCH, "replay", self.trace, "-m", "uniform,snapkv", "--seeds", "200", "--device", "ref",
-                                    "-o", out], stderr=subprocess.PIPE, text=True)
+        process = subprocess.Popen(["nohup", KVBENCH, "replay", self.trace, "-m", "uniform,snapkv", "--seeds", "200",
+                                    "--device", "ref", "-o", out], stderr=subprocess.PIPE, text=True)
         while not any(name.startswith("o.csv.tmp.") for name in os.listdir(self.folder)) and process.poll() is None:
             time.sleep(0.01)
         process.send_signal(signal.SIGHUP)
@@ -90,7 +96,8 @@ class Interruption(CliTest):
         self.assertEqual(process.returncode, 0, stderr)
         os.remove(out)
 
-    @unittest.skipIf(os.environ.get("KVBENCH_SANITIZE") == "thread", "the limit also holds for the runtime of ThreadSanitizer")
+    @unittest.skipIf(os.environ.get("KVBENCH_SANITIZE") == "thread",
+                     "the limit also holds for the runtime of ThreadSanitizer")
     def test_file_size_limit(self):
         """ulimit -f: an output beyond the limit is an error with exit code 3, and nothing is left."""
         limit = lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096))
@@ -98,7 +105,8 @@ class Interruption(CliTest):
         for args in (["replay", self.trace, "-m", "all", "-o", os.path.join(folder, "o.csv"), "--rows", "query"],
                      ["replay", self.trace, "-m", "sink", "--raw", os.path.join(folder, "r.h5")],
                      ["synth", "-o", os.path.join(folder, "s.h5")]):
-            done = subprocess.run([KVBENCH, *args], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, preexec_fn=limit)
+            done = subprocess.run([KVBENCH, *args], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
+                                  preexec_fn=limit)
             self.assertEqual(done.returncode, 3, done.stderr)
             self.assertIn("limit", done.stderr)
             self.only_files("t.h5", "long.h5")

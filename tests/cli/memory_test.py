@@ -27,16 +27,19 @@ def limited(mib, *args):
 class Memory(CliTest):
     @unittest.skipIf(os.environ.get("KVBENCH_SANITIZE"), "a sanitizer's own memory would count as the program's")
     def test_a_trace_is_written_and_replayed_head_by_head(self):
-        # 12 heads of 49152 tokens and 64 + 64 dimensions take 12 MiB each on disk, 24 MiB in fp32, and 288 MiB in total.
+        # 12 heads of 49152 tokens and 64 + 64 dimensions take 12 MiB each on disk, 24 MiB in fp32, and 288 MiB in
+        # total.
         long = os.path.join(self.folder, "long.h5")
-        code, bytes_held = resident("synth", "-o", long, "--tokens", 49152, "--prompt-tokens", 49148, "--queries", 8, "--layers", 3,
-                                    "--query-heads", 4, "--kv-heads", 4, "--dtype", "f16", "--column-sums", "false")
+        code, bytes_held = resident("synth", "-o", long, "--tokens", 49152, "--prompt-tokens", 49148, "--queries",
+                                    8, "--layers", 3, "--query-heads", 4, "--kv-heads", 4, "--dtype", "f16",
+                                    "--column-sums", "false")
         self.assertEqual(code, 0)
         self.assertLess(bytes_held, 64 * MIB)  # memory for a block of rows, not for a head
         for method in ("sink", "chelsea", "balancekv", "subgen-kcenter"):
             code, bytes_held = resident("replay", long, "-m", method, "-b", 256, "--seeds", 1, "--threads", 1, "-q")
             self.assertEqual(code, 0)
-            self.assertLess(bytes_held, 192 * MIB, method)  # two heads, copies by a method, and freed memory that the program keeps
+            # two heads, copies by a method, and freed memory that the program keeps
+            self.assertLess(bytes_held, 192 * MIB, method)
         os.remove(long)
 
     @unittest.skipIf(os.environ.get("KVBENCH_SANITIZE"), "a sanitizer's own memory would count as the program's")
@@ -47,7 +50,8 @@ class Memory(CliTest):
         code, bytes_held = resident("replay", bomb, "-m", "sink", "--threads", 1, "-q")
         self.assertEqual(code, 3)
         self.assertLess(bytes_held, 128 * MIB)
-        self.fails(3, "bomb.h5: /prompts/0/layers/0/keys: the chunk at [0, 0, 0] is damaged", args=("replay", bomb, "-m", "sink"))
+        self.fails(3, "bomb.h5: /prompts/0/layers/0/keys: the chunk at [0, 0, 0] is damaged",
+                   args=("replay", bomb, "-m", "sink"))
         os.remove(bomb)
 
     def test_fewer_threads_run_where_memory_is_short_and_the_rows_stay_the_same(self):
@@ -61,9 +65,11 @@ class Memory(CliTest):
         self.assertEqual(run(*flags, "--memory", "400M", "-q").stderr, "")
 
     def test_a_limit_that_no_head_fits_into_says_what_to_do(self):
-        self.fails(2, "a head of 256 tokens needs up to", "raise --memory", args=("replay", self.trace, "-m", "sink", "--memory", "200M"))
+        self.fails(2, "a head of 256 tokens needs up to", "raise --memory",
+                   args=("replay", self.trace, "-m", "sink", "--memory", "200M"))
         self.fails(2, "all 2 kv heads of a layer", "leave these methods out",
-                   args=("replay", self.trace, "-m", "infinigen", "--set", "infinigen.fetch=dynamic", "--memory", "200M"))
+                   args=("replay", self.trace, "-m", "infinigen", "--set", "infinigen.fetch=dynamic", "--memory",
+                         "200M"))
         self.fails(2, "--memory", args=("replay", self.trace, "-m", "sink", "--memory", "lots"))
 
     @unittest.skipIf(os.environ.get("KVBENCH_SANITIZE"), "a sanitizer reserves terabytes of addresses")
@@ -72,10 +78,12 @@ class Memory(CliTest):
         sweep, table = os.path.join(self.folder, "s.toml"), os.path.join(self.folder, "r.csv")
         with open(sweep, "w") as file:
             file.write(f'[[run]]\ntraces = "{self.trace}"\nmethods = ["sink"]\n')
-        commands = [("info", self.trace), ("replay", self.trace, "-m", "sink,subgen", "--threads", 4, "-q", "-o", table),
+        commands = [("info", self.trace),
+                    ("replay", self.trace, "-m", "sink,subgen", "--threads", 4, "-q", "-o", table),
                     ("sweep", sweep, "--threads", 4, "-q"), ("report", table, "-o", table + ".html"),
                     ("validate", self.trace, "--claim", "subgen.size", "--seeds", 20, "--threads", 4, "-q"),
-                    ("synth", "-o", os.path.join(self.folder, "other.h5"), "--tokens", 4096, "--query-heads", 2, "--kv-heads", 1)]
+                    ("synth", "-o", os.path.join(self.folder, "other.h5"), "--tokens", 4096, "--query-heads", 2,
+                     "--kv-heads", 1)]
         self.assertEqual(run(*commands[1]).returncode, 0)
         refused = 0
         for mib in (*range(20, 60, 4), 60, 80, 100, 150, 200, 300, 500):

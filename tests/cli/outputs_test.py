@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Outputs replace nothing but the file meant: no device, no link, no input, no file of another sweep."""
+import hashlib
 import os
 import signal
 import stat
@@ -31,7 +32,8 @@ class Outputs(SweepTest):
         return run("replay", self.trace, "-m", "uniform", "--seeds", 1, *args)
 
     def test_device(self):
-        """A node like /dev/null takes the table and stays a device; HDF5 files, which need random access, are refused."""
+        """A node like /dev/null takes the table and stays a device; HDF5 files, which need random access, are
+        refused."""
         null = self.path("null")
         try:
             os.mknod(null, 0o666 | stat.S_IFCHR, os.makedev(1, 3))
@@ -50,7 +52,8 @@ class Outputs(SweepTest):
         with open(self.path("f"), "w") as file:
             file.write("before\n")
             file.flush()
-            done = subprocess.run([KVBENCH, "replay", self.trace, "-m", "uniform", "-o", "/dev/stdout", "--no-times"], stdout=file)
+            done = subprocess.run([KVBENCH, "replay", self.trace, "-m", "uniform", "-o", "/dev/stdout", "--no-times"],
+                                  stdout=file)
         self.assertEqual(done.returncode, 0)
         self.assertTrue(os.path.islink("/dev/stdout"))
         with open(self.path("f")) as file:
@@ -115,6 +118,31 @@ class Outputs(SweepTest):
         self.assertEqual([self.identity(path) for path in inputs], before)
         self.assertFalse(os.path.exists(self.path("x")))
 
+    def test_onto_a_file_that_is_read_on_the_way(self):
+        """Files that no flag names: those of parameters, the digest beside a trace, an open file of the process."""
+        outliers, digest, table = self.path("ol.txt"), self.trace + ".sha256", self.path("t.csv")
+        with open(outliers, "w") as file:
+            file.write("0 0\n")
+        with open(self.trace, "rb") as trace, open(digest, "w") as file:
+            file.write(f"{hashlib.sha256(trace.read()).hexdigest()}  t.h5\n")
+        self.assertEqual(self.replay("-o", table).returncode, 0)
+        chelsea = ["replay", self.trace, "-m", f"chelsea[outliers={outliers}]", "-b", "25%"]
+        self.assertEqual(run(*chelsea).returncode, 0)
+        before = [self.identity(path) for path in (outliers, digest, table, self.trace)]
+        for args in ([*chelsea, "-o", outliers], [*chelsea, "--raw", outliers],
+                     ["replay", self.trace, "-m", "uniform", "-o", digest],
+                     ["replay", self.trace, "-m", "uniform", "--raw", digest]):
+            with self.subTest(args=" ".join(args)):
+                self.fails(2, "name another file", args=args)
+        for path, args in ((self.trace, ["replay", self.trace, "-m", "uniform", "-o"]), (table, ["report", table, "--format", "md", "-o"]),
+                           (self.trace, ["validate", self.trace, "--claim", "chelsea", "-o"])):
+            with open(path, "r+b") as opened, self.subTest(args=" ".join(args)):
+                named = f"/dev/fd/{opened.fileno()}"
+                self.fails(2, "name another file", args=[*args, named], pass_fds=[opened.fileno()])
+                done = subprocess.run([KVBENCH, *args[:-1]], stdout=opened, stderr=subprocess.PIPE, text=True)
+                self.assertEqual(done.returncode, 2, done.stderr)
+        self.assertEqual([self.identity(path) for path in (outliers, digest, table, self.trace)], before)
+
     def test_write_protected(self):
         with open(self.path("o.csv"), "w") as file:
             file.write("old\n")
@@ -156,7 +184,8 @@ class Outputs(SweepTest):
             self.assertEqual(file.read(), "not cells")
 
     def test_temporary_files_of_killed_runs_are_removed_by_the_next_run(self):
-        slow = [KVBENCH, "replay", self.trace, "-m", "all", "--seeds", "200", "-b", "5%,10%,20%,30%,40%", "--device", "ref"]
+        slow = [KVBENCH, "replay", self.trace, "-m", "all", "--seeds", "200", "-b", "5%,10%,20%,30%,40%", "--device",
+                "ref"]
         killed = subprocess.Popen([*slow, "-o", self.path("o.csv"), "--raw", self.path("r.h5")])
         deadline = time.time() + 60
         while sum(".tmp." in name for name in os.listdir(self.folder)) < 2:

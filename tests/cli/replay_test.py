@@ -15,7 +15,8 @@ class Replay(CliTest):
         table = self.replay("--method", "subgen")
         self.assertEqual([r["layer"] for r in table], ["all", "0", "1"])
         for r in table:
-            self.assertEqual((r["status"], r["method"], r["budget"], r["seed"], r["protocol"]), ("ok", "subgen", "25%", "all", "decode"))
+            self.assertEqual((r["status"], r["method"], r["budget"], r["seed"], r["protocol"]),
+                             ("ok", "subgen", "25%", "all", "decode"))
             self.assertGreater(float(r["rel_err_mean"]), 0)
             self.assertLessEqual(float(r["rel_err_lo"]), float(r["rel_err_mean"]))
             self.assertGreaterEqual(float(r["rel_err_hi"]), float(r["rel_err_mean"]))
@@ -39,10 +40,12 @@ class Replay(CliTest):
 
     def test_every_method_runs_where_the_trace_has_all_it_needs(self):
         full = self.synth("full.h5", "--speculated", "0.3", queries=256)
-        streaming = {"exact", "sink", "h2o", "cam", "subgen", "balancekv", "quest", "chelsea", "bsm", "mesh", "oracle-topk"}
+        streaming = {"exact", "sink", "h2o", "cam", "subgen", "balancekv", "quest", "chelsea", "bsm", "mesh",
+                     "oracle-topk"}
         for protocol in ("prefill", "decode", "stream"):
-            done = run("replay", full, "-m", "all", "-b", "25%", "--protocol", protocol, "--seeds", "2", "--rows", "trace",
-                       "--set", "infinigen.query=speculated", "--set", "snapkv.window=8", "--set", "pyramidkv.window=8")
+            done = run("replay", full, "-m", "all", "-b", "25%", "--protocol", protocol, "--seeds", "2",
+                       "--rows", "trace", "--set", "infinigen.query=speculated", "--set", "snapkv.window=8", "--set",
+                       "pyramidkv.window=8")
             self.assertEqual(done.returncode, 0, done.stderr)
             for r in rows(done.stdout):
                 if protocol == "stream" and r["method"] not in streaming:
@@ -67,7 +70,8 @@ class Replay(CliTest):
                 self.assertLess(float(r["rel_err_mean"]), 1e-6)
 
     def test_oracle_has_full_recall_and_random_has_its_share(self):
-        table = {r["method"]: r for r in self.replay("-m", "oracle-topk,random", "-b", "25%", "--protocol", "prefill", "--rows", "trace", "--seeds", "20")}
+        table = {r["method"]: r for r in self.replay("-m", "oracle-topk,random", "-b", "25%", "--protocol", "prefill",
+                                                     "--rows", "trace", "--seeds", "20")}
         self.assertEqual(float(table["oracle-topk"]["recall_mean"]), 1)
         self.assertEqual(float(table["oracle-topk"]["mass_recall_mean"]), 1)
         self.assertAlmostEqual(float(table["random"]["recall_mean"]), 0.25, delta=0.02)
@@ -76,22 +80,26 @@ class Replay(CliTest):
         table = self.replay("-m", "exact,snapkv,uniform,random,oracle-topk", "-b", "25%,50%", "--rows", "head")
         for budget in ("25%", "50%"):
             for layer in ("all", "0", "1"):
-                group = {r["method"]: r for r in table if (r["budget"], r["layer"], r["head"]) == (budget, layer, "all")}
+                group = {r["method"]: r for r in table
+                         if (r["budget"], r["layer"], r["head"]) == (budget, layer, "all")}
                 candidates = [group[m] for m in ("snapkv", "uniform", "random")]
                 best = min(candidates, key=lambda r: float(r["rel_err_mean"]))
                 for r in candidates:
                     self.assertEqual(r["best"], best["method"])
-                    self.assertAlmostEqual(float(r["diff_best"]), float(r["rel_err_mean"]) - float(best["rel_err_mean"]), places=9)
+                    self.assertAlmostEqual(float(r["diff_best"]),
+                                           float(r["rel_err_mean"]) - float(best["rel_err_mean"]), places=9)
                     self.assertLessEqual(float(r["diff_best_lo"]), float(r["diff_best"]))
                     self.assertIn(r["tied"], "01")
                 self.assertEqual(best["tied"], "1")
                 for reference in ("exact", "oracle-topk"):
-                    self.assertEqual((group[reference]["best"], group[reference]["tied"], group[reference]["diff_best"]), ("", "", ""))
+                    self.assertEqual((group[reference]["best"], group[reference]["tied"],
+                                      group[reference]["diff_best"]), ("", "", ""))
         self.assertTrue(all(r["best"] == "" for r in table if r["head"] != "all"))
 
     def test_bytes(self):
-        table = {r["method"]: r for r in self.replay("-m", "exact,sink,snapkv,h2o[per=query_head],oracle-topk", "-b", "48", "--protocol", "prefill",
-                                                     "--rows", "trace", "--set", "sink.reposition=false")}
+        table = {r["method"]: r for r in self.replay("-m", "exact,sink,snapkv,h2o[per=query_head],oracle-topk", "-b",
+                                                     "48", "--protocol", "prefill", "--rows", "trace", "--set",
+                                                     "sink.reposition=false")}
         token = 2 * (16 + 16)  # bf16 keys and values
         self.assertEqual(float(table["exact"]["total_bytes"]), 192 * token)
         self.assertEqual(float(table["sink"]["kv_bytes"]), 48 * token)
@@ -101,18 +109,23 @@ class Replay(CliTest):
         self.assertEqual(float(table["sink"]["compression"]), 4)
 
     def test_one_replay_has_several_sets_of_parameters(self):
-        table = self.replay("-m", "snapkv[window=16,kernel=5],snapkv,snapkv[per=query_head]", "--set", "snapkv.window=8", "--rows", "trace")
+        table = self.replay("-m", "snapkv[window=16,kernel=5],snapkv,snapkv[per=query_head]", "--set",
+                            "snapkv.window=8", "--rows", "trace")
         self.assertEqual([r["params"] for r in table], ["window=16;kernel=5", "window=8", "window=8;per=query_head"])
         self.assertEqual(len({r["rel_err_mean"] for r in table}), 3)
 
     def test_budget_rules(self):
         (row,) = self.replay("-m", "sink", "-b", "10%", "--protocol", "prefill", "--rows", "trace")
         self.assertEqual(float(row["budget_tokens"]), 19)  # 19.2
-        (row,) = self.replay("-m", "random", "-b", "50%", "--protocol", "prefill", "--rows", "trace", "--protect-outside", "32,32", "--seeds", "1")
-        self.assertEqual([float(row[c]) for c in ("budget_tokens", "kept_tokens", "context_tokens", "kept_fraction")], [128, 64, 128, 0.5])
-        (row,) = self.replay("-m", "random", "-b", "96", "--protocol", "prefill", "--rows", "trace", "--protect", "32,32", "--seeds", "1")
+        (row,) = self.replay("-m", "random", "-b", "50%", "--protocol", "prefill", "--rows", "trace",
+                             "--protect-outside", "32,32", "--seeds", "1")
+        self.assertEqual([float(row[c]) for c in ("budget_tokens", "kept_tokens", "context_tokens", "kept_fraction")],
+                         [128, 64, 128, 0.5])
+        (row,) = self.replay("-m", "random", "-b", "96", "--protocol", "prefill", "--rows", "trace", "--protect",
+                             "32,32", "--seeds", "1")
         self.assertEqual((float(row["budget_tokens"]), float(row["kept_tokens"])), (96, 32))
-        (row,) = self.replay("-m", "random", "-b", "60", "--protocol", "prefill", "--rows", "trace", "--protect", "32,32")
+        (row,) = self.replay("-m", "random", "-b", "60", "--protocol", "prefill", "--rows", "trace", "--protect",
+                             "32,32")
         self.assertEqual(row["status"], "infeasible")
         self.assertIn("protected", row["reason"])
 
@@ -170,7 +183,8 @@ class Replay(CliTest):
             errors.append(float(row["rel_err_mean"]))
         self.assertLess(errors[0], 0.7 * errors[1])
         self.assertLess(errors[1], 0.7 * errors[2])
-        done = run("replay", trace, "-m", "infinigen", "--set", "infinigen.ratio=1", "--set", "infinigen.query=true", "-b", "25%", "--rows", "trace")
+        done = run("replay", trace, "-m", "infinigen", "--set", "infinigen.ratio=1", "--set", "infinigen.query=true",
+                   "-b", "25%", "--rows", "trace")
         self.assertAlmostEqual(float(rows(done.stdout)[0]["rel_err_mean"]), errors[0], places=6)
         os.remove(trace)
 
@@ -190,10 +204,12 @@ class Replay(CliTest):
         self.assertIn("calibrated on the evaluated context", own["reason"])
         self.assertIn("calibrated on both.h5, prompt '1'", other["reason"])
         self.assertNotEqual(own["recall_mean"], other["recall_mean"])
-        for flags, words in ((("--calibrate", both), ("--calibrate: both.h5, prompt '0' is the text of the evaluated prompt",)),
+        for flags, words in ((("--calibrate", both),
+                              ("--calibrate: both.h5, prompt '0' is the text of the evaluated prompt",)),
                              (("--calibrate", both + ":2"), ("has no prompt '2'", "It has: 0, 1"))):
             self.fails(2, *words, args=["replay", both, "-m", "infinigen", "--prompts", "0", *flags])
-        self.fails(2, "no method that is replayed calibrates", args=["replay", both, "-m", "sink", "--prompts", "0", "--calibrate", both + ":1"])
+        self.fails(2, "no method that is replayed calibrates",
+                   args=["replay", both, "-m", "sink", "--prompts", "0", "--calibrate", both + ":1"])
         os.remove(both)
 
     def test_raw(self):
@@ -214,7 +230,8 @@ class Replay(CliTest):
         methods = ("sink", "snapkv", "subgen", "oracle-topk")
         for protocol in ("prefill", "decode"):
             flags = ("-b", "48", "--seeds", "1", "--rows", "trace", "--protocol", protocol, "--no-times")
-            own = self.replay("-m", ",".join(methods), *flags, "--set", "sink.reposition=false", "--raw", kept, "--raw-outputs")
+            own = self.replay("-m", ",".join(methods), *flags, "--set", "sink.reposition=false", "--raw", kept,
+                              "--raw-outputs")
             for cell, row in enumerate(own):
                 if protocol == "decode" and row["method"] in ("sink", "subgen"):
                     continue  # their states change between queries, and the file holds only the last one
@@ -232,13 +249,15 @@ class Replay(CliTest):
     def test_backends_agree(self):
         flags = ("-m", "sink,snapkv,oracle-topk,subgen,uniform", "--rows", "trace", "--no-times", "--seeds", "2")
         for a, b in zip(self.replay(*flags), self.replay(*flags, "--device", "ref")):
-            self.assertAlmostEqual(float(a["rel_err_mean"]), float(b["rel_err_mean"]), delta=1e-3 * float(b["rel_err_mean"]) + 1e-6)
+            self.assertAlmostEqual(float(a["rel_err_mean"]), float(b["rel_err_mean"]),
+                                   delta=1e-3 * float(b["rel_err_mean"]) + 1e-6)
 
     def test_info(self):
         text = run("info", self.trace).stdout
         for word in ("synthetic-gaussian", "context 192", "subgen", "sha256"):
             self.assertIn(word, text)
-        # Queries of all positions but no column sums, of the last positions only, and a context that ends before the column sums do.
+        # Queries of all positions but no column sums, of the last positions only, and a context that ends before the
+        # column sums do.
         other = os.path.join(self.folder, "other.h5")
         for flags in (("--queries", 256, "--column-sums", "false"), ("--queries", 96, "--column-sums", "false"),
                       ("--queries", 144, "--prompt-tokens", 256)):

@@ -21,8 +21,8 @@ class Page(CliTest):
     def setUpClass(cls):
         super().setUpClass()
         cls.csv, raw, cls.page = (os.path.join(cls.folder, name) for name in ("run.csv", "raw.h5", "report.html"))
-        made = run("replay", cls.trace, "-m", "exact,sink,snapkv,cam,chelsea,quest,random", "-b", "12.5%mem,25%mem", "--seeds", 2,
-                   "--rows", "head", "--raw", raw, "-q", "-o", cls.csv)
+        made = run("replay", cls.trace, "-m", "exact,sink,snapkv,cam,chelsea,quest,random", "-b", "12.5%mem,25%mem",
+                   "--seeds", 2, "--rows", "head", "--raw", raw, "-q", "-o", cls.csv)
         assert made.returncode == 0, made.stderr
         made = run("report", cls.csv, "-o", cls.page)
         assert made.returncode == 0, made.stderr
@@ -65,7 +65,8 @@ class Page(CliTest):
         for fault in ("console.error('x')", "throw new Error('x')", "fetch('http://127.0.0.1:9/')"):
             with self.subTest(fault):
                 self.assertNotEqual(self.open(path=self.spoiled("'use strict';", fault + ";")).complaints(), [])
-        self.assertNotEqual(self.open(path=self.spoiled("<main>", "<main><img src='http://127.0.0.1:9/'>")).complaints(), [])
+        self.assertNotEqual(self.open(path=self.spoiled("<main>",
+                                                        "<main><img src='http://127.0.0.1:9/'>")).complaints(), [])
 
     def test_the_first_words_are_the_answer(self):
         page = self.open(scripts=False)
@@ -85,7 +86,8 @@ class Page(CliTest):
         }})()""")
 
     def click(self, title):
-        self.browser.evaluate(f"[...document.querySelectorAll('table.sortable th button')].find(b => b.textContent === '{title}').click()")
+        self.browser.evaluate("[...document.querySelectorAll('table.sortable th button')].find(b => b.textContent === "
+                              f"'{title}').click()")
 
     def test_headers_sort_numbers_as_numbers(self):
         self.open()
@@ -104,7 +106,8 @@ class Page(CliTest):
             input.value = 'snapkv'; input.dispatchEvent(new Event('input')); })()""")
         self.assertEqual(set(self.column("method")), {"snapkv"})
         self.click("snapkv")
-        self.assertEqual(page.evaluate("[...new Set([...document.querySelectorAll('svg .picked')].map(e => e.dataset.m))]"), ["snapkv"])
+        self.assertEqual(page.evaluate("[...new Set([...document.querySelectorAll('svg .picked')].map(e => "
+                                       "e.dataset.m))]"), ["snapkv"])
         self.assertGreater(page.evaluate("document.querySelectorAll('svg .faded').length"), 0)
         self.click("snapkv")
         self.assertEqual(page.evaluate("document.querySelectorAll('svg .faded').length"), 0)

@@ -44,7 +44,8 @@ class Report(CliTest):
     def setUpClass(cls):
         super().setUpClass()
         cls.csv = os.path.join(cls.folder, "run.csv")
-        done = run("replay", cls.trace, "-m", "exact,sink,snapkv,cam,chelsea,quest,random", "-b", "12.5%,25%", "--seeds", 2, "-q", "-o", cls.csv)
+        done = run("replay", cls.trace, "-m", "exact,sink,snapkv,cam,chelsea,quest,random", "-b", "12.5%,25%",
+                   "--seeds", 2, "-q", "-o", cls.csv)
         assert done.returncode == 0, done.stderr
 
     def path(self, name):
@@ -120,7 +121,8 @@ class Report(CliTest):
         self.assertEqual(run("report", self.csv, "-o", "-", "--format", "md").stdout, text)
 
     def test_rows_that_are_not_ok_keep_their_reasons(self):
-        done = run("replay", self.trace, "-m", "sink,balancekv-repo", "-b", "25%", "--protocol", "stream", "-q", "-o", self.path("skipped.csv"))
+        done = run("replay", self.trace, "-m", "sink,balancekv-repo", "-b", "25%", "--protocol", "stream", "-q", "-o",
+                   self.path("skipped.csv"))
         self.assertIn(done.returncode, (0, 1), done.stderr)
         broken = [r for r in rows(self.read(self.path("skipped.csv"))) if r["status"] != "ok"]
         self.assertTrue(broken)
@@ -130,7 +132,8 @@ class Report(CliTest):
 
     def test_raw_results_and_the_trace_add_figures_of_queries(self):
         table, raw = self.path("queries.csv"), self.path("queries.h5")
-        done = run("replay", self.trace, "-m", "sink,snapkv,quest", "-b", "25%", "--rows", "head", "--raw", raw, "-q", "-o", table)
+        done = run("replay", self.trace, "-m", "sink,snapkv,quest", "-b", "25%", "--rows", "head", "--raw", raw, "-q",
+                   "-o", table)
         self.assertEqual(done.returncode, 0, done.stderr)
         words = Page(self.report(table)).words
         self.assertIn("Layers and heads of snapkv at 25%", words)
@@ -147,10 +150,12 @@ class Report(CliTest):
         self.fails(2, "t.h5", args=["report", table, "--raw", self.trace, *out])
         self.fails(2, "add --raw", args=["report", table, "--trace", self.trace, *out])
         other = self.synth("other.h5", "--seed", 9)
-        self.fails(2, "other.h5: no row of the tables is from this trace", args=["report", table, "--raw", raw, "--trace", other, *out])
+        self.fails(2, "other.h5: no row of the tables is from this trace",
+                   args=["report", table, "--raw", raw, "--trace", other, *out])
 
     def test_files_of_one_replay_share_a_section(self):
-        for name, methods, budget in (("a.csv", "snapkv,sink", "25%"), ("b.csv", "snapkv,cam", "25%"), ("c.csv", "snapkv,cam", "25%mem")):
+        for name, methods, budget in (("a.csv", "snapkv,sink", "25%"), ("b.csv", "snapkv,cam", "25%"),
+                                      ("c.csv", "snapkv,cam", "25%mem")):
             done = run("replay", self.trace, "-m", methods, "-b", budget, "-q", "-o", self.path(name))
             self.assertEqual(done.returncode, 0, done.stderr)
         text = self.report(*map(self.path, ("a.csv", "b.csv", "c.csv")))
@@ -163,14 +168,17 @@ class Report(CliTest):
 
     def test_checks_measures_and_runs_together(self):
         checks = self.path("checks.csv")
-        self.assertEqual(run("validate", self.trace, "--claim", "subgen.lemma1,chelsea.obs1", "--seeds", 20, "-q", "-o", checks).returncode, 0)
+        self.assertEqual(run("validate", self.trace, "--claim", "subgen.lemma1,chelsea.obs1", "--seeds", 20, "-q", "-o",
+                             checks).returncode, 0)
         sweep = self.write("s.toml", '[defaults]\ntraces = "t.h5"\n[[run]]\nname = "first"\nmethods = "sink"\n'
-                           '[[run]]\nname = "second"\nmethods = ["sink", "h2o"]\nbudgets = ["10%", 64]\n[[run]]\nname = "third"\nmeasure = "clusterability"\n')
+                           '[[run]]\nname = "second"\nmethods = ["sink", "h2o"]\nbudgets = ["10%", 64]\n'
+                           '[[run]]\nname = "third"\nmeasure = "clusterability"\n')
         swept = self.path("swept.csv")
         self.assertEqual(run("sweep", sweep, "-q", "-o", swept).returncode, 0)
         words = Page(self.report(self.csv, checks, swept, self.path("swept.measures.csv"))).words
-        for word in ("Replay: t.h5, decode", "Run first: t.h5, decode", "Run second: t.h5, decode", "Bounds and claims", "Measures of keys and values",
-                     "subgen.lemma1", "covering radius / spread", "run.csv", "swept.measures.csv"):
+        for word in ("Replay: t.h5, decode", "Run first: t.h5, decode", "Run second: t.h5, decode", "Bounds and claims",
+                     "Measures of keys and values", "subgen.lemma1", "covering radius / spread", "run.csv",
+                     "swept.measures.csv"):
             self.assertIn(word, words)
 
     def test_names_of_any_kind(self):
@@ -183,15 +191,18 @@ class Report(CliTest):
         self.assertEqual(refused.returncode, 2)
         self.assertIn(b"choose a name without control characters", refused.stderr)
         os.rename(bad, kept)
-        sweep = self.write("names.toml", '[[run]]\nname = "=1+1\\u0001\\r\\n\\""\ntraces = "t.h5"\nmethods = ["sink", "quest"]\n')
-        done = subprocess.run([KVBENCH, "replay", self.trace, "-m", b"file:" + kept + b",sink", "--rows", "query", "-q"], capture_output=True)
+        sweep = self.write("names.toml",
+                           '[[run]]\nname = "=1+1\\u0001\\r\\n\\""\ntraces = "t.h5"\nmethods = ["sink", "quest"]\n')
+        done = subprocess.run([KVBENCH, "replay", self.trace, "-m", b"file:" + kept + b",sink", "--rows", "query",
+                               "-q"], capture_output=True)
         self.assertEqual(done.returncode, 0, done.stderr)
         csv = self.write("kept.csv", done.stdout.decode())
         self.assertEqual(run("compare", csv, "--by", "all").returncode, 0)
         self.assertEqual(run("sweep", sweep, "-q", "-o", swept).returncode, 0)
         self.assertTrue(self.read(swept).split("\n")[1].startswith("\"'=1+1\\x01\\x0d\\x0a\"\""))
         for tables in ([csv], [swept]):
-            page = subprocess.run([KVBENCH, "report", *tables, "-o", self.path("names.html"), "--title", title], capture_output=True)
+            page = subprocess.run([KVBENCH, "report", *tables, "-o", self.path("names.html"), "--title", title],
+                                  capture_output=True)
             self.assertEqual(page.returncode, 0, page.stderr)
             text = self.read(self.path("names.html"))
             Page(text)
@@ -226,7 +237,8 @@ class Report(CliTest):
                  ("quote.csv", head + "\n\"" + first + "\n", "quote.csv:2: the quote that begins here is not closed"),
                  ("number.csv", good.replace(first, re.sub(r",ok,,(\d+),", r",ok,,\1,x", first)),
                   "number.csv:2: column"),
-                 ("column.csv", good.replace("rel_err_lo", "rel_err_low", 1), "column.csv: lacks the column 'rel_err_lo'"),
+                 ("column.csv",
+                  good.replace("rel_err_lo", "rel_err_low", 1), "column.csv: lacks the column 'rel_err_lo'"),
                  ("other.csv", "a,b\n1,2\n", "is not a table of kvbench")]
         for name, text, complaint in cases:
             with self.subTest(name):

@@ -44,7 +44,8 @@ class ResumeTest(SweepTest):
         return done
 
     def stopped(self, config, number):
-        """Starts a sweep that writes o.csv, and sends it a signal when it has finished some cells. Returns its exit code and stderr."""
+        """Starts a sweep that writes o.csv, and sends it a signal when it has finished some cells. Returns its exit
+        code and stderr."""
         process = subprocess.Popen([KVBENCH, "sweep", config, "--device", "ref", "-o", self.path("o.csv"), *FLAGS],
                                    stderr=subprocess.PIPE, text=True)
         deadline = time.time() + 60
@@ -76,7 +77,8 @@ class Resume(ResumeTest):
             self.assertFalse(os.path.exists(self.path("o.csv.cells")))
             os.remove(self.path("o.csv"))
 
-    @unittest.skipIf(os.environ.get("KVBENCH_SANITIZE") == "thread", "the limit also holds for the runtime of ThreadSanitizer")
+    @unittest.skipIf(os.environ.get("KVBENCH_SANITIZE") == "thread",
+                     "the limit also holds for the runtime of ThreadSanitizer")
     def test_full_disk(self):
         config = self.write(SHORT)
         self.ok("sweep", config, "-o", self.path("whole.csv"), *FLAGS)
@@ -132,14 +134,16 @@ class Shards(ResumeTest):
         config = self.write(SHORT)
         names = self.shards(config, 3)
         out = ("-o", self.path("o.csv"), *FLAGS)
-        self.fails(2, "cells of sweep 's' are missing", "--partial", "(run 'a')", args=["merge", names[0], names[2], *out])
+        self.fails(2, "cells of sweep 's' are missing", "--partial", "(run 'a')",
+                   args=["merge", names[0], names[2], *out])
         self.assertFalse(os.path.exists(self.path("o.csv")))
         partial = self.ok("merge", names[0], names[2], "--partial", *out)
         self.assertIn("are left out of the rows", partial.stderr)
         self.assertIn("not computed", self.read("o.csv").decode())
         again = self.path("again.cells")
         self.ok("sweep", config, "--shard", "1/2", "--cells", again)
-        self.assertRegex(self.ok("merge", *names, again, *out).stderr, "[0-9]+ cells are in more than one file, with equal")
+        self.assertRegex(self.ok("merge", *names, again, *out).stderr,
+                         "[0-9]+ cells are in more than one file, with equal")
         other = self.path("other.cells")
         self.ok("sweep", config, "--shard", "1/2", "--cells", other, "--isa", "scalar")
         self.fails(2, "do not belong to the same sweep: instruction set", "scalar", args=["merge", *names, other, *out])
@@ -149,15 +153,18 @@ class Shards(ResumeTest):
     def test_bad_flags(self):
         config = self.write(SHORT)
         for text in ("0/3", "4/3", "x"):
-            self.fails(2, f"--shard is '{text}'", "1/8 to 8/8", args=["sweep", config, "--shard", text, "--cells", self.path("c")])
+            self.fails(2, f"--shard is '{text}'", "1/8 to 8/8",
+                       args=["sweep", config, "--shard", text, "--cells", self.path("c")])
         self.fails(2, "--cells", args=["sweep", config, "--shard", "1/3"])
-        self.fails(2, "-o", args=["sweep", config, "--shard", "1/3", "--cells", self.path("c"), "-o", self.path("o.csv")])
+        self.fails(2, "-o",
+                   args=["sweep", config, "--shard", "1/3", "--cells", self.path("c"), "-o", self.path("o.csv")])
         self.fails(2, "--overwrite", args=["sweep", config, "--resume", "--overwrite"])
         same = self.path("o.csv")
         self.fails(2, "the cells file", "name another file", args=["sweep", config, "--cells", same, "-o", same])
         self.fails(3, "nowhere", args=["sweep", config, "--shard", "1/3", "--cells", self.path("nowhere/c.cells")])
         other = self.write(SHORT, "other.toml")
-        self.fails(2, "other.toml: is not a file of cells", args=["sweep", config, "--resume", "--cells", other, "-o", same])
+        self.fails(2, "other.toml: is not a file of cells",
+                   args=["sweep", config, "--resume", "--cells", other, "-o", same])
 
 
 main()

@@ -72,6 +72,12 @@ void plant_bomb(RawFile& file) {
   H5Dclose(target);
 }
 
+void fill(RawFile& file, const char* path, float value) {
+  const std::vector<hsize_t> dims = dims_of(file, path);
+  const std::vector<float> values(dims[0] * dims[1] * dims[2], value);
+  file.replace(path, H5T_IEEE_F32LE, dims, values.data());
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -90,6 +96,10 @@ int main(int argc, char** argv) {
        [](RawFile& f) {
          f.replace("/prompts/0/layers/0/queries", H5T_IEEE_F32LE, {4, 0, 16}, nullptr);
          f.replace("/prompts/0/layers/0/query_positions", H5T_STD_I64LE, {0}, nullptr);
+       }},
+      {"huge-logits",
+       [](RawFile& f) {
+         for (const char* array : {"/prompts/0/layers/0/keys", "/prompts/0/layers/0/queries"}) fill(f, array, 1e30F);
        }},
       {"no-prompts", [](RawFile& f) { f.remove("/prompts/0"); }},
       {"bomb", &plant_bomb},

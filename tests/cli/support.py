@@ -44,7 +44,8 @@ class CliTest(unittest.TestCase):
         return path
 
     def fails(self, code, *words, args, **options):
-        """Asserts that the command ends with exit code `code`, prints all `words` on stderr, and prints nothing on stdout."""
+        """Asserts that the command ends with exit code `code`, prints all `words` on stderr, and prints nothing on
+        stdout."""
         done = run(*args, **options)
         self.assertEqual(done.returncode, code, done.stderr)
         self.assertEqual(done.stdout, "")

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""kvbench sweep: one CSV from many runs, all inputs checked before anything is computed, the same bytes for any number of threads."""
+"""kvbench sweep: one CSV from many runs, all inputs checked before anything is computed, the same bytes for any number
+of threads."""
 import os
 
 from support import SweepTest, main, rows, run
@@ -35,8 +36,10 @@ class Sweep(SweepTest):
         sweep = rows(self.sweep(GOOD, "--no-times"))
         flags = ("--no-times", "--seeds", "2")
         replayed = rows(run("replay", self.trace, "-m", "sink", "-b", "48", *flags).stdout)
-        prefill = rows(run("replay", self.trace, "-m", "uniform", "-b", "25%,96", "--protocol", "prefill", *flags).stdout)
-        compared = ("best", "diff_best", "diff_best_lo", "diff_best_hi", "tied")  # these columns depend on the list of methods
+        prefill = rows(run("replay", self.trace, "-m", "uniform", "-b", "25%,96", "--protocol", "prefill",
+                           *flags).stdout)
+        # these columns depend on the list of methods
+        compared = ("best", "diff_best", "diff_best_lo", "diff_best_hi", "tied")
         same = lambda table: [{k: v for k, v in r.items() if k != "run" and k not in compared} for r in table]
         self.assertEqual(same(r for r in sweep if r["run"] == "decode"), same(replayed))
         self.assertEqual(same(r for r in sweep if r["method"] == "uniform"), same(prefill))
@@ -49,7 +52,8 @@ class Sweep(SweepTest):
     def test_dry_run_computes_nothing(self):
         out = os.path.join(self.folder, "o.csv")
         text = self.sweep(GOOD, "--dry-run", "-o", out)
-        for words in ("estimate: ", "run prefill on t.h5", "snapkv[window=8]", "uniform x 2 seeds", "25% (48), 96 (96)", "2 runs"):
+        for words in ("estimate: ", "run prefill on t.h5", "snapkv[window=8]", "uniform x 2 seeds", "25% (48), 96 (96)",
+                      "2 runs"):
             self.assertIn(words, text)
         self.only_files("s.toml", "t.h5")
 
@@ -69,7 +73,8 @@ class Sweep(SweepTest):
         table = rows(self.sweep(MEASURES))
         self.assertEqual({r["measure"] for r in table}, {"clusterability", "similarity-by-distance"})
         self.assertEqual({(r["layer"], r["kv_head"]) for r in table}, {("0", "0"), ("0", "1"), ("1", "0"), ("1", "1")})
-        similarity = [r for r in table if r["measure"] == "similarity-by-distance" and r["layer"] == r["kv_head"] == "0"]
+        similarity = [r for r in table if r["measure"] == "similarity-by-distance"
+                      and r["layer"] == r["kv_head"] == "0"]
         self.assertEqual([int(r["x"]) for r in similarity], list(range(1, 256)))
         self.assertTrue(all(-1 <= float(r["value"]) <= 1 for r in similarity))
         radius = [float(r["value"]) for r in table if r["array"] == "keys" and r["measure"] == "clusterability"][:64]
@@ -120,10 +125,13 @@ class BadSweep(SweepTest):
     def test_what_the_traces_cannot_serve(self):
         self.refused("s.toml:4:10", "nowhere.h5", "no such file", text=GOOD.replace("t.h5", "nowhere.h5"))
         self.refused("s.toml:14:11: run 'decode'", "'budgets': 193", "192", text=GOOD.replace("48", "193"))
-        self.refused("s.toml:5:10: run 'prefill'", "'layers': the trace has no layer 7", text=GOOD.replace("seeds = 2", "layers = [0, 7]"))
-        self.refused("s.toml:5:9: run 'prefill'", "'heads': there is no kv head 7", text=GOOD.replace("seeds = 2", "heads = 7"))
+        self.refused("s.toml:5:10: run 'prefill'", "'layers': the trace has no layer 7",
+                     text=GOOD.replace("seeds = 2", "layers = [0, 7]"))
+        self.refused("s.toml:5:9: run 'prefill'", "'heads': there is no kv head 7",
+                     text=GOOD.replace("seeds = 2", "heads = 7"))
         self.refused("--trace: other.h5", text=GOOD, flags=["--trace", "other.h5"])
-        self.refused("s.toml:6:1: run 'prefill' has no traces", "with --trace", text=GOOD.replace('traces = "t.h5"\n', "\n"))
+        self.refused("s.toml:6:1: run 'prefill' has no traces", "with --trace",
+                     text=GOOD.replace('traces = "t.h5"\n', "\n"))
 
     def test_what_the_command_line_alone_can_set_is_named_by_its_flag(self):
         for flags in ((), ("--dry-run",)):

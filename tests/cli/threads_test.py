@@ -17,10 +17,12 @@ def environment(**variables):
 
 class Threads(SweepTest):
     def team(self, *args, **variables):
-        """Threads of the largest parallel region of a run, as OpenMP itself reports them; it need not report a single one."""
+        """Threads of the largest parallel region of a run, as OpenMP itself reports them; it need not report a single
+        one."""
         done = run(*args, env=environment(OMP_DISPLAY_AFFINITY="TRUE", OMP_AFFINITY_FORMAT="team of %N", **variables))
         self.assertEqual(done.returncode, 0, done.stderr)
-        return max(map(int, re.findall(r"^team of (\d+)$", done.stderr + done.stdout, re.MULTILINE)), default=1)   # libgomp, LLVM
+        # libgomp, LLVM
+        return max(map(int, re.findall(r"^team of (\d+)$", done.stderr + done.stdout, re.MULTILINE)), default=1)
 
     def replay(self, *flags, **variables):
         return self.team("replay", self.trace, *MANY_HEADS, *flags, **variables)
@@ -52,16 +54,19 @@ class Threads(SweepTest):
         self.assertEqual(self.team(*validate, "--threads", 2, OMP_NUM_THREADS="3"), 2)
 
     def test_an_estimate_counts_the_same_threads(self):
-        for flags, variables, count in (((), {"OMP_NUM_THREADS": "3"}, 3), (("--threads", 2), {"OMP_NUM_THREADS": "3"}, 2)):
+        for flags, variables, count in (((), {"OMP_NUM_THREADS": "3"}, 3),
+                                        (("--threads", 2), {"OMP_NUM_THREADS": "3"}, 2)):
             done = run("sweep", self.write(SWEEP), "--dry-run", *flags, env=environment(**variables))
             self.assertEqual(done.returncode, 0, done.stderr)
             self.assertIn(f"on {count} threads", done.stdout)
 
     def test_rows_do_not_depend_on_where_the_number_comes_from(self):
         outputs = set()
-        for flags, variables in ((("--threads", 1), {}), ((), {"OMP_NUM_THREADS": "2"}), (("--threads", 3), {"OMP_NUM_THREADS": "1"}),
+        for flags, variables in ((("--threads", 1), {}),
+                                 ((), {"OMP_NUM_THREADS": "2"}), (("--threads", 3), {"OMP_NUM_THREADS": "1"}),
                                  ((), {"OMP_NUM_THREADS": "3", "OMP_PROC_BIND": "spread"})):
-            done = run("replay", self.trace, "-m", "subgen,sink,infinigen", "--rows", "head", "--no-times", *flags, env=environment(**variables))
+            done = run("replay", self.trace, "-m", "subgen,sink,infinigen", "--rows", "head", "--no-times", *flags,
+                       env=environment(**variables))
             self.assertEqual(done.returncode, 0, done.stderr)
             outputs.add(done.stdout)
         self.assertEqual(len(outputs), 1)

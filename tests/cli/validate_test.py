@@ -40,8 +40,8 @@ class Validate(CliTest):
         self.fails(2, "--mutants runs on synthetic streams", "leave out", args=["validate", self.trace, "--mutants"])
 
     def test_other_draws(self):
-        first, again, other = (run("validate", "--synthetic", "--claim", "subgen.lemma1", "--seeds", 20, "--seed-offset", offset, "-q",
-                                   "--format", "csv").stdout for offset in (0, 0, 7))
+        first, again, other = (run("validate", "--synthetic", "--claim", "subgen.lemma1", "--seeds", 20,
+                                   "--seed-offset", offset, "-q", "--format", "csv").stdout for offset in (0, 0, 7))
         self.assertEqual(first, again)
         self.assertNotEqual(first, other)
 
@@ -62,7 +62,8 @@ class Validate(CliTest):
         done = run("validate", "--synthetic", "--claim", "chelsea", "-o", out, "--summary")
         self.assertIn("chelsea.thm61", done.stdout)
         os.remove(out)
-        self.assertIn("| chelsea.thm61 |", run("validate", "--synthetic", "--claim", "chelsea.thm61", "--format", "md").stdout)
+        self.assertIn("| chelsea.thm61 |",
+                      run("validate", "--synthetic", "--claim", "chelsea.thm61", "--format", "md").stdout)
 
     def test_bad_requests(self):
         self.fails(2, "--synthetic", args=["validate"])

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=bash
-# Starts a private Slurm of one node on this machine: munged, slurmctld and slurmd with a key, ports and folders of their own, without systemd,
-# cgroups or accounting, as root or as any user. To be sourced.
-#   cluster_start FOLDER CPUS   afterwards sbatch, squeue and scontrol use this Slurm; returns 1 with the reason on stderr if it does not start
+# Starts a private Slurm of one node on this machine: munged, slurmctld and slurmd with a key, ports and folders of
+# their own, without systemd, cgroups or accounting, as root or as any user. To be sourced.
+#   cluster_start FOLDER CPUS   afterwards sbatch, squeue and scontrol use this Slurm; returns 1 with the reason on
+#                               stderr if it does not start
 #   cluster_stop                ends every job and daemon that cluster_start started; does nothing if there are none
 # Uses wait_for of sweep.sh.
 
@@ -19,8 +20,8 @@ for s in sockets: s.bind(("127.0.0.1", 0))
 print(*(s.getsockname()[1] for s in sockets))'
 }
 
-# proctrack/linuxproc and task/none avoid cgroups. config_overrides sets the number of processors, whatever the machine has, so that tasks run
-# at the same time. cred_expire is also the time that a requeued job waits, 120 s by default.
+# proctrack/linuxproc and task/none avoid cgroups. config_overrides sets the number of processors, whatever the machine
+# has, so that tasks run at the same time. cred_expire is also the time that a requeued job waits, 120 s by default.
 cluster_config() {
   local host user ports
   host=$(uname -n) user=$(cluster_user)
@@ -80,13 +81,14 @@ cluster_fail() {
 cluster_start() {
   cluster_folder=$1
   cluster_user >/dev/null || return 1
-  (umask 077 && mkdir -p "$cluster_folder"/{state,spool} && dd if=/dev/urandom of="$cluster_folder/munge.key" bs=128 count=1 status=none)
+  (umask 077 && mkdir -p "$cluster_folder"/{state,spool} &&
+    dd if=/dev/urandom of="$cluster_folder/munge.key" bs=128 count=1 status=none)
   mkdir -p "$cluster_folder/munge"
   export SLURM_CONF=$cluster_folder/slurm.conf
   cluster_config "$2" >"$SLURM_CONF"
   cluster_daemon munged munged --foreground --force --num-threads=2 --key-file="$cluster_folder/munge.key" \
-    --socket="$cluster_folder/munge/socket" --pid-file="$cluster_folder/munged.pid" --log-file="$cluster_folder/munged.log" \
-    --seed-file="$cluster_folder/munged.seed"
+    --socket="$cluster_folder/munge/socket" --pid-file="$cluster_folder/munged.pid" \
+    --log-file="$cluster_folder/munged.log" --seed-file="$cluster_folder/munged.seed"
   wait_for 10 munge -n --socket="$cluster_folder/munge/socket" || cluster_fail "munged does not answer" || return 1
   cluster_daemon slurmctld slurmctld -D
   wait_for 20 scontrol ping || cluster_fail "slurmctld does not answer" || return 1

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# shellcheck shell=bash
-# Functions of scripts/slurm-check and scripts/parallel-check: the sweep that is computed in shards, the progress of a shard, its process, and
-# the comparison at the end. To be sourced by a script that defines
+# shellcheck shell=bash Functions of scripts/slurm-check and scripts/parallel-check: the sweep that is computed in
+# shards, the progress of a shard, its process, and the comparison at the end. To be sourced by a script that defines
 #   root      the repository
 #   part I    a function that prints the name of the file of cells of shard I
 
@@ -28,18 +27,20 @@ check_options() {
   [[ -x $kvbench ]] || { echo "$(basename "$script"): $kvbench is not a program; build kvbench first" >&2; exit 2; }
 }
 
-# check_needs GROUP PROGRAM...: installs the group of scripts/setup, or with --no-install ends as skipped where a program is missing.
+# check_needs GROUP PROGRAM...: installs the group of scripts/setup, or with --no-install ends as skipped where a
+# program is missing.
 check_needs() {
   local group=$1 program
   shift
   [[ $install == no ]] || "$root/scripts/setup" "$group"
   for program in "$@"; do
-    command -v "$program" >/dev/null || { echo "skipped: $program is not installed; scripts/setup $group installs it"; exit 77; }
+    command -v "$program" >/dev/null ||
+      { echo "skipped: $program is not installed; scripts/setup $group installs it"; exit 77; }
   done
 }
 
-# check_begin: makes the scratch folder, the sweep file, and the table of the unsplit sweep. The sweep is long enough that every shard is still
-# running when it is disturbed.
+# check_begin: makes the scratch folder, the sweep file, and the table of the unsplit sweep. The sweep is long enough
+# that every shard is still running when it is disturbed.
 check_begin() {
   scratch=$(realpath "$(mktemp -d "${TMPDIR:-/tmp}/kvbench-cluster.XXXXXX")")
   work="$scratch/100% of a sweep"
@@ -76,7 +77,8 @@ fail() { echo "FAILED: $*" >&2; exit 1; }
 size_of() { stat -c %s "$(part "$1")" 2>/dev/null || echo 0; }
 larger() { [[ $(size_of "$1") -gt $2 ]]; }
 
-# all_begun: waits until every file of cells has its first frame, which describes the cells, and stores the sizes of the files.
+# all_begun: waits until every file of cells has its first frame, which describes the cells, and stores the sizes of the
+# files.
 all_begun() {
   local shard
   first_size=()
@@ -92,8 +94,8 @@ in_the_middle() {
   process_of "$1" >/dev/null || fail "shard $1 ended before it could be disturbed"
 }
 
-# process_of I: prints the process id of the kvbench that computes shard I in this folder. Shells with the same words on their command line are
-# excluded.
+# process_of I: prints the process id of the kvbench that computes shard I in this folder. Shells with the same words on
+# their command line are excluded.
 process_of() {
   local folder pid
   for folder in /proc/[0-9]*; do

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Follows docs/add-a-method.md: its C++ files and its row of the registry are added to a copy of the library's sources, and its test runs.
+"""Follows docs/add-a-method.md: its C++ files and its row of the registry are added to a copy of the library's sources,
+and its test runs.
 
     add_a_method_test.py SOURCE_TREE COMPILE_COMMANDS LIBRARY...
 """
@@ -22,7 +23,8 @@ def blocks(text):
 def with_lines(text, added):
     """The registry with the page's lines: an include beside the others, a row before the end of the table."""
     include, row = added
-    text = text.replace("#include <kvbench/methods/eviction/exact.hpp>", f"{include}\n#include <kvbench/methods/eviction/exact.hpp>", 1)
+    text = text.replace("#include <kvbench/methods/eviction/exact.hpp>",
+                        f"{include}\n#include <kvbench/methods/eviction/exact.hpp>", 1)
     return text.replace("      random_method(),\n", f"      random_method(),\n{row}\n", 1)
 
 
@@ -43,8 +45,9 @@ def main():
         (root / "main.cpp").write_text(MAIN)
         sources = [root / "main.cpp", root / "registry.cpp", *(root / path for path in files if path.endswith(".cpp"))]
         # The changed registry takes the place of the library's.
-        command = [compiler, *flags, f"-I{root / 'lib'}", *sources, "-o", root / "test", "-Wl,--allow-multiple-definition", "-Wl,--start-group",
-                   *libraries, "-Wl,--end-group", *(["-lfmt"] if "-DFMT_SHARED" in flags else [])]
+        command = [compiler, *flags, f"-I{root / 'lib'}", *sources, "-o",
+                   root / "test", "-Wl,--allow-multiple-definition", "-Wl,--start-group", *libraries, "-Wl,--end-group",
+                   *(["-lfmt"] if "-DFMT_SHARED" in flags else [])]
         subprocess.run(list(map(str, command)), check=True)
         out = subprocess.run([root / "test"], capture_output=True, text=True)
         print(out.stdout)

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Follows docs/add-a-metric.md: its lines are added to a copy of the table of metrics, and its test runs against that table.
+"""Follows docs/add-a-metric.md: its lines are added to a copy of the table of metrics, and its test runs against that
+table.
 
     add_a_metric_test.py SOURCE_TREE COMPILE_COMMANDS
 """
@@ -38,7 +39,8 @@ def main():
             (root / path).write_text(contents)
         sources = [root / "main.cpp", *(root / path for path in files), (tree / TABLE).with_suffix(".cpp")]
         # The changed table takes the place of the library's.
-        subprocess.run([compiler, f"-I{root / 'lib'}", *flags, *map(str, sources), "-o", str(root / "test")], check=True)
+        command = [compiler, f"-I{root / 'lib'}", *flags, *sources, "-o", root / "test"]
+        subprocess.run(list(map(str, command)), check=True)
         out = subprocess.run([root / "test"], capture_output=True, text=True)
         print(out.stdout)
         return 0 if out.returncode == 0 and "test cases: 1 | 1 passed" in out.stdout else 1

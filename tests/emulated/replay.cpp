@@ -33,14 +33,14 @@ ReplayResults replay_on(const std::string& backend, const SmallTrace& trace, int
 
 /// Calls check(cell, cell, name) for the cells of all heads.
 template <class Check>
-void for_each_cell(const ReplayResults& a, const ReplayResults& b, Check check) {
+void for_each_result(const ReplayResults& a, const ReplayResults& b, Check check) {
   REQUIRE(a.heads.size() == b.heads.size());
   for (std::size_t h = 0; h < a.heads.size(); ++h) {
-    REQUIRE(a.heads[h].cells.size() == b.heads[h].cells.size());
-    for (std::size_t c = 0; c < a.heads[h].cells.size(); ++c) {
+    REQUIRE(a.heads[h].results.size() == b.heads[h].results.size());
+    for (std::size_t c = 0; c < a.heads[h].results.size(); ++c) {
       CAPTURE(h);
       CAPTURE(c);
-      const CellResult &x = a.heads[h].cells[c], &y = b.heads[h].cells[c];
+      const ConfigurationResult &x = a.heads[h].results[c], &y = b.heads[h].results[c];
       CHECK_MESSAGE(x.status == Status::ok, x.reason);
       CHECK(x.status == y.status);
       REQUIRE(x.metrics.size() == y.metrics.size());
@@ -53,13 +53,14 @@ void for_each_cell(const ReplayResults& a, const ReplayResults& b, Check check) 
 
 TEST_CASE("a replay on the device answers as on the processor") {
   const SmallTrace trace;
-  for_each_cell(replay_on("cuda", trace), replay_on("cpu", trace),
-                [](const CellResult& device, const CellResult& processor) {
-                  for (std::size_t r = 0; r < device.metrics.size(); ++r) {
-                    const double expected = metric(processor, r, metric("rel_err"));
-                    CHECK(std::abs(metric(device, r, metric("rel_err")) - expected) <= 1e-4 * std::max(1.0, expected));
-                  }
-                });
+  for_each_result(
+      replay_on("cuda", trace), replay_on("cpu", trace),
+      [](const ConfigurationResult& device, const ConfigurationResult& processor) {
+        for (std::size_t r = 0; r < device.metrics.size(); ++r) {
+          const double expected = metric(processor, r, metric("rel_err"));
+          CHECK(std::abs(metric(device, r, metric("rel_err")) - expected) <= 1e-4 * std::max(1.0, expected));
+        }
+      });
   CHECK(emulated::fault() == "");
 }
 
@@ -69,12 +70,12 @@ TEST_CASE("a replay on the device has the same bits with several workers and wit
   for (const int threads : {1, 3}) {
     CAPTURE(threads);
     const auto read_ahead_bytes = threads == 1 ? std::optional<std::size_t>(0) : std::nullopt;
-    for_each_cell(replay_on("cuda", trace, threads, read_ahead_bytes), one,
-                  [](const CellResult& a, const CellResult& b) {
-                    for (std::size_t r = 0; r < a.metrics.size(); ++r) {
-                      CHECK(std::memcmp(&a.metrics[r], &b.metrics[r], sizeof a.metrics[r]) == 0);
-                    }
-                  });
+    for_each_result(replay_on("cuda", trace, threads, read_ahead_bytes), one,
+                    [](const ConfigurationResult& a, const ConfigurationResult& b) {
+                      for (std::size_t r = 0; r < a.metrics.size(); ++r) {
+                        CHECK(std::memcmp(&a.metrics[r], &b.metrics[r], sizeof a.metrics[r]) == 0);
+                      }
+                    });
   }
   emulated::check_memory();
   CHECK(emulated::fault() == "");

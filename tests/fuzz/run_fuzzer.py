@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """run_fuzzer.py FUZZER SECONDS FOUND CORPUS...: fuzzes for a bounded time and evaluates the findings.
 
-Tokens of the format, where TARGET.dict beside this script has some, are inserted by the mutations. FUZZER is fuzz_TARGET.
+Tokens of the format, where TARGET.dict beside this script has some, are inserted by the mutations. FUZZER is
+fuzz_TARGET.
 
-HDF5 1.10 itself reads out of bounds on some hostile metadata. For this reason the reader of traces checks a file in a child process first
-(lib/kvbench/trace/untrusted_file.hpp). The fuzzers are built without this guard and continue after a crash. Each crash is repeated: a crash
-whose innermost frame is in the HDF5 library is counted and stored, a crash in the code of kvbench fails the test."""
+HDF5 1.10 itself reads out of bounds on some hostile metadata. For this reason the reader of traces checks a file in a
+child process first (lib/kvbench/trace/guard/untrusted_file.hpp). The fuzzers are built without this guard and continue
+after a crash. Each crash is repeated: a crash whose innermost frame is in the HDF5 library is counted and stored, a
+crash in the code of kvbench fails the test."""
 import pathlib
 import re
 import subprocess
@@ -15,7 +17,8 @@ FLAGS = ["-timeout=10", "-rss_limit_mb=2048", "-detect_leaks=0"]
 
 
 def innermost_frame(log):
-    """The first frame in the HDF5 library or in kvbench; sanitizer and C library frames above it belong to its calls."""
+    """The first frame in the HDF5 library or in kvbench; sanitizer and C library frames above it belong to its
+    calls."""
     frames = re.findall(r"^\s+#\d+ 0x[0-9a-f]+ (.*)$", log, re.M)
     return next((frame for frame in frames if "libhdf5" in frame or "kvbench::" in frame), "")
 
@@ -27,8 +30,9 @@ def main():
     tokens = [f"-dict={dictionary}"] if dictionary.exists() else []
     found = pathlib.Path(found)
     found.mkdir(parents=True, exist_ok=True)
-    run = subprocess.run([fuzzer, "-seed=1", f"-max_total_time={seconds}", "-max_len=131072", "-fork=1", "-ignore_crashes=1", "-ignore_timeouts=1",
-                          "-ignore_ooms=1", f"-artifact_prefix={found}/", *FLAGS, *tokens, str(found), *corpora], capture_output=True, text=True, errors="replace")
+    run = subprocess.run([fuzzer, "-seed=1", f"-max_total_time={seconds}", "-max_len=131072", "-fork=1",
+                          "-ignore_crashes=1", "-ignore_timeouts=1", "-ignore_ooms=1", f"-artifact_prefix={found}/",
+                          *FLAGS, *tokens, str(found), *corpora], capture_output=True, text=True, errors="replace")
     executed = [int(n) for n in re.findall(r"^#(\d+):", run.stderr, re.M)]
     if not executed:
         sys.exit(f"the fuzzer did not run:\n{run.stderr[-3000:]}")

@@ -31,10 +31,10 @@ inline sweep::CellBlock small_block() {
   replay::MetricRow row;
   row.fill(NAN);
   row[0] = 0.5F;
-  replay::CellResult cell{.notes = {{"a note", 1}}};
-  cell.metrics.assign(6, row);
-  cell.rel_err_fro = {0.5F, 0.5F};
-  return {{cell, cell}, {cell, cell}};
+  replay::ConfigurationResult result{.notes = {{"a note", 1}}};
+  result.metrics.assign(6, row);
+  result.rel_err_fro = {0.5F, 0.5F};
+  return {{result, result}, {result, result}};
 }
 
 /// The block is stored as every cell of the first step.

@@ -128,7 +128,8 @@ double distance(const std::vector<double>& a, const std::vector<double>& b) {
 
 /// mass_err and dir_err by their definition: w, w_hat, mu_H, mu_T, mu_T_hat. Only where H and T are not empty.
 void check_decomposition(const Arrays& head, Index g, Index position, const std::vector<TermEntry>& entries,
-                         const TermAnswer& exact, double norm, const replay::CellResult& cell, std::size_t row) {
+                         const TermAnswer& exact, double norm, const replay::ConfigurationResult& result,
+                         std::size_t row) {
   std::vector<TermEntry> h, rest_hat, rest;
   std::vector<bool> in_h(static_cast<std::size_t>(position + 1));
   for (const TermEntry& e : entries) {
@@ -144,16 +145,17 @@ void check_decomposition(const Arrays& head, Index g, Index position, const std:
                    mu_t_hat = attend_to(head, g, position, rest_hat), whole = attend_to(head, g, position, entries);
   const double w = std::exp(mu_t.log_z - exact.log_z),
                w_hat = rest_hat.empty() ? 0 : std::exp(mu_t_hat.log_z - whole.log_z);
-  CHECK(metric(cell, row, replay::metric("mass_err")) ==
+  CHECK(metric(result, row, replay::metric("mass_err")) ==
         Approx(std::abs(w_hat - w) * distance(mu_t.out, mu_h.out) / norm).epsilon(2e-4));
   const double direction = w_hat * distance(mu_t_hat.out, mu_t.out) / norm;
-  CHECK(std::abs(metric(cell, row, replay::metric("dir_err")) - direction) < 2e-4 * (1 + direction));
+  CHECK(std::abs(metric(result, row, replay::metric("dir_err")) - direction) < 2e-4 * (1 + direction));
 }
 
 }  // namespace
 
-void check_cell(const Arrays& head, const replay::HeadResult& result, std::size_t cell, const TermEntries& entries) {
-  const replay::CellResult& measured = result.cells.at(cell);
+void check_result(const Arrays& head, const replay::HeadResult& result, std::size_t configuration,
+                  const TermEntries& entries) {
+  const replay::ConfigurationResult& measured = result.results.at(configuration);
   REQUIRE_MESSAGE(measured.status == replay::Status::ok, measured.reason);
   const std::size_t m = result.positions.size();
   REQUIRE(measured.metrics.size() == static_cast<std::size_t>(head.group) * m);

@@ -103,13 +103,14 @@ TermAnswer attend_to(const Arrays& head, Index g, Index position, const std::vec
 std::vector<TermEntry> tokens_between(Index begin, Index end);
 
 /// Checks rel_err, both bounds, log_z_err, the decomposition and the raw outputs of a configuration, term by term.
-void check_cell(const Arrays& head, const replay::HeadResult& result, std::size_t cell, const TermEntries& entries);
+void check_result(const Arrays& head, const replay::HeadResult& result, std::size_t configuration,
+                  const TermEntries& entries);
 
 replay::ReplayRequest request_of(std::vector<const methods::MethodInfo*> methods, Index budget);
 /// One thread, with outputs and entries kept.
 inline const replay::RunOptions serial{.threads = 1, .keep_raw = true};
-inline float metric(const replay::CellResult& cell, std::size_t row, replay::Metric which) {
-  return cell.metrics.at(row)[static_cast<std::size_t>(which)];
+inline float metric(const replay::ConfigurationResult& result, std::size_t row, replay::Metric which) {
+  return result.metrics.at(row)[static_cast<std::size_t>(which)];
 }
 
 }  // namespace kvbench::testing

@@ -8,12 +8,12 @@
 
 #include <kvbench/core/suggest.hpp>
 #include <kvbench/replay/records/raw_schema.hpp>
-#include <kvbench/trace/input_file.hpp>
+#include <kvbench/trace/guard/input_file.hpp>
 
 namespace kvbench::compare {
 
+using replay::raw::InputObject;
 using replay::raw::integer_of;
-using replay::raw::Object;
 using replay::raw::require;
 using trace::h5::Extent;
 
@@ -28,30 +28,31 @@ std::vector<std::string> split_names(const std::string& text) {
   return names;
 }
 
-std::string text_of(const Object& object, const char* attribute) {
+std::string text_of(const InputObject& object, const char* attribute) {
   const auto text = object.text(attribute);
   require(text.has_value(), object, fmt::format("the attribute '{}' is missing", attribute));
   return *text;
 }
 
-replay::Status status_of(const Object& cell) {
-  const std::string text = text_of(cell, "status");
+replay::Status status_of(const InputObject& group) {
+  const std::string text = text_of(group, "status");
   if (const auto status = find_status(text)) return *status;
-  throw Error("{}: '{}' is not a status of this version of kvbench.", cell.where(), text);
+  throw Error("{}: '{}' is not a status of this version of kvbench.", group.where(), text);
 }
 
 bool same_but_seed(const QueryConfiguration& a, const QueryConfiguration& b) {
   return a.method == b.method && a.params == b.params && a.budget == b.budget;
 }
 
-std::vector<QueryConfiguration> read_configurations(const Object& root) {
+std::vector<QueryConfiguration> read_configurations(const InputObject& root) {
   require(root.has("cells"), root, "it has no /cells, so it is a file of entries, not of results of --raw");
-  const Object cells = root.group("cells");
+  const InputObject configurations = root.group("cells");
   std::vector<QueryConfiguration> all;
-  for (std::size_t c = 0; cells.has(std::to_string(c)); ++c) {
-    const Object cell = cells.group(std::to_string(c));
-    all.push_back({text_of(cell, "method"), text_of(cell, "params"), text_of(cell, "budget"),
-                   static_cast<std::uint32_t>(integer_of(cell, "seed", 0)), integer_of(cell, "seeded", 0) != 0});
+  for (std::size_t c = 0; configurations.has(std::to_string(c)); ++c) {
+    const InputObject configuration = configurations.group(std::to_string(c));
+    all.push_back({text_of(configuration, "method"), text_of(configuration, "params"), text_of(configuration, "budget"),
+                   static_cast<std::uint32_t>(integer_of(configuration, "seed", 0)),
+                   integer_of(configuration, "seeded", 0) != 0});
   }
   for (QueryConfiguration& one :
        all) {  // files without the attribute `seeded`: a configuration with two seeds uses random numbers
@@ -62,14 +63,14 @@ std::vector<QueryConfiguration> read_configurations(const Object& root) {
 }
 
 /// Query heads per kv head, from the first results in the file.
-Index read_group(const Object& heads, std::size_t configurations) {
+Index read_group(const InputObject& heads, std::size_t configurations) {
   for (std::size_t h = 0; heads.has(std::to_string(h)); ++h) {
-    const Object head = heads.group(std::to_string(h));
+    const InputObject head = heads.group(std::to_string(h));
     for (std::size_t c = 0; c < configurations && head.has(std::to_string(c)); ++c) {
-      const Object cell = head.group(std::to_string(c));
-      if (!cell.has("metrics")) continue;
-      const auto dims = cell.dataset("metrics", Extent::part).dims();
-      require(dims.size() == 3 && dims[0] >= 1 && dims[0] <= 65536, cell,
+      const InputObject result = head.group(std::to_string(c));
+      if (!result.has("metrics")) continue;
+      const auto dims = result.dataset("metrics", Extent::part).dims();
+      require(dims.size() == 3 && dims[0] >= 1 && dims[0] <= 65536, result,
               "'metrics' is not [query heads, queries, metrics]");
       return static_cast<Index>(dims[0]);
     }
@@ -77,7 +78,7 @@ Index read_group(const Object& heads, std::size_t configurations) {
   return 1;  // no results, so that the value is not used
 }
 
-void add_places(const Object& head, const QueryPlace& common, RawLayout& layout) {
+void add_places(const InputObject& head, const QueryPlace& common, RawLayout& layout) {
   QueryPlace place = common;
   place.prompt = text_of(head, "prompt");
   place.protocol = head.text("protocol").value_or("");
@@ -95,7 +96,7 @@ void add_places(const Object& head, const QueryPlace& common, RawLayout& layout)
   }
 }
 
-RawLayout read_layout(const Object& root, const std::string& path, std::string_view metric) {
+RawLayout read_layout(const InputObject& root, const std::string& path, std::string_view metric) {
   replay::raw::check_schema(root, path, holds);
   const std::vector<std::string> names = split_names(text_of(root, "metrics"));
   const auto found = std::ranges::find(names, metric);
@@ -109,7 +110,7 @@ RawLayout read_layout(const Object& root, const std::string& path, std::string_v
   common.trace = root.text("trace").value_or("");
   common.sha256 = root.text("trace_sha256").value_or("").substr(0, 12);
   common.model = root.text("model").value_or("");
-  const Object heads = root.group("heads");
+  const InputObject heads = root.group("heads");
   layout.group = read_group(heads, layout.configurations.size());
   for (std::size_t h = 0; heads.has(std::to_string(h)); ++h) {
     add_places(heads.group(std::to_string(h)), common, layout);
@@ -119,30 +120,30 @@ RawLayout read_layout(const Object& root, const std::string& path, std::string_v
 
 /// Opens every object that read() may open, so that faults of the HDF5 library and of the storage occur here and not
 /// later.
-void open_all(const Object& heads) {
+void open_all(const InputObject& heads) {
   for (std::size_t h = 0; heads.has(std::to_string(h)); ++h) {
-    const Object head = heads.group(std::to_string(h));
+    const InputObject head = heads.group(std::to_string(h));
     for (std::size_t c = 0; head.has(std::to_string(c)); ++c) {
-      const Object cell = head.group(std::to_string(c));
-      cell.text("status"), cell.text("reason"), cell.integer("dense"), cell.number("total_bytes"),
-          cell.number("bytes_read");
-      if (cell.has("metrics")) cell.dataset("metrics", Extent::part);
+      const InputObject result = head.group(std::to_string(c));
+      result.text("status"), result.text("reason"), result.integer("dense"), result.number("total_bytes"),
+          result.number("bytes_read");
+      if (result.has("metrics")) result.dataset("metrics", Extent::part);
     }
   }
 }
 
-QueryValues read_values(const Object& cell, const RawLayout& layout, std::size_t place) {
-  QueryValues out{.status = status_of(cell),
-                  .reason = cell.text("reason").value_or(""),
-                  .dense = integer_of(cell, "dense", 0) != 0,
-                  .bytes_held = cell.number("total_bytes").value_or(NAN),
-                  .bytes_read = cell.number("bytes_read").value_or(NAN),
+QueryValues read_values(const InputObject& result, const RawLayout& layout, std::size_t place) {
+  QueryValues out{.status = status_of(result),
+                  .reason = result.text("reason").value_or(""),
+                  .dense = integer_of(result, "dense", 0) != 0,
+                  .bytes_held = result.number("total_bytes").value_or(NAN),
+                  .bytes_read = result.number("bytes_read").value_or(NAN),
                   .values = {}};
   if (out.status != replay::Status::ok) return out;
-  const Object metrics = cell.dataset("metrics", Extent::part);
+  const InputObject metrics = result.dataset("metrics", Extent::part);
   const std::size_t queries = layout.places[place].positions.size();
   const std::vector<hsize_t> expected = {static_cast<hsize_t>(layout.group), queries, layout.metrics};
-  require(metrics.dims() == expected, cell,
+  require(metrics.dims() == expected, result,
           fmt::format("'metrics' has the shape [{}], but heads, positions and names of metrics require [{}]",
                       fmt::join(metrics.dims(), ", "), fmt::join(expected, ", ")));
   out.values.resize(queries);
@@ -154,19 +155,20 @@ QueryValues read_values(const Object& cell, const RawLayout& layout, std::size_t
 }  // namespace
 
 RawReader::RawReader(std::string path, std::string_view metric) : path_(std::move(path)) {
-  file_ = std::make_shared<const trace::InputFile>(path_, "raw results", "docs/results.md", [&](const Object& root) {
-    layout_ = read_layout(root, path_, metric);
-    open_all(root.group("heads"));
-  });
+  file_ =
+      std::make_shared<const trace::InputFile>(path_, "raw results", "docs/results.md", [&](const InputObject& root) {
+        layout_ = read_layout(root, path_, metric);
+        open_all(root.group("heads"));
+      });
 }
 
 std::optional<QueryValues> RawReader::read(std::size_t place, std::size_t configuration) const {
   const std::string head = std::to_string(place / static_cast<std::size_t>(layout_.group));
-  const std::string cell = std::to_string(configuration);
-  return file_->read([&](const Object& root) -> std::optional<QueryValues> {
-    const Object group = root.group("heads").group(head);
-    if (!group.has(cell)) return std::nullopt;
-    return read_values(group.group(cell), layout_, place);
+  const std::string name = std::to_string(configuration);
+  return file_->read([&](const InputObject& root) -> std::optional<QueryValues> {
+    const InputObject group = root.group("heads").group(head);
+    if (!group.has(name)) return std::nullopt;
+    return read_values(group.group(name), layout_, place);
   });
 }
 

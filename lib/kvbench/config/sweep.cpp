@@ -7,6 +7,7 @@
 #include <kvbench/config/field_names.hpp>
 #include <kvbench/config/published.hpp>
 #include <kvbench/config/run_keys.hpp>
+#include <kvbench/core/name.hpp>
 
 namespace kvbench::config {
 namespace {
@@ -73,11 +74,11 @@ class SweepReader {
         reject_key(member, {"name", "description", "defaults", "run", "published"}, "a sweep file");
       }
     }
+    check_name(sweep_.name, "The name of the sweep file " + sweep_.file);
     if (runs == nullptr) throw Error("{}: has no run; add a block [[run]] with traces and methods", sweep_.file);
     read_runs(*runs);
     if (published == nullptr) return std::move(sweep_);
-    for (const Value& table : blocks(*published, "published"))
-      sweep_.published.push_back(read_published(table, sweep_.runs));
+    for (const Value& table : blocks(*published, "published")) add_published(read_published(table, sweep_.runs));
     return std::move(sweep_);
   }
 
@@ -107,6 +108,16 @@ class SweepReader {
       }
       sweep_.runs.push_back(std::move(run));
     }
+  }
+
+  void add_published(Published block) {
+    const auto twin =
+        std::ranges::find(sweep_.published, block.claim.id, [](const Published& p) { return p.claim.id; });
+    if (!block.claim.id.empty() && twin != sweep_.published.end()) {
+      fail_at(block.place, "the block at {1} also has the id '{0}'; give each claim a unique id", block.claim.id,
+              twin->place.text());
+    }
+    sweep_.published.push_back(std::move(block));
   }
 
   const Value& root_;

@@ -14,6 +14,7 @@
 
 #include <kvbench/config/nesting.hpp>
 #include <kvbench/core/input_file.hpp>
+#include <kvbench/core/name.hpp>
 
 namespace kvbench::config {
 namespace {
@@ -39,6 +40,7 @@ class Converter {
         break;
       case toml::node_type::string:
         out.text = node.as_string()->get();
+        check_name(out.text, out.place.text() + ": this text");
         break;
       case toml::node_type::integer:
         out.kind = Value::Kind::integer;
@@ -63,7 +65,10 @@ class Converter {
  private:
   std::vector<Member> members(const toml::table& table) const {
     std::vector<Member> out;
-    for (const auto& [key, node] : table) out.push_back({std::string(key.str()), place(key.source()), value(node)});
+    for (const auto& [key, node] : table) {
+      out.push_back({std::string(key.str()), place(key.source()), value(node)});
+      check_name(out.back().key, out.back().place.text() + ": this key");
+    }
     std::ranges::stable_sort(out, {}, [](const Member& m) { return std::tuple(m.place.line, m.place.column); });
     return out;
   }

@@ -17,6 +17,7 @@
 
 #include <kvbench/core/error.hpp>
 #include <kvbench/core/output_path.hpp>
+#include <kvbench/core/read_files.hpp>
 
 namespace kvbench {
 namespace {
@@ -86,6 +87,7 @@ void throw_write_error(const std::string& path, const std::string& doing, int ca
 
 AtomicFile::AtomicFile(std::string path, const std::string& suffix) : path_(std::move(path)) {
   check_replaceable(path_);
+  check_not_read(path_);
   target_ = target_of(path_);
   const std::string prefix = temporary_prefix(target_);
   remove_left_files(prefix);
@@ -124,6 +126,7 @@ void AtomicFile::empty() const noexcept {
 }
 
 void AtomicFile::publish() {
+  check_not_read(target_);
   sync(temporary_, path_, O_RDONLY);
   const std::lock_guard lock(pending().mutex);
   copy_owner_and_mode(target_, temporary_);

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include <kvbench/core/error.hpp>
+#include <kvbench/core/read_files.hpp>
 
 namespace kvbench {
 namespace {
@@ -53,6 +54,7 @@ std::string read_input_file(const std::string& path, std::uint64_t max_bytes, st
   if (file.get() < 0 && errno == ENXIO) refuse_special(path, what);  // sockets cannot be opened
   if (file.get() < 0) throw IoError("{}: cannot be opened: {}.", path, std::strerror(errno));
   const std::uint64_t size = regular_file_size(file.get(), path, what);
+  remember_read(file.get());
   if (size > max_bytes)
     throw Error("{}: has {} bytes, more than the {} that {} may have.", path, size, max_bytes, what);
   std::string text(size, '\0');

@@ -76,13 +76,14 @@ void check_distinct(std::span<const NamedFile> outputs, std::span<const NamedFil
   const auto is_checked = [](const NamedFile& file) { return !file.path.empty() && file.path != "-"; };
   for (std::size_t i = 0; i < outputs.size(); ++i) {
     const NamedFile& output = outputs[i];
-    if (!is_checked(output) || is_stream(output.path)) continue;
+    if (!is_checked(output)) continue;
     const auto require_other = [&](const NamedFile& other, const char* harm) {
       if (!is_checked(other) || !same_file(output.path, other.path)) return;
       throw Error("{} {}: is the same file as {} ({}){}; name another file", output.name, output.path, other.name,
                   other.path, harm);
     };
     for (const NamedFile& input : inputs) require_other(input, ", which would be replaced");
+    if (is_stream(output.path)) continue;
     for (const NamedFile& other : outputs.subspan(i + 1)) require_other(other, "");
   }
 }

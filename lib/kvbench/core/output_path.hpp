@@ -24,8 +24,8 @@ struct NamedFile {
   std::string name, path;
 };
 
-/// Throws Error where an output is an input or another output, under whatever name or link. Streams and empty paths are
-/// ignored.
+/// Throws Error where an output is an input or another output, under whatever name or link. Empty paths are ignored, and
+/// streams other than an open file of the process that is an input.
 void check_distinct(std::span<const NamedFile> outputs, std::span<const NamedFile> inputs);
 
 }  // namespace kvbench

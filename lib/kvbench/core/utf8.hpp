@@ -10,7 +10,11 @@ namespace kvbench {
 /// is not empty.
 std::size_t utf8_character(std::string_view text);
 
-/// Whether a text shows such a byte as nothing, or as a line break: 0x00 to 0x1F and 0x7F.
-constexpr bool is_control(char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7F; }
+/// Whether a UTF-8 character shows nothing, breaks the line or commands a terminal: U+0000 to U+001F and U+007F to
+/// U+009F.
+constexpr bool is_control(std::string_view character) {
+  const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(character[i]); };
+  return character.size() == 1 ? byte(0) < 0x20 || byte(0) == 0x7F : byte(0) == 0xC2 && byte(1) < 0xA0;
+}
 
 }  // namespace kvbench

@@ -4,7 +4,7 @@
 
 #include <array>
 
-#include <kvbench/eval/cell_sums.hpp>
+#include <kvbench/eval/pass_sums.hpp>
 #include <kvbench/replay/metrics/info.hpp>
 
 namespace kvbench::eval {
@@ -13,8 +13,8 @@ namespace kvbench::eval {
 struct DamageMetric {
   replay::MetricInfo info;
   std::string_view column;  ///< of tables of kveval
-  double (*sum)(const CellSums&);
-  double CellSums::*count;
+  double (*sum)(const PassSums&);
+  double PassSums::*count;
 };
 
 /// The default first.
@@ -25,40 +25,40 @@ inline constexpr auto damage_metrics = std::to_array<DamageMetric>({
       .limits = replay::limits::at_least_zero,
       .applies = "every document"},
      "kl_mean",
-     [](const CellSums& s) { return s.kl; },
-     &CellSums::tokens},
+     [](const PassSums& s) { return s.kl; },
+     &PassSums::tokens},
     {{.name = "nll",
       .meaning = "nll - nll_full",
       .better = replay::Better::smaller,
       .limits = replay::limits::any_sign,
       .applies = "every document"},
      "nll_diff",
-     [](const CellSums& s) { return s.nll - s.nll_full; },
-     &CellSums::tokens},
+     [](const PassSums& s) { return s.nll - s.nll_full; },
+     &PassSums::tokens},
     {{.name = "match",
       .meaning = "exact match: share of answers all of whose tokens are the most probable ones",
       .better = replay::Better::larger,
       .limits = replay::limits::share,
       .applies = "documents with answers, of tasks with exact match"},
      "match",
-     [](const CellSums& s) { return s.right; },
-     &CellSums::answers},
+     [](const PassSums& s) { return s.right; },
+     &PassSums::answers},
     {{.name = "top1",
       .meaning = "share of scored tokens whose most probable token is the one of the full cache",
       .better = replay::Better::larger,
       .limits = replay::limits::share,
       .applies = "every document"},
      "top1",
-     [](const CellSums& s) { return s.same_top; },
-     &CellSums::tokens},
+     [](const PassSums& s) { return s.same_top; },
+     &PassSums::tokens},
     {{.name = "key_nll",
       .meaning = "nll of the key tokens; its exponential is the key-token perplexity (LongPPL)",
       .better = replay::Better::smaller,
       .limits = replay::limits::at_least_zero,
       .applies = "documents with key tokens"},
      "key_nll",
-     [](const CellSums& s) { return s.key_nll; },
-     &CellSums::key_tokens},
+     [](const PassSums& s) { return s.key_nll; },
+     &PassSums::key_tokens},
 });
 
 /// The measure of this name. A name that the table lacks does not compile.

@@ -28,49 +28,49 @@ struct KnownMean {
   double value() const { return count == 0 ? NAN : sum / count; }
 };
 
-/// The statuses and notes of a row's cells as one.
-void fill_status(const std::vector<const EvalCell*>& cells, EvalRecord& record) {
-  const auto ok = [](const EvalCell* cell) { return cell->status == replay::Status::ok; };
-  const auto broken = std::ranges::find_if_not(cells, ok);
-  const auto failed = std::ranges::count_if(cells, [&](const EvalCell* cell) { return !ok(cell); });
-  if (failed == std::ssize(cells)) {
+/// The statuses and notes of a row's passes as one.
+void fill_status(const std::vector<const PassResult*>& passes, EvalRecord& record) {
+  const auto ok = [](const PassResult* pass) { return pass->status == replay::Status::ok; };
+  const auto broken = std::ranges::find_if_not(passes, ok);
+  const auto failed = std::ranges::count_if(passes, [&](const PassResult* pass) { return !ok(pass); });
+  if (failed == std::ssize(passes)) {
     record.status = (*broken)->status, record.reason = (*broken)->reason;
     return;
   }
   std::vector<std::string> notes;
   if (failed > 0)
-    notes.push_back(fmt::format("{} of {} passes are missing: {}", failed, cells.size(), (*broken)->reason));
-  for (const EvalCell* cell : cells) {
-    if (ok(cell) && !cell->reason.empty() && std::ranges::find(notes, cell->reason) == notes.end())
-      notes.push_back(cell->reason);
+    notes.push_back(fmt::format("{} of {} passes are missing: {}", failed, passes.size(), (*broken)->reason));
+  for (const PassResult* pass : passes) {
+    if (ok(pass) && !pass->reason.empty() && std::ranges::find(notes, pass->reason) == notes.end())
+      notes.push_back(pass->reason);
   }
   for (const std::string& note : notes) record.reason += (record.reason.empty() ? "" : "; ") + note;
 }
 
 }  // namespace
 
-EvalGroup::EvalGroup(const EvalResults& results, std::vector<const EvalCell*> cells)
-    : results_(&results), all_(std::move(cells)) {
+EvalGroup::EvalGroup(const EvalResults& results, std::vector<const PassResult*> passes)
+    : results_(&results), all_(std::move(passes)) {
   std::map<std::size_t, std::size_t> documents;
   std::map<std::uint32_t, std::size_t> seeds;
-  for (const EvalCell* cell : all_) {
-    if (cell->status != replay::Status::ok) continue;
-    const EvalDocument& document = results.documents[cell->document];
-    places_.push_back({cell, sums_of(*results.tasks[document.task], document, *cell),
-                       position_of(documents, cell->document),
-                       position_of(seeds, results.configurations[cell->configuration].seed)});
+  for (const PassResult* pass : all_) {
+    if (pass->status != replay::Status::ok) continue;
+    const EvalDocument& document = results.documents[pass->document];
+    places_.push_back({pass, sums_of(*results.tasks[document.task], document, *pass),
+                       position_of(documents, pass->document),
+                       position_of(seeds, results.configurations[pass->configuration].seed)});
   }
   documents_ = documents.size(), seeds_ = seeds.size();
 }
 
-double EvalGroup::total(double CellSums::*value) const {
+double EvalGroup::total(double PassSums::*value) const {
   double sum = 0;
   for (const Place& place : places_) sum += place.sums.*value;
   return sum;
 }
 
 template <class Value>
-Estimate EvalGroup::estimate(Value value, double CellSums::*count) const {
+Estimate EvalGroup::estimate(Value value, double PassSums::*count) const {
   std::vector<double> sums(documents_ * seeds_), counts(documents_ * seeds_);
   double sum = 0;
   for (const Place& place : places_) {
@@ -89,32 +89,32 @@ void EvalGroup::fill(EvalRecord& record, const EvalRows& rows, bool verdicts) co
   fill_errors(record, {});
   if (places_.empty()) return;
   record.documents = static_cast<Index>(documents_), record.seeds = static_cast<Index>(seeds_);
-  const auto per_seed = [&](double CellSums::*value) {
+  const auto per_seed = [&](double PassSums::*value) {
     return static_cast<Index>(std::llround(total(value) / static_cast<double>(seeds_)));
   };
-  record.tokens = per_seed(&CellSums::tokens);
-  record.key_tokens = per_seed(&CellSums::key_tokens);
-  record.answers = per_seed(&CellSums::answers);
+  record.tokens = per_seed(&PassSums::tokens);
+  record.key_tokens = per_seed(&PassSums::key_tokens);
+  record.answers = per_seed(&PassSums::answers);
   fill_costs(record);
 
   record.kl = estimate(damage("kl"));
   record.same_top = estimate(damage("top1"));
   std::vector<double> divergences;
   for (const Place& place : places_) {
-    const std::vector<double> more = divergences_of(document_of(place), *place.cell);
+    const std::vector<double> more = divergences_of(document_of(place), *place.pass);
     divergences.insert(divergences.end(), more.begin(), more.end());
   }
   record.kl_p99 = quantile(divergences, 0.99);
 
-  const double tokens = total(&CellSums::tokens), keys = total(&CellSums::key_tokens);
-  record.nll_full = total(&CellSums::nll_full) / tokens, record.nll = total(&CellSums::nll) / tokens;
+  const double tokens = total(&PassSums::tokens), keys = total(&PassSums::key_tokens);
+  record.nll_full = total(&PassSums::nll_full) / tokens, record.nll = total(&PassSums::nll) / tokens;
   record.nll_difference = estimate(damage("nll"));
   record.perplexity_ratio = {std::exp(record.nll_difference.mean), std::exp(record.nll_difference.lo),
                              std::exp(record.nll_difference.hi)};
   if (keys > 0)
-    record.key_nll_full = total(&CellSums::key_nll_full) / keys, record.key_nll = total(&CellSums::key_nll) / keys;
+    record.key_nll_full = total(&PassSums::key_nll_full) / keys, record.key_nll = total(&PassSums::key_nll) / keys;
   record.key_nll_difference =
-      estimate([](const CellSums& s) { return s.key_nll - s.key_nll_full; }, &CellSums::key_tokens);
+      estimate([](const PassSums& s) { return s.key_nll - s.key_nll_full; }, &PassSums::key_tokens);
   if (verdicts) test_nll(record, rows);
   if (record.answers == 0) return;
   fill_match(record);
@@ -125,26 +125,26 @@ void EvalGroup::fill_costs(EvalRecord& record) const {
   const auto count = static_cast<double>(places_.size());
   const auto mean_of = [&](auto value) {
     double sum = 0;
-    for (const Place& place : places_) sum += value(*place.cell);
+    for (const Place& place : places_) sum += value(*place.pass);
     return sum / count;
   };
-  record.budget_tokens = mean_of([](const EvalCell& c) { return c.budget_tokens; });
-  record.kept_tokens = mean_of([](const EvalCell& c) { return c.kept_tokens; });
-  record.seconds = mean_of([](const EvalCell& c) { return c.seconds; });
+  record.budget_tokens = mean_of([](const PassResult& pass) { return pass.budget_tokens; });
+  record.kept_tokens = mean_of([](const PassResult& pass) { return pass.kept_tokens; });
+  record.seconds = mean_of([](const PassResult& pass) { return pass.seconds; });
   for (double replay::Bytes::*part : {&replay::Bytes::kv, &replay::Bytes::meta, &replay::Bytes::fast,
                                       &replay::Bytes::slow, &replay::Bytes::read, &replay::Bytes::full})
-    record.bytes.*part = mean_of([part](const EvalCell& c) { return c.bytes.*part; });
+    record.bytes.*part = mean_of([part](const PassResult& pass) { return pass.bytes.*part; });
 }
 
 void EvalGroup::fill_match(EvalRecord& record) const {
-  const double answers = total(&CellSums::answers);
-  record.match_full = total(&CellSums::right_full) / answers;
-  record.match = total(&CellSums::right) / answers;
+  const double answers = total(&PassSums::answers);
+  record.match_full = total(&PassSums::right_full) / answers;
+  record.match = total(&PassSums::right) / answers;
   const auto has_short = [&](const Place& place) { return !document_of(place).without_distant.empty(); };
-  if (std::ranges::all_of(places_, has_short)) record.match_short = total(&CellSums::right_short) / answers;
-  record.match_difference = estimate([](const CellSums& s) { return s.right - s.right_full; }, &CellSums::answers);
-  record.harmful = total(&CellSums::harmful) / answers;
-  record.beneficial = total(&CellSums::beneficial) / answers;
+  if (std::ranges::all_of(places_, has_short)) record.match_short = total(&PassSums::right_short) / answers;
+  record.match_difference = estimate([](const PassSums& s) { return s.right - s.right_full; }, &PassSums::answers);
+  record.harmful = total(&PassSums::harmful) / answers;
+  record.beneficial = total(&PassSums::beneficial) / answers;
 }
 
 void EvalGroup::test_nll(EvalRecord& record, const EvalRows& rows) const {
@@ -158,7 +158,7 @@ void EvalGroup::test_nll(EvalRecord& record, const EvalRows& rows) const {
   for (std::size_t d = 0; d < documents_; ++d) differences.push_back(sums[d] / counts[d]);
   record.nll_margin = rows.nll_margin;
   record.nll_equal_p = tost_mean_p(differences, rows.nll_margin);
-  const double context_helps = (total(&CellSums::nll_short) - total(&CellSums::nll_full)) / total(&CellSums::tokens);
+  const double context_helps = (total(&PassSums::nll_short) - total(&PassSums::nll_full)) / total(&PassSums::tokens);
   record.nll_verdict = Difference::undecided;
   if (has_short && context_helps < rows.nll_margin) {
     record.nll_verdict = Difference::cannot_discriminate;
@@ -177,7 +177,7 @@ void EvalGroup::test_match(EvalRecord& record, const EvalRows& rows) const {
   std::map<std::pair<std::size_t, std::size_t>, std::array<double, 3>>
       answers;  // seeds, right, right with the full cache
   for (const Place& place : places_) {
-    const std::vector<AnswerMatch> matches = matches_of(document_of(place), *place.cell);
+    const std::vector<AnswerMatch> matches = matches_of(document_of(place), *place.pass);
     for (std::size_t i = 0; i < matches.size(); ++i) {
       std::array<double, 3>& counts = answers[{place.document, i}];
       counts[0] += 1, counts[1] += matches[i].compressed, counts[2] += matches[i].full;
@@ -212,7 +212,7 @@ void EvalGroup::test_match(EvalRecord& record, const EvalRows& rows) const {
 std::vector<std::int64_t> EvalGroup::layers() const {
   std::set<std::int64_t> numbers;
   for (const Place& place : places_) {
-    for (const LayerErrors& errors : place.cell->layers) numbers.insert(errors.layer);
+    for (const LayerErrors& errors : place.pass->layers) numbers.insert(errors.layer);
   }
   return {numbers.begin(), numbers.end()};
 }
@@ -221,11 +221,11 @@ void EvalGroup::fill_errors(EvalRecord& record, std::optional<std::int64_t> laye
   std::array<KnownMean, replay::metric_count> metrics;
   KnownMean drift, residual;
   for (const Place& place : places_) {
-    for (const LayerErrors& errors : place.cell->layers) {
+    for (const LayerErrors& errors : place.pass->layers) {
       if (layer && errors.layer != *layer) continue;
       for (std::size_t m = 0; m < replay::metric_count; ++m) metrics[m].add(errors.metrics[m]);
       residual.add(errors.residual);
-      if (layer || &errors == &place.cell->layers.back()) drift.add(errors.drift);
+      if (layer || &errors == &place.pass->layers.back()) drift.add(errors.drift);
     }
   }
   for (std::size_t m = 0; m < replay::metric_count; ++m) record.metrics[m] = metrics[m].value();

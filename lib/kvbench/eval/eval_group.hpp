@@ -6,41 +6,42 @@
 
 #include <kvbench/eval/damage.hpp>
 #include <kvbench/eval/eval_record.hpp>
+#include <kvbench/eval/pass_sums.hpp>
 
 namespace kvbench::eval {
 
-/// The cells of a row that are ok, on the grid of documents and seeds that the bootstrap resamples.
+/// The passes of a row that are ok, on the grid of documents and seeds that the bootstrap resamples.
 class EvalGroup {
  public:
-  /// `cells`: of one task, injection, method, parameters and budget; not empty.
-  EvalGroup(const EvalResults& results, std::vector<const EvalCell*> cells);
+  /// `passes`: of one task, injection, method, parameters and budget; not empty.
+  EvalGroup(const EvalResults& results, std::vector<const PassResult*> passes);
 
   /// Sets everything of a row over all layers but its identity. `verdicts`: also the tests.
   void fill(EvalRecord& record, const EvalRows& rows, bool verdicts) const;
-  /// The numbers of the layers that any cell has, ascending.
+  /// The numbers of the layers that any pass has, ascending.
   std::vector<std::int64_t> layers() const;
   /// Sets the errors of one layer, or their means over all layers.
   void fill_errors(EvalRecord& record, std::optional<std::int64_t> layer) const;
 
  private:
   struct Place {
-    const EvalCell* cell;
-    CellSums sums;
+    const PassResult* pass;
+    PassSums sums;
     std::size_t document, seed;  ///< row and column of the grid
   };
-  double total(double CellSums::*value) const;
+  double total(double PassSums::*value) const;
   /// The sum of value(sums) over the documents and seeds, divided by that of `count`.
   template <class Value>
-  Estimate estimate(Value value, double CellSums::*count) const;
+  Estimate estimate(Value value, double PassSums::*count) const;
   Estimate estimate(const DamageMetric& metric) const { return estimate(metric.sum, metric.count); }
   void fill_costs(EvalRecord& record) const;
   void fill_match(EvalRecord& record) const;
   void test_nll(EvalRecord& record, const EvalRows& rows) const;
   void test_match(EvalRecord& record, const EvalRows& rows) const;
-  const EvalDocument& document_of(const Place& place) const { return results_->documents[place.cell->document]; }
+  const EvalDocument& document_of(const Place& place) const { return results_->documents[place.pass->document]; }
 
   const EvalResults* results_;
-  std::vector<const EvalCell*> all_;
+  std::vector<const PassResult*> all_;
   std::vector<Place> places_;
   std::size_t documents_ = 0, seeds_ = 0;
 };

@@ -2,7 +2,7 @@
 #include <kvbench/eval/eval_raw.hpp>
 
 #include <kvbench/core/version.hpp>
-#include <kvbench/trace/hdf5_output.hpp>
+#include <kvbench/trace/hdf5/output.hpp>
 
 namespace kvbench::eval {
 namespace {
@@ -43,27 +43,27 @@ void write_layers(const Object& group, const std::vector<LayerErrors>& layers) {
   write(group, "residual", column<double>(layers, &LayerErrors::residual), {count});
 }
 
-void write_result(const Object& group, const EvalCell& cell) {
-  group.set("document", static_cast<std::int64_t>(cell.document));
-  group.set("cell", static_cast<std::int64_t>(cell.configuration));
-  group.set("inject", std::string(name_of(cell.injection.mode)));
-  if (cell.injection.layer >= 0) group.set("inject_layer", cell.injection.layer);
-  group.set("status", std::string(name_of(cell.status)));
-  if (!cell.reason.empty()) group.set("reason", cell.reason);
-  if (cell.status != replay::Status::ok) return;
-  group.set("budget_tokens", cell.budget_tokens);
-  group.set("kept_tokens", cell.kept_tokens);
-  group.set("total_bytes", cell.bytes.of(CostKind::memory));
-  group.set("full_bytes", cell.bytes.full);
-  group.set("bytes_read", cell.bytes.of(CostKind::read));
-  const std::vector<Index> shape{std::ssize(cell.tokens)};
-  write(group, "kl", column<double>(cell.tokens, &TokenScore::kl), shape);
-  write(group, "nll", column<double>(cell.tokens, &TokenScore::nll), shape);
-  write(group, "nll_full", column<double>(cell.tokens, &TokenScore::nll_full), shape);
-  write(group, "same_top", column<std::uint8_t>(cell.tokens, &TokenScore::same_top), shape);
-  write(group, "right", column<std::uint8_t>(cell.tokens, &TokenScore::right), shape);
-  write(group, "right_full", column<std::uint8_t>(cell.tokens, &TokenScore::right_full), shape);
-  write_layers(group, cell.layers);
+void write_result(const Object& group, const PassResult& pass) {
+  group.set("document", static_cast<std::int64_t>(pass.document));
+  group.set("cell", static_cast<std::int64_t>(pass.configuration));
+  group.set("inject", std::string(name_of(pass.injection.mode)));
+  if (pass.injection.layer >= 0) group.set("inject_layer", pass.injection.layer);
+  group.set("status", std::string(name_of(pass.status)));
+  if (!pass.reason.empty()) group.set("reason", pass.reason);
+  if (pass.status != replay::Status::ok) return;
+  group.set("budget_tokens", pass.budget_tokens);
+  group.set("kept_tokens", pass.kept_tokens);
+  group.set("total_bytes", pass.bytes.of(CostKind::memory));
+  group.set("full_bytes", pass.bytes.full);
+  group.set("bytes_read", pass.bytes.of(CostKind::read));
+  const std::vector<Index> shape{std::ssize(pass.tokens)};
+  write(group, "kl", column<double>(pass.tokens, &TokenScore::kl), shape);
+  write(group, "nll", column<double>(pass.tokens, &TokenScore::nll), shape);
+  write(group, "nll_full", column<double>(pass.tokens, &TokenScore::nll_full), shape);
+  write(group, "same_top", column<std::uint8_t>(pass.tokens, &TokenScore::same_top), shape);
+  write(group, "right", column<std::uint8_t>(pass.tokens, &TokenScore::right), shape);
+  write(group, "right_full", column<std::uint8_t>(pass.tokens, &TokenScore::right_full), shape);
+  write_layers(group, pass.layers);
 }
 
 void write_results(const Object& root, const EvalResults& results) {
@@ -81,19 +81,19 @@ void write_results(const Object& root, const EvalResults& results) {
   for (std::size_t d = 0; d < results.documents.size(); ++d) {
     write_document(documents.create_group(std::to_string(d)), results, results.documents[d]);
   }
-  const Object cells = root.create_group("cells");
+  const Object configurations = root.create_group("cells");
   for (std::size_t c = 0; c < results.configurations.size(); ++c) {
     const EvalConfiguration& key = results.configurations[c];
-    const Object cell = cells.create_group(std::to_string(c));
-    cell.set("method", key.method);
-    cell.set("params", key.params);
-    cell.set("budget", key.budget);
-    cell.set("seed", static_cast<std::int64_t>(key.seed));
-    cell.set("seeded", std::int64_t{key.seeded});
+    const Object configuration = configurations.create_group(std::to_string(c));
+    configuration.set("method", key.method);
+    configuration.set("params", key.params);
+    configuration.set("budget", key.budget);
+    configuration.set("seed", static_cast<std::int64_t>(key.seed));
+    configuration.set("seeded", std::int64_t{key.seeded});
   }
   const Object all = root.create_group("results");
-  for (std::size_t r = 0; r < results.cells.size(); ++r)
-    write_result(all.create_group(std::to_string(r)), results.cells[r]);
+  for (std::size_t r = 0; r < results.passes.size(); ++r)
+    write_result(all.create_group(std::to_string(r)), results.passes[r]);
 }
 
 }  // namespace

@@ -10,15 +10,15 @@
 namespace kvbench::eval {
 namespace {
 
-EvalRecord identity_of(const EvalResults& results, const EvalCell& cell) {
-  const EvalConfiguration& configuration = results.configurations[cell.configuration];
+EvalRecord identity_of(const EvalResults& results, const PassResult& pass) {
+  const EvalConfiguration& configuration = results.configurations[pass.configuration];
   EvalRecord record;
   record.model = results.model, record.sha256 = results.model_sha256.substr(0, 12), record.text = results.text;
-  record.task = results.tasks[results.documents[cell.document].task]->name;
+  record.task = results.tasks[results.documents[pass.document].task]->name;
   record.document = "all";
   record.question = results.question(), record.context_tokens = results.context_tokens;
   record.device = results.device, record.isa = results.isa;
-  record.injection = cell.injection;
+  record.injection = pass.injection;
   record.method = configuration.method, record.params = configuration.params, record.budget = configuration.budget;
   return record;
 }
@@ -54,19 +54,20 @@ std::vector<EvalRecord> summarize(const EvalResults& results, const EvalRows& ro
         static_cast<std::size_t>(std::ranges::find_if(results.configurations, same) - results.configurations.begin()));
   }
   using Key = std::tuple<std::size_t, Injection, std::size_t>;  // task, injection, configuration
-  std::map<Key, std::vector<const EvalCell*>> groups;
-  for (const EvalCell& cell : results.cells)
-    groups[{results.documents[cell.document].task, cell.injection, first[cell.configuration]}].push_back(&cell);
+  std::map<Key, std::vector<const PassResult*>> groups;
+  for (const PassResult& pass : results.passes)
+    groups[{results.documents[pass.document].task, pass.injection, first[pass.configuration]}].push_back(&pass);
 
   std::vector<EvalRecord> out;
-  for (auto& [key, cells] : groups) {
-    std::ranges::sort(cells, {}, [](const EvalCell* cell) { return std::pair(cell->document, cell->configuration); });
-    const EvalRecord identity = identity_of(results, *cells.front());
-    add_rows(EvalGroup(results, cells), identity, rows, true, out);
+  for (auto& [key, passes] : groups) {
+    std::ranges::sort(passes, {},
+                      [](const PassResult* pass) { return std::pair(pass->document, pass->configuration); });
+    const EvalRecord identity = identity_of(results, *passes.front());
+    add_rows(EvalGroup(results, passes), identity, rows, true, out);
     if (!rows.documents) continue;
-    for (auto begin = cells.begin(), end = begin; begin != cells.end(); begin = end) {
-      end =
-          std::find_if(begin, cells.end(), [&](const EvalCell* cell) { return cell->document != (*begin)->document; });
+    for (auto begin = passes.begin(), end = begin; begin != passes.end(); begin = end) {
+      end = std::find_if(begin, passes.end(),
+                         [&](const PassResult* pass) { return pass->document != (*begin)->document; });
       EvalRecord of_document = identity;
       of_document.document = results.documents[(*begin)->document].document.name;
       add_rows(EvalGroup(results, {begin, end}), of_document, rows, false, out);

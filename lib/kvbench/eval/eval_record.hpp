@@ -78,7 +78,7 @@ struct EvalRecord {
   double seconds = 0;     ///< mean over documents and seeds
 };
 
-/// Rows by task, injection, configuration without seed (in order of first appearance), document, layer. Cells that are
+/// Rows by task, injection, configuration without seed (in order of first appearance), document, layer. Passes that are
 /// not ok give the row their status: a row over documents has status ok where any document is ok, and its reason names
 /// the number of the others.
 std::vector<EvalRecord> summarize(const EvalResults& results, const EvalRows& rows);

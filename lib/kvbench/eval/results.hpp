@@ -43,8 +43,8 @@ struct LayerErrors {
   double residual = NAN;
 };
 
-/// One configuration on one document.
-struct EvalCell {
+/// One pass: the scored tokens of a document through the model, with one configuration and injection.
+struct PassResult {
   std::size_t configuration = 0, document = 0;  ///< indices into EvalResults
   Injection injection;
   replay::Status status = replay::Status::ok;
@@ -59,7 +59,7 @@ struct EvalCell {
 struct EvalDocument {
   std::size_t task = 0;  ///< index into EvalResults::tasks
   TaskDocument document;
-  std::vector<ShortScore> without_distant;  ///< as EvalCell::tokens; empty: there was no short-context pass
+  std::vector<ShortScore> without_distant;  ///< as PassResult::tokens; empty: there was no short-context pass
 };
 
 struct EvalConfiguration {
@@ -77,7 +77,7 @@ struct EvalResults {
   std::vector<const TaskInfo*> tasks;
   std::vector<EvalDocument> documents;
   std::vector<EvalConfiguration> configurations;
-  std::vector<EvalCell> cells;  ///< in any order; at most one per configuration, document and injection
+  std::vector<PassResult> passes;  ///< in any order; at most one per configuration, document and injection
 
   /// "outside" or "inside" the compressed context, and "(chat)" where documents are conversations.
   std::string question() const { return std::string(question_inside ? "inside" : "outside") + (chat ? " (chat)" : ""); }

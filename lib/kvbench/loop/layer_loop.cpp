@@ -6,6 +6,7 @@
 #include <iterator>
 
 #include <kvbench/core/error.hpp>
+#include <kvbench/core/parallel_for.hpp>
 #include <kvbench/replay/replay.hpp>
 #include <kvbench/replay/run/workers.hpp>
 
@@ -37,15 +38,15 @@ std::vector<float> copy_of(std::span<const float> rows) { return {rows.begin(), 
 LayerAnswer collect(std::vector<replay::HeadResult>& heads) {
   LayerAnswer answer;
   for (replay::HeadResult& head : heads) {
-    replay::CellResult& cell = head.cells.front();
-    if (answer.status == replay::Status::ok && cell.status != replay::Status::ok)
-      answer.status = cell.status, answer.reason = cell.reason;
-    if (cell.raw) {
-      std::ranges::copy(cell.raw->output, std::back_inserter(answer.outputs));
-      std::ranges::copy(cell.raw->exact, std::back_inserter(answer.exact));
+    replay::ConfigurationResult& result = head.results.front();
+    if (answer.status == replay::Status::ok && result.status != replay::Status::ok)
+      answer.status = result.status, answer.reason = result.reason;
+    if (result.raw) {
+      std::ranges::copy(result.raw->output, std::back_inserter(answer.outputs));
+      std::ranges::copy(result.raw->exact, std::back_inserter(answer.exact));
     }
-    cell.raw.reset();
-    answer.heads.push_back(std::move(cell));
+    result.raw.reset();
+    answer.heads.push_back(std::move(result));
   }
   const auto finite = [](float x) { return std::isfinite(x); };
   if (answer.status == replay::Status::ok &&
@@ -138,15 +139,13 @@ LayerAnswer LayerLoop::answer(std::size_t layer, const LayerArrays& arrays) {
     heads.push_back(
         empty_head(document_, plan_, plan_.work_items[items.front()].first_result + static_cast<std::size_t>(h)));
   }
-  replay::ReplayHooks hooks;
-  hooks.stop = stop_;
-  run_work_items(items.size(), options_, hooks, [&](Backend&, std::size_t i, const replay::PartDone& part_done) {
+  parallel_for(items.size(), thread_count(options_), [&](std::size_t i, std::size_t) {
     const replay::WorkItem& item = plan_.work_items[items[i]];
     Backend& backend = *backends_[i];
     const std::shared_ptr<Uploader> uploader = backend.make_uploader();
     std::vector<replay::HeadSlabs> of_item;
     for (const Index head : item.kv_heads) of_item.push_back(slabs(layer, head, arrays, *uploader));
-    run_work_item(document_, plan_, item, request_, options_, std::move(of_item), backend, {stop_, part_done},
+    run_work_item(document_, plan_, item, request_, options_, std::move(of_item), backend, {stop_, [](double) {}},
                   std::span(heads).subspan(static_cast<std::size_t>(item.kv_heads.front()), item.kv_heads.size()),
                   &prepared_[items[i]]);
   });

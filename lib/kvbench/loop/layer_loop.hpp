@@ -30,8 +30,8 @@ struct LayerAnswer {
   std::string reason;          ///< why the status is not ok
   std::vector<float> outputs;  ///< [query_heads, m, dv]; empty where the status is not ok
   std::vector<float> exact;    ///< as `outputs`, of exact attention over the same arrays
-  std::vector<replay::CellResult>
-      heads;  ///< by kv head; CellResult::metrics compare with exact attention over the same arrays
+  std::vector<replay::ConfigurationResult>
+      heads;  ///< by kv head; ConfigurationResult::metrics compare with exact attention over the same arrays
 };
 
 /// The request of one configuration: a method at a budget with a seed.

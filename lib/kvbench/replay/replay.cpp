@@ -59,7 +59,7 @@ HeadResult empty_head(const trace::TraceInfo& trace, const ReplayPlan& plan, std
   return {.place = place,
           .layer = layer.layer,
           .positions = {std::ranges::lower_bound(layer.query_positions, prompt->context), layer.query_positions.end()},
-          .cells = std::vector<CellResult>(plan.configurations.size())};
+          .results = std::vector<ConfigurationResult>(plan.configurations.size())};
 }
 
 void replay_work_items(const trace::Reader& reader, const ReplayPlan& plan, const ReplayRequest& request,
@@ -103,7 +103,7 @@ ReplayResults replay(const trace::Reader& reader, const ReplayRequest& request, 
     for (std::size_t h = 0; h < heads.size(); ++h) {
       for (std::size_t c = 0; c < plan.configurations.size(); ++c) {
         if (!item.runs(plan.configurations[c].method)) continue;
-        results.heads[item.first_result + h].cells[c] = std::move(heads[h].cells[c]);
+        results.heads[item.first_result + h].results[c] = std::move(heads[h].results[c]);
       }
     }
   });

@@ -17,6 +17,7 @@
 #include <kvbench/core/error.hpp>
 #include <kvbench/core/input_file.hpp>
 #include <kvbench/core/output_path.hpp>
+#include <kvbench/core/read_files.hpp>
 #include <kvbench/core/temporary_folder.hpp>
 #include <kvbench/trace/sha256.hpp>
 
@@ -120,6 +121,7 @@ void FrameFile::open(Mode mode) {
   if (fd_ < 0 && errno == ENOENT) throw Error("{}: there is no such file; check the name.", path_);
   if (fd_ < 0) fail("cannot be read", errno);
   regular_file_size(fd_, path_, "a file of cells");
+  remember_read(fd_);
 }
 
 void FrameFile::open_locked() {
@@ -139,6 +141,7 @@ void FrameFile::open_locked() {
       throw Error("{}: another run is writing this file; wait for it to finish, or name another file", path_);
   } while (replaced());
   locked_ = true;
+  remember_read(fd_);
 }
 
 void FrameFile::remove() const {

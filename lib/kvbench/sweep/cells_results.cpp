@@ -93,18 +93,18 @@ std::optional<compare::QueryValues> CellsResults::read(std::size_t place, std::s
     last_key_ = entry->key;
   }
   const auto item_head = static_cast<std::size_t>(std::ranges::find(entry->heads, head) - entry->heads.begin());
-  const replay::CellResult& cell = last_.at(item_head).at(slot->configuration);
-  compare::QueryValues out{.status = cell.status,
-                           .reason = cell.reason,
-                           .dense = cell.dense,
-                           .bytes_held = cell.bytes.of(CostKind::memory),
-                           .bytes_read = cell.bytes.of(CostKind::read),
+  const replay::ConfigurationResult& result = last_.at(item_head).at(slot->configuration);
+  compare::QueryValues out{.status = result.status,
+                           .reason = result.reason,
+                           .dense = result.dense,
+                           .bytes_held = result.bytes.of(CostKind::memory),
+                           .bytes_read = result.bytes.of(CostKind::read),
                            .values = {}};
-  if (cell.status != replay::Status::ok) return out;
+  if (result.status != replay::Status::ok) return out;
   const std::size_t queries = places_[place].positions.size();
   const auto g = static_cast<std::size_t>(places_[place].query_head - places_[place].kv_head * layout.frame.group);
   for (std::size_t i = 0; i < queries; ++i)
-    out.values.push_back(cell.metrics.at(g * queries + i)[static_cast<std::size_t>(metric_)]);
+    out.values.push_back(result.metrics.at(g * queries + i)[static_cast<std::size_t>(metric_)]);
   return out;
 }
 

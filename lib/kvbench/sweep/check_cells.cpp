@@ -87,9 +87,9 @@ void check_cells(const CellBlock& block, const StepLayout& step, const CellEntry
   for (std::size_t h = 0; h < block.size(); ++h) {
     require(block[h].size() == configurations, "a cell has other configurations than its layout says");
     const std::size_t rows = group * step.heads[entry.heads[h]].positions.size();
-    for (const replay::CellResult& cell : block[h]) {
-      if (cell.status != replay::Status::ok) continue;
-      require(cell.metrics.size() == rows && cell.rel_err_fro.size() == group,
+    for (const replay::ConfigurationResult& result : block[h]) {
+      if (result.status != replay::Status::ok) continue;
+      require(result.metrics.size() == rows && result.rel_err_fro.size() == group,
               "a cell has other queries than its layout says");
     }
   }

@@ -94,7 +94,7 @@ static std::vector<replay::MetricRow> to_rows(const MetricColumns& columns) {
 }
 
 template <class A>
-void visit(A& archive, replay::CellResult& v) {
+void visit(A& archive, replay::ConfigurationResult& v) {
   archive(v.status, v.reason, v.notes, v.dense, v.budget_tokens, v.kept_tokens, v.bytes, v.peak_bytes, v.compress_flops,
           v.attend_flops, v.compress_s, v.attend_s, v.exact_s, v.rel_err_fro);
   MetricColumns columns;

@@ -12,7 +12,7 @@
 namespace kvbench::sweep {
 
 /// The content of a cell: [kv heads of the work item][configurations of the method], in plan order.
-using CellBlock = std::vector<std::vector<replay::CellResult>>;
+using CellBlock = std::vector<std::vector<replay::ConfigurationResult>>;
 
 std::string encode_layout(SweepLayout layout);
 SweepLayout decode_layout(std::string_view bytes);

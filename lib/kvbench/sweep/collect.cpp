@@ -10,20 +10,20 @@
 namespace kvbench::sweep {
 namespace {
 
-replay::CellResult not_computed() {
-  replay::CellResult cell{.status = replay::Status::skipped, .reason = "not computed"};
-  return cell;
+replay::ConfigurationResult not_computed() {
+  replay::ConfigurationResult result{.status = replay::Status::skipped, .reason = "not computed"};
+  return result;
 }
 
 /// Replaces the results of a step by those of these cells of one method, on all kv heads.
 void read_results(const StepLayout& step, const std::vector<const CellEntry*>& cells, std::span<const CellsFile> files,
                   replay::ReplayResults& results) {
-  for (replay::HeadResult& head : results.heads) head.cells.assign(results.configurations.size(), not_computed());
+  for (replay::HeadResult& head : results.heads) head.results.assign(results.configurations.size(), not_computed());
   for (const CellEntry* entry : cells) {
     const CellsFile* file = holder(files, entry->key);
     if (file == nullptr) continue;
     CellBlock block = file->cells(step, *entry);
-    for (std::size_t h = 0; h < block.size(); ++h) results.heads[entry->heads[h]].cells = std::move(block[h]);
+    for (std::size_t h = 0; h < block.size(); ++h) results.heads[entry->heads[h]].results = std::move(block[h]);
   }
 }
 

@@ -23,38 +23,38 @@ std::vector<T> items(const SweepRun& run, const char* key, const std::vector<T>&
   return zipped(run, key) ? std::vector<T>{list[i]} : list;
 }
 
-std::vector<Pass> combinations(const SweepRun& run, const std::string& backend) {
-  std::vector<Pass> passes;
+std::vector<StepRequest> combinations(const SweepRun& run, const std::string& backend) {
+  std::vector<StepRequest> steps;
   const std::size_t pairs = run.zip.empty() ? 1 : config::list_size(run, run.zip.front());
   for (std::size_t i = 0; i < pairs; ++i) {
-    Pass pass{.trace = {}, .request = run.request, .backend = {}};
-    pass.request.budgets = items(run, "budgets", run.request.budgets, i);
-    pass.request.layers = items(run, "layers", run.request.layers, i);
-    pass.request.prompts = items(run, "prompts", run.request.prompts, i);
+    StepRequest step{.trace = {}, .request = run.request, .backend = {}};
+    step.request.budgets = items(run, "budgets", run.request.budgets, i);
+    step.request.layers = items(run, "layers", run.request.layers, i);
+    step.request.prompts = items(run, "prompts", run.request.prompts, i);
     const std::vector<std::string> devices = run.devices.empty() ? std::vector{backend} : run.devices;
     for (const config::TraceChoice& trace : items(run, "traces", run.traces, i)) {
       for (const replay::Protocol protocol : items(run, "protocol", run.protocols, i)) {
         for (const std::string& device : items(run, "device", devices, i)) {
-          pass.trace = trace;
-          pass.request.protocol = protocol;
-          pass.backend = device;
-          passes.push_back(pass);
+          step.trace = trace;
+          step.request.protocol = protocol;
+          step.backend = device;
+          steps.push_back(step);
         }
       }
     }
   }
-  return passes;
+  return steps;
 }
 
-/// Whether `key` has this value in a configuration of a pass.
-bool has(const Pass& pass, const replay::MethodChoice& method, const Budget& budget, const std::string& key,
+/// Whether `key` has this value in a configuration of a step.
+bool has(const StepRequest& step, const replay::MethodChoice& method, const Budget& budget, const std::string& key,
          const std::string& value) {
   if (key == "method") return &methods::find_method(value) == method.info;
   if (key == "budget") return budget.text() == value;
-  if (key == "protocol") return name_of(pass.request.protocol) == value;
-  if (key == "device") return pass.backend == value;
+  if (key == "protocol") return name_of(step.request.protocol) == value;
+  if (key == "device") return step.backend == value;
   if (key == "trace") {
-    const std::filesystem::path path(pass.trace.path);
+    const std::filesystem::path path(step.trace.path);
     return path.filename() == value || path.stem() == value;
   }
   // A parameter, compared in the canonical text of the method's parameters, which omits those with their default value.
@@ -83,18 +83,18 @@ void check(const SweepRun& run, const Exclusion& exclusion) {
 }
 
 /// Excludes the configurations that match all of an exclusion; returns whether there are any.
-bool exclude(Pass& pass, const Exclusion& exclusion) {
+bool exclude(StepRequest& step, const Exclusion& exclusion) {
   bool any = false;
-  for (std::size_t m = 0; m < pass.request.methods.size(); ++m) {
-    for (std::size_t b = 0; b < pass.request.budgets.size(); ++b) {
+  for (std::size_t m = 0; m < step.request.methods.size(); ++m) {
+    for (std::size_t b = 0; b < step.request.budgets.size(); ++b) {
       const auto holds = [&](const auto& item) {
-        return has(pass, pass.request.methods[m], pass.request.budgets[b], item.first, item.second);
+        return has(step, step.request.methods[m], step.request.budgets[b], item.first, item.second);
       };
       if (!std::ranges::all_of(exclusion.where, holds)) continue;
       any = true;
       const std::pair place(m, b);
-      if (std::ranges::find(pass.request.excluded, place) == pass.request.excluded.end())
-        pass.request.excluded.push_back(place);
+      if (std::ranges::find(step.request.excluded, place) == step.request.excluded.end())
+        step.request.excluded.push_back(place);
     }
   }
   return any;
@@ -113,22 +113,22 @@ void drop_empty_methods(replay::ReplayRequest& request) {
 
 }  // namespace
 
-std::vector<Pass> expand(const SweepRun& run, const std::string& backend) {
-  std::vector<Pass> passes = combinations(run, backend);
+std::vector<StepRequest> expand(const SweepRun& run, const std::string& backend) {
+  std::vector<StepRequest> steps = combinations(run, backend);
   for (const Exclusion& exclusion : run.exclusions) {
     check(run, exclusion);
     bool any = false;
-    for (Pass& pass : passes) any = exclude(pass, exclusion) || any;
+    for (StepRequest& step : steps) any = exclude(step, exclusion) || any;
     if (!any) config::fail_at(exclusion.place, "no configuration of run '{}' matches this exclusion", run.name);
   }
-  for (Pass& pass : passes) {
-    drop_empty_methods(pass.request);
+  for (StepRequest& step : steps) {
+    drop_empty_methods(step.request);
     config::in_terms_of(run, fmt::format("run '{}'", run.name),
-                        [&] { pass.backend = replay::choose_device(pass.backend).backend; });
+                        [&] { step.backend = replay::choose_device(step.backend).backend; });
   }
-  if (run.measures.empty()) std::erase_if(passes, [](const Pass& pass) { return pass.request.methods.empty(); });
-  if (passes.empty()) config::fail_at(run.place, "'exclude' removes every configuration of run '{}'", run.name);
-  return passes;
+  if (run.measures.empty()) std::erase_if(steps, [](const StepRequest& step) { return step.request.methods.empty(); });
+  if (steps.empty()) config::fail_at(run.place, "'exclude' removes every configuration of run '{}'", run.name);
+  return steps;
 }
 
 }  // namespace kvbench::sweep

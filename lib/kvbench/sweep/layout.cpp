@@ -8,87 +8,82 @@
 #include <kvbench/compare/configuration_name.hpp>
 #include <kvbench/core/version.hpp>
 #include <kvbench/replay/replay.hpp>
-#include <kvbench/store/parameter_files.hpp>
+#include <kvbench/sweep/key.hpp>
 #include <kvbench/sweep/plan.hpp>
-#include <kvbench/trace/sha256.hpp>
 
 namespace kvbench::sweep {
 namespace {
 
-/// What the results of all cells of a step depend on beside method and place. RunOptions count through device and
-/// instruction set alone: threads and memory change no bit.
-std::string settings_text(const StepLayout& step, const replay::ReplayRequest& r, const replay::PromptPlan& prompt) {
-  return fmt::format(
-      "{} {} {} {} {} {} {} {} context {} base {} protect {},{},{} dense {} sinks {} standalone {} element {}",
-      version(), commit(), step.frame.sha256, step.frame.device, step.frame.isa, name_of(prompt.protocol),
-      static_cast<int>(r.decoded), prompt.tokens, prompt.context, prompt.base, prompt.protect_first,
-      prompt.protect_last, r.protect_outside, r.dense_layers, r.recall_sinks, r.standalone,
-      static_cast<int>(r.kv_element));
+/// The inputs of the cells of each method, without those that depend on the work item.
+std::vector<CellInputs> inputs_of_methods(const replay::ReplayFrame& frame, const replay::ReplayRequest& request) {
+  std::vector<CellInputs> methods;
+  for (std::size_t m = 0; m < frame.methods.size(); ++m) {
+    const replay::ReplayFrame::Method& method = frame.methods[m];
+    CellInputs& inputs = methods.emplace_back();
+    inputs.trace = frame.sha256, inputs.device = frame.device, inputs.isa = frame.isa;
+    inputs.request = store::inputs_of(request);
+    inputs.method = store::inputs_of(method.name, method.params);
+    if (!request.calibration || !request.methods[m].info->calibrates) continue;
+    const trace::Reader& other = *request.calibration->trace;
+    inputs.calibration_trace = other.sha256();
+    inputs.calibration_prompt = other.info().prompts[request.calibration->prompt].id;
+  }
+  for (const replay::Configuration& configuration : frame.configurations) {
+    methods[configuration.method].budgets.push_back(frame.budgets[configuration.budget]);
+    methods[configuration.method].seeds.push_back(configuration.seed);
+  }
+  return methods;
 }
 
-/// Every method with its parameters, the content of the files that they name, its budgets and its seeds.
-std::vector<std::string> method_texts(const replay::ReplayFrame& frame) {
-  std::vector<std::string> texts;
-  for (const replay::ReplayFrame::Method& m : frame.methods)
-    texts.push_back(fmt::format("method {} [{}]{}", m.name, m.params, store::parameter_files(m.params)));
-  for (const replay::Configuration& cell : frame.configurations)
-    texts[cell.method] += fmt::format(" {}:{}", frame.budgets[cell.budget], cell.seed);
-  return texts;
-}
-
-/// A method that divides its budget among layers meets a limit of a cost over all layers that are replayed.
-std::string other_layers(const SweepStep& step, const replay::WorkItem& item, std::size_t method) {
-  const replay::ReplayRequest& request = step.request;
+/// Whether the cells of a method depend on which layers are replayed.
+bool depends_on_layers(const replay::ReplayRequest& request, std::size_t method) {
   const bool limits =
       std::ranges::any_of(request.budgets, [](const Budget& budget) { return budget.cost().has_value(); });
-  if (!limits || !request.methods[method].info->plan) return "";
-  return fmt::format(" layers {}", fmt::join(item.prompt.layers, ","));
+  return limits && request.methods[method].info->plan;
 }
 
-/// What the method was calibrated on.
-std::string calibration_text(const replay::ReplayRequest& request, std::size_t method) {
-  if (!request.calibration || !request.methods[method].info->calibrates) return "";
-  const trace::Reader& other = *request.calibration->trace;
-  return fmt::format(" calibrated {} {}", other.sha256(), other.info().prompts[request.calibration->prompt].id);
+void set_place(CellInputs& inputs, const trace::TraceInfo& trace, const replay::WorkItem& item) {
+  // All members of a plan, so that a new one is considered here. The bytes of a token follow from the trace and the
+  // element type of the cache; `layers` count only where the results depend on them.
+  const auto& [prompt, protocol, tokens, context, layers, base, token_bytes, protect_first, protect_last] = item.prompt;
+  inputs.prompt = trace.prompts[prompt].id;
+  inputs.protocol = protocol;
+  inputs.tokens = tokens, inputs.context = context, inputs.base = base;
+  inputs.protect_first = protect_first, inputs.protect_last = protect_last;
+  inputs.layer = trace.prompts[prompt].layers[item.layer].layer;
+  inputs.kv_heads = item.kv_heads;
 }
-
-std::string digest(const std::string& text) { return trace::Sha256().add(text).hex(); }
 
 void add_replay(StepLayout& layout, const SweepStep& step) {
   const trace::TraceInfo& trace = step.reader->info();
   const replay::ReplayPlan& plan = step.replay;
   for (std::size_t h = 0; h < plan.heads.size(); ++h) {
     layout.heads.push_back(empty_head(trace, plan, h));
-    layout.heads.back().cells.clear();
+    layout.heads.back().results.clear();
   }
-  const std::vector<std::string> methods = method_texts(layout.frame);
+  std::vector<CellInputs> methods = inputs_of_methods(layout.frame, step.request);
   for (const replay::WorkItem& item : plan.work_items) {
-    const std::string place =
-        fmt::format("{} prompt {} layer {} heads {}", settings_text(layout, step.request, item.prompt),
-                    trace.prompts[item.prompt.prompt].id, trace.prompts[item.prompt.prompt].layers[item.layer].layer,
-                    fmt::join(item.kv_heads, ","));
     std::vector<std::uint32_t> heads;
     for (std::size_t h = 0; h < item.kv_heads.size(); ++h)
       heads.push_back(static_cast<std::uint32_t>(item.first_result + h));
     for (const std::size_t method : item.methods) {
-      const std::string key = fmt::format("{} {}{}{}", place, methods[method], other_layers(step, item, method),
-                                          calibration_text(step.request, method));
-      layout.cells.push_back({digest(key), static_cast<std::uint32_t>(method), heads});
+      CellInputs& inputs = methods[method];
+      set_place(inputs, trace, item);
+      if (depends_on_layers(step.request, method)) inputs.layers = item.prompt.layers;
+      layout.cells.push_back({store::key_of(inputs), static_cast<std::uint32_t>(method), heads});
     }
   }
 }
 
 void add_measures(StepLayout& layout, const SweepStep& step, const std::vector<bounds::Measure>& measures) {
   const trace::TraceInfo& trace = step.reader->info();
-  std::string names;
-  for (const bounds::Measure measure : measures) names += fmt::format(" {}", name_of(measure));
+  std::vector<std::string> names;
+  for (const bounds::Measure measure : measures) names.emplace_back(name_of(measure));
   for (const replay::HeadPlace& place : step.measured) {
     const trace::PromptInfo& prompt = trace.prompts[place.prompt];
     const std::int64_t layer = prompt.layers[place.layer].layer;
-    layout.measures.push_back({digest(fmt::format("{} {} {} prompt {} layer {} head {} measures{}", version(), commit(),
-                                                  layout.frame.sha256, prompt.id, layer, place.kv_head, names)),
-                               0,
-                               {static_cast<std::uint32_t>(layout.measured.size())}});
+    const MeasureInputs inputs{layout.frame.sha256, prompt.id, layer, place.kv_head, names};
+    layout.measures.push_back({store::key_of(inputs), 0, {static_cast<std::uint32_t>(layout.measured.size())}});
     layout.measured.push_back({.place = place, .layer = layer});
   }
 }

@@ -17,11 +17,8 @@ struct SweepPlan;
 /// A cell, the unit of resumption: one method with all its budgets and seeds on one work item (they share work, on
 /// which the last bits of their results depend), or all measures of a kv head.
 struct CellEntry {
-  /// SHA-256 of everything that the result depends on: version and commit of kvbench, digest of the trace, prompt,
-  /// layer, heads, method, parameters, budgets, seeds, protocol, device, instruction set, and the other keys of the
-  /// run.
-  std::string key;
-  std::uint32_t method = 0;          ///< index into ReplayFrame::methods; 0 for measures
+  std::string key;           ///< of everything that the result depends on: CellInputs or MeasureInputs (key.hpp)
+  std::uint32_t method = 0;  ///< index into ReplayFrame::methods; 0 for measures
   std::vector<std::uint32_t> heads;  ///< indices into StepLayout::heads; for measures one into StepLayout::measured
 };
 

@@ -30,8 +30,8 @@ std::string difference(const SweepLayout& a, const SweepLayout& b) {
 std::string content_of(const CellsFile& file, const StepLayout& step, const CellEntry& entry, bool measures) {
   if (measures) return encode_measures(file.measures(entry.key));
   CellBlock block = file.cells(step, entry);
-  for (auto& cells : block) {
-    for (replay::CellResult& cell : cells) cell.compress_s = cell.attend_s = cell.exact_s = 0;
+  for (auto& results : block) {
+    for (replay::ConfigurationResult& result : results) result.compress_s = result.attend_s = result.exact_s = 0;
   }
   return encode_cells(std::move(block));
 }

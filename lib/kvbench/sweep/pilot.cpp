@@ -13,6 +13,7 @@
 #include <kvbench/core/temporary_folder.hpp>
 #include <kvbench/methods/registry.hpp>
 #include <kvbench/replay/replay.hpp>
+#include <kvbench/store/key.hpp>
 #include <kvbench/sweep/codec.hpp>
 #include <kvbench/trace/synth.hpp>
 
@@ -96,13 +97,13 @@ std::pair<double, replay::ReplayResults> timed(const trace::Reader& reader, cons
 HeadCost cost_of(replay::ReplayResults results, double seconds) {
   HeadCost cost{.seconds = std::max(seconds, 0.0)};
   double attend = 0, all = 0;
-  for (const replay::CellResult& cell : results.heads.front().cells) {
-    cost.ran = cost.ran || cell.status == replay::Status::ok;
-    attend += cell.attend_s;
-    all += cell.attend_s + cell.compress_s;
+  for (const replay::ConfigurationResult& result : results.heads.front().results) {
+    cost.ran = cost.ran || result.status == replay::Status::ok;
+    attend += result.attend_s;
+    all += result.attend_s + result.compress_s;
   }
   cost.attending = all > 0 ? attend / all : 1;
-  cost.cells_bytes = static_cast<double>(encode_cells({std::move(results.heads.front().cells)}).size());
+  cost.cells_bytes = static_cast<double>(encode_cells({std::move(results.heads.front().results)}).size());
   return cost;
 }
 
@@ -130,24 +131,63 @@ replay::ReplayRequest alone(const replay::ReplayRequest& request, std::size_t me
 }
 
 /// Everything on which the cost of the exact pass depends.
-std::string key_of(const trace::SynthOptions& shape, const replay::ReplayRequest& r,
-                   const replay::RunOptions& options) {
-  return fmt::format("{} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {}", shape.num_tokens, shape.prompt_tokens,
-                     shape.num_queries, shape.query_heads, shape.head_dim, shape.value_dim,
-                     shape.speculation_error.value_or(0), name_of(r.protocol), static_cast<int>(r.decoded),
-                     r.window.value_or(-1), r.protect_first, r.protect_last, r.protect_outside, r.recall_sinks,
-                     r.standalone, options.backend, options.isa ? static_cast<int>(*options.isa) : -1);
+struct ExactInputs {
+  Index num_tokens = 0, prompt_tokens = 0, num_queries = 0, query_heads = 0, head_dim = 0, value_dim = 0;
+  double speculation_error = 0;  ///< 0: there are no speculated queries
+  replay::Protocol protocol = replay::Protocol::prefill;
+  Index window = 0, protect_first = 0, protect_last = 0;
+  store::RequestInputs request;
+  std::string backend;
+  int isa = -1;  ///< -1: the best available
+};
+
+template <class A>
+void visit(A& archive, ExactInputs& v) {
+  auto& [num_tokens, prompt_tokens, num_queries, query_heads, head_dim, value_dim, speculation_error, protocol, window,
+         protect_first, protect_last, request, backend, isa] = v;
+  archive(num_tokens, prompt_tokens, num_queries, query_heads, head_dim, value_dim, speculation_error, protocol, window,
+          protect_first, protect_last, request, backend, isa);
 }
 
-/// The same for the cost of the only method of the request.
-std::string key_of(const std::string& shared, const replay::ReplayRequest& one) {
+ExactInputs inputs_of(const trace::SynthOptions& shape, const replay::ReplayRequest& request,
+                      const replay::RunOptions& options) {
+  return {.num_tokens = shape.num_tokens,
+          .prompt_tokens = shape.prompt_tokens,
+          .num_queries = shape.num_queries,
+          .query_heads = shape.query_heads,
+          .head_dim = shape.head_dim,
+          .value_dim = shape.value_dim,
+          .speculation_error = shape.speculation_error.value_or(0),
+          .protocol = request.protocol,
+          .window = request.window.value_or(-1),
+          .protect_first = request.protect_first,
+          .protect_last = request.protect_last,
+          .request = store::inputs_of(request),
+          .backend = options.backend,
+          .isa = options.isa ? static_cast<int>(*options.isa) : -1};
+}
+
+/// The same for the cost of the only method of a request.
+struct MethodCostInputs {
+  ExactInputs shared;
+  store::MethodInputs method;
+  std::vector<std::string> budgets;
+};
+
+template <class A>
+void visit(A& archive, MethodCostInputs& v) {
+  auto& [shared, method, budgets] = v;
+  archive(shared, method, budgets);
+}
+
+MethodCostInputs inputs_of(const ExactInputs& shared, const replay::ReplayRequest& one) {
   const replay::MethodChoice& choice = one.methods.front();
-  std::string key = fmt::format("{} {}[{}]", shared, choice.info->name, choice.params.text());
+  MethodCostInputs inputs{shared, store::inputs_of(choice.info->name, choice.params.text()), {}};
   for (std::size_t b = 0; b < one.budgets.size(); ++b) {
     const bool runs = std::ranges::find(one.excluded, std::pair<std::size_t, std::size_t>(0, b)) == one.excluded.end();
-    if (runs) key += " " + one.budgets[b].text();
+    if (runs) inputs.budgets.push_back(one.budgets[b].text());
   }
-  return key;
+  return inputs;
 }
 
 }  // namespace
@@ -165,14 +205,14 @@ PilotCost Pilots::run(const SweepStep& step, Index context) {
     if (!trace) trace.emplace(shape);
     return trace->reader();
   };
-  const std::string key = key_of(shape, request, options);
-  const auto [shared, fresh] = shared_.try_emplace(key);
+  const ExactInputs inputs = inputs_of(shape, request, options);
+  const auto [shared, fresh] = shared_.try_emplace(store::key_of(inputs));
   if (fresh) std::tie(shared->second.seconds, shared->second.queries) = shared_cost(reader(), request, options, length);
   PilotCost cost{
       .context = length, .queries = shared->second.queries, .shared_seconds = shared->second.seconds, .methods = {}};
   for (std::size_t m = 0; m < request.methods.size(); ++m) {
     const replay::ReplayRequest one = alone(request, m);
-    const auto [method, first] = methods_.try_emplace(key_of(key, one));
+    const auto [method, first] = methods_.try_emplace(store::key_of(inputs_of(inputs, one)));
     if (first) {
       auto [seconds, results] = timed(reader(), one, options);
       method->second = cost_of(std::move(results), seconds - cost.shared_seconds);

@@ -41,10 +41,10 @@ class Traces {
   std::map<std::string, std::shared_ptr<const trace::Reader>> readers_;
 };
 
-SweepStep plan_step(const SweepRun& run, std::size_t index, const Pass& pass, const replay::RunOptions& options,
-                    Traces& traces) {
-  SweepStep step{.run = index, .reader = traces.open(pass.trace), .request = pass.request, .options = options};
-  step.options.backend = pass.backend;
+SweepStep plan_step(const SweepRun& run, std::size_t index, const StepRequest& wanted,
+                    const replay::RunOptions& options, Traces& traces) {
+  SweepStep step{.run = index, .reader = traces.open(wanted.trace), .request = wanted.request, .options = options};
+  step.options.backend = wanted.backend;
   in_terms_of(run, where(run, step), [&] {
     if (!run.calibrate.empty()) step.request.calibration = traces.calibration(run.calibrate);
     if (!step.request.methods.empty()) {
@@ -89,7 +89,7 @@ bool intersect(const std::set<T>& a, const std::set<T>& b) {
 /// Throws Error where steps of a run would write the same rows: results that count twice narrow intervals over traces,
 /// and equal rows make a table that cannot be read. `zip` may name a trace several times, for other budgets, layers or
 /// prompts.
-void refuse_repeats(const SweepRun& run, const std::vector<Pass>& passes, std::span<const SweepStep> steps) {
+void refuse_repeats(const SweepRun& run, const std::vector<StepRequest>& requests, std::span<const SweepStep> steps) {
   for (std::size_t i = 0; i < steps.size(); ++i) {
     const auto heads = replayed_heads(steps[i]);
     const auto configurations = configurations_of(steps[i]);
@@ -98,12 +98,12 @@ void refuse_repeats(const SweepRun& run, const std::vector<Pass>& passes, std::s
           steps[i].options.backend == steps[j].options.backend && same_trace(*steps[i].reader, *steps[j].reader) &&
           intersect(heads, replayed_heads(steps[j])) && intersect(configurations, configurations_of(steps[j]));
       if (!repeats) continue;
-      const TraceChoice &trace = passes[i].trace, &other = passes[j].trace;
+      const TraceChoice &trace = requests[i].trace, &other = requests[j].trace;
       if (trace.path != other.path || std::ranges::count(run.traces, trace.path, &TraceChoice::path) > 1)
         fail_at(trace.place, "run '{}': {} and {} are the same trace; name it once", run.name, other.path, trace.path);
-      const replay::Protocol protocol = passes[i].request.protocol;
+      const replay::Protocol protocol = requests[i].request.protocol;
       const bool by_protocol =
-          protocol != passes[j].request.protocol || std::ranges::count(run.protocols, protocol) > 1;
+          protocol != requests[j].request.protocol || std::ranges::count(run.protocols, protocol) > 1;
       in_terms_of(run, where(run, steps[i]), [&] {
         throw Error("{} names the same {} twice; name it once", by_protocol ? "`protocol`" : "`backend`",
                     by_protocol ? "protocol" : "device");
@@ -122,18 +122,18 @@ SweepPlan plan_with(Traces traces, config::Sweep sweep, const replay::RunOptions
           "run '{}' has no traces; name some with the key 'traces', or give all runs the same ones with `traces`",
           run.name);
     }
-    const std::vector<Pass> passes = expand(run, options.backend);
+    const std::vector<StepRequest> requests = expand(run, options.backend);
     const std::size_t first = plan.steps.size();
-    for (const Pass& pass : passes) {
-      SweepStep step = plan_step(run, r, pass, options, traces);
-      // Measures depend on the trace alone: of several passes over the same heads only the first one measures.
+    for (const StepRequest& wanted : requests) {
+      SweepStep step = plan_step(run, r, wanted, options, traces);
+      // Measures depend on the trace alone: of several steps over the same heads only the first one measures.
       const auto measured_too = [&](const SweepStep& other) {
         return other.run == r && other.reader == step.reader && other.measured == step.measured;
       };
       if (std::ranges::any_of(plan.steps, measured_too)) step.measured.clear();
       plan.steps.push_back(std::move(step));
     }
-    refuse_repeats(run, passes, std::span(plan.steps).subspan(first));
+    refuse_repeats(run, requests, std::span(plan.steps).subspan(first));
   }
   return plan;
 }

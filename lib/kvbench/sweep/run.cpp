@@ -57,8 +57,8 @@ CellBlock block_of(const replay::ReplayPlan& plan, std::size_t method, std::vect
   const auto last = std::ranges::upper_bound(all, method, {}, &replay::Configuration::method) - all.begin();
   CellBlock block;
   for (replay::HeadResult& head : heads) {
-    block.emplace_back(std::make_move_iterator(head.cells.begin() + first),
-                       std::make_move_iterator(head.cells.begin() + last));
+    block.emplace_back(std::make_move_iterator(head.results.begin() + first),
+                       std::make_move_iterator(head.results.begin() + last));
   }
   return block;
 }

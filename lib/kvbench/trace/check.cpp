@@ -9,8 +9,8 @@
 #include <fmt/ranges.h>
 
 #include <kvbench/core/error.hpp>
+#include <kvbench/core/name.hpp>
 #include <kvbench/trace/layout.hpp>
-#include <kvbench/trace/name.hpp>
 
 namespace kvbench::trace {
 namespace {

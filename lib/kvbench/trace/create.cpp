@@ -8,6 +8,7 @@
 #include <fmt/chrono.h>
 #include <fmt/format.h>
 
+#include <kvbench/trace/float_type.hpp>
 #include <kvbench/trace/layout.hpp>
 
 namespace kvbench::trace {

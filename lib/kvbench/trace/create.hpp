@@ -3,7 +3,8 @@
 
 #include <string>
 
-#include <kvbench/trace/hdf5.hpp>
+#include <kvbench/trace/hdf5/object.hpp>
+#include <kvbench/trace/schema.hpp>
 
 namespace kvbench::trace {
 

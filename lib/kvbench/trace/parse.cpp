@@ -8,25 +8,26 @@
 #include <fmt/ranges.h>
 
 #include <kvbench/core/error.hpp>
+#include <kvbench/trace/float_type.hpp>
 #include <kvbench/trace/layout.hpp>
 
 namespace kvbench::trace {
 namespace {
 
-std::string missing(const h5::Object& at, const char* attribute) {
+std::string missing(const h5::InputObject& at, const char* attribute) {
   return fmt::format("{}: attribute '{}' is missing; see docs/traces.md.", at.where(), attribute);
 }
-std::int64_t integer(const h5::Object& at, const char* name) {
+std::int64_t integer(const h5::InputObject& at, const char* name) {
   const auto value = at.integer(name);
   if (!value) throw Error("{}", missing(at, name));
   return *value;
 }
-double number(const h5::Object& at, const char* name) {
+double number(const h5::InputObject& at, const char* name) {
   const auto value = at.number(name);
   if (!value) throw Error("{}", missing(at, name));
   return *value;
 }
-std::string text(const h5::Object& at, const char* name) {
+std::string text(const h5::InputObject& at, const char* name) {
   const auto value = at.text(name);
   if (!value) throw Error("{}", missing(at, name));
   return *value;
@@ -41,7 +42,7 @@ std::optional<std::int64_t> decimal(const std::string& name) {
   return value;
 }
 
-void check_version(const h5::Object& file, const std::string& path) {
+void check_version(const h5::InputObject& file, const std::string& path) {
   const auto version = file.text("kvbench_trace");
   if (!version)
     throw Error("{}: is an HDF5 file but not a trace: the root attribute 'kvbench_trace' is missing.", path);
@@ -58,7 +59,7 @@ void check_version(const h5::Object& file, const std::string& path) {
     throw Error("{}: trace schema {} was never released; write the trace again.", path, *version);
 }
 
-Dtype parse_dtype(const h5::Object& file) {
+Dtype parse_dtype(const h5::InputObject& file) {
   const std::string name = text(file, "dtype");
   for (const Dtype dtype : {Dtype::f32, Dtype::f16, Dtype::bf16}) {
     if (name == name_of(dtype)) return dtype;
@@ -67,24 +68,24 @@ Dtype parse_dtype(const h5::Object& file) {
 }
 
 template <class T>
-std::vector<T> integers(const h5::Object& dataset) {
+std::vector<T> integers(const h5::InputObject& dataset) {
   const std::vector<hsize_t> dims = dataset.dims();
   if (dims.size() != 1) throw Error("{}: has {} dimensions; it must have one.", dataset.where(), dims.size());
   return dataset.integers<T>();
 }
 
-std::string long_text(const h5::Object& dataset) {
+std::string long_text(const h5::InputObject& dataset) {
   if (H5Tget_class(dataset.type().get()) != H5T_STRING) throw Error("{}: must be a string.", dataset.where());
   return dataset.read_string();
 }
 
 /// Checks the arrays of a layer. Returns the size in bytes of the largest compressed chunk, 0 where there is none.
-std::uint64_t check_arrays(const h5::Object& group, const TraceInfo& info, const PromptInfo& prompt,
+std::uint64_t check_arrays(const h5::InputObject& group, const TraceInfo& info, const PromptInfo& prompt,
                            const LayerInfo& layer) {
   std::uint64_t largest = 0;
   for (const Array array : all_arrays) {
     if (!holds(layer, array)) continue;
-    const h5::Object dataset = group.dataset(name_of(array), h5::Extent::part);
+    const h5::InputObject dataset = group.dataset(name_of(array), h5::Extent::part);
     const Shape shape = shape_of(info, prompt, layer, array);
     std::vector<hsize_t> expected{static_cast<hsize_t>(shape.heads), static_cast<hsize_t>(shape.rows)};
     if (rank_of(array) == 3) expected.push_back(static_cast<hsize_t>(shape.dim));
@@ -105,7 +106,7 @@ std::uint64_t check_arrays(const h5::Object& group, const TraceInfo& info, const
   return largest;
 }
 
-LayerInfo parse_layer(const h5::Object& group, std::int64_t index) {
+LayerInfo parse_layer(const h5::InputObject& group, std::int64_t index) {
   LayerInfo layer;
   layer.layer = static_cast<int>(index);
   layer.window = integer(group, "window");
@@ -121,7 +122,7 @@ LayerInfo parse_layer(const h5::Object& group, std::int64_t index) {
   return layer;
 }
 
-PromptInfo parse_prompt(const h5::Object& group, const std::string& id, const TraceInfo& info) {
+PromptInfo parse_prompt(const h5::InputObject& group, const std::string& id, const TraceInfo& info) {
   PromptInfo prompt;
   prompt.id = id;
   prompt.name = text(group, "name");
@@ -131,7 +132,7 @@ PromptInfo parse_prompt(const h5::Object& group, const std::string& id, const Tr
   prompt.answer_end = group.integer("answer_end");
   prompt.tokens = integers<std::int32_t>(group.dataset("tokens"));
   if (group.has("text")) prompt.text = long_text(group.dataset("text"));
-  const h5::Object layers = group.group("layers");
+  const h5::InputObject layers = group.group("layers");
   std::vector<std::int64_t> indices;
   for (const std::string& name : layers.members()) {
     const auto index = decimal(name);
@@ -155,7 +156,7 @@ bool comes_before(const std::string& a, const std::string& b) {
 
 }  // namespace
 
-TraceInfo parse(const h5::Object& root, const std::string& path) {
+TraceInfo parse(const h5::InputObject& root, const std::string& path) {
   check_version(root, path);
   TraceInfo info;
   info.model = text(root, "model");
@@ -172,13 +173,13 @@ TraceInfo parse(const h5::Object& root, const std::string& path) {
   info.rope_type = text(root, "rope_type");
   info.rope_layout = text(root, "rope_layout");
   info.dtype = parse_dtype(root);
-  const h5::Object prompts = root.group("prompts");
+  const h5::InputObject prompts = root.group("prompts");
   std::vector<std::string> ids = prompts.members();
   std::sort(ids.begin(), ids.end(), &comes_before);
   for (const std::string& id : ids) info.prompts.push_back(parse_prompt(prompts.group(id), id, info));
   check(info, path);
   for (const PromptInfo& prompt : info.prompts) {
-    const h5::Object layers = prompts.group(prompt.id).group("layers");
+    const h5::InputObject layers = prompts.group(prompt.id).group("layers");
     for (const LayerInfo& layer : prompt.layers) {
       const std::uint64_t chunk = check_arrays(layers.group(std::to_string(layer.layer)), info, prompt, layer);
       info.largest_chunk = std::max(info.largest_chunk, chunk);

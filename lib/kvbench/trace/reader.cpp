@@ -8,9 +8,10 @@
 #include <mutex>
 
 #include <kvbench/core/error.hpp>
-#include <kvbench/trace/input_file.hpp>
+#include <kvbench/core/name.hpp>
+#include <kvbench/trace/float_type.hpp>
+#include <kvbench/trace/guard/input_file.hpp>
 #include <kvbench/trace/layout.hpp>
-#include <kvbench/trace/name.hpp>
 #include <kvbench/trace/parse.hpp>
 #include <kvbench/trace/sha256.hpp>
 
@@ -58,7 +59,7 @@ struct Reader::Impl {
   std::string sha;
 
   explicit Impl(const std::string& path)
-      : file(path, "a trace", "docs/traces.md", [&](const h5::Object& root) { info = parse(root, path); }) {
+      : file(path, "a trace", "docs/traces.md", [&](const h5::InputObject& root) { info = parse(root, path); }) {
     check_name(std::filesystem::path(path).filename().string(), "The name of the file " + path);
   }
 };
@@ -83,10 +84,10 @@ std::vector<float> Reader::read_head(const PromptInfo& prompt, const LayerInfo& 
   std::vector<hsize_t> count{1, static_cast<hsize_t>(shape.rows), static_cast<hsize_t>(shape.dim)};
   start.resize(static_cast<std::size_t>(rank_of(array)));
   count.resize(static_cast<std::size_t>(rank_of(array)));
-  std::vector<float> values = impl_->file.read([&](const h5::Object& root) {
+  std::vector<float> values = impl_->file.read([&](const h5::InputObject& root) {
     std::vector<float> slab(size);
     std::byte* const out = reinterpret_cast<std::byte*>(slab.data()) + (sizeof(float) - size_of(dtype)) * size;
-    const h5::Object layers = root.group("prompts").group(prompt.id).group("layers");
+    const h5::InputObject layers = root.group("prompts").group(prompt.id).group("layers");
     layers.group(std::to_string(layer.layer))
         .dataset(name_of(array), h5::Extent::part)
         .read_slab(h5::float_type(dtype).get(), start, count, out);
@@ -96,6 +97,11 @@ std::vector<float> Reader::read_head(const PromptInfo& prompt, const LayerInfo& 
   if (const std::ptrdiff_t bad = find_not_finite(values); bad >= 0) {
     throw Error("{}: {}: head {}, row {}, column {} is {}; a trace must be finite.", path(), at, head, bad / shape.dim,
                 bad % shape.dim, values[static_cast<std::size_t>(bad)]);
+  }
+  const auto least = std::ranges::min_element(values);
+  if (array == Array::column_sums && least != values.end() && *least < 0) {
+    throw Error("{}: {}: head {}, token {} is {}; a sum of attention weights is not negative.", path(), at, head,
+                least - values.begin(), *least);
   }
   return values;
 }

@@ -5,11 +5,14 @@
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
-#include <fstream>
+#include <sstream>
 #include <vector>
 
 #include <openssl/evp.h>
+
 #include <kvbench/core/error.hpp>
+#include <kvbench/core/input_file.hpp>
+#include <kvbench/core/read_files.hpp>
 
 namespace kvbench::trace {
 namespace {
@@ -58,7 +61,9 @@ std::string stated_sha256(const std::string& path) {
   std::error_code none;
   const auto stated = std::filesystem::last_write_time(path + ".sha256", none);
   if (none || stated < std::filesystem::last_write_time(path, none) || none) return "";
-  std::ifstream file(path + ".sha256");
+  constexpr std::size_t most = 4096 + 67;  // a digest and the longest path
+  std::istringstream file(begin_of_file(path + ".sha256", most));
+  remember_read(path + ".sha256");
   std::string digest, name;
   file >> digest >> std::ws;
   std::getline(file, name);

@@ -47,13 +47,12 @@ void check_options(const SynthOptions& o) {
     throw Error("`query_heads` is {}, which is not a multiple of `kv_heads`, {}.", o.query_heads, o.kv_heads);
   }
   if (o.column_queries < 0) throw Error("`column_queries` is {}; it must be at least 0.", o.column_queries);
-  if (!std::isfinite(o.spread) || o.spread < 0)
-    throw Error("`spread` is {}; it must be finite and at least 0.", o.spread);
-  if (!std::isfinite(o.key_norm) || o.key_norm <= 0)
-    throw Error("`key_norm` is {}; it must be finite and above 0.", o.key_norm);
-  if (o.speculation_error && !(std::isfinite(*o.speculation_error) && *o.speculation_error >= 0)) {
-    throw Error("`speculation_error` is {}; it must be finite and at least 0.", *o.speculation_error);
-  }
+  constexpr double most = 1e6;  // products of queries and keys stay finite in fp32
+  if (!(o.spread >= 0 && o.spread <= most)) throw Error("`spread` is {}; it must be from 0 to {:.0e}.", o.spread, most);
+  if (!(o.key_norm > 0 && o.key_norm <= most))
+    throw Error("`key_norm` is {}; it must be above 0 and at most {:.0e}.", o.key_norm, most);
+  if (o.speculation_error && !(*o.speculation_error >= 0 && *o.speculation_error <= most))
+    throw Error("`speculation_error` is {}; it must be from 0 to {:.0e}.", *o.speculation_error, most);
 }
 
 const char* name_of(Pattern pattern) {

@@ -10,6 +10,7 @@
 #include <kvbench/core/error.hpp>
 #include <kvbench/trace/coverage.hpp>
 #include <kvbench/trace/create.hpp>
+#include <kvbench/trace/float_type.hpp>
 #include <kvbench/trace/layout.hpp>
 
 namespace kvbench::trace {

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The answer of `make run` about a quarter of the memory holds on all layers of the model, not only on those of the bundled trace.
+"""The answer of `make run` about a quarter of the memory holds on all layers of the model, not only on those of the
+bundled trace.
 
 Usage: answer_test.py KVDUMP PRINT_ARRAY KVBENCH BUNDLED_TRACE"""
 import csv
@@ -14,7 +15,8 @@ SEEDS = 1  # of methods whose errors are far above those of the best
 
 def rows(trace, output, *flags):
     """The rows over all layers and texts."""
-    subprocess.run([KVBENCH, "replay", trace, *flags, "--seeds", str(SEEDS), "--no-times", "-o", output], check=True, stderr=subprocess.DEVNULL)
+    subprocess.run([KVBENCH, "replay", trace, *flags, "--seeds", str(SEEDS), "--no-times", "-o", output], check=True,
+                   stderr=subprocess.DEVNULL)
     with open(output, newline="") as file:
         return [r for r in csv.DictReader(file) if r["prompt"] == r["layer"] == "all" and r["status"] == "ok"]
 
@@ -39,10 +41,12 @@ def test_the_answer_holds_on_all_layers(folder):
     kvdump(*texts, "--dtype", "f16", "--speculated", "-o", folder / "all.h5")
     some, every = ranked(BUNDLED, folder / "some.csv"), ranked(folder / "all.h5", folder / "every.csv")
     assert int(some[0]["layers"]) < int(every[0]["layers"]) == int(every[0]["model_layers"]), (some[0], every[0])
-    assert configuration(some[0]) == configuration(every[0]), [(configuration(s), configuration(e)) for s, e in zip(some, every)]
-    # A method whose budget falls from layer to layer has the mean budget of the model on the layers of the bundled trace.
-    pyramid = [float(rows(trace, folder / "pyramid.csv", "--method", "pyramidkv", "--budget", "25%")[0]["budget_tokens"])
-               for trace in (BUNDLED, folder / "all.h5")]
+    assert configuration(some[0]) == configuration(every[0]), [(configuration(s), configuration(e))
+                                                               for s, e in zip(some, every)]
+    # A method whose budget falls from layer to layer has the mean budget of the model on the layers of the bundled
+    # trace.
+    pyramid = [float(rows(trace, folder / "pyramid.csv", "--method", "pyramidkv", "--budget",
+                          "25%")[0]["budget_tokens"]) for trace in (BUNDLED, folder / "all.h5")]
     assert abs(pyramid[0] / pyramid[1] - 1) < 0.02, pyramid
 
 

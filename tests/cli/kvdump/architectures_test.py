@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tests other architectures than that of the bundled model: recorded layers must pass the self check, unsupported ones are refused."""
+"""Tests other architectures than that of the bundled model: recorded layers must pass the self check, unsupported ones
+are refused."""
 
 import harness
 
@@ -12,9 +13,10 @@ import tiny_model as tiny  # noqa: E402
 N = 100
 
 # Architectures whose query heads make up the model's width.
-SQUARE = {"attn_q": (tiny.EMBD, tiny.EMBD), "attn_k": (tiny.KV_HEADS * 16, tiny.EMBD), "attn_v": (tiny.KV_HEADS * 16, tiny.EMBD),
-          "attn_output": (tiny.EMBD, tiny.EMBD)}
-SQUARE_SIZES = {"attention.key_length": 16, "attention.value_length": 16, "rope.dimension_count": 16, "rope.freq_base": 1e4}
+SQUARE = {"attn_q": (tiny.EMBD, tiny.EMBD), "attn_k": (tiny.KV_HEADS * 16, tiny.EMBD),
+          "attn_v": (tiny.KV_HEADS * 16, tiny.EMBD), "attn_output": (tiny.EMBD, tiny.EMBD)}
+SQUARE_SIZES = {"attention.key_length": 16, "attention.value_length": 16, "rope.dimension_count": 16,
+                "rope.freq_base": 1e4}
 
 
 def dump(folder, model, *arguments, expect=0):
@@ -29,8 +31,10 @@ def layers_of(trace):
 
 
 def test_gemma2_windows_and_softcap(folder):
-    """Layers alternate between a sliding window and full attention; logits are capped; queries are scaled outside the softmax."""
-    model = tiny.write(folder / "m.gguf", "gemma2", tiny.GEMMA, 4, {"attention.sliding_window": 24, "attn_logit_softcapping": 5.0})
+    """Layers alternate between a sliding window and full attention; logits are capped; queries are scaled outside the
+    softmax."""
+    model = tiny.write(folder / "m.gguf", "gemma2", tiny.GEMMA, 4,
+                       {"attention.sliding_window": 24, "attn_logit_softcapping": 5.0})
     layers = layers_of(dump(folder, model))
     assert layers["windows"] == [24, 0, 24, 0]
     assert layers["softcap"] == 5 and abs(layers["scale"] - tiny.D**-0.5) < 1e-6, layers
@@ -58,14 +62,16 @@ def rotate_halves(rows, theta):
 
 
 def test_short_prompts_share_the_window_of_long_ones(folder):
-    model = tiny.write(folder / "m.gguf", "gemma2", tiny.GEMMA, 2, {"attention.sliding_window": 24, "attn_logit_softcapping": 5.0})
+    model = tiny.write(folder / "m.gguf", "gemma2", tiny.GEMMA, 2,
+                       {"attention.sliding_window": 24, "attn_logit_softcapping": 5.0})
     (folder / "short").write_text("1 2 3 4 5 6 7 8")
     trace = dump(folder, model, "--ids", folder / "short")
     assert [p["windows"] for p in trace.info["prompts"]] == [[24, 0], [24, 0]]
 
 
 def test_windows_hold_across_batches_and_decode_steps(folder):
-    model = tiny.write(folder / "m.gguf", "gemma2", tiny.GEMMA, 2, {"attention.sliding_window": 24, "attn_logit_softcapping": 5.0})
+    model = tiny.write(folder / "m.gguf", "gemma2", tiny.GEMMA, 2,
+                       {"attention.sliding_window": 24, "attn_logit_softcapping": 5.0})
     batch = dump(folder, model).array("values", 1)
     kvdump("--ids", folder / "ids", "-o", folder / "t.h5", "--force", "--queries", "decode:60", model=model)
     assert difference(Trace(folder / "t.h5").array("values", 1), batch) < 1e-5
@@ -85,7 +91,8 @@ def test_phi3_projects_q_k_v_at_once(folder):
 
 
 def silence_layer_0(path):
-    """Layer 0 adds nothing and both layers normalise alike, so that layer 1 has the input of layer 0 and its speculated query is exact."""
+    """Layer 0 adds nothing and both layers normalise alike, so that layer 1 has the input of layer 0 and its speculated
+    query is exact."""
     tensors = {tensor.name: tensor for tensor in gguf.GGUFReader(path).tensors}
     with open(path, "r+b") as file:
         def put(name, data):
@@ -99,13 +106,15 @@ def silence_layer_0(path):
 
 
 def test_speculated_queries(folder):
-    """Bias (qwen2), norm (qwen3, gemma3), scaled RoPE, a fused projection (phi3): speculated queries use the operations of the queries."""
+    """Bias (qwen2), norm (qwen3, gemma3), scaled RoPE, a fused projection (phi3): speculated queries use the operations
+    of the queries."""
     norms = {name: (tiny.EMBD,) for name in tiny.NORMS}
     models = [
         ("llama", tiny.LLAMA, {"rope.freq_base": 1e4}, ()),
         ("qwen2", tiny.LLAMA | SQUARE, SQUARE_SIZES, ("attn_q", "attn_k", "attn_v")),
         ("qwen3", tiny.LLAMA | tiny.QK_NORMS, {"rope.freq_base": 1e4}, ()),
-        ("gemma3", tiny.GEMMA | tiny.QK_NORMS, {"attention.sliding_window": 16, "rope.freq_base": 1e6, "rope.freq_base_swa": 1e6}, ()),
+        ("gemma3", tiny.GEMMA | tiny.QK_NORMS,
+         {"attention.sliding_window": 16, "rope.freq_base": 1e6, "rope.freq_base_swa": 1e6}, ()),
         ("phi3", tiny.FUSED | norms | {"ffn_up": (2 * tiny.FF, tiny.EMBD)}, {"rope.scaling.factor": 4.0}, ()),
     ]
     for arch, tensors, extra, biased in models:
@@ -120,24 +129,28 @@ def test_speculated_queries(folder):
 
 def test_speculation_that_is_not_known_is_refused_by_name(folder):
     """olmo2 projects the output of the previous layer without a norm between them."""
-    shapes = SQUARE | tiny.FFN | {name: (tiny.EMBD,) for name in ("post_attention_norm", "post_ffw_norm", "attn_q_norm")}
+    norms = {name: (tiny.EMBD,) for name in ("post_attention_norm", "post_ffw_norm", "attn_q_norm")}
+    shapes = SQUARE | tiny.FFN | norms
     model = tiny.write(folder / "m.gguf", "olmo2", shapes | {"attn_k_norm": (tiny.KV_HEADS * 16,)}, 2, SQUARE_SIZES,
                        top=("output_norm", "output"))
     message = dump(folder, model, "--speculated", expect=2)
-    assert "layer 1: its queries cannot be speculated" in message and "attn_norm" in message and "--speculated" in message, message
+    for words in ("layer 1: its queries cannot be speculated", "attn_norm", "--speculated"):
+        assert words in message, message
     dump(folder, model)
 
 
 def test_layers_without_rope_are_refused_one_by_one(folder):
     model = tiny.write(folder / "m.gguf", "smollm3", tiny.LLAMA, 4)
     message = dump(folder, model, expect=2)
-    assert "layer 3 of this model cannot be recorded" in message and "(RoPE)" in message and "--layers" in message, message
+    for words in ("layer 3 of this model cannot be recorded", "(RoPE)", "--layers"):
+        assert words in message, message
     assert layers_of(dump(folder, model, "--layers", "0-2"))["layers"] == [0, 1, 2]
 
 
 def test_other_attention_is_refused_by_name(folder):
-    latent = {"attn_q": (tiny.HEADS * tiny.D, tiny.EMBD), "attn_kv_a_mqa": (24 + 16, tiny.EMBD), "attn_kv_a_norm": (24,),
-              "attn_kv_b": (tiny.HEADS * (16 + tiny.D), 24), "attn_output": (tiny.EMBD, tiny.HEADS * tiny.D), "ffn_down": (tiny.EMBD, tiny.FF),
+    latent = {"attn_q": (tiny.HEADS * tiny.D, tiny.EMBD), "attn_kv_a_mqa": (24 + 16, tiny.EMBD),
+              "attn_kv_a_norm": (24,), "attn_kv_b": (tiny.HEADS * (16 + tiny.D), 24),
+              "attn_output": (tiny.EMBD, tiny.HEADS * tiny.D), "ffn_down": (tiny.EMBD, tiny.FF),
               "ffn_up": (tiny.FF, tiny.EMBD), "attn_norm": (tiny.EMBD,), "ffn_norm": (tiny.EMBD,)}
     plm = tiny.write(folder / "plm.gguf", "plm", latent, 1, {"attention.kv_lora_rank": 24, "rope.dimension_count": 16})
     assert "latent attention (MLA)" in dump(folder, plm, expect=2)
@@ -149,8 +162,9 @@ def test_other_attention_is_refused_by_name(folder):
     assert "'gpt2' has no rotary position embedding" in dump(folder, gpt2, expect=2)
 
     inner = 2 * tiny.EMBD
-    state = {"attn_norm": (tiny.EMBD,), "ssm_in": (2 * inner, tiny.EMBD), "ssm_conv1d": (inner, 4), "ssm_x": (4 + 32, inner),
-             "ssm_dt": (inner, 4), "ssm_a": (inner, 16), "ssm_d": (inner,), "ssm_out": (tiny.EMBD, inner)}
+    state = {"attn_norm": (tiny.EMBD,), "ssm_in": (2 * inner, tiny.EMBD), "ssm_conv1d": (inner, 4),
+             "ssm_x": (4 + 32, inner), "ssm_dt": (inner, 4), "ssm_a": (inner, 16), "ssm_d": (inner,),
+             "ssm_out": (tiny.EMBD, inner)}
     mamba = tiny.write(folder / "mamba.gguf", "mamba", state, 1,
                        {"ssm.conv_kernel": 4, "ssm.inner_size": inner, "ssm.state_size": 16, "ssm.time_step_rank": 4},
                        biased=("ssm_conv1d", "ssm_dt"))

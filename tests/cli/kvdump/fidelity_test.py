@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""kvdump --f32 against an independent float implementation of the model; and a model that the self check must refuse."""
+"""kvdump --f32 against an independent float implementation of the model; and a model that the self check must
+refuse."""
 
 import os
 import pathlib
@@ -22,7 +23,8 @@ def converted_model():
 
 def test_f32_equals_a_float_implementation(folder):
     ids, output = write_ids(folder / "ids", TOKENS), folder / "t.h5"
-    kvdump("--ids", ids, "--f32", "--layers", f"0-{LAYERS - 1}", "--queries", "all", "--attention-output", "--speculated", "-o", output)
+    kvdump("--ids", ids, "--f32", "--layers", f"0-{LAYERS - 1}", "--queries", "all", "--attention-output",
+           "--speculated", "-o", output)
     trace = Trace(output)
     assert trace.info["quantisation"] == "F32 from Q4_1"
     for layer, expected in enumerate(Llama(converted_model()).layers(token_ids(TOKENS), LAYERS)):

@@ -34,14 +34,16 @@ class Llama:
         return numpy.stack([turned.real, turned.imag], axis=-1).reshape(x.shape)
 
     def layers(self, tokens, count):
-        """Yields (q [heads, n, d], k, v, attention output [heads, n, d], speculated q) of the first `count` layers, q and k
-        post-RoPE. Speculated queries are those that the layer would have of the layer before's input; None in layer 0."""
+        """Yields (q [heads, n, d], k, v, attention output [heads, n, d], speculated q) of the first `count` layers, q
+        and k post-RoPE. Speculated queries are those that the layer would have of the layer before's input; None in
+        layer 0."""
         x = self.weight("token_embd")[tokens]
         before = None
         for layer in range(count):
             block = f"blk.{layer}."
             h = self.norm(x, block + "attn_norm")
-            split = lambda name, heads, h=h: (h @ self.weight(block + name).T).reshape(len(tokens), heads, -1).transpose(1, 0, 2)
+            split = lambda name, heads, h=h: (
+                h @ self.weight(block + name).T).reshape(len(tokens), heads, -1).transpose(1, 0, 2)
             q, k = self.rotate(split("attn_q", self.heads)), self.rotate(split("attn_k", self.kv_heads))
             v = split("attn_v", self.kv_heads)
             z = self.attend(q, k, v)

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the tests of kvdump share: the program, the model, temporary folders, and traces read through the project's reader."""
+"""What the tests of kvdump share: the program, the model, temporary folders, and traces read through the project's
+reader."""
 
 import array
 import json
@@ -41,7 +42,8 @@ def token_ids(count, seed=0):
 
 
 def use_environment():
-    """Goes on in the Python environment of scripts/fetch-model, which has numpy and gguf; skips where neither has them."""
+    """Goes on in the Python environment of scripts/fetch-model, which has numpy and gguf; skips where neither has
+    them."""
     environment = CACHE / "venv" / "bin" / "python"
     if environment.exists() and "KVDUMP_TEST_ENVIRONMENT" not in os.environ:
         os.environ["KVDUMP_TEST_ENVIRONMENT"] = "1"

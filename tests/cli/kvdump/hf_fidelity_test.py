@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """kvdump and kvbench-dump-hf on the same tokens of the same GGUF file: llama.cpp against transformers.
 
-With fp32 weights both compute the same numbers, which checks the dumpers. With the file as it is, llama.cpp rounds what it multiplies its
-weights with, and how far that leads is derived here and compared, which checks what docs/kvdump.md says of quantised models."""
+With fp32 weights both compute the same numbers, which checks the dumpers. With the file as it is, llama.cpp rounds what
+it multiplies its weights with, and how far that leads is derived here and compared, which checks what docs/kvdump.md
+says of quantised models."""
 
 import os
 import pathlib
@@ -20,14 +21,17 @@ PACKAGE = pathlib.Path(__file__).resolve().parents[3] / "python"
 PYTHON = os.environ.get("KVBENCH_TORCH_PYTHON") or str(CACHE / "torch" / "bin" / "python")
 TOKENS, LAYERS = int(os.environ.get("KVBENCH_FIDELITY_TOKENS", 200)), (0, 1, 15, 29)
 HEADS, KV_HEADS, D, SCALE = 9, 3, 64, 0.125
-ARRAYS = ("queries", "keys", "values", "attention_output", "queries_pre_rope", "keys_pre_rope", "speculated_queries", "column_sums")
-DUMP = ("--layers", ",".join(map(str, LAYERS)), "--queries", "all", "--pre-rope", "--speculated", "--column-sums", "--attention-output")
+ARRAYS = ("queries", "keys", "values", "attention_output", "queries_pre_rope", "keys_pre_rope", "speculated_queries",
+          "column_sums")
+DUMP = ("--layers", ",".join(map(str, LAYERS)), "--queries", "all", "--pre-rope", "--speculated", "--column-sums",
+        "--attention-output")
 
 
 def check_environment():
     if not os.path.exists(PYTHON):
         skip(f"there is no {PYTHON}; scripts/fetch-model --hf makes it, or set KVBENCH_TORCH_PYTHON")
-    done = subprocess.run([PYTHON, "-c", "import torch, transformers, accelerate, gguf, h5py"], capture_output=True, text=True)
+    done = subprocess.run([PYTHON, "-c", "import torch, transformers, accelerate, gguf, h5py"], capture_output=True,
+                          text=True)
     if done.returncode != 0:
         skip(f"{done.stderr.strip().splitlines()[-1]} in {PYTHON}; scripts/fetch-model --hf installs it")
     try:
@@ -49,8 +53,10 @@ def dump_hf(ids, output):
 
 
 def halves(name, array):
-    """GGUF files of arch llama pair adjacent channels; the original model, which transformers restores, pairs halves."""
-    return array if name in ("values", "attention_output", "column_sums") else numpy.concatenate([array[..., 0::2], array[..., 1::2]], -1)
+    """GGUF files of arch llama pair adjacent channels; the original model, which transformers restores, pairs
+    halves."""
+    return array if name in ("values", "attention_output",
+                             "column_sums") else numpy.concatenate([array[..., 0::2], array[..., 1::2]], -1)
 
 
 def read(path, layout):
@@ -61,8 +67,9 @@ def read(path, layout):
         assert list(layers) == list(LAYERS)
         for layer in layers.values():
             assert (layer.scale, layer.rope_theta, layer.window, layer.softcap) == (SCALE, 1e5, 0, 0)
-        return {index: {name: (halves(name, layer.array(name)) if layout == "interleaved" else layer.array(name)).astype(numpy.float64)
-                        for name in ARRAYS if name in layer.arrays} for index, layer in layers.items()}
+        return {index: {name: (halves(name, layer.array(name)) if layout == "interleaved"
+                               else layer.array(name)).astype(numpy.float64) for name in ARRAYS if name in layer.arrays}
+                for index, layer in layers.items()}
 
 
 def logits(arrays):
@@ -78,8 +85,9 @@ def differences(a, b):
 
 
 def test_float_weights_agree(folder):
-    """Both round products to fp32 (2e-7 in layer 0) and angles too, which dominates: an angle of p radians has an error of up to
-    p / 2^24. So the arrays of each head differ by less than TOKENS / 2^24, and by the product rule the logits by less than twice that."""
+    """Both round products to fp32 (2e-7 in layer 0) and angles too, which dominates: an angle of p radians has an error
+    of up to p / 2^24. So the arrays of each head differ by less than TOKENS / 2^24, and by the product rule the logits
+    by less than twice that."""
     most = TOKENS / 2**24
     ours, theirs = read(folder / "hf.h5", "half"), read(folder / "f32.h5", "interleaved")
     for layer in LAYERS:
@@ -88,14 +96,16 @@ def test_float_weights_agree(folder):
         assert max(errors.values()) < most, (layer, errors, most)
         error = differences(logits(ours[layer]), logits(theirs[layer])).max()
         assert error < 2 * most, (layer, error, most)
-        print(f"fp32 weights, layer {layer}: arrays differ by {max(errors.values()):.1e}, logits by {error:.1e}; below {most:.1e} and {2 * most:.1e}")
+        print(f"fp32 weights, layer {layer}: arrays differ by {max(errors.values()):.1e}, logits by {error:.1e}; below "
+              f"{most:.1e} and {2 * most:.1e}")
 
 
 class FirstLayer:
     """Its weights and input, which both programs share, and what rounding the input does to its products.
 
-    llama.cpp rounds the input x of a product with Q4_1 weights to blocks of 32 (Q8_1): whole multiples of u = max|x| / 127, an error spread
-    evenly over +- u / 2, of variance u^2 / 12 in each channel, independently. So <w, x> has the variance sum_j w_j^2 u_j^2 / 12."""
+    llama.cpp rounds the input x of a product with Q4_1 weights to blocks of 32 (Q8_1): whole multiples of u = max|x| /
+    127, an error spread evenly over +- u / 2, of variance u^2 / 12 in each channel, independently. So <w, x> has the
+    variance sum_j w_j^2 u_j^2 / 12."""
 
     def __init__(self, ids):
         self._tensors = {tensor.name: tensor for tensor in gguf.GGUFReader(MODEL).tensors}
@@ -119,31 +129,35 @@ class FirstLayer:
         return self.variance @ (self.weight(name, heads) ** 2).transpose(0, 2, 1)
 
     def of_logits(self, query, keys, position, head):
-        """[n] of the logits of one query [d] with its keys [n, d]: the query's error times the keys, and the keys' times the query; each
-        is <w, x> with w the row that the turned weights make of the other side."""
+        """[n] of the logits of one query [d] with its keys [n, d]: the query's error times the keys, and the keys'
+        times the query; each is <w, x> with w the row that the turned weights make of the other side."""
         wq, wk = self.weight("attn_q", HEADS)[head], self.weight("attn_k", KV_HEADS)[head // (HEADS // KV_HEADS)]
         count = len(keys)
         from_query = (turned_back(keys, numpy.full(count, position)) @ wq) ** 2 @ self.variance[position]
-        from_keys = ((turned_back(query[None].repeat(count, 0), numpy.arange(count)) @ wk) ** 2 * self.variance[:count]).sum(-1)
+        from_keys = ((turned_back(query[None].repeat(count, 0),
+                                  numpy.arange(count)) @ wk) ** 2 * self.variance[:count]).sum(-1)
         return SCALE**2 * (from_query + from_keys)
 
 
 def turned_back(rows, positions):
     """[n, d] rotated by minus these positions."""
-    z = (rows[:, :D // 2] + 1j * rows[:, D // 2:]) * numpy.exp(-1j * positions[:, None] * 1e5 ** (-numpy.arange(D // 2) * 2 / D))
+    z = (rows[:, :D // 2] +
+         1j * rows[:, D // 2:]) * numpy.exp(-1j * positions[:, None] * 1e5 ** (-numpy.arange(D // 2) * 2 / D))
     return numpy.concatenate([z.real, z.imag], -1)
 
 
 def test_quantised_activations_explain_layer_0(folder):
-    """The differences in layer 0 are what FirstLayer derives. 200 tokens of 576 channels find that within a tenth, 40 queries the logits too:
-    measured 0.87 to 1.06 of what is derived. A quarter is allowed."""
+    """The differences in layer 0 are what FirstLayer derives. 200 tokens of 576 channels find that within a tenth, 40
+    queries the logits too: measured 0.87 to 1.06 of what is derived. A quarter is allowed."""
     ours, theirs = read(folder / "hf.h5", "half")[0], read(folder / "q4_1.h5", "interleaved")[0]
     layer = FirstLayer([int(item) for item in IDS.read_text().split()])
-    for name, weight, heads in ("queries_pre_rope", "attn_q", HEADS), ("keys_pre_rope", "attn_k", KV_HEADS), ("values", "attn_v", KV_HEADS):
+    for name, weight, heads in ("queries_pre_rope", "attn_q", HEADS), ("keys_pre_rope", "attn_k",
+                                                                       KV_HEADS), ("values", "attn_v", KV_HEADS):
         expected = layer.of_product(weight, heads).sum((1, 2))
         ratio = numpy.sqrt(((ours[name] - theirs[name]) ** 2).sum((1, 2)) / expected)
         relative = numpy.sqrt(expected / (ours[name] ** 2).sum((1, 2)))
-        print(f"Q4_1, layer 0 {name}: derived {relative.max():.1e}, measured {ratio.min():.2f} to {ratio.max():.2f} of it")
+        print(f"Q4_1, layer 0 {name}: derived {relative.max():.1e}, measured {ratio.min():.2f} to {ratio.max():.2f} of "
+              "it")
         assert 0.75 < ratio.min() and ratio.max() < 1.25, (name, ratio)
     ratio = [logit_ratio(layer, ours, theirs, head, range(4, TOKENS, 5)) for head in range(HEADS)]
     print(f"Q4_1, layer 0 logits: measured {min(ratio):.2f} to {max(ratio):.2f} of what is derived")
@@ -161,15 +175,18 @@ def logit_ratio(layer, ours, theirs, head, positions):
 
 
 def test_quantised_activations_bound_the_other_layers(folder):
-    """Rounding a block of 32 loses at most sqrt(32) / (127 sqrt(12)) = 1.3 % of its norm (rms; all of it in one channel). Four products a
-    layer (q k v; output; gate and up; down) each add as much independently, and a product whose terms cancel shows up to three times as
-    much relative to its result (2.1 times in the values of layer 0): 3 * 1.3 % * sqrt(1 + 4 layer)."""
+    """Rounding a block of 32 loses at most sqrt(32) / (127 sqrt(12)) = 1.3 % of its norm (rms; all of it in one
+    channel). Four products a layer (q k v; output; gate and up; down) each add as much independently, and a product
+    whose terms cancel shows up to three times as much relative to its result (2.1 times in the values of layer 0): 3 *
+    1.3 % * sqrt(1 + 4 layer)."""
     ours, theirs = read(folder / "hf.h5", "half"), read(folder / "q4_1.h5", "interleaved")
     for layer in LAYERS:
         bound = 3 * 32**0.5 / (127 * 12**0.5) * (1 + 4 * layer) ** 0.5
-        errors = {name: differences(ours[layer][name], theirs[layer][name]).max() for name in ("queries", "keys", "values")}
+        errors = {name: differences(ours[layer][name], theirs[layer][name]).max()
+                  for name in ("queries", "keys", "values")}
         errors["logits"] = differences(logits(ours[layer]), logits(theirs[layer])).max()
-        print(f"Q4_1, layer {layer}: at most {bound:.3f};", ", ".join(f"{name} {error:.4f}" for name, error in errors.items()))
+        print(f"Q4_1, layer {layer}: at most {bound:.3f};",
+              ", ".join(f"{name} {error:.4f}" for name, error in errors.items()))
         for name, error in errors.items():
             assert error < (2 if name == "logits" else 1) * bound, (layer, name, error, bound)
 

@@ -150,8 +150,8 @@ def test_element_types(folder):
 def test_several_prompts_and_text(folder):
     text = folder / "story.txt"
     text.write_text("In the beginning was the word. " * 9)
-    kvdump("--ids", write_ids(folder / "a", 40, 1), "--ids", write_ids(folder / "b", 80, 2), "--text", text, "--layers", "2",
-           "-o", folder / "all.h5")
+    kvdump("--ids", write_ids(folder / "a", 40, 1), "--ids", write_ids(folder / "b", 80, 2), "--text", text, "--layers",
+           "2", "-o", folder / "all.h5")
     kvdump("--ids", folder / "a", "--layers", "2", "-o", folder / "a.h5")
     trace = Trace(folder / "all.h5")
     assert [p["name"] for p in trace.info["prompts"]] == ["story", "a", "b"]
@@ -176,8 +176,8 @@ def test_bad_input_is_named(folder):
     cases = [
         (2, "no such model file", dict(model="nowhere.gguf"), ["--ids", ids]),
         (2, "not a GGUF model", dict(model=str(folder / "junk.gguf")), ["--ids", ids]),
-        (2, "no such prompt file", {}, ["--text", "nowhere.txt"]),
-        (2, "is a folder; a prompt must be a file", {}, ["--text", folder]),
+        (2, "there is no such file", {}, ["--text", "nowhere.txt"]),
+        (2, "is a folder; name a text file", {}, ["--text", folder]),
         (2, "'x3' (item 2) is not a token id", {}, ["--ids", folder / "word"]),
         (2, "'999999' (item 3) is not a token id", {}, ["--ids", folder / "large"]),
         (2, "a prompt of 0 tokens is too short", {}, ["--ids", folder / "empty"]),
@@ -213,8 +213,10 @@ def test_output_is_guarded(folder):
 
 
 def start_long_dump(folder):
-    """Starts a dump of two prompts, and waits until the trace is begun: after the first, longer prompt, while the second is decoded."""
-    arguments = ["--ids", write_ids(folder / "a", 700), "--ids", write_ids(folder / "b", 690), "--queries", "decode:600"]
+    """Starts a dump of two prompts, and waits until the trace is begun: after the first, longer prompt, while the
+    second is decoded."""
+    arguments = ["--ids", write_ids(folder / "a", 700), "--ids", write_ids(folder / "b", 690), "--queries",
+                 "decode:600"]
     command = [KVDUMP, MODEL, *arguments, "--no-check", "--layers", "0", "-o", str(folder / "t.h5")]
     process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
     deadline = time.time() + 300

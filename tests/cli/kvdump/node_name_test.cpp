@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "node_name.hpp"
+#include <apps/llama/node_name.hpp>
 
 #include <doctest/doctest.h>
 

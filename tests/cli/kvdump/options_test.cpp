@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "options.hpp"
+#include <apps/kvdump/options.hpp>
 
 #include <doctest/doctest.h>
 

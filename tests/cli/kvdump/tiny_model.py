@@ -7,7 +7,8 @@ import numpy
 EMBD, HEADS, KV_HEADS, D, FF, VOCAB = 64, 4, 2, 32, 96, 500  # D differs from EMBD / HEADS, as in gemma
 
 NORMS = ["attn_norm", "ffn_norm"]
-ATTENTION = {"attn_q": (HEADS * D, EMBD), "attn_k": (KV_HEADS * D, EMBD), "attn_v": (KV_HEADS * D, EMBD), "attn_output": (EMBD, HEADS * D)}
+ATTENTION = {"attn_q": (HEADS * D, EMBD), "attn_k": (KV_HEADS * D, EMBD), "attn_v": (KV_HEADS * D, EMBD),
+             "attn_output": (EMBD, HEADS * D)}
 FFN = {"ffn_gate": (FF, EMBD), "ffn_up": (FF, EMBD), "ffn_down": (EMBD, FF)}
 QK_NORMS = {"attn_q_norm": (D,), "attn_k_norm": (D,)}
 LLAMA = ATTENTION | FFN | {name: (EMBD,) for name in NORMS}
@@ -21,12 +22,13 @@ def write(path, arch, tensors, layers=2, extra=(), top=("output_norm",), biased=
     random = numpy.random.default_rng(7)
     writer = gguf.GGUFWriter(path, arch)
     head_dim = 16 if "attn_qkv" in tensors else D
-    metadata = {"context_length": 512, "embedding_length": EMBD, "block_count": layers, "feed_forward_length": FF, "vocab_size": VOCAB,
-                "attention.head_count": HEADS, "attention.head_count_kv": KV_HEADS, "attention.key_length": head_dim,
-                "attention.value_length": head_dim, "rope.dimension_count": head_dim}
+    metadata = {"context_length": 512, "embedding_length": EMBD, "block_count": layers, "feed_forward_length": FF,
+                "vocab_size": VOCAB, "attention.head_count": HEADS, "attention.head_count_kv": KV_HEADS,
+                "attention.key_length": head_dim, "attention.value_length": head_dim, "rope.dimension_count": head_dim}
     for name, value in (metadata | dict(extra)).items():
         if not name.startswith("attention.layer_norm"):
-            add = writer.add_bool if isinstance(value, bool) else writer.add_float32 if isinstance(value, float) else writer.add_uint32
+            add = (writer.add_bool if isinstance(value, bool) else
+                   writer.add_float32 if isinstance(value, float) else writer.add_uint32)
             add(f"{arch}.{name}", value)
     for name in "attention.layer_norm_rms_epsilon", "attention.layer_norm_epsilon":
         writer.add_float32(f"{arch}.{name}", 1e-5)

@@ -14,7 +14,8 @@ KVEVAL, KVBENCH = sys.argv[3:5]
 
 def text_file(folder, name="book.txt", lines=3000):
     """A text without much repetition, of words that the model knows."""
-    words = "the river ran past old stone walls while seven grey birds watched a man carry water to his horse in cold morning light".split()
+    words = ("the river ran past old stone walls while seven grey birds watched a man carry water to his horse "
+             "in cold morning light").split()
     state, out = 12345, []
     for _ in range(lines):
         line = []

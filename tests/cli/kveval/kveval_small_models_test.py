@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A forward pass in NumPy with compressed caches gives the same figures; layers with sliding windows stay exact; what kvdump refuses is
-refused with the same message.
+"""A forward pass in NumPy with compressed caches gives the same figures; layers with sliding windows stay exact; what
+kvdump refuses is refused with the same message.
 
 Usage: kveval_small_models_test.py KVDUMP PRINT_ARRAY KVEVAL KVBENCH"""
 
@@ -67,7 +67,8 @@ def test_a_forward_pass_in_numpy_with_compressed_caches(folder):
     assert expected["kl_mean"] > 1e-3, expected
     with h5py.File(folder / "raw.h5") as raw:   # the same per token
         [result], [document] = raw["results"].values(), raw["documents"].values()
-        assert document["scored"][:].tolist() == tokens[context:] and raw["cells/0"].attrs["method"].decode() == "sink", dict(raw.attrs)
+        assert document["scored"][:].tolist() == tokens[context:], dict(raw.attrs)
+        assert raw["cells/0"].attrs["method"].decode() == "sink", dict(raw.attrs)
         for name, values in {"nll_full": -full[range(score - 1), true], "nll": -short[range(score - 1), true],
                              "kl": (numpy.exp(full) * (full - short)).sum(-1)}.items():
             assert numpy.abs(result[name][:] - values).max() < 1e-4, (name, result[name][:], values)
@@ -84,11 +85,13 @@ def test_window_layers_stay_exact(folder):
     assert [r["layer"] for r in table] == ["all", "5"], table
     assert table[0]["status"] == "ok" and number(table[0], "kl_mean") > 1e-6, table
     exact = evaluate("--ids", ids_file(folder), *SMALL, "--method", "exact[]", "--budget", "100%", model=model)
-    assert max(number(r, "kl_mean") for r in exact if r["method"] == "exact" and r["layer"] == "all" and r["budget"] == "100%") < 1e-6
+    assert max(number(r, "kl_mean") for r in exact if r["method"] == "exact" and r["layer"] == "all"
+               and r["budget"] == "100%") < 1e-6
 
 
 def test_capped_layers_stay_exact(folder):
-    model = tiny.write(folder / "m.gguf", "gemma2", tiny.GEMMA, 4, {"attention.sliding_window": 24, "attn_logit_softcapping": 5.0})
+    model = tiny.write(folder / "m.gguf", "gemma2", tiny.GEMMA, 4,
+                       {"attention.sliding_window": 24, "attn_logit_softcapping": 5.0})
     message = kveval("--ids", ids_file(folder), *SMALL, model=model, expect=2)
     assert "caps its logits" in message, message
 
@@ -98,7 +101,8 @@ def test_models_without_a_tokenizer_and_refused_models(folder):
     text = eval_harness.text_file(folder)
     message = kveval("--text", text, *SMALL, model=model, expect=2)
     theirs = harness.kvdump("--text", text, "-o", folder / "t.h5", model=model, expect=2)
-    assert "has no tokenizer; give token ids with --ids" in message and message.split(":", 1)[1] == theirs.split(":", 1)[1], (message, theirs)
+    assert "has no tokenizer; give token ids with --ids" in message, message
+    assert message.split(":", 1)[1] == theirs.split(":", 1)[1], (message, theirs)
 
 
 harness.run_tests([value for name, value in list(globals().items()) if name.startswith("test_")])

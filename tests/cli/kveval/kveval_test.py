@@ -23,7 +23,8 @@ def ids_file(folder):
 
 
 def by_layer(table):
-    return {(r["method"], r["params"], int(r["layer"])): r for r in table if r["layer"] not in ("", "all") and r["status"] == "ok"}
+    return {(r["method"], r["params"], int(r["layer"])): r
+            for r in table if r["layer"] not in ("", "all") and r["status"] == "ok"}
 
 
 def whole(table):
@@ -31,7 +32,8 @@ def whole(table):
 
 
 def test_exact_equals_the_unmodified_model(folder):
-    [row] = evaluate("--text", text_file(folder), "--method", "exact", "--budget", "100%", "--context", 700, "--score", 100, "--documents", 1)
+    [row] = evaluate("--text", text_file(folder), "--method", "exact", "--budget", "100%", "--context", 700, "--score",
+                     100, "--documents", 1)
     assert row["status"] == "ok" and abs(number(row, "nll_diff")) < 1e-5 and number(row, "kl_p99") < 1e-6, row
     assert number(row, "top1") == 1 and number(row, "drift") < 1e-4, row
 
@@ -54,7 +56,8 @@ def test_errors_of_layers_equal_replay(folder):
             for metric in "rel_err_mean", "mass_err_mean", "recall_mean":
                 if expected[key][metric]:
                     # Rounding may swap two tokens with nearly equal scores.
-                    assert abs(number(row, metric) - number(expected[key], metric)) < 2e-2 * number(expected[key], metric) + 1e-6, (key, metric)
+                    right = number(expected[key], metric)
+                    assert abs(number(row, metric) - right) < 2e-2 * right + 1e-6, (key, metric)
         for row in whole(table):
             assert (number(row, "kl_mean") < 1e-12) == (inject == "none"), row
     first = [key for key in expected if key[2] == 0]
@@ -71,13 +74,15 @@ def test_a_configuration_does_not_see_the_ones_before_it(folder):
 
 def test_threads_do_not_change_a_byte(folder):
     text = text_file(folder)
-    arguments = ["--text", text, *SMALL, "--no-times", "--method", "snapkv,h2o,uniform", "--budget", "25%mem", "--per-layer"]
+    arguments = ["--text", text, *SMALL, "--no-times", "--method", "snapkv,h2o,uniform", "--budget", "25%mem",
+                 "--per-layer"]
     outputs = {kveval(*arguments, "--threads", threads) for threads in (1, 2, 3)}
     assert len(outputs) == 1
 
 
 def test_one_at_a_time_equals_the_batch(folder):
-    arguments = ["--ids", ids_file(folder), "--context", 160, "--score", 6, "--method", EVERY_METHOD, "--budget", "40%", "--seeds", "1"]
+    arguments = ["--ids", ids_file(folder), "--context", 160, "--score", 6, "--method", EVERY_METHOD, "--budget", "40%",
+                 "--seeds", "1"]
     batch, steps = evaluate(*arguments), evaluate(*arguments, "--one-at-a-time")
     assert len(batch) == len(steps) > 20
     ran = 0
@@ -87,7 +92,8 @@ def test_one_at_a_time_equals_the_batch(folder):
             continue
         ran += 1
         for name in "nll", "kl_mean", "drift":
-            assert abs(number(a, name) - number(b, name)) < 1e-3 * abs(number(a, name)) + 1e-6, (a["method"], a["params"], name, a[name], b[name])
+            error = abs(number(a, name) - number(b, name))
+            assert error < 1e-3 * abs(number(a, name)) + 1e-6, (a["method"], a["params"], name, a[name], b[name])
     assert ran > 20, ran
 
 
@@ -101,11 +107,13 @@ def with_bytes(folder, name, old, new):
 
 
 def test_chat_templates(folder):
-    arguments = ["--text", text_file(folder), "--task", "passkey,multikey", *SMALL, "--questions", 2, "--method", "sink,snapkv", "--budget", "25%", "--layers", "0",
-                 "--no-f32"]
+    arguments = ["--text", text_file(folder), "--task", "passkey,multikey", *SMALL, "--questions", 2, "--method",
+                 "sink,snapkv", "--budget", "25%", "--layers", "0", "--no-f32"]
     raw, chat = evaluate(*arguments), evaluate(*arguments, "--chat")
-    assert [(r["task"], r["method"], r["answers"]) for r in raw] == [(r["task"], r["method"], r["answers"]) for r in chat] and len(chat) == 4, chat
-    assert all(r["status"] == "ok" for r in chat) and all(a["nll_full"] != b["nll_full"] for a, b in zip(raw, chat)), (raw, chat)
+    assert [(r["task"], r["method"], r["answers"]) for r in raw] == [(r["task"], r["method"], r["answers"])
+                                                                     for r in chat] and len(chat) == 4, chat
+    assert all(r["status"] == "ok" for r in chat) and all(a["nll_full"] != b["nll_full"]
+                                                          for a, b in zip(raw, chat)), (raw, chat)
     # The BOS token of this model is the one that ChatML begins with; where the tokenizer adds it, there is still one.
     key = b"tokenizer.ggml.add_bos_token" + struct.pack("<I", 7)
     adds_bos = with_bytes(folder, "adds_bos.gguf", key + b"\0", key + b"\1")
@@ -123,15 +131,18 @@ def test_models_and_tasks_without_a_chat_form(folder):
     for model, task, message in [
         (absent, "passkey", "has no chat template; leave out --chat"),
         (unknown, "passkey", "llama.cpp does not know its chat template; leave out --chat"),
-        (None, "text", "--chat: task text has no questions, and so no form as a chat; leave --chat out, or choose among passkey, "),
+        (None, "text",
+         "--chat: task text has no questions, and so no form as a chat; leave --chat out, or choose among passkey, "),
     ]:
         given = kveval(*arguments, "--task", task, model=model, expect=2)
         assert message in given and given.count("\n") == 1, given
-    assert "--chat is for the tasks of --text" in kveval("--ids", ids_file(folder), *SMALL, "--method", "sink", "--chat", expect=2)
+    assert "--chat is for the tasks of --text" in kveval("--ids", ids_file(folder), *SMALL, "--method", "sink",
+                                                         "--chat", expect=2)
 
 
 def test_instruction_sets(folder):
-    arguments = ["--ids", ids_file(folder), *SMALL, "--no-f32", "--method", "snapkv", "--budget", "25%", "--layers", "0"]
+    arguments = ["--ids", ids_file(folder), *SMALL, "--no-f32", "--method", "snapkv", "--budget", "25%", "--layers",
+                 "0"]
     [scalar], [best] = evaluate(*arguments, "--isa", "scalar"), evaluate(*arguments)
     assert scalar["isa"] == "scalar", scalar["isa"]
     close(number(scalar, "kl_mean"), number(best, "kl_mean"), 1e-2)
@@ -140,19 +151,22 @@ def test_instruction_sets(folder):
 
 def sweep_file(folder, *runs):
     path = folder / "s.toml"
-    path.write_text('[defaults]\ntraces = ["absent.h5"]\nlayers = [0, 3]\nprotect = [2, 4]\nseeds = [5]\n' + "".join(f"[[run]]\n{run}\n" for run in runs))
+    path.write_text('[defaults]\ntraces = ["absent.h5"]\nlayers = [0, 3]\nprotect = [2, 4]\nseeds = [5]\n' +
+                    "".join(f"[[run]]\n{run}\n" for run in runs))
     return path
 
 
 def test_sweep_files(folder):
     arguments = ["--ids", ids_file(folder), *SMALL, "--no-f32"]
-    path = sweep_file(folder, 'methods = ["uniform", "sink"]\nbudgets = ["25%", 40]\nexclude = [{ method = "sink", budget = 40 }]\ndevice = ["cuda", "cpu"]',
-                      'measure = ["clusterability"]\nlayers = [7]',
+    path = sweep_file(folder, 'methods = ["uniform", "sink"]\nbudgets = ["25%", 40]\nexclude = [{ method = "sink", '
+                      'budget = 40 }]\ndevice = ["cuda", "cpu"]', 'measure = ["clusterability"]\nlayers = [7]',
                       'methods = [{ name = "sink", sinks = 2 }, "uniform"]\nbudgets = [40]\nprotocol = "stream"')
     given = ["--layers", "3,0", "--protect", "2,4", "--seeds", "5-5"]
     expected = [row for methods, budget in (("uniform", "25%,40"), ("sink", "25%"), ("sink[sinks=2]", "40"))
-                for row in kveval(*arguments, "--no-times", *given, "--method", methods, "--budget", budget).splitlines()[1:]]
-    assert kveval(*arguments, "--no-times", "--sweep", path).splitlines()[1:] == expected and len(expected) == 4, expected
+                for row in kveval(*arguments, "--no-times", *given, "--method", methods, "--budget",
+                                  budget).splitlines()[1:]]
+    assert kveval(*arguments, "--no-times", "--sweep",
+                  path).splitlines()[1:] == expected and len(expected) == 4, expected
 
 
 def test_sweep_files_that_are_refused(folder):
@@ -160,9 +174,11 @@ def test_sweep_files_that_are_refused(folder):
     run = 'name = "{}"\nmethods = ["sink"]\n{}'
     for words, runs in [
         (["s.toml: the runs 'a' and 'b' differ in 'layers'"], [run.format("a", ""), run.format("b", "layers = [1]")]),
-        (["the runs 'a' and 'b' differ in 'protect'"], [run.format("a", ""), run.format("b", "protect_outside = [2, 4]")]),
+        (["the runs 'a' and 'b' differ in 'protect'"],
+         [run.format("a", ""), run.format("b", "protect_outside = [2, 4]")]),
         (["the runs 'a' and 'b' differ in 'dense_layers'"], [run.format("a", ""), run.format("b", "dense_layers = 1")]),
-        (["'zip' joins in run 'a' differ in 'layers'"], [run.format("a", 'zip = ["layers", "budgets"]\nbudgets = [20, 40]')]),
+        (["'zip' joins in run 'a' differ in 'layers'"],
+         [run.format("a", 'zip = ["layers", "budgets"]\nbudgets = [20, 40]')]),
         (["s.toml: has no run with methods"], ['measure = ["clusterability"]']),
         (["s.toml: there is no layer 99"], [run.format("a", "layers = [99]")]),
         (["s.toml:7", "snapvk"], ['methods = ["snapvk"]']),
@@ -172,7 +188,8 @@ def test_sweep_files_that_are_refused(folder):
         for word in words:
             assert word in message, (word, message)
     path = sweep_file(folder, 'methods = ["sink"]')
-    for flag, value in ("--method", "sink"), ("--budget", "25%"), ("--seeds", 2), ("--layers", 0), ("--protect", "1,1"), ("--dense-layers", 0), ("--set", "a.b=1"):
+    for flag, value in (("--method", "sink"), ("--budget", "25%"), ("--seeds", 2), ("--layers", 0),
+                        ("--protect", "1,1"), ("--dense-layers", 0), ("--set", "a.b=1")):
         assert f"{flag}: the file of --sweep gives what it sets" in kveval(*arguments, path, flag, value, expect=2)
     assert "absent.toml" in kveval(*arguments, folder / "absent.toml", expect=2)
     before = path.read_text()
@@ -202,7 +219,7 @@ def test_bad_input_is_named(folder):
     for words, given, model in [
         (["there is no such model file"], ["--text", text], folder / "none.gguf"),
         (["is not a GGUF model"], ["--text", text], broken),
-        (["there is no such prompt file"], ["--text", folder / "none.txt"], None),
+        (["there is no such file"], ["--text", folder / "none.txt"], None),
         (["trained on 8192 tokens", "--context"], ["--text", text, "--context", 9000], None),
         (["short.txt"], ["--text", short, "--context", 2000], None),
         (["--text", "--ids"], [], None),
@@ -223,7 +240,8 @@ def test_bad_input_is_named(folder):
 def test_signals_leave_finished_cells_alone(folder):
     out = folder / "out"
     out.mkdir()
-    command = [KVEVAL, harness.MODEL, "--text", text_file(folder), "--method", "h2o", "--context", "3000", "-o", out / "e.csv", "--overwrite"]
+    command = [KVEVAL, harness.MODEL, "--text", text_file(folder), "--method", "h2o", "--context", "3000", "-o",
+               out / "e.csv", "--overwrite"]
     for delay in 1, 4:
         process = subprocess.Popen(list(map(str, command)), stderr=subprocess.PIPE, text=True)
         time.sleep(delay)
@@ -237,10 +255,12 @@ def test_signals_leave_finished_cells_alone(folder):
 def test_a_killed_run_is_resumed(folder):
     """The output is that of a run without interruption, and finished cells are not computed again."""
     out, cells = folder / "e.csv", folder / "e.csv.cells"
-    arguments = ["--text", text_file(folder), "--context", 600, "--score", 24, "--documents", 2, "--method", "sink,h2o,uniform,chelsea",
-                 "--budget", "25%,12.5%", "--seeds", 2, "--per-document", "--per-layer", "--no-times"]
+    arguments = ["--text", text_file(folder), "--context", 600, "--score", 24, "--documents", 2, "--method",
+                 "sink,h2o,uniform,chelsea", "--budget", "25%,12.5%", "--seeds", 2, "--per-document", "--per-layer",
+                 "--no-times"]
     expected = kveval(*arguments)
-    process = subprocess.Popen(list(map(str, [KVEVAL, harness.MODEL, *arguments, "-o", out])), stderr=subprocess.PIPE, text=True)
+    process = subprocess.Popen(list(map(str, [KVEVAL, harness.MODEL, *arguments, "-o", out])), stderr=subprocess.PIPE,
+                               text=True)
     while process.poll() is None and (not cells.exists() or cells.stat().st_size < 30000):
         time.sleep(0.05)
     process.kill()
@@ -262,11 +282,13 @@ def test_a_killed_run_is_resumed(folder):
 def test_kvbench_eval_runs_it(folder):
     listed = subprocess.run([KVBENCH, "eval", "--list-tasks"], capture_output=True, text=True)
     assert listed.returncode == 0 and "passkey" in listed.stdout, listed
-    failed = subprocess.run([KVBENCH, "eval", folder / "none.gguf", "--text", "x", "--method", "sink"], capture_output=True, text=True)
+    failed = subprocess.run([KVBENCH, "eval", folder / "none.gguf", "--text", "x", "--method", "sink"],
+                            capture_output=True, text=True)
     assert failed.returncode == 2 and failed.stderr.startswith("kveval: "), failed
     alone = folder / "kvbench"
     shutil.copy(KVBENCH, alone)
-    absent = subprocess.run([alone, "eval", "m.gguf"], capture_output=True, text=True, env=os.environ | {"PATH": "/nowhere"})
+    absent = subprocess.run([alone, "eval", "m.gguf"], capture_output=True, text=True,
+                            env=os.environ | {"PATH": "/nowhere"})
     assert absent.returncode == 2 and "scripts/fetch-model" in absent.stderr, absent
 
 

@@ -6,6 +6,7 @@
 #include <kvbench/replay/replay.hpp>
 
 int main() {
-  for (const kvbench::methods::MethodInfo& method : kvbench::methods::all_methods()) std::printf("%s\n", method.name.c_str());
+  for (const kvbench::methods::MethodInfo& method : kvbench::methods::all_methods())
+    std::printf("%s\n", method.name.c_str());
   return kvbench::methods::all_methods().empty() ? 1 : 0;
 }

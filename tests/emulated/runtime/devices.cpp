@@ -77,7 +77,7 @@ const char* cudaGetErrorString(cudaError_t error) {
 }
 
 cudaError_t cudaGetLastError() {
-  return guarded([] { return std::exchange(runtime().last, cudaSuccess); });
+  return attempt([] { return std::exchange(runtime().last, cudaSuccess); });
 }
 
 cudaError_t cudaDriverGetVersion(int* version) { return *version = CUDART_VERSION, cudaSuccess; }
@@ -105,7 +105,7 @@ cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int device) {
 }
 
 cudaError_t cudaMemGetInfo(std::size_t* free_bytes, std::size_t* total_bytes) {
-  return guarded([&] {
+  return attempt([&] {
     const Memory& memory = runtime().all[static_cast<std::size_t>(current_device)].memory;
     *total_bytes = memory.limit;
     *free_bytes = memory.limit - std::min(memory.limit, memory.reserved());
@@ -118,7 +118,7 @@ cudaError_t cudaDeviceGetDefaultMemPool(cudaMemPool_t* pool, int device) {
 }
 
 cudaError_t cudaMemPoolGetAttribute(cudaMemPool_t pool, cudaMemPoolAttr attribute, void* value) {
-  return guarded([&] {
+  return attempt([&] {
     const Memory& memory = runtime().all[static_cast<std::size_t>(pool->device)].memory;
     const std::size_t figure = attribute == cudaMemPoolAttrUsedMemCurrent ? memory.used() : memory.peak();
     std::memcpy(value, &figure, sizeof figure);

@@ -67,7 +67,7 @@ void require_sides(const Memory& memory, const void* to, const void* from, std::
 std::string running_kernel() { return running == nullptr ? "" : name_of_function(running); }
 
 void check_memory() {
-  guarded([] {
+  attempt([] {
     for (Device& device : runtime().all) device.memory.check_all();
     return cudaSuccess;
   });
@@ -78,7 +78,7 @@ cudaError_t queue_kernel(const cudaLaunchConfig_t& config, const void* address, 
   for (unsigned a = 0; a < config.numAttrs; ++a) {
     kernel.cooperative |= config.attrs[a].id == cudaLaunchAttributeCooperative && config.attrs[a].val.cooperative != 0;
   }
-  return guarded([&] {
+  return attempt([&] {
     const dim3 &grid = config.gridDim, &block = config.blockDim;
     const std::uint64_t threads = std::uint64_t{block.x} * block.y * block.z;
     if (grid.x > 0x7fffffffu || grid.y > 65535 || grid.z > 65535 || std::uint64_t{grid.x} * grid.y * grid.z == 0 ||
@@ -111,7 +111,7 @@ cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned) {
 }
 
 cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
-  return guarded([&] { return drain(*stream), cudaSuccess; });
+  return attempt([&] { return drain(*stream), cudaSuccess; });
 }
 
 cudaError_t cudaStreamDestroy(cudaStream_t stream) {
@@ -123,7 +123,7 @@ cudaError_t cudaStreamDestroy(cudaStream_t stream) {
 cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned) { return *event = new CUevent_st, cudaSuccess; }
 
 cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
-  return guarded([&] {
+  return attempt([&] {
     event->stream = stream;
     event->done = std::make_shared<bool>(false);
     stream->queue.push_back([done = event->done] { *done = true; });
@@ -132,7 +132,7 @@ cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
 }
 
 cudaError_t cudaEventSynchronize(cudaEvent_t event) {
-  return guarded([&] {
+  return attempt([&] {
     if (!*event->done) drain(*event->stream, event->done.get());
     return cudaSuccess;
   });
@@ -141,7 +141,7 @@ cudaError_t cudaEventSynchronize(cudaEvent_t event) {
 cudaError_t cudaEventDestroy(cudaEvent_t event) { return delete event, cudaSuccess; }
 
 cudaError_t cudaMallocAsync(void** data, std::size_t bytes, cudaStream_t stream) {
-  return guarded([&] {
+  return attempt([&] {
     Memory& memory = device_of(stream).memory;
     *data = memory.allocate(bytes);
     if (*data == nullptr) return cudaErrorMemoryAllocation;
@@ -151,7 +151,7 @@ cudaError_t cudaMallocAsync(void** data, std::size_t bytes, cudaStream_t stream)
 }
 
 cudaError_t cudaFreeAsync(void* data, cudaStream_t stream) {
-  return guarded([&] {
+  return attempt([&] {
     Memory& memory = device_of(stream).memory;
     memory.release(data);
     stream->queue.push_back([&memory, data] { memory.drop(data); });
@@ -163,7 +163,7 @@ cudaError_t cudaMallocHost(void** data, std::size_t bytes) { return *data = ::op
 cudaError_t cudaFreeHost(void* data) { return ::operator delete(data), cudaSuccess; }
 
 cudaError_t cudaMemcpyAsync(void* to, const void* from, std::size_t bytes, cudaMemcpyKind kind, cudaStream_t stream) {
-  return guarded([&] {
+  return attempt([&] {
     Device& device = device_of(stream);
     require_sides(device.memory, to, from, bytes, kind);
     stream->queue.push_back([=, &device] {

@@ -51,7 +51,7 @@ cudaError_t record_fault(const Fault& fault);
 
 /// Makes one call under the lock, and turns a Fault into its error.
 template <class Call>
-cudaError_t guarded(Call call) {
+cudaError_t attempt(Call call) {
   const std::lock_guard lock(runtime().mutex);
   if (!runtime().fault.empty()) return cudaErrorLaunchFailure;
   try {

@@ -29,7 +29,7 @@ struct Made {
     results.prompts = {{"0", Protocol::prefill}};
     results.budgets = {"25%"};
     for (Index h = 0; h < 2; ++h) {
-      HeadResult head{.place = {0, 0, h}, .layer = 7, .positions = {}, .cells = {}};
+      HeadResult head{.place = {0, 0, h}, .layer = 7, .positions = {}, .results = {}};
       for (std::size_t q = 0; q < queries; ++q) head.positions.push_back(static_cast<std::int32_t>(q));
       results.heads.push_back(head);
     }
@@ -41,13 +41,13 @@ struct Made {
     for (const std::uint32_t seed : seeds) {
       results.configurations.push_back({results.methods.size() - 1, 0, seed});
       for (HeadResult& head : results.heads) {
-        CellResult cell;
+        ConfigurationResult result;
         for (std::size_t q = 0; q < head.positions.size(); ++q) {
-          cell.metrics.emplace_back();
-          cell.metrics.back().fill(value(q, seed));
+          result.metrics.emplace_back();
+          result.metrics.back().fill(value(q, seed));
         }
-        cell.rel_err_fro = {0};
-        head.cells.push_back(std::move(cell));
+        result.rel_err_fro = {0};
+        head.results.push_back(std::move(result));
       }
     }
     return *this;
@@ -103,10 +103,10 @@ TEST_CASE("the value of a method without seeds pairs with each seed") {
 TEST_CASE("rows that cannot be compared have no flag") {
   Made made;
   made.with("a", constant(1)).with("partial", constant(0.5f)).with("broken", constant(2)).with("endless", constant(2));
-  made.results.heads[1].cells[1].status = Status::skipped;  // has results for one of two heads
+  made.results.heads[1].results[1].status = Status::skipped;  // has results for one of two heads
   for (HeadResult& head : made.results.heads) {
-    head.cells[2].status = Status::failed;
-    head.cells[3].metrics[5].fill(std::numeric_limits<float>::infinity());
+    head.results[2].status = Status::failed;
+    head.results[3].metrics[5].fill(std::numeric_limits<float>::infinity());
   }
   const auto rows = made.rows();
   CHECK(rows[0].best == "a");

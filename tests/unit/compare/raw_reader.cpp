@@ -33,9 +33,9 @@ struct Kept {
     request.seeds = {3, 8};
     request.protocol = Protocol::prefill;
     results = replay::replay(trace.reader(), request, serial);
-    results.heads[3].cells[0].status = Status::skipped;
-    results.heads[3].cells[0].reason = "no such thing";
-    results.heads[2].cells[1].dense = true;
+    results.heads[3].results[0].status = Status::skipped;
+    results.heads[3].results[0].reason = "no such thing";
+    results.heads[2].results[1].dense = true;
     AtomicFile file(path);
     write_raw(file, trace.reader(), request, results);
   }
@@ -63,21 +63,22 @@ TEST_CASE("raw results read back as they were written") {
   CHECK(place.kv_head == 1);
   CHECK(place.query_head == 3);
   CHECK(place.context_tokens == 28);
-  CHECK(raw.read(3, 0)->bytes_held == kept.results.heads[1].cells[0].bytes.of(CostKind::memory));
-  CHECK(raw.read(3, 0)->bytes_read == kept.results.heads[1].cells[0].bytes.of(CostKind::read));
+  CHECK(raw.read(3, 0)->bytes_held == kept.results.heads[1].results[0].bytes.of(CostKind::memory));
+  CHECK(raw.read(3, 0)->bytes_read == kept.results.heads[1].results[0].bytes.of(CostKind::read));
   CHECK(place.positions == kept.results.heads[1].positions);
   for (std::size_t p = 0; p < 8; ++p) {
     for (std::size_t c = 0; c < 3; ++c) {
       const auto values = raw.read(p, c);
       REQUIRE(values);
-      const CellResult& cell = kept.results.heads[p / 2].cells[c];
-      CHECK(values->status == cell.status);
-      CHECK(values->reason == cell.reason);
-      CHECK(values->dense == cell.dense);
-      if (cell.status != Status::ok) continue;
+      const ConfigurationResult& result = kept.results.heads[p / 2].results[c];
+      CHECK(values->status == result.status);
+      CHECK(values->reason == result.reason);
+      CHECK(values->dense == result.dense);
+      if (result.status != Status::ok) continue;
       const std::size_t m = raw.places()[p].positions.size();
       REQUIRE(values->values.size() == m);
-      for (std::size_t i = 0; i < m; ++i) CHECK(values->values[i] == metric(cell, p % 2 * m + i, metric("log_z_err")));
+      for (std::size_t i = 0; i < m; ++i)
+        CHECK(values->values[i] == metric(result, p % 2 * m + i, metric("log_z_err")));
     }
   }
   CHECK(!raw.read(0, 3));

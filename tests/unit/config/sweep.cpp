@@ -317,3 +317,25 @@ TEST_CASE("hostile TOML is an error with its place") {
   for (int i = 0; i < 70'000; ++i) keys += "k" + std::to_string(i) + " = 1\n";
   CHECK(contains(files.refusal(keys), "s.toml:1:1: "));
 }
+
+TEST_CASE("no text of a sweep file commands a terminal or breaks a line") {
+  const SweepFiles files;
+  const std::string run = "[[run]]\nmethods = \"sink\"\n";
+  for (const char* bad : {"\\u001b[31m", "\\n", "\\u009b1m"}) {
+    CAPTURE(bad);
+    const auto text = [&](const std::string& key) { return fmt::format("{} = \"a{}\"\n", key, bad); };
+    for (const std::string& key : {"name", "description"}) {
+      CHECK(contains(files.refusal(text(key) + run), "s.toml:1:"));
+      CHECK(contains(files.refusal(text(key) + run), "this text has a control character"));
+    }
+    CHECK(contains(files.refusal(run + text("name")), "s.toml:3:8: this text has a control character"));
+    CHECK(contains(files.refusal(fmt::format("\"a{}\" = 1\n", bad) + run), "this key has a control character"));
+  }
+}
+
+TEST_CASE("claims have unique ids") {
+  const SweepFiles files;
+  const std::string claim =
+      "[[published]]\nid = \"a\"\nclaim = \"c\"\nmetric = \"m\"\nuntestable = \"u\"\nrows = [{ run = \"1\" }]\n";
+  CHECK(contains(files.refusal("[[run]]\nmethods = \"sink\"\n" + claim + claim), "also has the id 'a'"));
+}

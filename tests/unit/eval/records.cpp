@@ -42,21 +42,21 @@ TokenScore token(double kl, double nll_full, double nll, bool right_full, bool r
 }
 
 /// A pass that has the first answer wrong with the compressed cache, and the second one right in both.
-EvalCell made_cell(std::size_t configuration, std::size_t document, double kl = 1) {
-  EvalCell cell{.configuration = configuration,
-                .document = document,
-                .injection = {},
-                .reason = "",
-                .tokens = {},
-                .layers = {},
-                .bytes = {}};
-  cell.tokens = {token(kl, 0.5, 2.5, true, true), token(2 * kl, 0.5, 0.5, true, false), token(0, 0.5, 1.5, true, true)};
-  cell.bytes = {.kv = 10, .meta = 2, .full = 48};
+PassResult made_pass(std::size_t configuration, std::size_t document, double kl = 1) {
+  PassResult pass{.configuration = configuration,
+                  .document = document,
+                  .injection = {},
+                  .reason = "",
+                  .tokens = {},
+                  .layers = {},
+                  .bytes = {}};
+  pass.tokens = {token(kl, 0.5, 2.5, true, true), token(2 * kl, 0.5, 0.5, true, false), token(0, 0.5, 1.5, true, true)};
+  pass.bytes = {.kv = 10, .meta = 2, .full = 48};
   LayerErrors errors{.layer = 3, .drift = 0.1 * kl, .residual = 0.01};
   errors.metrics[0] = kl;
-  cell.layers = {errors, errors};
-  cell.layers[1].layer = 5, cell.layers[1].metrics[0] = 3 * kl, cell.layers[1].drift = 0.2;
-  return cell;
+  pass.layers = {errors, errors};
+  pass.layers[1].layer = 5, pass.layers[1].metrics[0] = 3 * kl, pass.layers[1].drift = 0.2;
+  return pass;
 }
 
 }  // namespace
@@ -64,7 +64,7 @@ EvalCell made_cell(std::size_t configuration, std::size_t document, double kl = 
 TEST_CASE("a row summarises tokens and answers of all documents") {
   EvalResults results = made_results(2, true);
   results.configurations = {{"h2o", "", "25%mem", false, 0}};
-  results.cells = {made_cell(0, 0, 1), made_cell(0, 1, 3)};
+  results.passes = {made_pass(0, 0, 1), made_pass(0, 1, 3)};
   const std::vector<EvalRecord> rows = summarize(results, {});
   REQUIRE(rows.size() == 1);
   const EvalRecord& r = rows[0];
@@ -101,7 +101,7 @@ TEST_CASE("a row summarises tokens and answers of all documents") {
 TEST_CASE("rows per document and per layer on request") {
   EvalResults results = made_results(2, true);
   results.configurations = {{"h2o", "", "25%mem", false, 0}};
-  results.cells = {made_cell(0, 1, 3), made_cell(0, 0, 1)};
+  results.passes = {made_pass(0, 1, 3), made_pass(0, 0, 1)};
   const std::vector<EvalRecord> rows = summarize(results, {.documents = true, .layers = true});
   REQUIRE(rows.size() == 9);  // 3 times (all layers, 3, 5)
   CHECK(rows[1].layer == 3);
@@ -120,9 +120,9 @@ TEST_CASE("seeds of a configuration share a row; the majority of an answer's see
   results.configurations = {
       {"random", "", "25%mem", true, 0}, {"random", "", "25%mem", true, 1}, {"random", "", "25%mem", true, 2}};
   for (std::size_t c = 0; c < 3; ++c)
-    results.cells.push_back(made_cell(c, 0)), results.cells.push_back(made_cell(c, 1));
+    results.passes.push_back(made_pass(c, 0)), results.passes.push_back(made_pass(c, 1));
   for (std::size_t c : {0, 2})
-    results.cells[c].tokens[1].right = true;  // document 0: seeds 0 and 1 have the first answer right
+    results.passes[c].tokens[1].right = true;  // document 0: seeds 0 and 1 have the first answer right
   const std::vector<EvalRecord> rows = summarize(results, {});
   REQUIRE(rows.size() == 1);
   CHECK((rows[0].seeds == 3 && rows[0].documents == 2 && rows[0].tokens == 6 && rows[0].answers == 4));
@@ -136,12 +136,12 @@ TEST_CASE("seeds of a configuration share a row; the majority of an answer's see
 TEST_CASE("a task on which the full cache fails, or which needs no context, cannot discriminate") {
   EvalResults results = made_results(2, true);
   results.configurations = {{"h2o", "", "25%mem", false, 0}};
-  results.cells = {made_cell(0, 0), made_cell(0, 1)};
-  for (EvalCell& cell : results.cells) cell.tokens[0].right_full = cell.tokens[2].right_full = false;
+  results.passes = {made_pass(0, 0), made_pass(0, 1)};
+  for (PassResult& pass : results.passes) pass.tokens[0].right_full = pass.tokens[2].right_full = false;
   CHECK(summarize(results, {})[0].match_verdict == Difference::cannot_discriminate);
   CHECK(summarize(results, {})[0].verdict_reason == "the full cache answers only 0 of the questions");
 
-  results.cells = {made_cell(0, 0), made_cell(0, 1)};
+  results.passes = {made_pass(0, 0), made_pass(0, 1)};
   for (EvalDocument& document : results.documents) document.without_distant.assign(3, {.nll = 0.5, .right = true});
   const EvalRecord easy = summarize(results, {})[0];
   CHECK(easy.match_verdict == Difference::cannot_discriminate);
@@ -155,8 +155,8 @@ TEST_CASE("equal answers are called equal only where there are enough of them") 
     EvalResults results = made_results(documents, true);
     results.configurations = {{"exact", "", "25%mem", false, 0}};
     for (std::size_t d = 0; d < documents; ++d) {
-      results.cells.push_back(made_cell(0, d, 0));
-      for (TokenScore& t : results.cells.back().tokens) t = token(0, 0.5, 0.5, true, true);
+      results.passes.push_back(made_pass(0, d, 0));
+      for (TokenScore& t : results.passes.back().tokens) t = token(0, 0.5, 0.5, true, true);
     }
     const EvalRecord r = summarize(results, {})[0];
     CHECK(r.match_verdict == (documents == 30 ? Difference::none : Difference::undecided));  // 58 answers, 60 answers
@@ -167,9 +167,9 @@ TEST_CASE("equal answers are called equal only where there are enough of them") 
 TEST_CASE("broken passes: a row has the status of all, or counts those that are missing") {
   EvalResults results = made_results(2, true);
   results.configurations = {{"h2o", "", "25%mem", false, 0}, {"quest", "", "25%mem", false, 0}};
-  results.cells = {made_cell(0, 0), made_cell(0, 1), made_cell(1, 0), made_cell(1, 1)};
+  results.passes = {made_pass(0, 0), made_pass(0, 1), made_pass(1, 0), made_pass(1, 1)};
   for (std::size_t i = 1; i < 4; ++i)
-    results.cells[i].status = Status::skipped, results.cells[i].reason = "lacks column sums";
+    results.passes[i].status = Status::skipped, results.passes[i].reason = "lacks column sums";
   const std::vector<EvalRecord> rows = summarize(results, {});
   REQUIRE(rows.size() == 2);
   CHECK(rows[0].status == Status::ok);
@@ -180,17 +180,17 @@ TEST_CASE("broken passes: a row has the status of all, or counts those that are 
   CHECK(rows[1].documents == 0);
 }
 
-TEST_CASE("injections have rows of their own, and cells of another document are refused") {
+TEST_CASE("injections have rows of their own, and passes of another document are refused") {
   EvalResults results = made_results(1, true);
   results.configurations = {{"h2o", "", "25%mem", false, 0}};
-  results.cells = {made_cell(0, 0), made_cell(0, 0), made_cell(0, 0)};
-  results.cells[0].injection = {Inject::none, -1};
-  results.cells[2].injection = {Inject::one, 4};
+  results.passes = {made_pass(0, 0), made_pass(0, 0), made_pass(0, 0)};
+  results.passes[0].injection = {Inject::none, -1};
+  results.passes[2].injection = {Inject::one, 4};
   const std::vector<EvalRecord> rows = summarize(results, {});
   REQUIRE(rows.size() == 3);
   CHECK(rows[0].injection.mode == Inject::all);
   CHECK(rows[1].injection == Injection{Inject::one, 4});
   CHECK(rows[2].injection.mode == Inject::none);
-  results.cells[1].tokens.pop_back();
+  results.passes[1].tokens.pop_back();
   CHECK_THROWS_AS(summarize(results, {}), Error);
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The distribution of the signs of `softmax_balance` over seeds, against the law of the recomputed walk: the probability
-// of each step is the largest uniform number with which the recomputation gives it the sign +1.
+// The distribution of the signs of `softmax_balance` over seeds, against the law of the recomputed walk: the
+// probability of each step is the largest uniform number with which the recomputation gives it the sign +1.
 #include <doctest/doctest.h>
 
 #include <kvbench/faithful/oracle/balancekv_walk.hpp>

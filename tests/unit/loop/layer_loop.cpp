@@ -101,18 +101,18 @@ void check_equal(const LayerAnswer& answer, std::span<const HeadResult> expected
   std::vector<float> outputs;
   REQUIRE(answer.heads.size() == expected.size());
   for (std::size_t h = 0; h < expected.size(); ++h) {
-    const CellResult &cell = answer.heads[h], &other = expected[h].cells[0];
-    CHECK(cell.status == other.status);
-    CHECK(cell.reason == other.reason);
-    CHECK(cell.budget_tokens == other.budget_tokens);
-    CHECK(cell.bytes.kv == other.bytes.kv);
-    REQUIRE(cell.metrics.size() == other.metrics.size());
-    for (std::size_t r = 0; r < cell.metrics.size(); ++r)
-      CHECK(metric(cell, r, metric("rel_err")) == metric(other, r, metric("rel_err")));
+    const ConfigurationResult &result = answer.heads[h], &other = expected[h].results[0];
+    CHECK(result.status == other.status);
+    CHECK(result.reason == other.reason);
+    CHECK(result.budget_tokens == other.budget_tokens);
+    CHECK(result.bytes.kv == other.bytes.kv);
+    REQUIRE(result.metrics.size() == other.metrics.size());
+    for (std::size_t r = 0; r < result.metrics.size(); ++r)
+      CHECK(metric(result, r, metric("rel_err")) == metric(other, r, metric("rel_err")));
     if (other.raw) outputs.insert(outputs.end(), other.raw->output.begin(), other.raw->output.end());
   }
   const bool finite = std::ranges::all_of(outputs, [](float x) { return std::isfinite(x); });
-  if (expected[0].cells[0].status == Status::ok) CHECK((answer.status == Status::ok) == finite);
+  if (expected[0].results[0].status == Status::ok) CHECK((answer.status == Status::ok) == finite);
   if (answer.status == Status::ok) CHECK(answer.outputs == outputs);
 }
 

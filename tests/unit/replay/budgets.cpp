@@ -25,7 +25,7 @@ ReplayRequest request_for(Protocol protocol, std::vector<Index> budgets, bool st
 }
 
 /// Largest difference of any metric of two results, relative to 1.
-double difference(const CellResult& a, const CellResult& b) {
+double difference(const ConfigurationResult& a, const ConfigurationResult& b) {
   REQUIRE(a.metrics.size() == b.metrics.size());
   double largest = 0;
   for (std::size_t r = 0; r < a.metrics.size(); ++r) {
@@ -41,14 +41,14 @@ double difference(const CellResult& a, const CellResult& b) {
 void check_same(const ReplayResults& together, const ReplayResults& other, const Configuration& key,
                 std::size_t other_budget, bool alone) {
   for (std::size_t h = 0; h < together.heads.size(); ++h) {
-    const auto at = [&](const ReplayResults& results, std::size_t budget) -> const CellResult& {
+    const auto at = [&](const ReplayResults& results, std::size_t budget) -> const ConfigurationResult& {
       for (std::size_t c = 0; c < results.configurations.size(); ++c) {
         const Configuration& k = results.configurations[c];
-        if (k.method == key.method && k.seed == key.seed && k.budget == budget) return results.heads[h].cells[c];
+        if (k.method == key.method && k.seed == key.seed && k.budget == budget) return results.heads[h].results[c];
       }
-      throw std::logic_error("no such cell");
+      throw std::logic_error("no such configuration");
     };
-    const CellResult &a = at(together, key.budget), &b = at(other, other_budget);
+    const ConfigurationResult &a = at(together, key.budget), &b = at(other, other_budget);
     CHECK(a.status == b.status);
     CHECK(a.reason == b.reason);
     CHECK(a.kept_tokens == b.kept_tokens);

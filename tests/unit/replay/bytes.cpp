@@ -100,6 +100,14 @@ TEST_CASE("tokens declared as held count once for all query heads, or for each w
   CHECK(bytes.meta == 9);
 }
 
+TEST_CASE("a token is held once in a tier") {
+  CHECK(held(1, {0, 1, -1, -1}).listed_twice() == -1);
+  CHECK(held(1, {5, 1, 5}).listed_twice() == 5);
+  CHECK(held(2, {5, 1, 1, 5}).listed_twice() == -1);
+  CHECK(held(2, {5, 1, 4, 4}).listed_twice() == 4);
+  CHECK(HeldTokens{}.listed_twice() == -1);
+}
+
 TEST_CASE("an entry may be held in either tier, and is read once") {
   KeptTable table = by_query();
   table.fast = held(1, {4, 5});

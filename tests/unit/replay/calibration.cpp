@@ -53,7 +53,9 @@ TEST_CASE("a method that calibrates receives the same head of the other text, wh
   Found found;
   const MethodInfo info = calibrating(found);
   ReplayRequest request = request_for(info);
-  const auto note = [&] { return replay::replay(trace.reader(), request, serial).heads[0].cells[0].notes.at(0).text; };
+  const auto note = [&] {
+    return replay::replay(trace.reader(), request, serial).heads[0].results[0].notes.at(0).text;
+  };
   CHECK(note() == "calibrated on the evaluated context");
   CHECK(found.keys.empty());
   request.calibration = open_calibration(trace.reader().path() + ":1");
@@ -62,7 +64,7 @@ TEST_CASE("a method that calibrates receives the same head of the other text, wh
   CHECK(found.keys == trace.reader().read_head(other, other.layers[1], trace::Array::keys, 1));
   CHECK(found.observed.size() == 40);  // all queries of the text, those after its context included
   request.dense_layers = 2;
-  CHECK(replay::replay(trace.reader(), request, serial).heads[0].cells[0].notes.empty());
+  CHECK(replay::replay(trace.reader(), request, serial).heads[0].results[0].notes.empty());
 }
 
 TEST_CASE("a calibration text is a prompt of a trace, the first by default") {

@@ -188,16 +188,16 @@ TEST_CASE("a replay sets hit rates for methods with clusters and NaN for others"
   for (const HeadResult& head : results.heads) {
     const std::size_t m = head.positions.size();
     REQUIRE(m == 12);
-    REQUIRE(head.cells[0].metrics.size() == 2 * m);
+    REQUIRE(head.results[0].metrics.size() == 2 * m);
     for (std::size_t row = 0; row < 2 * m; ++row) {
       for (const auto& [which, window] : windows) {
-        const float hit = metric(head.cells[0], row, which);
+        const float hit = metric(head.results[0], row, which);
         if (static_cast<Index>(row % m) < window) {
           CHECK(std::isnan(hit));
         } else {
           CHECK(hit == static_cast<float>(head.positions[row % m] % 2));
         }
-        CHECK(std::isnan(metric(head.cells[1], row, which)));
+        CHECK(std::isnan(metric(head.results[1], row, which)));
       }
     }
   }

@@ -55,9 +55,9 @@ ReplayRequest limited(Protocol protocol, std::vector<std::string> budgets) {
 double total(const ReplayResults& results, std::size_t c, CostKind cost) {
   double held = 0, full = 0;
   for (const HeadResult& head : results.heads) {
-    const CellResult& cell = head.cells[c];
-    if (cell.status != Status::ok) continue;
-    held += realised(cell.bytes, cost) * cell.bytes.full, full += cell.bytes.full;
+    const ConfigurationResult& result = head.results[c];
+    if (result.status != Status::ok) continue;
+    held += realised(result.bytes, cost) * result.bytes.full, full += result.bytes.full;
   }
   return held / full;
 }
@@ -104,8 +104,8 @@ TEST_CASE("no method costs more than the budget allows, over all layers, in any 
       CAPTURE(request.methods[key.method].info->name);
       CAPTURE(request.methods[key.method].params.text());
       CAPTURE(request.budgets[key.budget].text());
-      CAPTURE(results.heads[0].cells[c].reason);
-      for (const HeadResult& head : results.heads) CHECK(head.cells[c].status != Status::failed);
+      CAPTURE(results.heads[0].results[c].reason);
+      for (const HeadResult& head : results.heads) CHECK(head.results[c].status != Status::failed);
       const double share = total(results, c, limits[key.budget].second);
       ok += !std::isnan(share);
       CHECK_FALSE(share > 0.4 + 1e-9);
@@ -122,24 +122,24 @@ TEST_CASE(
   request.protocol = Protocol::prefill;
   request.methods[2].params = find_method("pyramidkv").bind(std::vector<Assignment>{{"window", "4"}});
   const ReplayResults results = replay::replay(trace.reader(), request, {.threads = 1});
-  const auto cell = [&](std::size_t method, std::size_t budget, std::size_t head) -> const CellResult& {
+  const auto result = [&](std::size_t method, std::size_t budget, std::size_t head) -> const ConfigurationResult& {
     for (std::size_t c = 0; c < results.configurations.size(); ++c) {
       if (results.configurations[c].method == method && results.configurations[c].budget == budget)
-        return results.heads[head].cells[c];
+        return results.heads[head].results[c];
     }
     throw std::logic_error("no such configuration");
   };
-  const CellResult& random = cell(0, 0, 0);
+  const ConfigurationResult& random = result(0, 0, 0);
   REQUIRE(random.status == Status::ok);
   const double token = realised(random.bytes, CostKind::memory) / static_cast<double>(random.budget_tokens);
   CHECK(realised(random.bytes, CostKind::memory) <= 0.25);
   CHECK(realised(random.bytes, CostKind::memory) > 0.25 - token);
-  CHECK(cell(1, 0, 0).status == Status::infeasible);
-  CHECK(contains(cell(1, 0, 0).reason, "of the full cache"));
-  CHECK(cell(1, 1, 0).status == Status::ok);
+  CHECK(result(1, 0, 0).status == Status::infeasible);
+  CHECK(contains(result(1, 0, 0).reason, "of the full cache"));
+  CHECK(result(1, 1, 0).status == Status::ok);
   // Layers have different budgets; their sum meets the limit, not each of them.
-  const double first = realised(cell(2, 0, 0).bytes, CostKind::memory),
-               last = realised(cell(2, 0, 3).bytes, CostKind::memory);
+  const double first = realised(result(2, 0, 0).bytes, CostKind::memory),
+               last = realised(result(2, 0, 3).bytes, CostKind::memory);
   CHECK(first > 0.25);
   CHECK(last < 0.25);
   CHECK(first + last <= 0.5);

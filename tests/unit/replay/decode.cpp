@@ -26,7 +26,7 @@ template <class F>
 void check_all_heads(const SmallTrace& trace, const ReplayResults& results, F entries_of) {
   for (const HeadResult& result : results.heads) {
     const Arrays head(trace.reader(), result.place.layer, result.place.kv_head);
-    check_cell(head, result, 0, entries_of(head));
+    check_result(head, result, 0, entries_of(head));
   }
 }
 
@@ -92,12 +92,12 @@ TEST_CASE("sink in decode: first tokens and a sliding window") {
       best_mass += std::exp(-ranking[i].first);
     }
     for (Index j = t + 1 - (budget - 2); j <= t; ++j) kept_mass += std::exp(head.logit(0, t, j));
-    const CellResult& cell = results.heads[0].cells[0];
+    const ConfigurationResult& result = results.heads[0].results[0];
     const auto row = static_cast<std::size_t>(t - context);
-    CHECK(metric(cell, row, metric("recall")) == Approx(common / (budget - 2)));
-    CHECK(metric(cell, row, metric("mass_recall")) == Approx(kept_mass / best_mass).epsilon(1e-4));
+    CHECK(metric(result, row, metric("recall")) == Approx(common / (budget - 2)));
+    CHECK(metric(result, row, metric("mass_recall")) == Approx(kept_mass / best_mass).epsilon(1e-4));
   }
-  CHECK(results.heads[0].cells[0].kept_tokens == budget);
+  CHECK(results.heads[0].results[0].kept_tokens == budget);
 }
 
 TEST_CASE("prefill: the window after the context is exact and causal") {
@@ -175,7 +175,7 @@ TEST_CASE("two sets: numerator and denominator sum over different tokens") {
     };
   });
   for (const Metric none : {metric("mass_err"), metric("dir_err"), metric("recall"), metric("mass_recall")}) {
-    CHECK(std::isnan(metric(results.heads[0].cells[0], 0, none)));
+    CHECK(std::isnan(metric(results.heads[0].results[0], 0, none)));
   }
 }
 
@@ -236,8 +236,8 @@ TEST_CASE(
       return entries;
     };
   });
-  CHECK(results.heads[0].cells[1].status == Status::skipped);
-  CHECK(contains(results.heads[0].cells[1].reason,
+  CHECK(results.heads[0].results[1].status == Status::skipped);
+  CHECK(contains(results.heads[0].results[1].reason,
                  "compresses a whole context at once; it is not a streaming algorithm"));
 }
 
@@ -249,11 +249,11 @@ TEST_CASE("stream: subgen uses the radius that fits the budget at the end of the
   const std::vector<Assignment> settings = {{"t", "1"}};
   request.methods[0].params = info.bind(settings);
   const ReplayResults streamed = replay::replay(trace.reader(), request, serial);
-  REQUIRE(streamed.heads[0].cells[0].notes.size() == 1);
-  CHECK(contains(streamed.heads[0].cells[0].notes[0].text, "hindsight"));
+  REQUIRE(streamed.heads[0].results[0].notes.size() == 1);
+  CHECK(contains(streamed.heads[0].results[0].notes[0].text, "hindsight"));
   // Clusters and draws are those of a context compressed at once: the same bytes at the end.
   request.protocol = Protocol::decode;
   const ReplayResults decoded = replay::replay(trace.reader(), request, serial);
-  CHECK(decoded.heads[0].cells[0].notes.empty());
-  CHECK(streamed.heads[0].cells[0].bytes.kv == decoded.heads[0].cells[0].bytes.kv);
+  CHECK(decoded.heads[0].results[0].notes.empty());
+  CHECK(streamed.heads[0].results[0].bytes.kv == decoded.heads[0].results[0].bytes.kv);
 }

@@ -28,10 +28,10 @@ MethodInfo throwing(std::string name, std::function<void()> fault) {
                    });
 }
 
-void check_status(const ReplayResults& results, std::size_t cell, Status status, const std::string& reason) {
+void check_status(const ReplayResults& results, std::size_t configuration, Status status, const std::string& reason) {
   for (const HeadResult& head : results.heads) {
-    CHECK(head.cells[cell].status == status);
-    CHECK_MESSAGE(contains(head.cells[cell].reason, reason), head.cells[cell].reason);
+    CHECK(head.results[configuration].status == status);
+    CHECK_MESSAGE(contains(head.results[configuration].reason, reason), head.results[configuration].reason);
   }
 }
 
@@ -60,8 +60,8 @@ TEST_CASE("a fault of one method is the status of its configurations and does no
   check_status(results, 2, Status::skipped, "nothing to eat");
   check_status(results, 3, Status::infeasible, "too little");
   for (const HeadResult& head : results.heads) {
-    CHECK(same_bits(flat(head.cells[1].metrics), flat(head.cells[4].metrics)));
-    CHECK(metric(head.cells[1], 0, metric("rel_err")) > 0);
+    CHECK(same_bits(flat(head.results[1].metrics), flat(head.results[4].metrics)));
+    CHECK(metric(head.results[1], 0, metric("rel_err")) > 0);
   }
 }
 
@@ -83,7 +83,7 @@ TEST_CASE("entries that break the contract fail with a message") {
   check_status(results, 2, Status::failed, "an id out of range");
   check_status(results, 3, Status::failed, "a weight that is not finite");
   check_status(results, 4, Status::ok, "");
-  CHECK(results.heads[0].cells[4].kept_tokens == 2);
+  CHECK(results.heads[0].results[4].kept_tokens == 2);
 }
 
 TEST_CASE("in prefill a method may not answer with tokens after its context") {
@@ -99,9 +99,9 @@ TEST_CASE("without entries the answer is empty") {
   const MethodInfo none = answering("none", [](const QueryBlock&, Backend&) { return EntryTables{}; });
   const ReplayResults results = replay::replay(trace.reader(), request_of({&none}, 5), serial);
   check_status(results, 0, Status::ok, "");
-  CHECK(metric(results.heads[0].cells[0], 0, metric("rel_err")) == 1);
-  CHECK(std::isnan(metric(results.heads[0].cells[0], 0, metric("log_z_err"))));
-  CHECK(std::isnan(metric(results.heads[0].cells[0], 0, metric("recall"))));
+  CHECK(metric(results.heads[0].results[0], 0, metric("rel_err")) == 1);
+  CHECK(std::isnan(metric(results.heads[0].results[0], 0, metric("log_z_err"))));
+  CHECK(std::isnan(metric(results.heads[0].results[0], 0, metric("recall"))));
 }
 
 TEST_CASE("a trace without a part skips the methods that need it") {
@@ -206,7 +206,7 @@ TEST_CASE("results do not depend on the number of threads") {
     CHECK(one.heads[h].place == four.heads[h].place);
     CHECK(one.heads[h].positions == four.heads[h].positions);
     for (std::size_t c = 0; c < one.configurations.size(); ++c) {
-      const CellResult &a = one.heads[h].cells[c], &b = four.heads[h].cells[c];
+      const ConfigurationResult &a = one.heads[h].results[c], &b = four.heads[h].results[c];
       CAPTURE(methods[one.configurations[c].method]->name);
       CHECK(a.status == b.status);
       CHECK(a.reason == b.reason);
@@ -251,8 +251,8 @@ TEST_CASE("standalone configurations have the costs of each alone, and the same 
       const ReplayResults alone = run(info, settings, {budgets[key.budget]}, {key.seed}, false);
       REQUIRE(alone.configurations.size() == 1);
       for (std::size_t h = 0; h < apart.heads.size(); ++h) {
-        const CellResult &expected = alone.heads[h].cells[0], &own = apart.heads[h].cells[c],
-                         &shared = together.heads[h].cells[c];
+        const ConfigurationResult &expected = alone.heads[h].results[0], &own = apart.heads[h].results[c],
+                                  &shared = together.heads[h].results[c];
         CHECK(expected.compress_flops > 0);
         CHECK(own.compress_flops == expected.compress_flops);
         CHECK(own.peak_bytes == expected.peak_bytes);

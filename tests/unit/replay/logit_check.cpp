@@ -46,7 +46,7 @@ class OneHead {
     const trace::Reader reader(folder_ / "t.h5");
     return message_of<Error>([&] {
       const auto results = replay::replay(reader, request_of({&find_method("exact")}, 1), serial);
-      CHECK(results.heads[0].cells[0].status == Status::ok);
+      CHECK(results.heads[0].results[0].status == Status::ok);
     });
   }
 
@@ -91,5 +91,5 @@ TEST_CASE("an answer that is not a number fails its configurations instead of be
     return tables;
   });
   const ReplayResults results = replay::replay(trace.reader(), request_of({&bad}, 5), serial);
-  CHECK(results.heads[0].cells[0].status == Status::failed);
+  CHECK(results.heads[0].results[0].status == Status::failed);
 }

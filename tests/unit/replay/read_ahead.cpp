@@ -78,7 +78,7 @@ TEST_CASE("results do not depend on reading ahead") {
     REQUIRE(with.heads.size() == without.heads.size());
     for (std::size_t h = 0; h < with.heads.size(); ++h) {
       for (std::size_t c = 0; c < with.configurations.size(); ++c) {
-        const CellResult &a = with.heads[h].cells[c], &b = without.heads[h].cells[c];
+        const ConfigurationResult &a = with.heads[h].results[c], &b = without.heads[h].results[c];
         CHECK(a.status == b.status);
         CHECK(a.peak_bytes == b.peak_bytes);
         REQUIRE(a.metrics.size() == b.metrics.size());

@@ -33,25 +33,25 @@ struct Results {
       HeadResult head{.place = {0, h / 2, static_cast<Index>(h % 2)},
                       .layer = static_cast<std::int64_t>(h / 2),
                       .positions = {30, 31},
-                      .cells = {}};
+                      .results = {}};
       for (std::size_t c = 0; c < 3; ++c) {
-        CellResult cell{.compress_s = 1, .attend_s = 2, .exact_s = 3};
-        cell.kept_tokens = static_cast<double>(h);
-        cell.bytes.kv = 10 * static_cast<double>(h + 1);
-        cell.peak_bytes = static_cast<double>(h);
+        ConfigurationResult result{.compress_s = 1, .attend_s = 2, .exact_s = 3};
+        result.kept_tokens = static_cast<double>(h);
+        result.bytes.kv = 10 * static_cast<double>(h + 1);
+        result.peak_bytes = static_cast<double>(h);
         for (std::size_t row = 0; row < 4; ++row) {
-          cell.metrics.emplace_back();
-          cell.metrics.back().fill(static_cast<float>(100 * h + 10 * c + row));
+          result.metrics.emplace_back();
+          result.metrics.back().fill(static_cast<float>(100 * h + 10 * c + row));
         }
-        cell.rel_err_fro = {1, 2};
-        head.cells.push_back(cell);
+        result.rel_err_fro = {1, 2};
+        head.results.push_back(result);
       }
       results.heads.push_back(head);
     }
   }
 
   std::vector<Record> rows(Grain grain) const { return summarize(results, grain); }
-  CellResult& cell(std::size_t head, std::size_t index) { return results.heads[head].cells[index]; }
+  ConfigurationResult& result(std::size_t head, std::size_t index) { return results.heads[head].results[index]; }
 };
 
 const Summary& rel_err(const Record& r) { return r.metrics[0]; }
@@ -101,9 +101,9 @@ TEST_CASE("a row has an interval from two blocks of queries on, and otherwise th
   for (HeadResult& head : t.results.heads) {
     head.positions.resize(queries);
     std::iota(head.positions.begin(), head.positions.end(), 30);
-    for (CellResult& cell : head.cells) {
-      cell.metrics.resize(2 * queries);
-      for (std::size_t row = 0; row < 2 * queries; ++row) cell.metrics[row].fill(static_cast<float>(row));
+    for (ConfigurationResult& result : head.results) {
+      result.metrics.resize(2 * queries);
+      for (std::size_t row = 0; row < 2 * queries; ++row) result.metrics[row].fill(static_cast<float>(row));
     }
   }
   const Record row = t.rows(Grain::trace)[0];
@@ -117,7 +117,8 @@ TEST_CASE("the mean of equal whole numbers is this number") {
   Results t;
   t.results.heads.pop_back();
   for (HeadResult& head : t.results.heads) {
-    for (CellResult& cell : head.cells) cell.kept_tokens = 1000, cell.bytes.kv = 1024, cell.compress_flops = 25;
+    for (ConfigurationResult& result : head.results)
+      result.kept_tokens = 1000, result.bytes.kv = 1024, result.compress_flops = 25;
   }
   const Record row =
       t.rows(Grain::trace)[0];  // 3 heads and 2 seeds: adding sixths does not give a whole number in fp64
@@ -164,8 +165,8 @@ TEST_CASE("grains add rows per layer, per head and seed, per query") {
 TEST_CASE("values that do not apply are not part of a summary") {
   Results t;
   for (std::size_t h = 0; h < 4; ++h) {
-    t.cell(h, 2).metrics[0][index_of(metric("recall"))] = none;
-    for (auto& row : t.cell(h, 2).metrics) row[index_of(metric("log_z_err"))] = none;
+    t.result(h, 2).metrics[0][index_of(metric("recall"))] = none;
+    for (auto& row : t.result(h, 2).metrics) row[index_of(metric("log_z_err"))] = none;
   }
   const Record row = t.rows(Grain::trace)[1];
   CHECK(row.metrics[index_of(metric("recall"))].mean == Approx(150 + 20 + 2));
@@ -177,24 +178,42 @@ TEST_CASE("values that do not apply are not part of a summary") {
 TEST_CASE("dense layers are not part of the row over all layers") {
   Results t;
   for (std::size_t h = 0; h < 2; ++h) {
-    for (std::size_t c = 0; c < 3; ++c) t.cell(h, c).dense = true;
+    for (std::size_t c = 0; c < 3; ++c) t.result(h, c).dense = true;
   }
   const std::vector<Record> rows = t.rows(Grain::layer);
   REQUIRE(rows.size() == 6);
   CHECK(rel_err(rows[0]).mean == Approx(250 + 5 + 1.5));
   CHECK(!rows[0].dense);
-  CHECK(rows[0].layers.size() == 1);
+  CHECK(rows[0].layers == std::vector<std::int64_t>{0, 1});
+  CHECK(rows[0].compressed_layers == std::vector<std::int64_t>{1});
+  CHECK(rows[0].bytes.kv == (10 + 20 + 30 + 40) / 4.0);  // a model holds them
+  CHECK(rows[0].kept_tokens == 2.5);
   CHECK(rows[0].query_rows == 2 * 4 * 2);
   CHECK(rows[2].layer == 0);
   CHECK(rows[2].dense);
+  CHECK(rows[2].compressed_layers.empty());
   CHECK(rel_err(rows[2]).mean == Approx(50 + 5 + 1.5));
   CHECK(!rows[4].dense);
 }
 
+TEST_CASE("dense layers alone are no result of the row over all layers") {
+  Results t;
+  for (std::size_t c = 0; c < 3; ++c) {
+    for (std::size_t h = 0; h < 2; ++h) t.cell(h, c).dense = true;
+    for (std::size_t h = 2; h < 4; ++h) t.cell(h, c).status = Status::infeasible, t.cell(h, c).reason = "too small";
+  }
+  const std::vector<Record> rows = t.rows(Grain::layer);
+  CHECK(rows[0].status == Status::infeasible);
+  CHECK(rows[0].reason == "too small");
+  CHECK(!rows[0].dense);
+  CHECK(rows[2].dense);
+  CHECK(rows[4].status == Status::infeasible);
+}
+
 TEST_CASE("a failed part fails the row") {
   Results t;
-  t.cell(3, 1).status = Status::failed;
-  t.cell(3, 1).reason = "it broke";
+  t.result(3, 1).status = Status::failed;
+  t.result(3, 1).reason = "it broke";
   const std::vector<Record> rows = t.rows(Grain::layer);
   CHECK(rows[0].status == Status::failed);
   CHECK(rows[0].reason == "1 of 8 parts failed: it broke");
@@ -207,9 +226,9 @@ TEST_CASE("a failed part fails the row") {
 TEST_CASE("a skipped part is left out and named") {
   Results t;
   for (std::size_t h = 0; h < 2; ++h) {
-    t.cell(h, 2).status = Status::skipped;
-    t.cell(h, 2).reason = "a sliding window";
-    t.cell(h, 2).metrics.clear();
+    t.result(h, 2).status = Status::skipped;
+    t.result(h, 2).reason = "a sliding window";
+    t.result(h, 2).metrics.clear();
   }
   const std::vector<Record> rows = t.rows(Grain::layer);
   CHECK(rows[1].status == Status::ok);
@@ -233,9 +252,9 @@ TEST_CASE("joined rows of parts with some of the methods have the order of one s
       std::erase_if(part.configurations, [&](const Configuration& key) { return key.method != method; });
       for (HeadResult& head : part.heads) {
         if (method == 0)
-          head.cells.pop_back();
+          head.results.pop_back();
         else
-          head.cells.erase(head.cells.begin(), head.cells.begin() + 2);
+          head.results.erase(head.results.begin(), head.results.begin() + 2);
       }
       for (Record& record : summarize(part, grain)) joined.push_back(std::move(record));
     }

@@ -145,12 +145,12 @@ TEST_CASE("protected ends are hidden from the method and kept exactly") {
   CHECK(log.observed.front() == 0);
   CHECK(log.observed.back() == 24);
   // Local tokens 0 and 1 are tokens 3 and 4 of the trace.
-  check_cell(head, results.heads[0], 0, [](Index, Index position) {
+  check_result(head, results.heads[0], 0, [](Index, Index position) {
     std::vector<TermEntry> entries = tokens_between(0, 5);
     for (const TermEntry& e : tokens_between(24, position + 1)) entries.push_back(e);
     return entries;
   });
-  CHECK(results.heads[0].cells[0].budget_tokens == 12);
+  CHECK(results.heads[0].results[0].budget_tokens == 12);
 }
 
 // The context is 28 tokens, of which 3 and 4 are protected: queries 3 .. 23 see tokens 0 .. 2 of them, and query p
@@ -190,7 +190,7 @@ TEST_CASE("protected tokens outside the budget are kept in addition to it") {
   request.protect_last = 4;
   request.protect_outside = true;
   const ReplayResults results = replay::replay(trace.reader(), request, serial);
-  CHECK(results.heads[0].cells[0].budget_tokens == 12);
+  CHECK(results.heads[0].results[0].budget_tokens == 12);
   CHECK(results.prompts[0].context_tokens == 28 - 7);
   CHECK(log.budget == 5);
 }
@@ -203,9 +203,9 @@ TEST_CASE("a budget within the protected tokens is infeasible") {
   request.protect_first = 3;
   request.protect_last = 4;
   const ReplayResults results = replay::replay(trace.reader(), request, serial);
-  const CellResult& cell = results.heads[0].cells[0];
-  CHECK(cell.status == Status::infeasible);
-  CHECK(contains(cell.reason, "7 protected"));
+  const ConfigurationResult& result = results.heads[0].results[0];
+  CHECK(result.status == Status::infeasible);
+  CHECK(contains(result.reason, "7 protected"));
 }
 
 TEST_CASE("an observing method runs step by step, and its weights sum to one over its entries") {
@@ -240,7 +240,7 @@ TEST_CASE("evaluated queries change errors but no kept set") {
   for (std::size_t h = 0; h < a.heads.size(); ++h) {
     for (std::size_t c = 0; c < a.configurations.size(); ++c) {
       CAPTURE(c);
-      const CellResult &one = a.heads[h].cells[c], &two = b.heads[h].cells[c];
+      const ConfigurationResult &one = a.heads[h].results[c], &two = b.heads[h].results[c];
       REQUIRE_MESSAGE(one.status == Status::ok, one.reason);
       const auto &kept = one.raw.value().entries, &same = two.raw.value().entries;
       REQUIRE(kept.size() == same.size());
@@ -256,5 +256,5 @@ TEST_CASE("queries inside the context do change what snapkv keeps") {
   ReplayRequest request = request_of({&find_method("snapkv")}, 7);
   request.methods[0].params = find_method("snapkv").bind(std::vector<Assignment>{{"window", "3"}});
   const ReplayResults a = replay::replay(trace.reader(), request, serial), b = replay::replay(*other, request, serial);
-  CHECK(a.heads[0].cells[0].raw.value().entries[0].ids != b.heads[0].cells[0].raw.value().entries[0].ids);
+  CHECK(a.heads[0].results[0].raw.value().entries[0].ids != b.heads[0].results[0].raw.value().entries[0].ids);
 }

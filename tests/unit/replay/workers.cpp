@@ -47,31 +47,7 @@ TEST_CASE("there are as many concurrent work items as threads, and each thread h
   }
 }
 
-TEST_CASE("work items start in order, and each of them once") {
-  for (const std::size_t threads : {1u, 2u, 4u}) {
-    CAPTURE(threads);
-    std::mutex mutex;
-    std::vector<std::size_t> order;
-    run_work_items(200, {.threads = static_cast<int>(threads)}, {}, [&](Backend&, std::size_t u, const PartDone&) {
-      const std::lock_guard lock(mutex);
-      order.push_back(u);
-    });
-    REQUIRE(order.size() == 200);
-    CHECK(std::set<std::size_t>(order.begin(), order.end()).size() == 200);
-    // Each of the other threads may have started one work item that it has not recorded yet.
-    for (std::size_t i = 0; i < order.size(); ++i) CHECK(order[i] <= i + threads - 1);
-  }
-}
-
-TEST_CASE("the first exception stops the other threads at their next work item and is thrown") {
-  std::atomic<int> computed = 0;
-  const auto work = [&](Backend&, std::size_t u, const PartDone&) {
-    if (u == 3) throw std::out_of_range("of work item 3");
-    rest();
-    ++computed;
-  };
-  CHECK_THROWS_WITH_AS(run_work_items(2000, {.threads = 2}, {}, work), "of work item 3", std::out_of_range);
-  CHECK(computed < 1000);
+TEST_CASE("an exception of the progress callback ends the call") {
   int called = 0;
   const ReplayHooks hooks{.progress = [&](double, Index) {
     if (++called == 2) throw std::domain_error("of the callback");
@@ -79,6 +55,16 @@ TEST_CASE("the first exception stops the other threads at their next work item a
   CHECK_THROWS_AS(run_work_items(5, {.threads = 1}, hooks, [](Backend&, std::size_t, const PartDone&) {}),
                   std::domain_error);
   CHECK(called == 2);
+}
+
+TEST_CASE("progress counts finished work items and the finished parts of others") {
+  std::vector<double> seen;
+  const ReplayHooks hooks{.progress = [&](double done, Index total) {
+    CHECK(total == 2);
+    seen.push_back(done);
+  }};
+  run_work_items(2, {.threads = 1}, hooks, [](Backend&, std::size_t, const PartDone& part_done) { part_done(0.5); });
+  CHECK(seen == std::vector<double>{0.5, 1, 1.5, 2});
 }
 
 TEST_CASE("a back end that is not available ends the call before any work item") {

@@ -92,14 +92,20 @@ TEST_CASE("a mean whose interval spans more than a factor of four is not estimab
 TEST_CASE("the layers that rows summarise, of how many") {
   Record rows[] = {row("a", "64", 0.1, 25), row("b", "64", 0.2, 25)};
   CHECK(layers_of(rows).empty());  // of a file without the number of layers
-  for (Record& r : rows) r.layers = {1, 8}, r.model_layers = 30;
+  for (Record& r : rows) r.layers = r.compressed_layers = {1, 8}, r.model_layers = 30;
   CHECK(layers_of(rows) == "Layers 1, 8 of 30.");
-  rows[1].layers = {1};
+  rows[1].compressed_layers = {8};
   CHECK(layers_of(rows).empty());
-  rows[0].layers = {1};
-  CHECK(layers_of(rows) == "Layer 1 of 30.");
-  for (Record& r : rows) r.layers = {0, 1}, r.model_layers = 2;
+  rows[0].compressed_layers = {8};
+  CHECK(layers_of(rows) == "Layer 8 of 30; 1 more kept whole.");
+  for (Record& r : rows) r.layers = r.compressed_layers = {0, 1}, r.model_layers = 2;
   CHECK(layers_of(rows) == "All 2 layers.");
+}
+
+TEST_CASE("rows of layers that are kept whole are not ranked") {
+  Record rows[] = {row("a", "64", 0.1, 25), row("b", "64", 0, 25)};
+  rows[1].dense = true;
+  CHECK(answers_of(rows).empty());
 }
 
 TEST_CASE("on how many texts a configuration has the lowest error") {

@@ -131,5 +131,6 @@ TEST_CASE("a CSV holds text whatever its fields hold") {
       "a\\x01z", "\\xff\\xc3", "\\xe0\\x80\\x80", "\\xed\\xa0\\x80", "\\xf4\\x90\\x80\\x80", "two\nlines", "\xC3\xA9"};
   CHECK(table.rows[0].cells == read);
   CHECK(printable("a\tb\x7F\n") == "a\\x09b\\x7f\\x0a");
+  CHECK(printable("\xC2\x9B") == "\\xc2\\x9b");
   CHECK(escape_xml("<\x01>") == "&lt;\\x01&gt;");
 }

@@ -65,7 +65,7 @@ TEST_CASE("cells give the values of a replay, by place and configuration") {
           const std::size_t first =
               static_cast<std::size_t>(place.query_head - 2 * place.kv_head) * place.positions.size();
           for (std::size_t i = 0; i < values->values.size(); ++i)
-            CHECK(values->values[i] == head->cells[k].metrics[first + i][0]);
+            CHECK(values->values[i] == head->results[k].metrics[first + i][0]);
         }
       }
       CHECK(found == replayed.configurations.size());

@@ -13,19 +13,19 @@ using trace::test::contains;
 
 namespace {
 
-/// "t.h5 decode 8 9: sink sink[...]" for each pass.
-std::vector<std::string> passes(const Sweeps& sweeps, const std::string& lines) {
+/// "t.h5 decode 8 9: sink sink[...]" for each step.
+std::vector<std::string> steps(const Sweeps& sweeps, const std::string& lines) {
   std::vector<std::string> out;
   const config::Sweep sweep = sweeps.read("[[run]]\n" + lines);
-  for (const Pass& pass : expand(sweep.runs[0])) {
+  for (const StepRequest& step : expand(sweep.runs[0])) {
     std::string text =
-        pass.trace.path.substr(pass.trace.path.size() - 4) + " " + std::string(name_of(pass.request.protocol));
-    for (const Budget& budget : pass.request.budgets) text += " " + budget.text();
+        step.trace.path.substr(step.trace.path.size() - 4) + " " + std::string(name_of(step.request.protocol));
+    for (const Budget& budget : step.request.budgets) text += " " + budget.text();
     text += ":";
-    for (std::size_t m = 0; m < pass.request.methods.size(); ++m) {
-      text += " " + pass.request.methods[m].info->name;
-      for (const auto& [method, budget] : pass.request.excluded) {
-        if (method == m) text += "-" + pass.request.budgets[budget].text();
+    for (std::size_t m = 0; m < step.request.methods.size(); ++m) {
+      text += " " + step.request.methods[m].info->name;
+      for (const auto& [method, budget] : step.request.excluded) {
+        if (method == m) text += "-" + step.request.budgets[budget].text();
       }
     }
     out.push_back(text);
@@ -42,27 +42,27 @@ const std::string two =
 
 TEST_CASE("lists are combined, the last changing fastest") {
   const Sweeps sweeps;
-  CHECK(passes(sweeps, two) == Texts{"t.h5 prefill 8 9: sink exact", "t.h5 decode 8 9: sink exact",
-                                     "u.h5 prefill 8 9: sink exact", "u.h5 decode 8 9: sink exact"});
+  CHECK(steps(sweeps, two) == Texts{"t.h5 prefill 8 9: sink exact", "t.h5 decode 8 9: sink exact",
+                                    "u.h5 prefill 8 9: sink exact", "u.h5 decode 8 9: sink exact"});
 }
 
 TEST_CASE("lists that zip joins advance together, the others are combined") {
   const Sweeps sweeps;
-  CHECK(passes(sweeps, two + "zip = [\"traces\", \"budgets\"]\n") ==
+  CHECK(steps(sweeps, two + "zip = [\"traces\", \"budgets\"]\n") ==
         Texts{"t.h5 prefill 8: sink exact", "t.h5 decode 8: sink exact", "u.h5 prefill 9: sink exact",
               "u.h5 decode 9: sink exact"});
-  CHECK(passes(sweeps, two + "zip = [\"protocol\", \"budgets\", \"traces\"]\n") ==
+  CHECK(steps(sweeps, two + "zip = [\"protocol\", \"budgets\", \"traces\"]\n") ==
         Texts{"t.h5 prefill 8: sink exact", "u.h5 decode 9: sink exact"});
 }
 
 TEST_CASE("configurations that exclude matches do not run") {
   const Sweeps sweeps;
-  CHECK(passes(sweeps,
-               two + "exclude = [{ method = \"exact\", budget = 9 }, { protocol = \"decode\", trace = \"u\" }]\n") ==
+  CHECK(steps(sweeps,
+              two + "exclude = [{ method = \"exact\", budget = 9 }, { protocol = \"decode\", trace = \"u\" }]\n") ==
         Texts{"t.h5 prefill 8 9: sink exact-9", "t.h5 decode 8 9: sink exact-9", "u.h5 prefill 8 9: sink exact-9"});
-  CHECK(passes(sweeps,
-               "traces = \"t.h5\"\nmethods = [{ name = \"snapkv\", window = [8, 32] }, \"exact\"]\nbudgets = [8, 9]\n"
-               "exclude = [{ window = 8, budget = 8 }, { window = 32 }]\n") == Texts{"t.h5 auto 8 9: snapkv-8 exact"});
+  CHECK(steps(sweeps,
+              "traces = \"t.h5\"\nmethods = [{ name = \"snapkv\", window = [8, 32] }, \"exact\"]\nbudgets = [8, 9]\n"
+              "exclude = [{ window = 8, budget = 8 }, { window = 32 }]\n") == Texts{"t.h5 auto 8 9: snapkv-8 exact"});
 }
 
 TEST_CASE("exclusions that match nothing are rejected with their place") {

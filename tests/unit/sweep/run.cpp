@@ -180,7 +180,7 @@ TEST_CASE("files of different sweeps are rejected") {
     file.begin(layout);
     if (other_value) {
       for (const CellEntry& cell : layout.steps[0].cells)
-        file.add(cell.key, CellBlock{{CellResult{.status = Status::failed}}});
+        file.add(cell.key, CellBlock{{ConfigurationResult{.status = Status::failed}}});
     } else {
       run_sweep(plan, layout, {}, file);
     }

@@ -122,6 +122,24 @@ TEST_CASE("values that are not finite are refused with head and index") {
   }
 }
 
+TEST_CASE("sums of attention weights are not negative") {
+  const TempFolder folder;
+  write_sample(folder / "t.h5");
+  {
+    std::vector<float> spoilt(4 * 7);
+    spoilt[2 * 7 + 3] = -1e-3F;
+    RawFile(folder / "t.h5").replace("/prompts/0/layers/3/column_sums", H5T_IEEE_F32LE, {4, 7}, spoilt.data());
+    RawFile(folder / "t.h5").set("/prompts/0/layers/3/column_sums", "column_sums_end", std::int64_t{4});
+  }
+  const Reader reader(folder / "t.h5");
+  const PromptInfo& prompt = reader.info().prompts[0];
+  const auto read = [&](std::int64_t head) {
+    return message_of<Error>([&] { reader.read_head(prompt, prompt.layers[1], Array::column_sums, head); });
+  };
+  CHECK(read(1) == "");
+  CHECK(contains(read(2), "/prompts/0/layers/3/column_sums: head 2, token 3 is -0.001"));
+}
+
 TEST_CASE("a truncated file is refused at every length") {
   const std::string bytes = sample_bytes();
   const TempFolder folder;

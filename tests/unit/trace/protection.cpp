@@ -163,6 +163,8 @@ TEST_CASE("names are UTF-8 text without control characters, for reader and write
   }
   CHECK(contains(read("a\nb"), "attribute 'model' has a control character (byte 1 is 0x0a)"));
   CHECK(contains(read("a\x7F"), "byte 1 is 0x7f"));
+  CHECK(contains(read("a\xC2\x9B"), "byte 2 is 0x9b"));  // U+009B begins a command to a terminal
+  CHECK(read("a\xC2\xA0") == "");
   CHECK(contains(write("a\tb", "x"), "the name of a group of /prompts has a control character"));
   CHECK(contains(write("all", "x"), "a prompt cannot be named 'all'"));
   CHECK(contains(

@@ -2,6 +2,8 @@
 #include <kvbench/trace/synth.hpp>
 
 #include <algorithm>
+#include <cmath>
+#include <limits>
 #include <numeric>
 
 #include <doctest/doctest.h>
@@ -246,6 +248,11 @@ TEST_CASE("errors for inconsistent options name the field") {
                  "not a multiple of `kv_heads`"));
   CHECK(contains(complain([](SynthOptions& o) { o.column_queries = -1; }), "`column_queries` is -1"));
   CHECK(contains(complain([](SynthOptions& o) { o.spread = -1; }), "`spread`"));
+  for (const double huge : {1e30, std::numeric_limits<double>::infinity(), std::nan("")}) {
+    CHECK(contains(complain([&](SynthOptions& o) { o.spread = huge; }), "`spread` is"));
+    CHECK(contains(complain([&](SynthOptions& o) { o.key_norm = huge; }), "`key_norm` is"));
+    CHECK(contains(complain([&](SynthOptions& o) { o.speculation_error = huge; }), "`speculation_error` is"));
+  }
   CHECK(contains(complain([](SynthOptions& o) { o.key_norm = 0; }), "`key_norm`"));
   CHECK(contains(complain([](SynthOptions& o) { o.speculation_error = -1; }), "`speculation_error`"));
 }

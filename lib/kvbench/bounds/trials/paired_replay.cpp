@@ -16,9 +16,9 @@ namespace {
 struct QueryBlockSums {
   std::vector<double> sums, counts;
   explicit QueryBlockSums(std::size_t blocks) : sums(blocks), counts(blocks) {}
-  void add(const replay::CellResult& cell, std::size_t queries, replay::Metric metric) {
-    for (std::size_t row = 0; row < cell.metrics.size(); ++row) {
-      const double value = cell.metrics[row][static_cast<std::size_t>(metric)];
+  void add(const replay::ConfigurationResult& result, std::size_t queries, replay::Metric metric) {
+    for (std::size_t row = 0; row < result.metrics.size(); ++row) {
+      const double value = result.metrics[row][static_cast<std::size_t>(metric)];
       if (std::isnan(value)) continue;
       sums[row % queries / queries_per_block] += value;
       counts[row % queries / queries_per_block] += 1;
@@ -64,12 +64,12 @@ std::vector<double> PairedReplay::units(std::size_t method, std::size_t budget, 
     for (std::size_t c = 0; c < results_.configurations.size(); ++c) {
       const replay::Configuration& key = results_.configurations[c];
       if (key.method != method || key.budget != budget) continue;
-      if (head.cells[c].status != replay::Status::ok) {
-        reason = head.cells[c].reason;
+      if (head.results[c].status != replay::Status::ok) {
+        reason = head.results[c].reason;
         continue;
       }
       any = true;
-      units.add(head.cells[c], head.positions.size(), metric);
+      units.add(head.results[c], head.positions.size(), metric);
     }
     for (std::size_t u = 0; u < units.sums.size(); ++u) {
       values.push_back(units.counts[u] > 0 ? units.sums[u] / units.counts[u] : NAN);

@@ -33,7 +33,7 @@ std::vector<Buffer<const float>> observed_weights(const methods::EntryTables& ta
 }  // namespace
 
 ConfigurationRun::ConfigurationRun(std::unique_ptr<methods::LayerCache> cache, Options options,
-                                   std::span<const Head> heads, std::vector<CellResult*> results)
+                                   std::span<const Head> heads, std::vector<ConfigurationResult*> results)
     : cache_(std::move(cache)), options_(options), heads_(heads), results_(std::move(results)) {
   next_ = heads.front().map.to_global(heads.front().map.middle);
   for (std::size_t h = 0; h < heads.size(); ++h)
@@ -73,7 +73,7 @@ void ConfigurationRun::append(Index end, Backend& backend) {
   next_ += taken;
   const double share = 1.0 / static_cast<double>(heads_.size());
   const double seconds = watch.seconds() * share;
-  for (CellResult* result : results_) {
+  for (ConfigurationResult* result : results_) {
     result->attend_s += seconds;
     result->attend_flops += (backend.cost().flops - flops) * share;
   }
@@ -99,7 +99,7 @@ void ConfigurationRun::collect(std::span<HeadBlock> blocks, QueryRun run, Backen
     results_[h]->attend_s += seconds;
     results_[h]->attend_flops += flops * share + attend_flops(heads_[h].tokens, of_head.part.global, of_head.tables);
     if (!options_.keep_raw) continue;
-    RawCell& raw = *results_[h]->raw;
+    RawResult& raw = *results_[h]->raw;
     raw.entries_query = blocks[h].exact.begin + run.begin;
     raw.entries.assign(of_head.host->tables().begin(), of_head.host->tables().end());
   }

@@ -34,7 +34,7 @@ class ConfigurationRun {
 
   /// `results` are those of the heads of the work item, in the order of `heads`; both must outlive this object.
   ConfigurationRun(std::unique_ptr<methods::LayerCache> cache, Options options, std::span<const Head> heads,
-                   std::vector<CellResult*> results);
+                   std::vector<ConfigurationResult*> results);
 
   /// Whether attention over its entries may be computed together with that of another configuration.
   bool shares() const { return !options_.standalone && !options_.observes; }
@@ -83,7 +83,7 @@ class ConfigurationRun {
   std::unique_ptr<methods::LayerCache> cache_;
   Options options_;
   std::span<const Head> heads_;
-  std::vector<CellResult*> results_;
+  std::vector<ConfigurationResult*> results_;
   std::vector<Measurements> measurements_;  ///< by head
   Collected collected_;
   Index answered_ = 0;  ///< queries of the block

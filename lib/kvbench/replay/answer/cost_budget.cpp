@@ -34,15 +34,15 @@ struct CostSum {
   double share() const { return held / full; }
 };
 
-void judge(CellResult& cell, double cost, double limit) {
+void judge(ConfigurationResult& result, double cost, double limit) {
   if (cost <= limit) {
-    cell.budget_tokens = std::llround(cell.kept_tokens);
+    result.budget_tokens = std::llround(result.kept_tokens);
     return;
   }
-  cell = {.status = Status::infeasible,
-          .reason = fmt::format("the entries cost {:.4g} % of the full cache; the budget is {:.4g} %", 100 * cost,
-                                100 * limit),
-          .dense = cell.dense};
+  result = {.status = Status::infeasible,
+            .reason = fmt::format("the entries cost {:.4g} % of the full cache; the budget is {:.4g} %", 100 * cost,
+                                  100 * limit),
+            .dense = result.dense};
 }
 
 /// Tokens at which the line through two points reaches `limit`.
@@ -57,9 +57,9 @@ Index interpolate(const Point& a, const Point& b, double limit) {
 double cost_share(CostKind cost, std::unique_ptr<methods::LayerCache> cache, ConfigurationRun::Options options,
                   std::span<const Head> heads, Backend& backend) {
   options.keep_raw = options.keep_exact = false;
-  std::vector<CellResult> results(heads.size());
-  std::vector<CellResult*> pointers;
-  for (CellResult& result : results) pointers.push_back(&result);
+  std::vector<ConfigurationResult> results(heads.size());
+  std::vector<ConfigurationResult*> pointers;
+  for (ConfigurationResult& result : results) pointers.push_back(&result);
   ConfigurationRun run(std::move(cache), options, heads, pointers);
   if (cost == CostKind::read) {
     count_entries(run, heads, backend);
@@ -69,7 +69,7 @@ double cost_share(CostKind cost, std::unique_ptr<methods::LayerCache> cache, Con
   }
   run.finish();
   CostSum total;
-  for (const CellResult& result : results) total.add(result.bytes, cost);
+  for (const ConfigurationResult& result : results) total.add(result.bytes, cost);
   return total.share();
 }
 
@@ -109,10 +109,11 @@ void check_given_costs(const ReplayRequest& request, ReplayResults& results) {
     if (!budget.cost() || !request.methods[key.method].info->at_budget) continue;
     std::map<std::size_t, CostSum> prompts;
     for (const HeadResult& head : results.heads) {
-      if (head.cells[c].status == Status::ok) prompts[head.place.prompt].add(head.cells[c].bytes, *budget.cost());
+      if (head.results[c].status == Status::ok) prompts[head.place.prompt].add(head.results[c].bytes, *budget.cost());
     }
     for (HeadResult& head : results.heads) {
-      if (head.cells[c].status == Status::ok) judge(head.cells[c], prompts[head.place.prompt].share(), budget.share());
+      if (head.results[c].status == Status::ok)
+        judge(head.results[c], prompts[head.place.prompt].share(), budget.share());
     }
   }
 }

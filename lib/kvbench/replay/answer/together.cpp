@@ -78,31 +78,30 @@ std::vector<ConfigurationRun::Shared> attend_together(std::span<const HostEntrie
   return shared;
 }
 
-void Together::answer(std::span<HeadBlock> blocks, const Guard& guard, Backend& backend) {
+void Together::answer(std::span<HeadBlock> blocks, Backend& backend) {
   for (Member& member : members_) member.run->start(blocks);
   for (bool more = true; more;) {
     std::map<QueryRun, std::vector<Member*>> by_run;
     for (Member& member : members_) {
-      attempt(member, guard, [&] {
+      attempt(member, [&] {
         const QueryRun run = member.run->advance(blocks.front().exact.block.positions, backend);
         if (run.size() > 0) by_run[run].push_back(&member);
       });
     }
-    for (auto& [run, members] : by_run) answer_run(blocks, run, members, guard, backend);
+    for (auto& [run, members] : by_run) answer_run(blocks, run, members, backend);
     more = !by_run.empty();
   }
-  std::erase_if(members_, [](const Member& member) { return member.failed; });
+  std::erase_if(members_, [](const Member& member) { return member.ended; });
 }
 
-void Together::answer_run(std::span<HeadBlock> blocks, QueryRun run, std::span<Member*> members, const Guard& guard,
-                          Backend& backend) {
+void Together::answer_run(std::span<HeadBlock> blocks, QueryRun run, std::span<Member*> members, Backend& backend) {
   for (Member* member : members) {
-    attempt(*member, guard, [&] { member->run->collect(blocks, run, backend); });
+    attempt(*member, [&] { member->run->collect(blocks, run, backend); });
   }
   for (std::size_t h = 0; h < blocks.size(); ++h) {
     std::vector<const HostEntries*> sets;
     for (const Member* member : members) {
-      if (!member->failed && member->run->shares() && !member->run->complete(h))
+      if (!member->ended && member->run->shares() && !member->run->complete(h))
         sets.push_back(&member->run->entries(h));
     }
     const methods::HeadTokens& tokens = blocks[h].head().tokens;
@@ -112,17 +111,17 @@ void Together::answer_run(std::span<HeadBlock> blocks, QueryRun run, std::span<M
     }
     std::size_t next = 0;
     for (Member* member : members) {
-      if (member->failed) continue;
+      if (member->ended) continue;
       const bool own = shared.empty() || member->run->complete(h);
       const ConfigurationRun::Shared* const answer = own ? nullptr : &shared[next++];
-      attempt(*member, guard, [&] { member->run->answer(blocks[h], run, h, answer, backend); });
+      attempt(*member, [&] { member->run->answer(blocks[h], run, h, answer, backend); });
     }
   }
-  for (Member* member : members) attempt(*member, guard, [&] { member->run->observe(); });
+  for (Member* member : members) attempt(*member, [&] { member->run->observe(); });
 }
 
-void Together::finish(const Guard& guard) {
-  for (Member& member : members_) attempt(member, guard, [&] { member.run->finish(); });
+void Together::finish() {
+  for (Member& member : members_) attempt(member, [&] { member.run->finish(); });
 }
 
 }  // namespace kvbench::replay

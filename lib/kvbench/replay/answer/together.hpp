@@ -5,6 +5,7 @@
 
 #include <functional>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include <kvbench/replay/answer/configuration_run.hpp>
@@ -19,39 +20,41 @@ std::vector<ConfigurationRun::Shared> attend_together(std::span<const HostEntrie
 
 class Together {
  public:
-  /// Runs `work` for a configuration (its index in the plan); returns false where it failed and the configuration ends.
-  using Guard = std::function<bool(std::size_t configuration, const std::function<void()>& work)>;
+  /// Runs `work` for a configuration (its index in the plan); returns false where this ends the configuration.
+  using Attempt = std::function<bool(std::size_t configuration, const std::function<void()>& work)>;
+
+  explicit Together(Attempt attempt) : attempt_(std::move(attempt)) {}
 
   void add(std::size_t configuration, std::unique_ptr<ConfigurationRun> run) {
     members_.push_back({configuration, std::move(run)});
   }
 
-  /// Calls visit(configuration) for each one that has not failed.
+  /// Calls visit(configuration) for each one that has not ended.
   template <class F>
   void each(F visit) const {
     for (const Member& member : members_) visit(member.configuration);
   }
 
   /// Answers the queries of a block (one HeadBlock per head), after appending the decoded tokens up to each query.
-  void answer(std::span<HeadBlock> blocks, const Guard& guard, Backend& backend);
+  void answer(std::span<HeadBlock> blocks, Backend& backend);
 
   /// Finishes the runs, after the last block.
-  void finish(const Guard& guard);
+  void finish();
 
  private:
   struct Member {
     std::size_t configuration;
     std::unique_ptr<ConfigurationRun> run;
-    bool failed = false;
+    bool ended = false;
   };
 
   template <class F>
-  void attempt(Member& member, const Guard& guard, F work) {
-    if (!member.failed) member.failed = !guard(member.configuration, work);
+  void attempt(Member& member, F work) {
+    if (!member.ended) member.ended = !attempt_(member.configuration, work);
   }
-  void answer_run(std::span<HeadBlock> blocks, QueryRun run, std::span<Member*> members, const Guard& guard,
-                  Backend& backend);
+  void answer_run(std::span<HeadBlock> blocks, QueryRun run, std::span<Member*> members, Backend& backend);
 
+  Attempt attempt_;
   std::vector<Member> members_;
 };
 

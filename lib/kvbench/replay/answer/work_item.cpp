@@ -14,29 +14,6 @@
 namespace kvbench::replay {
 namespace {
 
-/// Runs `work`; exceptions that a method may throw become a status. Faults of input files, memory exhaustion, I/O
-/// errors and interruption pass through.
-template <class F>
-void guard(Status& status, std::string& reason, F work) {
-  try {
-    work();
-  } catch (const methods::Unavailable& error) {
-    status = Status::skipped, reason = error.what();
-  } catch (const methods::Infeasible& error) {
-    status = Status::infeasible, reason = error.what();
-  } catch (const std::bad_alloc&) {
-    throw;
-  } catch (const Interrupted&) {
-    throw;
-  } catch (const IoError&) {
-    throw;
-  } catch (const Error&) {
-    throw;
-  } catch (const std::exception& error) {
-    status = Status::failed, reason = error.what();
-  }
-}
-
 /// The part of a work item's progress that stands for making its caches; the rest stands for answering queries. Which
 /// of the two takes longer depends on the methods.
 constexpr double making_part = 0.5;
@@ -73,18 +50,13 @@ class WorkItemRun {
     }
     own_prepared_.reset();
     if (!groups.empty()) answer_all(groups);
-    for (auto& [key, group] : groups) group.finish(status_guard());
+    for (auto& [key, group] : groups) group.finish();
   }
 
  private:
   /// The configurations of a method and seed, which are answered together. With `standalone` each configuration is a
   /// group.
   using Groups = std::map<std::tuple<std::size_t, std::uint32_t, std::size_t>, Together>;
-
-  Together::Guard status_guard() {
-    return
-        [this](std::size_t configuration, const std::function<void()>& work) { return guarded(configuration, work); };
-  }
 
   void check_stop() const {
     if (hooks_.stop != nullptr && hooks_.stop->load()) throw Interrupted();
@@ -96,19 +68,37 @@ class WorkItemRun {
   bool dense() const { return layer().layer < request_.dense_layers; }
   const MethodChoice& method_of(std::size_t c) const { return request_.methods[plan_.configurations[c].method]; }
   const Budget& budget_of(std::size_t c) const { return request_.budgets[plan_.configurations[c].budget]; }
-  CellResult& result(std::size_t head, std::size_t c) { return results_[head].cells[c]; }
+  ConfigurationResult& result(std::size_t head, std::size_t c) { return results_[head].results[c]; }
 
-  template <class F>
-  bool guarded(std::size_t c, F work) {
-    Status status = Status::ok;
-    std::string reason;
-    guard(status, reason, work);
-    if (status == Status::ok) return true;
+  /// Runs `work` for a configuration and returns true. What a method may throw ends the configuration: it becomes its
+  /// status, and false is returned. Faults of input files, memory exhaustion, I/O errors and interruption pass through.
+  bool attempt(std::size_t c, const std::function<void()>& work) {
+    try {
+      work();
+      return true;
+    } catch (const methods::Unavailable& error) {
+      end(c, Status::skipped, error.what());
+    } catch (const methods::Infeasible& error) {
+      end(c, Status::infeasible, error.what());
+    } catch (const std::bad_alloc&) {
+      throw;
+    } catch (const Interrupted&) {
+      throw;
+    } catch (const IoError&) {
+      throw;
+    } catch (const Error&) {
+      throw;
+    } catch (const std::exception& error) {
+      end(c, Status::failed, error.what());
+    }
+    return false;
+  }
+
+  void end(std::size_t c, Status status, const char* reason) {
     for (std::size_t h = 0; h < heads_.size(); ++h) {
       result(h, c).status = status;
       result(h, c).reason = reason;
     }
-    return false;
   }
 
   bool decodes() const { return item_.prompt.appends() && request_.decoded == Decoded::method; }
@@ -196,10 +186,22 @@ class WorkItemRun {
     return total / static_cast<double>(item_.prompt.layers.size());
   }
 
+  /// Throws Infeasible where the layers that are kept whole cost more than the budget, whatever the others hold.
+  void check_dense_cost(double limit) const {
+    const auto& layers = item_.prompt.layers;
+    const auto whole = std::ranges::count_if(layers, [&](std::int64_t l) { return l < request_.dense_layers; });
+    const double cost = static_cast<double>(whole) / static_cast<double>(layers.size());
+    if (cost <= limit) return;
+    throw methods::Infeasible(
+        fmt::format("{} of {} layers are kept whole, which costs {:.4g} % of the full cache; the budget is {:.4g} %",
+                    whole, layers.size(), 100 * cost, 100 * limit));
+  }
+
   /// The tokens of the configuration's budget, protected tokens included.
   Index requested_tokens(std::size_t c, const PreparedMethod& method) {
     const Budget& budget = budget_of(c);
     const Index tokens = budget_tokens(item_.prompt, budget, request_.protect_outside);
+    if (budget.cost()) check_dense_cost(budget.share());
     if (!budget.cost() || dense() || method_of(c).info->at_budget) return tokens;
     return largest_within(budget.share(), tokens, item_.prompt.base,
                           [&](Index trial) { return cost_at(c, *budget.cost(), trial, method); });
@@ -207,7 +209,7 @@ class WorkItemRun {
 
   void start(std::size_t c, Groups& groups) {
     for (std::size_t h = 0; h < heads_.size(); ++h) result(h, c).dense = dense();
-    guarded(c, [&] {
+    attempt(c, [&] {
       const PreparedMethod& method = prepared(c);
       if (method.failure) std::rethrow_exception(method.failure);
       const Index tokens = requested_tokens(c, method);
@@ -219,16 +221,20 @@ class WorkItemRun {
       const Configuration& key = plan_.configurations[c];
       std::unique_ptr<methods::LayerCache> cache;
       const Spent spent = method.spent + measured(backend_, [&] { cache = method.make(budget, key.seed); });
-      std::vector<CellResult*> results;
+      std::vector<ConfigurationResult*> results;
       for (std::size_t h = 0; h < heads_.size(); ++h) {
-        CellResult& r = result(h, c);
+        ConfigurationResult& r = result(h, c);
         r.compress_s = spent.seconds;
         r.compress_flops = spent.flops;
         r.peak_bytes = static_cast<double>(spent.peak_bytes);
         results.push_back(&r);
       }
-      groups[{key.method, key.seed, request_.standalone ? c : 0}].add(
-          c, std::make_unique<ConfigurationRun>(std::move(cache), options_of(c), heads_, std::move(results)));
+      const auto attempt_one = [this](std::size_t one, const std::function<void()>& work) {
+        return attempt(one, work);
+      };
+      Together& group =
+          groups.try_emplace({key.method, key.seed, request_.standalone ? c : 0}, attempt_one).first->second;
+      group.add(c, std::make_unique<ConfigurationRun>(std::move(cache), options_of(c), heads_, std::move(results)));
     });
   }
 
@@ -275,7 +281,7 @@ class WorkItemRun {
         group.each([&](std::size_t c) {
           for (std::size_t h = 0; h < heads_.size(); ++h) result(h, c).exact_s += blocks[h].exact.seconds;
         });
-        group.answer(blocks, status_guard(), backend_);
+        group.answer(blocks, backend_);
         answered += static_cast<double>(blocks.front().exact.visible_first.size());
         hooks_.part_done(making_part + (1 - making_part) * answered / queries);
       }

@@ -35,6 +35,17 @@ std::span<const std::int32_t> HeldTokens::row(Index r) const {
   return std::span(ids).subspan(static_cast<std::size_t>(at * width), static_cast<std::size_t>(width));
 }
 
+std::int32_t HeldTokens::listed_twice() const {
+  std::vector<std::int32_t> sorted;
+  for (Index r = 0; r < rows; ++r) {
+    sorted.assign(row(r).begin(), row(r).end());
+    std::ranges::sort(sorted);
+    const auto twice = std::ranges::adjacent_find(sorted, [](auto a, auto b) { return a == b && a >= 0; });
+    if (twice != sorted.end()) return *twice;
+  }
+  return -1;
+}
+
 std::int32_t KeptTable::entry_not_held() const {
   if (!declared()) return -1;
   const bool same = fast.rows <= 1 && slow.rows <= 1;

@@ -18,6 +18,8 @@ struct HeldTokens {
 
   /// The tokens held when row r of the table answers; empty where nothing is declared.
   std::span<const std::int32_t> row(Index r) const;
+  /// A token that a row lists twice; -1 where there is none.
+  std::int32_t listed_twice() const;
 };
 
 struct KeptTable {

@@ -10,16 +10,16 @@
 #include <fmt/ranges.h>
 
 #include <kvbench/core/error.hpp>
+#include <kvbench/core/name.hpp>
 #include <kvbench/replay/records/raw_schema.hpp>
-#include <kvbench/trace/input_file.hpp>
-#include <kvbench/trace/name.hpp>
+#include <kvbench/trace/guard/input_file.hpp>
 
 namespace kvbench::replay {
 namespace {
 
+using raw::InputObject;
 using raw::integer_of;
 using raw::Numbers;
-using raw::Object;
 using raw::read_numbers;
 using raw::require;
 using trace::h5::Extent;
@@ -29,7 +29,7 @@ constexpr std::array id_sets = {"ids", "held", "held_slow"};
 constexpr std::array number_sets = {"weight_num", "weight_den", "own_keys", "own_values"};
 
 /// Numbers that accompany the ids, `width` per slot; may be absent.
-HostView<float> read_beside(const Object& group, const char* name, Index slots, Index width) {
+HostView<float> read_beside(const InputObject& group, const char* name, Index slots, Index width) {
   Numbers<float> numbers = read_numbers<float>(group, name);
   if (numbers.values.empty()) return {};
   require(static_cast<Index>(numbers.values.size()) == slots * width, group,
@@ -40,7 +40,7 @@ HostView<float> read_beside(const Object& group, const char* name, Index slots, 
 }
 
 /// Token numbers, which are absent where the group lacks the dataset.
-Numbers<std::int32_t> read_ids(const Object& group, const char* name, const KeptShape& shape) {
+Numbers<std::int32_t> read_ids(const InputObject& group, const char* name, const KeptShape& shape) {
   Numbers<std::int32_t> ids = read_numbers<std::int32_t>(group, name);
   for (const std::int32_t id : ids.values) {
     require(id >= -1, group, fmt::format("'{}' has the id {}; use -1 for unused slots", name, id));
@@ -52,7 +52,7 @@ Numbers<std::int32_t> read_ids(const Object& group, const char* name, const Kept
   return ids;
 }
 
-methods::HostTable read_entries(const Object& group, const KeptShape& shape) {
+methods::HostTable read_entries(const InputObject& group, const KeptShape& shape) {
   methods::HostTable table;
   table.per_head = integer_of(group, "per_head", 0) != 0;
   table.per_query = integer_of(group, "per_query", 0) != 0;
@@ -73,17 +73,20 @@ methods::HostTable read_entries(const Object& group, const KeptShape& shape) {
   return table;
 }
 
-HeldTokens read_held(const Object& group, const char* name, const methods::HostTable& table, const KeptShape& shape) {
+HeldTokens read_held(const InputObject& group, const char* name, const methods::HostTable& table,
+                     const KeptShape& shape) {
   Numbers<std::int32_t> ids = read_ids(group, name, shape);
   if (ids.dims.empty()) return {};
   const HeldTokens held{
       .rows = ids.dims.size() == 2 ? ids.dims[0] : 1, .width = ids.dims.back(), .ids = HostView(std::move(ids.values))};
   require(ids.dims.size() <= 2 && (held.rows == 1 || held.rows == table.rows), group,
           fmt::format("'{}' needs the shape [tokens], or [rows, tokens] with the {} rows of 'ids'", name, table.rows));
+  const std::int32_t twice = held.listed_twice();
+  require(twice < 0, group, fmt::format("'{}' lists token {} twice", name, twice));
   return held;
 }
 
-KeptTable read_table(const Object& group, const KeptShape& shape) {
+KeptTable read_table(const InputObject& group, const KeptShape& shape) {
   KeptTable table{
       .entries = read_entries(group, shape), .fast = {}, .slow = {}, .meta_bytes = integer_of(group, "meta_bytes", 0)};
   table.fast = read_held(group, "held", table.entries, shape);
@@ -94,7 +97,7 @@ KeptTable read_table(const Object& group, const KeptShape& shape) {
   return table;
 }
 
-KeptHead read_head(const Object& head, const Object& entries, const KeptShape& shape) {
+KeptHead read_head(const InputObject& head, const InputObject& entries, const KeptShape& shape) {
   KeptHead kept;
   kept.positions = read_numbers<std::int32_t>(head, "positions").values;
   require(std::ranges::adjacent_find(kept.positions, std::ranges::greater_equal()) == kept.positions.end(), head,
@@ -113,31 +116,31 @@ KeptHead read_head(const Object& head, const Object& entries, const KeptShape& s
 }
 
 /// The attribute `budget` of each cell; "" where it is missing.
-std::vector<std::string> read_budgets(const Object& root) {
+std::vector<std::string> read_budgets(const InputObject& root) {
   std::vector<std::string> budgets;
   if (!root.has("cells")) return budgets;
-  const Object cells = root.group("cells");
+  const InputObject cells = root.group("cells");
   for (Index cell = 0; cells.has(std::to_string(cell)); ++cell) {
     budgets.push_back(cells.group(std::to_string(cell)).text("budget").value_or(""));
   }
   return budgets;
 }
 
-void open_dataset(const Object& group, const char* name) {
+void open_dataset(const InputObject& group, const char* name) {
   if (group.has(name)) group.dataset(name, Extent::part);
 }
 
 /// Opens every object of a head that read_head() may open, so that faults of the HDF5 library and of the storage occur
 /// here and not later.
-void open_all(const Object& head) {
+void open_all(const InputObject& head) {
   open_dataset(head, "positions");
   for (Index cell = 0; head.has(std::to_string(cell)); ++cell) {
-    const Object group = head.group(std::to_string(cell));
+    const InputObject group = head.group(std::to_string(cell));
     if (!group.has("entries")) continue;
-    const Object entries = group.group("entries");
+    const InputObject entries = group.group("entries");
     integer_of(entries, "first_query", 0);
     for (Index t = 0; entries.has(std::to_string(t)); ++t) {
-      const Object table = entries.group(std::to_string(t));
+      const InputObject table = entries.group(std::to_string(t));
       for (const char* attribute : {"per_head", "per_query", "meta_bytes"}) integer_of(table, attribute, 0);
       for (const char* name : id_sets) open_dataset(table, name);
       for (const char* name : number_sets) open_dataset(table, name);
@@ -147,14 +150,14 @@ void open_all(const Object& head) {
 
 }  // namespace
 
-void KeptFile::examine(const Object& root) {
+void KeptFile::examine(const InputObject& root) {
   raw::check_schema(root, root.file(), "kept entries");
   budgets_ = read_budgets(root);
   heads_.clear();
   std::map<std::tuple<std::string, std::int64_t, std::int64_t>, std::string> seen;
-  const Object heads = root.group("heads");
+  const InputObject heads = root.group("heads");
   for (const std::string& name : heads.members()) {
-    const Object head = heads.group(name);
+    const InputObject head = heads.group(name);
     const auto prompt = head.text("prompt");
     const auto layer = head.integer("layer"), kv_head = head.integer("kv_head");
     require(prompt && layer && kv_head, head, "a head needs the attributes prompt, layer and kv_head");
@@ -169,8 +172,8 @@ void KeptFile::examine(const Object& root) {
 
 KeptFile::KeptFile(const std::string& path)
     : file_(std::make_shared<const trace::InputFile>(path, "a file of kept entries", "docs/results.md",
-                                                     [this](const Object& root) { examine(root); })) {
-  trace::check_name(path, "The name of the file " + path);
+                                                     [this](const InputObject& root) { examine(root); })) {
+  check_name(path, "The name of the file " + path);
 }
 
 Index KeptFile::cell_at(const std::string& budget) const {
@@ -195,8 +198,8 @@ KeptHead KeptFile::read(std::string_view prompt, std::int64_t layer, Index kv_he
     throw methods::Unavailable(
         fmt::format("{} holds nothing for prompt '{}', layer {}, kv head {}", file_->path(), prompt, layer, kv_head));
   }
-  return file_->read([&](const Object& root) {
-    const Object head = root.group("heads").group(place->group);
+  return file_->read([&](const InputObject& root) {
+    const InputObject head = root.group("heads").group(place->group);
     const std::string name = std::to_string(cell);
     if (!head.has(name) || !head.group(name).has("entries")) {
       throw methods::Unavailable(fmt::format("{} holds no entries of cell {} for prompt '{}', layer {}, kv head {}",

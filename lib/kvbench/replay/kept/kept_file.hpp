@@ -15,7 +15,7 @@
 namespace kvbench::trace {
 class InputFile;
 namespace h5 {
-class Object;
+class InputObject;
 }
 }  // namespace kvbench::trace
 
@@ -50,7 +50,7 @@ class KeptFile {
     std::string prompt;
     std::int64_t layer = 0, kv_head = 0;
   };
-  void examine(const trace::h5::Object& root);
+  void examine(const trace::h5::InputObject& root);
 
   std::vector<Place> heads_;
   std::vector<std::string> budgets_;
@@ -61,8 +61,8 @@ class KeptFile {
 /// ends. Its parameters are set under the name `file`.
 const methods::MethodInfo& kept_file_method(const std::string& name);
 
-/// The file whose entries such a choice replays; "" for other methods.
-std::string kept_file_path(const MethodChoice& choice);
+/// The file whose entries a method of this name replays; "" for other methods.
+std::string kept_file_path(const std::string& method);
 
 /// The budgets of the cells that a choice of such a method may replay, each once; empty for other methods.
 std::vector<std::string> kept_budgets(const MethodChoice& choice);

@@ -183,9 +183,8 @@ const OpenFile& open_file(const std::string& name) {
 
 const methods::MethodInfo& kept_file_method(const std::string& name) { return open_file(name).info; }
 
-std::string kept_file_path(const MethodChoice& choice) {
-  const std::string& name = choice.info->name;
-  return is_file(name) ? name.substr(name.find(':') + 1) : "";
+std::string kept_file_path(const std::string& method) {
+  return is_file(method) ? method.substr(method.find(':') + 1) : "";
 }
 
 std::vector<std::string> kept_budgets(const MethodChoice& choice) {

@@ -11,7 +11,7 @@
 
 namespace kvbench::replay {
 
-Measurements::Measurements(const Head& head, bool keep_outputs, bool keep_exact, CellResult& result)
+Measurements::Measurements(const Head& head, bool keep_outputs, bool keep_exact, ConfigurationResult& result)
     : head_(&head),
       result_(&result),
       keep_outputs_(keep_outputs),

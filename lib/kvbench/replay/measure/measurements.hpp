@@ -38,7 +38,7 @@ class Measurements {
  public:
   /// Stores into `result`, which must outlive this object, as must `head`. keep_outputs: also stores the outputs;
   /// keep_exact: and the exact ones.
-  Measurements(const Head& head, bool keep_outputs, bool keep_exact, CellResult& result);
+  Measurements(const Head& head, bool keep_outputs, bool keep_exact, ConfigurationResult& result);
 
   /// Measures the answers that `entries` gave to the queries of `run`. Rows of `answer`: g*run.size() + i.
   void add(ExactBlock& exact, QueryRun run, const HostEntries& entries, const RecallRange& recall, const Answer& answer,
@@ -59,7 +59,7 @@ class Measurements {
   }
 
   const Head* head_;
-  CellResult* result_;
+  ConfigurationResult* result_;
   bool keep_outputs_, keep_exact_;
   double entries_ = 0;    ///< entries that answered, summed over query rows
   double rows_read_ = 0;  ///< rows of arrays with Read::with_entry, summed over queries

@@ -31,7 +31,8 @@ struct MetricInfo {
   Limits limits;
   std::string_view applies;  ///< to what; elsewhere its value is NaN
 
-  /// Whether the ratio of two means says something: not of values that may be negative, unless their sizes are compared.
+  /// Whether the ratio of two means says something: not of values that may be negative, unless their sizes are
+  /// compared.
   constexpr bool has_ratio() const { return limits.lo >= 0 || better == Better::nearer_to_zero; }
 };
 

@@ -2,7 +2,7 @@
 #include <kvbench/replay/records/raw.hpp>
 
 #include <kvbench/core/version.hpp>
-#include <kvbench/trace/hdf5_output.hpp>
+#include <kvbench/trace/hdf5/output.hpp>
 
 namespace kvbench::replay {
 namespace {
@@ -10,8 +10,8 @@ namespace {
 using trace::h5::Object;
 using trace::h5::write;
 
-void write_entries(const Object& cell, const RawCell& raw, const trace::TraceInfo& info) {
-  const Object entries = cell.create_group("entries");
+void write_entries(const Object& result, const RawResult& raw, const trace::TraceInfo& info) {
+  const Object entries = result.create_group("entries");
   entries.set("first_query", static_cast<std::int64_t>(raw.entries_query));
   for (std::size_t t = 0; t < raw.entries.size(); ++t) {
     const methods::HostTable& table = raw.entries[t];
@@ -27,7 +27,7 @@ void write_entries(const Object& cell, const RawCell& raw, const trace::TraceInf
   }
 }
 
-void write_cell(const Object& group, const CellResult& result, const trace::TraceInfo& info, Index queries) {
+void write_result(const Object& group, const ConfigurationResult& result, const trace::TraceInfo& info, Index queries) {
   group.set("status", std::string(name_of(result.status)));
   if (!result.reason.empty()) group.set("reason", result.reason);
   if (result.dense) group.set("dense", std::int64_t{1});
@@ -56,15 +56,15 @@ void write_all(const Object& root, const trace::Reader& reader, const ReplayRequ
   root.set("version", std::string(version()));
   root.set("commit", std::string(commit()));
   root.set("metrics", metric_names());
-  const Object cells = root.create_group("cells");
+  const Object configurations = root.create_group("cells");
   for (std::size_t c = 0; c < results.configurations.size(); ++c) {
     const Configuration& key = results.configurations[c];
-    const Object cell = cells.create_group(std::to_string(c));
-    cell.set("method", request.methods[key.method].info->name);
-    cell.set("params", request.methods[key.method].params.text());
-    cell.set("budget", request.budgets[key.budget].text());
-    cell.set("seed", static_cast<std::int64_t>(key.seed));
-    cell.set("seeded", std::int64_t{request.methods[key.method].depends_on_seed()});
+    const Object configuration = configurations.create_group(std::to_string(c));
+    configuration.set("method", request.methods[key.method].info->name);
+    configuration.set("params", request.methods[key.method].params.text());
+    configuration.set("budget", request.budgets[key.budget].text());
+    configuration.set("seed", static_cast<std::int64_t>(key.seed));
+    configuration.set("seeded", std::int64_t{request.methods[key.method].depends_on_seed()});
   }
   const Object heads = root.create_group("heads");
   for (std::size_t h = 0; h < results.heads.size(); ++h) {
@@ -78,8 +78,8 @@ void write_all(const Object& root, const trace::Reader& reader, const ReplayRequ
     group.set("kv_head", static_cast<std::int64_t>(head.place.kv_head));
     const auto queries = static_cast<Index>(head.positions.size());
     write(group, "positions", head.positions, {queries});
-    for (std::size_t c = 0; c < head.cells.size(); ++c) {
-      write_cell(group.create_group(std::to_string(c)), head.cells[c], info, queries);
+    for (std::size_t c = 0; c < head.results.size(); ++c) {
+      write_result(group.create_group(std::to_string(c)), head.results[c], info, queries);
     }
   }
 }

@@ -7,11 +7,11 @@ namespace kvbench::replay::raw {
 
 constexpr int schema_major = 1;
 
-void require(bool holds, const Object& where, const std::string& fault) {
+void require(bool holds, const InputObject& where, const std::string& fault) {
   if (!holds) throw Error("{}: {}; see docs/results.md, \"Raw results\".", where.where(), fault);
 }
 
-void check_schema(const Object& root, const std::string& path, const char* holds) {
+void check_schema(const InputObject& root, const std::string& path, const char* holds) {
   const std::string schema = root.text("kvbench_raw").value_or("");
   if (schema.empty())
     throw Error("{} has no attribute kvbench_raw, so it holds no {}; see docs/results.md.", path, holds);

@@ -8,14 +8,14 @@
 
 #include <kvbench/core/error.hpp>
 #include <kvbench/kernels/view.hpp>
-#include <kvbench/trace/hdf5.hpp>
+#include <kvbench/trace/guard/input_object.hpp>
 
 namespace kvbench::replay::raw {
 
-using trace::h5::Object;
+using trace::h5::InputObject;
 
 /// Throws Error, naming the object and the fault, where `holds` is false.
-void require(bool holds, const Object& where, const std::string& fault);
+void require(bool holds, const InputObject& where, const std::string& fault);
 
 /// A dataset of numbers and its shape.
 template <class T>
@@ -27,9 +27,9 @@ struct Numbers {
 /// The dataset `name` of a group; empty where there is none. Throws Error where it does not hold integers (T =
 /// std::int32_t) or numbers (T = float).
 template <class T>
-Numbers<T> read_numbers(const Object& group, const char* name) {
+Numbers<T> read_numbers(const InputObject& group, const char* name) {
   if (!group.has(name)) return {};
-  const Object dataset = group.dataset(name);
+  const InputObject dataset = group.dataset(name);
   Numbers<T> out;
   std::size_t count = 1;
   for (const hsize_t size : dataset.dims()) {
@@ -47,12 +47,12 @@ Numbers<T> read_numbers(const Object& group, const char* name) {
   return out;
 }
 
-inline std::int64_t integer_of(const Object& object, const char* name, std::int64_t otherwise) {
+inline std::int64_t integer_of(const InputObject& object, const char* name, std::int64_t otherwise) {
   return object.integer(name).value_or(otherwise);
 }
 
 /// Throws Error where the file has another schema, or a version that this program does not read. `holds`: the expected
 /// content, such as "kept entries".
-void check_schema(const Object& root, const std::string& path, const char* holds);
+void check_schema(const InputObject& root, const std::string& path, const char* holds);
 
 }  // namespace kvbench::replay::raw

@@ -16,47 +16,56 @@ namespace {
 /// Part of the results of one head and one seed: query heads [g, g + heads) and queries [i, i + queries).
 struct Sample {
   const HeadResult* head;
-  const CellResult* cell;
+  const ConfigurationResult* result;
   std::size_t seed;  // index among the seeds of the row
   Index g = 0, heads = 0, i = 0, queries = 0;
 };
 
-/// Means and sums of all figures except the metrics. Sums are divided once, so that means of equal whole numbers are
-/// whole.
+std::vector<std::int64_t> layers_of(const std::vector<Sample>& samples) {
+  std::set<std::int64_t> layers;
+  for (const Sample& sample : samples) layers.insert(sample.head->layer);
+  return {layers.begin(), layers.end()};
+}
+
+/// Mean bytes. They are summed before they are divided, so that means of equal whole numbers are whole.
+Bytes mean_bytes(const std::vector<Sample>& samples) {
+  Bytes mean;
+  for (const auto field : {&Bytes::kv, &Bytes::meta, &Bytes::fast, &Bytes::slow, &Bytes::read, &Bytes::full}) {
+    for (const Sample& sample : samples) mean.*field += sample.result->bytes.*field;
+    mean.*field /= static_cast<double>(samples.size());
+  }
+  return mean;
+}
+
+/// Means and sums of all figures except the metrics and the bytes. Sums are divided once, as in mean_bytes().
 void add_costs(const std::vector<Sample>& samples, std::size_t seeds, std::span<const ReplayFrame::Prompt> prompts,
                Record& record) {
-  constexpr double Bytes::*bytes[] = {&Bytes::kv, &Bytes::meta, &Bytes::fast, &Bytes::slow, &Bytes::read, &Bytes::full};
-  std::set<std::int64_t> layers;
   for (const Sample& sample : samples) {
-    const CellResult& cell = *sample.cell;
-    layers.insert(sample.head->layer);
+    const ConfigurationResult& result = *sample.result;
     record.query_rows += sample.heads * sample.queries;
     record.context_tokens += static_cast<double>(prompts[sample.head->place.prompt].context_tokens);
-    record.budget_tokens += static_cast<double>(cell.budget_tokens);
-    record.kept_tokens += cell.kept_tokens;
-    record.peak_bytes = std::max(record.peak_bytes, cell.peak_bytes);
-    for (const auto field : bytes) record.bytes.*field += cell.bytes.*field;
-    record.compress_flops += cell.compress_flops;
-    record.attend_flops += cell.attend_flops;
-    record.compress_s += cell.compress_s;
-    record.attend_s += cell.attend_s;
-    record.exact_s += cell.exact_s;
+    record.budget_tokens += static_cast<double>(result.budget_tokens);
+    record.kept_tokens += result.kept_tokens;
+    record.peak_bytes = std::max(record.peak_bytes, result.peak_bytes);
+    record.compress_flops += result.compress_flops;
+    record.attend_flops += result.attend_flops;
+    record.compress_s += result.compress_s;
+    record.attend_s += result.attend_s;
+    record.exact_s += result.exact_s;
   }
   for (const auto field : {&Record::context_tokens, &Record::budget_tokens, &Record::kept_tokens}) {
     record.*field /= static_cast<double>(samples.size());
   }
-  for (const auto field : bytes) record.bytes.*field /= static_cast<double>(samples.size());
   for (const auto field :
        {&Record::compress_flops, &Record::attend_flops, &Record::compress_s, &Record::attend_s, &Record::exact_s}) {
     record.*field /= static_cast<double>(seeds);
   }
-  record.layers.assign(layers.begin(), layers.end());
 }
 
 /// Appends the notes to the reason; notes of equal text become one, with their counts summed.
 void add_notes(const std::vector<Sample>& samples, Record& record) {
   std::vector<methods::Note> merged;
-  for (const Sample& sample : samples) merge_notes(merged, sample.cell->notes);
+  for (const Sample& sample : samples) merge_notes(merged, sample.result->notes);
   for (const methods::Note& note : merged) {
     if (!record.reason.empty()) record.reason += "; ";
     record.reason += describe(note);
@@ -76,7 +85,7 @@ void add_head_sums(const std::vector<Sample>& samples, double (*function)(double
       last = s.head;
     }
     const std::size_t at = sums.heads.size() - sums.seeds + s.seed;
-    for (const MetricRow& row : s.cell->metrics) {
+    for (const MetricRow& row : s.result->metrics) {
       const double value = row[index_of(metric("rel_err"))];
       if (std::isnan(value)) continue;
       sums.heads[at] += function(value);
@@ -93,7 +102,7 @@ Values values_of(const std::vector<Sample>& samples, std::size_t seeds, std::siz
     const auto m = static_cast<Index>(s.head->positions.size());
     for (Index g = s.g; g < s.g + s.heads; ++g) {
       for (Index i = s.i; i < s.i + s.queries; ++i) {
-        const float value = s.cell->metrics[static_cast<std::size_t>(g * m + i)][metric];
+        const float value = s.result->metrics[static_cast<std::size_t>(g * m + i)][metric];
         values.add(s.head->place.prompt, i, s.seed, std::isnan(value) ? NAN : function(value));
       }
     }
@@ -118,32 +127,41 @@ void add_metrics(const std::vector<Sample>& samples, std::size_t seeds, Record& 
   Values fro(seeds);
   for (const Sample& s : samples) {
     for (Index g = s.g; g < s.g + s.heads; ++g)
-      fro.add(s.head->place.prompt, 0, s.seed, s.cell->rel_err_fro[static_cast<std::size_t>(g)]);
+      fro.add(s.head->place.prompt, 0, s.seed, s.result->rel_err_fro[static_cast<std::size_t>(g)]);
   }
   record.rel_err_fro = fro.summary(false);
 }
 
-/// Keeps only samples with status ok and reports the others in the record. One failed sample fails the row; skipped and
-/// dense samples are left out as long as any other remains.
-std::vector<Sample> keep_ok(const std::vector<Sample>& samples, Record& record) {
-  std::vector<Sample> ok, sparse;
-  std::vector<const CellResult*> bad;
+/// The samples with status ok. The cache of a model holds the layers that `dense_layers` keeps whole too; but these say
+/// nothing about the method, unless they are all that there is.
+struct OkSamples {
+  std::vector<Sample> held;      ///< what bytes are the mean of
+  std::vector<Sample> measured;  ///< what everything else summarises
+};
+
+/// Reports the samples that are not ok in the record. One failed sample fails the row; others are left out as long as a
+/// compressed layer remains.
+OkSamples keep_ok(const std::vector<Sample>& samples, Record& record) {
+  OkSamples ok;
+  std::vector<const ConfigurationResult*> bad;
+  bool compresses = false;
   for (const Sample& s : samples) {
-    if (s.cell->status != Status::ok)
-      bad.push_back(s.cell);
+    compresses |= !s.result->dense;
+    if (s.result->status == Status::ok)
+      ok.held.push_back(s);
     else
-      ok.push_back(s);
-    if (s.cell->status == Status::ok && !s.cell->dense) sparse.push_back(s);
+      bad.push_back(s.result);
   }
-  if (!sparse.empty() && sparse.size() < ok.size()) ok = sparse;
-  record.dense = !ok.empty() && ok.front().cell->dense;
-  const auto failed = std::ranges::find(bad, Status::failed, &CellResult::status);
+  std::ranges::copy_if(ok.held, std::back_inserter(ok.measured),
+                       [&](const Sample& s) { return s.result->dense != compresses; });
+  record.dense = !compresses;
+  const auto failed = std::ranges::find(bad, Status::failed, &ConfigurationResult::status);
   if (failed != bad.end()) {
     record.status = Status::failed;
     record.reason =
-        fmt::format("{} of {} parts failed: {}", std::ranges::count(bad, Status::failed, &CellResult::status),
+        fmt::format("{} of {} parts failed: {}", std::ranges::count(bad, Status::failed, &ConfigurationResult::status),
                     samples.size(), (*failed)->reason);
-  } else if (ok.empty()) {
+  } else if (ok.measured.empty()) {
     record.status = bad.front()->status;
     record.reason = bad.front()->reason;
   } else if (!bad.empty()) {
@@ -201,8 +219,9 @@ class Summarizer {
     }
   }
 
-  Record identity(std::size_t first_cell, std::optional<std::size_t> prompt, std::optional<std::int64_t> layer) {
-    const Configuration& key = results_.configurations[first_cell];
+  Record identity(std::size_t first_configuration, std::optional<std::size_t> prompt,
+                  std::optional<std::int64_t> layer) {
+    const Configuration& key = results_.configurations[first_configuration];
     const ReplayFrame::Method& method = results_.methods[key.method];
     order_[5] = static_cast<Index>(key.method);
     order_[6] = static_cast<Index>(key.budget);
@@ -226,11 +245,14 @@ class Summarizer {
   }
 
   void finish(Record record, const std::vector<Sample>& samples, std::size_t seeds) {
-    const std::vector<Sample> ok = keep_ok(samples, record);
+    const OkSamples ok = keep_ok(samples, record);
     if (record.status == Status::ok) {
-      add_costs(ok, seeds, results_.prompts, record);
-      add_metrics(ok, seeds, record);
-      add_notes(ok, record);
+      record.bytes = mean_bytes(ok.held);
+      record.layers = layers_of(ok.held);
+      if (!record.dense) record.compressed_layers = layers_of(ok.measured);
+      add_costs(ok.measured, seeds, results_.prompts, record);
+      add_metrics(ok.measured, seeds, record);
+      add_notes(ok.measured, record);
       explain_interval(record);
     }
     records_.push_back(std::move(record));
@@ -250,7 +272,7 @@ class Summarizer {
       for (const HeadResult* head : heads) {
         const auto m = static_cast<Index>(head->positions.size());
         for (std::size_t s = c; s < end; ++s)
-          samples.push_back({head, &head->cells[s], s - c, 0, results_.group, 0, m});
+          samples.push_back({head, &head->results[s], s - c, 0, results_.group, 0, m});
       }
       finish(identity(c, prompt, layer), samples, end - c);
       c = end;
@@ -269,10 +291,10 @@ class Summarizer {
           record.kv_head = head->place.kv_head;
           record.query_head = head->place.kv_head * results_.group + g;
           if (record.seeded) record.seed = results_.configurations[c].seed;
-          finish(record, {{head, &head->cells[c], 0, g, 1, 0, m}}, 1);
+          finish(record, {{head, &head->results[c], 0, g, 1, 0, m}}, 1);
           for (Index i = 0; grain_ == Grain::query && i < m; ++i) {
             record.query = head->positions[static_cast<std::size_t>(i)];
-            finish(record, {{head, &head->cells[c], 0, g, 1, i, 1}}, 1);
+            finish(record, {{head, &head->results[c], 0, g, 1, i, 1}}, 1);
           }
         }
       }

@@ -49,12 +49,14 @@ struct Record {
   std::string device, isa, method, params, budget;
   std::optional<std::uint32_t> seed;  ///< absent: all, or the method has none
   bool seeded = false;
-  bool dense = false;
+  bool dense = false;  ///< no layer is compressed: all of them are kept whole by ReplayRequest::dense_layers
   Status status = Status::ok;
   std::string reason;
   Index query_rows = 0;              ///< (query, query head, seed) triples that the row summarises
-  std::vector<std::int64_t> layers;  ///< numbers of the layers that the row summarises, ascending
-  std::int64_t model_layers = 0;     ///< number of layers of the model
+  std::vector<std::int64_t> layers;  ///< numbers of the layers whose bytes the row counts, ascending
+  /// Those whose errors the row summarises: without the layers kept whole. Empty where `dense`.
+  std::vector<std::int64_t> compressed_layers;
+  std::int64_t model_layers = 0;  ///< number of layers of the model
   double context_tokens = 0, budget_tokens = 0, kept_tokens = 0;
   Bytes bytes;  ///< per kv head, mean
   double peak_bytes = 0;

@@ -25,7 +25,7 @@ struct Bytes {
 };
 
 /// The raw results of a configuration on one kv head.
-struct RawCell {
+struct RawResult {
   std::vector<float> output;  ///< [G * m, dv] row g*m + i
   std::vector<float> exact;   ///< the same of exact attention; empty unless RunOptions::keep_exact
   Index entries_query = 0;    ///< index of the first query that `entries` answered; they cover the last part of the run
@@ -33,7 +33,7 @@ struct RawCell {
 };
 
 /// The result of one configuration on one kv head.
-struct CellResult {
+struct ConfigurationResult {
   Status status = Status::ok;
   std::string reason;
   std::vector<methods::Note> notes;  ///< of status ok; for a method that sees the layer, at its first head
@@ -45,15 +45,15 @@ struct CellResult {
   double compress_flops = 0, attend_flops = 0;
   double compress_s = 0, attend_s = 0, exact_s = 0;
   std::vector<MetricRow> metrics;  ///< [G * m] row g*m + i
-  std::optional<RawCell> raw;      ///< present where RunOptions::keep_raw
+  std::optional<RawResult> raw;    ///< present where RunOptions::keep_raw
   std::vector<float> rel_err_fro;  ///< [G] Frobenius norm of the differences over that of the exact outputs
 };
 
 struct HeadResult {
   HeadPlace place;
-  std::int64_t layer = 0;               ///< number of the layer in the model
-  std::vector<std::int32_t> positions;  ///< [m] of the queries evaluated
-  std::vector<CellResult> cells;        ///< one per element of ReplayFrame::configurations
+  std::int64_t layer = 0;                    ///< number of the layer in the model
+  std::vector<std::int32_t> positions;       ///< [m] of the queries evaluated
+  std::vector<ConfigurationResult> results;  ///< one per element of ReplayFrame::configurations
 };
 
 /// The inputs of a replay that rows report with their figures. Neither the trace nor the registry is needed to read it.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Devices and threads: the choice of the back end, and the distribution of work items over threads.
+// Devices and threads: the choice of the back end, and work items on several threads.
 #pragma once
 
 #include <functional>
@@ -24,15 +24,13 @@ DeviceChoice choose_device(const std::string& requested);
 /// The back end that the options specify. Throws std::runtime_error with the reason where it cannot be used.
 std::unique_ptr<Backend> make_backend(const RunOptions& options);
 
-/// The number of threads that compute work items: options.threads, or where that is 0 OpenMP's default
-/// (OMP_NUM_THREADS, otherwise all processors). On a GPU the default is one thread: it keeps the device busy, and each
-/// further thread needs device memory for a head. Never more than OMP_THREAD_LIMIT.
+/// The number of threads that compute work items: allowed_threads(options.threads). On a GPU the default is one thread:
+/// it keeps the device busy, and each further thread needs device memory for a head.
 std::size_t thread_count(const RunOptions& options);
 
-/// Calls work(backend, i, part_done) for i = 0 .. count - 1 on thread_count() threads of an OpenMP parallel region;
-/// each thread has its own back end. Work items start in ascending order. The first exception on any thread stops the
-/// other threads at their next work item and is rethrown. hooks.progress is called after each work item and at each
-/// call of part_done.
+/// parallel_for() over work items on thread_count() threads: calls work(backend, i, part_done) for i = 0 .. count - 1;
+/// each thread has its own back end. hooks.progress is called after each work item and at each call of part_done. Work
+/// that needs no back end calls parallel_for() itself.
 void run_work_items(std::size_t count, const RunOptions& options, const ReplayHooks& hooks,
                     const std::function<void(Backend&, std::size_t, const PartDone&)>& work);
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Columns of the tables that kvbench writes and reads. Each column is declared once: its name and meaning, how a row
-// prints its value and how a cell sets it. The CSV writer and reader, --columns, the documentation and the tests use the
-// declaration.
+// prints its value and how a cell sets it. The CSV writer and reader, --columns, the documentation and the tests use
+// the declaration.
 #pragma once
 
 #include <concepts>
@@ -80,7 +80,8 @@ concept Member = std::is_lvalue_reference_v<std::invoke_result_t<F, Row&>> &&
 
 inline constexpr auto always = [](const auto&) { return true; };
 
-/// The value that `of` gives for rows with `has(row)`, else no text. A function that computes its value is only printed.
+/// The value that `of` gives for rows with `has(row)`, else no text. A function that computes its value is only
+/// printed.
 template <class Row, class F, class Has>
 Value<Row> value_where(Has has, F of) {
   Value<Row> value{

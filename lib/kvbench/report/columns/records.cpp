@@ -60,8 +60,11 @@ void add_kept(std::vector<RecordColumn>& c) {
   };
   c.push_back({"query_rows", "number of (query, query head, seed) triples behind the row",
                needed(value_of(&Record::query_rows)), "integer"});
-  c.push_back({"layers", "number of layers that the row summarises",
+  c.push_back({"layers", "number of layers whose bytes the row counts",
                printed<Record>([](const Record& r) { return fmt::format("{}", r.layers.size()); }), "integer"});
+  c.push_back({"compressed_layers", "number of these that the method compressed, whose errors the row summarises",
+               printed<Record>([](const Record& r) { return fmt::format("{}", r.compressed_layers.size()); }),
+               "integer"});
   c.push_back({"model_layers", "number of layers of the model; the trace may have fewer",
                value_of(&Record::model_layers), "integer"});
   add("context_tokens", "tokens", "tokens that the budget refers to: the context, without those of --protect-outside",

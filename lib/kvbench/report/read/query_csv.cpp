@@ -4,7 +4,7 @@
 #include <kvbench/compare/raw_reader.hpp>
 #include <kvbench/core/error.hpp>
 #include <kvbench/core/input_file.hpp>
-#include <kvbench/trace/untrusted_file.hpp>
+#include <kvbench/trace/guard/untrusted_file.hpp>
 
 namespace kvbench::report {
 namespace {

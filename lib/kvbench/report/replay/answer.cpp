@@ -24,7 +24,7 @@ std::string label(const replay::Record& r) { return compare::label_of({r.method,
 double error_of(const replay::Record& r) { return r.of(replay::metric("rel_err")).mean; }
 
 bool is_ranked(const replay::Record& r) {
-  return r.status == replay::Status::ok && !compare::is_baseline(r.method) && std::isfinite(error_of(r));
+  return r.status == replay::Status::ok && !r.dense && !compare::is_baseline(r.method) && std::isfinite(error_of(r));
 }
 
 std::string budget_text(const std::string& text) {
@@ -149,12 +149,14 @@ std::string layers_of(std::span<const replay::Record> rows) {
   for (const replay::Record& r : rows) {
     if (r.status != replay::Status::ok || r.dense) continue;
     if (first == nullptr) first = &r;
-    if (r.layers != first->layers || r.model_layers != first->model_layers) return "";
+    if (r.compressed_layers != first->compressed_layers || r.model_layers != first->model_layers) return "";
   }
   if (first == nullptr || first->model_layers == 0) return "";
-  if (std::ssize(first->layers) == first->model_layers) return fmt::format("All {} layers.", first->model_layers);
-  return fmt::format("Layer{} {} of {}.", first->layers.size() == 1 ? "" : "s", fmt::join(first->layers, ", "),
-                     first->model_layers);
+  const std::vector<std::int64_t>& layers = first->compressed_layers;
+  if (std::ssize(layers) == first->model_layers) return fmt::format("All {} layers.", first->model_layers);
+  const std::size_t whole = first->layers.size() - layers.size();
+  return fmt::format("Layer{} {} of {}{}.", layers.size() == 1 ? "" : "s", fmt::join(layers, ", "), first->model_layers,
+                     whole == 0 ? "" : fmt::format("; {} more kept whole", whole));
 }
 
 }  // namespace kvbench::report

@@ -13,8 +13,8 @@
 
 namespace kvbench::report {
 
-/// A row of a replay or sweep over all queries: what its columns say, and what figures make of it. `best` and `tied` are
-/// empty where there was no test against the best row of all files.
+/// A row of a replay or sweep over all queries: what its columns say, and what figures make of it. `best` and `tied`
+/// are empty where there was no test against the best row of all files.
 struct ReplayRow : replay::Record {
   const CsvTable* table = nullptr;
   const CsvRow* row = nullptr;

@@ -133,8 +133,8 @@ std::string range_text(std::span<const double> values) {
 std::size_t invalid_utf8(std::string_view text) {
   for (std::size_t i = 0; i < text.size();) {
     const std::size_t length = utf8_character(text.substr(i));
-    if (length == 0 || (is_control(text[i]) && std::string_view("\t\n\r").find(text[i]) == std::string_view::npos))
-      return i;
+    const bool breaks = std::string_view("\t\n\r").find(text[i]) != std::string_view::npos;
+    if (length == 0 || (is_control(text.substr(i, length)) && !breaks)) return i;
     i += length;
   }
   return std::string_view::npos;
@@ -144,11 +144,12 @@ std::string printable(std::string_view text) {
   std::string out;
   for (std::size_t i = 0; i < text.size();) {
     const std::size_t length = utf8_character(text.substr(i));
-    if (length == 0 || is_control(text[i]))
-      out += fmt::format("\\x{:02x}", static_cast<unsigned char>(text[i]));
+    const std::string_view character = text.substr(i, std::max<std::size_t>(1, length));
+    if (length > 0 && !is_control(character))
+      out += character;
     else
-      out += text.substr(i, length);
-    i += std::max<std::size_t>(1, length);
+      for (const char c : character) out += fmt::format("\\x{:02x}", static_cast<unsigned char>(c));
+    i += character.size();
   }
   return out;
 }

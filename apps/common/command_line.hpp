@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the programs say about their command lines.
+#pragma once
+
+#include <algorithm>
+#include <cctype>
+#include <charconv>
+#include <cmath>
+#include <concepts>
+#include <limits>
+#include <map>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include <fmt/ranges.h>
+#include <CLI/CLI.hpp>
+
+#include <kvbench/core/suggest.hpp>
+
+#include <apps/common/program.hpp>
+
+namespace kvbench::app {
+
+/// Accepts the numbers from `least` to `most`, which are finite; whole numbers where T is an integer.
+template <class T>
+CLI::Validator number_in(T least = std::numeric_limits<T>::lowest(), T most = std::numeric_limits<T>::max()) {
+  const std::string range = most < std::numeric_limits<T>::max()       ? fmt::format(" from {} to {}", least, most)
+                            : least > std::numeric_limits<T>::lowest() ? fmt::format(" of at least {}", least)
+                                                                       : "";
+  const auto check = [=](const std::string& given) {
+    T number{};
+    const auto [end, code] = std::from_chars(given.data(), given.data() + given.size(), number);
+    const bool whole = code == std::errc{} && end == given.data() + given.size();
+    if (whole && least <= number && number <= most) return std::string();  // false for NaN
+    return fmt::format("'{}' is not a {}{}", given, std::integral<T> ? "whole number" : "number", range);
+  };
+  return {check, range.empty() ? range : range.substr(1)};
+}
+
+/// Accepts these names.
+inline CLI::Validator one_of(std::vector<std::string> names) {
+  std::string list = fmt::format("{{{}}}", fmt::join(names, ","));
+  const auto check = [names = std::move(names)](const std::string& given) {
+    if (std::ranges::find(names, given) != names.end()) return std::string();
+    return fmt::format("'{}' is not one of {}.{}", given, fmt::join(names, ", "), did_you_mean(given, names));
+  };
+  return {check, std::move(list)};
+}
+
+/// Replaces a size such as 2G by its number of bytes.
+inline CLI::Validator to_bytes() {
+  return {[](std::string& given) {
+            static const std::string units = "bkmgt";  // powers of 1024
+            double number = 0;
+            const auto [rest, code] = std::from_chars(given.data(), given.data() + given.size(), number);
+            std::string unit = given.substr(static_cast<std::size_t>(rest - given.data()));
+            std::ranges::transform(unit, unit.begin(), [](unsigned char c) { return std::tolower(c); });
+            const std::size_t power = unit.empty() ? 0 : units.find(unit[0]);
+            const std::string ending = unit.substr(std::min<std::size_t>(1, unit.size()));
+            const bool known = ending.empty() || (power > 0 && (ending == "b" || ending == "i" || ending == "ib"));
+            const double bytes = power < units.size() ? number * std::exp2(10 * power) : 0;
+            if (code != std::errc{} || !known || !(bytes >= 1 && bytes <= 0x1p60))
+              return fmt::format("'{}' is not a size such as 2G, 512MiB or 1000000 (bytes)", given);
+            given = fmt::format("{:.0f}", bytes);
+            return std::string();
+          },
+          "SIZE"};
+}
+
+/// Adds an option whose value is one of these names.
+template <class E>
+CLI::Option* add_choice(CLI::App* flags, const char* name, E& value, const std::map<std::string, E>& names,
+                        const char* text) {
+  std::vector<std::string> known;
+  for (const auto& [key, meaning] : names) known.push_back(key);
+  const CLI::Validator to_number(
+      [names](std::string& given) {
+        given = std::to_string(static_cast<int>(names.at(given)));
+        return std::string();
+      },
+      "");
+  // CLI11 applies the last transformation first.
+  return flags->add_option(name, value, text)->transform(to_number)->transform(one_of(known))->type_name("TEXT");
+}
+
+/// The same fault as CLI11's message in a sentence, where its message is none.
+inline std::string in_words(const CLI::ParseError& error) {
+  const std::string message = error.what(), name = message.substr(0, message.find(':'));
+  if (dynamic_cast<const CLI::ArgumentMismatch*>(&error) == nullptr || name == message) return message;
+  return message.find("At Most") == message.npos ? name + " needs a value"
+                                                 : name + " is given twice; it takes one value";
+}
+
+/// The message of a failed parse. Unknown flags and subcommands come first, with the nearest name: what is missing is
+/// often what they were meant to be.
+inline std::string complaint(const CLI::App& app, const CLI::ParseError& error) {
+  const auto commands = app.get_subcommands();
+  const CLI::App& parsed = commands.empty() ? app : *commands.front();
+  const std::vector<std::string> unknown = app.remaining(true);
+  std::vector<std::string> known;
+  const auto flag = std::ranges::find_if(unknown, [](const std::string& text) { return text.starts_with('-'); });
+  if (flag != unknown.end()) {
+    for (const CLI::Option* option : parsed.get_options()) {
+      for (const std::string& name : option->get_lnames()) known.push_back("--" + name);
+    }
+    const std::string name = flag->substr(0, flag->find('='));
+    return fmt::format("there is no flag {}.{}", name, did_you_mean(name, known));
+  }
+  if (commands.empty() && !unknown.empty()) {
+    for (const CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; }))
+      known.push_back(command->get_name());
+    if (!known.empty())
+      return fmt::format("there is no command {}.{}", unknown.front(), did_you_mean(unknown.front(), known));
+  }
+  return in_words(error);
+}
+
+/// Prints what --help or --version asked for on stdout. Throws IoError. Returns the exit code.
+inline int print_answer(const CLI::App& app, const CLI::Error& asked) {
+  std::ostringstream text;
+  const int code = app.exit(asked, text, text);
+  print(text.str());
+  return code;
+}
+
+}  // namespace kvbench::app

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <apps/kveval/pass_summary.hpp>
+
+#include <cmath>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+namespace kvbench::kveval {
+namespace {
+
+constexpr double replay::Bytes::*byte_fields[] = {&replay::Bytes::kv,   &replay::Bytes::meta, &replay::Bytes::fast,
+                                                  &replay::Bytes::slow, &replay::Bytes::read, &replay::Bytes::full};
+
+/// Means over query heads and tokens of all kv heads; rows to which a metric does not apply (NaN) do not count.
+std::array<double, replay::metric_count> metric_means(const loop::LayerAnswer& answer) {
+  std::array<double, replay::metric_count> sums{}, counts{};
+  for (const replay::ConfigurationResult& head : answer.heads) {
+    for (const replay::MetricRow& row : head.metrics) {
+      for (std::size_t k = 0; k < replay::metric_count; ++k) {
+        if (std::isnan(row[k])) continue;
+        sums[k] += row[k];
+        counts[k] += 1;
+      }
+    }
+  }
+  for (std::size_t k = 0; k < replay::metric_count; ++k) sums[k] /= counts[k];
+  return sums;
+}
+
+}  // namespace
+
+void PassSummary::add(std::int64_t layer, const loop::LayerAnswer& answer) {
+  layers_.push_back({.layer = layer, .metrics = metric_means(answer)});
+  for (const replay::ConfigurationResult& head : answer.heads) {
+    heads_ += 1;
+    budget_tokens_ += static_cast<double>(head.budget_tokens);
+    kept_tokens_ += head.kept_tokens;
+    for (const auto field : byte_fields) bytes_.*field += head.bytes.*field;
+    merge_notes(notes_, head.notes);
+  }
+}
+
+void PassSummary::skip(std::int64_t layer, const std::string& reason) {
+  skipped_.push_back(layer);
+  why_skipped_ = reason;
+}
+
+void PassSummary::finish(eval::PassResult& result) const {
+  if (layers_.empty()) {
+    result.status = replay::Status::skipped;
+    result.reason = skipped_.empty() ? "no layer was answered" : why_skipped_;
+    return;
+  }
+  result.layers = layers_;
+  result.budget_tokens = budget_tokens_ / heads_;
+  result.kept_tokens = kept_tokens_ / heads_;
+  for (const auto field : byte_fields) result.bytes.*field = bytes_.*field / heads_;
+  std::vector<std::string> parts;
+  if (!skipped_.empty())
+    parts.push_back(fmt::format("layer {} stays exact: {}", fmt::join(skipped_, ", "), why_skipped_));
+  for (const methods::Note& note : notes_) parts.push_back(describe(note));
+  result.reason = fmt::format("{}", fmt::join(parts, "; "));
+}
+
+double mean_drift(const std::vector<float>& hidden, const std::vector<float>& full, Index rows) {
+  if (hidden.empty() || hidden.size() != full.size()) return NAN;
+  const std::size_t width = hidden.size() / static_cast<std::size_t>(rows);
+  double total = 0;
+  for (std::size_t begin = 0; begin < hidden.size(); begin += width) {
+    double difference = 0, size = 0;
+    for (std::size_t i = begin; i < begin + width; ++i) {
+      difference += std::pow(static_cast<double>(hidden[i]) - full[i], 2);
+      size += std::pow(static_cast<double>(full[i]), 2);
+    }
+    total += std::sqrt(difference / size);
+  }
+  return total / static_cast<double>(rows);
+}
+
+}  // namespace kvbench::kveval

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the layers of one pass add to the result of a configuration on a document. Needs no model.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include <kvbench/eval/results.hpp>
+#include <kvbench/loop/layer_loop.hpp>
+
+namespace kvbench::kveval {
+
+class PassSummary {
+ public:
+  void add(std::int64_t layer, const loop::LayerAnswer& answer);
+  /// The layer stays exact, because the method cannot run on it.
+  void skip(std::int64_t layer, const std::string& reason);
+  /// Sets errors of layers, budgets, bytes and the reason; the status is `skipped` where no layer was answered.
+  void finish(eval::PassResult& result) const;
+
+ private:
+  std::vector<eval::LayerErrors> layers_;
+  std::vector<methods::Note> notes_;
+  std::vector<std::int64_t> skipped_;
+  std::string why_skipped_;
+  double heads_ = 0, budget_tokens_ = 0, kept_tokens_ = 0;
+  replay::Bytes bytes_;
+};
+
+/// The mean over the rows of |h - h_full| / |h_full|; NaN where there are no rows.
+double mean_drift(const std::vector<float>& hidden, const std::vector<float>& full, Index rows);
+
+}  // namespace kvbench::kveval

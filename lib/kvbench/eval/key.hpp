@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the stored records of an evaluation depend on.
+#pragma once
+
+#include <kvbench/eval/results.hpp>
+#include <kvbench/store/key.hpp>
+
+namespace kvbench::eval {
+
+/// What all passes of a document depend on. Threads and memory change no bit.
+struct DocumentInputs {
+  std::string model;  ///< its digest
+  bool f32 = true;
+  bool one_at_a_time = false;
+  std::string device, isa;
+  std::vector<int> layers;  ///< that are captured
+  Index protect_first = 0, protect_last = 0;
+  store::RequestInputs request;
+  std::vector<int> context, scored;
+};
+
+template <class A>
+void visit(A& archive, DocumentInputs& v) {
+  auto& [model, f32, one_at_a_time, device, isa, layers, protect_first, protect_last, request, context, scored] = v;
+  archive(model, f32, one_at_a_time, device, isa, layers, protect_first, protect_last, request, context, scored);
+}
+
+struct PassInputs {
+  std::string document;  ///< its key
+  store::MethodInputs method;
+  std::string budget;
+  std::uint32_t seed = 0;
+  Injection injection;
+};
+
+template <class A>
+void visit(A& archive, Injection& v) {
+  auto& [mode, layer] = v;
+  archive(mode, layer);
+}
+
+template <class A>
+void visit(A& archive, PassInputs& v) {
+  auto& [document, method, budget, seed, injection] = v;
+  archive(document, method, budget, seed, injection);
+}
+
+}  // namespace kvbench::eval

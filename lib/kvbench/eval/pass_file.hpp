@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+// The finished passes of an evaluation, by key, in a file from which it can continue.
+#pragma once
+
+#include <kvbench/eval/results.hpp>
+#include <kvbench/store/record_file.hpp>
+
+namespace kvbench::eval {
+
+/// What a document contributes beside its passes.
+struct EvaluatedDocument {
+  std::vector<ShortScore> without_distant;
+  std::vector<int> layers;  ///< in which methods can run, ascending
+};
+
+class PassFile {
+ public:
+  /// Throws as store::FrameFile does.
+  PassFile(std::string path, store::FrameFile::Mode mode) : file_(std::move(path), mode) {}
+
+  const store::RecordFile& file() const { return file_; }
+  bool has(const std::string& key) const { return file_.has(key); }
+  void add(const std::string& key, PassResult pass);
+  void add(const std::string& key, EvaluatedDocument document);
+  /// The record with this key. Throw Error where the file holds under it another kind of record, or one whose number of
+  /// predicted tokens is not `tokens`. Indices of configuration and document are left to the caller.
+  PassResult pass(const std::string& key, std::size_t tokens) const;
+  EvaluatedDocument document(const std::string& key, std::size_t tokens) const;
+
+ private:
+  store::RecordFile file_;
+};
+
+}  // namespace kvbench::eval

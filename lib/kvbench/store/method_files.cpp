@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <kvbench/store/method_files.hpp>
+
+#include <filesystem>
+#include <sstream>
+
+#include <fmt/format.h>
+
+#include <kvbench/replay/kept/kept_file.hpp>
+
+namespace kvbench::store {
+
+std::vector<NamedFile> files_of_method(const std::string& name, const std::string& params) {
+  std::vector<NamedFile> files;
+  const std::string kept = replay::kept_file_path(name);
+  if (!kept.empty()) files.push_back({"the file of kept entries", kept});
+  std::istringstream settings(params);
+  for (std::string setting; std::getline(settings, setting, ';');) {
+    const std::string value = setting.substr(setting.find('=') + 1);
+    std::error_code none;
+    if (std::filesystem::is_regular_file(value, none)) files.push_back({fmt::format("a file that {} reads", name), value});
+  }
+  return files;
+}
+
+}  // namespace kvbench::store
