@@ -8,7 +8,7 @@
 #include <kvbench/report/claims/comparison_table.hpp>
 #include <kvbench/report/columns/claims.hpp>
 #include <kvbench/report/columns/comparisons.hpp>
-#include <kvbench/report/read/eval_csv.hpp>
+#include <kvbench/report/read/document_results.hpp>
 #include <kvbench/report/read/query_csv.hpp>
 #include <kvbench/sweep/cells_results.hpp>
 
@@ -44,15 +44,31 @@ std::size_t position_of_metric(const std::string& name, const std::vector<std::s
 
 replay::Metric query_metric(const std::string& name) {
   std::vector<std::string> names;
-  for (std::size_t m = 0; m < replay::metric_count; ++m) names.emplace_back(name_of(static_cast<replay::Metric>(m)));
+  for (const replay::AttentionMetric& metric : replay::attention_metrics) names.emplace_back(metric.info.name);
   return static_cast<replay::Metric>(position_of_metric(name, names, "query"));
 }
-static_assert(replay::Metric::rel_err == replay::Metric{});
+static_assert(replay::metric("rel_err") == replay::Metric{});
 
-const report::DamageMetric& document_metric(const std::string& name) {
+const eval::DamageMetric& document_metric(const std::string& name) {
   std::vector<std::string> names;
-  for (const report::DamageMetric& metric : report::damage_metrics()) names.push_back(metric.compared.name);
-  return report::damage_metrics()[position_of_metric(name, names, "document")];
+  for (const eval::DamageMetric& metric : eval::damage_metrics) names.emplace_back(metric.info.name);
+  return eval::damage_metrics[position_of_metric(name, names, "document")];
+}
+
+/// All metrics: of queries, and of documents.
+MetricGroups metric_groups() {
+  MetricGroups groups(2);
+  for (const replay::AttentionMetric& metric : replay::attention_metrics) groups[0].push_back(metric.info);
+  for (const eval::DamageMetric& metric : eval::damage_metrics) groups[1].push_back(metric.info);
+  return groups;
+}
+
+/// "kl (default), nll, ... or key_nll".
+std::string document_metric_names() {
+  std::string names = fmt::format("{} (default)", eval::damage_metrics.front().info.name);
+  for (std::size_t m = 1; m < eval::damage_metrics.size(); ++m)
+    names += (m + 1 < eval::damage_metrics.size() ? ", " : " or ") + std::string(eval::damage_metrics[m].info.name);
+  return names;
 }
 
 /// Whether the files are tables of kveval, with values per document. Throws Error where only some are.
@@ -76,8 +92,8 @@ class OpenResults {
         add(report::open_query_results(path, name_of(metric)));
     }
   }
-  OpenResults(const std::vector<std::string>& paths, const report::DamageMetric& metric) {
-    for (const std::string& path : paths) add(std::make_unique<report::EvalCsv>(path, metric));
+  OpenResults(const std::vector<std::string>& paths, const eval::DamageMetric& metric) {
+    for (const std::string& path : paths) add(std::make_unique<report::DocumentResults>(path, metric));
   }
   std::vector<const compare::QueryResults*> files;
 
@@ -111,18 +127,18 @@ int test_claims(const CompareFlags& o) {
   return done;
 }
 
-OpenResults open_results(const CompareFlags& o, compare::ComparedMetric& metric) {
+OpenResults open_results(const CompareFlags& o, replay::MetricInfo& metric) {
   if (!are_evaluations(o.files)) {
     const replay::Metric chosen = query_metric(o.metric);
-    metric = compare::ComparedMetric::of(chosen);
+    metric = info_of(chosen);
     return {o.files, chosen};
   }
   if (o.span_flag->count() > 0)
     throw Error(
         "--by: tables of kveval are compared by task, over all documents; only results of replay have layers and "
         "heads");
-  const report::DamageMetric& chosen = document_metric(o.metric);
-  metric = chosen.compared;
+  const eval::DamageMetric& chosen = document_metric(o.metric);
+  metric = chosen.info;
   return {o.files, chosen};
 }
 
@@ -160,9 +176,8 @@ Command add_compare(CLI::App& app) {
   flags->add_option("--a", o.a, fmt::format("A configuration: [FILE:]METHOD[PARAMS][@BUDGET], {}", syntax));
   flags->add_option("--b", o.b,
                     "The other configuration (default: all others; without --a and --b: all against the best one)");
-  flags->add_option(
-      "--metric", o.metric,
-      "Metric with values per query (default: rel_err); of tables of kveval kl (default), nll, match, top1 or key_nll");
+  flags->add_option("--metric", o.metric,
+                    "Metric with values per query (default: rel_err); of tables of kveval " + document_metric_names());
   o.span_flag = add_choice(flags, "--by", o.span, spans,
                            "Scope of one comparison: layer, head (query head), prompt or all (default: layer)");
   CLI::Option* sweep =
@@ -170,6 +185,9 @@ Command add_compare(CLI::App& app) {
   for (const char* other : {"--a", "--b", "--metric", "--by"}) sweep->excludes(other);
   add_form_flags(flags, o.format, o.output);
   add_columns_flag(flags, "Print the columns of the CSV and exit", o.format, docs_of(report::compare_columns()));
+  add_page_flag(
+      flags, "--metrics", "Print the metrics and exit", o.format, [] { return metrics_text(metric_groups()); },
+      [] { return metrics_markdown(metric_groups()); });
   return {flags, [options] { return run(*options); }};
 }
 

@@ -2,6 +2,7 @@
 #include <apps/kvbench/column_page.hpp>
 
 #include <algorithm>
+#include <cmath>
 
 #include <fmt/format.h>
 
@@ -12,6 +13,11 @@ namespace {
 
 bool typed(std::span<const ColumnDoc> columns) {
   return std::ranges::any_of(columns, [](const ColumnDoc& c) { return !c.type.empty(); });
+}
+
+std::string text_of(const replay::Limits& limits) {
+  if (std::isinf(limits.lo)) return "any";
+  return std::isinf(limits.hi) ? fmt::format("from {}", limits.lo) : fmt::format("{} to {}", limits.lo, limits.hi);
 }
 
 }  // namespace
@@ -47,15 +53,47 @@ std::string columns_markdown(std::span<const ColumnDoc> columns) {
   return out;
 }
 
-void add_columns_flag(CLI::App* flags, const std::string& help, const std::string& format,
-                      std::vector<ColumnDoc> columns) {
+std::string metrics_text(const MetricGroups& groups) {
+  std::string out;
+  for (const auto& metrics : groups) {
+    if (!out.empty()) out += "\n";
+    for (const replay::MetricInfo& m : metrics) {
+      out += fmt::format("{:<22} {:<12} {:<10} {} ({})\n", m.name, name_of(m.better), text_of(m.limits), m.meaning,
+                         m.applies);
+    }
+  }
+  return out;
+}
+
+std::string metrics_markdown(const MetricGroups& groups) {
+  std::string out;
+  for (const auto& metrics : groups) {
+    if (!out.empty()) out += "\n";
+    out += "| metric | meaning | better | values | applies to |\n| --- | --- | --- | --- | --- |\n";
+    for (const replay::MetricInfo& m : metrics) {
+      out += fmt::format("| `{}` | {} | {} | {} | {} |\n", m.name, cell(std::string(m.meaning)), name_of(m.better),
+                         text_of(m.limits), m.applies);
+    }
+  }
+  return out;
+}
+
+void add_page_flag(CLI::App* flags, const std::string& name, const std::string& help, const std::string& format,
+                   std::function<std::string()> text, std::function<std::string()> markdown) {
   flags->add_flag_callback(
-      "--columns",
-      [&format, columns = std::move(columns)] {
-        print(format == "md" ? columns_markdown(columns) : columns_text(columns));
+      name,
+      [&format, text = std::move(text), markdown = std::move(markdown)] {
+        print(format == "md" ? markdown() : text());
         throw CLI::Success();
       },
       help);
+}
+
+void add_columns_flag(CLI::App* flags, const std::string& help, const std::string& format,
+                      std::vector<ColumnDoc> columns) {
+  add_page_flag(
+      flags, "--columns", help, format, [columns] { return columns_text(columns); },
+      [columns] { return columns_markdown(columns); });
 }
 
 }  // namespace kvbench::app

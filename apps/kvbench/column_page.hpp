@@ -1,13 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// Descriptions of the columns of a table: --columns of the commands that write it, and docs/columns.md.
+// Descriptions of the columns of a table and of the metrics: --columns of the commands that write it, --metrics of
+// compare, docs/columns.md and docs/results.md.
 #pragma once
 
-#include <memory>
+#include <functional>
 #include <span>
 #include <string>
 #include <vector>
 
 #include <CLI/CLI.hpp>
+
+#include <kvbench/replay/metrics/info.hpp>
 
 namespace kvbench::app {
 
@@ -36,6 +39,17 @@ std::vector<ColumnDoc> docs_of(const Columns& columns) {
   }
   return docs;
 }
+
+/// The metrics in groups, such as those of attention and of damage, aligned for a terminal.
+using MetricGroups = std::vector<std::vector<replay::MetricInfo>>;
+std::string metrics_text(const MetricGroups& groups);
+/// The same as Markdown: a table per group.
+std::string metrics_markdown(const MetricGroups& groups);
+
+/// Adds a flag that prints a description in the format of --format (`format`) and ends the program. Add it after
+/// --format.
+void add_page_flag(CLI::App* flags, const std::string& name, const std::string& help, const std::string& format,
+                   std::function<std::string()> text, std::function<std::string()> markdown);
 
 /// Adds --columns, which prints the descriptions in the format of --format (`format`) and ends the program. Add it
 /// after --format.

@@ -15,8 +15,10 @@ std::string outcome(const faithful::MutantResult& r) {
   return r.mutant->exception.empty() ? "missed" : "exception";
 }
 
-auto of_mutant(std::string faithful::Mutant::*member) {
-  return [member](const faithful::MutantResult& r) { return r.mutant->*member; };
+using MutantValue = report::Value<faithful::MutantResult>;
+
+MutantValue of_mutant(std::string faithful::Mutant::*member) {
+  return {.print = [member](const faithful::MutantResult& r) { return r.mutant->*member; }};
 }
 
 }  // namespace
@@ -27,12 +29,14 @@ std::span<const report::Column<faithful::MutantResult>> mutant_columns() {
       {"method", "method that would have the fault", of_mutant(&faithful::Mutant::method)},
       {"fault", "what is wrong", of_mutant(&faithful::Mutant::fault)},
       {"place", "place of the correct rule in the paper", of_mutant(&faithful::Mutant::place)},
-      {"outcome", "caught; missed; exception: no check has to catch it", outcome},
-      {"caught_by", "ids of the claims with a violated row",
-       [](const faithful::MutantResult& r) { return joined(r.caught_by); }},
-      {"checks", "ids of the claims that ran with the fault in place",
-       [](const faithful::MutantResult& r) { return joined(r.ran); }},
-      {"first", "the first violated row", report::text_of(&faithful::MutantResult::first)},
+      {"outcome", "caught; missed; exception: no check has to catch it", {.print = outcome}},
+      {"caught_by",
+       "ids of the claims with a violated row",
+       {.print = [](const faithful::MutantResult& r) { return joined(r.caught_by); }}},
+      {"checks",
+       "ids of the claims that ran with the fault in place",
+       {.print = [](const faithful::MutantResult& r) { return joined(r.ran); }}},
+      {"first", "the first violated row", report::value_of(&faithful::MutantResult::first)},
       {"exception", "why no check has to catch the fault", of_mutant(&faithful::Mutant::exception)},
       report::version_column<faithful::MutantResult>(),
       report::commit_column<faithful::MutantResult>(),

@@ -5,13 +5,8 @@ import csv
 import os
 import re
 
+from ._columns import INTEGER, TEXT
 from ._schema import Error
-
-# Types as in `kvbench replay --columns`; all other columns are numbers. A budget or a commit may look like a number but
-# is text.
-TEXT = frozenset("run trace sha256 model prompt protocol device method params budget status reason costs best version "
-                 "commit isa".split())
-INTEGER = frozenset("layer kv_head head query seed dense query_rows layers model_layers tied blocks".split())
 
 
 def _integer(text):

@@ -6,9 +6,9 @@
 
 #include <kvbench/compare/comparison.hpp>
 #include <kvbench/core/error.hpp>
-#include <kvbench/report/columns/claims.hpp>
 #include <kvbench/report/document/html.hpp>
 #include <kvbench/report/document/markdown.hpp>
+#include <kvbench/report/read/claim_results.hpp>
 #include <kvbench/report/read/query_csv.hpp>
 #include <kvbench/report/report.hpp>
 
@@ -34,8 +34,7 @@ void report_all(std::string_view text) {
 
 void compare_queries() {
   const QueryCsv results(fuzz::scratch(), "rel_err");
-  compare::compare(
-      {.files = {&results}, .a = {}, .b = {}, .metric = ComparedMetric::of(Metric::rel_err), .span = Span::layer});
+  compare::compare({.files = {&results}, .a = {}, .b = {}, .metric = info_of(metric("rel_err")), .span = Span::layer});
 }
 
 }  // namespace

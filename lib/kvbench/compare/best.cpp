@@ -15,7 +15,7 @@ namespace {
 
 using Group = std::vector<replay::Record*>;
 
-double error_of(const replay::Record& r) { return r.of(replay::Metric::rel_err).mean; }
+double error_of(const replay::Record& r) { return r.of(replay::metric("rel_err")).mean; }
 
 /// Number of answered queries per seed.
 double answered(const replay::Record& r) {

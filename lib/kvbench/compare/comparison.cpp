@@ -145,7 +145,8 @@ class Comparer {
       }
       for (const Candidate& one : all) {
         if (one.places < most || std::isnan(one.mean)) continue;
-        if (!best || (request_.metric.higher_is_better ? one.mean > best->mean : one.mean < best->mean)) best = &one;
+        if (!best || (request_.metric.better == replay::Better::larger ? one.mean > best->mean : one.mean < best->mean))
+          best = &one;
       }
       if (best) compare_all(comparer, all, *best);
     }
@@ -190,7 +191,8 @@ class Comparer {
         continue;
       }
       const bool a_higher = row.test.difference > 0;
-      row.outcome = a_higher == request_.metric.higher_is_better ? Outcome::a_better : Outcome::b_better;
+      row.outcome =
+          a_higher == (request_.metric.better == replay::Better::larger) ? Outcome::a_better : Outcome::b_better;
     }
   }
 
@@ -218,17 +220,6 @@ std::string document_text(const Comparison& row, bool with_source) {
 bool is_reference(std::string_view method) { return method == "exact" || method == "oracle-topk"; }
 
 bool is_baseline(std::string_view method) { return is_reference(method) || method == "random"; }
-
-bool higher_is_better(replay::Metric metric) { return metric >= replay::Metric::recall; }
-static_assert(replay::Metric::log_z_err < replay::Metric::recall &&
-              replay::Metric::recall < replay::Metric::mass_recall &&
-              replay::Metric::mass_recall < replay::Metric::cache_hit_r1);
-
-ComparedMetric ComparedMetric::of(replay::Metric metric) {
-  return {.name = std::string(name_of(metric)),
-          .higher_is_better = compare::higher_is_better(metric),
-          .by_size = metric == replay::Metric::log_z_err};
-}
 
 int enough_flips(std::size_t hypotheses) {
   return static_cast<int>(std::clamp(2 * static_cast<double>(hypotheses) / decided_at, 9999.0, 999999.0));

@@ -17,19 +17,6 @@ bool is_reference(std::string_view method);
 /// Methods that tables and figures show for orientation and do not rank: the references, and `random`.
 bool is_baseline(std::string_view method);
 
-/// A metric of replay, or a measure of the damage to the output of a model.
-struct ComparedMetric {
-  std::string name;
-  bool higher_is_better = false;
-  bool by_size = false;   ///< its absolute value counts
-  bool has_ratio = true;  ///< whether the ratio of two means says something; false for values that may be negative
-
-  static ComparedMetric of(replay::Metric metric);
-};
-
-/// Recall, attention mass and hit rates are better when higher, errors when lower (log_z_err: nearer to zero).
-bool higher_is_better(replay::Metric metric);
-
 /// Number of random sign patterns: twice as many as the smallest p-value needs to pass Holm over `hypotheses`; from
 /// 9999 to 999999.
 int enough_flips(std::size_t hypotheses);
@@ -45,7 +32,7 @@ std::string_view name_of(Outcome outcome);
 struct ComparisonRequest {
   std::vector<const QueryResults*> files;  ///< opened for `metric`
   std::optional<ConfigurationName> a, b;   ///< without b: a against all others; without both: all against the best
-  ComparedMetric metric = ComparedMetric::of(replay::Metric::rel_err);
+  replay::MetricInfo metric = info_of(replay::metric("rel_err"));  ///< of attention, or of damage
   Span span = Span::layer;
 };
 
@@ -54,7 +41,7 @@ struct Comparison {
   EvalSetting eval;                                         ///< empty: of queries
   std::optional<std::int64_t> layer;                        ///< absent: all
   std::optional<Index> query_head;                          ///< absent: all
-  ComparedMetric metric;
+  replay::MetricInfo metric;
   std::string a, budget_a, b, budget_b;
   Outcome outcome = Outcome::skipped;
   std::string reason;  ///< why there is no verdict, or a note on the verdict
@@ -67,7 +54,7 @@ struct Comparison {
           0;  ///< number of (query, query head, seed) triples, or of documents, with both values, and of those without
   std::size_t family = 0;  ///< hypotheses that Holm counted
   std::size_t seeds = 0;   ///< number of pairs of seeds; 0 where neither side uses random numbers
-  double ratio() const { return metric.has_ratio ? test.mean_a / test.mean_b : NAN; }
+  double ratio() const { return metric.has_ratio() ? test.mean_a / test.mean_b : NAN; }
   /// The independent unit of the test: a block of queries, or a document.
   std::string_view unit() const { return eval.empty() ? "block" : "document"; }
 };

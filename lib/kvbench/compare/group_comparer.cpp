@@ -175,7 +175,7 @@ GroupValues GroupComparer::read(const Side& side) const {
   GroupValues out;
   for (const std::size_t place : group_.places) {
     out.push_back(catalogue_.read(side, place));
-    if (!metric_.by_size) continue;
+    if (metric_.better != replay::Better::nearer_to_zero) continue;
     for (auto& [seed, row] : out.back().seeds) {
       for (double& value : row) value = std::abs(value);
     }
@@ -230,7 +230,7 @@ Comparison GroupComparer::compare(const Side& a, const GroupValues& in_a, const 
   }
   const PairedSums paired = sums.sums(a_draws || b_draws);
   out.test = paired_test(paired, flips_);
-  if (metric_.has_ratio && !out.test.infinite && out.test.mean_b != 0)
+  if (metric_.has_ratio() && !out.test.infinite && out.test.mean_b != 0)
     out.ratio_interval = bootstrap_mean(paired.a, paired.b, paired.seeds);
   out.outcome = Outcome::tied;  // until the p-values are adjusted
   explain(out);

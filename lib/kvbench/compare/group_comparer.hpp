@@ -22,7 +22,7 @@ inline bool found(const GroupValues& group) { return std::ranges::any_of(group, 
 
 class GroupComparer {
  public:
-  GroupComparer(const Catalogue& catalogue, const ComparisonGroup& group, ComparedMetric metric, int flips)
+  GroupComparer(const Catalogue& catalogue, const ComparisonGroup& group, replay::MetricInfo metric, int flips)
       : catalogue_(catalogue), group_(group), metric_(std::move(metric)), flips_(flips) {}
 
   /// The values that are compared.
@@ -36,7 +36,7 @@ class GroupComparer {
 
   const Catalogue& catalogue_;
   const ComparisonGroup& group_;
-  ComparedMetric metric_;
+  replay::MetricInfo metric_;
   int flips_;
 };
 

@@ -78,7 +78,7 @@ class ClaimTest {
       const std::size_t before = results_.size();
       for (const ComparisonGroup& group : groups) {
         if (!belongs(group, relation.run)) continue;
-        const GroupComparer comparer(catalogue_, group, ComparedMetric::of(claim_.metric), flips);
+        const GroupComparer comparer(catalogue_, group, info_of(claim_.metric), flips);
         for (const Pair& pair : pairs) add(relation, comparer, pair);
       }
       if (results_.size() == before && !pairs.empty()) add_untestable(relation, "no results of both at the same place");
@@ -121,7 +121,7 @@ class ClaimTest {
     RelationResult result{.relation = describe(relation)};
     result.comparison.a = relation.a;
     result.comparison.b = std::isnan(relation.number) ? relation.b : fmt::format("{}", relation.number);
-    result.comparison.metric = ComparedMetric::of(claim_.metric);
+    result.comparison.metric = info_of(claim_.metric);
     result.comparison.reason = why;
     results_.push_back(std::move(result));
   }

@@ -26,7 +26,7 @@ std::string describe(const Relation& relation);
 struct PaperClaim {
   std::string id;  ///< "balancekv.vs_uniform", by which `kvbench validate` knows it; may be empty
   std::string text;
-  replay::Metric metric = replay::Metric::rel_err;
+  replay::Metric metric = replay::metric("rel_err");
   std::vector<Relation> relations;  ///< the claim holds where all of them do
   std::string untestable;           ///< why there are none
 };

@@ -48,14 +48,6 @@ inline std::optional<replay::Status> find_status(std::string_view name) {
   return std::nullopt;
 }
 
-/// The metric of this name, if there is one.
-inline std::optional<replay::Metric> find_metric(std::string_view name) {
-  for (std::size_t m = 0; m < replay::metric_count; ++m) {
-    if (name == name_of(static_cast<replay::Metric>(m))) return static_cast<replay::Metric>(m);
-  }
-  return std::nullopt;
-}
-
 /// The values of a configuration at a place.
 struct QueryValues {
   replay::Status status = replay::Status::ok;

@@ -27,7 +27,7 @@ using Groups = OrderedMap<std::pair<replay::Protocol, std::string>, BudgetRows>;
 
 bool is_row_of_text(const replay::Record& r) {
   return !r.layer && !r.query_head && r.prompt != "all" && r.status == replay::Status::ok && !is_baseline(r.method) &&
-         std::isfinite(r.of(replay::Metric::rel_err).mean);
+         std::isfinite(r.of(replay::metric("rel_err")).mean);
 }
 
 Groups groups_of(std::span<const replay::Record> records) {
@@ -37,7 +37,7 @@ Groups groups_of(std::span<const replay::Record> records) {
     BudgetRows& group = groups[{r.protocol, r.budget}];
     const Text text(r.sha256, r.prompt);
     group.texts.insert(text);
-    group.errors[{r.method, r.params}][text] = r.of(replay::Metric::rel_err).mean;
+    group.errors[{r.method, r.params}][text] = r.of(replay::metric("rel_err")).mean;
   }
   for (auto& item : groups.items()) {
     BudgetRows& group = item.second;

@@ -123,7 +123,7 @@ replay::Metric metric_of(const Published& published) {
   const std::string suffix = "_mean";
   const bool mean = published.metric.ends_with(suffix);
   const auto metric =
-      compare::find_metric(published.metric.substr(0, published.metric.size() - (mean ? suffix.size() : 0)));
+      replay::find_metric(published.metric.substr(0, published.metric.size() - (mean ? suffix.size() : 0)));
   if (mean && metric) return *metric;
   fail_at(published.place,
           "relations need the mean of a metric with values per query, such as metric = \"rel_err_mean\", not '{}'",

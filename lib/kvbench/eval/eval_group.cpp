@@ -97,8 +97,8 @@ void EvalGroup::fill(EvalRecord& record, const EvalRows& rows, bool verdicts) co
   record.answers = per_seed(&PassSums::answers);
   fill_costs(record);
 
-  record.kl = estimate([](const PassSums& s) { return s.kl; }, &PassSums::tokens);
-  record.same_top = estimate([](const PassSums& s) { return s.same_top; }, &PassSums::tokens);
+  record.kl = estimate(damage("kl"));
+  record.same_top = estimate(damage("top1"));
   std::vector<double> divergences;
   for (const Place& place : places_) {
     const std::vector<double> more = divergences_of(document_of(place), *place.pass);
@@ -108,7 +108,7 @@ void EvalGroup::fill(EvalRecord& record, const EvalRows& rows, bool verdicts) co
 
   const double tokens = total(&PassSums::tokens), keys = total(&PassSums::key_tokens);
   record.nll_full = total(&PassSums::nll_full) / tokens, record.nll = total(&PassSums::nll) / tokens;
-  record.nll_difference = estimate([](const PassSums& s) { return s.nll - s.nll_full; }, &PassSums::tokens);
+  record.nll_difference = estimate(damage("nll"));
   record.perplexity_ratio = {std::exp(record.nll_difference.mean), std::exp(record.nll_difference.lo),
                              std::exp(record.nll_difference.hi)};
   if (keys > 0)

@@ -4,6 +4,7 @@
 
 #include <vector>
 
+#include <kvbench/eval/damage.hpp>
 #include <kvbench/eval/eval_record.hpp>
 #include <kvbench/eval/pass_sums.hpp>
 
@@ -29,9 +30,10 @@ class EvalGroup {
     std::size_t document, seed;  ///< row and column of the grid
   };
   double total(double PassSums::*value) const;
-  /// The mean of sum(value) / sum(count) over the grid.
+  /// The sum of value(sums) over the documents and seeds, divided by that of `count`.
   template <class Value>
   Estimate estimate(Value value, double PassSums::*count) const;
+  Estimate estimate(const DamageMetric& metric) const { return estimate(metric.sum, metric.count); }
   void fill_costs(EvalRecord& record) const;
   void fill_match(EvalRecord& record) const;
   void test_nll(EvalRecord& record, const EvalRows& rows) const;

@@ -224,7 +224,7 @@ TEST_CASE("relations between configurations of the runs") {
                            "= \"layer\" },{ a = \"sink\", is = \"at least\", b = 0.5, within = 0.1 }"));
   const PaperClaim& claim = sweep.published.at(0).claim;
   CHECK(claim.id == "x.y");
-  CHECK(claim.metric == Metric::recall);
+  CHECK(claim.metric == metric("recall"));
   REQUIRE(claim.relations.size() == 2);
   CHECK(describe(claim.relations[0]) == "clusterkv[distance=l2] lower than clusterkv[]@25%, by layer");
   CHECK(claim.relations[0].run == "r");

@@ -40,14 +40,15 @@ struct FiveTokens {
   }
   MetricRow recall(const EntryTables& tables, RecallRange range, Index g = 0) {
     MetricRow row{};
-    set_recall(host_entries(tables, 1, *backend), exact, range, g, 0, 0, *backend, row);
+    const Overlap overlap = overlap_of(host_entries(tables, 1, *backend), exact, range, g, 0, 0, *backend);
+    set_metrics({.exact = {}, .answer = {}, .squares = {}, .overlap = overlap}, row);
     return row;
   }
   EntryTables ids(std::vector<TokenId> kept) { return ids_table(*backend, std::move(kept)); }
 };
 
-float share(const MetricRow& row) { return row[static_cast<std::size_t>(Metric::recall)]; }
-float mass(const MetricRow& row) { return row[static_cast<std::size_t>(Metric::mass_recall)]; }
+float share(const MetricRow& row) { return row[index_of(metric("recall"))]; }
+float mass(const MetricRow& row) { return row[index_of(metric("mass_recall"))]; }
 
 }  // namespace
 

@@ -165,13 +165,13 @@ TEST_CASE("grains add rows per layer, per head and seed, per query") {
 TEST_CASE("values that do not apply are not part of a summary") {
   Results t;
   for (std::size_t h = 0; h < 4; ++h) {
-    t.result(h, 2).metrics[0][static_cast<std::size_t>(Metric::recall)] = none;
-    for (auto& row : t.result(h, 2).metrics) row[static_cast<std::size_t>(Metric::log_z_err)] = none;
+    t.result(h, 2).metrics[0][index_of(metric("recall"))] = none;
+    for (auto& row : t.result(h, 2).metrics) row[index_of(metric("log_z_err"))] = none;
   }
   const Record row = t.rows(Grain::trace)[1];
-  CHECK(row.metrics[static_cast<std::size_t>(Metric::recall)].mean == Approx(150 + 20 + 2));
-  CHECK(std::isnan(row.metrics[static_cast<std::size_t>(Metric::log_z_err)].mean));
-  CHECK(std::isnan(row.metrics[static_cast<std::size_t>(Metric::log_z_err)].p99));
+  CHECK(row.metrics[index_of(metric("recall"))].mean == Approx(150 + 20 + 2));
+  CHECK(std::isnan(row.metrics[index_of(metric("log_z_err"))].mean));
+  CHECK(std::isnan(row.metrics[index_of(metric("log_z_err"))].p99));
   CHECK(row.status == Status::ok);
 }
 

@@ -11,6 +11,7 @@
 #include <kvbench/report/columns/claims.hpp>
 #include <kvbench/report/document/html.hpp>
 #include <kvbench/report/document/markdown.hpp>
+#include <kvbench/report/read/claim_results.hpp>
 #include <kvbench/report/replay/sections.hpp>
 #include <kvbench/report/replay/series.hpp>
 #include <unit/report/replay_lines.hpp>

@@ -12,6 +12,8 @@
 #include <kvbench/compare/comparison.hpp>
 #include <kvbench/kernels/philox.hpp>
 #include <kvbench/report/columns/records.hpp>
+#include <kvbench/report/read/rows.hpp>
+#include <unit/trace/sample.hpp>
 
 using namespace kvbench;
 using namespace kvbench::compare;
@@ -36,7 +38,7 @@ TEST_CASE("every column has a unique key, a type and a description") {
     CHECK(snake_case(column.key));
     CHECK(!column.doc.empty());
     CHECK((column.type == "text" || column.type == "integer" || column.type == "number"));
-    CHECK(column.text);
+    CHECK(column.value.print);
   }
   CHECK(keys.contains("rel_err_mean"));
 }
@@ -65,10 +67,69 @@ TEST_CASE("every metric has its mean and the quantile of its bad tail") {
     const std::string name(name_of(static_cast<Metric>(m)));
     CAPTURE(name);
     CHECK(keys.contains(name + "_mean"));
-    CHECK(keys.contains(name + "_p99") == !higher_is_better(static_cast<Metric>(m)));
-    CHECK(keys.contains(name + "_p1") == higher_is_better(static_cast<Metric>(m)));
+    CHECK(keys.contains(name + "_p99") == (info_of(static_cast<Metric>(m)).better != Better::larger));
+    CHECK(keys.contains(name + "_p1") == (info_of(static_cast<Metric>(m)).better == Better::larger));
   }
   for (const char* suffix : {"p50", "p90", "max", "lo", "hi"}) CHECK(keys.contains(std::string("rel_err_") + suffix));
+}
+
+TEST_CASE("what a column prints it parses: a row reads back as the same row") {
+  Record row{.run = "a",
+             .trace = "t.h5",
+             .sha256 = "abc",
+             .model = "=tiny",
+             .prompt = "all",
+             .layer = 3,
+             .query = {},
+             .protocol = Protocol::decode,
+             .device = "cpu",
+             .isa = "avx2",
+             .method = "uniform",
+             .params = "a=1;b=\"2\"",
+             .budget = "25%mem",
+             .seeded = true,
+             .dense = true,
+             .reason = "a, b",
+             .query_rows = 17,
+             .model_layers = 30,
+             .alone = false,
+             .best = "sink",
+             .tied = false};
+  double next = 0.1;
+  for (double* value : {&row.context_tokens, &row.budget_tokens, &row.kept_tokens, &row.bytes.kv, &row.bytes.meta,
+                        &row.bytes.fast, &row.bytes.slow, &row.bytes.read, &row.bytes.full, &row.peak_bytes,
+                        &row.compress_flops, &row.attend_flops, &row.diff_best, &row.diff_best_interval.lo,
+                        &row.diff_best_interval.hi, &row.compress_s, &row.attend_s, &row.exact_s})
+    *value = next += 1.1;
+  for (Summary& summary : row.metrics) summary = {next += 1.1, next + 1, next + 2, next + 3, next + 4, next + 5, 1, 2};
+  row.rel_err_fro = {next + 1, 0, 0, 0, next + 2};
+  row.blocks = 5;
+  Record head = row;
+  head.kv_head = 1, head.query_head = 2, head.query = 40, head.seed = 7, head.tied = {};
+  Record failed{.trace = "t.h5", .status = Status::failed, .reason = "why"};
+  const std::vector<Record> rows = {row, head, failed};
+  const std::string csv = csv_table(rows, true);
+  const CsvTable table = parse_csv(csv, "r.csv");
+  const RowReader<Record> read(table, record_columns());
+  std::vector<Record> back;
+  for (const CsvRow& line : table.rows) back.push_back(read(line));
+  CHECK(csv_table(back, true) == csv);
+  CHECK(back[0].tied == false);
+  CHECK(!back[1].tied);
+  CHECK(back[1].seed == 7);
+  CHECK(back[0].metrics[metric_count - 1].p1 == row.metrics[metric_count - 1].p1);
+}
+
+TEST_CASE("a cell that cannot be read is named with file, line and column") {
+  const auto refusal = [](const std::string& header, const std::string& cells) {
+    const CsvTable table = parse_csv("protocol," + header + "\nprefill," + cells + "\n", "r.csv");
+    return trace::test::message_of<Error>([&] { RowReader<Record>(table, record_columns())(table.rows[0]); });
+  };
+  CHECK(refusal("status,kept_tokens", "ok,few") == "r.csv:2: column 'kept_tokens' holds 'few', which is not a number");
+  CHECK(refusal("layer", "1.5") == "r.csv:2: column 'layer' holds '1.5', which is not a whole number");
+  CHECK(refusal("seed", "-1") == "r.csv:2: column 'seed' holds '-1', which is not a whole number");
+  CHECK(refusal("status", "fine") ==
+        "r.csv:2: column 'status' holds 'fine', which is not one of ok, skipped, failed, infeasible");
 }
 
 TEST_CASE("numbers read back as the same double") {

@@ -9,6 +9,7 @@
 #include <kvbench/report/columns/evaluations.hpp>
 #include <kvbench/report/document/markdown.hpp>
 #include <kvbench/report/eval/sections.hpp>
+#include <kvbench/report/read/rows.hpp>
 #include <kvbench/report/read/table_kind.hpp>
 #include <kvbench/report/replay/sections.hpp>
 #include <kvbench/report/report.hpp>
@@ -40,8 +41,8 @@ EvalRecord made_record(const EvalLine& line) {
   r.kl = {line.kl, 0.9 * line.kl, 1.1 * line.kl};
   r.nll_difference = {line.kl / 2, 0, line.kl};
   r.nll_verdict = Difference::worse;
-  r.metrics[static_cast<std::size_t>(Metric::rel_err)] = line.error;
-  r.metrics[static_cast<std::size_t>(Metric::recall)] = line.recall;
+  r.metrics[index_of(metric("rel_err"))] = line.error;
+  r.metrics[index_of(metric("recall"))] = line.recall;
   r.drift = 2 * line.error, r.residual = line.error;
   return r;
 }
@@ -96,6 +97,18 @@ TEST_CASE("the CSV of an evaluation reads back; its kind comes from the header")
   CHECK_FALSE(parse_csv(eval_csv(std::vector{made_record({})}, false), "e.csv").has("pass_s"));
   CHECK_THROWS_WITH_AS(kind_of(parse_csv("kl_mean,method\n1,a\n", "e.csv")),
                        "e.csv: lacks the column 'model', which kveval writes", Error);
+}
+
+TEST_CASE("rows of an evaluation read back as the same rows") {
+  EvalRecord broken = made_record({});
+  broken.status = Status::failed, broken.reason = "it cannot", broken.injection = {.mode = Inject::one, .layer = 4};
+  const std::vector<EvalRecord> rows = {made_record({}), broken, made_record({.layer = 3})};
+  const std::string csv = eval_csv(rows, true);
+  const CsvTable table = parse_csv(csv, "e.csv");
+  const RowReader<EvalRecord> read(table, eval_columns());
+  std::vector<EvalRecord> back;
+  for (const CsvRow& line : table.rows) back.push_back(read(line));
+  CHECK(eval_csv(back, true) == csv);
 }
 
 TEST_CASE("rows that are not ok, and rows per layer, have no figures of the output") {

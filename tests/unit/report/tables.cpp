@@ -82,7 +82,7 @@ TEST_CASE("the header of a CSV is the columns, and lines end in LF") {
   for (const auto& row : rows) REQUIRE(row.size() == record_columns().size());
   for (std::size_t c = 0; c < record_columns().size(); ++c) {
     CHECK(rows[0][c] == record_columns()[c].key);
-    CHECK(rows[2][c] == record_columns()[c].text(records[1]));
+    CHECK(rows[2][c] == record_columns()[c].value.print(records[1]));
   }
   CHECK(rows[1][column_of("rel_err_mean")] == "0.5");
   CHECK(rows[1][column_of("compression")] == "4");

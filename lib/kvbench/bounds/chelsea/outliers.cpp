@@ -140,8 +140,8 @@ void run_chelsea_outlier_heads(CheckContext& context) {
   const std::vector<HeadLinks> heads = all_links(context);
   const std::vector<Index> outliers = outlier_heads(heads);
   const PairedReplay replay = replay_both(context, std::ssize(heads), std::ssize(outliers), 0.2);
-  const std::vector<double> without = replay.units(0, 0, replay::Metric::rel_err),
-                            paying = replay.units(0, 1, replay::Metric::rel_err);
+  const std::vector<double> without = replay.units(0, 0, replay::metric("rel_err")),
+                            paying = replay.units(0, 1, replay::metric("rel_err"));
   const std::vector<std::size_t> head_of = replay.unit_heads();
   std::vector<double> gain, excess(without.size() / heads.size());
   for (std::size_t u = 0; u < without.size(); ++u) {

@@ -35,8 +35,8 @@ void add_error_row(CheckContext& context, const PairedReplay& replay, const Erro
   CheckRow& row = context.add(CheckKind::claim, part);
   row.params = "B=20%;" + replay.text();
   try {
-    const std::vector<double> small = replay.units(claim.better, 0, replay::Metric::rel_err),
-                              large = replay.units(claim.other, 0, replay::Metric::rel_err);
+    const std::vector<double> small = replay.units(claim.better, 0, replay::metric("rel_err")),
+                              large = replay.units(claim.other, 0, replay::metric("rel_err"));
     std::vector<double> differences;
     for (std::size_t u = 0; u < small.size(); ++u) differences.push_back(claim.allowed * large[u] - small[u]);
     set_claim(row, contrast(differences), "difference of rel_err");

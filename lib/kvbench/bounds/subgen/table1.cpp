@@ -25,8 +25,8 @@ void run_subgen_table1(CheckContext& context) {
           CheckKind::claim, fmt::format("B={}, k-center has a smaller error than {}", budgets[b], others[other - 1]));
       row.params = replay.text();
       try {
-        const std::vector<double> large = replay.units(other, b, replay::Metric::rel_err),
-                                  small = replay.units(0, b, replay::Metric::rel_err);
+        const std::vector<double> large = replay.units(other, b, replay::metric("rel_err")),
+                                  small = replay.units(0, b, replay::metric("rel_err"));
         std::vector<double> differences;
         for (std::size_t u = 0; u < small.size(); ++u) differences.push_back(large[u] - small[u]);
         set_claim(row, contrast(differences), "difference of rel_err");

@@ -2,9 +2,9 @@
 #include <kvbench/replay/measure/cluster_cache.hpp>
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <limits>
+#include <map>
 #include <unordered_map>
 #include <utility>
 
@@ -165,25 +165,16 @@ std::vector<CacheHits> cache_hits(std::span<const ClusterStep> steps, Index wind
 }
 
 void set_cache_hits(std::span<const ClusterStep> steps, std::span<MetricRow> rows) {
-  struct Metrics {
-    Index window;
-    Metric tokens, clusters, belady;
-  };
-  constexpr std::array all = {
-      Metrics{1, Metric::cache_hit_r1, Metric::cache_hit_r1_clusters, Metric::cache_hit_r1_belady},
-      Metrics{2, Metric::cache_hit_r2, Metric::cache_hit_r2_clusters, Metric::cache_hit_r2_belady},
-      Metrics{4, Metric::cache_hit_r4, Metric::cache_hit_r4_clusters, Metric::cache_hit_r4_belady},
-  };
   const std::vector<Run> runs = make_runs(steps);
-  for (const Metrics& metrics : all) {
-    const auto set = [&](MetricRow& row, const CacheHits& hits) {
-      row[static_cast<std::size_t>(metrics.tokens)] = static_cast<float>(hits.tokens);
-      row[static_cast<std::size_t>(metrics.clusters)] = static_cast<float>(hits.clusters);
-      row[static_cast<std::size_t>(metrics.belady)] = static_cast<float>(hits.belady);
-    };
-    for (MetricRow& row : rows) set(row, {NAN, NAN, NAN});
-    const std::vector<CacheHits> hits = hits_of(runs, steps.size(), metrics.window);
-    for (std::size_t s = 0; s < steps.size(); ++s) set(rows[static_cast<std::size_t>(steps[s].query)], hits[s]);
+  std::map<Index, std::vector<CacheHits>> by_window;
+  for (std::size_t m = 0; m < metric_count; ++m) {
+    const auto* metric = std::get_if<HitRate>(&attention_metrics[m].value);
+    if (metric == nullptr) continue;
+    for (MetricRow& row : rows) row[m] = NAN;
+    const auto [hits, added] = by_window.try_emplace(metric->window);
+    if (added) hits->second = hits_of(runs, steps.size(), metric->window);
+    for (std::size_t s = 0; s < steps.size(); ++s)
+      rows[static_cast<std::size_t>(steps[s].query)][m] = static_cast<float>(hits->second[s].*metric->rate);
   }
 }
 

@@ -31,20 +31,10 @@ struct ClusterStep {
 /// The clusters of query head g at query i of these entries, over the visible tokens first <= id < last.
 ClusterStep cluster_step(const HostEntries& entries, Index g, Index i, std::int32_t first, std::int32_t last);
 
-/// Shares of one step, in [0, 1]; NaN where it has none.
-struct CacheHits {
-  double tokens = 0;    ///< of its tokens in clusters, those in clusters that one of the R steps before it selected
-  double clusters = 0;  ///< of its clusters, those that one of the R steps before it selected
-  /// Of its clusters, those in an optimal cache (Belady) with space for M clusters of any size, where M is the largest
-  /// number of clusters that the window of R steps held before any step with a rate. No cache of M clusters has more
-  /// hits over the steps of a run that have rates; a single step may have fewer hits than with the window.
-  double belady = 0;
-};
-
 /// The rates of each step, in increasing order of position, with a window of R >= 1 steps.
 std::vector<CacheHits> cache_hits(std::span<const ClusterStep> steps, Index window);
 
-/// Fills the metrics cache_hit_* of one query head: rows[step.query] from its steps, NaN elsewhere.
+/// Fills the metrics that are hit rates, for one query head: rows[step.query] from its steps, NaN elsewhere.
 void set_cache_hits(std::span<const ClusterStep> steps, std::span<MetricRow> rows);
 
 }  // namespace kvbench::replay

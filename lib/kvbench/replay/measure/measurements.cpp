@@ -50,18 +50,19 @@ void Measurements::add_row(ExactBlock& exact, QueryRun run, const HostEntries& e
                        exact.p_norm[exact_row], head_->v_op[query], head_->v_fro[query]};
   const auto answer_row = static_cast<std::size_t>(g * run.size() + i);
   const RowState answer = set.all.row(answer_row);
-  MetricRow& metrics = result_->metrics[row_of(exact, run, g, i)];
-  const SquaredError squares = set_errors(truth, answer, metrics);
+  // Without a common set of tokens the error has no two terms.
+  const RowState plain = entries.two_sets() ? RowState{} : set.plain.row(answer_row);
+  const SquaredNorms squares = squared_norms(truth, answer, plain);
   if (std::isnan(squares.difference)) {  // means would leave it out
     throw std::runtime_error(fmt::format("the answer to query head {} at position {} is not a number",
                                          head_->place.kv_head * head_->group + g,
                                          exact.block.positions[query - exact.begin]));
   }
-  set_decomposition(truth, answer, set.plain.row(answer_row), metrics);
-  if (entries.two_sets()) {
-    metrics[static_cast<std::size_t>(Metric::mass_err)] = metrics[static_cast<std::size_t>(Metric::dir_err)] = NAN;
-  }
-  set_recall(entries, exact, recall, g, run.begin + i, i, backend, metrics);
+  set_metrics({.exact = truth,
+               .answer = answer,
+               .squares = squares,
+               .overlap = overlap_of(entries, exact, recall, g, run.begin + i, i, backend)},
+              result_->metrics[row_of(exact, run, g, i)]);
   squares_[static_cast<std::size_t>(g)].difference += squares.difference;
   squares_[static_cast<std::size_t>(g)].exact += squares.exact;
   if (!keep_outputs_) return;
@@ -96,7 +97,7 @@ void Measurements::finish(const methods::Footprint& footprint, methods::Element 
   const double queries = query_rows_ / static_cast<double>(head_->group);
   result_->bytes = account(footprint, kv_element, rows_read_ / queries, cached, head_->tokens.keys.cols(),
                            head_->tokens.values.cols());
-  for (const SquaredError& square : squares_) {
+  for (const SquaredNorms& square : squares_) {
     result_->rel_err_fro.push_back(square.exact > 0 ? static_cast<float>(std::sqrt(square.difference / square.exact))
                                                     : NAN);
   }

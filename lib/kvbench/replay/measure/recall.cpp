@@ -3,16 +3,9 @@
 
 #include <algorithm>
 #include <array>
-#include <limits>
 
 namespace kvbench::replay {
 namespace {
-
-/// The overlap of some tokens of one query row with the best tokens.
-struct Overlap {
-  Index common = 0;  ///< tokens among the best
-  double mass = 0;   ///< sum of their shares, in the order given
-};
 
 /// Adds these tokens. Logits and shares are prefetched, and no branch depends on a token: half of them would be
 /// mispredicted.
@@ -50,33 +43,26 @@ void add_inside(std::span<const std::int32_t> ids, std::int32_t first, std::int3
 
 }  // namespace
 
-void set_recall(const HostEntries& entries, ExactBlock& exact, const RecallRange& range, Index g, Index i,
-                Index entries_i, Backend& backend, MetricRow& row) {
-  float& recall = row[static_cast<std::size_t>(Metric::recall)];
-  float& mass_recall = row[static_cast<std::size_t>(Metric::mass_recall)];
-  recall = mass_recall = std::numeric_limits<float>::quiet_NaN();
-  if (entries.two_sets()) return;
+Overlap overlap_of(const HostEntries& entries, ExactBlock& exact, const RecallRange& range, Index g, Index i,
+                   Index entries_i, Backend& backend) {
+  if (entries.two_sets()) return {};
   const auto at = static_cast<std::size_t>(i);
   const auto first = std::max(static_cast<std::int32_t>(range.first), exact.visible_first[at]);
   const auto last = std::min(static_cast<std::int32_t>(range.last), exact.visible_last[at]);
   const auto [kept, merged] = entries.count(g, entries_i, first, last);
-  if (kept == 0 || merged > 0) return;
-  if (kept == last - first) {  // all tokens are kept, and no ranking is needed
-    recall = mass_recall = 1;
-    return;
-  }
+  if (kept == 0 || merged > 0) return {};
+  if (kept == last - first) return {.kept = kept, .common = kept};  // all tokens are kept, and no ranking is needed
   const Index r = g * exact.block.size() + i, n = exact.block.scores.cols();
   const BestTokens best = exact.best(backend, kept, range.first, range.last, r);
   const float* logits = exact.scores.data() + r * n;
   const float* shares = exact.shares.data() + r * n;
-  Overlap overlap;
+  Overlap overlap{.kept = kept, .best_mass = best.mass};
   entries.each_row(g, entries_i, [&](std::size_t t, std::size_t begin) {
     const ReadTable& table = entries.tables()[t];
     add_inside(std::span(table.ids).subspan(begin, static_cast<std::size_t>(table.width)), first, last, best, logits,
                shares, overlap);
   });
-  recall = static_cast<float>(static_cast<double>(overlap.common) / static_cast<double>(kept));
-  mass_recall = static_cast<float>(best.mass > 0 ? overlap.mass / best.mass : 1);
+  return overlap;
 }
 
 }  // namespace kvbench::replay

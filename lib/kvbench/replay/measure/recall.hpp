@@ -4,7 +4,7 @@
 
 #include <kvbench/replay/exact/exact_pass.hpp>
 #include <kvbench/replay/measure/host_entries.hpp>
-#include <kvbench/replay/records/results.hpp>
+#include <kvbench/replay/metrics/answered.hpp>
 
 namespace kvbench::replay {
 
@@ -13,9 +13,8 @@ struct RecallRange {
   Index first = 0, last = 0;
 };
 
-/// Sets recall and mass_recall of query head g at query i of `exact`, which is query `entries_i` of the run of
-/// `entries`.
-void set_recall(const HostEntries& entries, ExactBlock& exact, const RecallRange& range, Index g, Index i,
-                Index entries_i, Backend& backend, MetricRow& row);
+/// The overlap of query head g at query i of `exact`, which is query `entries_i` of the run of `entries`.
+Overlap overlap_of(const HostEntries& entries, ExactBlock& exact, const RecallRange& range, Index g, Index i,
+                   Index entries_i, Backend& backend);
 
 }  // namespace kvbench::replay

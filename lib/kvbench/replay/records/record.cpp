@@ -86,7 +86,7 @@ void add_head_sums(const std::vector<Sample>& samples, double (*function)(double
     }
     const std::size_t at = sums.heads.size() - sums.seeds + s.seed;
     for (const MetricRow& row : s.result->metrics) {
-      const double value = row[static_cast<std::size_t>(Metric::rel_err)];
+      const double value = row[index_of(metric("rel_err"))];
       if (std::isnan(value)) continue;
       sums.heads[at] += function(value);
       sums.head_counts[at] += 1;
@@ -112,7 +112,7 @@ Values values_of(const std::vector<Sample>& samples, std::size_t seeds, std::siz
 
 void add_metrics(const std::vector<Sample>& samples, std::size_t seeds, Record& record) {
   const auto itself = [](double value) { return value; };
-  constexpr auto error = static_cast<std::size_t>(Metric::rel_err);
+  constexpr std::size_t error = index_of(metric("rel_err"));
   for (std::size_t metric = 0; metric < metric_count; ++metric) {
     const Values values = values_of(samples, seeds, metric, itself);
     record.metrics[metric] = values.summary(metric == error);
@@ -173,7 +173,7 @@ OkSamples keep_ok(const std::vector<Sample>& samples, Record& record) {
 /// The reason why a row has no interval, which would be that of a single block and so claim certainty. Rows of one
 /// query need none.
 void explain_interval(Record& record) {
-  const Summary& error = record.of(Metric::rel_err);
+  const Summary& error = record.of(metric("rel_err"));
   if (record.query || std::isnan(error.mean) || !std::isnan(error.lo)) return;
   if (!record.reason.empty()) record.reason += "; ";
   record.reason +=

@@ -73,7 +73,7 @@ struct Record {
   std::optional<bool> tied;  ///< the trace does not distinguish the row from the best; absent: not testable
   double compress_s = 0, attend_s = 0, exact_s = 0;  ///< sum over heads, mean over seeds
 
-  const Summary& of(Metric metric) const { return metrics[static_cast<std::size_t>(metric)]; }
+  const Summary& of(Metric metric) const { return metrics[index_of(metric)]; }
 
   /// Position among the rows of the replay: prompt, layer (0: all), rows by head, head, query head, method, budget.
   std::array<Index, 7> order{};

@@ -2,7 +2,6 @@
 // The measurements of a replay, before they are summarised and formatted.
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -10,6 +9,7 @@
 #include <vector>
 
 #include <kvbench/methods/contract/host_table.hpp>
+#include <kvbench/replay/metrics/table.hpp>
 #include <kvbench/replay/plan/plan.hpp>
 
 namespace kvbench::replay {
@@ -17,37 +17,6 @@ namespace kvbench::replay {
 /// Of a configuration or a pass; one that is not ok has ended before its results were complete.
 enum class Status { ok, skipped, failed, infeasible };
 std::string_view name_of(Status status);
-
-/// Metrics with one value for each query of each query head. NaN where a metric does not apply.
-enum class Metric {
-  rel_err,           ///< |z - z*| / |z*|
-  relerr_balancekv,  ///< |z - z*| / |max(z*, 1e-8)|, the released BalanceKV notebook's formula
-  err_bound_op,      ///< |z - z*| / (|p|_2 |V|_op), SubGen Eq. 3 (arXiv 2402.06082)
-  err_bound_fro,     ///< |z - z*| / (|p|_2 |V|_F), BalanceKV Eq. 2 (arXiv 2502.07861)
-  mass_err,          ///< |(w_hat - w)(mu_T - mu_H)| / |z*|: error by lost or gained mass
-  dir_err,           ///< |w_hat (mu_T_hat - mu_T)| / |z*|: error by a changed direction
-  log_z_err,         ///< ln(Z_hat / Z)
-  recall,            ///< |I n I*| / |I*|
-  mass_recall,       ///< sum of p over I / sum of p over I*
-  // Hit rates of a cache of the clusters of the last R steps (cluster_cache.hpp): by tokens, by clusters, and of the
-  // optimal cache.
-  cache_hit_r1,
-  cache_hit_r2,
-  cache_hit_r4,
-  cache_hit_r1_clusters,
-  cache_hit_r2_clusters,
-  cache_hit_r4_clusters,
-  cache_hit_r1_belady,
-  cache_hit_r2_belady,
-  cache_hit_r4_belady,
-  count
-};
-inline constexpr std::size_t metric_count = static_cast<std::size_t>(Metric::count);
-std::string_view name_of(Metric metric);
-std::string metric_names();  ///< of all metrics, separated by commas: an attribute of raw results
-
-/// Values of one query row (one query head at one position).
-using MetricRow = std::array<float, metric_count>;
 
 struct Bytes {
   double kv = 0, meta = 0, fast = 0, slow = 0, read = 0, full = 0;

@@ -2,66 +2,65 @@
 #include <kvbench/report/claims/check_section.hpp>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
+#include <tuple>
 
 #include <fmt/format.h>
 
 #include <kvbench/core/error.hpp>
+#include <kvbench/core/ordered_map.hpp>
+#include <kvbench/report/columns/checks.hpp>
+#include <kvbench/report/read/rows.hpp>
 #include <kvbench/report/text/text.hpp>
 
 namespace kvbench::report {
 namespace {
 
-using Words = std::vector<const char*>;
-const Words claim_words = {"supported", "contradicted", "undecided", "untestable"};
-const Words statement_words = {"holds with margin", "holds", "violated", "vacuous", "not applicable"};
-const Words data_words = {"none", "not applicable"};
+using bounds::CheckKind;
+using bounds::CheckRow;
+using Verdicts = std::span<const Verdict>;
 
-struct CheckLine {
-  const CsvTable* table;
-  const CsvRow* row;
-  const std::string& text(const char* column) const { return table->text(*row, column); }
-  double number(const char* column) const { return table->number(*row, column); }
-  bool is(const char* verdict) const { return text("verdict") == verdict; }
-  bool of_claim() const { return text("kind") == "claim"; }
-  bool of_data() const { return text("kind") == "data"; }
-  const Words& verdicts() const { return of_claim() ? claim_words : of_data() ? data_words : statement_words; }
-};
+constexpr std::array data_verdicts = {Verdict::none, Verdict::not_applicable};
+
+/// The verdicts that a row may have.
+Verdicts verdicts_of(const CheckRow& row) {
+  if (row.kind == CheckKind::claim) return claim_verdicts;
+  return row.kind == CheckKind::data ? Verdicts(data_verdicts) : statement_verdicts;
+}
 
 /// Rows of one statement, one per subject.
 struct Statement {
-  std::vector<CheckLine> lines;
-  const std::string& text(const char* column) const { return lines.front().text(column); }
+  std::vector<CheckRow> rows;
+  const CheckRow& first() const { return rows.front(); }
 };
 
-std::vector<Statement> grouped(const std::vector<CheckLine>& lines, const std::vector<const char*>& by) {
-  std::vector<Statement> groups;
-  for (const CheckLine& line : lines) {
-    const auto same = [&](const Statement& g) {
-      return std::ranges::all_of(by, [&](const char* column) { return g.text(column) == line.text(column); });
-    };
-    const auto known = std::ranges::find_if(groups, same);
-    if (known == groups.end())
-      groups.push_back({{line}});
-    else
-      known->lines.push_back(line);
-  }
-  return groups;
+/// Rows with the same key, in order of appearance.
+template <class Key>
+std::vector<Statement> grouped(const std::vector<CheckRow>& rows, Key key) {
+  OrderedMap<decltype(key(rows.front())), Statement> groups;
+  for (const CheckRow& row : rows) groups[key(row)].rows.push_back(row);
+  std::vector<Statement> out;
+  for (auto& [of_group, group] : groups.items()) out.push_back(std::move(group));
+  return out;
+}
+std::vector<Statement> by_part(const std::vector<CheckRow>& rows) {
+  return grouped(rows, [](const CheckRow& r) { return std::tuple(r.check, r.part); });
 }
 
-bool is_bad(std::string_view verdict) { return verdict == "violated" || verdict == "contradicted"; }
+bool is_bad(Verdict verdict) { return verdict == Verdict::violated || verdict == Verdict::contradicted; }
 
-std::size_t count_verdict(const Statement& group, const char* verdict) {
-  return static_cast<std::size_t>(
-      std::ranges::count_if(group.lines, [&](const CheckLine& l) { return l.is(verdict); }));
+std::size_t count_verdict(const Statement& group, Verdict verdict) {
+  return static_cast<std::size_t>(std::ranges::count(group.rows, verdict, &CheckRow::verdict));
 }
 
 /// "0.12", or "0.1 … 0.3" over the subjects.
-std::string range_in_group(const Statement& group, const char* column) {
+template <class Number>
+std::string range_in_group(const Statement& group, Number number) {
   double lo = NAN, hi = NAN;
-  for (const CheckLine& line : group.lines) {
-    lo = std::fmin(lo, line.number(column));
-    hi = std::fmax(hi, line.number(column));
+  for (const CheckRow& row : group.rows) {
+    lo = std::fmin(lo, std::invoke(number, row));
+    hi = std::fmax(hi, std::invoke(number, row));
   }
   if (std::isnan(lo)) return "";
   const std::string a = three_digits(lo), b = three_digits(hi);
@@ -69,51 +68,48 @@ std::string range_in_group(const Statement& group, const char* column) {
 }
 
 std::string failures_in_group(const Statement& group) {
-  double failed = 0, trials = 0;
-  for (const CheckLine& line : group.lines) {
-    if (line.text("failures").empty() || line.text("trials").empty()) continue;
-    failed += line.number("failures");
-    trials += line.number("trials");
+  std::int64_t failed = 0, trials = 0;
+  for (const CheckRow& row : group.rows) {
+    if (row.failures && row.trials) failed += *row.failures, trials += *row.trials;
   }
-  return trials > 0 ? fmt::format("{:.0f} of {:.0f}", failed, trials) : "";
+  return trials > 0 ? fmt::format("{} of {}", failed, trials) : "";
 }
 
-std::string smallest_in_group(const Statement& group, const char* column) {
+std::string smallest_in_group(const Statement& group, double CheckRow::*number) {
   double lo = NAN;
-  for (const CheckLine& line : group.lines) lo = std::fmin(lo, line.number(column));
+  for (const CheckRow& row : group.rows) lo = std::fmin(lo, row.*number);
   return std::isnan(lo) ? "" : three_digits(lo);
 }
 
 TableCell verdict_cell(const Statement& group) {
   std::string out;
-  for (const char* verdict : group.lines.front().verdicts()) {
+  for (const Verdict verdict : verdicts_of(group.first())) {
     const std::size_t n = count_verdict(group, verdict);
-    if (n > 0) out += fmt::format("{}{} {}", out.empty() ? "" : ", ", n, verdict);
+    if (n > 0) out += fmt::format("{}{} {}", out.empty() ? "" : ", ", n, name_of(verdict));
   }
-  if (count_verdict(group, "violated") + count_verdict(group, "contradicted") > 0) return {out, Tone::bad};
-  const std::size_t good =
-      count_verdict(group, "holds") + count_verdict(group, "holds with margin") + count_verdict(group, "supported");
-  return {out, good == 0 ? Tone::dim : Tone::plain};
+  if (std::ranges::any_of(group.rows, is_bad, &CheckRow::verdict)) return {out, Tone::bad};
+  const bool good = std::ranges::any_of(
+      group.rows, [](const CheckRow& r) { return holds(r.verdict) || r.verdict == Verdict::supported; });
+  return {out, good ? Tone::plain : Tone::dim};
 }
 
-std::string subject_of_line(const CheckLine& l) {
-  std::string out = l.text("source");
-  if (!l.text("layer").empty())
-    out += fmt::format(", prompt {}, layer {}, kv head {}", l.text("prompt"), l.text("layer"), l.text("kv_head"));
+std::string subject_of(const CheckRow& r) {
+  std::string out = r.source;
+  if (r.layer) out += fmt::format(", prompt {}, layer {}, kv head {}", r.prompt, *r.layer, r.kv_head.value_or(0));
   return out.empty() ? "-" : out;
 }
 
 /// Rows per verdict of each id, for claims of papers or for all other statements.
-DocTable count_table(const std::vector<CheckLine>& lines, bool claims) {
+DocTable count_table(const std::vector<CheckRow>& rows, bool claims) {
   DocTable table{.title = claims ? "Claims of papers: number of tests by verdict"
                                  : "Theorems, identities and costs: number of rows by verdict",
                  .columns = {{"claim"}},
                  .rows = {}};
-  const auto& columns = claims ? claim_words : statement_words;
-  for (const char* verdict : columns) table.columns.push_back({verdict, true});
-  for (const Statement& group : grouped(lines, {"claim"})) {
-    std::vector<TableCell> cells = {group.text("claim")};
-    for (const char* verdict : columns) {
+  const Verdicts verdicts = claims ? Verdicts(claim_verdicts) : statement_verdicts;
+  for (const Verdict verdict : verdicts) table.columns.push_back({std::string(name_of(verdict)), true});
+  for (const Statement& group : grouped(rows, [](const CheckRow& r) { return r.check; })) {
+    std::vector<TableCell> cells = {group.first().check};
+    for (const Verdict verdict : verdicts) {
       const std::size_t n = count_verdict(group, verdict);
       cells.emplace_back(fmt::format("{}", n), n == 0 ? Tone::dim : is_bad(verdict) ? Tone::bad : Tone::plain);
     }
@@ -122,31 +118,34 @@ DocTable count_table(const std::vector<CheckLine>& lines, bool claims) {
   return table;
 }
 
-DocTable bound_table(const std::vector<CheckLine>& lines) {
+DocTable bound_table(const std::vector<CheckRow>& rows) {
   DocTable table{.title = "Bounds and measured values (smallest … largest over the subjects)",
                  .columns = {{"claim"}, {"statement", false, true}, {"kind"}, {"rows", true}, {"verdict"}},
                  .rows = {},
                  .merged = 1};
-  const std::pair<const char*, const char*> numbers[] = {
-      {"measured", "measured"},       {"99 % quantile", "measured_q99"}, {"bound: paper's constants", "literal"},
-      {"bound: tight", "tight"},      {"bound: from data", "data"},      {"trivial bound", "trivial"},
-      {"failures allowed", "allowed"}};
-  for (const auto& [title, column] : numbers) table.columns.push_back({title, true});
+  const std::pair<const char*, double CheckRow::*> numbers[] = {{"measured", &CheckRow::measured},
+                                                                {"99 % quantile", &CheckRow::measured_q99},
+                                                                {"bound: paper's constants", &CheckRow::literal},
+                                                                {"bound: tight", &CheckRow::tight},
+                                                                {"bound: from data", &CheckRow::data},
+                                                                {"trivial bound", &CheckRow::trivial},
+                                                                {"failures allowed", &CheckRow::allowed}};
+  for (const auto& [title, number] : numbers) table.columns.push_back({title, true});
   table.columns.push_back({"failures", true});
   table.columns.push_back({"smallest adjusted p", true});
-  for (const Statement& g : grouped(lines, {"claim", "part", "kind"})) {
-    std::vector<TableCell> cells = {g.text("claim"), g.text("part"), g.text("kind"), fmt::format("{}", g.lines.size()),
-                                    verdict_cell(g)};
-    for (const auto& [title, column] : numbers) cells.emplace_back(range_in_group(g, column));
+  for (const Statement& g : grouped(rows, [](const CheckRow& r) { return std::tuple(r.check, r.part, r.kind); })) {
+    std::vector<TableCell> cells = {g.first().check, g.first().part, std::string(name_of(g.first().kind)),
+                                    fmt::format("{}", g.rows.size()), verdict_cell(g)};
+    for (const auto& [title, number] : numbers) cells.emplace_back(range_in_group(g, number));
     cells.emplace_back(failures_in_group(g));
-    cells.emplace_back(smallest_in_group(g, "p_adjusted"));
+    cells.emplace_back(smallest_in_group(g, &CheckRow::p_adjusted));
     table.rows.push_back(std::move(cells));
   }
   return table;
 }
 
 /// Faults or findings, one row per statement, with the first of its subjects.
-DocTable refuted_table(const std::vector<CheckLine>& lines, bool findings) {
+DocTable refuted_table(const std::vector<CheckRow>& rows, bool findings) {
   DocTable table{.title = findings ? "Findings: claims of papers that the data contradict"
                                    : "Faults: statements that must hold but do not",
                  .columns = {{"claim"},
@@ -156,16 +155,19 @@ DocTable refuted_table(const std::vector<CheckLine>& lines, bool findings) {
                              {"values", false, true}},
                  .rows = {},
                  .merged = 1};
-  std::vector<CheckLine> bad;
-  std::ranges::copy_if(lines, std::back_inserter(bad),
-                       [&](const CheckLine& l) { return l.is(findings ? "contradicted" : "violated"); });
-  for (const Statement& g : grouped(bad, {"claim", "part"}))
-    table.rows.push_back({g.text("claim"), g.text("part"), fmt::format("{}", g.lines.size()),
-                          subject_of_line(g.lines.front()), g.text("text")});
+  std::vector<CheckRow> bad;
+  std::ranges::copy_if(rows, std::back_inserter(bad), [&](const CheckRow& r) {
+    return r.verdict == (findings ? Verdict::contradicted : Verdict::violated);
+  });
+  for (const Statement& g : by_part(bad))
+    table.rows.push_back(
+        {g.first().check, g.first().part, fmt::format("{}", g.rows.size()), subject_of(g.first()), g.first().text});
   return table;
 }
 
-DocTable undecided_table(const std::vector<CheckLine>& lines) {
+double units(const CheckRow& row) { return row.units > 0 ? static_cast<double>(row.units) : NAN; }
+
+DocTable undecided_table(const std::vector<CheckRow>& rows) {
   DocTable table{.title = "Claims that could not be decided, and the units that it would take at the measured effect",
                  .columns = {{"claim"},
                              {"statement", false, true},
@@ -175,45 +177,51 @@ DocTable undecided_table(const std::vector<CheckLine>& lines) {
                              {"values of the first", false, true}},
                  .rows = {},
                  .merged = 1};
-  std::vector<CheckLine> undecided;
-  std::ranges::copy_if(lines, std::back_inserter(undecided), [](const CheckLine& l) { return l.is("undecided"); });
-  for (const Statement& g : grouped(undecided, {"claim", "part"}))
-    table.rows.push_back({g.text("claim"), g.text("part"), fmt::format("{}", g.lines.size()),
-                          range_in_group(g, "units"), range_in_group(g, "units_needed"), g.text("text")});
+  std::vector<CheckRow> undecided;
+  std::ranges::copy_if(rows, std::back_inserter(undecided),
+                       [](const CheckRow& r) { return r.verdict == Verdict::undecided; });
+  for (const Statement& g : by_part(undecided))
+    table.rows.push_back({g.first().check, g.first().part, fmt::format("{}", g.rows.size()), range_in_group(g, units),
+                          range_in_group(g, &CheckRow::units_needed), g.first().text});
   return table;
 }
 
-DocTable untested_table(const std::vector<CheckLine>& lines) {
+DocTable untested_table(const std::vector<CheckRow>& rows) {
   DocTable table{.title = "Statements that could not be tested",
                  .columns = {{"claim"}, {"statement", false, true}, {"rows", true}, {"reason", false, true}},
                  .rows = {},
                  .folded = true,
                  .merged = 1};
-  std::vector<CheckLine> untested;
-  std::ranges::copy_if(lines, std::back_inserter(untested),
-                       [](const CheckLine& l) { return l.is("not applicable") || l.is("untestable"); });
-  for (const Statement& g : grouped(untested, {"claim", "part", "text"})) {
-    const std::string& assumptions = g.text("assumptions_text");
-    table.rows.push_back({g.text("claim"), g.text("part"), fmt::format("{}", g.lines.size()),
-                          g.text("text").empty() ? assumptions : g.text("text")});
+  std::vector<CheckRow> untested;
+  std::ranges::copy_if(rows, std::back_inserter(untested), [](const CheckRow& r) {
+    return r.verdict == Verdict::not_applicable || r.verdict == Verdict::untestable;
+  });
+  for (const Statement& g : grouped(untested, [](const CheckRow& r) { return std::tuple(r.check, r.part, r.text); })) {
+    table.rows.push_back({g.first().check, g.first().part, fmt::format("{}", g.rows.size()),
+                          g.first().text.empty() ? g.first().assumptions_text : g.first().text});
   }
   return table;
+}
+
+std::vector<CheckRow> rows_of(const CsvTable& table) {
+  const RowReader<CheckRow> read(table, check_columns());
+  std::vector<CheckRow> rows;
+  for (const CsvRow& line : table.rows) {
+    rows.push_back(read(line));
+    const CheckRow& row = rows.back();
+    if (std::ranges::count(verdicts_of(row), row.verdict) == 0)
+      throw Error(
+          "{}:{}: column 'verdict' holds '{}', which is not a verdict of kvbench validate on a row of kind '{}'",
+          table.file, line.line, name_of(row.verdict), name_of(row.kind));
+  }
+  return rows;
 }
 
 }  // namespace
 
 std::vector<Block> check_blocks(std::span<const CsvTable* const> tables) {
-  std::vector<CheckLine> lines;
-  for (const CsvTable* table : tables) {
-    for (const CsvRow& row : table->rows) {
-      const CheckLine line{table, &row};
-      if (std::ranges::find(line.verdicts(), line.text("verdict")) == line.verdicts().end())
-        throw Error(
-            "{}:{}: column 'verdict' holds '{}', which is not a verdict of kvbench validate on a row of kind '{}'",
-            table->file, row.line, line.text("verdict"), line.text("kind"));
-      lines.push_back(line);
-    }
-  }
+  std::vector<CheckRow> rows;
+  for (const CsvTable* table : tables) std::ranges::move(rows_of(*table), std::back_inserter(rows));
   std::vector<Block> blocks = {
       Heading{2, "Bounds and claims"},
       Paragraph{
@@ -223,19 +231,20 @@ std::vector<Block> check_blocks(std::span<const CsvTable* const> tables) {
           "refute them; otherwise they hold, with margin where the interval of the failure probability lies below the "
           "allowed one; they are vacuous where the bound says no more than the trivial one."}};
   for (const bool claims : {true, false}) {
-    std::vector<CheckLine> part;
-    std::ranges::copy_if(lines, std::back_inserter(part),
-                         [&](const CheckLine& l) { return l.of_claim() == claims && !l.of_data(); });
+    std::vector<CheckRow> part;
+    std::ranges::copy_if(rows, std::back_inserter(part), [&](const CheckRow& r) {
+      return (r.kind == CheckKind::claim) == claims && r.kind != CheckKind::data;
+    });
     if (!part.empty()) blocks.emplace_back(count_table(part, claims));
   }
   for (const bool findings : {false, true}) {
-    DocTable table = refuted_table(lines, findings);
+    DocTable table = refuted_table(rows, findings);
     if (!table.rows.empty()) blocks.emplace_back(std::move(table));
   }
-  DocTable undecided = undecided_table(lines);
+  DocTable undecided = undecided_table(rows);
   if (!undecided.rows.empty()) blocks.emplace_back(std::move(undecided));
-  blocks.emplace_back(bound_table(lines));
-  DocTable untested = untested_table(lines);
+  blocks.emplace_back(bound_table(rows));
+  DocTable untested = untested_table(rows);
   if (!untested.rows.empty()) blocks.emplace_back(std::move(untested));
   return blocks;
 }

@@ -2,7 +2,6 @@
 #include <kvbench/report/claims/check_summary.hpp>
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <vector>
 
@@ -13,11 +12,6 @@
 
 namespace kvbench::report {
 namespace {
-
-constexpr std::array statement_verdicts = {Verdict::holds_with_margin, Verdict::holds, Verdict::violated,
-                                           Verdict::vacuous, Verdict::not_applicable};
-constexpr std::array claim_verdicts = {Verdict::supported, Verdict::contradicted, Verdict::undecided,
-                                       Verdict::untestable};
 
 /// The rows of one check that have verdicts of one kind.
 struct RowsOfCheck {

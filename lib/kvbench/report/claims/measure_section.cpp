@@ -4,26 +4,27 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <tuple>
 
 #include <fmt/format.h>
 
 #include <kvbench/core/error.hpp>
+#include <kvbench/core/ordered_map.hpp>
+#include <kvbench/report/columns/measures.hpp>
 #include <kvbench/report/drawing/line_chart.hpp>
+#include <kvbench/report/read/rows.hpp>
 #include <kvbench/report/text/text.hpp>
 
 namespace kvbench::report {
 namespace {
 
-struct MeasureLine {
-  const CsvTable* table;
-  const CsvRow* row;
-  double x, value;
-  const std::string& text(const char* column) const { return table->text(*row, column); }
-};
+using bounds::Measure;
+using bounds::MeasureRow;
 
 struct MeasureSeries {
-  std::vector<MeasureLine> lines;
-  DistinctTexts layers, arrays;
+  std::vector<MeasureRow> lines;
+  std::vector<std::int64_t> layers;  ///< in order of appearance
+  DistinctTexts arrays;
   double lo = INFINITY, hi = -INFINITY, x_lo = INFINITY, x_hi = -INFINITY;
 };
 
@@ -32,12 +33,12 @@ struct Spread {
   double sum = 0, lo = INFINITY, hi = -INFINITY;
   int count = 0;
 };
-using MeasureCurve = std::map<double, Spread>;  // by x
+using MeasureCurve = std::map<Index, Spread>;  // by x
 
-MeasureCurve curve_of(const MeasureSeries& m, const std::string& layer, const std::string& array) {
+MeasureCurve curve_of(const MeasureSeries& m, std::int64_t layer, const std::string& array) {
   MeasureCurve curve;
-  for (const MeasureLine& l : m.lines) {
-    if (l.text("layer") != layer || l.text("array") != array || std::isnan(l.value)) continue;
+  for (const MeasureRow& l : m.lines) {
+    if (l.layer != layer || l.array != array || std::isnan(l.value)) continue;
     Spread& s = curve[l.x];
     s.sum += l.value;
     s.lo = std::min(s.lo, l.value);
@@ -47,20 +48,13 @@ MeasureCurve curve_of(const MeasureSeries& m, const std::string& layer, const st
   return curve;
 }
 
-std::string title_of(const std::string& measure) {
-  if (measure == "clusterability") return "Covering radius by number of greedy centres";
-  if (measure == "similarity-by-distance") return "Cosine of keys by distance in tokens";
-  return measure;
-}
-
-std::string y_title(const std::string& measure) {
-  return measure == "clusterability"           ? "covering radius / spread"
-         : measure == "similarity-by-distance" ? "mean cosine"
-                                               : "value";
-}
-
-std::string x_title(const std::string& measure) {
-  return measure == "clusterability" ? "centres k" : measure == "similarity-by-distance" ? "distance, tokens" : "x";
+struct MeasureTitles {
+  const char *figure, *x, *y;
+};
+MeasureTitles titles_of(Measure measure) {
+  return measure == Measure::clusterability
+             ? MeasureTitles{"Covering radius by number of greedy centres", "centres k", "covering radius / spread"}
+             : MeasureTitles{"Cosine of keys by distance in tokens", "distance, tokens", "mean cosine"};
 }
 
 int style_of(const MeasureSeries& m, const std::string& array) {
@@ -68,27 +62,27 @@ int style_of(const MeasureSeries& m, const std::string& array) {
 }
 
 /// The lines of the single heads of a layer, without names.
-std::vector<ChartLine> head_lines(const MeasureSeries& m, const std::string& layer) {
+std::vector<ChartLine> head_lines(const MeasureSeries& m, std::int64_t layer) {
   std::map<std::vector<std::string>, ChartLine> heads;
-  for (const MeasureLine& l : m.lines) {
-    if (l.text("layer") != layer) continue;
-    ChartLine& line = heads[{l.text("array"), l.text("prompt"), l.text("kv_head")}];
+  for (const MeasureRow& l : m.lines) {
+    if (l.layer != layer) continue;
+    ChartLine& line = heads[{l.array, l.prompt, std::to_string(l.kv_head)}];
     line.role = LineRole::context;
     line.tinted = true;
-    line.style = style_of(m, l.text("array"));
-    line.points.push_back({.x = l.x, .y = l.value, .tip = ""});
+    line.style = style_of(m, l.array);
+    line.points.push_back({.x = static_cast<double>(l.x), .y = l.value, .tip = ""});
   }
   std::vector<ChartLine> lines;
   for (auto& [key, line] : heads) lines.push_back(std::move(line));
   return lines;
 }
 
-Drawing layer_drawing(const MeasureSeries& m, const std::string& layer) {
-  const std::string& measure = m.lines.front().text("measure");
-  LineChart chart{.title = "layer " + layer,
-                  .description = title_of(measure),
-                  .x = {.lo = std::min(0., m.x_lo), .hi = m.x_hi, .ticks = {}, .title = x_title(measure)},
-                  .y = {.lo = m.lo, .hi = m.hi, .ticks = linear_ticks(m.lo, m.hi), .title = y_title(measure)},
+Drawing layer_drawing(const MeasureSeries& m, std::int64_t layer) {
+  const MeasureTitles titles = titles_of(m.lines.front().measure);
+  LineChart chart{.title = fmt::format("layer {}", layer),
+                  .description = titles.figure,
+                  .x = {.lo = std::min(0., m.x_lo), .hi = m.x_hi, .ticks = {}, .title = titles.x},
+                  .y = {.lo = m.lo, .hi = m.hi, .ticks = linear_ticks(m.lo, m.hi), .title = titles.y},
                   .lines = head_lines(m, layer),
                   .width = 380,
                   .plot_height = 190};
@@ -96,7 +90,7 @@ Drawing layer_drawing(const MeasureSeries& m, const std::string& layer) {
   for (std::size_t i = 0; i < m.arrays.list().size(); ++i) {
     ChartLine line{.name = m.arrays.list()[i], .detail = "", .style = static_cast<int>(i), .points = {}};
     for (const auto& [x, s] : curve_of(m, layer, m.arrays.list()[i]))
-      line.points.push_back({.x = x, .y = s.sum / s.count, .tip = ""});
+      line.points.push_back({.x = static_cast<double>(x), .y = s.sum / s.count, .tip = ""});
     if (!line.points.empty()) chart.lines.push_back(std::move(line));
   }
   return draw(chart);
@@ -109,25 +103,25 @@ DocTable measure_numbers(const MeasureSeries& m) {
           {{"layer"}, {"array"}, {"x", true}, {"mean", true}, {"smallest", true}, {"largest", true}, {"heads", true}},
       .rows = {},
       .folded = true};
-  for (const std::string& layer : m.layers.list()) {
+  for (const std::int64_t layer : m.layers) {
     for (const std::string& array : m.arrays.list()) {
       for (const auto& [x, s] : curve_of(m, layer, array))
-        table.rows.push_back({layer, array, fmt::format("{}", x), fmt::format("{}", s.sum / s.count),
+        table.rows.push_back({fmt::format("{}", layer), array, fmt::format("{}", x), fmt::format("{}", s.sum / s.count),
                               fmt::format("{}", s.lo), fmt::format("{}", s.hi), fmt::format("{}", s.count)});
     }
   }
   return table;
 }
 
-void add(MeasureSeries& m, const MeasureLine& line) {
+void add(MeasureSeries& m, const MeasureRow& line) {
   m.lines.push_back(line);
-  m.layers.add(line.text("layer"));
-  m.arrays.add(line.text("array"));
+  if (std::ranges::find(m.layers, line.layer) == m.layers.end()) m.layers.push_back(line.layer);
+  m.arrays.add(line.array);
   if (!std::isfinite(line.value)) return;
   m.lo = std::min(m.lo, line.value);
   m.hi = std::max(m.hi, line.value);
-  m.x_lo = std::min(m.x_lo, line.x);
-  m.x_hi = std::max(m.x_hi, line.x);
+  m.x_lo = std::min(m.x_lo, static_cast<double>(line.x));
+  m.x_hi = std::max(m.x_hi, static_cast<double>(line.x));
 }
 
 /// Adds margins to the range of the drawing, and includes zero where it is near.
@@ -143,26 +137,26 @@ void round_range(MeasureSeries& m) {
 }  // namespace
 
 std::vector<Block> measure_blocks(std::span<const CsvTable* const> tables) {
-  std::vector<std::pair<std::vector<std::string>, MeasureSeries>> measures;
+  // By run, trace, digest, measure and file.
+  OrderedMap<std::tuple<std::string, std::string, std::string, Measure, std::string>, MeasureSeries> measures;
   for (const CsvTable* table : tables) {
-    for (const CsvRow& row : table->rows) {
-      const MeasureLine line{table, &row, table->number(row, "x"), table->number(row, "value")};
-      if (!std::isfinite(line.x)) throw Error("{}:{}: column 'x' is empty", table->file, row.line);
-      const std::vector<std::string> key = {table->text(row, "run"), line.text("trace"), line.text("sha256"),
-                                            line.text("measure"), table->file};
-      auto known = std::ranges::find(measures, key, &std::pair<std::vector<std::string>, MeasureSeries>::first);
-      if (known == measures.end()) known = measures.insert(known, {key, {}});
-      add(known->second, line);
+    const RowReader<MeasureRow> read(*table, measure_columns());
+    for (const CsvRow& line : table->rows) {
+      if (table->text(line, "x").empty()) throw Error("{}:{}: column 'x' is empty", table->file, line.line);
+      const MeasureRow row = read(line);
+      add(measures[{row.run, row.trace, row.sha256, row.measure, table->file}], row);
     }
   }
   std::vector<Block> blocks = {Heading{2, "Measures of keys and values"}};
-  for (auto& [key, m] : measures) {
+  for (auto& [key, m] : measures.items()) {
     round_range(m);
-    Figure figure{.title = fmt::format("{} ({}{}{})", title_of(key[3]), key[0], key[0].empty() ? "" : ", ", key[1]),
+    const MeasureRow& first = m.lines.front();
+    Figure figure{.title = fmt::format("{} ({}{}{})", titles_of(first.measure).figure, first.run,
+                                       first.run.empty() ? "" : ", ", first.trace),
                   .drawings = {},
                   .caption = "Strong: mean over kv heads and prompts; faint: single heads.",
                   .numbers = measure_numbers(m)};
-    for (const std::string& layer : m.layers.list()) figure.drawings.push_back(layer_drawing(m, layer));
+    for (const std::int64_t layer : m.layers) figure.drawings.push_back(layer_drawing(m, layer));
     blocks.emplace_back(std::move(figure));
   }
   return blocks;

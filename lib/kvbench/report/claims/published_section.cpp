@@ -10,7 +10,7 @@
 #include <kvbench/core/error.hpp>
 #include <kvbench/core/statistics.hpp>
 #include <kvbench/report/claims/claim_figures.hpp>
-#include <kvbench/report/columns/claims.hpp>
+#include <kvbench/report/read/claim_results.hpp>
 #include <kvbench/report/read/table_kind.hpp>
 #include <kvbench/report/text/text.hpp>
 

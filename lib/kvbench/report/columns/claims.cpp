@@ -2,19 +2,35 @@
 #include <kvbench/report/columns/claims.hpp>
 
 #include <algorithm>
-#include <cmath>
 
-#include <kvbench/core/error.hpp>
+#include <kvbench/report/columns/checks.hpp>
 #include <kvbench/report/columns/comparisons.hpp>
+#include <kvbench/report/columns/enumerations.hpp>
 
 namespace kvbench::report {
 namespace {
 
 /// A value of the result; empty where there is none.
 template <class F>
-auto of_result(F value) {
-  return
-      [value](const ClaimRow& row) { return row.result == nullptr ? std::string() : value_text(value(*row.result)); };
+Value<ClaimRow> of_result(F of) {
+  return {.print = [of](const ClaimRow& row) { return row.result ? value_text(std::invoke(of, *row.result)) : ""; },
+          .parse =
+              [of](ClaimRow& row, const CsvCell& cell) {
+                if (row.result) parse_value(cell, std::invoke(of, *row.result));
+              }};
+}
+
+/// A column of comparisons.
+Value<ClaimRow> of_comparison(const Value<compare::Comparison>& value) {
+  Value<ClaimRow> out{
+      .print = [print = value.print](const ClaimRow& row) { return row.result ? print(row.result->comparison) : ""; },
+      .parse = {},
+      .needed = value.needed};
+  if (!value.parse) return out;
+  out.parse = [parse = value.parse](ClaimRow& row, const CsvCell& cell) {
+    if (row.result) parse(row.result->comparison, cell);
+  };
+  return out;
 }
 
 /// Columns of comparisons that mean something else here, or that claims do not have.
@@ -24,62 +40,70 @@ bool is_left_out(const Column<compare::Comparison>& column) {
   return std::ranges::find(keys, column.key) != std::end(keys);
 }
 
-std::string reason_of(const ClaimRow& row) {
-  return row.result == nullptr ? row.claim->claim.untestable : row.result->comparison.reason;
+void parse_verdict(const CsvCell& cell, Verdict& out) {
+  for (const Verdict verdict : claim_verdicts) {
+    if (cell.text == name_of(verdict)) return void(out = verdict);
+  }
+  cell.refuse("a verdict on a claim");
+}
+
+Value<ClaimRow> claim_verdict() {
+  return {.print = [](const ClaimRow& row) { return value_text(row.verdict); },
+          .parse = [](ClaimRow& row, const CsvCell& cell) { parse_verdict(cell, row.verdict); }};
+}
+Value<ClaimRow> relation_verdict() {
+  Value<ClaimRow> value = of_result(&compare::RelationResult::verdict);
+  value.parse = [](ClaimRow& row, const CsvCell& cell) {
+    if (row.result) parse_verdict(cell, row.result->verdict);
+  };
+  return value;
+}
+
+/// A row with a relation has a result.
+Value<ClaimRow> relation() {
+  Value<ClaimRow> value = of_result(&compare::RelationResult::relation);
+  value.parse = [](ClaimRow& row, const CsvCell& cell) {
+    if (!cell.text.empty()) row.result.emplace().relation = cell.text;
+  };
+  return value;
+}
+
+Value<ClaimRow> reason() {
+  const auto of = [](auto& row) -> auto& { return row.result ? row.result->comparison.reason : row.claim.untestable; };
+  return value_where<ClaimRow>(always, of);
+}
+
+Value<ClaimRow> metric() {
+  return {
+      .print = [](const ClaimRow& row) { return row.result ? std::string(row.result->comparison.metric.name) : ""; },
+      .parse =
+          [](ClaimRow& row, const CsvCell& cell) {
+            if (const auto known = replay::find_metric(cell.text)) row.claim.metric = *known;
+            if (row.result) row.result->comparison.metric = info_of(row.claim.metric);
+          }};
 }
 
 std::vector<Column<ClaimRow>> make_columns() {
   std::vector<Column<ClaimRow>> columns = {
-      {"claim", "what the paper claims", [](const ClaimRow& r) { return r.claim->claim.text; }},
+      {"claim", "what the paper claims",
+       needed(value_where<ClaimRow>(
+           always, [](auto& row) -> auto& { return row.claim.text; }))},
       {"claim_verdict", "verdict on the claim over all its rows: supported, contradicted, undecided or untestable",
-       [](const ClaimRow& r) { return value_text(r.claim->verdict); }},
-      {"relation", "what the claim says of two configurations",
-       of_result([](const compare::RelationResult& r) { return r.relation; })},
-      {"verdict", "verdict on the relation here",
-       of_result([](const compare::RelationResult& r) { return r.verdict; })},
-      {"reason", "why it cannot be tested, or a note", reason_of},
-      {"metric", "metric of the claim",
-       of_result([](const compare::RelationResult& r) { return r.comparison.metric.name; })},
+       needed(claim_verdict())},
+      {"relation", "what the claim says of two configurations", needed(relation())},
+      {"verdict", "verdict on the relation here", needed(relation_verdict())},
+      {"reason", "why it cannot be tested, or a note", needed(reason())},
+      {"metric", "metric of the claim", needed(metric())},
       {"p_value", "two-sided p-value of the stated order; p_adjusted: by Holm over the claim",
-       of_result([](const compare::RelationResult& r) { return r.p_value; })},
+       needed(of_result(&compare::RelationResult::p_value))},
   };
   for (const Column<compare::Comparison>& column : compare_columns()) {
     if (is_left_out(column)) continue;
-    columns.push_back({column.key, column.doc, of_result([text = column.text](const compare::RelationResult& r) {
-                         return text(r.comparison);
-                       })});
+    columns.push_back({column.key, column.doc, of_comparison(column.value)});
   }
   columns.push_back(version_column<ClaimRow>());
   columns.push_back(commit_column<ClaimRow>());
   return columns;
-}
-
-Verdict verdict_of(const CsvTable& table, const CsvRow& row, const char* column) {
-  for (const Verdict verdict : {Verdict::supported, Verdict::contradicted, Verdict::undecided, Verdict::untestable}) {
-    if (table.text(row, column) == name_of(verdict)) return verdict;
-  }
-  throw Error("{}:{}: column '{}' holds '{}', which is not a verdict on a claim", table.file, row.line, column,
-              table.text(row, column));
-}
-
-compare::RelationResult result_of(const CsvTable& table, const CsvRow& row) {
-  const auto text = [&](const char* column) { return table.text(row, column); };
-  const auto number = [&](const char* column) { return table.number(row, column); };
-  const auto count = [&](const char* column) { return table.count(row, column); };
-  compare::RelationResult out;
-  out.relation = text("relation"), out.p_value = number("p_value"), out.verdict = verdict_of(table, row, "verdict");
-  compare::Comparison& c = out.comparison;
-  c.run = text("run"), c.trace = text("trace"), c.prompt = text("prompt"), c.reason = text("reason");
-  if (text("layer") != "all" && !text("layer").empty()) c.layer = count("layer");
-  if (text("head") != "all" && !text("head").empty()) c.query_head = count("head");
-  c.a = text("a"), c.budget_a = text("budget_a"), c.b = text("b"), c.budget_b = text("budget_b");
-  c.test.mean_a = number("mean_a"), c.test.mean_b = number("mean_b"), c.test.difference = number("diff");
-  if (!std::isnan(c.test.difference)) c.outcome = compare::Outcome::tied;  // compared
-  c.test.interval = {number("diff_lo"), number("diff_hi")};
-  c.ratio_interval = {number("ratio_lo"), number("ratio_hi")};
-  c.p_adjusted = number("p_adjusted");
-  c.test.blocks = static_cast<std::size_t>(count("blocks")), c.seeds = static_cast<std::size_t>(count("seeds"));
-  return out;
 }
 
 }  // namespace
@@ -92,29 +116,10 @@ std::span<const Column<ClaimRow>> claim_columns() {
 std::string claims_csv(std::span<const compare::ClaimResult> claims) {
   std::vector<ClaimRow> rows;
   for (const compare::ClaimResult& claim : claims) {
-    if (claim.results.empty()) rows.push_back({&claim, nullptr});
-    for (const compare::RelationResult& result : claim.results) rows.push_back({&claim, &result});
+    if (claim.results.empty()) rows.push_back({claim.claim, claim.verdict, {}});
+    for (const compare::RelationResult& result : claim.results) rows.push_back({claim.claim, claim.verdict, result});
   }
   return csv_of(claim_columns(), std::span<const ClaimRow>(rows));
-}
-
-std::vector<compare::ClaimResult> claims_of(const CsvTable& table) {
-  std::vector<compare::ClaimResult> claims;
-  for (const CsvRow& row : table.rows) {
-    const std::string& text = table.text(row, "claim");
-    const Verdict verdict = verdict_of(table, row, "claim_verdict");
-    if (claims.empty() || claims.back().claim.text != text) claims.emplace_back();
-    compare::ClaimResult& claim = claims.back();
-    claim.claim.text = text, claim.verdict = verdict;
-    if (table.text(row, "relation").empty()) {
-      claim.claim.untestable = table.text(row, "reason");
-      continue;
-    }
-    if (const auto metric = compare::find_metric(table.text(row, "metric"))) claim.claim.metric = *metric;
-    claim.results.push_back(result_of(table, row));
-    claim.results.back().comparison.metric = compare::ComparedMetric::of(claim.claim.metric);
-  }
-  return claims;
 }
 
 }  // namespace kvbench::report

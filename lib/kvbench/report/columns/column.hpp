@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Columns of the tables that kvbench writes. Each column is declared once; the CSV writer, --columns, the documentation
-// and the tests use the declaration.
+// Columns of the tables that kvbench writes and reads. Each column is declared once: its name and meaning, how a row
+// prints its value and how a cell sets it. The CSV writer and reader, --columns, the documentation and the tests use
+// the declaration.
 #pragma once
 
 #include <concepts>
 #include <functional>
+#include <limits>
 #include <optional>
 #include <span>
 #include <string>
@@ -12,17 +14,26 @@
 #include <vector>
 
 #include <kvbench/core/version.hpp>
+#include <kvbench/report/text/cell.hpp>
 #include <kvbench/report/text/text.hpp>
 
 namespace kvbench::report {
+
+/// The value of a column in both directions.
+template <class Row>
+struct Value {
+  std::function<std::string(const Row&)> print;          ///< "" where the row has no value
+  std::function<void(Row&, const CsvCell&)> parse = {};  ///< empty: the value follows from those of other columns
+  bool needed = false;                                   ///< a table without the column is not read
+};
 
 template <class Row>
 struct Column {
   std::string key;  ///< header of the CSV; ends with the unit, if any
   std::string doc;
-  std::function<std::string(const Row&)> text;  ///< "" where the row has no value
-  std::string type = "", unit = "";             ///< text, integer or number; tokens, B, flop or s; empty: not stated
-  bool time = false;                            ///< left out by --no-times
+  Value<Row> value;
+  std::string type = "", unit = "";  ///< text, integer or number; tokens, B, flop or s; empty: not stated
+  bool time = false;                 ///< left out by --no-times
 };
 
 /// The text of a value in a CSV: numbers as number_text(), enumerations by name.
@@ -35,24 +46,89 @@ std::string value_text(T value) {
 template <class T>
 requires std::is_enum_v<T> std::string value_text(T value) { return std::string(name_of(value)); }
 
-/// The text of a member of a row.
-template <class Row, class T>
-auto text_of(T Row::*member) {
-  return [member](const Row& row) { return value_text(row.*member); };
+/// Number of values of an enumeration that is read; they are 0, 1, ...
+template <class T>
+inline constexpr int value_count = 0;
+
+/// Sets a value from its text. An empty cell is "", NaN or 0. Throws Error with file, line and column.
+inline void parse_value(const CsvCell& cell, std::string& value) { value = cell.text; }
+inline void parse_value(const CsvCell& cell, double& value) { value = cell.number(); }
+inline void parse_value(const CsvCell& cell, bool& value) { value = cell.text == "1"; }
+template <std::integral T>
+void parse_value(const CsvCell& cell, T& value) {
+  constexpr double largest = sizeof(T) < 8 ? static_cast<double>(std::numeric_limits<T>::max()) : 9007199254740992.0;
+  value = static_cast<T>(cell.whole(std::is_signed_v<T> ? -largest : 0, largest, "a whole number"));
 }
-/// The same for an optional member; `absent` where it has no value.
+template <class T>
+requires std::is_enum_v<T>
+void parse_value(const CsvCell& cell, T& value) {
+  static_assert(value_count<T> > 0, "specialise value_count");
+  std::string names;
+  for (int v = 0; v < value_count<T>; ++v) {
+    value = static_cast<T>(v);
+    if (cell.text == name_of(value)) return;
+    names += (v == 0 ? "one of " : ", ") + std::string(name_of(value));
+  }
+  cell.refuse(names);
+}
+
+/// Whether invoking F on a row gives a reference through which the row can be changed: a pointer to a member, or a
+/// function such as [](auto& row) -> auto& { return row.bytes.kv; }.
+template <class F, class Row>
+concept Member = std::is_lvalue_reference_v<std::invoke_result_t<F, Row&>> &&
+    !std::is_const_v<std::remove_reference_t<std::invoke_result_t<F, Row&>>>;
+
+inline constexpr auto always = [](const auto&) { return true; };
+
+/// The value that `of` gives for rows with `has(row)`, else no text. A function that computes its value is only
+/// printed.
+template <class Row, class F, class Has>
+Value<Row> value_where(Has has, F of) {
+  Value<Row> value{
+      .print = [has, of](const Row& row) { return has(row) ? value_text(std::invoke(of, row)) : std::string(); }};
+  if constexpr (Member<F, Row>)
+    value.parse = [of](Row& row, const CsvCell& cell) { parse_value(cell, std::invoke(of, row)); };
+  return value;
+}
 template <class Row, class T>
-auto text_of(std::optional<T> Row::*member, const char* absent) {
-  return [member, absent](const Row& row) { return row.*member ? value_text(*(row.*member)) : absent; };
+Value<Row> value_of(T Row::*member) {
+  return value_where<Row>(always, member);
+}
+/// The same for an optional member; `absent` where it has no value, which an empty cell means too.
+template <class Row, class T>
+Value<Row> value_of(std::optional<T> Row::*member, const char* absent) {
+  return {.print = [member, absent](const Row& row) { return row.*member ? value_text(*(row.*member)) : absent; },
+          .parse =
+              [member, absent](Row& row, const CsvCell& cell) {
+                if (cell.text.empty() || cell.text == absent) return (row.*member).reset();
+                parse_value(cell, (row.*member).emplace());
+              }};
+}
+/// Text that is only printed.
+template <class Row>
+Value<Row> printed(std::function<std::string(const Row&)> text) {
+  return {.print = std::move(text)};
+}
+template <class Row>
+Value<Row> needed(Value<Row> value) {
+  value.needed = true;
+  return value;
+}
+
+template <class Row>
+Column<Row> needed(Column<Row> column) {
+  column.value.needed = true;
+  return column;
 }
 
 template <class Row>
 Column<Row> version_column(const char* type = "") {
-  return {"version", "kvbench version", [](const Row&) { return std::string(version()); }, type};
+  return {"version", "kvbench version", printed<Row>([](const Row&) { return std::string(version()); }), type};
 }
 template <class Row>
 Column<Row> commit_column(const char* type = "") {
-  return {"commit", "commit that kvbench was built from", [](const Row&) { return std::string(commit()); }, type};
+  return {"commit", "commit that kvbench was built from",
+          printed<Row>([](const Row&) { return std::string(commit()); }), type};
 }
 
 /// One header line, and one csv_line() per row.
@@ -67,7 +143,7 @@ std::string csv_of(std::span<const Column<Row>> columns, std::span<const Row> ro
     out += csv_line(fields);
   };
   add_line([](const Column<Row>& column) { return column.key; });
-  for (const Row& row : rows) add_line([&](const Column<Row>& column) { return column.text(row); });
+  for (const Row& row : rows) add_line([&](const Column<Row>& column) { return column.value.print(row); });
   return out;
 }
 

@@ -3,38 +3,41 @@
 
 #include <fmt/format.h>
 
+#include <kvbench/report/columns/enumerations.hpp>
+
 namespace kvbench::report {
 namespace {
 
+using compare::Comparison;
+
 /// A value that exists only where the comparison was not skipped.
 template <class F>
-auto where_compared(F value) {
-  return [value](const compare::Comparison& row) {
-    return row.outcome == compare::Outcome::skipped ? "" : value_text(value(row));
-  };
+Value<Comparison> where_compared(F of) {
+  return value_where<Comparison>([](const Comparison& row) { return row.outcome != compare::Outcome::skipped; }, of);
 }
 template <class T>
-auto of_test(T PairedTest::*value) {
-  return where_compared([value](const compare::Comparison& row) { return row.test.*value; });
+Value<Comparison> of_test(T PairedTest::*value) {
+  return where_compared([value](auto& row) -> auto& { return row.test.*value; });
 }
 
-auto of_setting(std::string compare::EvalSetting::*text) {
-  return [text](const compare::Comparison& row) { return row.eval.*text; };
+Value<Comparison> of_setting(std::string compare::EvalSetting::*text) {
+  return value_where<Comparison>(
+      always, [text](auto& row) -> auto& { return row.eval.*text; });
 }
 
 }  // namespace
 
-std::span<const Column<compare::Comparison>> compare_columns() {
-  static const std::vector<Column<compare::Comparison>> table = {
-      {"run", "run of a sweep file; empty elsewhere", text_of(&compare::Comparison::run)},
-      {"trace", "file name of the trace; empty for tables of kveval", text_of(&compare::Comparison::trace)},
+std::span<const Column<Comparison>> compare_columns() {
+  static const std::vector<Column<Comparison>> table = {
+      {"run", "run of a sweep file; empty elsewhere", needed(value_of(&Comparison::run))},
+      {"trace", "file name of the trace; empty for tables of kveval", needed(value_of(&Comparison::trace))},
       {"sha256", "first 12 digits of the SHA-256 of the trace; for tables of kveval, of the model",
-       text_of(&compare::Comparison::sha256)},
-      {"model", "model that the trace came from, or that was evaluated", text_of(&compare::Comparison::model)},
-      {"prompt", "prompt group, or all", text_of(&compare::Comparison::prompt)},
-      {"layer", "layer of the model, or all", text_of(&compare::Comparison::layer, "all")},
-      {"head", "query head, or all", text_of(&compare::Comparison::query_head, "all")},
-      {"protocol", "prefill, decode or stream", text_of(&compare::Comparison::protocol)},
+       value_of(&Comparison::sha256)},
+      {"model", "model that the trace came from, or that was evaluated", value_of(&Comparison::model)},
+      {"prompt", "prompt group, or all", needed(value_of(&Comparison::prompt))},
+      {"layer", "layer of the model, or all", needed(value_of(&Comparison::layer, "all"))},
+      {"head", "query head, or all", needed(value_of(&Comparison::query_head, "all"))},
+      {"protocol", "prefill, decode or stream", value_of(&Comparison::protocol)},
       {"text", "this column and the next five: as in tables of kveval, empty elsewhere; file name of the text",
        of_setting(&compare::EvalSetting::text)},
       {"task", "task", of_setting(&compare::EvalSetting::task)},
@@ -42,47 +45,48 @@ std::span<const Column<compare::Comparison>> compare_columns() {
       {"context_tokens", "tokens of the context", of_setting(&compare::EvalSetting::context_tokens)},
       {"inject", "where outputs of the method replace those of the model", of_setting(&compare::EvalSetting::inject)},
       {"inject_layer", "the layer of one and upto", of_setting(&compare::EvalSetting::inject_layer)},
-      {"metric", "metric that is compared", [](const compare::Comparison& r) { return r.metric.name; }},
-      {"a", "one configuration", text_of(&compare::Comparison::a)},
-      {"budget_a", "its budget as given", text_of(&compare::Comparison::budget_a)},
-      {"b", "the other configuration; without --a and --b the best one of the group", text_of(&compare::Comparison::b)},
-      {"budget_b", "its budget as given", text_of(&compare::Comparison::budget_b)},
-      {"verdict", "a better, b better, not distinguishable, or skipped", text_of(&compare::Comparison::outcome)},
-      {"reason", "why there is no verdict, or a note on the verdict", text_of(&compare::Comparison::reason)},
-      {"mean_a", "mean of a over the pairs", of_test(&PairedTest::mean_a)},
-      {"mean_b", "mean of b over the pairs", of_test(&PairedTest::mean_b)},
-      {"diff", "mean of a - b over the pairs", of_test(&PairedTest::difference)},
+      {"metric", "metric that is compared",
+       printed<Comparison>([](const Comparison& r) { return std::string(r.metric.name); })},
+      {"a", "one configuration", needed(value_of(&Comparison::a))},
+      {"budget_a", "its budget as given", needed(value_of(&Comparison::budget_a))},
+      {"b", "the other configuration; without --a and --b the best one of the group", needed(value_of(&Comparison::b))},
+      {"budget_b", "its budget as given", needed(value_of(&Comparison::budget_b))},
+      {"verdict", "a better, b better, not distinguishable, or skipped", value_of(&Comparison::outcome)},
+      {"reason", "why there is no verdict, or a note on the verdict", value_of(&Comparison::reason)},
+      {"mean_a", "mean of a over the pairs", needed(of_test(&PairedTest::mean_a))},
+      {"mean_b", "mean of b over the pairs", needed(of_test(&PairedTest::mean_b))},
+      {"diff", "mean of a - b over the pairs", needed(of_test(&PairedTest::difference))},
       {"diff_lo", "lower end of its 95 % bootstrap interval; empty where there are fewer than two units",
-       where_compared([](const compare::Comparison& r) { return r.test.interval.lo; })},
+       needed(where_compared([](auto& r) -> auto& { return r.test.interval.lo; }))},
       {"diff_hi", "upper end of this interval",
-       where_compared([](const compare::Comparison& r) { return r.test.interval.hi; })},
+       needed(where_compared([](auto& r) -> auto& { return r.test.interval.hi; }))},
       {"ratio", "mean_a / mean_b; empty for metrics that may be negative",
-       where_compared([](const compare::Comparison& r) { return r.ratio(); })},
+       where_compared([](const Comparison& r) { return r.ratio(); })},
       {"ratio_lo", "lower end of its 95 % bootstrap interval; empty where there are fewer than two units",
-       where_compared([](const compare::Comparison& r) { return r.ratio_interval.lo; })},
+       needed(where_compared([](auto& r) -> auto& { return r.ratio_interval.lo; }))},
       {"ratio_hi", "upper end of this interval",
-       where_compared([](const compare::Comparison& r) { return r.ratio_interval.hi; })},
+       needed(where_compared([](auto& r) -> auto& { return r.ratio_interval.hi; }))},
       {"p_value", "two-sided p-value of the data, if a and b were equal on average", of_test(&PairedTest::p_value)},
       {"p_adjusted", "p_value adjusted by Holm over the call",
-       where_compared([](const compare::Comparison& r) { return r.p_adjusted; })},
+       needed(where_compared([](auto& r) -> auto& { return r.p_adjusted; }))},
       {"p_least", "smallest p_value that this number of units can give", of_test(&PairedTest::p_least)},
-      {"family", "hypotheses that Holm counted", text_of(&compare::Comparison::family)},
+      {"family", "hypotheses that Holm counted", value_of(&Comparison::family)},
       {"pairs", "number of (query, query head, seed) triples, or of documents, with both values",
-       text_of(&compare::Comparison::pairs)},
+       value_of(&Comparison::pairs)},
       {"left_out", "number of triples or documents to which the metric does not apply",
-       text_of(&compare::Comparison::left_out)},
+       value_of(&Comparison::left_out)},
       {"blocks",
        "number of independent units: blocks of 16 neighbouring queries, where all heads of a prompt share a block; "
        "documents for tables of kveval",
-       of_test(&PairedTest::blocks)},
+       needed(of_test(&PairedTest::blocks))},
       {"seeds", "number of pairs of seeds; empty where neither configuration uses random numbers",
-       [](const compare::Comparison& r) { return r.seeds > 0 ? fmt::format("{}", r.seeds) : ""; }},
-      version_column<compare::Comparison>(),
-      commit_column<compare::Comparison>(),
+       needed(value_where<Comparison>([](const Comparison& r) { return r.seeds > 0; }, &Comparison::seeds))},
+      version_column<Comparison>(),
+      commit_column<Comparison>(),
   };
   return table;
 }
 
-std::string compare_csv(std::span<const compare::Comparison> rows) { return csv_of(compare_columns(), rows); }
+std::string compare_csv(std::span<const Comparison> rows) { return csv_of(compare_columns(), rows); }
 
 }  // namespace kvbench::report

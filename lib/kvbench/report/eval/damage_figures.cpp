@@ -68,13 +68,15 @@ std::vector<double> y_values(const std::vector<ChartLine>& lines) {
 }
 
 struct DamageFigure {
-  const char *title, *column, *stem, *y_title;
+  const char* title;
+  eval::Estimate eval::EvalRecord::*value;
+  const char* y_title;
   Scale scale;
 };
 constexpr DamageFigure damage_kinds[] = {
-    {"KL against bytes held", "kl_mean", "kl_mean", "KL(full || compressed), nats", Scale::log},
-    {"nll against bytes held", "nll_diff", "nll_diff", "nll, difference to the full cache", Scale::linear},
-    {"Exact match against bytes held", "match_diff", "match_diff", "exact match, difference to the full cache",
+    {"KL against bytes held", &eval::EvalRecord::kl, "KL(full || compressed), nats", Scale::log},
+    {"nll against bytes held", &eval::EvalRecord::nll_difference, "nll, difference to the full cache", Scale::linear},
+    {"Exact match against bytes held", &eval::EvalRecord::match_difference, "exact match, difference to the full cache",
      Scale::linear},
 };
 
@@ -89,7 +91,7 @@ Axis percent_axis(const std::vector<double>& values) {
 
 /// NaN for what no cache can be, which an axis could not show.
 double percent_held(const EvalRow& row) {
-  const double percent = 100 * row.held;
+  const double percent = 100 * row.held();
   return percent > 1e-6 && percent < 1e9 ? percent : NAN;
 }
 
@@ -111,8 +113,8 @@ std::vector<Block> damage_figures(const EvalSection& section) {
                   .numbers = {}};
     for (const DamageFigure& kind : damage_kinds) {
       const auto y = [&](const EvalRow& row) {
-        return ChartPoint{NAN, row.number(kind.column), row.number(std::string(kind.stem) + "_lo"),
-                          row.number(std::string(kind.stem) + "_hi"), ""};
+        const eval::Estimate& value = row.*kind.value;
+        return ChartPoint{NAN, value.mean, value.lo, value.hi, ""};
       };
       LineChart chart{.title = kind.title,
                       .description = fmt::format("{}, task {}", kind.title, task),
@@ -146,9 +148,7 @@ Figure prediction_figure(const EvalSection& section, const std::string& metric) 
           errors, [&](const EvalRow* row) { return row->name() == damage.name() && row->budget == damage.budget; });
       return same == errors.end() ? NAN : error_of(**same, metric);
     };
-    const auto damage = [](const EvalRow& row) {
-      return ChartPoint{NAN, row.kl, row.number("kl_mean_lo"), row.number("kl_mean_hi"), ""};
-    };
+    const auto damage = [](const EvalRow& row) { return ChartPoint{NAN, row.kl.mean, row.kl.lo, row.kl.hi, ""}; };
     LineChart chart{.title = task,
                     .description = fmt::format("{} against KL, task {}", metric, task),
                     .x = {},

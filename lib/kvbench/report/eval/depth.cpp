@@ -24,9 +24,9 @@ std::map<std::string, LayerRows> layer_rows(const EvalSection& section, const st
                                             const std::string& budget) {
   std::map<std::string, LayerRows> out;
   for (const EvalRow& row : section.rows) {
-    const bool wanted = row.task == task && row.budget == budget && row.document == "all" && row.inject == "all";
-    if (wanted && row.layer != "all" && row.method != "exact")
-      out[row.name()].emplace(row.table->count(*row.row, "layer"), &row);
+    const bool wanted =
+        row.task == task && row.budget == budget && row.document == "all" && row.injection.mode == eval::Inject::all;
+    if (wanted && row.layer && row.method != "exact") out[row.name()].emplace(*row.layer, &row);
   }
   return out;
 }
@@ -40,8 +40,8 @@ LayerGrowth growth_of(const LayerRows& rows) {
   LayerGrowth out;
   for (const auto& [layer, row] : rows) {
     out.layers.push_back(layer);
-    out.drift.push_back(row->number("drift"));
-    out.residual.push_back(row->number("residual_err"));
+    out.drift.push_back(row->drift);
+    out.residual.push_back(row->residual);
   }
   out.factor = eval::amplification(out.drift, out.residual);
   return out;
@@ -107,11 +107,11 @@ std::map<std::string, SingleLayers> single_layers(const EvalSection& section, co
   std::map<std::string, SingleLayers> out;
   for (const char* document : {"all", ""}) {
     for (const EvalRow* row : section.find(task, document, "one")) {
-      if (row->budget != budget || row->method == "exact" || !row->inject_layer) continue;
+      if (row->budget != budget || row->method == "exact" || row->injection.layer < 0) continue;
       SingleLayers& one = out[row->name()];
       if (one.first == nullptr) one.first = row;
-      if (row->document == "all") one.by_layer[*row->inject_layer] = row->kl;
-      one.sum[row->document] += row->kl;
+      if (row->document == "all") one.by_layer[row->injection.layer] = row->kl.mean;
+      one.sum[row->document] += row->kl.mean;
     }
   }
   return out;
@@ -126,9 +126,10 @@ void add_additivity(const EvalSection& section, const std::string& task, const s
       for (const EvalRow* row : section.find(task, document, "all")) {
         if (row->name() != name || row->budget != budget) continue;
         // Runs with other numbers of documents have other documents.
-        if (row->document == "all" && row->number("documents") == single.first->number("documents")) all = row->kl;
+        if (row->document == "all" && row->documents == single.first->documents) all = row->kl.mean;
         const auto sum = single.sum.find(row->document);
-        if (row->document != "all" && sum != single.sum.end()) sums.push_back(sum->second), together.push_back(row->kl);
+        if (row->document != "all" && sum != single.sum.end())
+          sums.push_back(sum->second), together.push_back(row->kl.mean);
       }
     }
     const auto sum = single.sum.find("all");

@@ -8,7 +8,6 @@
 
 #include <kvbench/compare/comparison.hpp>
 #include <kvbench/eval/prediction.hpp>
-#include <kvbench/report/columns/metric_doc.hpp>
 #include <kvbench/report/eval/section.hpp>
 #include <kvbench/report/text/text.hpp>
 
@@ -33,7 +32,7 @@ eval::PredictionGroup prediction_group(const EvalSection& section, const std::st
     return &(into.*values)[at->second];
   };
   for (const EvalRow* row : section.find(task, document, "all")) {
-    if (double* damage = value_of(*row, &eval::PredictionRow::damage)) *damage = row->kl;
+    if (double* damage = value_of(*row, &eval::PredictionRow::damage)) *damage = row->kl.mean;
   }
   for (const EvalRow* row : section.find(task, document, errors_of)) {
     if (double* error = value_of(*row, &eval::PredictionRow::error)) *error = error_of(*row, metric);
@@ -58,14 +57,11 @@ std::string range_of(Interval range) {
 }  // namespace
 
 double error_of(const EvalRow& row, const std::string& metric) {
-  if (metric == residual_metric) return row.number(metric);
-  const double value = row.number(metric + "_mean");
-  if (metric == name_of(replay::Metric::log_z_err)) return std::abs(value);
-  for (std::size_t m = 0; m < replay::metric_count; ++m) {
-    if (metric == name_of(static_cast<replay::Metric>(m)) && compare::higher_is_better(static_cast<replay::Metric>(m)))
-      return -value;
-  }
-  return value;
+  const auto known = replay::find_metric(metric);
+  if (!known) return row.residual;
+  const double value = row.metrics[index_of(*known)];
+  if (info_of(*known).better == replay::Better::smaller) return value;
+  return info_of(*known).better == replay::Better::larger ? -value : std::abs(value);
 }
 
 std::string error_injection(const EvalSection& section) {
@@ -77,10 +73,9 @@ std::string error_injection(const EvalSection& section) {
 
 std::vector<MetricPrediction> predictions_of(const EvalSection& section) {
   std::vector<MetricPrediction> out;
-  for (std::size_t m = 0; m < replay::metric_count; ++m) {
-    const auto metric = static_cast<replay::Metric>(m);
-    out.push_back(
-        {std::string(name_of(metric)), doc_of_metric(metric), prediction_of(section, std::string(name_of(metric)))});
+  for (const auto& [info, value] : replay::attention_metrics) {
+    const std::string name(info.name);
+    out.push_back({name, std::string(info.meaning), prediction_of(section, name)});
   }
   out.push_back({residual_metric, "error of what attention adds to the residual stream, relative to the stream",
                  prediction_of(section, residual_metric)});
@@ -112,7 +107,7 @@ AnswerBlock eval_answer(const EvalSection& section, const std::vector<MetricPred
     answer.sentences.push_back("There are no intervals: they need rows of at least two documents of each task.");
   else if (p.agreement_interval.lo <= 0.5)
     answer.sentences.push_back("This is not distinguishable from chance.");
-  const auto error = std::ranges::find(all, name_of(replay::Metric::rel_err), &MetricPrediction::metric);
+  const auto error = std::ranges::find(all, name_of(replay::metric("rel_err")), &MetricPrediction::metric);
   if (error != all.end() && error != all.begin()) {
     answer.sentences.push_back(
         fmt::format("The relative error of attention orders {} of the pairs as KL does.",

@@ -19,7 +19,7 @@ struct MetricPrediction {
 /// The best one first; none where there are no two methods at one budget.
 std::vector<MetricPrediction> predictions_of(const EvalSection& section);
 
-/// The attention error of a row by the name of its metric, such that larger is worse.
+/// The attention error of a row by the name of its metric, or residual_err, such that larger is worse.
 double error_of(const EvalRow& row, const std::string& metric);
 /// The injection whose rows give the attention error: none, which is replay's own error, where the section has it,
 /// otherwise all.

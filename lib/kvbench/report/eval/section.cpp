@@ -13,10 +13,9 @@
 namespace kvbench::report {
 namespace {
 
-std::string short_cell(const EvalRow& row, const char* column) {
-  const double value = row.number(column);
-  return std::isnan(value) ? "" : short_number(value);
-}
+std::string short_cell(double value) { return std::isnan(value) ? "" : short_number(value); }
+
+std::string interval_cell(const eval::Estimate& value) { return interval_text(value.mean, value.lo, value.hi); }
 
 DocTable configuration_table(const EvalSection& section) {
   DocTable table{.title = "Damage to the output by configuration",
@@ -39,12 +38,11 @@ DocTable configuration_table(const EvalSection& section) {
                  .sortable = true};
   for (const std::string& task : section.tasks) {
     for (const EvalRow* row : section.find(task, "all", "all")) {
-      table.rows.push_back({task, row->name(), row->budget, short_number(row->held),
-                            row->interval("kl_mean", "kl_mean"), short_cell(*row, "kl_p99"),
-                            row->interval("top1", "top1"), row->interval("nll_diff", "nll_diff"),
-                            row->interval("key_nll_diff", "key_nll_diff"), row->text("nll_verdict"),
-                            short_cell(*row, "match_full"), short_cell(*row, "match"), short_cell(*row, "harmful"),
-                            short_cell(*row, "beneficial"), row->text("match_verdict")});
+      table.rows.push_back({task, row->name(), row->budget, short_number(row->held()), interval_cell(row->kl),
+                            short_cell(row->kl_p99), interval_cell(row->same_top), interval_cell(row->nll_difference),
+                            interval_cell(row->key_nll_difference), std::string(name_of(row->nll_verdict)),
+                            short_cell(row->match_full), short_cell(row->match), short_cell(row->harmful),
+                            short_cell(row->beneficial), std::string(name_of(row->match_verdict))});
     }
   }
   return compact(std::move(table));
@@ -54,7 +52,7 @@ DocTable configuration_table(const EvalSection& section) {
 std::vector<Block> discrimination(const EvalSection& section) {
   DistinctTexts sentences;
   for (const EvalRow& row : section.rows) {
-    const std::string& reason = row.text("verdict_reason");
+    const std::string& reason = row.verdict_reason;
     if (!reason.empty()) sentences.add(fmt::format("Task {} cannot discriminate: {}.", row.task, reason));
   }
   std::vector<Block> out;
@@ -67,7 +65,7 @@ DocTable broken_table(const EvalSection& section) {
                  .columns = {{"task"}, {"method"}, {"budget", true}, {"status"}, {"reason", false, true}},
                  .rows = {}};
   for (const EvalRow& row : section.broken)
-    table.rows.push_back({row.task, row.name(), row.budget, {row.text("status"), Tone::bad}, row.text("reason")});
+    table.rows.push_back({row.task, row.name(), row.budget, {std::string(name_of(row.status)), Tone::bad}, row.reason});
   return table;
 }
 

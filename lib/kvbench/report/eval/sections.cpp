@@ -7,6 +7,8 @@
 #include <kvbench/core/budget.hpp>
 #include <kvbench/core/error.hpp>
 #include <kvbench/core/ordered_map.hpp>
+#include <kvbench/report/columns/evaluations.hpp>
+#include <kvbench/report/read/rows.hpp>
 #include <kvbench/report/text/text.hpp>
 
 namespace kvbench::report {
@@ -24,24 +26,6 @@ constexpr const char* eval_section_columns[] = {"model", "sha256", "text", "cont
 constexpr const char* eval_row_columns[] = {"model",  "sha256", "text",     "context_tokens", "question",
                                             "device", "task",   "document", "inject",         "inject_layer",
                                             "layer",  "method", "params",   "budget"};
-
-EvalRow eval_row(const CsvTable& table, const CsvRow& row) {
-  const auto text = [&](const char* column) { return table.text(row, column); };
-  EvalRow out{.table = &table,
-              .row = &row,
-              .task = text("task"),
-              .document = text("document"),
-              .inject = text("inject"),
-              .layer = text("layer"),
-              .method = text("method"),
-              .params = text("params"),
-              .budget = text("budget"),
-              .inject_layer = {}};
-  if (!text("inject_layer").empty()) out.inject_layer = table.count(row, "inject_layer");
-  out.held = out.number("total_bytes") / out.number("full_bytes");
-  out.kl = out.number("kl_mean");
-  return out;
-}
 
 /// Whether a file before this one has the row. Throws Error where the same file has it.
 bool is_repeated(std::map<EvalKey, const CsvTable*>& seen, const CsvTable& table, const CsvRow& row) {
@@ -62,16 +46,12 @@ void list_names(EvalSection& section) {
 
 }  // namespace
 
-std::string EvalRow::interval(const char* column, const std::string& stem) const {
-  return interval_text(number(column), number(stem + "_lo"), number(stem + "_hi"));
-}
-
 std::vector<const EvalRow*> EvalSection::find(const std::string& task, const std::string& document,
                                               const std::string& inject) const {
   std::vector<const EvalRow*> out;
   for (const EvalRow& row : rows) {
     const bool of_document = document.empty() ? row.document != "all" : row.document == document;
-    if (row.task == task && of_document && row.inject == inject && row.layer == "all") out.push_back(&row);
+    if (row.task == task && of_document && name_of(row.injection.mode) == inject && !row.layer) out.push_back(&row);
   }
   return out;
 }
@@ -84,6 +64,7 @@ std::vector<EvalSection> eval_sections(std::span<const CsvTable* const> tables) 
   OrderedMap<EvalKey, EvalSection> sections;
   std::map<EvalKey, const CsvTable*> seen;
   for (const CsvTable* table : tables) {
+    const RowReader<eval::EvalRecord> read(*table, eval_columns());
     for (const CsvRow& row : table->rows) {
       if (is_repeated(seen, *table, row)) continue;
       const EvalKey key = eval_key(*table, row, eval_section_columns);
@@ -91,9 +72,9 @@ std::vector<EvalSection> eval_sections(std::span<const CsvTable* const> tables) 
       section.model = key[0], section.text = key[2], section.context = key[3], section.question = key[4],
       section.device = key[5];
       if (table->text(row, "status") == "ok")
-        section.rows.push_back(eval_row(*table, row));
+        section.rows.push_back({read(row)});
       else if (table->text(row, "document") == "all")
-        section.broken.push_back(eval_row(*table, row));
+        section.broken.push_back({read(row)});
     }
   }
   std::vector<EvalSection> out;

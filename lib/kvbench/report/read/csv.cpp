@@ -2,7 +2,6 @@
 #include <kvbench/report/read/csv.hpp>
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <cstring>
 #include <filesystem>
@@ -160,23 +159,9 @@ const std::string& CsvTable::text(const CsvRow& row, std::string_view column) co
   return position ? row.cells[*position] : none;
 }
 
-double CsvTable::number(const CsvRow& row, std::string_view column) const {
-  const std::string& cell = text(row, column);
-  if (cell.empty()) return NAN;
-  double value = 0;
-  const auto [end, code] = std::from_chars(cell.data(), cell.data() + cell.size(), value);
-  if (code != std::errc{} || end != cell.data() + cell.size())
-    throw Error("{}:{}: column '{}' holds '{}', which is not a number", file, row.line, column, cell);
-  return value;
-}
+double CsvTable::number(const CsvRow& row, std::string_view column) const { return cell(row, column).number(); }
 
-std::int64_t CsvTable::count(const CsvRow& row, std::string_view column) const {
-  const double value = number(row, column);
-  if (std::isnan(value) && text(row, column).empty()) return 0;
-  if (!(value >= 0 && value <= 9007199254740992.0) || value != std::floor(value))
-    throw Error("{}:{}: column '{}' holds '{}', which is not a count", file, row.line, column, text(row, column));
-  return static_cast<std::int64_t>(value);
-}
+std::int64_t CsvTable::count(const CsvRow& row, std::string_view column) const { return cell(row, column).count(); }
 
 CsvTable parse_csv(std::string_view text, const std::string& file) {
   std::vector<CsvRow> rows;

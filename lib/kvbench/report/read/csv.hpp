@@ -11,6 +11,8 @@
 #include <unordered_map>
 #include <vector>
 
+#include <kvbench/report/text/cell.hpp>
+
 namespace kvbench::report {
 
 struct CsvRow {
@@ -28,6 +30,7 @@ struct CsvTable {
   bool has(std::string_view column) const { return find(column).has_value(); }
   /// The cell of a column; "" where the table has no such column.
   const std::string& text(const CsvRow& row, std::string_view column) const;
+  CsvCell cell(const CsvRow& row, std::string_view column) const { return {file, row.line, column, text(row, column)}; }
   /// The same as a number. NaN for an empty cell or where the table has no such column; throws Error with file, line
   /// and column where the cell is not a number.
   double number(const CsvRow& row, std::string_view column) const;

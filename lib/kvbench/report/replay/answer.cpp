@@ -21,7 +21,7 @@ namespace {
 
 std::string label(const replay::Record& r) { return compare::label_of({r.method, r.params, {}}); }
 
-double error_of(const replay::Record& r) { return r.of(replay::Metric::rel_err).mean; }
+double error_of(const replay::Record& r) { return r.of(replay::metric("rel_err")).mean; }
 
 bool is_ranked(const replay::Record& r) {
   return r.status == replay::Status::ok && !r.dense && !compare::is_baseline(r.method) && std::isfinite(error_of(r));
@@ -79,7 +79,7 @@ std::string few_blocks_note(const std::vector<const replay::Record*>& rows) {
 std::string tail_note(const std::vector<const replay::Record*>& rows) {
   std::vector<std::string> names;
   for (const replay::Record* r : rows) {
-    if (!r->of(replay::Metric::rel_err).mean_is_estimable()) names.push_back(label(*r));
+    if (!r->of(replay::metric("rel_err")).mean_is_estimable()) names.push_back(label(*r));
   }
   if (names.empty()) return "";
   return fmt::format(

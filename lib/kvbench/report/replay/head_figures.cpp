@@ -22,7 +22,7 @@ constexpr std::size_t most_head_maps = 100;
 struct HeadErrors {
   std::string name;
   std::vector<double> all;
-  std::map<std::pair<double, double>, std::vector<double>> by_place;  ///< layer, query head
+  std::map<std::pair<std::int64_t, Index>, std::vector<double>> by_place;  ///< layer, query head
 };
 
 std::vector<HeadErrors> errors_by_head(const ReplayPart& part) {
@@ -33,7 +33,7 @@ std::vector<HeadErrors> errors_by_head(const ReplayPart& part) {
     HeadErrors& errors = by_name[name];
     errors.name = name;
     errors.all.push_back(r.error);
-    errors.by_place[{r.table->number(*r.row, "layer"), r.table->number(*r.row, "head")}].push_back(r.error);
+    errors.by_place[{r.layer.value_or(0), r.query_head.value()}].push_back(r.error);
   }
   std::vector<HeadErrors> out;
   for (auto& [name, errors] : by_name.items()) out.push_back(std::move(errors));
@@ -49,12 +49,12 @@ HeatMap head_map(const HeadErrors& errors, Extent extent) {
               .rows = {},
               .lo = extent.lo,
               .hi = extent.hi};
-  std::set<double> layers, heads;
+  std::set<std::int64_t> layers, heads;
   for (const auto& [place, values] : errors.by_place) layers.insert(place.first), heads.insert(place.second);
-  for (const double head : heads) map.columns.push_back(fmt::format("{}", head));
-  for (const double layer : layers) {
+  for (const std::int64_t head : heads) map.columns.push_back(fmt::format("{}", head));
+  for (const std::int64_t layer : layers) {
     map.rows.push_back({.name = fmt::format("layer {}", layer), .detail = "", .values = {}, .words = {}});
-    for (const double head : heads) {
+    for (const std::int64_t head : heads) {
       const auto at = errors.by_place.find({layer, head});
       map.rows.back().values.push_back(at == errors.by_place.end() ? NAN : mean(at->second));
       map.rows.back().words.push_back("no value");

@@ -2,8 +2,8 @@
 #include <kvbench/report/replay/layer_figures.hpp>
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
+#include <set>
 
 #include <fmt/format.h>
 
@@ -18,25 +18,19 @@ namespace {
 constexpr std::size_t most_maps = 3;              // shown side by side if each is narrow
 constexpr std::size_t layers_of_narrow_map = 10;  // at most
 
-std::vector<std::string> layers_of(const std::vector<Series>& all) {
-  DistinctTexts distinct;
+std::vector<std::int64_t> layers_of(const std::vector<Series>& all) {
+  std::set<std::int64_t> layers;
   for (const Series& series : all) {
-    for (const ReplayRow* r : series.layers) distinct.add(r->layer);
+    for (const ReplayRow* r : series.layers) layers.insert(r->layer.value());
   }
-  std::vector<std::string> layers = distinct.list();
-  const auto number = [](const std::string& text) {
-    int value = -1;
-    std::from_chars(text.data(), text.data() + text.size(), value);
-    return value;
-  };
-  std::ranges::stable_sort(layers, {}, number);
-  return layers;
+  return {layers.begin(), layers.end()};
 }
 
+/// The row at this budget, and at this layer where one is given.
 const ReplayRow* find_row(const std::vector<const ReplayRow*>& rows, const std::string& budget,
-                          const std::string* layer) {
+                          std::optional<std::int64_t> layer) {
   const auto at = std::ranges::find_if(
-      rows, [&](const ReplayRow* r) { return r->budget == budget && (layer == nullptr || r->layer == *layer); });
+      rows, [&](const ReplayRow* r) { return r->budget == budget && (!layer || r->layer == layer); });
   return at == rows.end() ? nullptr : *at;
 }
 
@@ -47,7 +41,7 @@ std::vector<const Series*> ranked(const std::vector<Series>& all, const std::str
     if (!series.layers.empty()) order.push_back(&series);
   }
   const auto error = [&](const Series* s) {
-    const ReplayRow* r = find_row(s->rows, budget, nullptr);
+    const ReplayRow* r = find_row(s->rows, budget, {});
     return r == nullptr || std::isnan(r->error) ? INFINITY : r->error;
   };
   std::ranges::stable_sort(order, {}, error);
@@ -55,19 +49,22 @@ std::vector<const Series*> ranked(const std::vector<Series>& all, const std::str
 }
 
 HeatMap map_of(const std::vector<const Series*>& order, const std::string& budget,
-               const std::vector<std::string>& layers, Extent extent) {
+               const std::vector<std::int64_t>& layers, Extent extent) {
   HeatMap map{.title = fmt::format("budget {}", budget),
               .description = "Mean relative error by method and layer",
-              .columns = layers,
+              .columns = {},
               .rows = {},
               .lo = extent.lo,
               .hi = extent.hi};
+  for (const std::int64_t layer : layers) map.columns.push_back(std::to_string(layer));
   for (const Series* series : order) {
     HeatRow row{series->method, series->params, {}, {}};
-    for (const std::string& layer : layers) {
-      const ReplayRow* r = find_row(series->layers, budget, &layer);
+    for (const std::int64_t layer : layers) {
+      const ReplayRow* r = find_row(series->layers, budget, layer);
       row.values.push_back(r == nullptr || !r->ok() ? NAN : r->error);
-      row.words.push_back(r == nullptr ? "not run" : r->ok() ? "" : fmt::format("{}: {}", r->status, r->reason));
+      row.words.push_back(r == nullptr ? "not run"
+                          : r->ok()    ? ""
+                                       : fmt::format("{}: {}", name_of(r->status), r->reason));
     }
     map.rows.push_back(std::move(row));
   }
@@ -75,18 +72,18 @@ HeatMap map_of(const std::vector<const Series*>& order, const std::string& budge
 }
 
 DocTable layer_numbers(const std::vector<const Series*>& order, std::span<const std::string> budgets,
-                       const std::vector<std::string>& layers) {
+                       const std::vector<std::int64_t>& layers) {
   DocTable table{.title = "Numbers of this figure (rel_err_mean)",
                  .columns = {{"method"}, {"params"}, {"budget", true}},
                  .rows = {},
                  .folded = true};
-  for (const std::string& layer : layers) table.columns.push_back({"layer " + layer, true});
+  for (const std::int64_t layer : layers) table.columns.push_back({fmt::format("layer {}", layer), true});
   for (const std::string& budget : budgets) {
     for (const Series* series : order) {
       std::vector<TableCell> cells = {series->method, series->params, budget};
-      for (const std::string& layer : layers) {
-        const ReplayRow* r = find_row(series->layers, budget, &layer);
-        cells.emplace_back(r == nullptr ? "" : r->ok() ? r->text("rel_err_mean") : r->status);
+      for (const std::int64_t layer : layers) {
+        const ReplayRow* r = find_row(series->layers, budget, layer);
+        cells.emplace_back(r == nullptr ? "" : r->ok() ? r->text("rel_err_mean") : std::string(name_of(r->status)));
       }
       table.rows.push_back(std::move(cells));
     }
@@ -107,7 +104,7 @@ Extent colours_of(const std::vector<Series>& all) {
 }  // namespace
 
 std::vector<Block> layer_figures(const std::vector<Series>& all, const std::vector<std::string>& budgets) {
-  const std::vector<std::string> layers = layers_of(all);
+  const std::vector<std::int64_t> layers = layers_of(all);
   if (layers.empty() || budgets.empty()) return {};
   const std::string& middle = budgets[budgets.size() / 2];
   const std::vector<const Series*> order = ranked(all, middle);

@@ -27,13 +27,13 @@ namespace {
 /// "5 of 30 layers (0, 1, 4, 15, 29)"
 std::string layers_text(const ReplayPart& part) {
   DistinctTexts distinct;
-  for (const ReplayRow& r : part.layers) distinct.add(r.layer);
+  for (const ReplayRow& r : part.layers) distinct.add(r.text("layer"));
   const std::vector<std::string>& layers = distinct.list();
   double count = static_cast<double>(layers.size()), of = 0;
   for (const ReplayRow& r : part.overall) {
     if (!r.ok() || !r.table->has("model_layers")) continue;
     count = std::max(count, r.table->number(*r.row, "layers"));
-    of = std::max(of, r.table->number(*r.row, "model_layers"));
+    of = std::max(of, static_cast<double>(r.model_layers));
   }
   if (count == 0) return "";
   if (count == of) return fmt::format(", all {} layers", count);
@@ -51,7 +51,7 @@ AnswerBlock answer_of(const ReplaySection& section, const ReplayPart& part, cons
   std::vector<replay::Record> records;
   const std::set<std::string> at(budgets.begin(), budgets.end());
   for (const ReplayRow& r : part.overall) {
-    if (at.contains(r.budget)) records.push_back(record_of(r, section.protocol));
+    if (at.contains(r.budget)) records.push_back(r);
   }
   return {scope_of(section, part), answers_of(records)};
 }
@@ -102,7 +102,7 @@ TableCell number_cell(double value) { return {three_digits(value), Tone::plain, 
 void add_row(const Series& series, const ReplayRow& r, const std::string& part, double lowest, DocTable& table) {
   std::vector<TableCell> cells = {series.name(), part, {r.budget, Tone::plain, number_text(r.share)}};
   if (!r.ok()) {
-    cells.push_back({r.status, Tone::dim});
+    cells.push_back({std::string(name_of(r.status)), Tone::dim});
     cells.resize(table.columns.size());
   } else {
     const std::string interval = fmt::format("{} to {}", three_digits(r.error_lo), three_digits(r.error_hi));
@@ -152,7 +152,7 @@ DocTable text_averages(const ReplaySection& section) {
   std::vector<replay::Record> records;
   for (const ReplayPart& part : section.parts) {
     for (const auto* rows : {&part.overall, &part.texts}) {
-      for (const ReplayRow& r : *rows) records.push_back(record_of(r, section.protocol));
+      for (const ReplayRow& r : *rows) records.push_back(r);
     }
   }
   DocTable table{.title = "Averages over texts: geometric mean of the errors, with the 95 % interval for another text",
@@ -183,12 +183,12 @@ DocTable reasons(const std::vector<const ReplayRow*>& rows, const char* title) {
     DistinctTexts budgets, layers, prompts;
     int count = 0;
   };
-  OrderedMap<std::tuple<std::string, std::string, std::string, std::string>, Entry> entries;
+  OrderedMap<std::tuple<std::string, std::string, replay::Status, std::string>, Entry> entries;
   for (const ReplayRow* r : rows) {
     Entry& entry = entries[{r->method, r->params, r->status, r->reason}];
     if (entry.first == nullptr) entry.first = r;
     entry.budgets.add(r->budget);
-    entry.layers.add(r->layer);
+    entry.layers.add(r->text("layer"));
     entry.prompts.add(r->prompt);
     ++entry.count;
   }
@@ -203,14 +203,14 @@ DocTable reasons(const std::vector<const ReplayRow*>& rows, const char* title) {
                              {"reason", false, true}},
                  .rows = {}};
   for (const auto& [key, e] : entries.items()) {
-    const Tone tone = e.first->status == "failed" ? Tone::bad : Tone::plain;
+    const Tone tone = e.first->status == replay::Status::failed ? Tone::bad : Tone::plain;
     table.rows.push_back({e.first->method,
                           e.first->params,
                           fmt::format("{}", fmt::join(e.budgets.list(), ", ")),
                           fmt::format("{}", fmt::join(e.layers.list(), ", ")),
                           fmt::format("{}", fmt::join(e.prompts.list(), ", ")),
                           fmt::format("{}", e.count),
-                          {e.first->ok() ? "" : e.first->status, tone},
+                          {e.first->ok() ? "" : std::string(name_of(e.first->status)), tone},
                           e.first->reason});
   }
   return compact(std::move(table));

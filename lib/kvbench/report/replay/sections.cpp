@@ -12,6 +12,8 @@
 #include <kvbench/core/budget.hpp>
 #include <kvbench/core/error.hpp>
 #include <kvbench/core/ordered_map.hpp>
+#include <kvbench/report/columns/records.hpp>
+#include <kvbench/report/read/rows.hpp>
 #include <kvbench/report/text/text.hpp>
 
 namespace kvbench::report {
@@ -46,32 +48,16 @@ Key section_key(const CsvTable& table, const CsvRow& row) {
 
 bool is_all(const CsvTable& table, const CsvRow& row, const char* column) { return table.text(row, column) == "all"; }
 
-ReplayRow replay_row(const CsvTable& table, const CsvRow& row) {
-  const auto text = [&](const char* column) { return table.text(row, column); };
-  const auto number = [&](const char* column) { return table.number(row, column); };
-  ReplayRow r{.table = &table,
-              .row = &row,
-              .method = text("method"),
-              .params = text("params"),
-              .budget = text("budget"),
-              .layer = text("layer"),
-              .prompt = text("prompt"),
-              .status = text("status"),
-              .reason = text("reason"),
-              .best = text("best"),
-              .tied = {},
-              .dense = text("dense") == "1"};
-  r.held = number("total_bytes") / number("full_bytes");
-  r.read = number("bytes_read") / number("full_bytes");
-  r.seconds = number("compress_s") + number("attend_s");
-  r.error = number("rel_err_mean");
-  r.error_lo = number("rel_err_lo");
-  r.error_hi = number("rel_err_hi");
-  r.median = number("rel_err_p50");
-  r.recall = number("recall_mean");
-  if (!text("tied").empty()) r.tied = text("tied") == "1";
+ReplayRow replay_row(const RowReader<replay::Record>& read, const CsvTable& table, const CsvRow& row) {
+  ReplayRow r{read(row), &table, &row};
+  r.held = r.bytes.of(CostKind::memory) / r.bytes.full;
+  r.read = r.bytes.read / r.bytes.full;
+  r.seconds = r.compress_s + r.attend_s;
+  const replay::Summary& error = r.of(replay::metric("rel_err"));
+  r.error = error.mean, r.error_lo = error.lo, r.error_hi = error.hi, r.median = error.p50;
+  r.recall = r.of(replay::metric("recall")).mean;
   const Budget budget = budget_of(table, row);
-  const double whole = budget.is_bytes() ? number("full_bytes") : number("context_tokens");
+  const double whole = budget.is_bytes() ? r.bytes.full : r.context_tokens;
   r.share = budget.is_share() ? budget.share() : static_cast<double>(budget.resolve(0, 1)) / whole;
   return r;
 }
@@ -154,7 +140,7 @@ struct Gathered {
 void finish(const Gathered& gathered, std::vector<ReplayPart>& out) {
   DistinctTexts distinct;
   for (const ReplayRow& r : gathered.rows) {
-    if (r.text("head") == "all") distinct.add(r.prompt);
+    if (!r.query_head) distinct.add(r.prompt);
   }
   std::vector<std::string> prompts = distinct.list();
   const bool several = prompts.size() > 1;
@@ -163,11 +149,11 @@ void finish(const Gathered& gathered, std::vector<ReplayPart>& out) {
     ReplayPart part = gathered.part;
     if (several) part.prompt = prompt;
     for (const ReplayRow& r : gathered.rows) {
-      const bool own = r.prompt == prompt, any = own || prompt == "all", head = r.text("head") != "all";
+      const bool own = r.prompt == prompt, any = own || prompt == "all", head = r.query_head.has_value();
       if (!r.ok() && !head && any) part.broken.push_back(r);
       if (head && any) part.heads.push_back(r);
-      if (own && !head) (r.layer == "all" ? part.overall : part.layers).push_back(r);
-      if (!own && any && !head && r.layer == "all") part.texts.push_back(r);
+      if (own && !head) (r.layer ? part.layers : part.overall).push_back(r);
+      if (!own && any && !head && !r.layer) part.texts.push_back(r);
       part.finer += !own && any && !head;
     }
     keep_valid_tests(part.overall);
@@ -181,6 +167,7 @@ std::vector<ReplaySection> replay_sections(std::span<const CsvTable* const> tabl
   const Duplicates duplicates(tables);
   OrderedMap<Key, OrderedMap<Key, Gathered>> sections;
   for (const CsvTable* table : tables) {
+    const RowReader<replay::Record> read(*table, record_columns());
     for (const CsvRow& row : table->rows) {
       if (duplicates.repeats(*table, row)) continue;
       const auto text = [&](const char* column) { return table->text(row, column); };
@@ -190,7 +177,7 @@ std::vector<ReplaySection> replay_sections(std::span<const CsvTable* const> tabl
         ++into.part.finer;
         continue;
       }
-      into.rows.push_back(replay_row(*table, row));
+      into.rows.push_back(replay_row(read, *table, row));
       if (duplicates.differs(*table, row)) name_file(into.rows.back());
     }
   }
@@ -205,42 +192,6 @@ std::vector<ReplaySection> replay_sections(std::span<const CsvTable* const> tabl
 std::string name_of(const ReplayPart& part) {
   if (part.prompt.empty()) return part.trace;
   return part.trace + (part.prompt == "all" ? ", all prompts" : ", prompt " + part.prompt);
-}
-
-replay::Record record_of(const ReplayRow& row, const std::string& protocol) {
-  const auto number = [&](const std::string& column) { return row.table->number(*row.row, column); };
-  const auto count = [&](const char* column) { return row.table->count(*row.row, column); };
-  replay::Record r{};
-  r.trace = row.text("trace"), r.sha256 = row.text("sha256"), r.model = row.text("model");
-  r.prompt = row.prompt;
-  for (const replay::Protocol known : {replay::Protocol::prefill, replay::Protocol::decode, replay::Protocol::stream}) {
-    if (protocol == name_of(known)) r.protocol = known;
-  }
-  r.method = row.method, r.params = row.params, r.budget = row.budget;
-  r.status = compare::find_status(row.status).value_or(replay::Status::failed), r.reason = row.reason;
-  r.query_rows = count("query_rows"), r.model_layers = count("model_layers");
-  r.context_tokens = number("context_tokens"), r.kept_tokens = number("kept_tokens");
-  r.bytes = {.kv = number("kv_bytes"),
-             .meta = number("meta_bytes"),
-             .fast = number("fast_bytes"),
-             .slow = number("slow_bytes"),
-             .read = number("bytes_read"),
-             .full = number("full_bytes")};
-  for (std::size_t m = 0; m < replay::metric_count; ++m) {
-    const std::string name(name_of(static_cast<replay::Metric>(m)));
-    r.metrics[m] = {.mean = number(name + "_mean"),
-                    .p1 = number(name + "_p1"),
-                    .p50 = number(name + "_p50"),
-                    .p90 = number(name + "_p90"),
-                    .p99 = number(name + "_p99"),
-                    .max = number(name + "_max"),
-                    .lo = number(name + "_lo"),
-                    .hi = number(name + "_hi")};
-  }
-  r.best = row.best;
-  r.tied = row.tied;
-  r.blocks = count("blocks");
-  return r;
 }
 
 }  // namespace kvbench::report

@@ -13,22 +13,19 @@
 
 namespace kvbench::report {
 
-/// A row of a replay or sweep over all queries.
-struct ReplayRow {
-  const CsvTable* table;
-  const CsvRow* row;
-  std::string method, params, budget, layer, prompt, status, reason;
-  std::string best;          ///< best row of its budget, with which the row was tested; empty where it was not
-  std::optional<bool> tied;  ///< with that row
-  bool dense = false;
+/// A row of a replay or sweep over all queries: what its columns say, and what figures make of it. `best` and `tied`
+/// are empty where there was no test against the best row of all files.
+struct ReplayRow : replay::Record {
+  const CsvTable* table = nullptr;
+  const CsvRow* row = nullptr;
   bool of_file = false;  ///< other files have other figures of its method; `params` then ends in the name of the file
   double share = NAN;    ///< the requested budget as a share of the context, or of the cost of the full cache
   double held = NAN, read = NAN;  ///< bytes held, and read per query, divided by the bytes of the full cache
   double seconds = NAN;           ///< of compression and of answering
   double error = NAN, error_lo = NAN, error_hi = NAN, median = NAN, recall = NAN;
 
-  bool ok() const { return status == "ok"; }
-  bool estimable() const { return replay::Summary{.lo = error_lo, .hi = error_hi}.mean_is_estimable(); }
+  bool ok() const { return status == replay::Status::ok; }
+  bool estimable() const { return of(replay::metric("rel_err")).mean_is_estimable(); }
   const std::string& text(const char* column) const { return table->text(*row, column); }
 };
 
@@ -54,8 +51,5 @@ std::vector<ReplaySection> replay_sections(std::span<const CsvTable* const> tabl
 
 /// The part's name among the parts of its section: trace and prompt.
 std::string name_of(const ReplayPart& part);
-
-/// What answers_of() reads of a row.
-replay::Record record_of(const ReplayRow& row, const std::string& protocol);
 
 }  // namespace kvbench::report

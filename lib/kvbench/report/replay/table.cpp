@@ -25,7 +25,7 @@ struct Brief {
 };
 
 std::string interval_of(const replay::Record& r) {
-  const replay::Summary& s = r.of(replay::Metric::rel_err);
+  const replay::Summary& s = r.of(replay::metric("rel_err"));
   if (!s.mean_is_estimable()) return "not estimable";
   return !std::isnan(s.mean) && std::isnan(s.lo) ? "too few queries" : short_interval(s.lo, s.hi);
 }
@@ -37,12 +37,12 @@ constexpr Brief brief_columns[] = {
     {"kept", [](const replay::Record& r) { return short_number(r.kept_tokens); }},
     {"bytes/full", [](const replay::Record& r) { return short_number(r.bytes.of(CostKind::memory) / r.bytes.full); }},
     {"read/full", [](const replay::Record& r) { return short_number(r.bytes.of(CostKind::read) / r.bytes.full); }},
-    {"rel_err", [](const replay::Record& r) { return short_number(r.of(replay::Metric::rel_err).mean); }},
+    {"rel_err", [](const replay::Record& r) { return short_number(r.of(replay::metric("rel_err")).mean); }},
     {"95% interval", interval_of},
-    {"median", [](const replay::Record& r) { return short_number(r.of(replay::Metric::rel_err).p50); }},
-    {"p99", [](const replay::Record& r) { return short_number(r.of(replay::Metric::rel_err).p99); }},
-    {"recall", [](const replay::Record& r) { return short_number(r.of(replay::Metric::recall).mean); }},
-    {"mass", [](const replay::Record& r) { return short_number(r.of(replay::Metric::mass_recall).mean); }},
+    {"median", [](const replay::Record& r) { return short_number(r.of(replay::metric("rel_err")).p50); }},
+    {"p99", [](const replay::Record& r) { return short_number(r.of(replay::metric("rel_err")).p99); }},
+    {"recall", [](const replay::Record& r) { return short_number(r.of(replay::metric("recall")).mean); }},
+    {"mass", [](const replay::Record& r) { return short_number(r.of(replay::metric("mass_recall")).mean); }},
 };
 
 /// Whether `~` is shown after the error: the row is tied with the best and is not the best itself.
@@ -114,7 +114,7 @@ std::string terminal_table(std::span<const replay::Record> records) {
     traces.emplace(r.sha256, traces.size()), budgets.emplace(r.budget, budgets.size());
   std::ranges::stable_sort(shown, {}, [&](const replay::Record& r) {
     const bool ok = r.status == replay::Status::ok;
-    return std::tuple(!ok, traces.at(r.sha256), budgets.at(r.budget), ok ? r.of(replay::Metric::rel_err).mean : 0);
+    return std::tuple(!ok, traces.at(r.sha256), budgets.at(r.budget), ok ? r.of(replay::metric("rel_err")).mean : 0);
   });
   TextRows rows = brief_records(shown, false);
   const std::size_t identity = traces.size() > 1 ? 3 : 2;  // columns before the numbers: trace, method, budget

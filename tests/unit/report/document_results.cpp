@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <kvbench/report/read/eval_csv.hpp>
+#include <kvbench/report/read/document_results.hpp>
 
 #include <algorithm>
 #include <cmath>
@@ -48,15 +48,15 @@ class DamageFile {
   }
   std::vector<Comparison> compared(const char* metric = "kl") const {
     const auto damage =
-        std::ranges::find(damage_metrics(), metric, [](const DamageMetric& m) { return m.compared.name; });
-    const EvalCsv results(path, *damage);
+        std::ranges::find(eval::damage_metrics, metric, [](const eval::DamageMetric& m) { return m.info.name; });
+    const DocumentResults results(path, *damage);
     return compare::compare({.files = {&results},
                              .a = parse_configuration("x", "--a"),
                              .b = parse_configuration("y", "--b"),
-                             .metric = damage->compared});
+                             .metric = damage->info});
   }
   std::string refusal(std::size_t metric = 0) const {
-    return message_of<Error>([&] { EvalCsv(path, damage_metrics()[metric]); });
+    return message_of<Error>([&] { DocumentResults(path, eval::damage_metrics[metric]); });
   }
 
   trace::test::TempFolder folder;

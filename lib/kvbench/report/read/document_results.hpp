@@ -2,29 +2,21 @@
 // The damage to single documents from a table of `kveval --per-document`.
 #pragma once
 
-#include <kvbench/compare/comparison.hpp>
+#include <kvbench/eval/damage.hpp>
 #include <kvbench/report/read/table_results.hpp>
 
 namespace kvbench::report {
 
-/// A measure of damage by which documents are compared, and its column.
-struct DamageMetric {
-  compare::ComparedMetric compared;
-  const char* column;
-};
-/// The default first.
-std::span<const DamageMetric> damage_metrics();
-
 /// One measure of damage of a table. Each document is a place with one value, the mean over its scored tokens and the
 /// seeds. Rows over documents, rows of layers, and rows of `--inject none`, which has no damage, are not used.
-class EvalCsv : public TableResults {
+class DocumentResults : public TableResults {
  public:
   /// Throws Error with file, line or column and the remedy where the file is not such a table, has no rows per
   /// document, or has a row twice.
-  EvalCsv(std::string path, const DamageMetric& metric);
+  DocumentResults(std::string path, const eval::DamageMetric& metric);
 
  private:
-  void add(const CsvTable& table, const CsvRow& row, const char* column);
+  void add(const CsvTable& table, const CsvRow& row, std::string_view column);
 };
 
 /// Whether the file is a CSV with the header of a table of kveval.

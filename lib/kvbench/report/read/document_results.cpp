@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <kvbench/report/read/eval_csv.hpp>
+#include <kvbench/report/read/document_results.hpp>
 
 #include <kvbench/core/error.hpp>
 #include <kvbench/core/input_file.hpp>
@@ -24,18 +24,7 @@ compare::EvalSetting setting_of(const CsvTable& table, const CsvRow& row) {
 
 }  // namespace
 
-std::span<const DamageMetric> damage_metrics() {
-  static const DamageMetric metrics[] = {
-      {{.name = "kl"}, "kl_mean"},
-      {{.name = "nll", .has_ratio = false}, "nll_diff"},
-      {{.name = "match", .higher_is_better = true}, "match"},
-      {{.name = "top1", .higher_is_better = true}, "top1"},
-      {{.name = "key_nll"}, "key_nll"},
-  };
-  return metrics;
-}
-
-EvalCsv::EvalCsv(std::string path, const DamageMetric& metric) : TableResults(std::move(path)) {
+DocumentResults::DocumentResults(std::string path, const eval::DamageMetric& metric) : TableResults(std::move(path)) {
   bool checked = false, documents = false;
   scan_csv(path_, [&](const CsvTable& table, const CsvRow& row) {
     if (!checked && (kind_of(table) != TableKind::evaluations || !table.has(metric.column)))
@@ -54,7 +43,7 @@ EvalCsv::EvalCsv(std::string path, const DamageMetric& metric) : TableResults(st
   }
 }
 
-void EvalCsv::add(const CsvTable& table, const CsvRow& row, const char* column) {
+void DocumentResults::add(const CsvTable& table, const CsvRow& row, std::string_view column) {
   const auto [at, added] = place_of(table, row, document_columns);
   compare::QueryPlace& place = places_[at];
   if (added) {

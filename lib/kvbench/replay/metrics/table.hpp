@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: Apache-2.0
+// The table of attention metrics: one value for each query of each query head. Measurements, rows, columns, reports,
+// comparisons and documentation follow from it; docs/add-a-metric.md adds a row.
+//
+// z is the answer of a method, z* exact attention, p the exact softmax row, Z the exact partition function, and V the
+// values up to the query.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <variant>
+
+#include <kvbench/replay/metrics/answered.hpp>
+#include <kvbench/replay/metrics/info.hpp>
+
+namespace kvbench::replay {
+
+namespace metrics {
+
+/// error / reference; where the reference is 0, 0 without an error and otherwise infinite.
+inline double ratio(double error, double reference) {
+  if (reference > 0 || std::isnan(error)) return error / reference;
+  return error == 0 ? 0 : INFINITY;
+}
+
+inline double rel_err(const Answered& a) { return ratio(std::sqrt(a.squares.difference), std::sqrt(a.squares.exact)); }
+inline double relerr_balancekv(const Answered& a) {
+  return std::sqrt(a.squares.difference) / std::sqrt(a.squares.clamped);
+}
+inline double err_bound_op(const Answered& a) {
+  return ratio(std::sqrt(a.squares.difference), a.exact.p_norm * a.exact.v_op);
+}
+inline double err_bound_fro(const Answered& a) {
+  return ratio(std::sqrt(a.squares.difference), a.exact.p_norm * a.exact.v_fro);
+}
+inline double mass_err(const Answered& a) { return ratio(std::sqrt(a.squares.mass), std::sqrt(a.squares.exact)); }
+inline double dir_err(const Answered& a) { return ratio(std::sqrt(a.squares.direction), std::sqrt(a.squares.exact)); }
+inline double log_z_err(const Answered& a) {
+  return a.answer.den > 0 ? std::log(a.answer.den) + a.answer.max - a.exact.log_sum_exp : NAN;
+}
+inline double recall(const Answered& a) {
+  return a.overlap.kept > 0 ? static_cast<double>(a.overlap.common) / static_cast<double>(a.overlap.kept) : NAN;
+}
+inline double mass_recall(const Answered& a) {
+  if (a.overlap.kept == 0) return NAN;
+  return a.overlap.best_mass > 0 ? a.overlap.mass / a.overlap.best_mass : 1;
+}
+
+}  // namespace metrics
+
+/// A hit rate of the cache of the clusters that the last `window` steps selected.
+struct HitRate {
+  Index window;
+  double CacheHits::*rate;
+};
+
+/// A row: what the metric says, and what computes it from a single answer, or from the steps of a query head.
+struct AttentionMetric {
+  MetricInfo info;
+  std::variant<double (*)(const Answered&), HitRate> value;
+};
+
+/// Where a metric applies.
+namespace applies {
+inline constexpr std::string_view everywhere = "every answer";
+inline constexpr std::string_view with_plain = "answers of which some entry is an original token with weight 1";
+inline constexpr std::string_view with_entries = "answers of at least one entry";
+inline constexpr std::string_view selections =
+    "answers from tokens as they are, at least one of which the method may drop";
+inline constexpr std::string_view clusters =
+    "methods that retrieve clusters or pages, after the first R steps of a run";
+}  // namespace applies
+
+constexpr AttentionMetric hit_rate(std::string_view name, Index window, double CacheHits::*rate,
+                                   std::string_view meaning) {
+  return {{name, meaning, Better::larger, limits::share, applies::clusters}, HitRate{window, rate}};
+}
+
+inline constexpr auto attention_metrics = std::to_array<AttentionMetric>({
+    {{.name = "rel_err",
+      .meaning = "|z - z*| / |z*|",
+      .better = Better::smaller,
+      .limits = limits::at_least_zero,
+      .applies = applies::everywhere},
+     metrics::rel_err},
+    {{.name = "relerr_balancekv",
+      .meaning = "|z - z*| / |max(z*, 1e-8)|, the released BalanceKV formula",
+      .better = Better::smaller,
+      .limits = limits::at_least_zero,
+      .applies = applies::everywhere},
+     metrics::relerr_balancekv},
+    {{.name = "err_bound_op",
+      .meaning = "|z - z*| / (|p|_2 |V|_op), SubGen Eq. 3",  // arXiv 2402.06082
+      .better = Better::smaller,
+      .limits = limits::at_least_zero,
+      .applies = applies::everywhere},
+     metrics::err_bound_op},
+    {{.name = "err_bound_fro",
+      .meaning = "|z - z*| / (|p|_2 |V|_F), BalanceKV Eq. 2",  // arXiv 2502.07861
+      .better = Better::smaller,
+      .limits = limits::at_least_zero,
+      .applies = applies::everywhere},
+     metrics::err_bound_fro},
+    {{.name = "mass_err",
+      .meaning = "part of rel_err due to lost or gained attention mass",
+      .better = Better::smaller,
+      .limits = limits::at_least_zero,
+      .applies = applies::with_plain},
+     metrics::mass_err},
+    {{.name = "dir_err",
+      .meaning = "part of rel_err due to the direction of the entries that replace dropped tokens",
+      .better = Better::smaller,
+      .limits = limits::at_least_zero,
+      .applies = applies::with_plain},
+     metrics::dir_err},
+    {{.name = "log_z_err",
+      .meaning = "ln(estimated / exact partition function)",
+      .better = Better::nearer_to_zero,
+      .limits = limits::any_sign,
+      .applies = applies::with_entries},
+     metrics::log_z_err},
+    {{.name = "recall",
+      .meaning = "share of the top-|I| tokens by q.k among the |I| kept, over droppable tokens",
+      .better = Better::larger,
+      .limits = limits::share,
+      .applies = applies::selections},
+     metrics::recall},
+    {{.name = "mass_recall",
+      .meaning = "attention mass of the kept tokens / that of the top-|I|",
+      .better = Better::larger,
+      .limits = limits::share,
+      .applies = applies::selections},
+     metrics::mass_recall},
+    hit_rate("cache_hit_r1", 1, &CacheHits::tokens,
+             "share of a step's recalled tokens in clusters that the last 1 step(s) also selected"),
+    hit_rate("cache_hit_r2", 2, &CacheHits::tokens,
+             "share of a step's recalled tokens in clusters that the last 2 step(s) also selected"),
+    hit_rate("cache_hit_r4", 4, &CacheHits::tokens,
+             "share of a step's recalled tokens in clusters that the last 4 step(s) also selected"),
+    hit_rate("cache_hit_r1_clusters", 1, &CacheHits::clusters,
+             "share of a step's clusters that the last 1 step(s) also selected"),
+    hit_rate("cache_hit_r2_clusters", 2, &CacheHits::clusters,
+             "share of a step's clusters that the last 2 step(s) also selected"),
+    hit_rate("cache_hit_r4_clusters", 4, &CacheHits::clusters,
+             "share of a step's clusters that the last 4 step(s) also selected"),
+    hit_rate("cache_hit_r1_belady", 1, &CacheHits::belady,
+             "share of a step's clusters that the optimal cache would hold, with room for the clusters of 1 step(s)"),
+    hit_rate("cache_hit_r2_belady", 2, &CacheHits::belady,
+             "share of a step's clusters that the optimal cache would hold, with room for the clusters of 2 step(s)"),
+    hit_rate("cache_hit_r4_belady", 4, &CacheHits::belady,
+             "share of a step's clusters that the optimal cache would hold, with room for the clusters of 4 step(s)"),
+});
+inline constexpr std::size_t metric_count = attention_metrics.size();
+
+/// A row of the table, by its number.
+enum class Metric : int {};
+
+/// The metric of this name, if there is one.
+constexpr std::optional<Metric> find_metric(std::string_view name) {
+  const auto named = [&](const AttentionMetric& metric) { return metric.info.name == name; };
+  const auto found = std::ranges::find_if(attention_metrics, named);
+  if (found == attention_metrics.end()) return std::nullopt;
+  return static_cast<Metric>(found - attention_metrics.begin());
+}
+/// The metric that the code names. A name that the table lacks does not compile.
+consteval Metric metric(std::string_view name) { return find_metric(name).value(); }
+
+constexpr std::size_t index_of(Metric metric) { return static_cast<std::size_t>(metric); }
+constexpr const MetricInfo& info_of(Metric metric) { return attention_metrics[index_of(metric)].info; }
+constexpr std::string_view name_of(Metric metric) { return info_of(metric).name; }
+/// The names of all metrics, separated by commas: an attribute of raw results.
+std::string metric_names();
+
+/// Values of one query row (one query head at one position). NaN where a metric does not apply.
+using MetricRow = std::array<float, metric_count>;
+
+/// Sets the metrics of single answers.
+void set_metrics(const Answered& answered, MetricRow& row);
+
+}  // namespace kvbench::replay

@@ -1,0 +1,13 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The columns of `kvbench replay --columns` by type; all others are numbers. A budget or a commit may look like a
+number but is text.
+
+Written by scripts/docs.
+"""
+
+TEXT = frozenset("""
+run trace sha256 model prompt protocol device method params budget status reason costs best version commit isa
+""".split())
+INTEGER = frozenset("""
+layer kv_head head query seed dense query_rows layers compressed_layers model_layers tied blocks
+""".split())
