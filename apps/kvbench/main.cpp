@@ -41,8 +41,9 @@ int run(int argc, char** argv, std::string& given) {
       "Exit codes: 0 success, 1 some rows failed or a theorem was violated, 2 bad usage or bad input, 3 input/output "
       "or memory failure, 130 interrupted (SIGINT, SIGTERM or SIGHUP).");
   app.require_subcommand(1);
-  const Command commands[] = {add_info(app),   add_replay(app),   add_sweep(app),   add_merge(app), add_compare(app),
-                              add_report(app), add_validate(app), add_methods(app), add_synth(app), add_eval(app)};
+  const Command commands[] = {add_info(app),    add_replay(app), add_sweep(app),    add_merge(app),
+                              add_compare(app), add_report(app), add_validate(app), add_methods(app),
+                              add_synth(app),   add_eval(app),   add_cache(app)};
   wait_for_stop_signals("kvbench");
   try {
     app.parse(argc, argv);

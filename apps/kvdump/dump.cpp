@@ -134,7 +134,7 @@ void dump(const Options& options) {
   std::optional<Model> converted;
   if (options.f32) {
     progress.stage("converting the weights to fp32 (once)");
-    converted.emplace(converted_to_f32(options.model, threads));
+    converted.emplace(converted_to_f32(source, threads));
   }
   const Model& model = converted ? *converted : source;
   Capture capture(wanted);

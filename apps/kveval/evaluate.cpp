@@ -130,7 +130,7 @@ void run_model(const Options& options, eval::PassFile& passes, eval::EvalResults
   std::optional<llama::Model> model(options.model);
   model->refuse_unsupported();
   make_documents(options, *model, results);
-  if (options.f32 && !model->is_f32()) model.emplace(llama::converted_to_f32(options.model, threads));
+  if (options.f32 && !model->is_f32()) model.emplace(llama::converted_to_f32(*model, threads));
   const Index tokens = longest(results);
   check_memory(options, *model, tokens);
   const std::vector<int> layers = captured_layers(options, *model);

@@ -5,9 +5,11 @@
 
 namespace kvbench::llama {
 
-/// Path of an fp32 version of a GGUF model, in ${XDG_CACHE_HOME:-~/.cache}/kvbench. It is converted once and then found
-/// by path, size and time of the model. With quantised weights llama.cpp also quantises activations, which changes q, k
-/// and v by 1-4 %. Throws Error where the model cannot be converted, IoError where the cache cannot be written.
-std::string converted_to_f32(const std::string& model, int threads);
+class Model;
+
+/// Path of an fp32 copy of a model in the cache (apps/common/model_cache.hpp). With quantised weights llama.cpp also
+/// quantises activations, which changes q, k and v by 1-4 %. Throws Error where the model cannot be converted, IoError
+/// where the cache cannot be written, Interrupted after a signal.
+std::string converted_to_f32(const Model& model, int threads);
 
 }  // namespace kvbench::llama

@@ -45,6 +45,7 @@ class Model {
   std::string arch() const { return metadata("general.architecture").value_or("unknown"); }
   std::string quantisation() const;
   bool is_f32() const { return llama_model_ftype(model_.get()) == LLAMA_FTYPE_ALL_F32; }
+  std::uint64_t num_parameters() const { return llama_model_n_params(model_.get()); }
   int num_layers() const { return llama_model_n_layer(model_.get()); }
   int num_query_heads() const { return llama_model_n_head(model_.get()); }
   int num_kv_heads() const { return llama_model_n_head_kv(model_.get()); }

@@ -2,8 +2,8 @@
 """kvdump --f32 against an independent float implementation of the model; and a model that the self check must
 refuse."""
 
+import hashlib
 import os
-import pathlib
 import shutil
 
 import harness
@@ -18,7 +18,12 @@ TOKENS, LAYERS = 200, 4
 
 def converted_model():
     """The conversion that kvdump --f32 has left in the cache."""
-    return max(CACHE.glob(f"{pathlib.Path(harness.MODEL).stem}-*-f32.gguf"), key=os.path.getmtime)
+    return CACHE / "f32" / f"{sha256(harness.MODEL)}.gguf"
+
+
+def sha256(path):
+    with open(path, "rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def test_f32_equals_a_float_implementation(folder):
@@ -44,7 +49,38 @@ def test_f32_is_converted_once(folder):
     kvdump("--ids", ids, "--f32", "--layers", "0", "-o", folder / "b.h5")
     after = converted_model().stat()
     assert (before.st_ino, before.st_mtime_ns) == (after.st_ino, after.st_mtime_ns)
-    assert not list(CACHE.glob("*-f32.gguf.tmp.*"))
+    assert not list(CACHE.glob("f32/*.tmp.*"))
+
+
+def test_a_damaged_copy_is_converted_again(folder):
+    ids = write_ids(folder / "ids", 32)
+    kvdump("--ids", ids, "--f32", "--layers", "0", "-o", folder / "a.h5")
+    copy, good = converted_model(), sha256(converted_model())
+    assert (copy.parent / f"{copy.name}.sha256").read_text().startswith(f"{good}  {copy.name}\n")
+
+    def flip(file):
+        file.seek(copy.stat().st_size // 2)
+        byte = file.read(1)[0]
+        file.seek(-1, os.SEEK_CUR)
+        file.write(bytes([byte ^ 1]))
+    for damage in (flip, lambda file: file.truncate(copy.stat().st_size - 4096)):
+        times = copy.stat().st_atime_ns, copy.stat().st_mtime_ns
+        with open(copy, "r+b") as file:
+            damage(file)
+        os.utime(copy, ns=times)
+        assert sha256(copy) != good
+        kvdump("--ids", ids, "--f32", "--layers", "0", "-o", folder / "b.h5", "--force")
+        assert sha256(copy) == good
+
+
+def test_a_model_elsewhere_has_the_same_copy(folder):
+    """The copy belongs to the content of a model, not to its path or time."""
+    ids = write_ids(folder / "ids", 32)
+    kvdump("--ids", ids, "--f32", "--layers", "0", "-o", folder / "a.h5")
+    before = set(CACHE.glob("f32/*.gguf"))
+    shutil.copy(harness.MODEL, folder / "other.gguf")
+    kvdump("--ids", ids, "--f32", "--layers", "0", "-o", folder / "b.h5", model=folder / "other.gguf")
+    assert set(CACHE.glob("f32/*.gguf")) == before
 
 
 def test_quantised_weights_move_the_keys(folder):

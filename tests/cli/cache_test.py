@@ -1,0 +1,63 @@
+# SPDX-License-Identifier: Apache-2.0
+"""kvbench cache: what it lists of the fp32 copies of models, and what it removes."""
+import os
+
+from support import CliTest, main, run
+
+
+class Cache(CliTest):
+    def setUp(self):
+        self.home = os.path.join(self.folder, "cache")
+        for number, name in ((1, "small.gguf"), (2, "large.gguf")):
+            path = os.path.join(self.home, "kvbench", "f32", f"{number:064x}.gguf")
+            os.makedirs(os.path.dirname(path), exist_ok=True)
+            with open(path, "wb") as file:
+                file.truncate(number << 29)
+            with open(path + ".sha256", "w") as file:
+                file.write(f"{0:064x}  {number:064x}.gguf\n# {name}\n")
+            os.utime(path + ".sha256", (number * 86400, number * 86400))
+        with open(os.path.join(self.home, "kvbench", "old-0123456789abcdef-f32.gguf"), "wb") as file:
+            file.truncate(1 << 28)
+
+    def cache(self, *args, **variables):
+        return run("cache", *args, env={**os.environ, "XDG_CACHE_HOME": self.home, **variables})
+
+    def copies(self):
+        return sorted(name for _, _, names in os.walk(self.home) for name in names if name.endswith(".gguf"))
+
+    def test_list(self):
+        done = self.cache(TZ="UTC")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        lines = done.stdout.splitlines()
+        self.assertEqual(len(lines), 4)
+        self.assertIn("0.25 GiB", lines[0])
+        self.assertIn("(unknown model)", lines[0])
+        self.assertIn("1.00 GiB  last used 1970-01-03  large.gguf  ", lines[1])
+        self.assertIn("0.50 GiB  last used 1970-01-02  small.gguf  ", lines[2])
+        self.assertTrue(lines[3].startswith("3 fp32 copies of models, 1.75 of 50 GiB, in "), lines[3])
+        self.assertIn("of 7 GiB", self.cache(KVBENCH_CACHE_GIB="7").stdout)
+
+    def test_remove(self):
+        self.assertEqual(self.cache("--remove", "small.gguf").returncode, 0)
+        self.assertEqual(self.copies(), [f"{2:064x}.gguf", "old-0123456789abcdef-f32.gguf"])
+        self.assertFalse(os.path.exists(os.path.join(self.home, "kvbench", "f32", f"{1:064x}.gguf.sha256")))
+        self.assertEqual(self.cache("--remove", "old-0123456789abcdef-f32.gguf").returncode, 0)
+        self.assertEqual(self.copies(), [f"{2:064x}.gguf"])
+        self.assertEqual(self.cache("--clear").returncode, 0)
+        self.assertEqual(self.copies(), [])
+        self.assertIn("0 fp32 copies", self.cache("--clear").stdout)
+
+    def test_refusals(self):
+        for args, variables, words in ((("--remove", "none.gguf"), {}, "has no such copy"),
+                                       (("--clear", "--remove", "small.gguf"), {}, "--clear"),
+                                       ((), {"KVBENCH_CACHE_GIB": "many"}, "KVBENCH_CACHE_GIB is 'many'"),
+                                       ((), {"KVBENCH_CACHE_GIB": "-1"}, "KVBENCH_CACHE_GIB is '-1'"),
+                                       ((), {"XDG_CACHE_HOME": "", "HOME": ""}, "XDG_CACHE_HOME")):
+            with self.subTest(args=args, variables=variables):
+                done = self.cache(*args, **variables)
+                self.assertEqual(done.returncode, 2)
+                self.assertIn(words, done.stderr)
+        self.assertEqual(len(self.copies()), 3)
+
+
+main()
