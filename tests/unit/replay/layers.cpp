@@ -6,6 +6,7 @@
 
 #include <doctest/doctest.h>
 
+#include <kvbench/methods/registry.hpp>
 #include <support/fakes.hpp>
 #include <support/small_trace.hpp>
 
@@ -94,8 +95,7 @@ TEST_CASE("dense layers are exact for every kind of method") {
 
 TEST_CASE("layers kept whole count in a budget of bytes") {
   const SmallTrace trace;
-  const MethodInfo info = fake_two_sets();
-  ReplayRequest request = request_of({&info}, 5);
+  ReplayRequest request = request_of({&methods::find_method("sink")}, 5);
   request.budgets = {Budget::parse("40%mem")};
   request.dense_layers = 1;  // of 2, which hold half of the memory
   const auto results = [&] { return replay::replay(trace.reader(), request, serial); };
