@@ -216,7 +216,7 @@ TEST_CASE("rows that are tied with the best are marked, and the mark is explaine
   CHECK(lines[5].starts_with("~ not distinguishable"));
   CHECK(markdown_table(records).find("| 0.25~ |") != std::string::npos);
   CHECK(markdown_table(records).find("\n\n~ not") != std::string::npos);
-  for (Record& r : records) r.layers = {3}, r.model_layers = 30;
+  for (Record& r : records) r.layers = r.compressed_layers = {3}, r.model_layers = 30;
   CHECK(markdown_table(records).ends_with("\nLayer 3 of 30.\n"));
   const auto rows = parse_csv(csv_table(records, false));
   CHECK(rows[2][column_of("tied")] == "1");
