@@ -294,6 +294,7 @@ methods::MethodInfo fake_shared_layer() {
   return methods::with_params<methods::NoParams>({.name = "fake-shared-layer",
                                                   .paper = "none",
                                                   .summary = "a method for tests",
+                                                  .complexity = {},
                                                   .granularity = methods::Granularity::layer,
                                                   .needs = {methods::Part::column_sums}},
                                                  shared_layer);

@@ -324,7 +324,7 @@ TEST_CASE("no text of a sweep file commands a terminal or breaks a line") {
   for (const char* bad : {"\\u001b[31m", "\\n", "\\u009b1m"}) {
     CAPTURE(bad);
     const auto text = [&](const std::string& key) { return fmt::format("{} = \"a{}\"\n", key, bad); };
-    for (const std::string& key : {"name", "description"}) {
+    for (const char* key : {"name", "description"}) {
       CHECK(contains(files.refusal(text(key) + run), "s.toml:1:"));
       CHECK(contains(files.refusal(text(key) + run), "this text has a control character"));
     }
