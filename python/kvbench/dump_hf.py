@@ -9,7 +9,8 @@ import signal
 import sys
 
 from . import dump_hf_plan as plan
-from ._schema import Error, PromptInfo
+from ._error import Error
+from ._schema import PromptInfo
 
 
 OLDEST = (5, 2)  # first version of transformers with the attention interface and masks that are used here

@@ -180,6 +180,27 @@ class Kept(PackageTest):
         (one,) = self.scored(trace, *flags, "--set", "file.cell=2")
         self.assertEqual((one["budget"], one["kept_tokens"]), ("37.5%", 72))
 
+    def test_budgets_are_those_of_the_program(self):
+        trace = self.synth("t.h5")
+        refused = ("abc", "0%mem", "101%mem", "100.000001%", "0", "-1", "+5", "25 %", "1e3", "1.5", "٣", "0.5B",
+                   "1.2345678%", "%", ".5%", "5%disk", "9" * 30, "1" * 5000, "inf", "nan%", "2000000000GB", "")
+        taken = ("1", "192", "25%", "12.5%mem", "100%", "0.000001%fast", "25.%read", "8KiB", "5.5KB", "70B")
+        with kvbench.Trace(trace) as opened:
+            def write(*budgets):
+                kvbench.write_kept(self.path("kept.h5"), opened, lambda layer, kv_head, budget: [0], budgets)
+
+            write(*taken)
+            for budget in refused:
+                with self.subTest(budget=budget), self.refuses("no budget"):
+                    write(budget)
+            with self.refuses("'25%' is listed twice"):
+                write("25%", "25%")
+        for budget in (*refused, *taken):
+            done = subprocess.run([KVBENCH, "replay", trace, "-m", "sink", f"--budget={budget}", "--layers", "0"],
+                                  capture_output=True, text=True)
+            with self.subTest(budget=budget):  # 1: a row is infeasible
+                self.assertIn(done.returncode, (0, 1) if budget in taken else (2,), done.stderr)
+
     def test_a_cost_budget_limits_the_mean_over_heads_and_layers(self):
         """A quarter of the 192 tokens of the context is 48. Heads may hold more if others hold less."""
         trace = self.synth("t.h5")
