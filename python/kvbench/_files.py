@@ -6,6 +6,7 @@ import os
 import shutil
 import socket
 import stat
+import weakref
 
 import h5py
 from h5py import h5f, h5fd, h5p
@@ -13,6 +14,29 @@ from h5py import h5f, h5fd, h5p
 from ._error import Error, require
 from ._hdf5 import reading, untimed
 from ._kinds import checked
+
+
+_inputs = weakref.WeakSet()  # each InputFile
+_outputs = weakref.WeakSet()  # each OutputFile
+
+
+def _identity(path):
+    """What a file is, under whatever name or link: device and inode. None if there is no such file."""
+    try:
+        status = os.stat(path)
+    except OSError:
+        return None
+    return status.st_dev, status.st_ino
+
+
+def check_not_input(path, inputs=()):
+    """Raises Error if `path` is one of the files `inputs`, or is open as an input in this process. Everything that
+    creates or replaces a file calls it."""
+    itself = _identity(path)
+    found = [other for other in inputs if itself and _identity(other) == itself]
+    found += [file.path for file in list(_inputs) if itself and file.file and file.identity == itself]
+    require(not found, path, f"is the input {found[0] if found else ''}, which an output must not replace; choose "
+            "another name for the output.")
 
 
 def check_regular(path):
@@ -46,11 +70,13 @@ class InputFile:
         try:
             check_regular(path)
             self.file = h5py.File(path, "r")
+            self.identity = _identity(path)
         except BlockingIOError:
             raise Error(f"{path}: another program holds the file open for writing; wait until it has "
                         "finished.") from None
         except OSError as failure:
             raise Error(f"{path}: cannot be opened as HDF5 ({failure}); check that it is complete.") from None
+        _inputs.add(self)
         try:
             with reading(path):
                 self._read()
@@ -113,6 +139,9 @@ class OutputFile:
         self._target = os.path.realpath(self.path)
         require(os.path.isdir(os.path.dirname(self.path) or "."), self.path,
                 "there is no such folder; create it first.")
+        check_not_input(path)
+        require(all(other._target != self._target for other in list(_outputs) if other.file), path,
+                "is being written already in this process; choose another name.")
         self._temporary = f"{self._target}.tmp.{socket.gethostname()}.{os.getpid()}"
         self._disk = _Disk(self._temporary, "w+")
         access = h5p.create(h5p.FILE_ACCESS)
@@ -122,6 +151,7 @@ class OutputFile:
         access.set_fileobj_driver(h5fd.fileobj_driver, self._disk)
         name = os.fsencode(self._temporary)
         self.file = h5py.File(h5f.create(name, h5f.ACC_TRUNC, untimed(h5p.FILE_CREATE), access))
+        _outputs.add(self)
 
     def _check_complete(self):
         """Raises Error if required parts have not been written."""
@@ -139,6 +169,7 @@ class OutputFile:
             self._check_complete()
             self.file.close()
             self.check_disk()
+            check_not_input(self.path)
             os.fsync(self._disk.fileno())
             if os.path.exists(self._target):
                 shutil.copymode(self._target, self._temporary)
