@@ -33,6 +33,7 @@ class HeadResult:
         self.prompt = attribute(group, self._where, "prompt", str)
         self.layer = attribute(group, self._where, "layer", int)
         self.kv_head = attribute(group, self._where, "kv_head", int)
+        self.protocol = attribute(group, self._where, "protocol", str, "")
         self.positions = np.empty(0, np.int32)
         if "positions" in group:
             self.positions = integers(group["positions"][()], f"{self._where}/positions").astype(np.int32)
@@ -107,11 +108,11 @@ class HeadResult:
 
 class Raw(InputFile):
     """An open file of raw results: `metrics` (names), `cells` (list of Cell), `heads` (list of HeadResult), and
-    trace_sha256, model, device, isa, version, commit as text, empty if missing."""
+    trace, trace_sha256, model, device, isa, version, commit as text, empty if missing."""
 
     def _read(self):
         check_schema(self.file, self.path, "kvbench_raw", RAW_SCHEMA)
-        for name in ("trace_sha256", "model", "device", "isa", "version", "commit"):
+        for name in ("trace", "trace_sha256", "model", "device", "isa", "version", "commit"):
             setattr(self, name, attribute(self.file, self.path, name, str, ""))
         self.metrics = [name for name in attribute(self.file, self.path, "metrics", str, "").split(",") if name]
         cells = self.file.get("cells", {})

@@ -96,6 +96,34 @@ class Kept(PackageTest):
             with self.refuses("no cell 1"):
                 raw.heads[0].output(1)
 
+    def test_strings_of_raw_files_are_text(self):
+        """h5py returns the strings of a file as bytes; Raw returns all of them as text."""
+        trace = self.synth("tr\u00e4ce.h5")
+        self.replay(trace, "-m", "sink,snapkv", "-b", "8,25%mem", "--set", "sink.sinks=2", "--raw", self.path("raw.h5"))
+        stored = {}
+
+        def collect(name, thing):
+            for key, value in thing.attrs.items():
+                if isinstance(value, (bytes, str)):
+                    self.assertIsInstance(value, bytes, f"{name}: {key}")
+                    stored.setdefault(key, set()).add(value.decode())
+
+        with h5py.File(self.path("raw.h5")) as file:
+            collect("/", file)
+            file.visititems(collect)
+        with kvbench.Raw(self.path("raw.h5")) as raw:
+            read = {name: {getattr(raw, name)} for name in stored.keys() & vars(raw).keys() - {"metrics"}}
+            read |= {"metrics": {",".join(raw.metrics)}, "kvbench_raw": {"1.0"}}
+            for name in ("method", "params", "budget"):
+                read[name] = {getattr(cell, name) for cell in raw.cells}
+            for name in ("prompt", "protocol"):
+                read[name] = {getattr(head, name) for head in raw.heads}
+            for name in ("status", "reason"):
+                read[name] = {getattr(head, name)(cell) for head in raw.heads for cell in range(len(raw.cells))}
+        read["reason"] -= {""}
+        self.assertIn("träce.h5", next(iter(stored["trace"])))
+        self.assertEqual(read, {"reason": set(), **stored})
+
     def test_outputs_and_entries_are_written_on_request_only(self):
         trace = self.synth("t.h5")
         self.replay(trace, "-m", "sink", "--raw", self.path("raw.h5"))
