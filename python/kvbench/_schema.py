@@ -14,6 +14,8 @@ TRACE_SCHEMA = "1.0"
 RAW_SCHEMA = "1.0"
 ROPE_TYPES = ("default", "none", "partial", "linear", "dynamic", "yarn", "llama3", "longrope", "mrope", "proportional",
               "other")
+MOST = {"num_layers": 65535, "num_query_heads": 65535, "num_kv_heads": 65535, "head_dim": 16384, "value_dim": 16384}
+MOST_TOKENS, MOST_PROMPTS = 2**24, 65535
 
 
 @dataclass(kw_only=True, eq=False)
@@ -101,7 +103,7 @@ def order_of(prompt_id):
 
 def check_name(name, where):
     """Raises Error for control characters, and for text that UTF-8 cannot represent."""
-    require(not any(ord(c) < 0x20 or ord(c) == 0x7F for c in name), where,
+    require(not any(ord(c) < 0x20 or 0x7F <= ord(c) < 0xA0 for c in name), where,
             "has a control character; choose another name.")
     check_text(name, where)
 
@@ -145,9 +147,11 @@ def check_header(header, where):
     check_fields(header, where)
     for name in ("model", "arch", "quantisation", "source_tool", "source_version", "created"):
         check_name(getattr(header, name), f"{where}: attribute '{name}'")
-    for name in ("num_layers", "num_query_heads", "num_kv_heads", "head_dim", "value_dim"):
-        value = getattr(header, name)
+    for name in MOST:
+        value, most = getattr(header, name), MOST[name]
         require(value >= 1, where, f"attribute '{name}' is {value}; it must be at least 1.")
+        require(value <= most, where,
+                f"attribute '{name}' is {value}, which no model has; it must be at most {most}.")
     require(header.num_query_heads % header.num_kv_heads == 0, where,
             f"num_query_heads = {header.num_query_heads} is not a multiple of num_kv_heads = {header.num_kv_heads}; "
             "every kv head must have the same number of query heads.")
@@ -164,6 +168,7 @@ def check_prompt(prompt, where):
     check_name(prompt.name, f"{where}: attribute 'name'")
     n = prompt.num_tokens
     require(n >= 1, where, "it has no tokens; a prompt needs at least one.")
+    require(n <= MOST_TOKENS, where, f"it has {n} tokens; a prompt has at most {MOST_TOKENS}.")
     require(1 <= prompt.prompt_tokens <= n, where,
             f"prompt_tokens is {prompt.prompt_tokens}; the context must end between 1 and num_tokens = {n}.")
     start = 0 if prompt.answer_start is None else prompt.answer_start
@@ -171,6 +176,13 @@ def check_prompt(prompt, where):
     require(0 <= start <= end <= n, where,
             f"answer_start = {prompt.answer_start} and answer_end = {prompt.answer_end} do not lie in order in [0, "
             f"{n}].")
+
+
+def check_array(name, values, where):
+    """Raises Error for numbers that an array of a trace cannot hold."""
+    require(np.isfinite(values).all(), where, "holds a number that is not finite; a trace must be finite.")
+    require(name != "column_sums" or (values >= 0).all(), where,
+            "holds a negative number; a sum of attention weights is not negative.")
 
 
 def check_layer(layer, num_tokens, where):

@@ -1,13 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Reads traces: a Trace holds prompts, a Prompt holds layers, and a Layer returns arrays as float32."""
 
-import numpy as np
-
 from ._files import InputFile
 from ._hdf5 import attribute, check_schema, float_type, read_slab, reading
 from ._kinds import checked
-from ._schema import (ARRAYS, REQUIRED, TRACE_SCHEMA, Error, Header, LayerInfo, PromptInfo, check_header, check_layer,
-                      check_prompt, check_prompt_id, integers, is_number, order_of, require, shape_of)
+from ._schema import (ARRAYS, MOST_PROMPTS, REQUIRED, TRACE_SCHEMA, Error, Header, LayerInfo, PromptInfo, check_array,
+                      check_header, check_layer, check_prompt, check_prompt_id, integers, is_number, order_of,
+                      require, shape_of)
 
 
 class Layer(LayerInfo):
@@ -56,7 +55,7 @@ class Layer(LayerInfo):
         require(head is None or 0 <= head < dataset.shape[0], where, f"there is no head {head} of {dataset.shape[0]}.")
         with reading(where):
             values = read_slab(dataset, self._dtype(name), head)
-        require(np.isfinite(values).all(), where, "holds a number that is not finite; a trace must be finite.")
+        check_array(name, values, where)
         return values
 
     @checked
@@ -137,3 +136,4 @@ class Trace(InputFile, Header):
         prompts = self.file.get("prompts", {})
         self.prompts = {id: Prompt(self, id, prompts[id]) for id in sorted(prompts, key=order_of)}
         require(self.prompts, self.path, "the trace holds no prompt; there is nothing to replay.")
+        require(len(self.prompts) <= MOST_PROMPTS, self.path, f"the trace holds more than {MOST_PROMPTS} prompts.")

@@ -9,8 +9,8 @@ import numpy as np
 from ._files import OutputFile
 from ._hdf5 import create_floats, create_group, fixed_string, narrowed, set_text, write_head, write_whole
 from ._kinds import checked
-from ._schema import (ARRAYS, REQUIRED, TRACE_SCHEMA, Error, Header, LayerInfo, PromptInfo, check_header, check_layer,
-                      check_prompt, check_prompt_id, integers, numbers, require, shape_of)
+from ._schema import (ARRAYS, MOST_PROMPTS, REQUIRED, TRACE_SCHEMA, Error, Header, LayerInfo, PromptInfo, check_array,
+                      check_header, check_layer, check_prompt, check_prompt_id, integers, numbers, require, shape_of)
 
 
 def _now():
@@ -135,7 +135,7 @@ class TraceWriter(OutputFile):
         dtype = "f32" if name == "column_sums" else self._header.dtype
         dataset = create_floats(group, name, values.shape, dtype, self._compress)
         for head, slab in enumerate(values):
-            require(np.isfinite(slab).all(), f"{where}/{name}", f"head {head} holds a number that is not finite.")
+            check_array(name, slab, f"{where}/{name}: head {head}")
             with np.errstate(over="ignore"):  # numbers that became infinite are refused below
                 words = narrowed(slab, dtype)
             overflow = (words & 0x7F80 == 0x7F80) if dtype == "bf16" else ~np.isfinite(words)
@@ -147,5 +147,6 @@ class TraceWriter(OutputFile):
 
     def _check_complete(self):
         require(self._prompts, self.path, "the trace holds no prompt; there is nothing to replay.")
+        require(len(self._prompts) <= MOST_PROMPTS, self.path, f"the trace holds more than {MOST_PROMPTS} prompts.")
         for id, layers in self._layers.items():
             require(layers, f"{self.path}: /prompts/{id}", "no layers were recorded; write at least one.")

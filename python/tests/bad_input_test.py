@@ -11,10 +11,11 @@ import h5py
 import numpy as np
 
 JUNK = {"None": None, "object": object(), "bytes": b"\xff", "surrogate": "\ud800", "empty": "", "NUL": "a\0b",
-        "word": "abc", "huge": 2**70, "-huge": -2**70, "astronomic": 10**5000, "-1": -1, "99": 99, "1.5": 1.5,
-        "NaN": math.nan, "infinite": math.inf, "complex": 1j, "True": True, "list": [], "dict": {}, "function": len,
-        "ragged": [[1], [1, 2]], "objects": np.array([None, 1]), "strings": np.array(["1"]), "cube": np.zeros((2,) * 4),
-        "overflow": np.array([2**64 - 1], np.uint64), "masked": np.ma.masked_array([0], [True])}
+        "control": "a\x85b", "word": "abc", "huge": 2**70, "-huge": -2**70, "astronomic": 10**5000, "-1": -1, "99": 99,
+        "1.5": 1.5, "NaN": math.nan, "infinite": math.inf, "complex": 1j, "True": True, "list": [], "dict": {},
+        "function": len, "ragged": [[1], [1, 2]], "objects": np.array([None, 1]), "strings": np.array(["1"]),
+        "cube": np.zeros((2,) * 4), "overflow": np.array([2**64 - 1], np.uint64),
+        "masked": np.ma.masked_array([0], [True])}
 HEADER = dict(model="m", num_layers=4, num_query_heads=4, num_kv_heads=2, head_dim=3, value_dim=2, rope_type="none")
 PROMPT = dict(name="p", tokens=np.arange(5))
 LAYER = dict(scale=0.5, query_positions=[3, 4])
@@ -93,10 +94,10 @@ class BadInput(PackageTest):
         yield "Trace", self.opened(kvbench.Trace), {"path": "t.h5"}, {}
         yield "Raw", self.opened(kvbench.Raw), {"path": "raw.h5"}, {}
         yield "load_csv", kvbench.load_csv, {"path": "rows.csv"}, {}
-        yield "KeptWriter", self.opened(kvbench.KeptWriter), {"path": "k.h5"}, {"path": {"bytes", "word"}}
+        yield "KeptWriter", self.opened(kvbench.KeptWriter), {"path": "k.h5"}, {"path": {"bytes", "word", "control"}}
         yield ("TraceWriter", lambda path, header, compress: write_trace(path, header=header, compress=compress),
                {"path": "x.h5", "header": kvbench.Header(**HEADER), "compress": False},
-               {"path": {"bytes", "word"}, "compress": {"True"}})
+               {"path": {"bytes", "word", "control"}, "compress": {"True"}})
         yield ("TraceWriter.prompt", lambda id, info: write_trace("x.h5", id=id, prompt=info),
                {"id": "0", "info": kvbench.PromptInfo(**PROMPT)}, {"id": {*names, "-1", "99"}})
         yield ("TraceWriter.layer", lambda index, info, **arrays: write_trace("x.h5", "0", index, arrays, layer=info),
@@ -107,7 +108,7 @@ class BadInput(PackageTest):
             "cell": {"99"}, "positions": {"None"}, "budget": {"None"}}
         yield "write_kept", self.written, {
             "path": "kept.h5", "trace": self.trace, "select": lambda layer, kv_head, *budget: [0, 1],
-            "budgets": ["25%"]}, {"path": {"bytes", "word"}, "budgets": {"list", "strings"}}
+            "budgets": ["25%"]}, {"path": {"bytes", "word", "control"}, "budgets": {"list", "strings"}}
         yield "write_kept (select)", lambda ids: self.written(select=lambda layer, kv_head: ids), {"ids": [0, 1]}, {}
         yield ("Layer.array", self.layer.array, {"name": "keys", "head": 0}, {"head": {"None"}})
         for name, argument in (("keys", "kv_head"), ("values", "kv_head"), ("queries", "head")):
@@ -125,7 +126,7 @@ class BadInput(PackageTest):
                         "model", "arch", "quantisation", "source_tool", "source_version", "created")}}),
                 (kvbench.PromptInfo, PROMPT, "prompt", {
                     "name": texts, "prompt_tokens": optional, "answer_start": optional, "answer_end": optional,
-                    "text": {*texts, *optional}}),
+                    "text": {*texts, *optional, "control"}}),
                 (kvbench.LayerInfo, LAYER, "layer", {
                     "scale": {*NUMBERS, "huge"}, "window": {"99"}, "rope_theta": {*NUMBERS, "huge"},
                     "softcap": {*NUMBERS, "huge"}, "column_sums_end": optional}),
