@@ -39,6 +39,13 @@ def check_not_input(path, inputs=()):
             "another name for the output.")
 
 
+def check_replaceable(path):
+    """Raises Error if `path` names something that a file cannot replace."""
+    require(not os.path.isdir(path), path, "is a directory; choose another file name.")
+    require(os.path.isfile(path) or not os.path.exists(path), path,
+            "is a device, a pipe or a socket, which cannot be replaced by a file; name a regular file.")
+
+
 def check_regular(path):
     """Raises Error unless `path` is a regular file: a pipe can block for ever, and a device need not end."""
     try:
@@ -133,9 +140,7 @@ class OutputFile:
     @checked
     def __init__(self, path: os.PathLike):
         self.path = path
-        require(not os.path.isdir(self.path), self.path, "is a directory; choose another file name.")
-        require(os.path.isfile(self.path) or not os.path.exists(self.path), self.path,
-                "is a device, a pipe or a socket, which cannot be replaced by a file; name a regular file.")
+        check_replaceable(path)
         self._target = os.path.realpath(self.path)
         require(os.path.isdir(os.path.dirname(self.path) or "."), self.path,
                 "there is no such folder; create it first.")

@@ -10,7 +10,8 @@ import sys
 
 from . import dump_hf_plan as plan
 from ._error import Error
-from ._files import check_not_input
+from ._files import check_not_input, check_replaceable
+from ._kinds import of_kind
 from ._schema import PromptInfo
 
 
@@ -75,11 +76,12 @@ def model_files(name):
 
 def check_output(options):
     """Checks that the output can be written, and replaces no input, before the model runs for minutes."""
-    path, force = options.output, options.force
+    path, force = of_kind(options.output, os.PathLike, "-o"), options.force
     check_not_input(path, [*options.text, *options.ids, *model_files(options.model)])
     folder = os.path.dirname(path) or "."
     if os.path.isdir(path):
         raise Error(f"-o {path}: this is a folder; give the name of a file.")
+    check_replaceable(path)
     if os.path.exists(path) and not force:
         raise Error(f"-o {path}: this file exists; pass --force to replace it, or another name.")
     if not os.path.isdir(folder):
