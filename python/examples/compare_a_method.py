@@ -26,6 +26,8 @@ parser.add_argument("--figure", default="figure.png",
 parser.add_argument("--prompt", help="prompt to replay; default: the first of the trace")
 parser.add_argument("--layers", default="", help="layers to replay, such as 4,15; default: all layers of the trace")
 options = parser.parse_args()
+if all(map(os.path.exists, (options.figure, options.trace))) and os.path.samefile(options.figure, options.trace):
+    parser.error(f"--figure {options.figure} is the trace; choose another name for the figure.")
 
 # share of the bytes of the full cache that a method may hold
 BUDGETS = {"12.5%mem": 0.125, "25%mem": 0.25, "50%mem": 0.5}

@@ -33,6 +33,9 @@ results = [name for name in options.files if name.endswith(".csv")]
 figures = [name for name in options.files if not name.endswith(".csv")] or ["figure.png"]
 if not results:
     parser.error("name at least one file that ends in .csv.")
+for name in filter(os.path.exists, figures):
+    if any(os.path.samefile(name, result) for result in filter(os.path.exists, results)):
+        parser.error(f"{name} is one of the CSV files; choose another name for the figure.")
 
 try:
     import matplotlib

@@ -5,37 +5,94 @@ import io
 import os
 import shutil
 import socket
+import stat
+import weakref
 
 import h5py
 from h5py import h5f, h5fd, h5p
 
-from ._hdf5 import untimed
-from ._schema import Error, require
+from ._error import Error, require
+from ._hdf5 import reading, untimed
+from ._kinds import checked
+
+
+_inputs = weakref.WeakSet()  # each InputFile
+_outputs = weakref.WeakSet()  # each OutputFile
+
+
+def _identity(path):
+    """What a file is, under whatever name or link: device and inode. None if there is no such file."""
+    try:
+        status = os.stat(path)
+    except OSError:
+        return None
+    return status.st_dev, status.st_ino
+
+
+def check_not_input(path, inputs=()):
+    """Raises Error if `path` is one of the files `inputs`, or is open as an input in this process. Everything that
+    creates or replaces a file calls it."""
+    itself = _identity(path)
+    found = [other for other in inputs if itself and _identity(other) == itself]
+    found += [file.path for file in list(_inputs) if itself and file.file and file.identity == itself]
+    require(not found, path, f"is the input {found[0] if found else ''}, which an output must not replace; choose "
+            "another name for the output.")
+
+
+def check_replaceable(path):
+    """Raises Error if `path` names something that a file cannot replace."""
+    require(not os.path.isdir(path), path, "is a directory; choose another file name.")
+    require(os.path.isfile(path) or not os.path.exists(path), path,
+            "is a device, a pipe or a socket, which cannot be replaced by a file; name a regular file.")
+
+
+def check_regular(path):
+    """Raises Error unless `path` is a regular file: a pipe can block for ever, and a device need not end."""
+    try:
+        mode = os.stat(path).st_mode
+    except (FileNotFoundError, NotADirectoryError):
+        raise Error(f"{path}: there is no such file; check the name.") from None
+    require(not stat.S_ISDIR(mode), path, "is a folder; name a file in it.")
+    require(stat.S_ISREG(mode), path, "is a device, a pipe or a socket; copy its contents into a regular file.")
+
+
+def read_text(path):
+    """The contents of a regular file of UTF-8 text."""
+    check_regular(path)
+    with open(path, "rb") as file:
+        data = file.read()
+    try:
+        return data.decode()
+    except UnicodeDecodeError as failure:
+        raise Error(f"{path}: byte {failure.start} is not UTF-8 text; convert the file to UTF-8.") from None
 
 
 class InputFile:
     """A file that is open for reading; a with statement closes it at its end. A subclass reads and checks the contents
     in _read()."""
 
-    def __init__(self, path):
-        self.path = os.fspath(path)
+    @checked
+    def __init__(self, path: os.PathLike):
+        self.path = path
         try:
-            self.file = h5py.File(self.path, "r")
-        except FileNotFoundError:
-            raise Error(f"{self.path}: no such file; check the name.") from None
+            check_regular(path)
+            self.file = h5py.File(path, "r")
+            self.identity = _identity(path)
         except BlockingIOError:
-            raise Error(f"{self.path}: another program holds the file open for writing; wait until it has "
+            raise Error(f"{path}: another program holds the file open for writing; wait until it has "
                         "finished.") from None
         except OSError as failure:
-            raise Error(f"{self.path}: cannot be opened as HDF5 ({failure}); check that it is complete.") from None
+            raise Error(f"{path}: cannot be opened as HDF5 ({failure}); check that it is complete.") from None
+        _inputs.add(self)
         try:
-            self._read()
-        except (OSError, RuntimeError) as failure:  # of the HDF5 library
-            self.close()
-            raise Error(f"{self.path}: cannot be read ({failure}); it is damaged: copy or write it again.") from None
-        except Exception:
+            with reading(path):
+                self._read()
+        except BaseException:
             self.close()
             raise
+
+    def check_open(self):
+        require(self.file, self.path, "was closed; read from it before the end of its with statement.")
 
     def close(self):
         self.file.close()
@@ -80,14 +137,16 @@ class OutputFile:
     links are followed, and the mode of a replaced file is kept. A with statement commits at its end, or removes the
     file if the statement ended in an exception."""
 
-    def __init__(self, path):
-        self.path = os.fspath(path)
-        require(not os.path.isdir(self.path), self.path, "is a directory; choose another file name.")
-        require(os.path.isfile(self.path) or not os.path.exists(self.path), self.path,
-                "is a device, a pipe or a socket, which cannot be replaced by a file; name a regular file.")
+    @checked
+    def __init__(self, path: os.PathLike):
+        self.path = path
+        check_replaceable(path)
         self._target = os.path.realpath(self.path)
         require(os.path.isdir(os.path.dirname(self.path) or "."), self.path,
                 "there is no such folder; create it first.")
+        check_not_input(path)
+        require(all(other._target != self._target for other in list(_outputs) if other.file), path,
+                "is being written already in this process; choose another name.")
         self._temporary = f"{self._target}.tmp.{socket.gethostname()}.{os.getpid()}"
         self._disk = _Disk(self._temporary, "w+")
         access = h5p.create(h5p.FILE_ACCESS)
@@ -97,19 +156,25 @@ class OutputFile:
         access.set_fileobj_driver(h5fd.fileobj_driver, self._disk)
         name = os.fsencode(self._temporary)
         self.file = h5py.File(h5f.create(name, h5f.ACC_TRUNC, untimed(h5p.FILE_CREATE), access))
+        _outputs.add(self)
 
     def _check_complete(self):
         """Raises Error if required parts have not been written."""
+
+    def check_open(self):
+        require(self.file, self.path, "was finished already; write before the end of its with statement.")
 
     def check_disk(self):
         """Raises OSError if a write so far has failed."""
         self._disk.check(self.path)
 
     def commit(self):
+        self.check_open()
         try:
             self._check_complete()
             self.file.close()
             self.check_disk()
+            check_not_input(self.path)
             os.fsync(self._disk.fileno())
             if os.path.exists(self._target):
                 shutil.copymode(self._target, self._temporary)

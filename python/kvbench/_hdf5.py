@@ -1,11 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """HDF5 helpers for reading and writing: element types, slabs, groups, attributes."""
 
+import contextlib
+
 import h5py
 import numpy as np
 from h5py import h5d, h5g, h5p, h5s, h5t
 
-from ._schema import check_name, require
+from ._error import Error, require
+from ._schema import check_name
 
 
 def float_type(dtype):
@@ -27,8 +30,7 @@ def narrowed(values, dtype):
     if dtype == "f32":
         return values
     if dtype == "f16":
-        with np.errstate(over="ignore"):  # the caller refuses values that became infinite
-            return values.astype(np.float16)
+        return values.astype(np.float16)
     words = values.view(np.uint32)
     return ((words + 0x7FFF + ((words >> 16) & 1)) >> 16).astype(np.uint16)
 
@@ -100,13 +102,28 @@ def write_whole(parent, name, values):
                           track_times=False)
 
 
+@contextlib.contextmanager
+def reading(path):
+    """Turns what h5py raises for a damaged file, or for one of another structure, into Error."""
+    try:
+        yield
+    except Error:
+        raise
+    except (OSError, RuntimeError) as failure:  # of the HDF5 library
+        raise Error(f"{path}: cannot be read ({failure}); it is damaged: copy or write it again.") from failure
+    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as failure:
+        raise Error(f"{path}: a group, dataset or attribute is not of the kind that its schema requires ({failure}); "
+                    "write it again.") from failure
+
+
 def attribute(at, where, name, kind, otherwise=None):
     """The attribute as `kind` (int, float or str). If it is missing, returns `otherwise`, or raises Error if that is
     None."""
     if name not in at.attrs:
         require(otherwise is not None, where, f"attribute '{name}' is missing; see docs/traces.md.")
         return otherwise
-    value = at.attrs[name]
+    with reading(f"{where}: attribute '{name}'"):
+        value = at.attrs[name]
     if kind is str:
         require(isinstance(value, (bytes, str)), where, f"attribute '{name}' must be a string.")
         text = value if isinstance(value, str) else value.decode(errors="surrogateescape")

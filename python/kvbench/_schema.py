@@ -2,18 +2,20 @@
 """Attributes of a trace and the rules of its schema (docs/traces.md), checked as in lib/kvbench/trace/check.cpp."""
 
 import math
+import re
 from dataclasses import dataclass
 
 import numpy as np
+
+from ._error import Error, check_text, require
+from ._kinds import check_fields, of_kind
 
 TRACE_SCHEMA = "1.0"
 RAW_SCHEMA = "1.0"
 ROPE_TYPES = ("default", "none", "partial", "linear", "dynamic", "yarn", "llama3", "longrope", "mrope", "proportional",
               "other")
-
-
-class Error(ValueError):
-    """A file, or data to be written, violates the schema. The message names the file, the object and the remedy."""
+MOST = {"num_layers": 65535, "num_query_heads": 65535, "num_kv_heads": 65535, "head_dim": 16384, "value_dim": 16384}
+MOST_TOKENS, MOST_PROMPTS = 2**24, 65535
 
 
 @dataclass(kw_only=True, eq=False)
@@ -38,7 +40,10 @@ class Header:
     @property
     def group(self):
         """Query heads per kv head."""
-        return self.num_query_heads // self.num_kv_heads
+        heads, kv_heads = (of_kind(getattr(self, name), int, f"Header: attribute '{name}'")
+                           for name in ("num_query_heads", "num_kv_heads"))
+        require(kv_heads >= 1, "Header", f"attribute 'num_kv_heads' is {kv_heads}; it must be at least 1.")
+        return heads // kv_heads
 
 
 @dataclass(kw_only=True, eq=False)
@@ -54,7 +59,7 @@ class PromptInfo:
 
     @property
     def num_tokens(self):
-        return len(self.tokens)
+        return len(integers(self.tokens, "PromptInfo: tokens"))
 
 
 @dataclass(kw_only=True, eq=False)
@@ -86,22 +91,21 @@ def shape_of(name, header, num_tokens, queries):
     return header.num_query_heads, num_tokens
 
 
+def is_number(text):
+    """Whether a text is a whole number of at most 18 digits without leading zeros."""
+    return re.fullmatch("0|[1-9][0-9]{0,17}", text) is not None
+
+
 def order_of(prompt_id):
     """Sort key of prompt groups: numbers by value, then other names in alphabetical order."""
-    plain = prompt_id.isascii() and prompt_id.isdigit() and str(int(prompt_id)) == prompt_id
-    return (0, int(prompt_id), "") if plain else (1, 0, prompt_id)
-
-
-def require(holds, where, fault):
-    if not holds:
-        raise Error(f"{where}: {fault}")
+    return (0, int(prompt_id), "") if is_number(prompt_id) else (1, 0, prompt_id)
 
 
 def check_name(name, where):
     """Raises Error for control characters, and for text that UTF-8 cannot represent."""
-    require(not any(ord(c) < 0x20 or ord(c) == 0x7F for c in name), where,
+    require(not any(ord(c) < 0x20 or 0x7F <= ord(c) < 0xA0 for c in name), where,
             "has a control character; choose another name.")
-    require(not any(0xD800 <= ord(c) < 0xE000 for c in name), where, "is not UTF-8 text; choose another name.")
+    check_text(name, where)
 
 
 def check_prompt_id(prompt_id, where):
@@ -111,20 +115,43 @@ def check_prompt_id(prompt_id, where):
             "a prompt cannot be named 'all', as the rows over all prompts are; choose another name.")
 
 
+def as_array(values, where):
+    """`values` as an array of numpy."""
+    require(not isinstance(values, np.ma.MaskedArray), where, "is a masked array; fill or remove what is masked.")
+    try:
+        return np.asarray(values)
+    except (TypeError, ValueError, OverflowError, RuntimeError) as failure:  # ragged lists, tensors of a device
+        raise Error(f"{where}: is not an array of numbers ({failure}).") from None
+
+
 def integers(values, where):
     """`values` as int64 [length]."""
-    array = np.asarray(values)
+    array = as_array(values, where)
     require(array.ndim == 1, where, f"has {array.ndim} dimensions; it must have one.")
-    require(array.dtype.kind in "iu" or array.size == 0, where, f"holds {array.dtype}; it must hold integers.")
+    require(array.dtype.kind in "iu" or array.size == 0 and array.dtype.kind == "f", where,
+            f"holds {array.dtype}; it must hold integers.")
+    require(array.dtype != np.uint64 or array.size == 0 or array.max() < 2**63, where,
+            "holds an integer beyond 63 bits.")
     return array.astype(np.int64)
 
 
+def numbers(values, where):
+    """`values` as an array of numbers that are no larger than those of a float64."""
+    array = as_array(values, where)
+    require(array.dtype.kind in "fiub" or np.can_cast(array.dtype, np.float32), where,
+            f"holds {array.dtype}; it must hold numbers.")
+    return array
+
+
 def check_header(header, where):
+    check_fields(header, where)
     for name in ("model", "arch", "quantisation", "source_tool", "source_version", "created"):
         check_name(getattr(header, name), f"{where}: attribute '{name}'")
-    for name in ("num_layers", "num_query_heads", "num_kv_heads", "head_dim", "value_dim"):
-        value = getattr(header, name)
+    for name in MOST:
+        value, most = getattr(header, name), MOST[name]
         require(value >= 1, where, f"attribute '{name}' is {value}; it must be at least 1.")
+        require(value <= most, where,
+                f"attribute '{name}' is {value}, which no model has; it must be at most {most}.")
     require(header.num_query_heads % header.num_kv_heads == 0, where,
             f"num_query_heads = {header.num_query_heads} is not a multiple of num_kv_heads = {header.num_kv_heads}; "
             "every kv head must have the same number of query heads.")
@@ -137,9 +164,11 @@ def check_header(header, where):
 
 
 def check_prompt(prompt, where):
+    check_fields(prompt, where)
     check_name(prompt.name, f"{where}: attribute 'name'")
     n = prompt.num_tokens
     require(n >= 1, where, "it has no tokens; a prompt needs at least one.")
+    require(n <= MOST_TOKENS, where, f"it has {n} tokens; a prompt has at most {MOST_TOKENS}.")
     require(1 <= prompt.prompt_tokens <= n, where,
             f"prompt_tokens is {prompt.prompt_tokens}; the context must end between 1 and num_tokens = {n}.")
     start = 0 if prompt.answer_start is None else prompt.answer_start
@@ -149,7 +178,15 @@ def check_prompt(prompt, where):
             f"{n}].")
 
 
+def check_array(name, values, where):
+    """Raises Error for numbers that an array of a trace cannot hold."""
+    require(np.isfinite(values).all(), where, "holds a number that is not finite; a trace must be finite.")
+    require(name != "column_sums" or (values >= 0).all(), where,
+            "holds a negative number; a sum of attention weights is not negative.")
+
+
 def check_layer(layer, num_tokens, where):
+    check_fields(layer, where)
     require(layer.window >= 0, where, f"attribute 'window' is {layer.window}; use 0 for full attention.")
     require(math.isfinite(layer.scale) and layer.scale > 0, where,
             f"attribute 'scale' is {layer.scale}; it must be a finite number > 0.")

@@ -9,7 +9,10 @@ import signal
 import sys
 
 from . import dump_hf_plan as plan
-from ._schema import Error, PromptInfo
+from ._error import Error
+from ._files import check_not_input, check_replaceable
+from ._kinds import of_kind
+from ._schema import PromptInfo
 
 
 OLDEST = (5, 2)  # first version of transformers with the attention interface and masks that are used here
@@ -62,11 +65,23 @@ def parser():
     return made
 
 
-def check_output(path, force):
-    """Checks that the output can be written before the model runs for minutes."""
+def model_files(name):
+    """The files of a model: a GGUF file, those of a folder, or those of a hub name in the cache of the hub."""
+    home = os.environ.get("HF_HOME") or os.path.join(os.path.expanduser("~"), ".cache", "huggingface")
+    hub = os.environ.get("HF_HUB_CACHE") or os.path.join(home, "hub")
+    folder = name if os.path.exists(name) else os.path.join(hub, f"models--{name.replace('/', '--')}")
+    found = [os.path.join(below, file) for below, _, files in os.walk(folder) for file in files]
+    return [name] if os.path.isfile(name) else found
+
+
+def check_output(options):
+    """Checks that the output can be written, and replaces no input, before the model runs for minutes."""
+    path, force = of_kind(options.output, os.PathLike, "-o"), options.force
+    check_not_input(path, [*options.text, *options.ids, *model_files(options.model)])
     folder = os.path.dirname(path) or "."
     if os.path.isdir(path):
         raise Error(f"-o {path}: this is a folder; give the name of a file.")
+    check_replaceable(path)
     if os.path.exists(path) and not force:
         raise Error(f"-o {path}: this file exists; pass --force to replace it, or another name.")
     if not os.path.isdir(folder):
@@ -152,7 +167,7 @@ class Deferred:
 
 
 def dump(options):
-    check_output(options.output, options.force)
+    check_output(options)
     plan.check_queries(options.queries)
     versions = check_installed()
     import torch

@@ -8,7 +8,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from ._schema import Error
+from ._error import Error
+from ._files import read_text
 
 OBSERVATION_WINDOW = 128
 
@@ -32,7 +33,7 @@ class Plan:
 
 
 def check_queries(spec):
-    if spec not in ("", "all") and not re.fullmatch(r"(last|every):0*[1-9][0-9]*", spec):
+    if spec not in ("", "all") and not re.fullmatch(r"(last|every):0{0,9}[1-9][0-9]{0,17}", spec):
         raise Error(f"--queries {spec}: expected last:N, all or every:N with N at least 1.")
 
 
@@ -66,22 +67,10 @@ def parse_layers(text, num_layers):
     return sorted(layers)
 
 
-def read_text(path):
-    if not os.path.exists(path):
-        raise Error(f"{path}: there is no such file; give a file that holds a prompt.")
-    if os.path.isdir(path):
-        raise Error(f"{path}: this is a folder; give a file that holds a prompt.")
-    try:
-        with open(path, encoding="utf-8") as file:
-            return file.read()
-    except UnicodeDecodeError:
-        raise Error(f"{path}: this is not UTF-8 text; a prompt must be.") from None
-
-
 def read_ids(path, vocabulary):
     ids = []
     for item in read_text(path).split():
-        if not (item.isascii() and item.isdigit() and int(item) < vocabulary):
+        if not (item.isascii() and item.isdigit() and len(item) <= 18 and int(item) < vocabulary):
             raise Error(f"{path}: '{item[:20]}' (item {len(ids) + 1}) is not a token id of this model; ids are whole "
                         f"numbers from 0 to {vocabulary - 1}.")
         ids.append(int(item))

@@ -223,7 +223,7 @@ class Recorder:
 
     def _finish(self, layer, call, output, sums):
         facts, plan = self.facts[layer], self._plan
-        info = LayerInfo(scale=facts.scale, query_positions=plan.positions,
+        info = LayerInfo(scale=float(facts.scale), query_positions=plan.positions,
                          window=facts.window, rope_theta=facts.rotation.theta, softcap=facts.softcap,
                          column_sums_end=None if sums is None else plan.prompt_tokens)
         arrays = {"keys": numbers(call.key), "values": numbers(call.value),

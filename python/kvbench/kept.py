@@ -2,13 +2,19 @@
 """Entries of your own: the entries that answer the queries of each kv head, in the schema that `kvbench replay --method
 file:PATH` scores (docs/results.md, "Entries of your own")."""
 
+import os
+import re
+from collections.abc import Callable
 from dataclasses import dataclass, replace
+from decimal import Decimal
 
 import numpy as np
 
 from ._files import OutputFile
 from ._hdf5 import create_group, set_text, write_whole
-from ._schema import RAW_SCHEMA, require
+from ._kinds import check_fields, checked, of_kind
+from ._schema import RAW_SCHEMA, Error, as_array, integers, numbers, require
+from .trace import Layer, Trace
 
 BESIDE = ("weight_num", "weight_den", "own_keys", "own_values")
 HELD = ("held", "held_slow")
@@ -35,13 +41,43 @@ class Table:
     meta_bytes: int = 0  # beside keys, values and weights, per kv head
 
 
+_UNITS = {"B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30}
+_TOKENS = re.compile("([0-9]{1,18})")
+_BYTES = re.compile(rf"([0-9]{{1,13}}(?:\.[0-9]{{0,6}})?)({'|'.join(_UNITS)})")
+_SHARE = re.compile(r"([0-9]{1,13}(?:\.[0-9]{0,6})?)%(?:mem|fast|read)?")
+
+
+def check_budget(budget, where):
+    """The text of a budget, by the rules of lib/kvbench/core/budget.cpp."""
+    text = of_kind(budget, str, f"{where}: the budget")
+    share, size, count = (rule.fullmatch(text) for rule in (_SHARE, _BYTES, _TOKENS))
+    if share:
+        holds = 0 < Decimal(share[1]) <= 100
+    elif size:
+        holds = Decimal(size[1]) <= 10**12 and 1 <= Decimal(size[1]) * _UNITS[size[2]] <= 10**18
+    else:
+        holds = count and int(count[1]) > 0
+    require(holds, where,
+            f"{ascii(text[:40])} is no budget; write tokens such as '256', a share such as '25%', bytes such as "
+            "'512KiB', or a limit such as '25%mem', '25%fast' or '25%read'; more than nothing and at most 100%.")
+    return text
+
+
 def _token_rows(values, num_tokens, where):
     """Token numbers as int32 [rows, width]."""
-    ids = np.asarray(values)
+    ids = as_array(values, where)
     require(ids.dtype.kind in "iu" and ids.ndim in (1, 2), where, "must be integers, [width] or [rows, width].")
     require(ids.size == 0 or (ids.min() >= -1 and ids.max() < num_tokens), where,
             f"an id lies outside [0, {num_tokens}), and is not -1.")
     return np.atleast_2d(ids).astype("<i4")
+
+
+def _check_distinct(ids, where, remedy):
+    """Raises Error if a row lists a token twice."""
+    ordered = np.sort(ids, axis=1)
+    rows, slots = np.nonzero((ordered[:, 1:] == ordered[:, :-1]) & (ordered[:, 1:] >= 0))
+    if len(rows) > 0:
+        raise Error(f"{where}: row {rows[0]} lists token {ordered[rows[0], slots[0]]} twice; {remedy}.")
 
 
 def _checked_held(table, ids, num_tokens, where):
@@ -52,6 +88,7 @@ def _checked_held(table, ids, num_tokens, where):
     for name, tokens in held.items():
         require(len(tokens) in (1, len(ids)), f"{where}: {name}",
                 f"has {len(tokens)} rows; the ids require 1 or {len(ids)}.")
+        _check_distinct(tokens, f"{where}: {name}", "list every token once")
     for row in range(len(ids) if held else 0):
         known = np.concatenate([tokens[row if len(tokens) > 1 else 0] for tokens in held.values()])
         missing = np.setdiff1d(ids[row][ids[row] >= 0], known)
@@ -65,11 +102,16 @@ def _checked(table, layer, queries, where):
     """Returns the table with ids [rows, width]. Raises Error if it does not fit the layer; `queries` is the number of
     queries that a table per query answers."""
     trace = layer.prompt.trace
+    check_fields(table, where)
     ids = _token_rows(table.ids, layer.prompt.num_tokens, f"{where}: ids")
     rows = (trace.group if table.per_head else 1) * (queries if table.per_query else 1)
     require(len(ids) == rows, f"{where}: ids",
             f"has {len(ids)} rows; per_head={table.per_head} and per_query={table.per_query} require {rows}.")
-    beside = {name: np.asarray(getattr(table, name), np.float32) for name in BESIDE if getattr(table, name) is not None}
+    with np.errstate(over="ignore"):  # numbers that became infinite are refused below
+        beside = {name: numbers(getattr(table, name), f"{where}: {name}").astype(np.float32) for name in BESIDE
+                  if getattr(table, name) is not None}
+    if not beside:
+        _check_distinct(ids, f"{where}: ids", "list it once, or give its entries weights")
     for name, values in beside.items():
         dim = {"own_keys": (trace.head_dim,), "own_values": (trace.value_dim,)}.get(name, ())
         expected = (*ids.shape, *dim)
@@ -77,7 +119,7 @@ def _checked(table, layer, queries, where):
             values = beside[name] = values[None]
         require(values.shape == expected, f"{where}: {name}",
                 f"has shape {list(values.shape)}; the ids require {list(expected)}.")
-        require(np.isfinite(values).all(), f"{where}: {name}", "holds a number that is not finite.")
+        require(np.isfinite(values).all(), f"{where}: {name}", "holds a number that is not finite in float32.")
     held = _checked_held(table, ids, layer.prompt.num_tokens, where)
     return replace(table, ids=ids, **beside, **held)
 
@@ -90,6 +132,7 @@ def _is_list_of_tables(entries):
 def _first_of_run(layer, positions, where):
     """Index of positions[0] among the recorded queries; `positions` must be consecutive recorded queries."""
     recorded = layer.query_positions
+    positions = integers(positions, f"{where}: positions")
     first = int(np.searchsorted(recorded, positions[0])) if len(positions) > 0 else 0
     require(len(positions) > 0 and np.array_equal(recorded[first:first + len(positions)], positions), where,
             "positions must be consecutive elements of the layer's query_positions.")
@@ -99,27 +142,32 @@ def _first_of_run(layer, positions, where):
 class KeptWriter(OutputFile):
     """A new file of kept entries, which is complete at the end of a with statement."""
 
-    def __init__(self, path):
+    @checked
+    def __init__(self, path: os.PathLike):
         super().__init__(path)
         set_text(self.file, "kvbench_raw", RAW_SCHEMA)
         create_group(self.file, "heads")
         self._budgets = []  # by cell
 
-    def head(self, layer, kv_head, entries, cell=0, positions=None, budget=None):
+    @checked
+    def head(self, layer: Layer, kv_head: int, entries, cell: int = 0, positions=None, budget: str | None = None):
         """Writes the entries of one kv head of a Layer: an array of ids, a Table, or a list of these. `positions` are
         the positions of the queries that tables per query answer; None: all recorded queries of the layer. A file may
         hold several configurations: one per `budget`, a text such as "512", "25%" or "25%mem", which answers the rows
         of this budget; or numbered by `cell`, which `--set file.cell=C` selects."""
+        self.check_open()
         where = f"{self.path}: prompt '{layer.prompt.id}', layer {layer.index}, kv head {kv_head}"
         kv_heads = layer.prompt.trace.num_kv_heads
         require(0 <= kv_head < kv_heads, where, f"the trace has {kv_heads} kv heads.")
-        positions = layer.query_positions if positions is None else np.asarray(positions)
+        require(cell >= 0, where, f"there is no cell {cell}; cells are numbered from 0.")
+        require(budget is None or cell == 0, where, "budget and cell exclude each other; give one of them.")
+        positions = layer.query_positions if positions is None else positions
         first_query = _first_of_run(layer, positions, where)
         tables = entries if _is_list_of_tables(entries) else [entries]
         tables = [table if isinstance(table, Table) else Table(ids=table) for table in tables]
         tables = [_checked(table, layer, len(positions), where) for table in tables]
         if budget is not None:
-            cell = self._cell_of(budget)
+            cell = self._cell_of(check_budget(budget, where))
         group = self._group(layer, kv_head)
         require(str(cell) not in group, where,
                 f"{f'cell {cell}' if budget is None else f'budget {budget}'} was written already.")
@@ -153,10 +201,26 @@ class KeptWriter(OutputFile):
         require(len(self.file["heads"]) > 0, self.path, "no head was written; there is nothing to score.")
 
 
-def write_kept(path, trace, select, budgets=()):
+def _budget_list(budgets, path):
+    """Distinct budgets as a list."""
+    try:
+        listed = [] if isinstance(budgets, (str, bytes)) else list(budgets)
+    except TypeError:
+        listed = []
+    require(listed or isinstance(budgets, (list, tuple)), path,
+            "write_kept(): argument 'budgets' must be a list of texts such as ['12.5%mem', '25%mem'].")
+    listed = [check_budget(budget, path) for budget in listed]
+    for budget in listed:
+        require(listed.count(budget) == 1, path, f"the budget '{budget}' is listed twice; list it once.")
+    return listed
+
+
+@checked
+def write_kept(path: os.PathLike, trace: Trace, select: Callable, budgets=()):
     """Writes the entries that select(layer, kv_head) returns for each kv head of `trace`: an array of ids, a Table, or
     a list of these. With `budgets`, texts such as "25%mem", it writes those of select(layer, kv_head, budget) for each
     of them."""
+    budgets = _budget_list(budgets, path)
     with KeptWriter(path) as out:
         for prompt in trace.prompts.values():
             for layer in prompt.layers.values():

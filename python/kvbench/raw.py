@@ -4,11 +4,13 @@ results")."""
 
 from dataclasses import dataclass
 
+import h5py
 import numpy as np
 
 from ._files import InputFile
-from ._hdf5 import attribute, check_schema
-from ._schema import RAW_SCHEMA, require
+from ._hdf5 import attribute, check_schema, reading
+from ._kinds import checked
+from ._schema import RAW_SCHEMA, integers, require
 from .kept import BESIDE, Table
 
 
@@ -31,63 +33,86 @@ class HeadResult:
         self.prompt = attribute(group, self._where, "prompt", str)
         self.layer = attribute(group, self._where, "layer", int)
         self.kv_head = attribute(group, self._where, "kv_head", int)
-        self.positions = group["positions"][()] if "positions" in group else np.empty(0, np.int32)
+        self.protocol = attribute(group, self._where, "protocol", str, "")
+        self.positions = np.empty(0, np.int32)
+        if "positions" in group:
+            self.positions = integers(group["positions"][()], f"{self._where}/positions").astype(np.int32)
 
     def _cell(self, cell):
+        self._raw.check_open()
         require(str(cell) in self._group, self._where, f"it holds no cell {cell}.")
-        return self._group[str(cell)]
+        with reading(self._where):
+            group = self._group[str(cell)]
+        require(isinstance(group, h5py.Group), self._where, f"cell {cell} is not a group; see docs/results.md.")
+        return group
 
     def _dataset(self, cell, name):
         group = self._cell(cell)
         status = self.status(cell)
         remedy = "replay with --raw-outputs." if status == "ok" else f"status {status}. {self.reason(cell)}"
         require(name in group, f"{self._where}/{cell}", f"it holds no '{name}': {remedy}")
-        return group[name]
+        with reading(f"{self._where}/{cell}/{name}"):
+            return group[name]
 
-    def status(self, cell=0):
+    @checked
+    def status(self, cell: int = 0):
         return attribute(self._cell(cell), self._where, "status", str, "unknown")
 
-    def reason(self, cell=0):
+    @checked
+    def reason(self, cell: int = 0):
         """Reason of a status other than ok; else empty."""
         return attribute(self._cell(cell), self._where, "reason", str, "")
 
-    def budget_tokens(self, cell=0):
+    @checked
+    def budget_tokens(self, cell: int = 0):
         return attribute(self._cell(cell), self._where, "budget_tokens", int)
 
-    def kept_tokens(self, cell=0):
+    @checked
+    def kept_tokens(self, cell: int = 0):
         """Mean over the query heads and queries."""
         return attribute(self._cell(cell), self._where, "kept_tokens", float)
 
-    def metric(self, name, cell=0):
+    @checked
+    def metric(self, name: str, cell: int = 0):
         """float32 [G, m], NaN where the metric does not apply."""
         require(name in self._raw.metrics, self._where,
                 f"there is no metric '{name}'; the metrics are {', '.join(self._raw.metrics)}.")
-        return self._dataset(cell, "metrics")[:, :, self._raw.metrics.index(name)]
+        dataset = self._dataset(cell, "metrics")
+        with reading(self._where):
+            return dataset[:, :, self._raw.metrics.index(name)]
 
-    def output(self, cell=0):
+    @checked
+    def output(self, cell: int = 0):
         """float32 [G, m, dv]: output of the method. The file holds it if it was written with --raw-outputs."""
-        return self._dataset(cell, "output")[()]
+        dataset = self._dataset(cell, "output")
+        with reading(self._where):
+            return dataset[()]
 
-    def entries(self, cell=0):
+    @checked
+    def entries(self, cell: int = 0):
         """(tables, positions) of the last run of queries that one state of the method answered, as arguments of
         KeptWriter.head. The file holds them if it was written with --raw-outputs."""
         group = self._dataset(cell, "entries")
+        with reading(self._where):
+            return self._tables(group), self.positions[attribute(group, self._where, "first_query", int, 0):]
+
+    def _tables(self, group):
         tables = []
         # a table without ids has no entries
         for table in (group[name] for name in sorted(group, key=int) if "ids" in group[name]):
             flags = {name: bool(attribute(table, self._where, name, int, 0)) for name in ("per_head", "per_query")}
             tables.append(Table(ids=table["ids"][()], **flags,
                                 **{name: table[name][()] for name in BESIDE if name in table}))
-        return tables, self.positions[attribute(group, self._where, "first_query", int, 0):]
+        return tables
 
 
 class Raw(InputFile):
     """An open file of raw results: `metrics` (names), `cells` (list of Cell), `heads` (list of HeadResult), and
-    trace_sha256, model, device, isa, version, commit as text, empty if missing."""
+    trace, trace_sha256, model, device, isa, version, commit as text, empty if missing."""
 
     def _read(self):
         check_schema(self.file, self.path, "kvbench_raw", RAW_SCHEMA)
-        for name in ("trace_sha256", "model", "device", "isa", "version", "commit"):
+        for name in ("trace", "trace_sha256", "model", "device", "isa", "version", "commit"):
             setattr(self, name, attribute(self.file, self.path, name, str, ""))
         self.metrics = [name for name in attribute(self.file, self.path, "metrics", str, "").split(",") if name]
         cells = self.file.get("cells", {})
@@ -101,7 +126,8 @@ class Raw(InputFile):
         return Cell(*(attribute(group, where, name, str) for name in ("method", "params", "budget")),
                     attribute(group, where, "seed", int))
 
-    def head(self, prompt, layer, kv_head):
+    @checked
+    def head(self, prompt: str | int, layer: int, kv_head: int):
         """The HeadResult of this prompt, layer and kv head."""
         for head in self.heads:
             if (head.prompt, head.layer, head.kv_head) == (str(prompt), layer, kv_head):

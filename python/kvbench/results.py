@@ -2,17 +2,20 @@
 """Reads result CSVs with typed columns."""
 
 import csv
+import io
 import os
 import re
 
 from ._columns import INTEGER, TEXT
-from ._schema import Error
+from ._error import Error, require
+from ._files import read_text
+from ._kinds import checked
 
 
 def _integer(text):
     """Number of a layer, head, ..., or the text 'all'; None for an empty cell, which means that the column does not
     apply."""
-    return int(text) if text.lstrip("-").isdigit() else text or None
+    return int(text) if re.fullmatch("-?[0-9]{1,18}", text) else text or None
 
 
 def _number(text):
@@ -36,29 +39,41 @@ def _typed(column, text):
     return _integer(text) if column in INTEGER else _number(text)
 
 
-def _check(columns, path):
-    if not {"method", "status"} <= set(columns or ()):
-        raise Error(f"{path}: has no columns 'method' and 'status', so that it is not a result of kvbench replay or "
-                    "kvbench sweep.")
+def _rows(path):
+    """The text of a result CSV and its rows, the first of which is the header. Raises Error unless every row has one
+    cell per column."""
+    try:
+        text = read_text(path).removeprefix("\ufeff")  # byte order mark, which some editors write
+    except OSError as failure:
+        raise Error(f"{path}: cannot be read ({failure.strerror}); check its permissions.") from None
+    require("\0" not in text, path, "holds a NUL character, so that it is not a CSV; write it again.")
+    try:
+        rows = [row for row in csv.reader(io.StringIO(text, newline=""), strict=True) if row]
+    except csv.Error as failure:
+        raise Error(f"{path}: is not a complete CSV ({failure}); write it again.") from None
+    columns = rows[0] if rows else []
+    require({"method", "status"} <= set(columns), path, "has no columns 'method' and 'status', so that it is not a "
+            "result of kvbench replay or kvbench sweep.")
+    require(len(set(columns)) == len(columns), path, "has two columns of one name; remove one of them.")
+    for number, row in enumerate(rows):
+        require(len(row) == len(columns), path,
+                f"row {number} has {len(row)} cells for {len(columns)} columns; write the file again.")
+    return text, rows
 
 
-def load_csv(path):
+@checked
+def load_csv(path: os.PathLike):
     """The rows of a result CSV: a pandas.DataFrame if pandas is installed, else a list of dicts. `layer`, `kv_head`,
     `head`, `query` and `seed` are integers or 'all'; values that do not apply are missing (NaN, None)."""
-    path = os.fspath(path)
-    if not os.path.isfile(path):
-        raise Error(f"{path}: no such file; check the name.")
-    with open(path, newline="", encoding="utf-8") as file:
-        reader = csv.DictReader(file)
-        _check(reader.fieldnames, path)
-        columns = reader.fieldnames
-        try:
-            import pandas
-        except ImportError:
-            return [{column: _typed(column, text) for column, text in row.items()} for row in reader]
+    text, (columns, *rows) = _rows(path)
+    try:
+        import pandas
+    except ImportError:
+        return [{column: _typed(column, cell) for column, cell in zip(columns, row)} for row in rows]
     converters = {column: _integer for column in columns if column in INTEGER}
     texts = {column: str for column in columns if column in TEXT}
-    frame = pandas.read_csv(path, dtype=texts, converters=converters, keep_default_na=False, na_values=[""])
+    frame = pandas.read_csv(io.StringIO(text, newline=""), dtype=texts, converters=converters, keep_default_na=False,
+                            na_values=[""], index_col=False, low_memory=False)
     for column in texts:
         frame[column] = frame[column].map(_plain, na_action="ignore")
     return frame

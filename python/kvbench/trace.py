@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Reads traces: a Trace holds prompts, a Prompt holds layers, and a Layer returns arrays as float32."""
 
-import numpy as np
-
 from ._files import InputFile
-from ._hdf5 import attribute, check_schema, float_type, read_slab
-from ._schema import (ARRAYS, REQUIRED, TRACE_SCHEMA, Error, Header, LayerInfo, PromptInfo, check_header, check_layer,
-                      check_prompt, check_prompt_id, integers, order_of, require, shape_of)
+from ._hdf5 import attribute, check_schema, float_type, read_slab, reading
+from ._kinds import checked
+from ._schema import (ARRAYS, MOST_PROMPTS, REQUIRED, TRACE_SCHEMA, Error, Header, LayerInfo, PromptInfo, check_array,
+                      check_header, check_layer, check_prompt, check_prompt_id, integers, is_number, order_of,
+                      require, shape_of)
 
 
 class Layer(LayerInfo):
@@ -42,38 +42,49 @@ class Layer(LayerInfo):
     @property
     def arrays(self):
         """Names of the arrays that the trace holds for this layer."""
+        self.prompt.trace.check_open()
         return tuple(name for name in ARRAYS if name in self._group)
 
-    def array(self, name, head=None):
+    @checked
+    def array(self, name: str, head: int | None = None):
         """float32 array of one head, [rows, dim], or of all heads, [heads, rows, dim]; column_sums have no dim. Raises
         Error if the trace lacks the array, and for values that are not finite."""
         where = f"{self._where}/{name}"
         require(name in self.arrays, where, f"the trace does not hold this array; it has {', '.join(self.arrays)}.")
         dataset = self._group[name]
         require(head is None or 0 <= head < dataset.shape[0], where, f"there is no head {head} of {dataset.shape[0]}.")
-        values = read_slab(dataset, self._dtype(name), head)
-        require(np.isfinite(values).all(), where, "holds a number that is not finite; a trace must be finite.")
+        with reading(where):
+            values = read_slab(dataset, self._dtype(name), head)
+        check_array(name, values, where)
         return values
 
-    def keys(self, kv_head=None):
+    @checked
+    def keys(self, kv_head: int | None = None):
         """Keys [n, d] as attention used them."""
         return self.array("keys", kv_head)
 
-    def values(self, kv_head=None):
+    @checked
+    def values(self, kv_head: int | None = None):
         """Values [n, dv]."""
         return self.array("values", kv_head)
 
-    def queries(self, head=None):
+    @checked
+    def queries(self, head: int | None = None):
         """Queries [m, d] of a query head, at query_positions."""
         return self.array("queries", head)
 
-    def kv_head_of(self, head):
+    @checked
+    def kv_head_of(self, head: int):
         """The kv head that a query head uses."""
+        heads = self.prompt.trace.num_query_heads
+        require(0 <= head < heads, self._where, f"there is no query head {head} of {heads}.")
         return head // self.prompt.trace.group
 
-    def query_heads_of(self, kv_head):
+    @checked
+    def query_heads_of(self, kv_head: int):
         """The query heads that use a kv head."""
-        group = self.prompt.trace.group
+        group, kv_heads = self.prompt.trace.group, self.prompt.trace.num_kv_heads
+        require(0 <= kv_head < kv_heads, self._where, f"there is no kv head {kv_head} of {kv_heads}.")
         return range(kv_head * group, (kv_head + 1) * group)
 
 
@@ -102,7 +113,7 @@ class Prompt(PromptInfo):
         require(self.layers, where, "no layers were recorded; dump at least one.")
 
     def _layer_number(self, name, where):
-        if not (name.isascii() and name.isdigit() and str(int(name)) == name and int(name) < self.trace.num_layers):
+        if not (is_number(name) and int(name) < self.trace.num_layers):
             raise Error(f"{where}/layers: '{name}' is not a layer number below num_layers = {self.trace.num_layers}.")
         return int(name)
 
@@ -125,3 +136,4 @@ class Trace(InputFile, Header):
         prompts = self.file.get("prompts", {})
         self.prompts = {id: Prompt(self, id, prompts[id]) for id in sorted(prompts, key=order_of)}
         require(self.prompts, self.path, "the trace holds no prompt; there is nothing to replay.")
+        require(len(self.prompts) <= MOST_PROMPTS, self.path, f"the trace holds more than {MOST_PROMPTS} prompts.")

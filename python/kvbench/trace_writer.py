@@ -8,15 +8,19 @@ import numpy as np
 
 from ._files import OutputFile
 from ._hdf5 import create_floats, create_group, fixed_string, narrowed, set_text, write_head, write_whole
-from ._schema import (ARRAYS, REQUIRED, TRACE_SCHEMA, LayerInfo, PromptInfo, check_header, check_layer, check_prompt,
-                      check_prompt_id, integers, require, shape_of)
+from ._kinds import checked
+from ._schema import (ARRAYS, MOST_PROMPTS, REQUIRED, TRACE_SCHEMA, Error, Header, LayerInfo, PromptInfo, check_array,
+                      check_header, check_layer, check_prompt, check_prompt_id, integers, numbers, require, shape_of)
 
 
 def _now():
     """The current time in ISO 8601, UTC; SOURCE_DATE_EPOCH sets it to a fixed time (reproducible-builds.org)."""
     epoch = os.environ.get("SOURCE_DATE_EPOCH")
     utc = datetime.timezone.utc
-    time = datetime.datetime.fromtimestamp(int(epoch), utc) if epoch else datetime.datetime.now(utc)
+    try:
+        time = datetime.datetime.fromtimestamp(int(epoch), utc) if epoch else datetime.datetime.now(utc)
+    except (ValueError, OverflowError, OSError):
+        raise Error(f"SOURCE_DATE_EPOCH is '{epoch[:40]}'; it must be a number of seconds since 1970.") from None
     return time.strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
@@ -30,8 +34,9 @@ class TraceWriter(OutputFile):
     A Trace is a Header, and its prompts and layers are infos too. Raises Error for data that violates the schema, and
     OSError if the disk is full; no file is then left."""
 
-    def __init__(self, path, header, compress=False):
-        check_header(header, os.fspath(path))
+    @checked
+    def __init__(self, path: os.PathLike, header: Header, compress: bool = False):
+        check_header(header, path)
         super().__init__(path)
         self._header, self._compress = header, compress
         self._prompts = {}  # PromptInfo by group name
@@ -54,8 +59,10 @@ class TraceWriter(OutputFile):
             attrs[name] = np.int64(getattr(header, name))
         create_group(self.file, "prompts")
 
-    def prompt(self, id, info):
+    @checked
+    def prompt(self, id: str | int, info: PromptInfo):
         """Begins the prompt with the group name `id` (any name but '.', 'all' and names with '/')."""
+        self.check_open()
         id = str(id)
         where = f"{self.path}: /prompts/{id}"
         check_prompt_id(id, self.path)
@@ -79,10 +86,12 @@ class TraceWriter(OutputFile):
         create_group(group, "layers")
         self._prompts[id], self._layers[id] = info, set()
 
-    def layer(self, id, index, info, **arrays):
+    @checked
+    def layer(self, id: str | int, index: int, info: LayerInfo, **arrays):
         """Writes all arrays of a layer: keys, values, queries and optional ones (docs/traces.md), each [heads, rows,
         dim], and column_sums [heads, n] with info.column_sums_end. They are stored in the dtype of the header,
         column_sums in f32."""
+        self.check_open()
         id = str(id)
         where = f"{self.path}: /prompts/{id}/layers/{index}"
         require(id in self._prompts, where, f"prompt(\"{id}\", ...) must come before its layers.")
@@ -114,7 +123,7 @@ class TraceWriter(OutputFile):
             require(arrays.get(name) is not None, where, f"'{name}' is missing; a layer needs {', '.join(REQUIRED)}.")
         require(("column_sums" in arrays) == (info.column_sums_end is not None), where,
                 "column_sums and column_sums_end belong together; give both or neither.")
-        found = {name: np.asarray(arrays[name]) for name in ARRAYS if name in arrays}
+        found = {name: numbers(arrays[name], f"{where}/{name}") for name in ARRAYS if name in arrays}
         for name, values in found.items():
             expected = shape_of(name, self._header, prompt.num_tokens, len(info.query_positions))
             require(values.shape == expected, f"{where}/{name}",
@@ -126,15 +135,18 @@ class TraceWriter(OutputFile):
         dtype = "f32" if name == "column_sums" else self._header.dtype
         dataset = create_floats(group, name, values.shape, dtype, self._compress)
         for head, slab in enumerate(values):
-            require(np.isfinite(slab).all(), f"{where}/{name}", f"head {head} holds a number that is not finite.")
-            words = narrowed(slab, dtype)
+            check_array(name, slab, f"{where}/{name}: head {head}")
+            with np.errstate(over="ignore"):  # numbers that became infinite are refused below
+                words = narrowed(slab, dtype)
             overflow = (words & 0x7F80 == 0x7F80) if dtype == "bf16" else ~np.isfinite(words)
             require(not overflow.any(), f"{where}/{name}",
-                    f"head {head} holds a number too large for {dtype}; use dtype='f32'.")
+                    f"head {head} holds a number too large for {dtype}; "
+                    + ("scale the numbers down." if dtype == "f32" else "use dtype='f32'."))
             write_head(dataset, dtype, head, words)
             self.check_disk()
 
     def _check_complete(self):
         require(self._prompts, self.path, "the trace holds no prompt; there is nothing to replay.")
+        require(len(self._prompts) <= MOST_PROMPTS, self.path, f"the trace holds more than {MOST_PROMPTS} prompts.")
         for id, layers in self._layers.items():
             require(layers, f"{self.path}: /prompts/{id}", "no layers were recorded; write at least one.")

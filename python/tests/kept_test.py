@@ -96,6 +96,34 @@ class Kept(PackageTest):
             with self.refuses("no cell 1"):
                 raw.heads[0].output(1)
 
+    def test_strings_of_raw_files_are_text(self):
+        """h5py returns the strings of a file as bytes; Raw returns all of them as text."""
+        trace = self.synth("tr\u00e4ce.h5")
+        self.replay(trace, "-m", "sink,snapkv", "-b", "8,25%mem", "--set", "sink.sinks=2", "--raw", self.path("raw.h5"))
+        stored = {}
+
+        def collect(name, thing):
+            for key, value in thing.attrs.items():
+                if isinstance(value, (bytes, str)):
+                    self.assertIsInstance(value, bytes, f"{name}: {key}")
+                    stored.setdefault(key, set()).add(value.decode())
+
+        with h5py.File(self.path("raw.h5")) as file:
+            collect("/", file)
+            file.visititems(collect)
+        with kvbench.Raw(self.path("raw.h5")) as raw:
+            read = {name: {getattr(raw, name)} for name in stored.keys() & vars(raw).keys() - {"metrics"}}
+            read |= {"metrics": {",".join(raw.metrics)}, "kvbench_raw": {"1.0"}}
+            for name in ("method", "params", "budget"):
+                read[name] = {getattr(cell, name) for cell in raw.cells}
+            for name in ("prompt", "protocol"):
+                read[name] = {getattr(head, name) for head in raw.heads}
+            for name in ("status", "reason"):
+                read[name] = {getattr(head, name)(cell) for head in raw.heads for cell in range(len(raw.cells))}
+        read["reason"] -= {""}
+        self.assertIn("träce.h5", next(iter(stored["trace"])))
+        self.assertEqual(read, {"reason": set(), **stored})
+
     def test_outputs_and_entries_are_written_on_request_only(self):
         trace = self.synth("t.h5")
         self.replay(trace, "-m", "sink", "--raw", self.path("raw.h5"))
@@ -179,6 +207,27 @@ class Kept(PackageTest):
         self.assertIn("budget 50%; it has 24, 25%, 37.5%", half["reason"])
         (one,) = self.scored(trace, *flags, "--set", "file.cell=2")
         self.assertEqual((one["budget"], one["kept_tokens"]), ("37.5%", 72))
+
+    def test_budgets_are_those_of_the_program(self):
+        trace = self.synth("t.h5")
+        refused = ("abc", "0%mem", "101%mem", "100.000001%", "0", "-1", "+5", "25 %", "1e3", "1.5", "٣", "0.5B",
+                   "1.2345678%", "%", ".5%", "5%disk", "9" * 30, "1" * 5000, "inf", "nan%", "2000000000GB", "")
+        taken = ("1", "192", "25%", "12.5%mem", "100%", "0.000001%fast", "25.%read", "8KiB", "5.5KB", "70B")
+        with kvbench.Trace(trace) as opened:
+            def write(*budgets):
+                kvbench.write_kept(self.path("kept.h5"), opened, lambda layer, kv_head, budget: [0], budgets)
+
+            write(*taken)
+            for budget in refused:
+                with self.subTest(budget=budget), self.refuses("no budget"):
+                    write(budget)
+            with self.refuses("'25%' is listed twice"):
+                write("25%", "25%")
+        for budget in (*refused, *taken):
+            done = subprocess.run([KVBENCH, "replay", trace, "-m", "sink", f"--budget={budget}", "--layers", "0"],
+                                  capture_output=True, text=True)
+            with self.subTest(budget=budget):  # 1: a row is infeasible
+                self.assertIn(done.returncode, (0, 1) if budget in taken else (2,), done.stderr)
 
     def test_a_cost_budget_limits_the_mean_over_heads_and_layers(self):
         """A quarter of the 192 tokens of the context is 48. Heads may hold more if others hold less."""

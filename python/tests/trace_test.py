@@ -200,6 +200,8 @@ class Traces(PackageTest):
                 (["values", "missing"], {"values": None}),
                 (["'key'", "keys_pre_rope"], {"key": np.ones(1)}),
                 (["column_sums_end"], {"column_sums": np.ones((4, 5))}),
+                (["column_sums", "head 3", "negative"],
+                 {"column_sums": np.array([1, 1, 1, -1])[:, None] * np.ones((4, 5)), "column_sums_end": 5}),
                 (["query_positions", "entry 1", "increase"], {"query_positions": [4, 4]}),
                 (["query_positions", "entry 1 is 5", r"\[0, 5\)"], {"query_positions": [4, 5]}),
                 (["query_positions", "integers"], {"query_positions": [3.0, 4.0]}),
@@ -222,6 +224,10 @@ class Traces(PackageTest):
         for words, changes in ((["model", "control character"], {"model": "a\0b"}),
                                (["arch", "not UTF-8"], {"arch": "\udcff"}),
                                (["rope_type", "one of default"], {"rope_type": "defaulu"})):
+            with self.refuses(*words):
+                kvbench.TraceWriter(self.path("t.h5"), header(**changes))
+        for words, changes in ((["num_layers", "at most 65535"], {"num_layers": 65536}),
+                               (["head_dim", "at most 16384"], {"head_dim": 16385})):
             with self.refuses(*words):
                 kvbench.TraceWriter(self.path("t.h5"), header(**changes))
         with self.refuses("none/t.h5", "no such folder"):
@@ -259,6 +265,14 @@ class Traces(PackageTest):
                 spoil(file)
             with self.subTest(words=words), self.refuses("t.h5", *words):
                 kvbench.Trace(self.path("t.h5"))
+
+    def test_negative_column_sums_are_refused(self):
+        with kvbench.TraceWriter(self.path("t.h5"), header()) as out:
+            small(out, column_sums=np.ones((4, 5)), column_sums_end=5)
+        with h5py.File(self.path("t.h5"), "r+") as file:
+            file["prompts/0/layers/1/column_sums"][2, 3] = -1
+        with kvbench.Trace(self.path("t.h5")) as trace, self.refuses("t.h5", "column_sums", "negative"):
+            trace.prompts["0"].layers[1].array("column_sums", 2)
 
     def test_names_of_prompts(self):
         for id, name, *words in (("all", "x", "cannot be named 'all'"), ("a\nb", "x", "control character"),

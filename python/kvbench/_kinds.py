@@ -1,0 +1,120 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The kinds of arguments and fields. Whatever has the wrong type or does not fit its type becomes an Error here, by the
+annotations of functions and dataclasses, and nowhere else."""
+
+import dataclasses
+import functools
+import inspect
+import operator
+import os
+import types
+from collections.abc import Callable
+from numbers import Real
+
+import numpy as np
+
+from ._error import Error, check_text
+
+TRUTHS = (bool, np.bool_)
+
+
+def _integer(value):
+    if isinstance(value, TRUTHS):
+        raise TypeError
+    number = operator.index(value)
+    if not -2**63 <= number < 2**63:
+        raise OverflowError
+    return number
+
+
+def _real(value):
+    if isinstance(value, TRUTHS) or not isinstance(value, Real):
+        raise TypeError
+    return float(value)
+
+
+def _truth(value):
+    if not isinstance(value, TRUTHS):
+        raise TypeError
+    return bool(value)
+
+
+def _string(value):
+    if not isinstance(value, str):
+        raise TypeError
+    return str(value)
+
+
+def _path(value):
+    path = os.fsdecode(value)
+    if not path or b"\0" in os.fsencode(path):
+        raise ValueError
+    return path
+
+
+def _function(value):
+    if not callable(value):
+        raise TypeError
+    return value
+
+
+# What converts a value, or raises TypeError, ValueError or OverflowError; and the name of the kind.
+KINDS = {int: (_integer, "an integer of 64 bits"), float: (_real, "a number"), bool: (_truth, "True or False"),
+         str: (_string, "text (str)"), os.PathLike: (_path, "the path of a file"), Callable: (_function, "a function")}
+
+
+def _instance(kind):
+    def same(value):
+        if not isinstance(value, kind):
+            raise TypeError
+        return value
+    return same, "None" if kind is types.NoneType else f"a kvbench.{kind.__name__}"
+
+
+def _described(value):
+    if isinstance(value, int) and not isinstance(value, bool):
+        return f"an integer of {value.bit_length()} bits"
+    if isinstance(value, str):
+        return f"the text {ascii(value[:40])}"
+    return "None" if value is None else f"a value of type {type(value).__name__}"
+
+
+def of_kind(value, annotation, where):
+    """`value` as one of the kinds of an annotation such as int or `str | None`. Raises Error that begins with
+    `where`."""
+    kinds = annotation.__args__ if isinstance(annotation, types.UnionType) else (annotation,)
+    rules = [KINDS.get(kind) or _instance(kind) for kind in kinds]
+    for convert, _ in rules:
+        try:
+            return convert(value)
+        except (TypeError, ValueError, OverflowError):
+            pass
+    raise Error(f"{where} must be {' or '.join(name for _, name in rules)}; it is {_described(value)}.")
+
+
+def checked(function):
+    """A public function that converts its arguments to the kinds of their annotations. Arguments without an annotation
+    are checked by the function itself."""
+    signature = inspect.signature(function)
+    kinds = {name: parameter.annotation for name, parameter in signature.parameters.items()
+             if parameter.annotation is not inspect.Parameter.empty}
+
+    @functools.wraps(function)
+    def call(*args, **named):
+        given = signature.bind(*args, **named)
+        for name in kinds.keys() & given.arguments.keys():
+            title = type(args[0]).__name__ if function.__name__ == "__init__" else function.__name__
+            given.arguments[name] = of_kind(given.arguments[name], kinds[name], f"{title}(): argument '{name}'")
+        return function(*given.args, **given.kwargs)
+    return call
+
+
+def check_fields(record, where):
+    """Raises Error where a field of a dataclass is not of the kind of its annotation, or is text that UTF-8 cannot
+    represent. Arrays are checked by what uses them, which knows their shapes."""
+    for field in dataclasses.fields(record):
+        parts = getattr(field.type, "__args__", (field.type,))
+        if np.ndarray not in parts:
+            value = of_kind(getattr(record, field.name), field.type, f"{where}: attribute '{field.name}'")
+            if isinstance(value, str):
+                check_text(value, f"{where}: attribute '{field.name}'")

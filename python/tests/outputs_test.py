@@ -1,0 +1,138 @@
+# SPDX-License-Identifier: Apache-2.0
+"""No output replaces an input, under whatever name or link."""
+import contextlib
+import io
+import os
+import subprocess
+import sys
+
+from support import PACKAGE, PackageTest, kvbench, main, run
+from kvbench import dump_hf
+import numpy as np
+
+
+def contents(folder):
+    """Every regular file below a folder, with its bytes."""
+    found = {}
+    for below, _, names in os.walk(folder):
+        for name in names:
+            with open(os.path.join(below, name), "rb") as file:
+                found[os.path.join(below, name)] = file.read()
+    return found
+
+
+class Outputs(PackageTest):
+    def setUp(self):
+        super().setUp()
+        self.trace = self.synth("t.h5")
+        run("replay", self.trace, "-m", "sink", "--raw", self.path("raw.h5"), "-o", self.path("rows.csv"))
+
+    def names_of(self, path, descriptor):
+        """Names that reach the same file."""
+        links = [self.path(name) for name in ("symbolic", "hard", "chain")]
+        os.symlink(path, links[0])
+        os.link(path, links[1])
+        os.symlink(links[0], links[2])
+        os.symlink(self.folder, self.path("folder"))
+        return [path, *links, os.path.relpath(path), os.path.join(self.path("folder"), os.path.basename(path)),
+                os.fsencode(path), f"/dev/fd/{descriptor}", f"/proc/self/fd/{descriptor}"]
+
+    def writers(self, opened):
+        """Everything of the package that writes a file."""
+        header = kvbench.Header(model="m", num_layers=1, num_query_heads=1, num_kv_heads=1, head_dim=1, value_dim=1,
+                                rope_type="none")
+        yield lambda path: kvbench.TraceWriter(path, header)
+        yield kvbench.KeptWriter
+        yield lambda path: kvbench.write_kept(path, opened, lambda layer, kv_head: [0])
+
+    def test_no_writer_replaces_an_open_input(self):
+        for name, kind in (("t.h5", kvbench.Trace), ("raw.h5", kvbench.Raw)):
+            with (self.subTest(input=name), kvbench.Trace(self.trace) as trace, kind(self.path(name)),
+                  open(self.path(name), "rb") as held):
+                names = self.names_of(self.path(name), held.fileno())
+                before = contents(self.folder)
+                for output in names:
+                    for writer in self.writers(trace):
+                        with self.subTest(output=output), self.refuses("is the input", "another name"):
+                            writer(output)
+                self.assertEqual(contents(self.folder), before)
+            for link in ("symbolic", "hard", "chain", "folder"):
+                os.unlink(self.path(link))
+
+    def test_an_input_that_is_opened_after_the_output(self):
+        before = contents(self.folder)
+        with kvbench.Trace(self.trace) as trace, self.refuses("is the input"):
+            with kvbench.KeptWriter(self.path("raw.h5")) as out, kvbench.Raw(self.path("raw.h5")) as raw:
+                out.head(trace.prompts["0"].layers[0], 0, [0])
+                held = kvbench.Raw(self.path("raw.h5"))
+                self.addCleanup(held.close)
+                self.assertTrue(raw.heads)
+        self.assertEqual(contents(self.folder), before)
+
+    def test_a_closed_input_may_be_replaced(self):
+        with kvbench.Raw(self.path("raw.h5")):
+            pass
+        with kvbench.Trace(self.trace) as trace:
+            kvbench.write_kept(self.path("raw.h5"), trace, lambda layer, kv_head: np.arange(8))
+        with kvbench.Raw(self.path("raw.h5")) as raw:
+            self.assertEqual(raw.heads[0].entries()[0][0].ids.tolist(), [list(range(8))])
+
+    def test_two_writers_of_one_file(self):
+        os.symlink("kept.h5", self.path("link"))
+        with kvbench.Trace(self.trace) as trace, kvbench.KeptWriter(self.path("kept.h5")) as out:
+            for name in ("kept.h5", "link"):
+                with self.refuses("is being written already"):
+                    kvbench.KeptWriter(self.path(name))
+            out.head(trace.prompts["0"].layers[0], 0, [0])
+        self.assertGreater(os.path.getsize(self.path("kept.h5")), 0)
+
+    def dump(self, *arguments):
+        said = io.StringIO()
+        with contextlib.redirect_stderr(said):
+            code = dump_hf.main([*arguments, "--force"])
+        return code, said.getvalue()
+
+    def test_dump_hf_refuses_its_inputs_before_it_runs(self):
+        for folder in ("model", "hub/models--a--b/blobs", "hub/models--a--b/snapshots/1"):
+            os.makedirs(self.path(folder))
+        files = [self.path(name) for name in ("text", "ids", "m.gguf", "model/config.json", "model/w.safetensors",
+                                              "hub/models--a--b/blobs/0")]
+        for path in files:
+            with open(path, "w") as file:
+                file.write("1 2 3")
+        os.symlink("../../blobs/0", self.path("hub/models--a--b/snapshots/1/config.json"))
+        os.symlink(files[0], self.path("link"))
+        os.link(files[4], self.path("hard"))
+        before = contents(self.folder)
+        os.environ["HF_HUB_CACHE"] = self.path("hub")
+        self.addCleanup(os.environ.pop, "HF_HUB_CACHE")
+        text, ids, gguf, config, weights, blob = files
+        for model, output in ((gguf, gguf), (gguf, text), (gguf, ids), (gguf, self.path("link")),
+                              (self.path("model"), config), (self.path("model"), weights),
+                              (self.path("model"), self.path("hard")), ("a/b", blob),
+                              ("a/b", self.path("hub/models--a--b/snapshots/1/config.json"))):
+            with self.subTest(model=model, output=output):
+                code, said = self.dump("--model", model, "--text", text, "--ids", ids, "-o", output)
+                self.assertEqual((code, said.count("\n")), (2, 1), said)
+                self.assertIn("is the input", said)
+        self.assertEqual(contents(self.folder), before)
+        for output, word in (("", "the path of a file"), ("/dev/null", "a device"), (self.folder, "folder")):
+            code, said = self.dump("--model", gguf, "--text", text, "-o", output)
+            self.assertEqual((code, word in said), (2, True), said)
+        _, said = self.dump("--model", gguf, "--text", text, "-o", self.path("new"))
+        self.assertNotIn("is the input", said)
+
+    def test_examples_refuse_their_inputs(self):
+        os.symlink(self.trace, self.path("trace.png"))
+        os.link(self.path("rows.csv"), self.path("rows.png"))
+        before = contents(self.folder)
+        for example, *arguments in (("draw_figure.py", self.path("rows.csv"), self.path("rows.png")),
+                                    ("compare_a_method.py", self.trace, "--figure", self.path("trace.png"))):
+            done = subprocess.run([sys.executable, PACKAGE / "examples" / example, *arguments], capture_output=True,
+                                  text=True, env=dict(os.environ, PYTHONPATH=str(PACKAGE)))
+            self.assertEqual(done.returncode, 2, done.stderr)
+            self.assertIn("choose another name for the figure", done.stderr)
+        self.assertEqual(contents(self.folder), before)
+
+
+main()
