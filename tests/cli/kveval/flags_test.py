@@ -59,7 +59,8 @@ class Flags(unittest.TestCase):
     def test_empty_values(self):
         for program, needed in ((KVEVAL, ["none.gguf", "-m", "sink"]), (KVDUMP, ["none.gguf"])):
             page = subprocess.run([program, "--help"], capture_output=True, text=True).stdout
-            flags = re.findall(r"^ +(?:-\w,)?(--[\w-]+|-\w) (?:TEXT|FILE|INT|UINT|FLOAT|N|LIST|SPEC|TYPE|SIZE)", page, re.MULTILINE)
+            flags = re.findall(r"^ +(?:-\w,)?(--[\w-]+|-\w) (?:TEXT|FILE|INT|UINT|FLOAT|N|LIST|SPEC|TYPE|SIZE)", page,
+                               re.MULTILINE)
             self.assertGreater(len(flags), 8)
             for flag in flags:
                 with self.subTest(program=program, flag=flag):
