@@ -16,6 +16,7 @@
 #include <fmt/ranges.h>
 #include <CLI/CLI.hpp>
 
+#include <kvbench/core/error.hpp>
 #include <kvbench/core/suggest.hpp>
 
 #include <apps/common/program.hpp>
@@ -114,6 +115,33 @@ inline std::string complaint(const CLI::App& app, const CLI::ParseError& error) 
       return fmt::format("there is no command {}.{}", unknown.front(), did_you_mean(unknown.front(), known));
   }
   return in_words(error);
+}
+
+/// "-o,--output"
+inline std::string name_of(const CLI::Option& option) { return option.get_name(false, true); }
+
+/// Throws Error where an option was given an empty text, which means nothing.
+inline void refuse_empty_values(const CLI::App& flags) {
+  for (const CLI::Option* option : flags.get_options()) {
+    if (std::ranges::count(option->results(), "") > 0)
+      throw Error("{}: the value is empty; give one, or leave the flag out", name_of(*option));
+  }
+}
+
+/// Throws Error with the reason where one of the options, which would have no effect, was given.
+inline void refuse_without_effect(const CLI::App& flags, const std::vector<std::string>& names,
+                                  std::string_view reason) {
+  for (const std::string& name : names) {
+    if (flags.count(name) > 0) throw Error("{} has no effect {}", name, reason);
+  }
+}
+
+/// For a flag that prints a page and ends the program: throws Error where another option was given, except `form`.
+inline void require_alone(const CLI::App& flags, const std::string& page, const std::string& form = "") {
+  for (const CLI::Option* option : flags.get_options()) {
+    if (option->count() == 0 || option->check_name(page) || (!form.empty() && option->check_name(form))) continue;
+    throw Error("{} has no effect beside {}, which prints a page and ends; leave it out", name_of(*option), page);
+  }
 }
 
 /// Prints what --help or --version asked for on stdout. Throws IoError. Returns the exit code.

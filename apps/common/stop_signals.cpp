@@ -18,7 +18,7 @@
 namespace kvbench::app {
 namespace {
 
-constexpr timespec grace_period = {.tv_sec = 1, .tv_nsec = 500'000'000};
+constexpr timespec grace_period = {.tv_sec = 1, .tv_nsec = 0};
 
 /// Never destroyed: the waiting thread runs until the process ends.
 struct Waiting {

@@ -6,6 +6,7 @@
 #include <kvbench/core/error.hpp>
 #include <kvbench/sweep/merge.hpp>
 
+#include <apps/common/command_line.hpp>
 #include <apps/kvbench/commands.hpp>
 #include <apps/kvbench/sweep_tables.hpp>
 
@@ -37,7 +38,8 @@ void check_missing(const Merged& merged, bool partial) {
   say("kvbench", fmt::format("{} cells are missing and are left out of the rows:{}", missing.size(), list));
 }
 
-int run(const MergeFlags& options) {
+int run(const CLI::App& flags, const MergeFlags& options) {
+  check_table_flags(flags, options.table);
   const Merged merged = open_shards(options.files);
   for (const std::string& note : merged.notes) say("kvbench", note);
   check_missing(merged, options.partial);
@@ -57,7 +59,7 @@ Command add_merge(CLI::App& app) {
   flags->add_option("cells", options->files, "Cells files written by `kvbench sweep`")->required();
   flags->add_flag("--partial", options->partial, "Make rows even if cells are missing");
   add_table_flags(flags, options->table);
-  return {flags, [options] { return run(*options); }};
+  return {flags, [flags, options] { return run(*flags, *options); }};
 }
 
 }  // namespace kvbench::app

@@ -70,12 +70,32 @@ void resolve(ReplayFlags& options) {
   request.kv_element = options.run.kv_element;
 }
 
-int run(ReplayFlags& options) {
+/// Throws Error where a flag is given that changes nothing in a replay of this trace.
+void check_effects(const CLI::App& flags, const ReplayFlags& options, const trace::Reader& reader) {
+  using replay::Protocol;
+  check_table_flags(flags, options.run);
+  if (options.request.protect_first + options.request.protect_last == 0)
+    refuse_without_effect(flags, {"--recall-sinks"}, "without protected tokens; give --protect or --protect-outside");
+  const std::string& device = options.run.device;
+  if (device != "cpu" && options.run.device_flag->as<std::string>() == device)
+    refuse_without_effect(flags, {"--isa"}, "beside --device " + device + "; it is for the cpu");
+  const Protocol given = options.request.protocol;
+  const auto& prompts = reader.info().prompts;
+  const auto decodes = [](const trace::PromptInfo& prompt) { return prompt.prompt_tokens < prompt.num_tokens; };
+  const bool automatic = given == Protocol::automatic;
+  if (given != Protocol::prefill && !(automatic && !std::ranges::all_of(prompts, decodes)))
+    refuse_without_effect(flags, {"--window"}, "here: it is for --protocol prefill");
+  if (given == Protocol::prefill || (automatic && std::ranges::none_of(prompts, decodes)))
+    refuse_without_effect(flags, {"--decoded"}, "with protocol prefill, which decodes no tokens");
+}
+
+int run(const CLI::App& flags, ReplayFlags& options) {
   resolve_device(options.run);
   resolve(options);
   replay::RunOptions how = run_options(options.run);
   how.keep_raw = options.raw_outputs;
   const trace::Reader reader(options.trace);
+  check_effects(flags, options, reader);
   std::vector<NamedFile> inputs = input_files(options.request);
   inputs.push_back({"the trace", options.trace});
   check_distinct(std::vector<NamedFile>{{"-o", options.run.output}, {"--raw", options.raw}}, inputs);
@@ -160,7 +180,7 @@ Command add_replay(CLI::App& app) {
       ->add_flag("--raw-outputs", options->raw_outputs,
                  "Also write the outputs of every query, and the entries that answered the last ones")
       ->needs(raw);
-  return {flags, [options] { return run(*options); }};
+  return {flags, [flags, options] { return run(*flags, *options); }};
 }
 
 }  // namespace kvbench::app

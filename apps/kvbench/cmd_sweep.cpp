@@ -6,6 +6,7 @@
 #include <kvbench/sweep/estimate.hpp>
 #include <kvbench/sweep/run.hpp>
 
+#include <apps/common/command_line.hpp>
 #include <apps/common/rows/cells_flags.hpp>
 #include <apps/common/rows/progress.hpp>
 #include <apps/common/stop_signals.hpp>
@@ -72,7 +73,7 @@ std::vector<NamedFile> inputs_of(const SweepPlan& plan) {
 }
 
 /// Throws Error where a flag is missing or has no meaning beside --shard.
-Shard shard_of(const SweepFlags& options) {
+Shard shard_of(const CLI::App& flags, const SweepFlags& options) {
   if (options.shard.empty()) return {};
   if (options.cells.file.empty() && !options.dry_run) {
     throw Error(
@@ -80,13 +81,15 @@ Shard shard_of(const SweepFlags& options) {
         "with `kvbench merge`",
         options.shard);
   }
-  if (!options.run.output.empty()) throw Error("--shard computes cells, not rows; give -o to `kvbench merge` instead");
+  refuse_without_effect(flags, {"-o", "--format", "--rows", "--no-times", "--summary"},
+                        "beside --shard, which computes cells, not rows; give it to `kvbench merge` instead");
   return Shard::parse(options.shard);
 }
 
-int run(SweepFlags& options) {
+int run(const CLI::App& flags, SweepFlags& options) {
   resolve_device(options.run);
-  const Shard shard = shard_of(options);
+  const Shard shard = shard_of(flags, options);
+  check_table_flags(flags, options.run);
   const bool sharded = !options.shard.empty();
   const SweepPlan sweep = plan(options);
   if (options.dry_run) {
@@ -130,7 +133,8 @@ Command add_sweep(CLI::App& app) {
   auto options = std::make_shared<SweepFlags>();
   flags->add_flag_callback(
       "--example",
-      [] {
+      [flags] {
+        require_alone(*flags, "--example");
         print(config::example_sweep());
         throw CLI::Success();
       },
@@ -145,7 +149,7 @@ Command add_sweep(CLI::App& app) {
   add_columns_flag(flags,
                    "Print the columns of the CSV of measures and exit (for those of rows: kvbench replay --columns)",
                    options->run.format, docs_of(report::measure_columns()));
-  return {flags, [options] { return run(*options); }};
+  return {flags, [flags, options] { return run(*flags, *options); }};
 }
 
 }  // namespace kvbench::app

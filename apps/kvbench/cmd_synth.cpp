@@ -22,6 +22,13 @@ const std::map<std::string, trace::Pattern> patterns = {{"gaussian", trace::Patt
 const std::map<std::string, trace::Dtype> dtypes = {
     {"f32", trace::Dtype::f32}, {"f16", trace::Dtype::f16}, {"bf16", trace::Dtype::bf16}};
 
+void check_effects(const CLI::App& flags, const trace::SynthOptions& synth) {
+  if (synth.pattern != trace::Pattern::clusters)
+    refuse_without_effect(flags, {"--clusters", "--spread"}, "without --pattern clusters");
+  if (!synth.column_sums)
+    refuse_without_effect(flags, {"--column-queries"}, "beside --column-sums false, which stores none");
+}
+
 }  // namespace
 
 Command add_synth(CLI::App& app) {
@@ -66,7 +73,8 @@ Command add_synth(CLI::App& app) {
   flags->add_option("--seed", synth.seed, "Seed of the generator")
       ->check(number_in<std::int64_t>(0, 0xffffffff))
       ->capture_default_str();
-  return {flags, [options] {
+  return {flags, [flags, options] {
+            check_effects(*flags, options->synth);
             trace::synthesize(options->path, options->synth);
             return done;
           }};

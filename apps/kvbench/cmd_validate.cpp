@@ -59,9 +59,16 @@ std::string as_text(const ValidateFlags& o, const Output& output, std::span<cons
 }
 
 /// Plants the faults, and prints which checks catch them.
-int run_planted(const ValidateFlags& o) {
+int run_planted(const CLI::App& flags, const ValidateFlags& o) {
   if (!o.trace.empty()) throw Error("--mutants runs on synthetic streams; leave out {}", o.trace);
+  validate::find_checks(known_checks(), split_list(o.checks, "--check"), {});
+  refuse_without_effect(flags, {"--check", "--layers", "--heads", "--synthetic"},
+                        "beside --mutants, which runs the checks of each fault on synthetic streams; choose faults "
+                        "with --method");
+  if (o.format == "md") throw Error("--format md: the table of --mutants is csv or table");
   const std::vector<const faithful::Mutant*> mutants = faithful::find_mutants(split_list(o.methods, "--method"));
+  if (mutants.empty())
+    throw Error("--method {}: no fault is planted into it; leave --method out to see all", fmt::join(o.methods, ","));
   Output output(o.output);
   replay::ReplayHooks hooks{.stop = &stop_requested()};
   Progress progress("faults", o.quiet);
@@ -74,6 +81,15 @@ int run_planted(const ValidateFlags& o) {
   return std::ranges::all_of(results, &faithful::MutantResult::as_expected) ? done : rows_failed;
 }
 
+/// Throws Error where a flag is given that changes nothing.
+void check_effects(const CLI::App& flags, const ValidateFlags& o) {
+  check_summary_flag(flags, o.output);
+  if (o.trace.empty() && !o.mutants)
+    refuse_without_effect(flags, {"--layers", "--heads"}, "without a trace; synthetic streams have one head");
+  if (!o.seeds_flag->empty() && !o.queries_flag->empty())
+    refuse_without_effect(flags, {"--thorough"}, "beside --seeds and --queries, which it would set");
+}
+
 /// The options with the sizes of --thorough where the user gave none.
 ValidateFlags with_sizes(ValidateFlags o) {
   constexpr Index thorough_seeds = 2000, thorough_queries = 32;
@@ -82,12 +98,14 @@ ValidateFlags with_sizes(ValidateFlags o) {
   return o;
 }
 
-int run(const ValidateFlags& o) {
+int run(const CLI::App& flags, const ValidateFlags& o) {
   if (o.list) {
+    require_alone(flags, "--list");
     print(checks_list());
     return done;
   }
-  if (o.mutants) return run_planted(o);
+  check_effects(flags, o);
+  if (o.mutants) return run_planted(flags, o);
   if (o.trace.empty() && !o.synthetic) throw Error("give a trace, or --synthetic for the built-in streams, or both");
   const std::vector<const bounds::Check*> checks =
       validate::find_checks(known_checks(), split_list(o.checks, "--check"), split_list(o.methods, "--method"));
@@ -172,7 +190,7 @@ Command add_validate(CLI::App& app) {
   add_columns_flag(flags, "Print the columns of the CSV and exit", o.format, docs_of(report::check_columns()));
   flags->add_flag("--summary", o.summary, "With -o: also print the short table (default on a terminal)");
   flags->add_flag("-q,--quiet", o.quiet, "Do not show a progress bar");
-  return {flags, [options] { return run(with_sizes(*options)); }};
+  return {flags, [flags, options] { return run(*flags, with_sizes(*options)); }};
 }
 
 }  // namespace kvbench::app

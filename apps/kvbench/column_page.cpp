@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include <apps/common/command_line.hpp>
 #include <apps/common/rows/output.hpp>
 
 namespace kvbench::app {
@@ -82,7 +83,8 @@ void add_page_flag(CLI::App* flags, const std::string& name, const std::string& 
                    std::function<std::string()> text, std::function<std::string()> markdown) {
   flags->add_flag_callback(
       name,
-      [&format, text = std::move(text), markdown = std::move(markdown)] {
+      [flags, name, &format, text = std::move(text), markdown = std::move(markdown)] {
+        require_alone(*flags, name, "--format");
         print(format == "md" ? markdown() : text());
         throw CLI::Success();
       },

@@ -54,6 +54,7 @@ int run(int argc, char** argv, std::string& given) {
     throw Error("{} (see kvbench {}{}--help)", complaint(app, error), command, command.empty() ? "" : " ");
   }
   given = command_of(app);
+  refuse_empty_values(*app.get_subcommands().front());
   for (const Command& command : commands) {
     if (command.flags->parsed()) return command.run();
   }

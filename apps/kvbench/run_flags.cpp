@@ -50,6 +50,12 @@ void add_table_flags(CLI::App* flags, TableFlags& o) {
   flags->add_flag("--summary", o.summary, "With -o: also print the short table (default on a terminal)");
 }
 
+void check_table_flags(const CLI::App& flags, const TableFlags& options) {
+  check_summary_flag(flags, options.output);
+  if (options.format == "md" || options.format == "table")
+    refuse_without_effect(flags, {"--no-times"}, "beside --format " + options.format + ", which shows no times");
+}
+
 void add_run_flags(CLI::App* flags, RunFlags& o) {
   o.device_flag =
       flags

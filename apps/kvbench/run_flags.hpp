@@ -36,6 +36,8 @@ struct RunFlags : TableFlags {
 
 /// Adds --format, -o, and the flags on rows of a replay.
 void add_table_flags(CLI::App* flags, TableFlags& options);
+/// Throws Error where one of them would have no effect.
+void check_table_flags(const CLI::App& flags, const TableFlags& options);
 /// Adds these, and the flags of commands that compute.
 void add_run_flags(CLI::App* flags, RunFlags& options);
 /// Resolves --device; reports on stderr where `auto` finds no GPU. Throws Error where the device cannot be used.

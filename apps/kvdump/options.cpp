@@ -84,6 +84,7 @@ ParsedOptions parse_options(int argc, const char* const* argv) {
     app::say("kvdump", fmt::format("{} (kvdump --help lists the flags)", app::complaint(app, error)));
     return {std::nullopt, app::bad_input};
   }
+  app::refuse_empty_values(app);
   options.queries = parse_queries(queries);
   options.dtype = parse_dtype(dtype);
   if (options.texts.empty() && options.ids.empty()) {

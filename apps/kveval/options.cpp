@@ -126,12 +126,29 @@ void refuse_flags_beside_sweep(const CLI::App& app) {
   }
 }
 
-void resolve(Options& o, const Lists& lists) {
+bool any_task(const Options& o, bool eval::TaskInfo::*property) {
+  return std::ranges::any_of(o.tasks, [&](const std::string& name) { return eval::find_task(name).*property; });
+}
+
+/// Throws Error where a flag is given that changes nothing.
+void check_effects(const CLI::App& app, const Options& o) {
+  using app::refuse_without_effect;
+  if (!o.ids.empty())
+    refuse_without_effect(app, {"--task", "--documents", "--questions", "--question", "--chat", "--document-seed"},
+                          "beside --ids, whose documents are used as they are; it is for the tasks of --text");
+  if (!any_task(o, &eval::TaskInfo::exact_match))
+    refuse_without_effect(app, {"--question"}, "without a task that has questions (--list-tasks)");
+  if (!any_task(o, &eval::TaskInfo::several))
+    refuse_without_effect(app, {"--questions"}, "without a task that has several questions (--list-tasks)");
+  if (o.format == "md" || o.format == "table")
+    refuse_without_effect(app, {"--no-times"}, "beside --format " + o.format + ", which shows no times");
+}
+
+void resolve(const CLI::App& app, Options& o, const Lists& lists) {
   if (o.model.empty()) throw Error("no model was given: give the path of a GGUF file");
   if (o.text.empty() == o.ids.empty()) throw Error("give --text FILE, or --ids FILE for documents of your own");
-  if (o.chat && !o.ids.empty())
-    throw Error("--chat is for the tasks of --text; documents of --ids are used as they are: leave it out");
   o.tasks = o.ids.empty() ? app::split_list(lists.tasks, "--task") : std::vector<std::string>{"text"};
+  check_effects(app, o);
   o.question_inside = lists.question == "inside";
   if (o.sweep.empty())
     use_flags(o, lists);
@@ -164,11 +181,13 @@ ParsedOptions parse_options(int argc, const char* const* argv) {
     return {std::nullopt, app::bad_input};
   }
   if (lists.list_tasks) {
+    app::require_alone(app, "--list-tasks");
     app::print(eval::list_of_tasks());
     return {std::nullopt, 0};
   }
+  app::refuse_empty_values(app);
   if (!options.sweep.empty()) refuse_flags_beside_sweep(app);
-  resolve(options, lists);
+  resolve(app, options, lists);
   return {options, 0};
 }
 

@@ -35,7 +35,7 @@ struct Options {
   eval::EvalRows rows;
   std::string output, raw, format;
   app::CellsFlags cells;
-  bool times = true, force = false, quiet = false;
+  bool times = true, quiet = false;
 };
 
 struct ParsedOptions {

@@ -6,13 +6,34 @@
 
 #include <kvbench/core/error.hpp>
 #include <kvbench/core/input_file.hpp>
+#include <kvbench/core/utf8.hpp>
 
 namespace kvbench::llama {
 
-std::string read_text(const std::string& path) { return read_input_file(path, INT32_MAX, "a text file"); }
+namespace {
+
+void refuse_other_bytes(std::string_view text, const std::string& path) {
+  for (std::size_t at = 0; at < text.size();) {
+    const std::size_t length = utf8_character(text.substr(at));
+    if (length == 0) {
+      const auto line = 1 + std::count(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(at), '\n');
+      throw Error("{}:{}: byte {} of the file (0x{:02x}) is not UTF-8 text; convert the file to UTF-8, as with iconv",
+                  path, line, at + 1, static_cast<unsigned char>(text[at]));
+    }
+    at += length;
+  }
+}
+
+}  // namespace
+
+std::string read_text(const std::string& path) {
+  std::string text = read_input_file(path, INT32_MAX, "a text file");
+  refuse_other_bytes(text, path);
+  return text;
+}
 
 std::vector<std::int32_t> read_ids(const std::string& path, std::int32_t vocabulary_size) {
-  const std::string text = read_text(path);
+  const std::string text = read_input_file(path, INT32_MAX, "a file of token ids");
   std::vector<std::int32_t> ids;
   constexpr const char* space = " \t\r\n";
   for (auto begin = text.find_first_not_of(space); begin != text.npos; begin = text.find_first_not_of(space, begin)) {

@@ -8,7 +8,8 @@
 
 namespace kvbench::llama {
 
-/// The bytes of a text file. Throws Error where there is no such file, IoError where it cannot be read.
+/// The bytes of a text file. Throws Error where there is no such file or it is no file of UTF-8 text (with the line and
+/// the byte), IoError where it cannot be read.
 std::string read_text(const std::string& path);
 
 /// Token ids separated by white space. Throws Error with the item that is not an id below `vocabulary_size`.

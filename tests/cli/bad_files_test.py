@@ -4,6 +4,7 @@ import fcntl
 import os
 import random
 import shutil
+import socket
 import subprocess
 
 from support import CliTest, SPOIL, main, run
@@ -169,6 +170,18 @@ class SpecialFiles(CliTest):
         os.remove(pipe)
         os.rmdir(folder)
         self.only_files("t.h5")
+
+    def test_a_digest_beside_a_trace(self):
+        """What is no regular file states no digest: the trace is read, at once."""
+        expected = run("info", self.trace).stdout
+        beside = self.trace + ".sha256"
+        with socket.socket(socket.AF_UNIX) as server:
+            for make in (lambda: os.mkfifo(beside), lambda: os.symlink("/dev/zero", beside),
+                         lambda: os.mkdir(beside), lambda: server.bind(beside)):
+                make()
+                done = run("info", self.trace)
+                os.rmdir(beside) if os.path.isdir(beside) else os.remove(beside)
+                self.assertEqual((done.returncode, done.stdout, done.stderr), (0, expected, ""))
 
     def test_deep_toml(self):
         path = os.path.join(self.folder, "deep.toml")

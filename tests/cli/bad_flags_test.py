@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Bad flags and outputs give a sentence that names cause and remedy, the documented exit code, and no output file."""
 import os
+import re
 import resource
 import shutil
 import signal
@@ -8,6 +9,12 @@ import subprocess
 import unittest
 
 from support import LLVM_OPENMP, CliTest, KVBENCH, main, rows, run
+
+
+COMMANDS = {"info": lambda test: [test.trace], "replay": lambda test: [test.trace, "-m", "sink"],
+            "sweep": lambda test: ["s.toml"], "merge": lambda test: ["a.cells"], "compare": lambda test: ["raw.h5"],
+            "report": lambda test: ["a.csv"], "validate": lambda test: ["--synthetic"], "methods": lambda test: [],
+            "synth": lambda test: [], "cache": lambda test: []}  # and what each needs beside a flag
 
 
 class BadFlags(CliTest):
@@ -147,33 +154,111 @@ class BadFlags(CliTest):
         self.fails(2, "belongs to another version of kvbench", "make build", args=flags,
                    env={**os.environ, "LD_LIBRARY_PATH": os.environ["KVBENCH_OTHER_MODULE"]})
 
+    def test_flags_without_effect(self):
+        """A flag that would change nothing is an error that says beside what it has no effect."""
+        replay = ["replay", self.trace, "-m", "sink"]
+        sweep = os.path.join(self.folder, "s.toml")
+        with open(sweep, "w") as file:
+            file.write('[[run]]\nname = "a"\ntraces = "t.h5"\nmethods = ["sink"]\n')
+        cells = os.path.join(self.folder, "a.cells")
+        self.assertEqual(run("sweep", sweep, "--cells", cells, "-o", os.path.join(self.folder, "a.csv")).returncode, 0)
+        synth = ["synth", "-o", os.path.join(self.folder, "never.h5")]
+        validate, mutants = ["validate", "--synthetic", "--claim", "subgen.lemma2"], ["validate", "--mutants"]
+        shard = ["sweep", sweep, "--shard", "1/2", "--cells", os.path.join(self.folder, "never.cells")]
+        out = os.path.join(self.folder, "never.csv")
+        cases = [
+            ("--summary", [*replay, "--summary"]),
+            ("--summary", [*replay, "-o", "-", "--summary"]),
+            ("--no-times", [*replay, "--format", "md", "--no-times"]),
+            ("--no-times", [*replay, "--format", "table", "--no-times"]),
+            ("--window", [*replay, "--protocol", "stream", "--window", 8]),
+            ("--window", [*replay, "--protocol", "decode", "--window", 8]),
+            ("--window", [*replay, "--window", 8]),
+            ("--decoded", [*replay, "--protocol", "prefill", "--decoded", "keep"]),
+            ("--recall-sinks", [*replay, "--recall-sinks"]),
+            ("--isa", [*replay, "--device", "ref", "--isa", "scalar"]),
+            ("--resume", ["sweep", sweep, "--resume"]),
+            ("--overwrite", ["sweep", sweep, "--overwrite"]),
+            ("--summary", ["sweep", sweep, "--summary"]),
+            ("-o", [*shard, "-o", out]),
+            ("--rows", [*shard, "--rows", "head"]),
+            ("--format", [*shard, "--format", "csv"]),
+            ("--no-times", [*shard, "--no-times"]),
+            ("--summary", [*shard, "--summary"]),
+            ("--summary", ["merge", cells, "--summary"]),
+            ("--no-times", ["merge", cells, "--no-times", "--format", "md"]),
+            ("--summary", [*validate, "--summary"]),
+            ("--layers", [*validate, "--layers", 0]),
+            ("--heads", [*validate, "--heads", 0]),
+            ("--thorough", [*validate, "--thorough", "--seeds", 20, "--queries", 8]),
+            ("--check", [*mutants, "--claim", "subgen.lemma2"]),
+            ("--layers", [*mutants, "--layers", 0]),
+            ("--heads", [*mutants, "--heads", 0]),
+            ("--synthetic", [*mutants, "--synthetic"]),
+            ("--summary", [*mutants, "--summary"]),
+            ("--clusters", [*synth, "--clusters", 4]),
+            ("--spread", [*synth, "--pattern", "sinks", "--spread", 0.5]),
+            ("--column-queries", [*synth, "--column-sums", "false", "--column-queries", 8]),
+            ("-o,--output", ["replay", "--columns", "-o", out]),
+            ("-m,--method", ["replay", "--columns", "-m", "sink"]),
+            ("--a", ["compare", "--metrics", "--a", "sink"]),
+            ("--threads", ["sweep", "--example", "--threads", 2]),
+            ("--seeds", ["validate", "--list", "--seeds", 20]),
+        ]
+        for flag, command in cases:
+            with self.subTest(command=command[0], flag=flag):
+                self.fails(2, f"kvbench: {flag} has no effect ", args=command)
+        self.fails(2, "there is no check 'nope'", args=[*mutants, "--claim", "nope"])
+        self.fails(2, "--method sink: no fault is planted", args=[*mutants, "--method", "sink"])
+        self.fails(2, "--format md: the table of --mutants is csv or table", args=[*mutants, "--format", "md"])
+        for name in ("s.toml", "a.cells", "a.csv"):
+            os.remove(os.path.join(self.folder, name))
+        self.only_files("t.h5")
+
+    def test_empty_values(self):
+        """An empty text, as of an unset variable of a script, is no value of any flag of any command."""
+        commands = [line.split()[0] for line in run("--help").stdout.split("Subcommands:\n")[1].splitlines() if line]
+        self.assertGreater(len(commands), 9)
+        tried = 0
+        for command in set(commands) & set(COMMANDS):
+            page = run(command, "--help").stdout
+            for flag in re.findall(r"^ +(?:-\w,)?(--[\w-]+|-\w) (?:TEXT|INT|UINT|FLOAT)", page, re.MULTILINE):
+                with self.subTest(command=command, flag=flag):
+                    out = ["-o", "never"] if command in ("report", "synth") and flag != "--output" else []
+                    message = self.fails(2, flag, args=[command, *COMMANDS[command](self), *out, flag, ""])
+                    self.assertRegex(message, "empty|'' is not|twice|one value")
+                tried += 1
+        self.assertGreater(tried, 60)
+        self.only_files("t.h5")
+
     def test_synth_options(self):
         out = os.path.join(self.folder, "bad.h5")
+        synth = ["synth", "--pattern", "clusters", "-o", out]
         self.fails(2, "--query-heads is 3, which is not a multiple of --kv-heads, 2",
-                   args=["synth", "-o", out, "--query-heads", 3, "--kv-heads", 2])
+                   args=[*synth, "--query-heads", 3, "--kv-heads", 2])
         self.fails(2, "--queries is 900, more than --tokens",
-                   args=["synth", "-o", out, "--tokens", 800, "--prompt-tokens", 700, "--queries", 900])
+                   args=[*synth, "--tokens", 800, "--prompt-tokens", 700, "--queries", 900])
         self.fails(2, "--prompt-tokens is 900, more than --tokens",
-                   args=["synth", "-o", out, "--tokens", 800, "--prompt-tokens", 900])
+                   args=[*synth, "--tokens", 800, "--prompt-tokens", 900])
         for flag in ("--layers", "--query-heads", "--kv-heads", "--head-dim", "--value-dim", "--prompts", "--clusters"):
-            self.fails(2, f"{flag} is 0; it must be at least 1", args=["synth", "-o", out, flag, 0])
+            self.fails(2, f"{flag} is 0; it must be at least 1", args=[*synth, flag, 0])
         for flag in ("--column-queries", "--spread", "--key-norm", "--speculated"):
-            self.fails(2, f"{flag} is -1; it must be", args=["synth", "-o", out, flag, -1])
+            self.fails(2, f"{flag} is -1; it must be", args=[*synth, flag, -1])
             if flag != "--column-queries":
-                self.fails(2, f"{flag} is 1e+30; it must be", args=["synth", "-o", out, flag, "1e30"])
+                self.fails(2, f"{flag} is 1e+30; it must be", args=[*synth, flag, "1e30"])
         self.fails(2, "--head-dim is 1000000; it must be at most 16384",
-                   args=["synth", "-o", out, "--head-dim", 1000000])
+                   args=[*synth, "--head-dim", 1000000])
         self.fails(2, "--tokens is 4611686018427387904; it must be at most",
-                   args=["synth", "-o", out, "--tokens", 2**62])
+                   args=[*synth, "--tokens", 2**62])
         self.fails(2, "65535 --prompts of 65535 --layers", "too many",
-                   args=["synth", "-o", out, "--prompts", 65535, "--layers", 65535])
+                   args=[*synth, "--prompts", 65535, "--layers", 65535])
         self.fails(2, "--seed: '-1' is not a whole number from 0 to 4294967295",
-                   args=["synth", "-o", out, "--seed", -1])
+                   args=[*synth, "--seed", -1])
         self.fails(2, "--column-sums: 'maybe' is not one of true, false",
-                   args=["synth", "-o", out, "--column-sums", "maybe"])
+                   args=[*synth, "--column-sums", "maybe"])
         for flag in ("--spread", "--key-norm", "--speculated"):
             for value in ("nan", "inf", "1e999", "wide"):
-                self.fails(2, f"{flag}: '{value}' is not a number (see", args=["synth", "-o", out, flag, value])
+                self.fails(2, f"{flag}: '{value}' is not a number (see", args=[*synth, flag, value])
         self.assertFalse(os.path.exists(out))
 
 

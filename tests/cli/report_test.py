@@ -1,9 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """kvbench report: one self-contained file of figures and tables from the CSV files of replay, sweep and validate."""
+import csv
 import html.parser
+import io
 import os
 import re
 import subprocess
+import time
 import xml.etree.ElementTree
 
 from support import CliTest, KVBENCH, main, rows, run
@@ -226,6 +229,35 @@ class Report(CliTest):
         self.assertEqual({r["diff_lo"] + r["ratio_hi"] for r in rows(compared.stdout)}, {""})
         for name in ("short.h5", "short.raw.h5"):
             os.remove(self.path(name))
+
+    def many(self, name, count, **changes):
+        """A table with `count` copies of the row of sink over all layers, in which columns have these values; %d is
+        the number of the row."""
+        head, *body = csv.reader(io.StringIO(self.read(self.csv)))
+        at = {column: i for i, column in enumerate(head)}
+        row = next(r for r in body if r[at["method"]] == "sink" and r[at["layer"]] == "all")
+        table = [head]
+        for number in range(count):
+            table.append(list(row))
+            for column, value in changes.items():
+                table[-1][at[column]] = value.replace("%d", str(number))
+        return self.write(name, "".join(",".join(r) + "\n" for r in table))
+
+    def seconds_of(self, table):
+        out, begin = self.path("many.html"), time.monotonic()
+        done = run("report", table, "-o", out)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        os.remove(out)
+        return time.monotonic() - begin
+
+    def test_huge_and_tiny_figures(self):
+        """Finite figures of any size end in a page at once, with numbers that can be read."""
+        for value in ("1e300", "1.7e308", "1e-300", "5e-324"):
+            for column in ("rel_err_mean", "total_bytes", "bytes_read", "attend_s"):
+                with self.subTest(column=column, value=value):
+                    self.assertLess(self.seconds_of(self.many("figures.csv", 4, params="n=%d", **{column: value})), 5)
+        page = self.report(self.many("figures.csv", 4, params="n=%d", rel_err_mean="1e300"))
+        self.assertNotRegex(page, r"\d{30}")
 
     def test_complaints(self):
         good = self.read(self.csv)

@@ -30,6 +30,9 @@ std::string cells_path(const CellsFlags& flags, const std::string& output) {
 }
 
 FrameFile::Mode cells_mode(const CellsFlags& flags, const std::string& path) {
+  if (path.empty() && (flags.resume || flags.overwrite))
+    throw Error("{} has no effect without a file of cells; give -o FILE or --cells FILE",
+                flags.resume ? "--resume" : "--overwrite");
   if (path.empty()) return FrameFile::Mode::scratch;
   if (flags.overwrite) return FrameFile::Mode::overwrite;
   std::error_code none;  // an empty file may be left from an earlier failure

@@ -22,6 +22,11 @@ Isa available(Isa isa) {
 
 }  // namespace
 
+void check_summary_flag(const CLI::App& flags, const std::string& output) {
+  if (output.empty() || output == "-")
+    refuse_without_effect(flags, {"--summary"}, "without -o FILE; for the short table alone give --format table");
+}
+
 void add_form_flags(CLI::App* flags, std::string& format, std::string& output) {
   flags->add_option("--format", format, "csv, md or table (default: table on a terminal, else csv)")
       ->check(one_of({"csv", "md", "table"}));

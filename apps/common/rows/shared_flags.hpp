@@ -11,6 +11,9 @@
 
 namespace kvbench::app {
 
+/// Throws Error where --summary, which prints a short table beside a file, is given without -o FILE.
+void check_summary_flag(const CLI::App& flags, const std::string& output);
+
 /// Adds --format and -o, for commands that write a table.
 void add_form_flags(CLI::App* flags, std::string& format, std::string& output);
 /// Adds --isa, whose value stays absent where it is not given. Parsing throws Error where the instruction set is not

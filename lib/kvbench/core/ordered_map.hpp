@@ -19,6 +19,12 @@ class OrderedMap {
     return items_[known->second].second;
   }
 
+  /// nullptr where the key is new.
+  Value* find(const Key& key) {
+    const auto known = index_.find(key);
+    return known == index_.end() ? nullptr : &items_[known->second].second;
+  }
+
   const std::vector<std::pair<Key, Value>>& items() const { return items_; }
   std::vector<std::pair<Key, Value>>& items() { return items_; }
 

@@ -76,6 +76,7 @@ struct TaskInfo {
   std::string measures;      ///< one sentence: which ability of the compressed model the figures show
   std::string form;          ///< what a document looks like, with an example
   bool exact_match = false;  ///< spans are answers, whose exact match is meaningful
+  bool several = false;      ///< a document has as many answers as TaskRequest::questions
   TaskDocument (*make)(const TaskRequest& request, Index document) = nullptr;
 };
 

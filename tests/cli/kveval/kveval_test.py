@@ -14,7 +14,8 @@ import time
 from eval_harness import KVBENCH, KVEVAL, close, evaluate, harness, kveval, number, rows, text_file
 
 CONTEXT, SCORE = 320, 24
-SMALL = ["--context", CONTEXT, "--score", SCORE, "--documents", 1]
+SMALL = ["--context", CONTEXT, "--score", SCORE]  # of one document of ids
+SMALL_TEXT = [*SMALL, "--documents", 1]
 EVERY_METHOD = "all"
 
 
@@ -74,7 +75,7 @@ def test_a_configuration_does_not_see_the_ones_before_it(folder):
 
 def test_threads_do_not_change_a_byte(folder):
     text = text_file(folder)
-    arguments = ["--text", text, *SMALL, "--no-times", "--method", "snapkv,h2o,uniform", "--budget", "25%mem",
+    arguments = ["--text", text, *SMALL_TEXT, "--no-times", "--method", "snapkv,h2o,uniform", "--budget", "25%mem",
                  "--per-layer"]
     outputs = {kveval(*arguments, "--threads", threads) for threads in (1, 2, 3)}
     assert len(outputs) == 1
@@ -107,7 +108,7 @@ def with_bytes(folder, name, old, new):
 
 
 def test_chat_templates(folder):
-    arguments = ["--text", text_file(folder), "--task", "passkey,multikey", *SMALL, "--questions", 2, "--method",
+    arguments = ["--text", text_file(folder), "--task", "passkey,multikey", *SMALL_TEXT, "--questions", 2, "--method",
                  "sink,snapkv", "--budget", "25%", "--layers", "0", "--no-f32"]
     raw, chat = evaluate(*arguments), evaluate(*arguments, "--chat")
     assert [(r["task"], r["method"], r["answers"]) for r in raw] == [(r["task"], r["method"], r["answers"])
@@ -122,7 +123,7 @@ def test_chat_templates(folder):
 
 
 def test_models_and_tasks_without_a_chat_form(folder):
-    arguments = ["--text", text_file(folder), *SMALL, "--method", "sink", "--chat"]
+    arguments = ["--text", text_file(folder), *SMALL_TEXT, "--method", "sink", "--chat"]
     model, key = pathlib.Path(harness.MODEL).read_bytes(), b"tokenizer.chat_template" + struct.pack("<I", 8)
     begin = model.index(key) + len(key) + 8
     template = model[begin:begin + struct.unpack_from("<Q", model, begin - 8)[0]]
@@ -136,7 +137,7 @@ def test_models_and_tasks_without_a_chat_form(folder):
     ]:
         given = kveval(*arguments, "--task", task, model=model, expect=2)
         assert message in given and given.count("\n") == 1, given
-    assert "--chat is for the tasks of --text" in kveval("--ids", ids_file(folder), *SMALL, "--method", "sink",
+    assert "--chat has no effect beside --ids" in kveval("--ids", ids_file(folder), *SMALL, "--method", "sink",
                                                          "--chat", expect=2)
 
 
@@ -216,6 +217,8 @@ def test_bad_input_is_named(folder):
     broken.write_text("no model")
     few = folder / "few.ids"
     few.write_text("1 2 3")
+    latin = folder / "latin.txt"
+    latin.write_bytes(b"one\ncaf\xe9\n")
     for words, given, model in [
         (["there is no such model file"], ["--text", text], folder / "none.gguf"),
         (["is not a GGUF model"], ["--text", text], broken),
@@ -227,6 +230,7 @@ def test_bad_input_is_named(folder):
         (["--memory allows"], ["--text", text, "--memory", "100M"], None),
         (["is not a token id"], ["--ids", short], None),
         (["has 3 token ids"], ["--ids", few], None),
+        (["latin.txt:2: byte 8 of the file (0xe9) is not UTF-8 text"], ["--text", latin], None),
     ]:
         message = kveval(*arguments, *given, model=model, expect=2)
         assert message.startswith("kveval: ") and message.count("\n") == 1, message
@@ -234,7 +238,7 @@ def test_bad_input_is_named(folder):
             assert word in message, (word, message)
     assert "there is no method" in kveval("--text", text, "--method", "snapvk", expect=2)
     assert "/dev/full" in kveval("--text", text, *arguments, "--context", 64, "-o", "/dev/full", expect=3)
-    assert sorted(p.name for p in folder.iterdir()) == ["book.txt", "broken.gguf", "few.ids", "short.txt"]
+    assert sorted(p.name for p in folder.iterdir()) == ["book.txt", "broken.gguf", "few.ids", "latin.txt", "short.txt"]
 
 
 def test_signals_leave_finished_cells_alone(folder):

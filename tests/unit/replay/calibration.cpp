@@ -103,6 +103,12 @@ TEST_CASE("a calibration that cannot serve the replay is refused") {
   CHECK(contains(refused(narrow.reader().path(), as_is),
                  "and 4 and 6 dimensions of keys and values; the evaluated trace has 2 layers"));
 
+  trace::SynthOptions of_other_model = two_prompts();
+  of_other_model.pattern = trace::Pattern::sinks;
+  const SmallTrace foreign(of_other_model);
+  CHECK(contains(refused(foreign.reader().path() + ":1", as_is),
+                 "is of the model 'synthetic-sinks'; the evaluated trace is of 'synthetic-gaussian'"));
+
   MethodInfo plain = info;
   plain.calibrates = false;
   const auto with_plain = [&](ReplayRequest& r) { r.methods[0].info = &plain; };

@@ -93,6 +93,24 @@ TEST_CASE("a huge mean, zeros and infinities do not stretch a log axis") {
   CHECK(one.hi > 0.5);
 }
 
+TEST_CASE("log axes of any positive numbers are finite and have few ticks") {
+  const std::vector<double> numbers = {5e-324, 1e-308, 1e-300, 1e-3, 0.5, 7, 1e300, 1e308, 1.7e308};
+  for (const double a : numbers) {
+    for (const double b : numbers) {
+      const Extent extent = log_extent(std::vector<double>{a, a, b, b});
+      CAPTURE(a);
+      CAPTURE(b);
+      REQUIRE((0 < extent.lo && extent.lo < extent.hi && std::isfinite(extent.hi)));
+      const std::vector<Tick> ticks = log_ticks(extent.lo, extent.hi);
+      CHECK((!ticks.empty() && ticks.size() < 40));
+      const Axis axis{.scale = Scale::log, .lo = extent.lo, .hi = extent.hi, .ticks = ticks, .title = {}};
+      for (const Tick& tick : ticks) CHECK((axis.at(tick.value) > -1e-6 && axis.at(tick.value) < 1 + 1e-6));
+      for (const double value : {a, b}) CHECK(!std::isnan(axis.at(value)));
+      for (const double value : {a, b}) CHECK((heat_class(value, extent.lo, extent.hi) >= '0'));
+    }
+  }
+}
+
 TEST_CASE("labels that do not touch keep their preferred positions") {
   const std::vector<LabelSlot> slots = {{20, 10}, {50, 10}};
   CHECK(spread_labels(slots, 0, 100) == std::vector<double>{20, 50});

@@ -73,6 +73,7 @@ TaskInfo common_words_task() {
               "occur three times; the question is `The most common words of the list, in alphabetic order, are <`, and "
               "each word is an answer",
           .exact_match = true,
+          .several = true,
           .make = make_common_words};
 }
 

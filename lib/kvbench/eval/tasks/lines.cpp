@@ -70,6 +70,7 @@ TaskInfo lines_task() {
           "lines `line amber-river: REGISTER_CONTENT is <12345>` that fill the context; each question is the beginning "
           "of one. Small models manage contexts of a few hundred tokens",
       .exact_match = true,
+      .several = true,
       .make = make_lines};
 }
 

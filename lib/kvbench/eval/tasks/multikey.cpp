@@ -35,6 +35,7 @@ TaskInfo multikey_task() {
               "`The magic number of amber is <12345>.` within the text file, with twice as many keys as questions; "
               "each question is the beginning of one statement",
           .exact_match = true,
+          .several = true,
           .make = make_multikey};
 }
 

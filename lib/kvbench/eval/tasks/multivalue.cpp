@@ -36,6 +36,7 @@ TaskInfo multivalue_task() {
           "`One of the magic numbers of amber is <12345>.` within the text file, several times with different numbers; "
           "the question is `The magic numbers of amber, in this order, are <`, and each number is an answer",
       .exact_match = true,
+      .several = true,
       .make = make_multivalue};
 }
 

@@ -52,6 +52,7 @@ TaskInfo tracking_task() {
               "variables; the question is `The variables with the value 12345, in this order, are <`, and each "
               "variable is an answer",
           .exact_match = true,
+          .several = true,
           .make = make_tracking};
 }
 

@@ -89,6 +89,11 @@ void check_calibration(const trace::Reader& evaluated, const ReplayPlan& plan, c
         "`calibration`: {} is of a model with {}; the evaluated trace has {}. Dump another text with the same model",
         request.calibration->text(), shape, wanted);
   }
+  if (other.model != evaluated.info().model) {
+    throw Error(
+        "`calibration`: {} is of the model '{}'; the evaluated trace is of '{}'. Dump another text with the same model",
+        request.calibration->text(), other.model, evaluated.info().model);
+  }
   check_layers(other.prompts[request.calibration->prompt], plan, request.calibration->text());
   check_other_text(evaluated, plan, *request.calibration);
 }

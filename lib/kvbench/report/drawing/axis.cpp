@@ -12,21 +12,22 @@ namespace kvbench::report {
 namespace {
 
 constexpr double tick_slack = 1e-9;  // relative; keeps ticks that rounding puts just outside the range
+constexpr double most_power = 307;   // of ten, on a log axis: ticks up to five times this are finite
 
 }  // namespace
 
 double Axis::at(double value) const {
   if (scale == Scale::linear) return (value - lo) / (hi - lo);
   if (value <= 0) return -INFINITY;
-  return std::log(value / lo) / std::log(hi / lo);
+  return (std::log(value) - std::log(lo)) / (std::log(hi) - std::log(lo));  // hi / lo may overflow
 }
 
 std::vector<Tick> log_ticks(double lo, double hi) {
-  const double decades = std::log10(hi / lo);
+  const double from = std::log10(lo), to = std::log10(hi), decades = to - from;
   if (decades < 0.7) return linear_ticks(lo, hi);
   const int every = 1 + static_cast<int>(decades / 8);
   std::vector<Tick> ticks;
-  for (int power = static_cast<int>(std::floor(std::log10(lo))); power <= std::log10(hi) + tick_slack; ++power) {
+  for (int power = static_cast<int>(std::floor(from)); power <= to + tick_slack; ++power) {
     for (const int digit : {1, 2, 5}) {
       const double value = digit * std::pow(10., power);
       if (value < lo * (1 - tick_slack) || value > hi * (1 + tick_slack)) continue;
@@ -62,7 +63,9 @@ Extent log_extent(std::span<const double> values) {
   const auto inside = [&](double v) { return v >= q1 - reach && v <= q3 + reach; };
   std::erase_if(logs, [&](double v) { return !inside(v); });
   const double margin = std::max(0.04, 0.04 * (logs.back() - logs.front()));
-  return {std::pow(10., logs.front() - margin), std::pow(10., logs.back() + margin)};
+  const auto power = [](double exponent) { return std::pow(10., std::clamp(exponent, -most_power, most_power)); };
+  const double lo = power(logs.front() - margin), hi = power(logs.back() + margin);
+  return lo < hi ? Extent{lo, hi} : lo < 1 ? Extent{lo, 10 * lo} : Extent{hi / 10, hi};
 }
 
 }  // namespace kvbench::report

@@ -39,8 +39,8 @@ struct Extent {
 
 /// Range of a log axis that shows most of `values`: from the smallest to the largest positive finite value within
 /// Tukey's fences (1.5 interquartile ranges of the logarithms beyond the quartiles, and at least half a decade), plus a
-/// margin at both ends. Without the fences, a few huge or tiny values would compress all others into a line. [0.1, 1]
-/// where no value is positive and finite.
+/// margin at both ends; always within [1e-307, 1e307]. Without the fences, a few huge or tiny values would compress all
+/// others into a line. [0.1, 1] where no value is positive and finite.
 Extent log_extent(std::span<const double> values);
 
 }  // namespace kvbench::report

@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include <kvbench/report/drawing/axis.hpp>
 #include <kvbench/report/drawing/labels.hpp>
 #include <kvbench/report/drawing/svg.hpp>
 #include <kvbench/report/text/text.hpp>
@@ -50,7 +51,7 @@ std::string legend(const HeatMap& map, double left, double y) {
   for (int i = 0; i < heat_colours; ++i)
     out += rect(left + swatch_width * i, y, swatch_width, 10, static_cast<char>('0' + i));
   for (const int i : {0, 3, 6, 9}) {
-    const double value = map.lo * std::pow(map.hi / map.lo, i / 9.);
+    const double value = std::pow(map.lo, 1 - i / 9.) * std::pow(map.hi, i / 9.);
     out += svg::text(left + swatch_width * i, y + 23, short_number(value), "soft small", svg::Anchor::middle);
   }
   return out;
@@ -62,8 +63,8 @@ char heat_class(double value, double lo, double hi) {
   if (std::isnan(value)) return 'x';
   if (value <= lo) return '0';
   if (value >= hi) return '8';
-  return static_cast<char>(
-      '0' + std::min(heat_colours - 1, static_cast<int>(heat_colours * std::log(value / lo) / std::log(hi / lo))));
+  const double share = Axis{.scale = Scale::log, .lo = lo, .hi = hi, .ticks = {}, .title = {}}.at(value);
+  return static_cast<char>('0' + std::min(heat_colours - 1, static_cast<int>(heat_colours * share)));
 }
 
 Drawing draw(const HeatMap& map) {

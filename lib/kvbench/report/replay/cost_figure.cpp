@@ -27,9 +27,12 @@ constexpr PlottedCost plotted_costs[] = {
 
 constexpr double least_span = 4;  // of the axis, so that costs that are nearly equal look so
 
+constexpr double least_cost = 1e-9, most_cost = 1e9;  // relative to the full cache; no cache is outside
+
 /// `exact` is the origin of both axes: the cost of the full cache, without an error.
 bool drawn(const Series& series, const ReplayRow& r, const PlottedCost& cost) {
-  return series.method != "exact" && r.ok() && r.*cost.of > 0 && std::isfinite(r.*cost.of) && !std::isnan(r.error);
+  return series.method != "exact" && r.ok() && r.*cost.of > least_cost && r.*cost.of < most_cost &&
+         !std::isnan(r.error);
 }
 
 Axis error_axis(const std::vector<Series>& all, const PlottedCost& cost) {

@@ -136,26 +136,30 @@ struct Gathered {
   std::vector<ReplayRow> rows;
 };
 
+/// Puts a row where the part shows it; `own`: the row is of the part's prompt or of all prompts.
+void add_row(const ReplayRow& r, bool own, ReplayPart& part) {
+  const bool head = r.query_head.has_value();
+  if (!r.ok() && !head) part.broken.push_back(r);
+  if (head) part.heads.push_back(r);
+  if (own && !head) (r.layer ? part.layers : part.overall).push_back(r);
+  if (!own && !head && !r.layer) part.texts.push_back(r);
+  part.finer += !own && !head;
+}
+
 /// A part shows the rows over all prompts; without such rows there is one part per prompt.
 void finish(const Gathered& gathered, std::vector<ReplayPart>& out) {
-  DistinctTexts distinct;
+  OrderedMap<std::string, ReplayPart> parts;
   for (const ReplayRow& r : gathered.rows) {
-    if (!r.query_head) distinct.add(r.prompt);
+    if (!r.query_head && parts.find(r.prompt) == nullptr) parts[r.prompt] = gathered.part;
   }
-  std::vector<std::string> prompts = distinct.list();
-  const bool several = prompts.size() > 1;
-  if (std::ranges::find(prompts, "all") != prompts.end()) prompts = {"all"};
-  for (const std::string& prompt : prompts) {
-    ReplayPart part = gathered.part;
+  const bool several = parts.items().size() > 1, joined = parts.find("all") != nullptr;
+  for (const ReplayRow& r : gathered.rows) {
+    ReplayPart* const part = parts.find(joined ? "all" : r.prompt);
+    if (part != nullptr) add_row(r, !joined || r.prompt == "all", *part);
+  }
+  for (auto& [prompt, part] : parts.items()) {
+    if (joined && prompt != "all") continue;
     if (several) part.prompt = prompt;
-    for (const ReplayRow& r : gathered.rows) {
-      const bool own = r.prompt == prompt, any = own || prompt == "all", head = r.query_head.has_value();
-      if (!r.ok() && !head && any) part.broken.push_back(r);
-      if (head && any) part.heads.push_back(r);
-      if (own && !head) (r.layer ? part.layers : part.overall).push_back(r);
-      if (!own && any && !head && !r.layer) part.texts.push_back(r);
-      part.finer += !own && any && !head;
-    }
     keep_valid_tests(part.overall);
     out.push_back(std::move(part));
   }

@@ -103,7 +103,7 @@ std::string number_text(double value) {
 
 std::string short_number(double value) {
   if (std::isnan(value)) return "-";
-  if (std::abs(value) >= 1000) return fmt::format("{:.0f}", value);
+  if (std::abs(value) >= 1000 && std::abs(value) < 1e15) return fmt::format("{:.0f}", value);
   return fmt::format("{:.3g}", value);
 }
 

@@ -1,0 +1,99 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What kveval and kvdump refuse before they load a model: flags without effect, empty values, inputs that are no
+regular files. With the model of scripts/fetch-model, if there is one, also texts and token ids that are none.
+
+Usage: flags_test.py KVDUMP PRINT_ARRAY KVEVAL KVBENCH"""
+
+import os
+import pathlib
+import re
+import socket
+import subprocess
+import sys
+import tempfile
+import unittest
+
+KVDUMP, _, KVEVAL, KVBENCH = map(os.path.abspath, sys.argv[1:5])
+MODEL = os.environ.get("KVBENCH_MODEL", "")
+
+
+class Flags(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = pathlib.Path(folder.name)
+        (self.folder / "a.txt").write_text("words " * 999)
+        (self.folder / "a.ids").write_text("7 " * 999)
+
+    def fails(self, program, *arguments, code=2):
+        done = subprocess.run([program, *map(str, arguments)], capture_output=True, text=True, timeout=60,
+                              cwd=self.folder)
+        self.assertEqual((done.returncode, done.stdout), (code, ""), done.stderr)
+        self.assertEqual(done.stderr.count("\n"), 1, done.stderr)
+        return done.stderr
+
+    def test_flags_without_effect(self):
+        text = ["none.gguf", "--text", "a.txt", "-m", "sink"]
+        ids = ["none.gguf", "--ids", "a.ids", "-m", "sink"]
+        for flag, arguments in [
+            ("--task", [*ids, "--task", "passkey"]),
+            ("--documents", [*ids, "--documents", 5]),
+            ("--questions", [*ids, "--questions", 5]),
+            ("--question", [*ids, "--question", "inside"]),
+            ("--chat", [*ids, "--chat"]),
+            ("--document-seed", [*ids, "--document-seed", 3]),
+            ("--question", [*text, "--question", "inside"]),
+            ("--questions", [*text, "--questions", 5]),
+            ("--questions", [*text, "--task", "text,passkey", "--questions", 5]),
+            ("--no-times", [*text, "--format", "md", "--no-times"]),
+            ("--resume", [*text, "--resume"]),
+            ("--overwrite", [*text, "--overwrite"]),
+            ("--text", ["--list-tasks", "--text", "a.txt"]),
+        ]:
+            with self.subTest(flag=flag, arguments=arguments):
+                self.assertIn(f"kveval: {flag} has no effect ", self.fails(KVEVAL, *arguments))
+        for arguments in ([*text, "--task", "passkey", "--question", "inside"],
+                          [*text, "--task", "text,lines", "--questions", 2]):
+            self.assertIn("there is no such model file", self.fails(KVEVAL, *arguments))
+
+    def test_empty_values(self):
+        for program, needed in ((KVEVAL, ["none.gguf", "-m", "sink"]), (KVDUMP, ["none.gguf"])):
+            page = subprocess.run([program, "--help"], capture_output=True, text=True).stdout
+            flags = re.findall(r"^ +(?:-\w,)?(--[\w-]+|-\w) (?:TEXT|FILE|INT|UINT|FLOAT|N|LIST|SPEC|TYPE|SIZE)", page,
+                               re.MULTILINE)
+            self.assertGreater(len(flags), 8)
+            for flag in flags:
+                with self.subTest(program=program, flag=flag):
+                    out = ["-o", "t.h5"] if program == KVDUMP and flag != "--output" else []
+                    message = self.fails(program, *needed, *out, flag, "")
+                    self.assertIn(flag, message)
+                    self.assertRegex(message, "the value is empty|'' is not")
+
+    def test_inputs_that_are_no_regular_files(self):
+        """A pipe without a writer blocks for ever, and /dev/zero does not end."""
+        os.mkfifo(self.folder / "pipe")
+        (self.folder / "folder").mkdir()
+        with socket.socket(socket.AF_UNIX) as server:
+            os.chdir(self.folder)
+            server.bind("socket")
+        commands = [(KVEVAL, [None, "--text", "a.txt", "-m", "sink"]),
+                    (KVEVAL, ["none.gguf", "--text", "a.txt", "--sweep", None]),
+                    (KVEVAL, ["none.gguf", "--text", "a.txt", "-m", "sink", "--cells", None, "--resume"]),
+                    (KVDUMP, [None, "--text", "a.txt", "-o", "t.h5"])]
+        if MODEL:
+            commands += [(KVEVAL, [MODEL, "--text", None, "-m", "sink", "--no-f32"]),
+                         (KVEVAL, [MODEL, "--ids", None, "-m", "sink", "--no-f32"]),
+                         (KVDUMP, [MODEL, "--text", None, "-o", "t.h5"]),
+                         (KVDUMP, [MODEL, "--ids", None, "-o", "t.h5"])]
+        for program, arguments in commands:
+            for path in "pipe", "/dev/zero", "folder", "socket":
+                with self.subTest(program=program, arguments=arguments, path=path):
+                    done = subprocess.run([program, *(path if a is None else a for a in arguments)], timeout=60,
+                                          capture_output=True, text=True, cwd=self.folder)
+                    self.assertIn(done.returncode, (2, 3), done.stderr)
+                    self.assertEqual((done.stdout, done.stderr.count("\n")), ("", 1), done.stderr)
+                    self.assertIn(path, done.stderr)
+        self.assertEqual(sorted(os.listdir(self.folder)), ["a.ids", "a.txt", "folder", "pipe", "socket"])
+
+
+unittest.main(argv=sys.argv[:1])
