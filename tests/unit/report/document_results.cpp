@@ -22,21 +22,28 @@ using trace::test::message_of;
 namespace {
 
 const std::string damage_header =
-    "model,sha256,text,task,document,question,context_tokens,inject,inject_layer,layer,device,method,params,budget,"
-    "status,reason,total_bytes,full_bytes,bytes_read,kl_mean,nll_diff,match\n";
+    "model,sha256,text,task,document,document_sha256,documents_sha256,question,context_tokens,inject,inject_layer,"
+    "layer,device,method,params,budget,method_layers,model_layers,weights,kv_dtype,protect,decoded,document_seed,"
+    "compressed_layers,status,reason,total_bytes,full_bytes,bytes_read,kl_mean,nll_diff,match\n";
 
 struct DamageLine {
   const char* method = "sink";
   std::string document = "all";
   double kl = 1, match = NAN;
   const char *task = "text", *inject = "all", *inject_layer = "", *layer = "all", *status = "ok";
+  std::string digest = "";  ///< of the document; "": its name
+  const char *layers = "0-29", *weights = "f32", *protect = "0 0", *compressed = "30", *bytes = "20";
 };
 
 std::string damage_line(const DamageLine& l) {
   const bool ok = std::string_view(l.status) == "ok";
-  return fmt::format("m.gguf,abc,book.txt,{},{},outside,4096,{},{},{},cpu,{},,25%,{},{},20,100,20,{},{},{}\n", l.task,
-                     l.document, l.inject, l.inject_layer, l.layer, l.method, l.status, ok ? "" : "it cannot",
-                     number_text(l.kl), number_text(-l.kl), number_text(l.match));
+  const std::string document =
+      fmt::format("{},{},{},all", l.task, l.document, l.digest.empty() ? l.document : l.digest);
+  const std::string method = fmt::format("{},{},{},cpu,{},,25%", l.inject, l.inject_layer, l.layer, l.method);
+  const std::string settings = fmt::format("{},30,{},f16,{},method,0,{}", l.layers, l.weights, l.protect, l.compressed);
+  return fmt::format("m.gguf,abc,book.txt,{},outside,4096,{},{},{},{},{},100,20,{},{},{}\n", document, method, settings,
+                     l.status, ok ? "" : "it cannot", l.bytes, number_text(l.kl), number_text(-l.kl),
+                     number_text(l.match));
 }
 
 /// A table of kveval in a file.
