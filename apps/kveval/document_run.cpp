@@ -223,7 +223,7 @@ eval::PassResult DocumentRun::run(const loop::LoopConfiguration& configuration, 
       pass.sequence = llama::Sequence::prompt;
       run_pass(pass);
     }
-    pass.summary.finish(pass.result);
+    pass.summary.finish(machine_.model.num_layers(), pass.result);
     if (pass.result.status == replay::Status::ok) {
       score(pass.logits, pass.result);
       add_errors(pass.layers, pass.result);

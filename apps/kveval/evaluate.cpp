@@ -106,7 +106,20 @@ Index longest(const eval::EvalResults& results) {
   return tokens;
 }
 
-void describe(const Options& options, eval::EvalResults& results) {
+eval::EvalSettings settings_of(const Options& options, const llama::Model& model) {
+  const replay::ReplayRequest& request = options.request;
+  eval::EvalSettings out;
+  out.model_layers = model.num_layers();
+  out.weights = model.is_f32() ? "f32" : "file";
+  out.kv_dtype = request.kv_element == methods::Element::f32 ? "f32" : "f16";
+  out.protect =
+      fmt::format("{},{}{}", request.protect_first, request.protect_last, request.protect_outside ? " outside" : "");
+  out.decoded = request.decoded == replay::Decoded::keep ? "keep" : "method";
+  if (options.ids.empty()) out.document_seed = options.document_seed;
+  return out;  // run_documents() sets the layers
+}
+
+void describe(const Options& options, const llama::Model& model, eval::EvalResults& results) {
   const auto backend = make_backend(options.how);
   results.model = std::filesystem::path(options.model).filename().string();
   results.model_sha256 = trace::sha256_of_file(options.model);
@@ -114,6 +127,7 @@ void describe(const Options& options, eval::EvalResults& results) {
   results.context_tokens = options.context;
   results.question_inside = options.question_inside;
   results.chat = options.chat;
+  results.settings = settings_of(options, model);
   results.device = backend->name();
   results.isa = backend->isa();
   for (const auto& [method, budget, seed] : options.configurations) {
@@ -145,7 +159,7 @@ void run_model(const Options& options, eval::PassFile& passes, eval::EvalResults
                                   .on_node = llama::Injector::on_node,
                                   .stop = llama::Injector::stop,
                                   .user_data = &injector});
-  describe(options, results);
+  describe(options, *model, results);
   run_documents({options, *model, context, injector}, layers, passes, results);
 }
 

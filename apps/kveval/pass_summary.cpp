@@ -31,12 +31,17 @@ std::array<double, replay::metric_count> metric_means(const loop::LayerAnswer& a
 }  // namespace
 
 void PassSummary::add(std::int64_t layer, const loop::LayerAnswer& answer) {
+  answered_ += 1;
+  kv_heads_ = static_cast<double>(answer.heads.size());
+  for (const replay::ConfigurationResult& head : answer.heads) {
+    for (const auto field : byte_fields) bytes_.*field += head.bytes.*field;
+  }
+  if (answer.heads.front().dense) return;
   layers_.push_back({.layer = layer, .metrics = metric_means(answer)});
   for (const replay::ConfigurationResult& head : answer.heads) {
     heads_ += 1;
     budget_tokens_ += static_cast<double>(head.budget_tokens);
     kept_tokens_ += head.kept_tokens;
-    for (const auto field : byte_fields) bytes_.*field += head.bytes.*field;
     merge_notes(notes_, head.notes);
   }
 }
@@ -46,16 +51,27 @@ void PassSummary::skip(std::int64_t layer, const std::string& reason) {
   why_skipped_ = reason;
 }
 
-void PassSummary::finish(eval::PassResult& result) const {
+replay::Bytes PassSummary::mean_bytes(std::int64_t model_layers) const {
+  const double whole = static_cast<double>(model_layers) - answered_;
+  const double full = bytes_.full / answered_;  // of the heads of a layer, all of which have the same shapes
+  replay::Bytes sum = bytes_;
+  for (const auto field : {&replay::Bytes::kv, &replay::Bytes::fast, &replay::Bytes::read, &replay::Bytes::full})
+    sum.*field += whole * full;
+  for (const auto field : byte_fields) sum.*field /= static_cast<double>(model_layers) * kv_heads_;
+  return sum;
+}
+
+void PassSummary::finish(std::int64_t model_layers, eval::PassResult& result) const {
   if (layers_.empty()) {
     result.status = replay::Status::skipped;
-    result.reason = skipped_.empty() ? "no layer was answered" : why_skipped_;
+    result.reason =
+        skipped_.empty() ? "no layer was compressed: the layers in which methods run are kept whole" : why_skipped_;
     return;
   }
   result.layers = layers_;
   result.budget_tokens = budget_tokens_ / heads_;
   result.kept_tokens = kept_tokens_ / heads_;
-  for (const auto field : byte_fields) result.bytes.*field = bytes_.*field / heads_;
+  result.bytes = mean_bytes(model_layers);
   std::vector<std::string> parts;
   if (!skipped_.empty())
     parts.push_back(fmt::format("layer {} stays exact: {}", fmt::join(skipped_, ", "), why_skipped_));

@@ -12,18 +12,24 @@ namespace kvbench::kveval {
 
 class PassSummary {
  public:
+  /// A layer that --dense-layers keeps whole counts in the bytes alone.
   void add(std::int64_t layer, const loop::LayerAnswer& answer);
   /// The layer stays exact, because the method cannot run on it.
   void skip(std::int64_t layer, const std::string& reason);
-  /// Sets errors of layers, budgets, bytes and the reason; the status is `skipped` where no layer was answered.
-  void finish(eval::PassResult& result) const;
+  /// Sets errors of layers, budgets, bytes and the reason; the status is `skipped` where no layer was compressed.
+  /// Those of the `model_layers` layers that were not answered hold their full cache.
+  void finish(std::int64_t model_layers, eval::PassResult& result) const;
 
  private:
+  replay::Bytes mean_bytes(std::int64_t model_layers) const;
+
   std::vector<eval::LayerErrors> layers_;
   std::vector<methods::Note> notes_;
   std::vector<std::int64_t> skipped_;
   std::string why_skipped_;
-  double heads_ = 0, budget_tokens_ = 0, kept_tokens_ = 0;
+  double answered_ = 0;                                     ///< layers, compressed or kept whole
+  double heads_ = 0, budget_tokens_ = 0, kept_tokens_ = 0;  ///< of the layers that are compressed
+  double kv_heads_ = 0;                                     ///< of a layer
   replay::Bytes bytes_;
 };
 

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <apps/kveval/run_documents.hpp>
 
+#include <algorithm>
+#include <iterator>
+
 #include <kvbench/eval/key.hpp>
 
 #include <apps/common/rows/progress.hpp>
@@ -29,6 +32,13 @@ eval::DocumentInputs inputs_of(const Machine& machine, const std::vector<int>& l
           .request = store::inputs_of(options.request),
           .context = document.context,
           .scored = document.scored};
+}
+
+/// The layers in which methods compress: without those that are kept whole.
+std::vector<std::int64_t> compressible(const std::vector<int>& layers, Index dense_layers) {
+  std::vector<std::int64_t> out;
+  std::ranges::copy_if(layers, std::back_inserter(out), [&](int layer) { return layer >= dense_layers; });
+  return out;
 }
 
 /// One document: prefilled when its first missing pass is computed.
@@ -88,6 +98,7 @@ void run_documents(const Machine& machine, const std::vector<int>& layers, eval:
   double done = 0;
   for (std::size_t d = 0; d < results.documents.size(); ++d) {
     LazyDocument document(machine, layers, passes, results, results.documents[d]);
+    results.settings.layers = eval::layer_ranges(compressible(document.layers(), machine.options.request.dense_layers));
     const auto injections = injections_of(machine.options.inject, document.layers());
     for (std::size_t c = 0; c < configurations.size(); ++c) {
       for (const kvbench::eval::Injection& injection : injections) {

@@ -21,9 +21,13 @@ def table(lines):
     out = io.StringIO()
     writer = csv.DictWriter(out, columns(), restval="", lineterminator="\n")
     writer.writeheader()
-    common = dict(model="m.gguf", sha256="abc", text="book.txt", task="text", question="outside", context_tokens=4096,
+    common = dict(documents_sha256="d", method_layers="0-29", model_layers=30, compressed_layers=30, weights="f32",
+                  kv_dtype="f16", protect="0,0", decoded="method", document_seed=0, total_bytes=25, kl_mean=1,
+                  model="m.gguf", sha256="abc", text="book.txt", task="text", question="outside", context_tokens=4096,
                   inject="all", layer="all", device="cpu", status="ok", full_bytes=100, nll_diff=0.1, match_diff=-0.5)
-    writer.writerows({**common, **line} for line in lines)
+    for line in lines:
+        digest = "" if line["document"] == "all" else "digest of " + line["document"]
+        writer.writerow({**common, "document_sha256": digest, **line})
     return out.getvalue()
 
 
@@ -95,12 +99,12 @@ class Eval(CliTest):
             file.write(table(lines))
         return path
 
-    def documents(self, name, methods=("snapkv", "h2o", "sink"), documents=8):
+    def documents(self, name, methods=("snapkv", "h2o", "sink"), documents=8, **settings):
         """Damage of snapkv: 1; of h2o: 2, and on passkey 1 and 3 in turns; of sink: 3. Exact match: 1 - damage / 4."""
         lines = []
         for task in ("text", "passkey"):
             for method in methods:
-                line = dict(task=task, method=method, budget="25%mem", total_bytes=25, bytes_read=25)
+                line = dict(task=task, method=method, budget="25%mem", total_bytes=25, bytes_read=25, **settings)
                 lines.append(dict(line, document="all", kl_mean=9))
                 for d in range(documents):
                     damage = dict(snapkv=1, h2o=2 if task == "text" else 1 + 2 * (d % 2), sink=3)[method] + d / 8
@@ -144,6 +148,11 @@ class Eval(CliTest):
                          self.compare(self.documents("both.csv"), "--a", "snapkv", "--b", "h2o"))
         self.fails(2, "several files hold 'h2o'", "document 'text-0' of task 'text'", "2:h2o",
                    args=["compare", paths[1], paths[1], "--a", "h2o"])
+
+    def test_files_of_other_settings_are_not_compared(self):
+        one, few = self.documents("one.csv", ["snapkv"]), self.documents("few.csv", ["h2o"], method_layers="0-2")
+        self.fails(2, "the evaluations differ in the layers ('0-29' and '0-2')",
+                   args=["compare", one, few, "--a", "snapkv", "--b", "h2o"])
 
     def test_few_documents_say_how_many_are_needed(self):
         (row, _) = self.compare(self.documents("few.csv", documents=3), "--a", "snapkv", "--b", "h2o")

@@ -13,7 +13,7 @@ namespace kvbench::compare {
 namespace {
 
 auto key_of(const QueryPlace& p) {
-  return std::tie(p.run, p.sha256, p.prompt, p.protocol, p.layer, p.query_head, p.eval);
+  return std::tie(p.run, p.sha256, p.identity(), p.protocol, p.layer, p.query_head, p.eval);
 }
 
 std::string description_of(const QueryPlace& p) {
@@ -132,6 +132,7 @@ void Catalogue::add_value(const Side& side, std::size_t place, const Source& sou
     if (!values) continue;
     out.found = true;
     out.dense |= values->dense;
+    out.compressed_layers = std::max(out.compressed_layers, values->compressed_layers);
     if (values->status != replay::Status::ok) {
       if (out.status != replay::Status::failed) out.status = values->status, out.reason = values->reason;
       continue;

@@ -28,6 +28,7 @@ struct SideValues {
   replay::Status status = replay::Status::ok;
   std::string reason;
   bool dense = false;
+  Index compressed_layers = 0;            ///< as QueryValues::compressed_layers, the largest
   double bytes_held = 0, bytes_read = 0;  ///< summed over `seeds`
   /// ascending; one where the method uses no random numbers
   std::vector<std::pair<std::uint32_t, std::vector<double>>> seeds;
@@ -41,8 +42,8 @@ class Catalogue {
   /// Throws Error where two files have different queries of the same place.
   explicit Catalogue(std::vector<const QueryResults*> files);
 
-  /// The places of all files. Places of the same run, trace, prompt, protocol, layer, head and EvalSetting
-  /// are one place.
+  /// The places of all files. Places of the same run, trace, prompt or document, protocol, layer, head
+  /// and EvalSetting are one place.
   const std::vector<QueryPlace>& places() const { return places_; }
   /// One side per method, parameters and budget, in order of appearance. Budgets that are the same number of tokens at
   /// every place, such as 512 and 12.5% of 4096, are one budget, written as it appeared first.

@@ -42,11 +42,21 @@ class Comparer {
         compare_with_best(comparer);
     }
     if (rows_.empty()) throw Error("nothing could be compared: {}", why_empty());
+    refuse_other_settings();
     decide();
     return std::move(rows_);
   }
 
  private:
+  /// Throws Error where no pair has values in common because evaluations differ in a setting.
+  void refuse_other_settings() const {
+    const auto skipped = [](const Comparison& row) { return row.outcome == Outcome::skipped; };
+    if (!std::ranges::all_of(rows_, skipped)) return;
+    const std::string difference = difference_of(groups_);
+    if (!difference.empty())
+      throw Error("nothing could be compared: the evaluations differ in {}; evaluate all with the same", difference);
+  }
+
   std::size_t most_hypotheses() const {
     const std::size_t candidates = catalogue_.sides().size();
     const std::size_t per_group = request_.a || request_.b ? pairs_.size() : candidates * candidates / 2;
@@ -105,6 +115,7 @@ class Comparer {
   struct Candidate {
     Side side;
     double mean = 0;
+    Index layers = 0;        ///< most layers that it compressed of any document
     std::size_t places = 0;  ///< number of places that are ok
   };
 
@@ -116,6 +127,7 @@ class Comparer {
       double sum = 0, count = 0;
       for (const SideValues& values : comparer.read(side)) {
         one.places += values.found && values.status == replay::Status::ok;
+        one.layers = std::max(one.layers, values.compressed_layers);
         for (const auto& [seed, row] : values.seeds) {
           for (const double value : row) {
             if (!std::isnan(value)) sum += value, count += 1;
@@ -128,8 +140,8 @@ class Comparer {
     return all;
   }
 
-  /// Compares each candidate with the best among those with the most places, because means over fewer places are not
-  /// comparable.
+  /// Compares each candidate with the best among those with the most layers and places, because means over fewer are
+  /// not comparable.
   void compare_with_best(const GroupComparer& comparer) {
     std::vector<std::string> budgets;
     for (const Side& side : catalogue_.sides()) {
@@ -139,12 +151,12 @@ class Comparer {
     for (const std::string& budget : budgets) {
       const std::vector<Candidate> all = candidates(comparer, budget);
       const Candidate* best = nullptr;
-      std::size_t most = 0;
+      std::pair<Index, std::size_t> most;
       for (const Candidate& one : all) {
-        if (!std::isnan(one.mean)) most = std::max(most, one.places);
+        if (!std::isnan(one.mean)) most = std::max(most, {one.layers, one.places});
       }
       for (const Candidate& one : all) {
-        if (one.places < most || std::isnan(one.mean)) continue;
+        if (std::pair(one.layers, one.places) < most || std::isnan(one.mean)) continue;
         if (!best || (request_.metric.better == replay::Better::larger ? one.mean > best->mean : one.mean < best->mean))
           best = &one;
       }
@@ -205,11 +217,18 @@ class Comparer {
   std::vector<Comparison> rows_;
 };
 
+std::string layers_text(const EvalSetting& e) {
+  const bool one = e.method_layers.find_first_of(",-") == std::string::npos;
+  return fmt::format("layer{} {} of {}", one ? "" : "s", e.method_layers, e.model_layers);
+}
+
 std::string document_text(const Comparison& row, bool with_source) {
   const EvalSetting& e = row.eval;
   std::string out;
   if (with_source)
-    out = fmt::format("{}, {}, {} tokens, question {}, ", row.model, e.text, e.context_tokens, e.question);
+    out =
+        fmt::format("{}, {}, {} tokens, question {}, {}, weights {}, cache {}, protected {}, decoded {}, ", row.model,
+                    e.text, e.context_tokens, e.question, layers_text(e), e.weights, e.kv_dtype, e.protect, e.decoded);
   out += "task " + e.task;
   if (e.inject != "all") out += fmt::format(", inject {}", e.inject);
   return e.inject_layer.empty() ? out : out + " " + e.inject_layer;

@@ -88,13 +88,14 @@ class PairSums {
       ++left_out;
       return;
     }
-    const std::size_t row = rows_.try_emplace({place.prompt, query / queries_per_block}, rows_.size()).first->second;
+    const std::size_t row =
+        rows_.try_emplace({place.identity(), query / queries_per_block}, rows_.size()).first->second;
     const std::size_t at = row * seeds_.size() + seed;
     for (auto* grid : {&sums_.a, &sums_.b, &sums_.counts})
       grid->resize(std::max(grid->size(), (row + 1) * seeds_.size()));
     sums_.a[at] += a, sums_.b[at] += b, sums_.counts[at] += 1;
     const std::size_t unit =
-        units_.try_emplace({place.prompt, place.layer, place.kv_head}, units_.size()).first->second;
+        units_.try_emplace({place.identity(), place.layer, place.kv_head}, units_.size()).first->second;
     for (auto* grid : {&sums_.unit_sums, &sums_.unit_counts}) {
       grid->resize(std::max(grid->size(), (unit + 1) * seeds_.size()));
     }
@@ -115,6 +116,15 @@ std::string fault_of(const SideValues& values, const std::string& label) {
   if (!values.found) return fmt::format("{} has no rows here", label);
   return values.status == replay::Status::ok ? ""
                                              : fmt::format("{} {}: {}", label, name_of(values.status), values.reason);
+}
+
+/// Why the values of two sides at a place cannot be compared, or "".
+std::string fault_of_pair(const SideValues& in_a, const SideValues& in_b, const Comparison& names) {
+  std::string fault = fault_of(in_a, names.a);
+  if (const std::string other = fault_of(in_b, names.b); !other.empty()) add_sentence(fault, other);
+  if (!fault.empty() || in_a.compressed_layers == in_b.compressed_layers) return fault;
+  return fmt::format("{} compressed {} layers and {} {}, and what differs in layers is not compared", names.a,
+                     in_a.compressed_layers, names.b, in_b.compressed_layers);
 }
 
 /// The mean bytes of a side per kv head over some places and their seeds.
@@ -171,6 +181,33 @@ std::vector<ComparisonGroup> groups_of(const std::vector<QueryPlace>& places, Sp
   return out;
 }
 
+std::string difference_of(std::span<const ComparisonGroup> groups) {
+  constexpr std::pair<const char*, std::string EvalSetting::*> settings[] = {
+      {"the layers", &EvalSetting::method_layers},
+      {"the weights", &EvalSetting::weights},
+      {"the type of the cache", &EvalSetting::kv_dtype},
+      {"protected tokens", &EvalSetting::protect},
+      {"decoded tokens", &EvalSetting::decoded},
+      {"the text", &EvalSetting::text},
+      {"the form of the question", &EvalSetting::question},
+      {"tokens of the context", &EvalSetting::context_tokens}};
+  std::string out;
+  const auto add = [&](const char* what, const std::string& x, const std::string& y) {
+    if (x != y) out += fmt::format("{}{} ('{}' and '{}')", out.empty() ? "" : ", ", what, x, y);
+  };
+  for (std::size_t x = 0; x < groups.size() && out.empty(); ++x) {
+    for (std::size_t y = 0; y < x && out.empty(); ++y) {
+      const Comparison &one = groups[y].identity, &other = groups[x].identity;
+      if (one.eval.task != other.eval.task || one.eval.inject != other.eval.inject ||
+          one.eval.inject_layer != other.eval.inject_layer)
+        continue;
+      add("the model", one.sha256, other.sha256);
+      for (const auto& [what, setting] : settings) add(what, one.eval.*setting, other.eval.*setting);
+    }
+  }
+  return out;
+}
+
 GroupValues GroupComparer::read(const Side& side) const {
   GroupValues out;
   for (const std::size_t place : group_.places) {
@@ -191,8 +228,7 @@ std::vector<std::size_t> GroupComparer::usable_places(const GroupValues& in_a, c
   std::string why;
   std::size_t bad = 0;
   for (std::size_t i = 0; i < group_.places.size(); ++i) {
-    std::string fault = fault_of(in_a[i], out.a);
-    if (const std::string other = fault_of(in_b[i], out.b); !other.empty()) add_sentence(fault, other);
+    const std::string fault = fault_of_pair(in_a[i], in_b[i], out);
     if (in_a[i].status == replay::Status::failed || in_b[i].status == replay::Status::failed) {
       out.reason = fault;
       return {};

@@ -16,6 +16,10 @@ struct ComparisonGroup {
 /// Divides the places into groups, in the order of their first places. Every place is in one group.
 std::vector<ComparisonGroup> groups_of(const std::vector<QueryPlace>& places, Span span);
 
+/// The settings of evaluations in which groups of the same task and injection differ, such as "the layers (0-2 and
+/// 0-29)", or "".
+std::string difference_of(std::span<const ComparisonGroup> groups);
+
 /// The values of a side at all places of a group.
 using GroupValues = std::vector<SideValues>;
 inline bool found(const GroupValues& group) { return std::ranges::any_of(group, &SideValues::found); }

@@ -17,6 +17,7 @@ namespace kvbench::compare {
 /// What identifies the documents of an evaluation (kveval) beside the model; texts of its table.
 struct EvalSetting {
   std::string text, task, question, context_tokens, inject, inject_layer;
+  std::string method_layers, model_layers, weights, kv_dtype, protect, decoded;
   bool empty() const { return task.empty(); }
   friend auto operator<=>(const EvalSetting&, const EvalSetting&) = default;
 };
@@ -30,6 +31,10 @@ struct QueryPlace {
   Index context_tokens = 0;             ///< tokens that budgets refer to; 0: the file does not say
   std::vector<std::int32_t> positions;  ///< positions of the queries in the prompt; of a document: one
   EvalSetting eval;                     ///< empty: a query head
+  std::string document_sha256;          ///< of the tokens of the document, which identify it; empty: a query head
+
+  /// What tells prompts and documents apart: names of documents say nothing about their tokens.
+  const std::string& identity() const { return eval.empty() ? prompt : document_sha256; }
 };
 
 /// A method with its parameters, at one budget and seed.
@@ -53,6 +58,7 @@ struct QueryValues {
   replay::Status status = replay::Status::ok;
   std::string reason;
   bool dense = false;                         ///< whether the layer was kept exact
+  Index compressed_layers = 0;                ///< of a document: layers that the method compressed
   double bytes_held = NAN, bytes_read = NAN;  ///< per kv head and per query of it; NaN where the file does not say
   std::vector<double> values;  ///< one per position where the status is ok; NaN where the metric does not apply
 };

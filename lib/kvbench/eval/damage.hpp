@@ -15,6 +15,7 @@ struct DamageMetric {
   std::string_view column;  ///< of tables of kveval
   double (*sum)(const PassSums&);
   double PassSums::*count;
+  bool everywhere = true;  ///< whether every document has it
 };
 
 /// The default first.
@@ -42,7 +43,8 @@ inline constexpr auto damage_metrics = std::to_array<DamageMetric>({
       .applies = "documents with answers, of tasks with exact match"},
      "match",
      [](const PassSums& s) { return s.right; },
-     &PassSums::answers},
+     &PassSums::answers,
+     false},
     {{.name = "top1",
       .meaning = "share of scored tokens whose most probable token is the one of the full cache",
       .better = replay::Better::larger,
@@ -58,7 +60,8 @@ inline constexpr auto damage_metrics = std::to_array<DamageMetric>({
       .applies = "documents with key tokens"},
      "key_nll",
      [](const PassSums& s) { return s.key_nll; },
-     &PassSums::key_tokens},
+     &PassSums::key_tokens,
+     false},
 });
 
 /// The measure of this name. A name that the table lacks does not compile.

@@ -89,6 +89,7 @@ void EvalGroup::fill(EvalRecord& record, const EvalRows& rows, bool verdicts) co
   fill_errors(record, {});
   if (places_.empty()) return;
   record.documents = static_cast<Index>(documents_), record.seeds = static_cast<Index>(seeds_);
+  record.compressed_layers = std::ssize(layers());
   const auto per_seed = [&](double PassSums::*value) {
     return static_cast<Index>(std::llround(total(value) / static_cast<double>(seeds_)));
   };

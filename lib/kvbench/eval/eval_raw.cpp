@@ -21,6 +21,7 @@ std::vector<T> column(const Items& items, Member member) {
 void write_document(const Object& group, const EvalResults& results, const EvalDocument& document) {
   const TaskDocument& task = document.document;
   group.set("name", task.name);
+  group.set("sha256", digest_of(task));
   group.set("task", results.tasks[document.task]->name);
   write(group, "context", task.context, {std::ssize(task.context)});
   write(group, "scored", task.scored, {std::ssize(task.scored)});
@@ -72,6 +73,14 @@ void write_results(const Object& root, const EvalResults& results) {
   root.set("model_sha256", results.model_sha256);
   root.set("text", results.text);
   root.set("question", results.question());
+  const EvalSettings& settings = results.settings;
+  root.set("method_layers", settings.layers);
+  root.set("model_layers", settings.model_layers);
+  root.set("weights", settings.weights);
+  root.set("kv_dtype", settings.kv_dtype);
+  root.set("protect", settings.protect);
+  root.set("decoded", settings.decoded);
+  if (settings.document_seed) root.set("document_seed", std::int64_t{*settings.document_seed});
   root.set("device", results.device);
   root.set("isa", results.isa);
   root.set("version", std::string(version()));

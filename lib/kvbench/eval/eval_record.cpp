@@ -17,11 +17,26 @@ EvalRecord identity_of(const EvalResults& results, const PassResult& pass) {
   record.task = results.tasks[results.documents[pass.document].task]->name;
   record.document = "all";
   record.question = results.question(), record.context_tokens = results.context_tokens;
+  record.settings = results.settings;
   record.device = results.device, record.isa = results.isa;
   record.injection = pass.injection;
   record.method = configuration.method, record.params = configuration.params, record.budget = configuration.budget;
   return record;
 }
+
+/// Digests of all documents, and of those of each task.
+struct Digests {
+  std::vector<std::string> of_documents, of_tasks;
+
+  explicit Digests(const EvalResults& results) {
+    std::vector<std::vector<std::string>> by_task(results.tasks.size());
+    for (const EvalDocument& document : results.documents) {
+      of_documents.push_back(digest_of(document.document));
+      by_task[document.task].push_back(of_documents.back());
+    }
+    for (const std::vector<std::string>& documents : by_task) of_tasks.push_back(digest_of(documents));
+  }
+};
 
 /// The row over all layers, and those per layer.
 void add_rows(const EvalGroup& group, const EvalRecord& identity, const EvalRows& rows, bool verdicts,
@@ -58,11 +73,13 @@ std::vector<EvalRecord> summarize(const EvalResults& results, const EvalRows& ro
   for (const PassResult& pass : results.passes)
     groups[{results.documents[pass.document].task, pass.injection, first[pass.configuration]}].push_back(&pass);
 
+  const Digests digests(results);
   std::vector<EvalRecord> out;
   for (auto& [key, passes] : groups) {
     std::ranges::sort(passes, {},
                       [](const PassResult* pass) { return std::pair(pass->document, pass->configuration); });
-    const EvalRecord identity = identity_of(results, *passes.front());
+    EvalRecord identity = identity_of(results, *passes.front());
+    identity.documents_sha256 = digests.of_tasks[std::get<0>(key)];
     add_rows(EvalGroup(results, passes), identity, rows, true, out);
     if (!rows.documents) continue;
     for (auto begin = passes.begin(), end = begin; begin != passes.end(); begin = end) {
@@ -70,6 +87,7 @@ std::vector<EvalRecord> summarize(const EvalResults& results, const EvalRows& ro
                          [&](const PassResult* pass) { return pass->document != (*begin)->document; });
       EvalRecord of_document = identity;
       of_document.document = results.documents[(*begin)->document].document.name;
+      of_document.document_sha256 = digests.of_documents[(*begin)->document];
       add_rows(EvalGroup(results, {begin, end}), of_document, rows, false, out);
     }
   }

@@ -39,6 +39,9 @@ struct EvalRecord {
   std::string document;  ///< name, or "all"
   std::string question;  ///< as EvalResults::question()
   Index context_tokens = 0;
+  std::string document_sha256;   ///< digest_of() the document; "" where `document` is "all"
+  std::string documents_sha256;  ///< of all documents of the task
+  EvalSettings settings;
   std::string device, isa;
   Injection injection;
   /// of rows per layer, which have only `metrics`, `drift` and `residual`; absent: all
@@ -47,9 +50,10 @@ struct EvalRecord {
   replay::Status status = replay::Status::ok;
   std::string reason;
   Index documents = 0, seeds = 0;
-  Index tokens = 0;      ///< predicted tokens of one seed
-  Index key_tokens = 0;  ///< of these, those that need the distant context
-  Index answers = 0;     ///< answers of one seed; 0 for tasks without exact match
+  Index compressed_layers = 0;  ///< layers that the method compressed in any pass
+  Index tokens = 0;             ///< predicted tokens of one seed
+  Index key_tokens = 0;         ///< of these, those that need the distant context
+  Index answers = 0;            ///< answers of one seed; 0 for tasks without exact match
   double budget_tokens = NAN, kept_tokens = NAN;
   replay::Bytes bytes;
 

@@ -50,9 +50,9 @@ struct PassResult {
   replay::Status status = replay::Status::ok;
   std::string reason;                         ///< why it is not ok, or notes
   std::vector<TokenScore> tokens;             ///< tokens[i] is the prediction of scored[i + 1]
-  std::vector<LayerErrors> layers;            ///< of the layers in which outputs were computed, ascending
+  std::vector<LayerErrors> layers;            ///< of the layers that the method compressed, ascending
   double budget_tokens = 0, kept_tokens = 0;  ///< means per kv head, as in replay
-  replay::Bytes bytes;                        ///< mean per kv head over all layers
+  replay::Bytes bytes;                        ///< mean per kv head over all layers of the model
   double seconds = 0;                         ///< of the pass of this configuration
 };
 
@@ -68,12 +68,34 @@ struct EvalConfiguration {
   std::uint32_t seed = 0;
 };
 
+/// What the results of a run depend on beside model, documents and configurations. Rows that differ in it are not
+/// compared.
+struct EvalSettings {
+  std::string layers;  ///< in which methods run, as layer_ranges(); the others keep their full cache
+  Index model_layers = 0;
+  std::string weights;                         ///< "f32", or "file": as the model's file has them
+  std::string kv_dtype;                        ///< element type of the cache
+  std::string protect;                         ///< "FIRST,LAST", followed by " outside" where not part of the budget
+  std::string decoded;                         ///< treatment of decoded tokens
+  std::optional<std::uint32_t> document_seed;  ///< absent: documents are given as token ids
+};
+
+/// Ascending numbers as "0-2,5".
+std::string layer_ranges(const std::vector<std::int64_t>& layers);
+
+/// SHA-256 of the tokens of a document: the ids in decimal, separated by spaces, context and scored tokens on a line
+/// each. Its first 12 digits.
+std::string digest_of(const TaskDocument& document);
+/// SHA-256 of such digests, on a line each. Its first 12 digits.
+std::string digest_of(const std::vector<std::string>& documents);
+
 struct EvalResults {
   std::string model, model_sha256;  ///< name of the file without its folders, whole digest
   std::string text;                 ///< name of the haystack's file
   Index context_tokens = 0;
   bool question_inside = false, chat = false;
   std::string device, isa;
+  EvalSettings settings;
   std::vector<const TaskInfo*> tasks;
   std::vector<EvalDocument> documents;
   std::vector<EvalConfiguration> configurations;

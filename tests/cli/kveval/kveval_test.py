@@ -205,9 +205,22 @@ def test_injection_modes(folder):
     assert [r["inject_layer"] for r in one] == [r["inject_layer"] for r in upto] == ["0", "3"]
     assert one[0]["kl_mean"] == upto[0]["kl_mean"] and everything[0]["kl_mean"] == upto[1]["kl_mean"]
     assert one[1]["kl_mean"] not in (everything[0]["kl_mean"], one[0]["kl_mean"])
-    # The first layer alone disturbs nothing before it.
-    dense = whole(evaluate(*arguments, "--dense-layers", 4))
-    assert number(dense[0], "kl_mean") < 1e-6
+
+
+def test_layers_that_are_not_compressed_are_held(folder):
+    arguments = ["--ids", ids_file(folder), *SMALL, "--no-f32", "--method", "exact,snapkv", "--budget", "25%"]
+    for flags, layers, compressed in [([], "0-29", 30), (["--layers", "0-3,9"], "0-3,9", 5),
+                                      (["--layers", "0-3", "--dense-layers", 3], "3", 1)]:
+        exact, snapkv = evaluate(*arguments, *flags)
+        full, all_layers = number(exact, "full_bytes"), 26624   # of snapkv where it compresses every layer
+        assert number(exact, "total_bytes") == number(exact, "bytes_read") == full, exact
+        held = (compressed * all_layers + (30 - compressed) * full) / 30
+        close(number(snapkv, "total_bytes"), held, 1e-9)
+        close(number(snapkv, "bytes_read"), held, 1e-9)
+        assert [snapkv[key] for key in ("method_layers", "compressed_layers", "model_layers")] == [
+            layers, str(compressed), "30"], snapkv
+    none = evaluate(*arguments, "--layers", "0,3", "--dense-layers", 4)
+    assert all(row["status"] == "skipped" and "kept whole" in row["reason"] for row in none), none
 
 
 def test_bad_input_is_named(folder):

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <span>
 
 #include <doctest/doctest.h>
 
@@ -193,4 +194,34 @@ TEST_CASE("injections have rows of their own, and passes of another document are
   CHECK(rows[2].injection.mode == Inject::none);
   results.passes[1].tokens.pop_back();
   CHECK_THROWS_AS(summarize(results, {}), Error);
+}
+
+TEST_CASE("rows carry the settings, the layers that were compressed, and digests of the tokens") {
+  EvalResults results = made_results(2, true);
+  results.tasks.push_back(&find_task("text"));
+  results.documents.push_back({.task = 1, .document = results.documents[1].document, .without_distant = {}});
+  results.documents[0].document.context = {10, 11};
+  results.settings.layers = "0-5", results.settings.weights = "f32";
+  results.configurations = {{"h2o", "", "25%mem", false, 0}};
+  results.passes = {made_pass(0, 0), made_pass(0, 1), made_pass(0, 2)};
+  results.passes[1].layers.resize(1);
+  const std::vector<EvalRecord> rows = summarize(results, {.documents = true});
+  REQUIRE(rows.size() == 5);
+  CHECK(rows[0].settings.layers == "0-5");
+  CHECK(rows[0].settings.weights == "f32");
+  CHECK(rows[0].compressed_layers == 2);  // 3 and 5
+  CHECK(rows[2].compressed_layers == 1);
+  CHECK(rows[1].document_sha256 == "dc5dc710562a");  // printf '10 11\n1 2 3 4\n' | sha256sum
+  CHECK(rows[2].document_sha256 == "a085b1f0c311");  // printf '\n1 2 3 4\n' | sha256sum
+  CHECK(rows[4].document_sha256 == rows[2].document_sha256);
+  CHECK(rows[0].document_sha256.empty());
+  for (const EvalRecord& row : std::span(rows).first(3)) CHECK(row.documents_sha256 == "f13b823b5218");
+  CHECK(rows[3].documents_sha256 == rows[4].documents_sha256);
+  CHECK(rows[3].documents_sha256 != rows[0].documents_sha256);
+}
+
+TEST_CASE("layers as ranges") {
+  CHECK(layer_ranges({}).empty());
+  CHECK(layer_ranges({4}) == "4");
+  CHECK(layer_ranges({0, 1, 2, 5, 7, 8}) == "0-2,5,7-8");
 }

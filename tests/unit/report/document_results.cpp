@@ -22,21 +22,28 @@ using trace::test::message_of;
 namespace {
 
 const std::string damage_header =
-    "model,sha256,text,task,document,question,context_tokens,inject,inject_layer,layer,device,method,params,budget,"
-    "status,reason,total_bytes,full_bytes,bytes_read,kl_mean,nll_diff,match\n";
+    "model,sha256,text,task,document,document_sha256,documents_sha256,question,context_tokens,inject,inject_layer,"
+    "layer,device,method,params,budget,method_layers,model_layers,weights,kv_dtype,protect,decoded,document_seed,"
+    "compressed_layers,status,reason,total_bytes,full_bytes,bytes_read,kl_mean,nll_diff,match\n";
 
 struct DamageLine {
   const char* method = "sink";
   std::string document = "all";
   double kl = 1, match = NAN;
   const char *task = "text", *inject = "all", *inject_layer = "", *layer = "all", *status = "ok";
+  std::string digest = "";  ///< of the document; "": its name
+  const char *layers = "0-29", *weights = "f32", *protect = "0 0", *compressed = "30", *bytes = "20";
 };
 
 std::string damage_line(const DamageLine& l) {
   const bool ok = std::string_view(l.status) == "ok";
-  return fmt::format("m.gguf,abc,book.txt,{},{},outside,4096,{},{},{},cpu,{},,25%,{},{},20,100,20,{},{},{}\n", l.task,
-                     l.document, l.inject, l.inject_layer, l.layer, l.method, l.status, ok ? "" : "it cannot",
-                     number_text(l.kl), number_text(-l.kl), number_text(l.match));
+  const std::string document =
+      fmt::format("{},{},{},all", l.task, l.document, l.digest.empty() ? l.document : l.digest);
+  const std::string method = fmt::format("{},{},{},cpu,{},,25%", l.inject, l.inject_layer, l.layer, l.method);
+  const std::string settings = fmt::format("{},30,{},f16,{},method,0,{}", l.layers, l.weights, l.protect, l.compressed);
+  return fmt::format("m.gguf,abc,book.txt,{},outside,4096,{},{},{},{},{},100,20,{},{},{}\n", document, method, settings,
+                     l.status, ok ? "" : "it cannot", l.bytes, number_text(l.kl), number_text(-l.kl),
+                     number_text(l.match));
 }
 
 /// A table of kveval in a file.
@@ -98,11 +105,15 @@ TEST_CASE("documents are the units of comparisons of damage, by hand") {
   CHECK(r.model == "m.gguf");
   CHECK(r.eval.task == "text");
   CHECK(place_text(r, false) == "task text");
-  CHECK(place_text(r, true) == "m.gguf, book.txt, 4096 tokens, question outside, task text");
+  CHECK(place_text(r, true) ==
+        "m.gguf, book.txt, 4096 tokens, question outside, layers 0-29 of 30, weights f32, cache f16, protected 0 0, "
+        "decoded method, task text");
   CHECK(file.compared("nll")[0].outcome == Outcome::b_better);
   CHECK(std::isnan(file.compared("nll")[0].ratio()));  // differences of nll may be negative
   CHECK(file.compared("match")[0].outcome == Outcome::b_better);
-  CHECK(contains(compare_csv(rows), "m.gguf,all,all,all,,book.txt,text,outside,4096,all,,kl,x,25%,y,25%,a better,,"));
+  CHECK(contains(
+      compare_csv(rows),
+      "m.gguf,all,all,all,,book.txt,text,outside,4096,all,,0-29,30,f32,f16,0 0,method,kl,x,25%,y,25%,a better,,"));
 }
 
 TEST_CASE("equal differences of shares count as equal") {
@@ -148,9 +159,66 @@ TEST_CASE("tables that have no documents to compare are refused") {
   const DamageFile none(std::vector{DamageLine{.document = "text-0", .inject = "none"}});
   CHECK(contains(none.refusal(), "all rows per document are of --inject none"));
   const DamageFile twice(std::vector(2, DamageLine{.document = "text-0"}));
+  const DamageFile nameless(std::vector{DamageLine{.document = "", .digest = ""}});
+  CHECK(contains(nameless.refusal(), ":2: column 'document_sha256' is empty"));
   CHECK(twice.refusal() == twice.path + ":3: the row of sink at 25% of document 'text-0' appears twice");
   CHECK(whole.refusal(4) == whole.path + ": lacks the column 'key_nll', which kveval writes");
   CHECK(is_eval_table(whole.path));
   CHECK(!is_eval_table(whole.folder / "nowhere.csv"));
   CHECK(!is_eval_table(DamageFile({}, "method,query\nkl_mean,1\n").path));
+}
+
+TEST_CASE("documents are paired by the digest of their tokens, not by name") {
+  std::vector<DamageLine> lines = documents({1, 2, 3, 4, 5, 6}, {2, 4, 6, 8, 10, 12});
+  for (DamageLine& line : lines) {
+    line.digest = "of " + line.document;
+    if (std::string_view(line.method) == "y") line.document = "other name";
+  }
+  CHECK(DamageFile(lines).compared()[0].pairs == 6);
+  for (DamageLine& line : lines) {
+    line.document = "text-0";
+    if (std::string_view(line.method) == "y") line.digest += " of another text";
+  }
+  const auto rows = DamageFile(lines).compared();
+  REQUIRE(rows.size() == 1);
+  CHECK(rows[0].outcome == Outcome::skipped);
+  CHECK(contains(rows[0].reason, "y has no rows here"));
+}
+
+TEST_CASE("evaluations that differ in a setting are not compared, and the message says in which") {
+  struct Case {
+    void (*change)(DamageLine&);
+    const char* message;
+  };
+  for (const Case& each :
+       {Case{[](DamageLine& l) { l.layers = "0-2"; }, "the evaluations differ in the layers ('0-29' and '0-2')"},
+        Case{[](DamageLine& l) { l.weights = "file"; }, "the weights ('f32' and 'file')"},
+        Case{[](DamageLine& l) { l.protect = "4 4"; }, "protected tokens ('0 0' and '4 4')"}}) {
+    std::vector<DamageLine> lines = documents({1, 2}, {2, 4});
+    for (DamageLine& line : lines) {
+      if (std::string_view(line.method) == "y") each.change(line);
+    }
+    const DamageFile file(lines);
+    CHECK(contains(message_of<Error>([&] { file.compared(); }), each.message));
+  }
+}
+
+TEST_CASE("a method that compressed fewer layers than another is not compared with it") {
+  std::vector<DamageLine> lines = documents({1, 2}, {2, 4});
+  for (DamageLine& line : lines) {
+    if (std::string_view(line.method) == "x") line.compressed = "29";
+  }
+  const auto rows = DamageFile(lines).compared();
+  CHECK(rows[0].outcome == Outcome::skipped);
+  CHECK(rows[0].reason == "x compressed 29 layers and y 30, and what differs in layers is not compared");
+}
+
+TEST_CASE("a row with status ok without a number that it needs is an error") {
+  std::vector<DamageLine> lines = documents({1, NAN}, {2, 4});
+  const DamageFile file(lines);
+  CHECK(file.refusal() == file.path + ":4: column 'kl_mean' holds '', and a row with status ok needs a number there");
+  lines[2].kl = 1, lines[1].bytes = "nan";
+  CHECK(contains(DamageFile(lines).refusal(), ":3: column 'total_bytes'"));
+  lines[1].status = "skipped";
+  CHECK(DamageFile(lines).compared()[0].test.blocks == 1);
 }

@@ -22,17 +22,28 @@ using namespace kvbench::report;
 
 namespace {
 
+const EvalSettings all_layers{.layers = "0-29",
+                              .model_layers = 30,
+                              .weights = "f32",
+                              .kv_dtype = "f16",
+                              .protect = "0,0",
+                              .decoded = "method",
+                              .document_seed = 0};
+
 struct EvalLine {
   const char *method = "sink", *budget = "25%mem", *document = "all", *task = "text";
   double kl = 1, error = 0.5, recall = 0.5;
   Injection injection = {};
   std::optional<std::int64_t> layer = {};
   Index documents = 2;
+  EvalSettings settings = all_layers;
 };
 
 EvalRecord made_record(const EvalLine& line) {
   EvalRecord r;
   r.model = "m.gguf", r.sha256 = "abc", r.text = "book.txt", r.task = line.task, r.document = line.document;
+  r.document_sha256 = r.document == "all" ? "" : r.document, r.documents_sha256 = "d1d2";
+  r.settings = line.settings, r.compressed_layers = 30;
   r.context_tokens = 4096, r.device = "cpu", r.isa = "avx2";
   r.injection = line.injection, r.layer = line.layer;
   r.method = line.method, r.budget = line.budget;

@@ -34,6 +34,23 @@ Value<EvalRecord> injected_layer() {
       .parse = [](EvalRecord& r, const CsvCell& cell) { r.injection.layer = cell.text.empty() ? -1 : cell.count(); }};
 }
 
+Value<EvalRecord> document_seed() {
+  return needed(Value<EvalRecord>{
+      .print =
+          [](const EvalRecord& r) { return r.settings.document_seed ? value_text(*r.settings.document_seed) : ""; },
+      .parse =
+          [](EvalRecord& r, const CsvCell& cell) {
+            r.settings.document_seed.reset();
+            if (!cell.text.empty()) parse_value(cell, r.settings.document_seed.emplace());
+          }});
+}
+
+template <class T>
+Value<EvalRecord> of_settings(T eval::EvalSettings::*value) {
+  return needed(value_where<EvalRecord>(
+      always, [value](auto& r) -> auto& { return r.settings.*value; }));
+}
+
 class EvalColumns {
  public:
   std::vector<EvalColumn> list;
@@ -72,6 +89,12 @@ void add_eval_identity(EvalColumns& c) {
        needed(value_of(&EvalRecord::question)), "text"},
       {"context_tokens", "tokens of the context, which is compressed", needed(value_of(&EvalRecord::context_tokens)),
        "integer", "tokens"},
+      {"document_sha256",
+       "first 12 digits of the SHA-256 of the token ids of the document, in decimal, separated by spaces: context and "
+       "scored tokens on a line each; empty in rows over documents",
+       needed(value_of(&EvalRecord::document_sha256)), "text"},
+      {"documents_sha256", "the same of the digests of all documents of the task, on a line each",
+       needed(value_of(&EvalRecord::documents_sha256)), "text"},
       {"inject",
        "where outputs of the method replace those of the model: in all layers, in one, in all up to one (upto), in "
        "none",
@@ -90,9 +113,32 @@ void add_eval_identity(EvalColumns& c) {
   };
 }
 
+void add_settings(EvalColumns& c) {
+  using eval::EvalSettings;
+  c.list.push_back({"method_layers",
+                    "layers in which methods run, such as 0-2,5; the others keep their full cache, which the bytes "
+                    "count",
+                    of_settings(&EvalSettings::layers), "text"});
+  c.list.push_back(
+      {"model_layers", "number of layers of the model", of_settings(&EvalSettings::model_layers), "integer"});
+  c.list.push_back(
+      {"weights", "f32, or file: as the file of the model has them", of_settings(&EvalSettings::weights), "text"});
+  c.list.push_back({"kv_dtype", "element type of the cache", of_settings(&EvalSettings::kv_dtype), "text"});
+  c.list.push_back({"protect",
+                    "numbers of first and last tokens of the context that are kept exactly, followed by outside where "
+                    "they are not part of the budget",
+                    of_settings(&EvalSettings::protect), "text"});
+  c.list.push_back(
+      {"decoded", "treatment of decoded tokens: method or keep", of_settings(&EvalSettings::decoded), "text"});
+  c.list.push_back(
+      {"document_seed", "seed of the documents; empty where they are given as token ids", document_seed(), "integer"});
+}
+
 void add_eval_sizes(EvalColumns& c) {
   c.count("documents", "documents behind the row", &EvalRecord::documents);
   c.count("seeds", "seeds behind the row", &EvalRecord::seeds);
+  c.list.push_back({"compressed_layers", "number of layers that the method compressed, whose errors the row summarises",
+                    needed(over_layers(&EvalRecord::compressed_layers)), "integer"});
   c.count("scored", "predicted tokens that are counted (answers, or all of tasks without questions)",
           &EvalRecord::tokens);
   c.count("scored_key", "of these, key tokens: their nll rises by at least 2 without the distant context",
@@ -104,7 +150,7 @@ void add_eval_sizes(EvalColumns& c) {
   tokens("budget_tokens", "the budget in tokens", &EvalRecord::budget_tokens);
   tokens("kept_tokens", "entries that answer a query, without those that the harness keeps exactly",
          &EvalRecord::kept_tokens);
-  c.bytes("kv_bytes", "keys and values held, mean per kv head",
+  c.bytes("kv_bytes", "keys and values held, mean per kv head over all layers of the model",
           over_layers([](auto& r) -> auto& { return r.bytes.kv; }));
   c.bytes("meta_bytes", "weights, counts, ids, centroids, bounds held, mean per kv head",
           over_layers([](auto& r) -> auto& { return r.bytes.meta; }));
@@ -183,6 +229,7 @@ void add_errors(EvalColumns& c) {
 std::vector<EvalColumn> make_eval_columns() {
   EvalColumns c;
   add_eval_identity(c);
+  add_settings(c);
   add_eval_sizes(c);
   add_damage(c);
   add_tests(c);

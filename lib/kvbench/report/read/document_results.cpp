@@ -3,13 +3,15 @@
 
 #include <kvbench/core/error.hpp>
 #include <kvbench/core/input_file.hpp>
+#include <kvbench/report/read/eval_rows.hpp>
 #include <kvbench/report/read/table_kind.hpp>
 
 namespace kvbench::report {
 namespace {
 
-constexpr const char* document_columns[] = {"model", "sha256",   "text",   "context_tokens", "question",
-                                            "task",  "document", "inject", "inject_layer"};
+constexpr const char* document_columns[] = {
+    "model",         "sha256",       "text",    "context_tokens", "question", "task",    "document", "document_sha256",
+    "method_layers", "model_layers", "weights", "kv_dtype",       "protect",  "decoded", "inject",   "inject_layer"};
 constexpr std::size_t longest_header = 1 << 16;
 
 compare::EvalSetting setting_of(const CsvTable& table, const CsvRow& row) {
@@ -19,7 +21,13 @@ compare::EvalSetting setting_of(const CsvTable& table, const CsvRow& row) {
           .question = text("question"),
           .context_tokens = text("context_tokens"),
           .inject = text("inject"),
-          .inject_layer = text("inject_layer")};
+          .inject_layer = text("inject_layer"),
+          .method_layers = text("method_layers"),
+          .model_layers = text("model_layers"),
+          .weights = text("weights"),
+          .kv_dtype = text("kv_dtype"),
+          .protect = text("protect"),
+          .decoded = text("decoded")};
 }
 
 }  // namespace
@@ -32,7 +40,7 @@ DocumentResults::DocumentResults(std::string path, const eval::DamageMetric& met
     checked = true;
     if (table.text(row, "document") == "all" || table.text(row, "layer") != "all") return;
     documents = true;
-    if (table.text(row, "inject") != "none") add(table, row, metric.column);
+    if (table.text(row, "inject") != "none") add(table, row, metric);
   });
   if (!documents) throw Error("{}: has no rows per document; run kveval with --per-document.", path_);
   if (values_.empty()) {
@@ -43,12 +51,16 @@ DocumentResults::DocumentResults(std::string path, const eval::DamageMetric& met
   }
 }
 
-void DocumentResults::add(const CsvTable& table, const CsvRow& row, std::string_view column) {
+void DocumentResults::add(const CsvTable& table, const CsvRow& row, const eval::DamageMetric& metric) {
   const auto [at, added] = place_of(table, row, document_columns);
   compare::QueryPlace& place = places_[at];
   if (added) {
     place.model = table.text(row, "model"), place.sha256 = table.text(row, "sha256");
     place.prompt = table.text(row, "document");
+    place.document_sha256 = table.text(row, "document_sha256");
+    if (place.document_sha256.empty())
+      throw Error("{}:{}: column 'document_sha256' is empty, which identifies document '{}'", path_, row.line,
+                  place.prompt);
     place.context_tokens = table.count(row, "context_tokens");
     place.positions = {0};
     place.eval = setting_of(table, row);
@@ -59,7 +71,11 @@ void DocumentResults::add(const CsvTable& table, const CsvRow& row, std::string_
     throw Error("{}:{}: the row of {} at {} of document '{}' appears twice", path_, row.line,
                 label_of(configurations_[configuration]), configurations_[configuration].budget, place.prompt);
   }
-  add_value(table, row, table.number(row, column), values);
+  add_value(table, row, table.number(row, metric.column), values);
+  values.compressed_layers = table.count(row, "compressed_layers");
+  if (values.status != replay::Status::ok) return;
+  require_numbers(table, row);
+  if (metric.everywhere) require_number(table, row, metric.column);
 }
 
 bool is_eval_table(const std::string& path) {

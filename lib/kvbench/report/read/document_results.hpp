@@ -12,11 +12,11 @@ namespace kvbench::report {
 class DocumentResults : public TableResults {
  public:
   /// Throws Error with file, line or column and the remedy where the file is not such a table, has no rows per
-  /// document, or has a row twice.
+  /// document, has a row twice, or a row with status ok lacks a number.
   DocumentResults(std::string path, const eval::DamageMetric& metric);
 
  private:
-  void add(const CsvTable& table, const CsvRow& row, std::string_view column);
+  void add(const CsvTable& table, const CsvRow& row, const eval::DamageMetric& metric);
 };
 
 /// Whether the file is a CSV with the header of a table of kveval.

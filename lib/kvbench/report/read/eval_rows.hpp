@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
+// Numbers that rows of kveval must have.
+#pragma once
+
+#include <kvbench/report/read/csv.hpp>
+
+namespace kvbench::report {
+
+/// Throws Error with file, line and column where the cell is not a number, or NaN.
+void require_number(const CsvTable& table, const CsvRow& row, std::string_view column);
+/// The same for every number that a row over all layers with status ok needs.
+void require_numbers(const CsvTable& table, const CsvRow& row);
+
+}  // namespace kvbench::report
