@@ -14,7 +14,10 @@ import tempfile
 import unittest
 
 KVDUMP, _, KVEVAL, KVBENCH = map(os.path.abspath, sys.argv[1:5])
-MODEL = os.environ.get("KVBENCH_MODEL", "")
+SETTINGS = pathlib.Path(os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / ".cache") / "kvbench" / "env.sh"
+LINES = SETTINGS.read_text().splitlines() if SETTINGS.exists() else []
+KNOWN = [line.partition("=")[2] for line in LINES if line.startswith("KVBENCH_MODEL=")]
+MODEL = next((path for path in (os.environ.get("KVBENCH_MODEL"), *KNOWN) if path and os.path.exists(path)), None)
 
 
 class Flags(unittest.TestCase):
