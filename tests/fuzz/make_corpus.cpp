@@ -115,7 +115,9 @@ std::vector<EvalRecord> evaluations() {
       for (const Inject mode : {Inject::all, Inject::one, Inject::none}) {
         EvalRecord r{.model = "m.gguf", .task = "text", .document = document, .method = method, .budget = "25%mem"};
         r.injection = {mode, mode == Inject::one ? 3 : -1};
-        r.bytes = {.kv = 10, .full = 40};
+        if (r.document != "all") r.document_sha256 = r.document;
+        r.settings.layers = "0-2,5", r.settings.model_layers = 6, r.compressed_layers = 4;
+        r.bytes = {.kv = 10, .meta = 0, .full = 40};
         r.kl = {0.5, 0.25, 1}, r.metrics[0] = method[0] == 's' ? 0.25 : 0.5;
         records.push_back(r);
         r.layer = 3, r.drift = 0.5, r.residual = 0.25;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <kvbench/report/eval/table.hpp>
 
+#include <cmath>
 #include <set>
 
 #include <doctest/doctest.h>
@@ -37,13 +38,15 @@ struct EvalLine {
   std::optional<std::int64_t> layer = {};
   Index documents = 2;
   EvalSettings settings = all_layers;
+  Index compressed_layers = 30;
+  const char* documents_sha256 = "d1d2";
 };
 
 EvalRecord made_record(const EvalLine& line) {
   EvalRecord r;
   r.model = "m.gguf", r.sha256 = "abc", r.text = "book.txt", r.task = line.task, r.document = line.document;
-  r.document_sha256 = r.document == "all" ? "" : r.document, r.documents_sha256 = "d1d2";
-  r.settings = line.settings, r.compressed_layers = 30;
+  r.document_sha256 = r.document == "all" ? "" : r.document, r.documents_sha256 = line.documents_sha256;
+  r.settings = line.settings, r.compressed_layers = line.compressed_layers;
   r.context_tokens = 4096, r.device = "cpu", r.isa = "avx2";
   r.injection = line.injection, r.layer = line.layer;
   r.method = line.method, r.budget = line.budget;
@@ -213,4 +216,46 @@ TEST_CASE("tables for terminals and Markdown: by task and budget, in ascending o
   CHECK(has(text, "failed: no memory"));
   CHECK(has(eval_markdown(records), "| snapkv | all | 25%mem | 0.25 | 1 |"));
   CHECK_FALSE(has(text, "text-0"));
+}
+
+TEST_CASE("evaluations that differ in settings or documents have sections of their own, which say in what") {
+  std::vector<EvalLine> other = three_methods();
+  const auto headings_of = [&] {
+    const std::vector<CsvTable> tables = {csv_of_lines(three_methods()), csv_of_lines(other, "f.csv")};
+    const Document document = make_report(tables, {});
+    REQUIRE(document.answers.size() == 2);
+    return document.answers[1].scope;
+  };
+  for (EvalLine& line : other) line.settings.layers = "0-2", line.compressed_layers = 3;
+  CHECK(has(headings_of(), ", layers 0-2 of 30"));
+  other = three_methods();
+  for (EvalLine& line : other) line.settings.weights = "file";
+  CHECK(has(headings_of(), "weights file"));
+  other = three_methods();
+  for (EvalLine& line : other) line.settings.protect = "4,4";
+  CHECK(has(headings_of(), "protected tokens 4,4"));
+  other = three_methods();
+  for (EvalLine& line : other) line.documents_sha256 = "other";
+  CHECK(has(headings_of(), "documents: text other"));
+  const std::string text = markdown_of({csv_of_lines(three_methods())});
+  CHECK(has(text, "in all 30 layers of the running model"));
+}
+
+TEST_CASE("configurations that compressed fewer layers than the others are listed, not ranked") {
+  std::vector<EvalLine> lines = three_methods();
+  lines.push_back({.method = "infinigen", .kl = 0.01, .compressed_layers = 29});
+  const std::vector<CsvTable> tables = {csv_of_lines(lines)};
+  const std::vector<const CsvTable*> pointers = {&tables[0]};
+  const std::vector<EvalSection> sections = eval_sections(pointers);
+  REQUIRE(sections.size() == 1);
+  CHECK(sections[0].find("text", "all", "all").size() == 3);
+  CHECK(sections[0].fewer_layers.size() == 1);
+  CHECK(has(markdown_of(tables), "Not compared: configurations that compressed fewer layers"));
+}
+
+TEST_CASE("a report refuses a row with status ok that lacks a number") {
+  std::vector<EvalLine> lines = three_methods();
+  lines[1].kl = NAN;
+  CHECK_THROWS_WITH_AS(make_report(std::vector{csv_of_lines(lines)}, {}),
+                       "e.csv:3: column 'kl_mean' holds '', and a row with status ok needs a number there", Error);
 }

@@ -87,7 +87,8 @@ std::vector<MetricPrediction> predictions_of(const EvalSection& section) {
 }
 
 AnswerBlock eval_answer(const EvalSection& section, const std::vector<MetricPrediction>& all) {
-  AnswerBlock answer{fmt::format("{} on {}, {} tokens", section.model, section.text, section.context), {}};
+  AnswerBlock answer{
+      fmt::format("{} on {}, {} tokens{}", section.model, section.text, section.context, section.distinction), {}};
   if (all.empty()) {
     answer.sentences.push_back(
         "Which attention metric predicts damage to the output is unknown: give at least two methods at one budget.");

@@ -60,6 +60,17 @@ std::vector<Block> discrimination(const EvalSection& section) {
   return out;
 }
 
+DocTable fewer_layers_table(const EvalSection& section) {
+  DocTable table{
+      .title = "Not compared: configurations that compressed fewer layers",
+      .columns = {{"task"}, {"method"}, {"budget", true}, {"layers", true}, {"KL", true}, {"reason", false, true}},
+      .rows = {}};
+  for (const EvalRow& row : section.fewer_layers)
+    table.rows.push_back({row.task, row.name(), row.budget, fmt::format("{}", row.compressed_layers),
+                          interval_cell(row.kl), row.reason});
+  return table;
+}
+
 DocTable broken_table(const EvalSection& section) {
   DocTable table{.title = "Configurations without results",
                  .columns = {{"task"}, {"method"}, {"budget", true}, {"status"}, {"reason", false, true}},
@@ -73,11 +84,15 @@ DocTable broken_table(const EvalSection& section) {
 
 std::vector<Block> eval_blocks(const EvalSection& section, const std::vector<MetricPrediction>& predictions) {
   std::vector<Block> blocks = {
-      Heading{2, fmt::format("Damage to the output of {}", section.model)},
+      Heading{2, fmt::format("Damage to the output of {}{}", section.model, section.distinction)},
       Paragraph{fmt::format("Documents of {} with contexts of {} tokens, question {} the compressed context. The "
-                            "methods answer all attention of the scored tokens inside the running model; every figure "
-                            "is paired with the full cache on the same tokens.",
-                            section.text, section.context, section.question)}};
+                            "methods answer the attention of the scored tokens in {} of the running model; the bytes "
+                            "count the full cache of all others. Every figure is paired with the full cache on the "
+                            "same tokens. Weights: {}; cache: {}; protected tokens: {}; decoded tokens: {}; digests "
+                            "of the documents: {}.",
+                            section.text, section.context, section.question, layers_text(section.settings),
+                            section.settings.weights, section.settings.kv_dtype, section.settings.protect,
+                            section.settings.decoded, section.documents)}};
   for (Block& block : discrimination(section)) blocks.push_back(std::move(block));
   for (Block& block : damage_figures(section)) blocks.push_back(std::move(block));
   if (DocTable table = configuration_table(section); !table.rows.empty()) blocks.emplace_back(std::move(table));
@@ -91,6 +106,7 @@ std::vector<Block> eval_blocks(const EvalSection& section, const std::vector<Met
     blocks.emplace_back(prediction_table(section, predictions));
   }
   for (Block& block : depth_blocks(section)) blocks.push_back(std::move(block));
+  if (DocTable fewer = fewer_layers_table(section); !fewer.rows.empty()) blocks.emplace_back(std::move(fewer));
   if (DocTable broken = broken_table(section); !broken.rows.empty()) blocks.emplace_back(std::move(broken));
   return blocks;
 }

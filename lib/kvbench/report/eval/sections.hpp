@@ -17,11 +17,16 @@ struct EvalRow : eval::EvalRecord {
   double held() const { return bytes.of(CostKind::memory) / bytes.full; }
 };
 
-/// The rows of one model, text and form of the documents.
+/// The rows of one model, text, form of the documents and settings, and of the same documents of each task.
 struct EvalSection {
   std::string model, text, context, question, device;
-  std::vector<EvalRow> rows;                         ///< ok
-  std::vector<EvalRow> broken;                       ///< over all documents, not ok
+  eval::EvalSettings settings;
+  std::string documents;        ///< the tasks, each with the digest of its documents: "text 3f2a90c41b7d"
+  std::string distinction;      ///< ", " and the layers where not all run, and what tells it from other sections, or ""
+  std::vector<EvalRow> rows;    ///< ok
+  std::vector<EvalRow> broken;  ///< over all documents, not ok
+  /// Over all documents; the method compressed fewer layers than it was to run in, and is not compared with others.
+  std::vector<EvalRow> fewer_layers;
   std::vector<std::string> tasks, budgets, methods;  ///< in order of appearance; methods with their parameters
 
   /// Rows over all layers with this task, document ("all", or "": single documents) and injection.
@@ -30,7 +35,11 @@ struct EvalSection {
   int style_of(const EvalRow& row) const;  ///< colour and marker of its method in all figures
 };
 
-/// Of equal rows of several files the first counts. Throws Error where a file has a row twice.
+/// "all 30 layers", or "layers 0-2 of 30".
+std::string layers_text(const eval::EvalSettings& settings);
+
+/// Of equal rows of several files the first counts. Throws Error where a file has a row twice, or a row with status ok
+/// lacks a number.
 std::vector<EvalSection> eval_sections(std::span<const CsvTable* const> tables);
 
 /// The budget whose share is nearest to a quarter; "" where there is none.
