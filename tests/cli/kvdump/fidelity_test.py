@@ -4,7 +4,10 @@ refuse."""
 
 import hashlib
 import os
+import resource
 import shutil
+import signal
+import subprocess
 
 import harness
 
@@ -81,6 +84,20 @@ def test_a_model_elsewhere_has_the_same_copy(folder):
     shutil.copy(harness.MODEL, folder / "other.gguf")
     kvdump("--ids", ids, "--f32", "--layers", "0", "-o", folder / "b.h5", model=folder / "other.gguf")
     assert set(CACHE.glob("f32/*.gguf")) == before
+
+
+def test_a_cache_without_room(folder):
+    """A failure of the disk (exit code 3) or the limit of the cache (2), and no part of a copy is left."""
+    def limit():
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 20, 1 << 20))
+    command = [harness.KVDUMP, harness.MODEL, "--ids", write_ids(folder / "ids", 32), "--f32", "-o", folder / "t.h5"]
+    environment = {**os.environ, "XDG_CACHE_HOME": str(folder)}
+    for code, word, options in ((3, "f32", {"preexec_fn": limit, "env": environment}),
+                                (2, "KVBENCH_CACHE_GIB", {"env": {**environment, "KVBENCH_CACHE_GIB": "0"}})):
+        done = subprocess.run(command, capture_output=True, text=True, **options)
+        assert done.returncode == code and word in done.stderr, done.stderr
+    assert [path.name for path in folder.rglob("*") if path.is_file()] == ["ids"]
 
 
 def test_quantised_weights_move_the_keys(folder):
