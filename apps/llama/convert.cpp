@@ -2,7 +2,9 @@
 #include <apps/llama/convert.hpp>
 
 #include <cerrno>
-#include <filesystem>
+
+#include <fcntl.h>
+#include <unistd.h>
 
 #include <kvbench/core/atomic_file.hpp>
 #include <kvbench/core/error.hpp>
@@ -14,14 +16,16 @@
 namespace kvbench::llama {
 namespace {
 
-/// llama.cpp reports no cause where it cannot write.
-bool is_full(const std::string& path) {
-  std::error_code error;
-  const auto space = std::filesystem::space(std::filesystem::path(path).parent_path(), error);
-  return !error && space.available < (std::uintmax_t{64} << 20);
+/// llama.cpp reports no cause where it cannot write. The errno of writing so many bytes; 0 where that is possible.
+int write_fault(const std::string& path, std::uint64_t bytes) {
+  const int fd = ::open(path.c_str(), O_WRONLY | O_CLOEXEC);
+  if (fd < 0) return errno;
+  const int fault = ::posix_fallocate(fd, 0, static_cast<off_t>(bytes));
+  ::close(fd);
+  return fault;
 }
 
-void convert(const Model& model, const std::string& path, int threads) {
+void convert(const Model& model, const std::string& path, std::uint64_t bytes, int threads) {
   llama_model_quantize_params params = llama_model_quantize_default_params();
   params.nthread = threads;
   params.ftype = LLAMA_FTYPE_ALL_F32;
@@ -29,15 +33,16 @@ void convert(const Model& model, const std::string& path, int threads) {
   const auto status = llama_model_quantize(model.path().c_str(), path.c_str(), &params);
   app::stop_if_requested();
   if (status == 0) return;
-  if (is_full(path)) throw_write_error(path, "the fp32 copy of the model cannot be written", ENOSPC);
+  if (const int fault = write_fault(path, bytes)) throw_write_error(path, "cannot be written", fault);
   throw Error("{}: cannot be converted to fp32{}", model.path(), last_llama_error());
 }
 
 }  // namespace
 
 std::string converted_to_f32(const Model& model, int threads) {
-  return app::ModelCache().copy_of(model.path(), 4 * model.num_parameters(),
-                                   [&](const std::string& path) { convert(model, path, threads); });
+  const std::uint64_t bytes = 4 * model.num_parameters();
+  return app::ModelCache().copy_of(model.path(), bytes,
+                                   [&](const std::string& path) { convert(model, path, bytes, threads); });
 }
 
 }  // namespace kvbench::llama
