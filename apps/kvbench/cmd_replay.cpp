@@ -74,7 +74,7 @@ void resolve(ReplayFlags& options) {
 void check_effects(const CLI::App& flags, const ReplayFlags& options, const trace::Reader& reader) {
   using replay::Protocol;
   check_table_flags(flags, options.run);
-  if (options.request.protect_first + options.request.protect_last == 0)
+  if (options.request.protect_first == 0 && options.request.protect_last == 0)
     refuse_without_effect(flags, {"--recall-sinks"}, "without protected tokens; give --protect or --protect-outside");
   const std::string& device = options.run.device;
   if (device != "cpu" && options.run.device_flag->as<std::string>() == device)

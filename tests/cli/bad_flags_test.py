@@ -285,7 +285,7 @@ class BadOutput(CliTest):
             file.write('[[run]]\nname = "a"\ntraces = "t.h5"\nmethods = ["sink"]\n')
         self.assertEqual(run("replay", self.trace, "-m", "sink", "-o", table).returncode, 0)
         commands = [["--version"], ["--help"], ["info", self.trace], ["methods"], ["replay", self.trace, "-m", "sink"],
-                    ["sweep", sweep], ["merge", "--help"], ["eval", "--help"],
+                    ["sweep", sweep], ["merge", "--help"], ["cache", "--help"],
                     ["validate", self.trace, "--claim", "subgen.lemma2"], ["nonsense"], ["replay", "nowhere.h5"]]
         for command in commands:
             for redirections in ("1>&-", "2>&-", "1>&- 2>&-", "0<&- 1>&- 2>&-"):
