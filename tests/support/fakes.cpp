@@ -291,13 +291,11 @@ class LastTokens : public methods::KeptCache {
 }  // namespace
 
 methods::MethodInfo fake_shared_layer() {
-  return methods::with_params<methods::NoParams>({.name = "fake-shared-layer",
-                                                  .paper = "none",
-                                                  .summary = "a method for tests",
-                                                  .complexity = {},
-                                                  .granularity = methods::Granularity::layer,
-                                                  .needs = {methods::Part::column_sums}},
-                                                 shared_layer);
+  methods::MethodInfo info;
+  info.name = "fake-shared-layer", info.paper = "none", info.summary = "a method for tests";
+  info.granularity = methods::Granularity::layer;
+  info.needs = {methods::Part::column_sums};
+  return methods::with_params<methods::NoParams>(std::move(info), shared_layer);
 }
 methods::MethodInfo fake_spread_values() {
   return fake<SpreadValues>({.name = "fake-spread-values", .kind = methods::Kind::merging, .streaming = true});

@@ -238,7 +238,9 @@ TEST_CASE("evaluations that differ in settings or documents have sections of the
   for (EvalLine& line : other) line.documents_sha256 = "other";
   CHECK(has(headings_of(), "documents: text other"));
   const std::string text = markdown_of({csv_of_lines(three_methods())});
-  CHECK(has(text, "in all 30 layers of the running model"));
+  CHECK(has(text, "in all 30 layers of the running model. Every figure"));
+  for (EvalLine& line : other) line.settings.layers = "3", line.compressed_layers = 1;
+  CHECK(has(markdown_of({csv_of_lines(other)}), "in layer 3 of 30 of the running model; the others keep"));
 }
 
 TEST_CASE("configurations that compressed fewer layers than the others are listed, not ranked") {

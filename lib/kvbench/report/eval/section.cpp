@@ -83,16 +83,18 @@ DocTable broken_table(const EvalSection& section) {
 }  // namespace
 
 std::vector<Block> eval_blocks(const EvalSection& section, const std::vector<MetricPrediction>& predictions) {
+  const std::string layers = layers_text(section.settings);
   std::vector<Block> blocks = {
       Heading{2, fmt::format("Damage to the output of {}{}", section.model, section.distinction)},
-      Paragraph{fmt::format("Documents of {} with contexts of {} tokens, question {} the compressed context. The "
-                            "methods answer the attention of the scored tokens in {} of the running model; the bytes "
-                            "count the full cache of all others. Every figure is paired with the full cache on the "
-                            "same tokens. Weights: {}; cache: {}; protected tokens: {}; decoded tokens: {}; digests "
-                            "of the documents: {}.",
-                            section.text, section.context, section.question, layers_text(section.settings),
-                            section.settings.weights, section.settings.kv_dtype, section.settings.protect,
-                            section.settings.decoded, section.documents)}};
+      Paragraph{
+          fmt::format("Documents of {} with contexts of {} tokens, question {} the compressed context. Methods "
+                      "compute the attention of the scored tokens in {} of the running model{}. Every figure is "
+                      "paired with the full cache on the same tokens. Weights: {}; cache: {}; protected tokens: "
+                      "{}; decoded tokens: {}; digests of the documents: {}.",
+                      section.text, section.context, section.question, layers,
+                      layers.starts_with("all") ? "" : "; the others keep their full cache, which the bytes count",
+                      section.settings.weights, section.settings.kv_dtype, section.settings.protect,
+                      section.settings.decoded, section.documents)}};
   for (Block& block : discrimination(section)) blocks.push_back(std::move(block));
   for (Block& block : damage_figures(section)) blocks.push_back(std::move(block));
   if (DocTable table = configuration_table(section); !table.rows.empty()) blocks.emplace_back(std::move(table));
