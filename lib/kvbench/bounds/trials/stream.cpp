@@ -59,11 +59,6 @@ std::string StreamPlan::text() const {
   return fmt::format("prompt={};appended={};B={};seed={}", prompt, appended, budget, seed);
 }
 
-StreamPlan whole_stream(const Subject& subject, Index appended, Index budget, std::uint32_t seed) {
-  const Index last = std::min(appended, subject.tokens() - 1);
-  return {.prompt = subject.tokens() - last, .appended = last, .budget = budget, .seed = seed};
-}
-
 MethodUnderTest registered_method(const std::string& name, const std::vector<methods::Assignment>& settings) {
   return [name, settings](const methods::HeadPrompt& head, Backend& backend) {
     const methods::MethodInfo& method = methods::find_method(name);

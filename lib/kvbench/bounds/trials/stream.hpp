@@ -30,8 +30,6 @@ struct StreamPlan {
   std::uint32_t seed = 0;
   std::string text() const;  ///< for CheckRow::params
 };
-/// A context of all but the last `appended` tokens of the subject.
-StreamPlan whole_stream(const Subject& subject, Index appended, Index budget, std::uint32_t seed);
 
 /// The implementation under test. Mutants replace it.
 using MethodUnderTest = std::function<methods::MakeCache(const methods::HeadPrompt&, Backend&)>;
