@@ -12,7 +12,6 @@
 #include <kvbench/core/atomic_file.hpp>
 #include <kvbench/core/error.hpp>
 #include <kvbench/core/input_file.hpp>
-#include <kvbench/core/read_files.hpp>
 #include <kvbench/trace/sha256.hpp>
 
 #include <apps/common/program.hpp>
@@ -111,9 +110,9 @@ void ModelCache::make_room(std::uint64_t bytes) const {
   }
 }
 
-std::string ModelCache::copy_of(const std::string& model, std::uint64_t bytes,
+std::string ModelCache::copy_of(const std::string& model, const std::string& sha256, std::uint64_t bytes,
                                 const std::function<void(const std::string& path)>& convert) const {
-  const fs::path copy = folder_ / (trace::sha256_of_file(model) + ".gguf");
+  const fs::path copy = folder_ / (sha256 + ".gguf");
   std::error_code error;
   if (is_whole(copy)) {
     fs::last_write_time(digest_file(copy), fs::file_time_type::clock::now(), error);  // when it was last used
@@ -128,7 +127,6 @@ std::string ModelCache::copy_of(const std::string& model, std::uint64_t bytes,
     file.publish();
     write_digest(copy, digest, fs::path(model).filename().string());
   }
-  remember_read(copy.string());
   return copy.string();
 }
 

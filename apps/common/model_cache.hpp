@@ -29,10 +29,10 @@ class ModelCache {
   /// The most recently used one first; those that earlier versions of kvbench left are among them.
   std::vector<ModelCopy> copies() const;
 
-  /// The path of the copy of `model`. Where there is none, or where it does not have the digest beside it,
-  /// convert(path) makes it, which takes about `bytes`; the copies that were not used for longest make room first.
-  /// Throws Error where a copy exceeds the limit, IoError where the cache cannot be written.
-  std::string copy_of(const std::string& model, std::uint64_t bytes,
+  /// The path of the copy of `model`, whose digest is `sha256`. Where there is none, or where its digest is not the one
+  /// beside it, convert(path) makes it, which takes about `bytes`; the copies that were not used for longest make room
+  /// first. Throws Error where a copy exceeds the limit, IoError where the cache cannot be written.
+  std::string copy_of(const std::string& model, const std::string& sha256, std::uint64_t bytes,
                       const std::function<void(const std::string& path)>& convert) const;
 
   /// Removes a copy. Throws IoError where that fails.

@@ -11,6 +11,7 @@
 
 #include <kvbench/core/output_path.hpp>
 #include <kvbench/core/parallel_for.hpp>
+#include <kvbench/trace/sha256.hpp>
 
 #include <apps/common/program.hpp>
 #include <apps/common/stop_signals.hpp>
@@ -134,7 +135,7 @@ void dump(const Options& options) {
   std::optional<Model> converted;
   if (options.f32) {
     progress.stage("converting the weights to fp32 (once)");
-    converted.emplace(converted_to_f32(source, threads));
+    converted.emplace(converted_to_f32(source, trace::sha256_of_file(options.model), threads));
   }
   const Model& model = converted ? *converted : source;
   Capture capture(wanted);

@@ -122,7 +122,6 @@ eval::EvalSettings settings_of(const Options& options, const llama::Model& model
 void describe(const Options& options, const llama::Model& model, eval::EvalResults& results) {
   const auto backend = make_backend(options.how);
   results.model = std::filesystem::path(options.model).filename().string();
-  results.model_sha256 = trace::sha256_of_file(options.model);
   results.text = std::filesystem::path(options.text.empty() ? options.ids.front() : options.text).filename().string();
   results.context_tokens = options.context;
   results.question_inside = options.question_inside;
@@ -144,7 +143,8 @@ void run_model(const Options& options, eval::PassFile& passes, eval::EvalResults
   std::optional<llama::Model> model(options.model);
   model->refuse_unsupported();
   make_documents(options, *model, results);
-  if (options.f32 && !model->is_f32()) model.emplace(llama::converted_to_f32(*model, threads));
+  results.model_sha256 = trace::sha256_of_file(options.model);
+  if (options.f32 && !model->is_f32()) model.emplace(llama::converted_to_f32(*model, results.model_sha256, threads));
   const Index tokens = longest(results);
   check_memory(options, *model, tokens);
   const std::vector<int> layers = captured_layers(options, *model);

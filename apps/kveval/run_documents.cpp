@@ -34,6 +34,15 @@ eval::DocumentInputs inputs_of(const Machine& machine, const std::vector<int>& l
           .scored = document.scored};
 }
 
+/// The inputs of the methods of all configurations. They hold digests of the files that methods read, such as kept
+/// entries, which are computed once for all documents.
+std::vector<store::MethodInputs> inputs_of(const std::vector<loop::LoopConfiguration>& configurations) {
+  std::vector<store::MethodInputs> out;
+  for (const auto& [method, budget, seed] : configurations)
+    out.push_back(store::inputs_of(method.info->name, method.params.text()));
+  return out;
+}
+
 /// The layers in which methods compress: without those that are kept whole.
 std::vector<std::int64_t> compressible(const std::vector<int>& layers, Index dense_layers) {
   std::vector<std::int64_t> out;
@@ -62,13 +71,14 @@ class LazyDocument {
 
   const std::vector<int>& layers() const { return layers_; }
 
-  eval::PassResult pass(const loop::LoopConfiguration& configuration, const kvbench::eval::Injection& injection) {
-    const std::string key = store::key_of(eval::PassInputs{
-        .document = key_,
-        .method = store::inputs_of(configuration.method.info->name, configuration.method.params.text()),
-        .budget = configuration.budget.text(),
-        .seed = configuration.seed,
-        .injection = injection});
+  /// `method`: the inputs of the configuration's method.
+  eval::PassResult pass(const loop::LoopConfiguration& configuration, const store::MethodInputs& method,
+                        const kvbench::eval::Injection& injection) {
+    const std::string key = store::key_of(eval::PassInputs{.document = key_,
+                                                           .method = method,
+                                                           .budget = configuration.budget.text(),
+                                                           .seed = configuration.seed,
+                                                           .injection = injection});
     if (!passes_.has(key)) passes_.add(key, started().run(configuration, injection));
     return passes_.pass(key, predicted());
   }
@@ -95,6 +105,7 @@ void run_documents(const Machine& machine, const std::vector<int>& layers, eval:
   const std::vector<loop::LoopConfiguration>& configurations = machine.options.configurations;
   const auto total = static_cast<Index>(results.documents.size() * configurations.size());
   app::Progress progress("configurations", machine.options.quiet);
+  const std::vector<store::MethodInputs> methods = inputs_of(configurations);
   double done = 0;
   for (std::size_t d = 0; d < results.documents.size(); ++d) {
     LazyDocument document(machine, layers, passes, results, results.documents[d]);
@@ -102,7 +113,7 @@ void run_documents(const Machine& machine, const std::vector<int>& layers, eval:
     const auto injections = injections_of(machine.options.inject, document.layers());
     for (std::size_t c = 0; c < configurations.size(); ++c) {
       for (const kvbench::eval::Injection& injection : injections) {
-        eval::PassResult pass = document.pass(configurations[c], injection);
+        eval::PassResult pass = document.pass(configurations[c], methods[c], injection);
         pass.configuration = c;
         pass.document = d;
         results.passes.push_back(std::move(pass));

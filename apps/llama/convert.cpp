@@ -39,9 +39,9 @@ void convert(const Model& model, const std::string& path, std::uint64_t bytes, i
 
 }  // namespace
 
-std::string converted_to_f32(const Model& model, int threads) {
+std::string converted_to_f32(const Model& model, const std::string& sha256, int threads) {
   const std::uint64_t bytes = 4 * model.num_parameters();
-  return app::ModelCache().copy_of(model.path(), bytes,
+  return app::ModelCache().copy_of(model.path(), sha256, bytes,
                                    [&](const std::string& path) { convert(model, path, bytes, threads); });
 }
 
