@@ -68,6 +68,20 @@ class Replay(CliTest):
             for r in self.replay("-m", "exact", "-b", "25%,50%", "--protocol", protocol):
                 self.assertGreater(float(r["rel_err_mean"]), 1e-9)
                 self.assertLess(float(r["rel_err_mean"]), 1e-6)
+                self.assertEqual(float(r["recall_mean"]), 1)
+
+    def test_the_noise_floor_is_that_of_a_sample(self):
+        table = self.replay("-m", "exact,sink", "-b", "25%", "--rows", "query")
+        queries = {r["query"] for r in table} - {"all"}
+        self.assertGreater(len(queries), 16)
+        whole = {r["method"]: r for r in table if r["layer"] == "all"}
+        self.assertEqual(int(whole["exact"]["query_rows"]), 2 * 4 * 16)
+        self.assertEqual(int(whole["sink"]["query_rows"]), 2 * 4 * len(queries))
+        for r in table:
+            sampled = r["rel_err_mean"] != ""
+            self.assertEqual(sampled, int(r["query_rows"]) > 0)
+            self.assertEqual(sampled, "sample" not in r["reason"])
+            self.assertTrue(sampled or r["method"] == "exact")
 
     def test_oracle_has_full_recall_and_random_has_its_share(self):
         table = {r["method"]: r for r in self.replay("-m", "oracle-topk,random", "-b", "25%", "--protocol", "prefill",

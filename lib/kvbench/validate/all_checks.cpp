@@ -33,6 +33,7 @@
 #include <kvbench/core/suggest.hpp>
 #include <kvbench/faithful/checks/balancekv.hpp>
 #include <kvbench/faithful/checks/chelsea.hpp>
+#include <kvbench/faithful/checks/exact_pass.hpp>
 #include <kvbench/faithful/checks/subgen.hpp>
 #include <kvbench/faithful/checks/uniform.hpp>
 #include <kvbench/methods/registry.hpp>
@@ -42,6 +43,7 @@ namespace kvbench::validate {
 std::span<const bounds::Check> all_checks() {
   // clang-format off
   static const std::vector<bounds::Check> table = {
+      faithful::exact_noise_floor(),
       faithful::subgen_algorithm1(),
       bounds::subgen_lemma1(),
       bounds::subgen_lemma2(),

@@ -9,6 +9,7 @@
 #include <kvbench/bounds/check/verdicts.hpp>
 #include <kvbench/faithful/mutants/balancekv.hpp>
 #include <kvbench/faithful/mutants/chelsea.hpp>
+#include <kvbench/faithful/mutants/exact_pass.hpp>
 #include <kvbench/faithful/mutants/subgen.hpp>
 #include <kvbench/faithful/mutants/uniform.hpp>
 #include <kvbench/methods/registry.hpp>
@@ -53,7 +54,7 @@ MutantResult result_of(const Mutant& mutant, std::vector<bounds::CheckRow> rows,
 std::span<const Mutant> all_mutants() {
   static const std::vector<Mutant> table = [] {
     std::vector<Mutant> all;
-    for (auto* list : {subgen_mutants, balancekv_mutants, chelsea_mutants, baseline_mutants})
+    for (auto* list : {exact_mutants, subgen_mutants, balancekv_mutants, chelsea_mutants, baseline_mutants})
       std::ranges::move(list(), std::back_inserter(all));
     return all;
   }();

@@ -36,8 +36,10 @@ ConfigurationRun::ConfigurationRun(std::unique_ptr<methods::LayerCache> cache, O
                                    std::span<const Head> heads, std::vector<ConfigurationResult*> results)
     : cache_(std::move(cache)), options_(options), heads_(heads), results_(std::move(results)) {
   next_ = heads.front().map.to_global(heads.front().map.middle);
-  for (std::size_t h = 0; h < heads.size(); ++h)
-    measurements_.emplace_back(heads[h], options.keep_raw, options.keep_exact, *results_[h]);
+  for (std::size_t h = 0; h < heads.size(); ++h) {
+    NoiseFloor* const floor = options.noise_floors.empty() ? nullptr : &options.noise_floors[h];
+    measurements_.emplace_back(heads[h], options.keep_raw, options.keep_exact, *results_[h], floor);
+  }
 }
 
 void ConfigurationRun::start(std::span<HeadBlock> blocks) {
@@ -95,7 +97,8 @@ void ConfigurationRun::collect(std::span<HeadBlock> blocks, QueryRun run, Backen
   for (std::size_t h = 0; h < heads_.size(); ++h) {
     Collected::OfHead& of_head = collected_.heads[h];
     read_entries(h, run.size(), backend);
-    of_head.complete = shares() && !options_.noise_floor && of_head.host->complete(heads_[h].map.local_end(next_));
+    of_head.complete =
+        shares() && options_.noise_floors.empty() && of_head.host->complete(heads_[h].map.local_end(next_));
     results_[h]->attend_s += seconds;
     results_[h]->attend_flops += flops * share + attend_flops(heads_[h].tokens, of_head.part.global, of_head.tables);
     if (!options_.keep_raw) continue;

@@ -20,8 +20,10 @@ class ConfigurationRun {
     bool recall_sinks = false;
     /// nothing is shared: logits are computed again, and their time counts for methods that select by them
     bool standalone = false;
-    bool selects = false;      ///< the method selects per query
-    bool noise_floor = false;  ///< entries that are all tokens are answered like others, not by the exact pass
+    bool selects = false;  ///< the method selects per query
+    /// by head, of the method `exact`: its metrics are those of the noise floor, and its entries, which are all tokens,
+    /// are answered like others, not by the exact pass; empty: any other method
+    std::span<NoiseFloor> noise_floors = {};
     bool keep_raw = false, keep_exact = false;
     methods::Element kv_element = methods::Element::f16;
     std::vector<methods::Note> notes;  ///< of the harness, in front of those of the method

@@ -31,6 +31,7 @@ class WorkItemRun {
             load_calibration(*task.request.calibration, layer().layer, item.kv_heads[h], backend);
       }
     }
+    for (const Head& head : heads_) noise_floors_.emplace_back(head, layer());
   }
 
   void run() {
@@ -243,14 +244,14 @@ class WorkItemRun {
                                                : "calibrated on the evaluated context"}};
   }
 
-  ConfigurationRun::Options options_of(std::size_t c) const {
+  ConfigurationRun::Options options_of(std::size_t c) {
     const methods::MethodInfo& info = *method_of(c).info;
     return {.decode = decodes(),
             .observes = info.observes && decodes(),
             .recall_sinks = task_.request.recall_sinks,
             .standalone = task_.request.standalone,
             .selects = info.kind == methods::Kind::retrieval,
-            .noise_floor = info.kind == methods::Kind::exact,
+            .noise_floors = info.kind == methods::Kind::exact ? std::span(noise_floors_) : std::span<NoiseFloor>(),
             .keep_raw = task_.options.keep_raw,
             .keep_exact = task_.options.keep_exact,
             .kv_element = task_.request.kv_element,
@@ -290,6 +291,7 @@ class WorkItemRun {
   Backend& backend_;
   std::vector<Head> heads_;
   std::vector<methods::HeadPrompt> prompts_;  ///< of the heads
+  std::vector<NoiseFloor> noise_floors_;      ///< of the heads
   std::optional<PreparedMethod> own_prepared_;
   std::optional<PreparedMethod>& prepared_;  ///< the last one
 };

@@ -11,9 +11,11 @@
 
 namespace kvbench::replay {
 
-Measurements::Measurements(const Head& head, bool keep_outputs, bool keep_exact, ConfigurationResult& result)
+Measurements::Measurements(const Head& head, bool keep_outputs, bool keep_exact, ConfigurationResult& result,
+                           NoiseFloor* floor)
     : head_(&head),
       result_(&result),
+      floor_(floor),
       keep_outputs_(keep_outputs),
       keep_exact_(keep_outputs && keep_exact),
       squares_(static_cast<std::size_t>(head.group)),
@@ -44,7 +46,8 @@ void Measurements::count(const ExactBlock& exact, QueryRun run, const HostEntrie
 void Measurements::add_row(ExactBlock& exact, QueryRun run, const HostEntries& entries, const RecallRange& recall,
                            const Answer& set, Index g, Index i, Backend& backend) {
   const auto dv = static_cast<std::size_t>(head_->tokens.values.cols());
-  const auto query = static_cast<std::size_t>(exact.begin + run.begin + i);
+  const Index number = exact.begin + run.begin + i;
+  const auto query = static_cast<std::size_t>(number);
   const auto exact_row = static_cast<std::size_t>(g * exact.block.size() + run.begin + i);
   const RowTruth truth{std::span(exact.out).subspan(exact_row * dv, dv), exact.log_sum_exp[exact_row],
                        exact.p_norm[exact_row], head_->v_op[query], head_->v_fro[query]};
@@ -58,18 +61,26 @@ void Measurements::add_row(ExactBlock& exact, QueryRun run, const HostEntries& e
                                          head_->place.kv_head * head_->group + g,
                                          exact.block.positions[query - exact.begin]));
   }
-  set_metrics({.exact = truth,
-               .answer = answer,
-               .squares = squares,
-               .overlap = overlap_of(entries, exact, recall, g, run.begin + i, i, backend)},
-              result_->metrics[row_of(exact, run, g, i)]);
-  squares_[static_cast<std::size_t>(g)].difference += squares.difference;
-  squares_[static_cast<std::size_t>(g)].exact += squares.exact;
+  const std::size_t row = row_of(exact, run, g, i);
+  store_outputs(truth, answer, row);
+  if (floor_ != nullptr && !floor_->samples(number)) return result_->metrics[row].fill(NAN);
+  const Overlap overlap = overlap_of(entries, exact, recall, g, run.begin + i, i, backend);
+  if (floor_ == nullptr) return measure({truth, answer, squares, overlap}, g, row);
+  const RowState floor = floor_->row(g, number, backend);
+  measure({truth, floor, squared_norms(truth, floor, floor), overlap}, g, row);
+}
+
+void Measurements::measure(const Answered& answered, Index g, std::size_t row) {
+  set_metrics(answered, result_->metrics[row]);
+  squares_[static_cast<std::size_t>(g)].difference += answered.squares.difference;
+  squares_[static_cast<std::size_t>(g)].exact += answered.squares.exact;
+}
+
+void Measurements::store_outputs(const RowTruth& truth, const RowState& answer, std::size_t row) {
   if (!keep_outputs_) return;
-  if (keep_exact_)
-    std::ranges::copy(truth.out,
-                      result_->raw->exact.begin() + static_cast<std::ptrdiff_t>(row_of(exact, run, g, i) * dv));
-  float* const out = result_->raw->output.data() + row_of(exact, run, g, i) * dv;
+  const std::size_t dv = truth.out.size();
+  if (keep_exact_) std::ranges::copy(truth.out, result_->raw->exact.begin() + static_cast<std::ptrdiff_t>(row * dv));
+  float* const out = result_->raw->output.data() + row * dv;
   for (std::size_t c = 0; c < dv; ++c) out[c] = static_cast<float>(component(answer, c));
 }
 

@@ -6,6 +6,7 @@
 
 #include <kvbench/replay/measure/cluster_cache.hpp>
 #include <kvbench/replay/measure/errors.hpp>
+#include <kvbench/replay/measure/noise_floor.hpp>
 #include <kvbench/replay/measure/recall.hpp>
 
 namespace kvbench::replay {
@@ -37,8 +38,10 @@ struct QueryRun {
 class Measurements {
  public:
   /// Stores into `result`, which must outlive this object, as must `head`. keep_outputs: also stores the outputs;
-  /// keep_exact: and the exact ones.
-  Measurements(const Head& head, bool keep_outputs, bool keep_exact, ConfigurationResult& result);
+  /// keep_exact: and the exact ones. With `floor`, the metrics say how far the exact pass is from it, whatever the
+  /// answers are, and queries outside its sample have none (NaN).
+  Measurements(const Head& head, bool keep_outputs, bool keep_exact, ConfigurationResult& result,
+               NoiseFloor* floor = nullptr);
 
   /// Measures the answers that `entries` gave to the queries of `run`. Rows of `answer`: g*run.size() + i.
   void add(ExactBlock& exact, QueryRun run, const HostEntries& entries, const RecallRange& recall, const Answer& answer,
@@ -53,6 +56,8 @@ class Measurements {
  private:
   void add_row(ExactBlock& exact, QueryRun run, const HostEntries& entries, const RecallRange& recall,
                const Answer& answer, Index g, Index i, Backend& backend);
+  void measure(const Answered& answered, Index g, std::size_t row);
+  void store_outputs(const RowTruth& truth, const RowState& answer, std::size_t row);
   void count_entries(const ExactBlock& exact, QueryRun run, const HostEntries& entries, Index g, Index i);
   std::size_t row_of(const ExactBlock& exact, QueryRun run, Index g, Index i) const {
     return static_cast<std::size_t>(g * head_->queries_per_head() + exact.begin + run.begin + i);
@@ -60,6 +65,7 @@ class Measurements {
 
   const Head* head_;
   ConfigurationResult* result_;
+  NoiseFloor* floor_;
   bool keep_outputs_, keep_exact_;
   double entries_ = 0;    ///< entries that answered, summed over query rows
   double rows_read_ = 0;  ///< rows of arrays with Read::with_entry, summed over queries

@@ -42,7 +42,6 @@ void add_costs(const std::vector<Sample>& samples, std::size_t seeds, std::span<
                Record& record) {
   for (const Sample& sample : samples) {
     const ConfigurationResult& result = *sample.result;
-    record.query_rows += sample.heads * sample.queries;
     record.context_tokens += static_cast<double>(prompts[sample.head->place.prompt].context_tokens);
     record.budget_tokens += static_cast<double>(result.budget_tokens);
     record.kept_tokens += result.kept_tokens;
@@ -116,7 +115,9 @@ void add_metrics(const std::vector<Sample>& samples, std::size_t seeds, Record& 
   for (std::size_t metric = 0; metric < metric_count; ++metric) {
     const Values values = values_of(samples, seeds, metric, itself);
     record.metrics[metric] = values.summary(metric == error);
-    if (metric == error && !record.query_head) record.sums = values.block_sums();
+    if (metric != error) continue;
+    record.query_rows = values.size();
+    if (!record.query_head) record.sums = values.block_sums();
   }
   if (!record.query_head) {
     record.blocks = record.sums.blocks_with_values();
@@ -168,6 +169,13 @@ OkSamples keep_ok(const std::vector<Sample>& samples, Record& record) {
     record.reason = fmt::format("without {} of {} parts: {}", ended.size(), samples.size(), ended.front()->reason);
   }
   return ok;
+}
+
+/// The reason why a row of a query has no metrics, which every answer but that of `exact` has.
+void explain_unmeasured(Record& record) {
+  if (record.query_rows > 0) return;
+  if (!record.reason.empty()) record.reason += "; ";
+  record.reason += "the noise floor is measured on a sample of the queries, and this one is not in it";
 }
 
 /// The reason why a row has no interval, which would be that of a single block and so claim certainty. Rows of one
@@ -253,6 +261,7 @@ class Summarizer {
       add_costs(ok.measured, seeds, results_.prompts, record);
       add_metrics(ok.measured, seeds, record);
       add_notes(ok.measured, record);
+      explain_unmeasured(record);
       explain_interval(record);
     }
     records_.push_back(std::move(record));

@@ -52,7 +52,7 @@ struct Record {
   bool dense = false;  ///< no layer is compressed: all of them are kept whole by ReplayRequest::dense_layers
   Status status = Status::ok;
   std::string reason;
-  Index query_rows = 0;              ///< (query, query head, seed) triples that the row summarises
+  Index query_rows = 0;              ///< (query, query head, seed) triples whose errors the row summarises
   std::vector<std::int64_t> layers;  ///< numbers of the layers whose bytes the row counts, ascending
   /// Those whose errors the row summarises: without the layers kept whole. Empty where `dense`.
   std::vector<std::int64_t> compressed_layers;

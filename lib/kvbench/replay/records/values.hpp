@@ -14,6 +14,7 @@ class Values {
   explicit Values(std::size_t seeds) : seeds_(seeds) {}
   /// NaN is ignored. query: index among those of the prompt; seed: index among the row's.
   void add(std::size_t prompt, Index query, std::size_t seed, double value);
+  Index size() const { return std::ssize(all_); }
   /// NaN where there is no value, and for the interval where it is not requested.
   Summary summary(bool interval) const;
   /// Sums by block only.

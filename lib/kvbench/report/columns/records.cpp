@@ -58,7 +58,7 @@ void add_kept(std::vector<RecordColumn>& c) {
   const auto add = [&](const char* key, const char* unit, const char* doc, Value<Record> value) {
     c.push_back({key, doc, std::move(value), "number", unit});
   };
-  c.push_back({"query_rows", "number of (query, query head, seed) triples behind the row",
+  c.push_back({"query_rows", "number of (query, query head, seed) triples whose errors the row summarises",
                needed(value_of(&Record::query_rows)), "integer"});
   c.push_back({"layers", "number of layers whose bytes the row counts",
                printed<Record>([](const Record& r) { return fmt::format("{}", r.layers.size()); }), "integer"});

@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: Apache-2.0
+// Exact attention in fp64 by hand; the row `exact` shows faults of the exact pass; its metrics are those of a sample.
+#include <algorithm>
+#include <cmath>
+#include <set>
+
+#include <doctest/doctest.h>
+
+#include <kvbench/methods/registry.hpp>
+#include <kvbench/replay/answer/configuration_run.hpp>
+#include <kvbench/replay/exact/fp64_attention.hpp>
+#include <kvbench/replay/records/record.hpp>
+
+#include <support/small_trace.hpp>
+
+using namespace kvbench;
+using namespace kvbench::methods;
+using namespace kvbench::replay;
+using namespace kvbench::testing;
+using doctest::Approx;
+
+namespace {
+
+/// The configuration `exact` on the first head of the small trace, and the exact pass that it was measured against.
+struct Measured {
+  ConfigurationResult result;
+  std::vector<float> pass;
+};
+
+/// `fault` changes the head that the exact pass sees, and nothing else.
+Measured measure_exact(const std::function<void(Head&)>& fault) {
+  const SmallTrace trace;
+  const auto backend = make_ref_backend();
+  const MethodInfo& exact = find_method("exact");
+  ReplayRequest request = request_of({&exact}, 5);
+  request.protocol = Protocol::prefill;
+  const trace::TraceInfo& info = trace.reader().info();
+  const ReplayPlan plan = make_plan(info, request);
+  const std::vector<Head> heads = {load_head(trace.reader(), plan.prompts[0], {0, 0, 0}, *backend)};
+  std::vector<NoiseFloor> floors = {{heads[0], info.prompts[0].layers[0]}};
+
+  Head seen = heads[0];
+  fault(seen);
+  std::vector<TokenId> window;  // the tokens after the context, which the harness keeps
+  for (TokenId t = 28; t < 40; ++t) window.push_back(t);
+  std::vector<HeadBlock> blocks;
+  blocks.emplace_back(seen, 0, seen.queries_per_head(), window, *backend);
+
+  Measured measured{.result = {}, .pass = blocks[0].exact.out};
+  auto cache = exact.prepare(std::vector{heads[0].prompt}, exact.bind({}), *backend)(5, 0);
+  ConfigurationRun run(std::move(cache), {.noise_floors = floors, .keep_raw = true}, heads, {&measured.result});
+  run.start(blocks);
+  const QueryRun all = run.advance(blocks[0].exact.block.positions, *backend);
+  run.collect(blocks, all, *backend);
+  run.answer(blocks[0], all, 0, nullptr, *backend);
+  run.finish();
+  return measured;
+}
+
+double mean_error(const ConfigurationResult& result) {
+  double sum = 0;
+  for (std::size_t row = 0; row < result.metrics.size(); ++row) sum += metric(result, row, metric("rel_err"));
+  return sum / static_cast<double>(result.metrics.size());
+}
+
+/// 40 evaluated queries of each query head.
+trace::SynthOptions many_queries() {
+  trace::SynthOptions options = small_options();
+  options.num_tokens = options.num_queries = 80;
+  options.prompt_tokens = 40;
+  return options;
+}
+
+}  // namespace
+
+TEST_CASE("exact attention of one query in fp64, by hand") {
+  // Logits 0 and ln 3: weights 1/4 and 3/4.
+  const std::vector<float> keys = {0, 1, 5}, values = {4, -4, 8, 0, 100, 100};
+  const Fp64Attention two = fp64_attention(std::vector<float>{1}, keys, values, 0, 2, std::log(3.0));
+  REQUIRE(two.out.size() == 2);
+  CHECK(two.out[0] == Approx(7).epsilon(1e-15));
+  CHECK(two.out[1] == Approx(-1).epsilon(1e-15));
+  CHECK(two.log_sum_exp == Approx(std::log(4.0)).epsilon(1e-15));
+  const Fp64Attention one = fp64_attention(std::vector<float>{1}, keys, values, 1, 2, std::log(3.0));
+  CHECK(one.out == std::vector<double>{8, 0});
+  CHECK(one.log_sum_exp == Approx(std::log(3.0)).epsilon(1e-15));
+}
+
+TEST_CASE("logits sum over all dimensions, in fp64") {
+  // <q, k> = 1 + 2 + .. + 9 + 10 * 2^-30 for d = 10; the last term is lost in fp32.
+  std::vector<float> query, key(10, 1);
+  for (int c = 1; c < 10; ++c) query.push_back(static_cast<float>(c));
+  query.push_back(10);
+  key[9] = 0x1p-30f;
+  const Fp64Attention one = fp64_attention(query, key, std::vector<float>{1}, 0, 1, 2);
+  CHECK(one.log_sum_exp == 2 * (45 + 10 * 0x1p-30));
+}
+
+TEST_CASE("the row exact shows a fault of the exact pass, which an answer from its logits does not show") {
+  const double healthy = mean_error(measure_exact([](Head&) {}).result);
+  CHECK(healthy < 1e-6);
+  const auto scale = [](Head& head) { head.tokens.scale *= 1.001f; };
+  const auto next = [](Head& head) {
+    for (std::int32_t& p : head.positions) p = std::min(p + 1, 39);
+  };
+  const auto window = [](Head& head) { head.window = 25; };
+  for (const std::function<void(Head&)>& fault : {std::function<void(Head&)>(scale), {next}, {window}}) {
+    const Measured faulty = measure_exact(fault);
+    CHECK(mean_error(faulty.result) > 1e-4);
+    CHECK(mean_error(faulty.result) < 1);
+  }
+  const Measured scaled = measure_exact(scale);
+  for (std::size_t k = 0; k < scaled.pass.size(); ++k)
+    CHECK(std::abs(scaled.result.raw->output[k] - scaled.pass[k]) < 1e-5f);
+}
+
+TEST_CASE("the sample is evenly spaced and ends with the last query") {
+  const SmallTrace trace(many_queries());
+  const auto backend = make_ref_backend();
+  const trace::TraceInfo& info = trace.reader().info();
+  const ReplayPlan plan = make_plan(info, request_of({&find_method("exact")}, 5));
+  Head head = load_head(trace.reader(), plan.prompts[0], {0, 0, 0}, *backend);
+  for (const Index queries : {1, 15, 16, 17, 40}) {
+    head.positions.resize(static_cast<std::size_t>(queries));
+    const NoiseFloor floor(head, info.prompts[0].layers[0]);
+    std::vector<Index> sample;
+    for (Index i = 0; i < queries; ++i) {
+      if (floor.samples(i)) sample.push_back(i);
+    }
+    CHECK(std::ssize(sample) == std::min<Index>(queries, 16));
+    CHECK(sample.back() == queries - 1);
+    for (std::size_t k = 1; k < sample.size(); ++k) CHECK(sample[k] - sample[k - 1] <= queries / 16 + 1);
+  }
+}
+
+TEST_CASE("metrics of exact are those of the sample, and all its queries have outputs") {
+  const SmallTrace trace(many_queries());
+  const ReplayResults results = replay::replay(trace.reader(), request_of({&find_method("exact")}, 5), serial);
+  for (const HeadResult& head : results.heads) {
+    const ConfigurationResult& result = head.results[0];
+    REQUIRE(result.metrics.size() == 2 * 40);
+    std::size_t measured = 0;
+    for (std::size_t row = 0; row < result.metrics.size(); ++row) {
+      const bool sampled = !std::isnan(metric(result, row, metric("rel_err")));
+      measured += sampled;
+      for (const Metric one : {metric("log_z_err"), metric("recall"), metric("mass_err")})
+        CHECK(std::isnan(metric(result, row, one)) == !sampled);
+      const Arrays arrays(trace.reader(), head.place.layer, head.place.kv_head);
+      const auto g = static_cast<Index>(row / 40);
+      const Index t = head.positions[row % 40];
+      const TermAnswer exact = attend_to(arrays, g, t, tokens_between(0, t + 1));
+      for (std::size_t c = 0; c < 6; ++c)
+        CHECK(result.raw->output[row * 6 + c] == Approx(exact.out[c]).epsilon(1e-4).scale(1));
+    }
+    CHECK(measured == 2 * 16);
+  }
+  Index rows = 0, without = 0;
+  for (const Record& record : summarize(results, Grain::query)) {
+    if (!record.layer) CHECK(record.query_rows == 2 * 4 * 16);  // layers, query heads
+    if (!record.query) continue;
+    ++rows, without += record.query_rows == 0;
+    CHECK(std::isnan(record.of(metric("rel_err")).mean) == (record.query_rows == 0));
+    CHECK(contains(record.reason, "sample") == (record.query_rows == 0));
+  }
+  CHECK(rows == 2 * 4 * 40);
+  CHECK(without == 2 * 4 * 24);
+}
