@@ -96,6 +96,7 @@ class Flags(unittest.TestCase):
                     self.assertIn(done.returncode, (2, 3), done.stderr)
                     self.assertEqual((done.stdout, done.stderr.count("\n")), ("", 1), done.stderr)
                     self.assertIn(path, done.stderr)
+                    self.assertNotIn("no such", done.stderr)
         self.assertEqual(sorted(os.listdir(self.folder)), ["a.ids", "a.txt", "folder", "pipe", "socket"])
 
 
