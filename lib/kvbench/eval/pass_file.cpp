@@ -7,9 +7,6 @@
 
 namespace kvbench::store {
 
-template <>
-inline constexpr std::uint64_t enum_size<eval::Inject> = 4;
-
 template <class A>
 void visit(A& archive, eval::TokenScore& v) {
   archive(v.kl, v.nll_full, v.nll, v.same_top, v.right_full, v.right);
