@@ -10,6 +10,7 @@
 #include <kvbench/eval/tasks.hpp>
 #include <kvbench/report/columns/evaluations.hpp>
 
+#include <apps/common/command_line.hpp>
 #include <apps/common/rows/output.hpp>
 #include <apps/kvbench/column_page.hpp>
 #include <apps/kvbench/commands.hpp>
@@ -40,16 +41,28 @@ void become_evaluator(const std::vector<std::string>& arguments) {
   execvp(evaluator, argv.data());
 }
 
+/// Prints the page of a flag that no other flag may accompany.
+int print_page(const std::string& page, std::vector<std::string> arguments) {
+  CLI::App flags;
+  flags.allow_extras();
+  flags.add_flag(page);
+  std::string format;
+  if (page == "--columns") flags.add_option("--format", format)->check(one_of({"csv", "md", "table"}));
+  std::ranges::reverse(arguments);  // as CLI11 wants them
+  flags.parse(std::move(arguments));
+  if (const auto others = flags.remaining(); !others.empty())
+    throw Error("{} has no effect beside {}, which prints a page and ends; leave it out", others.front(), page);
+  const std::vector<ColumnDoc> columns = docs_of(report::eval_columns());
+  print(page == "--list-tasks" ? eval::list_of_tasks()
+        : format == "md"       ? columns_markdown(columns)
+                               : columns_text(columns));
+  return done;
+}
+
 int run(const std::vector<std::string>& arguments) {
   const auto has = [&](const char* flag) { return std::ranges::find(arguments, flag) != arguments.end(); };
-  if (has("--list-tasks")) {
-    print(eval::list_of_tasks());
-    return done;
-  }
-  if (has("--columns")) {
-    const std::vector<ColumnDoc> columns = docs_of(report::eval_columns());
-    print(has("md") ? columns_markdown(columns) : columns_text(columns));
-    return done;
+  for (const char* page : {"--list-tasks", "--columns"}) {
+    if (has(page)) return print_page(page, arguments);
   }
   become_evaluator(arguments);
   throw Error(

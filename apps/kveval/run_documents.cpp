@@ -64,7 +64,7 @@ class LazyDocument {
                                     .layers = started().layers()};
       passes.add(key_, std::move(known));
     }
-    eval::EvaluatedDocument known = passes.document(key_, predicted());
+    eval::EvaluatedDocument known = passes.document(key_, {predicted(), layers});
     document.without_distant = std::move(known.without_distant);
     layers_ = std::move(known.layers);
   }
@@ -80,7 +80,7 @@ class LazyDocument {
                                                            .seed = configuration.seed,
                                                            .injection = injection});
     if (!passes_.has(key)) passes_.add(key, started().run(configuration, injection));
-    return passes_.pass(key, predicted());
+    return passes_.pass(key, injection, {predicted(), layers_});
   }
 
  private:

@@ -3,12 +3,12 @@
 
 #include <cerrno>
 #include <cstring>
-#include <filesystem>
 #include <string_view>
 
 #include <fmt/core.h>
 
 #include <kvbench/core/error.hpp>
+#include <kvbench/core/input_file.hpp>
 #include <kvbench/core/read_files.hpp>
 
 #include <apps/common/stop_signals.hpp>
@@ -41,12 +41,13 @@ void quiet_llama() { llama_log_set(keep_errors, nullptr); }
 std::string last_llama_error() { return llama_error().empty() ? "" : fmt::format(" (llama.cpp: {})", llama_error()); }
 
 Model::Model(const std::string& path) : path_(path) {
-  std::error_code error;
-  if (!std::filesystem::is_regular_file(path, error)) {
+  const InputDescriptor file(path);
+  if (file.get() < 0 && errno == ENOENT) {
     throw Error(
         "{}: there is no such model file; give the path of a GGUF file (scripts/fetch-model downloads a small one)",
         path);
   }
+  regular_file_size(file, path, "a GGUF file");
   remember_read(path);
   model_.reset(load(path));
   app::stop_if_requested();

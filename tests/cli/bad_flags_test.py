@@ -204,6 +204,9 @@ class BadFlags(CliTest):
             ("--a", ["compare", "--metrics", "--a", "sink"]),
             ("--threads", ["sweep", "--example", "--threads", 2]),
             ("--seeds", ["validate", "--list", "--seeds", 20]),
+            ("--text", ["eval", "--columns", "--text", "a.txt"]),
+            ("model.gguf", ["eval", "model.gguf", "--columns", "--format", "md"]),
+            ("--format", ["eval", "--list-tasks", "--format", "md"]),
         ]
         for flag, command in cases:
             with self.subTest(command=command[0], flag=flag):

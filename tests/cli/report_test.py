@@ -5,6 +5,7 @@ import html.parser
 import io
 import os
 import re
+import resource
 import subprocess
 import time
 import xml.etree.ElementTree
@@ -281,6 +282,32 @@ class Report(CliTest):
         self.fails(2, "end it with .html or .md", args=["report", self.csv, "-o", self.path("never.pdf")])
         self.fails(3, "nowhere", args=["report", self.csv, "-o", self.path("nowhere/never.html")])
         self.assertFalse(os.path.exists(self.path("never.html")))
+
+
+class LargeTables(CliTest):
+    def test_a_table_of_96_megabytes_takes_seconds(self):
+        path = os.path.join(self.folder, "large.csv")
+        text = run("replay", self.trace, "-m", "sink,uniform,snapkv", "-b", "16,32,64", "--rows", "head",
+                   "--no-times").stdout
+        header, *lines = csv.reader(io.StringIO(text))
+        prompt = header.index("prompt")
+        with open(path, "w", newline="") as file:
+            writer = csv.writer(file, lineterminator="\n")
+            writer.writerow(header)
+            for number in range(10**6):
+                if file.tell() > 96_000_000:
+                    break
+                for line in lines:
+                    line[prompt] = str(number)
+                    writer.writerow(line)
+        before, began = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime, time.monotonic()
+        done = run("report", path, "-o", os.path.join(self.folder, "large.html"))
+        self.assertEqual(done.returncode, 0, done.stderr)
+        used = resource.getrusage(resource.RUSAGE_CHILDREN)
+        print(f"96 MB of rows: {time.monotonic() - began:.1f} s, at most {used.ru_maxrss // 1024} MiB")
+        if not os.environ.get("KVBENCH_SANITIZE"):
+            self.assertLess(used.ru_utime - before, 60)  # of the processor
+            self.assertLess(used.ru_maxrss, 4 << 20)  # KiB
 
 
 main()

@@ -10,6 +10,7 @@
 
 #include <kvbench/compare/comparison.hpp>
 #include <kvbench/core/error.hpp>
+#include <kvbench/core/version.hpp>
 #include <kvbench/sweep/cells_results.hpp>
 #include <kvbench/sweep/check_cells.hpp>
 #include <kvbench/sweep/collect.hpp>
@@ -32,7 +33,8 @@ SweepLayout write_frames(std::string_view layout_bytes, std::string_view block, 
   SweepLayout layout = decode_layout(layout_bytes);
   check_layout(layout);
   FrameFile file(fuzz::scratch(), FrameFile::Mode::append);
-  file.append(1, std::string(64, '0'), layout_bytes);
+  layout.version = version(), layout.commit = commit();
+  file.append(1, std::string(64, '0'), encode_layout(layout));
   for (const StepLayout& step : layout.steps) {
     for (const CellEntry& entry : step.cells) file.append(2, entry.key, block);
     for (const CellEntry& entry : step.measures) file.append(3, entry.key, measures);

@@ -79,7 +79,7 @@ void write(const std::filesystem::path& path, const std::string& bytes) {
 /// In the form of cells_fuzz.cpp.
 std::string cells_input(const sweep::SweepLayout& layout, const sweep::CellBlock& block) {
   const std::string parts[] = {sweep::encode_layout(layout), sweep::encode_cells(block),
-                               sweep::encode_measures(std::vector<MeasureRow>(1))};
+                               sweep::encode_measures(testing::small_measures())};
   const std::uint32_t lengths[] = {static_cast<std::uint32_t>(parts[0].size()),
                                    static_cast<std::uint32_t>(parts[1].size())};
   return std::string(reinterpret_cast<const char*>(lengths), sizeof lengths) + parts[0] + parts[1] + parts[2];
@@ -142,7 +142,6 @@ void write_tables(const std::filesystem::path& folder) {
     write(folder / "claims", claims_csv(results.claims));
     write(folder / "measures", measures_csv(results.measures));
   }
-  write(folder / "evaluations", eval_csv(evaluations(), true));
   write(folder / "checks",
         check_csv(std::vector<CheckRow>{{.check = "subgen.lemma1", .part = "t=4", .source = "t.h5"}}));
 }
@@ -155,5 +154,6 @@ int main(int argc, char** argv) {
   write_traces(folder / "reader");
   write_cells(folder / "cells");
   write_tables(folder / "csv");
+  for (const char* target : {"csv", "eval"}) write(folder / target / "evaluations", eval_csv(evaluations(), true));
   write(folder / "toml" / "example", config::example_sweep());
 }

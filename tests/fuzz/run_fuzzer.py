@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """run_fuzzer.py FUZZER SECONDS FOUND CORPUS...: fuzzes for a bounded time and evaluates the findings.
 
-Tokens of the format, where TARGET.dict beside this script has some, are inserted by the mutations. FUZZER is
-fuzz_TARGET.
+Tokens of the format, where TARGET.dict beside this script has some, are inserted by the mutations; the tables of eval
+have those of csv. FUZZER is fuzz_TARGET.
 
 HDF5 1.10 itself reads out of bounds on some hostile metadata. For this reason the reader of traces checks a file in a
 child process first (lib/kvbench/trace/guard/untrusted_file.hpp). The fuzzers are built without this guard and continue
@@ -26,7 +26,8 @@ def innermost_frame(log):
 def main():
     fuzzer, seconds, found, *corpora = sys.argv[1:]
     corpora = [folder for folder in corpora if pathlib.Path(folder).is_dir()]
-    dictionary = pathlib.Path(__file__).with_name(pathlib.Path(fuzzer).name.removeprefix("fuzz_") + ".dict")
+    target = pathlib.Path(fuzzer).name.removeprefix("fuzz_")
+    dictionary = pathlib.Path(__file__).with_name({"eval": "csv"}.get(target, target) + ".dict")
     tokens = [f"-dict={dictionary}"] if dictionary.exists() else []
     found = pathlib.Path(found)
     found.mkdir(parents=True, exist_ok=True)

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include <kvbench/core/version.hpp>
 #include <kvbench/sweep/cells_file.hpp>
 
 namespace kvbench::testing {
@@ -24,7 +25,11 @@ inline sweep::SweepLayout small_layout() {
   step.measures = {{std::string(64, 'b'), 0, {0}}};
   compare::PaperClaim claim{.text = "an error"};
   claim.relations = {{.a = "sink@8", .b = "sink@9"}};
-  return {.name = "s", .version = "1", .commit = "c", .steps = {step}, .claims = {claim}};
+  return {.name = "s",
+          .version = std::string(version()),
+          .commit = std::string(commit()),
+          .steps = {step},
+          .claims = {claim}};
 }
 
 inline sweep::CellBlock small_block() {
@@ -37,13 +42,16 @@ inline sweep::CellBlock small_block() {
   return {{result, result}, {result, result}};
 }
 
+inline std::vector<bounds::MeasureRow> small_measures() {
+  return {{.trace = "t.h5", .sha256 = std::string(12, '0'), .prompt = "p", .layer = 3, .array = "keys"}};
+}
+
 /// The block is stored as every cell of the first step.
 inline void write_cells(const std::string& path, const sweep::SweepLayout& layout, const sweep::CellBlock& block) {
   sweep::CellsFile file(path, sweep::FrameFile::Mode::overwrite);
   file.begin(layout);
   for (const sweep::CellEntry& entry : layout.steps[0].cells) file.add(entry.key, block);
-  for (const sweep::CellEntry& entry : layout.steps[0].measures)
-    file.add(entry.key, std::vector<bounds::MeasureRow>(1));
+  for (const sweep::CellEntry& entry : layout.steps[0].measures) file.add(entry.key, small_measures());
 }
 
 }  // namespace kvbench::testing

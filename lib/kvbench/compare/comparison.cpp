@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include <kvbench/compare/group_comparer.hpp>
+#include <kvbench/core/enumeration.hpp>
 #include <kvbench/core/error.hpp>
 
 namespace kvbench::compare {
@@ -246,12 +247,12 @@ int enough_flips(std::size_t hypotheses) {
 
 std::string_view name_of(Outcome outcome) {
   constexpr std::string_view names[] = {"a better", "b better", "not distinguishable", "skipped"};
-  return names[static_cast<std::size_t>(outcome)];
+  return name_in(names, outcome);
 }
 
 std::string_view name_of(Span span) {
   constexpr std::string_view names[] = {"layer", "head", "prompt", "all"};
-  return names[static_cast<std::size_t>(span)];
+  return name_in(names, span);
 }
 
 std::string place_text(const Comparison& row, bool with_source) {

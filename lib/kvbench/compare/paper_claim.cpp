@@ -7,6 +7,7 @@
 #include <fmt/ranges.h>
 
 #include <kvbench/compare/group_comparer.hpp>
+#include <kvbench/core/enumeration.hpp>
 #include <kvbench/core/error.hpp>
 
 namespace kvbench::compare {
@@ -239,7 +240,7 @@ std::string detail_lines(const ClaimResult& result, Verdict verdict) {
 
 std::string_view name_of(Relation::Kind kind) {
   constexpr std::string_view names[] = {"lower", "higher", "at least", "equal"};
-  return names[static_cast<std::size_t>(kind)];
+  return name_in(names, kind);
 }
 
 std::string describe(const Relation& r) {

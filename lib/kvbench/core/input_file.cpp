@@ -48,12 +48,16 @@ std::uint64_t regular_file_size(int descriptor, const std::string& path, std::st
   return static_cast<std::uint64_t>(status.st_size);
 }
 
-std::string read_input_file(const std::string& path, std::uint64_t max_bytes, std::string_view what) {
-  const InputDescriptor file(path);
+std::uint64_t regular_file_size(const InputDescriptor& file, const std::string& path, std::string_view what) {
   if (file.get() < 0 && errno == ENOENT) throw Error("{}: there is no such file; check the name.", path);
   if (file.get() < 0 && errno == ENXIO) refuse_special(path, what);  // sockets cannot be opened
   if (file.get() < 0) throw IoError("{}: cannot be opened: {}.", path, std::strerror(errno));
-  const std::uint64_t size = regular_file_size(file.get(), path, what);
+  return regular_file_size(file.get(), path, what);
+}
+
+std::string read_input_file(const std::string& path, std::uint64_t max_bytes, std::string_view what) {
+  const InputDescriptor file(path);
+  const std::uint64_t size = regular_file_size(file, path, what);
   remember_read(file.get());
   if (size > max_bytes)
     throw Error("{}: has {} bytes, more than the {} that {} may have.", path, size, max_bytes, what);

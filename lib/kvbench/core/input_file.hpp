@@ -26,6 +26,10 @@ class InputDescriptor {
 /// such as "a CSV file".
 std::uint64_t regular_file_size(int descriptor, const std::string& path, std::string_view what);
 
+/// The same for a file that was just opened. Throws Error where there is no such file, IoError where it could not be
+/// opened.
+std::uint64_t regular_file_size(const InputDescriptor& file, const std::string& path, std::string_view what);
+
 /// The whole content. Throws Error where there is no such file, or where it is not a regular file of at most
 /// `max_bytes`; IoError where it cannot be opened or read. `what` as above.
 std::string read_input_file(const std::string& path, std::uint64_t max_bytes, std::string_view what);

@@ -4,12 +4,14 @@
 #include <algorithm>
 #include <cmath>
 
+#include <kvbench/core/enumeration.hpp>
+
 namespace kvbench {
 
 std::string_view name_of(Verdict verdict) {
   constexpr std::string_view names[] = {"supported", "contradicted", "undecided", "untestable",     "holds with margin",
                                         "holds",     "violated",     "vacuous",   "not applicable", "none"};
-  return names[static_cast<std::size_t>(verdict)];
+  return name_in(names, verdict);
 }
 
 Verdict claim_verdict(double p_adjusted, bool holds) {

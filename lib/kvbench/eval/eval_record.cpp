@@ -5,6 +5,7 @@
 #include <map>
 #include <tuple>
 
+#include <kvbench/core/enumeration.hpp>
 #include <kvbench/eval/eval_group.hpp>
 
 namespace kvbench::eval {
@@ -55,7 +56,7 @@ void add_rows(const EvalGroup& group, const EvalRecord& identity, const EvalRows
 
 std::string_view name_of(Difference difference) {
   constexpr std::string_view names[] = {"no difference", "worse", "better", "undecided", "cannot discriminate", ""};
-  return names[static_cast<std::size_t>(difference)];
+  return name_in(names, difference);
 }
 
 std::vector<EvalRecord> summarize(const EvalResults& results, const EvalRows& rows) {

@@ -2,13 +2,12 @@
 #include <kvbench/eval/pass_file.hpp>
 
 #include <algorithm>
+#include <functional>
 
+#include <kvbench/store/check_values.hpp>
 #include <kvbench/store/values.hpp>
 
 namespace kvbench::store {
-
-template <>
-inline constexpr std::uint64_t enum_size<eval::Inject> = 4;
 
 template <class A>
 void visit(A& archive, eval::TokenScore& v) {
@@ -44,8 +43,38 @@ namespace {
 
 enum RecordKind : std::uint32_t { pass_kind = 16, document_kind = 17 };  // below: those of sweeps
 
-void require(bool whole) {
-  if (!whole) throw std::out_of_range("the number of stored scores is wrong");
+using store::check_amount;
+using store::require;
+
+constexpr const char* wrong_number = "the number of stored scores is wrong";
+constexpr const char* wrong_layers = "the stored layers are not those of the model";
+
+/// KL divergences and negative log-likelihoods are at least 0, but for rounding. They are infinite where a probability
+/// is 0, and kveval never stores NaN.
+void check_score(double nats) { require(nats >= -1e-6, "a score cannot be right"); }
+
+/// Ascending, and some of `known`.
+template <class Layers>
+bool are_layers(const Layers& layers, const std::vector<int>& known) {
+  return std::ranges::adjacent_find(layers, std::greater_equal()) == layers.end() &&
+         std::ranges::all_of(layers, [&](auto layer) { return std::ranges::find(known, layer) != known.end(); });
+}
+
+void check_pass(const PassResult& pass, const std::vector<int>& layers) {
+  store::check_message(pass.reason);
+  store::check_bytes(pass.bytes);
+  for (const double amount : {pass.budget_tokens, pass.kept_tokens, pass.seconds}) check_amount(amount);
+  for (const TokenScore& token : pass.tokens) {
+    for (const double nats : {token.kl, token.nll_full, token.nll}) check_score(nats);
+  }
+  std::vector<std::int64_t> numbers;
+  for (const LayerErrors& errors : pass.layers) {
+    numbers.push_back(errors.layer);
+    for (std::size_t m = 0; m < errors.metrics.size(); ++m)
+      store::check_metric(static_cast<replay::Metric>(m), errors.metrics[m]);
+    require(!(errors.drift < 0) && !(errors.residual < 0), "an error is negative");
+  }
+  require(are_layers(numbers, layers), wrong_layers);
 }
 
 }  // namespace
@@ -56,18 +85,22 @@ void PassFile::add(const std::string& key, EvaluatedDocument document) {
   file_.append(document_kind, key, store::encode(document));
 }
 
-PassResult PassFile::pass(const std::string& key, std::size_t tokens) const {
+PassResult PassFile::pass(const std::string& key, const Injection& injection, const ScoredDocument& document) const {
   return file_.decoded(key, pass_kind, [&](std::string_view bytes) {
     auto pass = store::decode<PassResult>(bytes);
-    require(pass.status != replay::Status::ok || pass.tokens.size() == tokens);
+    require(pass.injection == injection, "a stored pass is of another injection");
+    require(pass.tokens.size() == (pass.status == replay::Status::ok ? document.tokens : 0), wrong_number);
+    check_pass(pass, document.layers);
     return pass;
   });
 }
 
-EvaluatedDocument PassFile::document(const std::string& key, std::size_t tokens) const {
+EvaluatedDocument PassFile::document(const std::string& key, const ScoredDocument& of) const {
   return file_.decoded(key, document_kind, [&](std::string_view bytes) {
     auto document = store::decode<EvaluatedDocument>(bytes);
-    require(document.without_distant.size() == tokens && std::ranges::is_sorted(document.layers));
+    require(document.without_distant.size() == of.tokens, wrong_number);
+    require(!document.layers.empty() && are_layers(document.layers, of.layers), wrong_layers);
+    for (const ShortScore& score : document.without_distant) check_score(score.nll);
     return document;
   });
 }

@@ -13,6 +13,12 @@ struct EvaluatedDocument {
   std::vector<int> layers;  ///< in which methods can run, ascending
 };
 
+/// What records must fit.
+struct ScoredDocument {
+  std::size_t tokens = 0;   ///< that are predicted
+  std::vector<int> layers;  ///< in which methods may run
+};
+
 class PassFile {
  public:
   /// Throws as store::FrameFile does.
@@ -22,10 +28,11 @@ class PassFile {
   bool has(const std::string& key) const { return file_.has(key); }
   void add(const std::string& key, PassResult pass);
   void add(const std::string& key, EvaluatedDocument document);
-  /// The record with this key. Throw Error where the file holds under it another kind of record, or one whose number of
-  /// predicted tokens is not `tokens`. Indices of configuration and document are left to the caller.
-  PassResult pass(const std::string& key, std::size_t tokens) const;
-  EvaluatedDocument document(const std::string& key, std::size_t tokens) const;
+  /// The record with this key. Throw Error where the file holds under it another kind of record, one that does not fit
+  /// the document or the injection, or figures that cannot be right. Indices of configuration and document are left to
+  /// the caller.
+  PassResult pass(const std::string& key, const Injection& injection, const ScoredDocument& document) const;
+  EvaluatedDocument document(const std::string& key, const ScoredDocument& of) const;
 
  private:
   store::RecordFile file_;

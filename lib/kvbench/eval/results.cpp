@@ -3,6 +3,7 @@
 
 #include <fmt/ranges.h>
 
+#include <kvbench/core/enumeration.hpp>
 #include <kvbench/trace/sha256.hpp>
 
 namespace kvbench::eval {
@@ -32,7 +33,7 @@ std::string digest_of(const std::vector<std::string>& documents) {
 
 std::string_view name_of(Inject inject) {
   constexpr std::string_view names[] = {"all", "one", "upto", "none"};
-  return names[static_cast<std::size_t>(inject)];
+  return name_in(names, inject);
 }
 
 }  // namespace kvbench::eval

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include <kvbench/core/enumeration.hpp>
 #include <kvbench/core/suggest.hpp>
 #include <kvbench/methods/eviction/exact.hpp>
 #include <kvbench/methods/eviction/h2o.hpp>
@@ -71,7 +72,7 @@ std::vector<MethodSettings> rows_of_all() {
 
 std::string_view name_of(Kind kind) {
   constexpr std::string_view names[] = {"exact", "eviction", "sampling", "merging", "retrieval", "quantisation"};
-  return names[static_cast<std::size_t>(kind)];
+  return name_in(names, kind);
 }
 
 const MethodInfo& find_method(std::string_view name) {

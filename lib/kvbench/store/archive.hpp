@@ -11,6 +11,8 @@
 #include <type_traits>
 #include <vector>
 
+#include <kvbench/core/enumeration.hpp>
+
 namespace kvbench::store {
 
 static_assert(std::endian::native == std::endian::little, "scalars are stored in their byte order in memory");
@@ -18,9 +20,9 @@ static_assert(std::endian::native == std::endian::little, "scalars are stored in
 template <class T>
 concept Scalar = std::is_arithmetic_v<T> || std::is_enum_v<T>;
 
-/// How many values an enumeration has, from 0 on. Each stored one has a specialisation.
+/// How many values an enumeration has, from 0 on. One without enumerators has a specialisation.
 template <class E>
-inline constexpr std::uint64_t enum_size = 0;
+inline constexpr std::uint64_t enum_size = enumerator_count<E>;
 
 class ByteWriter {
  public:
@@ -102,7 +104,7 @@ class ByteReader {
   template <Scalar T>
   void get(T& value) {
     if constexpr (std::is_enum_v<T>) {
-      static_assert(enum_size<T> > 0, "specialise enum_size");
+      static_assert(enum_size<T> > 0, "an enumeration without enumerators needs a specialisation of enum_size");
       value = static_cast<T>(below<std::underlying_type_t<T>>(enum_size<T>));
     } else if constexpr (std::is_same_v<T, bool>) {
       value = below<std::uint8_t>(2) != 0;

@@ -7,9 +7,6 @@
 
 namespace kvbench::store {
 
-template <>
-inline constexpr std::uint64_t enum_size<replay::Status> = 4;
-
 template <class A>
 void visit(A& archive, replay::Bytes& v) {
   archive(v.kv, v.meta, v.fast, v.slow, v.read, v.full);

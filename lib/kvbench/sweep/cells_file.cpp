@@ -52,8 +52,13 @@ CellBlock CellsFile::cells(const StepLayout& step, const CellEntry& entry) const
   });
 }
 
-std::vector<bounds::MeasureRow> CellsFile::measures(const std::string& key) const {
-  return file_.decoded(key, measures_kind, decode_measures);
+std::vector<bounds::MeasureRow> CellsFile::measures(const StepLayout& step, const CellEntry& entry) const {
+  return file_.decoded(entry.key, measures_kind, [&](std::string_view bytes) {
+    std::vector<bounds::MeasureRow> rows = decode_measures(bytes);
+    check_measures(rows, step, entry);
+    for (bounds::MeasureRow& row : rows) row.trace = step.frame.trace;  // its file may have been renamed since
+    return rows;
+  });
 }
 
 const CellsFile* holder(std::span<const CellsFile> files, const std::string& key) {

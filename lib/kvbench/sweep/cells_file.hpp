@@ -30,7 +30,7 @@ class CellsFile {
   void add(const std::string& key, std::vector<bounds::MeasureRow> rows);
   /// Throw Error where the file holds under this key another kind of record, or another block than the layout says.
   CellBlock cells(const StepLayout& step, const CellEntry& entry) const;
-  std::vector<bounds::MeasureRow> measures(const std::string& key) const;
+  std::vector<bounds::MeasureRow> measures(const StepLayout& step, const CellEntry& entry) const;
   void sync() const { file_.sync(); }
   void remove() const { file_.remove(); }  ///< as FrameFile does
 

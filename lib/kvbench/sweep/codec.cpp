@@ -11,15 +11,7 @@
 namespace kvbench::store {
 
 template <>
-inline constexpr std::uint64_t enum_size<replay::Protocol> = 4;
-template <>
 inline constexpr std::uint64_t enum_size<replay::Metric> = replay::metric_count;
-template <>
-inline constexpr std::uint64_t enum_size<bounds::Measure> = 2;
-template <>
-inline constexpr std::uint64_t enum_size<compare::Relation::Kind> = 4;
-template <>
-inline constexpr std::uint64_t enum_size<compare::Span> = 4;
 
 // visit() is found by argument-dependent lookup in the namespace of the archive, hence not in an unnamed namespace.
 

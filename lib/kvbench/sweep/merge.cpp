@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include <kvbench/core/error.hpp>
+#include <kvbench/core/version.hpp>
 
 namespace kvbench::sweep {
 namespace {
@@ -26,9 +27,17 @@ std::string difference(const SweepLayout& a, const SweepLayout& b) {
   return text;
 }
 
+/// Rows name the kvbench that writes them as the one that computed them.
+void require_own(const SweepLayout& layout, const std::string& path) {
+  if (layout.version == version() && layout.commit == commit()) return;
+  throw Error(
+      "{}: its cells are of kvbench {} ({}), and this is {} ({}); merge them with the kvbench that computed them", path,
+      layout.version, layout.commit, version(), commit());
+}
+
 /// The content of a cell without its times, which differ from run to run.
 std::string content_of(const CellsFile& file, const StepLayout& step, const CellEntry& entry, bool measures) {
-  if (measures) return encode_measures(file.measures(entry.key));
+  if (measures) return encode_measures(file.measures(step, entry));
   CellBlock block = file.cells(step, entry);
   for (auto& results : block) {
     for (replay::ConfigurationResult& result : results) result.compress_s = result.attend_s = result.exact_s = 0;
@@ -63,14 +72,15 @@ Merged open_shards(const std::vector<std::string>& paths) {
     CellsFile file(path, FrameFile::Mode::read);
     std::optional<SweepLayout> layout = file.layout();
     if (!layout) throw Error("{}: has no cells of a sweep; compute its shard", path);
-    if (merged.files.empty()) merged.layout = std::move(*layout);
-    const std::string differs = layout && !merged.files.empty() ? difference(merged.layout, *layout) : "";
+    const std::string differs = merged.files.empty() ? "" : difference(merged.layout, *layout);
     if (!differs.empty()) {
       throw Error(
           "{} and {} do not belong to the same sweep: {}; compute all shards with the same sweep file, traces, `isa` "
           "and kvbench",
           merged.files.front().path(), path, differs);
     }
+    require_own(*layout, path);
+    if (merged.files.empty()) merged.layout = std::move(*layout);
     if (file.torn_bytes() > 0) {
       merged.notes.push_back(fmt::format("{}: {} bytes of incomplete cells are ignored", path, file.torn_bytes()));
     }

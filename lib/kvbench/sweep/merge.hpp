@@ -13,8 +13,8 @@ struct Merged {
   std::vector<std::string> notes;
 };
 
-/// Opens files of cells. Throws Error where they belong to different sweeps, with the difference, or where two files
-/// hold different results for the same cell.
+/// Opens files of cells. Throws Error where they belong to different sweeps, with the difference, where another kvbench
+/// computed them, or where two files hold different results for the same cell.
 Merged open_shards(const std::vector<std::string>& paths);
 
 }  // namespace kvbench::sweep

@@ -13,6 +13,9 @@ import sys
 import tempfile
 import unittest
 
+sys.path.insert(0, str(pathlib.Path(__file__).parent.parent))
+from comma import comma_environment  # noqa: E402
+
 KVDUMP, _, KVEVAL, KVBENCH = map(os.path.abspath, sys.argv[1:5])
 SETTINGS = pathlib.Path(os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / ".cache") / "kvbench" / "env.sh"
 LINES = SETTINGS.read_text().splitlines() if SETTINGS.exists() else []
@@ -96,7 +99,29 @@ class Flags(unittest.TestCase):
                     self.assertIn(done.returncode, (2, 3), done.stderr)
                     self.assertEqual((done.stdout, done.stderr.count("\n")), ("", 1), done.stderr)
                     self.assertIn(path, done.stderr)
+                    self.assertNotIn("no such", done.stderr)
         self.assertEqual(sorted(os.listdir(self.folder)), ["a.ids", "a.txt", "folder", "pipe", "socket"])
+
+    @unittest.skipUnless(MODEL, "there is no model; scripts/fetch-model downloads one")
+    def test_nothing_depends_on_the_locale(self):
+        comma = comma_environment(str(self.folder))
+        text = ["--text", "a.txt", "--no-f32", "--layers", 0]
+        commands = [[KVDUMP, MODEL, "--text", "a.txt", "--layers", 0, "--ctx", 64, "-o", "t.h5"],
+                    [KVEVAL, MODEL, *text, "--context", 64, "--score", 8, "--documents", 1, "-m", "sink", "-b",
+                     "12.5%mem", "--no-times", "-o", "e.csv"],
+                    [KVEVAL, "--list-tasks"], [KVDUMP, "--help"], [KVEVAL, "--help"]]
+        for command in commands:
+            found = []
+            for environment in ({**os.environ, "LC_ALL": "C"}, comma):
+                done = subprocess.run(list(map(str, command)), capture_output=True, cwd=self.folder, timeout=300,
+                                      env={**environment, "SOURCE_DATE_EPOCH": "1234567"})
+                self.assertEqual(done.returncode, 0, done.stderr)
+                files = [path.read_bytes() for path in map(self.folder.joinpath, ("t.h5", "e.csv")) if path.exists()]
+                for name in ("t.h5", "e.csv"):
+                    (self.folder / name).unlink(missing_ok=True)
+                found.append((done.stdout, files))
+            with self.subTest(command=command):
+                self.assertEqual(found[0], found[1])
 
 
 unittest.main(argv=sys.argv[:1])

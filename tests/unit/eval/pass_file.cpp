@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <kvbench/eval/pass_file.hpp>
 
+#include <cmath>
 #include <filesystem>
+#include <functional>
 
 #include <doctest/doctest.h>
 
@@ -19,6 +21,9 @@ using Mode = store::FrameFile::Mode;
 namespace {
 
 const std::string first(64, '1'), second(64, '2'), third(64, '3');
+
+const std::vector<int> layers{3, 4, 5, 9};
+const ScoredDocument of_one{1, layers}, of_two{2, layers};
 
 PassResult sample_pass() {
   PassResult pass{.configuration = 7,
@@ -50,7 +55,7 @@ TEST_CASE("passes and documents of an evaluation are read as they were stored") 
     file.add(third, EvaluatedDocument{.without_distant = {{.nll = 0.5, .right = true}}, .layers = {3, 5}});
   }
   const PassFile file(folder / "e.cells", Mode::read);
-  const PassResult pass = file.pass(first, 2), expected = sample_pass();
+  const PassResult pass = file.pass(first, {Inject::upto, 11}, of_two), expected = sample_pass();
   CHECK(pass.injection == expected.injection);
   CHECK(pass.reason == expected.reason);
   CHECK(pass.tokens[0].nll == 2.5);
@@ -64,9 +69,9 @@ TEST_CASE("passes and documents of an evaluation are read as they were stored") 
   CHECK(pass.bytes.full == 6);
   CHECK(pass.bytes.slow == 4);
   CHECK(pass.seconds == 1.5);
-  CHECK(file.pass(second, 2).status == Status::skipped);
-  CHECK(file.document(third, 1).layers == std::vector<int>{3, 5});
-  CHECK(file.document(third, 1).without_distant[0].right);
+  CHECK(file.pass(second, {Inject::all, -1}, of_two).status == Status::skipped);
+  CHECK(file.document(third, of_one).layers == std::vector<int>{3, 5});
+  CHECK(file.document(third, of_one).without_distant[0].right);
 }
 
 TEST_CASE("records of another kind, or of another number of tokens, are refused") {
@@ -74,7 +79,72 @@ TEST_CASE("records of another kind, or of another number of tokens, are refused"
   PassFile file(folder / "e.cells", Mode::append);
   file.add(first, sample_pass());
   file.add(third, EvaluatedDocument{.without_distant = {{.nll = 0.5}}, .layers = {5, 3}});
-  CHECK(contains(message_of<Error>([&] { (void)file.pass(first, 3); }), "compute them again"));
-  CHECK(contains(message_of<Error>([&] { (void)file.document(first, 2); }), "of another kind"));
-  CHECK(contains(message_of<Error>([&] { (void)file.document(third, 1); }), "the number of stored scores"));
+  CHECK(contains(message_of<Error>([&] {
+                   (void)file.pass(first, {Inject::upto, 11}, {3, layers});
+                 }),
+                 "compute them again"));
+  CHECK(contains(message_of<Error>([&] { (void)file.document(first, of_two); }), "of another kind"));
+  CHECK(contains(message_of<Error>([&] { (void)file.document(third, of_one); }), "the stored layers"));
+}
+
+TEST_CASE("a pass that cannot be right is refused, whatever its checksum") {
+  const std::pair<const char*, std::function<void(PassResult&)>> changes[] = {
+      {"another injection", [](PassResult& p) { p.injection.mode = Inject::all; }},
+      {"another injection", [](PassResult& p) { p.injection.layer = 1LL << 40; }},
+      {"number of stored scores", [](PassResult& p) { p.tokens.emplace_back(); }},
+      {"number of stored scores", [](PassResult& p) { p.tokens.clear(); }},
+      {"number of stored scores", [](PassResult& p) { p.status = Status::failed; }},
+      {"score", [](PassResult& p) { p.tokens[0].kl = -1; }},
+      {"score", [](PassResult& p) { p.tokens[0].nll = NAN; }},
+      {"score", [](PassResult& p) { p.tokens[1].nll_full = -INFINITY; }},
+      {"the stored layers", [](PassResult& p) { p.layers[0].layer = -1; }},
+      {"the stored layers", [](PassResult& p) { p.layers[1].layer = 1LL << 33 | 9; }},
+      {"the stored layers", [](PassResult& p) { p.layers[1].layer = 4; }},
+      {"the stored layers", [](PassResult& p) { std::swap(p.layers[0], p.layers[1]); }},
+      {"limits", [](PassResult& p) { p.layers[1].metrics[0] = -0.5; }},
+      {"negative", [](PassResult& p) { p.layers[0].drift = -1; }},
+      {"negative", [](PassResult& p) { p.layers[1].residual = -INFINITY; }},
+      {"cost", [](PassResult& p) { p.budget_tokens = NAN; }},
+      {"cost", [](PassResult& p) { p.kept_tokens = -1; }},
+      {"cost", [](PassResult& p) { p.bytes.read = INFINITY; }},
+      {"cost", [](PassResult& p) { p.seconds = -1; }},
+      {"UTF-8", [](PassResult& p) { p.reason = "\xff"; }},
+      {"control character", [](PassResult& p) { p.reason = "\x1b[2J"; }},
+  };
+  for (const auto& change : changes) {
+    CAPTURE(change.first);
+    const TempFolder folder;
+    PassFile file(folder / "e.cells", Mode::append);
+    PassResult pass = sample_pass();
+    change.second(pass);
+    file.add(first, pass);
+    CHECK(contains(message_of<Error>([&] { (void)file.pass(first, {Inject::upto, 11}, of_two); }), change.first));
+  }
+}
+
+TEST_CASE("a document that cannot be right is refused, whatever its checksum") {
+  const std::pair<const char*, std::function<void(EvaluatedDocument&)>> changes[] = {
+      {"number of stored scores", [](EvaluatedDocument& d) { d.without_distant.clear(); }},
+      {"score", [](EvaluatedDocument& d) { d.without_distant[0].nll = NAN; }},
+      {"score", [](EvaluatedDocument& d) { d.without_distant[0].nll = -3; }},
+      {"the stored layers", [](EvaluatedDocument& d) { d.layers.clear(); }},
+      {"the stored layers",
+       [](EvaluatedDocument& d) {
+         d.layers = {3, 3};
+       }},
+      {"the stored layers",
+       [](EvaluatedDocument& d) {
+         d.layers = {3, 2'000'000'000};
+       }},
+      {"the stored layers", [](EvaluatedDocument& d) { d.layers = {-1}; }},
+  };
+  for (const auto& change : changes) {
+    CAPTURE(change.first);
+    const TempFolder folder;
+    PassFile file(folder / "e.cells", Mode::append);
+    EvaluatedDocument document{.without_distant = {{.nll = 0.5}}, .layers = {3, 5}};
+    change.second(document);
+    file.add(third, document);
+    CHECK(contains(message_of<Error>([&] { (void)file.document(third, of_one); }), change.first));
+  }
 }

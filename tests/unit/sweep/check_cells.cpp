@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstring>
 #include <functional>
+#include <numeric>
 
 #include <doctest/doctest.h>
 
@@ -90,7 +91,9 @@ TEST_CASE("a layout that multiplies to more results than a sweep can have is ref
   CHECK(contains(refusal(layout, small_block()), "more results than can be computed"));
   layout = small_layout();
   layout.steps[0].frame.group = 1024;
-  layout.steps[0].heads[0].positions.assign(600'000, 1);
+  auto& positions = layout.steps[0].heads[0].positions;
+  positions.resize(600'000);
+  std::iota(positions.begin(), positions.end(), 0);
   CHECK(contains(refusal(layout, small_block()), "more results than can be computed"));
 }
 

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <kvbench/bounds/check/row.hpp>
 
+#include <kvbench/core/enumeration.hpp>
+
 namespace kvbench::bounds {
 
 std::string_view name_of(CheckKind kind) {
   constexpr std::string_view names[] = {"law", "exact", "theorem", "data", "claim", "cost"};
-  return names[static_cast<std::size_t>(kind)];
+  return name_in(names, kind);
 }
 
 }  // namespace kvbench::bounds

@@ -3,16 +3,18 @@
 
 #include <cmath>
 
+#include <kvbench/core/enumeration.hpp>
+
 namespace kvbench::replay {
 
 std::string_view name_of(Status status) {
   constexpr std::string_view names[] = {"ok", "skipped", "failed", "infeasible"};
-  return names[static_cast<std::size_t>(status)];
+  return name_in(names, status);
 }
 
 std::string_view name_of(Protocol protocol) {
   constexpr std::string_view names[] = {"auto", "prefill", "decode", "stream"};
-  return names[static_cast<std::size_t>(protocol)];
+  return name_in(names, protocol);
 }
 
 double Bytes::of(CostKind cost) const {

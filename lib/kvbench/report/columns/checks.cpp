@@ -5,8 +5,6 @@
 
 #include <fmt/format.h>
 
-#include <kvbench/report/columns/enumerations.hpp>
-
 namespace kvbench::report {
 
 using bounds::CheckRow;

@@ -5,7 +5,6 @@
 
 #include <kvbench/report/columns/checks.hpp>
 #include <kvbench/report/columns/comparisons.hpp>
-#include <kvbench/report/columns/enumerations.hpp>
 
 namespace kvbench::report {
 namespace {

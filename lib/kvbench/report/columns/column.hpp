@@ -13,6 +13,7 @@
 #include <type_traits>
 #include <vector>
 
+#include <kvbench/core/enumeration.hpp>
 #include <kvbench/core/version.hpp>
 #include <kvbench/report/text/cell.hpp>
 #include <kvbench/report/text/text.hpp>
@@ -46,10 +47,6 @@ std::string value_text(T value) {
 template <class T>
 requires std::is_enum_v<T> std::string value_text(T value) { return std::string(name_of(value)); }
 
-/// Number of values of an enumeration that is read; they are 0, 1, ...
-template <class T>
-inline constexpr int value_count = 0;
-
 /// Sets a value from its text. An empty cell is "", NaN or 0. Throws Error with file, line and column.
 inline void parse_value(const CsvCell& cell, std::string& value) { value = cell.text; }
 inline void parse_value(const CsvCell& cell, double& value) { value = cell.number(); }
@@ -62,9 +59,8 @@ void parse_value(const CsvCell& cell, T& value) {
 template <class T>
 requires std::is_enum_v<T>
 void parse_value(const CsvCell& cell, T& value) {
-  static_assert(value_count<T> > 0, "specialise value_count");
   std::string names;
-  for (int v = 0; v < value_count<T>; ++v) {
+  for (std::size_t v = 0; v < enumerator_count<T>; ++v) {
     value = static_cast<T>(v);
     if (cell.text == name_of(value)) return;
     names += (v == 0 ? "one of " : ", ") + std::string(name_of(value));

@@ -3,8 +3,6 @@
 
 #include <fmt/format.h>
 
-#include <kvbench/report/columns/enumerations.hpp>
-
 namespace kvbench::report {
 namespace {
 

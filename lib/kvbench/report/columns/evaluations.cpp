@@ -6,7 +6,7 @@
 #include <fmt/format.h>
 
 #include <kvbench/eval/damage.hpp>
-#include <kvbench/report/columns/enumerations.hpp>
+#include <kvbench/report/columns/total_bytes.hpp>
 
 namespace kvbench::report {
 namespace {

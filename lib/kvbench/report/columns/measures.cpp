@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <kvbench/report/columns/measures.hpp>
 
-#include <kvbench/report/columns/enumerations.hpp>
-
 namespace kvbench::report {
 
 using bounds::MeasureRow;

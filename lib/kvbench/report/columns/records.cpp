@@ -3,7 +3,7 @@
 
 #include <fmt/format.h>
 
-#include <kvbench/report/columns/enumerations.hpp>
+#include <kvbench/report/columns/total_bytes.hpp>
 
 namespace kvbench::report {
 namespace {

@@ -127,7 +127,7 @@ void distinguish(std::vector<EvalSection>& sections) {
     if (std::ssize(sections) > 1 || layer_count(section.settings.layers) != section.settings.model_layers)
       section.distinction = ", " + layers_text(section.settings);
     for (const auto& [what, text] : parts) {
-      const auto differs = [&](const EvalSection& other) { return text(other) != text(section); };
+      const auto differs = [&, &text = text](const EvalSection& other) { return text(other) != text(section); };
       if (std::ranges::any_of(sections, differs)) section.distinction += fmt::format(", {}{}", what, text(section));
     }
   }

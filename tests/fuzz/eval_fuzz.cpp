@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+// libFuzzer target: any bytes are a table of kveval from which a report and comparisons of documents are made, or give
+// Error.
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include <kvbench/compare/comparison.hpp>
+#include <kvbench/core/error.hpp>
+#include <kvbench/report/document/html.hpp>
+#include <kvbench/report/document/markdown.hpp>
+#include <kvbench/report/read/document_results.hpp>
+#include <kvbench/report/read/table_kind.hpp>
+#include <kvbench/report/report.hpp>
+
+#include "scratch.hpp"
+
+std::size_t inputs_read = 0;
+
+namespace {
+
+using namespace kvbench;
+using namespace kvbench::report;
+
+void report_evaluations(std::string_view text) {
+  const CsvTable table = parse_csv(text, "f.csv");
+  if (kind_of(table) != TableKind::evaluations) return;
+  const Document document = make_report({&table, 1}, {});
+  html(document);
+  markdown(document);
+  ++inputs_read;
+}
+
+void compare_documents(const eval::DamageMetric& metric) {
+  const DocumentResults results(fuzz::scratch(), metric);
+  compare::compare({.files = {&results}, .a = {}, .b = {}, .metric = metric.info, .span = compare::Span::all});
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  try {
+    report_evaluations({reinterpret_cast<const char*>(data), size});
+  } catch (const Error&) {
+  }
+  const fuzz::ScratchFile file(data, size);
+  for (const eval::DamageMetric& metric : eval::damage_metrics) {
+    try {
+      compare_documents(metric);
+    } catch (const Error&) {
+    }
+  }
+  return 0;
+}
