@@ -52,5 +52,7 @@ std::function<void()> runner(Backend& b, Op<Buffer> op) {
 
 /// Operations that group, merge and select tokens.
 std::vector<Case> selection_cases();
+/// Operations that round rows to few bits.
+std::vector<Case> code_cases();
 
 }  // namespace kvbench::bench

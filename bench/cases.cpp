@@ -163,6 +163,7 @@ std::vector<Case> all_cases() {
                              squared_norms(),
                              gather()};
   for (Case& c : selection_cases()) cases.push_back(std::move(c));
+  for (Case& c : code_cases()) cases.push_back(std::move(c));
   return cases;
 }
 

@@ -44,6 +44,19 @@ inline Vec fma(Vec a, Vec b, Vec c) {
 #endif
 }
 
+/// As many doubles as fill a vector.
+using DoubleVec = double __attribute__((vector_size(4 * KVBENCH_WIDTH)));
+
+inline DoubleVec fma(DoubleVec a, DoubleVec b, DoubleVec c) {
+#if KVBENCH_WIDTH == 16
+  return DoubleVec(_mm512_fmadd_pd(__m512d(a), __m512d(b), __m512d(c)));
+#elif KVBENCH_WIDTH == 8
+  return DoubleVec(_mm256_fmadd_pd(__m256d(a), __m256d(b), __m256d(c)));
+#else
+  return a * b + c;
+#endif
+}
+
 /// base[ids[i]] in lane i.
 inline Vec gather(const float* base, IntVec ids) {
 #if KVBENCH_WIDTH == 16
@@ -71,6 +84,8 @@ inline IntVec lane_numbers(Index first) {
   for (int i = 0; i < W; ++i) lanes[i] = i;
   return lanes + static_cast<std::int32_t>(first);
 }
+
+inline Vec magnitude(Vec x) { return Vec(IntVec(x) & 0x7fffffff); }
 
 inline Vec select(IntVec mask, Vec a, Vec b) { return mask ? a : b; }
 inline IntVec select(IntVec mask, IntVec a, IntVec b) { return mask ? a : b; }
@@ -101,22 +116,41 @@ inline Index compress(IntVec x, std::uint32_t mask, std::int32_t* out) {
 #endif
 }
 
-/// In all lanes: op over the lanes, by halves: the order is part of the result.
-template <class V, class F>
-inline V fold(V x, F op) {
+/// Lane i has lane i ^ Distance; Distance is a power of two below W.
+template <int Distance, class V>
+inline V swap_lanes(V x) {
 #if KVBENCH_WIDTH == 16
-  x = op(x, __builtin_shufflevector(x, x, 8, 9, 10, 11, 12, 13, 14, 15, 0, 1, 2, 3, 4, 5, 6, 7));
-  x = op(x, __builtin_shufflevector(x, x, 4, 5, 6, 7, 0, 1, 2, 3, 12, 13, 14, 15, 8, 9, 10, 11));
-  x = op(x, __builtin_shufflevector(x, x, 2, 3, 0, 1, 6, 7, 4, 5, 10, 11, 8, 9, 14, 15, 12, 13));
-  return op(x, __builtin_shufflevector(x, x, 1, 0, 3, 2, 5, 4, 7, 6, 9, 8, 11, 10, 13, 12, 15, 14));
+  if constexpr (Distance == 8)
+    return __builtin_shufflevector(x, x, 8, 9, 10, 11, 12, 13, 14, 15, 0, 1, 2, 3, 4, 5, 6, 7);
+  else if constexpr (Distance == 4)
+    return __builtin_shufflevector(x, x, 4, 5, 6, 7, 0, 1, 2, 3, 12, 13, 14, 15, 8, 9, 10, 11);
+  else if constexpr (Distance == 2)
+    return __builtin_shufflevector(x, x, 2, 3, 0, 1, 6, 7, 4, 5, 10, 11, 8, 9, 14, 15, 12, 13);
+  else
+    return __builtin_shufflevector(x, x, 1, 0, 3, 2, 5, 4, 7, 6, 9, 8, 11, 10, 13, 12, 15, 14);
 #elif KVBENCH_WIDTH == 8
-  x = op(x, __builtin_shufflevector(x, x, 4, 5, 6, 7, 0, 1, 2, 3));
-  x = op(x, __builtin_shufflevector(x, x, 2, 3, 0, 1, 6, 7, 4, 5));
-  return op(x, __builtin_shufflevector(x, x, 1, 0, 3, 2, 5, 4, 7, 6));
+  if constexpr (Distance == 4)
+    return __builtin_shufflevector(x, x, 4, 5, 6, 7, 0, 1, 2, 3);
+  else if constexpr (Distance == 2)
+    return __builtin_shufflevector(x, x, 2, 3, 0, 1, 6, 7, 4, 5);
+  else
+    return __builtin_shufflevector(x, x, 1, 0, 3, 2, 5, 4, 7, 6);
 #else
-  x = op(x, __builtin_shufflevector(x, x, 2, 3, 0, 1));
-  return op(x, __builtin_shufflevector(x, x, 1, 0, 3, 2));
+  if constexpr (Distance == 2)
+    return __builtin_shufflevector(x, x, 2, 3, 0, 1);
+  else
+    return __builtin_shufflevector(x, x, 1, 0, 3, 2);
 #endif
+}
+
+/// In all lanes: op over the lanes, by halves: the order is part of the result.
+template <int Distance = W / 2, class V, class F>
+inline V fold(V x, F op) {
+  x = op(x, swap_lanes<Distance>(x));
+  if constexpr (Distance > 1)
+    return fold<Distance / 2>(x, op);
+  else
+    return x;
 }
 template <class V>
 inline auto sum(V x) {

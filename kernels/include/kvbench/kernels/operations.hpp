@@ -7,6 +7,7 @@
 
 #include <kvbench/kernels/attention.hpp>
 #include <kvbench/kernels/balance.hpp>
+#include <kvbench/kernels/codes.hpp>
 #include <kvbench/kernels/distances.hpp>
 #include <kvbench/kernels/pages.hpp>
 #include <kvbench/kernels/rows.hpp>
@@ -30,6 +31,7 @@ using Operations = OperationList<                                               
     SquaredDistances, KCenter, LeaderClusters,                                            // distances.hpp
     NormalizeRows, InnerProducts, BestMatch, MeanRows,                                    // similarity.hpp
     PageBounds, SplitSigns,                                                               // pages.hpp
-    BalanceWalk, SpreadRows>;
+    BalanceWalk, SpreadRows,                                                              //
+    GroupScales, EncodeGroups, DecodeGroups, HadamardRows, ProjectRows>;                  // codes.hpp
 
 }  // namespace kvbench::kernels
