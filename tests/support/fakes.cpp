@@ -148,8 +148,11 @@ class MergePairs : public methods::KeptCache {
   methods::Footprint footprint() const override {
     methods::Footprint arrays = methods::KeptCache::footprint();
     for (methods::FootprintArray& array : arrays) array.rows += merged_.ids.cols();
-    arrays.push_back(
-        {.name = "degrees", .element = methods::Element::i32, .rows = merged_.ids.cols(), .cols = 1, .meta = true});
+    arrays.push_back({.name = "degrees",
+                      .element = methods::Element::i32,
+                      .rows = merged_.ids.cols(),
+                      .cols = 1,
+                      .content = methods::Content::meta});
     return arrays;
   }
 
@@ -197,7 +200,8 @@ class TwoSets : public methods::KeptCache {
   methods::Footprint footprint() const override {
     methods::Footprint arrays = methods::KeptCache::footprint();
     for (methods::FootprintArray& array : arrays) array.rows += n_;
-    arrays.push_back({.name = "weights", .element = methods::Element::f32, .rows = 2, .cols = 1, .meta = true});
+    arrays.push_back(
+        {.name = "weights", .element = methods::Element::f32, .rows = 2, .cols = 1, .content = methods::Content::meta});
     return arrays;
   }
 
@@ -238,7 +242,7 @@ class Observer : public methods::CompressedCache {
                       .rows = kept,
                       .cols = 1,
                       .read = methods::Read::never,
-                      .meta = true});
+                      .content = methods::Content::meta});
     return arrays;
   }
 

@@ -198,7 +198,7 @@ TEST_CASE("footprint of clusterkv: recallable tokens on the slow tier, the rest 
     CHECK(array.cols == cols);
     CHECK(array.tier == tier);
     CHECK(array.read == read);
-    CHECK(array.meta == meta);
+    CHECK(array.meta() == meta);
     arrays.erase(name);
   };
   check("recallable keys", 32, 8, Tier::slow, Read::with_entry, false);

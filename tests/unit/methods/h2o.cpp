@@ -209,7 +209,7 @@ TEST_CASE("h2o counts the token that a step adds, and every stored copy of a sco
     CHECK(arrays[1].cols == 6);
     CHECK(arrays[0].rows == arrays[1].rows);
     CHECK(arrays[2].cols == 1);
-    CHECK(arrays[2].meta);
+    CHECK(arrays[2].meta());
     return std::pair(arrays[0].rows, arrays[2].rows);
   };
   CHECK(rows({}, 10, false) == std::pair<Index, Index>(10, 10));

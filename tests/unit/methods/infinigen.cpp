@@ -248,7 +248,7 @@ TEST_CASE("infinigen stores the cache on the slow tier and a few columns of the 
     CHECK(arrays[2].read == Read::every_query);
     CHECK(arrays[3].rows * arrays[3].cols == 2 * 2 * 10);
     CHECK(arrays[4].rows == 2 * 4);
-    CHECK((arrays[2].meta && arrays[3].meta && arrays[4].meta));
+    CHECK((arrays[2].meta() && arrays[3].meta() && arrays[4].meta()));
   };
   check(5);
   layer.append(5, 6);

@@ -88,5 +88,5 @@ TEST_CASE("footprint of kmeans: centroids of keys and values, their degrees, and
   CHECK(arrays[1].cols == 6);
   CHECK(arrays[2].rows == 5);
   CHECK(arrays[2].element == Element::f32);
-  CHECK(arrays[2].meta);
+  CHECK(arrays[2].meta());
 }

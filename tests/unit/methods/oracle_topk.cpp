@@ -49,5 +49,5 @@ TEST_CASE("oracle-topk breaks ties by the lower token and counts the full cache 
   CHECK(arrays[0].tier == Tier::slow);
   CHECK(arrays[0].read == Read::with_entry);
   CHECK(arrays[2].rows == 2);
-  CHECK(arrays[2].meta);
+  CHECK(arrays[2].meta());
 }

@@ -173,11 +173,11 @@ TEST_CASE("quest holds the whole cache on the fast tier and reads the bounds of 
       CHECK(arrays[a].cols == 1);
       CHECK(arrays[a].tier == Tier::fast);
       CHECK(arrays[a].read == Read::with_entry);
-      CHECK_FALSE(arrays[a].meta);
+      CHECK_FALSE(arrays[a].meta());
     }
     CHECK(arrays[2].rows * arrays[2].cols == pages * 2 * 1);
     CHECK(arrays[2].read == Read::every_query);
-    CHECK(arrays[2].meta);
+    CHECK(arrays[2].meta());
     CHECK(arrays[3].rows == 2 * 2);
   };
   check(7, 4);

@@ -82,5 +82,5 @@ TEST_CASE("a kept cache adds decoded tokens and counts one copy per query head w
   CHECK(arrays[1].rows == 7);
   CHECK(arrays[2].name == "weights");
   CHECK(arrays[2].rows == 3);
-  CHECK(arrays[2].meta);
+  CHECK(arrays[2].meta());
 }

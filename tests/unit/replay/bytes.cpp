@@ -48,8 +48,8 @@ TEST_CASE("a footprint is summed by kind, tier and read") {
       {.name = "keys", .rows = 10, .cols = 4, .tier = Tier::slow, .read = Read::with_entry},    // 80 B, 8 per row
       {.name = "values", .rows = 10, .cols = 6, .tier = Tier::slow, .read = Read::with_entry},  // 120 B, 12 per row
       {.name = "window", .rows = 3, .cols = 10},                                                // 60 B
-      {.name = "centroids", .element = Element::f32, .rows = 2, .cols = 4, .meta = true},       // 32 B
-      {.name = "labels", .element = Element::u8, .rows = 10, .cols = 1, .read = Read::never, .meta = true},
+      {.name = "centroids", .element = Element::f32, .rows = 2, .cols = 4, .content = Content::meta},  // 32 B
+      {.name = "labels", .element = Element::u8, .rows = 10, .cols = 1, .read = Read::never, .content = Content::meta},
   };
   const Bytes bytes = account(footprint, Element::f16, 4.5, 10, 4, 6);
   CHECK(bytes.kv == 80 + 120 + 60);
@@ -61,8 +61,9 @@ TEST_CASE("a footprint is summed by kind, tier and read") {
 }
 
 TEST_CASE("the element type of the cache applies to kv arrays only") {
-  const Footprint footprint = {{.name = "keys", .rows = 5, .cols = 2},
-                               {.name = "weights", .element = Element::f16, .rows = 5, .cols = 1, .meta = true}};
+  const Footprint footprint = {
+      {.name = "keys", .rows = 5, .cols = 2},
+      {.name = "weights", .element = Element::f16, .rows = 5, .cols = 1, .content = Content::meta}};
   const Bytes bytes = account(footprint, Element::f32, 0, 5, 2, 0);
   CHECK(bytes.kv == 5 * 2 * 4);
   CHECK(bytes.meta == 5 * 2);

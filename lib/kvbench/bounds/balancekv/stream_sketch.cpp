@@ -48,7 +48,7 @@ double numbers_held(const Subject& subject, const Theorem31Setup& setup, double 
   double numbers = 0;
   for (const methods::FootprintArray& array :
        stream_method(subject.head, setup, delta, backend)(2 * subject.tokens(), 0)->footprint()) {
-    if (!array.meta) numbers += static_cast<double>(array.rows * array.cols);
+    if (!array.meta()) numbers += static_cast<double>(array.rows * array.cols);
   }
   return numbers;
 }

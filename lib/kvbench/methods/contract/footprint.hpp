@@ -9,8 +9,13 @@
 
 namespace kvbench::methods {
 
-/// Element type of an array; `kv` is that of the deployment's cache (--kv-dtype).
-enum class Element { kv, f32, f16, i32, u8 };
+/// Element type of an array; `kv` is that of the deployment's cache (--kv-dtype), b1 to b7 are codes of so many bits,
+/// packed without gaps.
+enum class Element { kv, f32, f16, i32, u8, b1, b2, b3, b4, b5, b6, b7 };
+/// Codes of 1 to 8 bits.
+constexpr Element packed(int bits) {
+  return bits == 8 ? Element::u8 : static_cast<Element>(static_cast<int>(Element::b1) + bits - 1);
+}
 /// Bytes of one element; Element::kv counts as `kv`.
 constexpr double element_bytes(Element element, Element kv) {
   switch (element) {
@@ -23,12 +28,15 @@ constexpr double element_bytes(Element element, Element kv) {
       return 2;
     case Element::u8:
       return 1;
+    default:
+      return (static_cast<int>(element) - static_cast<int>(Element::b1) + 1) / 8.0;
   }
-  return 0;
 }
 
 /// fast: the memory of the device that computes; slow: the memory that holds the full cache of retrieval methods.
 enum class Tier { fast, slow };
+/// Metadata are weights, counts, ids, centroids and bounds. Scales of codes count as the keys or values they decode.
+enum class Content { keys, values, meta };
 /// Which part of an array is read per query: all of it, the rows of the entries that answer the query, or nothing.
 enum class Read { every_query, with_entry, never };
 
@@ -39,7 +47,9 @@ struct FootprintArray {
   Index cols = 0;
   Tier tier = Tier::fast;
   Read read = Read::every_query;
-  bool meta = false;  ///< metadata (weights, counts, ids, centroids, bounds), as opposed to keys and values
+  Content content = Content::keys;
+
+  bool meta() const { return content == Content::meta; }
 };
 /// All arrays that one kv head needs to answer its queries.
 using Footprint = std::vector<FootprintArray>;

@@ -56,7 +56,7 @@ class H2oCache : public CompressedCache {
                       .rows = by_head ? group_ * slots_ : slots_,
                       .cols = 1,
                       .read = Read::never,
-                      .meta = true});
+                      .content = Content::meta});
     return arrays;
   }
   Protected protected_tokens() const override { return protected_; }

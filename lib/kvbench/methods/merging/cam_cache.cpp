@@ -122,8 +122,8 @@ void CamCache::merge(Index i) {
 Footprint CamCache::footprint() const {
   Footprint arrays = {
       {.name = "keys", .rows = sinks() + slots_, .cols = d_},
-      {.name = "first values", .rows = sinks(), .cols = dv_},
-      {.name = "window values", .rows = rows_ * slots_, .cols = dv_},
+      {.name = "first values", .rows = sinks(), .cols = dv_, .content = Content::values},
+      {.name = "window values", .rows = rows_ * slots_, .cols = dv_, .content = Content::values},
   };
   if (rule_.form == CamForm::decode) return arrays;
   // Sums and means can be stored reduced over the query group; a maximum of sums cannot.
@@ -134,7 +134,7 @@ Footprint CamCache::footprint() const {
                     .rows = counted * (by_head ? std::ssize(attention_) : 1),
                     .cols = 1,
                     .read = Read::never,
-                    .meta = true});
+                    .content = Content::meta});
   return arrays;
 }
 

@@ -69,7 +69,8 @@ class CentroidCache : public CompressedCache {
 
   Footprint footprint() const override {
     Footprint arrays = kept_footprint(table_.ids.cols() + appended_, d_, dv_);
-    arrays.push_back({.name = "degrees", .element = Element::f32, .rows = table_.ids.cols(), .cols = 1, .meta = true});
+    arrays.push_back(
+        {.name = "degrees", .element = Element::f32, .rows = table_.ids.cols(), .cols = 1, .content = Content::meta});
     return arrays;
   }
   Protected protected_tokens() const override { return {.decoded = true}; }

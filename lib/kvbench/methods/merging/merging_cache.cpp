@@ -183,7 +183,7 @@ EntryTables MergingCache::entries(const QueryBlock&) const {
 
 Footprint MergingCache::footprint() const {
   Footprint arrays = kept_footprint(size(), keys_.cols(), values_.cols());
-  arrays.push_back({.name = "degrees", .element = Element::i32, .rows = size(), .cols = 1, .meta = true});
+  arrays.push_back({.name = "degrees", .element = Element::i32, .rows = size(), .cols = 1, .content = Content::meta});
   return arrays;
 }
 

@@ -112,14 +112,15 @@ class InfinigenCache : public LayerCache {
            .rows = tokens_,
            .cols = head.prompt.values.cols(),
            .tier = Tier::slow,
-           .read = Read::with_entry},
-          {.name = "partial keys", .rows = tokens_, .cols = columns, .meta = true},
-          {.name = "skewed directions", .rows = columns, .cols = d, .meta = true},
+           .read = Read::with_entry,
+           .content = Content::values},
+          {.name = "partial keys", .rows = tokens_, .cols = columns, .content = Content::meta},
+          {.name = "skewed directions", .rows = columns, .cols = d, .content = Content::meta},
           {.name = "chosen tokens",
            .element = Element::i32,
            .rows = sets * std::min(budget_, tokens_),
            .cols = 1,
-           .meta = true},
+           .content = Content::meta},
       });
     }
     return heads;

@@ -49,8 +49,13 @@ class OracleTopkCache : public CompressedCache {
     const Index chosen = group_ * std::min(budget_, tokens_);
     return {
         {.name = "keys", .rows = tokens_, .cols = d_, .tier = Tier::slow, .read = Read::with_entry},
-        {.name = "values", .rows = tokens_, .cols = dv_, .tier = Tier::slow, .read = Read::with_entry},
-        {.name = "chosen tokens", .element = Element::i32, .rows = chosen, .cols = 1, .meta = true},
+        {.name = "values",
+         .rows = tokens_,
+         .cols = dv_,
+         .tier = Tier::slow,
+         .read = Read::with_entry,
+         .content = Content::values},
+        {.name = "chosen tokens", .element = Element::i32, .rows = chosen, .cols = 1, .content = Content::meta},
     };
   }
 

@@ -51,9 +51,9 @@ class QuestCache : public CompressedCache {
     const Index chosen = (params_.group.per_head() ? group_ : 1) * std::min(pages_of(budget_), pages);
     return {
         {.name = "keys", .rows = tokens(), .cols = d, .read = Read::with_entry},
-        {.name = "values", .rows = tokens(), .cols = dv_, .read = Read::with_entry},
-        {.name = "page bounds", .rows = pages, .cols = 2 * d, .meta = true},
-        {.name = "chosen pages", .element = Element::i32, .rows = chosen, .cols = 1, .meta = true},
+        {.name = "values", .rows = tokens(), .cols = dv_, .read = Read::with_entry, .content = Content::values},
+        {.name = "page bounds", .rows = pages, .cols = 2 * d, .content = Content::meta},
+        {.name = "chosen pages", .element = Element::i32, .rows = chosen, .cols = 1, .content = Content::meta},
     };
   }
 

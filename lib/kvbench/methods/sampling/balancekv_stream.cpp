@@ -87,12 +87,12 @@ class StreamCache : public CompressedCache {
     Index valued = 0;
     for (const auto& [bucket, instance] : numerators_) valued += instance.held();
     return {{.name = "keys of N and D", .rows = tokens, .cols = d_},
-            {.name = "values of N", .rows = valued, .cols = dv_},
+            {.name = "values of N", .rows = valued, .cols = dv_, .content = Content::values},
             {.name = "levels in N and D",
              .element = Element::u8,
              .rows = plan_.levels > 0 ? tokens : 0,
              .cols = 2,
-             .meta = true}};
+             .content = Content::meta}};
   }
 
   std::vector<Note> notes() const override {

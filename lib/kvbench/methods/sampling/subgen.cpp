@@ -105,12 +105,12 @@ class SubgenCache : public CompressedCache {
   Footprint footprint() const override {
     const Index m = static_cast<Index>(clusters_.size()), s = values_.size();
     return {{.name = "slot keys", .rows = s, .cols = d_},
-            {.name = "slot values", .rows = s, .cols = dv_},
+            {.name = "slot values", .rows = s, .cols = dv_, .content = Content::values},
             {.name = "cluster samples", .rows = m * t_, .cols = d_},
-            {.name = "representatives", .rows = m, .cols = d_, .read = Read::never, .meta = true},
-            {.name = "cluster sizes", .element = Element::i32, .rows = m, .cols = 1, .meta = true},
-            {.name = "slot norms", .element = Element::f32, .rows = s, .cols = 1, .meta = true},
-            {.name = "mu (fp64)", .element = Element::f32, .rows = 1, .cols = 2, .meta = true}};
+            {.name = "representatives", .rows = m, .cols = d_, .read = Read::never, .content = Content::meta},
+            {.name = "cluster sizes", .element = Element::i32, .rows = m, .cols = 1, .content = Content::meta},
+            {.name = "slot norms", .element = Element::f32, .rows = s, .cols = 1, .content = Content::meta},
+            {.name = "mu (fp64)", .element = Element::f32, .rows = 1, .cols = 2, .content = Content::meta}};
   }
 
   std::vector<Note> notes() const override {

@@ -9,7 +9,8 @@
 namespace kvbench::methods {
 
 Footprint kept_footprint(Index rows, Index d, Index dv) {
-  return {{.name = "keys", .rows = rows, .cols = d}, {.name = "values", .rows = rows, .cols = dv}};
+  return {{.name = "keys", .rows = rows, .cols = d},
+          {.name = "values", .rows = rows, .cols = dv, .content = Content::values}};
 }
 
 KeptCache::KeptCache(Backend& backend, const HeadPrompt& head, KeptTokens kept)
@@ -51,7 +52,8 @@ Footprint KeptCache::footprint() const {
   const Index rows = held_ + appended_ * (context_.per_head ? context_.ids.rows() : 1);
   Footprint arrays = kept_footprint(rows, d_, dv_);
   if (context_.weight_num.present()) {
-    arrays.push_back({.name = "weights", .element = Element::f32, .rows = held_, .cols = weights_, .meta = true});
+    arrays.push_back(
+        {.name = "weights", .element = Element::f32, .rows = held_, .cols = weights_, .content = Content::meta});
   }
   return arrays;
 }

@@ -96,12 +96,14 @@ methods::Footprint held_footprint(const KeptHead& head, Index group, Index token
                                    ? methods::Read::with_entry
                                    : methods::Read::never;
     arrays.push_back({.name = "keys", .rows = rows, .cols = d, .tier = tier, .read = read});
-    arrays.push_back({.name = "values", .rows = rows, .cols = dv, .tier = tier, .read = read});
+    arrays.push_back(
+        {.name = "values", .rows = rows, .cols = dv, .tier = tier, .read = read, .content = methods::Content::values});
   };
   add_tier(fast, methods::Tier::fast, slow);
   add_tier(slow, methods::Tier::slow, fast);
   const auto add_meta = [&](const char* name, methods::Element element, Index rows) {
-    if (rows > 0) arrays.push_back({.name = name, .element = element, .rows = rows, .cols = 1, .meta = true});
+    if (rows > 0)
+      arrays.push_back({.name = name, .element = element, .rows = rows, .cols = 1, .content = methods::Content::meta});
   };
   add_meta("weights", methods::Element::f32, weights);
   add_meta("metadata", methods::Element::u8, meta_bytes);

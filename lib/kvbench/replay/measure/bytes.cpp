@@ -11,7 +11,7 @@ Bytes account(const methods::Footprint& footprint, methods::Element kv, double e
   for (const methods::FootprintArray& array : footprint) {
     const double row = static_cast<double>(array.cols) * element_bytes(array.element, kv);
     const double total = static_cast<double>(array.rows) * row;
-    (array.meta ? bytes.meta : bytes.kv) += total;
+    (array.meta() ? bytes.meta : bytes.kv) += total;
     (array.tier == methods::Tier::fast ? bytes.fast : bytes.slow) += total;
     if (array.read == methods::Read::every_query) bytes.read += total;
     if (array.read == methods::Read::with_entry)

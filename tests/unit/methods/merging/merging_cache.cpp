@@ -120,7 +120,7 @@ TEST_CASE("the footprint holds every entry and its degree") {
   REQUIRE(arrays.size() == 3);
   CHECK((arrays[0].rows == 24 && arrays[0].cols == 8 && arrays[0].element == Element::kv));
   CHECK((arrays[1].rows == 24 && arrays[1].cols == 6 && arrays[1].element == Element::kv));
-  CHECK((arrays[2].rows == 24 && arrays[2].cols == 1 && arrays[2].element == Element::i32 && arrays[2].meta));
+  CHECK((arrays[2].rows == 24 && arrays[2].cols == 1 && arrays[2].element == Element::i32 && arrays[2].meta()));
   // 24 -> 24 - (24 - 6 - 12) / 2 = 21 with the first decoded token, then one more each.
   cache->append(token_block(head, 48, 49, *backend));
   CHECK(cache->footprint()[0].rows == 21);
