@@ -47,8 +47,6 @@ bool all_within(const HostView<std::int32_t>& ids, std::int32_t limit) {
 void check_numbers(const HostTable& t, Index limit) {
   require(all_within(t.ids, static_cast<std::int32_t>(limit)), "an id out of range");
   require(all_finite(t.weight_num) && all_finite(t.weight_den), "a weight that is not finite");
-  require(all_finite(t.own_keys), "an own key that is not finite");
-  require(all_finite(t.own_values), "an own value that is not finite");
 }
 
 /// A sufficient condition for distinct ids that is fast to check: rows increase, and none begins before another ends.
@@ -119,7 +117,33 @@ HostTable on_host(const EntryTable& table, Backend& backend) {
           .weight_den = backend.on_host(table.weight_den),
           .own_keys = backend.on_host(table.own_keys),
           .own_values = backend.on_host(table.own_values),
+          .rounded = table.rounded,
           .cluster_ids = backend.on_host(table.cluster_ids)};
+}
+
+HostView<float> EntryChecker::read(const Buffer<const float>& rows, OwnRows& known, const char* fault,
+                                   Backend& backend) const {
+  if (known.rows.present() && known.rows.same_as(rows)) return known.host;
+  known = {rows, backend.on_host(rows)};
+  require(all_finite(known.host), fault);
+  return known.host;
+}
+
+std::vector<HostTable> EntryChecker::check(Backend& backend, const HeadTokens& tokens, Index num_queries, Index limit,
+                                           std::span<const EntryTable> tables) {
+  known_.resize(tables.size());
+  std::vector<HostTable> host;
+  for (std::size_t t = 0; t < tables.size(); ++t) {
+    check_shape(tables[t], tokens, num_queries);
+    EntryTable shared = tables[t];
+    shared.own_keys = shared.own_values = {};
+    HostTable& table = host.emplace_back(on_host(shared, backend));
+    table.own_keys = read(tables[t].own_keys, known_[t][0], "an own key that is not finite", backend);
+    table.own_values = read(tables[t].own_values, known_[t][1], "an own value that is not finite", backend);
+    check_numbers(table, limit);
+  }
+  check_distinct(host, tokens.group, num_queries, limit);
+  return host;
 }
 
 std::optional<std::span<const std::int32_t>> increasing_ids(std::span<const std::int32_t> row) {
@@ -131,14 +155,7 @@ std::optional<std::span<const std::int32_t>> increasing_ids(std::span<const std:
 
 std::vector<HostTable> check_entries(Backend& backend, const HeadTokens& tokens, Index num_queries, Index limit,
                                      std::span<const EntryTable> tables) {
-  std::vector<HostTable> host;
-  for (const EntryTable& table : tables) {
-    check_shape(table, tokens, num_queries);
-    host.push_back(on_host(table, backend));
-    check_numbers(host.back(), limit);
-  }
-  check_distinct(host, tokens.group, num_queries, limit);
-  return host;
+  return EntryChecker().check(backend, tokens, num_queries, limit, tables);
 }
 
 }  // namespace kvbench::methods

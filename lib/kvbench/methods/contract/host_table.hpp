@@ -2,6 +2,7 @@
 // Entry tables on the host, and the verification of the tables that a method returned.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -19,9 +20,12 @@ struct HostTable {
   HostView<std::int32_t> ids;              ///< [rows, width]
   HostView<float> weight_num, weight_den;  ///< [rows, width]
   HostView<float> own_keys, own_values;    ///< [rows*width, d], [rows*width, dv]
+  bool rounded = false;                    ///< as in EntryTable
   HostView<std::int32_t> cluster_ids;      ///< [rows, width]
 
   bool own() const { return !own_keys.empty() || !own_values.empty(); }
+  /// Whether entries stand for more than the token of their id.
+  bool merged() const { return own() && !rounded; }
   bool weighted() const { return !weight_num.empty() || !weight_den.empty(); }
   float num(std::size_t slot) const { return weight_num.empty() ? 1 : weight_num[slot]; }
   float den(std::size_t slot) const { return weight_den.empty() ? 1 : weight_den[slot]; }
@@ -29,10 +33,29 @@ struct HostTable {
     return std::span(ids).subspan(static_cast<std::size_t>(r * width), static_cast<std::size_t>(width));
   }
 };
-HostTable on_host(const EntryTable& table, Backend& backend);
 
 /// The ids in use of a table's row [width] if they increase and unused slots come last; absent where they do not.
 std::optional<std::span<const std::int32_t>> increasing_ids(std::span<const std::int32_t> row);
+
+HostTable on_host(const EntryTable& table, Backend& backend);
+
+/// Reads tables and checks them. Own rows that are the same arrays as in the call before are neither read nor checked
+/// again.
+class EntryChecker {
+ public:
+  /// As check_entries().
+  std::vector<HostTable> check(Backend& backend, const HeadTokens& tokens, Index num_queries, Index limit,
+                               std::span<const EntryTable> tables);
+
+ private:
+  struct OwnRows {
+    Buffer<const float> rows;
+    HostView<float> host;
+  };
+  HostView<float> read(const Buffer<const float>& rows, OwnRows& known, const char* fault, Backend& backend) const;
+
+  std::vector<std::array<OwnRows, 2>> known_;  ///< keys and values, by table
+};
 
 /// The tables on the host, checked. Throws std::logic_error, naming the fault, where they break the contract: a wrong
 /// number of rows, shapes that do not match, ids outside [-1, limit), an id twice for the same query and sum (entries

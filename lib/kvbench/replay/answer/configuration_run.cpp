@@ -36,6 +36,7 @@ ConfigurationRun::ConfigurationRun(std::unique_ptr<methods::LayerCache> cache, O
                                    std::span<const Head> heads, std::vector<ConfigurationResult*> results)
     : cache_(std::move(cache)), options_(options), heads_(heads), results_(std::move(results)) {
   next_ = heads.front().map.to_global(heads.front().map.middle);
+  checkers_.resize(heads.size());
   for (std::size_t h = 0; h < heads.size(); ++h) {
     NoiseFloor* const floor = options.noise_floors.empty() ? nullptr : &options.noise_floors[h];
     measurements_.emplace_back(heads[h], options.keep_raw, options.keep_exact, *results_[h], floor);
@@ -113,7 +114,7 @@ void ConfigurationRun::read_entries(std::size_t h, Index queries, Backend& backe
   const methods::EntryTables& entries = collected_.entries[h];
   Collected::OfHead& of_head = collected_.heads[h];
   std::vector<methods::HostTable> host =
-      check_entries(backend, head.tokens, queries, head.map.local_end(next_), entries);
+      checkers_[h].check(backend, head.tokens, queries, head.map.local_end(next_), entries);
   for (const methods::EntryTable& table : entries) of_head.tables.push_back(to_global(table, head.map, backend));
   for (std::size_t t = 0; t < host.size() && !head.map.identity(); ++t)
     host[t].ids = backend.on_host(of_head.tables[t].ids);

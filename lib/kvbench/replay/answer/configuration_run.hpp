@@ -86,7 +86,8 @@ class ConfigurationRun {
   Options options_;
   std::span<const Head> heads_;
   std::vector<ConfigurationResult*> results_;
-  std::vector<Measurements> measurements_;  ///< by head
+  std::vector<Measurements> measurements_;       ///< by head
+  std::vector<methods::EntryChecker> checkers_;  ///< by head
   Collected collected_;
   Index answered_ = 0;  ///< queries of the block
   Index next_;          ///< trace number of the next token to append
