@@ -9,6 +9,7 @@
 #include <vector>
 
 #include <kvbench/core/budget.hpp>
+#include <kvbench/methods/contract/codec.hpp>
 #include <kvbench/methods/contract/head_caches.hpp>
 #include <kvbench/methods/contract/method.hpp>
 #include <kvbench/methods/contract/params.hpp>
@@ -59,6 +60,24 @@ struct Complexity {
   } growth;  ///< exponents of n of the three at a fixed number of tokens B, without logarithms
 };
 
+/// Kind::quantisation only: how a method stores keys and values. Its levels are numbers of bits, or other settings of
+/// increasing cost, of which a budget chooses the last that fits.
+struct Quantiser {
+  /// The names of the levels with these parameters, such as "4 bits": at least one.
+  std::function<std::vector<std::string>(const Params&)> levels;
+  /// The codecs of these heads at a level, 0 .. levels - 1. The heads are those of prepare(). Throws Unavailable where
+  /// the format does not allow the shapes of a head.
+  std::function<std::vector<Codecs>(std::span<const HeadPrompt>, const Params&, std::size_t level, std::uint32_t seed,
+                                    Backend&)>
+      layer_codecs;
+
+  /// The same for a single head.
+  Codecs codecs(const HeadPrompt& head, const Params& params, std::size_t level, std::uint32_t seed,
+                Backend& backend) const {
+    return layer_codecs({&head, 1}, params, level, seed, backend).front();
+  }
+};
+
 struct MethodInfo {
   std::string name;
   std::vector<std::string> aliases;
@@ -77,6 +96,7 @@ struct MethodInfo {
   bool windowed = false;       ///< supports layers with a sliding window
   bool calibrates = false;     ///< uses HeadPrompt::calibration; the row reports on which text it was calibrated
   bool speculates = false;     ///< uses speculated queries where there are any
+  bool rounds = false;         ///< its entries are stored in fewer bits, and answer by decoded rows
   bool whole_context = false;  ///< not available where the harness keeps tokens of the context itself (--protect)
   Properties properties;
   /// Settings other than the defaults with which `all` replays the method too, such as {{{"per", "query_head"}}}.
@@ -93,7 +113,8 @@ struct MethodInfo {
   std::function<Params(std::span<const Assignment>)> bind;
 
   /// The heads are all kv heads of a layer for Granularity::layer, otherwise any number of heads that do not affect
-  /// each other.
+  /// each other. A method of Kind::quantisation keeps every token, and the budget of a cache is the number of its
+  /// level, from 1; larger budgets are the last level.
   std::function<MakeLayerCache(std::span<const HeadPrompt>, const Params&, Backend&)> prepare;
   /// Granularity::model only: the budget of each layer 0 .. num_layers - 1 for a context of n tokens.
   std::function<std::vector<Index>(Index num_layers, Index n, Index budget, const Params&)> plan;
@@ -101,6 +122,8 @@ struct MethodInfo {
   /// receives them. Their cost is that of the cache and is not searched. Throws Unavailable where there is no cache for
   /// the budget.
   std::function<Params(const Params&, const Budget&)> at_budget;
+
+  Quantiser quantiser;  ///< its functions are absent in methods of other kinds
 
   bool depends_on_seed(const Params& settings) const { return seeded && (!draws || draws(settings)); }
 

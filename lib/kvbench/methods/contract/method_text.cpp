@@ -8,7 +8,7 @@ namespace kvbench::methods {
 std::optional<MethodText> parse_method_text(std::string_view text) {
   const std::size_t open = text.find('[');
   if (open == text.npos) return MethodText{std::string(text), std::nullopt};
-  if (!text.ends_with(']')) return std::nullopt;
+  if (text.find(']') != text.size() - 1 || text.rfind('[') != open) return std::nullopt;
   return MethodText{std::string(text.substr(0, open)), std::string(text.substr(open + 1, text.size() - open - 2))};
 }
 

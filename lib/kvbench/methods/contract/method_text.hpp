@@ -15,7 +15,7 @@ struct MethodText {
   std::string name;
   std::optional<std::string> settings;  ///< the text in the brackets, absent where there are none
 };
-/// Absent where the bracket is not closed at the end of the text.
+/// Absent where there are brackets, but not one pair that ends with the text.
 std::optional<MethodText> parse_method_text(std::string_view text);
 
 /// "t=4,delta=2", or with semicolons as rows print it. Throws Error for an item that is not PARAMETER=VALUE.

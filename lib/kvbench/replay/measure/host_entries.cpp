@@ -73,7 +73,7 @@ HostEntries::Count HostEntries::count(Index g, Index i, std::int32_t first, std:
     const Index inside =
         count_inside(std::span(table.ids).subspan(begin, static_cast<std::size_t>(table.width)), first, last);
     count.all += inside;
-    count.own += table.own() ? inside : 0;
+    count.merged += table.merged() ? inside : 0;
   });
   return count;
 }

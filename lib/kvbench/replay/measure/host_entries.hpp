@@ -50,9 +50,9 @@ class HostEntries {
     });
   }
 
-  /// The number of slots that each() visits: in all tables, and in those with keys or values of their own.
+  /// The number of slots that each() visits: in all tables, and in those of merged entries.
   struct Count {
-    Index all = 0, own = 0;
+    Index all = 0, merged = 0;
   };
   Count count(Index g, Index i, std::int32_t first, std::int32_t last) const;
 

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+// How the rows of one array, the keys or the values of a kv head, are stored in fewer bits. A quantiser is two codecs;
+// stages/rounded_cache.hpp stores the entries of a cache through them.
+#pragma once
+
+#include <functional>
+#include <memory>
+
+#include <kvbench/kernels/backend.hpp>
+#include <kvbench/methods/contract/footprint.hpp>
+
+namespace kvbench::methods {
+
+class Codec {
+ public:
+  virtual ~Codec() = default;
+
+  /// How many rows are encoded, the first ones in the order of the cache, while queries attend to `held` rows, of which
+  /// `context` came with the prompt and the others were decoded. The rest is stored in 16 bits. It does not decrease
+  /// with `held`.
+  virtual Index encoded(Index /*context*/, Index held) const { return held; }
+
+  /// The rows that attention reads where these [n, c] were encoded. n is what encoded() returned, so that it ends where
+  /// a group of rows ends.
+  virtual Buffer<const float> decoded(const Buffer<const float>& rows, Backend& backend) const = 0;
+
+  /// The arrays that hold `rows` encoded rows of `cols` numbers. Arrays of one row per encoded row may be read with
+  /// their entries.
+  virtual Footprint footprint(Index rows, Index cols) const = 0;
+};
+
+/// The codecs of a kv head. Null: the rows are stored in 16 bits.
+struct Codecs {
+  std::shared_ptr<const Codec> keys, values;
+};
+
+}  // namespace kvbench::methods

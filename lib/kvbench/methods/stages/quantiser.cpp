@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <kvbench/methods/stages/quantiser.hpp>
+
+#include <algorithm>
+
+#include <kvbench/methods/stages/kept_cache.hpp>
+#include <kvbench/methods/stages/rounded_cache.hpp>
+#include <kvbench/methods/stages/rows.hpp>
+
+namespace kvbench::methods {
+namespace {
+
+std::unique_ptr<LayerCache> all_tokens(std::span<const HeadPrompt> heads, Backend& backend) {
+  std::vector<std::unique_ptr<CompressedCache>> caches;
+  for (const HeadPrompt& head : heads)
+    caches.push_back(std::make_unique<KeptCache>(backend, head, KeptTokens{.ids = token_range(0, head.tokens())}));
+  return layer_of(std::move(caches));
+}
+
+}  // namespace
+
+MethodInfo quantiser_row(MethodInfo info) {
+  info.kind = Kind::quantisation;
+  info.rounds = true;
+  info.streaming = true;
+  info.windowed = true;
+  if (info.complexity.compress.empty()) info.complexity.compress = "O(n (d + dv))";
+  info.complexity.query = "O(n (d + dv))";
+  info.complexity.memory = "n (d + dv) bits / 16";
+  info.complexity.growth = {.compress = 1, .query = 1, .memory = 1};
+  info.properties = {.full_budget_exact = Property::no("tokens are rounded at every budget"),
+                     .value_scaling = Property::no("scales are rounded, which does not commute with other factors"),
+                     .key_shift = Property::no("a shift of the keys changes how they are rounded"),
+                     .head_permutation = Property::yes(),
+                     .nested_budgets = Property::yes(),
+                     .weight_sum = WeightSum::ones};
+  info.prepare = [quantiser = info](std::span<const HeadPrompt> given, const Params& params,
+                                    Backend& backend) -> MakeLayerCache {
+    const std::vector<HeadPrompt> heads(given.begin(), given.end());
+    const std::size_t levels = quantiser.quantiser.levels(params).size();
+    return [=, &backend](Index budget, std::uint32_t seed) {
+      const std::size_t level = std::min(static_cast<std::size_t>(budget), levels) - 1;
+      return stored_by(quantiser, params, level, seed, all_tokens(heads, backend), heads, backend);
+    };
+  };
+  return info;
+}
+
+std::size_t only_level(const MethodInfo& quantiser, const Params& params) {
+  const std::vector<std::string> levels = quantiser.quantiser.levels(params);
+  if (levels.size() == 1) return 0;
+  throw Error("'{}' has {} levels ({}); set the one that stores the tokens of another method", quantiser.name,
+              levels.size(), fmt::join(levels, ", "));
+}
+
+std::unique_ptr<LayerCache> stored_by(const MethodInfo& quantiser, const Params& params, std::size_t level,
+                                      std::uint32_t seed, std::unique_ptr<LayerCache> cache,
+                                      std::span<const HeadPrompt> heads, Backend& backend) {
+  std::vector<Codecs> codecs = quantiser.quantiser.layer_codecs(heads, params, level, seed, backend);
+  std::vector<Note> notes = {{.text = quantiser.name + ": " + quantiser.quantiser.levels(params)[level]}};
+  return rounded_cache(std::move(cache), heads, std::move(codecs), std::move(notes), backend);
+}
+
+}  // namespace kvbench::methods

@@ -1,0 +1,261 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <kvbench/methods/stages/rounded_cache.hpp>
+
+#include <algorithm>
+#include <iterator>
+#include <utility>
+
+#include <kvbench/methods/stages/rows.hpp>
+#include <kvbench/methods/stages/stored_rows.hpp>
+
+namespace kvbench::methods {
+namespace {
+
+/// The longest run of decoded tokens, at most `most`, after which the rows that are encoded answer the query of each.
+Index run_of(const Codec* codec, const Selection& selection, Index most) {
+  if (codec == nullptr || most == 0) return most;
+  const Index context = selection.context(), held = selection.held();
+  const auto encoded = [&](Index added) { return codec->encoded(context, held + added); };
+  if (encoded(1) == held + 1 && encoded(most) == held + most) return most;  // each row is encoded when it comes
+  Index run = 1;
+  while (run < most && encoded(run + 1) == encoded(1)) ++run;
+  return run;
+}
+
+/// Replaces an array of the cache by the arrays of its codec. `exact` rows of the kind are still to be found in arrays.
+void add_arrays(const FootprintArray& array, const Codec& codec, Index& exact, Footprint& out) {
+  const Index plain = std::min(exact, array.rows), encoded = array.rows - plain;
+  exact -= plain;
+  for (FootprintArray part : codec.footprint(encoded, array.cols)) {
+    part.name = array.name + " " + part.name;
+    part.tier = array.tier, part.read = array.read, part.content = array.content;
+    out.push_back(std::move(part));
+  }
+  if (plain == 0) return;
+  FootprintArray rest = array;
+  rest.name += " not yet encoded";
+  rest.rows = plain;
+  out.push_back(std::move(rest));
+}
+
+/// The part of a rounded cache that belongs to one kv head.
+class RoundedHead {
+ public:
+  RoundedHead(const HeadPrompt& head, Codecs codecs, Backend& backend)
+      : backend_(&backend),
+        codecs_(std::move(codecs)),
+        tokens_(head.tokens()),
+        group_(head.group),
+        keys_(backend, head.keys),
+        values_(backend, head.values) {}
+
+  Index run(const EntryTables& tables, Index most) const {
+    for (const Selection& selection : selections_of(tables, scope_of(tables, group_), tokens_, *backend_)) {
+      most =
+          std::min({most, run_of(codecs_.keys.get(), selection, most), run_of(codecs_.values.get(), selection, most)});
+    }
+    return most;
+  }
+
+  void append(const TokenBlock& tokens) {
+    copy_rows(tokens.keys, keys_.add(tokens.size()), *backend_);
+    copy_rows(tokens.values, values_.add(tokens.size()), *backend_);
+  }
+
+  EntryTables stored(EntryTables tables) {
+    const SelectionScope scope = scope_of(tables, group_);
+    const std::vector<Selection> selections = selections_of(tables, scope, tokens_, *backend_);
+    std::vector<bool> merged;
+    for (const EntryTable& table : tables) merged.push_back(table.own_keys.present() || table.own_values.present());
+    const auto keys =
+        rows_of(tables, &EntryTable::own_keys, codecs_.keys.get(), selections, keys_.rows(), stored_keys_);
+    const auto values =
+        rows_of(tables, &EntryTable::own_values, codecs_.values.get(), selections, values_.rows(), stored_values_);
+    for (std::size_t t = 0; t < tables.size(); ++t) {
+      if (codecs_.keys) tables[t].own_keys = keys[t];
+      if (codecs_.values) tables[t].own_values = values[t];
+      tables[t].rounded = !merged[t];
+      repeat_for(scope, tables[t]);
+    }
+    return tables;
+  }
+
+  Footprint footprint(const Footprint& arrays, const EntryTables& tables) const {
+    Index exact_keys = 0, exact_values = 0;
+    for (const Selection& selection : selections_of(tables, scope_of(tables, group_), tokens_, *backend_)) {
+      const Index context = selection.context(), held = selection.held();
+      if (codecs_.keys) exact_keys += held - codecs_.keys->encoded(context, held);
+      if (codecs_.values) exact_values += held - codecs_.values->encoded(context, held);
+    }
+    Footprint out;
+    for (const FootprintArray& array : arrays) {
+      const Codec* codec = array.element != Element::kv       ? nullptr
+                           : array.content == Content::keys   ? codecs_.keys.get()
+                           : array.content == Content::values ? codecs_.values.get()
+                                                              : nullptr;
+      if (codec == nullptr)
+        out.push_back(array);
+      else
+        add_arrays(array, *codec, array.content == Content::keys ? exact_keys : exact_values, out);
+    }
+    return out;
+  }
+
+ private:
+  /// The own rows of each table, [slots, cols]; absent where there is no codec.
+  std::vector<Buffer<const float>> rows_of(const EntryTables& tables, Buffer<const float> EntryTable::*own_rows,
+                                           const Codec* codec, const std::vector<Selection>& selections,
+                                           const Buffer<const float>& tokens, std::vector<StoredRows>& stored) const {
+    std::vector<Buffer<const float>> own(tables.size()), out(tables.size());
+    if (codec == nullptr) return out;
+    for (std::size_t t = 0; t < tables.size(); ++t) own[t] = tables[t].*own_rows;
+    while (stored.size() < selections.size()) stored.emplace_back(*backend_);
+    std::vector<Buffer<const float>> rows;
+    for (std::size_t l = 0; l < selections.size(); ++l) {
+      rows.push_back(stored[l].update(*codec, selections[l], tokens, own));
+    }
+    for (std::size_t t = 0; t < tables.size(); ++t) out[t] = slots_of(t, tables[t].ids.cols(), selections, rows);
+    return out;
+  }
+
+  /// The rows of the slots of one table, from those of the selections. Slots that are not in use hold any row.
+  Buffer<const float> slots_of(std::size_t table, Index width, const std::vector<Selection>& selections,
+                               const std::vector<Buffer<const float>>& rows) const {
+    const Index cols = rows.front().cols();
+    if (selections.size() == 1 && std::ssize(selections[0].parts[table].slots) == width)
+      return rows[0].slice(first_row(selections[0], table), width);
+    const auto out = backend_->allocate<float>(width * std::ssize(selections), cols);
+    for (std::size_t l = 0; l < selections.size(); ++l) {
+      const StoredSlots& part = selections[l].parts[table];
+      const auto to = out.slice(static_cast<Index>(l) * width, width);
+      if (rows[l].rows() == 0) {
+        auto zeros = to;
+        if (width > 0) backend_->fill(zeros, 0.0f);
+        continue;
+      }
+      std::vector<std::int32_t> places(static_cast<std::size_t>(width), 0);
+      const Index first = first_row(selections[l], table);
+      for (std::size_t k = 0; k < part.slots.size(); ++k) {
+        places[static_cast<std::size_t>(part.slots[k] % width)] =
+            static_cast<std::int32_t>(first + static_cast<Index>(k));
+      }
+      copy_at(rows[l], std::move(places), to);
+    }
+    return out;
+  }
+
+  void copy_at(const Buffer<const float>& source, std::vector<std::int32_t> places, const Buffer<float>& to) const {
+    const Index count = std::ssize(places);
+    if (count > 0)
+      backend_->run(
+          kernels::GatherRows<Buffer>{.source = source, .ids = backend_->adopt(std::move(places), count), .out = to});
+  }
+
+  static Index first_row(const Selection& selection, std::size_t table) {
+    Index first = 0;
+    for (std::size_t t = 0; t < table; ++t) first += std::ssize(selection.parts[t].slots);
+    return first;
+  }
+
+  /// Gives a table a row for each selection: where others are per query head, its rows may be rounded differently.
+  void repeat_for(const SelectionScope& scope, EntryTable& table) const {
+    if (table.per_head == scope.per_head && table.per_query == scope.per_query) return;
+    const EntryTable once = table;
+    const Index width = table.ids.cols();
+    const auto repeat = [&]<class T>(Buffer<const T>& buffer) {
+      if (!buffer.present()) return;
+      const std::vector<T> rows = backend_->read(buffer);
+      std::vector<T> all;
+      for (Index g = 0; g < (scope.per_head ? group_ : 1); ++g) {
+        for (Index i = 0; i < (scope.per_query ? scope.queries : 1); ++i) {
+          const auto row = rows.begin() + table_row(once, g, i, scope.queries) * width;
+          all.insert(all.end(), row, row + width);
+        }
+      }
+      const Index count = std::ssize(all) / std::max<Index>(1, width);
+      buffer = backend_->adopt(std::move(all), width > 0 ? count : buffer.rows(), width);
+    };
+    repeat(table.ids), repeat(table.weight_num), repeat(table.weight_den), repeat(table.cluster_ids);
+    table.per_head = scope.per_head, table.per_query = scope.per_query;
+  }
+
+  Backend* backend_;
+  Codecs codecs_;
+  Index tokens_, group_;
+  GrowingRows keys_, values_;  ///< of all tokens so far, exact
+  std::vector<StoredRows> stored_keys_, stored_values_;
+};
+
+class RoundedCache : public LayerCache {
+ public:
+  RoundedCache(std::unique_ptr<LayerCache> cache, std::span<const HeadPrompt> heads, std::vector<Codecs> codecs,
+               std::vector<Note> notes, Backend& backend)
+      : cache_(std::move(cache)), tokens_(heads.front().tokens()), notes_(std::move(notes)) {
+    for (std::size_t h = 0; h < heads.size(); ++h) heads_.emplace_back(heads[h], std::move(codecs[h]), backend);
+  }
+
+  Index append(std::span<const TokenBlock> tokens) override {
+    const std::vector<EntryTables> tables = held();
+    Index run = tokens.front().size();
+    for (std::size_t h = 0; h < heads_.size(); ++h) run = heads_[h].run(tables[h], run);
+    const Index taken = cache_->append(first(tokens, run));
+    const std::vector<TokenBlock> added = first(tokens, taken);
+    for (std::size_t h = 0; h < heads_.size(); ++h) heads_[h].append(added[h]);
+    tokens_ += taken;
+    return taken;
+  }
+
+  std::vector<EntryTables> entries(std::span<const QueryBlock> queries) const override {
+    std::vector<EntryTables> tables = cache_->entries(queries);
+    for (std::size_t h = 0; h < heads_.size(); ++h) tables[h] = heads_[h].stored(std::move(tables[h]));
+    return tables;
+  }
+
+  void observe(std::span<const QueryBlock> queries, std::span<const EntryTables> entries,
+               std::span<const std::vector<Buffer<const float>>> weights) override {
+    cache_->observe(queries, entries, weights);
+  }
+
+  std::vector<Footprint> footprint() const override {
+    std::vector<Footprint> arrays = cache_->footprint();
+    const std::vector<EntryTables> tables = held();
+    for (std::size_t h = 0; h < heads_.size(); ++h) arrays[h] = heads_[h].footprint(arrays[h], tables[h]);
+    return arrays;
+  }
+
+  std::vector<Protected> protected_tokens() const override { return cache_->protected_tokens(); }
+  std::vector<Note> notes() const override {
+    std::vector<Note> all = cache_->notes();
+    std::ranges::copy(notes_, std::back_inserter(all));
+    return all;
+  }
+
+ private:
+  static std::vector<TokenBlock> first(std::span<const TokenBlock> tokens, Index count) {
+    std::vector<TokenBlock> out;
+    for (const TokenBlock& block : tokens) {
+      out.push_back({.first = block.first, .keys = block.keys.slice(0, count), .values = block.values.slice(0, count)});
+    }
+    return out;
+  }
+  /// The entries that would answer a query at the last token.
+  std::vector<EntryTables> held() const {
+    QueryBlock last;
+    if (tokens_ > 0) last.positions.push_back(static_cast<std::int32_t>(tokens_ - 1));
+    return cache_->entries(std::vector<QueryBlock>(heads_.size(), last));
+  }
+
+  std::unique_ptr<LayerCache> cache_;
+  mutable std::vector<RoundedHead> heads_;  ///< entries() keeps what it has encoded
+  Index tokens_;                            ///< so far
+  std::vector<Note> notes_;
+};
+
+}  // namespace
+
+std::unique_ptr<LayerCache> rounded_cache(std::unique_ptr<LayerCache> cache, std::span<const HeadPrompt> heads,
+                                          std::vector<Codecs> codecs, std::vector<Note> notes, Backend& backend) {
+  return std::make_unique<RoundedCache>(std::move(cache), heads, std::move(codecs), std::move(notes), backend);
+}
+
+}  // namespace kvbench::methods

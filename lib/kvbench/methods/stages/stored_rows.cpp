@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <kvbench/methods/stages/stored_rows.hpp>
+
+#include <algorithm>
+
+#include <kvbench/methods/stages/rows.hpp>
+
+namespace kvbench::methods {
+namespace {
+
+StoredSlots slots_of(const HostView<std::int32_t>& ids, std::size_t table, Index first, Index width, Index tokens) {
+  StoredSlots part{.table = table};
+  for (Index slot = first; slot < first + width; ++slot) {
+    const std::int32_t id = ids[static_cast<std::size_t>(slot)];
+    if (id < 0) continue;
+    part.ids.push_back(id);
+    part.slots.push_back(static_cast<std::int32_t>(slot));
+    part.context += id < tokens ? 1 : 0;
+  }
+  return part;
+}
+
+}  // namespace
+
+Index Selection::held() const {
+  Index held = 0;
+  for (const StoredSlots& part : parts) held += std::ssize(part.ids);
+  return held;
+}
+
+Index Selection::context() const {
+  Index context = 0;
+  for (const StoredSlots& part : parts) context += part.context;
+  return context;
+}
+
+SelectionScope scope_of(const EntryTables& tables, Index group) {
+  SelectionScope scope{.group = group};
+  for (const EntryTable& table : tables) {
+    scope.per_head |= table.per_head;
+    scope.per_query |= table.per_query;
+    if (table.per_query) scope.queries = table.ids.rows() / (table.per_head ? group : 1);
+  }
+  return scope;
+}
+
+std::vector<Selection> selections_of(const EntryTables& tables, const SelectionScope& scope, Index tokens,
+                                     Backend& backend) {
+  std::vector<HostView<std::int32_t>> ids;
+  for (const EntryTable& table : tables) ids.push_back(backend.on_host(table.ids));
+  std::vector<Selection> selections;
+  for (Index g = 0; g < (scope.per_head ? scope.group : 1); ++g) {
+    for (Index i = 0; i < (scope.per_query ? scope.queries : 1); ++i) {
+      Selection& selection = selections.emplace_back();
+      for (std::size_t t = 0; t < tables.size(); ++t) {
+        const Index width = tables[t].ids.cols(), row = table_row(tables[t], g, i, scope.queries);
+        selection.parts.push_back(slots_of(ids[t], t, row * width, width, tokens));
+      }
+    }
+  }
+  return selections;
+}
+
+Buffer<float> StoredRows::exact(const Selection& selection, Index begin, Index end, const Buffer<const float>& tokens,
+                                const std::vector<Buffer<const float>>& own) const {
+  const auto out = backend_->allocate<float>(end - begin, tokens.cols());
+  Index at = 0;  // of the part's first row
+  for (const StoredSlots& part : selection.parts) {
+    const Buffer<const float>& rows = own[part.table];
+    const std::vector<std::int32_t>& places = rows.present() ? part.slots : part.ids;
+    const Index first = std::clamp<Index>(begin - at, 0, std::ssize(places)),
+                last = std::clamp<Index>(end - at, first, std::ssize(places));
+    if (last > first) {
+      std::vector<std::int32_t> wanted(places.begin() + first, places.begin() + last);
+      backend_->run(kernels::GatherRows<Buffer>{.source = rows.present() ? rows : tokens,
+                                                .ids = backend_->adopt(std::move(wanted), last - first),
+                                                .out = out.slice(at + first - begin, last - first)});
+    }
+    at += std::ssize(places);
+  }
+  return out;
+}
+
+Buffer<const float> StoredRows::update(const Codec& codec, const Selection& selection,
+                                       const Buffer<const float>& tokens, const std::vector<Buffer<const float>>& own) {
+  std::vector<std::int32_t> ids;
+  for (const StoredSlots& part : selection.parts) {
+    if (own[part.table].present())
+      ids.insert(ids.end(), part.ids.size(), -1);
+    else
+      ids.insert(ids.end(), part.ids.begin(), part.ids.end());
+  }
+  const Index held = std::ssize(ids), encoded = codec.encoded(selection.context(), held);
+  ids.resize(static_cast<std::size_t>(encoded));
+  Index known = std::ssize(ids_);
+  const bool kept = known <= encoded && std::equal(ids_.begin(), ids_.end(), ids.begin()) &&
+                    std::ranges::find(ids_, -1) == ids_.end();
+  if (!kept || !encoded_.rows().present()) {
+    encoded_ = GrowingRows(*backend_, backend_->allocate<float>(0, tokens.cols()));
+    known = 0;
+  }
+  if (encoded > known) {
+    const Buffer<const float> fresh = codec.decoded(exact(selection, known, encoded, tokens, own), *backend_);
+    if (known == 0)
+      encoded_ = GrowingRows(*backend_, fresh);
+    else
+      copy_rows(fresh, encoded_.add(encoded - known), *backend_);
+  }
+  ids_ = std::move(ids);
+  if (encoded == held) return encoded_.rows();
+  const auto all = backend_->allocate<float>(held, tokens.cols());
+  copy_rows(encoded_.rows(), all.slice(0, encoded), *backend_);
+  copy_rows(exact(selection, encoded, held, tokens, own), all.slice(encoded, held - encoded), *backend_);
+  return all;
+}
+
+}  // namespace kvbench::methods

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+// The keys or the values of one selection of a cache, as a deployment stores them with a codec.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include <kvbench/methods/contract/codec.hpp>
+#include <kvbench/methods/contract/entries.hpp>
+#include <kvbench/methods/stages/growing_rows.hpp>
+
+namespace kvbench::methods {
+
+/// Which selections a cache stores: one, or one per query head, per query, or both.
+struct SelectionScope {
+  bool per_head = false, per_query = false;
+  Index group = 1, queries = 1;  ///< G, m; the number of selections is the product of those that apply
+};
+SelectionScope scope_of(const EntryTables& tables, Index group);
+
+/// Slots of a table's row, as a part of a selection.
+struct StoredSlots {
+  std::size_t table = 0;
+  std::vector<std::int32_t> ids;    ///< the tokens of the slots in use
+  std::vector<std::int32_t> slots;  ///< their slots in the table
+  Index context = 0;                ///< tokens among them that came with the prompt
+};
+/// One selection, in the order of the cache.
+struct Selection {
+  std::vector<StoredSlots> parts;
+  Index held() const;
+  Index context() const;
+};
+/// The selections of a scope. `tokens`: those of the prompt.
+std::vector<Selection> selections_of(const EntryTables& tables, const SelectionScope& scope, Index tokens,
+                                     Backend& backend);
+
+class StoredRows {
+ public:
+  explicit StoredRows(Backend& backend) : backend_(&backend), encoded_(backend, {}) {}
+
+  /// The rows [held, cols] that attention reads. `tokens`: the rows of all tokens so far; `own`: by table, the rows of
+  /// its slots where it has rows of its own. Rows of tokens that were encoded before in the same places are not encoded
+  /// again.
+  Buffer<const float> update(const Codec& codec, const Selection& selection, const Buffer<const float>& tokens,
+                             const std::vector<Buffer<const float>>& own);
+
+ private:
+  /// Rows `begin` to `end` of the selection, exact.
+  Buffer<float> exact(const Selection& selection, Index begin, Index end, const Buffer<const float>& tokens,
+                      const std::vector<Buffer<const float>>& own) const;
+
+  Backend* backend_;
+  GrowingRows encoded_;            ///< decoded rows of those that are encoded
+  std::vector<std::int32_t> ids_;  ///< their tokens; -1: a row of a table's own
+};
+
+}  // namespace kvbench::methods
