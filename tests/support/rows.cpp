@@ -16,6 +16,14 @@ std::vector<methods::Assignment> small_settings(const methods::MethodInfo& info)
   return {};
 }
 
+/// Formats of ggml need blocks of 32 channels, their rotations 64, and nvfp4 blocks of 16.
+Shape allowed_shape(const methods::MethodInfo& info, Shape shape) {
+  for (const char* format : {"q8_0", "q5_1", "q4_1", "q4_0", "nvfp4"}) {
+    if (info.name.find(format) != std::string::npos) shape.d = shape.dv = 64;
+  }
+  return shape;
+}
+
 /// The part of the result of a block for query i of m.
 Result of_query(const Result& block, std::size_t i, std::size_t m, std::size_t dv) {
   Result result;
@@ -73,13 +81,21 @@ std::vector<Row> all_rows() {
       {{"tokens_per_cluster", "8"}, {"sinks", "0"}, {"every", "1"}, {"per", "kv_head"}, {"iterations", "1"}});
   add("clusterkv-repo", {{"clusters", "5"}, {"distance", "ip"}, {"per", "kv_head"}, {"reduce", "max"}});
   add("kmeans", {{"distance", "l2"}, {"iterations", "2"}});
+  add("int", {{"bits", "3"}, {"group", "5"}});
+  add("int", {{"group", "0"}});
+  add("q8_0", {{"round", "away"}});
+  add("kivi4", {{"group", "3"}, {"residual", "6"}});
+  add("kivi2", {{"group", "4"}, {"residual", "4"}});
+  add("qjl", {{"group", "4"}, {"residual", "8"}, {"sketch", "16"}, {"initial_sketch", "16"}, {"outliers", "2"}});
+  add("snapkv+kivi2", {{"per", "query_head"}, {"kivi2.group", "2"}, {"kivi2.residual", "4"}});
+  add("h2o+kivi4", {{"prompt", "stream"}, {"kivi4.group", "2"}, {"kivi4.residual", "4"}});
   return rows;
 }
 
 Heads heads_for(const Row& row, const Shape& shape, Backend& backend) {
   Heads heads;
   for (std::uint32_t h = 0; h < (row.info->granularity == methods::Granularity::layer ? 3u : 1u); ++h) {
-    heads.push_back(random_head(shape, h, backend));
+    heads.push_back(random_head(allowed_shape(*row.info, shape), h, backend));
     heads.back().head = KvHeadId(h);
   }
   return heads;
@@ -98,7 +114,10 @@ Instance PreparedRow::make(Index budget, std::uint32_t seed) const {
 
 std::vector<methods::HeadPrompt> prompts_of(const Heads& heads, Backend& backend) {
   std::vector<methods::HeadPrompt> prompts;
-  for (const HeadData& head : heads) prompts.push_back(prompt_of(head, backend));
+  for (const HeadData& head : heads) {
+    prompts.push_back(prompt_of(head, backend));
+    if (heads.size() > 1) prompts.back().num_kv_heads = std::ssize(heads);  // those of a layer
+  }
   return prompts;
 }
 

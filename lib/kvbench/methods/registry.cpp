@@ -2,9 +2,12 @@
 #include <kvbench/methods/registry.hpp>
 
 #include <algorithm>
+#include <map>
+#include <mutex>
 
 #include <kvbench/core/enumeration.hpp>
 #include <kvbench/core/suggest.hpp>
+#include <kvbench/methods/compose.hpp>
 #include <kvbench/methods/eviction/exact.hpp>
 #include <kvbench/methods/eviction/h2o.hpp>
 #include <kvbench/methods/eviction/h2o_global.hpp>
@@ -18,6 +21,14 @@
 #include <kvbench/methods/merging/chelsea.hpp>
 #include <kvbench/methods/merging/kmeans.hpp>
 #include <kvbench/methods/merging/mesh.hpp>
+#include <kvbench/methods/quantisation/fp8.hpp>
+#include <kvbench/methods/quantisation/ggml_blocks.hpp>
+#include <kvbench/methods/quantisation/integers.hpp>
+#include <kvbench/methods/quantisation/kivi.hpp>
+#include <kvbench/methods/quantisation/nvfp4.hpp>
+#include <kvbench/methods/quantisation/qjl.hpp>
+#include <kvbench/methods/quantisation/turboquant.hpp>
+#include <kvbench/methods/quantisation/turboquant_vllm.hpp>
 #include <kvbench/methods/retrieval/clusterkv.hpp>
 #include <kvbench/methods/retrieval/infinigen.hpp>
 #include <kvbench/methods/retrieval/oracle_topk.hpp>
@@ -54,6 +65,21 @@ std::span<const MethodInfo> all_methods() {
       bsm_method(),
       kmeans_method(),
       mesh_method(),
+      int_method(),
+      int8_method(),
+      int4_method(),
+      int2_method(),
+      q8_0_method(),
+      q5_1_method(),
+      q4_1_method(),
+      q4_0_method(),
+      kivi4_method(),
+      kivi2_method(),
+      fp8_method(),
+      nvfp4_method(),
+      turboquant_method(),
+      turboquant_vllm_method(),
+      qjl_method(),
       oracle_topk_method(),
       random_method(),
   };
@@ -61,12 +87,33 @@ std::span<const MethodInfo> all_methods() {
   return table;
 }
 
+namespace {
+
+/// Compositions that `all` replays too.
+constexpr std::string_view compositions[] = {"snapkv+kivi4", "h2o+q5_1", "kmeans+int8"};
+
+/// The composition of this name, A+Q. It is made once and lives as long as the program, as the table does.
+const MethodInfo& find_composition(std::string_view name) {
+  static std::mutex mutex;
+  static std::map<std::string, MethodInfo, std::less<>> made;
+  const std::size_t plus = name.find('+');
+  const MethodInfo& method = find_method(name.substr(0, plus));
+  const MethodInfo& quantiser = find_method(name.substr(plus + 1));
+  const std::lock_guard lock(mutex);
+  const std::string known = method.name + "+" + quantiser.name;
+  const auto found = made.find(known);
+  return found != made.end() ? found->second : made.emplace(known, compose(method, quantiser)).first->second;
+}
+
+}  // namespace
+
 std::vector<MethodSettings> rows_of_all() {
   std::vector<MethodSettings> rows;
   for (const MethodInfo& method : all_methods()) {
     rows.push_back({&method, {}});
     for (const auto& variant : method.variants) rows.push_back({&method, variant});
   }
+  for (const std::string_view name : compositions) rows.push_back({&find_method(name), {}});
   return rows;
 }
 
@@ -75,7 +122,17 @@ std::string_view name_of(Kind kind) {
   return name_in(names, kind);
 }
 
+std::string_view family_of(std::string_view method) {
+  if (method.starts_with("file:")) return "own";
+  if (method.find('+') != method.npos) return "composition";
+  const auto known = std::ranges::find(all_methods(), method, &MethodInfo::name);
+  return known == all_methods().end() ? "other" : name_of(known->kind);
+}
+
 const MethodInfo& find_method(std::string_view name) {
+  if (name.find('+') != name.npos) return find_composition(name);
+  if (name.find('(') != name.npos)
+    throw Error("there is no wrapper '{}': this version has none", name.substr(0, name.find('(')));
   std::vector<std::string> known;
   for (const MethodInfo& method : all_methods()) {
     if (method.name == name || std::ranges::find(method.aliases, name) != method.aliases.end()) return method;

@@ -18,13 +18,17 @@ struct MethodSettings {
   const MethodInfo* info = nullptr;
   std::vector<Assignment> settings;
 };
-/// The rows of `all`: every method with its defaults, followed by its variants.
+/// The rows of `all`: every method with its defaults, followed by its variants; then some compositions.
 std::vector<MethodSettings> rows_of_all();
 
 /// "eviction", "merging", ...
 std::string_view name_of(Kind kind);
+/// The kind of a method by its name in results, "composition" of A+Q, "own" of file:PATH, and "other" of names that
+/// this version does not know.
+std::string_view family_of(std::string_view method);
 
-/// The method of this name or alias. Throws Error with the nearest known name otherwise.
+/// The method of this name or alias, or the composition A+Q of two (compose.hpp). Throws Error with the nearest known
+/// name otherwise.
 const MethodInfo& find_method(std::string_view name);
 
 }  // namespace kvbench::methods

@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <kvbench/methods/compose.hpp>
+
+#include <kvbench/methods/stages/quantiser.hpp>
+
+namespace kvbench::methods {
+namespace {
+
+/// The parameters of both parts.
+struct Parts {
+  Params method, quantiser;
+};
+
+void check_order(const MethodInfo& method, const MethodInfo& quantiser) {
+  const std::string name = method.name + "+" + quantiser.name;
+  if (quantiser.kind != Kind::quantisation) {
+    throw Error(
+        "there is no method '{}': what follows + stores tokens in fewer bits, and '{}' does not{}", name,
+        quantiser.name,
+        method.kind == Kind::quantisation
+            ? fmt::format("; write {}+{}, which chooses tokens and then stores them", quantiser.name, method.name)
+            : "");
+  }
+  if (method.kind == Kind::quantisation)
+    throw Error("there is no method '{}': both store tokens in fewer bits, and one can", name);
+  if (method.kind == Kind::exact)
+    throw Error("there is no method '{}': '{}' alone stores all tokens", name, quantiser.name);
+  if (method.kind == Kind::retrieval) {
+    throw Error(
+        "there is no method '{}': '{}' chooses per query from a cache that holds all tokens, whose tiers would "
+        "be stored apart; compose '{}' with a method that drops or merges tokens",
+        name, method.name, quantiser.name);
+  }
+}
+
+std::vector<ParamSpec> joined_params(const MethodInfo& method, const MethodInfo& quantiser) {
+  std::vector<ParamSpec> params = method.params;
+  for (ParamSpec spec : quantiser.params) {
+    spec.name = quantiser.name + "." + spec.name;
+    params.push_back(std::move(spec));
+  }
+  return params;
+}
+
+std::string joined_text(const Parts& parts, const std::string& quantiser) {
+  std::string text = parts.method.text(), rest = parts.quantiser.text();
+  while (!rest.empty()) {
+    const std::string item = rest.substr(0, rest.find(';'));
+    text += (text.empty() ? "" : ";") + quantiser + "." + item;
+    rest.erase(0, std::min(rest.size(), item.size() + 1));
+  }
+  return text;
+}
+
+bool sees_layer(const MethodInfo& part) { return part.granularity == Granularity::layer; }
+
+/// Whether the heads of a layer do not affect each other in this part.
+bool heads_alone(const MethodInfo& part, const Params& params) {
+  return !sees_layer(part) || (part.independent_heads && part.independent_heads(params));
+}
+
+Params bind_parts(const MethodInfo& method, const MethodInfo& quantiser, std::span<const Assignment> settings) {
+  const std::string prefix = quantiser.name + ".";
+  std::vector<Assignment> of_method, of_quantiser;
+  for (const Assignment& setting : settings) {
+    if (setting.name.starts_with(prefix))
+      of_quantiser.push_back({setting.name.substr(prefix.size()), setting.value});
+    else
+      of_method.push_back(setting);
+  }
+  const auto parts = std::make_shared<Parts>(Parts{method.bind(of_method), quantiser.bind(of_quantiser)});
+  only_level(quantiser, parts->quantiser);
+  return {parts, joined_text(*parts, quantiser.name)};
+}
+
+}  // namespace
+
+MethodInfo compose(const MethodInfo& method, const MethodInfo& quantiser) {
+  check_order(method, quantiser);
+  MethodInfo both = method;
+  both.name = method.name + "+" + quantiser.name;
+  both.rounds = true;
+  both.aliases.clear();
+  both.variants.clear();
+  both.paper = method.paper + "; " + quantiser.paper;
+  both.summary = method.summary + "; " + quantiser.summary;
+  both.notes = fmt::format("{} chooses the tokens, {} stores them.", method.name, quantiser.name);
+  const Property rounded = Property::no(quantiser.name + " rounds keys and values");
+  both.properties.full_budget_exact = both.properties.value_scaling = both.properties.key_shift = rounded;
+  both.seeded = method.seeded || quantiser.seeded;
+  if (quantiser.seeded) both.draws = nullptr;
+  both.params = joined_params(method, quantiser);
+  both.bind = [=](std::span<const Assignment> settings) { return bind_parts(method, quantiser, settings); };
+  if (method.check_data) {
+    both.check_data = [check = method.check_data](const ContextData& data, const Params& params) {
+      check(data, params.as<Parts>().method);
+    };
+  }
+  const auto own = [](const auto& function) {
+    using Function = std::decay_t<decltype(function)>;
+    return function ? Function([function](const Params& params) { return function(params.as<Parts>().method); })
+                    : Function();
+  };
+  // A method of Granularity::model sees single heads, and so does a quantiser that stores its tokens.
+  if (sees_layer(quantiser) && method.granularity != Granularity::model) both.granularity = Granularity::layer;
+  if (sees_layer(both)) {
+    both.independent_heads = [=](const Params& params) {
+      const Parts& parts = params.as<Parts>();
+      return heads_alone(method, parts.method) && heads_alone(quantiser, parts.quantiser);
+    };
+  }
+  if (!quantiser.seeded) both.draws = own(method.draws);
+  if (method.plan) {
+    both.plan = [plan = method.plan](Index layers, Index n, Index budget, const Params& params) {
+      return plan(layers, n, budget, params.as<Parts>().method);
+    };
+  }
+  both.prepare = [=](std::span<const HeadPrompt> given, const Params& params, Backend& backend) -> MakeLayerCache {
+    const Parts& parts = params.as<Parts>();
+    const std::vector<HeadPrompt> heads(given.begin(), given.end());
+    const MakeLayerCache make = method.prepare(heads, parts.method, backend);
+    return [=, stored = parts.quantiser, &backend](Index budget, std::uint32_t seed) {
+      return stored_by(quantiser, stored, only_level(quantiser, stored), seed, make(budget, seed), heads, backend);
+    };
+  };
+  return both;
+}
+
+}  // namespace kvbench::methods

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <kvbench/methods/quantisation/fixed_scale_codec.hpp>
+
+#include <algorithm>
+
+namespace kvbench::methods {
+namespace {
+
+kernels::GroupFormat minifloat_format(int exponent_bits, float largest) {
+  return {.scale = kernels::Scale::largest,
+          .peak = largest,
+          .stored = kernels::Stored::f32,
+          .grid = kernels::Grid::minifloat,
+          .bits = 8,
+          .exponent_bits = exponent_bits,
+          .mantissa_bits = 7 - exponent_bits,
+          .largest = largest};
+}
+
+}  // namespace
+
+kernels::GroupFormat e4m3_format() { return minifloat_format(4, 448); }
+kernels::GroupFormat e5m2_format() { return minifloat_format(5, 57344); }
+
+Buffer<const float> FixedScaleCodec::decoded(const Buffer<const float>& rows, Backend& backend) const {
+  const Index n = rows.rows(), d = rows.cols();
+  kernels::GroupFormat format = format_;
+  format.group = std::max<Index>(1, d);
+  auto scale = backend.allocate<float>(n), offset = backend.allocate<float>(n);
+  backend.fill(scale, scale_);
+  backend.fill(offset, 0.0f);
+  const auto codes = backend.allocate<std::uint8_t>(n, d);
+  backend.run(
+      kernels::EncodeGroups<Buffer>{.rows = rows, .format = format, .scale = scale, .offset = offset, .codes = codes});
+  const auto out = backend.allocate<float>(n, d);
+  backend.run(
+      kernels::DecodeGroups<Buffer>{.codes = codes, .format = format, .scale = scale, .offset = offset, .out = out});
+  return out;
+}
+
+Footprint FixedScaleCodec::footprint(Index rows, Index cols) const {
+  Footprint arrays = {{.name = "codes", .element = Element::u8, .rows = rows, .cols = cols}};
+  if (stores_scale_) arrays.push_back({.name = "scale", .element = Element::f32, .rows = 1, .cols = 1});
+  return arrays;
+}
+
+}  // namespace kvbench::methods

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+// The formats of ggml's blocks (ggml_blocks.hpp), by which tests compare them with ggml itself.
+#pragma once
+
+#include <kvbench/kernels/codes.hpp>
+
+namespace kvbench::methods::ggml {
+
+inline constexpr Index block_channels = 32;  // channels
+
+/// As llama.cpp rounds on x86: ties to even.
+inline constexpr kernels::GroupFormat q8_0 = {.group = block_channels,
+                                              .scale = kernels::Scale::largest,
+                                              .peak = 127,
+                                              .quotient = kernels::GroupFormat::Quotient::inverse_of_peak,
+                                              .bits = 8,
+                                              .zero = 128,
+                                              .rounding = kernels::Rounding::half_even};
+/// As ggml's reference function rounds: ties away from zero, and another inverse.
+inline constexpr kernels::GroupFormat q8_0_reference = {.group = block_channels,
+                                                        .scale = kernels::Scale::largest,
+                                                        .peak = 127,
+                                                        .quotient = kernels::GroupFormat::Quotient::inverse,
+                                                        .bits = 8,
+                                                        .zero = 128,
+                                                        .rounding = kernels::Rounding::half_away};
+inline constexpr kernels::GroupFormat q4_0 = {.group = block_channels,
+                                              .scale = kernels::Scale::extreme,
+                                              .peak = 8,
+                                              .quotient = kernels::GroupFormat::Quotient::inverse,
+                                              .bits = 4,
+                                              .zero = 8,
+                                              .rounding = kernels::Rounding::half_up};
+
+constexpr kernels::GroupFormat range_of_bits(int bits) {
+  return {.group = block_channels,
+          .scale = kernels::Scale::range,
+          .peak = static_cast<float>((1 << bits) - 1),
+          .quotient = kernels::GroupFormat::Quotient::inverse,
+          .bits = bits,
+          .rounding = kernels::Rounding::half_up};
+}
+inline constexpr kernels::GroupFormat q4_1 = range_of_bits(4);
+inline constexpr kernels::GroupFormat q5_1 = range_of_bits(5);
+
+}  // namespace kvbench::methods::ggml

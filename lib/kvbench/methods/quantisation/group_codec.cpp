@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <kvbench/methods/quantisation/group_codec.hpp>
+
+#include <algorithm>
+
+namespace kvbench::methods {
+namespace {
+
+Buffer<const float> rotated(const Buffer<const float>& rows, Index block, Backend& backend) {
+  if (block == 0) return rows;
+  const auto out = backend.allocate<float>(rows.rows(), rows.cols());
+  backend.run(kernels::HadamardRows<Buffer>{.rows = rows, .block = block, .out = out});
+  return out;
+}
+
+Element element_of(kernels::Stored stored) {
+  switch (stored) {
+    case kernels::Stored::f32:
+      return Element::f32;
+    case kernels::Stored::f16:
+      return Element::f16;
+    case kernels::Stored::e4m3:
+      return Element::u8;
+  }
+  return Element::f32;
+}
+
+/// The rows that are encoded where each step encodes those that waited before it.
+Index encoded_in_batches(Index context, Index held, Index batch) {
+  const Index of_prompt = std::min(context, held) / batch * batch;
+  return held <= context ? of_prompt : std::max(of_prompt, (held - 1) / batch * batch);
+}
+
+/// A column of numbers on the device.
+Buffer<const float> column(const std::vector<float>& numbers, Backend& backend) {
+  return backend.adopt(numbers, static_cast<Index>(numbers.size()));
+}
+
+}  // namespace
+
+Index GroupCodec::encoded(Index context, Index held) const {
+  switch (settings_.residual) {
+    case Residual::none:
+      return held;
+    case Residual::batches:
+      return encoded_in_batches(context, held, settings_.waiting);
+    case Residual::window:
+      // The step's own row waits beside the R others until its queries are answered.
+      return std::max<Index>(0, held - settings_.waiting - (held > context ? 1 : 0));
+  }
+  return held;
+}
+
+Buffer<const float> GroupCodec::decoded(const Buffer<const float>& rows, Backend& backend) const {
+  const kernels::GroupFormat& format = settings_.format;
+  const Index n = rows.rows(), d = rows.cols(), r = format.scale_rows(n), c = format.scale_cols(d);
+  const auto scales = [&] { return backend.allocate<float>(r, c); };
+  const Buffer<float> scale = scales(), inverse = scales(), offset = scales(), stored_scale = scales(),
+                      stored_offset = scales();
+  const Buffer<const float> turned = rotated(rows, settings_.hadamard, backend);
+  backend.run(kernels::GroupScales<Buffer>{.rows = turned,
+                                           .format = format,
+                                           .scale = scale,
+                                           .inverse = inverse,
+                                           .offset = offset,
+                                           .stored_scale = stored_scale,
+                                           .stored_offset = stored_offset});
+  const Codebook* book = settings_.codebook.get();
+  const auto codes = backend.allocate<std::uint8_t>(n, d);
+  backend.run(
+      kernels::EncodeGroups<Buffer>{.rows = turned,
+                                    .format = format,
+                                    .scale = settings_.encode_with_stored ? stored_scale : scale,
+                                    .inverse = inverse,
+                                    .offset = settings_.encode_with_stored ? stored_offset : offset,
+                                    .midpoints = book ? column(book->midpoints, backend) : Buffer<const float>(),
+                                    .codes = codes});
+  const auto out = backend.allocate<float>(n, d);
+  backend.run(kernels::DecodeGroups<Buffer>{.codes = codes,
+                                            .format = format,
+                                            .scale = stored_scale,
+                                            .offset = stored_offset,
+                                            .levels = book ? column(book->levels, backend) : Buffer<const float>(),
+                                            .out = out});
+  return rotated(out, settings_.hadamard, backend);
+}
+
+Footprint GroupCodec::footprint(Index rows, Index cols) const {
+  const kernels::GroupFormat& format = settings_.format;
+  const Index r = format.scale_rows(rows), c = format.scale_cols(cols);
+  Footprint arrays = {{.name = "codes", .element = packed(format.bits), .rows = rows, .cols = cols},
+                      {.name = "scales", .element = element_of(format.stored), .rows = r, .cols = c}};
+  if (format.scale == kernels::Scale::range)
+    arrays.push_back({.name = "minima", .element = element_of(format.stored), .rows = r, .cols = c});
+  return arrays;
+}
+
+}  // namespace kvbench::methods

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <kvbench/methods/quantisation/random_matrix.hpp>
+
+#include <cmath>
+#include <numbers>
+
+namespace kvbench::methods {
+namespace {
+
+double product(const double* a, const double* b, Index count) {
+  double sum = 0;
+  for (Index c = 0; c < count; ++c) sum += a[c] * b[c];
+  return sum;
+}
+
+}  // namespace
+
+std::vector<double> gaussian_matrix(const Draws& draws, std::uint32_t part, Index rows, Index cols) {
+  std::vector<double> out;
+  for (Index i = 0; i < rows; ++i)
+    for (Index c = 0; c < cols; c += 2) {
+      const PhiloxBlock words = draws.block(i, part << 16 | static_cast<std::uint32_t>(c / 2));
+      const double radius = std::sqrt(-2 * std::log(uniform52(words.x[0], words.x[1])));
+      const double angle = 2 * std::numbers::pi * uniform52(words.x[2], words.x[3]);
+      out.push_back(radius * std::cos(angle));
+      if (c + 1 < cols) out.push_back(radius * std::sin(angle));
+    }
+  return out;
+}
+
+std::vector<double> orthonormal_matrix(const Draws& draws, std::uint32_t part, Index rows, Index cols) {
+  std::vector<double> out = gaussian_matrix(draws, part, rows, cols);
+  const auto row = [&](Index i) { return out.data() + i * cols; };
+  for (Index i = 0; i < rows; ++i) {
+    // The second round removes what rounding left in the first.
+    for (int round = 0; round < 2; ++round)
+      for (Index j = i / cols * cols; j < i; ++j) {
+        const double along = product(row(i), row(j), cols);
+        for (Index c = 0; c < cols; ++c) row(i)[c] -= along * row(j)[c];
+      }
+    const double norm = std::sqrt(product(row(i), row(i), cols));
+    for (Index c = 0; c < cols; ++c) row(i)[c] /= norm;
+  }
+  return out;
+}
+
+MatrixPair matrix_pair(const std::vector<double>& matrix, Index rows, Index cols, double factor, Backend& backend) {
+  std::vector<float> plain, transposed(matrix.size());
+  for (const double x : matrix) plain.push_back(static_cast<float>(factor * x));
+  for (Index i = 0; i < rows; ++i)
+    for (Index c = 0; c < cols; ++c)
+      transposed[static_cast<std::size_t>(c * rows + i)] = plain[static_cast<std::size_t>(i * cols + c)];
+  return {backend.adopt(std::move(plain), rows, cols), backend.adopt(std::move(transposed), cols, rows)};
+}
+
+Buffer<const float> projected(const Buffer<const float>& rows, const Buffer<const float>& matrix, Backend& backend) {
+  const auto out = backend.allocate<float>(rows.rows(), matrix.rows());
+  backend.run(kernels::ProjectRows<Buffer>{.rows = rows, .matrix = matrix, .out = out});
+  return out;
+}
+
+}  // namespace kvbench::methods

@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <kvbench/methods/quantisation/turboquant.hpp>
+
+#include <array>
+#include <optional>
+
+#include <kvbench/methods/quantisation/group_codec.hpp>
+#include <kvbench/methods/quantisation/random_matrix.hpp>
+#include <kvbench/methods/quantisation/sign_sketch.hpp>
+#include <kvbench/methods/stages/quantiser.hpp>
+
+namespace kvbench::methods {
+namespace {
+
+constexpr std::array turboquant_levels = {1, 2, 3, 4};
+
+struct TurboquantParams {
+  Index bits = 0;
+  bool qjl = false;
+};
+void fields(ParamVisitor& visitor, TurboquantParams& params) {
+  visitor.integer("bits", params.bits, {.min = 0, .max = 4},
+                  "of a number; 0: as many of 4, 3, 2 and 1 (with qjl 4, 3 and 2) as fit the budget");
+  visitor.flag("qjl", params.qjl, "of the bits of a key, one is the sign sketch of what the others leave");
+}
+void check(const TurboquantParams& params) {
+  if (params.qjl && params.bits == 1) throw Error("parameter 'bits' is 1, but 'qjl' takes one bit and leaves none");
+}
+
+GroupCodecSettings rounding_of(Index cols, int bits) {
+  return {.format = {.group = cols, .scale = kernels::Scale::norm, .grid = kernels::Grid::codebook, .bits = bits},
+          .codebook = sphere_codebook(cols, bits),
+          .encode_with_stored = false};
+}
+
+class RotatedCodec : public Codec {
+ public:
+  /// `part`: the number of the rotation among the head's matrices. The sketch of a residual takes part + 1.
+  RotatedCodec(const Draws& draws, std::uint32_t part, Index cols, int bits, bool sketched)
+      : draws_(draws), part_(part), rounded_(rounding_of(cols, bits)), sketched_(sketched) {}
+
+  Buffer<const float> decoded(const Buffer<const float>& rows, Backend& backend) const override {
+    const Index d = rows.cols();
+    if (!rotation_) rotation_ = matrix_pair(orthonormal_matrix(draws_, part_, d, d), d, d, 1, backend);
+    const Buffer<const float> turned = rounded_.decoded(projected(rows, rotation_->matrix, backend), backend);
+    const Buffer<const float> out = projected(turned, rotation_->transpose, backend);
+    if (!sketched_) return out;
+    if (!sketch_) sketch_ = matrix_pair(gaussian_matrix(draws_, part_ + 1, d, d), d, d, 1, backend);
+    const Buffer<const float> excess = difference(out, rows, backend);
+    return difference(out, sign_estimates(excess, norms_of(excess, backend).stored, *sketch_, backend), backend);
+  }
+
+  Footprint footprint(Index rows, Index cols) const override {
+    Footprint arrays = rounded_.footprint(rows, cols);
+    if (!sketched_) return arrays;
+    arrays.push_back({.name = "residual signs", .element = packed(1), .rows = rows, .cols = cols});
+    arrays.push_back({.name = "residual norms", .element = Element::f16, .rows = rows, .cols = 1});
+    return arrays;
+  }
+
+ private:
+  Draws draws_;
+  std::uint32_t part_;
+  GroupCodec rounded_;
+  bool sketched_;
+  mutable std::optional<MatrixPair> rotation_, sketch_;  ///< drawn when rows are first encoded: the search of a level
+                                                         ///< asks for bytes only
+};
+
+int bits_at(const TurboquantParams& params, std::size_t level) {
+  return params.bits > 0 ? static_cast<int>(params.bits) : turboquant_levels.at(level + (params.qjl ? 1 : 0));
+}
+
+std::vector<std::string> levels_of(const TurboquantParams& params) {
+  std::vector<std::string> names;
+  const std::size_t count = params.bits > 0 ? 1 : turboquant_levels.size() - (params.qjl ? 1 : 0);
+  for (std::size_t level = 0; level < count; ++level) {
+    const int bits = bits_at(params, level);
+    names.push_back(fmt::format("{} bit{}{}", bits, bits == 1 ? "" : "s",
+                                params.qjl ? ", of keys one for the sketch of the residual" : ""));
+  }
+  return names;
+}
+
+Codecs codecs_at(const HeadPrompt& head, const TurboquantParams& params, std::size_t level, std::uint32_t seed,
+                 Backend&) {
+  const Index d = head.keys.cols(), dv = head.values.cols();
+  if (d < 2 || dv < 2) throw Unavailable("turboquant rotates rows, which takes keys and values of at least 2 channels");
+  const Draws draws(seed, "turboquant", head);
+  const int bits = bits_at(params, level);
+  return {std::make_shared<RotatedCodec>(draws, 0, d, bits - (params.qjl ? 1 : 0), params.qjl),
+          std::make_shared<RotatedCodec>(draws, 2, dv, bits, false)};
+}
+
+}  // namespace
+
+MethodInfo turboquant_method() {
+  MethodInfo info = quantiser<TurboquantParams>(
+      {.name = "turboquant",
+       .paper = "TurboQuant, arXiv 2504.19874, algorithms 1 and 2",
+       .summary = "rows rotated at random and rounded to the codebook of a random unit vector",
+       .notes =
+           "The rotation comes from the seed and counts no bytes. The paper's experiments with 2.5 and 3.5 bits give "
+           "outlier channels more bits than the others; here all have the same.",
+       .complexity = {.compress = "O(n (d^2 + dv^2))"},
+       .seeded = true,
+       .variants = {{{"qjl", "true"}}}},
+      levels_of, codecs_at);
+  info.properties.head_permutation = Property::no("draws are keyed by the head");
+  return info;
+}
+
+}  // namespace kvbench::methods

@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "coded_rows.hpp"
+
+#include <kvbench/methods/compose.hpp>
+
+using namespace kvbench;
+using namespace kvbench::methods;
+using namespace kvbench::testing;
+
+namespace {
+
+using Settings = std::vector<Assignment>;
+
+Floats of_one_head(const Settings& settings, const Floats& prompt, const Floats& rows, Index d) {
+  const auto ref = make_ref_backend();
+  return decoded(*key_codecs("fp8", settings, {coded_prompt(prompt, d, *ref)}, *ref).front(), rows, d, *ref);
+}
+
+struct Form {
+  const char* name;
+  float largest, steps, smallest;  ///< steps: 2^(bits of mantissa + 1)
+};
+constexpr Form e4m3 = {"e4m3", 448, 16, 0x1p-9f}, e5m2 = {"e5m2", 57344, 8, 0x1p-16f};
+
+/// The bound of the banner, with fp32's rounding of the scale, of x / s and of the product.
+float bound(const Form& form, float x, float s, float largest_of_row) {
+  const float inverse_overflows = largest_of_row < 0x1p-126f * form.largest ? largest_of_row : 0;
+  return std::max({std::fabs(x) / (form.steps + 1), s * form.smallest / 2, std::fabs(x) - form.largest * s,
+                   inverse_overflows}) *
+             (1 + 1e-5f) +
+         1e-6f * std::fabs(x);
+}
+
+}  // namespace
+
+// e4m3: numbers from 1 to 2 are 1/8 apart, from 16 to 32 2, below 2^-6 2^-9. 17/16 and 19/16 are ties between 8/8 and
+// 9/8 and between 9/8 and 10/8, which go to the even ones 8/8 and 10/8; so do 17 and 19, and 1/2 and 3/2 of 2^-9.
+TEST_CASE("fp8 with scale one rounds to the nearest e4m3 number and saturates at 448") {
+  CHECK(of_one_head({}, {}, {17 / 16.f, 19 / 16.f, 17, 19, 0x1p-10f, 3 * 0x1p-10f, 500, -1e30f}, 8) ==
+        Floats{1, 1.25, 16, 20, 0, 0x1p-8f, 448, -448});
+}
+
+// e5m2: 1/4 apart from 1 to 2, 2 from 8 to 16, 2^-16 below 2^-14.
+TEST_CASE("fp8 in e5m2") {
+  CHECK(of_one_head({{"form", "e5m2"}}, {}, {9 / 8.f, 11 / 8.f, 9, 11, 0x1p-17f, 3 * 0x1p-17f, 60000, -1e30f}, 8) ==
+        Floats{1, 1.5, 8, 12, 0, 0x1p-15f, 57344, -57344});
+}
+
+// s = 672 / 448 = 1.5: 2 is 1.333 s, nearest 11/8 s = 2.0625; 3 = 2 s; 700 > 448 s = 672.
+TEST_CASE("fp8 with a scale per head keeps that of the prompt") {
+  CHECK(of_one_head({{"scale", "head"}}, {1, -672}, {2, 3, 700, -1e6f}, 2) == Floats{2.0625, 3, 672, -672});
+}
+
+TEST_CASE("fp8 with a scale per head takes 1 where the prompt is empty or 0") {
+  CHECK(of_one_head({{"scale", "head"}}, {}, {2.2f, 500}, 2) == Floats{2.25, 448});
+  CHECK(of_one_head({{"scale", "head"}}, {0, 0}, {2.2f, 500}, 2) == Floats{2.25, 448});
+}
+
+// Head 1 has the largest number, 672, so that s = 1.5 for both; alone, head 0 has s = 448 / 448 = 1, and 2 is exact.
+TEST_CASE("fp8 with a scale per tensor has one for all heads of the layer") {
+  const auto ref = make_ref_backend();
+  std::vector<HeadPrompt> heads = {coded_prompt({448, 0}, 2, *ref), coded_prompt({-672, 5}, 2, *ref)};
+  for (HeadPrompt& head : heads) head.num_kv_heads = 2;
+  const auto codecs = key_codecs("fp8", {{"scale", "tensor"}}, heads, *ref);
+  for (const auto& codec : codecs) CHECK(decoded(*codec, {2, 700}, 2, *ref) == Floats{2.0625, 672});
+  CHECK(decoded(*key_codecs("fp8", {{"scale", "head"}}, heads, *ref)[0], {2, 700}, 2, *ref) == Floats{2, 448});
+
+  heads.pop_back();
+  CHECK_THROWS_AS(key_codecs("fp8", {{"scale", "tensor"}}, heads, *ref), Unavailable);
+  CHECK_NOTHROW(key_codecs("fp8", {{"scale", "head"}}, heads, *ref));
+}
+
+// s = 672 / 448 = 1.5 and 56 / 448 = 1/8: 2 is 16 s, and 2.1 is 16.8 s, nearest 16 s.
+TEST_CASE("fp8 with a scale per token") {
+  CHECK(of_one_head({{"scale", "token-head"}}, {}, {2, -672, 2.1f, 56}, 2) == Floats{2.0625, -672, 2, 56});
+}
+
+TEST_CASE("fp8 keeps the order of numbers and the bound of its error, also of hostile rows") {
+  const Floats rows = hostile_rows(), prompt = random_numbers(160, 5, 0);
+  for (const Form& form : {e4m3, e5m2}) {
+    for (const std::string scale : {"one", "tensor", "head", "token-head"}) {
+      CAPTURE(std::string(form.name));
+      CAPTURE(scale);
+      const Floats out = of_one_head({{"form", form.name}, {"scale", scale}}, prompt, rows, 16);
+      check_monotonic(rows, out, 16);
+      for (std::size_t i = 0; i < rows.size(); ++i) {
+        const float of_row = largest_of(rows, i / 16 * 16, 16);
+        const float s = scale == "one"          ? 1
+                        : scale == "token-head" ? of_row / form.largest
+                                                : largest_of(prompt, 0, prompt.size()) / form.largest;
+        CAPTURE(rows[i]);
+        CHECK(std::fabs(out[i] - rows[i]) <= bound(form, rows[i], s, scale == "token-head" ? of_row : INFINITY));
+      }
+      if (scale != "token-head") CHECK(of_one_head({{"form", form.name}, {"scale", scale}}, prompt, out, 16) == out);
+    }
+  }
+}
+
+TEST_CASE("fp8 stores a byte a number, and its scales in fp32") {
+  const auto ref = make_ref_backend();
+  const std::vector<HeadPrompt> heads(2, coded_prompt(Floats(24, 1.0f), 12, *ref));
+  const auto bytes = [&](const char* scale, std::size_t head) {
+    return bytes_of(key_codecs("fp8", {{"scale", scale}}, heads, *ref)[head]->footprint(100, 12));
+  };
+  CHECK(bytes("one", 0) == 100 * 12);
+  CHECK(bytes("head", 1) == 100 * 12 + 4);
+  CHECK(bytes("tensor", 0) == 100 * 12 + 4);
+  CHECK(bytes("tensor", 1) == 100 * 12);
+  CHECK(bytes("token-head", 1) == 100 * 12 + 100 * 4);
+}
+
+TEST_CASE("a composition with fp8 sees the layer, and its heads together with scale=tensor only") {
+  for (const char* name : {"snapkv", "bsm"}) {
+    const MethodInfo both = compose(find_method(name), find_method("fp8"));
+    CHECK(both.granularity == Granularity::layer);
+    CHECK(both.independent_heads(both.bind(Settings{})));
+    CHECK_FALSE(both.independent_heads(both.bind(Settings{{"fp8.scale", "tensor"}})));
+  }
+  CHECK(compose(find_method("snapkv"), find_method("int8")).granularity == Granularity::kv_head);
+  const MethodInfo planned = compose(find_method("pyramidkv"), find_method("fp8"));
+  CHECK(planned.granularity == Granularity::model);
+  // The heads of chelsea affect each other with its default parameters, whatever stores them.
+  const MethodInfo merged = compose(find_method("chelsea"), find_method("int8"));
+  const MethodInfo& chelsea = find_method("chelsea");
+  CHECK(merged.independent_heads(merged.bind(Settings{})) == chelsea.independent_heads(chelsea.bind(Settings{})));
+}

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <doctest/doctest.h>
+
+#include <support/rounding.hpp>
+
+using namespace kvbench;
+using namespace kvbench::methods;
+using namespace kvbench::testing;
+
+namespace {
+
+/// A block of 32 channels that begins with these numbers; the others are zeros.
+std::vector<float> block_of(std::vector<float> first) {
+  first.resize(32, 0.0f);
+  return first;
+}
+
+}  // namespace
+
+// The largest number is 127, so that s = 1: 2.5 is a tie, which goes to 2 in q8_0 as llama.cpp runs, and to 3 in its
+// reference function.
+TEST_CASE("q8_0 divides by 1/127 of the largest number") {
+  const std::vector<float> row = block_of({127, 2.5f, -2.5f, 0.4f, -126.6f});
+  CHECK(rounded_keys("q8_0", {}, row) == block_of({127, 2, -2, 0, -127}));
+  CHECK(rounded_keys("q8_0", {{"round", "away"}}, row) == block_of({127, 3, -3, 0, -127}));
+}
+
+// The number of largest size is -8, so that s = 1 and codes reach from -8 to 7: 7.6 is beyond the range. Ties go up:
+// 2.5 + 8.5 is 11, 11 - 8 is 3; -2.5 + 8.5 is 6, 6 - 8 is -2.
+TEST_CASE("q4_0 has eight steps on the side of the largest number, and seven on the other") {
+  CHECK(rounded_keys("q4_0", {}, block_of({-8, 7.6f, 2.5f, -2.5f, 0.3f})) == block_of({-8, 7, 3, -2, 0}));
+  CHECK(rounded_keys("q4_0", {}, block_of({8, -7.6f, 2.5f})) == block_of({8, -7, 2}));  // s = -1
+}
+
+// Numbers from 0 to 15, then to 31: s = 1. 2.5 + 0.5 is 3.
+TEST_CASE("q4_1 and q5_1 have 15 and 31 steps from the minimum") {
+  CHECK(rounded_keys("q4_1", {}, block_of({15, 2.5f, 14.4f})) == block_of({15, 3, 14}));
+  CHECK(rounded_keys("q5_1", {}, block_of({31, 2.5f, 30.4f})) == block_of({31, 3, 30}));
+}
+
+TEST_CASE("formats of ggml stay within their worst cases, and do not change the order of numbers") {
+  const std::vector<std::pair<const char*, double>> formats = {// worst case in ranges of the block
+                                                               {"q8_0", 1.0 / 127 / 2},
+                                                               {"q5_1", 1.0 / 31 / 2},
+                                                               {"q4_1", 1.0 / 15 / 2},
+                                                               {"q4_0", 1.0 / 8}};
+  for (const auto& [name, worst] : formats) {
+    CAPTURE(name);
+    for (std::vector<float> row : hostile_rows(32)) {
+      std::ranges::sort(row);
+      const std::vector<float> got = rounded_keys(name, {}, row);
+      CHECK(std::ranges::is_sorted(got));
+      const double most = std::max(std::abs(row.front()), std::abs(row.back()));
+      const bool ranged = std::string(name).ends_with("_1");
+      const double range = ranged ? double{row.back()} - row.front() : most;
+      for (std::size_t i = 0; i < row.size(); ++i)
+        CHECK(std::abs(double{got[i]} - row[i]) <= worst * range + (range + most) * 0x1p-11 + 0x1p-18);
+    }
+  }
+}
+
+// s = -1/8, of which 0.05 is less than a half. Rotated, both numbers are in all channels: (1 + 0.05) / 8 or
+// (1 - 0.05) / 8, which are stored apart.
+TEST_CASE("hadamard keeps a small channel beside a large one") {
+  std::vector<float> row(64, 0.0f);
+  row[5] = 1, row[6] = 0.05f;
+  CHECK(rounded_keys("q4_0", {}, row)[6] == 0);
+  const std::vector<float> turned = rounded_keys("q4_0", {{"hadamard", "true"}}, row);
+  CHECK(turned[5] == doctest::Approx(1).epsilon(0.05));
+  CHECK(turned[6] == doctest::Approx(0.05).epsilon(0.5));
+}
+
+TEST_CASE("blocks of ggml need whole blocks of channels") {
+  CHECK_THROWS_WITH_AS(rounded_keys("q8_0", {}, std::vector<float>(48, 1.0f)), doctest::Contains("multiple of the 32"),
+                       Unavailable);
+  CHECK_THROWS_WITH_AS(rounded_keys("q8_0", {{"hadamard", "true"}}, std::vector<float>(32, 1.0f)),
+                       doctest::Contains("multiple of the 64"), Unavailable);
+}
