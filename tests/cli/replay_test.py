@@ -27,16 +27,39 @@ class Replay(CliTest):
         lines, variants = run("methods").stdout.split("\n\n")
         listed = [line.split()[0] for line in lines.splitlines()]
         table = self.replay("-m", "all", "--rows", "trace")
-        self.assertEqual([r["method"] for r in table if not r["params"]], listed)
-        released = [f"{r['method']}[{r['params']}]" for r in table if r["params"]]
-        self.assertEqual(released, [f"{method}[per=query_head]" for method in ("h2o", "snapkv", "pyramidkv")])
-        for name in released:
-            self.assertIn(name, variants)
+        compositions = ["snapkv+kivi4", "h2o+q5_1", "kmeans+int8"]
+        self.assertEqual([r["method"] for r in table if not r["params"]], listed + compositions)
+        also = [f"{r['method']}[{r['params']}]" for r in table if r["params"]] + compositions
+        self.assertEqual(" ".join(variants.split()), f"--method all also replays {', '.join(also)}.")
+        for method in ("h2o", "snapkv", "pyramidkv"):
+            self.assertIn(f"{method}[per=query_head]", also)
         for r in table:
+            if r["method"] in self.quantisers():
+                self.assertEqual(r["status"], "infeasible", r["method"])
+                self.assertIn("a budget in tokens does not apply", r["reason"])
+                continue
             self.assertIn(r["status"], ("ok", "skipped"))
             self.assertTrue(r["status"] == "ok" or r["reason"])
         for name in listed:
             self.assertEqual(run("methods", name).returncode, 0)
+
+    def quantisers(self):
+        lines = run("methods").stdout.split("\n\n")[0].splitlines()
+        return [line.split()[0] for line in lines if line.split()[1] == "quantisation"]
+
+    def test_every_quantiser_and_composition_runs(self):
+        full = os.path.join(self.folder, "wide.h5")
+        run("synth", "-o", full, "--tokens", "512", "--prompt-tokens", "448", "--queries", "512", "--layers", "1",
+            "--query-heads", "2", "--kv-heads", "1", "--head-dim", "64", "--value-dim", "64")
+        for protocol in ("prefill", "decode", "stream"):
+            methods = self.quantisers() + ["snapkv+kivi4", "h2o+q5_1", "kmeans+int8"] * (protocol != "stream")
+            done = run("replay", full, "-m", ",".join(methods), "-b", "100%mem", "--protocol", protocol,
+                       "--seeds", "1", "--rows", "trace")
+            self.assertEqual(done.returncode, 0, done.stderr)
+            for r in rows(done.stdout):
+                self.assertEqual(r["status"], "ok", (protocol, r["method"], r["reason"]))
+                self.assertLessEqual(float(r["total_bytes"]), float(r["full_bytes"]))
+        os.remove(full)
 
     def test_every_method_runs_where_the_trace_has_all_it_needs(self):
         full = self.synth("full.h5", "--speculated", "0.3", queries=256)
@@ -48,6 +71,8 @@ class Replay(CliTest):
                        "pyramidkv.window=8")
             self.assertEqual(done.returncode, 0, done.stderr)
             for r in rows(done.stdout):
+                if r["method"] in self.quantisers() or "+" in r["method"]:
+                    continue
                 if protocol == "stream" and r["method"] not in streaming:
                     self.assertEqual(r["status"], "skipped", r["method"])
                     self.assertIn("streaming", r["reason"])
@@ -275,7 +300,7 @@ class Replay(CliTest):
         other = os.path.join(self.folder, "other.h5")
         for flags in (("--queries", 256, "--column-sums", "false"), ("--queries", 96, "--column-sums", "false"),
                       ("--queries", 144, "--prompt-tokens", 256)):
-            made = run("synth", "-o", other, "--tokens", 256, "--layers", 1, "--head-dim", 16, "--value-dim", 16,
+            made = run("synth", "-o", other, "--tokens", 256, "--layers", 1, "--head-dim", 32, "--value-dim", 32,
                        *(("--prompt-tokens", 192) if "--prompt-tokens" not in flags else ()), *flags)
             self.assertEqual(made.returncode, 0, made.stderr)
             runs, lacks = (set(line.split(maxsplit=skip)[skip].split(", ")) for line, skip in

@@ -145,3 +145,21 @@ TEST_CASE(
   CHECK(first + last <= 0.5);
   CHECK(first + last > 0.48);
 }
+
+TEST_CASE("a quantiser that stores layers differently meets the limit with their mean") {
+  const SmallTrace trace(long_options());
+  ReplayRequest request = request_of({&find_method("qjl")}, 1);
+  request.methods[0].params = find_method("qjl").bind(std::vector<Assignment>{
+      {"sketch", "16"}, {"initial_sketch", "64"}, {"initial_layers", "1"}, {"residual", "32"}, {"outliers", "1"}});
+  request.seeds = {0};
+  const auto at = [&](double share) {
+    request.budgets = {Budget::parse(fmt::format("{:.3f}%mem", 100 * share))};
+    return replay::replay(trace.reader(), request, {.threads = 1});
+  };
+  const ReplayResults free = at(1);
+  const double first = realised(free.heads.front().results[0].bytes, CostKind::memory),
+               last = realised(free.heads.back().results[0].bytes, CostKind::memory), mean = (first + last) / 2;
+  REQUIRE(first > last + 0.1);
+  for (const HeadResult& head : at(mean + 0.001).heads) CHECK(head.results[0].status == Status::ok);
+  for (const HeadResult& head : at(mean - 0.001).heads) CHECK(head.results[0].status == Status::infeasible);
+}

@@ -49,6 +49,16 @@ TEST_CASE("the bytes of a work item, computed by hand") {
   CHECK(bytes() == doctest::Approx(plain + 4000 + 512000));
 }
 
+TEST_CASE("decoded rows count once per configuration that stores tokens in fewer bits") {
+  const trace::TraceInfo trace = described(1000);
+  ReplayRequest plain, stored;
+  const double without = work_item_bytes(trace, planned("sink", trace, plain).work_items[0]);
+  const double with = work_item_bytes(trace, planned("sink+int8", trace, stored).work_items[0]);
+  CHECK(with - without == doctest::Approx(768000));
+  stored.budgets.push_back(Budget::parse("200"));
+  CHECK(work_item_bytes(trace, make_plan(trace, stored).work_items[0]) - without == doctest::Approx(2 * 768000));
+}
+
 TEST_CASE("as many threads run as fit into memory, and a note gives the reason for fewer") {
   const trace::TraceInfo trace = described(1000);
   ReplayRequest request;

@@ -73,7 +73,23 @@ double cost_share(CostKind cost, std::unique_ptr<methods::LayerCache> cache, Con
   return total.share();
 }
 
-Index largest_within(double limit, Index guess, Index most, const std::function<double(Index)>& cost) {
+StoredBytes stored_bytes(const methods::Codecs& codecs, Index d, Index dv) {
+  constexpr Index n = 1 << 16;
+  StoredBytes out{};
+  const auto add = [&](const methods::Codec* codec, Index cols, std::size_t at) {
+    if (codec == nullptr) return;  // stored in 16 bits: no row is encoded
+    const Index rows = codec->encoded(n, n);
+    out[at] = static_cast<double>(rows);
+    for (const methods::FootprintArray& array : codec->footprint(rows, cols)) {
+      out[at + 1] += element_bytes(array.element, methods::Element::f16) * static_cast<double>(array.rows * array.cols);
+    }
+  };
+  add(codecs.keys.get(), d, 0), add(codecs.values.get(), dv, 2);
+  return out;
+}
+
+Index largest_within(double limit, Index guess, Index most, const std::function<double(Index)>& cost,
+                     const std::function<std::string(Index)>& describe) {
   constexpr int interpolations = 6;         // after these the cost is not linear, and bisection continues
   std::optional<Point> below, above, last;  // costs within and beyond the limit; the point evaluated before
   Index too_few = 0;                        // numbers of tokens that the method cannot keep
@@ -98,8 +114,8 @@ Index largest_within(double limit, Index guess, Index most, const std::function<
   if (below) return below->tokens;
   if (!above) throw methods::Infeasible(reason);
   throw methods::Infeasible(
-      fmt::format("the method costs at least {:.4g} % of the full cache, with {} token{}; the budget is {:.4g} %",
-                  100 * above->cost, above->tokens, above->tokens == 1 ? "" : "s", 100 * limit));
+      fmt::format("the method costs at least {:.4g} % of the full cache, {}; the budget is {:.4g} %", 100 * above->cost,
+                  describe(above->tokens), 100 * limit));
 }
 
 void check_given_costs(const ReplayRequest& request, ReplayResults& results) {

@@ -3,7 +3,11 @@
 // footprints and entries alone; the search never evaluates an answer.
 #pragma once
 
+#include <array>
 #include <functional>
+#include <string>
+
+#include <fmt/format.h>
 
 #include <kvbench/core/budget.hpp>
 #include <kvbench/replay/answer/configuration_run.hpp>
@@ -15,11 +19,21 @@ namespace kvbench::replay {
 double cost_share(CostKind cost, std::unique_ptr<methods::LayerCache> cache, ConfigurationRun::Options options,
                   std::span<const Head> heads, Backend& backend);
 
+/// What a long cache of keys [n, d] and values [n, dv] holds with these codecs: how many rows are encoded, and their
+/// bytes, of keys and of values. Layers for which it is equal cost the same.
+using StoredBytes = std::array<double, 4>;
+StoredBytes stored_bytes(const methods::Codecs& codecs, Index d, Index dv);
+
 /// The largest number of tokens in [1, most] found whose cost does not exceed `limit`. cost(tokens) should not
 /// decrease; it may throw Infeasible where the method cannot keep so few. The search starts at `guess`, continues with
 /// linear interpolation, and ends where one more token would exceed the limit. Throws Infeasible with the smallest cost
 /// where every number exceeds the limit.
-Index largest_within(double limit, Index guess, Index most, const std::function<double(Index tokens)>& cost);
+/// The same for other integers than tokens: describe(integer) is a clause such as "at 4 bits".
+Index largest_within(
+    double limit, Index guess, Index most, const std::function<double(Index tokens)>& cost,
+    const std::function<std::string(Index tokens)>& describe = [](Index tokens) {
+      return fmt::format("with {} token{}", tokens, tokens == 1 ? "" : "s");
+    });
 
 /// For methods whose cost is not searched (MethodInfo::at_budget): makes configurations infeasible whose cost over all
 /// heads of a prompt exceeds the limit of their budget. The others get the mean number of entries that answer a query

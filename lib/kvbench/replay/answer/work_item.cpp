@@ -7,7 +7,7 @@
 
 #include <kvbench/core/error.hpp>
 #include <kvbench/methods/registry.hpp>
-#include <kvbench/replay/answer/cost_budget.hpp>
+#include <kvbench/replay/answer/budget_search.hpp>
 #include <kvbench/replay/answer/together.hpp>
 #include <kvbench/replay/plan/needs.hpp>
 
@@ -144,66 +144,12 @@ class WorkItemRun {
     return out;
   }
 
-  /// The tokens that the method may keep itself on a layer of this number, at a budget of `tokens`. Throws Infeasible
-  /// where there are none.
-  Index own_tokens(std::size_t c, Index tokens, std::int64_t layer) const {
-    const MethodChoice& choice = method_of(c);
-    const PromptPlan& prompt = task_.item.prompt;
-    if (tokens > prompt.base) {
-      throw methods::Infeasible(
-          fmt::format("the budget of {} tokens is larger than the context of {}", tokens, prompt.base));
-    }
-    if (choice.info->plan) {
-      const auto layers = choice.info->plan(task_.trace.num_layers, prompt.base, tokens, choice.params);
-      // A plan may give a layer more than the context; the mean over the layers is the budget and fits.
-      tokens = std::min(layers.at(static_cast<std::size_t>(layer)), prompt.base);
-    }
-    const Index fixed = prompt.protect_first + prompt.protect_last;
-    if (tokens <= fixed) {
-      throw methods::Infeasible(
-          fmt::format("the budget of {} tokens does not exceed the {} protected tokens", tokens, fixed));
-    }
-    return tokens - fixed;
-  }
-
-  /// The mean cost over the layers that are replayed, each at its own part of the budget, computed on the heads of this
-  /// work item: the caches of methods that divide a budget among layers have the same size on every head.
-  double cost_at(std::size_t c, CostKind cost, Index tokens, const PreparedMethod& method) {
-    std::map<Index, double> layers;  // number of layers by own tokens
-    double total = 0;
-    for (const std::int64_t layer : task_.item.prompt.layers) {
-      if (layer < task_.request.dense_layers)
-        total += 1;
-      else
-        layers[own_tokens(c, tokens, layer)] += 1;
-    }
-    for (const auto& [own, count] : layers) {
-      check_stop();
-      std::unique_ptr<methods::LayerCache> cache = method.make(own, task_.plan.configurations[c].seed);
-      total += count * cost_share(cost, std::move(cache), options_of(c), heads_, backend_);
-    }
-    return total / static_cast<double>(task_.item.prompt.layers.size());
-  }
-
-  /// Throws Infeasible where the layers that are kept whole cost more than the budget, whatever the others hold.
-  void check_dense_cost(double limit) const {
-    const auto& layers = task_.item.prompt.layers;
-    const auto whole = std::ranges::count_if(layers, [&](std::int64_t l) { return l < task_.request.dense_layers; });
-    const double cost = static_cast<double>(whole) / static_cast<double>(layers.size());
-    if (cost <= limit) return;
-    throw methods::Infeasible(
-        fmt::format("{} of {} layers are kept whole, which costs {:.4g} % of the full cache; the budget is {:.4g} %",
-                    whole, layers.size(), 100 * cost, 100 * limit));
-  }
-
-  /// The tokens of the configuration's budget, protected tokens included.
-  Index requested_tokens(std::size_t c, const PreparedMethod& method) {
-    const Budget& budget = budget_of(c);
-    const Index tokens = budget_tokens(task_.item.prompt, budget, task_.request.protect_outside);
-    if (budget.cost()) check_dense_cost(budget.share());
-    if (!budget.cost() || dense() || method_of(c).info->at_budget) return tokens;
-    return largest_within(budget.share(), tokens, task_.item.prompt.base,
-                          [&](Index trial) { return cost_at(c, *budget.cost(), trial, method); });
+  /// The budget of the cache of a configuration. Throws methods::Infeasible where there is none.
+  Index allowed_budget(std::size_t c, const PreparedMethod& method) {
+    const BudgetSearch search(task_, c, prompts_, heads_, backend_, options_of(c));
+    return search.allowed(method, [&](Index tokens) {
+      for (std::size_t h = 0; h < heads_.size(); ++h) result(h, c).budget_tokens = tokens;
+    });
   }
 
   void start(std::size_t c, Groups& groups) {
@@ -211,12 +157,7 @@ class WorkItemRun {
     attempt(c, [&] {
       const PreparedMethod& method = prepared(c);
       if (method.failure) std::rethrow_exception(method.failure);
-      const Index tokens = requested_tokens(c, method);
-      for (std::size_t h = 0; h < heads_.size(); ++h) result(h, c).budget_tokens = tokens;
-      const Index budget = own_tokens(c, tokens, layer().layer);
-      for (std::size_t h = 0; h < heads_.size(); ++h) {
-        result(h, c).budget_tokens = budget + task_.item.prompt.protect_first + task_.item.prompt.protect_last;
-      }
+      const Index budget = allowed_budget(c, method);
       const Configuration& key = task_.plan.configurations[c];
       std::unique_ptr<methods::LayerCache> cache;
       const Spent spent = method.spent + measured(backend_, [&] { cache = method.make(budget, key.seed); });

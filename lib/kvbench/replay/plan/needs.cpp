@@ -66,10 +66,12 @@ bool has_every_step(const trace::LayerInfo& layer, const PromptPlan& prompt) {
   return steps == positions.back() + 1 - prompt.context;
 }
 
-/// Every method with its default parameters.
+/// The methods of `all` with their default parameters.
 std::vector<MethodChoice> default_choices() {
   std::vector<MethodChoice> choices;
-  for (const methods::MethodInfo& method : methods::all_methods()) choices.push_back({&method, method.bind({})});
+  for (const auto& [method, settings] : methods::rows_of_all()) {
+    if (settings.empty()) choices.push_back({method, method->bind({})});
+  }
   return choices;
 }
 

@@ -257,6 +257,11 @@ ReplayPlan make_plan(const trace::TraceInfo& trace, const ReplayRequest& request
       add_work_items(plan, plan.prompts.back(), l, heads, methods);
     }
   }
+  for (WorkItem& item : plan.work_items) {
+    item.rounding = std::ranges::count_if(plan.configurations, [&](const Configuration& c) {
+      return item.runs(c.method) && request.methods[c.method].info->rounds;
+    });
+  }
   if (plan.heads.empty()) throw Error("nothing to replay: `prompts` and `layers` select no layer of the trace");
   check_budgets(plan, request);
   return plan;

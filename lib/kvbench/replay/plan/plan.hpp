@@ -51,6 +51,7 @@ struct WorkItem {
       methods;                   ///< ascending indices into ReplayRequest::methods of those that run on this work item
   bool layer_methods = false;    ///< whether they have granularity `layer`, also where they run on single heads
   std::size_t first_result = 0;  ///< index of the first head in ReplayPlan::heads
+  Index rounding = 0;            ///< configurations that run on it and hold decoded rows (MethodInfo::rounds)
 
   bool runs(std::size_t method) const { return std::ranges::binary_search(methods, method); }
 

@@ -17,6 +17,9 @@ namespace {
 /// Peak size of a method's copies relative to the keys and values of the head: a merge round copies five eighths
 /// (chelsea), walks and clusterings one half. State that budgets share is at most one half.
 constexpr double method_share = 0.625;
+/// Decoded rows of a configuration that stores tokens in fewer bits, relative to the keys and values of the head. Where
+/// tokens are appended, it also copies the exact ones, and the storage of both doubles as it grows.
+constexpr double rounded_share = 1, growing_rounded_share = 4;
 /// Bytes of the program itself, HDF5, the back end, and tables of ids and labels.
 constexpr double fixed_bytes = 64e6;
 
@@ -65,7 +68,8 @@ double work_item_bytes(const trace::TraceInfo& trace, const WorkItem& item) {
   const double queries = group * number(layer.query_positions.size()) * d * (layer.speculated_queries ? 2 : 1);
   const double columns = layer.column_sums_end ? group * n : 0;
   const double unrotated = layer.keys_pre_rope ? n * d : 0;
-  const double head = sizeof(float) * (slabs * (1 + method_share) + unrotated + columns + 2 * queries);
+  const double rounded = number(item.rounding) * (item.prompt.appends() ? growing_rounded_share : rounded_share);
+  const double head = sizeof(float) * (slabs * (1 + method_share + rounded) + unrotated + columns + 2 * queries);
   // Four arrays have the size of a block's scores: scores, softmax rows, the scores of a run of queries, and the scores
   // in the token ids of a method. A block has at least one query.
   const double heads = number(item.kv_heads.size());

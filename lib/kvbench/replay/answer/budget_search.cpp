@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <kvbench/replay/answer/budget_search.hpp>
+
+#include <algorithm>
+#include <map>
+#include <utility>
+
+#include <kvbench/core/error.hpp>
+
+namespace kvbench::replay {
+
+BudgetSearch::BudgetSearch(const WorkItemTask& task, std::size_t configuration,
+                           std::span<const methods::HeadPrompt> prompts, std::span<const Head> heads, Backend& backend,
+                           ConfigurationRun::Options options)
+    : task_(task),
+      choice_(task.request.methods[task.plan.configurations[configuration].method]),
+      budget_(task.request.budgets[task.plan.configurations[configuration].budget]),
+      seed_(task.plan.configurations[configuration].seed),
+      layer_(task.trace.prompts[task.item.prompt.prompt].layers[task.item.layer].layer),
+      prompts_(prompts),
+      heads_(heads),
+      backend_(backend),
+      options_(std::move(options)) {}
+
+Index BudgetSearch::allowed(const PreparedMethod& method, const std::function<void(Index tokens)>& report) const {
+  const PromptPlan& prompt = task_.item.prompt;
+  if (choice_.info->kind == methods::Kind::quantisation) {
+    report(prompt.base);
+    return allowed_level();
+  }
+  const Index tokens = allowed_tokens(method);
+  report(tokens);
+  const Index own = own_tokens(tokens, layer_);
+  report(own + prompt.protect_first + prompt.protect_last);
+  return own;
+}
+
+void BudgetSearch::check_stop() const {
+  if (task_.stop != nullptr && task_.stop->load()) throw Interrupted();
+}
+
+/// The tokens that the method may keep itself on a layer of this number, at a budget of `tokens`. Throws Infeasible
+/// where there are none.
+Index BudgetSearch::own_tokens(Index tokens, std::int64_t layer) const {
+  const PromptPlan& prompt = task_.item.prompt;
+  if (tokens > prompt.base) {
+    throw methods::Infeasible(
+        fmt::format("the budget of {} tokens is larger than the context of {}", tokens, prompt.base));
+  }
+  if (choice_.info->plan) {
+    const auto layers = choice_.info->plan(task_.trace.num_layers, prompt.base, tokens, choice_.params);
+    // A plan may give a layer more than the context; the mean over the layers is the budget and fits.
+    tokens = std::min(layers.at(static_cast<std::size_t>(layer)), prompt.base);
+  }
+  const Index fixed = prompt.protect_first + prompt.protect_last;
+  if (tokens <= fixed) {
+    throw methods::Infeasible(
+        fmt::format("the budget of {} tokens does not exceed the {} protected tokens", tokens, fixed));
+  }
+  return tokens - fixed;
+}
+
+/// The mean cost over the layers that are replayed, each at its own part of the budget, computed on the heads of this
+/// work item: the caches of methods that divide a budget among layers have the same size on every head.
+double BudgetSearch::cost_at(CostKind cost, Index tokens, const PreparedMethod& method) const {
+  std::map<Index, double> layers;  // number of layers by own tokens
+  double total = 0;
+  for (const std::int64_t layer : task_.item.prompt.layers) {
+    if (whole(layer))
+      total += 1;
+    else
+      layers[own_tokens(tokens, layer)] += 1;
+  }
+  for (const auto& [own, count] : layers) {
+    check_stop();
+    std::unique_ptr<methods::LayerCache> cache = method.make(own, seed_);
+    total += count * cost_share(cost, std::move(cache), options_, heads_, backend_);
+  }
+  return total / static_cast<double>(task_.item.prompt.layers.size());
+}
+
+/// The heads as if they were of another layer.
+std::vector<methods::HeadPrompt> BudgetSearch::prompts_in_layer(std::int64_t layer) const {
+  std::vector<methods::HeadPrompt> prompts(prompts_.begin(), prompts_.end());
+  for (methods::HeadPrompt& prompt : prompts) prompt.layer = LayerId(layer);
+  return prompts;
+}
+
+/// As cost_at() for a level of a quantiser, whose codecs may depend on the number of the layer.
+double BudgetSearch::cost_at_level(CostKind cost, Index level) const {
+  const auto& all = task_.item.prompt.layers;
+  std::map<StoredBytes, std::pair<std::int64_t, double>> alike;  // a layer, and how many are stored like it
+  double total = 0;
+  for (const std::int64_t layer : all) {
+    if (whole(layer)) {
+      total += 1;
+      continue;
+    }
+    const std::vector<methods::HeadPrompt> heads = prompts_in_layer(layer);
+    const methods::Codecs codecs =
+        choice_.info->quantiser
+            .layer_codecs(heads, choice_.params, static_cast<std::size_t>(level - 1), seed_, backend_)
+            .front();
+    const StoredBytes bytes = stored_bytes(codecs, heads.front().keys.cols(), heads.front().values.cols());
+    alike.try_emplace(bytes, layer, 0).first->second.second += 1;
+  }
+  for (const auto& [bytes, layers] : alike) {
+    check_stop();
+    const auto make = choice_.info->prepare(prompts_in_layer(layers.first), choice_.params, backend_);
+    total += layers.second * cost_share(cost, make(level, seed_), options_, heads_, backend_);
+  }
+  return total / static_cast<double>(all.size());
+}
+
+/// Throws Infeasible where the layers that are kept whole cost more than the budget, whatever the others hold.
+void BudgetSearch::check_whole_cost(double limit) const {
+  const auto& layers = task_.item.prompt.layers;
+  const auto count = std::ranges::count_if(layers, [&](std::int64_t l) { return whole(l); });
+  const double cost = static_cast<double>(count) / static_cast<double>(layers.size());
+  if (cost <= limit) return;
+  throw methods::Infeasible(
+      fmt::format("{} of {} layers are kept whole, which costs {:.4g} % of the full cache; the budget is {:.4g} %",
+                  count, layers.size(), 100 * cost, 100 * limit));
+}
+
+/// The level of a quantiser, from 1, that the budget allows. Throws Infeasible where none fits, and for budgets in
+/// tokens, which say nothing to a method that keeps every token.
+Index BudgetSearch::allowed_level() const {
+  const std::vector<std::string> levels = choice_.info->quantiser.levels(choice_.params);
+  if (whole(layer_)) return std::ssize(levels);
+  if (!budget_.cost()) {
+    throw methods::Infeasible(fmt::format(
+        "{} keeps every token in fewer bits, so that a budget in tokens does not apply; use one of memory, such as "
+        "25%mem",
+        choice_.info->name));
+  }
+  check_whole_cost(budget_.share());
+  return largest_within(
+      budget_.share(), 1, std::ssize(levels), [&](Index level) { return cost_at_level(*budget_.cost(), level); },
+      [&](Index level) { return "at " + levels[static_cast<std::size_t>(level - 1)]; });
+}
+
+/// The tokens of the configuration's budget, protected tokens included.
+Index BudgetSearch::allowed_tokens(const PreparedMethod& method) const {
+  const Index tokens = budget_tokens(task_.item.prompt, budget_, task_.request.protect_outside);
+  if (budget_.cost()) check_whole_cost(budget_.share());
+  if (!budget_.cost() || whole(layer_) || choice_.info->at_budget) return tokens;
+  return largest_within(budget_.share(), tokens, task_.item.prompt.base,
+                        [&](Index trial) { return cost_at(*budget_.cost(), trial, method); });
+}
+
+}  // namespace kvbench::replay

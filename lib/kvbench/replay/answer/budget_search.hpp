@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a configuration may spend on a work item: the tokens of its cache, or the level of a quantiser.
+#pragma once
+
+#include <functional>
+#include <span>
+#include <vector>
+
+#include <kvbench/replay/answer/cost_budget.hpp>
+#include <kvbench/replay/answer/work_item.hpp>
+
+namespace kvbench::replay {
+
+/// The search for the budget of one configuration on the heads of a work item.
+class BudgetSearch {
+ public:
+  /// `prompts` and `heads`: those of the work item, whose costs stand for those of all layers.
+  BudgetSearch(const WorkItemTask& task, std::size_t configuration, std::span<const methods::HeadPrompt> prompts,
+               std::span<const Head> heads, Backend& backend, ConfigurationRun::Options options);
+
+  /// The budget of the caches that `method` makes: tokens that it may keep itself, or a level of a quantiser, from 1.
+  /// Calls report(tokens) with the budget in tokens, protected tokens included. Throws methods::Infeasible where no
+  /// budget fits.
+  Index allowed(const PreparedMethod& method, const std::function<void(Index tokens)>& report) const;
+
+ private:
+  bool whole(std::int64_t layer) const { return layer < task_.request.dense_layers; }
+  Index own_tokens(Index tokens, std::int64_t layer) const;
+  Index allowed_tokens(const PreparedMethod& method) const;
+  Index allowed_level() const;
+  double cost_at(CostKind cost, Index tokens, const PreparedMethod& method) const;
+  double cost_at_level(CostKind cost, Index level) const;
+  std::vector<methods::HeadPrompt> prompts_in_layer(std::int64_t layer) const;
+  void check_whole_cost(double limit) const;
+  void check_stop() const;
+
+  const WorkItemTask& task_;
+  const MethodChoice& choice_;
+  const Budget& budget_;
+  std::uint32_t seed_;
+  std::int64_t layer_;  ///< of the work item
+  std::span<const methods::HeadPrompt> prompts_;
+  std::span<const Head> heads_;
+  Backend& backend_;
+  ConfigurationRun::Options options_;
+};
+
+}  // namespace kvbench::replay
