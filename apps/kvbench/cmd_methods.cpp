@@ -20,8 +20,8 @@ std::string list_text() {
   for (const methods::MethodInfo& m : methods::all_methods()) width = std::max(width, m.name.size());
   std::string out;
   for (const methods::MethodInfo& m : methods::all_methods())
-    out += fmt::format("{:<{}}  {:<8}  {}\n", m.name, width, name_of(m.kind), m.summary);
-  return out + fmt::format("\n--method all also replays {}.\n", fmt::join(variant_names(methods::all_methods()), ", "));
+    out += fmt::format("{:<{}}  {:<12}  {}\n", m.name, width, name_of(m.kind), m.summary);
+  return out + fmt::format("\n--method all also replays {}.\n", fmt::join(also_replayed(), ", "));
 }
 
 /// For programs: the growth of cost that bench/scaling.py compares its measurements with.

@@ -12,6 +12,8 @@ namespace kvbench::app {
 const char* granularity_name(methods::Granularity granularity);
 /// "snapkv[per=query_head]" ... of the variants of these methods, which have rows of their own in --method all.
 std::vector<std::string> variant_names(std::span<const methods::MethodInfo> methods);
+/// What --method all replays beside every method with its defaults: variants and compositions.
+std::vector<std::string> also_replayed();
 
 /// One row per method: name, kind, source, what it keeps.
 std::string method_table();

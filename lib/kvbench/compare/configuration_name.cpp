@@ -34,10 +34,8 @@ std::optional<std::string> canonical(const std::string& method, const std::strin
     if (equals == std::string::npos) return std::nullopt;
     settings.push_back({one.substr(0, equals), one.substr(equals + 1)});
   }
-  const auto info = std::ranges::find(methods::all_methods(), method, &methods::MethodInfo::name);
-  if (info == methods::all_methods().end()) return std::nullopt;
   try {
-    return info->bind(settings).text();
+    return methods::find_method(method).bind(settings).text();
   } catch (const Error&) {
     return std::nullopt;
   }
@@ -84,7 +82,7 @@ ConfigurationName parse_configuration(std::string_view text, std::string_view fl
     rest = rest.substr(0, at);
   }
   std::optional<methods::MethodText> method = methods::parse_method_text(rest);
-  if (!method) reject("the bracket is not closed");
+  if (!method) reject("brackets stand once, after the method");
   name.method = std::move(method->name);
   name.params = std::move(method->settings);
   if (name.method.empty()) reject("the method is missing");

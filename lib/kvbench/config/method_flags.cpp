@@ -57,7 +57,7 @@ class MethodFlags {
     }
     if (item.starts_with("file:")) return add(replay::find_any_method(item), {});
     const std::optional<methods::MethodText> text = methods::parse_method_text(item);
-    if (!text) throw Error("`methods` '{}': the bracket is not closed; write METHOD[PARAMETER=VALUE,...]", item);
+    if (!text) throw Error("`methods` '{}': brackets stand once, at the end; write METHOD[PARAMETER=VALUE,...]", item);
     if (text->name == "all")
       throw Error("`methods` '{}': all has no parameters; set those of one method with `settings`", item);
     const methods::MethodInfo& info = methods::find_method(text->name);

@@ -129,8 +129,11 @@ TEST_CASE("errors about flags name the item") {
   const auto refused = [](const Names& methods, const Names& settings = {}) {
     return message_of<Error>([&] { parse_methods(methods, settings); });
   };
-  CHECK(contains(refused({"snapkv[window=64,sink"}), "`methods` 'snapkv[window=64,sink': the bracket is not closed"));
-  CHECK(contains(refused({"snapkv[window=64]x"}), "the bracket is not closed"));
+  CHECK(contains(refused({"snapkv[window=64,sink"}),
+                 "`methods` 'snapkv[window=64,sink': brackets stand once, at the end"));
+  CHECK(contains(refused({"snapkv[window=64]x"}), "brackets stand once, at the end"));
+  CHECK(contains(refused({"snapkv[window=64]+int8[group=16]"}), "brackets stand once, at the end"));
+  CHECK(contains(refused({"snapkv+int8[int8.grup=16]"}), "has no parameter 'grup'"));
   CHECK(contains(refused({"snapkv[64]"}), "`methods` 'snapkv[64]': '64' is not PARAMETER=VALUE"));
   CHECK(contains(refused({"snapkv[windw=3]"}), "method 'snapkv' has no parameter 'windw'. Did you mean 'window'?"));
   CHECK(contains(refused({"snapvk[window=3]"}), "there is no method 'snapvk'. Did you mean 'snapkv'?"));

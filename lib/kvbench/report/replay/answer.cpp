@@ -14,6 +14,7 @@
 #include <kvbench/core/budget.hpp>
 #include <kvbench/core/ordered_map.hpp>
 #include <kvbench/core/suggest.hpp>
+#include <kvbench/methods/registry.hpp>
 #include <kvbench/report/text/text.hpp>
 
 namespace kvbench::report {
@@ -60,6 +61,18 @@ std::string verdict(const std::vector<const replay::Record*>& rows) {
   if (next == nullptr) return out + ".";
   return out +
          fmt::format("; the next is {} with {:.3g} times the error.", label(*next), error_of(*next) / error_of(best));
+}
+
+/// The best of each family (methods::family_of), where there are several. `rows` as in verdict().
+std::string family_note(const std::vector<const replay::Record*>& rows) {
+  std::vector<std::string> families, best;
+  for (const replay::Record* r : rows) {
+    const std::string family(methods::family_of(r->method));
+    if (std::ranges::find(families, family) != families.end()) continue;
+    families.push_back(family);
+    best.push_back(fmt::format("{} {} ({})", family, label(*r), short_number(error_of(*r))));
+  }
+  return families.size() < 2 ? "" : fmt::format("The lowest error of each family: {}.", fmt::join(best, ", "));
 }
 
 /// Where so few queries were evaluated that no difference can be significant: best has been set, and no other row has a
@@ -116,7 +129,7 @@ std::vector<std::string> answers_of(std::span<const replay::Record> rows) {
     if (group.size() < 2) continue;
     std::ranges::stable_sort(group, {}, [](const replay::Record* r) { return error_of(*r); });
     out.add((traces ? group.front()->trace + ": " : "") + verdict(group));
-    for (const std::string& note : {few_blocks_note(group), tail_note(group), cost_note(group)}) {
+    for (const std::string& note : {family_note(group), few_blocks_note(group), tail_note(group), cost_note(group)}) {
       if (!note.empty()) out.add(note);
     }
   }

@@ -19,12 +19,6 @@ namespace {
 constexpr int most_shown_series = 100;
 constexpr std::size_t most_shown_budgets = 12;
 
-std::string kind_of_method(const std::string& method) {
-  if (method.starts_with("file:")) return "own";
-  const auto known = std::ranges::find(methods::all_methods(), method, &methods::MethodInfo::name);
-  return known == methods::all_methods().end() ? "other" : std::string(name_of(known->kind));
-}
-
 double lowest_error(const Series& series) {
   double lowest = INFINITY;
   for (const ReplayRow* r : series.rows) lowest = r->error < lowest ? r->error : lowest;
@@ -101,7 +95,7 @@ std::vector<Series> series_of(const ReplayPart& part) {
     if (!series.method.empty()) return series;
     series = {.method = r.method,
               .params = r.params,
-              .kind = kind_of_method(r.method),
+              .kind = std::string(methods::family_of(r.method)),
               .reference = compare::is_baseline(r.method),
               .style = 0,
               .rows = {},

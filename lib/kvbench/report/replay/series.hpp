@@ -11,7 +11,7 @@ namespace kvbench::report {
 
 struct Series {
   std::string method, params;
-  std::string kind;        ///< "eviction", "merging", ...; "own": entries from a file; "other": not in the registry
+  std::string kind;        ///< methods::family_of()
   bool reference = false;  ///< exact, random, oracle-topk
   int style = 0;           ///< colour and marker in all figures
   std::vector<const ReplayRow*> rows;    ///< over all layers, smallest budget first, including rows that are not ok
