@@ -1,0 +1,52 @@
+# SPDX-License-Identifier: Apache-2.0
+"""kveval with q8_0 and q4_0 against llama.cpp that keeps its own cache in these types, on the same tokens, with the
+real model of scripts/fetch-model.
+
+llama_caches.cpp says what its runs are. Two steps join kveval to llama.cpp: `rounded`, a graph of llama.cpp in which
+keys and values are rounded by ggml, is what kveval computes; `rounded-query`, with the queries rounded too, is what
+llama.cpp computes with its own cache. The runs of a step differ in nothing but the order of fp32 sums, of which a
+rounding makes other codes in deeper layers: kveval itself moves by up to 7 % from one instruction set to another.
+
+Usage: llama_caches_test.py KVDUMP PRINT_ARRAY KVEVAL KVBENCH LLAMA_CACHES"""
+
+import pathlib
+import subprocess
+import sys
+
+sys.path.insert(0, str(pathlib.Path(__file__).parent.parent / "cli" / "kveval"))
+from eval_harness import close, evaluate, harness, number, rows  # noqa: E402
+
+LLAMA_CACHES = sys.argv[5]
+CONTEXT, SCORE = 320, 128
+TOLERANCE = 0.2  # of KL; without its queries, q8_0 is off by 40 %, without rotation both by 60 % and more
+
+
+def kl_of_kveval(ids, rotated):
+    """By type."""
+    hadamard = "true" if rotated else "false"
+    table = evaluate("--ids", ids, "--context", CONTEXT, "--score", SCORE, "--method", "q8_0,q4_0", "--budget",
+                     "100%mem", "--set", f"q8_0.hadamard={hadamard}", "--set", f"q4_0.hadamard={hadamard}")
+    assert [row["status"] for row in table] == ["ok", "ok"], table
+    return {row["method"]: number(row, "kl_mean") for row in table}
+
+
+def test_kveval_agrees_with_the_caches_of_llama_cpp(folder):
+    ids = harness.write_ids(folder / "ids", CONTEXT + SCORE)
+    done = subprocess.run([LLAMA_CACHES, harness.MODEL, ids, str(CONTEXT), str(SCORE)], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    llama = {(row["type"], row["rotated"] == "1", row["run"]): number(row, "kl") for row in rows(done.stdout)}
+    assert llama["f32", False, "own"] < 1e-5, llama  # flash attention without rounding but to f16
+    for rotated in True, False:
+        for name, kl in kl_of_kveval(ids, rotated).items():
+            own, exact, rounded, query = (llama[name, rotated, run]
+                                          for run in ("own", "exact-context", "rounded", "rounded-query"))
+            print(f"{name} rotated={rotated}: kveval {kl:.3g}, rounded {rounded:.3g}, rounded-query {query:.3g}, "
+                  f"exact-context {exact:.3g}, own {own:.3g}")
+            close(kl, rounded, TOLERANCE)
+            close(exact, query, TOLERANCE)
+            assert own > 1.1 * exact, (name, rotated, own, exact)  # errors of the context reach deeper layers
+            assert name != "q8_0" or query > 1.4 * rounded, (rotated, query, rounded)
+            assert rotated or kl > 2 * llama[name, True, "rounded"], (name, kl)
+
+
+harness.run_tests([test_kveval_agrees_with_the_caches_of_llama_cpp])
