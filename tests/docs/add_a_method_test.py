@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Follows docs/add-a-method.md: its C++ files and its row of the registry are added to a copy of the library's sources,
-and its test runs.
+"""Follows docs/add-a-method.md: its C++ files and its rows of the registry are added to a copy of the library's
+sources, and its tests run.
 
     add_a_method_test.py SOURCE_TREE COMPILE_COMMANDS LIBRARY...
 """
@@ -21,17 +21,17 @@ def blocks(text):
 
 
 def with_lines(text, added):
-    """The registry with the page's lines: an include beside the others, a row before the end of the table."""
-    include, row = added
-    text = text.replace("#include <kvbench/methods/eviction/exact.hpp>",
-                        f"{include}\n#include <kvbench/methods/eviction/exact.hpp>", 1)
-    return text.replace("      random_method(),\n", f"      random_method(),\n{row}\n", 1)
+    """The registry with the page's lines: includes beside the others, rows before the end of the table."""
+    for line in added:
+        place = "#include <kvbench/methods/eviction/exact.hpp>" if line.startswith("#") else "      random_method(),"
+        text = text.replace(place, f"{place}\n{line}", 1)
+    return text
 
 
 def main():
     tree, commands, *libraries = map(pathlib.Path, sys.argv[1:])
     files, added = blocks((tree / PAGE).read_text())
-    assert len(files) == 3 and len(added) == 2, f"{PAGE} shows {sorted(files)} and adds {added}"
+    assert len(files) == 6 and len(added) == 4, f"{PAGE} shows {sorted(files)} and adds {added}"
     compiler, flags = compiler_of(commands, "unit/methods/snapkv.cpp")
     with tempfile.TemporaryDirectory() as folder:
         root = pathlib.Path(folder)
@@ -40,7 +40,8 @@ def main():
             (root / path).write_text(contents)
         registry = tree / "lib/kvbench/methods/registry.cpp"
         changed = with_lines(registry.read_text(), added)
-        assert changed.count("knorm") == 2, f"{PAGE}: its lines do not fit {registry.name}"
+        for name in ("knorm", "q5_0"):
+            assert changed.count(name) == 2, f"{PAGE}: its lines of {name} do not fit {registry.name}"
         (root / "registry.cpp").write_text(changed)
         (root / "main.cpp").write_text(MAIN)
         sources = [root / "main.cpp", root / "registry.cpp", *(root / path for path in files if path.endswith(".cpp"))]
@@ -51,7 +52,7 @@ def main():
         subprocess.run(list(map(str, command)), check=True)
         out = subprocess.run([root / "test"], capture_output=True, text=True)
         print(out.stdout)
-        return 0 if out.returncode == 0 and "test cases: 1 | 1 passed" in out.stdout else 1
+        return 0 if out.returncode == 0 and "test cases: 2 | 2 passed" in out.stdout else 1
 
 
 if __name__ == "__main__":
