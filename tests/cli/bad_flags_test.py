@@ -203,6 +203,8 @@ class BadFlags(CliTest):
             ("-m,--method", ["replay", "--columns", "-m", "sink"]),
             ("--a", ["compare", "--metrics", "--a", "sink"]),
             ("--threads", ["sweep", "--example", "--threads", 2]),
+            ("--nope", ["sweep", "--example", "--nope"]),
+            ("--nope", ["compare", "--metrics", "--nope"]),
             ("--seeds", ["validate", "--list", "--seeds", 20]),
             ("--text", ["eval", "--columns", "--text", "a.txt"]),
             ("model.gguf", ["eval", "model.gguf", "--columns", "--format", "md"]),
