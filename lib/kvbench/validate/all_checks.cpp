@@ -33,7 +33,11 @@
 #include <kvbench/core/suggest.hpp>
 #include <kvbench/faithful/checks/balancekv.hpp>
 #include <kvbench/faithful/checks/chelsea.hpp>
+#include <kvbench/faithful/checks/distortion.hpp>
 #include <kvbench/faithful/checks/exact_pass.hpp>
+#include <kvbench/faithful/checks/half_step.hpp>
+#include <kvbench/faithful/checks/rotations.hpp>
+#include <kvbench/faithful/checks/sign_sketch.hpp>
 #include <kvbench/faithful/checks/subgen.hpp>
 #include <kvbench/faithful/checks/uniform.hpp>
 #include <kvbench/methods/registry.hpp>
@@ -65,6 +69,10 @@ std::span<const bounds::Check> all_checks() {
       bounds::balancekv_buckets(),
       bounds::balancekv_bucket_count(),
       faithful::chelsea_algorithm(),
+      faithful::qjl_unbiased(),
+      faithful::turboquant_distortion(),
+      faithful::rotation_products(),
+      faithful::quantiser_half_step(),
       bounds::balancekv_memory_rate(),
       bounds::balancekv_lower_bound(),
       bounds::negative_adaptive(),

@@ -10,6 +10,7 @@
 #include <kvbench/faithful/mutants/balancekv.hpp>
 #include <kvbench/faithful/mutants/chelsea.hpp>
 #include <kvbench/faithful/mutants/exact_pass.hpp>
+#include <kvbench/faithful/mutants/quantisers.hpp>
 #include <kvbench/faithful/mutants/subgen.hpp>
 #include <kvbench/faithful/mutants/uniform.hpp>
 #include <kvbench/methods/registry.hpp>
@@ -54,7 +55,8 @@ MutantResult result_of(const Mutant& mutant, std::vector<bounds::CheckRow> rows,
 std::span<const Mutant> all_mutants() {
   static const std::vector<Mutant> table = [] {
     std::vector<Mutant> all;
-    for (auto* list : {exact_mutants, subgen_mutants, balancekv_mutants, chelsea_mutants, baseline_mutants})
+    for (auto* list :
+         {exact_mutants, subgen_mutants, balancekv_mutants, chelsea_mutants, baseline_mutants, quantiser_mutants})
       std::ranges::move(list(), std::back_inserter(all));
     return all;
   }();
