@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <kvbench/methods/compose.hpp>
 
+#include <algorithm>
+
 #include <kvbench/methods/stages/quantiser.hpp>
 
 namespace kvbench::methods {
@@ -63,6 +65,9 @@ Params bind_parts(const MethodInfo& method, const MethodInfo& quantiser, std::sp
   const std::string prefix = quantiser.name + ".";
   std::vector<Assignment> of_method, of_quantiser;
   for (const Assignment& setting : settings) {
+    const auto named = [&](const ParamSpec& spec) { return spec.name == setting.name; };
+    if (std::ranges::none_of(method.params, named) && std::ranges::any_of(quantiser.params, named))
+      throw Error("'{0}' is a parameter of '{1}'; write {1}.{0}", setting.name, quantiser.name);
     if (setting.name.starts_with(prefix))
       of_quantiser.push_back({setting.name.substr(prefix.size()), setting.value});
     else

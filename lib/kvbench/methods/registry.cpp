@@ -97,6 +97,8 @@ const MethodInfo& find_composition(std::string_view name) {
   static std::mutex mutex;
   static std::map<std::string, MethodInfo, std::less<>> made;
   const std::size_t plus = name.find('+');
+  if (plus == 0 || plus + 1 == name.size() || name[plus + 1] == '+')
+    throw Error("'{}' is no composition; write METHOD+QUANTISER, such as snapkv+kivi4", name);
   const MethodInfo& method = find_method(name.substr(0, plus));
   const MethodInfo& quantiser = find_method(name.substr(plus + 1));
   const std::lock_guard lock(mutex);

@@ -27,7 +27,9 @@ TEST_CASE("a composition has the parameters of both parts, and is found once") {
   const Params params = both.bind(std::vector<Assignment>{{"kivi4.group", "64"}, {"window", "16"}});
   CHECK(params.text() == "window=16;kivi4.group=64");
   CHECK(both.bind({}).text().empty());
-  CHECK_THROWS_WITH_AS(both.bind(std::vector<Assignment>{{"group", "64"}}), doctest::Contains("has no parameter"),
+  CHECK_THROWS_WITH_AS(both.bind(std::vector<Assignment>{{"group", "64"}}), doctest::Contains("write kivi4.group"),
+                       Error);
+  CHECK_THROWS_WITH_AS(both.bind(std::vector<Assignment>{{"grup", "64"}}), doctest::Contains("has no parameter"),
                        Error);
 }
 
@@ -37,7 +39,8 @@ TEST_CASE("compositions that make no sense are refused, with the right order") {
   CHECK(refusal("int4+int8").find("one can") != std::string::npos);
   CHECK(refusal("exact+int8").find("'int8' alone") != std::string::npos);
   CHECK(refusal("quest+kivi4").find("holds all tokens") != std::string::npos);
-  CHECK(refusal("snapkv+").find("no method") != std::string::npos);
+  for (const char* name : {"snapkv+", "+int8", "snapkv++int8"})
+    CHECK(refusal(name).find("no composition") != std::string::npos);
   CHECK(refusal("snapkv+int8+int4").find("no method") != std::string::npos);
   CHECK(refusal("adakv(snapkv)").find("no wrapper 'adakv'") != std::string::npos);
 }

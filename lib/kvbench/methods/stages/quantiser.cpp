@@ -49,8 +49,10 @@ MethodInfo quantiser_row(MethodInfo info) {
 std::size_t only_level(const MethodInfo& quantiser, const Params& params) {
   const std::vector<std::string> levels = quantiser.quantiser.levels(params);
   if (levels.size() == 1) return 0;
-  throw Error("'{}' has {} levels ({}); set the one that stores the tokens of another method", quantiser.name,
-              levels.size(), fmt::join(levels, ", "));
+  throw Error(
+      "'{}' has {} levels ({}); set the one that stores the tokens of another method; `kvbench methods {}` "
+      "lists its parameters",
+      quantiser.name, levels.size(), fmt::join(levels, ", "), quantiser.name);
 }
 
 std::unique_ptr<LayerCache> stored_by(const MethodInfo& quantiser, const Params& params, std::size_t level,
