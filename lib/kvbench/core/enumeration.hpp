@@ -9,10 +9,13 @@ namespace kvbench {
 namespace detail {
 
 /// Whether the value has an enumerator: GCC and Clang write its name here, and "(kvbench::Status)4" for another value.
+/// Clang writes names of unnamed namespaces in parentheses too, but no number follows them.
 template <auto Value>
 consteval bool is_enumerator() {
   const std::string_view text = __PRETTY_FUNCTION__;
-  return text[text.find("Value = ") + 8] != '(';
+  const std::string_view value = text.substr(text.find("Value = ") + 8);
+  const char after = value[value.rfind(')') + 1];  // the first character where there is no parenthesis
+  return value.front() != '(' || !('0' <= after && after <= '9');
 }
 
 template <class E, std::size_t Count = 0>

@@ -44,14 +44,16 @@ TEST_CASE("formats of ggml stay within their worst cases, and do not change the 
                                                                {"q5_1", 1.0 / 31 / 2},
                                                                {"q4_1", 1.0 / 15 / 2},
                                                                {"q4_0", 1.0 / 8}};
-  for (const auto& [name, worst] : formats) {
+  for (const auto& format : formats) {
+    const std::string name = format.first;
+    const double worst = format.second;
     CAPTURE(name);
     for (std::vector<float> row : hostile_rows(32)) {
       std::ranges::sort(row);
       const std::vector<float> got = rounded_keys(name, {}, row);
       CHECK(std::ranges::is_sorted(got));
       const double most = std::max(std::abs(row.front()), std::abs(row.back()));
-      const bool ranged = std::string(name).ends_with("_1");
+      const bool ranged = name.ends_with("_1");
       const double range = ranged ? double{row.back()} - row.front() : most;
       for (std::size_t i = 0; i < row.size(); ++i)
         CHECK(std::abs(double{got[i]} - row[i]) <= worst * range + (range + most) * 0x1p-11 + 0x1p-18);
