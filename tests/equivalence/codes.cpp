@@ -146,13 +146,13 @@ void check_rows(const std::vector<float>& expected, Op run, const char* what) {
 }  // namespace
 
 TEST_CASE("scales, codes and decoded rows have the bits of the reference") {
-  for (const auto& [name, plain] : formats)
+  for (const Named& named : formats)
     for (const auto axis : {Axis::channels, Axis::tokens})
       for (const Index group : kGroups) {
-        GroupFormat format = plain;
+        GroupFormat format = named.format;
         format.axis = axis;
         format.group = group;
-        CAPTURE(name);
+        CAPTURE(named.name);
         CAPTURE(group);
         for (const Kind& kind : kinds) {
           CAPTURE(kind.name);
@@ -162,12 +162,12 @@ TEST_CASE("scales, codes and decoded rows have the bits of the reference") {
 }
 
 TEST_CASE("rows of any number of columns have the bits of the reference") {
-  for (const auto& [name, plain] : formats)
+  for (const Named& named : formats)
     for (const Index d : {0, 1, 3, 8, 16, 17, 31, 64, 128})
       for (const auto axis : {Axis::channels, Axis::tokens}) {
-        GroupFormat format = plain;
+        GroupFormat format = named.format;
         format.axis = axis;
-        CAPTURE(name);
+        CAPTURE(named.name);
         CAPTURE(d);
         for (const Index n : {0, 1, 33}) check_format(format, Random(11).normal(n * d), n, d, true);
       }
@@ -184,12 +184,12 @@ TEST_CASE("stored scales and minifloats round as the reference, at and beside ti
       for (const float x : {half, std::nextafter(half, 0.0f), std::nextafter(half, kInfinity)}) rows.push_back(-x);
     }
   const auto n = std::ssize(rows);
-  for (const auto& [name, plain] : formats)
+  for (const Named& named : formats)
     for (const auto stored : {Stored::f16, Stored::e4m3}) {
-      GroupFormat format = plain;
+      GroupFormat format = named.format;
       format.group = 1;
       format.stored = stored;
-      CAPTURE(name);
+      CAPTURE(named.name);
       check_format(format, rows, n, 1, false);  // each number has a scale of its own
       // and with the scale 1, which the first number of a group of all numbers fixes
       auto of_one_scale = rows;
