@@ -40,7 +40,7 @@ inline std::vector<float> rounded_keys(const std::string& method, const std::vec
 }
 
 /// Rows of `d` numbers: random, zeros, constants, one huge number, subnormals of f16, both signs of nearly one size.
-inline std::vector<std::vector<float>> hostile_rows(Index d) {
+inline std::vector<std::vector<float>> hostile_blocks(Index d) {
   const auto count = static_cast<std::size_t>(d);
   std::vector<std::vector<float>> rows = {random_numbers(d, 1, 1), random_numbers(d, 2, 1), std::vector(count, 0.0f),
                                           std::vector(count, -3.25f)};

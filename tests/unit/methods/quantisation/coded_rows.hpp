@@ -14,6 +14,8 @@
 
 #include <support/head.hpp>
 
+#include "codecs.hpp"
+
 namespace kvbench::testing {
 
 using Floats = std::vector<float>;
@@ -35,10 +37,6 @@ inline std::vector<std::shared_ptr<const methods::Codec>> key_codecs(const std::
            heads, info.bind(settings), info.quantiser.levels(info.bind(settings)).size() - 1, 7, backend))
     keys.push_back(codecs.keys);
   return keys;
-}
-
-inline Floats decoded(const methods::Codec& codec, const Floats& rows, Index d, Backend& backend) {
-  return backend.read(codec.decoded(backend.adopt(Floats(rows), std::ssize(rows) / d, d), backend));
 }
 
 inline double bytes_of(const methods::Footprint& arrays) {

@@ -48,7 +48,7 @@ TEST_CASE("formats of ggml stay within their worst cases, and do not change the 
     const std::string name = format.first;
     const double worst = format.second;
     CAPTURE(name);
-    for (std::vector<float> row : hostile_rows(32)) {
+    for (std::vector<float> row : hostile_blocks(32)) {
       std::ranges::sort(row);
       const std::vector<float> got = rounded_keys(name, {}, row);
       CHECK(std::ranges::is_sorted(got));

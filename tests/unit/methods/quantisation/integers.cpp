@@ -31,7 +31,7 @@ TEST_CASE("integers are within half a step, and do not change the order of numbe
   for (const int bits : {1, 2, 3, 4, 5, 6, 7, 8}) {
     CAPTURE(bits);
     const std::vector<Assignment> settings = {{"bits", std::to_string(bits)}, {"group", "0"}};
-    for (std::vector<float> row : hostile_rows(16)) {
+    for (std::vector<float> row : hostile_blocks(16)) {
       std::ranges::sort(row);
       const std::vector<float> got = rounded_keys("int", settings, row);
       CHECK(std::ranges::is_sorted(got));
