@@ -38,6 +38,21 @@ Buffer<const float> column(const std::vector<float>& numbers, Backend& backend) 
 
 }  // namespace
 
+GroupScaleArrays scales_of(const Buffer<const float>& rows, const kernels::GroupFormat& format, Backend& backend) {
+  const auto array = [&] {
+    return backend.allocate<float>(format.scale_rows(rows.rows()), format.scale_cols(rows.cols()));
+  };
+  const GroupScaleArrays out{array(), array(), array(), array(), array()};
+  backend.run(kernels::GroupScales<Buffer>{.rows = rows,
+                                           .format = format,
+                                           .scale = out.scale,
+                                           .inverse = out.inverse,
+                                           .offset = out.offset,
+                                           .stored_scale = out.stored_scale,
+                                           .stored_offset = out.stored_offset});
+  return out;
+}
+
 Index GroupCodec::encoded(Index context, Index held) const {
   switch (settings_.residual) {
     case Residual::none:
@@ -53,33 +68,24 @@ Index GroupCodec::encoded(Index context, Index held) const {
 
 Buffer<const float> GroupCodec::decoded(const Buffer<const float>& rows, Backend& backend) const {
   const kernels::GroupFormat& format = settings_.format;
-  const Index n = rows.rows(), d = rows.cols(), r = format.scale_rows(n), c = format.scale_cols(d);
-  const auto scales = [&] { return backend.allocate<float>(r, c); };
-  const Buffer<float> scale = scales(), inverse = scales(), offset = scales(), stored_scale = scales(),
-                      stored_offset = scales();
+  const Index n = rows.rows(), d = rows.cols();
   const Buffer<const float> turned = rotated(rows, settings_.hadamard, backend);
-  backend.run(kernels::GroupScales<Buffer>{.rows = turned,
-                                           .format = format,
-                                           .scale = scale,
-                                           .inverse = inverse,
-                                           .offset = offset,
-                                           .stored_scale = stored_scale,
-                                           .stored_offset = stored_offset});
+  const GroupScaleArrays scales = scales_of(turned, format, backend);
   const Codebook* book = settings_.codebook.get();
   const auto codes = backend.allocate<std::uint8_t>(n, d);
   backend.run(
       kernels::EncodeGroups<Buffer>{.rows = turned,
                                     .format = format,
-                                    .scale = settings_.encode_with_stored ? stored_scale : scale,
-                                    .inverse = inverse,
-                                    .offset = settings_.encode_with_stored ? stored_offset : offset,
+                                    .scale = settings_.encode_with_stored ? scales.stored_scale : scales.scale,
+                                    .inverse = scales.inverse,
+                                    .offset = settings_.encode_with_stored ? scales.stored_offset : scales.offset,
                                     .midpoints = book ? column(book->midpoints, backend) : Buffer<const float>(),
                                     .codes = codes});
   const auto out = backend.allocate<float>(n, d);
   backend.run(kernels::DecodeGroups<Buffer>{.codes = codes,
                                             .format = format,
-                                            .scale = stored_scale,
-                                            .offset = stored_offset,
+                                            .scale = scales.stored_scale,
+                                            .offset = scales.stored_offset,
                                             .levels = book ? column(book->levels, backend) : Buffer<const float>(),
                                             .out = out});
   return rotated(out, settings_.hadamard, backend);

@@ -8,6 +8,17 @@
 
 namespace kvbench::methods {
 
+/// The scales of all groups of rows, as GroupScales computes them.
+struct GroupScaleArrays {
+  Buffer<float> scale, inverse, offset, stored_scale, stored_offset;
+};
+GroupScaleArrays scales_of(const Buffer<const float>& rows, const kernels::GroupFormat& format, Backend& backend);
+
+/// Equal steps between the minimum and the maximum of a group of channels, both stored in f16.
+constexpr kernels::GroupFormat range_format(int bits, Index group) {
+  return {.group = group, .scale = kernels::Scale::range, .peak = static_cast<float>((1 << bits) - 1), .bits = bits};
+}
+
 /// Which rows are encoded while tokens are decoded. See Codec::encoded().
 enum class Residual {
   none,     ///< every row at once

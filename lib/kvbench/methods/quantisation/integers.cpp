@@ -37,11 +37,8 @@ void check(const IntParams& params) {
 std::string name_of_bits(Index bits) { return fmt::format("{} bit{}", bits, bits == 1 ? "" : "s"); }
 
 std::shared_ptr<const Codec> codec_of(Index bits, const IntegerParams& params, Index columns) {
-  return std::make_shared<GroupCodec>(
-      GroupCodecSettings{.format = {.group = params.group == 0 ? std::max<Index>(1, columns) : params.group,
-                                    .scale = kernels::Scale::range,
-                                    .peak = static_cast<float>((1 << bits) - 1),
-                                    .bits = static_cast<int>(bits)}});
+  const Index group = params.group == 0 ? std::max<Index>(1, columns) : params.group;
+  return std::make_shared<GroupCodec>(GroupCodecSettings{.format = range_format(static_cast<int>(bits), group)});
 }
 
 Codecs codecs_of(const HeadPrompt& head, Index bits, Index value_bits, const IntegerParams& params) {

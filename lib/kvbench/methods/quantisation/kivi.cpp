@@ -21,11 +21,7 @@ void check(const KiviParams& params) {
 }
 
 GroupCodecSettings settings_of(int bits, const KiviParams& params) {
-  return {.format = {.group = params.group,
-                     .scale = kernels::Scale::range,
-                     .peak = static_cast<float>((1 << bits) - 1),
-                     .bits = bits},
-          .waiting = params.residual};
+  return {.format = range_format(bits, params.group), .waiting = params.residual};
 }
 
 template <int bits>

@@ -47,16 +47,8 @@ struct OutlierChannels {
 OutlierChannels outlier_channels(const Buffer<const float>& rows, Index group, Index count, Backend& backend) {
   const kernels::GroupFormat format = {
       .axis = kernels::Axis::tokens, .group = group, .scale = kernels::Scale::norm, .stored = kernels::Stored::f32};
-  const Index n = rows.rows(), d = rows.cols(), groups = format.scale_rows(n);
-  const auto array = [&] { return backend.allocate<float>(groups, d); };
-  const Buffer<float> norms = array();
-  backend.run(kernels::GroupScales<Buffer>{.rows = rows,
-                                           .format = format,
-                                           .scale = norms,
-                                           .inverse = array(),
-                                           .offset = array(),
-                                           .stored_scale = array(),
-                                           .stored_offset = array()});
+  const Index n = rows.rows(), d = rows.cols();
+  const Buffer<const float> norms = scales_of(rows, format, backend).scale;
   const std::vector<std::int32_t> best = backend.read(best_columns(norms, 0, d, count, backend));
   std::vector<std::uint8_t> yes(static_cast<std::size_t>(n * d), 0), no(yes.size(), 1);
   for (Index i = 0; i < n; ++i)
@@ -130,12 +122,8 @@ std::vector<std::string> level(const QjlParams& params) {
 Codecs codecs(const HeadPrompt& head, const QjlParams& params, std::size_t, std::uint32_t seed, Backend&) {
   const Index d = head.keys.cols();
   if (d > 256) throw Unavailable(fmt::format("qjl stores the numbers of channels in a byte, and keys have {}", d));
-  const GroupCodecSettings values = {.format = {.group = params.group,
-                                                .scale = kernels::Scale::range,
-                                                .peak = static_cast<float>((1 << value_bits) - 1),
-                                                .bits = value_bits},
-                                     .residual = Residual::window,
-                                     .waiting = params.residual};
+  const GroupCodecSettings values = {
+      .format = range_format(value_bits, params.group), .residual = Residual::window, .waiting = params.residual};
   return {std::make_shared<QjlKeys>(Draws(seed, "qjl", head), params, signs_of(head, params), d),
           std::make_shared<GroupCodec>(values)};
 }

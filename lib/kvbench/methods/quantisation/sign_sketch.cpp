@@ -5,6 +5,7 @@
 #include <limits>
 #include <numbers>
 
+#include <kvbench/methods/quantisation/group_codec.hpp>
 #include <kvbench/methods/quantisation/random_matrix.hpp>
 
 namespace kvbench::methods {
@@ -21,17 +22,8 @@ Buffer<const float> zeros(Index rows, Index cols, Backend& backend) {
 }  // namespace
 
 RowNorms norms_of(const Buffer<const float>& rows, Backend& backend) {
-  const Index n = rows.rows();
-  const auto column = [&] { return backend.allocate<float>(n, 1); };
-  const Buffer<float> norm = column(), stored = column();
-  backend.run(kernels::GroupScales<Buffer>{.rows = rows,
-                                           .format = {.group = rows.cols(), .scale = kernels::Scale::norm},
-                                           .scale = norm,
-                                           .inverse = column(),
-                                           .offset = column(),
-                                           .stored_scale = stored,
-                                           .stored_offset = column()});
-  return {norm, stored};
+  const GroupScaleArrays scales = scales_of(rows, {.group = rows.cols(), .scale = kernels::Scale::norm}, backend);
+  return {scales.scale, scales.stored_scale};
 }
 
 Buffer<const float> sign_estimates(const Buffer<const float>& rows, const Buffer<const float>& norms,

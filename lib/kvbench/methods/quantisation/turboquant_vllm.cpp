@@ -35,13 +35,9 @@ std::shared_ptr<const Codec> key_codec(Preset preset, Index d) {
 }
 
 std::shared_ptr<const Codec> value_codec(Preset preset, Index dv) {
-  const int bits = preset == Preset::bits33 ? 3 : 4;
-  return std::make_shared<GroupCodec>(GroupCodecSettings{.format = {.group = std::max<Index>(1, dv),
-                                                                    .scale = kernels::Scale::range,
-                                                                    .peak = static_cast<float>((1 << bits) - 1),
-                                                                    .bits = bits,
-                                                                    .rounding = kernels::Rounding::half_up},
-                                                         .encode_with_stored = false});
+  kernels::GroupFormat format = range_format(preset == Preset::bits33 ? 3 : 4, std::max<Index>(1, dv));
+  format.rounding = kernels::Rounding::half_up;
+  return std::make_shared<GroupCodec>(GroupCodecSettings{.format = format, .encode_with_stored = false});
 }
 
 bool whole(const HeadPrompt& head) {
