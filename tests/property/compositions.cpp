@@ -7,6 +7,7 @@
 #include <support/rows.hpp>
 
 #include <kvbench/methods/compose.hpp>
+#include <kvbench/methods/contract/method_text.hpp>
 
 using namespace kvbench;
 using namespace kvbench::methods;
@@ -20,24 +21,13 @@ bool composes(const Row& row) {
   return !composed && (kind == Kind::eviction || kind == Kind::sampling || kind == Kind::merging);
 }
 
-/// "a=1;b=2" as settings.
-std::vector<Assignment> settings_of(const std::string& text) {
-  std::vector<Assignment> out;
-  for (std::size_t begin = 0; begin < text.size();) {
-    const std::size_t end = std::min(text.find(';', begin), text.size()), equals = text.find('=', begin);
-    out.push_back({text.substr(begin, equals - begin), text.substr(equals + 1, end - equals - 1)});
-    begin = end + 1;
-  }
-  return out;
-}
-
 /// Calls test(row, row + quantiser, backend) for each row that composes.
 template <class Test>
 void for_each_composition(const char* quantiser, std::vector<Assignment> extra, Test test) {
   for_each_row([&](const Row& row, Backend& backend) {
     if (!composes(row)) return;
     const MethodInfo both = compose(*row.info, find_method(quantiser));
-    std::vector<Assignment> settings = settings_of(row.params.text());
+    std::vector<Assignment> settings = parse_settings(row.params.text());
     settings.insert(settings.end(), extra.begin(), extra.end());
     test(row, Row{&both, both.bind(settings)}, backend);
   });

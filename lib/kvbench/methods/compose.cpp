@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include <kvbench/methods/contract/method_text.hpp>
 #include <kvbench/methods/stages/quantiser.hpp>
 
 namespace kvbench::methods {
@@ -45,12 +46,9 @@ std::vector<ParamSpec> joined_params(const MethodInfo& method, const MethodInfo&
 }
 
 std::string joined_text(const Parts& parts, const std::string& quantiser) {
-  std::string text = parts.method.text(), rest = parts.quantiser.text();
-  while (!rest.empty()) {
-    const std::string item = rest.substr(0, rest.find(';'));
-    text += (text.empty() ? "" : ";") + quantiser + "." + item;
-    rest.erase(0, std::min(rest.size(), item.size() + 1));
-  }
+  std::string text = parts.method.text();
+  for (const Assignment& setting : parse_settings(parts.quantiser.text()))
+    text += fmt::format("{}{}.{}={}", text.empty() ? "" : ";", quantiser, setting.name, setting.value);
   return text;
 }
 
@@ -93,7 +91,6 @@ MethodInfo compose(const MethodInfo& method, const MethodInfo& quantiser) {
   const Property rounded = Property::no(quantiser.name + " rounds keys and values");
   both.properties.full_budget_exact = both.properties.value_scaling = both.properties.key_shift = rounded;
   both.seeded = method.seeded || quantiser.seeded;
-  if (quantiser.seeded) both.draws = nullptr;
   both.params = joined_params(method, quantiser);
   both.bind = [=](std::span<const Assignment> settings) { return bind_parts(method, quantiser, settings); };
   if (method.check_data) {
@@ -101,11 +98,6 @@ MethodInfo compose(const MethodInfo& method, const MethodInfo& quantiser) {
       check(data, params.as<Parts>().method);
     };
   }
-  const auto own = [](const auto& function) {
-    using Function = std::decay_t<decltype(function)>;
-    return function ? Function([function](const Params& params) { return function(params.as<Parts>().method); })
-                    : Function();
-  };
   // A method of Granularity::model sees single heads, and so does a quantiser that stores its tokens.
   if (sees_layer(quantiser) && method.granularity != Granularity::model) both.granularity = Granularity::layer;
   if (sees_layer(both)) {
@@ -114,7 +106,10 @@ MethodInfo compose(const MethodInfo& method, const MethodInfo& quantiser) {
       return heads_alone(method, parts.method) && heads_alone(quantiser, parts.quantiser);
     };
   }
-  if (!quantiser.seeded) both.draws = own(method.draws);
+  both.draws = nullptr;
+  if (method.draws && !quantiser.seeded) {
+    both.draws = [draws = method.draws](const Params& params) { return draws(params.as<Parts>().method); };
+  }
   if (method.plan) {
     both.plan = [plan = method.plan](Index layers, Index n, Index budget, const Params& params) {
       return plan(layers, n, budget, params.as<Parts>().method);
