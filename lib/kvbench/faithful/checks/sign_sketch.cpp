@@ -108,8 +108,7 @@ void add_partition_row(bounds::CheckContext& context, const SketchedKeys& decode
   row.bound = 0, row.measured = with / cases;
   row.text = fmt::format(
       "Z and Z': sums of exponentials of exact and estimated logits of {} keys; without the sketch, with its bit in "
-      "the "
-      "codes, {:.3g}; over {} seeds and {} queries",
+      "the codes, {:.3g}; over {} seeds and {} queries",
       static_cast<Index>(keys.size()) / subject.d(), without / cases, seeds, subject.num_queries());
 }
 
