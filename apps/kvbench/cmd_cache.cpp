@@ -45,12 +45,12 @@ int run(const CacheFlags& flags) {
     if (std::ranges::none_of(copies, [&](const ModelCopy& copy) { return is_called(copy, name); }))
       throw Error("--remove {}: the cache has no such copy; `kvbench cache` lists them", name);
   }
-  const auto unwanted = std::ranges::stable_partition(copies, [&](const ModelCopy& copy) {
+  const auto unwanted = std::stable_partition(copies.begin(), copies.end(), [&](const ModelCopy& copy) {
     return !flags.clear &&
            std::ranges::none_of(flags.remove, [&](const std::string& name) { return is_called(copy, name); });
   });
-  for (const ModelCopy& copy : unwanted) ModelCache::remove(copy);
-  copies.erase(unwanted.begin(), unwanted.end());
+  std::for_each(unwanted, copies.end(), ModelCache::remove);
+  copies.erase(unwanted, copies.end());
   print(list(cache, copies));
   return done;
 }

@@ -181,7 +181,7 @@ void check_result(const Arrays& head, const replay::HeadResult& result, std::siz
             metric(measured, row, replay::metric("err_bound_fro")));
       CHECK(std::abs(metric(measured, row, replay::metric("log_z_err")) - (answer.log_z - exact.log_z)) < 1e-4);
       for (std::size_t k = 0; k < replay::metric_count; ++k) {
-        const auto& [info, value] = replay::attention_metrics[k];
+        const auto& info = replay::attention_metrics[k].info;
         CAPTURE(info.name);
         const float measure = measured.metrics[row][k];
         CHECK((std::isnan(measure) || (measure >= info.limits.lo && measure <= info.limits.hi + 1e-6)));

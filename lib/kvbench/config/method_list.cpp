@@ -91,7 +91,7 @@ class MethodList {
         name->value.place, [&]() -> const methods::MethodInfo& { return methods::find_method(name->value.text); });
     std::vector<Axis> axes;
     for (const Member& member : table.members) {
-      if (member.key != "name" && member.key != "zip") axes.push_back({{&member}});
+      if (member.key != "name" && member.key != "zip") axes.push_back({&member});
     }
     const auto zip = std::ranges::find(table.members, "zip", &Member::key);
     if (zip != table.members.end()) join_axes(zip->value, axes);

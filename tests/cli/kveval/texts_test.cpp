@@ -65,11 +65,12 @@ TEST_CASE("what is no regular file is refused at once") {
   const Folder folder;
   REQUIRE(::mkfifo(folder.path("pipe").c_str(), 0600) == 0);
   make_socket(folder.path("socket"));
-  for (const auto& [path, words] : {std::pair{folder.path("pipe"), "is a pipe"},
+  for (const auto& [file, words] : {std::pair{folder.path("pipe"), "is a pipe"},
                                     {folder.path("socket"), "is a pipe, a socket"},
                                     {"/dev/zero", "or a device"},
                                     {folder.path(""), "is a folder"},
                                     {folder.path("none"), "there is no such file"}}) {
+    const std::string path = file;
     CAPTURE(path);
     CHECK_THROWS_WITH_AS(read_text(path), doctest::Contains(words), Error);
     CHECK_THROWS_WITH_AS(read_ids(path, 100), doctest::Contains(words), Error);

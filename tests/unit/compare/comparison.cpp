@@ -23,9 +23,11 @@ using trace::test::message_of;
 
 namespace {
 
+constexpr Metric rel_err = metric("rel_err");
+
 std::vector<Comparison> compared(std::vector<const QueryResults*> files, const char* a, const char* b,
-                                 Metric metric = metric("rel_err"), Span span = Span::layer) {
-  ComparisonRequest request{.files = std::move(files), .a = {}, .b = {}, .metric = info_of(metric), .span = span};
+                                 Metric of = rel_err, Span span = Span::layer) {
+  ComparisonRequest request{.files = std::move(files), .a = {}, .b = {}, .metric = info_of(of), .span = span};
   if (a) request.a = parse_configuration(a, "--a");
   if (b) request.b = parse_configuration(b, "--b");
   return compare::compare(request);

@@ -89,9 +89,9 @@ TEST_CASE("what cannot be decided says why") {
   CHECK(contains(reason(std::move(Made("m").with("x", constant(1)).with("y", constant(1), {}, "", "50%"))),
                  "no budget in common"));
   CHECK(contains(reason(std::move(Made("m").with("x", constant(1)).with("y", constant(3)).dense())), "kept exact"));
-  const ClaimResult none = test_claim({.text = "c", .untestable = "scores of tasks"}, {});
-  CHECK(none.verdict == Verdict::untestable);
-  CHECK(verdict_text(none) == "untestable: c\n  scores of tasks\n");
+  const ClaimResult untestable = test_claim({.text = "c", .untestable = "scores of tasks"}, {});
+  CHECK(untestable.verdict == Verdict::untestable);
+  CHECK(verdict_text(untestable) == "untestable: c\n  scores of tasks\n");
 }
 
 TEST_CASE("tolerances: at least 95 %, equal within 5 %") {

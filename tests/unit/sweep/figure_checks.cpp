@@ -82,8 +82,8 @@ TEST_CASE("a trace that cannot serve the file makes a claim untestable") {
 TEST_CASE("the files of configs/ are embedded, and their claims have ids of their own") {
   CHECK(figure_files().size() >= 13);
   std::vector<std::string> ids;
-  for (const Check& claim : all_checks()) ids.push_back(claim.id);
-  for (const Check& claim : figure_checks()) ids.push_back(claim.id);
+  for (const Check& check : all_checks()) ids.push_back(check.id);
+  for (const Check& check : figure_checks()) ids.push_back(check.id);
   std::ranges::sort(ids);
   CHECK(std::ranges::adjacent_find(ids) == ids.end());
   CHECK(std::ranges::binary_search(ids, "balancekv.vs_uniform"));

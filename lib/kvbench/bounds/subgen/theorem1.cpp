@@ -156,7 +156,9 @@ double memory_ratio(Index clusters, double t, double s, Index n, Index d, Index 
 
 void check_attention(CheckContext& context, std::string part, const AttentionInputs& inputs, double eps, Index seeds,
                      const Sketcher& sketcher) {
-  const auto& [setup, values, queries] = inputs;
+  const SubgenSetup& setup = inputs.setup;
+  const SubgenValues& values = inputs.values;
+  const std::span<const SubgenQuery> queries = inputs.queries;
   const double r = largest_query(queries);
   std::vector<QueryTrials> trials;
   for (const SubgenQuery& query : queries) {

@@ -117,9 +117,9 @@ std::string terminal_table(std::span<const replay::Record> records) {
     return std::tuple(!ok, traces.at(r.sha256), budgets.at(r.budget), ok ? r.of(replay::metric("rel_err")).mean : 0);
   });
   TextRows rows = brief_records(shown, false);
-  const std::size_t identity = traces.size() > 1 ? 3 : 2;  // columns before the numbers: trace, method, budget
+  const std::size_t labels = traces.size() > 1 ? 3 : 2;  // columns before the numbers: trace, method, budget
   for (std::size_t r = 0; r < shown.size(); ++r) {
-    if (shown[r].status != replay::Status::ok) rows[r + 1].resize(identity + 1);  // and the reason
+    if (shown[r].status != replay::Status::ok) rows[r + 1].resize(labels + 1);  // and the reason
   }
   const std::string out = aligned_rows(
       rows, traces.size() > 1 ? [](std::size_t column) { return column < 2; }
