@@ -13,6 +13,7 @@
 #include <kvbench/core/atomic_file.hpp>
 #include <kvbench/core/error.hpp>
 #include <kvbench/core/read_files.hpp>
+#include <kvbench/core/utf8.hpp>
 #include <kvbench/kernels/backend.hpp>
 
 namespace kvbench::app {
@@ -34,8 +35,13 @@ const char* replace_closed_streams() {
   return closed;
 }
 
-int fail(const Program& program, ExitCode code, const std::string& message) {
-  return try_to_show(fmt::format("{}: {}\n", program.name, program.words(message))) ? code : machine_failed;
+/// Quoted files and flags cannot command a terminal.
+std::string message(std::string_view program, std::string_view text) {
+  return fmt::format("{}: {}\n", program, printable(text, "\n"));
+}
+
+int fail(const Program& program, ExitCode code, const std::string& text) {
+  return try_to_show(message(program.name, program.words(text))) ? code : machine_failed;
 }
 
 int outcome_of(const Program& program, const std::function<int()>& body) {
@@ -73,8 +79,7 @@ void print(std::string_view text) {
 }
 
 void say(std::string_view program, std::string_view text) {
-  if (!write(stderr, fmt::format("{}: {}\n", program, text)))
-    throw_write_error("standard error", "cannot be written", errno);
+  if (!write(stderr, message(program, text))) throw_write_error("standard error", "cannot be written", errno);
 }
 
 bool try_to_show(std::string_view text) noexcept { return write(stderr, text); }

@@ -6,6 +6,7 @@
 #include <kvbench/compare/raw_reader.hpp>
 #include <kvbench/config/sweep.hpp>
 #include <kvbench/core/error.hpp>
+#include <kvbench/core/utf8.hpp>
 #include <kvbench/report/document/html.hpp>
 #include <kvbench/report/document/markdown.hpp>
 #include <kvbench/report/read/claim_results.hpp>
@@ -61,7 +62,7 @@ void tell_apart(std::vector<report::CsvTable>& tables) {
     const auto same = [&](const report::CsvTable& other) {
       return std::filesystem::path(other.file).filename() == name;
     };
-    if (std::ranges::count_if(tables, same) > 1) table.name = report::printable(table.file);
+    if (std::ranges::count_if(tables, same) > 1) table.name = printable(table.file);
   }
 }
 

@@ -26,6 +26,10 @@ class BadFlags(CliTest):
         self.refused("'subgem'", "Did you mean 'subgen'?", flags=["-m", "subgem"])
         self.fails(2, "Did you mean 'snapkv'?", args=["methods", "snakpv"])
 
+    def test_messages_cannot_command_a_terminal(self):
+        self.refused(r"'\x1b[31m", flags=["-m", "\x1b[31m+int4"])
+        self.fails(2, r"'\x1b[31m\xc2\x9b'", args=["methods", "\x1b[31m\x9b"])
+
     def test_unknown_parameter(self):
         self.refused("'windw'", "Did you mean 'window'?", flags=["-m", "snapkv", "--set", "snapkv.windw=3"])
         self.refused("snapkv.window", "'many'", flags=["-m", "snapkv", "--set", "snapkv.window=many"])

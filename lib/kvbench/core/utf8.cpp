@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <kvbench/core/utf8.hpp>
 
+#include <algorithm>
 #include <cstdint>
+
+#include <fmt/format.h>
 
 namespace kvbench {
 
@@ -19,6 +22,20 @@ std::size_t utf8_character(std::string_view text) {
   const bool shortest = code >= (length == 4 ? 0x10000U : length == 3 ? 0x800U : 0x80U);
   const bool surrogate = code >= 0xD800 && code < 0xE000;
   return shortest && !surrogate && code <= 0x10FFFF ? length : 0;
+}
+
+std::string printable(std::string_view text, std::string_view kept) {
+  std::string out;
+  for (std::size_t i = 0; i < text.size();) {
+    const std::size_t length = utf8_character(text.substr(i));
+    const std::string_view character = text.substr(i, std::max<std::size_t>(1, length));
+    if (length > 0 && (!is_control(character) || kept.find(character) != std::string_view::npos))
+      out += character;
+    else
+      for (const char c : character) out += fmt::format("\\x{:02x}", static_cast<unsigned char>(c));
+    i += character.size();
+  }
+  return out;
 }
 
 }  // namespace kvbench

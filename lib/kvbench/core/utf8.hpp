@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <string>
 #include <string_view>
 
 namespace kvbench {
@@ -16,5 +17,8 @@ constexpr bool is_control(std::string_view character) {
   const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(character[i]); };
   return character.size() == 1 ? byte(0) < 0x20 || byte(0) == 0x7F : byte(0) == 0xC2 && byte(1) < 0xA0;
 }
+
+/// The text with every byte that is not UTF-8, and every control character that is not in `kept`, as \xHH.
+std::string printable(std::string_view text, std::string_view kept = {});
 
 }  // namespace kvbench

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <kvbench/core/utf8.hpp>
 #include <kvbench/core/version.hpp>
 #include <kvbench/report/claims/check_section.hpp>
 #include <kvbench/report/claims/measure_section.hpp>

@@ -6,6 +6,7 @@
 #include <doctest/doctest.h>
 
 #include <kvbench/core/error.hpp>
+#include <kvbench/core/utf8.hpp>
 #include <kvbench/report/text/text.hpp>
 
 using namespace kvbench;

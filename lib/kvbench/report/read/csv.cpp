@@ -8,6 +8,7 @@
 
 #include <kvbench/core/error.hpp>
 #include <kvbench/core/input_file.hpp>
+#include <kvbench/core/utf8.hpp>
 #include <kvbench/report/text/text.hpp>
 
 namespace kvbench::report {

@@ -140,20 +140,6 @@ std::size_t invalid_utf8(std::string_view text) {
   return std::string_view::npos;
 }
 
-std::string printable(std::string_view text) {
-  std::string out;
-  for (std::size_t i = 0; i < text.size();) {
-    const std::size_t length = utf8_character(text.substr(i));
-    const std::string_view character = text.substr(i, std::max<std::size_t>(1, length));
-    if (length > 0 && !is_control(character))
-      out += character;
-    else
-      for (const char c : character) out += fmt::format("\\x{:02x}", static_cast<unsigned char>(c));
-    i += character.size();
-  }
-  return out;
-}
-
 std::string escape_xml(std::string_view text) {
   if (invalid_utf8(text) != std::string_view::npos) return escape_xml(printable(text));
   std::string out;

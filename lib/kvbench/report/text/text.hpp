@@ -64,9 +64,6 @@ class DistinctTexts {
 /// ends are not text.
 std::size_t invalid_utf8(std::string_view text);
 
-/// The text with every byte that is not UTF-8, and every control character, as \xHH.
-std::string printable(std::string_view text);
-
 /// Escapes a text for HTML and SVG, in content and in quoted attributes.
 std::string escape_xml(std::string_view text);
 
