@@ -76,6 +76,24 @@ std::vector<sweep::StepRequest> steps_of(config::SweepRun run) {
   return steps;
 }
 
+/// Removes what has other budgets than these. Throws Error for a budget that no configuration has.
+void keep_budgets(std::span<const std::string> texts, const std::string& file,
+                  std::vector<loop::LoopConfiguration>& all) {
+  std::vector<std::string> wanted, present;
+  for (const loop::LoopConfiguration& configuration : all) {
+    const std::string text = configuration.budget.text();
+    if (std::ranges::find(present, text) == present.end()) present.push_back(text);
+  }
+  for (const std::string& text : texts) {
+    wanted.push_back(Budget::parse(text).text());
+    if (std::ranges::find(present, wanted.back()) == present.end())
+      throw Error("--budget {}: the runs of {} have {}", text, file, fmt::join(present, ", "));
+  }
+  std::erase_if(all, [&](const loop::LoopConfiguration& configuration) {
+    return std::ranges::find(wanted, configuration.budget.text()) == wanted.end();
+  });
+}
+
 }  // namespace
 
 std::vector<loop::LoopConfiguration> configurations_of(std::span<const replay::ReplayRequest> requests) {
@@ -86,7 +104,7 @@ std::vector<loop::LoopConfiguration> configurations_of(std::span<const replay::R
   return all;
 }
 
-void use_sweep_file(Options& options) {
+void use_sweep_file(Options& options, std::span<const std::string> budgets) {
   const config::Sweep sweep = config::read_sweep(options.sweep);
   std::vector<replay::ReplayRequest> requests;
   std::string first;
@@ -100,6 +118,7 @@ void use_sweep_file(Options& options) {
   if (requests.empty())
     throw Error("{}: has no run with methods; add some, such as methods = [\"snapkv\"]", sweep.file);
   options.configurations = configurations_of(requests);
+  if (!budgets.empty()) keep_budgets(budgets, sweep.file, options.configurations);
   const replay::ReplayRequest& common = requests.front();
   options.layers = common.layers;
   options.request.protect_first = common.protect_first;

@@ -17,7 +17,7 @@ std::vector<loop::LoopConfiguration> configurations_of(std::span<const replay::R
 /// Sets what the file Options::sweep gives instead of flags: configurations, layers, protected tokens, dense layers,
 /// the treatment of decoded tokens, and whether recall counts protected tokens. Its traces need not exist. Throws Error
 /// as config::read_sweep(), and with file and runs where two runs differ in anything but configurations, or none has
-/// methods.
-void use_sweep_file(Options& options);
+/// methods. Where `budgets` are given, only configurations with these are kept; throws Error for one that no run has.
+void use_sweep_file(Options& options, std::span<const std::string> budgets);
 
 }  // namespace kvbench::kveval

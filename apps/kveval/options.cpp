@@ -26,7 +26,7 @@ const std::map<std::string, eval::Inject> injections = {
 
 /// Flags that are lists, as text.
 struct Lists {
-  std::vector<std::string> tasks = {"text"}, methods, settings, budgets = {"25%mem"}, layers;
+  std::vector<std::string> tasks = {"text"}, methods, settings, budgets, layers;
   std::string seeds = "1", question = "outside", protect;
   std::uint64_t memory = 0;
   bool list_tasks = false;
@@ -66,7 +66,8 @@ void declare_methods(CLI::App& app, Options& o, Lists& lists) {
                  "Methods, with parameters in brackets such as \"snapkv[window=64,kernel=5]\", or all (repeat, or "
                  "separate with commas)");
   app.add_option("-b,--budget", lists.budgets,
-                 "Budgets, as in kvbench replay: 256, 25%, 512KiB, 25%mem, 25%fast, 25%read; default: 25%mem");
+                 "Budgets, as in kvbench replay: 256, 25%, 512KiB, 25%mem, 25%fast, 25%read; default: 25%mem. Beside "
+                 "--sweep: those of its budgets that are evaluated; default: all");
   app.add_option("--set", lists.settings,
                  "Set a parameter in all rows of a method that do not set it in brackets: METHOD.PARAMETER=VALUE");
   app.add_option("--seeds", lists.seeds, "Number of seeds of the methods, or a list such as 3,4,7")
@@ -108,12 +109,15 @@ void declare_run(CLI::App& app, Options& o, Lists& lists) {
   app.add_flag("-q,--quiet", o.quiet, "Do not show progress");
 }
 
+std::vector<std::string> budgets_of(const Lists& lists, std::vector<std::string> otherwise) {
+  return lists.budgets.empty() ? otherwise : app::split_list(lists.budgets, "--budget");
+}
+
 void use_flags(Options& o, const Lists& lists) {
   if (lists.methods.empty()) throw Error("no method was given: give --method, or --sweep");
   o.request.methods = config::parse_methods(lists.methods, lists.settings);
   o.request.budgets.clear();
-  for (const std::string& text : app::split_list(lists.budgets, "--budget"))
-    o.request.budgets.push_back(Budget::parse(text));
+  for (const std::string& text : budgets_of(lists, {"25%mem"})) o.request.budgets.push_back(Budget::parse(text));
   o.request.seeds = app::seed_list(lists.seeds);
   if (!lists.protect.empty()) config::set_protection(o.request, app::number_list({lists.protect}, "--protect"), false);
   o.layers = app::number_list(lists.layers, "--layers");
@@ -121,7 +125,7 @@ void use_flags(Options& o, const Lists& lists) {
 }
 
 void refuse_flags_beside_sweep(const CLI::App& app) {
-  for (const char* flag : {"--method", "--budget", "--set", "--seeds", "--layers", "--dense-layers", "--protect"}) {
+  for (const char* flag : {"--method", "--set", "--seeds", "--layers", "--dense-layers", "--protect"}) {
     if (app.count(flag) > 0) throw Error("{0}: the file of --sweep gives what it sets; leave {0} or --sweep out", flag);
   }
 }
@@ -153,7 +157,7 @@ void resolve(const CLI::App& app, Options& o, const Lists& lists) {
   if (o.sweep.empty())
     use_flags(o, lists);
   else
-    use_sweep_file(o);
+    use_sweep_file(o, budgets_of(lists, {}));
   o.how.memory = static_cast<double>(lists.memory);
 }
 

@@ -170,6 +170,10 @@ def test_sweep_files(folder):
                                   budget).splitlines()[1:]]
     assert kveval(*arguments, "--no-times", "--sweep",
                   path).splitlines()[1:] == expected and len(expected) == 4, expected
+    column = list(csv.reader(expected[:1]))[0].index("25%")
+    quarter = [row for row in expected if next(csv.reader([row]))[column] == "25%"]
+    assert len(quarter) == 2 and kveval(*arguments, "--no-times", "--sweep", path, "--budget",
+                                        "25%").splitlines()[1:] == quarter, expected
 
 
 def test_sweep_files_that_are_refused(folder):
@@ -191,9 +195,11 @@ def test_sweep_files_that_are_refused(folder):
         for word in words:
             assert word in message, (word, message)
     path = sweep_file(folder, 'methods = ["sink"]')
-    for flag, value in (("--method", "sink"), ("--budget", "25%"), ("--seeds", 2), ("--layers", 0),
+    for flag, value in (("--method", "sink"), ("--seeds", 2), ("--layers", 0),
                         ("--protect", "1,1"), ("--dense-layers", 0), ("--set", "a.b=1")):
         assert f"{flag}: the file of --sweep gives what it sets" in kveval(*arguments, path, flag, value, expect=2)
+    message = kveval(*arguments, path, "--budget", "30%", expect=2)
+    assert "--budget 30%: the runs of" in message and "s.toml have 25%" in message, message
     assert "absent.toml" in kveval(*arguments, folder / "absent.toml", expect=2)
     before = path.read_text()
     assert "s.toml" in kveval(*arguments, path, "-o", path, expect=2) and path.read_text() == before
