@@ -14,6 +14,8 @@ from typing import Callable
 import numpy as np
 import torch
 
+from rounding import rounding_tasks
+
 TOKENS, QUERIES, DIMS = 32768, 256, 128
 
 
@@ -244,4 +246,5 @@ def top_b(k=1024):
 
 
 def all_tasks():
-    return [k_means(), chunked_matching(), k_center(), subgen_stream(), balance_walk(), page_scores(), top_b()]
+    return [k_means(), chunked_matching(), k_center(), subgen_stream(), balance_walk(), page_scores(), top_b(),
+            *rounding_tasks(Task, normal, TOKENS)]
