@@ -191,6 +191,7 @@ std::vector<std::vector<Entry>> visible_entries(const HeadData& head, const meth
     const auto ids = backend.read(table.ids);
     const auto num = backend.read(table.weight_num), den = backend.read(table.weight_den);
     const auto keys = backend.read(table.own_keys), values = backend.read(table.own_values);
+    const auto token_keys = backend.read(table.token_keys), token_values = backend.read(table.token_values);
     for (Index r = 0; r < head.group * m; ++r) {
       const auto i = static_cast<std::size_t>(r % m);
       const Index row = table_row(table, r / m, r % m, m);
@@ -200,6 +201,8 @@ std::vector<std::vector<Entry>> visible_entries(const HeadData& head, const meth
         Entry entry{.id = ids[s], .num = num.empty() ? 1 : num[s], .den = den.empty() ? 1 : den[s]};
         if (!keys.empty()) entry.key = own_row(keys, slot, head.keys, entry.id, head.d);
         if (!values.empty()) entry.value = own_row(values, slot, head.values, entry.id, head.dv);
+        if (!token_keys.empty()) entry.key = own_row(token_keys, entry.id, head.keys, entry.id, head.d);
+        if (!token_values.empty()) entry.value = own_row(token_values, entry.id, head.values, entry.id, head.dv);
         rows[static_cast<std::size_t>(r)].push_back(std::move(entry));
       }
     }

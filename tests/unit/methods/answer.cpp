@@ -38,6 +38,22 @@ TEST_CASE("answers are the weighted sums over all tables") {
   CHECK(backend->read(shares[1])[0] == doctest::Approx(6.0 / 7));
 }
 
+// Rows by token in place of those of tokens 1 and 2: weights 5 and 1, values 2 and 7.
+TEST_CASE("answers follow rows by token where a table has them") {
+  const auto backend = make_ref_backend();
+  const HeadData head = small_head(logs({1, 3, 4}), 3);
+  const QueryBlock block = query_block(head, 2, 3, 3, *backend);
+  EntryTable rounded = table_of(*backend, {1, 2});
+  rounded.token_keys = backend->adopt(logs({9, 5, 1}), 3, 1);
+  CHECK(answer(head, block, {table_of(*backend, {0}), rounded}, *backend)[0] ==
+        doctest::Approx((1 * 1 + 5 * 2 + 1 * 4) / 7.0));
+  rounded.token_values = backend->adopt(std::vector<float>{9, 2, 7}, 3, 1);
+  CHECK(answer(head, block, {table_of(*backend, {0}), rounded}, *backend)[0] ==
+        doctest::Approx((1 * 1 + 5 * 2 + 1 * 7) / 7.0));
+  rounded.token_keys = {};
+  CHECK(answer(head, block, {rounded}, *backend)[0] == doctest::Approx((3 * 2 + 4 * 7) / 7.0));
+}
+
 TEST_CASE("entries outside the causal mask of a query do not answer it") {
   const auto backend = make_ref_backend();
   const HeadData head = small_head(logs({1, 3, 4}), 3);
@@ -80,6 +96,20 @@ TEST_CASE("faults of entries that break the contract are reported") {
                       t.own_values = backend->adopt(std::vector<float>{1, nan}, 2, 1);
                     })),
                     doctest::Contains("own value"));
+  const auto rows = [&](std::vector<float> x) {
+    const auto count = static_cast<Index>(x.size());
+    return backend->adopt(std::move(x), count, 1);
+  };
+  CHECK_NOTHROW(check(with([&](EntryTable& t) { t.token_keys = rows({1, 2, 3}); })));
+  CHECK_THROWS_WITH(check(with([&](EntryTable& t) { t.token_keys = rows({1, 2}); })), doctest::Contains("token keys"));
+  CHECK_THROWS_WITH(check(with([&](EntryTable& t) {
+                      t.token_values = rows({1, 2, 3, 4});
+                    })),
+                    doctest::Contains("token values"));
+  CHECK_THROWS_WITH(check(with([&](EntryTable& t) {
+                      t.token_values = rows({1, nan, 3});
+                    })),
+                    doctest::Contains("token value"));
 
   // Increasing rows, disjoint or interleaved, in and out of the order of the tables.
   CHECK_NOTHROW(check({table_of(*backend, {1, 2, -1}), table_of(*backend, {0, -1})}));

@@ -48,4 +48,15 @@ TEST_CASE("a table is translated to the trace's token numbers") {
   const EntryTable local = table(*backend, {1, 3, 4, -1}, 1);
   CHECK(backend->read(to_global(local, shifted, *backend).ids) == Ids{11, 13, 16, -1});
   CHECK(to_global(local, TokenMap{.middle = 8}, *backend).ids.same_as(local.ids));
+
+  // Tokens 0 to 3 of the method are 2 to 5 of the trace; token 6 is protected, and token 4 of the method is 7.
+  EntryTable rounded = local;
+  rounded.token_values = backend->adopt(std::vector<float>{10, 11, 12, 13, 14}, 5, 1);
+  const TokenMap two{.first = 2, .middle = 4, .last = 1};
+  const std::vector<float> rows = backend->read(to_global(rounded, two, *backend).token_values);
+  REQUIRE(rows.size() == 8);
+  CHECK(std::vector<float>(rows.begin() + 2, rows.begin() + 6) == std::vector<float>{10, 11, 12, 13});
+  CHECK(rows[7] == 14);
+  CHECK(ReadTable(on_host(rounded, *backend)).plain_count == 0);
+  CHECK_FALSE(to_global(rounded, two, *backend).token_keys.present());
 }

@@ -20,7 +20,11 @@ struct EntryTable {
   Buffer<const float> weight_den;  ///< [L, width] wD; absent: 1
   Buffer<const float> own_keys;    ///< [L*width, d] keys of merged or quantised entries; absent: the tokens' keys
   Buffer<const float> own_values;  ///< [L*width, dv] the same for the values
-  bool rounded = false;  ///< own keys and values are those of the slots' tokens in fewer bits: no entry is merged
+  /// [tokens so far, d] keys by token that the slots without own keys read; absent: the exact ones. Of methods whose
+  /// full cache is stored in fewer bits.
+  Buffer<const float> token_keys;
+  Buffer<const float> token_values;  ///< [tokens so far, dv] the same for the values
+  bool rounded = false;  ///< own rows and rows by token are those of the tokens in fewer bits: no entry is merged
   Buffer<const std::int32_t>
       cluster_ids;  ///< [L, width] cluster or page of an entry, constant over the life of the cache;
                     ///< -1 = none; absent: no clusters. Input of the metrics cache_hit_*

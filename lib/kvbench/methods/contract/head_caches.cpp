@@ -34,6 +34,7 @@ class HeadCaches : public LayerCache {
     for (const auto& head : heads_) tokens.push_back(head->protected_tokens());
     return tokens;
   }
+  TokenRange retrievable() const override { return heads_.front()->retrievable(); }
   std::vector<Note> notes() const override {
     std::vector<Note> all;
     for (const auto& head : heads_) {
@@ -60,6 +61,7 @@ class SingleHead : public CompressedCache {
   }
   Footprint footprint() const override { return layer_->footprint().front(); }
   Protected protected_tokens() const override { return layer_->protected_tokens().front(); }
+  TokenRange retrievable() const override { return layer_->retrievable(); }
   std::vector<Note> notes() const override { return layer_->notes(); }
 
  private:

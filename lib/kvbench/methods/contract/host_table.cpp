@@ -14,6 +14,14 @@ void require(bool holds, const char* fault) {
   if (!holds) throw std::logic_error(std::string("entries break the contract: ") + fault);
 }
 
+void check_token_rows(const EntryTable& t, const HeadTokens& tokens, Index limit) {
+  require(!t.token_keys.present() || (t.token_keys.rows() == limit && t.token_keys.cols() == tokens.keys.cols()),
+          "token keys that are not [tokens so far, d]");
+  require(
+      !t.token_values.present() || (t.token_values.rows() == limit && t.token_values.cols() == tokens.values.cols()),
+      "token values that are not [tokens so far, dv]");
+}
+
 void check_shape(const EntryTable& t, const HeadTokens& tokens, Index num_queries) {
   require(t.ids.present(), "a table without ids");
   require(t.ids.rows() == table_rows(t, tokens.group, num_queries),
@@ -117,6 +125,7 @@ HostTable on_host(const EntryTable& table, Backend& backend) {
           .weight_den = backend.on_host(table.weight_den),
           .own_keys = backend.on_host(table.own_keys),
           .own_values = backend.on_host(table.own_values),
+          .rows_by_token = table.token_keys.present() || table.token_values.present(),
           .rounded = table.rounded,
           .cluster_ids = backend.on_host(table.cluster_ids)};
 }
@@ -135,11 +144,14 @@ std::vector<HostTable> EntryChecker::check(Backend& backend, const HeadTokens& t
   std::vector<HostTable> host;
   for (std::size_t t = 0; t < tables.size(); ++t) {
     check_shape(tables[t], tokens, num_queries);
+    check_token_rows(tables[t], tokens, limit);
     EntryTable shared = tables[t];
     shared.own_keys = shared.own_values = {};
     HostTable& table = host.emplace_back(on_host(shared, backend));
     table.own_keys = read(tables[t].own_keys, known_[t][0], "an own key that is not finite", backend);
     table.own_values = read(tables[t].own_values, known_[t][1], "an own value that is not finite", backend);
+    read(tables[t].token_keys, known_[t][2], "a token key that is not finite", backend);
+    read(tables[t].token_values, known_[t][3], "a token value that is not finite", backend);
     check_numbers(table, limit);
   }
   check_distinct(host, tokens.group, num_queries, limit);

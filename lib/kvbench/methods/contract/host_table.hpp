@@ -20,10 +20,12 @@ struct HostTable {
   HostView<std::int32_t> ids;              ///< [rows, width]
   HostView<float> weight_num, weight_den;  ///< [rows, width]
   HostView<float> own_keys, own_values;    ///< [rows*width, d], [rows*width, dv]
+  bool rows_by_token = false;              ///< it has token keys or token values, which stay where they are
   bool rounded = false;                    ///< as in EntryTable
   HostView<std::int32_t> cluster_ids;      ///< [rows, width]
 
-  bool own() const { return !own_keys.empty() || !own_values.empty(); }
+  /// Whether entries answer by other rows than those of their tokens.
+  bool own() const { return !own_keys.empty() || !own_values.empty() || rows_by_token; }
   /// Whether entries stand for more than the token of their id.
   bool merged() const { return own() && !rounded; }
   bool weighted() const { return !weight_num.empty() || !weight_den.empty(); }
@@ -39,8 +41,8 @@ std::optional<std::span<const std::int32_t>> increasing_ids(std::span<const std:
 
 HostTable on_host(const EntryTable& table, Backend& backend);
 
-/// Reads tables and checks them. Own rows that are the same arrays as in the call before are neither read nor checked
-/// again.
+/// Reads tables and checks them. Rows of slots and of tokens that are the same arrays as in the call before are neither
+/// read nor checked again.
 class EntryChecker {
  public:
   /// As check_entries().
@@ -54,12 +56,13 @@ class EntryChecker {
   };
   HostView<float> read(const Buffer<const float>& rows, OwnRows& known, const char* fault, Backend& backend) const;
 
-  std::vector<std::array<OwnRows, 2>> known_;  ///< keys and values, by table
+  std::vector<std::array<OwnRows, 4>> known_;  ///< keys and values, of slots and of tokens, by table
 };
 
 /// The tables on the host, checked. Throws std::logic_error, naming the fault, where they break the contract: a wrong
-/// number of rows, shapes that do not match, ids outside [-1, limit), an id twice for the same query and sum (entries
-/// with wN = 0 and entries with wD = 0 belong to different sets), numbers that are not finite.
+/// number of rows, shapes that do not match (rows by token: one for each token below `limit`), ids outside [-1, limit),
+/// an id twice for the same query and sum (entries with wN = 0 and entries with wD = 0 belong to different sets),
+/// numbers that are not finite.
 std::vector<HostTable> check_entries(Backend& backend, const HeadTokens& tokens, Index num_queries, Index limit,
                                      std::span<const EntryTable> tables);
 

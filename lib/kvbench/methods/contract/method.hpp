@@ -39,6 +39,11 @@ struct Protected {
   bool decoded = false;  ///< every decoded token
 };
 
+/// Consecutive tokens.
+struct TokenRange {
+  Index first = 0, count = 0;
+};
+
 /// A remark that a row reports with its figures: an event with its count, or a fact (count 0).
 struct Note {
   std::string text;
@@ -69,6 +74,9 @@ class CompressedCache {
 
   virtual Footprint footprint() const = 0;
   virtual Protected protected_tokens() const { return {}; }
+  /// Kind::retrieval: the tokens of the full cache, from which entries are chosen per query. Their keys and values are
+  /// the arrays of Element::kv in the footprint that are read with entries, with a row each.
+  virtual TokenRange retrievable() const { return {}; }
   /// Remarks at the end of the run; they are printed in the row's `reason`.
   virtual std::vector<Note> notes() const { return {}; }
 };
@@ -88,6 +96,7 @@ class LayerCache {
                        std::span<const std::vector<Buffer<const float>>> /*weights*/) {}
   virtual std::vector<Footprint> footprint() const = 0;
   virtual std::vector<Protected> protected_tokens() const = 0;
+  virtual TokenRange retrievable() const { return {}; }   ///< the same on all heads
   virtual std::vector<Note> notes() const { return {}; }  ///< of all heads together
 };
 using MakeLayerCache = std::function<std::unique_ptr<LayerCache>(Index budget, std::uint32_t seed)>;

@@ -118,6 +118,10 @@ class ClusterkvCache : public CompressedCache {
   /// Until the first clustering of decoded tokens all of them are kept; afterwards any of them may be dropped.
   Protected protected_tokens() const override { return {.sinks = sinks_, .decoded = !clustered_decoded_}; }
 
+  TokenRange retrievable() const override {
+    return {.first = std::min(head_.params.sinks, head_.head.tokens()), .count = index_.tokens()};
+  }
+
   std::vector<Note> notes() const override {
     if (capped_ == 0) return {};
     return {{"k-means stopped at its cap of iterations", static_cast<double>(capped_)}};

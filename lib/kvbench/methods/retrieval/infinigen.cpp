@@ -127,6 +127,7 @@ class InfinigenCache : public LayerCache {
   }
 
   std::vector<Protected> protected_tokens() const override { return std::vector<Protected>(heads_.size()); }
+  TokenRange retrievable() const override { return {.count = tokens_}; }
 
   std::vector<Note> notes() const override {
     const auto heads = std::ranges::count(speculated_, false);

@@ -59,6 +59,8 @@ class OracleTopkCache : public CompressedCache {
     };
   }
 
+  TokenRange retrievable() const override { return {.count = tokens_}; }
+
  private:
   Backend& backend_;
   Index group_, d_, dv_, tokens_, budget_;

@@ -57,6 +57,8 @@ class QuestCache : public CompressedCache {
     };
   }
 
+  TokenRange retrievable() const override { return {.count = tokens()}; }
+
  private:
   using Pages = std::vector<std::int32_t>;
 

@@ -53,6 +53,8 @@ Numbers<std::int32_t> read_ids(const InputObject& group, const char* name, const
 }
 
 methods::HostTable read_entries(const InputObject& group, const KeptShape& shape) {
+  require(integer_of(group, "rows_by_token", 0) == 0, group,
+          "the full cache behind these entries is stored in fewer bits, and the file does not hold its rows");
   methods::HostTable table;
   table.per_head = integer_of(group, "per_head", 0) != 0;
   table.per_query = integer_of(group, "per_query", 0) != 0;
