@@ -75,6 +75,19 @@ TEST_CASE("a query reads an array at most once") {
   CHECK(account(footprint, Element::f16, 100, 3, 1, 1).read == 6);
 }
 
+TEST_CASE("entries are read from the arrays in which they lie") {
+  const Footprint footprint = {
+      {.name = "codes", .element = Element::u8, .rows = 6, .cols = 4, .read = Read::with_entry, .share = 0.75},
+      {.name = "scales of groups",
+       .element = Element::u8,
+       .rows = 2,
+       .cols = 5,
+       .read = Read::with_entry,
+       .share = 0.75},
+      {.name = "rest", .rows = 2, .cols = 4, .read = Read::with_entry, .share = 0.25}};
+  CHECK(account(footprint, Element::f16, 4, 8, 4, 0).read == 3 * 4 + 2 * 5 + 1 * 8);
+}
+
 TEST_CASE("an empty footprint costs nothing") {
   const Bytes bytes = account({}, Element::f16, 5, 7, 2, 2);
   CHECK(bytes.kv + bytes.meta + bytes.fast + bytes.slow + bytes.read == 0);

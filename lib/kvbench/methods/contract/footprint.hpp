@@ -48,6 +48,7 @@ struct FootprintArray {
   Tier tier = Tier::fast;
   Read read = Read::every_query;
   Content content = Content::keys;
+  double share = 1;  ///< part of a query's entries that lie in this array, where read = with_entry
 
   bool meta() const { return content == Content::meta; }
 };

@@ -2,41 +2,15 @@
 #include <kvbench/methods/stages/rounded_cache.hpp>
 
 #include <algorithm>
-#include <iterator>
 #include <utility>
 
+#include <kvbench/methods/stages/encoding.hpp>
 #include <kvbench/methods/stages/rows.hpp>
 #include <kvbench/methods/stages/stored_rows.hpp>
+#include <kvbench/methods/stages/wrapped_cache.hpp>
 
 namespace kvbench::methods {
 namespace {
-
-/// The longest run of decoded tokens, at most `most`, after which the rows that are encoded answer the query of each.
-Index run_of(const Codec* codec, const Selection& selection, Index most) {
-  if (codec == nullptr || most == 0) return most;
-  const Index context = selection.context(), held = selection.held();
-  const auto encoded = [&](Index added) { return codec->encoded(context, held + added); };
-  if (encoded(1) == held + 1 && encoded(most) == held + most) return most;  // each row is encoded when it comes
-  Index run = 1;
-  while (run < most && encoded(run + 1) == encoded(1)) ++run;
-  return run;
-}
-
-/// Replaces an array of the cache by the arrays of its codec. `exact` rows of the kind are still to be found in arrays.
-void add_arrays(const FootprintArray& array, const Codec& codec, Index& exact, Footprint& out) {
-  const Index plain = std::min(exact, array.rows), encoded = array.rows - plain;
-  exact -= plain;
-  for (FootprintArray part : codec.footprint(encoded, array.cols)) {
-    part.name = array.name + " " + part.name;
-    part.tier = array.tier, part.read = array.read, part.content = array.content;
-    out.push_back(std::move(part));
-  }
-  if (plain == 0) return;
-  FootprintArray rest = array;
-  rest.name += " not yet encoded";
-  rest.rows = plain;
-  out.push_back(std::move(rest));
-}
 
 /// The part of a rounded cache that belongs to one kv head.
 class RoundedHead {
@@ -51,8 +25,9 @@ class RoundedHead {
 
   Index run(const EntryTables& tables, Index most) const {
     for (const Selection& selection : selections_of(tables, scope_of(tables, group_), tokens_, *backend_)) {
+      const Index context = selection.context(), held = selection.held();
       most =
-          std::min({most, run_of(codecs_.keys.get(), selection, most), run_of(codecs_.values.get(), selection, most)});
+          std::min(run_of(codecs_.keys.get(), context, held, most), run_of(codecs_.values.get(), context, held, most));
     }
     return most;
   }
@@ -96,7 +71,7 @@ class RoundedHead {
       if (codec == nullptr)
         out.push_back(array);
       else
-        add_arrays(array, *codec, array.content == Content::keys ? exact_keys : exact_values, out);
+        add_encoded(array, *codec, array.content == Content::keys ? exact_keys : exact_values, out);
     }
     return out;
   }
@@ -186,11 +161,11 @@ class RoundedHead {
   std::vector<StoredRows> stored_keys_, stored_values_;
 };
 
-class RoundedCache : public LayerCache {
+class RoundedCache : public WrappedCache {
  public:
   RoundedCache(std::unique_ptr<LayerCache> cache, std::span<const HeadPrompt> heads, std::vector<Codecs> codecs,
                std::vector<Note> notes, Backend& backend)
-      : cache_(std::move(cache)), tokens_(heads.front().tokens()), notes_(std::move(notes)) {
+      : WrappedCache(std::move(cache), std::move(notes)), tokens_(heads.front().tokens()) {
     for (std::size_t h = 0; h < heads.size(); ++h) heads_.emplace_back(heads[h], std::move(codecs[h]), backend);
   }
 
@@ -198,7 +173,7 @@ class RoundedCache : public LayerCache {
     const std::vector<EntryTables> tables = held();
     Index run = tokens.front().size();
     for (std::size_t h = 0; h < heads_.size(); ++h) run = heads_[h].run(tables[h], run);
-    const Index taken = cache_->append(first(tokens, run));
+    const Index taken = cache().append(first(tokens, run));
     const std::vector<TokenBlock> added = first(tokens, taken);
     for (std::size_t h = 0; h < heads_.size(); ++h) heads_[h].append(added[h]);
     tokens_ += taken;
@@ -206,49 +181,28 @@ class RoundedCache : public LayerCache {
   }
 
   std::vector<EntryTables> entries(std::span<const QueryBlock> queries) const override {
-    std::vector<EntryTables> tables = cache_->entries(queries);
+    std::vector<EntryTables> tables = cache().entries(queries);
     for (std::size_t h = 0; h < heads_.size(); ++h) tables[h] = heads_[h].stored(std::move(tables[h]));
     return tables;
   }
 
-  void observe(std::span<const QueryBlock> queries, std::span<const EntryTables> entries,
-               std::span<const std::vector<Buffer<const float>>> weights) override {
-    cache_->observe(queries, entries, weights);
-  }
-
   std::vector<Footprint> footprint() const override {
-    std::vector<Footprint> arrays = cache_->footprint();
+    std::vector<Footprint> arrays = cache().footprint();
     const std::vector<EntryTables> tables = held();
     for (std::size_t h = 0; h < heads_.size(); ++h) arrays[h] = heads_[h].footprint(arrays[h], tables[h]);
     return arrays;
   }
 
-  std::vector<Protected> protected_tokens() const override { return cache_->protected_tokens(); }
-  std::vector<Note> notes() const override {
-    std::vector<Note> all = cache_->notes();
-    std::ranges::copy(notes_, std::back_inserter(all));
-    return all;
-  }
-
  private:
-  static std::vector<TokenBlock> first(std::span<const TokenBlock> tokens, Index count) {
-    std::vector<TokenBlock> out;
-    for (const TokenBlock& block : tokens) {
-      out.push_back({.first = block.first, .keys = block.keys.slice(0, count), .values = block.values.slice(0, count)});
-    }
-    return out;
-  }
   /// The entries that would answer a query at the last token.
   std::vector<EntryTables> held() const {
     QueryBlock last;
     if (tokens_ > 0) last.positions.push_back(static_cast<std::int32_t>(tokens_ - 1));
-    return cache_->entries(std::vector<QueryBlock>(heads_.size(), last));
+    return cache().entries(std::vector<QueryBlock>(heads_.size(), last));
   }
 
-  std::unique_ptr<LayerCache> cache_;
   mutable std::vector<RoundedHead> heads_;  ///< entries() keeps what it has encoded
   Index tokens_;                            ///< so far
-  std::vector<Note> notes_;
 };
 
 }  // namespace

@@ -15,7 +15,7 @@ Bytes account(const methods::Footprint& footprint, methods::Element kv, double e
     (array.tier == methods::Tier::fast ? bytes.fast : bytes.slow) += total;
     if (array.read == methods::Read::every_query) bytes.read += total;
     if (array.read == methods::Read::with_entry)
-      bytes.read += std::min(static_cast<double>(array.rows), entries_per_query) * row;
+      bytes.read += std::min(static_cast<double>(array.rows), array.share * entries_per_query) * row;
   }
   return bytes;
 }
