@@ -61,6 +61,26 @@ class Replay(CliTest):
                 self.assertLessEqual(float(r["total_bytes"]), float(r["full_bytes"]))
         os.remove(full)
 
+    def test_a_full_cache_in_fewer_bits(self):
+        full = self.synth("full.h5", "--speculated", "0.3", queries=256)
+        for budget, protocol in (("25%", "prefill"), ("48", "decode")):
+            methods = "quest,quest+kivi4,clusterkv,clusterkv+int4,infinigen,infinigen+int8"
+            done = run("replay", full, "-m", methods, "-b", budget, "--set", "quest.page=4", "--set",
+                       "quest+kivi4.page=4", "--protocol", protocol, "--seeds", "1", "--rows", "trace")
+            self.assertEqual(done.returncode, 0, done.stderr)
+            table = {r["method"]: r for r in rows(done.stdout)}
+            for method, stored, tier in (("quest", "quest+kivi4", "fast"), ("clusterkv", "clusterkv+int4", "slow"),
+                                         ("infinigen", "infinigen+int8", "slow")):
+                alone, both = table[method], table[stored]
+                self.assertEqual((alone["status"], both["status"]), ("ok", "ok"), both["reason"])
+                self.assertIn(f"stores the full cache in {tier} memory", both["reason"])
+                self.assertEqual(both["kept_tokens"], alone["kept_tokens"])
+                self.assertEqual(both["meta_bytes"], alone["meta_bytes"])
+                self.assertLess(float(both["kv_bytes"]), 0.9 * float(alone["kv_bytes"]))
+                self.assertLess(float(both["bytes_read"]), float(alone["bytes_read"]))
+                self.assertNotEqual(both["rel_err_mean"], alone["rel_err_mean"])
+        os.remove(full)
+
     def test_every_method_runs_where_the_trace_has_all_it_needs(self):
         full = self.synth("full.h5", "--speculated", "0.3", queries=256)
         streaming = {"exact", "sink", "h2o", "cam", "subgen", "balancekv", "quest", "chelsea", "bsm", "mesh",

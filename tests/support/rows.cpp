@@ -88,6 +88,14 @@ std::vector<Row> all_rows() {
   add("kivi2", {{"group", "4"}, {"residual", "4"}});
   add("qjl", {{"group", "4"}, {"residual", "8"}, {"sketch", "16"}, {"initial_sketch", "16"}, {"outliers", "2"}});
   add("snapkv+kivi2", {{"per", "query_head"}, {"kivi2.group", "2"}, {"kivi2.residual", "4"}});
+  add("quest+kivi2", {{"page", "4"}, {"kivi2.group", "2"}, {"kivi2.residual", "4"}});
+  add("clusterkv+kivi4", {{"clusters", "6"},
+                          {"sinks", "2"},
+                          {"every", "5"},
+                          {"added", "2"},
+                          {"kivi4.group", "2"},
+                          {"kivi4.residual", "4"}});
+  add("infinigen+int8", {{"int8.group", "4"}});
   add("h2o+kivi4", {{"prompt", "stream"}, {"kivi4.group", "2"}, {"kivi4.residual", "4"}});
   return rows;
 }

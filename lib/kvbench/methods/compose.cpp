@@ -28,12 +28,6 @@ void check_order(const MethodInfo& method, const MethodInfo& quantiser) {
     throw Error("there is no method '{}': both store tokens in fewer bits, and one can", name);
   if (method.kind == Kind::exact)
     throw Error("there is no method '{}': '{}' alone stores all tokens", name, quantiser.name);
-  if (method.kind == Kind::retrieval) {
-    throw Error(
-        "there is no method '{}': '{}' chooses per query from a cache that holds all tokens, whose tiers would "
-        "be stored apart; compose '{}' with a method that drops or merges tokens",
-        name, method.name, quantiser.name);
-  }
 }
 
 std::vector<ParamSpec> joined_params(const MethodInfo& method, const MethodInfo& quantiser) {
@@ -87,7 +81,9 @@ MethodInfo compose(const MethodInfo& method, const MethodInfo& quantiser) {
   both.variants.clear();
   both.paper = method.paper + "; " + quantiser.paper;
   both.summary = method.summary + "; " + quantiser.summary;
-  both.notes = fmt::format("{} chooses the tokens, {} stores them.", method.name, quantiser.name);
+  const bool retrieves = method.kind == Kind::retrieval;
+  both.notes = fmt::format("{} chooses the tokens{}, {} stores {}.", method.name, retrieves ? " by exact keys" : "",
+                           quantiser.name, retrieves ? "the full cache" : "them");
   const Property rounded = Property::no(quantiser.name + " rounds keys and values");
   both.properties.full_budget_exact = both.properties.value_scaling = both.properties.key_shift = rounded;
   both.seeded = method.seeded || quantiser.seeded;
@@ -119,8 +115,11 @@ MethodInfo compose(const MethodInfo& method, const MethodInfo& quantiser) {
     const Parts& parts = params.as<Parts>();
     const std::vector<HeadPrompt> heads(given.begin(), given.end());
     const MakeLayerCache make = method.prepare(heads, parts.method, backend);
-    return [=, stored = parts.quantiser, &backend](Index budget, std::uint32_t seed) {
-      return stored_by(quantiser, stored, only_level(quantiser, stored), seed, make(budget, seed), heads, backend);
+    const Params& stored = parts.quantiser;
+    const std::size_t level = only_level(quantiser, stored);
+    if (retrieves) return tier_stored_by(quantiser, stored, level, make, heads, backend);
+    return [=, &backend](Index budget, std::uint32_t seed) {
+      return stored_by(quantiser, stored, level, seed, make(budget, seed), heads, backend);
     };
   };
   return both;

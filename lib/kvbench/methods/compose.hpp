@@ -3,6 +3,9 @@
 // method like any other. Its parameters are those of A, and those of Q with the name of Q before them:
 // snapkv+kivi4[window=16,kivi4.group=64].
 //
+// Where A retrieves tokens per query, Q stores the full cache from which A chooses: in slow memory, or in fast memory
+// where A has no other. What A keeps beside it stays in 16 bits.
+//
 // A budget is that of A: under one that limits a cost, A's tokens are searched, at the bits of Q.
 #pragma once
 
@@ -10,8 +13,7 @@
 
 namespace kvbench::methods {
 
-/// Throws Error where the composition makes no sense: Q is no quantiser, or A is one, keeps everything, or chooses per
-/// query from a cache that holds all tokens.
+/// Throws Error where the composition makes no sense: Q is no quantiser, or A is one or keeps everything.
 MethodInfo compose(const MethodInfo& method, const MethodInfo& quantiser);
 
 }  // namespace kvbench::methods

@@ -38,7 +38,6 @@ TEST_CASE("compositions that make no sense are refused, with the right order") {
   CHECK(refusal("snapkv+h2o").find("'h2o' does not") != std::string::npos);
   CHECK(refusal("int4+int8").find("one can") != std::string::npos);
   CHECK(refusal("exact+int8").find("'int8' alone") != std::string::npos);
-  CHECK(refusal("quest+kivi4").find("holds all tokens") != std::string::npos);
   for (const char* name : {"snapkv+", "+int8", "snapkv++int8"})
     CHECK(refusal(name).find("no composition") != std::string::npos);
   CHECK(refusal("snapkv+int8+int4").find("no method") != std::string::npos);
@@ -73,4 +72,63 @@ TEST_CASE("a composition keeps the tokens of its method, and rounds them in the 
     if (key == low || key == high) CHECK(std::abs(got - key) < 0.01f);
   }
   CHECK(stored->notes().back().text == "kivi2: 2 bits");
+}
+
+// Pages {0, 1.4}, {3, 6} and {0, 1.3}: at two pages quest takes the first two. kivi2 stores keys by groups of three:
+// {0, 1.4, 3} in steps of 1 as 0 1 3, and {6, 0, 1.3} in steps of 2 as 6 0 2, by which the last page would beat the
+// first one. Values are single channels, which are exact: 1 2 4 8.
+TEST_CASE("a method that retrieves chooses by exact keys, and reads the full cache as it is stored") {
+  const auto backend = make_ref_backend();
+  const HeadData head = small_head({0, 1.4f, 3, 6, 0, 1.3f, 4, 1, 2.4f, 0.5f}, 6);
+  const auto cache =
+      open_cache("quest+kivi2", {{"page", "2"}, {"min_pages", "1"}, {"kivi2.group", "3"}, {"kivi2.residual", "3"}},
+                 prompt_of(head, *backend), 4, 0, *backend);
+  const QueryBlock block = query_block(head, 5, 6, 6, *backend);
+  CHECK(answering(*cache, block, head, *backend) == Ids{0, 1, 2, 3});
+  const double e = std::exp(1.0), e3 = std::exp(3.0), e6 = std::exp(6.0);
+  CHECK(answer(head, block, cache->entries(block), *backend)[0] ==
+        doctest::Approx((1 + 2 * e + 4 * e3 + 8 * e6) / (1 + e + e3 + e6)));
+  CHECK(cache->notes().back().text == "kivi2: 2 bits, stores the full cache in fast memory");
+  const auto keys = [&](Index tokens) {
+    return backend->read(cache->entries(query_block(head, tokens - 1, tokens, tokens, *backend))[0].token_keys);
+  };
+  CHECK(keys(6) == std::vector<float>{0, 1, 3, 6, 0, 2});
+
+  // A value is encoded at each step, so that tokens come one by one. Keys wait until there are three, and are encoded
+  // after the step that completes them: {4, 1, 2.4} in steps of 1 from 1 on.
+  for (Index t = 6; t < 9; ++t) CHECK(cache->append(token_block(head, t, 10, *backend)) == 1);
+  CHECK(keys(9) == std::vector<float>{0, 1, 3, 6, 0, 2, 4, 1, 2.4f});
+  CHECK(cache->append(token_block(head, 9, 10, *backend)) == 1);
+  CHECK(keys(10) == std::vector<float>{0, 1, 3, 6, 0, 2, 4, 1, 2, 0.5f});
+}
+
+// Token 0 is a sink; tokens 1 to 6 are clustered, in groups of three from token 1 on.
+TEST_CASE("what a method keeps beside the full cache stays exact") {
+  const auto backend = make_ref_backend();
+  const HeadData head = small_head({0.7f, 0, 1.4f, 3, 6, 0, 1.3f, 0.9f, 2.1f, 1}, 7);
+  const auto cache = open_cache("clusterkv+kivi2",
+                                {{"sinks", "1"},
+                                 {"clusters", "1"},
+                                 {"every", "2"},
+                                 {"added", "1"},
+                                 {"kivi2.group", "3"},
+                                 {"kivi2.residual", "3"}},
+                                prompt_of(head, *backend), 7, 0, *backend);
+  const auto keys = [&](Index tokens) {
+    return backend->read(cache->entries(query_block(head, tokens - 1, tokens, tokens, *backend))[0].token_keys);
+  };
+  CHECK(keys(7) == std::vector<float>{0.7f, 0, 1, 3, 6, 0, 2});
+  for (Index t = 7; t < 10; ++t) REQUIRE(cache->append(token_block(head, t, t + 1, *backend)) == 1);
+  CHECK(keys(10) == std::vector<float>{0.7f, 0, 1, 3, 6, 0, 2, 0.9f, 2.1f, 1});
+  CHECK(cache->retrievable().first == 1);
+  CHECK(cache->retrievable().count == 8);  // tokens 7 and 8 form a cluster when token 9 comes
+  const auto rows_of = [&](const std::string& name) {
+    Index rows = 0;
+    for (const FootprintArray& array : cache->footprint()) rows += array.name == name ? array.rows : 0;
+    return rows;
+  };
+  CHECK(rows_of("recallable keys not yet encoded") == 2);
+  CHECK(rows_of("recallable values not yet encoded") == 4);  // the last three, and one that this step encodes
+  CHECK(rows_of("sink and tail keys") == 2);
+  CHECK(cache->notes().back().text == "kivi2: 2 bits, stores the full cache in slow memory");
 }

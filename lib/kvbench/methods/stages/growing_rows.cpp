@@ -16,6 +16,15 @@ Buffer<float> GrowingRows::add(Index count) {
   return storage_.slice(used, count);
 }
 
+Buffer<float> GrowingRows::rewrite(Index first, Index count) {
+  if (!storage_.present()) {
+    const auto copy = backend_->allocate<float>(rows_.rows(), rows_.cols());
+    copy_rows(rows_, copy, *backend_);
+    rows_ = storage_ = copy;
+  }
+  return storage_.slice(first, count);
+}
+
 void GrowingRows::append(const Buffer<const float>& source, const std::vector<std::int32_t>& ids) {
   const Index count = std::ssize(ids);
   if (count == 0) return;

@@ -5,6 +5,7 @@
 
 #include <kvbench/methods/stages/kept_cache.hpp>
 #include <kvbench/methods/stages/rounded_cache.hpp>
+#include <kvbench/methods/stages/rounded_tier.hpp>
 #include <kvbench/methods/stages/rows.hpp>
 
 namespace kvbench::methods {
@@ -15,6 +16,10 @@ std::unique_ptr<LayerCache> all_tokens(std::span<const HeadPrompt> heads, Backen
   for (const HeadPrompt& head : heads)
     caches.push_back(std::make_unique<KeptCache>(backend, head, KeptTokens{.ids = token_range(0, head.tokens())}));
   return layer_of(std::move(caches));
+}
+
+std::string name_of_level(const MethodInfo& quantiser, const Params& params, std::size_t level) {
+  return quantiser.name + ": " + quantiser.quantiser.levels(params)[level];
 }
 
 }  // namespace
@@ -59,8 +64,16 @@ std::unique_ptr<LayerCache> stored_by(const MethodInfo& quantiser, const Params&
                                       std::uint32_t seed, std::unique_ptr<LayerCache> cache,
                                       std::span<const HeadPrompt> heads, Backend& backend) {
   std::vector<Codecs> codecs = quantiser.quantiser.layer_codecs(heads, params, level, seed, backend);
-  std::vector<Note> notes = {{.text = quantiser.name + ": " + quantiser.quantiser.levels(params)[level]}};
+  std::vector<Note> notes = {{.text = name_of_level(quantiser, params, level)}};
   return rounded_cache(std::move(cache), heads, std::move(codecs), std::move(notes), backend);
+}
+
+MakeLayerCache tier_stored_by(const MethodInfo& quantiser, const Params& params, std::size_t level, MakeLayerCache make,
+                              const std::vector<HeadPrompt>& heads, Backend& backend) {
+  const auto codecs = [=, codecs_of = quantiser.quantiser.layer_codecs, &backend](std::uint32_t seed) {
+    return codecs_of(heads, params, level, seed, backend);
+  };
+  return rounded_tier(std::move(make), heads, codecs, name_of_level(quantiser, params, level), backend);
 }
 
 }  // namespace kvbench::methods

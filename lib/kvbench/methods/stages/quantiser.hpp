@@ -48,4 +48,8 @@ std::unique_ptr<LayerCache> stored_by(const MethodInfo& quantiser, const Params&
                                       std::uint32_t seed, std::unique_ptr<LayerCache> cache,
                                       std::span<const HeadPrompt> heads, Backend& backend);
 
+/// The caches that `make` makes, of a method of Kind::retrieval, with their full cache stored in the same way.
+MakeLayerCache tier_stored_by(const MethodInfo& quantiser, const Params& params, std::size_t level, MakeLayerCache make,
+                              const std::vector<HeadPrompt>& heads, Backend& backend);
+
 }  // namespace kvbench::methods

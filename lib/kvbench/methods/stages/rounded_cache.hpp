@@ -18,7 +18,7 @@
 namespace kvbench::methods {
 
 /// `cache` with its keys and values stored by `codecs`, one per head. It must not be of a method of Kind::retrieval,
-/// which holds more tokens than it returns. `notes` are added to those of the cache.
+/// which holds more tokens than it returns (rounded_tier.hpp). `notes` are added to those of the cache.
 std::unique_ptr<LayerCache> rounded_cache(std::unique_ptr<LayerCache> cache, std::span<const HeadPrompt> heads,
                                           std::vector<Codecs> codecs, std::vector<Note> notes, Backend& backend);
 

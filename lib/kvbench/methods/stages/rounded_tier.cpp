@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <kvbench/methods/stages/rounded_tier.hpp>
+
+#include <algorithm>
+#include <map>
+#include <stdexcept>
+#include <utility>
+
+#include <kvbench/methods/stages/computed_once.hpp>
+#include <kvbench/methods/stages/encoding.hpp>
+#include <kvbench/methods/stages/growing_rows.hpp>
+#include <kvbench/methods/stages/rows.hpp>
+#include <kvbench/methods/stages/wrapped_cache.hpp>
+
+namespace kvbench::methods {
+namespace {
+
+/// The keys or the values of all tokens of a head, those that are encoded as attention reads them. `codec` null: no
+/// rows.
+class TierRows {
+ public:
+  TierRows(Buffer<const float> prompt, std::shared_ptr<const Codec> codec, Backend& backend)
+      : backend_(&backend), codec_(std::move(codec)), prompt_(prompt.rows()), rows_(backend, std::move(prompt)) {}
+
+  /// Rows that go on from these and leave them as they are.
+  TierRows branch() const {
+    TierRows copy = *this;
+    copy.rows_ = GrowingRows(*backend_, rows_.rows());
+    return copy;
+  }
+
+  const Codec* codec() const { return codec_.get(); }
+  Buffer<const float> rows() const { return codec_ ? rows_.rows() : Buffer<const float>(); }
+  Index waiting(TokenRange tier) const { return tier.count - encoded_; }
+  Index run(TokenRange tier, Index most) const { return run_of(codec_.get(), context(tier), tier.count, most); }
+
+  void add(const Buffer<const float>& exact) {
+    if (codec_) copy_rows(exact, rows_.add(exact.rows()), *backend_);
+  }
+
+  void encode(TokenRange tier) {
+    const Index encoded = codec_ ? codec_->encoded(context(tier), tier.count) : 0;
+    if (encoded <= encoded_) return;
+    const Index begin = tier.first + encoded_, count = encoded - encoded_;
+    copy_rows(codec_->decoded(rows_.rows().slice(begin, count), *backend_), rows_.rewrite(begin, count), *backend_);
+    encoded_ = encoded;
+  }
+
+ private:
+  /// Tokens of the tier that came with the prompt.
+  Index context(TokenRange tier) const { return std::clamp<Index>(prompt_ - tier.first, 0, tier.count); }
+
+  Backend* backend_;
+  std::shared_ptr<const Codec> codec_;
+  Index prompt_;
+  GrowingRows rows_;   ///< of all tokens so far
+  Index encoded_ = 0;  ///< of the tier, the first ones
+};
+
+struct TierHead {
+  TierRows keys, values;
+
+  TierHead branch() const { return {keys.branch(), values.branch()}; }
+  void encode(TokenRange tier) { keys.encode(tier), values.encode(tier); }
+};
+
+/// Whether an array holds the keys or the values of the full cache.
+bool in_tier(const FootprintArray& array) {
+  return array.element == Element::kv && array.read == Read::with_entry && !array.meta();
+}
+
+Footprint stored_footprint(const Footprint& arrays, const TierHead& head, TokenRange tier) {
+  Footprint out;
+  for (const FootprintArray& array : arrays) {
+    const TierRows& rows = array.content == Content::keys ? head.keys : head.values;
+    if (!in_tier(array) || rows.codec() == nullptr) {
+      out.push_back(array);
+      continue;
+    }
+    if (array.rows != tier.count) throw std::logic_error("an array of the full cache does not have a row per token");
+    Index waiting = rows.waiting(tier);
+    add_encoded(array, *rows.codec(), waiting, out);
+  }
+  return out;
+}
+
+class TierCache : public WrappedCache {
+ public:
+  TierCache(std::unique_ptr<LayerCache> cache, std::vector<TierHead> heads, Note note)
+      : WrappedCache(std::move(cache), {std::move(note)}), heads_(std::move(heads)) {}
+
+  Index append(std::span<const TokenBlock> tokens) override {
+    Index run = tokens.front().size();
+    for (const TierHead& head : heads_) {
+      const TokenRange before = retrievable();
+      run = std::min(head.keys.run(before, run), head.values.run(before, run));
+    }
+    const Index taken = cache().append(first(tokens, run));
+    const std::vector<TokenBlock> added = first(tokens, taken);
+    for (std::size_t h = 0; h < heads_.size(); ++h) {
+      heads_[h].keys.add(added[h].keys);
+      heads_[h].values.add(added[h].values);
+      heads_[h].encode(retrievable());
+    }
+    return taken;
+  }
+
+  std::vector<EntryTables> entries(std::span<const QueryBlock> queries) const override {
+    std::vector<EntryTables> tables = cache().entries(queries);
+    for (std::size_t h = 0; h < heads_.size(); ++h) {
+      for (EntryTable& table : tables[h]) {
+        table.token_keys = heads_[h].keys.rows();
+        table.token_values = heads_[h].values.rows();
+        table.rounded = true;
+      }
+    }
+    return tables;
+  }
+
+  std::vector<Footprint> footprint() const override {
+    std::vector<Footprint> arrays = cache().footprint();
+    for (std::size_t h = 0; h < heads_.size(); ++h) arrays[h] = stored_footprint(arrays[h], heads_[h], retrievable());
+    return arrays;
+  }
+
+ private:
+  std::vector<TierHead> heads_;
+};
+
+Note note_on(const LayerCache& cache, const std::string& stores) {
+  const Footprint arrays = cache.footprint().front();
+  const auto tier = std::ranges::find_if(arrays, in_tier);
+  if (tier == arrays.end()) throw std::logic_error("a method that retrieves does not state its full cache");
+  return {.text = fmt::format("{}, stores the full cache in {} memory", stores,
+                              tier->tier == Tier::slow ? "slow" : "fast")};
+}
+
+}  // namespace
+
+MakeLayerCache rounded_tier(MakeLayerCache make, std::vector<HeadPrompt> heads,
+                            std::function<std::vector<Codecs>(std::uint32_t seed)> codecs, std::string stores,
+                            Backend& backend) {
+  // Budgets share the rows of a seed; those of another seed are dropped.
+  const auto prompts = std::make_shared<std::map<std::uint32_t, std::vector<TierHead>>>();
+  return [=, &backend](Index budget, std::uint32_t seed) {
+    std::unique_ptr<LayerCache> cache = make(budget, seed);
+    if (!prompts->contains(seed)) prompts->clear();
+    const std::vector<TierHead>& prompt = computed_once(*prompts, seed, [&] {
+      const std::vector<Codecs> of_heads = codecs(seed);
+      std::vector<TierHead> all;
+      for (std::size_t h = 0; h < heads.size(); ++h) {
+        all.push_back({TierRows(heads[h].keys, of_heads[h].keys, backend),
+                       TierRows(heads[h].values, of_heads[h].values, backend)});
+        all.back().encode(cache->retrievable());
+      }
+      return all;
+    });
+    std::vector<TierHead> branches;
+    for (const TierHead& head : prompt) branches.push_back(head.branch());
+    Note note = note_on(*cache, stores);
+    return std::make_unique<TierCache>(std::move(cache), std::move(branches), std::move(note));
+  };
+}
+
+}  // namespace kvbench::methods

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+// The bytes of methods that retrieve from a full cache in fewer bits, recomputed from n, d, the budget and the
+// settings.
+#include <doctest/doctest.h>
+
+#include <kvbench/replay/measure/bytes.hpp>
+
+#include <support/rows.hpp>
+
+using namespace kvbench;
+using namespace kvbench::methods;
+using namespace kvbench::replay;
+using namespace kvbench::testing;
+
+namespace {
+
+constexpr Shape retrieval_shape{.n = 96, .decoded = 8, .d = 8, .dv = 6, .group = 3};
+constexpr double tokens = 96, d = 8, dv = 6, heads_of_group = 3, budget = 24;
+
+struct ComposedBytes {
+  double kv = 0, slow = 0, meta = 0, read = 0;  ///< read: of a query that is answered by 24 entries
+};
+
+void check_bytes(const char* name, const std::vector<Assignment>& settings, const ComposedBytes& expected) {
+  CAPTURE(name);
+  const auto backend = make_ref_backend();
+  const MethodInfo& info = find_method(name);
+  const Row row{&info, info.bind(settings)};
+  const Heads heads = heads_for(row, retrieval_shape, *backend);
+  const Instance instance = open(row, heads, static_cast<Index>(budget), 0, *backend);
+  for (const Footprint& arrays : instance.cache->footprint()) {
+    const Bytes bytes = account(arrays, Element::f16, 24, 96, 8, 6);
+    CHECK(bytes.kv == expected.kv);
+    CHECK(bytes.slow == expected.slow);
+    CHECK(bytes.meta == expected.meta);
+    CHECK(bytes.fast == expected.kv + expected.meta - expected.slow);
+    CHECK(bytes.read == doctest::Approx(expected.read));
+  }
+}
+
+}  // namespace
+
+// No key waits; 8 values do. Keys are 24 groups of 4 tokens with a minimum and a step in each channel; a value has two
+// groups of 4 and 2 channels. Of 24 entries 22 have values that are encoded.
+TEST_CASE("bytes of quest+kivi4: the full cache in fast memory") {
+  const double meta = 24 * 2 * d * 2 + heads_of_group * 6 * 4;  // bounds of 24 pages, 6 chosen ones
+  const double value = dv / 2 + 2 * 4;
+  check_bytes("quest+kivi4", {{"page", "4"}, {"kivi4.group", "4"}, {"kivi4.residual", "8"}},
+              {.kv = tokens * d / 2 + 24 * d * 4 + 88 * value + 8 * dv * 2,
+               .meta = meta,
+               .read = 24 * d / 2 + 24 * d * 4 + 22 * value + 2 * dv * 2 + meta});
+}
+
+// 8 sinks in 16 bits; 88 keys and values of two groups each, as 4 channels have a minimum and a step.
+TEST_CASE("bytes of clusterkv+int4: the full cache in slow memory, the sinks exact") {
+  const double row = d / 2 + 2 * 4 + dv / 2 + 2 * 4;
+  const double every = 5 * d * 2 + 5 * 2 * 4 + heads_of_group * (budget - 8) * 4;  // centroids, sizes, chosen tokens
+  check_bytes(
+      "clusterkv+int4", {{"sinks", "8"}, {"clusters", "5"}, {"int4.group", "4"}},
+      {.kv = 8 * 2 * (d + dv) + 88 * row, .slow = 88 * row, .meta = every + 88 * 4, .read = 24 * row + every + 24 * 4});
+}
+
+// One group per key and per value. int(0.2 d) = 1 channel per query head: its direction, and a number per token.
+TEST_CASE("bytes of infinigen+int8: partial keys stay in 16 bits") {
+  const double row = d + 4 + dv + 4;
+  const double meta = heads_of_group * (tokens + d) * 2 + heads_of_group * budget * 4;
+  check_bytes("infinigen+int8", {}, {.kv = tokens * row, .slow = tokens * row, .meta = meta, .read = 24 * row + meta});
+}
+
+// 80 keys are encoded in 10 groups of 8, and 16 wait; 56 values are encoded, and 40 wait. 24 entries read 20 encoded
+// keys, which lie in at most all of the groups.
+TEST_CASE("bytes of oracle-topk+kivi2") {
+  const double kv = 80 * d / 4 + 10 * d * 4 + 16 * d * 2 + 56 * (dv / 4 + 4) + 40 * dv * 2;
+  const double meta = heads_of_group * budget * 4;
+  check_bytes("oracle-topk+kivi2", {{"kivi2.group", "8"}, {"kivi2.residual", "40"}},
+              {.kv = kv,
+               .slow = kv,
+               .meta = meta,
+               .read = 20 * d / 4 + 10 * d * 4 + 4 * d * 2 + 14 * (dv / 4 + 4) + 10 * dv * 2 + meta});
+}
