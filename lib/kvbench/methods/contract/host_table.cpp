@@ -150,8 +150,8 @@ std::vector<HostTable> EntryChecker::check(Backend& backend, const HeadTokens& t
     HostTable& table = host.emplace_back(on_host(shared, backend));
     table.own_keys = read(tables[t].own_keys, known_[t][0], "an own key that is not finite", backend);
     table.own_values = read(tables[t].own_values, known_[t][1], "an own value that is not finite", backend);
-    read(tables[t].token_keys, known_[t][2], "a token key that is not finite", backend);
-    read(tables[t].token_values, known_[t][3], "a token value that is not finite", backend);
+    read(tables[t].token_keys, known_by_token_[0], "a token key that is not finite", backend);
+    read(tables[t].token_values, known_by_token_[1], "a token value that is not finite", backend);
     check_numbers(table, limit);
   }
   check_distinct(host, tokens.group, num_queries, limit);

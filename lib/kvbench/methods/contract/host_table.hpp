@@ -56,7 +56,8 @@ class EntryChecker {
   };
   HostView<float> read(const Buffer<const float>& rows, OwnRows& known, const char* fault, Backend& backend) const;
 
-  std::vector<std::array<OwnRows, 4>> known_;  ///< keys and values, of slots and of tokens, by table
+  std::vector<std::array<OwnRows, 2>> known_;  ///< keys and values, by table
+  std::array<OwnRows, 2> known_by_token_;      ///< the same by token, of the last table that has them
 };
 
 /// The tables on the host, checked. Throws std::logic_error, naming the fault, where they break the contract: a wrong

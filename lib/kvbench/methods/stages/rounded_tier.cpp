@@ -6,6 +6,8 @@
 #include <stdexcept>
 #include <utility>
 
+#include <fmt/format.h>
+
 #include <kvbench/methods/stages/computed_once.hpp>
 #include <kvbench/methods/stages/encoding.hpp>
 #include <kvbench/methods/stages/growing_rows.hpp>
