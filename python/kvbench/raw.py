@@ -100,6 +100,8 @@ class HeadResult:
         tables = []
         # a table without ids has no entries
         for table in (group[name] for name in sorted(group, key=int) if "ids" in group[name]):
+            require(not attribute(table, self._where, "rows_by_token", int, 0), self._where,
+                    "the full cache behind these entries is stored in fewer bits, and the file does not hold its rows.")
             flags = {name: bool(attribute(table, self._where, name, int, 0)) for name in ("per_head", "per_query")}
             tables.append(Table(ids=table["ids"][()], **flags,
                                 **{name: table[name][()] for name in BESIDE if name in table}))

@@ -72,6 +72,17 @@ class Kept(PackageTest):
         for cell, row in enumerate(own):
             self.close(self.scored(trace, "--set", f"file.cell={cell}", *flags, "--rows", "trace"), [row])
 
+    def test_entries_of_a_full_cache_in_fewer_bits_are_refused(self):
+        trace = self.synth("t.h5")
+        flags = ("-b", 64, "--protocol", "prefill")
+        self.replay(trace, "-m", "quest+int8", *flags, "--raw", self.path("kept.h5"), "--raw-outputs")
+        with kvbench.Raw(self.path("kept.h5")) as raw:
+            self.assertEqual(raw.heads[0].output().shape, (2, 64, 12))
+            with self.refuses("fewer bits"):
+                raw.heads[0].entries()
+        with self.assertRaisesRegex(AssertionError, "stored in fewer bits"):
+            self.scored(trace, *flags)
+
     def test_raw_metrics_are_those_of_the_csv(self):
         trace = self.synth("t.h5")
         rows = self.replay(trace, "-m", "sink", "--protocol", "prefill", "--raw", self.path("raw.h5"), "--raw-outputs",
