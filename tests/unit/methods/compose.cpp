@@ -132,3 +132,21 @@ TEST_CASE("what a method keeps beside the full cache stays exact") {
   CHECK(rows_of("sink and tail keys") == 2);
   CHECK(cache->notes().back().text == "kivi2: 2 bits, stores the full cache in slow memory");
 }
+
+// Two keys wait in the prompt, so that the first decoded key is added behind exact rows which budgets share.
+TEST_CASE("budgets share the full cache of the prompt, and no decoded token") {
+  const auto backend = make_ref_backend();
+  const HeadData head = small_head({0, 1.4f, 3, 6, 1.3f, 0, 1, 2}, 5);
+  const MethodInfo& info = find_method("oracle-topk+kivi2");
+  const Params params = info.bind(std::vector<Assignment>{{"kivi2.group", "3"}, {"kivi2.residual", "3"}});
+  const MakeCache make = info.prepare_head(prompt_of(head, *backend), params, *backend);
+  const auto decodes = make(2, 0), stays = make(3, 0);
+  const auto keys = [&](const CompressedCache& cache, Index tokens) {
+    return cache.entries(query_block(head, tokens - 1, tokens, tokens, *backend))[0].token_keys;
+  };
+  CHECK(keys(*decodes, 5).same_as(keys(*stays, 5)));
+  CHECK(backend->read(keys(*stays, 5)) == std::vector<float>{0, 1, 3, 6, 1.3f});
+  for (Index t = 5; t < 8; ++t) REQUIRE(decodes->append(token_block(head, t, t + 1, *backend)) == 1);
+  CHECK(backend->read(keys(*decodes, 8)) == std::vector<float>{0, 1, 3, 6, 2, 0, 1, 2});
+  CHECK(backend->read(keys(*stays, 5)) == std::vector<float>{0, 1, 3, 6, 1.3f});
+}
