@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include <kvbench/methods/quantisation/group_codec.hpp>
+
 namespace kvbench::methods {
 namespace {
 
@@ -23,19 +25,13 @@ kernels::GroupFormat e4m3_format() { return minifloat_format(4, 448); }
 kernels::GroupFormat e5m2_format() { return minifloat_format(5, 57344); }
 
 Buffer<const float> FixedScaleCodec::decoded(const Buffer<const float>& rows, Backend& backend) const {
-  const Index n = rows.rows(), d = rows.cols();
   kernels::GroupFormat format = format_;
-  format.group = std::max<Index>(1, d);
-  auto scale = backend.allocate<float>(n), offset = backend.allocate<float>(n);
+  format.group = std::max<Index>(1, rows.cols());
+  auto scale = backend.allocate<float>(rows.rows()), offset = backend.allocate<float>(rows.rows());
   backend.fill(scale, scale_);
   backend.fill(offset, 0.0f);
-  const auto codes = backend.allocate<std::uint8_t>(n, d);
-  backend.run(
-      kernels::EncodeGroups<Buffer>{.rows = rows, .format = format, .scale = scale, .offset = offset, .codes = codes});
-  const auto out = backend.allocate<float>(n, d);
-  backend.run(
-      kernels::DecodeGroups<Buffer>{.codes = codes, .format = format, .scale = scale, .offset = offset, .out = out});
-  return out;
+  return recoded(rows, format, {.scale = scale, .offset = offset, .stored_scale = scale, .stored_offset = offset},
+                 backend);
 }
 
 Footprint FixedScaleCodec::footprint(Index rows, Index cols) const {

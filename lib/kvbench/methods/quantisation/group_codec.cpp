@@ -53,6 +53,29 @@ GroupScaleArrays scales_of(const Buffer<const float>& rows, const kernels::Group
   return out;
 }
 
+Buffer<float> recoded(const Buffer<const float>& rows, const kernels::GroupFormat& format, const CodeScales& scales,
+                      Backend& backend) {
+  const Index n = rows.rows(), d = rows.cols();
+  const auto codes = backend.allocate<std::uint8_t>(n, d);
+  backend.run(kernels::EncodeGroups<Buffer>{
+      .rows = rows,
+      .format = format,
+      .scale = scales.scale,
+      .inverse = scales.inverse,
+      .offset = scales.offset,
+      .midpoints = scales.book ? column(scales.book->midpoints, backend) : Buffer<const float>(),
+      .codes = codes});
+  const auto out = backend.allocate<float>(n, d);
+  backend.run(kernels::DecodeGroups<Buffer>{
+      .codes = codes,
+      .format = format,
+      .scale = scales.stored_scale,
+      .offset = scales.stored_offset,
+      .levels = scales.book ? column(scales.book->levels, backend) : Buffer<const float>(),
+      .out = out});
+  return out;
+}
+
 Index GroupCodec::encoded(Index context, Index held) const {
   switch (settings_.residual) {
     case Residual::none:
@@ -68,26 +91,17 @@ Index GroupCodec::encoded(Index context, Index held) const {
 
 Buffer<const float> GroupCodec::decoded(const Buffer<const float>& rows, Backend& backend) const {
   const kernels::GroupFormat& format = settings_.format;
-  const Index n = rows.rows(), d = rows.cols();
   const Buffer<const float> turned = rotated(rows, settings_.hadamard, backend);
   const GroupScaleArrays scales = scales_of(turned, format, backend);
-  const Codebook* book = settings_.codebook.get();
-  const auto codes = backend.allocate<std::uint8_t>(n, d);
-  backend.run(
-      kernels::EncodeGroups<Buffer>{.rows = turned,
-                                    .format = format,
-                                    .scale = settings_.encode_with_stored ? scales.stored_scale : scales.scale,
-                                    .inverse = scales.inverse,
-                                    .offset = settings_.encode_with_stored ? scales.stored_offset : scales.offset,
-                                    .midpoints = book ? column(book->midpoints, backend) : Buffer<const float>(),
-                                    .codes = codes});
-  const auto out = backend.allocate<float>(n, d);
-  backend.run(kernels::DecodeGroups<Buffer>{.codes = codes,
-                                            .format = format,
-                                            .scale = scales.stored_scale,
-                                            .offset = scales.stored_offset,
-                                            .levels = book ? column(book->levels, backend) : Buffer<const float>(),
-                                            .out = out});
+  const bool stored = settings_.encode_with_stored;
+  const Buffer<const float> out = recoded(turned, format,
+                                          {.scale = stored ? scales.stored_scale : scales.scale,
+                                           .inverse = scales.inverse,
+                                           .offset = stored ? scales.stored_offset : scales.offset,
+                                           .stored_scale = scales.stored_scale,
+                                           .stored_offset = scales.stored_offset,
+                                           .book = settings_.codebook.get()},
+                                          backend);
   return rotated(out, settings_.hadamard, backend);
 }
 

@@ -14,6 +14,15 @@ struct GroupScaleArrays {
 };
 GroupScaleArrays scales_of(const Buffer<const float>& rows, const kernels::GroupFormat& format, Backend& backend);
 
+/// By what rows are encoded and decoded, as EncodeGroups and DecodeGroups read it; `inverse` and `book` may be absent.
+struct CodeScales {
+  Buffer<const float> scale, inverse, offset, stored_scale, stored_offset;
+  const Codebook* book = nullptr;
+};
+/// What the codes of `rows` are decoded to.
+Buffer<float> recoded(const Buffer<const float>& rows, const kernels::GroupFormat& format, const CodeScales& scales,
+                      Backend& backend);
+
 /// Equal steps between the minimum and the maximum of a group of channels, both stored in f16.
 constexpr kernels::GroupFormat range_format(int bits, Index group) {
   return {.group = group, .scale = kernels::Scale::range, .peak = static_cast<float>((1 << bits) - 1), .bits = bits};
