@@ -87,6 +87,8 @@ MethodInfo compose(const MethodInfo& method, const MethodInfo& quantiser) {
   const Property rounded = Property::no(quantiser.name + " rounds keys and values");
   both.properties.full_budget_exact = both.properties.value_scaling = both.properties.key_shift = rounded;
   both.seeded = method.seeded || quantiser.seeded;
+  both.calibrates = method.calibrates || quantiser.calibrates;
+  both.whole_context = method.whole_context || quantiser.whole_context;
   both.params = joined_params(method, quantiser);
   both.bind = [=](std::span<const Assignment> settings) { return bind_parts(method, quantiser, settings); };
   if (method.check_data) {

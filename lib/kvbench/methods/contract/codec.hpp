@@ -3,8 +3,10 @@
 // stages/rounded_cache.hpp stores the entries of a cache through them.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <memory>
+#include <span>
 
 #include <kvbench/kernels/backend.hpp>
 #include <kvbench/methods/contract/footprint.hpp>
@@ -24,9 +26,24 @@ class Codec {
   /// a group of rows ends.
   virtual Buffer<const float> decoded(const Buffer<const float>& rows, Backend& backend) const = 0;
 
+  /// The same for a codec that needs to know whose rows these are. tokens: their ids [n], which are their positions; -1
+  /// for a row that is no token's own, such as a mean. Throws Unavailable where the codec cannot encode such a row.
+  virtual Buffer<const float> decoded_at(const Buffer<const float>& rows, std::span<const std::int32_t> /*tokens*/,
+                                         Backend& backend) const {
+    return decoded(rows, backend);
+  }
+
+  /// Takes the rows [count, c] of decoded tokens, of which `first` is the first, before any of them is encoded. Those
+  /// of the prompt were known when the codec was made. Caches that share the codec may each bring the same tokens.
+  virtual void append(Index /*first*/, const Buffer<const float>& /*rows*/) const {}
+
   /// The arrays that hold `rows` encoded rows of `cols` numbers. Arrays of one row per encoded row may be read with
   /// their entries.
   virtual Footprint footprint(Index rows, Index cols) const = 0;
+
+  /// The arrays beside these, once for all encoded rows, which are those of `tokens`: what a codec stores once, and
+  /// what depends on the numbers.
+  virtual Footprint extras(std::span<const std::int32_t> /*tokens*/) const { return {}; }
 };
 
 /// The codecs of a kv head. Null: the rows are stored in 16 bits.

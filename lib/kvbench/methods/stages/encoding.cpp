@@ -34,4 +34,13 @@ void add_encoded(const FootprintArray& array, const Codec& codec, Index& exact, 
   out.push_back(std::move(rest));
 }
 
+void add_extras(const Codec& codec, std::span<const std::int32_t> tokens, Content content, Tier tier, Footprint& out) {
+  for (FootprintArray& array : codec.extras(tokens)) {
+    array.name = (content == Content::keys ? "key " : "value ") + array.name;
+    array.content = content;
+    array.tier = tier;
+    out.push_back(std::move(array));
+  }
+}
+
 }  // namespace kvbench::methods

@@ -2,6 +2,9 @@
 // What follows from the rule by which a codec encodes the rows of a cache: runs of decoded tokens, and bytes.
 #pragma once
 
+#include <cstdint>
+#include <span>
+
 #include <kvbench/methods/contract/codec.hpp>
 
 namespace kvbench::methods {
@@ -13,5 +16,8 @@ Index run_of(const Codec* codec, Index context, Index held, Index most);
 /// Adds the arrays that hold an array of the cache when its codec stores it: those of the codec, and the rows that are
 /// not encoded yet. `exact` of the rows are still to be found in arrays of this kind; those of this one are taken off.
 void add_encoded(const FootprintArray& array, const Codec& codec, Index& exact, Footprint& out);
+
+/// Adds what the codec holds once beside the rows of these tokens, which it has encoded.
+void add_extras(const Codec& codec, std::span<const std::int32_t> tokens, Content content, Tier tier, Footprint& out);
 
 }  // namespace kvbench::methods

@@ -12,6 +12,18 @@
 namespace kvbench::methods {
 namespace {
 
+/// Adds what a codec holds beside the rows that it has encoded.
+void add_extras_of(const Codec* codec, const std::vector<Selection>& selections, Content content, Footprint& out) {
+  if (codec == nullptr) return;
+  std::vector<std::int32_t> tokens;
+  for (const Selection& selection : selections) {
+    const auto before = std::ssize(tokens);
+    for (const StoredSlots& part : selection.parts) tokens.insert(tokens.end(), part.ids.begin(), part.ids.end());
+    tokens.resize(static_cast<std::size_t>(before + codec->encoded(selection.context(), selection.held())));
+  }
+  add_extras(*codec, tokens, content, Tier::fast, out);
+}
+
 /// The part of a rounded cache that belongs to one kv head.
 class RoundedHead {
  public:
@@ -33,8 +45,11 @@ class RoundedHead {
   }
 
   void append(const TokenBlock& tokens) {
+    const Index known = keys_.rows().rows();
     copy_rows(tokens.keys, keys_.add(tokens.size()), *backend_);
     copy_rows(tokens.values, values_.add(tokens.size()), *backend_);
+    if (codecs_.keys) codecs_.keys->append(known, tokens.keys);
+    if (codecs_.values) codecs_.values->append(known, tokens.values);
   }
 
   EntryTables stored(EntryTables tables) {
@@ -57,7 +72,8 @@ class RoundedHead {
 
   Footprint footprint(const Footprint& arrays, const EntryTables& tables) const {
     Index exact_keys = 0, exact_values = 0;
-    for (const Selection& selection : selections_of(tables, scope_of(tables, group_), tokens_, *backend_)) {
+    const std::vector<Selection> selections = selections_of(tables, scope_of(tables, group_), tokens_, *backend_);
+    for (const Selection& selection : selections) {
       const Index context = selection.context(), held = selection.held();
       if (codecs_.keys) exact_keys += held - codecs_.keys->encoded(context, held);
       if (codecs_.values) exact_values += held - codecs_.values->encoded(context, held);
@@ -73,6 +89,8 @@ class RoundedHead {
       else
         add_encoded(array, *codec, array.content == Content::keys ? exact_keys : exact_values, out);
     }
+    add_extras_of(codecs_.keys.get(), selections, Content::keys, out);
+    add_extras_of(codecs_.values.get(), selections, Content::values, out);
     return out;
   }
 

@@ -37,14 +37,23 @@ class TierRows {
   Index run(TokenRange tier, Index most) const { return run_of(codec_.get(), context(tier), tier.count, most); }
 
   void add(const Buffer<const float>& exact) {
-    if (codec_) copy_rows(exact, rows_.add(exact.rows()), *backend_);
+    if (!codec_) return;
+    codec_->append(rows_.rows().rows(), exact);
+    copy_rows(exact, rows_.add(exact.rows()), *backend_);
+  }
+
+  /// Adds what the codec holds beside its rows.
+  void add_extras_to(Footprint& arrays, TokenRange tier, Content content, Tier where) const {
+    if (codec_) add_extras(*codec_, token_range(tier.first, encoded_), content, where, arrays);
   }
 
   void encode(TokenRange tier) {
     const Index encoded = codec_ ? codec_->encoded(context(tier), tier.count) : 0;
     if (encoded <= encoded_) return;
     const Index begin = tier.first + encoded_, count = encoded - encoded_;
-    copy_rows(codec_->decoded(rows_.rows().slice(begin, count), *backend_), rows_.rewrite(begin, count), *backend_);
+    const Buffer<const float> decoded =
+        codec_->decoded_at(rows_.rows().slice(begin, count), token_range(begin, count), *backend_);
+    copy_rows(decoded, rows_.rewrite(begin, count), *backend_);
     encoded_ = encoded;
   }
 
@@ -73,7 +82,9 @@ bool in_tier(const FootprintArray& array) {
 
 Footprint stored_footprint(const Footprint& arrays, const TierHead& head, TokenRange tier) {
   Footprint out;
+  Tier where = Tier::fast;
   for (const FootprintArray& array : arrays) {
+    if (in_tier(array)) where = array.tier;
     const TierRows& rows = array.content == Content::keys ? head.keys : head.values;
     if (!in_tier(array) || rows.codec() == nullptr) {
       out.push_back(array);
@@ -83,6 +94,8 @@ Footprint stored_footprint(const Footprint& arrays, const TierHead& head, TokenR
     Index waiting = rows.waiting(tier);
     add_encoded(array, *rows.codec(), waiting, out);
   }
+  head.keys.add_extras_to(out, tier, Content::keys, where);
+  head.values.add_extras_to(out, tier, Content::values, where);
   return out;
 }
 
@@ -102,8 +115,8 @@ class TierCache : public WrappedCache {
     for (std::size_t h = 0; h < heads_.size(); ++h) {
       heads_[h].keys.add(added[h].keys);
       heads_[h].values.add(added[h].values);
-      heads_[h].encode(retrievable());
     }
+    for (TierHead& head : heads_) head.encode(retrievable());
     return taken;
   }
 

@@ -2,6 +2,7 @@
 #include <kvbench/methods/stages/stored_rows.hpp>
 
 #include <algorithm>
+#include <span>
 
 #include <kvbench/methods/stages/rows.hpp>
 
@@ -100,7 +101,8 @@ Buffer<const float> StoredRows::update(const Codec& codec, const Selection& sele
     known = 0;
   }
   if (encoded > known) {
-    const Buffer<const float> fresh = codec.decoded(exact(selection, known, encoded, tokens, own), *backend_);
+    const Buffer<const float> fresh = codec.decoded_at(exact(selection, known, encoded, tokens, own),
+                                                       std::span<const std::int32_t>(ids).subspan(known), *backend_);
     if (known == 0)
       encoded_ = GrowingRows(*backend_, fresh);
     else
