@@ -87,6 +87,8 @@ std::vector<Row> all_rows() {
   add("kivi4", {{"group", "3"}, {"residual", "6"}});
   add("kivi2", {{"group", "4"}, {"residual", "4"}});
   add("qjl", {{"group", "4"}, {"residual", "8"}, {"sketch", "16"}, {"initial_sketch", "16"}, {"outliers", "2"}});
+  add("kvquant-nofisher", {{"bits", "2"}, {"first", "true"}});
+  add("h2o+kvquant-nofisher", {{"kvquant-nofisher.bits", "3"}});
   add("snapkv+kivi2", {{"per", "query_head"}, {"kivi2.group", "2"}, {"kivi2.residual", "4"}});
   add("quest+kivi2", {{"page", "4"}, {"kivi2.group", "2"}, {"kivi2.residual", "4"}});
   add("clusterkv+kivi4", {{"clusters", "6"},

@@ -180,7 +180,7 @@ const Key keys[] = {
      "number of seeds, or a list such as [3, 4]; for methods with randomness"},
     {"calibrate", "TRACE.h5 or TRACE.h5:PROMPT",
      [](const Entry& e, SweepRun& run) { run.calibrate = path_of(e, e.value()); }, R"("../traces/smollm2-135m.h5:1")",
-     "another text, on which methods calibrate (infinigen); relative to the folder of this file"},
+     "another text, on which methods calibrate (infinigen, kvquant-nofisher); relative to the folder of this file"},
     {"protocol", "names", [](const Entry& e, SweepRun& run) { set_choices(e, protocols(), run.protocols); },
      R"(["prefill", "decode"])", "auto, prefill, decode, stream; one pass per protocol"},
     {"device", "names", [](const Entry& e, SweepRun& run) { set_choices(e, devices, run.devices); }, R"("cpu")",

@@ -25,6 +25,7 @@
 #include <kvbench/methods/quantisation/ggml_blocks.hpp>
 #include <kvbench/methods/quantisation/integers.hpp>
 #include <kvbench/methods/quantisation/kivi.hpp>
+#include <kvbench/methods/quantisation/kvquant.hpp>
 #include <kvbench/methods/quantisation/nvfp4.hpp>
 #include <kvbench/methods/quantisation/qjl.hpp>
 #include <kvbench/methods/quantisation/turboquant.hpp>
@@ -75,6 +76,7 @@ std::span<const MethodInfo> all_methods() {
       q4_0_method(),
       kivi4_method(),
       kivi2_method(),
+      kvquant_nofisher_method(),
       fp8_method(),
       nvfp4_method(),
       turboquant_method(),

@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <kvbench/methods/quantisation/kvquant.hpp>
+
+#include <algorithm>
+#include <array>
+
+#include <kvbench/methods/quantisation/group_codec.hpp>
+#include <kvbench/methods/quantisation/kvquant_layer.hpp>
+#include <kvbench/methods/stages/quantiser.hpp>
+#include <kvbench/methods/stages/rows.hpp>
+
+namespace kvbench::methods {
+namespace {
+
+constexpr std::array kvquant_levels = {2, 3, 4};
+
+struct KvquantParams {
+  Index bits = 0;
+  bool first = false;
+};
+void fields(ParamVisitor& visitor, KvquantParams& params) {
+  visitor.integer("bits", params.bits, {.min = 0, .max = 4}, "of a code; 0: as many of 4, 3 and 2 as fit the budget");
+  visitor.flag("first", params.first, "the first token is stored in 16 bits");
+}
+void check(const KvquantParams& params) {
+  if (params.bits == 1) throw Error("parameter 'bits' is 1; it must be 0, 2, 3 or 4");
+}
+
+/// A codec of the keys or the values of one head of the layer.
+class KvquantCodec : public Codec {
+ public:
+  KvquantCodec(std::shared_ptr<KvquantLayer> layer, std::size_t head) : layer_(std::move(layer)), head_(head) {}
+
+  Buffer<const float> decoded(const Buffer<const float>& rows, Backend& backend) const override {
+    return decoded_at(rows, token_range(0, rows.rows()), backend);
+  }
+  Buffer<const float> decoded_at(const Buffer<const float>& rows, std::span<const std::int32_t> tokens,
+                                 Backend& backend) const override {
+    if (std::ranges::find(tokens, -1) != tokens.end()) {
+      throw Unavailable(
+          "kvquant-nofisher stores rows of tokens, which have a position and values in the other kv heads, but not "
+          "rows that a method makes itself, such as means");
+    }
+    return rows.rows() == 0 ? rows : decoded_tokens(rows, tokens, backend);
+  }
+  Footprint footprint(Index rows, Index cols) const override {
+    return {{.name = "codes", .element = packed(layer_->bits()), .rows = rows, .cols = cols}};
+  }
+
+ protected:
+  virtual Buffer<const float> decoded_tokens(const Buffer<const float>& rows, std::span<const std::int32_t> tokens,
+                                             Backend& backend) const = 0;
+
+  kernels::GroupFormat format(kernels::Axis axis, Index group) const {
+    return {.axis = axis, .group = group, .grid = kernels::Grid::codebook, .bits = layer_->bits()};
+  }
+
+  /// The decoded rows, with the outliers of `rows` in f16 and its whole tokens exact. outlying(row, column, number)
+  template <class Outlying>
+  Buffer<const float> with_exceptions(const Buffer<const float>& decoded, const Buffer<const float>& rows,
+                                      std::span<const std::int32_t> tokens, Backend& backend, Outlying outlying) const {
+    std::vector<float> out = backend.read(decoded);
+    const HostView<float> exact = backend.on_host(rows);
+    const auto cols = static_cast<std::size_t>(rows.cols());
+    for (std::size_t i = 0; i < out.size(); ++i) {
+      if (layer_->whole(tokens[i / cols]))
+        out[i] = exact[i];
+      else if (outlying(i / cols, i % cols, exact[i]))
+        out[i] = in_f16(exact[i]);
+    }
+    return backend.adopt(std::move(out), rows.rows(), rows.cols());
+  }
+
+  /// The arrays of `outliers` in these tokens and, once for a layer, its codebook.
+  Footprint sparse(Index outliers, std::span<const std::int32_t> tokens, Index cols) const {
+    Footprint arrays = {{.name = "outliers", .element = Element::f16, .rows = outliers, .cols = 1},
+                        {.name = "columns of outliers", .element = Element::u8, .rows = outliers, .cols = 2}};
+    if (std::ranges::any_of(tokens, [&](std::int32_t token) { return layer_->whole(token); }))
+      arrays.push_back({.name = "first token", .rows = 1, .cols = cols});
+    if (head_ > 0) return arrays;
+    arrays.push_back({.name = "row pointers", .element = Element::i32, .rows = std::ssize(tokens) + 1, .cols = 1});
+    arrays.push_back({.name = "codebook", .element = Element::f32, .rows = Index{1} << layer_->bits(), .cols = 1});
+    return arrays;
+  }
+
+  std::shared_ptr<KvquantLayer> layer_;
+  std::size_t head_;
+};
+
+class KvquantKeys : public KvquantCodec {
+ public:
+  using KvquantCodec::KvquantCodec;
+
+  void append(Index first, const Buffer<const float>& rows) const override { layer_->append_keys(head_, first, rows); }
+
+  Footprint extras(std::span<const std::int32_t> tokens) const override {
+    const auto d = static_cast<Index>(layer_->key_thresholds(head_).lower.size());
+    Footprint arrays = sparse(layer_->outlying_keys(head_, tokens), tokens, d);
+    arrays.push_back({.name = "thresholds", .element = Element::f16, .rows = 2, .cols = d});
+    return arrays;
+  }
+
+ private:
+  Buffer<const float> decoded_tokens(const Buffer<const float>& rows, std::span<const std::int32_t> tokens,
+                                     Backend& backend) const override {
+    const Buffer<const float> before = layer_->turned(head_, rows, tokens, -1);
+    const KeyThresholds& of = layer_->key_thresholds(head_);
+    const Buffer<const float> scale = backend.adopt(of.scale, 1, rows.cols()),
+                              offset = backend.adopt(of.offset, 1, rows.cols());
+    const Buffer<const float> coded = recoded(
+        before, format(kernels::Axis::tokens, rows.rows()),
+        {.scale = scale, .offset = offset, .stored_scale = scale, .stored_offset = offset, .book = &layer_->key_book()},
+        backend);
+    const auto outlying = [&](std::size_t, std::size_t channel, float x) { return of.outlying(channel, x); };
+    return layer_->turned(head_, with_exceptions(coded, before, tokens, backend, outlying), tokens, 1);
+  }
+};
+
+class KvquantValues : public KvquantCodec {
+ public:
+  KvquantValues(std::shared_ptr<KvquantLayer> layer, std::size_t head, Index cols)
+      : KvquantCodec(std::move(layer), head), cols_(cols) {}
+
+  void append(Index first, const Buffer<const float>& rows) const override {
+    layer_->append_values(head_, first, rows);
+  }
+
+  Footprint extras(std::span<const std::int32_t> tokens) const override {
+    Footprint arrays = sparse(layer_->outlying_values(head_, tokens), tokens, cols_);
+    if (head_ == 0)
+      arrays.push_back({.name = "scales and offsets", .element = Element::f16, .rows = std::ssize(tokens), .cols = 2});
+    return arrays;
+  }
+
+ private:
+  Buffer<const float> decoded_tokens(const Buffer<const float>& rows, std::span<const std::int32_t> tokens,
+                                     Backend& backend) const override {
+    const std::vector<ValueRange>& ranges = layer_->value_ranges();
+    std::vector<float> scales, offsets;
+    for (const std::int32_t token : tokens) {
+      const ValueRange& range = ranges[static_cast<std::size_t>(token)];
+      scales.push_back(range.scale), offsets.push_back(range.offset);
+    }
+    const Buffer<const float> scale = backend.adopt(std::move(scales), rows.rows()),
+                              offset = backend.adopt(std::move(offsets), rows.rows());
+    const Buffer<const float> coded = recoded(rows, format(kernels::Axis::channels, rows.cols()),
+                                              {.scale = scale,
+                                               .offset = offset,
+                                               .stored_scale = scale,
+                                               .stored_offset = offset,
+                                               .book = &layer_->value_book()},
+                                              backend);
+    const auto outlying = [&](std::size_t row, std::size_t, float x) {
+      return ranges[static_cast<std::size_t>(tokens[row])].outlying(x);
+    };
+    return with_exceptions(coded, rows, tokens, backend, outlying);
+  }
+
+  Index cols_;
+};
+
+std::vector<std::string> kvquant_names(const KvquantParams& params) {
+  std::vector<std::string> names;
+  for (const int bits : kvquant_levels)
+    if (params.bits == 0 || params.bits == bits) names.push_back(fmt::format("{} bits", bits));
+  return names;
+}
+
+std::vector<Codecs> kvquant_codecs(std::span<const HeadPrompt> heads, const KvquantParams& params, std::size_t level,
+                                   std::uint32_t, Backend& backend) {
+  const int bits = params.bits > 0 ? static_cast<int>(params.bits) : kvquant_levels.at(level);
+  const auto layer = std::make_shared<KvquantLayer>(heads, bits, params.first, backend);
+  std::vector<Codecs> codecs;
+  for (std::size_t h = 0; h < heads.size(); ++h)
+    codecs.push_back(
+        {std::make_shared<KvquantKeys>(layer, h), std::make_shared<KvquantValues>(layer, h, heads[h].values.cols())});
+  return codecs;
+}
+
+}  // namespace
+
+MethodInfo kvquant_nofisher_method() {
+  return quantiser<KvquantParams>(
+      {.name = "kvquant-nofisher",
+       .paper = "KVQuant, arXiv 2401.18079",
+       .summary = "keys before RoPE and values by fitted codebooks, one number in a hundred stored apart",
+       .notes = "The released code weights its codebooks by gradients (Fisher), which a trace does not have. It "
+                "calibrates on "
+                "another text (--calibrate); calibrated on the evaluated context, rows are too good.",
+       .complexity = {.compress = "O(n (d + dv) log n)"},
+       .granularity = Granularity::layer,
+       .calibrates = true,
+       .whole_context = true},
+      kvquant_names, kvquant_codecs);
+}
+
+}  // namespace kvbench::methods
