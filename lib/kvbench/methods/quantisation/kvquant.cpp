@@ -57,9 +57,10 @@ class KvquantCodec : public Codec {
 
   /// The decoded rows, with the outliers of `rows` in f16 and its whole tokens exact. outlying(row, column, number)
   template <class Outlying>
-  Buffer<const float> with_exceptions(const Buffer<const float>& decoded, const Buffer<const float>& rows,
+  Buffer<const float> with_exceptions(Buffer<const float> decoded, const Buffer<const float>& rows,
                                       std::span<const std::int32_t> tokens, Backend& backend, Outlying outlying) const {
     std::vector<float> out = backend.read(decoded);
+    decoded = {};  // memory is bounded by three copies of the rows
     const HostView<float> exact = backend.on_host(rows);
     const auto cols = static_cast<std::size_t>(rows.cols());
     for (std::size_t i = 0; i < out.size(); ++i) {
@@ -107,12 +108,12 @@ class KvquantKeys : public KvquantCodec {
     const KeyThresholds& of = layer_->key_thresholds(head_);
     const Buffer<const float> scale = backend.adopt(of.scale, 1, rows.cols()),
                               offset = backend.adopt(of.offset, 1, rows.cols());
-    const Buffer<const float> coded = recoded(
+    Buffer<const float> coded = recoded(
         before, format(kernels::Axis::tokens, rows.rows()),
         {.scale = scale, .offset = offset, .stored_scale = scale, .stored_offset = offset, .book = &layer_->key_book()},
         backend);
     const auto outlying = [&](std::size_t, std::size_t channel, float x) { return of.outlying(channel, x); };
-    return layer_->turned(head_, with_exceptions(coded, before, tokens, backend, outlying), tokens, 1);
+    return layer_->turned(head_, with_exceptions(std::move(coded), before, tokens, backend, outlying), tokens, 1);
   }
 };
 
@@ -143,17 +144,17 @@ class KvquantValues : public KvquantCodec {
     }
     const Buffer<const float> scale = backend.adopt(std::move(scales), rows.rows()),
                               offset = backend.adopt(std::move(offsets), rows.rows());
-    const Buffer<const float> coded = recoded(rows, format(kernels::Axis::channels, rows.cols()),
-                                              {.scale = scale,
-                                               .offset = offset,
-                                               .stored_scale = scale,
-                                               .stored_offset = offset,
-                                               .book = &layer_->value_book()},
-                                              backend);
+    Buffer<const float> coded = recoded(rows, format(kernels::Axis::channels, rows.cols()),
+                                        {.scale = scale,
+                                         .offset = offset,
+                                         .stored_scale = scale,
+                                         .stored_offset = offset,
+                                         .book = &layer_->value_book()},
+                                        backend);
     const auto outlying = [&](std::size_t row, std::size_t, float x) {
       return ranges[static_cast<std::size_t>(tokens[row])].outlying(x);
     };
-    return with_exceptions(coded, rows, tokens, backend, outlying);
+    return with_exceptions(std::move(coded), rows, tokens, backend, outlying);
   }
 
   Index cols_;

@@ -85,6 +85,10 @@ TEST_CASE("a codebook is fitted by k-means from the medians of equal parts") {
   const Codebook two = fitted_codebook({10, 2, 0, 1}, 1);
   CHECK(two.levels == Floats{1, 10});
   CHECK(two.midpoints == Floats{5.5});
+  // 0 to 199 start at 49 and 149, which part them at 99: 0 to 98 and 99 to 199 have these means.
+  Floats many(200);
+  std::iota(many.begin(), many.end(), 0.0f);
+  CHECK(fitted_codebook(many, 1).levels == Floats{49, 149});
   // Two numbers for four levels: parts without numbers take the next one.
   CHECK(fitted_codebook({-1, 3}, 2).levels == Floats{-1, -1, 3, 3});
   CHECK(fitted_codebook({}, 2).levels == Floats{0, 0, 0, 0});
