@@ -2,7 +2,7 @@
 """Output of kvbench info, methods and replay."""
 import os
 
-from support import CliTest, main, rows, run
+from support import SAMPLE, CliTest, main, rows, run
 
 
 class Replay(CliTest):
@@ -57,6 +57,10 @@ class Replay(CliTest):
                        "--seeds", "1", "--rows", "trace")
             self.assertEqual(done.returncode, 0, done.stderr)
             for r in rows(done.stdout):
+                if r["method"] == "kvquant-nofisher":
+                    self.assertEqual(r["status"], "skipped")
+                    self.assertIn("this trace has no unscaled RoPE", r["reason"])
+                    continue
                 self.assertEqual(r["status"], "ok", (protocol, r["method"], r["reason"]))
                 self.assertLessEqual(float(r["total_bytes"]), float(r["full_bytes"]))
         os.remove(full)
@@ -252,6 +256,31 @@ class Replay(CliTest):
         (row,) = self.replay("-m", "infinigen", "--set", "infinigen.query=speculated", "-b", "25%", "--rows", "trace")
         self.assertEqual(row["status"], "skipped")
         self.assertIn("--speculated", row["reason"])
+
+    def test_kvquant_calibrates_on_another_text_and_stores_tokens_only(self):
+        def replayed(methods, *flags):
+            done = run("replay", SAMPLE, "-m", methods, "-b", "100%mem", "--prompts", "1", "--layers", "8",
+                       "--rows", "trace", *flags)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            return rows(done.stdout)
+
+        text = ("--calibrate", SAMPLE + ":0")
+        own, other = replayed("kvquant-nofisher")[0], replayed("kvquant-nofisher", *text)[0]
+        self.assertEqual(own["reason"], "calibrated on the evaluated context; kvquant-nofisher: 4 bits")
+        self.assertIn("calibrated on smollm2-135m.h5, prompt '0'", other["reason"])
+        self.assertNotEqual(own["total_bytes"], other["total_bytes"])  # other thresholds have other outliers
+        self.assertLess(float(own["rel_err_mean"]), float(other["rel_err_mean"]))
+        self.fails(2, "is the text of the evaluated prompt '1'",
+                   args=("replay", SAMPLE, "-m", "kvquant-nofisher", "--calibrate", SAMPLE + ":1"))
+        stored = ["{}+kvquant-nofisher[kvquant-nofisher.bits=3]".format(m) for m in ("h2o", "cam", "pyramidkv")]
+        h2o, cam, pyramidkv = replayed(",".join(stored))
+        self.assertEqual(h2o["status"], "ok")
+        for row, word in ((cam, "such as means"), (pyramidkv, "all 3 kv heads of a layer"),
+                          (replayed("kvquant-nofisher", "--protocol", "stream")[0], "name one with --calibrate"),
+                          (replayed("kvquant-nofisher", "--protect", "4,0")[0], "omit --protect")):
+            self.assertEqual(row["status"], "skipped")
+            self.assertIn(word, row["reason"])
+        self.assertEqual(replayed("kvquant-nofisher", "--protocol", "stream", *text)[0]["status"], "ok")
 
     def test_infinigen_calibrates_on_another_text(self):
         both = self.synth("both.h5", "--prompts", 2)
