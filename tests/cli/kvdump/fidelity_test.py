@@ -68,9 +68,12 @@ def test_a_damaged_copy_is_converted_again(folder):
         file.write(bytes([byte ^ 1]))
     for damage in (flip, lambda file: file.truncate(copy.stat().st_size - 4096)):
         times = copy.stat().st_atime_ns, copy.stat().st_mtime_ns
-        with open(copy, "r+b") as file:
+        spoilt = copy.with_name(f"{copy.name}.tmp.spoilt")   # a file of its own: others may have the copy mapped
+        shutil.copyfile(copy, spoilt)
+        with open(spoilt, "r+b") as file:
             damage(file)
-        os.utime(copy, ns=times)
+        os.utime(spoilt, ns=times)
+        os.replace(spoilt, copy)
         assert sha256(copy) != good
         kvdump("--ids", ids, "--f32", "--layers", "0", "-o", folder / "b.h5", "--force")
         assert sha256(copy) == good
