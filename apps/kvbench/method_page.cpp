@@ -194,8 +194,7 @@ std::string method_table() {
   for (const methods::MethodInfo& m : methods::all_methods()) {
     out += fmt::format("| `{}` | {} | {} | {} |\n", m.name, name_of(m.kind), cell(m.paper), cell(m.summary));
   }
-  return out +
-         fmt::format("\n`--method all` also replays `{}`.\n", fmt::join(also_replayed(), "`, `"));
+  return out + fmt::format("\n`--method all` also replays `{}`.\n", fmt::join(also_replayed(), "`, `"));
 }
 
 std::string method_page(const methods::MethodInfo& method) {

@@ -40,8 +40,8 @@ TEST_CASE("the bytes of a work item, computed by hand") {
   ReplayRequest request;
   const auto bytes = [&] { return work_item_bytes(trace, planned("sink", trace, request).work_items[0]); };
   // 64e6 fixed, 4 * 40e6 of logits and softmax rows; keys and values 1000 * 192 * 4 B = 768000, five eighths of it
-  // again; queries twice 10 * 128 * 4.
-  const double plain = 224e6 + 768000 * 1.625 + 2 * 5120;
+  // again; queries twice 10 * 128 * 4; two sums of attention per token, 8 B each.
+  const double plain = 224e6 + 768000 * 1.625 + 2 * 5120 + 16000;
   CHECK(bytes() == doctest::Approx(plain));
   trace.prompts[0].layers[0].column_sums_end = 990;  // 1000 * 4 B
   CHECK(bytes() == doctest::Approx(plain + 4000));

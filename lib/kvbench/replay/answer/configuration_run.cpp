@@ -38,8 +38,11 @@ ConfigurationRun::ConfigurationRun(std::unique_ptr<methods::LayerCache> cache, O
   next_ = heads.front().map.to_global(heads.front().map.middle);
   checkers_.resize(heads.size());
   for (std::size_t h = 0; h < heads.size(); ++h) {
-    NoiseFloor* const floor = options.noise_floors.empty() ? nullptr : &options.noise_floors[h];
-    measurements_.emplace_back(heads[h], options.keep_raw, options.keep_exact, *results_[h], floor);
+    const Measurements::Options measured{.keep_outputs = options.keep_raw,
+                                         .keep_exact = options.keep_exact,
+                                         .floor = options.noise_floors.empty() ? nullptr : &options.noise_floors[h],
+                                         .mass = options.context_mass.empty() ? nullptr : &options.context_mass[h]};
+    measurements_.emplace_back(heads[h], measured, *results_[h]);
   }
 }
 

@@ -24,6 +24,7 @@ class ConfigurationRun {
     /// by head, of the method `exact`: its metrics are those of the noise floor, and its entries, which are all tokens,
     /// are answered like others, not by the exact pass; empty: any other method
     std::span<NoiseFloor> noise_floors = {};
+    std::span<ContextMass> context_mass = {};  ///< by head; empty: mass_ceiling is not measured
     bool keep_raw = false, keep_exact = false;
     methods::Element kv_element = methods::Element::f16;
     std::vector<methods::Note> notes;  ///< of the harness, in front of those of the method

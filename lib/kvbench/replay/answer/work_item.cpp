@@ -31,7 +31,10 @@ class WorkItemRun {
             load_calibration(*task.request.calibration, layer().layer, item.kv_heads[h], backend);
       }
     }
-    for (const Head& head : heads_) noise_floors_.emplace_back(head, layer());
+    for (const Head& head : heads_) {
+      noise_floors_.emplace_back(head, layer());
+      context_mass_.emplace_back(head);
+    }
   }
 
   void run() {
@@ -193,6 +196,7 @@ class WorkItemRun {
             .standalone = task_.request.standalone,
             .selects = info.kind == methods::Kind::retrieval,
             .noise_floors = info.kind == methods::Kind::exact ? std::span(noise_floors_) : std::span<NoiseFloor>(),
+            .context_mass = context_mass_,
             .keep_raw = task_.options.keep_raw,
             .keep_exact = task_.options.keep_exact,
             .kv_element = task_.request.kv_element,
@@ -216,6 +220,7 @@ class WorkItemRun {
     const double queries = static_cast<double>(heads_.front().queries_per_head() * std::ssize(groups));
     double answered = 0;
     for_each_block(heads_, fixed_tokens(), backend_, [&](std::span<HeadBlock> blocks) {
+      for (std::size_t h = 0; h < heads_.size(); ++h) context_mass_[h].add(blocks[h].exact);
       for (auto& [key, group] : groups) {
         check_stop();
         group.each([&](std::size_t c) {
@@ -233,6 +238,7 @@ class WorkItemRun {
   std::vector<Head> heads_;
   std::vector<methods::HeadPrompt> prompts_;  ///< of the heads
   std::vector<NoiseFloor> noise_floors_;      ///< of the heads
+  std::vector<ContextMass> context_mass_;     ///< of the heads
   std::optional<PreparedMethod> own_prepared_;
   std::optional<PreparedMethod>& prepared_;  ///< the last one
 };

@@ -11,24 +11,24 @@
 
 namespace kvbench::replay {
 
-Measurements::Measurements(const Head& head, bool keep_outputs, bool keep_exact, ConfigurationResult& result,
-                           NoiseFloor* floor)
+Measurements::Measurements(const Head& head, const Options& options, ConfigurationResult& result)
     : head_(&head),
       result_(&result),
-      floor_(floor),
-      keep_outputs_(keep_outputs),
-      keep_exact_(keep_outputs && keep_exact),
+      options_(options),
+      sets_(head),
       squares_(static_cast<std::size_t>(head.group)),
       steps_(static_cast<std::size_t>(head.group)) {
   const auto rows = static_cast<std::size_t>(head.group * head.queries_per_head());
   result.metrics.resize(rows);
-  if (!keep_outputs) return;
+  for (MetricRow& row : result.metrics) row.fill(NAN);
+  if (!options.keep_outputs) return;
   result.raw.emplace().output.resize(rows * static_cast<std::size_t>(head.tokens.values.cols()));
-  if (keep_exact_) result.raw->exact.resize(result.raw->output.size());
+  if (options.keep_exact) result.raw->exact.resize(result.raw->output.size());
 }
 
 void Measurements::add(ExactBlock& exact, QueryRun run, const HostEntries& entries, const RecallRange& recall,
                        const Answer& answer, Backend& backend) {
+  if (options_.mass != nullptr) sets_.add(entries);
   for (Index g = 0; g < head_->group; ++g) {
     for (Index i = 0; i < run.size(); ++i) {
       add_row(exact, run, entries, recall, answer, g, i, backend);
@@ -48,6 +48,7 @@ void Measurements::add_row(ExactBlock& exact, QueryRun run, const HostEntries& e
   const auto dv = static_cast<std::size_t>(head_->tokens.values.cols());
   const Index number = exact.begin + run.begin + i;
   const auto query = static_cast<std::size_t>(number);
+  if (number < options_.first_measured) return;
   const auto exact_row = static_cast<std::size_t>(g * exact.block.size() + run.begin + i);
   const RowTruth truth{std::span(exact.out).subspan(exact_row * dv, dv), exact.log_sum_exp[exact_row],
                        exact.p_norm[exact_row], head_->v_op[query], head_->v_fro[query]};
@@ -63,11 +64,12 @@ void Measurements::add_row(ExactBlock& exact, QueryRun run, const HostEntries& e
   }
   const std::size_t row = row_of(exact, run, g, i);
   store_outputs(truth, answer, row);
-  if (floor_ != nullptr && !floor_->samples(number)) return result_->metrics[row].fill(NAN);
+  if (options_.floor != nullptr && !options_.floor->samples(number)) return;
   const Overlap overlap = overlap_of(entries, exact, recall, g, run.begin + i, i, backend);
-  if (floor_ == nullptr) return measure({truth, answer, squares, overlap}, g, row);
-  const RowState floor = floor_->row(g, number, backend);
-  measure({truth, floor, squared_norms(truth, floor, floor), overlap}, g, row);
+  const bool all_plain = entries.all_plain();
+  if (options_.floor == nullptr) return measure({truth, answer, squares, overlap, all_plain}, g, row);
+  const RowState floor = options_.floor->row(g, number, backend);
+  measure({truth, floor, squared_norms(truth, floor, floor), overlap, all_plain}, g, row);
 }
 
 void Measurements::measure(const Answered& answered, Index g, std::size_t row) {
@@ -77,9 +79,10 @@ void Measurements::measure(const Answered& answered, Index g, std::size_t row) {
 }
 
 void Measurements::store_outputs(const RowTruth& truth, const RowState& answer, std::size_t row) {
-  if (!keep_outputs_) return;
+  if (!options_.keep_outputs) return;
   const std::size_t dv = truth.out.size();
-  if (keep_exact_) std::ranges::copy(truth.out, result_->raw->exact.begin() + static_cast<std::ptrdiff_t>(row * dv));
+  if (options_.keep_exact)
+    std::ranges::copy(truth.out, result_->raw->exact.begin() + static_cast<std::ptrdiff_t>(row * dv));
   float* const out = result_->raw->output.data() + row * dv;
   for (std::size_t c = 0; c < dv; ++c) out[c] = static_cast<float>(component(answer, c));
 }
@@ -99,11 +102,27 @@ void Measurements::count_entries(const ExactBlock& exact, QueryRun run, const Ho
   steps_[static_cast<std::size_t>(g)].push_back(std::move(step));
 }
 
+/// Sets the metric of every query that has `kept_mass`.
+void Measurements::set_mass_ceiling() {
+  if (options_.mass == nullptr) return;
+  constexpr std::size_t mass = index_of(metric("kept_mass")), ceiling = index_of(metric("mass_ceiling"));
+  const Index queries = head_->queries_per_head();
+  for (Index g = 0; g < head_->group; ++g) {
+    const std::optional<Index> kept = sets_.kept(g);
+    if (!kept) continue;
+    const double value = options_.mass->ceiling(sets_.per_head() ? std::optional(g) : std::nullopt, *kept);
+    for (MetricRow& row : std::span(result_->metrics).subspan(static_cast<std::size_t>(g * queries), queries)) {
+      if (!std::isnan(row[mass])) row[ceiling] = static_cast<float>(value);
+    }
+  }
+}
+
 void Measurements::finish(const methods::Footprint& footprint, methods::Element kv_element, Index cached) {
   const auto count = static_cast<std::size_t>(head_->queries_per_head());
   for (std::size_t g = 0; g < steps_.size(); ++g) {
     set_cache_hits(steps_[g], std::span(result_->metrics).subspan(g * count, count));
   }
+  set_mass_ceiling();
   result_->kept_tokens = entries_ / query_rows_;
   const double queries = query_rows_ / static_cast<double>(head_->group);
   result_->bytes = account(footprint, kv_element, rows_read_ / queries, cached, head_->tokens.keys.cols(),

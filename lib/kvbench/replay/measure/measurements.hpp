@@ -6,6 +6,7 @@
 
 #include <kvbench/replay/measure/cluster_cache.hpp>
 #include <kvbench/replay/measure/errors.hpp>
+#include <kvbench/replay/measure/mass_ceiling.hpp>
 #include <kvbench/replay/measure/noise_floor.hpp>
 #include <kvbench/replay/measure/recall.hpp>
 
@@ -37,11 +38,18 @@ struct QueryRun {
 
 class Measurements {
  public:
-  /// Stores into `result`, which must outlive this object, as must `head`. keep_outputs: also stores the outputs;
-  /// keep_exact: and the exact ones. With `floor`, the metrics say how far the exact pass is from it, whatever the
-  /// answers are, and queries outside its sample have none (NaN).
-  Measurements(const Head& head, bool keep_outputs, bool keep_exact, ConfigurationResult& result,
-               NoiseFloor* floor = nullptr);
+  struct Options {
+    bool keep_outputs = false;  ///< also store the outputs
+    bool keep_exact = false;    ///< and the exact ones
+    /// With it, the metrics say how far the exact pass is from it, whatever the answers are, and queries outside its
+    /// sample have none (NaN).
+    NoiseFloor* floor = nullptr;
+    ContextMass* mass = nullptr;  ///< absent: no mass_ceiling
+    Index first_measured = 0;     ///< earlier queries of each query head have no metrics (NaN)
+  };
+
+  /// Stores into `result`, which must outlive this object, as must `head` and what the options refer to.
+  Measurements(const Head& head, const Options& options, ConfigurationResult& result);
 
   /// Measures the answers that `entries` gave to the queries of `run`. Rows of `answer`: g*run.size() + i.
   void add(ExactBlock& exact, QueryRun run, const HostEntries& entries, const RecallRange& recall, const Answer& answer,
@@ -57,6 +65,7 @@ class Measurements {
   void add_row(ExactBlock& exact, QueryRun run, const HostEntries& entries, const RecallRange& recall,
                const Answer& answer, Index g, Index i, Backend& backend);
   void measure(const Answered& answered, Index g, std::size_t row);
+  void set_mass_ceiling();
   void store_outputs(const RowTruth& truth, const RowState& answer, std::size_t row);
   void count_entries(const ExactBlock& exact, QueryRun run, const HostEntries& entries, Index g, Index i);
   std::size_t row_of(const ExactBlock& exact, QueryRun run, Index g, Index i) const {
@@ -65,8 +74,8 @@ class Measurements {
 
   const Head* head_;
   ConfigurationResult* result_;
-  NoiseFloor* floor_;
-  bool keep_outputs_, keep_exact_;
+  Options options_;
+  ShrinkingSets sets_;
   double entries_ = 0;    ///< entries that answered, summed over query rows
   double rows_read_ = 0;  ///< rows of arrays with Read::with_entry, summed over queries
   double query_rows_ = 0;

@@ -52,6 +52,7 @@ struct Answered {
   RowState answer;
   SquaredNorms squares;
   Overlap overlap;
+  bool plain = false;  ///< every entry is an original token with unit weights
 };
 
 /// Shares of one step of a query head in a cache of clusters (measure/cluster_cache.hpp), in [0, 1]; NaN where it has

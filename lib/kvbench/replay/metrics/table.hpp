@@ -50,6 +50,11 @@ inline double mass_recall(const Answered& a) {
   if (a.overlap.kept == 0) return NAN;
   return a.overlap.best_mass > 0 ? a.overlap.mass / a.overlap.best_mass : 1;
 }
+/// With unit weights the estimated partition function is the part of Z that the entries hold; rounding may exceed 1.
+inline double kept_mass(const Answered& a) {
+  if (!a.plain) return NAN;
+  return a.answer.den > 0 ? std::min(1.0, std::exp(log_z_err(a))) : 0;
+}
 
 }  // namespace metrics
 
@@ -59,10 +64,14 @@ struct HitRate {
   double CacheHits::*rate;
 };
 
-/// A row: what the metric says, and what computes it from a single answer, or from the steps of a query head.
+/// The largest mean of `kept_mass` over the queries of a kv head (measure/mass_ceiling.hpp).
+struct MassCeiling {};
+
+/// A row: what the metric says, and what computes it from a single answer, from the steps of a query head, or from all
+/// queries of a kv head.
 struct AttentionMetric {
   MetricInfo info;
-  std::variant<double (*)(const Answered&), HitRate> value;
+  std::variant<double (*)(const Answered&), HitRate, MassCeiling> value;
 };
 
 /// Where a metric applies.
@@ -72,6 +81,9 @@ inline constexpr std::string_view with_plain = "answers of which some entry is a
 inline constexpr std::string_view with_entries = "answers of at least one entry";
 inline constexpr std::string_view selections =
     "answers from tokens as they are, at least one of which the method may drop";
+inline constexpr std::string_view plain = "answers from tokens as they are, with unit weights";
+inline constexpr std::string_view shrinking =
+    "these answers, where one set of tokens, from which tokens of the context only leave, answers all queries";
 inline constexpr std::string_view clusters =
     "methods that retrieve clusters or pages, after the first R steps of a run";
 }  // namespace applies
@@ -154,6 +166,19 @@ inline constexpr auto attention_metrics = std::to_array<AttentionMetric>({
              "share of a step's clusters that the optimal cache would hold, with room for the clusters of 2 step(s)"),
     hit_rate("cache_hit_r4_belady", 4, &CacheHits::belady,
              "share of a step's clusters that the optimal cache would hold, with room for the clusters of 4 step(s)"),
+    {{.name = "kept_mass",
+      .meaning = "share of exact attention on the tokens that answer, those that the harness keeps included",
+      .better = Better::larger,
+      .limits = limits::share,
+      .applies = applies::plain},
+     metrics::kept_mass},
+    {{.name = "mass_ceiling",
+      .meaning =
+          "largest mean of kept_mass over the queries of a kv head with as many tokens of the context in one set",
+      .better = Better::larger,
+      .limits = limits::share,
+      .applies = applies::shrinking},
+     MassCeiling{}},
 });
 inline constexpr std::size_t metric_count = attention_metrics.size();
 

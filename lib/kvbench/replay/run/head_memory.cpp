@@ -67,9 +67,11 @@ double work_item_bytes(const trace::TraceInfo& trace, const WorkItem& item) {
   const double slabs = n * (d + number(trace.value_dim));
   const double queries = group * number(layer.query_positions.size()) * d * (layer.speculated_queries ? 2 : 1);
   const double columns = layer.column_sums_end ? group * n : 0;
+  const double masses = 2 * sizeof(double) * group * n;  // ContextMass
   const double unrotated = layer.keys_pre_rope ? n * d : 0;
   const double rounded = number(item.rounding) * (item.prompt.appends() ? growing_rounded_share : rounded_share);
-  const double head = sizeof(float) * (slabs * (1 + method_share + rounded) + unrotated + columns + 2 * queries);
+  const double head =
+      sizeof(float) * (slabs * (1 + method_share + rounded) + unrotated + columns + 2 * queries) + masses;
   // Four arrays have the size of a block's scores: scores, softmax rows, the scores of a run of queries, and the scores
   // in the token ids of a method. A block has at least one query.
   const double heads = number(item.kv_heads.size());

@@ -43,6 +43,8 @@ constexpr Brief brief_columns[] = {
     {"p99", [](const replay::Record& r) { return short_number(r.of(replay::metric("rel_err")).p99); }},
     {"recall", [](const replay::Record& r) { return short_number(r.of(replay::metric("recall")).mean); }},
     {"mass", [](const replay::Record& r) { return short_number(r.of(replay::metric("mass_recall")).mean); }},
+    {"kept mass", [](const replay::Record& r) { return short_number(r.of(replay::metric("kept_mass")).mean); }},
+    {"ceiling", [](const replay::Record& r) { return short_number(r.of(replay::metric("mass_ceiling")).mean); }},
 };
 
 /// Whether `~` is shown after the error: the row is tied with the best and is not the best itself.
