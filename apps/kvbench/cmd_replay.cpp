@@ -32,7 +32,7 @@ struct ReplayFlags {
   std::vector<std::string> methods, budgets = {"25%"}, settings, layers, heads, prompts;
   replay::ReplayRequest request;
   RunFlags run;
-  bool raw_outputs = false;
+  bool raw_outputs = false, refit = false;
   CLI::Option* budget_flag = nullptr;
 };
 
@@ -55,8 +55,25 @@ std::vector<std::string> budgets_of(const ReplayFlags& options) {
   return options.budget_flag->count() == 0 && !own.empty() ? own : split_list(options.budgets, "--budget");
 }
 
+/// Adds the rows of --refit weights behind each method that keeps tokens as they are.
+void add_refits(std::vector<replay::MethodChoice>& methods) {
+  using methods::Kind;
+  std::vector<replay::MethodChoice> all;
+  for (const replay::MethodChoice& choice : methods) {
+    all.push_back(choice);
+    const Kind kind = choice.info->kind;
+    if ((kind != Kind::eviction && kind != Kind::sampling) || choice.info->rounds) continue;
+    for (const auto refit : {replay::Refit::own, replay::Refit::fitted})
+      all.push_back({choice.info, choice.params, refit});
+  }
+  if (all.size() == methods.size())
+    throw Error("--refit weights is for methods of eviction or sampling, and none of them is replayed; add one");
+  methods = std::move(all);
+}
+
 void resolve(ReplayFlags& options) {
   options.request.methods = parse_methods(options.methods, options.settings);
+  if (options.refit) add_refits(options.request.methods);
   options.request.seeds = seed_list(options.seeds);
   resolve_protection(options);
   replay::ReplayRequest& request = options.request;
@@ -145,6 +162,12 @@ void add_selection_flags(CLI::App* flags, ReplayFlags& o) {
 }
 
 void add_protocol_flags(CLI::App* flags, ReplayFlags& o) {
+  flags
+      ->add_option_function<std::string>(
+          "--refit", [&o](const std::string&) { o.refit = true; },
+          "weights: add two rows per method of eviction or sampling, both measured on the last half of the evaluated "
+          "queries: with its own weights, and with the best ones for the first half (not with --raw)")
+      ->check(CLI::IsMember({"weights"}));
   add_choice(flags, "--protocol", o.request.protocol, protocols(),
              "prefill, decode, stream, or auto: decode where the trace has decoded tokens, else prefill");
   add_choice(flags, "--decoded", o.request.decoded, decoded_policies(),
@@ -176,6 +199,7 @@ Command add_replay(CLI::App& app) {
   add_columns_flag(flags, "Print the columns of the CSV and exit", options->run.format,
                    docs_of(report::record_columns()));
   CLI::Option* raw = flags->add_option("--raw", options->raw, "Write the metrics of every query to this HDF5 file");
+  raw->excludes("--refit");  // raw results have no hindsight, so that compare never ranks it
   flags
       ->add_flag("--raw-outputs", options->raw_outputs,
                  "Also write the outputs of every query, and the entries that answered the last ones")

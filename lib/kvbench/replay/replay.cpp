@@ -41,7 +41,7 @@ ReplayFrame replay_frame(const trace::Reader& reader, const ReplayPlan& plan, co
     frame.prompts[prompt.prompt].context_tokens = budget_base(prompt, request.protect_outside);
   }
   for (const MethodChoice& choice : request.methods) {
-    frame.methods.push_back({choice.info->name, choice.params.text(), choice.depends_on_seed()});
+    frame.methods.push_back({choice.info->name, choice.params.text(), choice.depends_on_seed(), choice.refit});
   }
   for (const Budget& budget : request.budgets) frame.budgets.push_back(budget.text());
   frame.configurations = plan.configurations;

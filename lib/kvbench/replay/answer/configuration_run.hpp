@@ -6,7 +6,7 @@
 #include <optional>
 #include <vector>
 
-#include <kvbench/replay/answer/head_block.hpp>
+#include <kvbench/replay/answer/fitted_entries.hpp>
 
 namespace kvbench::replay {
 
@@ -25,6 +25,7 @@ class ConfigurationRun {
     /// are answered like others, not by the exact pass; empty: any other method
     std::span<NoiseFloor> noise_floors = {};
     std::span<ContextMass> context_mass = {};  ///< by head; empty: mass_ceiling is not measured
+    Refit refit = Refit::none;
     bool keep_raw = false, keep_exact = false;
     methods::Element kv_element = methods::Element::f16;
     std::vector<methods::Note> notes;  ///< of the harness, in front of those of the method
@@ -80,6 +81,7 @@ class ConfigurationRun {
   void append(Index end, Backend& backend);
   /// Checks the entries that the cache returned for a head, and reads them in the trace's token numbers.
   void read_entries(std::size_t h, Index queries, Backend& backend);
+  void fit_entries(const ExactBlock& exact, QueryRun run, std::size_t h, Backend& backend);
   Answer attend(const HostState& fixed, std::size_t h, Backend& backend);
   RecallRange recall_range(std::size_t h) const;
 
@@ -89,6 +91,7 @@ class ConfigurationRun {
   std::vector<ConfigurationResult*> results_;
   std::vector<Measurements> measurements_;       ///< by head
   std::vector<methods::EntryChecker> checkers_;  ///< by head
+  std::vector<FittedEntries> fitted_;            ///< by head, with Refit::fitted
   Collected collected_;
   Index answered_ = 0;  ///< queries of the block
   Index next_;          ///< trace number of the next token to append

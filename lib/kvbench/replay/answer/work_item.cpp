@@ -149,7 +149,9 @@ class WorkItemRun {
 
   /// The budget of the cache of a configuration. Throws methods::Infeasible where there is none.
   Index allowed_budget(std::size_t c, const PreparedMethod& method) {
-    const BudgetSearch search(task_, c, prompts_, heads_, backend_, options_of(c));
+    ConfigurationRun::Options options = options_of(c);
+    options.refit = Refit::none;  // budgets are those of the method
+    const BudgetSearch search(task_, c, prompts_, heads_, backend_, std::move(options));
     return search.allowed(method, [&](Index tokens) {
       for (std::size_t h = 0; h < heads_.size(); ++h) result(h, c).budget_tokens = tokens;
     });
@@ -182,25 +184,33 @@ class WorkItemRun {
   }
 
   /// What a row reports beside the notes of the method.
-  std::vector<methods::Note> notes_on(const methods::MethodInfo& info) const {
-    if (!info.calibrates || dense()) return {};
-    return {{.text = task_.request.calibration ? "calibrated on " + task_.request.calibration->text()
-                                               : "calibrated on the evaluated context"}};
+  std::vector<methods::Note> notes_on(const MethodChoice& choice) const {
+    std::vector<methods::Note> notes;
+    if (choice.info->calibrates && !dense()) {
+      notes.push_back({.text = task_.request.calibration ? "calibrated on " + task_.request.calibration->text()
+                                                         : "calibrated on the evaluated context"});
+    }
+    if (choice.refit == Refit::own) notes.push_back({.text = "measured on the last half of the evaluated queries"});
+    if (choice.refit == Refit::fitted)
+      notes.push_back({.text = "weights fitted to the first half of the evaluated queries, measured on the last half"});
+    return notes;
   }
 
   ConfigurationRun::Options options_of(std::size_t c) {
     const methods::MethodInfo& info = *method_of(c).info;
+    const Refit refit = method_of(c).refit;
     return {.decode = decodes(),
             .observes = info.observes && decodes(),
             .recall_sinks = task_.request.recall_sinks,
             .standalone = task_.request.standalone,
             .selects = info.kind == methods::Kind::retrieval,
             .noise_floors = info.kind == methods::Kind::exact ? std::span(noise_floors_) : std::span<NoiseFloor>(),
-            .context_mass = context_mass_,
+            .context_mass = refit == Refit::none ? std::span(context_mass_) : std::span<ContextMass>(),
+            .refit = refit,
             .keep_raw = task_.options.keep_raw,
             .keep_exact = task_.options.keep_exact,
             .kv_element = task_.request.kv_element,
-            .notes = notes_on(info)};
+            .notes = notes_on(method_of(c))};
   }
 
   /// The tokens that the harness keeps exactly.

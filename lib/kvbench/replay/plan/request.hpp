@@ -32,10 +32,16 @@ std::string_view name_of(Protocol protocol);
 /// addition to the budget.
 enum class Decoded { method, keep };
 
+/// Rows with hindsight, measured on the last half of the evaluated queries: the entries of a method with its own
+/// weights, or its tokens with the best non-negative weights for the first half.
+enum class Refit { none, own, fitted };
+std::string_view name_of(Refit refit);
+
 /// A method with its parameters.
 struct MethodChoice {
   const methods::MethodInfo* info = nullptr;
   methods::Params params;
+  Refit refit = Refit::none;
 
   bool depends_on_seed() const { return info->depends_on_seed(params); }
 };

@@ -175,7 +175,9 @@ OkSamples keep_ok(const std::vector<Sample>& samples, Record& record) {
 void explain_unmeasured(Record& record) {
   if (record.query_rows > 0) return;
   if (!record.reason.empty()) record.reason += "; ";
-  record.reason += "the noise floor is measured on a sample of the queries, and this one is not in it";
+  record.reason += record.refit == Refit::none
+                       ? "the noise floor is measured on a sample of the queries, and this one is not in it"
+                       : "this query is in the first half";
 }
 
 /// The reason why a row has no interval, which would be that of a single block and so claim certainty. Rows of one
@@ -245,6 +247,7 @@ class Summarizer {
     r.isa = results_.isa;
     r.method = method.name;
     r.params = method.params;
+    r.refit = method.refit;
     r.budget = results_.budgets[key.budget];
     r.seeded = method.seeded;
     r.alone = results_.standalone || of_method_.at(key.method) == 1;

@@ -47,6 +47,7 @@ struct Record {
   std::optional<std::int64_t> query;         ///< position; absent: all
   Protocol protocol = Protocol::prefill;
   std::string device, isa, method, params, budget;
+  Refit refit = Refit::none;          ///< a row with hindsight, which is compared with no row of a method
   std::optional<std::uint32_t> seed;  ///< absent: all, or the method has none
   bool seeded = false;
   bool dense = false;  ///< no layer is compressed: all of them are kept whole by ReplayRequest::dense_layers

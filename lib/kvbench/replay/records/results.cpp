@@ -12,6 +12,11 @@ std::string_view name_of(Status status) {
   return name_in(names, status);
 }
 
+std::string_view name_of(Refit refit) {
+  constexpr std::string_view names[] = {"", "own", "fitted"};
+  return name_in(names, refit);
+}
+
 std::string_view name_of(Protocol protocol) {
   constexpr std::string_view names[] = {"auto", "prefill", "decode", "stream"};
   return name_in(names, protocol);

@@ -67,6 +67,7 @@ struct ReplayFrame {
   struct Method {
     std::string name, params;
     bool seeded = false;
+    Refit refit = Refit::none;
   };
   std::string trace, sha256, model;  ///< name of the file without its folders, whole digest
   std::int64_t model_layers = 0;     ///< layers of the model; the trace may have fewer

@@ -47,6 +47,10 @@ void add_identity(std::vector<RecordColumn>& c) {
       {"params", "parameters that differ from their defaults", needed(value_of(&Record::params)), "text"},
       {"budget", "budget as given", needed(value_of(&Record::budget)), "text"},
       {"seed", "seed, all, or empty for methods without randomness", seed_value(), "integer"},
+      {"refit",
+       "own or fitted in rows with hindsight (--refit weights): the method's own weights, or those fitted to the first "
+       "half of the evaluated queries, measured on the last half; otherwise empty",
+       value_of(&Record::refit), "text"},
       {"dense", "1 where the layer was kept exact by --dense-layers", value_of(&Record::dense), "integer"},
       {"status", "ok, skipped, failed or infeasible", needed(value_of(&Record::status)), "text"},
       {"reason", "why the row is not ok, or what it leaves out, and notes of the method",

@@ -26,7 +26,8 @@ QueryCsv::QueryCsv(std::string path, std::string_view metric)
       }
     }
     checked = true;
-    if (table.text(row, "query") != "all") add(table, row);
+    const bool hindsight = table.has("refit") && !table.text(row, "refit").empty();
+    if (table.text(row, "query") != "all" && !hindsight) add(table, row);
   });
   if (values_.empty()) {
     throw Error("{}: has no rows per query; write it with --rows query, or store the results of the replay with --raw.",

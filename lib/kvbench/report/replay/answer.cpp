@@ -25,7 +25,8 @@ std::string label(const replay::Record& r) { return compare::label_of({r.method,
 double error_of(const replay::Record& r) { return r.of(replay::metric("rel_err")).mean; }
 
 bool is_ranked(const replay::Record& r) {
-  return r.status == replay::Status::ok && !r.dense && !compare::is_baseline(r.method) && std::isfinite(error_of(r));
+  return r.status == replay::Status::ok && !r.dense && !compare::is_baseline(r.method) &&
+         r.refit == replay::Refit::none && std::isfinite(error_of(r));
 }
 
 std::string budget_text(const std::string& text) {

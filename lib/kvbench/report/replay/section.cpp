@@ -10,6 +10,7 @@
 
 #include <fmt/ranges.h>
 
+#include <kvbench/compare/configuration_name.hpp>
 #include <kvbench/compare/texts.hpp>
 #include <kvbench/core/ordered_map.hpp>
 #include <kvbench/report/replay/answer.hpp>
@@ -216,6 +217,21 @@ DocTable reasons(const std::vector<const ReplayRow*>& rows, const char* title) {
   return compact(std::move(table));
 }
 
+/// What hindsight could gain: rows of --refit weights.
+DocTable hindsight_table(const ReplaySection& section) {
+  DocTable table{.title = "Selection and weights: errors on the last half of the evaluated queries",
+                 .columns = {{"method"}, {"trace"}, {"budget", true}, {"weights"}, {"error", true}, {"median", true}},
+                 .rows = {}};
+  for (const ReplayPart& part : section.parts) {
+    for (const ReplayRow& r : part.hindsight) {
+      table.rows.push_back({compare::label_of({r.method, r.params, {}}), section.parts.size() > 1 ? name_of(part) : "",
+                            r.budget, r.refit == replay::Refit::own ? "own" : "fitted to the first half",
+                            number_cell(r.error), number_cell(r.median)});
+    }
+  }
+  return compact(std::move(table));
+}
+
 /// All columns that have a value in some row.
 DocTable all_columns(const ReplaySection& section) {
   DocTable out{.title = "All columns of the rows over all layers", .columns = {}, .rows = {}, .folded = true};
@@ -290,6 +306,7 @@ std::vector<Block> replay_blocks(const ReplaySection& section, const QueryFiles&
   }
   if (!table.rows.empty()) blocks.emplace_back(compact(std::move(table)));
   if (DocTable texts = text_averages(section); !texts.rows.empty()) blocks.emplace_back(std::move(texts));
+  if (DocTable hindsight = hindsight_table(section); !hindsight.rows.empty()) blocks.emplace_back(std::move(hindsight));
   add_reasons(section, blocks);
   std::ranges::move(details, std::back_inserter(blocks));
   if (DocTable columns = all_columns(section); !columns.rows.empty()) blocks.emplace_back(std::move(columns));

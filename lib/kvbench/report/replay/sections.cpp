@@ -31,13 +31,13 @@ Budget budget_of(const CsvTable& table, const CsvRow& row) {
 
 /// The columns that tell the rows of a section apart.
 constexpr const char* identity[] = {"trace", "sha256", "prompt", "layer",  "kv_head", "head",
-                                    "query", "seed",   "method", "params", "budget"};
+                                    "query", "seed",   "method", "params", "budget",  "refit"};
 constexpr const char* figures[] = {"status",     "reason",      "rel_err_mean", "rel_err_lo",
                                    "rel_err_hi", "total_bytes", "bytes_read"};
 
 Key key_of(const CsvTable& table, const CsvRow& row, std::span<const char* const> columns) {
   Key key;
-  for (const char* column : columns) key.push_back(table.text(row, column));
+  for (const char* column : columns) key.push_back(table.has(column) ? table.text(row, column) : "");
   return key;
 }
 
@@ -140,6 +140,10 @@ struct Gathered {
 void add_row(const ReplayRow& r, bool own, ReplayPart& part) {
   const bool head = r.query_head.has_value();
   if (!r.ok() && !head) part.broken.push_back(r);
+  if (r.refit != replay::Refit::none) {
+    if (own && !head && !r.layer && r.ok()) part.hindsight.push_back(r);
+    return;
+  }
   if (head) part.heads.push_back(r);
   if (own && !head) (r.layer ? part.layers : part.overall).push_back(r);
   if (!own && !head && !r.layer) part.texts.push_back(r);

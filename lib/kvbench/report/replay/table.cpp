@@ -32,7 +32,10 @@ std::string interval_of(const replay::Record& r) {
 
 constexpr Brief brief_columns[] = {
     {"method",
-     [](const replay::Record& r) { return r.params.empty() ? r.method : fmt::format("{} ({})", r.method, r.params); }},
+     [](const replay::Record& r) {
+       const std::string name = r.params.empty() ? r.method : fmt::format("{} ({})", r.method, r.params);
+       return r.refit == replay::Refit::none ? name : fmt::format("{}: {} weights", name, name_of(r.refit));
+     }},
     {"budget", [](const replay::Record& r) { return r.budget; }},
     {"kept", [](const replay::Record& r) { return short_number(r.kept_tokens); }},
     {"bytes/full", [](const replay::Record& r) { return short_number(r.bytes.of(CostKind::memory) / r.bytes.full); }},
@@ -53,6 +56,8 @@ bool has_tie(const replay::Record& r) {
 }
 constexpr const char* tie_note =
     "~ not distinguishable from the best row of its budget (paired test, Holm at 5 %; columns best, diff_best, tied)\n";
+constexpr const char* hindsight_note =
+    "own weights, fitted weights: measured on the last half of the evaluated queries; fitted to the first half\n";
 constexpr std::size_t error_column = 5;
 
 bool of_several_traces(std::span<const replay::Record> records) {
@@ -116,7 +121,9 @@ std::string terminal_table(std::span<const replay::Record> records) {
     traces.emplace(r.sha256, traces.size()), budgets.emplace(r.budget, budgets.size());
   std::ranges::stable_sort(shown, {}, [&](const replay::Record& r) {
     const bool ok = r.status == replay::Status::ok;
-    return std::tuple(!ok, traces.at(r.sha256), budgets.at(r.budget), ok ? r.of(replay::metric("rel_err")).mean : 0);
+    const bool hindsight = r.refit != replay::Refit::none;  // not ranked: pairs stay in their order
+    const double error = ok && !hindsight ? r.of(replay::metric("rel_err")).mean : 0;
+    return std::tuple(!ok, hindsight, traces.at(r.sha256), budgets.at(r.budget), error);
   });
   TextRows rows = brief_records(shown, false);
   const std::size_t labels = traces.size() > 1 ? 3 : 2;  // columns before the numbers: trace, method, budget
@@ -126,7 +133,9 @@ std::string terminal_table(std::span<const replay::Record> records) {
   const std::string out = aligned_rows(
       rows, traces.size() > 1 ? [](std::size_t column) { return column < 2; }
                               : [](std::size_t column) { return column < 1; });
-  return std::ranges::any_of(shown, has_tie) ? out + tie_note : out;
+  const bool hindsight =
+      std::ranges::any_of(shown, [](const replay::Record& r) { return r.refit != replay::Refit::none; });
+  return out + (std::ranges::any_of(shown, has_tie) ? tie_note : "") + (hindsight ? hindsight_note : "");
 }
 
 std::string text_table(std::span<const replay::Record> records) {
