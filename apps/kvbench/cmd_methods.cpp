@@ -21,7 +21,8 @@ std::string list_text() {
   std::string out;
   for (const methods::MethodInfo& m : methods::all_methods())
     out += fmt::format("{:<{}}  {:<12}  {}\n", m.name, width, name_of(m.kind), m.summary);
-  return out + fmt::format("\n--method all also replays {}.\n", fmt::join(also_replayed(), ", "));
+  return out + fmt::format("\n--method all leaves out {}, and also replays {}.\n", fmt::join(left_out(), ", "),
+                           fmt::join(also_replayed(), ", "));
 }
 
 /// For programs: the growth of cost that bench/scaling.py compares its measurements with.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <apps/kvbench/method_page.hpp>
 
+#include <algorithm>
 #include <utility>
 
 #include <fmt/ranges.h>
@@ -189,12 +190,22 @@ std::vector<std::string> also_replayed() {
   return names;
 }
 
+std::vector<std::string> left_out() {
+  std::vector<std::string> names;
+  for (const methods::MethodInfo& method : methods::all_methods()) {
+    const auto same = [&](const methods::MethodSettings& row) { return row.info == &method; };
+    if (std::ranges::none_of(methods::rows_of_all(), same)) names.push_back(method.name);
+  }
+  return names;
+}
+
 std::string method_table() {
   std::string out = "| method | kind | source | what it keeps |\n| --- | --- | --- | --- |\n";
   for (const methods::MethodInfo& m : methods::all_methods()) {
     out += fmt::format("| `{}` | {} | {} | {} |\n", m.name, name_of(m.kind), cell(m.paper), cell(m.summary));
   }
-  return out + fmt::format("\n`--method all` also replays `{}`.\n", fmt::join(also_replayed(), "`, `"));
+  return out + fmt::format("\n`--method all` leaves out `{}`, and also replays `{}`.\n", fmt::join(left_out(), "`, `"),
+                           fmt::join(also_replayed(), "`, `"));
 }
 
 std::string method_page(const methods::MethodInfo& method) {

@@ -14,6 +14,8 @@ const char* granularity_name(methods::Granularity granularity);
 std::vector<std::string> variant_names(std::span<const methods::MethodInfo> methods);
 /// What --method all replays beside every method with its defaults: variants and compositions.
 std::vector<std::string> also_replayed();
+/// The methods that --method all does not replay.
+std::vector<std::string> left_out();
 
 /// One row per method: name, kind, source, what it keeps.
 std::string method_table();

@@ -237,7 +237,7 @@ std::string document_text(const Comparison& row, bool with_source) {
 
 }  // namespace
 
-bool is_reference(std::string_view method) { return method == "exact" || method == "oracle-topk"; }
+bool is_reference(std::string_view method) { return method == "exact" || method.starts_with("oracle-"); }
 
 bool is_baseline(std::string_view method) { return is_reference(method) || method == "random"; }
 

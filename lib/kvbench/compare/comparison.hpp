@@ -12,7 +12,7 @@ namespace kvbench::compare {
 
 inline constexpr double equal_cost = 1.05;  ///< ratio of costs up to which configurations are called equally expensive
 
-/// Reference methods, which are never the best: `exact`, and `oracle-topk`, which reads every key.
+/// Reference methods, which are never the best: `exact`, `oracle-topk`, which reads every key, and `oracle-error`.
 bool is_reference(std::string_view method);
 /// Methods that tables and figures show for orientation and do not rank: the references, and `random`.
 bool is_baseline(std::string_view method);

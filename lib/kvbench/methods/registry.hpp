@@ -18,7 +18,8 @@ struct MethodSettings {
   const MethodInfo* info = nullptr;
   std::vector<Assignment> settings;
 };
-/// The rows of `all`: every method with its defaults, followed by its variants; then some compositions.
+/// The rows of `all`: every method but oracle-error with its defaults, followed by its variants; then some
+/// compositions.
 std::vector<MethodSettings> rows_of_all();
 
 /// "eviction", "merging", ...

@@ -72,6 +72,7 @@ const std::map<std::string, Formula>& formulas() {
         .kv = B / 2 * token + n * 2 * d * 2,
         .meta = n * d * 2 + n * 4 + B / 2 * 4 + 8}},
       {"oracle-topk", {.kv = n * token, .meta = G * B * 4, .slow = n * token}},
+      {"oracle-error", {.kv = B * token, .meta = B * 4}},
       // One group per key and per value of at most 32 channels: f16 minimum and step. 8 bits are the last level of int.
       {"int", {.kv = n * (d + 4 + dv + 4)}},
       {"int8", {.kv = n * (d + 4 + dv + 4)}},

@@ -72,6 +72,8 @@ struct QueryBlock {
   Buffer<const std::int32_t> last;      ///< [m, 1]
   Buffer<const float> scores;           ///< [G*m, tokens so far] exact logits, for oracles
   Buffer<const float> speculated;       ///< [G*m, d] speculated queries (InfiniGen)
+  Buffer<const float> outputs;          ///< [G*m, dv] exact outputs over all visible tokens, for oracles
+  Buffer<const float> log_sum_exp;      ///< [G*m, 1] ln of the exact partition function over them, for oracles
 
   Index size() const { return static_cast<Index>(positions.size()); }
 };

@@ -90,6 +90,8 @@ ExactBlock exact_block(const Head& head, Index begin, Index count, Backend& back
   exact.seconds = watch.seconds();
   check_finite(exact, head);
   exact.block.scores = scores;
+  exact.block.outputs = out;
+  exact.block.log_sum_exp = lse;
   exact.log_sum_exp = backend.read(lse);
   exact.scores = backend.on_host(scores);
   Buffer<float> shares = backend.allocate<float>(rows, n), norm = backend.allocate<float>(rows);
@@ -113,14 +115,19 @@ methods::QueryBlock sub_block(const methods::QueryBlock& block, Index group, Ind
           .first = block.first.slice(begin, count),
           .last = block.last.slice(begin, count),
           .scores = gathered_if_present(block.scores, rows, backend),
-          .speculated = gathered_if_present(block.speculated, rows, backend)};
+          .speculated = gathered_if_present(block.speculated, rows, backend),
+          .outputs = gathered_if_present(block.outputs, rows, backend),
+          .log_sum_exp = gathered_if_present(block.log_sum_exp, rows, backend)};
 }
 
 methods::QueryBlock localize(const ExactBlock& exact, const Head& head, Backend& backend) {
   if (head.map.identity()) return exact.block;
   const Index n = head.num_tokens(), rows = exact.block.queries.rows(), m = exact.block.size();
   const Index locals = head.map.local_end(n);
-  methods::QueryBlock local{.queries = exact.block.queries, .speculated = exact.block.speculated};
+  methods::QueryBlock local{.queries = exact.block.queries,
+                            .speculated = exact.block.speculated,
+                            .outputs = exact.block.outputs,
+                            .log_sum_exp = exact.block.log_sum_exp};
   std::vector<std::int32_t> first, last;
   for (std::size_t i = 0; i < exact.block.positions.size(); ++i) {
     const Index end = head.map.local_end(exact.block.positions[i] + 1);

@@ -134,8 +134,8 @@ void add_summary(std::vector<RecordColumn>& c, const replay::MetricInfo& metric,
 /// Columns of the paired comparison with the best row of the group.
 void add_best(std::vector<RecordColumn>& c) {
   c.push_back({"best",
-               "configuration with the lowest rel_err_mean for this trace, prompt, layer and budget, except exact and "
-               "oracle-topk",
+               "configuration with the lowest rel_err_mean for this trace, prompt, layer and budget, except exact, "
+               "oracles and rows with hindsight",
                value_of(&Record::best), "text"});
   c.push_back({"diff_best", "mean of rel_err minus that of the best, paired by query, query head and seed",
                where_ok(&Record::diff_best), "number"});

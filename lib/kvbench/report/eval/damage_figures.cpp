@@ -37,7 +37,7 @@ std::vector<ChartLine> method_lines(const EvalSection& section, const std::vecto
     if (row->method == "exact") continue;
     ChartLine& line = lines[row->name()];
     line.name = row->method, line.detail = row->params, line.style = section.style_of(*row);
-    if (row->method == "random" || row->method == "oracle-topk") line.role = LineRole::reference;
+    if (row->method == "random" || row->method.starts_with("oracle-")) line.role = LineRole::reference;
     ChartPoint point = y(*row);
     point.x = x(*row);
     point.tip = fmt::format("{}, budget {}: {}", row->name(), row->budget, interval_text(point.y, point.lo, point.hi));

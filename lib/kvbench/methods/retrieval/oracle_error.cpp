@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <kvbench/methods/retrieval/oracle_error.hpp>
+
+#include <algorithm>
+#include <cmath>
+#include <stdexcept>
+
+#include <kvbench/methods/stages/per_block.hpp>
+#include <kvbench/methods/stages/token_weights.hpp>
+
+namespace kvbench::methods {
+namespace {
+
+using SharedFit = std::shared_ptr<PerBlock<WeightFit>>;
+
+class OracleErrorCache : public CompressedCache {
+ public:
+  OracleErrorCache(const HeadPrompt& head, Index budget, SharedFit fit, Backend& backend)
+      : backend_(backend),
+        fit_(std::move(fit)),
+        group_(head.group),
+        d_(head.keys.cols()),
+        dv_(head.values.cols()),
+        budget_(budget),
+        values_(backend.read(head.values)) {}
+
+  Index append(const TokenBlock& tokens) override {
+    const std::vector<float> values = backend_.read(tokens.values);
+    values_.insert(values_.end(), values.begin(), values.end());
+    return tokens.size();
+  }
+
+  EntryTables entries(const QueryBlock& queries) const override {
+    if (!queries.scores.present() || !queries.outputs.present())
+      throw std::logic_error("oracle-error needs the exact logits and outputs of the block");
+    if (tokens() == 0) return {};
+    if (budget_ >= tokens()) return all_tokens();
+    const WeightFit& fit = fit_->of(queries, tokens(), [&] { return fit_of(queries); });
+    const std::vector<Index> chosen = fit.greedy(budget_);
+    const std::vector<double> weights = fit.weights(chosen, std::vector<double>(chosen.size(), 1.0));
+    return table(chosen, weights);
+  }
+
+  Footprint footprint() const override {
+    const Index kept = std::min(budget_, tokens());
+    return {
+        {.name = "keys", .rows = kept, .cols = d_, .read = Read::with_entry},
+        {.name = "values", .rows = kept, .cols = dv_, .read = Read::with_entry, .content = Content::values},
+        {.name = "weights",
+         .element = Element::f32,
+         .rows = kept,
+         .cols = 1,
+         .read = Read::with_entry,
+         .content = Content::meta},
+    };
+  }
+
+ private:
+  Index tokens() const { return std::ssize(values_) / dv_; }
+
+  EntryTables all_tokens() const {
+    std::vector<std::int32_t> ids;
+    for (Index t = 0; t < tokens(); ++t) ids.push_back(static_cast<std::int32_t>(t));
+    return {{.ids = backend_.adopt(std::move(ids), 1, tokens())}};
+  }
+
+  WeightFit fit_of(const QueryBlock& queries) const {
+    const Index m = queries.size(), rows = group_ * m, columns = queries.scores.cols();
+    WeightFit::check_size(rows, tokens());
+    const std::vector<float> scores = backend_.read(queries.scores), sums = backend_.read(queries.log_sum_exp);
+    const std::vector<std::int32_t> first = backend_.read(queries.first), last = backend_.read(queries.last);
+    std::vector<float> shares(static_cast<std::size_t>(rows * tokens()));
+    for (Index r = 0; r < rows; ++r) {
+      const auto i = static_cast<std::size_t>(r % m);
+      for (Index t = first[i]; t < std::min<Index>(last[i], tokens()); ++t) {
+        shares[static_cast<std::size_t>(r * tokens() + t)] =
+            std::exp(scores[static_cast<std::size_t>(r * columns + t)] - sums[static_cast<std::size_t>(r)]);
+      }
+    }
+    return {dv_, std::move(shares), values_, backend_.read(queries.outputs)};
+  }
+
+  EntryTables table(const std::vector<Index>& chosen, const std::vector<double>& fitted) const {
+    std::vector<std::int32_t> ids;
+    std::vector<float> weights;
+    for (std::size_t k = 0; k < chosen.size(); ++k) {
+      if (!(fitted[k] > 0)) continue;
+      ids.push_back(static_cast<std::int32_t>(chosen[k]));
+      weights.push_back(static_cast<float>(fitted[k]));
+    }
+    const Index count = std::ssize(ids);
+    if (count == 0) return {};
+    const Buffer<const float> weight = backend_.adopt(std::move(weights), 1, count);
+    return {{.ids = backend_.adopt(std::move(ids), 1, count), .weight_num = weight, .weight_den = weight}};
+  }
+
+  Backend& backend_;
+  SharedFit fit_;
+  Index group_, d_, dv_, budget_;
+  std::vector<float> values_;  // [tokens, dv]
+};
+
+MakeCache prepare_oracle_error(const HeadPrompt& head, const NoParams&, Backend& backend) {
+  return [head, fit = std::make_shared<PerBlock<WeightFit>>(), &backend](Index budget, std::uint32_t /*seed*/) {
+    return std::make_unique<OracleErrorCache>(head, budget, fit, backend);
+  };
+}
+
+}  // namespace
+
+MethodInfo oracle_error_method() {
+  return with_params<NoParams>(
+      {
+          .name = "oracle-error",
+          .paper = "reference",
+          .summary = "B weighted tokens for all evaluated queries of a block, chosen with these queries at hand: a "
+                     "ceiling with hindsight",
+          .notes =
+              "Greedy selection, not a bound. It costs seconds per head; `all` leaves it out, and it must be named.",
+          .complexity = {.compress = "O(1)",
+                         .query = "O(n B + n B^2 / R) of a block of R query rows",
+                         .memory = "B (d + dv + 1)",
+                         .growth = {.compress = 0, .query = 1, .memory = 0}},
+          .kind = Kind::retrieval,
+          .granularity = Granularity::kv_head,
+          .properties = {.full_budget_exact = Property::yes(),
+                         .value_scaling = Property::yes(),
+                         .key_shift = Property::no("rounding of the logits may change the order of selection"),
+                         .head_permutation = Property::yes(),
+                         .nested_budgets = Property::no("tokens lose their weight as others join"),
+                         .weight_sum = WeightSum::free},
+      },
+      prepare_oracle_error);
+}
+
+}  // namespace kvbench::methods
