@@ -101,6 +101,7 @@ TEST_CASE("greedy sets have smaller errors than sets of the same size with the m
 }
 
 TEST_CASE("fits that are too large are refused") {
-  CHECK_NOTHROW(WeightFit::check_size(4096, 4096));
-  CHECK_THROWS_AS(WeightFit::check_size(4097, 4096), Infeasible);
+  CHECK_NOTHROW(WeightFit::check_size(4096, 4096, 4096));
+  CHECK_THROWS_AS(WeightFit::check_size(4097, 4096, 1), Infeasible);
+  CHECK_THROWS_AS(WeightFit::check_size(1, 4096, 4097), Infeasible);
 }

@@ -35,6 +35,7 @@ class OracleErrorCache : public CompressedCache {
       throw std::logic_error("oracle-error needs the exact logits and outputs of the block");
     if (tokens() == 0) return {};
     if (budget_ >= tokens()) return all_tokens();
+    WeightFit::check_size(group_ * queries.size(), tokens(), budget_);
     const WeightFit& fit = fit_->of(queries, tokens(), [&] { return fit_of(queries); });
     const std::vector<Index> chosen = fit.greedy(budget_);
     const std::vector<double> weights = fit.weights(chosen, std::vector<double>(chosen.size(), 1.0));
@@ -66,7 +67,6 @@ class OracleErrorCache : public CompressedCache {
 
   WeightFit fit_of(const QueryBlock& queries) const {
     const Index m = queries.size(), rows = group_ * m, columns = queries.scores.cols();
-    WeightFit::check_size(rows, tokens());
     const std::vector<float> scores = backend_.read(queries.scores), sums = backend_.read(queries.log_sum_exp);
     const std::vector<std::int32_t> first = backend_.read(queries.first), last = backend_.read(queries.last);
     std::vector<float> shares(static_cast<std::size_t>(rows * tokens()));

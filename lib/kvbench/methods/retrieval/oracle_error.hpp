@@ -9,8 +9,8 @@
 // selection need not find the best set, and with weights of its own for each query, dv + 1 tokens answer without error.
 // Parameters: none. In prefill the candidates are the tokens of the context, in decode also the decoded ones so far,
 // those of the block included. A budget of all candidates keeps them with weight 1.
-// Complexity: O(R n B + n B^2) per block of R query rows, on the host in fp64. Infeasible above 2^24 pairs of a query
-// row and a candidate.
+// Complexity: O(R n B + n B^2) per block of R query rows, on the host in fp64. Infeasible above 2^24 pairs of a
+// candidate with a query row or a kept token.
 // Memory: B tokens and B weights.
 // Deviations: none (no paper defines it).
 #pragma once

@@ -142,12 +142,13 @@ std::vector<Index> all_tokens(Index count) {
 
 }  // namespace
 
-void WeightFit::check_size(Index rows, Index tokens) {
-  if (rows <= most_pairs / std::max<Index>(tokens, 1)) return;
-  throw Infeasible(fmt::format(
-      "fitting weights of {} tokens to {} query rows exceeds its limit of {} pairs of both; use a shorter context or "
-      "fewer queries",
-      tokens, rows, most_pairs));
+void WeightFit::check_size(Index rows, Index tokens, Index kept) {
+  if (std::max(rows, kept) <= most_pairs / std::max<Index>(tokens, 1)) return;
+  throw Infeasible(
+      fmt::format("weights of {} of {} tokens, fitted to {} query rows, exceed the limit of {} pairs of a token with a "
+                  "row or a kept "
+                  "token; use a shorter context, fewer queries or a smaller budget",
+                  kept, tokens, rows, most_pairs));
 }
 
 WeightFit::WeightFit(Index dv, std::vector<float> shares, std::vector<float> values, std::span<const float> outputs)

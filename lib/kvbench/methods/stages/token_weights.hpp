@@ -24,10 +24,11 @@ namespace kvbench::methods {
 /// Query rows over the tokens of a context.
 class WeightFit {
  public:
-  /// The largest number of pairs of a query row and a token, which take up to 24 bytes each.
+  /// The largest number of pairs of a query row and a token, which take up to 24 bytes each, and of a kept token and a
+  /// token, which take 8.
   static constexpr Index most_pairs = Index{1} << 24;
-  /// Throws Infeasible where there are more.
-  static void check_size(Index rows, Index tokens);
+  /// Throws Infeasible where there are more of either.
+  static void check_size(Index rows, Index tokens, Index kept);
 
   /// shares [R, n]: exact attention of each row to each token, 0 where it does not see it; values [n, dv];
   /// outputs [R, dv]: the exact outputs.

@@ -60,7 +60,6 @@ void FittedEntries::observe(const ExactBlock& exact, QueryRun run, const HostEnt
   check_tokens(entries);
   const Index m = exact.block.size(), n = exact.block.scores.cols(), dv = head_->tokens.values.cols();
   const Index end = std::min(run.end, first_measured(*head_) - exact.begin);
-  methods::WeightFit::check_size(first_measured(*head_) * head_->group, head_->map.middle);
   for (Index g = 0; g < head_->group; ++g) {
     Rows& rows = rows_[static_cast<std::size_t>(g)];
     Rows now = tokens_of(entries, g);
@@ -68,7 +67,10 @@ void FittedEntries::observe(const ExactBlock& exact, QueryRun run, const HostEnt
       throw methods::Unavailable(
           "its tokens of the context change while it decodes, and weights are fitted to one set; use "
           "--protocol prefill, or --decoded keep");
-    if (!started_) rows = std::move(now);
+    if (!started_) {
+      methods::WeightFit::check_size(first_measured(*head_) * head_->group, head_->map.middle, std::ssize(now.ids));
+      rows = std::move(now);
+    }
     for (Index i = run.begin; i < end; ++i) {
       const float* const shares = exact.shares.data() + (g * m + i) * n + first();
       rows.shares.insert(rows.shares.end(), shares, shares + head_->map.middle);
