@@ -32,7 +32,8 @@ struct ReplayFlags {
   std::vector<std::string> methods, budgets = {"25%"}, settings, layers, heads, prompts;
   replay::ReplayRequest request;
   RunFlags run;
-  bool raw_outputs = false, refit = false;
+  replay::Refit refit = replay::Refit::none;  // with --refit weights: fitted
+  bool raw_outputs = false;
   CLI::Option* budget_flag = nullptr;
 };
 
@@ -73,7 +74,7 @@ void add_refits(std::vector<replay::MethodChoice>& methods) {
 
 void resolve(ReplayFlags& options) {
   options.request.methods = parse_methods(options.methods, options.settings);
-  if (options.refit) add_refits(options.request.methods);
+  if (options.refit != replay::Refit::none) add_refits(options.request.methods);
   options.request.seeds = seed_list(options.seeds);
   resolve_protection(options);
   replay::ReplayRequest& request = options.request;
@@ -162,12 +163,10 @@ void add_selection_flags(CLI::App* flags, ReplayFlags& o) {
 }
 
 void add_protocol_flags(CLI::App* flags, ReplayFlags& o) {
-  flags
-      ->add_option_function<std::string>(
-          "--refit", [&o](const std::string&) { o.refit = true; },
-          "weights: add two rows per method of eviction or sampling, both measured on the last half of the evaluated "
-          "queries: with its own weights, and with the best ones for the first half (not with --raw)")
-      ->check(CLI::IsMember({"weights"}));
+  add_choice(
+      flags, "--refit", o.refit, std::map<std::string, replay::Refit>{{"weights", replay::Refit::fitted}},
+      "weights: add two rows per method of eviction or sampling, both measured on the last half of the evaluated "
+      "queries: with its own weights, and with the best ones for the first half (not with --raw)");
   add_choice(flags, "--protocol", o.request.protocol, protocols(),
              "prefill, decode, stream, or auto: decode where the trace has decoded tokens, else prefill");
   add_choice(flags, "--decoded", o.request.decoded, decoded_policies(),
