@@ -56,6 +56,13 @@ class Ceilings(CliTest):
                 self.assertEqual((row["best"], row["tied"]), ("", ""))
             self.assertTrue(whole["best"])
 
+    def test_query_heads_with_their_own_sets_have_their_own_weights(self):
+        table = self.replay("-m", "snapkv[per=query_head]", "-b", "25%", "--layers", "15", "--prompts", "1", "--rows",
+                            "trace", "--decoded", "keep", "--refit", "weights")
+        whole, own, fitted = table
+        self.assertLess(float(fitted["rel_err_mean"]), 0.9 * float(own["rel_err_mean"]))
+        self.assertLess(float(whole["kept_mass_mean"]), float(whole["mass_ceiling_mean"]))
+
     def test_own_rows_are_the_last_half_of_the_method(self):
         flags = ("-m", "snapkv", "-b", "25%", "--layers", "15", "--heads", "0", "--prompts", "1",
                  "--rows", "query", "--refit", "weights")
