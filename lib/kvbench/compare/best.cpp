@@ -25,7 +25,7 @@ double answered(const replay::Record& r) {
 
 bool is_candidate(const replay::Record& r) {
   return !r.query_head && r.status == replay::Status::ok && !r.dense && r.sums.seeds > 0 && !is_reference(r.method) &&
-         r.refit == replay::Refit::none && !std::isnan(error_of(r));
+         !r.has_hindsight() && !std::isnan(error_of(r));
 }
 
 /// Extends [rows][from] to [rows][seeds]; a row with one value repeats it for every seed.

@@ -27,7 +27,7 @@ using Groups = OrderedMap<std::pair<replay::Protocol, std::string>, BudgetRows>;
 
 bool is_row_of_text(const replay::Record& r) {
   return !r.layer && !r.query_head && r.prompt != "all" && r.status == replay::Status::ok && !is_baseline(r.method) &&
-         r.refit == replay::Refit::none && std::isfinite(r.of(replay::metric("rel_err")).mean);
+         !r.has_hindsight() && std::isfinite(r.of(replay::metric("rel_err")).mean);
 }
 
 Groups groups_of(std::span<const replay::Record> records) {

@@ -188,7 +188,7 @@ class WorkItemRun {
     std::vector<methods::Note> notes;
     if (choice.info->calibrates && !dense()) {
       notes.push_back({.text = task_.request.calibration ? "calibrated on " + task_.request.calibration->text()
-                                                         : "calibrated on the evaluated context"});
+                                                         : std::string(calibrated_on_evaluated)});
     }
     if (choice.refit == Refit::own) notes.push_back({.text = "measured on the last half of the evaluated queries"});
     if (choice.refit == Refit::fitted)

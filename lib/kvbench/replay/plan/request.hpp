@@ -37,6 +37,9 @@ enum class Decoded { method, keep };
 enum class Refit { none, own, fitted };
 std::string_view name_of(Refit refit);
 
+/// The reason of rows whose method was calibrated on the context that it compresses.
+inline constexpr std::string_view calibrated_on_evaluated = "calibrated on the evaluated context";
+
 /// A method with its parameters.
 struct MethodChoice {
   const methods::MethodInfo* info = nullptr;

@@ -76,6 +76,10 @@ struct Record {
 
   const Summary& of(Metric metric) const { return metrics[index_of(metric)]; }
 
+  bool calibrated_on_itself() const { return reason.find(calibrated_on_evaluated) != std::string::npos; }
+  /// Whether the row knows of the evaluated queries or text what a deployment would not. Such rows are not ranked.
+  bool has_hindsight() const { return refit != Refit::none || calibrated_on_itself(); }
+
   /// Position among the rows of the replay: prompt, layer (0: all), rows by head, head, query head, method, budget.
   std::array<Index, 7> order{};
 };

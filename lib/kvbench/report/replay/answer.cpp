@@ -25,8 +25,8 @@ std::string label(const replay::Record& r) { return compare::label_of({r.method,
 double error_of(const replay::Record& r) { return r.of(replay::metric("rel_err")).mean; }
 
 bool is_ranked(const replay::Record& r) {
-  return r.status == replay::Status::ok && !r.dense && !compare::is_baseline(r.method) &&
-         r.refit == replay::Refit::none && std::isfinite(error_of(r));
+  return r.status == replay::Status::ok && !r.dense && !compare::is_baseline(r.method) && !r.has_hindsight() &&
+         std::isfinite(error_of(r));
 }
 
 std::string budget_text(const std::string& text) {
@@ -116,6 +116,18 @@ std::string cost_note(const std::vector<const replay::Record*>& rows) {
   return out + (budget.cost() ? "." : "; compare equal memory with --budget 25%mem.");
 }
 
+/// The rows that are not ranked because they were calibrated on what they are evaluated on.
+std::string own_calibration_note(std::span<const replay::Record> rows) {
+  std::vector<std::string> names;
+  for (const replay::Record& r : rows) {
+    if (r.status == replay::Status::ok && r.calibrated_on_itself() && std::ranges::find(names, label(r)) == names.end())
+      names.push_back(label(r));
+  }
+  if (names.empty()) return "";
+  return fmt::format("Not ranked, because calibrated on the evaluated context (--calibrate names another): {}.",
+                     listed(names));
+}
+
 }  // namespace
 
 std::vector<std::string> answers_of(std::span<const replay::Record> rows) {
@@ -134,6 +146,7 @@ std::vector<std::string> answers_of(std::span<const replay::Record> rows) {
       if (!note.empty()) out.add(note);
     }
   }
+  if (const std::string note = own_calibration_note(rows); !note.empty()) out.add(note);
   return out.list();
 }
 
