@@ -19,7 +19,7 @@ struct ChartPoint {
 
 enum class LineRole {
   shown,      ///< colour, markers, interval, name
-  reference,  ///< grey and dotted, crosses, with its name: random, oracle-topk
+  reference,  ///< grey and dotted, crosses, with its name: random, oracle-topk, rows with hindsight
   beaten,     ///< grey, rings, with its name in grey
   context,    ///< faint, without a name: shown in another drawing
 };

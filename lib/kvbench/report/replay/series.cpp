@@ -106,7 +106,10 @@ std::vector<Series> series_of(const ReplayPart& part) {
   for (const ReplayRow& r : part.layers) find(r).layers.push_back(&r);
   std::vector<Series> all;
   for (auto& [name, series] : by_name.items()) all.push_back(std::move(series));
-  for (Series& series : all) std::ranges::stable_sort(series.rows, {}, &ReplayRow::share);
+  for (Series& series : all) {
+    std::ranges::stable_sort(series.rows, {}, &ReplayRow::share);
+    if (std::ranges::any_of(series.rows, &ReplayRow::has_hindsight)) series.reference = true;
+  }
   set_styles(all);
   return all;
 }

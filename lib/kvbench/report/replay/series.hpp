@@ -11,9 +11,9 @@ namespace kvbench::report {
 
 struct Series {
   std::string method, params;
-  std::string kind;        ///< methods::family_of()
-  bool reference = false;  ///< exact, random, oracle-topk
-  int style = 0;           ///< colour and marker in all figures
+  std::string kind;                      ///< methods::family_of()
+  bool reference = false;                ///< compare::is_baseline(), or with hindsight: not ranked
+  int style = 0;                         ///< colour and marker in all figures
   std::vector<const ReplayRow*> rows;    ///< over all layers, smallest budget first, including rows that are not ok
   std::vector<const ReplayRow*> layers;  ///< per layer
 
