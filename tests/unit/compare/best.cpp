@@ -65,6 +65,17 @@ Value constant(float value) {
 
 }  // namespace
 
+TEST_CASE("a row that was calibrated on the evaluated text is no candidate") {
+  Made made;
+  made.with("a", constant(3)).with("calibrated", constant(1)).with("c", constant(2));
+  for (HeadResult& head : made.results.heads)
+    head.results[1].notes.push_back({.text = "calibrated on the evaluated context"});
+  const auto rows = made.rows();
+  CHECK(rows[1].reason == "calibrated on the evaluated context");
+  CHECK(rows[1].best.empty());
+  CHECK(rows[0].best == "c");
+}
+
 TEST_CASE("differences to the best by hand") {
   // 8 blocks and 3 candidates, so that Holm starts with 3 pairs: 3 * 2 / 2^8 is below 5 %.
   Made made;
