@@ -26,13 +26,16 @@ def token_ids(count=N, seed=0):
 
 
 class DumpTest(PackageTest):
+    opened = None   # the trace of the last dump
+
     def ids(self, count=N, seed=0, name="ids"):
         with open(self.path(name), "w") as file:
             file.write(" ".join(map(str, token_ids(count, seed))))
         return self.path(name)
 
     def dump(self, model, *arguments, code=0):
-        """Runs the program; returns its messages on stderr."""
+        """Runs the program, which does not replace a trace that this process has open; returns its messages."""
+        self.close_trace()
         said = io.StringIO()
         with contextlib.redirect_stderr(said):
             status = dump_hf.main(["--model", str(model), "-o", self.path("t.h5"), *map(str, arguments)])
@@ -40,9 +43,15 @@ class DumpTest(PackageTest):
         return said.getvalue()
 
     def trace(self):
-        trace = kvbench.Trace(self.path("t.h5"))
-        self.addCleanup(trace.close)
-        return trace
+        self.close_trace()
+        self.opened = kvbench.Trace(self.path("t.h5"))
+        self.addCleanup(self.close_trace)
+        return self.opened
+
+    def close_trace(self):
+        if self.opened:
+            self.opened.close()
+        self.opened = None
 
 
 class Architectures(DumpTest):
@@ -233,8 +242,9 @@ class Passes(DumpTest):
         self.assertIn("qwen3, F32", run("info", self.path("t.h5")))
         rows = self.replay(self.path("t.h5"), "--method", "all", "--budget", "25%")
         self.assertGreater(len(rows), 15)
-        self.assertEqual({row["status"] for row in rows}, {"ok"},
-                         [row["reason"] for row in rows if row["status"] != "ok"])
+        for row in rows:   # quantisers have no budget in tokens, and blocks of ggml no heads of 16 channels
+            if row["status"] != "ok":
+                self.assertRegex(row["reason"], "keeps every token in fewer bits|no multiple of the 32")
 
 
 class Usage(DumpTest):
