@@ -3,6 +3,7 @@
 
 Usage: kveval_test.py KVDUMP PRINT_ARRAY KVEVAL KVBENCH"""
 
+import csv
 import os
 import pathlib
 import shutil
