@@ -7,8 +7,11 @@
 #include <numeric>
 #include <tuple>
 
+#include <fmt/format.h>
+
 #include <kvbench/compare/comparison.hpp>
 #include <kvbench/core/paired_test.hpp>
+#include <kvbench/core/place_test.hpp>
 
 namespace kvbench::compare {
 namespace {
@@ -59,11 +62,11 @@ std::optional<PairedSums> pair(const replay::Record& a, const replay::Record& b,
   return pairs;
 }
 
-const replay::Record* best_of(const Group& group) {
+replay::Record* best_of(const Group& group) {
   double most = 0;
   for (const replay::Record* r : group) most = std::max(most, answered(*r));
-  const replay::Record* best = nullptr;
-  for (const replay::Record* r : group) {
+  replay::Record* best = nullptr;
+  for (replay::Record* r : group) {
     if (answered(*r) == most && (!best || error_of(*r) < error_of(*best))) best = r;
   }
   return best;
@@ -73,42 +76,68 @@ const replay::Record* best_of(const Group& group) {
 /// huge errors make any difference of means uncertain, but not one of logarithms. Logarithms count only where they
 /// agree that the row is worse.
 double p_value(const PairedTest& means, const PairedTest& logs) {
-  if (means.one_seed) return 1;
   const bool agree = !logs.infinite && !logs.one_seed && logs.difference > 0;
   return agree ? std::min({1.0, 2 * means.p_value, 2 * logs.p_value}) : means.p_value;
 }
 
-void mark(const Group& group) {
-  const replay::Record& best = *best_of(group);
-  std::vector<replay::Record*> tested;
-  std::vector<PairedSums> pairs, log_pairs;
-  for (replay::Record* r : group) {
-    std::optional<PairedSums> sums = pair(*r, best, &replay::Record::sums);
-    if (!sums) continue;
-    r->best = label_of({best.method, best.params, {}});
-    if (r == &best) {
-      r->diff_best = 0, r->tied = true;
-      if (best.sums.blocks_with_values() > 1) r->diff_best_interval = {0, 0};
-    } else {
-      tested.push_back(r);
-      pairs.push_back(std::move(*sums));
-      log_pairs.push_back(*pair(*r, best, &replay::Record::log_sums));
-    }
+/// The test of log(error of a row / error of the best) over layers and texts. Rows over one layer have none.
+PlaceTest over_places(const replay::Record& r, const replay::Record& best) {
+  const auto place = [](const replay::PlaceError& p) { return std::pair(p.prompt, p.layer); };
+  const std::size_t layers = best.compressed_layers.size();
+  const bool grid = layers > 0 && r.places.size() % layers == 0;
+  if (r.layer || !grid || !std::ranges::equal(r.places, best.places, {}, place, place)) return {};
+  std::vector<double> differences;
+  for (std::size_t i = 0; i < r.places.size(); ++i)
+    differences.push_back(replay::log_error(r.places[i].mean()) - replay::log_error(best.places[i].mean()));
+  return place_test(differences, layers, static_cast<std::size_t>(best.model_layers));
+}
+
+/// Marks a row that was compared with the best, except for `tied`. Returns its p-value, or none where these data cannot
+/// show any difference between `family` pairs. Over layers and texts that are a sample of others, places are the units
+/// of the test, otherwise blocks of queries.
+std::optional<double> test(replay::Record& r, const replay::Record& best, std::size_t family) {
+  const int flips = enough_flips(family);
+  const PairedTest blocks = paired_test(*pair(r, best, &replay::Record::sums), flips);
+  r.best = label_of({best.method, best.params, {}});
+  r.diff_best = blocks.difference;
+  r.diff_best_interval = blocks.interval;
+  if (blocks.infinite) return std::nullopt;
+  if (const PlaceTest places = over_places(r, best); places.tested()) {
+    r.ratio_best = std::exp(places.mean);
+    r.ratio_best_interval = {std::exp(places.interval.lo), std::exp(places.interval.hi)};
+    r.tested_over = units_of(places, static_cast<std::size_t>(best.model_layers));
+    return places.mean > 0 ? places.p_value : 1;
   }
-  const std::size_t family = tested.size() * (tested.size() + 1) / 2;
+  const bool decidable = static_cast<double>(family) * blocks.p_least <= decided_at;
+  if (!decidable || blocks.one_seed) return std::nullopt;
+  r.tested_over = fmt::format("{} blocks of queries", blocks.blocks);
+  return p_value(blocks, paired_test(*pair(r, best, &replay::Record::log_sums), flips, 0));
+}
+
+void mark_itself(replay::Record& best) {
+  best.best = label_of({best.method, best.params, {}});
+  best.diff_best = 0, best.tied = true;
+  if (best.sums.blocks_with_values() > 1) best.diff_best_interval = {0, 0};
+  if (over_places(best, best).tested()) best.ratio_best = 1, best.ratio_best_interval = {1, 1};
+}
+
+void mark(const Group& group) {
+  replay::Record& best = *best_of(group);
+  std::vector<replay::Record*> compared, tested;
+  for (replay::Record* r : group) {
+    if (r != &best && pair(*r, best, &replay::Record::sums)) compared.push_back(r);
+  }
+  const std::size_t family = compared.size() * (compared.size() + 1) / 2;
+  mark_itself(best);
   std::vector<double> p_values;
-  for (std::size_t i = 0; i < tested.size(); ++i) {
-    const PairedTest test = paired_test(pairs[i], enough_flips(family));
-    tested[i]->diff_best = test.difference;
-    tested[i]->diff_best_interval = test.interval;
-    const bool decidable = static_cast<double>(family) * test.p_least <= decided_at;
-    if (!test.infinite && decidable) tested[i]->tied = true;
-    p_values.push_back(p_value(test, paired_test(log_pairs[i], enough_flips(family), 0)));
+  for (replay::Record* r : compared) {
+    const std::optional<double> p = test(*r, best, family);
+    if (!p) continue;
+    tested.push_back(r);
+    p_values.push_back(*p);
   }
   const std::vector<double> adjusted = holm(p_values, family);
-  for (std::size_t i = 0; i < tested.size(); ++i) {
-    if (tested[i]->tied && adjusted[i] <= decided_at) tested[i]->tied = false;
-  }
+  for (std::size_t i = 0; i < tested.size(); ++i) tested[i]->tied = adjusted[i] > decided_at;
 }
 
 }  // namespace

@@ -8,13 +8,18 @@
 
 namespace kvbench::compare {
 
-/// Sets best, diff_best, diff_best_interval and tied of the rows over heads. A group has the same run, trace, prompt,
-/// layer, budget, protocol and device. Its best row has the lowest mean rel_err among the rows with the most answered
-/// queries. Candidates are the rows that are ok, not dense, without hindsight and not references (is_reference()), and
-/// that answered the same queries of the same heads as the best row. Differences are paired by block of queries, head
-/// and seed. Holm counts all pairs of candidates, because the data that select the best also test it. `tied` is empty
-/// where the group has so few blocks of queries that no p-value could pass Holm, and where a mean is infinite. The
-/// records must be complete: the best row may be missing from a part of a replay.
+/// Sets best, diff_best, ratio_best, their intervals and tied of the rows over heads. A group has the same run, trace,
+/// prompt, layer, budget, protocol and device. Its best row has the lowest mean rel_err among the rows with the most
+/// answered queries. Candidates are the rows that are ok, not dense, without hindsight and not references
+/// (is_reference()), and that answered the same queries of the same heads as the best row. Differences are paired by
+/// block of queries, head and seed.
+///
+/// Rows over several layers of a model with more, and rows over all layers of three texts or more, are tested over
+/// layers and texts (place_test() of the logarithms of errors): `tied` then says whether another layer or text could
+/// reverse the order. All other rows are tested over blocks of queries, and `tied` holds for these layers and texts
+/// alone. Holm counts all pairs of candidates, because the data that select the best also test it. `tied` is empty where
+/// nothing was tested: too few blocks for any p-value to pass Holm, one seed, or an infinite mean. The records must be
+/// complete: the best row may be missing from a part of a replay.
 void mark_best(std::span<replay::Record> records);
 
 }  // namespace kvbench::compare

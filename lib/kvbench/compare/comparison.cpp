@@ -95,7 +95,9 @@ class Comparer {
         one.label(), one.configuration.budget);
   }
 
-  static bool tested(const Comparison& row) { return row.outcome != Outcome::skipped && !row.test.one_seed; }
+  static bool tested(const Comparison& row) {
+    return row.outcome != Outcome::skipped && row.outcome != Outcome::untested;
+  }
 
   void add(Comparison row) {
     family_ += tested(row);
@@ -179,7 +181,7 @@ class Comparer {
 
   /// Explains a row whose p-value is the smallest that its blocks allow but not significant after Holm.
   static void explain_holm(Comparison& row) {
-    if (row.test.p_value > row.test.p_least || row.test.p_least > decided_at) return;
+    if (row.decided_over_places() || row.test.p_value > row.test.p_least) return;
     if (!row.reason.empty()) row.reason += "; ";
     row.reason += fmt::format(
         "{} {}s give no smaller p-value, and Holm over {} hypotheses requires one: compare fewer configurations at a "
@@ -191,7 +193,7 @@ class Comparer {
   void decide() {
     std::vector<double> p_values;
     for (const Comparison& row : rows_) {
-      if (tested(row)) p_values.push_back(row.test.p_value);
+      if (tested(row)) p_values.push_back(row.p_value);
     }
     const std::vector<double> adjusted = holm(p_values, family_);
     std::size_t next = 0;
@@ -203,9 +205,8 @@ class Comparer {
         explain_holm(row);
         continue;
       }
-      const bool a_higher = row.test.difference > 0;
-      row.outcome =
-          a_higher == (request_.metric.better == replay::Better::larger) ? Outcome::a_better : Outcome::b_better;
+      row.outcome = row.a_is_higher() == (request_.metric.better == replay::Better::larger) ? Outcome::a_better
+                                                                                            : Outcome::b_better;
     }
   }
 
@@ -246,7 +247,7 @@ int enough_flips(std::size_t hypotheses) {
 }
 
 std::string_view name_of(Outcome outcome) {
-  constexpr std::string_view names[] = {"a better", "b better", "not distinguishable", "skipped"};
+  constexpr std::string_view names[] = {"a better", "b better", "not distinguishable", "not tested", "skipped"};
   return name_in(names, outcome);
 }
 

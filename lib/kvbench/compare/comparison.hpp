@@ -26,7 +26,8 @@ int enough_flips(std::size_t hypotheses);
 enum class Span { layer, head, prompt, all };
 std::string_view name_of(Span span);
 
-enum class Outcome { a_better, b_better, tied, skipped };
+/// tied: tested without a difference. untested: these data can show none, whatever its size.
+enum class Outcome { a_better, b_better, tied, untested, skipped };
 std::string_view name_of(Outcome outcome);
 
 struct ComparisonRequest {
@@ -46,6 +47,14 @@ struct Comparison {
   Outcome outcome = Outcome::skipped;
   std::string reason;  ///< why there is no verdict, or a note on the verdict
   PairedTest test;
+  /// mean_a / mean_b on a layer and text: the geometric mean over layers and texts; for metrics that may be negative
+  /// the mean of mean_a - mean_b. NaN where layers and texts are no sample of others (place_test()).
+  double over_places = NAN;
+  Interval over_places_interval{NAN, NAN};  ///< 95 %, for all layers of the model and texts like these
+  /// Units of the test that decides: "10 of 30 layers and 3 texts", else those of `test`, which holds for the replayed
+  /// layers and texts alone: "24 blocks of queries", "12 documents". Empty where nothing was tested.
+  std::string tested_over;
+  double p_value = NAN;               ///< of that test: two-sided, of "a and b are equal on average"
   Interval ratio_interval{NAN, NAN};  ///< of mean_a / mean_b: 95 %, by the same bootstrap as that of the difference
   double p_adjusted = 1;              ///< by Holm over all comparisons of the call
   Index
@@ -54,6 +63,10 @@ struct Comparison {
           0;  ///< number of (query, query head, seed) triples, or of documents, with both values, and of those without
   std::size_t family = 0;  ///< hypotheses that Holm counted
   std::size_t seeds = 0;   ///< number of pairs of seeds; 0 where neither side uses random numbers
+  bool decided_over_places() const { return !std::isnan(over_places); }
+  bool a_is_higher() const {
+    return decided_over_places() ? over_places > (metric.has_ratio() ? 1 : 0) : test.difference > 0;
+  }
   double ratio() const { return metric.has_ratio() ? test.mean_a / test.mean_b : NAN; }
   /// The independent unit of the test: a block of queries, or a document.
   std::string_view unit() const { return eval.empty() ? "block" : "document"; }

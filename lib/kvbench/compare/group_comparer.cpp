@@ -3,10 +3,13 @@
 
 #include <cmath>
 #include <map>
+#include <set>
 #include <tuple>
 
 #include <kvbench/core/error.hpp>
 #include <kvbench/core/ordered_map.hpp>
+#include <kvbench/core/place_test.hpp>
+#include <kvbench/replay/records/record.hpp>
 
 namespace kvbench::compare {
 namespace {
@@ -80,6 +83,12 @@ class PairSums {
     sums_.drawn = drawn;
     return std::move(sums_);
   }
+  /// Sums of both sides and their number.
+  struct Sums {
+    double a = 0, b = 0, count = 0;
+  };
+  using ByPlace = std::map<std::pair<std::string, std::int64_t>, Sums>;  // by prompt and layer
+  const ByPlace& by_place() const { return by_place_; }
   Index pairs = 0, left_out = 0;
 
  private:
@@ -94,6 +103,8 @@ class PairSums {
     for (auto* grid : {&sums_.a, &sums_.b, &sums_.counts})
       grid->resize(std::max(grid->size(), (row + 1) * seeds_.size()));
     sums_.a[at] += a, sums_.b[at] += b, sums_.counts[at] += 1;
+    Sums& here = by_place_[{place.identity(), place.layer}];
+    here.a += a, here.b += b, here.count += 1;
     const std::size_t unit =
         units_.try_emplace({place.identity(), place.layer, place.kv_head}, units_.size()).first->second;
     for (auto* grid : {&sums_.unit_sums, &sums_.unit_counts}) {
@@ -109,6 +120,7 @@ class PairSums {
   std::map<std::tuple<std::string, std::int64_t, Index>, std::size_t>
       units_;  // by kv head, because each has its own random numbers
   PairedSums sums_;
+  ByPlace by_place_;
 };
 
 /// Why a side has no values at a place, or "".
@@ -150,9 +162,33 @@ std::string cost_note(const Side& a, const Side& b, const GroupValues& in_a, con
                      read ? "reads" : "holds", of_a, b.label(), of_b);
 }
 
+/// The test over the layers and texts of a group of query heads, where these are a sample and no text lacks a layer.
+void add_places(const PairSums& sums, std::int64_t model_layers, Comparison& out) {
+  const bool ratios = out.metric.has_ratio();
+  std::set<std::int64_t> layers;
+  std::set<std::string> prompts;
+  std::vector<double> differences;
+  for (const auto& [place, both] : sums.by_place()) {
+    prompts.insert(place.first), layers.insert(place.second);
+    const double a = both.a / both.count, b = both.b / both.count;
+    differences.push_back(ratios ? replay::log_error(a) - replay::log_error(b) : a - b);
+  }
+  const bool finite = std::ranges::all_of(differences, [](double x) { return std::isfinite(x); });
+  if (!finite || differences.empty() || differences.size() != layers.size() * prompts.size()) return;
+  const PlaceTest test = place_test(differences, layers.size(), static_cast<std::size_t>(model_layers));
+  if (!test.tested()) return;
+  const auto shown = [&](double mean) { return ratios ? std::exp(mean) : mean; };
+  out.over_places = shown(test.mean);
+  out.over_places_interval = {shown(test.interval.lo), shown(test.interval.hi)};
+  out.p_value = test.p_value;
+  out.tested_over = units_of(test, static_cast<std::size_t>(model_layers));
+}
+
 void explain(Comparison& out) {
   const PairedTest& t = out.test;
   if (t.infinite) add_sentence(out.reason, "infinite values: the means cannot be compared");
+  if (out.decided_over_places()) return;
+  if (t.infinite || t.one_seed || t.p_least > decided_at) out.outcome = Outcome::untested, out.tested_over.clear();
   if (t.one_seed)
     add_sentence(out.reason, "one seed does not show the variance between seeds: replay with more --seeds");
   if (t.p_least > decided_at && !t.one_seed) {
@@ -269,6 +305,10 @@ Comparison GroupComparer::compare(const Side& a, const GroupValues& in_a, const 
   if (metric_.has_ratio() && !out.test.infinite && out.test.mean_b != 0)
     out.ratio_interval = bootstrap_mean(paired.a, paired.b, paired.seeds);
   out.outcome = Outcome::tied;  // until the p-values are adjusted
+  out.p_value = out.test.p_value;
+  out.tested_over = fmt::format("{} {}", out.test.blocks, out.eval.empty() ? "blocks of queries" : "documents");
+  if (!out.layer && out.eval.empty())
+    add_places(sums, catalogue_.places()[group_.places[usable.front()]].model_layers, out);
   explain(out);
   if (const std::string note = cost_note(a, b, in_a, in_b, usable); !note.empty()) add_sentence(out.reason, note);
   return out;

@@ -26,7 +26,7 @@ struct EvalSetting {
 /// is that of the model. Texts are empty where the file does not have them.
 struct QueryPlace {
   std::string run, trace, sha256, model, prompt, protocol;  ///< sha256: its first 12 digits
-  std::int64_t layer = 0;
+  std::int64_t layer = 0, model_layers = 0;                 ///< model_layers: their number; 0: the file does not say
   Index kv_head = 0, query_head = 0;
   Index context_tokens = 0;             ///< tokens that budgets refer to; 0: the file does not say
   std::vector<std::int32_t> positions;  ///< positions of the queries in the prompt; of a document: one

@@ -110,6 +110,7 @@ RawLayout read_layout(const InputObject& root, const std::string& path, std::str
   common.trace = root.text("trace").value_or("");
   common.sha256 = root.text("trace_sha256").value_or("").substr(0, 12);
   common.model = root.text("model").value_or("");
+  common.model_layers = integer_of(root, "model_layers", 0);
   const InputObject heads = root.group("heads");
   layout.group = read_group(heads, layout.configurations.size());
   for (std::size_t h = 0; heads.has(std::to_string(h)); ++h) {

@@ -68,7 +68,7 @@ std::vector<TextSummary> summarize(const std::string& budget, const BudgetRows& 
   std::vector<TextSummary> out;
   for (auto& [configuration, summary] : summaries) {
     std::vector<double> logs;
-    for (const auto& [text, error] : group.errors.at(configuration)) logs.push_back(std::log(std::max(error, 1e-8)));
+    for (const auto& [text, error] : group.errors.at(configuration)) logs.push_back(replay::log_error(error));
     std::tie(summary.method, summary.params) = configuration;
     summary.budget = budget;
     summary.texts = std::ssize(logs);

@@ -97,14 +97,37 @@ TEST_CASE("rows that are not ok give a skipped comparison with the reason") {
 TEST_CASE("comparisons with few blocks or a single seed state their limits") {
   const Made few = std::move(Made("m", 50).with("x", constant(1)).with("y", constant(3)));  // 4 blocks: 2 / 2^4
   const Comparison r = compared({&few}, "x", "y")[0];
-  CHECK(r.outcome == Outcome::tied);
+  CHECK(r.outcome == Outcome::untested);
+  CHECK(r.tested_over.empty());
   CHECK(r.test.p_least == 0.125);
   CHECK(contains(r.reason, "no p-value below 0.12 is possible"));
   const Made one = std::move(Made("m").with("x", constant(1), {7}).with("y", constant(3)));
   const Comparison single = compared({&one}, "x", "y")[0];
-  CHECK(single.outcome == Outcome::tied);
+  CHECK(single.outcome == Outcome::untested);
   CHECK(contains(single.reason, "--seeds"));
   CHECK(std::isnan(single.p_adjusted));
+}
+
+TEST_CASE("over several layers of a model, layers are the units: by hand") {
+  // Ratios y / x of 1, 2, 4 and 8 on four of eight layers, the same in every block of queries. log2: mean 1.5, variance
+  // of the mean 5/12, of half of the layers 5/24; t_3 is 3.1824.
+  std::vector<Made> layers;
+  for (const std::int64_t layer : {0, 1, 2, 3}) {
+    const auto ratio = static_cast<float>(std::exp2(layer));
+    layers.push_back(
+        std::move(Made("m", 128, layer).with("x", constant(1)).with("y", constant(ratio), {7}).of_layers(8)));
+  }
+  const std::vector<const QueryResults*> files = {&layers[0], &layers[1], &layers[2], &layers[3]};
+  const Comparison r = compared(files, "x", "y", rel_err, Span::all)[0];
+  CHECK(r.over_places == Approx(std::exp2(-1.5)));
+  CHECK(r.over_places_interval.lo == Approx(std::exp2(-1.5 - 3.182446 * std::sqrt(5. / 24))));
+  CHECK(r.tested_over == "4 of 8 layers");
+  CHECK(r.p_value < 0.05);  // t = 3.29, with one seed: its draws are independent from layer to layer
+  CHECK(r.p_adjusted == r.p_value);
+  CHECK(r.outcome == Outcome::a_better);
+  CHECK(r.test.mean_b == 3.75);
+  // On one layer, blocks of queries are the units, of which one seed has no variance.
+  CHECK(compared(files, "x", "y")[1].outcome == Outcome::untested);
 }
 
 TEST_CASE("comparisons with too few blocks for Holm state it") {

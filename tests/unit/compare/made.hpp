@@ -47,6 +47,10 @@ class Made : public compare::QueryResults {
     bad_.emplace_back(configurations_.size(), status);
     return with(method, [](auto, auto) { return 0.0f; });
   }
+  Made& of_layers(std::int64_t count) {
+    for (compare::QueryPlace& place : places_) place.model_layers = count;
+    return *this;
+  }
   /// Every layer was kept exact.
   Made& dense() {
     dense_ = true;

@@ -19,6 +19,14 @@ Record row(std::string method, std::string budget, double error, double held, st
   return r;
 }
 
+/// As mark_best() leaves a row: its ratio to the best, and the units of the test.
+Record marked(Record r, std::string best, double ratio, std::string over) {
+  r.best = std::move(best);
+  r.ratio_best = ratio, r.ratio_best_interval = {ratio / 2, ratio * 2};
+  r.tested_over = std::move(over);
+  return r;
+}
+
 using Answers = std::vector<std::string>;
 
 }  // namespace
@@ -27,8 +35,9 @@ TEST_CASE("the best method, those not distinguishable from it, and the next one"
   const Record rows[] = {row("far", "25%mem", 0.5, 24.8), row("b", "25%mem", 0.125, 25, true),
                          row("a", "25%mem", 0.1, 25, true), row("next", "25%mem", 0.14, 25),
                          row("exact", "25%mem", 1e-8, 25)};
-  CHECK(answers_of(rows) == Answers{"At 25 % of the memory, a has the lowest error (0.1); not distinguishable from it: "
-                                    "b; the next is next with 1.4 times the error."});
+  CHECK(answers_of(rows) ==
+        Answers{"At 25 % of the memory, a has the lowest error (0.1); b (0.125) cannot be told from "
+                "it; the next is next with 1.4 times the error."});
 }
 
 TEST_CASE("each budget has an answer, in order of appearance; a single row has none") {
@@ -43,7 +52,11 @@ TEST_CASE("rows that do not cost the same are reported with the cheapest and the
   const Record tokens[] = {row("a", "25%", 0.1, 111), row("b", "25%", 0.2, 23)};
   CHECK(answers_of(tokens).at(1) ==
         "These rows do not cost the same: they hold from 0.23 (b) to 1.11 (a) of the full cache; compare equal memory "
-        "with --budget 25%mem.");
+        "with --budget 25%mem, and methods that keep everything with --budget 25%read.");
+  const Record half[] = {row("a", "50%", 0.1, 60), row("b", "50%", 0.2, 23)};
+  CHECK(answers_of(half).at(1).ends_with("; compare equal memory with --budget 50%mem."));
+  const Record retrieval[] = {row("a", "12.5%", 0.1, 100), row("b", "12.5%", 0.2, 123)};
+  CHECK(answers_of(retrieval).at(1).ends_with("; compare equal reads with --budget 12.5%read."));
   const Record close[] = {row("a", "25%", 0.1, 100), row("b", "25%", 0.2, 104.9)};
   CHECK(answers_of(close).size() == 1);
   const Record reads[] = {row("a", "25%read", 0.1, 50), row("b", "25%read", 0.2, 40)};
@@ -78,15 +91,46 @@ TEST_CASE("each trace has an answer of its own") {
               "two.h5: At a budget of 64 tokens, b has the lowest error (0.2); the next is a with 2 times the error."});
 }
 
-TEST_CASE("too few blocks for any verdict are stated") {
+TEST_CASE("rows that were not tested are not tied, and the answer says what a test takes") {
   Record rows[] = {row("a", "64", 0.1, 25, true), row("b", "64", 0.2, 25, std::nullopt)};
   for (Record& r : rows) r.best = "a", r.blocks = 3;
-  const Answers said = answers_of(rows);
-  REQUIRE(said.size() == 2);
-  CHECK(said[1].starts_with(
-      "These queries form 3 blocks of 16 neighbours, too few for any difference between 2 methods"));
+  CHECK(answers_of(rows) ==
+        Answers{"At a budget of 64 tokens, a has the lowest error (0.1).",
+                "Not tested against it: b (0.2). A test takes several layers of a model, or at least 6 blocks of 16 "
+                "neighbouring queries (here 3) and several seeds where a method draws at random."});
   rows[1].tied = false;
   CHECK(answers_of(rows).size() == 1);
+}
+
+TEST_CASE("the next method has its ratio over layers and texts, with the interval and the units") {
+  const auto said = [](const char* over) {
+    const Record rows[] = {marked(row("a", "64", 0.1, 25, true), "a", 1, ""),
+                           marked(row("b", "64", 0.4, 25), "a", 3, over)};
+    return answers_of(rows).at(0);
+  };
+  const std::string start =
+      "At a budget of 64 tokens, a has the lowest error (0.1); the next is b with 3 times the error (95 % interval 1.5 "
+      "to 6). Tested over ";
+  CHECK(said("10 of 30 layers and 3 texts") == start + "10 of 30 layers and 3 texts.");
+  CHECK(said("10 of 30 layers") == start + "10 of 30 layers, for the replayed texts alone.");
+  CHECK(said("24 blocks of queries") == start + "24 blocks of queries, for the replayed layers and texts alone.");
+}
+
+TEST_CASE("where no method can be told from the best, no best one is named") {
+  const Record rows[] = {marked(row("a", "64", 0.1, 25, true), "a", 1, ""),
+                         marked(row("b", "64", 0.2, 25, true), "a", 2, "3 texts")};
+  CHECK(answers_of(rows) ==
+        Answers{"At a budget of 64 tokens, this trace cannot tell which method has the lowest error: "
+                "a (0.1), b (0.2). Tested over 3 texts."});
+}
+
+TEST_CASE("rows over other queries than the best are not ranked") {
+  Record rows[] = {row("few", "64", 0.01, 25), row("a", "64", 0.1, 25, true), row("b", "64", 0.2, 25)};
+  for (Record* r : {&rows[1], &rows[2]}) r->best = "a";
+  CHECK(answers_of(rows) ==
+        Answers{"At a budget of 64 tokens, a has the lowest error (0.1); the next is b with 2 times the error.",
+                "Not ranked, because they stand in another table than a, or answered other layers, texts or queries: "
+                "few (0.01)."});
 }
 
 TEST_CASE("a mean whose interval spans more than a factor of four is not estimable") {

@@ -52,6 +52,7 @@ void write_all(const Object& root, const trace::Reader& reader, const ReplayRequ
   root.set("trace", results.trace);
   root.set("trace_sha256", reader.sha256());
   root.set("model", info.model);
+  root.set("model_layers", static_cast<std::int64_t>(results.model_layers));
   root.set("device", results.device);
   root.set("isa", results.isa);
   root.set("version", std::string(version()));

@@ -11,6 +11,9 @@
 #include <kvbench/replay/records/values.hpp>
 
 namespace kvbench::replay {
+
+double log_error(double error) { return std::log(std::max(error, 1e-8)); }
+
 namespace {
 
 /// Part of the results of one head and one seed: query heads [g, g + heads) and queries [i, i + queries).
@@ -71,9 +74,6 @@ void add_notes(const std::vector<Sample>& samples, Record& record) {
   }
 }
 
-/// The logarithm of an error. Errors below the rounding of fp32 count as equal.
-double log_error(double error) { return std::log(std::max(error, 1e-8)); }
-
 /// Sums of function(rel_err) by kv head and seed; the samples of a head are adjacent.
 void add_head_sums(const std::vector<Sample>& samples, double (*function)(double), ErrorSums& sums) {
   const HeadResult* last = nullptr;
@@ -91,6 +91,23 @@ void add_head_sums(const std::vector<Sample>& samples, double (*function)(double
       sums.head_counts[at] += 1;
     }
   }
+}
+
+/// Errors by prompt and layer, in the order of the samples.
+std::vector<PlaceError> place_errors(const std::vector<Sample>& samples) {
+  std::vector<PlaceError> places;
+  for (const Sample& s : samples) {
+    const auto is_here = [&](const PlaceError& p) {
+      return p.prompt == s.head->place.prompt && p.layer == s.head->layer;
+    };
+    auto place = std::ranges::find_if(places, is_here);
+    if (place == places.end()) place = places.insert(places.end(), {s.head->place.prompt, s.head->layer});
+    for (const MetricRow& row : s.result->metrics) {
+      const double value = row[index_of(metric("rel_err"))];
+      if (!std::isnan(value)) place->sum += value, place->count += 1;
+    }
+  }
+  return places;
 }
 
 /// The values of a metric; function(value) of each.
@@ -124,6 +141,7 @@ void add_metrics(const std::vector<Sample>& samples, std::size_t seeds, Record& 
     add_head_sums(samples, itself, record.sums);
     record.log_sums = values_of(samples, seeds, error, log_error).block_sums();
     add_head_sums(samples, log_error, record.log_sums);
+    record.places = place_errors(samples);
   }
   Values fro(seeds);
   for (const Sample& s : samples) {

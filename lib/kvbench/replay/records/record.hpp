@@ -39,6 +39,18 @@ struct ErrorSums {
   Index blocks_with_values() const;
 };
 
+/// The logarithm of an error. Errors below the rounding of fp32 count as equal.
+double log_error(double error);
+
+/// The mean rel_err of a row on one layer of one prompt, over its heads, queries and seeds.
+struct PlaceError {
+  std::size_t prompt = 0;
+  std::int64_t layer = 0;
+  double sum = 0, count = 0;
+
+  double mean() const { return sum / count; }
+};
+
 struct Record {
   std::string run;                           ///< of a sweep file; empty elsewhere
   std::string trace, sha256, model, prompt;  ///< prompt: group name, or "all"
@@ -67,10 +79,16 @@ struct Record {
   std::array<Summary, metric_count> metrics;
   Summary rel_err_fro;                    ///< over query heads
   ErrorSums sums, log_sums;               ///< of rel_err and of its logarithm, of rows over heads that are ok
+  std::vector<PlaceError> places;         ///< of rows over heads that are ok, by prompt and layer
   Index blocks = 0;                       ///< blocks of neighbouring queries behind `sums`
   std::string best;                       ///< see mark_best(); empty where it does not apply
   double diff_best = NAN;                 ///< mean rel_err minus that of the best
   Interval diff_best_interval{NAN, NAN};  ///< 95 %
+  /// Geometric mean over layers and texts of the error divided by that of the best, with its 95 % interval: see
+  /// place_test(). NaN where layers and texts are no sample of others.
+  double ratio_best = NAN;
+  Interval ratio_best_interval{NAN, NAN};
+  std::string tested_over;   ///< units of this comparison: "10 of 30 layers and 3 texts", "24 blocks of queries"
   std::optional<bool> tied;  ///< the trace does not distinguish the row from the best; absent: not testable
   double compress_s = 0, attend_s = 0, exact_s = 0;  ///< sum over heads, mean over seeds
 

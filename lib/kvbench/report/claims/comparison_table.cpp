@@ -22,18 +22,19 @@ bool several_sources(std::span<const compare::Comparison> rows) {
 
 /// Header and rows of the short tables.
 TextRows brief_comparisons(std::span<const compare::Comparison> rows) {
-  TextRows out = {{"group", "a", "budget", "b", "budget", "mean a", "mean b", "a - b", "95% interval", "p", "adjusted",
-                   "verdict", "note"}};
+  TextRows out = {{"group", "a", "budget", "b", "budget", "mean a", "mean b", "a - b", "95% interval", "tested over",
+                   "p", "adjusted", "verdict", "note"}};
   const bool several = several_sources(rows);
   for (const compare::Comparison& r : rows) {
     std::vector<std::string> cells = {place_text(r, several), r.a, r.budget_a, r.b, r.budget_b};
     if (r.outcome == compare::Outcome::skipped) {
-      cells.resize(11);
+      cells.resize(12);
     } else {
       const PairedTest& t = r.test;
       for (const double value : {t.mean_a, t.mean_b, t.difference}) cells.push_back(short_number(value));
       cells.push_back(short_interval(t.interval.lo, t.interval.hi));
-      for (const double p : {t.p_value, r.p_adjusted}) cells.push_back(short_number(p));
+      cells.push_back(r.tested_over);
+      for (const double p : {r.p_value, r.p_adjusted}) cells.push_back(short_number(p));
     }
     cells.emplace_back(name_of(r.outcome));
     cells.push_back(r.reason);
@@ -42,8 +43,10 @@ TextRows brief_comparisons(std::span<const compare::Comparison> rows) {
   return out;
 }
 
-/// Text columns are aligned to the left: group, a, b, verdict and note.
-bool is_left_of_comparisons(std::size_t column) { return column < 2 || column == 3 || column > 10; }
+/// Text columns are aligned to the left: group, a, b, tested over, verdict and note.
+bool is_left_of_comparisons(std::size_t column) { return column < 2 || column == 3 || column == 9 || column > 11; }
+
+std::string noted(int count, const char* what) { return count == 0 ? "" : fmt::format(", {} {}", count, what); }
 
 /// The label that all rows share, or `otherwise`.
 std::string common(std::span<const compare::Comparison> rows, std::string compare::Comparison::*label,
@@ -64,7 +67,7 @@ std::string compare_terminal(std::span<const compare::Comparison> rows) {
 }
 
 std::string compare_summary(std::span<const compare::Comparison> rows) {
-  std::array<int, 4> count{};
+  std::array<int, 5> count{};
   for (const compare::Comparison& r : rows) ++count[static_cast<std::size_t>(r.outcome)];
   std::string a = common(rows, &compare::Comparison::a, "a"), b = common(rows, &compare::Comparison::b, "b");
   const bool one_pair = a != "a" && b != "b";
@@ -72,7 +75,7 @@ std::string compare_summary(std::span<const compare::Comparison> rows) {
   const std::size_t family = rows.empty() ? 0 : rows.front().family;
   return fmt::format("{} is better in {} of {} {}, {} in {}, {} not distinguishable{}; Holm over {} {} at 5 %.\n", a,
                      count[0], rows.size(), one_pair ? "groups" : "comparisons", b, count[1], count[2],
-                     count[3] > 0 ? fmt::format(", {} skipped", count[3]) : "", family,
+                     noted(count[3], "not tested") + noted(count[4], "skipped"), family,
                      family == 1 ? "hypothesis" : "hypotheses");
 }
 

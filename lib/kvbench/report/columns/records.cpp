@@ -144,10 +144,21 @@ void add_best(std::vector<RecordColumn>& c) {
                where_ok([](auto& r) -> auto& { return r.diff_best_interval.lo; }), "number"});
   c.push_back({"diff_best_hi", "upper end of this interval",
                where_ok([](auto& r) -> auto& { return r.diff_best_interval.hi; }), "number"});
-  c.push_back({"tied",
-               "1 where the row is not distinguishable from the best (Holm over the group at 5 %), else 0; empty where "
-               "the replay has too few blocks to distinguish any rows",
-               value_of(&Record::tied, ""), "integer"});
+  c.push_back({"ratio_best",
+               "rel_err on a layer and text divided by that of the best: geometric mean over layers and texts; empty "
+               "where these are no sample of others",
+               where_ok(&Record::ratio_best), "number"});
+  c.push_back({"ratio_best_lo", "lower end of its 95 % interval, for all layers of the model and texts like these",
+               where_ok([](auto& r) -> auto& { return r.ratio_best_interval.lo; }), "number"});
+  c.push_back({"ratio_best_hi", "upper end of this interval",
+               where_ok([](auto& r) -> auto& { return r.ratio_best_interval.hi; }), "number"});
+  c.push_back({"tested_over", "units of the test behind tied: layers and texts, or blocks of queries",
+               value_of(&Record::tested_over), "text"});
+  c.push_back(
+      {"tied",
+       "1 where the test does not distinguish the row from the best (Holm over the group at 5 %), else 0; empty "
+       "where nothing was tested",
+       value_of(&Record::tied, ""), "integer"});
   c.push_back({"blocks", "independent blocks of 16 neighbouring queries, the units of this comparison",
                value_where<Record>([](const Record& r) { return is_ok(r) && !r.query_head; }, &Record::blocks),
                "integer"});

@@ -53,6 +53,7 @@ void QueryCsv::add(const CsvTable& table, const CsvRow& row) {
     place.model = table.text(row, "model"), place.prompt = table.text(row, "prompt");
     place.protocol = table.text(row, "protocol");
     place.layer = whole_number(table, row, "layer");
+    if (table.has("model_layers")) place.model_layers = whole_number(table, row, "model_layers");
     place.kv_head = whole_number(table, row, "kv_head");
     place.query_head = whole_number(table, row, "head");
   }

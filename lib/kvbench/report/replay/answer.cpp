@@ -39,33 +39,107 @@ std::string budget_text(const std::string& text) {
   return fmt::format("At a budget of {}", budget.is_bytes() ? text : text + " tokens");
 }
 
-/// The rows of a budget in ascending order of the error.
-std::string verdict(const std::vector<const replay::Record*>& rows) {
-  std::vector<std::string> tied, untested;
-  const bool tests = std::ranges::any_of(rows, [](const replay::Record* r) { return !r->best.empty(); });
-  const replay::Record* next = nullptr;
-  for (const replay::Record* r : rows) {
-    if (r == rows.front()) continue;
-    if (r->tied.value_or(false)) {
-      tied.push_back(label(*r));
-    } else if (tests && r->best.empty()) {
-      untested.push_back(label(*r));
-    } else if (next == nullptr) {
-      next = r;
-    }
-  }
-  const replay::Record& best = *rows.front();
-  std::string out = fmt::format("{}, {} has the lowest error ({})", budget_text(best.budget), label(best),
-                                short_number(error_of(best)));
-  if (!tied.empty()) out += fmt::format("; not distinguishable from it: {}", listed(tied));
-  if (!untested.empty()) out += fmt::format("; not tested against it: {}", listed(untested));
-  if (next == nullptr) return out + ".";
-  return out +
-         fmt::format("; the next is {} with {:.3g} times the error.", label(*next), error_of(*next) / error_of(best));
+using Rows = std::vector<const replay::Record*>;
+
+std::string with_error(const replay::Record& r) { return fmt::format("{} ({})", label(r), short_number(error_of(r))); }
+
+/// The names, of which at most `most` are written out.
+std::string listed_up_to(std::vector<std::string> names, std::size_t most = 8) {
+  if (names.size() <= most) return listed(names);
+  const std::size_t more = names.size() - most;
+  names.resize(most);
+  return fmt::format("{} and {} more", fmt::join(names, ", "), more);
 }
 
-/// The best of each family (methods::family_of), where there are several. `rows` as in verdict().
-std::string family_note(const std::vector<const replay::Record*>& rows) {
+/// The rows of a budget by what a test said of them: one of the lists below, or `best`.
+struct Standing {
+  const replay::Record* best = nullptr;
+  Rows worse, tied, untested;
+  Rows elsewhere;  ///< answered other queries than the best, as on fewer texts: means over them are not comparable
+};
+
+/// `rows` in ascending order of the error. Rows of files without a best row are all ranked by their errors.
+Standing standing_of(const Rows& rows) {
+  const auto is_best = [](const replay::Record* r) { return r->best == label(*r); };
+  const bool compared = std::ranges::any_of(rows, is_best);
+  Standing out{.best = compared ? *std::ranges::find_if(rows, is_best) : rows.front()};
+  for (const replay::Record* r : rows) {
+    if (r == out.best) continue;
+    Rows& list = compared && r->best.empty() ? out.elsewhere
+                 : compared && !r->tied      ? out.untested
+                 : r->tied.value_or(false)   ? out.tied
+                                             : out.worse;
+    list.push_back(r);
+  }
+  return out;
+}
+
+std::vector<std::string> with_errors(const Rows& rows) {
+  std::vector<std::string> names;
+  for (const replay::Record* r : rows) names.push_back(with_error(*r));
+  return names;
+}
+
+/// "; the next is a with 1.4 times the error (95 % interval 1.2 to 1.6)"
+std::string next_text(const Standing& s) {
+  if (s.worse.empty()) return "";
+  const replay::Record& next = *s.worse.front();
+  const bool over_places = !std::isnan(next.ratio_best);
+  std::string out = fmt::format("; the next is {} with {:.3g} times the error", label(next),
+                                over_places ? next.ratio_best : error_of(next) / error_of(*s.best));
+  if (over_places)
+    out += fmt::format(" (95 % interval {} to {})", short_number(next.ratio_best_interval.lo),
+                       short_number(next.ratio_best_interval.hi));
+  return out;
+}
+
+/// Over what the rows were tested, and how far that carries.
+std::string tested_text(const Standing& s) {
+  const Rows& rows = s.worse.empty() ? s.tied : s.worse;
+  if (rows.empty() || rows.front()->tested_over.empty()) return "";
+  const std::string& units = rows.front()->tested_over;
+  const bool blocks = units.ends_with("queries");
+  const bool texts = units.ends_with("texts");
+  return fmt::format(" Tested over {}{}.", units,
+                     blocks   ? ", for the replayed layers and texts alone"
+                     : !texts ? ", for the replayed texts alone"
+                              : "");
+}
+
+std::string verdict(const Standing& s) {
+  const std::string at = budget_text(s.best->budget);
+  if (s.worse.empty() && !s.tied.empty()) {
+    Rows all = s.tied;
+    all.insert(all.begin(), s.best);
+    return fmt::format("{}, this trace cannot tell which method has the lowest error: {}.{}", at,
+                       listed_up_to(with_errors(all)), tested_text(s));
+  }
+  std::string out =
+      fmt::format("{}, {} has the lowest error ({})", at, label(*s.best), short_number(error_of(*s.best)));
+  if (!s.tied.empty()) out += fmt::format("; {} cannot be told from it", listed_up_to(with_errors(s.tied)));
+  return out + next_text(s) + "." + tested_text(s);
+}
+
+/// Rows that were not tested against the best, and why.
+std::string untested_note(const Standing& s) {
+  std::string out;
+  if (!s.untested.empty()) {
+    std::vector<std::string> names = with_errors(s.untested);
+    const std::size_t compared = s.untested.size() + s.tied.size() + s.worse.size();
+    out = fmt::format(
+        "Not tested against it: {}. A test takes several layers of a model, or at least {} blocks of {} neighbouring "
+        "queries (here {}) and several seeds where a method draws at random.",
+        listed_up_to(names), sign_flip_units(compared * (compared + 1) / 2), queries_per_block,
+        s.untested.front()->blocks);
+  }
+  if (s.elsewhere.empty()) return out;
+  return fmt::format(
+      "{}{}Not ranked, because they stand in another table than {}, or answered other layers, texts or queries: {}.",
+      out, out.empty() ? "" : " ", label(*s.best), listed_up_to(with_errors(s.elsewhere)));
+}
+
+/// The best of each family (methods::family_of), where there are several.
+std::string family_note(const Rows& rows) {
   std::vector<std::string> families, best;
   for (const replay::Record* r : rows) {
     const std::string family(methods::family_of(r->method));
@@ -76,21 +150,8 @@ std::string family_note(const std::vector<const replay::Record*>& rows) {
   return families.size() < 2 ? "" : fmt::format("The lowest error of each family: {}.", fmt::join(best, ", "));
 }
 
-/// Where so few queries were evaluated that no difference can be significant: best has been set, and no other row has a
-/// mark.
-std::string few_blocks_note(const std::vector<const replay::Record*>& rows) {
-  const auto tested = [](const replay::Record* r) { return !r->best.empty() && r->best != label(*r); };
-  const auto first = std::ranges::find_if(rows, tested);
-  const bool marked = std::ranges::any_of(rows, [&](const replay::Record* r) { return tested(r) && r->tied; });
-  if (first == rows.end() || marked) return "";
-  return fmt::format(
-      "These queries form {} blocks of {} neighbours, too few for any difference between {} methods to be significant: "
-      "the order may be chance. Evaluate more queries or compare fewer methods.",
-      (*first)->blocks, queries_per_block, rows.size());
-}
-
 /// The rows of a budget whose means a few huge errors determine.
-std::string tail_note(const std::vector<const replay::Record*>& rows) {
+std::string tail_note(const Rows& rows) {
   std::vector<std::string> names;
   for (const replay::Record* r : rows) {
     if (!r->of(replay::metric("rel_err")).mean_is_estimable()) names.push_back(label(*r));
@@ -101,8 +162,18 @@ std::string tail_note(const std::vector<const replay::Record*>& rows) {
       listed(names));
 }
 
+/// The budgets with which rows cost the same: a limit of memory, and one of reads for methods that keep everything.
+std::string equal_cost_hint(const Rows& rows, const Budget& budget) {
+  const auto keeps_all = [](const replay::Record* r) { return !(r->bytes.of(CostKind::memory) < r->bytes.full); };
+  const std::string share = fmt::format("{:.4g}%", budget.is_share() ? 100 * budget.share() : 25);
+  const bool all = std::ranges::all_of(rows, keeps_all), any = std::ranges::any_of(rows, keeps_all);
+  if (all) return fmt::format("; compare equal reads with --budget {}read.", share);
+  return fmt::format("; compare equal memory with --budget {}mem{}.", share,
+                     any ? fmt::format(", and methods that keep everything with --budget {}read", share) : "");
+}
+
 /// Where the rows of a budget differ in cost.
-std::string cost_note(const std::vector<const replay::Record*>& rows) {
+std::string cost_note(const Rows& rows) {
   const Budget budget = Budget::parse(rows.front()->budget);
   const bool reads = budget.cost() == CostKind::read;
   const auto cost = [&](const replay::Record* r) {
@@ -113,7 +184,7 @@ std::string cost_note(const std::vector<const replay::Record*>& rows) {
   std::string out = fmt::format("These rows do not cost the same: they {} from {} ({}) to {} ({}) of the full cache",
                                 reads ? "read" : "hold", short_number(cost(*least)), label(**least),
                                 short_number(cost(*most)), label(**most));
-  return out + (budget.cost() ? "." : "; compare equal memory with --budget 25%mem.");
+  return out + (budget.cost() ? "." : equal_cost_hint(rows, budget));
 }
 
 /// The rows that are not ranked because they were calibrated on what they are evaluated on.
@@ -131,7 +202,7 @@ std::string own_calibration_note(std::span<const replay::Record> rows) {
 }  // namespace
 
 std::vector<std::string> answers_of(std::span<const replay::Record> rows) {
-  OrderedMap<std::tuple<std::string, replay::Protocol, std::string>, std::vector<const replay::Record*>> groups;
+  OrderedMap<std::tuple<std::string, replay::Protocol, std::string>, Rows> groups;
   for (const replay::Record& r : rows) {
     if (is_ranked(r)) groups[{r.sha256, r.protocol, r.budget}].push_back(&r);
   }
@@ -141,8 +212,10 @@ std::vector<std::string> answers_of(std::span<const replay::Record> rows) {
   for (auto& [key, group] : groups.items()) {
     if (group.size() < 2) continue;
     std::ranges::stable_sort(group, {}, [](const replay::Record* r) { return error_of(*r); });
-    out.add((traces ? group.front()->trace + ": " : "") + verdict(group));
-    for (const std::string& note : {family_note(group), few_blocks_note(group), tail_note(group), cost_note(group)}) {
+    const Standing standing = standing_of(group);
+    out.add((traces ? group.front()->trace + ": " : "") + verdict(standing));
+    std::erase_if(group, [&](const replay::Record* r) { return std::ranges::count(standing.elsewhere, r) > 0; });
+    for (const std::string& note : {untested_note(standing), family_note(group), tail_note(group), cost_note(group)}) {
       if (!note.empty()) out.add(note);
     }
   }

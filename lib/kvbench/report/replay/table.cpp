@@ -30,6 +30,14 @@ std::string interval_of(const replay::Record& r) {
   return !std::isnan(s.mean) && std::isnan(s.lo) ? "too few queries" : short_interval(s.lo, s.hi);
 }
 
+/// "1.4 (1.2..1.6)": with the interval for all layers and texts like these.
+std::string times_best(const replay::Record& r) {
+  if (std::isnan(r.ratio_best)) return "-";
+  if (r.best == compare::label_of({r.method, r.params, {}})) return "1";
+  return fmt::format("{} ({})", short_number(r.ratio_best),
+                     short_interval(r.ratio_best_interval.lo, r.ratio_best_interval.hi));
+}
+
 constexpr Brief brief_columns[] = {
     {"method",
      [](const replay::Record& r) {
@@ -42,6 +50,7 @@ constexpr Brief brief_columns[] = {
     {"read/full", [](const replay::Record& r) { return short_number(r.bytes.of(CostKind::read) / r.bytes.full); }},
     {"rel_err", [](const replay::Record& r) { return short_number(r.of(replay::metric("rel_err")).mean); }},
     {"95% interval", interval_of},
+    {"times the best", times_best},
     {"median", [](const replay::Record& r) { return short_number(r.of(replay::metric("rel_err")).p50); }},
     {"p99", [](const replay::Record& r) { return short_number(r.of(replay::metric("rel_err")).p99); }},
     {"recall", [](const replay::Record& r) { return short_number(r.of(replay::metric("recall")).mean); }},
@@ -55,7 +64,8 @@ bool has_tie(const replay::Record& r) {
   return r.tied == true && r.best != compare::label_of({r.method, r.params, {}});
 }
 constexpr const char* tie_note =
-    "~ not distinguishable from the best row of its budget (paired test, Holm at 5 %; columns best, diff_best, tied)\n";
+    "~ not distinguishable from the best row of its budget (Holm at 5 %; columns best, ratio_best, tested_over, "
+    "tied)\n";
 constexpr const char* hindsight_note =
     "own weights, fitted weights: measured on the last half of the evaluated queries; fitted to the first half\n";
 constexpr std::size_t error_column = 5;

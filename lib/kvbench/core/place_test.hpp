@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+// Tests a difference over a sample of places: layers of a model that were replayed, and texts. What holds on these
+// places need not hold on the others; the variance between places says how far it may be off.
+#pragma once
+
+#include <cmath>
+#include <cstddef>
+#include <span>
+#include <string>
+
+#include <kvbench/core/statistics.hpp>
+
+namespace kvbench {
+
+struct PlaceTest {
+  double mean = NAN;            ///< over all places
+  Interval interval{NAN, NAN};  ///< 95 %, of the mean over all layers of the model, and over texts like these
+  double p_value = NAN;         ///< two-sided, of "this mean is 0"
+  std::size_t layers = 0, texts = 0;
+
+  bool tested() const { return !std::isnan(p_value); }
+};
+
+/// The fewest texts whose variance is used; with fewer, a result holds for these texts alone.
+inline constexpr std::size_t fewest_texts = 3;
+
+/// "10 of 30 layers and 3 texts", as far as their variance is used.
+std::string units_of(const PlaceTest& test, std::size_t model_layers);
+
+/// Student's test of the mean of `differences` [texts][layers], row-major. The variance of the mean is V = V_layers +
+/// V_texts, with Satterthwaite's degrees of freedom. V_layers is the variance between the means of layers, times 1 - L
+/// / M where L of the M layers of the model were replayed: with all of them, layers are no sample. V_texts is the
+/// variance between the means of texts, from three texts on. Not tested (NaN) where neither applies: one layer of
+/// several, or all layers and fewer than three texts. `model_layers` = 0: unknown, the given layers are all.
+PlaceTest place_test(std::span<const double> differences, std::size_t layers, std::size_t model_layers);
+
+}  // namespace kvbench
