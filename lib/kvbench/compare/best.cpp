@@ -136,7 +136,8 @@ void mark(const Group& group) {
     tested.push_back(r);
     p_values.push_back(*p);
   }
-  const std::vector<double> adjusted = holm(p_values, family);
+  const bool over_places = std::ranges::any_of(tested, [](auto* r) { return !std::isnan(r->ratio_best); });
+  const std::vector<double> adjusted = holm(p_values, over_places ? tested.size() : family);
   for (std::size_t i = 0; i < tested.size(); ++i) tested[i]->tied = adjusted[i] > decided_at;
 }
 

@@ -17,9 +17,10 @@ namespace kvbench::compare {
 /// Rows over several layers of a model with more, and rows over all layers of three texts or more, are tested over
 /// layers and texts (place_test() of the logarithms of errors): `tied` then says whether another layer or text could
 /// reverse the order. All other rows are tested over blocks of queries, and `tied` holds for these layers and texts
-/// alone. Holm counts all pairs of candidates, because the data that select the best also test it. `tied` is empty where
-/// nothing was tested: too few blocks for any p-value to pass Holm, one seed, or an infinite mean. The records must be
-/// complete: the best row may be missing from a part of a replay.
+/// alone. Over places, Holm counts the comparisons with the best (Hsu, Annals of Statistics 1984: with these the rows
+/// that are tied contain the truly best one); over blocks, all pairs of candidates. `tied` is empty
+/// where nothing was tested: too few blocks for any p-value to pass Holm, one seed, or an infinite mean. The records
+/// must be complete: the best row may be missing from a part of a replay.
 void mark_best(std::span<replay::Record> records);
 
 }  // namespace kvbench::compare

@@ -170,11 +170,15 @@ class Comparer {
   void compare_all(const GroupComparer& comparer, const std::vector<Candidate>& all, const Candidate& best) {
     const GroupValues in_b = comparer.read(best.side);
     const std::size_t before = family_;
+    bool over_places = false;  // then Holm counts the comparisons, as in mark_best()
     for (const Candidate& one : all) {
       if (&one == &best) continue;
       const GroupValues in_a = comparer.read(one.side);
-      if (found(in_a)) add(comparer.compare(one.side, in_a, best.side, in_b));
+      if (!found(in_a)) continue;
+      add(comparer.compare(one.side, in_a, best.side, in_b));
+      over_places |= rows_.back().decided_over_places();
     }
+    if (over_places) return;
     const std::size_t count = family_ - before;  // tested against the best, so that there are count + 1 candidates
     family_ = before + count * (count + 1) / 2;
   }
