@@ -14,6 +14,7 @@
 #include <kvbench/replay/run/head_memory.hpp>
 #include <kvbench/replay/run/workers.hpp>
 #include <kvbench/report/columns/evaluations.hpp>
+#include <kvbench/report/eval/answer.hpp>
 #include <kvbench/report/eval/table.hpp>
 #include <kvbench/store/method_files.hpp>
 #include <kvbench/trace/sha256.hpp>
@@ -63,9 +64,20 @@ void check_memory(const Options& options, const llama::Model& model, Index token
       options.model, weights / (1 << 30), options.f32 ? " in fp32" : "", need / (1 << 30), allowed / (1 << 30));
 }
 
-std::string formatted(const Options& options, const std::vector<eval::EvalRecord>& records, const app::Output& output) {
-  if (options.format == "md") return report::eval_markdown(records);
-  if (app::shows_table(options.format, output)) return report::eval_terminal(records);
+/// Which methods change the output least, by all documents, whether or not the table has rows of them.
+std::string answer_of(const eval::EvalResults& results) {
+  const std::vector<eval::EvalRecord> records = summarize(results, eval::EvalRows{.documents = true});
+  report::RowsOfText rows;
+  for (const eval::EvalRecord& record : records) rows.push_back(&record);
+  std::string out;
+  for (const std::string& sentence : report::damage_answers(std::span(&rows, 1))) out += sentence + "\n\n";
+  return out;
+}
+
+std::string formatted(const Options& options, const eval::EvalResults& results, const app::Output& output) {
+  const std::vector<eval::EvalRecord> records = summarize(results, options.rows);
+  if (options.format == "md") return answer_of(results) + report::eval_markdown(records);
+  if (app::shows_table(options.format, output)) return answer_of(results) + report::eval_terminal(records);
   return report::eval_csv(records, options.times);
 }
 
@@ -181,7 +193,7 @@ int evaluate(const Options& options) {
     }
   }
   if (outputs.raw) write_eval_raw(*outputs.raw, results);
-  outputs.table.finish(formatted(options, summarize(results, options.rows), outputs.table));
+  outputs.table.finish(formatted(options, results, outputs.table));
   if (options.cells.file.empty()) passes.file().remove();
   return std::ranges::any_of(results.passes,
                              [](const eval::PassResult& pass) { return pass.status == replay::Status::failed; })

@@ -8,6 +8,7 @@
 #include <kvbench/report/claims/check_section.hpp>
 #include <kvbench/report/claims/measure_section.hpp>
 #include <kvbench/report/claims/published_section.hpp>
+#include <kvbench/report/eval/answer.hpp>
 #include <kvbench/report/eval/prediction.hpp>
 #include <kvbench/report/eval/section.hpp>
 #include <kvbench/report/provenance.hpp>
@@ -34,6 +35,7 @@ Document make_report(std::span<const CsvTable> tables, const ReportOptions& opti
       .answers = {},
       .blocks = {}};
   const std::vector<EvalSection> evaluations = eval_sections(sorted.evaluations);
+  document.answers = answers_over_texts(evaluations);
   std::vector<std::vector<MetricPrediction>> predictions;
   for (const EvalSection& section : evaluations) {
     predictions.push_back(predictions_of(section));

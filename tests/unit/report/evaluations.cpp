@@ -54,6 +54,7 @@ EvalRecord made_record(const EvalLine& line) {
   r.bytes = {.kv = 20, .meta = 5, .full = 100};
   r.kl = {line.kl, 0.9 * line.kl, 1.1 * line.kl};
   r.nll_difference = {line.kl / 2, 0, line.kl};
+  r.same_top = {0.5, 0.4, 0.6};
   r.nll_verdict = Difference::worse;
   r.metrics[index_of(metric("rel_err"))] = line.error;
   r.metrics[index_of(metric("recall"))] = line.recall;
@@ -136,12 +137,14 @@ TEST_CASE("rows that are not ok, and rows per layer, have no figures of the outp
   CHECK(has(markdown_of({table}), "lacks column sums"));
 }
 
-TEST_CASE("the first sentence names the metric that predicts damage best, and how well") {
+TEST_CASE("the answer names the method with the lowest KL, then the metric that predicts damage best, and how well") {
   const CsvTable table = csv_of_lines(three_methods());
   const Document document = make_report(std::vector{table}, {});
   REQUIRE(!document.answers.empty());
   CHECK(document.answers[0].scope == "m.gguf on book.txt, 4096 tokens");
-  CHECK(document.answers[0].sentences[0] ==
+  CHECK(document.answers[0].sentences[0].starts_with(
+      "At 25 % of the memory on the task text, snapkv changes the output least (KL 1 nats"));
+  CHECK(document.answers[0].sentences[1] ==
         "Of 3 attention metrics, recall predicts damage to the output best here: it orders 1.00 [1.00, 1.00] of the "
         "pairs of methods at the same budget as KL does (one half: chance), and its rank correlation with KL over all "
         "configurations is 1.00 [1.00, 1.00].");
@@ -160,7 +163,7 @@ TEST_CASE("rows without injection, which have replay's error, take precedence wh
     lines.push_back(line);
   }
   const Document document = make_report(std::vector{csv_of_lines(lines)}, {});
-  CHECK(has(document.answers[0].sentences[0], "rel_err predicts damage to the output best here: it orders 1.00"));
+  CHECK(has(document.answers[0].sentences[1], "rel_err predicts damage to the output best here: it orders 1.00"));
   CHECK(has(markdown(document), "errors with --inject none"));
   lines.pop_back(), lines.erase(lines.begin() + 9);  // one configuration lacks its row over all documents
   CHECK(has(markdown_of({csv_of_lines(lines)}), "errors with --inject all"));
@@ -170,8 +173,8 @@ TEST_CASE("without rows per document there are no intervals, and without two met
   std::vector<EvalLine> lines = three_methods();
   lines.resize(3);
   const Document document = make_report(std::vector{csv_of_lines(lines)}, {});
-  CHECK(has(document.answers[0].sentences[0], "orders 1.00 of the pairs"));
-  CHECK(has(document.answers[0].sentences[1], "There are no intervals"));
+  CHECK(has(document.answers[0].sentences[1], "orders 1.00 of the pairs"));
+  CHECK(has(document.answers[0].sentences[2], "There are no intervals"));
   const Document one = make_report(std::vector{csv_of_lines({{}})}, {});
   CHECK(has(one.answers[0].sentences[0], "is unknown"));
 }
@@ -199,7 +202,7 @@ TEST_CASE("depth: growth, additivity and sensitivity appear where the rows have 
 TEST_CASE("several files join; a row that a file has twice is an error") {
   std::vector<EvalLine> lines = three_methods();
   const std::vector<CsvTable> tables = {csv_of_lines(lines), csv_of_lines(lines, "f.csv")};
-  CHECK(has(make_report(tables, {}).answers[0].sentences[0], "Of 3 attention metrics"));
+  CHECK(has(make_report(tables, {}).answers[0].sentences[1], "Of 3 attention metrics"));
   lines.push_back(lines.front());
   CHECK_THROWS_WITH_AS(make_report(std::vector{csv_of_lines(lines)}, {}),
                        "e.csv:11: the row of sink  at 25%mem appears twice", Error);

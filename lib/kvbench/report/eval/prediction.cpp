@@ -8,6 +8,7 @@
 
 #include <kvbench/compare/comparison.hpp>
 #include <kvbench/eval/prediction.hpp>
+#include <kvbench/report/eval/answer.hpp>
 #include <kvbench/report/eval/section.hpp>
 #include <kvbench/report/text/text.hpp>
 
@@ -87,8 +88,10 @@ std::vector<MetricPrediction> predictions_of(const EvalSection& section) {
 }
 
 AnswerBlock eval_answer(const EvalSection& section, const std::vector<MetricPrediction>& all) {
+  const RowsOfText rows = rows_of(section);
   AnswerBlock answer{
-      fmt::format("{} on {}, {} tokens{}", section.model, section.text, section.context, section.distinction), {}};
+      fmt::format("{} on {}, {} tokens{}", section.model, section.text, section.context, section.distinction),
+      damage_answers(std::span(&rows, 1))};
   if (all.empty()) {
     answer.sentences.push_back(
         "Which attention metric predicts damage to the output is unknown: give at least two methods at one budget.");

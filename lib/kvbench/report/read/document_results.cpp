@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <kvbench/report/read/document_results.hpp>
 
+#include <kvbench/compare/configuration_name.hpp>
 #include <kvbench/core/error.hpp>
 #include <kvbench/core/input_file.hpp>
 #include <kvbench/report/read/eval_rows.hpp>
@@ -69,7 +70,7 @@ void DocumentResults::add(const CsvTable& table, const CsvRow& row, const eval::
   compare::QueryValues& values = values_[{at, configuration}];
   if (!values.values.empty()) {
     throw Error("{}:{}: the row of {} at {} of document '{}' appears twice", path_, row.line,
-                label_of(configurations_[configuration]), configurations_[configuration].budget, place.prompt);
+                compare::label_of(configurations_[configuration]), configurations_[configuration].budget, place.prompt);
   }
   add_value(table, row, table.number(row, metric.column), values);
   values.compressed_layers = table.count(row, "compressed_layers");

@@ -15,6 +15,7 @@
 #include <kvbench/core/ordered_map.hpp>
 #include <kvbench/core/suggest.hpp>
 #include <kvbench/methods/registry.hpp>
+#include <kvbench/report/text/sentences.hpp>
 #include <kvbench/report/text/text.hpp>
 
 namespace kvbench::report {
@@ -29,27 +30,9 @@ bool is_ranked(const replay::Record& r) {
          std::isfinite(error_of(r));
 }
 
-std::string budget_text(const std::string& text) {
-  const Budget budget = Budget::parse(text);
-  const std::string percent = fmt::format("{:.4g} %", 100 * budget.share());
-  if (budget.cost() == CostKind::memory) return fmt::format("At {} of the memory", percent);
-  if (budget.cost() == CostKind::fast) return fmt::format("At {} of the fast memory", percent);
-  if (budget.cost() == CostKind::read) return fmt::format("Reading {} of the bytes", percent);
-  if (budget.is_share()) return fmt::format("At {} of the tokens", percent);
-  return fmt::format("At a budget of {}", budget.is_bytes() ? text : text + " tokens");
-}
-
 using Rows = std::vector<const replay::Record*>;
 
 std::string with_error(const replay::Record& r) { return fmt::format("{} ({})", label(r), short_number(error_of(r))); }
-
-/// The names, of which at most `most` are written out.
-std::string listed_up_to(std::vector<std::string> names, std::size_t most = 8) {
-  if (names.size() <= most) return listed(names);
-  const std::size_t more = names.size() - most;
-  names.resize(most);
-  return fmt::format("{} and {} more", fmt::join(names, ", "), more);
-}
 
 /// The rows of a budget by what a test said of them: one of the lists below, or `best`.
 struct Standing {
@@ -107,7 +90,7 @@ std::string tested_text(const Standing& s) {
 }
 
 std::string verdict(const Standing& s) {
-  const std::string at = budget_text(s.best->budget);
+  const std::string at = at_budget(s.best->budget);
   if (s.worse.empty() && !s.tied.empty()) {
     Rows all = s.tied;
     all.insert(all.begin(), s.best);
@@ -238,7 +221,7 @@ std::vector<std::string> wins_of(std::span<const replay::Record> records) {
                             : fmt::format("{} on {}", name, t.wins));
     }
     if (next - first > 1)
-      out.push_back(fmt::format("{}, {}.", budget_text(texts[first].budget), fmt::join(winners, ", ")));
+      out.push_back(fmt::format("{}, {}.", at_budget(texts[first].budget), fmt::join(winners, ", ")));
     first = next;
   }
   return out;

@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+// Parts of the sentences that state an answer.
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace kvbench::report {
+
+/// How a sentence names a budget: "At 25 % of the memory", "Reading 12.5 % of the bytes", "At a budget of 64 tokens".
+/// Throws Error where the text is not a budget.
+std::string at_budget(const std::string& budget);
+
+/// The names, of which at most `most` are written out: "a, b and 3 more".
+std::string listed_up_to(std::vector<std::string> names, std::size_t most = 8);
+
+}  // namespace kvbench::report
