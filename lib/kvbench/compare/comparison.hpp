@@ -81,8 +81,8 @@ std::string place_text(const Comparison& row, bool with_source);
 ///
 /// A method without seeds pairs its value with every seed of the other; two methods with seeds pair equal seeds, or,
 /// where they have none in common, the k-th with the k-th. The data that select the best of a group also test it, so
-/// Holm counts all k (k - 1) / 2 pairs of its k candidates; this is valid whichever candidate is the best. Over layers and
-/// texts it counts the k - 1 comparisons with the best (see mark_best()).
+/// Holm counts all k (k - 1) / 2 pairs of its k candidates; this is valid whichever candidate is the best. Over layers
+/// and texts it counts the k - 1 comparisons with the best (see mark_best()).
 std::vector<Comparison> compare(const ComparisonRequest& request);
 
 }  // namespace kvbench::compare

@@ -51,6 +51,7 @@ std::span<const MethodInfo> all_methods() {
       h2o_method(),
       h2o_global_method(),
       snapkv_method(),
+      snapkv_kvpress_method(),
       pyramidkv_method(),
       cam_method(),
       uniform_method(),

@@ -13,8 +13,9 @@ using namespace kvbench::testing;
 namespace {
 
 /// The tokens of the context that answer query head `row` of the token after it.
-Ids kept(const HeadData& head, std::vector<Assignment> settings, Index budget, Backend& backend, std::size_t row = 0) {
-  const auto cache = open_cache("snapkv", std::move(settings), prompt_of(head, backend), budget, 0, backend);
+Ids kept(const HeadData& head, std::vector<Assignment> settings, Index budget, Backend& backend, std::size_t row = 0,
+         const char* method = "snapkv") {
+  const auto cache = open_cache(method, std::move(settings), prompt_of(head, backend), budget, 0, backend);
   const QueryBlock block = query_block(head, head.n, head.n + 1, head.n + 1, backend);
   return answering(*cache, block, head, backend, row);
 }
@@ -35,6 +36,17 @@ TEST_CASE("snapkv pools only the votes for the tokens before the window") {
   CHECK(best("max", 4) == Ids{0, 1, 5, 6});
   CHECK(best("max", 5) == Ids{0, 1, 3, 5, 6});  // 4 = 4: the lower token
   CHECK(best("mean", 3) == Ids{3, 5, 6});       // 6 7 5 8 7, thirds, zeros outside
+}
+
+TEST_CASE("snapkv@kvpress pools by the mean over five neighbours, and has a window of 64") {
+  const auto backend = make_ref_backend();
+  const HeadData head = small_head(logs({5, 1, 1, 3, 4, 100, 100, 1}), 7);
+  const std::vector<Assignment> window = {{"window", "2"}};
+  CHECK(kept(head, window, 3, *backend, 0, "snapkv@kvpress") == Ids{2, 5, 6});  // 7 10 14 9 8, fifths
+  CHECK(kept(head, {}, 3, *backend, 0, "snapkv@kvpress") == Ids{4, 5, 6});      // the last tokens: no more than 64
+  std::vector<Assignment> all = {{"window", "64"}, {"kernel", "5"}, {"pooling", "mean"}};
+  CHECK(find_method("snapkv").bind(all).text() == "window=64;kernel=5;pooling=mean");
+  CHECK(find_method("snapkv@kvpress").bind(all).text().empty());  // its defaults
 }
 
 // Query 3 is 1 and query 4 is -1. Tokens 0 .. 2 get 4/8, 2/8, 1/8 from the first, which must not see token 4 (weight

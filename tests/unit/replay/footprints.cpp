@@ -32,6 +32,7 @@ const std::map<std::string, Formula>& formulas() {
       {"exact", {.kv = n * token}},
       {"sink", {.kv = B * token}},
       {"snapkv", {.settings = {{"window", "8"}}, .kv = B * token}},
+      {"snapkv@kvpress", {.settings = {{"window", "8"}}, .kv = B * token}},
       // beta = 1 gives every layer B.
       {"pyramidkv", {.settings = {{"window", "8"}, {"beta", "1"}}, .kv = B * token}},
       {"h2o", {.kv = B * token, .meta = B * 4}},

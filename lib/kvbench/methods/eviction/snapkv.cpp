@@ -33,4 +33,32 @@ MethodInfo snapkv_method() {
       score);
 }
 
+SnapkvKvpressParams::SnapkvKvpressParams() {
+  window = 64;
+  selection.pooling = kernels::Pooling::mean;
+  selection.kernel = 5;
+}
+
+MethodInfo snapkv_kvpress_method() {
+  return score_only<SnapkvKvpressParams>(
+      {
+          .name = "snapkv@kvpress",
+          .aliases = {},
+          .paper = "NVIDIA kvpress, SnapKVPress; after SnapKV, arXiv 2404.14469",
+          .summary = "snapkv with the window and pooling of kvpress, which many comparisons use",
+          .notes = "kvpress: window_size 64, kernel_size 5, mean pooling, scores averaged over the query group. It is "
+                   "snapkv[window=64;kernel=5;pooling=mean]; a row of its own, because at equal memory the window "
+                   "changes the result as much as the choice between methods.",
+          .complexity = {.compress = "O(G W n d + n log n)", .growth = {.compress = 1}},
+          .needs = {Part::observed_queries},
+          .check_data =
+              [](const ContextData& data, const Params& params) {
+                check_window(data, "snapkv@kvpress", params.as<SnapkvKvpressParams>().window);
+              },
+      },
+      [](const HeadPrompt& head, const SnapkvKvpressParams& params, Backend& backend) {
+        return window_votes(head, "snapkv@kvpress", params.window, backend);
+      });
+}
+
 }  // namespace kvbench::methods

@@ -35,4 +35,11 @@ void check(const SnapkvParams& params);
 
 MethodInfo snapkv_method();
 
+/// snapkv@kvpress: the same with the defaults of kvpress's SnapKVPress: window 64, and the mean over 5 neighbours in
+/// place of the maximum over 7.
+struct SnapkvKvpressParams : SnapkvParams {
+  SnapkvKvpressParams();
+};
+MethodInfo snapkv_kvpress_method();
+
 }  // namespace kvbench::methods

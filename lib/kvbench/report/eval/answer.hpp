@@ -15,9 +15,9 @@ namespace kvbench::report {
 /// The rows of one text: over all documents, and one per document where the evaluation wrote them.
 using RowsOfText = std::vector<const eval::EvalRecord*>;
 
-/// One sentence or two per task and budget, over rows with injection `all` that compressed the most layers. Methods are
-/// ranked by KL, over several texts by its geometric mean. Each is tested against the best by the logarithm of the ratio
-/// of their KL on each document (Student's t over the documents of all texts, Holm over the comparisons at 5 %); with
+/// Sentences per task and budget, over rows with injection `all` that compressed the most layers. Methods are ranked by
+/// KL, over several texts by its geometric mean. Each is tested against the best by the logarithm of the ratio of their
+/// KL on each document (Student's t over the documents of all texts, Holm over the comparisons at 5 %); with
 /// fewer than three documents, or without rows per document, nothing is tested. Empty where no task has two methods at
 /// one budget. References and `random` are not ranked.
 std::vector<std::string> damage_answers(std::span<const RowsOfText> texts);
