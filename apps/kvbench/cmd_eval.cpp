@@ -12,6 +12,7 @@
 
 #include <apps/common/command_line.hpp>
 #include <apps/common/rows/output.hpp>
+#include <apps/eval/options.hpp>
 #include <apps/kvbench/column_page.hpp>
 #include <apps/kvbench/commands.hpp>
 
@@ -65,6 +66,10 @@ int run(const std::vector<std::string>& arguments) {
     if (has(page)) return print_page(page, arguments);
   }
   become_evaluator(arguments);
+  if (has("--help") || has("-h")) {
+    const char* const help[] = {evaluator, "--help"};
+    return kveval::parse_options(static_cast<int>(std::ssize(help)), help).exit_code;
+  }
   throw Error(
       "kvbench eval runs the program kveval, which is neither beside kvbench nor in PATH. It needs llama.cpp: run "
       "scripts/fetch-model, and configure with -DKVBENCH_KVDUMP=ON -DKVBENCH_LLAMA_PREFIX=... as docs/kvdump.md shows");

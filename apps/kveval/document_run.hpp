@@ -5,7 +5,7 @@
 #include <kvbench/eval/results.hpp>
 #include <kvbench/loop/layer_loop.hpp>
 
-#include <apps/kveval/options.hpp>
+#include <apps/eval/options.hpp>
 #include <apps/llama/context.hpp>
 #include <apps/llama/injection.hpp>
 

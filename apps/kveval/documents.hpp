@@ -4,7 +4,7 @@
 
 #include <kvbench/eval/results.hpp>
 
-#include <apps/kveval/options.hpp>
+#include <apps/eval/options.hpp>
 #include <apps/llama/model.hpp>
 
 namespace kvbench::kveval {

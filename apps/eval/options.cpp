@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <apps/kveval/options.hpp>
+#include <apps/eval/options.hpp>
 
 #include <algorithm>
 #include <map>
@@ -14,7 +14,7 @@
 #include <apps/common/command_line.hpp>
 #include <apps/common/rows/output.hpp>
 #include <apps/common/rows/shared_flags.hpp>
-#include <apps/kveval/configurations.hpp>
+#include <apps/eval/configurations.hpp>
 
 namespace kvbench::kveval {
 namespace {
