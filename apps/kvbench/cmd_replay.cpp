@@ -114,6 +114,7 @@ int run(const CLI::App& flags, ReplayFlags& options) {
   how.keep_raw = options.raw_outputs;
   const trace::Reader reader(options.trace);
   check_effects(flags, options, reader);
+  for (const std::string& note : check_kept_trace(options.request.methods, reader)) say("kvbench", note);
   std::vector<NamedFile> inputs = input_files(options.request);
   inputs.push_back({"the trace", options.trace});
   check_distinct(std::vector<NamedFile>{{"-o", options.run.output}, {"--raw", options.raw}}, inputs);

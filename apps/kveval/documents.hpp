@@ -9,6 +9,9 @@
 
 namespace kvbench::kveval {
 
+/// The prompt group that a dump of a document would have.
+inline constexpr const char* document_prompt = "0";
+
 /// Sets tasks and documents. Throws Error with file and remedy, also where a document is longer than the model's
 /// context.
 void make_documents(const Options& options, const llama::Model& model, eval::EvalResults& results);

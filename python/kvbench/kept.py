@@ -2,6 +2,7 @@
 """Entries of your own: the entries that answer the queries of each kv head, in the schema that `kvbench replay --method
 file:PATH` scores (docs/results.md, "Entries of your own")."""
 
+import hashlib
 import os
 import re
 from collections.abc import Callable
@@ -148,6 +149,7 @@ class KeptWriter(OutputFile):
         set_text(self.file, "kvbench_raw", RAW_SCHEMA)
         create_group(self.file, "heads")
         self._budgets = []  # by cell
+        self._trace_sha256 = None  # of the trace to which all entries belong
 
     @checked
     def head(self, layer: Layer, kv_head: int, entries, cell: int = 0, positions=None, budget: str | None = None):
@@ -157,6 +159,7 @@ class KeptWriter(OutputFile):
         of this budget; or numbered by `cell`, which `--set file.cell=C` selects."""
         self.check_open()
         where = f"{self.path}: prompt '{layer.prompt.id}', layer {layer.index}, kv head {kv_head}"
+        self._state_trace(layer.prompt.trace)
         kv_heads = layer.prompt.trace.num_kv_heads
         require(0 <= kv_head < kv_heads, where, f"the trace has {kv_heads} kv heads.")
         require(cell >= 0, where, f"there is no cell {cell}; cells are numbered from 0.")
@@ -181,6 +184,14 @@ class KeptWriter(OutputFile):
                 if getattr(table, field) is not None:
                     write_whole(group, field, getattr(table, field))
 
+    def _state_trace(self, trace):
+        """Records the trace, by which `kvbench replay` refuses another one."""
+        if self._trace_sha256 is None:
+            self._trace_sha256 = trace.sha256
+            set_text(self.file, "trace_sha256", trace.sha256)
+        require(trace.sha256 == self._trace_sha256, self.path,
+                f"holds entries for another trace than {trace.path}; write a file for each trace.")
+
     def _cell_of(self, budget):
         if budget not in self._budgets:
             cells = self.file["cells"] if self._budgets else create_group(self.file, "cells")
@@ -193,6 +204,8 @@ class KeptWriter(OutputFile):
         if name not in heads:
             group = create_group(heads, name)
             set_text(group, "prompt", layer.prompt.id)
+            tokens = layer.prompt.tokens.astype("<i4").tobytes()
+            set_text(group, "tokens_sha256", hashlib.sha256(tokens).hexdigest())
             group.attrs["layer"], group.attrs["kv_head"] = np.int64(layer.index), np.int64(kv_head)
             write_whole(group, "positions", layer.query_positions.astype("<i4"))
         return heads[name]
