@@ -44,13 +44,19 @@ class Table:
 
 _UNITS = {"B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30}
 _TOKENS = re.compile("([0-9]{1,18})")
+_THOUSANDS = re.compile("([0-9]{1,12})[kK]")
+_FRACTION = re.compile(r"0+\.[0-9]{1,6}")
 _BYTES = re.compile(rf"([0-9]{{1,13}}(?:\.[0-9]{{0,6}})?)({'|'.join(_UNITS)})")
 _SHARE = re.compile(r"([0-9]{1,13}(?:\.[0-9]{0,6})?)%(?:mem|fast|read)?")
 
 
 def check_budget(budget, where):
-    """The text of a budget, by the rules of lib/kvbench/core/budget.cpp."""
+    """The text of a budget as results have it, by the rules of lib/kvbench/core/budget.cpp."""
     text = of_kind(budget, str, f"{where}: the budget")
+    if count := _THOUSANDS.fullmatch(text):
+        text = str(1024 * int(count[1]))
+    elif _FRACTION.fullmatch(text):
+        text = f"{(100 * Decimal(text)).normalize():f}%"
     share, size, count = (rule.fullmatch(text) for rule in (_SHARE, _BYTES, _TOKENS))
     if share:
         holds = 0 < Decimal(share[1]) <= 100
@@ -59,8 +65,9 @@ def check_budget(budget, where):
     else:
         holds = count and int(count[1]) > 0
     require(holds, where,
-            f"{ascii(text[:40])} is no budget; write tokens such as '256', a share such as '25%', bytes such as "
-            "'512KiB', or a limit such as '25%mem', '25%fast' or '25%read'; more than nothing and at most 100%.")
+            f"{ascii(text[:40])} is no budget; write tokens such as '256' or '1k', a share such as '25%' or '0.25', "
+            "bytes such as '512KiB', or a limit such as '25%mem', '25%fast' or '25%read'; more than nothing "
+            "and at most 100%.")
     return text
 
 

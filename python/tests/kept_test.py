@@ -222,12 +222,17 @@ class Kept(PackageTest):
     def test_budgets_are_those_of_the_program(self):
         trace = self.synth("t.h5")
         refused = ("abc", "0%mem", "101%mem", "100.000001%", "0", "-1", "+5", "25 %", "1e3", "1.5", "٣", "0.5B",
-                   "1.2345678%", "%", ".5%", "5%disk", "9" * 30, "1" * 5000, "inf", "nan%", "2000000000GB", "")
-        taken = ("1", "192", "25%", "12.5%mem", "100%", "0.000001%fast", "25.%read", "8KiB", "5.5KB", "70B")
+                   "1.2345678%", "%", ".5%", "5%disk", "9" * 30, "1" * 5000, "inf", "nan%", "2000000000GB", "", "1.0",
+                   "0.0", "0.1234567", "0.5.1", "k", "0k", "1.5k", "2k%")
+        taken = ("1", "192", "25%", "12.5%mem", "100%", "0.000001%fast", "25.%read", "8KiB", "5.5KB", "70B", "0.5",
+                 "0.000001")
         with kvbench.Trace(trace) as opened:
             def write(*budgets):
                 kvbench.write_kept(self.path("kept.h5"), opened, lambda layer, kv_head, budget: [0], budgets)
 
+            write("0.25", "2k", "1K")
+            with h5py.File(self.path("kept.h5")) as file:
+                self.assertEqual([cell.attrs["budget"] for cell in file["cells"].values()], [b"25%", b"2048", b"1024"])
             write(*taken)
             for budget in refused:
                 with self.subTest(budget=budget), self.refuses("no budget"):
