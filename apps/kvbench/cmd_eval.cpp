@@ -48,7 +48,7 @@ int print_page(const std::string& page, std::vector<std::string> arguments) {
   flags.allow_extras();
   flags.add_flag(page);
   std::string format;
-  if (page == "--columns") flags.add_option("--format", format)->check(one_of({"csv", "md", "table"}));
+  if (page == "--columns") flags.add_option("--format", format)->check(one_of({"csv", "json", "md", "table"}));
   std::ranges::reverse(arguments);  // as CLI11 wants them
   flags.parse(std::move(arguments));
   if (const auto others = flags.remaining(); !others.empty())

@@ -55,7 +55,8 @@ std::string checks_list() {
 
 std::string as_text(const ValidateFlags& o, const Output& output, std::span<const bounds::CheckRow> rows) {
   if (o.format == "md") return report::check_markdown(rows);
-  return shows_table(o.format, output) ? report::check_summary(rows) : report::check_csv(rows);
+  return shows_table(o.format, output) ? report::check_summary(rows)
+                                       : report::table_of(o.format, report::check_columns(), rows);
 }
 
 /// Plants the faults, and prints which checks catch them.
@@ -65,7 +66,7 @@ int run_planted(const CLI::App& flags, const ValidateFlags& o) {
   refuse_without_effect(flags, {"--check", "--layers", "--heads", "--synthetic"},
                         "beside --mutants, which runs the checks of each fault on synthetic streams; choose faults "
                         "with --method");
-  if (o.format == "md") throw Error("--format md: the table of --mutants is csv or table");
+  if (o.format == "md") throw Error("--format md: the table of --mutants is csv, json or table");
   const std::vector<const faithful::Mutant*> mutants = faithful::find_mutants(split_list(o.methods, "--method"));
   if (mutants.empty())
     throw Error("--method {}: no fault is planted into it; leave --method out to see all", fmt::join(o.methods, ","));
@@ -76,7 +77,8 @@ int run_planted(const CLI::App& flags, const ValidateFlags& o) {
   const std::vector<faithful::MutantResult> results =
       run_mutants(mutants, faithful::mutant_subjects(o.validate.queries), o.validate, hooks);
   const bool table = shows_table(o.format, output);
-  output.finish(table ? mutant_summary(results) : mutant_csv(results));
+  const std::span<const faithful::MutantResult> rows(results);
+  output.finish(table ? mutant_summary(rows) : report::table_of(o.format, mutant_columns(), rows));
   if (output.to_file() && (o.summary || stdout_is_terminal())) print(mutant_summary(results));
   return std::ranges::all_of(results, &faithful::MutantResult::as_expected) ? done : rows_failed;
 }

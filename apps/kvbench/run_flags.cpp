@@ -123,7 +123,7 @@ std::vector<NamedFile> input_files(const replay::ReplayRequest& request) {
 std::string format_records(const TableFlags& options, std::span<const replay::Record> records, const Output& output) {
   if (options.format == "md") return by_run(records, "## ", report::markdown_table);
   if (shows_table(options.format, output)) return summary_table(records);
-  return report::csv_table(records, !options.no_times);
+  return report::table_of(options.format, report::record_columns(), records, !options.no_times);
 }
 
 std::string summary_table(std::span<const replay::Record> records) {

@@ -67,7 +67,8 @@ void check_memory(const Options& options, const llama::Model& model, Index token
 std::string formatted(const Options& options, const std::vector<eval::EvalRecord>& records, const app::Output& output) {
   if (options.format == "md") return report::eval_markdown(records);
   if (app::shows_table(options.format, output)) return report::eval_terminal(records);
-  return report::eval_csv(records, options.times);
+  const std::span<const eval::EvalRecord> rows(records);
+  return report::table_of(options.format, report::eval_columns(), rows, options.times);
 }
 
 bool uses_speculation(const Options& options) {
