@@ -140,6 +140,9 @@ void check_effects(const CLI::App& app, const Options& o) {
   if (!o.ids.empty())
     refuse_without_effect(app, {"--task", "--documents", "--questions", "--question", "--chat", "--document-seed"},
                           "beside --ids, whose documents are used as they are; it is for the tasks of --text");
+  const auto answers = [](const std::string& name) { return eval::find_task(name).exact_match; };
+  if (o.ids.empty() && std::ranges::all_of(o.tasks, answers))
+    refuse_without_effect(app, {"--score"}, "on tasks with questions, whose answers are scored");
   if (!any_task(o, &eval::TaskInfo::exact_match))
     refuse_without_effect(app, {"--question"}, "without a task that has questions (--list-tasks)");
   if (!any_task(o, &eval::TaskInfo::several))

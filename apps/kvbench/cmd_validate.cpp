@@ -6,6 +6,7 @@
 
 #include <kvbench/bounds/check/synthetic.hpp>
 #include <kvbench/bounds/check/verdicts.hpp>
+#include <kvbench/core/suggest.hpp>
 #include <kvbench/report/claims/check_summary.hpp>
 #include <kvbench/report/claims/check_table.hpp>
 #include <kvbench/report/columns/checks.hpp>
@@ -92,6 +93,21 @@ void check_effects(const CLI::App& flags, const ValidateFlags& o) {
     refuse_without_effect(flags, {"--thorough"}, "beside --seeds and --queries, which it would set");
 }
 
+/// What --layers and --heads leave as it is: claims about the whole trace. Throws Error where no other check runs.
+void name_whole_trace_checks(const CLI::App& flags, const std::vector<const bounds::Check*>& checks) {
+  if (flags.count("--layers") + flags.count("--heads") == 0) return;
+  std::vector<std::string> ids;
+  for (const bounds::Check* check : checks) {
+    if (check->scope == bounds::Scope::trace) ids.push_back(check->id);
+  }
+  if (ids.size() == checks.size())
+    refuse_without_effect(flags, {"--layers", "--heads"}, "on these checks, which are about the whole trace");
+  if (!ids.empty())
+    say("kvbench", fmt::format("--layers and --heads do not hold for {} checks about the whole trace, which run on all "
+                               "its layers and kv heads: {}",
+                               ids.size(), listed(ids)));
+}
+
 /// The options with the sizes of --thorough where the user gave none.
 ValidateFlags with_sizes(ValidateFlags o) {
   constexpr Index thorough_seeds = 2000, thorough_queries = 32;
@@ -111,6 +127,7 @@ int run(const CLI::App& flags, const ValidateFlags& o) {
   if (o.trace.empty() && !o.synthetic) throw Error("give a trace, or --synthetic for the built-in streams, or both");
   const std::vector<const bounds::Check*> checks =
       validate::find_checks(known_checks(), split_list(o.checks, "--check"), split_list(o.methods, "--method"));
+  name_whole_trace_checks(flags, checks);
   check_distinct(std::vector<NamedFile>{{"-o", o.output}}, std::vector<NamedFile>{{"the trace", o.trace}});
   std::optional<trace::Reader> reader;
   std::vector<bounds::SubjectSource> subjects;
