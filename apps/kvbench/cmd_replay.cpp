@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <filesystem>
 
 #include <fmt/format.h>
 
 #include <kvbench/compare/best.hpp>
 #include <kvbench/config/method_flags.hpp>
 #include <kvbench/config/request_text.hpp>
+#include <kvbench/core/suggest.hpp>
+#include <kvbench/methods/registry.hpp>
 #include <kvbench/replay/kept/kept_file.hpp>
 #include <kvbench/replay/plan/calibration.hpp>
 #include <kvbench/replay/records/raw.hpp>
@@ -94,10 +97,20 @@ struct PlannedTrace {
   Index work_items() const { return std::ssize(plan.work_items); }
 };
 
+/// Throws Error where the name of a method stands where a trace is expected.
+void refuse_method(const std::string& path) {
+  if (std::filesystem::exists(path)) return;
+  for (const methods::MethodInfo& method : methods::all_methods()) {
+    if (same_name(method.name, path))
+      throw Error("{0}: there is no such trace; separate methods with commas, as in --method snapkv,{0}", path);
+  }
+}
+
 /// Throws Error where a trace cannot be replayed as requested, or is given twice.
 std::vector<PlannedTrace> open_traces(const ReplayFlags& options) {
   std::vector<PlannedTrace> traces;
   for (const std::string& path : options.traces) {
+    refuse_method(path);
     PlannedTrace& opened = traces.emplace_back(PlannedTrace{trace::Reader(path), {}});
     try {
       opened.plan = make_plan(opened.reader.info(), options.request);

@@ -51,6 +51,8 @@ class Usage(CliTest):
         table = self.path("order.csv")
         self.ok("replay", "-m", "sink,snapkv", "--rows", "query", "-o", table, self.trace)
         self.assertEqual(self.ok("compare", "--a", "sink", table), self.ok("compare", table, "--a", "sink"))
+        self.fails(2, "quest: there is no such trace; separate methods with commas",
+                   args=["replay", self.trace, "-m", "sink", "quest"])
         self.ok("report", "--title", "x", "-o", self.path("order.html"), table)
         self.ok("validate", "--check", "subgen.lemma1", "--layers", 0, "--heads", 0, self.trace)
         self.assertEqual(self.ok("methods", "--format", "md", "sink"), self.ok("methods", "sink", "--format", "md"))

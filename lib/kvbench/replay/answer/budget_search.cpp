@@ -159,9 +159,8 @@ Index BudgetSearch::allowed_tokens(const PreparedMethod& method) const {
                           [&](Index trial) { return cost_at(*budget_.cost(), trial, method); });
   } catch (const methods::Infeasible& infeasible) {
     if (choice_.info->kind != methods::Kind::retrieval || budget_.cost() != CostKind::memory) throw;
-    throw methods::Infeasible(fmt::format(
-        "{}; the method keeps every token, so that --budget {}read, a limit of what a query reads, suits it",
-        infeasible.what(), percentage()));
+    throw methods::Infeasible(
+        fmt::format("{}; it keeps every token: limit its reads with --budget {}read", infeasible.what(), percentage()));
   }
 }
 
