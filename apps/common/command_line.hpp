@@ -117,6 +117,13 @@ inline std::string complaint(const CLI::App& app, const CLI::ParseError& error) 
   return in_words(error);
 }
 
+/// Lets each occurrence of a flag take one value, so that lists do not swallow what stands behind them, such as the
+/// trace.
+inline void take_one_value_each(CLI::App& flags) {
+  for (CLI::Option* option : flags.get_options([](const CLI::Option* o) { return !o->get_positional(); }))
+    option->allow_extra_args(false);
+}
+
 /// "-o,--output"
 inline std::string name_of(const CLI::Option& option) { return option.get_name(false, true); }
 

@@ -123,7 +123,7 @@ int test_claims(const CompareFlags& o) {
   }
   if (results.empty()) throw Error("{}: states no claim; add a block [[published]] with relations", o.sweep);
   output.finish(o.format == "md" || shows_table(o.format, output) ? verdict_text(results)
-                                                                  : report::claims_csv(results));
+                                                                  : report::claims_table(o.format, results));
   return done;
 }
 
@@ -154,11 +154,12 @@ int run(const CompareFlags& o) {
   if (!o.b.empty()) request.b = compare::parse_configuration(o.b, "--b");
   const OpenResults results = open_results(o, request.metric);
   request.files = results.files;
-  const std::vector<compare::Comparison> rows = compare::compare(request);
+  const std::vector<compare::Comparison> compared = compare::compare(request);
+  const std::span<const compare::Comparison> rows(compared);
   const bool table = shows_table(o.format, output);
   output.finish(o.format == "md" ? report::compare_markdown(rows)
                 : table          ? report::compare_terminal(rows)
-                                 : report::compare_csv(rows));
+                                 : report::table_of(o.format, report::compare_columns(), rows));
   return done;
 }
 

@@ -12,6 +12,7 @@
 
 #include <apps/common/command_line.hpp>
 #include <apps/common/rows/output.hpp>
+#include <apps/eval/options.hpp>
 #include <apps/kvbench/column_page.hpp>
 #include <apps/kvbench/commands.hpp>
 
@@ -47,7 +48,7 @@ int print_page(const std::string& page, std::vector<std::string> arguments) {
   flags.allow_extras();
   flags.add_flag(page);
   std::string format;
-  if (page == "--columns") flags.add_option("--format", format)->check(one_of({"csv", "md", "table"}));
+  if (page == "--columns") flags.add_option("--format", format)->check(one_of({"csv", "json", "md", "table"}));
   std::ranges::reverse(arguments);  // as CLI11 wants them
   flags.parse(std::move(arguments));
   if (const auto others = flags.remaining(); !others.empty())
@@ -65,6 +66,10 @@ int run(const std::vector<std::string>& arguments) {
     if (has(page)) return print_page(page, arguments);
   }
   become_evaluator(arguments);
+  if (has("--help") || has("-h")) {
+    const char* const help[] = {evaluator, "--help"};
+    return kveval::parse_options(static_cast<int>(std::ssize(help)), help).exit_code;
+  }
   throw Error(
       "kvbench eval runs the program kveval, which is neither beside kvbench nor in PATH. It needs llama.cpp: run "
       "scripts/fetch-model, and configure with -DKVBENCH_KVDUMP=ON -DKVBENCH_LLAMA_PREFIX=... as docs/kvdump.md shows");

@@ -2,6 +2,7 @@
 #include <fmt/ranges.h>
 
 #include <kvbench/methods/registry.hpp>
+#include <kvbench/report/columns/column.hpp>
 
 #include <apps/common/command_line.hpp>
 #include <apps/common/rows/output.hpp>
@@ -26,14 +27,21 @@ std::string list_text() {
 }
 
 /// For programs: the growth of cost that bench/scaling.py compares its measurements with.
-std::string list_csv() {
-  std::string out = "method,compress,query,memory,compress_n,query_n,memory_n\n";
-  for (const methods::MethodInfo& m : methods::all_methods()) {
-    const methods::Complexity& c = m.complexity;
-    out += fmt::format("{},\"{}\",\"{}\",\"{}\",{},{},{}\n", m.name, c.compress, c.query, c.memory, c.growth.compress,
-                       c.growth.query, c.growth.memory);
-  }
-  return out;
+std::string list_table(const std::string& format) {
+  using methods::MethodInfo;
+  const auto column = [](const char* key, auto of) {
+    return report::Column<MethodInfo>{key, "", report::value_where<MethodInfo>(report::always, of)};
+  };
+  const std::vector<report::Column<MethodInfo>> columns = {
+      column("method", &MethodInfo::name),
+      column("compress", [](const MethodInfo& m) { return std::string(m.complexity.compress); }),
+      column("query", [](const MethodInfo& m) { return std::string(m.complexity.query); }),
+      column("memory", [](const MethodInfo& m) { return std::string(m.complexity.memory); }),
+      column("compress_n", [](const MethodInfo& m) { return m.complexity.growth.compress; }),
+      column("query_n", [](const MethodInfo& m) { return m.complexity.growth.query; }),
+      column("memory_n", [](const MethodInfo& m) { return m.complexity.growth.memory; })};
+  return report::table_of(format, std::span<const report::Column<MethodInfo>>(columns),
+                          std::span<const MethodInfo>(methods::all_methods()));
 }
 
 std::string details(const methods::MethodInfo& m) {
@@ -61,11 +69,12 @@ std::string details(const methods::MethodInfo& m) {
 }
 
 std::string list(const std::string& format) {
-  return format == "md" ? method_table() : format == "csv" ? list_csv() : list_text();
+  return format == "md" ? method_table() : format == "text" ? list_text() : list_table(format);
 }
 
 std::string one(const methods::MethodInfo& method, const std::string& format) {
-  if (format == "csv") throw Error("--format csv lists the cost of all methods; leave the name out");
+  if (format == "csv" || format == "json")
+    throw Error("--format {} lists the cost of all methods; leave the name out", format);
   return format == "md" ? method_page(method) : details(method);
 }
 
@@ -75,8 +84,8 @@ Command add_methods(CLI::App& app) {
   CLI::App* flags = app.add_subcommand("methods", "List all methods, or describe one");
   auto options = std::make_shared<MethodsFlags>();
   flags->add_option("name", options->name, "Method to describe");
-  flags->add_option("--format", options->format, "text, md, or csv (the cost of all methods)")
-      ->check(one_of({"text", "md", "csv"}));
+  flags->add_option("--format", options->format, "text, md, or csv or json (the cost of all methods)")
+      ->check(one_of({"text", "md", "csv", "json"}));
   return {flags, [options] {
             print(options->name.empty() ? list(options->format)
                                         : one(methods::find_method(options->name), options->format));

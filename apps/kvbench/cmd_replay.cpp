@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <filesystem>
 
 #include <fmt/format.h>
 
 #include <kvbench/compare/best.hpp>
 #include <kvbench/config/method_flags.hpp>
 #include <kvbench/config/request_text.hpp>
+#include <kvbench/core/suggest.hpp>
+#include <kvbench/methods/registry.hpp>
 #include <kvbench/replay/kept/kept_file.hpp>
 #include <kvbench/replay/plan/calibration.hpp>
 #include <kvbench/replay/records/raw.hpp>
@@ -28,8 +31,8 @@ using namespace config;
 
 /// Values of the flags, some of them as text, from which the ReplayRequest is made.
 struct ReplayFlags {
-  std::string trace, raw, calibrate, seeds = "5", protect, protect_outside;
-  std::vector<std::string> methods, budgets = {"25%"}, settings, layers, heads, prompts;
+  std::string raw, calibrate, seeds = "5", protect, protect_outside;
+  std::vector<std::string> traces, methods, budgets = {"25%"}, settings, layers, heads, prompts;
   replay::ReplayRequest request;
   RunFlags run;
   replay::Refit refit = replay::Refit::none;  // with --refit weights: fitted
@@ -80,16 +83,66 @@ void resolve(ReplayFlags& options) {
   replay::ReplayRequest& request = options.request;
   request.budgets.clear();
   for (const std::string& text : budgets_of(options)) request.budgets.push_back(Budget::parse(text));
-  request.layers = number_list(options.layers, "--layers");
-  request.kv_heads = number_list(options.heads, "--heads");
+  request.layers = selected_numbers(options.layers, "--layers");
+  request.kv_heads = selected_numbers(options.heads, "--heads");
   request.prompts = split_list(options.prompts, "--prompts");
   if (!options.calibrate.empty()) request.calibration = replay::open_calibration(options.calibrate);
   request.standalone = options.run.standalone;
   request.kv_element = options.run.kv_element;
 }
 
-/// Throws Error where a flag is given that changes nothing in a replay of this trace.
-void check_effects(const CLI::App& flags, const ReplayFlags& options, const trace::Reader& reader) {
+struct PlannedTrace {
+  trace::Reader reader;
+  replay::ReplayPlan plan;
+  Index work_items() const { return std::ssize(plan.work_items); }
+};
+
+/// Throws Error where the name of a method stands where a trace is expected.
+void refuse_method(const std::string& path) {
+  if (std::filesystem::exists(path)) return;
+  for (const methods::MethodInfo& method : methods::all_methods()) {
+    if (same_name(method.name, path))
+      throw Error("{0}: there is no such trace; separate methods with commas, as in --method snapkv,{0}", path);
+  }
+}
+
+/// Throws Error where a trace cannot be replayed as requested, or is given twice.
+std::vector<PlannedTrace> open_traces(const ReplayFlags& options) {
+  std::vector<PlannedTrace> traces;
+  for (const std::string& path : options.traces) {
+    refuse_method(path);
+    PlannedTrace& opened = traces.emplace_back(PlannedTrace{trace::Reader(path), {}});
+    try {
+      opened.plan = make_plan(opened.reader.info(), options.request);
+    } catch (const Error& error) {
+      if (options.traces.size() == 1) throw;
+      throw Error("{}: {}", path, error.what());
+    }
+    for (std::size_t t = 0; t + 1 < traces.size(); ++t) {
+      if (traces[t].reader.sha256() == opened.reader.sha256())
+        throw Error("{} and {} are the same trace; name it once", traces[t].reader.path(), path);
+    }
+  }
+  return traces;
+}
+
+std::vector<trace::PromptInfo> prompts_of(std::span<const PlannedTrace> traces) {
+  std::vector<trace::PromptInfo> prompts;
+  for (const PlannedTrace& trace : traces) std::ranges::copy(trace.reader.info().prompts, std::back_inserter(prompts));
+  return prompts;
+}
+
+/// The first layer of the model that is replayed.
+std::int64_t first_layer(std::span<const PlannedTrace> traces) {
+  std::vector<std::int64_t> first;
+  for (const PlannedTrace& trace : traces) {
+    for (const replay::PromptPlan& prompt : trace.plan.prompts) first.push_back(std::ranges::min(prompt.layers));
+  }
+  return std::ranges::min(first);
+}
+
+/// Throws Error where a flag is given that changes nothing in a replay of these traces.
+void check_effects(const CLI::App& flags, const ReplayFlags& options, std::span<const PlannedTrace> traces) {
   using replay::Protocol;
   check_table_flags(flags, options.run);
   if (options.request.protect_first == 0 && options.request.protect_last == 0)
@@ -97,8 +150,11 @@ void check_effects(const CLI::App& flags, const ReplayFlags& options, const trac
   const std::string& device = options.run.device;
   if (device != "cpu" && options.run.device_flag->as<std::string>() == device)
     refuse_without_effect(flags, {"--isa"}, "beside --device " + device + "; it is for the cpu");
+  if (const Index dense = options.request.dense_layers; dense > 0 && first_layer(traces) >= dense)
+    say("kvbench", fmt::format("--dense-layers {} keeps no layer exactly: the first that is replayed is layer {}",
+                               dense, first_layer(traces)));
   const Protocol given = options.request.protocol;
-  const auto& prompts = reader.info().prompts;
+  const std::vector<trace::PromptInfo> prompts = prompts_of(traces);
   const auto decodes = [](const trace::PromptInfo& prompt) { return prompt.prompt_tokens < prompt.num_tokens; };
   const bool automatic = given == Protocol::automatic;
   if (given != Protocol::prefill && !(automatic && !std::ranges::all_of(prompts, decodes)))
@@ -107,30 +163,56 @@ void check_effects(const CLI::App& flags, const ReplayFlags& options, const trac
     refuse_without_effect(flags, {"--decoded"}, "with protocol prefill, which decodes no tokens");
 }
 
+/// What the files of kept entries leave open about the traces for which they were made.
+std::vector<std::string> kept_notes(const ReplayFlags& options, std::span<const PlannedTrace> traces) {
+  std::vector<std::string> notes;
+  for (const PlannedTrace& trace : traces) {
+    for (const std::string& note : check_kept_trace(options.request.methods, trace.reader)) {
+      if (std::ranges::find(notes, note) == notes.end()) notes.push_back(note);
+    }
+  }
+  return notes;
+}
+
+/// The rows of all traces, one trace after another; the best row is that of a trace.
+std::vector<replay::Record> replay_all(const ReplayFlags& options, const replay::RunOptions& how,
+                                       std::span<const PlannedTrace> traces, std::optional<AtomicFile>& raw) {
+  Index total = 0, before = 0;
+  for (const PlannedTrace& trace : traces) total += trace.work_items();
+  Progress progress("heads", options.run.quiet);
+  replay::ReplayHooks hooks{.note = note_to_stderr(options.run.quiet), .stop = &stop_requested()};
+  hooks.progress = [&](double finished, Index) { progress.show(static_cast<double>(before) + finished, total); };
+  std::vector<replay::Record> all;
+  for (const PlannedTrace& trace : traces) {
+    const trace::Reader& reader = trace.reader;
+    const replay::ReplayResults results = replay::replay(reader, options.request, how, hooks);
+    if (raw) write_raw(*raw, reader, options.request, results);
+    std::vector<replay::Record> records = summarize(results, options.run.grain);
+    compare::mark_best(records);
+    std::ranges::move(records, std::back_inserter(all));
+    before += trace.work_items();
+  }
+  return all;
+}
+
 int run(const CLI::App& flags, ReplayFlags& options) {
+  if (options.traces.size() > 1 && !options.raw.empty())
+    throw Error("--raw: a file of raw results holds one trace, and {} are given; replay each in a command of its own",
+                options.traces.size());
   resolve_device(options.run);
   resolve(options);
   replay::RunOptions how = run_options(options.run);
   how.keep_raw = options.raw_outputs;
-  const trace::Reader reader(options.trace);
-  check_effects(flags, options, reader);
+  const std::vector<PlannedTrace> traces = open_traces(options);
+  check_effects(flags, options, traces);
+  for (const std::string& note : kept_notes(options, traces)) say("kvbench", note);
   std::vector<NamedFile> inputs = input_files(options.request);
-  inputs.push_back({"the trace", options.trace});
+  for (const std::string& path : options.traces) inputs.push_back({"the trace", path});
   check_distinct(std::vector<NamedFile>{{"-o", options.run.output}, {"--raw", options.raw}}, inputs);
   Output output(options.run.output);
   std::optional<AtomicFile> raw;
   if (!options.raw.empty()) raw.emplace(options.raw);
-  replay::ReplayHooks hooks{.stop = &stop_requested()};
-  std::vector<replay::Record> records;
-  {
-    Progress progress("heads", options.run.quiet);
-    hooks.progress = [&](double finished, Index total) { progress.show(finished, total); };
-    hooks.note = note_to_stderr(options.run.quiet);
-    const replay::ReplayResults results = replay::replay(reader, options.request, how, hooks);
-    if (raw) write_raw(*raw, reader, options.request, results);
-    records = summarize(results, options.run.grain);
-    compare::mark_best(records);
-  }
+  const std::vector<replay::Record> records = replay_all(options, how, traces, raw);
   output.finish(format_records(options.run, records, output));
   if (output.to_file() && (options.run.summary || stdout_is_terminal())) print(summary_table(records));
   report_device_memory(options.run);
@@ -138,7 +220,7 @@ int run(const CLI::App& flags, ReplayFlags& options) {
 }
 
 void add_selection_flags(CLI::App* flags, ReplayFlags& o) {
-  flags->add_option("trace", o.trace, "Trace file (.h5)")->required();
+  flags->add_option("traces", o.traces, "Trace files (.h5); rows of several traces make one table")->required();
   flags
       ->add_option("-m,--method", o.methods,
                    "Methods, with parameters in brackets such as \"snapkv[window=64,kernel=5]\", all, or file:KEPT.h5 "
@@ -157,7 +239,7 @@ void add_selection_flags(CLI::App* flags, ReplayFlags& o) {
                     "computes beforehand (infinigen; default: the evaluated context)");
   flags->add_option("--seeds", o.seeds, "Number of seeds, or a list such as 3,4,7")->capture_default_str();
   flags->add_option("--layers", o.layers,
-                    "Layers of the model, such as 0,1,8 or 0-3 (default: all layers of the trace)");
+                    "Layers of the model, such as 0,1,8 or 0-3 (default: all, those of the trace)");
   flags->add_option("--heads", o.heads, "kv heads (default: all)");
   flags->add_option("--prompts", o.prompts, "Prompt groups (default: all)");
 }

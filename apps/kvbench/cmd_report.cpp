@@ -105,7 +105,15 @@ std::vector<NamedFile> inputs_of(const ReportFlags& o) {
   return inputs;
 }
 
-int run(const ReportFlags& o) {
+/// Without -o the report stands beside the first table.
+ReportFlags with_output(ReportFlags o) {
+  if (!o.output.empty()) return o;
+  o.output = std::filesystem::path(o.tables.front()).replace_extension(o.format == "md" ? ".md" : ".html").string();
+  return o;
+}
+
+int run(const ReportFlags& given) {
+  const ReportFlags o = with_output(given);
   const std::string format = format_of(o);
   check_distinct(std::vector<NamedFile>{{"-o", o.output}}, inputs_of(o));
   Output output(o.output);
@@ -120,6 +128,7 @@ int run(const ReportFlags& o) {
   const OpenFiles files(o, tables, report);
   const report::Document document = make_report(tables, report);
   output.finish(format == "md" ? markdown(document) : html(document));
+  if (given.output.empty()) say("kvbench", fmt::format("the report is {}", o.output));
   if (output.to_file()) print(verdict_text(claims_in(tables)));
   return done;
 }
@@ -135,8 +144,10 @@ Command add_report(CLI::App& app) {
       ->add_option("tables", o.tables,
                    "CSV files written by replay, sweep (rows, measures or claims), validate and eval")
       ->required();
-  flags->add_option("-o,--output", o.output, "Output file (.html or .md), written atomically; -: standard output")
-      ->required();
+  flags->add_option(
+      "-o,--output", o.output,
+      "Output file (.html or .md), written atomically; -: standard output (default: the name of the first "
+      "table with the ending .html)");
   flags->add_option("--format", o.format, "html or md (default: implied by the name of the output)")
       ->check(one_of({"html", "md"}));
   flags->add_option(

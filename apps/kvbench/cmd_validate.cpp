@@ -6,6 +6,7 @@
 
 #include <kvbench/bounds/check/synthetic.hpp>
 #include <kvbench/bounds/check/verdicts.hpp>
+#include <kvbench/core/suggest.hpp>
 #include <kvbench/report/claims/check_summary.hpp>
 #include <kvbench/report/claims/check_table.hpp>
 #include <kvbench/report/columns/checks.hpp>
@@ -55,7 +56,8 @@ std::string checks_list() {
 
 std::string as_text(const ValidateFlags& o, const Output& output, std::span<const bounds::CheckRow> rows) {
   if (o.format == "md") return report::check_markdown(rows);
-  return shows_table(o.format, output) ? report::check_summary(rows) : report::check_csv(rows);
+  return shows_table(o.format, output) ? report::check_summary(rows)
+                                       : report::table_of(o.format, report::check_columns(), rows);
 }
 
 /// Plants the faults, and prints which checks catch them.
@@ -65,7 +67,7 @@ int run_planted(const CLI::App& flags, const ValidateFlags& o) {
   refuse_without_effect(flags, {"--check", "--layers", "--heads", "--synthetic"},
                         "beside --mutants, which runs the checks of each fault on synthetic streams; choose faults "
                         "with --method");
-  if (o.format == "md") throw Error("--format md: the table of --mutants is csv or table");
+  if (o.format == "md") throw Error("--format md: the table of --mutants is csv, json or table");
   const std::vector<const faithful::Mutant*> mutants = faithful::find_mutants(split_list(o.methods, "--method"));
   if (mutants.empty())
     throw Error("--method {}: no fault is planted into it; leave --method out to see all", fmt::join(o.methods, ","));
@@ -76,7 +78,8 @@ int run_planted(const CLI::App& flags, const ValidateFlags& o) {
   const std::vector<faithful::MutantResult> results =
       run_mutants(mutants, faithful::mutant_subjects(o.validate.queries), o.validate, hooks);
   const bool table = shows_table(o.format, output);
-  output.finish(table ? mutant_summary(results) : mutant_csv(results));
+  const std::span<const faithful::MutantResult> rows(results);
+  output.finish(table ? mutant_summary(rows) : report::table_of(o.format, mutant_columns(), rows));
   if (output.to_file() && (o.summary || stdout_is_terminal())) print(mutant_summary(results));
   return std::ranges::all_of(results, &faithful::MutantResult::as_expected) ? done : rows_failed;
 }
@@ -88,6 +91,21 @@ void check_effects(const CLI::App& flags, const ValidateFlags& o) {
     refuse_without_effect(flags, {"--layers", "--heads"}, "without a trace; synthetic streams have one head");
   if (!o.seeds_flag->empty() && !o.queries_flag->empty())
     refuse_without_effect(flags, {"--thorough"}, "beside --seeds and --queries, which it would set");
+}
+
+/// What --layers and --heads leave as it is: claims about the whole trace. Throws Error where no other check runs.
+void name_whole_trace_checks(const CLI::App& flags, const std::vector<const bounds::Check*>& checks) {
+  if (flags.count("--layers") + flags.count("--heads") == 0) return;
+  std::vector<std::string> ids;
+  for (const bounds::Check* check : checks) {
+    if (check->scope == bounds::Scope::trace) ids.push_back(check->id);
+  }
+  if (ids.size() == checks.size())
+    refuse_without_effect(flags, {"--layers", "--heads"}, "on these checks, which are about the whole trace");
+  if (!ids.empty())
+    say("kvbench", fmt::format("--layers and --heads do not hold for {} checks about the whole trace, which run on all "
+                               "its layers and kv heads: {}",
+                               ids.size(), listed(ids)));
 }
 
 /// The options with the sizes of --thorough where the user gave none.
@@ -109,13 +127,14 @@ int run(const CLI::App& flags, const ValidateFlags& o) {
   if (o.trace.empty() && !o.synthetic) throw Error("give a trace, or --synthetic for the built-in streams, or both");
   const std::vector<const bounds::Check*> checks =
       validate::find_checks(known_checks(), split_list(o.checks, "--check"), split_list(o.methods, "--method"));
+  name_whole_trace_checks(flags, checks);
   check_distinct(std::vector<NamedFile>{{"-o", o.output}}, std::vector<NamedFile>{{"the trace", o.trace}});
   std::optional<trace::Reader> reader;
   std::vector<bounds::SubjectSource> subjects;
   if (!o.trace.empty()) {
     reader.emplace(o.trace);
-    subjects = bounds::trace_subjects(*reader, number_list(o.layers, "--layers"), number_list(o.heads, "--heads"),
-                                      o.validate.queries);
+    subjects = bounds::trace_subjects(*reader, selected_numbers(o.layers, "--layers"),
+                                      selected_numbers(o.heads, "--heads"), o.validate.queries);
   }
   if (o.synthetic) std::ranges::move(bounds::synthetic_subjects(o.validate.queries), std::back_inserter(subjects));
   Output output(o.output);
@@ -157,7 +176,8 @@ Command add_validate(CLI::App& app) {
   flags->add_option("--check,--claim", o.checks,
                     "Ids of checks, or prefixes of ids: subgen.lemma1, balancekv (default: all)");
   flags->add_option("--method", o.methods, "Only checks about these methods");
-  flags->add_option("--layers", o.layers, "Layers of the model (default: all layers of the trace)");
+  flags->add_option("--layers", o.layers,
+                    "Layers of the model, such as 0,1,8 or 0-3 (default: all, those of the trace)");
   flags->add_option("--heads", o.heads, "kv heads (default: all)");
   flags->add_flag("--thorough", o.thorough, "2000 seeds and 32 queries, unless --seeds and --queries are given");
   o.queries_flag = flags->add_option("--queries", o.validate.queries, "Number of queries per head, spread evenly")

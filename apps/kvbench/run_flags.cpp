@@ -8,6 +8,7 @@
 
 #include <fmt/format.h>
 
+#include <kvbench/core/suggest.hpp>
 #include <kvbench/replay/run/workers.hpp>
 #include <kvbench/report/columns/records.hpp>
 #include <kvbench/report/replay/table.hpp>
@@ -25,6 +26,14 @@ const std::map<std::string, replay::Grain> grains = {{"trace", replay::Grain::tr
                                                      {"layer", replay::Grain::layer},
                                                      {"head", replay::Grain::head},
                                                      {"query", replay::Grain::query}};
+
+/// Explains the name that users of other programs expect.
+CLI::Validator refuse_gpu() {
+  return {[](const std::string& given) {
+            return same_name(given, "gpu") ? fmt::format("'{}' is not a device; a GPU is cuda", given) : std::string();
+          },
+          ""};
+}
 
 /// Concatenates text(records of a run) for all runs, each under the name of the run if it has one.
 template <class F>
@@ -62,6 +71,7 @@ void add_run_flags(CLI::App* flags, RunFlags& o) {
           ->add_option(
               "--device", o.device,
               "cpu, cuda, auto (cuda where a GPU is usable, else cpu) or ref (the slow reference implementation)")
+          ->check(refuse_gpu())
           ->check(one_of({"auto", "cpu", "cuda", "ref"}));
   add_isa_flag(flags, o.isa);
   flags
@@ -113,7 +123,7 @@ std::vector<NamedFile> input_files(const replay::ReplayRequest& request) {
 std::string format_records(const TableFlags& options, std::span<const replay::Record> records, const Output& output) {
   if (options.format == "md") return by_run(records, "## ", report::markdown_table);
   if (shows_table(options.format, output)) return summary_table(records);
-  return report::csv_table(records, !options.no_times);
+  return report::table_of(options.format, report::record_columns(), records, !options.no_times);
 }
 
 std::string summary_table(std::span<const replay::Record> records) {

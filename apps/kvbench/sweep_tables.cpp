@@ -44,8 +44,11 @@ SweepTables::SweepTables(const std::string& what, Parts parts, const TableFlags&
 }
 
 int SweepTables::finish(const sweep::SweepResults& results) {
-  if (measures_) measures_->finish(report::measures_csv(results.measures));
-  if (claims_) claims_->finish(report::claims_csv(results.claims));
+  if (measures_) {
+    const std::span<const bounds::MeasureRow> rows(results.measures);
+    measures_->finish(report::table_of(flags_.format, report::measure_columns(), rows));
+  }
+  if (claims_) claims_->finish(report::claims_table(flags_.format, results.claims));
   const bool summary = main().to_file() ? flags_.summary || stdout_is_terminal()
                                         : flags_.format == "md" || shows_table(flags_.format, main());
   if (records_) {

@@ -23,12 +23,9 @@ trace::Dtype parse_dtype(const std::string& text) {
 
 void declare_input(CLI::App& app, Options& options) {
   app.add_option("model", options.model, "GGUF model file")->required();
-  app.add_option("--text", options.texts, "Text file; repeat for several prompts")
-      ->type_name("FILE")
-      ->allow_extra_args(false);
+  app.add_option("--text", options.texts, "Text file; repeat for several prompts")->type_name("FILE");
   app.add_option("--ids", options.ids, "File of whitespace-separated token ids; repeat for several prompts")
-      ->type_name("FILE")
-      ->allow_extra_args(false);
+      ->type_name("FILE");
   app.add_option("--ctx", options.ctx,
                  "Tokens to use of each prompt; default: all, up to the training context of the model")
       ->type_name("N")
@@ -76,6 +73,7 @@ ParsedOptions parse_options(int argc, const char* const* argv) {
   app.footer("Example: kvdump model.gguf --text prompt.txt --ctx 4096 -o trace.h5");
   declare_input(app, options);
   declare_output(app, options, queries, dtype);
+  app::take_one_value_each(app);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

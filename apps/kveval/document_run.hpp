@@ -5,7 +5,7 @@
 #include <kvbench/eval/results.hpp>
 #include <kvbench/loop/layer_loop.hpp>
 
-#include <apps/kveval/options.hpp>
+#include <apps/eval/options.hpp>
 #include <apps/llama/context.hpp>
 #include <apps/llama/injection.hpp>
 
@@ -43,6 +43,8 @@ class DocumentRun {
   void decode(Index begin, Index count, llama::Sequence sequence);
   void run_pass(Pass& pass);
   void pass_tokens(Pass& pass, Index begin, Index count);
+  /// Of a method whose cost is that of a file: throws Ended where it exceeds the budget.
+  void check_given_cost(const loop::LoopConfiguration& configuration, Pass& pass);
   void score(std::span<const float> logits, eval::PassResult& result) const;
   void add_errors(const std::vector<llama::LayerPass>& passes, eval::PassResult& result) const;
 

@@ -4,10 +4,13 @@
 
 #include <kvbench/eval/results.hpp>
 
-#include <apps/kveval/options.hpp>
+#include <apps/eval/options.hpp>
 #include <apps/llama/model.hpp>
 
 namespace kvbench::kveval {
+
+/// The prompt group that a dump of a document would have.
+inline constexpr const char* document_prompt = "0";
 
 /// Sets tasks and documents. Throws Error with file and remedy, also where a document is longer than the model's
 /// context.

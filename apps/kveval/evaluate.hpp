@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <apps/kveval/options.hpp>
+#include <apps/eval/options.hpp>
 
 namespace kvbench::kveval {
 

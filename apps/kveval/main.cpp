@@ -6,8 +6,8 @@
 #include <apps/common/program.hpp>
 #include <apps/common/rows/flag_names.hpp>
 #include <apps/common/stop_signals.hpp>
+#include <apps/eval/options.hpp>
 #include <apps/kveval/evaluate.hpp>
-#include <apps/kveval/options.hpp>
 #include <apps/llama/passes.hpp>
 
 int main(int argc, char** argv) {

@@ -33,9 +33,7 @@ std::array<double, replay::metric_count> metric_means(const loop::LayerAnswer& a
 void PassSummary::add(std::int64_t layer, const loop::LayerAnswer& answer) {
   answered_ += 1;
   kv_heads_ = static_cast<double>(answer.heads.size());
-  for (const replay::ConfigurationResult& head : answer.heads) {
-    for (const auto field : byte_fields) bytes_.*field += head.bytes.*field;
-  }
+  for (const replay::ConfigurationResult& head : answer.heads) bytes_ += head.bytes;
   if (answer.heads.front().dense) return;
   layers_.push_back({.layer = layer, .metrics = metric_means(answer)});
   for (const replay::ConfigurationResult& head : answer.heads) {

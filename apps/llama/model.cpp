@@ -8,6 +8,7 @@
 #include <fmt/core.h>
 
 #include <kvbench/core/error.hpp>
+#include <kvbench/core/file_hint.hpp>
 #include <kvbench/core/input_file.hpp>
 #include <kvbench/core/read_files.hpp>
 
@@ -51,7 +52,11 @@ Model::Model(const std::string& path) : path_(path) {
   remember_read(path);
   model_.reset(load(path));
   app::stop_if_requested();
-  if (!model_) throw Error("{}: is not a GGUF model that this llama.cpp can load{}", path, last_llama_error());
+  if (!model_) {
+    const std::string hint = file_begins_with(path, "GGUF") ? "" : file_hint(path);
+    throw Error("{}: is not a GGUF model that this llama.cpp can load{}{}", path, last_llama_error(),
+                hint.empty() ? "" : "." + hint);
+  }
 }
 
 void Model::refuse_unsupported() const {

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Files that are open for reading, and new files that are written atomically."""
 
+import hashlib
 import io
 import os
 import shutil
@@ -65,6 +66,15 @@ def read_text(path):
         return data.decode()
     except UnicodeDecodeError as failure:
         raise Error(f"{path}: byte {failure.start} is not UTF-8 text; convert the file to UTF-8.") from None
+
+
+def sha256_of_file(path):
+    """SHA-256 of the bytes of a file, in lower-case hex."""
+    digest = hashlib.sha256()
+    with open(path, "rb") as file:
+        while block := file.read(1 << 20):
+            digest.update(block)
+    return digest.hexdigest()
 
 
 class InputFile:

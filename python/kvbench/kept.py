@@ -2,6 +2,7 @@
 """Entries of your own: the entries that answer the queries of each kv head, in the schema that `kvbench replay --method
 file:PATH` scores (docs/results.md, "Entries of your own")."""
 
+import hashlib
 import os
 import re
 from collections.abc import Callable
@@ -43,13 +44,19 @@ class Table:
 
 _UNITS = {"B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30}
 _TOKENS = re.compile("([0-9]{1,18})")
+_THOUSANDS = re.compile("([0-9]{1,12})[kK]")
+_FRACTION = re.compile(r"0+\.[0-9]{1,6}")
 _BYTES = re.compile(rf"([0-9]{{1,13}}(?:\.[0-9]{{0,6}})?)({'|'.join(_UNITS)})")
 _SHARE = re.compile(r"([0-9]{1,13}(?:\.[0-9]{0,6})?)%(?:mem|fast|read)?")
 
 
 def check_budget(budget, where):
-    """The text of a budget, by the rules of lib/kvbench/core/budget.cpp."""
+    """The text of a budget as results have it, by the rules of lib/kvbench/core/budget.cpp."""
     text = of_kind(budget, str, f"{where}: the budget")
+    if count := _THOUSANDS.fullmatch(text):
+        text = str(1024 * int(count[1]))
+    elif _FRACTION.fullmatch(text):
+        text = f"{(100 * Decimal(text)).normalize():f}%"
     share, size, count = (rule.fullmatch(text) for rule in (_SHARE, _BYTES, _TOKENS))
     if share:
         holds = 0 < Decimal(share[1]) <= 100
@@ -58,8 +65,9 @@ def check_budget(budget, where):
     else:
         holds = count and int(count[1]) > 0
     require(holds, where,
-            f"{ascii(text[:40])} is no budget; write tokens such as '256', a share such as '25%', bytes such as "
-            "'512KiB', or a limit such as '25%mem', '25%fast' or '25%read'; more than nothing and at most 100%.")
+            f"{ascii(text[:40])} is no budget; write tokens such as '256' or '1k', a share such as '25%' or '0.25', "
+            "bytes such as '512KiB', or a limit such as '25%mem', '25%fast' or '25%read'; more than nothing "
+            "and at most 100%.")
     return text
 
 
@@ -148,6 +156,7 @@ class KeptWriter(OutputFile):
         set_text(self.file, "kvbench_raw", RAW_SCHEMA)
         create_group(self.file, "heads")
         self._budgets = []  # by cell
+        self._trace_sha256 = None  # of the trace to which all entries belong
 
     @checked
     def head(self, layer: Layer, kv_head: int, entries, cell: int = 0, positions=None, budget: str | None = None):
@@ -157,6 +166,7 @@ class KeptWriter(OutputFile):
         of this budget; or numbered by `cell`, which `--set file.cell=C` selects."""
         self.check_open()
         where = f"{self.path}: prompt '{layer.prompt.id}', layer {layer.index}, kv head {kv_head}"
+        self._state_trace(layer.prompt.trace)
         kv_heads = layer.prompt.trace.num_kv_heads
         require(0 <= kv_head < kv_heads, where, f"the trace has {kv_heads} kv heads.")
         require(cell >= 0, where, f"there is no cell {cell}; cells are numbered from 0.")
@@ -181,6 +191,14 @@ class KeptWriter(OutputFile):
                 if getattr(table, field) is not None:
                     write_whole(group, field, getattr(table, field))
 
+    def _state_trace(self, trace):
+        """Records the trace, by which `kvbench replay` refuses another one."""
+        if self._trace_sha256 is None:
+            self._trace_sha256 = trace.sha256
+            set_text(self.file, "trace_sha256", trace.sha256)
+        require(trace.sha256 == self._trace_sha256, self.path,
+                f"holds entries for another trace than {trace.path}; write a file for each trace.")
+
     def _cell_of(self, budget):
         if budget not in self._budgets:
             cells = self.file["cells"] if self._budgets else create_group(self.file, "cells")
@@ -193,6 +211,8 @@ class KeptWriter(OutputFile):
         if name not in heads:
             group = create_group(heads, name)
             set_text(group, "prompt", layer.prompt.id)
+            tokens = layer.prompt.tokens.astype("<i4").tobytes()
+            set_text(group, "tokens_sha256", hashlib.sha256(tokens).hexdigest())
             group.attrs["layer"], group.attrs["kv_head"] = np.int64(layer.index), np.int64(kv_head)
             write_whole(group, "positions", layer.query_positions.astype("<i4"))
         return heads[name]

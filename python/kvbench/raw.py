@@ -34,6 +34,7 @@ class HeadResult:
         self.layer = attribute(group, self._where, "layer", int)
         self.kv_head = attribute(group, self._where, "kv_head", int)
         self.protocol = attribute(group, self._where, "protocol", str, "")
+        self.tokens_sha256 = attribute(group, self._where, "tokens_sha256", str, "")  # of the ids of the prompt
         self.positions = np.empty(0, np.int32)
         if "positions" in group:
             self.positions = integers(group["positions"][()], f"{self._where}/positions").astype(np.int32)

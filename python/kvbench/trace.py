@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Reads traces: a Trace holds prompts, a Prompt holds layers, and a Layer returns arrays as float32."""
 
-from ._files import InputFile
+import functools
+
+from ._files import InputFile, sha256_of_file
 from ._hdf5 import attribute, check_schema, float_type, read_slab, reading
 from ._kinds import checked
 from ._schema import (ARRAYS, MOST_PROMPTS, REQUIRED, TRACE_SCHEMA, Error, Header, LayerInfo, PromptInfo, check_array,
@@ -122,6 +124,11 @@ class Trace(InputFile, Header):
     """An open trace, checked when it is opened; `prompts` maps group names to prompts. The file is opened with the HDF5
     library without protection: run `kvbench info` first on files from strangers, which opens them in a child
     process."""
+
+    @functools.cached_property
+    def sha256(self):
+        """SHA-256 of the bytes of the file, by which kvbench knows the trace; computed once."""
+        return sha256_of_file(self.path)
 
     def _read(self):
         check_schema(self.file, self.path, "kvbench_trace", TRACE_SCHEMA)

@@ -127,7 +127,7 @@ class Kept(PackageTest):
             read |= {"metrics": {",".join(raw.metrics)}, "kvbench_raw": {"1.0"}}
             for name in ("method", "params", "budget"):
                 read[name] = {getattr(cell, name) for cell in raw.cells}
-            for name in ("prompt", "protocol"):
+            for name in ("prompt", "protocol", "tokens_sha256"):
                 read[name] = {getattr(head, name) for head in raw.heads}
             for name in ("status", "reason"):
                 read[name] = {getattr(head, name)(cell) for head in raw.heads for cell in range(len(raw.cells))}
@@ -222,12 +222,17 @@ class Kept(PackageTest):
     def test_budgets_are_those_of_the_program(self):
         trace = self.synth("t.h5")
         refused = ("abc", "0%mem", "101%mem", "100.000001%", "0", "-1", "+5", "25 %", "1e3", "1.5", "٣", "0.5B",
-                   "1.2345678%", "%", ".5%", "5%disk", "9" * 30, "1" * 5000, "inf", "nan%", "2000000000GB", "")
-        taken = ("1", "192", "25%", "12.5%mem", "100%", "0.000001%fast", "25.%read", "8KiB", "5.5KB", "70B")
+                   "1.2345678%", "%", ".5%", "5%disk", "9" * 30, "1" * 5000, "inf", "nan%", "2000000000GB", "", "1.0",
+                   "0.0", "0.1234567", "0.5.1", "k", "0k", "1.5k", "2k%")
+        taken = ("1", "192", "25%", "12.5%mem", "100%", "0.000001%fast", "25.%read", "8KiB", "5.5KB", "70B", "0.5",
+                 "0.000001")
         with kvbench.Trace(trace) as opened:
             def write(*budgets):
                 kvbench.write_kept(self.path("kept.h5"), opened, lambda layer, kv_head, budget: [0], budgets)
 
+            write("0.25", "2k", "1K")
+            with h5py.File(self.path("kept.h5")) as file:
+                self.assertEqual([cell.attrs["budget"] for cell in file["cells"].values()], [b"25%", b"2048", b"1024"])
             write(*taken)
             for budget in refused:
                 with self.subTest(budget=budget), self.refuses("no budget"):
@@ -259,6 +264,37 @@ class Kept(PackageTest):
         rows = curve(192 - 3 * 40 + 4)
         self.assertEqual({(row["budget"], row["status"]) for row in rows}, {("25%mem", "infeasible"), ("50%mem", "ok")})
         self.assertIn("25.52 % of the full cache; the budget is 25 %", rows[0]["reason"])
+
+    def test_entries_of_another_trace_are_refused(self):
+        """A file names the trace and the tokens for which its entries were made."""
+        trace, other = self.synth("t.h5"), self.synth("other.h5", "--seed", 1)
+        flags = ("--protocol", "prefill", "--rows", "trace")
+        with kvbench.Trace(trace) as opened, kvbench.Trace(other) as another:
+            kvbench.write_kept(self.path("kept.h5"), opened, lambda layer, kv_head: np.arange(48))
+            digests = opened.sha256, another.sha256
+            with self.refuses("another trace than .*other.h5"), kvbench.KeptWriter(self.path("two.h5")) as out:
+                out.head(opened.prompts["0"].layers[0], 0, [0])
+                out.head(another.prompts["0"].layers[0], 1, [0])
+        (row,) = self.scored(trace, *flags)
+        self.assertEqual((row["sha256"], row["status"]), (digests[0][:12], "ok"))
+        with self.assertRaises(AssertionError) as refused:
+            self.scored(other, *flags)
+        for word in (*digests, "kept.h5", "other.h5", "--set file.any_trace=true"):
+            self.assertIn(word, str(refused.exception))
+        (row,) = self.scored(other, *flags, "--set", "file.any_trace=true")
+        self.assertEqual((row["status"], row["params"]), ("ok", "any_trace=true"))
+
+    def test_a_file_that_names_no_trace_is_accepted_with_a_note(self):
+        trace = self.synth("t.h5")
+        with kvbench.Trace(trace) as opened:
+            kvbench.write_kept(self.path("kept.h5"), opened, lambda layer, kv_head: np.arange(48))
+        command = [KVBENCH, "replay", trace, "-m", "file:" + self.path("kept.h5"), "--protocol", "prefill"]
+        self.assertEqual(subprocess.run(command, capture_output=True, text=True, timeout=300).stderr, "")
+        with h5py.File(self.path("kept.h5"), "a") as file:
+            del file.attrs["trace_sha256"]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=300)
+        self.assertEqual((done.returncode, done.stderr.count("\n")), (0, 1))
+        self.assertIn("does not say for which trace", done.stderr)
 
     def test_entries_that_cannot_be_used_are_refused(self):
         trace, ids = self.synth("t.h5"), np.arange(6)

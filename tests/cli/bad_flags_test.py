@@ -219,7 +219,7 @@ class BadFlags(CliTest):
                 self.fails(2, f"kvbench: {flag} has no effect ", args=command)
         self.fails(2, "there is no check 'nope'", args=[*mutants, "--claim", "nope"])
         self.fails(2, "--method sink: no fault is planted", args=[*mutants, "--method", "sink"])
-        self.fails(2, "--format md: the table of --mutants is csv or table", args=[*mutants, "--format", "md"])
+        self.fails(2, "--format md: the table of --mutants is csv, json or table", args=[*mutants, "--format", "md"])
         for name in ("s.toml", "a.cells", "a.csv"):
             os.remove(os.path.join(self.folder, name))
         self.only_files("t.h5")

@@ -50,6 +50,16 @@ class Eval(CliTest):
         self.assertEqual((done.returncode, done.stdout), (2, ""))
         self.assertIn("-DKVBENCH_KVDUMP=ON", done.stderr)
 
+    def test_help_needs_no_kveval(self):
+        folder = self.copy_of_program("helped")
+        program = os.path.join(folder, os.path.basename(KVBENCH))
+        for arguments in (["eval", "--help"], ["eval", "-h"], ["help", "eval"]):
+            done = subprocess.run([program, *arguments], capture_output=True, text=True, timeout=60,
+                                  env={**os.environ, "PATH": folder})
+            self.assertEqual((done.returncode, done.stderr), (0, ""))
+            for words in ("Usage: kveval", "--context", "--inject", "Exit codes"):
+                self.assertIn(words, done.stdout)
+
     def test_kveval_beside_the_program_gets_all_arguments_and_gives_the_exit_code(self):
         folder = self.copy_of_program("beside")
         fake = os.path.join(folder, "kveval")

@@ -66,7 +66,8 @@ class DecimalComma(CliTest):
             with self.subTest(name):
                 self.assertEqual(found[name], content)
         # Every command takes part.
-        commands = {line.split()[0] for line in run("--help").stdout.partition("Subcommands:\n")[2].splitlines()
+        listed = run("--help").stdout.partition("Subcommands:\n")[2].partition("\n\n")[0]
+        commands = {line.split()[0] for line in listed.splitlines()
                     if line.startswith("  ") and line[2] != " "}
         self.assertEqual(commands, {command[0] for command in COMMANDS})
 

@@ -140,7 +140,7 @@ class Outputs(SweepTest):
             with open(path, "r+b") as opened, self.subTest(args=" ".join(args)):
                 named = f"/dev/fd/{opened.fileno()}"
                 self.fails(2, "name another file", args=[*args, named], pass_fds=[opened.fileno()])
-                done = subprocess.run([KVBENCH, *args[:-1]], stdout=opened, stderr=subprocess.PIPE, text=True)
+                done = subprocess.run([KVBENCH, *args, "-"], stdout=opened, stderr=subprocess.PIPE, text=True)
                 self.assertEqual(done.returncode, 2, done.stderr)
         self.assertEqual([self.identity(path) for path in (outliers, digest, table, self.trace)], before)
 

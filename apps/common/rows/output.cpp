@@ -94,6 +94,10 @@ std::vector<std::int64_t> number_list(const std::vector<std::string>& values, st
   return numbers;
 }
 
+std::vector<std::int64_t> selected_numbers(const std::vector<std::string>& values, std::string_view flag) {
+  return values == std::vector<std::string>{"all"} ? std::vector<std::int64_t>() : number_list(values, flag);
+}
+
 std::vector<std::uint32_t> seed_list(const std::string& text) {
   const auto numbers = number_list({text}, "--seeds");
   const bool count = numbers.size() == 1 && text.find_first_of(",-") == std::string::npos;

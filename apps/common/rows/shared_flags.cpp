@@ -28,8 +28,8 @@ void check_summary_flag(const CLI::App& flags, const std::string& output) {
 }
 
 void add_form_flags(CLI::App* flags, std::string& format, std::string& output) {
-  flags->add_option("--format", format, "csv, md or table (default: table on a terminal, else csv)")
-      ->check(one_of({"csv", "md", "table"}));
+  flags->add_option("--format", format, "csv, json, md or table (default: table on a terminal, else csv)")
+      ->check(one_of({"csv", "json", "md", "table"}));
   flags->add_option("-o,--output", output, "Output file, written atomically (default: standard output)");
 }
 

@@ -112,11 +112,11 @@ std::vector<Side> Catalogue::find(const ConfigurationName& name, std::string_vie
     const auto& of_file = files_[f]->configurations();
     known.insert(known.end(), of_file.begin(), of_file.end());
   }
-  check_known(name, known, flag);
+  const ConfigurationName wanted = resolved(name, known, flag);
   std::vector<Side> found;
   for (const QueryConfiguration& one : known) {
     Side side = side_of(one, name.file);
-    if (matches(name, one) && std::ranges::find(found, side) == found.end()) found.push_back(std::move(side));
+    if (matches(wanted, one) && std::ranges::find(found, side) == found.end()) found.push_back(std::move(side));
   }
   return found;
 }

@@ -8,6 +8,7 @@
 
 #include <fmt/ranges.h>
 
+#include <kvbench/core/budget.hpp>
 #include <kvbench/core/error.hpp>
 #include <kvbench/core/suggest.hpp>
 #include <kvbench/methods/contract/method_text.hpp>
@@ -60,6 +61,15 @@ std::vector<std::string> distinct(std::span<const QueryConfiguration> known, F t
   return all;
 }
 
+/// A budget as results have it: 25% for 0.25.
+std::string in_other_words(const std::string& budget) {
+  try {
+    return Budget::parse(budget).text();
+  } catch (const Error&) {
+    return budget;
+  }
+}
+
 }  // namespace
 
 ConfigurationName parse_configuration(std::string_view text, std::string_view flag) {
@@ -90,32 +100,43 @@ ConfigurationName parse_configuration(std::string_view text, std::string_view fl
 }
 
 bool matches(const ConfigurationName& name, const QueryConfiguration& configuration) {
-  return configuration.method == name.method && (!name.params || same_params(*name.params, configuration)) &&
+  return same_name(configuration.method, name.method) && (!name.params || same_params(*name.params, configuration)) &&
          (!name.budget || configuration.budget == *name.budget);
 }
 
-void check_known(const ConfigurationName& name, std::span<const QueryConfiguration> known, std::string_view flag) {
+ConfigurationName resolved(ConfigurationName name, std::span<const QueryConfiguration> known, std::string_view flag) {
   const auto refuse = [&](std::string_view what, const std::string& asked, const std::vector<std::string>& has) {
     if (std::ranges::find(has, asked) != has.end()) return;
     throw Error("{}: there is no {} '{}' in the results.{} There is: {}.", flag, what, asked, did_you_mean(asked, has),
                 fmt::join(has, ", "));
   };
-  refuse("method", name.method, distinct(known, [](const auto& c) { return std::optional(c.method); }));
+  const auto methods = distinct(known, [](const auto& c) { return std::optional(c.method); });
+  if (std::ranges::find(methods, name.method) == methods.end()) {
+    const auto same = std::ranges::find_if(methods, [&](const auto& method) { return same_name(method, name.method); });
+    if (same != methods.end()) name.method = *same;
+  }
+  refuse("method", name.method, methods);
   const auto labels = distinct(
       known, [&](const auto& c) { return c.method == name.method ? std::optional(label_of(c)) : std::nullopt; });
-  const auto right = distinct(known, [&](const auto& c) {
+  auto right = distinct(known, [&](const auto& c) {
     const bool fits = c.method == name.method && (!name.params || same_params(*name.params, c));
     return fits ? std::optional(label_of(c)) : std::nullopt;
   });
   if (right.empty()) refuse("configuration", fmt::format("{}[{}]", name.method, *name.params), labels);
-  if (right.size() > 1) {
-    throw Error("{}: '{}' matches {} configurations; give one of {} ({}[] has the defaults).", flag, name.method,
-                right.size(), fmt::join(right, ", "), name.method);
+  if (right.size() > 1 && std::ranges::find(right, name.method) != right.end()) {
+    name.params = "";
+    right = {name.method};
   }
-  if (!name.budget) return;
-  refuse("budget", *name.budget, distinct(known, [&](const auto& c) {
-           return label_of(c) == right[0] ? std::optional(c.budget) : std::nullopt;
-         }));
+  if (right.size() > 1) {
+    throw Error("{}: '{}' matches {} configurations, none with the default parameters; give one of {}.", flag,
+                name.method, right.size(), fmt::join(right, ", "));
+  }
+  if (!name.budget) return name;
+  const auto budgets =
+      distinct(known, [&](const auto& c) { return label_of(c) == right[0] ? std::optional(c.budget) : std::nullopt; });
+  if (std::ranges::find(budgets, *name.budget) == budgets.end()) name.budget = in_other_words(*name.budget);
+  refuse("budget", *name.budget, budgets);
+  return name;
 }
 
 std::string label_of(const QueryConfiguration& c) {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Names of configurations in results: [FILE:]METHOD[PARAMS][@BUDGET], such as subgen, subgen[t=4;delta=2], uniform@25%
-// or 2:uniform@256. FILE is the number of the file on the command line, from 1. Without [PARAMS] the results must have
-// the method with only one set of parameters; [] are the defaults, and a parameter may be named although it has its
-// default value.
+// or 2:uniform@256. FILE is the number of the file on the command line, from 1. Without [PARAMS] the default
+// parameters are meant where the results have several sets of parameters; [] are always the defaults, and a parameter
+// may be named although it has its default value. Methods are named without case.
 #pragma once
 
 #include <optional>
@@ -24,9 +24,10 @@ struct ConfigurationName {
 /// Throws Error with `flag` where the text is not such a name.
 ConfigurationName parse_configuration(std::string_view text, std::string_view flag);
 
-/// Throws Error, with the nearest name or all names, unless `name` matches configurations in `known`, all of one method
-/// and one set of parameters.
-void check_known(const ConfigurationName& name, std::span<const QueryConfiguration> known, std::string_view flag);
+/// The name in the words of the results `known`: all configurations that it matches are of one method and one set of
+/// parameters. Throws Error, with the nearest name or all names, where there are none, or several sets of parameters
+/// and no defaults.
+ConfigurationName resolved(ConfigurationName name, std::span<const QueryConfiguration> known, std::string_view flag);
 
 /// Whether `name` matches this configuration; the file is ignored.
 bool matches(const ConfigurationName& name, const QueryConfiguration& configuration);

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include <kvbench/core/suggest.hpp>
 #include <kvbench/methods/contract/method_text.hpp>
 #include <kvbench/methods/registry.hpp>
 #include <kvbench/replay/kept/kept_file.hpp>
@@ -32,7 +33,8 @@ struct SetFlag {
   methods::Assignment assignment;
 
   bool names(const methods::MethodInfo& info) const {
-    return info.name == method || std::ranges::count(info.aliases, method) > 0;
+    const auto is = [&](const std::string& own) { return same_name(own, method); };
+    return is(info.name) || std::ranges::any_of(info.aliases, is);
   }
 };
 
@@ -51,14 +53,14 @@ class MethodFlags {
   }
 
   void add(const std::string& item) {
-    if (item == "all") {
+    if (same_name(item, "all")) {
       for (const auto& [info, settings] : methods::rows_of_all()) add(*info, settings);
       return;
     }
     if (item.starts_with("file:")) return add(replay::find_any_method(item), {});
     const std::optional<methods::MethodText> text = methods::parse_method_text(item);
     if (!text) throw Error("`methods` '{}': brackets stand once, at the end; write METHOD[PARAMETER=VALUE,...]", item);
-    if (text->name == "all")
+    if (same_name(text->name, "all"))
       throw Error("`methods` '{}': all has no parameters; set those of one method with `settings`", item);
     const methods::MethodInfo& info = methods::find_method(text->name);
     std::vector<methods::Assignment> settings;

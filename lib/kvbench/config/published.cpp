@@ -80,7 +80,7 @@ void check_names(const Value& table, const compare::Relation& relation, const st
   for (const Member& member : table.members) {
     if (member.key != "a" && (member.key != "b" || relation.b.empty())) continue;
     with_place(member.value.place,
-               [&] { check_known(compare::parse_configuration(member.value.text, member.key), known, member.key); });
+               [&] { resolved(compare::parse_configuration(member.value.text, member.key), known, member.key); });
   }
 }
 

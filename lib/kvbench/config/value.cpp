@@ -13,6 +13,7 @@
 #include <toml++/toml.h>
 
 #include <kvbench/config/nesting.hpp>
+#include <kvbench/core/file_hint.hpp>
 #include <kvbench/core/input_file.hpp>
 #include <kvbench/core/name.hpp>
 
@@ -101,6 +102,8 @@ const std::string& text_of(const Member& member) {
 }
 
 Value read_toml(const std::string& path) {
+  const std::string hint = path.ends_with(".toml") ? "" : file_hint(path);
+  if (!hint.empty()) throw Error("{}: is not a sweep file.{}", path, hint);
   return parse_toml(path, read_input_file(path, max_file_bytes, "a sweep file such as NAME.toml"));
 }
 

@@ -11,8 +11,9 @@ namespace {
 
 [[noreturn]] void reject(std::string_view text, std::string_view why) {
   throw Error(
-      "budget '{}' {}; write a number of tokens such as 256, a share of the context such as 25% or 12.5%, or bytes per "
-      "kv head such as 512KiB, or a limit of the memory, the fast memory or the reads relative to the full cache, such "
+      "budget '{}' {}; write a number of tokens such as 256 or 1k (1024), a share of the context such as 25%, 12.5% or "
+      "0.25, bytes per kv head such as 512KiB, or a limit of the memory, the fast memory or the reads relative to the "
+      "full cache, such "
       "as 25%mem, 25%fast or 25%read",
       text, why);
 }
@@ -58,13 +59,32 @@ struct CostName {
 };
 constexpr CostName cost_names[] = {{"%mem", CostKind::memory}, {"%fast", CostKind::fast}, {"%read", CostKind::read}};
 
+/// "25%" for "0.25", "1024" for "1k"; other texts as they are.
+std::string in_units(std::string_view text) {
+  constexpr std::string_view digits = "0123456789.";
+  if (text.ends_with('k') || text.ends_with('K')) {
+    const std::int64_t count = parse_digits(text.substr(0, text.size() - 1), text);
+    if (count >= 1'000'000'000'000) reject(text, "is too large");
+    return std::to_string(1024 * count);
+  }
+  if (text.find('.') == text.npos || text.find_first_not_of(digits) != text.npos) return std::string(text);
+  const Decimal share = parse_decimal(text, text);
+  if (share.numerator >= share.denominator) reject(text, "is neither a whole number of tokens nor a share below 1");
+  std::string percent = fmt::format("{}.{:04}", 100 * share.numerator / share.denominator,
+                                    100 * share.numerator % share.denominator * 10'000 / share.denominator);
+  percent.erase(percent.find_last_not_of('0') + 1);
+  if (percent.ends_with('.')) percent.pop_back();
+  return percent + "%";
+}
+
 }  // namespace
 
 Budget Budget::tokens(std::int64_t count) { return parse(std::to_string(count)); }
 
-Budget Budget::parse(std::string_view text) {
+Budget Budget::parse(std::string_view given) {
   Budget budget;
-  budget.text_ = std::string(text);
+  budget.text_ = in_units(given);
+  const std::string_view text = budget.text_;
   const auto* limit =
       std::ranges::find_if(cost_names, [&](const CostName& name) { return text.ends_with(name.suffix); });
   if (limit != std::end(cost_names)) budget.cost_ = limit->cost;

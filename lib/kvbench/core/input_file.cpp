@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include <kvbench/core/error.hpp>
+#include <kvbench/core/file_hint.hpp>
 #include <kvbench/core/read_files.hpp>
 
 namespace kvbench {
@@ -43,7 +44,7 @@ InputDescriptor::~InputDescriptor() {
 std::uint64_t regular_file_size(int descriptor, const std::string& path, std::string_view what) {
   struct stat status {};
   if (::fstat(descriptor, &status) != 0) throw IoError("{}: cannot be inspected: {}.", path, std::strerror(errno));
-  if (S_ISDIR(status.st_mode)) throw Error("{}: is a folder; name {}.", path, what);
+  if (S_ISDIR(status.st_mode)) throw Error("{}: is a folder; name {}.{}", path, what, file_hint(path));
   if (!S_ISREG(status.st_mode)) refuse_special(path, what);
   return static_cast<std::uint64_t>(status.st_size);
 }
@@ -60,7 +61,7 @@ std::string read_input_file(const std::string& path, std::uint64_t max_bytes, st
   const std::uint64_t size = regular_file_size(file, path, what);
   remember_read(file.get());
   if (size > max_bytes)
-    throw Error("{}: has {} bytes, more than the {} that {} may have.", path, size, max_bytes, what);
+    throw Error("{}: has {} bytes, more than the {} that {} may have.{}", path, size, max_bytes, what, file_hint(path));
   std::string text(size, '\0');
   const ssize_t got = read_up_to(file.get(), text.data(), text.size());
   if (got < 0) throw IoError("{}: cannot be read: {}.", path, std::strerror(errno));

@@ -7,8 +7,11 @@
 
 namespace kvbench {
 
-/// The known name nearest to `name` by edit distance (insert, delete, replace, swap of neighbours), or "" where none is
-/// within a third of the longer length (at least 1). Ties: the first.
+/// Whether two names are equal but for the case of ASCII letters.
+bool same_name(std::string_view a, std::string_view b);
+
+/// The known name nearest to `name` by edit distance (insert, delete, replace, swap of neighbours) without case, or ""
+/// where none is within a third of the longer length (at least 1). Ties: the first.
 std::string nearest_name(std::string_view name, std::span<const std::string> known);
 
 /// " Did you mean 'x'?" or "".

@@ -146,7 +146,8 @@ const MethodInfo& find_method(std::string_view name) {
     throw Error("there is no wrapper '{}': this version has none", name.substr(0, name.find('(')));
   std::vector<std::string> known;
   for (const MethodInfo& method : all_methods()) {
-    if (method.name == name || std::ranges::find(method.aliases, name) != method.aliases.end()) return method;
+    const auto is = [&](const std::string& own) { return same_name(own, name); };
+    if (is(method.name) || std::ranges::any_of(method.aliases, is)) return method;
     known.push_back(method.name);
     known.insert(known.end(), method.aliases.begin(), method.aliases.end());
   }

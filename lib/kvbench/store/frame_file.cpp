@@ -155,7 +155,8 @@ void FrameFile::scan() {
   std::array<char, signature.size()> start{};
   const std::size_t got = read_some(fd_, start.data(), start.size(), 0);
   if (std::string_view(start.data(), got) != signature.substr(0, got)) {
-    throw Error("{}: is not a file of cells; name one that `kvbench sweep` or `kvbench eval` wrote", path_);
+    throw Error("{}: is not a file of cells; name one that `kvbench sweep` or `kvbench eval` wrote.{}", path_,
+                file_hint(path_));
   }
   end_ = got == signature.size() ? got : 0;
   Header header;

@@ -8,6 +8,8 @@
 #include <string_view>
 #include <vector>
 
+#include <kvbench/core/file_hint.hpp>
+
 namespace kvbench::store {
 
 /// A frame in the file.
@@ -20,7 +22,7 @@ struct Frame {
 
 class FrameFile {
  public:
-  static constexpr std::string_view signature = "kvcells1";  ///< the first bytes of the file
+  static constexpr std::string_view signature = cells_signature;  ///< the first bytes of the file
 
   enum class Mode {
     append,     ///< continues after the last complete frame; created where it does not exist

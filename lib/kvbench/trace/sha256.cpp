@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <kvbench/trace/sha256.hpp>
 
+#include <bit>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
@@ -45,6 +46,11 @@ std::string Sha256::hex() {
   std::string text;
   for (unsigned int i = 0; i < size; ++i) text += fmt::format("{:02x}", digest[i]);
   return text;
+}
+
+std::string sha256_of_tokens(std::span<const std::int32_t> tokens) {
+  static_assert(std::endian::native == std::endian::little);
+  return Sha256().add({reinterpret_cast<const char*>(tokens.data()), tokens.size_bytes()}).hex();
 }
 
 std::string sha256_of_file(const std::string& path) {

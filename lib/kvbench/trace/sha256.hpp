@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -19,6 +21,9 @@ class Sha256 {
   struct Context;
   std::unique_ptr<Context> context_;
 };
+
+/// SHA-256 of token ids as little-endian int32, in lower-case hex. Throws IoError where OpenSSL fails.
+std::string sha256_of_tokens(std::span<const std::int32_t> tokens);
 
 /// SHA-256 of the bytes of the file `path`, in lower-case hex. Throws IoError where it cannot be read.
 std::string sha256_of_file(const std::string& path);

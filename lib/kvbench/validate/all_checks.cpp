@@ -113,12 +113,13 @@ std::vector<const bounds::Check*> find_checks(std::span<const bounds::Check> che
     throw Error("`checks`: there is no check '{}'.{} `kvbench validate --list` shows all of them.", id,
                 did_you_mean(id, known));
   }
-  for (const std::string& method : methods) methods::find_method(method);
+  std::vector<std::string> names;
+  for (const std::string& method : methods) names.push_back(methods::find_method(method).name);
   std::vector<const bounds::Check*> found;
   for (const bounds::Check& check : checks) {
     const bool asked =
         ids.empty() || std::ranges::any_of(ids, [&](const std::string& id) { return matches(id, check); });
-    const bool about = methods.empty() || std::ranges::find(methods, check.method) != methods.end();
+    const bool about = names.empty() || std::ranges::find(names, check.method) != names.end();
     if (asked && about) found.push_back(&check);
   }
   return found;

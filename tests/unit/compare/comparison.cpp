@@ -188,16 +188,20 @@ TEST_CASE("names of configurations") {
                                   .with("subgen", constant(2), {}, "", "50%")
                                   .with("h2o", constant(3)));
   CHECK(compared({&made}, "subgen[]", "h2o").size() == 1);
+  CHECK(compared({&made}, "SubGen", "H2O")[0].a == "subgen");  // the defaults, and without case
   CHECK(compared({&made}, "subgen[t=4,delta=2]", "h2o")[0].a == "subgen[delta=2;t=4]");
   const auto budgets = compared({&made}, "subgen[]@50%", "subgen[]@25%");
   REQUIRE(budgets.size() == 1);
   CHECK(budgets[0].budget_a == "50%");
   CHECK(budgets[0].budget_b == "25%");
+  CHECK(compared({&made}, "subgen@0.5", "subgen@25%")[0].budget_a == "50%");
   const auto complaint = [&](const char* a, const char* b) {
     return message_of<Error>([&] { compared({&made}, a, b); });
   };
   CHECK(contains(complaint("subgn", nullptr), "Did you mean 'subgen'?"));
-  CHECK(contains(complaint("subgen", nullptr), "subgen[delta=2;t=4]"));
+  const Made several =
+      std::move(Made("m").with("x", constant(1), {}, "t=1").with("x", constant(2), {}, "t=2").with("y", constant(3)));
+  CHECK(contains(message_of<Error>([&] { compared({&several}, "x", "y"); }), "give one of x[t=1], x[t=2]"));
   CHECK(contains(complaint("subgen[t=5]", nullptr), "no configuration 'subgen[t=5]'"));
   CHECK(contains(complaint("h2o@50%", nullptr), "no budget '50%'"));
   CHECK(contains(complaint("2:h2o", nullptr), "no file 2"));

@@ -216,7 +216,8 @@ TEST_CASE("a published number has a claim, a metric and rows, and a reason why i
 TEST_CASE("relations between configurations of the runs") {
   const SweepFiles files;
   const std::string start =
-      "[[run]]\nname = \"r\"\nmethods = [\"sink\", \"clusterkv\", { name = \"clusterkv\", distance = \"l2\" }]\n"
+      "[[run]]\nname = \"r\"\nmethods = [\"sink\", \"clusterkv\", { name = \"clusterkv\", distance = \"l2\" }, "
+      "{ name = \"quest\", page = [8, 4] }]\n"
       "[[published]]\nid = \"x.y\"\nclaim = \"c\"\nmetric = \"recall_mean\"\n";
   const auto relations = [&](const std::string& text) { return start + "relations = [" + text + "]\n"; };
   const Sweep sweep =
@@ -232,7 +233,7 @@ TEST_CASE("relations between configurations of the runs") {
   CHECK(claim.relations[1].number == 0.5);
   const auto refusal = [&](const std::string& text) { return files.refusal(relations(text)); };
   CHECK(contains(refusal("{ a = \"snk\", is = \"lower\", b = \"sink\" }"), "s.toml:8:20: a: there is no method 'snk'"));
-  CHECK(contains(refusal("{ a = \"sink\", is = \"lower\", b = \"clusterkv\" }"), "matches 2 configurations"));
+  CHECK(contains(refusal("{ a = \"sink\", is = \"lower\", b = \"quest\" }"), "matches 2 configurations"));
   CHECK(contains(refusal("{ a = \"sink@50%\", is = \"lower\", b = 1 }"), "there is no budget '50%'"));
   CHECK(contains(refusal("{ run = \"q\", a = \"sink\", is = \"lower\", b = 1 }"), "there is no run 'q'"));
   CHECK(contains(refusal("{ a = \"sink\", is = \"below\", b = 1 }"),

@@ -41,10 +41,22 @@ TEST_CASE("bytes are tokens rounded down") {
   CHECK(!Budget::parse("64KiB").is_share());
 }
 
+TEST_CASE("other words for a share and for tokens have one text in results") {
+  CHECK(Budget::parse("0.25").text() == "25%");
+  CHECK(Budget::parse("0.25").resolve(3840, 256) == 960);
+  CHECK(Budget::parse("0.125").text() == "12.5%");
+  CHECK(Budget::parse("0.000001").text() == "0.0001%");
+  CHECK(Budget::parse("0.10").text() == "10%");
+  CHECK(Budget::parse("1k").text() == "1024");
+  CHECK(Budget::parse("2K").resolve(10, 256) == 2048);
+  CHECK(Budget::parse("1").resolve(10, 256) == 1);  // a token, not the whole context
+}
+
 TEST_CASE("an invalid budget is rejected by name") {
   for (const char* text :
-       {"",           "0",  "-1", "0%",  "101%",  "%",     "1e3", "25 %", "abc",  "1.5",
-        "0.0000001%", ".%", "0B", "KiB", "-1KiB", "1 KiB", "1.5", "1e3B", "1kib", "9999999999999GiB"}) {
+       {"",           "0",   "-1", "0%",    "101%",  "%",     "1e3",  "25 %",      "abc",           "1.5",
+        "0.0000001%", ".%",  "0B", "KiB",   "-1KiB", "1 KiB", "1.5",  "1e3B",      "1kib",          "9999999999999GiB",
+        "1.0",        "0.0", ".5", "0.5.1", "0k",    "k",     "1.5k", "0.1234567", "1000000000000k"}) {
     CAPTURE(text);
     CHECK_THROWS_AS(Budget::parse(text), kvbench::Error);
   }

@@ -15,6 +15,7 @@ TEST_CASE("the nearest name is suggested if it is near enough") {
   CHECK(nearest_name("subgem", known) == "subgen");
   CHECK(nearest_name("snakpv", known) == "snapkv");
   CHECK(nearest_name("snik", known) == "sink");
+  CHECK(nearest_name("SNAPVK", known) == "snapkv");
   CHECK(nearest_name("quest", known).empty());
   CHECK(did_you_mean("snik", known) == " Did you mean 'sink'?");
   CHECK(did_you_mean("zzz", known).empty());

@@ -2,6 +2,7 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <cctype>
 #include <map>
 #include <set>
 
@@ -29,6 +30,9 @@ TEST_CASE("names and aliases are unique, lower case and found") {
         return ('a' <= c && c <= 'z') || ('0' <= c && c <= '9') || c == '-' || c == '_' || c == '@';
       }));
       CHECK(&find_method(name) == &method);
+      std::string upper = name;
+      std::ranges::transform(upper, upper.begin(), [](unsigned char c) { return std::toupper(c); });
+      CHECK(&find_method(upper) == &method);
     }
   }
 }

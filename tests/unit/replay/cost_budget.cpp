@@ -136,6 +136,7 @@ TEST_CASE(
   CHECK(realised(random.bytes, CostKind::memory) > 0.25 - token);
   CHECK(result(1, 0, 0).status == Status::infeasible);
   CHECK(contains(result(1, 0, 0).reason, "of the full cache"));
+  CHECK(contains(result(1, 0, 0).reason, "--budget 25%read"));
   CHECK(result(1, 1, 0).status == Status::ok);
   // Layers have different budgets; their sum meets the limit, not each of them.
   const double first = realised(result(2, 0, 0).bytes, CostKind::memory),

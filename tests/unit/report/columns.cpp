@@ -8,6 +8,7 @@
 #include <set>
 
 #include <doctest/doctest.h>
+#include <fmt/format.h>
 
 #include <kvbench/compare/comparison.hpp>
 #include <kvbench/kernels/philox.hpp>
@@ -52,6 +53,17 @@ TEST_CASE("names contain the unit") {
     CHECK(column.key.ends_with("_flops") == (column.unit == "flop"));
     CHECK(column.time == (column.unit == "s"));
   }
+}
+
+TEST_CASE("JSON has numbers as numbers, null for nothing, and texts in quotes") {
+  for (const char* number : {"0", "-1", "12.5", "1e-05", "-0.25E+3", "9007199254740993"})
+    CHECK(json_value(number, true) == number);
+  for (const char* text : {"inf", "-inf", "nan", "01", ".5", "5.", "1e", "+1", "0x1", "all", "1 "})
+    CHECK(json_value(text, true) == fmt::format("\"{}\"", text));
+  CHECK(json_value("256", false) == "\"256\"");
+  CHECK(json_value("", true) == "null");
+  CHECK(json_text("a\"b\\c\nd") == R"("a\"b\\c\nd")");
+  CHECK(json_text("\x1b\xff\xc3\xa9") == "\"\\\\x1b\\\\xff\xc3\xa9\"");
 }
 
 TEST_CASE("times are the last columns") {

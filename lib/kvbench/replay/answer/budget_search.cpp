@@ -123,6 +123,15 @@ void BudgetSearch::check_whole_cost(double limit) const {
                   count, layers.size(), 100 * cost, 100 * limit));
 }
 
+/// The budget as a percentage of the context, for advice: "12.5%".
+std::string BudgetSearch::percentage() const {
+  if (budget_.is_share()) return budget_.text().substr(0, budget_.text().rfind('%') + 1);
+  const PromptPlan& prompt = task_.item.prompt;
+  const Index tokens = budget_tokens(prompt, budget_, task_.request.protect_outside);
+  return fmt::format("{:.3g}%",
+                     std::min(100.0, 100.0 * static_cast<double>(tokens) / static_cast<double>(prompt.base)));
+}
+
 /// The level of a quantiser, from 1, that the budget allows. Throws Infeasible where none fits, and for budgets in
 /// tokens, which say nothing to a method that keeps every token.
 Index BudgetSearch::allowed_level() const {
@@ -131,8 +140,8 @@ Index BudgetSearch::allowed_level() const {
   if (!budget_.cost()) {
     throw methods::Infeasible(fmt::format(
         "{} keeps every token in fewer bits, so that a budget in tokens does not apply; use one of memory, such as "
-        "25%mem",
-        choice_.info->name));
+        "--budget {}mem",
+        choice_.info->name, percentage()));
   }
   check_whole_cost(budget_.share());
   return largest_within(
@@ -145,8 +154,14 @@ Index BudgetSearch::allowed_tokens(const PreparedMethod& method) const {
   const Index tokens = budget_tokens(task_.item.prompt, budget_, task_.request.protect_outside);
   if (budget_.cost()) check_whole_cost(budget_.share());
   if (!budget_.cost() || whole(layer_) || choice_.info->at_budget) return tokens;
-  return largest_within(budget_.share(), tokens, task_.item.prompt.base,
-                        [&](Index trial) { return cost_at(*budget_.cost(), trial, method); });
+  try {
+    return largest_within(budget_.share(), tokens, task_.item.prompt.base,
+                          [&](Index trial) { return cost_at(*budget_.cost(), trial, method); });
+  } catch (const methods::Infeasible& infeasible) {
+    if (choice_.info->kind != methods::Kind::retrieval || budget_.cost() != CostKind::memory) throw;
+    throw methods::Infeasible(
+        fmt::format("{}; it keeps every token: limit its reads with --budget {}read", infeasible.what(), percentage()));
+  }
 }
 
 }  // namespace kvbench::replay

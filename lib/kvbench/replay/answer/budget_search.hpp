@@ -28,6 +28,7 @@ class BudgetSearch {
   Index own_tokens(Index tokens, std::int64_t layer) const;
   Index allowed_tokens(const PreparedMethod& method) const;
   Index allowed_level() const;
+  std::string percentage() const;
   double cost_at(CostKind cost, Index tokens, const PreparedMethod& method) const;
   double cost_at_level(CostKind cost, Index level) const;
   std::vector<methods::HeadPrompt> prompts_in_layer(std::int64_t layer) const;

@@ -34,15 +34,16 @@ struct CostSum {
   double share() const { return held / full; }
 };
 
-void judge(ConfigurationResult& result, double cost, double limit) {
-  if (cost <= limit) {
+void judge(ConfigurationResult& result, const std::string& excess) {
+  if (excess.empty()) {
     result.budget_tokens = std::llround(result.kept_tokens);
-    return;
+  } else {
+    result = {.status = Status::infeasible, .reason = excess, .dense = result.dense};
   }
-  result = {.status = Status::infeasible,
-            .reason = fmt::format("the entries cost {:.4g} % of the full cache; the budget is {:.4g} %", 100 * cost,
-                                  100 * limit),
-            .dense = result.dense};
+}
+
+bool limits_given_cost(const MethodChoice& method, const Budget& budget) {
+  return budget.cost() && method.info->at_budget;
 }
 
 /// Tokens at which the line through two points reaches `limit`.
@@ -118,18 +119,27 @@ Index largest_within(double limit, Index guess, Index most, const std::function<
                   describe(above->tokens), 100 * limit));
 }
 
+std::string excess_of_given_cost(const MethodChoice& method, const Budget& budget, const Bytes& bytes) {
+  if (!limits_given_cost(method, budget)) return "";
+  const double cost = bytes.of(*budget.cost()) / bytes.full;
+  if (cost <= budget.share()) return "";
+  return fmt::format("the entries cost {:.4g} % of the full cache; the budget is {:.4g} %", 100 * cost,
+                     100 * budget.share());
+}
+
 void check_given_costs(const ReplayRequest& request, ReplayResults& results) {
   for (std::size_t c = 0; c < results.configurations.size(); ++c) {
     const Configuration& key = results.configurations[c];
     const Budget& budget = request.budgets[key.budget];
-    if (!budget.cost() || !request.methods[key.method].info->at_budget) continue;
-    std::map<std::size_t, CostSum> prompts;
+    const MethodChoice& method = request.methods[key.method];
+    if (!limits_given_cost(method, budget)) continue;
+    std::map<std::size_t, Bytes> prompts;
     for (const HeadResult& head : results.heads) {
-      if (head.results[c].status == Status::ok) prompts[head.place.prompt].add(head.results[c].bytes, *budget.cost());
+      if (head.results[c].status == Status::ok) prompts[head.place.prompt] += head.results[c].bytes;
     }
     for (HeadResult& head : results.heads) {
       if (head.results[c].status == Status::ok)
-        judge(head.results[c], prompts[head.place.prompt].share(), budget.share());
+        judge(head.results[c], excess_of_given_cost(method, budget, prompts[head.place.prompt]));
     }
   }
 }

@@ -154,6 +154,7 @@ void open_all(const InputObject& head) {
 
 void KeptFile::examine(const InputObject& root) {
   raw::check_schema(root, root.file(), "kept entries");
+  trace_sha256_ = root.text("trace_sha256").value_or("");
   budgets_ = read_budgets(root);
   heads_.clear();
   std::map<std::tuple<std::string, std::int64_t, std::int64_t>, std::string> seen;
@@ -167,15 +168,21 @@ void KeptFile::examine(const InputObject& root) {
     require(is_new, head,
             fmt::format("it has the same prompt '{}', layer {} and kv head {} as {}; remove one of them", *prompt,
                         *layer, *kv_head, other->second));
-    heads_.push_back({name, *prompt, *layer, *kv_head});
+    heads_.push_back({name, *prompt, *layer, *kv_head, head.text("tokens_sha256").value_or("")});
     open_all(head);
   }
 }
 
 KeptFile::KeptFile(const std::string& path)
-    : file_(std::make_shared<const trace::InputFile>(path, "a file of kept entries", "docs/results.md",
+    : path_(path),
+      file_(std::make_shared<const trace::InputFile>(path, "a file of kept entries", "docs/results.md",
                                                      [this](const InputObject& root) { examine(root); })) {
   check_name(path, "The name of the file " + path);
+}
+
+std::string KeptFile::tokens_sha256(std::string_view prompt) const {
+  const auto place = std::ranges::find(heads_, prompt, &Place::prompt);
+  return place == heads_.end() ? "" : place->tokens_sha256;
 }
 
 Index KeptFile::cell_at(const std::string& budget) const {

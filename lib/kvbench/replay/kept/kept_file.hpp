@@ -4,6 +4,7 @@
 #pragma once
 
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -34,6 +35,12 @@ class KeptFile {
   /// Throws Error, naming file, object and remedy, where the file does not have the schema or has a head twice.
   explicit KeptFile(const std::string& path);
 
+  const std::string& path() const { return path_; }
+  /// SHA-256 of the trace for which the entries were made; "" where the file does not say.
+  const std::string& trace_sha256() const { return trace_sha256_; }
+  /// SHA-256 of the tokens of a prompt (sha256_of_tokens()); "" where the file does not say, or lacks the prompt.
+  std::string tokens_sha256(std::string_view prompt) const;
+
   /// The budget that each cell carries (/cells/<c>), as given; "" or absent where it carries none.
   const std::vector<std::string>& budgets() const { return budgets_; }
   /// The cell with this budget; 0 where no cell carries one. Throws Unavailable where none or several have it.
@@ -49,9 +56,11 @@ class KeptFile {
     std::string group;  ///< below /heads
     std::string prompt;
     std::int64_t layer = 0, kv_head = 0;
+    std::string tokens_sha256;
   };
   void examine(const trace::h5::InputObject& root);
 
+  std::string path_, trace_sha256_;
   std::vector<Place> heads_;
   std::vector<std::string> budgets_;
   std::shared_ptr<const trace::InputFile> file_;
@@ -60,6 +69,13 @@ class KeptFile {
 /// The method that answers with the entries of a file; `name` is "file:PATH". The reference is valid until the program
 /// ends. Its parameters are set under the name `file`.
 const methods::MethodInfo& kept_file_method(const std::string& name);
+
+/// Where methods of files run on a trace, or on a document with these tokens inside a model, as prompt `prompt`: throws
+/// Error, naming both digests and the remedy, where the entries of a file were made for another one, and its parameter
+/// `any_trace` does not allow that. Returns a sentence for each file that does not say for what it was made.
+std::vector<std::string> check_kept_trace(std::span<const MethodChoice> methods, const trace::Reader& reader);
+std::vector<std::string> check_kept_document(std::span<const MethodChoice> methods, const std::string& document,
+                                             std::string_view prompt, std::span<const std::int32_t> tokens);
 
 /// The file whose entries a method of this name replays; "" for other methods.
 std::string kept_file_path(const std::string& method);

@@ -8,17 +8,21 @@
 #include <kvbench/methods/stages/kept_cache.hpp>
 #include <kvbench/methods/stages/rows.hpp>
 #include <kvbench/replay/kept/kept_file.hpp>
+#include <kvbench/trace/reader.hpp>
+#include <kvbench/trace/sha256.hpp>
 
 namespace kvbench::replay {
 namespace {
 
 struct FileParams {
   Index cell = -1;
+  bool any_trace = false;
 };
 void fields(methods::ParamVisitor& visitor, FileParams& params) {
   visitor.integer(
       "cell", params.cell, {.min = -1},
       "cell of the file: /heads/<h>/<cell>; -1: the cell with the budget of the row, or 0 where cells have no budgets");
+  visitor.flag("any_trace", params.any_trace, "whether the entries may have been made for another trace or document");
 }
 
 /// The rows `rows`, of `width` numbers, of a table of the file: one per (query head, query) of the block.
@@ -159,6 +163,27 @@ methods::MethodInfo method_of(const std::string& name, std::shared_ptr<const Kep
   return info;
 }
 
+/// What entries are made for.
+struct Origin {
+  const char* kind;      ///< "trace"
+  const char* digested;  ///< "with the SHA-256"
+  std::string place;     ///< what the methods run on
+  std::string digest;
+};
+
+/// The file was made for `made_for`; "": it does not say. Returns a sentence for the user, or "".
+std::string check_origin(const KeptFile& file, const std::string& made_for, const Origin& origin) {
+  if (made_for.empty()) {
+    return fmt::format("{} does not say for which {} its entries were made; kvbench.write_kept() records it",
+                       file.path(), origin.kind);
+  }
+  if (made_for == origin.digest) return "";
+  throw Error(
+      "{} holds entries for a {} {} {}, but {} has {}; make entries for this {}, or replay these all the same with "
+      "`settings` file.any_trace=true",
+      file.path(), origin.kind, origin.digested, made_for, origin.place, origin.digest, origin.kind);
+}
+
 bool is_file(const std::string& name) { return name.starts_with("file:"); }
 
 struct OpenFile {
@@ -179,9 +204,43 @@ const OpenFile& open_file(const std::string& name) {
   return files.emplace(name, std::move(opened)).first->second;
 }
 
+/// Calls use(file) for each file among the methods that is not allowed to be of another trace.
+template <class F>
+void for_each_file(std::span<const MethodChoice> methods, F use) {
+  std::vector<const KeptFile*> seen;
+  for (const MethodChoice& choice : methods) {
+    if (!is_file(choice.info->name) || choice.params.as<FileParams>().any_trace) continue;
+    const KeptFile* file = open_file(choice.info->name).file.get();
+    if (std::ranges::count(seen, file) > 0) continue;
+    seen.push_back(file);
+    use(*file);
+  }
+}
+
 }  // namespace
 
 const methods::MethodInfo& kept_file_method(const std::string& name) { return open_file(name).info; }
+
+std::vector<std::string> check_kept_trace(std::span<const MethodChoice> methods, const trace::Reader& reader) {
+  std::vector<std::string> notes;
+  for_each_file(methods, [&](const KeptFile& file) {
+    notes.push_back(
+        check_origin(file, file.trace_sha256(), {"trace", "with the SHA-256", reader.path(), reader.sha256()}));
+  });
+  std::erase(notes, "");
+  return notes;
+}
+
+std::vector<std::string> check_kept_document(std::span<const MethodChoice> methods, const std::string& document,
+                                             std::string_view prompt, std::span<const std::int32_t> tokens) {
+  std::vector<std::string> notes;
+  for_each_file(methods, [&](const KeptFile& file) {
+    const Origin origin{"document", "whose tokens have the SHA-256", document, trace::sha256_of_tokens(tokens)};
+    notes.push_back(check_origin(file, file.tokens_sha256(prompt), origin));
+  });
+  std::erase(notes, "");
+  return notes;
+}
 
 std::string kept_file_path(const std::string& method) {
   return is_file(method) ? method.substr(method.find(':') + 1) : "";

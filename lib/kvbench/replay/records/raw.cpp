@@ -3,6 +3,7 @@
 
 #include <kvbench/core/version.hpp>
 #include <kvbench/trace/hdf5/output.hpp>
+#include <kvbench/trace/sha256.hpp>
 
 namespace kvbench::replay {
 namespace {
@@ -68,12 +69,15 @@ void write_all(const Object& root, const trace::Reader& reader, const ReplayRequ
     configuration.set("seed", static_cast<std::int64_t>(key.seed));
     configuration.set("seeded", std::int64_t{request.methods[key.method].depends_on_seed()});
   }
+  std::vector<std::string> digests;
+  for (const trace::PromptInfo& prompt : info.prompts) digests.push_back(trace::sha256_of_tokens(prompt.tokens));
   const Object heads = root.create_group("heads");
   for (std::size_t h = 0; h < results.heads.size(); ++h) {
     const HeadResult& head = results.heads[h];
     const Object group = heads.create_group(std::to_string(h));
     const trace::PromptInfo& prompt = info.prompts[head.place.prompt];
     group.set("prompt", prompt.id);
+    group.set("tokens_sha256", digests[head.place.prompt]);
     group.set("protocol", std::string(name_of(results.prompts[head.place.prompt].protocol)));
     group.set("context_tokens", static_cast<std::int64_t>(results.prompts[head.place.prompt].context_tokens));
     group.set("layer", static_cast<std::int64_t>(prompt.layers[head.place.layer].layer));

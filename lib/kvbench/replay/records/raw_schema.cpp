@@ -13,8 +13,10 @@ void require(bool holds, const InputObject& where, const std::string& fault) {
 
 void check_schema(const InputObject& root, const std::string& path, const char* holds) {
   const std::string schema = root.text("kvbench_raw").value_or("");
-  if (schema.empty())
-    throw Error("{} has no attribute kvbench_raw, so it holds no {}; see docs/results.md.", path, holds);
+  if (schema.empty()) {
+    throw Error("{} has no attribute kvbench_raw, so it holds no {}; see docs/results.md.{}", path, holds,
+                root.text("kvbench_trace") ? " It is a trace: `kvbench replay --raw` makes raw results from it." : "");
+  }
   if (std::atoi(schema.c_str()) != schema_major) {
     throw Error("{}: its schema is kvbench_raw {}, and this kvbench reads {}.x; use a newer kvbench.", path, schema,
                 schema_major);

@@ -22,6 +22,12 @@ std::string_view name_of(Protocol protocol) {
   return name_in(names, protocol);
 }
 
+Bytes& Bytes::operator+=(const Bytes& other) {
+  for (const auto field : {&Bytes::kv, &Bytes::meta, &Bytes::fast, &Bytes::slow, &Bytes::read, &Bytes::full})
+    this->*field += other.*field;
+  return *this;
+}
+
 double Bytes::of(CostKind cost) const {
   switch (cost) {
     case CostKind::memory:

@@ -23,6 +23,7 @@ struct Bytes {
 
   /// memory: kv + meta. fast, read: these fields.
   double of(CostKind cost) const;
+  Bytes& operator+=(const Bytes& other);
 };
 
 /// The raw results of a configuration on one kv head.

@@ -38,7 +38,7 @@ std::span<const Column<CheckRow>> check_columns() {
        needed(value_of(&CheckRow::trivial))},
       {"measured", "mean over seeds", needed(value_of(&CheckRow::measured))},
       {"measured_q99", "99 % quantile over seeds", needed(value_of(&CheckRow::measured_q99))},
-      {"slack", "bound / measured", printed<CheckRow>([](const CheckRow& r) { return number_text(r.slack()); })},
+      {"slack", "bound / measured", value_where<CheckRow>(always, &CheckRow::slack)},
       {"failures", "seeds in which the bound did not hold", needed(value_of(&CheckRow::failures, ""))},
       {"trials", "independent seeds", needed(value_of(&CheckRow::trials, ""))},
       {"allowed", "failure probability that the statement allows", needed(value_of(&CheckRow::allowed))},

@@ -16,7 +16,8 @@ Value<ClaimRow> of_result(F of) {
           .parse =
               [of](ClaimRow& row, const CsvCell& cell) {
                 if (row.result) parse_value(cell, std::invoke(of, *row.result));
-              }};
+              },
+          .number = gives_number<F, compare::RelationResult>};
 }
 
 /// A column of comparisons.
@@ -24,7 +25,8 @@ Value<ClaimRow> of_comparison(const Value<compare::Comparison>& value) {
   Value<ClaimRow> out{
       .print = [print = value.print](const ClaimRow& row) { return row.result ? print(row.result->comparison) : ""; },
       .parse = {},
-      .needed = value.needed};
+      .needed = value.needed,
+      .number = value.number};
   if (!value.parse) return out;
   out.parse = [parse = value.parse](ClaimRow& row, const CsvCell& cell) {
     if (row.result) parse(row.result->comparison, cell);
@@ -112,13 +114,15 @@ std::span<const Column<ClaimRow>> claim_columns() {
   return table;
 }
 
-std::string claims_csv(std::span<const compare::ClaimResult> claims) {
+std::string claims_table(const std::string& format, std::span<const compare::ClaimResult> claims) {
   std::vector<ClaimRow> rows;
   for (const compare::ClaimResult& claim : claims) {
     if (claim.results.empty()) rows.push_back({claim.claim, claim.verdict, {}});
     for (const compare::RelationResult& result : claim.results) rows.push_back({claim.claim, claim.verdict, result});
   }
-  return csv_of(claim_columns(), std::span<const ClaimRow>(rows));
+  return table_of(format, claim_columns(), std::span<const ClaimRow>(rows));
 }
+
+std::string claims_csv(std::span<const compare::ClaimResult> claims) { return claims_table("csv", claims); }
 
 }  // namespace kvbench::report

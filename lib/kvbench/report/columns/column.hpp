@@ -26,6 +26,7 @@ struct Value {
   std::function<std::string(const Row&)> print;          ///< "" where the row has no value
   std::function<void(Row&, const CsvCell&)> parse = {};  ///< empty: the value follows from those of other columns
   bool needed = false;                                   ///< a table without the column is not read
+  bool number = false;                                   ///< printed as a number where it is one (JSON)
 };
 
 template <class Row>
@@ -74,6 +75,10 @@ template <class F, class Row>
 concept Member = std::is_lvalue_reference_v<std::invoke_result_t<F, Row&>> &&
     !std::is_const_v<std::remove_reference_t<std::invoke_result_t<F, Row&>>>;
 
+/// Whether invoking F on a row gives a number.
+template <class F, class Row>
+constexpr bool gives_number = std::is_arithmetic_v<std::remove_cvref_t<std::invoke_result_t<F, const Row&>>>;
+
 inline constexpr auto always = [](const auto&) { return true; };
 
 /// The value that `of` gives for rows with `has(row)`, else no text. A function that computes its value is only
@@ -81,7 +86,8 @@ inline constexpr auto always = [](const auto&) { return true; };
 template <class Row, class F, class Has>
 Value<Row> value_where(Has has, F of) {
   Value<Row> value{
-      .print = [has, of](const Row& row) { return has(row) ? value_text(std::invoke(of, row)) : std::string(); }};
+      .print = [has, of](const Row& row) { return has(row) ? value_text(std::invoke(of, row)) : std::string(); },
+      .number = gives_number<F, Row>};
   if constexpr (Member<F, Row>)
     value.parse = [of](Row& row, const CsvCell& cell) { parse_value(cell, std::invoke(of, row)); };
   return value;
@@ -98,7 +104,8 @@ Value<Row> value_of(std::optional<T> Row::*member, const char* absent) {
               [member, absent](Row& row, const CsvCell& cell) {
                 if (cell.text.empty() || cell.text == absent) return (row.*member).reset();
                 parse_value(cell, (row.*member).emplace());
-              }};
+              },
+          .number = std::is_arithmetic_v<T>};
 }
 /// Text that is only printed.
 template <class Row>
@@ -141,6 +148,30 @@ std::string csv_of(std::span<const Column<Row>> columns, std::span<const Row> ro
   add_line([](const Column<Row>& column) { return column.key; });
   for (const Row& row : rows) add_line([&](const Column<Row>& column) { return column.value.print(row); });
   return out;
+}
+
+/// An array of objects, one per row and line: numbers as numbers, values that a row lacks as null.
+template <class Row>
+std::string json_of(std::span<const Column<Row>> columns, std::span<const Row> rows, bool times = true) {
+  std::string out = "[";
+  for (const Row& row : rows) {
+    out += &row == rows.data() ? "\n{" : ",\n{";
+    for (const Column<Row>& column : columns) {
+      if (column.time && !times) continue;
+      const bool number = column.value.number || column.type == "integer" || column.type == "number";
+      if (&column != columns.data()) out += ", ";
+      out += json_text(column.key) + ": " + json_value(column.value.print(row), number);
+    }
+    out += "}";
+  }
+  return out + "\n]\n";
+}
+
+/// The rows as --format names: json, else CSV.
+template <class Row>
+std::string table_of(const std::string& format, std::span<const Column<Row>> columns, std::span<const Row> rows,
+                     bool times = true) {
+  return format == "json" ? json_of(columns, rows, times) : csv_of(columns, rows, times);
 }
 
 }  // namespace kvbench::report

@@ -7,6 +7,7 @@
 #include <filesystem>
 
 #include <kvbench/core/error.hpp>
+#include <kvbench/core/file_hint.hpp>
 #include <kvbench/core/input_file.hpp>
 #include <kvbench/core/utf8.hpp>
 #include <kvbench/report/text/text.hpp>
@@ -107,7 +108,8 @@ void check_text(std::string_view text, const std::string& file) {
   const std::size_t at = invalid_utf8(text);
   if (at == std::string_view::npos) return;
   const auto line = 1 + std::count(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(at), '\n');
-  throw Error("{}:{}: has bytes that are not UTF-8 text; kvbench reads the CSV files that kvbench writes", file, line);
+  throw Error("{}:{}: has bytes that are not UTF-8 text; kvbench reads the CSV files that kvbench writes.{}", file,
+              line, file_hint(file));
 }
 
 void add_header(CsvTable& table, std::vector<std::string> columns) {

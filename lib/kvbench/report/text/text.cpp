@@ -33,6 +33,29 @@ std::string csv_field(std::string text) {
   return quoted + '"';
 }
 
+/// Whether JSON has this number: not inf, and no digits before a 0.
+bool is_json_number(std::string_view text) {
+  const auto digits = [&] {
+    const std::size_t count = std::min(text.find_first_not_of("0123456789"), text.size());
+    text.remove_prefix(count);
+    return count;
+  };
+  const auto take = [&](std::string_view any) {
+    const bool found = !text.empty() && any.find(text[0]) != any.npos;
+    if (found) text.remove_prefix(1);
+    return found;
+  };
+  take("-");
+  const bool zero = text.starts_with('0');
+  const std::size_t whole = digits();
+  if (whole == 0 || (zero && whole > 1) || (take(".") && digits() == 0)) return false;
+  if (take("eE")) {
+    take("+-");
+    if (digits() == 0) return false;
+  }
+  return text.empty();
+}
+
 }  // namespace
 
 std::string csv_text(std::string field) {
@@ -47,6 +70,23 @@ std::string csv_line(std::span<const std::string> fields) {
     out += csv_field(field);
   }
   return out + '\n';
+}
+
+std::string json_text(std::string_view text) {
+  constexpr std::string_view escaped = "\"\\\n\t\r", names = "\"\\ntr";
+  std::string out = "\"";
+  for (const char c : printable(text, "\n\t\r")) {
+    if (const std::size_t at = escaped.find(c); at == escaped.npos)
+      out += c;
+    else
+      out.append({'\\', names[at]});
+  }
+  return out + '"';
+}
+
+std::string json_value(const std::string& text, bool number) {
+  if (text.empty()) return "null";
+  return number && is_json_number(text) ? text : json_text(text);
 }
 
 std::string markdown_line(std::span<const std::string> cells) {

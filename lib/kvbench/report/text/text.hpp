@@ -15,6 +15,10 @@ namespace kvbench::report {
 /// or a line end, and are not numbers) begin with an apostrophe, which csv_text() removes. Text that is not UTF-8 is
 /// written as printable().
 std::string csv_line(std::span<const std::string> fields);
+/// A text in quotes, as JSON has it. Bytes that are not UTF-8 become \xHH.
+std::string json_text(std::string_view text);
+/// null for "", the digits of a number where `number` is set and the text is one that JSON knows, else json_text().
+std::string json_value(const std::string& text, bool number);
 /// The text that csv_line() wrote as this field, without quotes.
 std::string csv_text(std::string field);
 

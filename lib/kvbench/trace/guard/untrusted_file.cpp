@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include <kvbench/core/error.hpp>
+#include <kvbench/core/file_hint.hpp>
 #include <kvbench/core/input_file.hpp>
 
 namespace kvbench::trace {
@@ -103,7 +104,7 @@ FileState check_superblock(const std::string& path) {
   }
   struct stat status {};
   if (::fstat(file.get(), &status) != 0) throw Error("{}: cannot be inspected: {}.", path, std::strerror(errno));
-  if (S_ISDIR(status.st_mode)) throw Error("{}: is a directory; name an HDF5 file in it.", path);
+  if (S_ISDIR(status.st_mode)) throw Error("{}: is a directory; name an HDF5 file in it.{}", path, file_hint(path));
   if (!S_ISREG(status.st_mode)) throw Error("{}: is not a regular file; HDF5 needs random access.", path);
   check_lock(file.get(), path);
   Head head{};
@@ -111,7 +112,8 @@ FileState check_superblock(const std::string& path) {
   if (got < 0) throw Error("{}: cannot be read: {}.", path, std::strerror(errno));
   if (got == 0) throw Error("{}: the file is empty.", path);
   const std::size_t compared = std::min(hdf5_signature.size(), static_cast<std::size_t>(got));
-  if (std::memcmp(head.data(), hdf5_signature.data(), compared) != 0) throw Error("{}: is not an HDF5 file.", path);
+  if (std::memcmp(head.data(), hdf5_signature.data(), compared) != 0)
+    throw Error("{}: is not an HDF5 file.{}", path, file_hint(path));
   const FileState state = state_of(status);
   if (static_cast<std::size_t>(got) < head.size())
     throw Error("{}: truncated after {} bytes; copy or write it again.", path, state.length);

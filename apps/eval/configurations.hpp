@@ -5,7 +5,7 @@
 #include <span>
 #include <vector>
 
-#include <apps/kveval/options.hpp>
+#include <apps/eval/options.hpp>
 
 namespace kvbench::kveval {
 

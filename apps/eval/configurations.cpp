@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <apps/kveval/configurations.hpp>
+#include <apps/eval/configurations.hpp>
 
 #include <algorithm>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <apps/kveval/options.hpp>
+#include <apps/eval/options.hpp>
 
 #include <algorithm>
 #include <map>
@@ -14,7 +14,7 @@
 #include <apps/common/command_line.hpp>
 #include <apps/common/rows/output.hpp>
 #include <apps/common/rows/shared_flags.hpp>
-#include <apps/kveval/configurations.hpp>
+#include <apps/eval/configurations.hpp>
 
 namespace kvbench::kveval {
 namespace {
@@ -37,8 +37,7 @@ void declare_documents(CLI::App& app, Options& o, Lists& lists) {
   app.add_option("--text", o.text, "Text file from which the tasks are made")->type_name("FILE");
   app.add_option("--ids", o.ids,
                  "File of token ids, a document of the task text; repeat for several, instead of --text")
-      ->type_name("FILE")
-      ->allow_extra_args(false);
+      ->type_name("FILE");
   app.add_option("--task", lists.tasks, "Tasks, such as text,passkey (--list-tasks describes them); default: text");
   app.add_flag("--list-tasks", lists.list_tasks, "Describe the tasks and exit");
   app.add_option("--documents", o.documents, "Documents per task")->check(number_in<Index>(1))->capture_default_str();
@@ -77,7 +76,7 @@ void declare_methods(CLI::App& app, Options& o, Lists& lists) {
                  "instead of flags")
       ->type_name("FILE");
   app.add_option("--layers", lists.layers,
-                 "Layers in which methods run, such as 0,1,8 or 0-3; default: all. The others stay exact");
+                 "Layers in which methods run, such as 0,1,8 or 0-3, or all (the default). The others stay exact");
   app.add_option("--dense-layers", o.request.dense_layers, "Number of first layers of the model that are kept exactly")
       ->check(number_in<Index>(0))
       ->capture_default_str();
@@ -120,7 +119,7 @@ void use_flags(Options& o, const Lists& lists) {
   for (const std::string& text : budgets_of(lists, {"25%mem"})) o.request.budgets.push_back(Budget::parse(text));
   o.request.seeds = app::seed_list(lists.seeds);
   if (!lists.protect.empty()) config::set_protection(o.request, app::number_list({lists.protect}, "--protect"), false);
-  o.layers = app::number_list(lists.layers, "--layers");
+  o.layers = app::selected_numbers(lists.layers, "--layers");
   o.configurations = configurations_of({&o.request, 1});
 }
 
@@ -140,6 +139,9 @@ void check_effects(const CLI::App& app, const Options& o) {
   if (!o.ids.empty())
     refuse_without_effect(app, {"--task", "--documents", "--questions", "--question", "--chat", "--document-seed"},
                           "beside --ids, whose documents are used as they are; it is for the tasks of --text");
+  const auto answers = [](const std::string& name) { return eval::find_task(name).exact_match; };
+  if (o.ids.empty() && std::ranges::all_of(o.tasks, answers))
+    refuse_without_effect(app, {"--score"}, "on tasks with questions, whose answers are scored");
   if (!any_task(o, &eval::TaskInfo::exact_match))
     refuse_without_effect(app, {"--question"}, "without a task that has questions (--list-tasks)");
   if (!any_task(o, &eval::TaskInfo::several))
@@ -176,6 +178,7 @@ ParsedOptions parse_options(int argc, const char* const* argv) {
   declare_documents(app, options, lists);
   declare_methods(app, options, lists);
   declare_run(app, options, lists);
+  app::take_one_value_each(app);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

@@ -1,0 +1,214 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a user may write on the command line in one way or another: help, order of flags, names, budgets, traces, files
+of the wrong kind, and tables as JSON."""
+import json
+import os
+import shutil
+
+from support import CliTest, main, rows, run
+
+COMMANDS = ("info", "replay", "sweep", "merge", "compare", "report", "validate", "methods", "synth", "eval", "cache")
+
+
+def as_json(text):
+    """The objects of a table; fails for what JSON does not know, such as NaN."""
+    def refuse(word):
+        raise AssertionError(word)
+    return json.loads(text, parse_constant=refuse)
+
+
+class Usage(CliTest):
+    def path(self, name):
+        return os.path.join(self.folder, name)
+
+    def ok(self, *args):
+        done = run(*args)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return done.stdout
+
+    def replay(self, *args):
+        return rows(self.ok("replay", *args, "--seeds", 1, "--rows", "trace", "--no-times"))
+
+    def test_help_and_examples(self):
+        alone, page = self.fails(2, "give a command", args=[]), self.ok("--help")
+        for text in (alone, page):
+            self.assertGreaterEqual(sum(line.startswith("  kvbench ") for line in text.splitlines()), 3)
+            for command in COMMANDS:
+                self.assertIn(command, text)
+        self.assertEqual(self.ok("help"), page)
+        self.assertEqual(self.ok("help", "replay"), self.ok("replay", "--help"))
+        self.assertIn("--budget", self.ok("help", "replay"))
+        self.assertEqual(self.ok("version"), self.ok("--version"))
+        self.fails(2, "there is no command repaly. Did you mean 'replay'?", args=["help", "repaly"])
+        self.fails(2, "'sweep' has no effect beside help", args=["help", "replay", "sweep"])
+
+    def test_flags_stand_before_and_after_files(self):
+        """A flag that takes a list does not swallow the file behind it."""
+        behind = self.ok("replay", self.trace, "--method", "sink", "--budget", 48, "--layers", 1, "--no-times")
+        self.assertEqual(self.ok("replay", "--method", "sink", "--budget", 48, "--no-times", "--layers", 1, self.trace),
+                         behind)
+        self.assertEqual(self.ok("replay", "--method=sink", "-b", 48, self.trace, "--no-times", "--layers", 1), behind)
+        table = self.path("order.csv")
+        self.ok("replay", "-m", "sink,snapkv", "--rows", "query", "-o", table, self.trace)
+        self.assertEqual(self.ok("compare", "--a", "sink", table), self.ok("compare", table, "--a", "sink"))
+        self.fails(2, "quest: there is no such trace; separate methods with commas",
+                   args=["replay", self.trace, "-m", "sink", "quest"])
+        self.ok("report", "--title", "x", "-o", self.path("order.html"), table)
+        self.ok("validate", "--check", "subgen.lemma1", "--layers", 0, "--heads", 0, self.trace)
+        self.assertEqual(self.ok("methods", "--format", "md", "sink"), self.ok("methods", "sink", "--format", "md"))
+        for name in ("order.csv", "order.html"):
+            os.remove(self.path(name))
+
+    def test_names_without_case(self):
+        table = self.replay(self.trace, "-m", "SnapKV[window=16],H2O,snapkv+KIVI4", "--set", "SNAPKV.kernel=5")
+        self.assertEqual([row["method"] for row in table], ["snapkv", "h2o", "snapkv+kivi4"])
+        self.assertEqual(self.ok("methods", "SnapKV"), self.ok("methods", "snapkv"))
+        self.fails(2, "there is no method 'SnapKW'", "Did you mean 'snapkv'?",
+                   args=["replay", self.trace, "-m", "SnapKW"])
+        upper, lower = (self.ok("validate", "--synthetic", "--method", name, "--check", "subgen.lemma1")
+                        for name in ("SubGen", "subgen"))
+        self.assertEqual(upper, lower)
+
+    def test_budgets_in_other_words(self):
+        table = self.replay(self.trace, "-m", "sink", "-b", "0.25,0.125,1,48")
+        self.assertEqual([row["budget"] for row in table], ["25%", "12.5%", "1", "48"])
+        self.assertEqual([row["budget_tokens"] for row in table], ["48", "24", "1", "48"])
+        self.fails(2, "2048 is larger", args=["replay", self.trace, "-m", "sink", "-b", "2K"])
+        self.fails(2, "25% is given twice", args=["replay", self.trace, "-m", "sink", "-b", "0.25,25%"])
+        self.fails(2, "'1.0' is neither", args=["replay", self.trace, "-m", "sink", "-b", "1.0"])
+        self.assertEqual(self.replay(self.trace, "-m", "sink", "--layers", "all", "--heads", "all"),
+                         self.replay(self.trace, "-m", "sink"))
+        self.fails(2, "'all' is not a number", args=["replay", self.trace, "-m", "sink", "--layers", "0,all"])
+
+    def test_several_traces_make_one_table(self):
+        other = self.synth("other.h5", "--seed", 1)
+        flags = ("-m", "sink,snapkv,random", "--protocol", "prefill")
+        both = self.replay(self.trace, other, *flags)
+        self.assertEqual(both, self.replay(self.trace, *flags) + self.replay(other, *flags))
+        self.assertEqual([row["trace"] for row in both], ["t.h5"] * 3 + ["other.h5"] * 3)
+        self.assertEqual(len({row["sha256"] for row in both}), 2)
+        self.assertIn("other.h5", self.ok("replay", self.trace, other, *flags, "--format", "table"))
+        self.fails(2, "--raw", "one trace", args=["replay", self.trace, other, *flags, "--raw", self.path("raw.h5")])
+        shutil.copy(self.trace, self.path("copy.h5"))
+        self.fails(2, "t.h5 and ", "copy.h5 are the same trace",
+                   args=["replay", self.trace, self.path("copy.h5"), *flags])
+        self.synth("two.h5", "--prompts", 2, "--seed", 2)
+        self.fails(2, "t.h5: --prompts: the trace has no prompt '1'",
+                   args=["replay", self.path("two.h5"), self.trace, *flags, "--prompts", 1])
+        for name in ("other.h5", "copy.h5", "two.h5"):
+            os.remove(self.path(name))
+        self.only_files("t.h5")
+
+    def test_tables_as_json(self):
+        """Each object has the names of the CSV; values are those of the CSV, numbers as numbers, empty ones as null."""
+        raw = self.path("raw.h5")
+        replay = ("replay", self.trace, "-m", "sink,subgen,quest,exact", "-b", "10%mem,25%", "--seeds", 2, "--no-times")
+        self.ok(*replay, "--raw", raw)
+        sweep = self.path("s.toml")
+        with open(sweep, "w") as file:
+            file.write('[[run]]\nname = "a"\ntraces = "t.h5"\nmethods = ["sink", "snapkv"]\n')
+        commands = (replay, ("compare", raw), ("sweep", sweep, "--no-times"), ("methods",),
+                    ("validate", "--synthetic", "--check", "subgen.lemma1"))
+        for command in commands:
+            with self.subTest(command=command[0]):
+                table, objects = rows(run(*command, "--format", "csv").stdout), as_json(
+                    run(*command, "--format", "json").stdout)
+                self.assertEqual(len(table), len(objects))
+                kinds = set()
+                for row, thing in zip(table, objects):
+                    self.assertEqual(list(row), list(thing))
+                    for name, value in thing.items():
+                        kinds.add(type(value))
+                        if value is None:
+                            self.assertEqual(row[name], "")
+                        elif isinstance(value, str):
+                            self.assertEqual(row[name].lstrip("'"), value.lstrip("'"))
+                        else:
+                            self.assertEqual(float(row[name]), value)
+                self.assertTrue(str in kinds and kinds & {int, float}, kinds)
+        for thing in as_json(run(*replay, "--format", "json").stdout):
+            self.assertIsInstance(thing["budget"], str)  # a text, also where it is 48
+            self.assertEqual(isinstance(thing["rel_err_mean"], (int, float)), thing["status"] == "ok")
+        for name in ("raw.h5", "s.toml"):
+            os.remove(self.path(name))
+
+    def test_files_of_another_kind_name_their_command(self):
+        raw, table, cells, sweep = (self.path(name) for name in ("raw.h5", "a.csv", "a.cells", "s.toml"))
+        self.ok("replay", self.trace, "-m", "sink", "--raw", raw, "-o", table)
+        with open(sweep, "w") as file:
+            file.write('[[run]]\nname = "a"\ntraces = "t.h5"\nmethods = ["sink"]\n')
+        self.ok("sweep", sweep, "--cells", cells, "-o", self.path("b.csv"))
+        model, folder = self.path("m.gguf"), self.path("hf")
+        with open(model, "wb") as file:
+            file.write(b"GGUF" + bytes(200))
+        os.mkdir(folder)
+        with open(os.path.join(folder, "config.json"), "w") as file:
+            file.write("{}")
+        replay = lambda path: ["replay", path, "-m", "sink"]
+        cases = ((model, "kvdump", (replay(model), ["info", model], ["report", model, "-o", self.path("r.html")],
+                                    ["compare", model], ["sweep", model], ["merge", model])),
+                 (folder, "kvbench-dump-hf --model", (replay(folder), ["info", folder])),
+                 (raw, "kvbench compare", (replay(raw), ["info", raw], ["report", raw, "-o", self.path("r.html")])),
+                 (cells, "kvbench merge", (replay(cells), ["info", cells])),
+                 (table, "kvbench report", (replay(table), ["info", table], ["merge", table])),
+                 (sweep, "kvbench sweep", (replay(sweep), ["info", sweep])),
+                 (self.trace, "kvbench replay", (["report", self.trace, "-o", self.path("r.html")],
+                                                 ["compare", self.trace], ["merge", self.trace],
+                                                 ["sweep", self.trace], [*replay(self.trace)[:2], "-m",
+                                                                         "file:" + self.trace])))
+        for path, words, commands in cases:
+            for command in commands:
+                with self.subTest(command=command[0], file=os.path.basename(path)):
+                    self.fails(2, os.path.basename(path), words, args=command)
+        self.fails(2, "a GPU is cuda", args=[*replay(self.trace), "--device", "gpu"])
+        shutil.rmtree(folder)
+        for name in ("raw.h5", "a.csv", "a.cells", "b.csv", "s.toml", "m.gguf"):
+            os.remove(self.path(name))
+
+    def test_a_report_without_a_name_stands_beside_its_table(self):
+        table = self.path("run.csv")
+        self.ok("replay", self.trace, "-m", "sink,snapkv", "-o", table)
+        for flags, name in (((), "run.html"), (("--format", "md"), "run.md")):
+            done = run("report", table, *flags)
+            self.assertEqual((done.returncode, done.stdout), (0, ""))
+            self.assertEqual(done.stderr, f"kvbench: the report is {self.path(name)}\n")
+            with open(self.path(name)) as file:
+                self.assertEqual(self.ok("report", table, "--format", name[4:], "-o", "-"), file.read())
+            os.remove(self.path(name))
+        shutil.copy(table, self.path("run.html"))
+        self.fails(2, "run.html", args=["report", self.path("run.html")])
+        os.remove(table), os.remove(self.path("run.html"))
+
+    def test_a_plain_name_is_the_method_with_default_parameters(self):
+        raw = self.path("raw.h5")
+        self.ok("replay", self.trace, "-m", "snapkv,snapkv[window=8],h2o", "-b", "25%,50%", "--raw", raw)
+        compared = rows(self.ok("compare", raw, "--a", "SnapKV", "--b", "h2o"))
+        self.assertEqual({row["a"] for row in compared}, {"snapkv"})
+        self.assertEqual({row["budget_a"] for row in compared}, {"25%", "50%"})
+        self.assertEqual(compared, rows(self.ok("compare", raw, "--a", "snapkv[]", "--b", "h2o")))
+        self.assertEqual({row["budget_a"] for row in rows(self.ok("compare", raw, "--a", "snapkv@0.25", "--b", "h2o"))},
+                         {"25%"})
+        self.ok("replay", self.trace, "-m", "snapkv[window=16],snapkv[window=8],h2o", "--raw", raw)
+        self.fails(2, "--a: 'snapkv' matches 2 configurations", "snapkv[window=16], snapkv[window=8]",
+                   args=["compare", raw, "--a", "snapkv", "--b", "h2o"])
+        os.remove(raw)
+
+    def test_reasons_advise_what_suits_the_row(self):
+        table = {row["method"]: row["reason"] for row in self.replay(self.trace, "-m", "quest", "-b", "50%mem")}
+        self.assertIn("--budget 50%read", table["quest"])
+        for budget, advice in (("96", "50%mem"), ("12.5%", "12.5%mem")):
+            (row,) = self.replay(self.trace, "-m", "int4", "-b", budget)
+            self.assertIn(f"--budget {advice}", row["reason"])
+
+    def test_flags_that_hold_for_a_part_say_so(self):
+        done = run("replay", self.trace, "-m", "sink", "--dense-layers", 1, "--layers", 1)
+        self.assertEqual((done.returncode, done.stderr.count("keeps no layer exactly")), (0, 1))
+        whole = "nvfp4.vs_q4_0"
+        self.fails(2, "--layers has no effect on these checks",
+                   args=["validate", self.trace, "--check", whole, "--layers", 0])
+        both = run("validate", self.trace, "--check", whole + ",subgen.lemma1", "--layers", 0)
+        self.assertIn(whole, both.stderr)
+        self.assertIn("all its layers", both.stderr)
+
+
+main()
