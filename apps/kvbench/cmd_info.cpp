@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <kvbench/replay/plan/needs.hpp>
+#include <kvbench/trace/layer_spread.hpp>
 #include <kvbench/trace/reader.hpp>
 
 #include <apps/common/rows/flag_names.hpp>
@@ -42,6 +43,18 @@ std::string methods_text(const replay::RunnableMethods& methods) {
   return out;
 }
 
+std::vector<std::int64_t> numbers_of(const trace::PromptInfo& prompt) {
+  std::vector<std::int64_t> numbers;
+  for (const trace::LayerInfo& layer : prompt.layers) numbers.push_back(layer.layer);
+  return numbers;
+}
+
+/// Whether all prompts have the same layers.
+bool same_layers(const trace::TraceInfo& info) {
+  return std::ranges::all_of(
+      info.prompts, [&](const auto& prompt) { return numbers_of(prompt) == numbers_of(info.prompts.front()); });
+}
+
 std::string describe(const trace::Reader& reader) {
   const trace::TraceInfo& info = reader.info();
   std::string out = fmt::format("{}\n", reader.path());
@@ -50,7 +63,10 @@ std::string describe(const trace::Reader& reader) {
                      or_unknown(info.created));
   out += fmt::format("  heads        {} query, {} kv; head size {} (values {})\n", info.num_query_heads,
                      info.num_kv_heads, info.head_dim, info.value_dim);
-  out += fmt::format("  layers       {} in the model\n", info.num_layers);
+  const bool alike = same_layers(info);
+  out +=
+      fmt::format("  layers       {}\n", alike ? trace::describe_spread(numbers_of(info.prompts.at(0)), info.num_layers)
+                                               : fmt::format("{} in the model", info.num_layers));
   out += fmt::format("  RoPE         {}, {} pairs\n  stored as    {}\n  sha256       {}\n", info.rope_type,
                      info.rope_layout, name_of(info.dtype), reader.sha256());
   const std::vector<replay::RunnableMethods> methods = replay::runnable_methods(info);
@@ -59,6 +75,7 @@ std::string describe(const trace::Reader& reader) {
     out += fmt::format("  prompt {}{}\n    tokens     {}, context {}, decoded {}\n", prompt.id,
                        prompt.name.empty() ? "" : " (" + prompt.name + ")", prompt.num_tokens, prompt.prompt_tokens,
                        prompt.num_tokens - prompt.prompt_tokens);
+    if (!alike) out += fmt::format("    layers     {}\n", trace::describe_spread(numbers_of(prompt), info.num_layers));
     for (const trace::LayerInfo& layer : prompt.layers) out += layer_text(layer, prompt.prompt_tokens);
     out += methods_text(methods[p]);
   }

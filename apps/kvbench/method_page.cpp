@@ -210,7 +210,7 @@ std::string method_table() {
 
 std::string method_page(const methods::MethodInfo& method) {
   std::string out = fmt::format("# {}\n\nWhat it keeps: {}.\n\n{}\n", method.name, method.summary, facts(method));
-  out += fmt::format("    kvbench replay traces/smollm2-135m.h5 --method {} --budget 256,25%", method.name);
+  out += fmt::format("    kvbench replay traces/smollm2-135m.h5 --method {} --budget 128,25%", method.name);
   if (!method.params.empty()) {
     out += fmt::format(" --set {}.{}={}", method.name, method.params.front().name, method.params.front().default_value);
   }

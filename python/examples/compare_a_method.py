@@ -23,7 +23,7 @@ parser.add_argument("trace")
 parser.add_argument("--kvbench", default="kvbench", help="the program")
 parser.add_argument("--figure", default="figure.png",
                     help="file to draw; the ending selects the format (png, svg, pdf)")
-parser.add_argument("--prompt", help="prompt to replay; default: the first of the trace")
+parser.add_argument("--prompt", help="prompt to replay; default: all prompts of the trace")
 parser.add_argument("--layers", default="", help="layers to replay, such as 4,15; default: all layers of the trace")
 options = parser.parse_args()
 if all(map(os.path.exists, (options.figure, options.trace))) and os.path.samefile(options.figure, options.trace):
@@ -79,19 +79,24 @@ def entries(layer, kv_head, share, positions):
     return kvbench.Table(ids=ids, per_query=True, held=ids, meta_bytes=state_bytes)
 
 
-def write(prompt, path):
-    """Writes one file with the entries at all budgets."""
+def write_prompt(out, prompt):
     if prompt.prompt_tokens == prompt.num_tokens:
         sys.exit(f"compare_a_method.py: {options.trace} has no decoded tokens; dump it with --prompt-tokens.")
+    for index, layer in prompt.layers.items():
+        if options.layers and str(index) not in options.layers.split(","):
+            continue
+        positions = layer.query_positions[layer.query_positions >= prompt.prompt_tokens]
+        for kv_head in range(prompt.trace.num_kv_heads):
+            for budget, share in BUDGETS.items():
+                out.head(layer, kv_head, entries(layer, kv_head, share, positions), positions=positions,
+                         budget=budget)
+
+
+def write(prompts, path):
+    """Writes one file with the entries at all budgets."""
     with kvbench.KeptWriter(path) as out:
-        for index, layer in prompt.layers.items():
-            if options.layers and str(index) not in options.layers.split(","):
-                continue
-            positions = layer.query_positions[layer.query_positions >= prompt.prompt_tokens]
-            for kv_head in range(prompt.trace.num_kv_heads):
-                for budget, share in BUDGETS.items():
-                    out.head(layer, kv_head, entries(layer, kv_head, share, positions), positions=positions,
-                             budget=budget)
+        for prompt in prompts:
+            write_prompt(out, prompt)
 
 
 def load(path):
@@ -131,9 +136,9 @@ trace_path, figure_path = os.path.abspath(options.trace), os.path.abspath(option
 draw_figure = os.path.join(os.path.dirname(os.path.abspath(__file__)), "draw_figure.py")
 with tempfile.TemporaryDirectory() as folder:
     with kvbench.Trace(trace_path) as trace:
-        prompt = options.prompt or next(iter(trace.prompts))
-        write(trace.prompts[prompt], os.path.join(folder, "keydiff.h5"))
-    part = ["--prompts", prompt, *(["--layers", options.layers] if options.layers else [])]
+        prompts = [options.prompt] if options.prompt else list(trace.prompts)
+        write([trace.prompts[prompt] for prompt in prompts], os.path.join(folder, "keydiff.h5"))
+    part = ["--prompts", ",".join(prompts), *(["--layers", options.layers] if options.layers else [])]
     run(folder, program, "replay", trace_path, "--method", f"{NAME},{BASELINES}", *part, "--rows", "trace", "--raw",
         "raw.h5", "-o", "result.csv", "-q")
     run(folder, program, "compare", "raw.h5", "--a", NAME, "--by", "all", "-o", "compare.csv")

@@ -18,7 +18,7 @@ class Ceilings(CliTest):
 
     def test_no_eviction_keeps_more_mass_than_the_ceiling(self):
         for protocol in ("prefill", "decode"):
-            table = self.replay("-m", EVICTION, "-b", "5%,25%", "--layers", "1,15", "--protocol", protocol)
+            table = self.replay("-m", EVICTION, "-b", "5%,25%", "--layers", "2,14", "--protocol", protocol)
             with_ceiling = [r for r in table if r["mass_ceiling_mean"]]
             methods = {r["method"] for r in with_ceiling}
             self.assertLessEqual({"snapkv", "h2o", "pyramidkv", "random"}, methods)
@@ -27,16 +27,16 @@ class Ceilings(CliTest):
                 self.assertLess(kept, ceiling + 1e-5, r["method"])
                 self.assertLess(ceiling, 1)
             snapkv = {r["budget"]: float(r["mass_ceiling_mean"]) for r in table
-                      if (r["method"], r["layer"]) == ("snapkv", "15")}
+                      if (r["method"], r["layer"]) == ("snapkv", "14")}
             self.assertGreater(snapkv["25%"], snapkv["5%"])
 
     def test_all_tokens_keep_all_mass(self):
-        (row,) = self.replay("-m", "snapkv", "-b", "100%", "--layers", "15", "--rows", "trace", "--prompts", "1")
+        (row,) = self.replay("-m", "snapkv", "-b", "100%", "--layers", "14", "--rows", "trace", "--prompts", "1")
         self.assertAlmostEqual(float(row["kept_mass_mean"]), 1, delta=1e-5)
         self.assertAlmostEqual(float(row["mass_ceiling_mean"]), 1, delta=1e-5)
 
     def refit(self, *flags):
-        return self.replay("-m", "snapkv,uniform,quest", "-b", "25%", "--layers", "15", "--prompts", "1",
+        return self.replay("-m", "snapkv,uniform,quest", "-b", "25%", "--layers", "14", "--prompts", "1",
                            "--rows", "trace", "--refit", "weights", *flags)
 
     def test_fitted_weights_have_smaller_errors_than_own_ones(self):
@@ -57,14 +57,14 @@ class Ceilings(CliTest):
             self.assertTrue(whole["best"])
 
     def test_query_heads_with_their_own_sets_have_their_own_weights(self):
-        table = self.replay("-m", "snapkv[per=query_head]", "-b", "25%", "--layers", "15", "--prompts", "1", "--rows",
+        table = self.replay("-m", "snapkv[per=query_head]", "-b", "25%", "--layers", "11", "--prompts", "0", "--rows",
                             "trace", "--decoded", "keep", "--refit", "weights")
         whole, own, fitted = table
         self.assertLess(float(fitted["rel_err_mean"]), 0.9 * float(own["rel_err_mean"]))
         self.assertLess(float(whole["kept_mass_mean"]), float(whole["mass_ceiling_mean"]))
 
     def test_own_rows_are_the_last_half_of_the_method(self):
-        flags = ("-m", "snapkv", "-b", "25%", "--layers", "15", "--heads", "0", "--prompts", "1",
+        flags = ("-m", "snapkv", "-b", "25%", "--layers", "14", "--heads", "0", "--prompts", "1",
                  "--rows", "query", "--refit", "weights")
         table = [r for r in self.replay(*flags) if r["query"] != "all"]
         errors = {(r["refit"], r["head"], r["query"]): r["rel_err_mean"] for r in table}
@@ -76,19 +76,19 @@ class Ceilings(CliTest):
 
     def test_sets_that_change_are_skipped(self):
         by = {(r["method"], r["refit"]): r for r in self.replay(
-            "-m", "h2o", "-b", "25%", "--layers", "15", "--prompts", "1", "--rows", "trace", "--refit", "weights")}
+            "-m", "h2o", "-b", "25%", "--layers", "14", "--prompts", "1", "--rows", "trace", "--refit", "weights")}
         self.assertEqual(by["h2o", "fitted"]["status"], "skipped")
         self.assertIn("use --protocol prefill", by["h2o", "fitted"]["reason"])
         self.assertEqual(by["h2o", "own"]["status"], "ok")
 
     def test_hindsight_is_not_ranked(self):
-        shown = run("replay", TRACE, "-m", "snapkv,uniform", "-b", "25%", "--layers", "15", "--prompts", "1",
+        shown = run("replay", TRACE, "-m", "snapkv,uniform", "-b", "25%", "--layers", "14", "--prompts", "1",
                     "--seeds", "1", "--refit", "weights", "--format", "table").stdout
         self.assertIn("snapkv has the lowest error", shown)
         self.assertIn("snapkv: fitted weights", shown)
         self.assertNotIn("weights has the lowest", shown)
         csv, page = (os.path.join(self.folder, name) for name in ("refit.csv", "refit.html"))
-        run("replay", TRACE, "-m", "snapkv,uniform", "-b", "25%", "--layers", "15", "--prompts", "1", "--seeds",
+        run("replay", TRACE, "-m", "snapkv,uniform", "-b", "25%", "--layers", "14", "--prompts", "1", "--seeds",
             "1", "--refit", "weights", "-o", csv)
         done = run("report", csv, "-o", page)
         self.assertEqual(done.returncode, 0, done.stderr)
@@ -105,7 +105,7 @@ class Ceilings(CliTest):
         self.assertEqual(run("replay", TRACE, "-m", "snapkv", "--refit", "tokens").returncode, 2)
 
     def test_oracle_error_has_the_smallest_error_of_common_sets(self):
-        table = self.replay("-m", "snapkv,h2o,uniform,oracle-error", "-b", "10%", "--layers", "15", "--prompts",
+        table = self.replay("-m", "snapkv,h2o,uniform,oracle-error", "-b", "10%", "--layers", "14", "--prompts",
                             "1", "--protocol", "prefill", "--rows", "trace", "--refit", "weights")
         by = {(r["method"], r["refit"]): r for r in table}
         oracle = by["oracle-error", ""]
@@ -116,7 +116,7 @@ class Ceilings(CliTest):
             self.assertLess(float(oracle["rel_err_mean"]), float(by[method, "fitted"]["rel_err_mean"]))
 
     def test_results_do_not_depend_on_threads(self):
-        flags = ("replay", TRACE, "-m", "snapkv,oracle-error", "-b", "5%", "--layers", "15", "--prompts", "1",
+        flags = ("replay", TRACE, "-m", "snapkv,oracle-error", "-b", "5%", "--layers", "14", "--prompts", "1",
                  "--refit", "weights", "--no-times")
         self.assertEqual(run(*flags, "--threads", "1").stdout, run(*flags, "--threads", "3").stdout)
 

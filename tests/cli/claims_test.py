@@ -13,10 +13,11 @@ NUMBERS = ("mean_a", "mean_b", "ratio", "diff", "p_value", "p_adjusted")
 
 def reduced(text):
     """The sweep file of BalanceKV's figure on one layer, two rates and two seeds, with the methods of its claim
-    alone."""
+    alone, which is tested by layer."""
     text = text.replace("../traces/smollm2-135m.h5", os.path.abspath(SAMPLE))
     text = re.sub(r"(?m)^budgets = .*$", 'budgets = ["50%", "25%"]', text)
-    text = re.sub(r"(?m)^seeds = .*$", 'seeds = 2\nlayers = [1]\nprompts = ["0"]', text)
+    text = re.sub(r"(?m)^seeds = .*$", 'seeds = 2\nlayers = [2]\nprompts = ["0"]', text)
+    text = re.sub(r'b = "(uniform|uniform-repo)" }', r'b = "\1", by = "layer" }', text)
     methods = iter(('methods = ["uniform", { name = "balancekv", half = "exact" }]',
                     'methods = ["uniform-repo", { name = "balancekv-repo", temp = 0.1 }]'))
     return re.sub(r"(?ms)^methods = \[.*?^\]$", lambda _: next(methods), text)
@@ -53,16 +54,16 @@ class Claims(CliTest):
     def test_one_row_per_relation_layer_and_rate(self):
         table = rows(self.claims)
         self.assertEqual([(r["run"], r["layer"], r["budget_a"], r["b"]) for r in table],
-                         [("paper", "1", b, "uniform") for b in ("50%", "25%")] +
-                         [("released", "1", b, "uniform-repo") for b in ("50%", "25%")])
+                         [("paper", "2", b, "uniform") for b in ("50%", "25%")] +
+                         [("released", "2", b, "uniform-repo") for b in ("50%", "25%")])
         for r in table:
-            self.assertEqual((r["metric"], r["blocks"], r["seeds"], r["family"]), ("relerr_balancekv", "16", "2", "4"))
+            self.assertEqual((r["metric"], r["blocks"], r["seeds"], r["family"]), ("relerr_balancekv", "8", "2", "4"))
             self.assertAlmostEqual(float(r["ratio"]), float(r["mean_a"]) / float(r["mean_b"]))
             significant, lower = float(r["p_adjusted"]) <= 0.05, float(r["diff"]) < 0
             self.assertEqual(r["verdict"], "undecided" if not significant else "supported" if lower else "contradicted")
         replayed = {(r["run"], r["method"], r["budget"], r["layer"]): r for r in rows(self.read("fig2.csv"))}
         for r in table:
-            row = replayed[r["run"], r["b"], r["budget_b"], "1"]
+            row = replayed[r["run"], r["b"], r["budget_b"], "2"]
             self.assertAlmostEqual(float(r["mean_b"]), float(row["relerr_balancekv_mean"]), places=9)
 
     def test_sweep_and_report_end_with_the_same_verdict(self):
@@ -74,7 +75,7 @@ class Claims(CliTest):
         page = self.read("fig2.md")
         self.assertIn(f"### {verdict}: BalanceKV's error is much lower", page)
         self.assertIn("mean relerr_balancekv against budget", page)
-        self.assertIn("| prompt 0, layer 1 | balancekv-repo[temp=0.1] / uniform-repo | 25% |", page)
+        self.assertIn("| prompt 0, layer 2 | balancekv-repo[temp=0.1] / uniform-repo | 25% |", page)
         self.assertLess(page.index(f"### {verdict}"), page.index("mean relerr_balancekv against budget"))
         self.ok("report", self.out("fig2.csv"), "--sweep", self.file, "-o", self.out("fig2.md"))
         self.assertIn("No verdict", self.read("fig2.md"))
@@ -85,7 +86,7 @@ class Claims(CliTest):
         self.assertTrue(self.swept.stdout.endswith(text))
 
     def test_compare_gives_the_same_rows_from_raw_results(self):
-        flags = ("--protocol", "prefill", "--window", "256", "--protect-outside", "256,0", "--layers", "1", "--prompts",
+        flags = ("--protocol", "prefill", "--window", "128", "--protect-outside", "128,0", "--layers", "2", "--prompts",
                  "0", "-b", "50%,25%", "--seeds", "2", "-q")
         self.ok("replay", SAMPLE, "-m", "uniform,uniform-repo", "--raw", self.out("u.h5"), "-o", self.out("u.csv"),
                 *flags)

@@ -24,7 +24,7 @@ class Determinism(CliTest):
 
     @unittest.skipUnless(os.path.exists(SAMPLE), "no bundled trace")
     def test_real_trace(self):
-        self.same(SAMPLE, "-m", "all", "-b", "5%", "--layers", "15", "--heads", "0,1", "--seeds", "1", "--protocol",
+        self.same(SAMPLE, "-m", "all", "-b", "5%", "--layers", "14", "--heads", "0,1", "--seeds", "1", "--protocol",
                   "prefill", counts=(1, 2))
 
     def test_a_head_does_not_depend_on_the_others(self):

@@ -261,19 +261,19 @@ class Replay(CliTest):
 
     def test_kvquant_calibrates_on_another_text_and_stores_tokens_only(self):
         def replayed(methods, *flags):
-            done = run("replay", SAMPLE, "-m", methods, "-b", "100%mem", "--prompts", "1", "--layers", "8",
+            done = run("replay", SAMPLE, "-m", methods, "-b", "100%mem", "--prompts", "0", "--layers", "14",
                        "--rows", "trace", *flags)
             self.assertEqual(done.returncode, 0, done.stderr)
             return rows(done.stdout)
 
-        text = ("--calibrate", SAMPLE + ":0")
+        text = ("--calibrate", SAMPLE + ":1")
         own, other = replayed("kvquant-nofisher")[0], replayed("kvquant-nofisher", *text)[0]
         self.assertEqual(own["reason"], "calibrated on the evaluated context; kvquant-nofisher: 4 bits")
-        self.assertIn("calibrated on smollm2-135m.h5, prompt '0'", other["reason"])
+        self.assertIn("calibrated on smollm2-135m.h5, prompt '1'", other["reason"])
         self.assertNotEqual(own["total_bytes"], other["total_bytes"])  # other thresholds have other outliers
         self.assertLess(float(own["rel_err_mean"]), float(other["rel_err_mean"]))
-        self.fails(2, "is the text of the evaluated prompt '1'",
-                   args=("replay", SAMPLE, "-m", "kvquant-nofisher", "--calibrate", SAMPLE + ":1"))
+        self.fails(2, "is the text of the evaluated prompt '0'",
+                   args=("replay", SAMPLE, "-m", "kvquant-nofisher", "--calibrate", SAMPLE + ":0"))
         stored = ["{}+kvquant-nofisher[kvquant-nofisher.bits=3]".format(m) for m in ("h2o", "cam", "pyramidkv")]
         h2o, cam, pyramidkv = replayed(",".join(stored))
         self.assertEqual(h2o["status"], "ok")

@@ -108,7 +108,7 @@ void create_prompt(const h5::Object& group, const TraceInfo& info, const PromptI
 
 h5::Object create(const std::string& path, const std::string& final_name, const TraceInfo& info, bool compress,
                   H5F_libver_t format) {
-  h5::Object root = h5::Object::create_file(path, final_name, format);
+  h5::Object root = h5::Object::create_file(path, final_name, format, !compress);
   describe_model(root, info);
   const h5::Object prompts = root.create_group("prompts");
   for (const PromptInfo& prompt : info.prompts) create_prompt(prompts.create_group(prompt.id), info, prompt, compress);

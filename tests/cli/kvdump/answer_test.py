@@ -38,16 +38,17 @@ def test_the_answer_holds_on_all_layers(folder):
         path = folder / f"{number}.ids"
         path.write_text("\n".join(map(str, prompt["tokens"])) + "\n")
         texts += ["--ids", path]
-    kvdump(*texts, "--dtype", "f16", "--speculated", "-o", folder / "all.h5")
+    kvdump(*texts, "--dtype", "f16", "--speculated", "--prompt-tokens", "1024", "--queries", "last:144", "-o",
+           folder / "all.h5")
     some, every = ranked(BUNDLED, folder / "some.csv"), ranked(folder / "all.h5", folder / "every.csv")
     assert int(some[0]["layers"]) < int(every[0]["layers"]) == int(every[0]["model_layers"]), (some[0], every[0])
     assert configuration(some[0]) == configuration(every[0]), [(configuration(s), configuration(e))
                                                                for s, e in zip(some, every)]
-    # A method whose budget falls from layer to layer has the mean budget of the model on the layers of the bundled
-    # trace.
+    # The layers of the bundled trace lie one deeper on average than those of the model, so that a method whose budget
+    # falls from layer to layer gets less on them by one step: 14 of 266 tokens.
     pyramid = [float(rows(trace, folder / "pyramid.csv", "--method", "pyramidkv", "--budget",
                           "25%")[0]["budget_tokens"]) for trace in (BUNDLED, folder / "all.h5")]
-    assert abs(pyramid[0] / pyramid[1] - 1) < 0.02, pyramid
+    assert 0.93 < pyramid[0] / pyramid[1] < 0.97, pyramid
 
 
 run_tests([test_the_answer_holds_on_all_layers])

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <filesystem>
 #include <limits>
 #include <numeric>
 
@@ -146,6 +147,20 @@ TEST_CASE("every pattern gives a readable trace with the declared parts") {
     CHECK(reader.read_head(prompt, prompt.layers[0], Array::values, 0).size() == 512 * 32);
     CHECK(std::accumulate(sums.begin(), sums.end(), 0.0) == doctest::Approx(448).epsilon(1e-4));
   }
+}
+
+TEST_CASE("compressed chunks are not padded to pages") {
+  const TempFolder folder;
+  SynthOptions options = small(Pattern::gaussian);
+  options.dtype = Dtype::f16;
+  options.kv_heads = options.query_heads = 64;
+  options.head_dim = options.value_dim =
+      8;  // a head of 8192 bytes, which deflates to less than 8192 and more than 4096
+  synthesize(folder / "plain.h5", options);
+  options.compress = true;
+  synthesize(folder / "packed.h5", options);
+
+  CHECK(std::filesystem::file_size(folder / "packed.h5") * 100 < std::filesystem::file_size(folder / "plain.h5") * 97);
 }
 
 TEST_CASE("seeds, prompts, layers and heads give different arrays") {

@@ -97,10 +97,10 @@ Object Object::open_file(const std::string& path) {
   return file;
 }
 
-Object Object::create_file(const std::string& path, const std::string& final_name, H5F_libver_t format) {
+Object Object::create_file(const std::string& path, const std::string& final_name, H5F_libver_t format, bool aligned) {
   Object file({}, final_name, "/");
   const Handle access = file.own(H5Pcreate(H5P_FILE_ACCESS), &H5Pclose, "cannot set up");
-  H5Pset_alignment(access.get(), 4096, 4096);
+  if (aligned) H5Pset_alignment(access.get(), 4096, 4096);
   H5Pset_libver_bounds(access.get(), format, H5F_LIBVER_V110);
   H5Pset_fclose_degree(access.get(), H5F_CLOSE_STRONG);
   const Handle creation = creation_properties(H5P_FILE_CREATE);

@@ -68,9 +68,10 @@ Handle fixed_string(std::size_t bytes);
 /// A file (as its root group), group or dataset. The message of every Failure names it.
 class Object {
  public:
-  /// Creates a file without times, with large datasets aligned to 4096 bytes. From format V110 on, metadata have
-  /// checksums.
-  static Object create_file(const std::string& path, const std::string& final_name, H5F_libver_t format);
+  /// Creates a file without times. `aligned`: datasets of 4096 bytes and more begin at a multiple of 4096, for mmap;
+  /// in a file of chunks this wastes half a page per chunk. From format V110 on, metadata have checksums.
+  static Object create_file(const std::string& path, const std::string& final_name, H5F_libver_t format,
+                            bool aligned = true);
 
   const std::string& name() const { return name_; }
   const std::string& file() const { return file_; }
