@@ -9,6 +9,7 @@
 #include <kvbench/compare/group_comparer.hpp>
 #include <kvbench/core/enumeration.hpp>
 #include <kvbench/core/error.hpp>
+#include <kvbench/core/ordered_map.hpp>
 
 namespace kvbench::compare {
 namespace {
@@ -216,6 +217,28 @@ std::string relation_line(const std::vector<const RelationResult*>& results) {
   return out + "\n";
 }
 
+using Parts = OrderedMap<std::string, std::vector<const RelationResult*>>;
+
+/// The results of each relation.
+Parts parts_of(const ClaimResult& result) {
+  Parts parts;
+  for (const RelationResult& one : result.results) parts[one.relation].push_back(&one);
+  return parts;
+}
+
+/// The verdict; one that joins several relations without deciding shows how many tests support each of them, such as
+/// the variants of a method.
+std::string headline(const ClaimResult& result, const Parts& parts) {
+  const std::string verdict(name_of(result.verdict));
+  if (result.verdict != Verdict::undecided || parts.items().size() < 2) return verdict;
+  std::vector<std::string> texts;
+  for (const auto& [relation, results] : parts.items())
+    texts.push_back(fmt::format("{}: supported in {} of {} tests", relation,
+                                std::ranges::count(results, Verdict::supported, &RelationResult::verdict),
+                                results.size()));
+  return fmt::format("{} as a whole ({})", verdict, fmt::join(texts, "; "));
+}
+
 bool several_traces(const ClaimResult& result) {
   return std::ranges::any_of(result.results, [&](const RelationResult& one) {
     return one.comparison.trace != result.results.front().comparison.trace;
@@ -281,19 +304,10 @@ std::string effect_text(const RelationResult& result) {
 }
 
 std::string verdict_text(const ClaimResult& result) {
-  std::string out = fmt::format("{}: {}\n", name_of(result.verdict), result.claim.text);
+  const Parts parts = parts_of(result);
+  std::string out = fmt::format("{}: {}\n", headline(result, parts), result.claim.text);
   if (!result.claim.untestable.empty()) return out + fmt::format("  {}\n", result.claim.untestable);
-  std::vector<std::string> relations;
-  for (const RelationResult& one : result.results) {
-    if (std::ranges::find(relations, one.relation) == relations.end()) relations.push_back(one.relation);
-  }
-  for (const std::string& relation : relations) {
-    std::vector<const RelationResult*> of_relation;
-    for (const RelationResult& one : result.results) {
-      if (one.relation == relation) of_relation.push_back(&one);
-    }
-    out += relation_line(of_relation);
-  }
+  for (const auto& [relation, results] : parts.items()) out += relation_line(results);
   out += detail_lines(result, Verdict::contradicted) + detail_lines(result, Verdict::untestable);
   return out + fmt::format("  {} tests of {}, Holm at {:.2g} %\n", result.results.size(), name_of(result.claim.metric),
                            100 * decided_at);

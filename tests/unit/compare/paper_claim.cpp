@@ -162,6 +162,18 @@ TEST_CASE("one result per budget and per place, of the run that the relation nam
   CHECK(mean.verdict == Verdict::undecided);
 }
 
+TEST_CASE("a verdict that joins variants without deciding shows how many tests support each") {
+  const Made made = std::move(Made("m")
+                                  .with("released", constant(1))
+                                  .with("paper", [](std::size_t q, auto) { return q < 80 ? 3.0f : 1.0f; })
+                                  .with("y", constant(2)));
+  const ClaimResult both = tested({&made}, {{.a = "released", .b = "y"}, {.a = "paper", .b = "y"}});
+  CHECK(both.verdict == Verdict::undecided);
+  CHECK(contains(verdict_text(both),
+                 "undecided as a whole (released lower than y: supported in 1 of 1 tests; paper lower "
+                 "than y: supported in 0 of 1 tests): claim\n"));
+}
+
 TEST_CASE("a parameter may be named although it has its default value") {
   const Made made =
       std::move(Made("m").with("clusterkv", constant(1)).with("clusterkv", constant(2), {}, "distance=l2"));
