@@ -127,7 +127,8 @@ TEST_CASE("with several prompts the row over all prompts is shown; without it, o
   REQUIRE(joined[0].parts[0].overall.size() == 1);
   CHECK(joined[0].parts[0].overall[0].error == 0.7);
   CHECK(joined[0].parts[0].finer == 2);
-  CHECK(has(markdown(report_of(with)), "| sink | 25% | 2 | 0.500 | too few texts | 1.00 | 2 |"));  // over the two texts
+  CHECK(has(markdown(report_of(with)), "| sink | 25% | 2 | 0.500 | 1.00 | 2 |"));  // over the two texts
+  CHECK(has(markdown(report_of(with)), "(too few texts for an interval)"));
   const std::vector<CsvTable> without = {replay_table({{.prompt = "0"}, {.prompt = "1"}})};
   REQUIRE(sections(without).size() == 1);
   CHECK(sections(without)[0].parts.size() == 2);

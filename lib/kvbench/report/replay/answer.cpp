@@ -15,6 +15,7 @@
 #include <kvbench/core/ordered_map.hpp>
 #include <kvbench/core/suggest.hpp>
 #include <kvbench/methods/registry.hpp>
+#include <kvbench/report/text/budget_words.hpp>
 #include <kvbench/report/text/text.hpp>
 
 namespace kvbench::report {
@@ -31,12 +32,8 @@ bool is_ranked(const replay::Record& r) {
 
 std::string budget_text(const std::string& text) {
   const Budget budget = Budget::parse(text);
-  const std::string percent = fmt::format("{:.4g} %", 100 * budget.share());
-  if (budget.cost() == CostKind::memory) return fmt::format("At {} of the memory", percent);
-  if (budget.cost() == CostKind::fast) return fmt::format("At {} of the fast memory", percent);
-  if (budget.cost() == CostKind::read) return fmt::format("Reading {} of the bytes", percent);
-  if (budget.is_share()) return fmt::format("At {} of the tokens", percent);
-  return fmt::format("At a budget of {}", budget.is_bytes() ? text : text + " tokens");
+  if (budget.cost() == CostKind::read) return fmt::format("Reading {:.4g} % of the bytes", 100 * budget.share());
+  return (budget.is_share() ? "At " : "At a budget of ") + budget_words(text);
 }
 
 /// The rows of a budget in ascending order of the error.
