@@ -11,13 +11,14 @@
 #include <kvbench/core/paired_test.hpp>
 #include <kvbench/core/statistics.hpp>
 #include <kvbench/report/drawing/line_chart.hpp>
+#include <kvbench/report/drawing/svg.hpp>
 #include <kvbench/report/replay/series.hpp>
 #include <kvbench/report/text/text.hpp>
 
 namespace kvbench::report {
 namespace {
 
-constexpr int coloured_series = 7;  // as many as there are colours
+constexpr int coloured_series = 7;
 constexpr std::size_t most_texts = 6;
 
 /// Sum and number of the errors by the position of the query.
@@ -71,9 +72,8 @@ std::vector<QueryErrors> errors_at(const std::string& budget, const ReplaySectio
 }
 
 ChartLine line_of(const Series& series) {
-  const LineRole role = series.reference                 ? LineRole::reference
-                        : series.style < coloured_series ? LineRole::shown
-                                                         : LineRole::context;
+  const bool shown = series.rank < coloured_series || series.style == svg::own_style;
+  const LineRole role = series.reference ? LineRole::reference : shown ? LineRole::shown : LineRole::context;
   return {.name = series.method, .detail = series.params, .role = role, .style = series.style, .points = {}};
 }
 

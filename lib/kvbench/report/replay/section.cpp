@@ -292,8 +292,11 @@ std::vector<Block> replay_blocks(const ReplaySection& section, const QueryFiles&
       blocks.emplace_back(std::move(answer));
     blocks.emplace_back(Paragraph{introduction(section, part)});
     if (!shown.note.empty()) blocks.emplace_back(Paragraph{shown.note});
-    Figure costs = cost_figure(shown.series, several ? "Error and cost: " + name_of(part) : "Error and cost");
-    if (!costs.drawings.empty()) blocks.emplace_back(std::move(costs));
+    const std::string of_part = several ? ": " + name_of(part) : "";
+    for (Figure figure : {cost_figure(shown.series, shown.budgets, "Error and cost" + of_part),
+                          error_figure(shown.series, shown.budgets, "Error by method" + of_part)}) {
+      if (!figure.drawings.empty()) blocks.emplace_back(std::move(figure));
+    }
     add_rows(all, budgets, several ? name_of(part) : "", table);
     if (several) details.emplace_back(Heading{3, name_of(part)});
     std::ranges::move(layer_figures(shown.series, shown.budgets), std::back_inserter(details));
