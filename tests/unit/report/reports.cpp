@@ -226,8 +226,8 @@ TEST_CASE("figures show the best of many methods and some of many budgets, and s
   }
   const std::string budgets = html(report_of({replay_table(lines)}));
   CHECK(has(budgets, "Figures and answers show 12 of 40 budgets."));
-  CHECK(has(budgets, "Error by layer at a budget of 1%"));
-  CHECK(!has(budgets, "Error by layer at a budget of 2%"));
+  CHECK(has(budgets, "Error by layer: budget 1%"));
+  CHECK(!has(budgets, "Error by layer: budget 2%"));
 }
 
 TEST_CASE("an answer names twenty tied methods and counts the others") {

@@ -48,11 +48,12 @@ struct Paragraph {
   bool of_drawings = false;  ///< introduces figures: left out where they are not drawn
 };
 
-/// An SVG element and its natural width.
+/// An SVG element, its natural width and title.
 struct Drawing {
   std::string svg;
   int width;           ///< px
   bool rigid = false;  ///< fixed width; otherwise the drawing is scaled between 4/5 and 6/5
+  std::string title;   ///< as drawn; may be empty
 };
 
 struct Figure {

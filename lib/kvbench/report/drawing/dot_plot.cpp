@@ -46,7 +46,7 @@ class Dots {
       out += row_text(row, y);
       y += dot_row;
     }
-    return {svg::element(width_, base + 42, p_.title, p_.description, out), static_cast<int>(width_)};
+    return {svg::element(width_, base + 42, p_.title, p_.description, out), static_cast<int>(width_), false, p_.title};
   }
 
  private:

@@ -88,7 +88,7 @@ class Plot {
     }
     out += names();
     const double height = base_ + plot_bottom;
-    return {svg::element(c_.width, height, c_.title, c_.description, out), static_cast<int>(c_.width)};
+    return {svg::element(c_.width, height, c_.title, c_.description, out), static_cast<int>(c_.width), false, c_.title};
   }
 
  private:
@@ -103,7 +103,7 @@ class Plot {
       if (&other == &line) rank = count;
       count += other.role == LineRole::shown;
     }
-    return (rank - (count - 1) / 2) * std::min(3.5, 20 / count);
+    return (rank - (count - 1) / 2) * std::min(3.5, 14 / count);
   }
 
   std::string axes() const {

@@ -6,7 +6,7 @@
 #include <iterator>
 #include <set>
 
-#include <fmt/ranges.h>
+#include <fmt/format.h>
 
 #include <kvbench/report/drawing/axis.hpp>
 #include <kvbench/report/drawing/heat_map.hpp>
@@ -130,11 +130,10 @@ std::vector<Block> layer_figures(const std::vector<Series>& all, const std::vect
   if (narrow && filled.size() <= most_maps) return {figure(filled, "Error by layer", false)};
   std::vector<std::string> open = main_budgets(filled);
   open.resize(std::min(open.size(), narrow ? most_maps : 1));
-  std::vector<Block> blocks = {
-      figure(open, fmt::format("Error by layer at a budget of {}", fmt::join(open, " and ")), false)};
+  std::vector<Block> blocks = {figure(open, "Error by layer", false)};
   for (const std::string& budget : filled) {
     if (std::ranges::find(open, budget) == open.end())
-      blocks.emplace_back(figure({&budget, 1}, fmt::format("Error by layer at a budget of {}", budget), true));
+      blocks.emplace_back(figure({&budget, 1}, "Error by layer: budget " + budget, true));
   }
   return blocks;
 }

@@ -65,8 +65,8 @@ bool of_several_traces(std::span<const replay::Record> records) {
   return std::ranges::any_of(records, [&](const replay::Record& r) { return r.sha256 != records.front().sha256; });
 }
 
-/// Rows of the short table, header first. Rows that are not ok show their status and reason instead of numbers. `traces`:
-/// rows begin with the trace.
+/// Rows of the short table, header first. Rows that are not ok show their status and reason instead of numbers.
+/// `traces`: rows begin with the trace.
 TextRows brief_records(std::span<const replay::Record> records, bool traces, bool layers) {
   TextRows rows(1);
   for (const Brief& column : brief_columns) rows[0].emplace_back(column.header);
