@@ -274,8 +274,8 @@ std::vector<Block> check_blocks(std::span<const CsvTable* const> tables) {
     if (!table.rows.empty()) blocks.emplace_back(std::move(table));
   }
   DocTable undecided = undecided_table(rows);
-  if (!undecided.rows.empty()) blocks.emplace_back(std::move(undecided));
-  blocks.emplace_back(bound_table(rows));
+  if (!undecided.rows.empty()) blocks.emplace_back(compact(std::move(undecided)));
+  blocks.emplace_back(compact(bound_table(rows)));
   DocTable untested = untested_table(rows);
   if (!untested.rows.empty()) blocks.emplace_back(std::move(untested));
   return blocks;

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <kvbench/report/replay/reason_groups.hpp>
 
-#include <algorithm>
+#include <optional>
 #include <tuple>
 
 #include <fmt/ranges.h>
 
 #include <kvbench/compare/configuration_name.hpp>
+#include <kvbench/core/budget.hpp>
 #include <kvbench/core/ordered_map.hpp>
 #include <kvbench/report/text/budget_words.hpp>
 #include <kvbench/report/text/similar.hpp>
@@ -33,7 +34,8 @@ struct ReasonEntry {
   }
 };
 
-using Kind = std::pair<replay::Status, std::string>;  // status, reason without numbers
+/// Status, reason without numbers, and what the budget limits: costs of different kinds form no range.
+using Kind = std::tuple<replay::Status, std::string, std::optional<CostKind>>;
 
 std::string method_of(const replay::Record& r) {
   const std::string name = compare::label_of({r.method, r.params, {}});
@@ -49,7 +51,8 @@ std::vector<ReasonGroup> reason_groups(std::span<const replay::Record* const> ro
     one.methods.add(method_of(*r)), one.budgets.add(r->budget), one.prompts.add(r->prompt), one.traces.add(r->trace);
     one.layers.add(r->layer ? fmt::format("{}", *r->layer) : "all");
     one.reasons.push_back(r->reason);
-    by_method[{{r->status, without_numbers(r->reason)}, r->sha256, method_of(*r)}].add(one);
+    const Kind kind{r->status, without_numbers(r->reason), Budget::parse(r->budget).cost()};
+    by_method[{kind, r->sha256, method_of(*r)}].add(one);
   }
   OrderedMap<std::tuple<Kind, std::string, Names, Names, Names>, ReasonEntry> by_place;
   for (const auto& [key, e] : by_method.items())
@@ -59,8 +62,8 @@ std::vector<ReasonGroup> reason_groups(std::span<const replay::Record* const> ro
     by_methods[{std::get<0>(key), e.methods.list(), e.budgets.list(), e.layers.list(), e.prompts.list()}].add(e);
   std::vector<ReasonGroup> out;
   for (const auto& [key, e] : by_methods.items())
-    out.push_back({std::get<0>(key).first, with_ranges(e.reasons), e.methods.list(), e.budgets.list(), e.layers.list(),
-                   e.prompts.list(), e.traces.list(), e.reasons.size()});
+    out.push_back({std::get<0>(std::get<0>(key)), with_ranges(e.reasons), e.methods.list(), e.budgets.list(),
+                   e.layers.list(), e.prompts.list(), e.traces.list(), e.reasons.size()});
   return out;
 }
 

@@ -10,8 +10,8 @@
 
 namespace kvbench::report {
 
-/// Rows with the same status and similar reasons (without_numbers()) that every one of the methods has at all of the
-/// budgets, layers and prompts, in each of the traces.
+/// Rows with the same status, similar reasons (without_numbers()) and budgets of one kind. Every one of the methods has
+/// them at all of the budgets, layers and prompts, in each of the traces.
 struct ReasonGroup {
   replay::Status status;
   std::string reason;  ///< numbers in which the rows differ are ranges
