@@ -80,10 +80,12 @@ class Plot {
   Drawing drawing() {
     std::string out = axes();
     if (!c_.frontier.empty()) out += path({.name = "", .detail = "", .points = c_.frontier}, "frontier");
-    for (const LineRole role :
-         {LineRole::context, LineRole::crowd, LineRole::beaten, LineRole::reference, LineRole::shown}) {
-      for (const ChartLine& line : c_.lines) {
-        if (line.role == role) out += line_text(line);
+    for (const bool own : {false, true}) {  // the reader's own method above all others
+      for (const LineRole role :
+           {LineRole::context, LineRole::crowd, LineRole::beaten, LineRole::reference, LineRole::shown}) {
+        for (const ChartLine& line : c_.lines) {
+          if (line.role == role && (line.style == svg::own_style) == own) out += line_text(line);
+        }
       }
     }
     out += names();

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 #include <charconv>
-#include <cstdlib>
+#include <string_view>
 
 #include <kvbench/core/error.hpp>
 #include <kvbench/report/drawing/style_sheet.hpp>
@@ -37,6 +37,11 @@ std::vector<double> numbers_in(std::string_view text) {
     at = code == std::errc{} ? stop : at + 1;
   }
   return out;
+}
+
+double first_number(std::string_view text, double otherwise) {
+  const std::vector<double> numbers = numbers_in(text);
+  return numbers.empty() ? otherwise : numbers.front();
 }
 
 /// Commands M, L, h, v and z.
@@ -74,7 +79,7 @@ struct Tag {
     const std::size_t begin = at + key.size() + 3;
     return attributes.substr(begin, attributes.find('"', begin) - begin);
   }
-  double number(const std::string& key) const { return std::strtod(attribute(key).c_str(), nullptr); }
+  double number(const std::string& key) const { return first_number(attribute(key), 0); }
 };
 
 std::vector<Tag> tags_of(const std::string& svg) {
@@ -107,7 +112,7 @@ std::vector<std::string> classes_of(const Tag& tag) {
 
 double number_or(const Properties& properties, const char* name, double otherwise) {
   const auto known = properties.find(name);
-  return known == properties.end() ? otherwise : std::strtod(known->second.c_str(), nullptr);
+  return known == properties.end() ? otherwise : first_number(known->second, otherwise);
 }
 
 ShapeStyle style_of(const std::vector<StyledElement>& path, const Tag& tag) {
