@@ -29,7 +29,7 @@ RETRIEVAL := quest,clusterkv,clusterkv-repo,infinigen,oracle-topk
 CURVES := sink,h2o,snapkv,pyramidkv,cam,chelsea,kmeans,bsm,balancekv,uniform,subgen,int,kivi2,kivi4,turboquant
 CURVES := $(CURVES),snapkv+kivi4,h2o+q5_1,kmeans+int8,random
 
-run: program ## replay the bundled trace with every method at 25 % of memory, the main ones at 12.5 and 50 %: out/report.html
+run: program ## replay the bundled trace at 25 % of memory and reads, and draw 12.5 to 50 %: out/report.html
 	@mkdir -p $(OUT)
 	$(BUILD)/kvbench replay traces/smollm2-135m.h5 --method all --budget 25%mem --rows head \
 	  --raw $(OUT)/run.h5 -o $(OUT)/run.csv --summary
