@@ -7,8 +7,11 @@
 #include <kvbench/config/sweep.hpp>
 #include <kvbench/core/error.hpp>
 #include <kvbench/core/utf8.hpp>
+#include <kvbench/report/document/figure_names.hpp>
 #include <kvbench/report/document/html.hpp>
+#include <kvbench/report/document/latex.hpp>
 #include <kvbench/report/document/markdown.hpp>
+#include <kvbench/report/drawing/shapes.hpp>
 #include <kvbench/report/read/claim_results.hpp>
 #include <kvbench/report/report.hpp>
 #include <kvbench/report/text/text.hpp>
@@ -22,20 +25,46 @@ namespace {
 
 struct ReportFlags {
   std::vector<std::string> tables, raw, traces;
-  std::string output, format, sweep;
+  std::string output, format, sweep, figure;
   report::ReportOptions report;
 };
 
+/// A format, what the names of its files end with, and how a report or one of its figures is written in it.
+struct ReportFormat {
+  const char* name;
+  std::vector<std::string_view> endings;
+  std::string (*page)(const report::Document&);
+  std::string (*figure)(const report::Drawing&);
+};
+const ReportFormat formats[] = {{"html", {".html", ".htm"}, report::html, nullptr},
+                                {"md", {".md", ".markdown"}, report::markdown, nullptr},
+                                {"latex", {".tex"}, report::latex, nullptr},
+                                {"svg", {".svg"}, nullptr, report::svg_file},
+                                {"pdf", {".pdf"}, nullptr, report::pdf_file}};
+
 /// --format, else the format that the name of the output implies.
-std::string format_of(const ReportFlags& o) {
-  if (!o.format.empty()) return o.format;
-  for (const char* ending : {".md", ".markdown"}) {
-    if (o.output.ends_with(ending)) return "md";
+const ReportFormat& format_of(const ReportFlags& o) {
+  const bool alone = !o.figure.empty();
+  for (const ReportFormat& format : formats) {
+    const auto ends = [&](std::string_view ending) { return o.output.ends_with(ending); };
+    const bool meant = o.format.empty() ? std::ranges::any_of(format.endings, ends) : o.format == format.name;
+    if (!meant) continue;
+    if (alone && format.figure == nullptr)
+      throw Error("--figure: a figure alone is an SVG or PDF file; give -o FILE.svg or -o FILE.pdf");
+    if (!alone && format.page == nullptr)
+      throw Error("-o '{}': {} files hold one figure; name it with --figure ('--figure list' shows the names)",
+                  o.output, format.name);
+    return format;
   }
-  for (const char* ending : {".html", ".htm"}) {
-    if (o.output.ends_with(ending)) return "html";
-  }
-  throw Error("-o '{}': the name does not imply a format; end it with .html or .md, or give --format", o.output);
+  throw Error("-o '{}': the name does not imply a format; end it with {}, or give --format", o.output,
+              alone ? ".svg or .pdf" : ".html or .md, or with .tex for the tables alone");
+}
+
+/// One name per line.
+std::string figure_list(const report::Document& document) {
+  std::string out;
+  for (const report::NamedDrawing& drawing : drawings_of(document)) out += drawing.name + '\n';
+  return out;
 }
 
 /// Adds title, description and published results of a sweep file.
@@ -105,16 +134,23 @@ std::vector<NamedFile> inputs_of(const ReportFlags& o) {
   return inputs;
 }
 
-/// Without -o the report stands beside the first table.
-ReportFlags with_output(ReportFlags o) {
-  if (!o.output.empty()) return o;
-  o.output = std::filesystem::path(o.tables.front()).replace_extension(o.format == "md" ? ".md" : ".html").string();
-  return o;
+/// Without -o the output stands beside the first table, under its name.
+std::string output_of(const ReportFlags& o) {
+  if (!o.output.empty()) return o.output;
+  if (o.figure == "list") return "-";
+  const std::string wanted = !o.format.empty() ? o.format : o.figure.empty() ? "html" : "svg";
+  for (const ReportFormat& format : formats) {
+    if (wanted == format.name)
+      return std::filesystem::path(o.tables.front()).replace_extension(format.endings.front()).string();
+  }
+  return "";
 }
 
 int run(const ReportFlags& given) {
-  const ReportFlags o = with_output(given);
-  const std::string format = format_of(o);
+  ReportFlags o = given;
+  o.output = output_of(given);
+  const bool list = o.figure == "list";
+  const ReportFormat* format = list ? nullptr : &format_of(o);
   check_distinct(std::vector<NamedFile>{{"-o", o.output}}, inputs_of(o));
   Output output(o.output);
   std::vector<report::CsvTable> tables;
@@ -127,7 +163,11 @@ int run(const ReportFlags& given) {
   if (!o.sweep.empty()) add_sweep_file(o, report);
   const OpenFiles files(o, tables, report);
   const report::Document document = make_report(tables, report);
-  output.finish(format == "md" ? markdown(document) : html(document));
+  if (list) {
+    output.finish(figure_list(document));
+    return done;
+  }
+  output.finish(o.figure.empty() ? format->page(document) : format->figure(find_drawing(document, o.figure)));
   if (given.output.empty()) say("kvbench", fmt::format("the report is {}", o.output));
   if (output.to_file()) print(verdict_text(claims_in(tables)));
   return done;
@@ -136,20 +176,22 @@ int run(const ReportFlags& given) {
 }  // namespace
 
 Command add_report(CLI::App& app) {
-  CLI::App* flags =
-      app.add_subcommand("report", "Make one HTML or Markdown file with answers, figures and tables from CSV files");
+  CLI::App* flags = app.add_subcommand(
+      "report", "Make one page with answers, figures and tables from CSV files, or one figure or LaTeX tables");
   auto options = std::make_shared<ReportFlags>();
   ReportFlags& o = *options;
   flags
       ->add_option("tables", o.tables,
                    "CSV files written by replay, sweep (rows, measures or claims), validate and eval")
       ->required();
-  flags->add_option(
-      "-o,--output", o.output,
-      "Output file (.html or .md), written atomically; -: standard output (default: the name of the first "
-      "table with the ending .html)");
-  flags->add_option("--format", o.format, "html or md (default: implied by the name of the output)")
-      ->check(one_of({"html", "md"}));
+  flags->add_option("-o,--output", o.output,
+                    "Output file, written atomically: .html, .md, .tex (the tables, for LaTeX), or .svg or .pdf with "
+                    "--figure; -: standard output (default: the name of the first table with the ending .html)");
+  flags->add_option("--format", o.format, "html, md, latex, svg or pdf (default: implied by the name of the output)")
+      ->check(one_of({"html", "md", "latex", "svg", "pdf"}));
+  flags->add_option("--figure", o.figure,
+                    "Write this figure alone, as SVG or PDF: its name, or a part that no other figure has; list: print "
+                    "the names");
   flags->add_option(
       "--raw", o.raw,
       "Raw results of the same replays (--raw of replay): adds the distribution of errors, and errors along the text");

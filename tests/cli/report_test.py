@@ -20,7 +20,7 @@ class Page(html.parser.HTMLParser):
 
     def __init__(self, text):
         super().__init__(convert_charrefs=True)
-        self.open, self.tags, self.attributes, self.words = [], [], [], []
+        self.open, self.tags, self.attributes, self.words, self.texts = [], [], [], [], []
         self.feed(text)
         self.close()
         assert not self.open, self.open
@@ -41,6 +41,7 @@ class Page(html.parser.HTMLParser):
 
     def handle_data(self, text):
         self.words.append(text.strip())
+        self.texts.append(text)
 
 
 class Report(CliTest):
@@ -124,15 +125,40 @@ class Report(CliTest):
                 self.assertIn(row["rel_err_mean"], text)
         self.assertEqual(run("report", self.csv, "-o", "-", "--format", "md").stdout, text)
 
+    def test_one_figure_alone(self):
+        names = run("report", self.csv, "--figure", "list").stdout.split()
+        self.assertIn("error-by-layer/budget-25", names)
+        for name in names:
+            svg = xml.etree.ElementTree.fromstring(self.report(self.csv, "--figure", name, name="one.svg"))
+            self.assertEqual(svg.tag, "{http://www.w3.org/2000/svg}svg")
+            self.assertTrue(all(node.get("class") is None for node in svg.iter()))
+        self.assertIn("snapkv", {node.text for node in svg.iter("{http://www.w3.org/2000/svg}text")})
+        done = run("report", self.csv, "--figure", "error-by-method", "-o", self.path("one.pdf"))
+        self.assertEqual((done.returncode, done.stdout, done.stderr), (0, "", ""))
+        with open(self.path("one.pdf"), "rb") as file:
+            pdf = file.read()
+        self.assertTrue(pdf.startswith(b"%PDF-1.4") and pdf.endswith(b"%%EOF\n"))
+        table = int(pdf.split(b"startxref\n")[1].split()[0])
+        self.assertEqual(pdf[table:table + 4], b"xref")
+        self.assertIn(b"(snapkv) Tj", pdf)
+
+    def test_tables_for_latex(self):
+        text = self.report(self.csv, name="table.tex")
+        self.assertEqual(text.count("\\begin{table}"), text.count("\\end{table}"))
+        body = re.search(r"\\caption\{Methods: error and cost\}.*?\\midrule\n(.*?)\\bottomrule", text, re.S).group(1)
+        results = [r for r in rows(self.read(self.csv)) if r["layer"] == "all" and r["status"] == "ok"]
+        self.assertEqual(len(body.strip().split("\n")), len(results))
+        self.assertRegex(body, r"snapkv & 25\\% & [\d.]+ & [\d.]+ to [\d.]+ & ")
+
     def test_rows_that_are_not_ok_keep_their_reasons(self):
         done = run("replay", self.trace, "-m", "sink,balancekv-repo", "-b", "25%", "--protocol", "stream", "-q", "-o",
                    self.path("skipped.csv"))
         self.assertIn(done.returncode, (0, 1), done.stderr)
         broken = [r for r in rows(self.read(self.path("skipped.csv"))) if r["status"] != "ok"]
         self.assertTrue(broken)
-        words = Page(self.report(self.path("skipped.csv"))).words
+        text = "".join(Page(self.report(self.path("skipped.csv"))).texts)
         for row in broken:
-            self.assertIn(row["reason"], words)
+            self.assertIn(row["reason"], text)
 
     def test_raw_results_and_the_trace_add_figures_of_queries(self):
         table, raw = self.path("queries.csv"), self.path("queries.h5")
@@ -164,7 +190,8 @@ class Report(CliTest):
             self.assertEqual(done.returncode, 0, done.stderr)
         text = self.report(*map(self.path, ("a.csv", "b.csv", "c.csv")))
         self.assertEqual(re.findall("<h2[^>]*>([^<]*)", text), ["Replay: t.h5, decode", "Inputs"])
-        self.assertEqual(text.count('<tr data-m="snapkv">'), 2)  # once per budget
+        self.assertEqual(text.count('<tr data-m="snapkv">'), 1)  # of two files; without a result at 25%mem
+        self.assertEqual(text.count('<tr data-m="cam">'), 2)  # once per budget
 
     def test_reasons_are_text(self):
         spoiled = self.write("spoiled.csv", self.read(self.csv).replace(",ok,,", ",failed,it <broke>,", 1))
@@ -279,7 +306,12 @@ class Report(CliTest):
         self.fails(2, "nowhere.csv: there is no such file", args=["report", self.path("nowhere.csv"), *out])
         self.fails(2, "t.h5:1: has bytes that are not UTF-8 text", args=["report", self.trace, *out])
         self.fails(2, "is given twice", args=["report", self.csv, self.csv, *out])
-        self.fails(2, "end it with .html or .md", args=["report", self.csv, "-o", self.path("never.pdf")])
+        self.fails(2, "end it with .html or .md", args=["report", self.csv, "-o", self.path("never.doc")])
+        self.fails(2, "-o is missing", args=["report", self.csv])
+        self.fails(2, "name it with --figure", args=["report", self.csv, "-o", self.path("never.pdf")])
+        self.fails(2, "give -o FILE.svg or -o FILE.pdf", args=["report", self.csv, "--figure", "cost", *out])
+        self.fails(2, "there is no such figure; the figures are error-and-cost/",
+                   args=["report", self.csv, "--figure", "coast", "-o", self.path("never.svg")])
         self.fails(3, "nowhere", args=["report", self.csv, "-o", self.path("nowhere/never.html")])
         self.assertFalse(os.path.exists(self.path("never.html")))
 

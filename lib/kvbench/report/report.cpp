@@ -47,9 +47,14 @@ Document make_report(std::span<const CsvTable> tables, const ReportOptions& opti
   }
   if (!options.published.empty() || !sorted.claims.empty())
     append(document.blocks, published_blocks(options.published, sorted));
-  for (std::size_t i = 0; i < evaluations.size(); ++i)
-    append(document.blocks, eval_blocks(evaluations[i], predictions[i]));
-  for (const ReplaySection& section : sections) append(document.blocks, replay_blocks(section, options.files));
+  // The answers of the only section are above it.
+  const bool several = evaluations.size() + sections.size() > 1 || !document.blocks.empty();
+  for (std::size_t i = 0; i < evaluations.size(); ++i) {
+    std::vector<Block> blocks = eval_blocks(evaluations[i], predictions[i]);
+    if (several) blocks.insert(blocks.begin() + 1, eval_answer(evaluations[i], predictions[i]));
+    append(document.blocks, std::move(blocks));
+  }
+  for (const ReplaySection& section : sections) append(document.blocks, replay_blocks(section, options.files, several));
   if (!sorted.checks.empty()) append(document.blocks, check_blocks(sorted.checks));
   if (!sorted.measures.empty()) append(document.blocks, measure_blocks(sorted.measures));
   document.blocks.emplace_back(Heading{2, "Inputs"});

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cmath>
+#include <cstdio>
 #include <limits>
 #include <string>
 #include <vector>
@@ -7,6 +8,7 @@
 #include <doctest/doctest.h>
 
 #include <kvbench/report/drawing/axis.hpp>
+#include <kvbench/report/drawing/dot_plot.hpp>
 #include <kvbench/report/drawing/heat_map.hpp>
 #include <kvbench/report/drawing/labels.hpp>
 #include <kvbench/report/drawing/line_chart.hpp>
@@ -207,4 +209,51 @@ TEST_CASE("a heat map shows numbers in cells and tooltips, and why a number is m
   CHECK(svg.find("<title>m p=&lt;1&gt;, layer 0: 0.500</title>") != std::string::npos);
   CHECK(svg.find("<title>m p=&lt;1&gt;, layer 7: skipped: no queries</title>") != std::string::npos);
   CHECK(svg.find(">–</text>") != std::string::npos);
+}
+
+TEST_CASE("the reader's own method is drawn above the others, in a colour and with a marker of its own") {
+  LineChart own = chart({{1, 1, NAN, NAN, ""}});
+  own.lines.front().style = svg::own_style;
+  own.lines.push_back({.name = "other", .points = {{1, 2, NAN, NAN, ""}}});
+  const std::string svg = draw(own).svg;
+  CHECK(svg.find("<g class=\"k0\" data-m=\"other\">") < svg.find("<g class=\"own\" data-m=\"m a=1\">"));
+  for (int style = 0; style < 35; ++style) {
+    CHECK(svg::marker(style, 0, 0) != svg::marker(svg::own_style, 0, 0));
+    // Styles of one colour differ in marker and dashes.
+    for (int other = style + 7; other < 35; other += 7) {
+      CHECK(svg::colour(style) == svg::colour(other));
+      CHECK(svg::marker(style, 0, 0) != svg::marker(other, 0, 0));
+      CHECK(svg::dashes(style) != svg::dashes(other));
+    }
+  }
+}
+
+TEST_CASE("levels are lines across, lines of the crowd have no name, and connectors are level inside the plot") {
+  LineChart levels = chart({{1, 1, NAN, NAN, ""}, {10, 2, NAN, NAN, ""}});
+  levels.levels = {1, 1000};
+  levels.lines.push_back({.name = "hidden", .role = LineRole::crowd, .points = {{1, 2, NAN, NAN, ""}}});
+  const std::string svg = draw(levels).svg;
+  CHECK(count(svg, "class=\"level\"") == 1);  // 1000 is outside the axis
+  CHECK(svg.find(">hidden</text>") == std::string::npos);
+  const std::size_t end = svg.find("\" class=\"leader\""), begin = svg.rfind("d=\"M", end) + 4;
+  double x = 0, y = 0, to_x = 0, to_y = 0;
+  REQUIRE(std::sscanf(svg.substr(begin, end - begin).c_str(), "%lf %lfL%lf %lf", &x, &y, &to_x, &to_y) == 4);
+  CHECK(y == to_y);
+  CHECK(x < to_x);
+}
+
+TEST_CASE("dots are in rows from top to bottom, with whiskers, a legend of the groups, and triangles at the edge") {
+  const DotPlot plot{.title = "t",
+                     .description = "d",
+                     .x = {Scale::log, 0.1, 1, {{0.5, "0.5"}}, "error"},
+                     .rows = {{.name = "a", .group = "g", .value = 0.2, .lo = 0.15, .hi = 0.3, .text = "0.200"},
+                              {.name = "b", .group = "g", .value = 7, .text = "7.00"},
+                              {.name = "c", .group = "r", .grey = true, .value = 0.5, .text = "0.500"}}};
+  const std::string svg = draw(plot).svg;
+  CHECK(count(svg, "class=\"whisker\"") == 1);
+  CHECK(count(svg, ">g</text>") == 1);
+  CHECK(count(svg, "<circle") == 2);   // of the legend and of a
+  CHECK(count(svg, "<polygon") == 1);  // b
+  CHECK(svg.find(">a</text>") < svg.find(">b</text>"));
+  CHECK(svg.find(">b</text>") < svg.find(">c</text>"));
 }

@@ -127,7 +127,8 @@ TEST_CASE("with several prompts the row over all prompts is shown; without it, o
   REQUIRE(joined[0].parts[0].overall.size() == 1);
   CHECK(joined[0].parts[0].overall[0].error == 0.7);
   CHECK(joined[0].parts[0].finer == 2);
-  CHECK(has(markdown(report_of(with)), "| sink | 25% | 2 | 0.500 | too few texts | 1.00 | 2 |"));  // over the two texts
+  CHECK(has(markdown(report_of(with)), "| sink | 25% | 2 | 0.500 | 1.00 | 2 |"));  // over the two texts
+  CHECK(has(markdown(report_of(with)), "(too few texts for an interval)"));
   const std::vector<CsvTable> without = {replay_table({{.prompt = "0"}, {.prompt = "1"}})};
   REQUIRE(sections(without).size() == 1);
   CHECK(sections(without)[0].parts.size() == 2);
@@ -225,8 +226,8 @@ TEST_CASE("figures show the best of many methods and some of many budgets, and s
   }
   const std::string budgets = html(report_of({replay_table(lines)}));
   CHECK(has(budgets, "Figures and answers show 12 of 40 budgets."));
-  CHECK(has(budgets, "Error by layer at a budget of 1%"));
-  CHECK(!has(budgets, "Error by layer at a budget of 2%"));
+  CHECK(has(budgets, "Error by layer: budget 1%"));
+  CHECK(!has(budgets, "Error by layer: budget 2%"));
 }
 
 TEST_CASE("an answer names eight tied methods and counts the others") {

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <kvbench/report/columns/records.hpp>
+#include <kvbench/report/replay/reason_groups.hpp>
 #include <kvbench/report/replay/table.hpp>
+#include <kvbench/report/text/similar.hpp>
 
 #include <algorithm>
 #include <sstream>
@@ -154,14 +156,14 @@ TEST_CASE("the terminal table is aligned, best error first, and shows no layers"
                                        broken("cannot", Status::skipped, "a long reason of its own"),
                                        record("much-better-name", 0.0125), layer};
   const auto lines = lines_of(terminal_table(records));
-  REQUIRE(lines.size() == 4);
+  REQUIRE(lines.size() == 5);
   CHECK(lines[1].starts_with("much-better-name"));
   CHECK(lines[2].starts_with("worse"));
-  CHECK(lines[3].starts_with("cannot"));
-  CHECK(lines[3].ends_with("skipped: a long reason of its own"));
+  CHECK(lines[3].empty());
+  CHECK(lines[4] == "skipped at 64 tokens: cannot (a long reason of its own)");
   CHECK(lines[0].size() == lines[1].size());
   CHECK(lines[1].size() == lines[2].size());
-  for (const std::string& line : lines) CHECK(line.back() != ' ');
+  for (const std::string& line : lines) CHECK(!line.ends_with(' '));
   for (const char* header : {"rel_err", "bytes/full", "read/full", "recall"}) {
     const std::size_t end = lines[0].find(header) + std::string(header).size();
     CAPTURE(header);
@@ -170,6 +172,37 @@ TEST_CASE("the terminal table is aligned, best error first, and shows no layers"
       CHECK((end == lines[i].size() || lines[i][end] == ' '));
     }
   }
+}
+
+TEST_CASE("reasons that many rows repeat are one line, with ranges of their numbers") {
+  const auto cost = [](const char* method, const char* budget, const char* text) {
+    Record r = broken(method, Status::infeasible, text);
+    r.budget = budget;
+    return r;
+  };
+  std::vector<Record> records = {cost("quest", "25%mem", "costs at least 106.3 %, with 48 tokens"),
+                                 cost("exact", "25%mem", "costs at least 100 %, with 1 token"),
+                                 cost("int8", "25%mem", "costs at least 56.25 %, at 8 bits"),
+                                 cost("int8", "50%mem", "costs at least 56.25 %, at 8 bits")};
+  CHECK(reasons_text(records) ==
+        "infeasible at 25 % of the memory: quest, exact (costs at least 100 to 106.3 %, with 1 to 48 tokens)\n"
+        "infeasible at 25 %, 50 % of the memory: int8 (costs at least 56.25 %, at 8 bits)\n");
+  CHECK(terminal_table(records) == reasons_text(records));
+  // A method that failed elsewhere is no part of the group: quest at 50 % is not infeasible on both traces.
+  records.resize(2);
+  records.push_back(records[0]);
+  records.back().trace = "b.h5", records.back().sha256 = "b";
+  CHECK(reasons_text(records) ==
+        "infeasible at 25 % of the memory on a.h5: quest, exact (costs at least 100 to 106.3 %, with 1 to 48 tokens)\n"
+        "infeasible at 25 % of the memory on b.h5: quest (costs at least 106.3 %, with 48 tokens)\n");
+  CHECK(reasons_text({}).empty());
+}
+
+TEST_CASE("sentences without their numbers, and wrapped lines") {
+  CHECK(without_numbers("at 4.5 bits (512 of 12 layers); int8") == "at # bit (# of # layer); int8");
+  CHECK(with_ranges(std::vector<std::string>{"at 4 bits", "at 16 bits", "at 8 bits"}) == "at 4 to 16 bits");
+  CHECK(wrapped("aa bb cc dd", 5, 2) == "aa bb\n  cc\n  dd\n");
+  CHECK(wrapped("aaaaaaaa b", 5, 1) == "aaaaaaaa\n b\n");
 }
 
 TEST_CASE("with several prompts the terminal shows the row over all of them") {
@@ -187,13 +220,12 @@ TEST_CASE("tables of several traces show the trace of each row") {
   CHECK(terminal_table(records).find("trace") == std::string::npos);
   for (std::size_t i = 2; i < 4; ++i) records[i].trace = "other.h5", records[i].sha256 = "b";
   const auto lines = lines_of(terminal_table(records));
-  REQUIRE(lines.size() == 5);
+  REQUIRE(lines.size() == 6);
   CHECK(lines[0].starts_with("trace     method"));
   CHECK(lines[1].starts_with("a.h5      better"));
   CHECK(lines[2].starts_with("a.h5      worse"));
   CHECK(lines[3].starts_with("other.h5  worse"));
-  CHECK(lines[4].starts_with("other.h5  cannot"));
-  CHECK(lines[4].ends_with("  skipped: a reason"));
+  CHECK(lines[5] == "skipped at 64 tokens on other.h5: cannot (a reason)");
   const auto markdown = lines_of(markdown_table(records));
   CHECK(markdown[0].starts_with("| trace | method | layer | budget |"));
   CHECK(markdown[1].starts_with("| --- | --- | --- | ---: |"));
@@ -208,12 +240,12 @@ TEST_CASE("rows that are tied with the best are marked, and the mark is explaine
     records[i].tied = i < 2;
   }
   const auto lines = lines_of(terminal_table(records));
-  REQUIRE(lines.size() == 6);
+  REQUIRE(lines.size() == 7);
   CHECK(lines[1].find("0.125 ") != std::string::npos);
   CHECK(lines[2].find("0.25~") != std::string::npos);
   CHECK(lines[3].find("0.5 ") != std::string::npos);
   CHECK(lines[2].size() == lines[1].size());
-  CHECK(lines[5].starts_with("~ not distinguishable"));
+  CHECK(lines[4].starts_with("~ not distinguishable"));
   CHECK(markdown_table(records).find("| 0.25~ |") != std::string::npos);
   CHECK(markdown_table(records).find("\n\n~ not") != std::string::npos);
   for (Record& r : records) r.layers = r.compressed_layers = {3}, r.model_layers = 30;

@@ -6,7 +6,7 @@
 #include <cmath>
 #include <tuple>
 
-#include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <kvbench/core/error.hpp>
 #include <kvbench/core/ordered_map.hpp>
@@ -217,13 +217,45 @@ std::vector<CheckRow> rows_of(const CsvTable& table) {
   return rows;
 }
 
+/// The verdicts of the statements and of the claims, by the ids of both.
+AnswerBlock verdicts_of(const std::vector<CheckRow>& rows) {
+  OrderedMap<std::pair<bool, std::string>, std::vector<Verdict>> by_id;
+  for (const CheckRow& row : rows) {
+    if (row.kind != CheckKind::data) by_id[{row.kind == CheckKind::claim, row.check}].push_back(row.verdict);
+  }
+  std::vector<std::string> violated, holding, weak, supported, contradicted, open;
+  for (const auto& [id, verdicts] : by_id.items()) {
+    const auto any = [&](auto of) { return std::ranges::any_of(verdicts, of); };
+    const Verdict joint = joint_verdict(verdicts);
+    std::vector<std::string>& statements = any([](Verdict v) { return v == Verdict::violated; }) ? violated
+                                           : any(holds)                                          ? holding
+                                                                                                 : weak;
+    std::vector<std::string>& claims = joint == Verdict::supported      ? supported
+                                       : joint == Verdict::contradicted ? contradicted
+                                                                        : open;
+    (id.first ? claims : statements).push_back(id.second);
+  }
+  AnswerBlock answer{"What these data say", {}};
+  const auto add = [&](const char* what, const std::vector<std::string>& ids) {
+    if (!ids.empty()) answer.sentences.push_back(fmt::format("{}: {}.", what, fmt::join(ids, ", ")));
+  };
+  if (violated.empty() && holding.size() + weak.size() > 0) answer.sentences.push_back("No fault was found.");
+  add("Violated, so that the code or the paper is wrong", violated);
+  add("Hold on every subject with a verdict", holding);
+  add("Say no more than the trivial bound, or do not apply", weak);
+  add("Claims of papers that these data support", supported);
+  add("Claims of papers that these data contradict", contradicted);
+  add("Claims of papers that these data do not decide", open);
+  return answer;
+}
+
 }  // namespace
 
 std::vector<Block> check_blocks(std::span<const CsvTable* const> tables) {
   std::vector<CheckRow> rows;
   for (const CsvTable* table : tables) std::ranges::move(rows_of(*table), std::back_inserter(rows));
   std::vector<Block> blocks = {
-      Heading{2, "Bounds and claims"},
+      Heading{2, "Bounds and claims"}, verdicts_of(rows),
       Paragraph{
           "Each statement was tested on every subject (a kv head, a stream, or the whole trace). Claims of papers are "
           "tested in both directions: supported or contradicted where one is significant at 5 %, else undecided; "
@@ -242,8 +274,8 @@ std::vector<Block> check_blocks(std::span<const CsvTable* const> tables) {
     if (!table.rows.empty()) blocks.emplace_back(std::move(table));
   }
   DocTable undecided = undecided_table(rows);
-  if (!undecided.rows.empty()) blocks.emplace_back(std::move(undecided));
-  blocks.emplace_back(bound_table(rows));
+  if (!undecided.rows.empty()) blocks.emplace_back(compact(std::move(undecided)));
+  blocks.emplace_back(compact(bound_table(rows)));
   DocTable untested = untested_table(rows);
   if (!untested.rows.empty()) blocks.emplace_back(std::move(untested));
   return blocks;

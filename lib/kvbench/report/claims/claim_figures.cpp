@@ -13,6 +13,8 @@
 namespace kvbench::report {
 namespace {
 
+constexpr double level_margin = 1.1;
+
 /// A value of one line of one drawing.
 struct ClaimPoint {
   std::string place, line, budget;
@@ -41,12 +43,15 @@ Axis budget_axis(const std::vector<ClaimPoint>& points) {
   return axis;
 }
 
-Axis value_axis(const std::vector<ClaimPoint>& points, const std::string& title) {
+/// Includes the levels.
+Axis value_axis(const std::vector<ClaimPoint>& points, const std::string& title, const std::vector<double>& levels) {
   std::vector<double> values;
   for (const ClaimPoint& point : points) {
     for (const double value : {point.value, point.lo, point.hi}) values.push_back(value);
   }
-  const Extent extent = log_extent(values);
+  Extent extent = log_extent(values);
+  for (const double level : levels)
+    extent = {std::min(extent.lo, level / level_margin), std::max(extent.hi, level * level_margin)};
   return {Scale::log, extent.lo, extent.hi, log_ticks(extent.lo, extent.hi), title};
 }
 
@@ -64,8 +69,9 @@ ChartLine line_of(const std::vector<ClaimPoint>& points, const std::string& plac
   return line;
 }
 
-/// One drawing per place, with the same axes.
-Figure figure_of(const std::vector<ClaimPoint>& points, const std::string& what, const std::string& caption) {
+/// One drawing per place, with the same axes and lines across at these levels.
+Figure figure_of(const std::vector<ClaimPoint>& points, const std::string& what, const std::string& caption,
+                 const std::vector<double>& levels) {
   Figure figure{.title = what + " against budget", .caption = caption};
   figure.numbers = {.title = "Numbers",
                     .columns = {{"place"}, {"line"}, {"budget"}, {what, true}},
@@ -77,7 +83,8 @@ Figure figure_of(const std::vector<ClaimPoint>& points, const std::string& what,
     LineChart chart{.title = place,
                     .description = figure.title,
                     .x = budget_axis(points),
-                    .y = value_axis(points, what),
+                    .y = value_axis(points, what, levels),
+                    .levels = levels,
                     .apart = true};
     for (std::size_t i = 0; i < lines.size(); ++i) {
       chart.lines.push_back(line_of(points, place, lines[i], static_cast<int>(i)));
@@ -116,8 +123,9 @@ std::vector<Block> claim_figures(const compare::ClaimResult& claim) {
   }
   if (means.empty()) return {};
   return {figure_of(means, fmt::format("mean {}", name_of(claim.claim.metric)),
-                    "Means over the queries and seeds that the tests compare."),
-          figure_of(ratios, "ratio of the means", "Bars: 95 % bootstrap interval over blocks of queries and seeds.")};
+                    "Means over the queries and seeds that the tests compare.", {}),
+          figure_of(ratios, "ratio of the means",
+                    "Bars: 95 % bootstrap interval over blocks of queries and seeds. Dashed line: equal means.", {1})};
 }
 
 }  // namespace kvbench::report

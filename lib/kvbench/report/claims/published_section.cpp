@@ -10,6 +10,7 @@
 #include <kvbench/core/error.hpp>
 #include <kvbench/core/statistics.hpp>
 #include <kvbench/report/claims/claim_figures.hpp>
+#include <kvbench/report/columns/checks.hpp>
 #include <kvbench/report/read/claim_results.hpp>
 #include <kvbench/report/read/table_kind.hpp>
 #include <kvbench/report/text/text.hpp>
@@ -178,12 +179,29 @@ void add_verdict(std::vector<Block>& blocks, const compare::ClaimResult& claim) 
   if (!claim.results.empty()) blocks.emplace_back(test_table(claim));
 }
 
+/// How many claims have which verdict.
+AnswerBlock verdicts_of(std::span<const Published> published, const std::vector<compare::ClaimResult>& results) {
+  std::string counts;
+  const auto add = [&](std::ptrdiff_t n, std::string_view what) {
+    if (n > 0) counts += fmt::format("{}{} {}", counts.empty() ? "" : ", ", n, what);
+  };
+  for (const Verdict verdict : claim_verdicts)
+    add(std::ranges::count(results, verdict, &compare::ClaimResult::verdict), name_of(verdict));
+  const auto missing = std::ranges::count_if(published, [&](const Published& p) {
+    return std::ranges::none_of(results, [&](const compare::ClaimResult& r) { return r.claim.text == p.claim; });
+  });
+  add(missing, "without a verdict");
+  const auto total = static_cast<std::size_t>(missing) + results.size();
+  return {"What these results say about the claims",
+          {fmt::format("Of {} claim{}: {}.", total, total == 1 ? "" : "s", counts)}};
+}
+
 }  // namespace
 
 std::vector<Block> published_blocks(std::span<const Published> published, const ReportTables& tables) {
   std::vector<compare::ClaimResult> results;
   for (const CsvTable* table : tables.claims) std::ranges::move(claims_of(*table), std::back_inserter(results));
-  std::vector<Block> blocks = {Heading{2, "Claims of the paper"}};
+  std::vector<Block> blocks = {Heading{2, "Claims of the paper"}, verdicts_of(published, results)};
   for (const Published& p : published) {
     const auto result = std::ranges::find(results, p.claim, [](const compare::ClaimResult& r) { return r.claim.text; });
     if (result == results.end()) {

@@ -23,7 +23,7 @@ struct TableCell {
 struct TableColumn {
   std::string title;
   bool number = false;  ///< aligned to the right
-  bool prose = false;   ///< sentences: wide, with line breaks
+  bool prose = false;   ///< sentences or lists of names: wide, with line breaks
 };
 
 struct DocTable {
@@ -45,13 +45,15 @@ struct Heading {
 
 struct Paragraph {
   std::string text;
+  bool of_drawings = false;  ///< introduces figures: left out where they are not drawn
 };
 
-/// An SVG element and its natural width.
+/// An SVG element, its natural width and title.
 struct Drawing {
   std::string svg;
   int width;           ///< px
   bool rigid = false;  ///< fixed width; otherwise the drawing is scaled between 4/5 and 6/5
+  std::string title;   ///< as drawn; may be empty
 };
 
 struct Figure {

@@ -16,6 +16,21 @@ const char* tone_class(Tone tone) {
   return names[static_cast<std::size_t>(tone)];
 }
 
+/// The text with its names whole: browsers break lines behind hyphens, as in subgen-kcenter.
+std::string whole_names(const std::string& text) {
+  constexpr std::size_t longest = 30;  // longer ones may have to break on narrow screens
+  std::string out;
+  for (std::size_t begin = 0; begin <= text.size();) {
+    const std::size_t end = std::min(text.find(' ', begin), text.size());
+    const std::string word = text.substr(begin, end - begin);
+    const bool whole = word.find('-') != std::string::npos && word.size() > 1 && word.size() <= longest;
+    out += (begin > 0 ? " " : "") +
+           (whole ? fmt::format("<span class=\"w\">{}</span>", escape_xml(word)) : escape_xml(word));
+    begin = end + 1;
+  }
+  return out;
+}
+
 /// Number of consecutive rows from `row` on with equal text in all columns up to `column`.
 std::size_t rows_alike(const DocTable& table, std::size_t row, std::size_t column) {
   std::size_t count = 1;
@@ -40,7 +55,8 @@ std::string cell_html(const DocTable& table, std::size_t row, std::size_t column
   const std::string key = cell.key.empty() ? "" : fmt::format(" data-v=\"{}\"", escape_xml(cell.key));
   const char* tag = column == 0 ? "th" : "td";
   const char* scope = column > 0 ? "" : span > 1 ? " scope=\"rowgroup\"" : " scope=\"row\"";
-  return fmt::format("<{}{}{}{}>{}</{}>", tag, scope, attributes, key, escape_xml(cell.text), tag);
+  return fmt::format("<{}{}{}{}>{}</{}>", tag, scope, attributes, key,
+                     head.prose ? whole_names(cell.text) : escape_xml(cell.text), tag);
 }
 
 std::string rows_html(const DocTable& table) {
@@ -104,7 +120,7 @@ std::string drawings_html(const Figure& figure) {
 std::string answer_html(const AnswerBlock& answer) {
   std::string out =
       fmt::format("<section class=\"answer\">\n<p class=\"scope\">{}</p>\n<ul>\n", escape_xml(answer.scope));
-  for (const std::string& sentence : answer.sentences) out += fmt::format("<li>{}</li>\n", escape_xml(sentence));
+  for (const std::string& sentence : answer.sentences) out += fmt::format("<li>{}</li>\n", whole_names(sentence));
   return out + "</ul>\n</section>\n";
 }
 

@@ -52,7 +52,9 @@ struct MarkdownWriter {
   void operator()(const Heading& heading) {
     out += fmt::format("\n{} {}\n", std::string(static_cast<std::size_t>(heading.level), '#'), escaped(heading.text));
   }
-  void operator()(const Paragraph& paragraph) { out += fmt::format("\n{}\n", escaped(paragraph.text)); }
+  void operator()(const Paragraph& paragraph) {
+    if (!paragraph.of_drawings) out += fmt::format("\n{}\n", escaped(paragraph.text));
+  }
   void operator()(const AnswerBlock& answer) {
     out += fmt::format("\n**{}**\n\n", escaped(answer.scope));
     for (const std::string& sentence : answer.sentences) out += fmt::format("- {}\n", escaped(sentence));
@@ -66,9 +68,9 @@ struct MarkdownWriter {
     }
   }
   void operator()(const Figure& figure) {
-    out += fmt::format("\n**{}**\n\n{}\n", escaped(figure.title), escaped(figure.caption));
     if (figure.numbers.columns.empty()) return;
     DocTable numbers = figure.numbers;
+    numbers.title = fmt::format("{}: {}", figure.title, numbers.title);
     numbers.folded = true;
     (*this)(numbers);
   }

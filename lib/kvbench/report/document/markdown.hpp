@@ -8,7 +8,7 @@
 
 namespace kvbench::report {
 
-/// The text and tables of a report; of a figure the caption and the numbers.
+/// The text and tables of a report; of a figure the numbers.
 std::string markdown(const Document& document);
 
 }  // namespace kvbench::report

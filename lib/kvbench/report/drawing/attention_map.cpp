@@ -84,7 +84,8 @@ Drawing draw(const AttentionMap& map) {
     out += svg::line(x, y, x, y + 4, "frame") + svg::text(x, y + 16, tick.label, "soft small", svg::Anchor::middle);
   }
   out += svg::text((left + width) / 2, y + 32, "token", "soft small", svg::Anchor::middle);
-  return {svg::element(width + 20, y + 40, map.title, map.description, out), static_cast<int>(width + 20), true};
+  return {svg::element(width + 20, y + 40, map.title, map.description, out), static_cast<int>(width + 20), true,
+          map.title};
 }
 
 }  // namespace kvbench::report

@@ -94,7 +94,8 @@ Drawing draw(const HeatMap& map) {
     y += heat_row_height;
   }
   out += legend(map, left, base + 12);
-  return {svg::element(width, base + heat_foot, map.title, map.description, out), static_cast<int>(width), true};
+  return {svg::element(width, base + heat_foot, map.title, map.description, out), static_cast<int>(width), true,
+          map.title};
 }
 
 }  // namespace kvbench::report

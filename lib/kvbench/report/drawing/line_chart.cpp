@@ -36,6 +36,8 @@ int marker_of(const ChartLine& line) {
 
 std::string name_of(const ChartLine& line) { return line.detail.empty() ? line.name : line.name + " " + line.detail; }
 
+bool is_named(LineRole role) { return role != LineRole::context && role != LineRole::crowd; }
+
 bool drawable(const ChartPoint& point) { return !std::isnan(point.x) && !std::isnan(point.y); }
 
 /// "▲ 5.41 to 27.4": the values of a line outside the axis.
@@ -57,7 +59,7 @@ class Plot {
   explicit Plot(const LineChart& chart) : c_(chart) {
     double widest = 0;
     for (const ChartLine& line : c_.lines) {
-      if (line.role == LineRole::context || std::ranges::none_of(line.points, drawable)) continue;
+      if (!is_named(line.role) || std::ranges::none_of(line.points, drawable)) continue;
       Label label{.line = &line, .details = wrap_params(line.detail, detail_characters)};
       if (line.points.size() <= many_points)
         std::ranges::move(beyond_axis(c_.y, line), std::back_inserter(label.details));
@@ -78,14 +80,17 @@ class Plot {
   Drawing drawing() {
     std::string out = axes();
     if (!c_.frontier.empty()) out += path({.name = "", .detail = "", .points = c_.frontier}, "frontier");
-    for (const LineRole role : {LineRole::context, LineRole::beaten, LineRole::reference, LineRole::shown}) {
-      for (const ChartLine& line : c_.lines) {
-        if (line.role == role) out += line_text(line);
+    for (const bool own : {false, true}) {  // the reader's own method above all others
+      for (const LineRole role :
+           {LineRole::context, LineRole::crowd, LineRole::beaten, LineRole::reference, LineRole::shown}) {
+        for (const ChartLine& line : c_.lines) {
+          if (line.role == role && (line.style == svg::own_style) == own) out += line_text(line);
+        }
       }
     }
     out += names();
     const double height = base_ + plot_bottom;
-    return {svg::element(c_.width, height, c_.title, c_.description, out), static_cast<int>(c_.width)};
+    return {svg::element(c_.width, height, c_.title, c_.description, out), static_cast<int>(c_.width), false, c_.title};
   }
 
  private:
@@ -100,7 +105,7 @@ class Plot {
       if (&other == &line) rank = count;
       count += other.role == LineRole::shown;
     }
-    return (rank - (count - 1) / 2) * std::min(3.5, 20 / count);
+    return (rank - (count - 1) / 2) * std::min(3.5, 14 / count);
   }
 
   std::string axes() const {
@@ -119,6 +124,9 @@ class Plot {
       const double y = y_of(tick.value);
       out += svg::line(plot_left, y, right_, y, "grid");
       if (!tick.label.empty()) out += svg::text(plot_left - 6, y + 4, tick.label, "soft small", Anchor::end);
+    }
+    for (const double level : c_.levels) {
+      if (c_.y.shows(level)) out += svg::line(plot_left, y_of(level), right_, y_of(level), "level");
     }
     out += svg::line(plot_left, base_, right_, base_, "frame") + svg::line(plot_left, top_, plot_left, base_, "frame");
     return out + svg::text((plot_left + right_) / 2, base_ + 34, c_.x.title, "soft small", Anchor::middle);
@@ -168,7 +176,8 @@ class Plot {
         if (drawable(p)) out += svg::group("point", p.tip, mark(line, p));
       }
     }
-    return svg::group(line.role == LineRole::shown || line.tinted ? svg::colour(line.style) : "grey", "", out,
+    const char* grey = line.role == LineRole::crowd ? "grey crowd" : "grey";
+    return svg::group(line.role == LineRole::shown || line.tinted ? svg::colour(line.style) : grey, "", out,
                       name_of(line));
   }
 
@@ -191,9 +200,10 @@ class Plot {
   std::string name(const Label& label, double centre) const {
     const bool shown = label.line->role == LineRole::shown;
     const double first = centre - label.height() / 2 + name_height / 2, x = right_ + leader_length;
-    std::string lead = fmt::format("<path d=\"M{} {}L{} {}L{} {}\" class=\"leader\"/>\n", svg::px(label.x + 5),
-                                   svg::px(label.y), svg::px(right_ + 6),
-                                   svg::px(label.x > right_ - 12 ? label.y : first), svg::px(x - 10), svg::px(first));
+    // Level to the edge of the plot, where the lines are in the order of the names: connectors do not cross.
+    std::string lead =
+        fmt::format("<path d=\"M{} {}L{} {}L{} {}\" class=\"leader\"/>\n", svg::px(label.x + 5), svg::px(label.y),
+                    svg::px(std::max(right_, label.x + 5)), svg::px(label.y), svg::px(x - 12), svg::px(first));
     lead += svg::marker(marker_of(*label.line), x - 8, first);
     std::string out = svg::group(shown ? svg::colour(label.line->style) : "grey", "", lead);
     out += svg::text(x, first + 4, label.line->name, shown ? "" : "soft");

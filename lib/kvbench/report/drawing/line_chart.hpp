@@ -21,13 +21,14 @@ enum class LineRole {
   shown,      ///< colour, markers, interval, name
   reference,  ///< grey and dotted, crosses, with its name: random, oracle-topk, rows with hindsight
   beaten,     ///< grey, rings, with its name in grey
+  crowd,      ///< the same fainter, without a name
   context,    ///< faint, without a name: shown in another drawing
 };
 
 struct ChartLine {
   std::string name, detail;  ///< detail: parameters, in smaller text below the name
   LineRole role = LineRole::shown;
-  int style = 0;        ///< selects colour, marker and dashes; there are 35
+  int style = 0;        ///< selects colour (its remainder by 7), marker and dashes; or svg::own_style
   bool tinted = false;  ///< role context: faint, but in the colour of the style
   std::vector<ChartPoint> points;
 };
@@ -37,6 +38,7 @@ struct LineChart {
   Axis x, y;
   std::vector<ChartLine> lines;
   std::vector<ChartPoint> frontier;  ///< joined by a strong line behind all others
+  std::vector<double> levels;        ///< values of y that are marked by a line across: 1 where ratios are drawn
   bool apart = false;  ///< lines share their x values: shift them slightly so that intervals do not overlap
   double width = 456;  ///< px
   double plot_height = 250;

@@ -31,6 +31,9 @@ std::string diamond(double x, double y, double r, const char* classes) {
   return polygon({{x, y - r}, {x + r, y}, {x, y + r}, {x - r, y}}, classes);
 }
 
+/// Styles of one colour, which are 7 apart, differ in marker and dashes.
+int turn_of(int style) { return style + style / style_colours; }
+
 }  // namespace
 
 std::string px(double value) {
@@ -52,7 +55,8 @@ std::string text(double x, double y, const std::string& content, const std::stri
 }
 
 std::string marker(int style, double x, double y) {
-  switch (style % style_shapes) {
+  if (style == own_style) return diamond(x, y, 6.2, "full");
+  switch (turn_of(style) % style_shapes) {
     case 0:
       return circle(x, y, 3.6, "full");
     case 1:
@@ -79,11 +83,12 @@ std::string beyond(double x, double y, int dx, int dy) {
 }
 
 std::string dashes(int style) {
-  const char* pattern = dash_patterns[static_cast<std::size_t>(style) % std::size(dash_patterns)];
+  if (style == own_style) return "";
+  const char* pattern = dash_patterns[static_cast<std::size_t>(turn_of(style)) % std::size(dash_patterns)];
   return *pattern == 0 ? "" : fmt::format(" stroke-dasharray=\"{}\"", pattern);
 }
 
-std::string colour(int style) { return fmt::format("k{}", style % style_colours); }
+std::string colour(int style) { return style == own_style ? "own" : fmt::format("k{}", style % style_colours); }
 
 std::string element(double width, double height, const std::string& title, const std::string& description,
                     const std::string& content) {

@@ -16,6 +16,9 @@ std::string line(double x1, double y1, double x2, double y2, const std::string& 
 std::string text(double x, double y, const std::string& content, const std::string& classes,
                  Anchor anchor = Anchor::start);
 
+/// The style of the reader's own method: a colour and a marker that no other style has.
+inline constexpr int own_style = -1;
+
 /// The marker of a style, centred at (x, y).
 std::string marker(int style, double x, double y);
 /// A triangle at an edge for a value outside it, in the direction (dx, dy).

@@ -108,8 +108,9 @@ std::vector<Block> damage_figures(const EvalSection& section) {
     Figure figure{.title = "Damage and cost: " + task,
                   .drawings = {},
                   .caption =
-                      "Means over documents and seeds, with their 95 % bootstrap intervals over documents. KL is of "
-                      "the next token, on the same tokens with the full and the compressed cache.",
+                      "Means over documents and seeds, with their 95 % bootstrap intervals over documents; methods at "
+                      "the same cost are drawn side by side. KL is of the next token, on the same tokens with the full "
+                      "and the compressed cache. Dashed line: as the full cache.",
                   .numbers = {}};
     for (const DamageFigure& kind : damage_kinds) {
       const auto y = [&](const EvalRow& row) {
@@ -121,7 +122,10 @@ std::vector<Block> damage_figures(const EvalSection& section) {
                       .x = {},
                       .y = {},
                       .lines = method_lines(section, section.find(task, "all", "all"), percent_held, y),
-                      .frontier = {}};
+                      .frontier = {},
+                      .levels = {},
+                      .apart = true};
+      if (kind.scale == Scale::linear) chart.levels = {0};
       if (chart.lines.empty()) continue;
       chart.x = percent_axis(x_values(chart.lines));
       const std::vector<double> values = y_values(chart.lines);

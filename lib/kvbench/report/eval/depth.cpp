@@ -53,7 +53,8 @@ Figure growth_figure(const EvalSection& section, const std::string& budget) {
       .drawings = {},
       .caption =
           "Drift of the hidden state after a layer, divided by the root of the sum of squares of the errors that this "
-          "and all earlier layers added to the residual stream. 1: the model passes independent errors on unchanged.",
+          "and all earlier layers added to the residual stream. 1 (dashed): the model passes independent errors on "
+          "unchanged.",
       .numbers = {
           .title = "Numbers of this figure",
           .columns = {{"task"}, {"method"}, {"layer", true}, {"drift", true}, {"residual_err", true}, {"growth", true}},
@@ -83,7 +84,9 @@ Figure growth_figure(const EvalSection& section, const std::string& budget) {
       if (!line.points.empty()) chart.lines.push_back(std::move(line));
     }
     if (chart.lines.empty()) continue;
-    const Extent extent = log_extent(values);
+    Extent extent = log_extent(values);
+    extent = {std::min(extent.lo, 0.9), std::max(extent.hi, 1.1)};
+    chart.levels = {1};
     const auto end = static_cast<double>(last);
     chart.x = {Scale::linear, 0, end, linear_ticks(0, end), "layer"};
     chart.y = {Scale::log, extent.lo, extent.hi, log_ticks(extent.lo, extent.hi), "drift / errors added"};

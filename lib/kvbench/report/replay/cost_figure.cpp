@@ -3,14 +3,18 @@
 
 #include <algorithm>
 #include <cmath>
-#include <iterator>
 #include <set>
 
 #include <fmt/format.h>
 
 #include <kvbench/compare/comparison.hpp>
+#include <kvbench/core/budget.hpp>
+#include <kvbench/core/ordered_map.hpp>
+#include <kvbench/report/drawing/dot_plot.hpp>
 #include <kvbench/report/drawing/line_chart.hpp>
+#include <kvbench/report/drawing/svg.hpp>
 #include <kvbench/report/replay/series.hpp>
+#include <kvbench/report/text/budget_words.hpp>
 #include <kvbench/report/text/text.hpp>
 
 namespace kvbench::report {
@@ -19,38 +23,106 @@ namespace {
 struct PlottedCost {
   const char *title, *x_title;
   double ReplayRow::*of;
+  CostKind kind;
 };
 constexpr PlottedCost plotted_costs[] = {
-    {"Error against bytes held", "bytes held / bytes of the full cache", &ReplayRow::held},
-    {"Error against bytes read per query", "bytes read per query / bytes of the full cache", &ReplayRow::read},
+    {"Error against bytes held", "bytes held / bytes of the full cache", &ReplayRow::held, CostKind::memory},
+    {"Error against bytes read per query", "bytes read per query / bytes of the full cache", &ReplayRow::read,
+     CostKind::read},
 };
 
 constexpr double least_span = 4;  // of the axis, so that costs that are nearly equal look so
+constexpr std::size_t most_named = 16;
 
 constexpr double least_cost = 1e-9, most_cost = 1e9;  // relative to the full cache; no cache is outside
 
-/// `exact` is the origin of both axes: the cost of the full cache, without an error.
-bool drawn(const Series& series, const ReplayRow& r, const PlottedCost& cost) {
-  return series.method != "exact" && r.ok() && r.*cost.of > least_cost && r.*cost.of < most_cost &&
-         !std::isnan(r.error);
+/// Budgets that limit the same cost, smallest first.
+using BudgetGroup = std::vector<std::string>;
+
+std::vector<BudgetGroup> budget_groups(const std::vector<std::string>& budgets) {
+  OrderedMap<std::optional<CostKind>, BudgetGroup> groups;
+  for (const std::string& text : budgets) groups[Budget::parse(text).cost()].push_back(text);
+  std::vector<BudgetGroup> out;
+  for (auto& [cost, group] : groups.items()) out.push_back(std::move(group));
+  return out;
 }
 
-Axis error_axis(const std::vector<Series>& all, const PlottedCost& cost) {
+/// The series with their rows at these budgets that can be drawn. `exact` is the origin of both axes: the cost of the
+/// full cache, without an error.
+std::vector<Series> at_budgets(const std::vector<Series>& all, const BudgetGroup& budgets) {
+  std::vector<Series> out;
+  for (const Series& series : all) {
+    if (series.method == "exact") continue;
+    Series shown = series;
+    std::erase_if(shown.rows, [&](const ReplayRow* r) {
+      return !r->ok() || std::isnan(r->error) || std::ranges::find(budgets, r->budget) == budgets.end();
+    });
+    if (!shown.rows.empty()) out.push_back(std::move(shown));
+  }
+  return out;
+}
+
+Axis error_axis(const std::vector<Series>& all) {
   std::vector<double> values;
   for (const Series& series : all) {
-    for (const ReplayRow* r : series.rows) {
-      if (drawn(series, *r, cost)) values.insert(values.end(), {r->error, r->error_lo, r->error_hi});
-    }
+    for (const ReplayRow* r : series.rows) values.insert(values.end(), {r->error, r->error_lo, r->error_hi});
   }
   const Extent extent = log_extent(values);
   return {Scale::log, extent.lo, extent.hi, log_ticks(extent.lo, extent.hi), "mean relative error"};
 }
 
-Axis cost_axis(const std::vector<Series>& all, const PlottedCost& cost) {
+std::string tip(const Series& series, const ReplayRow& r) {
+  const char* tie = r.tied == true ? r.best == series.name() ? ", best" : ", not distinguishable from the best" : "";
+  return fmt::format("{}, budget {}: error {}, holds {} and reads {} of the full cache{}{}", series.name(), r.budget,
+                     interval_text(r.error, r.error_lo, r.error_hi), short_number(r.held), short_number(r.read), tie,
+                     r.estimable() ? "" : "; the mean is not estimable");
+}
+
+bool is_tied(const ReplayRow& r, const Series& series) { return r.tied == true && r.best != series.name(); }
+
+Drawing dots_at(const std::vector<Series>& all, const std::string& budget) {
+  const std::vector<Series> shown = at_budgets(all, {budget});
+  DotPlot plot{.title = "Error at " + budget_words(budget),
+               .description = "Mean relative error of every method, in ascending order",
+               .x = error_axis(shown),
+               .rows = {}};
+  for (const Series& series : shown) {
+    const ReplayRow& r = *series.rows.front();
+    plot.rows.push_back({.name = series.name(),
+                         .group = series.reference ? "reference" : series.kind,
+                         .style = series.style,
+                         .grey = series.reference,
+                         .value = r.error,
+                         .lo = r.error_lo,
+                         .hi = r.error_hi,
+                         .text = three_digits(r.error) + (is_tied(r, series) ? " ~" : ""),
+                         .tip = tip(series, r)});
+  }
+  std::ranges::stable_sort(plot.rows, {}, &DotRow::value);
+  return draw(plot);
+}
+
+bool has_cost(const ReplayRow& r, const PlottedCost& cost) { return r.*cost.of > least_cost && r.*cost.of < most_cost; }
+
+/// Ticks at the budgets where they limit this cost, else round numbers.
+std::vector<Tick> cost_ticks(const BudgetGroup& budgets, const PlottedCost& cost, const Axis& axis) {
+  std::vector<Tick> ticks;
+  for (const std::string& text : budgets) {
+    const Budget budget = Budget::parse(text);
+    if (budget.cost() == cost.kind)
+      ticks.push_back({100 * budget.share(), fmt::format("{:.4g}%", 100 * budget.share())});
+  }
+  if (!ticks.empty()) return ticks;
+  ticks = log_ticks(axis.lo, axis.hi);
+  for (Tick& tick : ticks) tick.label += tick.label.empty() ? "" : "%";
+  return ticks;
+}
+
+Axis cost_axis(const std::vector<Series>& all, const PlottedCost& cost, const BudgetGroup& budgets) {
   double lo = INFINITY, hi = 0;
   for (const Series& series : all) {
     for (const ReplayRow* r : series.rows) {
-      if (!drawn(series, *r, cost)) continue;
+      if (!has_cost(*r, cost)) continue;
       lo = std::min(lo, 100 * r->*cost.of);
       hi = std::max(hi, 100 * r->*cost.of);
     }
@@ -58,72 +130,87 @@ Axis cost_axis(const std::vector<Series>& all, const PlottedCost& cost) {
   if (lo > hi) lo = hi = 100;
   const double margin = std::max(1.12, std::sqrt(least_span * lo / hi));
   Axis axis{Scale::log, lo / margin, hi * margin, {}, cost.x_title};
-  axis.ticks = log_ticks(axis.lo, axis.hi);
-  for (Tick& tick : axis.ticks) tick.label += tick.label.empty() ? "" : "%";
+  axis.ticks = cost_ticks(budgets, cost, axis);
   return axis;
-}
-
-std::string tip(const Series& series, const ReplayRow& r) {
-  const char* tie = r.tied == true ? r.best == series.name() ? ", best" : ", not distinguishable from the best" : "";
-  return fmt::format("{}, budget {}: error {}, holds {} and reads {} of the full cache{}", series.name(), r.budget,
-                     interval_text(r.error, r.error_lo, r.error_hi), short_number(r.held), short_number(r.read), tie);
 }
 
 ChartLine line_of(const Series& series, const PlottedCost& cost, const std::set<const ReplayRow*>& frontier) {
   ChartLine line{.name = series.method, .detail = series.params, .style = series.style, .points = {}};
-  const bool best =
-      std::ranges::any_of(series.rows, [&](const ReplayRow* r) { return r->tied == true || frontier.contains(r); });
+  const bool best = series.style == svg::own_style || std::ranges::any_of(series.rows, [&](const ReplayRow* r) {
+                      return r->tied == true || frontier.contains(r);
+                    });
   line.role = series.reference ? LineRole::reference : best ? LineRole::shown : LineRole::beaten;
   for (const ReplayRow* r : series.rows) {
-    if (drawn(series, *r, cost))
+    if (has_cost(*r, cost))
       line.points.push_back({100 * r->*cost.of, r->error, r->error_lo, r->error_hi, tip(series, *r)});
   }
   std::ranges::stable_sort(line.points, {}, &ChartPoint::x);
   return line;
 }
 
-LineChart chart_of(const std::vector<Series>& all, const PlottedCost& cost) {
+LineChart chart_of(const std::vector<Series>& all, const PlottedCost& cost, const BudgetGroup& budgets) {
   LineChart chart{.title = cost.title,
                   .description = "Mean relative error of every method against its cost",
-                  .x = cost_axis(all, cost),
-                  .y = error_axis(all, cost),
+                  .x = cost_axis(all, cost, budgets),
+                  .y = error_axis(all),
                   .lines = {},
                   .frontier = {},
+                  .apart = true,
                   .width = 450,
-                  .plot_height = 300};
+                  .plot_height = 340};
   const std::vector<const ReplayRow*> frontier = frontier_of(all, cost.of);
   for (const ReplayRow* r : frontier) chart.frontier.push_back({100 * r->*cost.of, r->error, NAN, NAN, ""});
   const std::set<const ReplayRow*> best(frontier.begin(), frontier.end());
-  for (const Series& series : all) chart.lines.push_back(line_of(series, cost, best));
+  for (const Series& series : all) {
+    chart.lines.push_back(line_of(series, cost, best));
+    if (all.size() > most_named && chart.lines.back().role == LineRole::beaten)
+      chart.lines.back().role = LineRole::crowd;
+  }
   chart.plot_height = std::max(chart.plot_height, height_for_labels(chart));
   return chart;
 }
 
 }  // namespace
 
-Figure cost_figure(const std::vector<Series>& all, const std::string& title) {
+Figure error_figure(const std::vector<Series>& all, const std::vector<std::string>& budgets, const std::string& title) {
+  Figure figure{.title = title,
+                .drawings = {},
+                .caption =
+                    "Mean of |z - z*| / |z*| over all queries, heads, layers and seeds, in ascending order; "
+                    "bars: its 95 % interval. Colours: families of methods; grey crosses: references, which "
+                    "are not ranked. ~: not distinguishable from the best. Triangles: beyond the axis.",
+                .numbers = {}};
+  for (const BudgetGroup& group : budget_groups(budgets)) {
+    const std::string budget = main_budgets(group).front();
+    if (!at_budgets(all, {budget}).empty()) figure.drawings.push_back(dots_at(all, budget));
+  }
+  return figure;
+}
+
+Figure cost_figure(const std::vector<Series>& all, const std::vector<std::string>& budgets, const std::string& title) {
   Figure figure{
       .title = title,
       .drawings = {},
       .caption = fmt::format(
-          "Mean of |z - z*| / |z*| over all queries, heads, layers and seeds; bars: its 95 % interval. Strong line: "
-          "the rows that no other row beats by a lower error at no more than {} times the bytes. Coloured: their "
-          "methods, and those not distinguishable from the best of a budget; grey rings: all other methods; grey "
-          "crosses: references. Triangles at an edge: values outside the axis.",
+          "Mean of |z - z*| / |z*| over all queries, heads, layers and seeds; bars: its 95 % interval; methods at the "
+          "same cost are drawn side by side. Strong line: the rows that no other row beats by a lower error at no more "
+          "than {} times the bytes. Named and coloured by family: their methods, and those not distinguishable from "
+          "the best of a budget; grey rings: all other methods; grey crosses: references. Triangles at an edge: values "
+          "outside the axis.",
           compare::equal_cost),
       .numbers = {}};
-  double height = 0;
-  std::vector<LineChart> charts;
-  for (const PlottedCost& cost : plotted_costs) {
-    charts.push_back(chart_of(all, cost));
-    const bool points =
-        std::ranges::any_of(charts.back().lines, [](const ChartLine& line) { return !line.points.empty(); });
-    if (!points) charts.pop_back();
-  }
-  for (const LineChart& chart : charts) height = std::max(height, chart.plot_height);
-  for (LineChart& chart : charts) {
-    chart.plot_height = height;
-    figure.drawings.push_back(draw(chart));
+  for (const BudgetGroup& group : budget_groups(budgets)) {
+    if (group.size() < 2) continue;
+    const std::optional<CostKind> limited = Budget::parse(group.front()).cost();
+    const std::vector<Series> shown = at_budgets(all, group);
+    for (const PlottedCost& cost : plotted_costs) {
+      const bool other = (limited == CostKind::memory || limited == CostKind::read) && limited != cost.kind;
+      const auto has_points = [&](const Series& series) {
+        return std::ranges::any_of(series.rows, [&](const ReplayRow* r) { return has_cost(*r, cost); });
+      };
+      if (!other && std::ranges::any_of(shown, has_points))
+        figure.drawings.push_back(draw(chart_of(shown, cost, group)));
+    }
   }
   return figure;
 }

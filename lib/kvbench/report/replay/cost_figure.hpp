@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Error against cost.
+// Errors of all methods at one budget, and against what they hold and read.
 #pragma once
 
 #include <string>
@@ -10,7 +10,11 @@
 
 namespace kvbench::report {
 
-/// Error against bytes held and against bytes read per query, with the frontier of each.
-Figure cost_figure(const std::vector<Series>& all, const std::string& title);
+/// One row per method at the main budget of each kind (main_budgets). Without drawings where there are no errors.
+Figure error_figure(const std::vector<Series>& all, const std::vector<std::string>& budgets, const std::string& title);
+
+/// One line per method against its bytes, for each kind of budget with several budgets: held for limits of the memory,
+/// read for limits of reads, both for other budgets. Without drawings where no kind has several.
+Figure cost_figure(const std::vector<Series>& all, const std::vector<std::string>& budgets, const std::string& title);
 
 }  // namespace kvbench::report

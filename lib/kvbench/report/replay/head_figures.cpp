@@ -78,7 +78,7 @@ std::vector<Block> head_figures(const ReplayPart& part) {
       "have the same colours.";
   if (maps.size() < rows)
     text += fmt::format(" Of {} rows, the {} with the lowest errors have a map.", rows, maps.size());
-  std::vector<Block> blocks = {Paragraph{text}};
+  std::vector<Block> blocks = {Paragraph{.text = text, .of_drawings = true}};
   for (const HeadErrors& errors : maps) {
     blocks.emplace_back(Figure{.title = "Layers and heads of " + errors.name,
                                .drawings = {draw(head_map(errors, extent))},

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <set>
 
 #include <fmt/format.h>
@@ -34,16 +35,17 @@ const ReplayRow* find_row(const std::vector<const ReplayRow*>& rows, const std::
   return at == rows.end() ? nullptr : *at;
 }
 
-/// In ascending order of the error at `budget`; series without a value last.
+/// Those with a value at `budget`, in ascending order of the error there.
 std::vector<const Series*> ranked(const std::vector<Series>& all, const std::string& budget) {
-  std::vector<const Series*> order;
-  for (const Series& series : all) {
-    if (!series.layers.empty()) order.push_back(&series);
-  }
   const auto error = [&](const Series* s) {
     const ReplayRow* r = find_row(s->rows, budget, {});
     return r == nullptr || std::isnan(r->error) ? INFINITY : r->error;
   };
+  std::vector<const Series*> order;
+  for (const Series& series : all) {
+    const auto has_value = [&](const ReplayRow* r) { return r->budget == budget && r->ok() && !std::isnan(r->error); };
+    if (std::ranges::any_of(series.layers, has_value)) order.push_back(&series);
+  }
   std::ranges::stable_sort(order, {}, error);
   return order;
 }
@@ -71,7 +73,7 @@ HeatMap map_of(const std::vector<const Series*>& order, const std::string& budge
   return map;
 }
 
-DocTable layer_numbers(const std::vector<const Series*>& order, std::span<const std::string> budgets,
+DocTable layer_numbers(const std::vector<Series>& all, std::span<const std::string> budgets,
                        const std::vector<std::int64_t>& layers) {
   DocTable table{.title = "Numbers of this figure (rel_err_mean)",
                  .columns = {{"method"}, {"params"}, {"budget", true}},
@@ -79,7 +81,7 @@ DocTable layer_numbers(const std::vector<const Series*>& order, std::span<const 
                  .folded = true};
   for (const std::int64_t layer : layers) table.columns.push_back({fmt::format("layer {}", layer), true});
   for (const std::string& budget : budgets) {
-    for (const Series* series : order) {
+    for (const Series* series : ranked(all, budget)) {
       std::vector<TableCell> cells = {series->method, series->params, budget};
       for (const std::int64_t layer : layers) {
         const ReplayRow* r = find_row(series->layers, budget, layer);
@@ -106,28 +108,32 @@ Extent colours_of(const std::vector<Series>& all) {
 std::vector<Block> layer_figures(const std::vector<Series>& all, const std::vector<std::string>& budgets) {
   const std::vector<std::int64_t> layers = layers_of(all);
   if (layers.empty() || budgets.empty()) return {};
-  const std::string& middle = budgets[budgets.size() / 2];
-  const std::vector<const Series*> order = ranked(all, middle);
   const Extent extent = colours_of(all);
   const auto figure = [&](std::span<const std::string> shown, std::string title, bool folded) {
-    Figure f{
-        .title = std::move(title),
-        .drawings = {},
-        .caption = fmt::format(
-            "Mean relative error. Rows are in ascending order of the error over all layers at {}. The colour scale is "
-            "logarithmic; values outside it have the colour of its end. A dash: no row, or a row that is not ok.",
-            middle),
-        .numbers = layer_numbers(order, shown, layers),
-        .folded = folded};
-    for (const std::string& budget : shown) f.drawings.push_back(draw(map_of(order, budget, layers, extent)));
+    Figure f{.title = std::move(title),
+             .drawings = {},
+             .caption =
+                 "Mean relative error of the methods with results, in ascending order of the error over all "
+                 "layers at the budget of the map. The colour scale is logarithmic; values outside it have the "
+                 "colour of its end. A dash: no result in this layer.",
+             .numbers = layer_numbers(all, shown, layers),
+             .folded = folded};
+    for (const std::string& budget : shown)
+      f.drawings.push_back(draw(map_of(ranked(all, budget), budget, layers, extent)));
     return f;
   };
-  if (budgets.size() <= most_maps && layers.size() <= layers_of_narrow_map)
-    return {figure(budgets, "Error by layer", false)};
-  std::vector<Block> blocks = {figure({&middle, 1}, fmt::format("Error by layer at a budget of {}", middle), false)};
-  for (const std::string& budget : budgets) {
-    if (budget != middle)
-      blocks.emplace_back(figure({&budget, 1}, fmt::format("Error by layer at a budget of {}", budget), true));
+  std::vector<std::string> filled;
+  std::ranges::copy_if(budgets, std::back_inserter(filled),
+                       [&](const std::string& budget) { return !ranked(all, budget).empty(); });
+  if (filled.empty()) return {};
+  const bool narrow = layers.size() <= layers_of_narrow_map;
+  if (narrow && filled.size() <= most_maps) return {figure(filled, "Error by layer", false)};
+  std::vector<std::string> open = main_budgets(filled);
+  open.resize(std::min(open.size(), narrow ? most_maps : 1));
+  std::vector<Block> blocks = {figure(open, "Error by layer", false)};
+  for (const std::string& budget : filled) {
+    if (std::ranges::find(open, budget) == open.end())
+      blocks.emplace_back(figure({&budget, 1}, "Error by layer: budget " + budget, true));
   }
   return blocks;
 }

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <map>
 
 #include <fmt/format.h>
@@ -10,19 +11,24 @@
 #include <kvbench/core/paired_test.hpp>
 #include <kvbench/core/statistics.hpp>
 #include <kvbench/report/drawing/line_chart.hpp>
+#include <kvbench/report/drawing/svg.hpp>
 #include <kvbench/report/replay/series.hpp>
 #include <kvbench/report/text/text.hpp>
 
 namespace kvbench::report {
 namespace {
 
-constexpr int coloured_series = 7;  // as many as there are colours
+constexpr int coloured_series = 7;
+constexpr std::size_t most_texts = 6;
+
+/// Sum and number of the errors by the position of the query.
+using ErrorsAlong = std::map<std::int32_t, std::pair<double, double>>;
 
 /// The errors of a series at one budget, of all heads, layers and seeds.
 struct QueryErrors {
   const Series* series;
-  std::vector<double> values;                            ///< sorted
-  std::map<std::int32_t, std::pair<double, double>> at;  ///< position of the query: sum and number of errors
+  std::vector<double> values;                ///< sorted
+  std::map<std::string, ErrorsAlong> along;  ///< by prompt
 };
 
 bool same_rows(const compare::QueryPlace& place, const ReplaySection& section, const ReplayPart& part) {
@@ -36,7 +42,7 @@ void add_values(const compare::QueryPlace& place, const compare::QueryValues& va
     const double error = values.values[i];
     if (std::isnan(error)) continue;
     out.values.push_back(error);
-    auto& [sum, count] = out.at[place.positions[i]];
+    auto& [sum, count] = out.along[place.prompt][place.positions[i]];
     sum += error, count += 1;
   }
 }
@@ -47,7 +53,7 @@ std::vector<QueryErrors> errors_at(const std::string& budget, const ReplaySectio
                                    std::span<const compare::QueryResults* const> files) {
   std::vector<QueryErrors> out;
   for (const Series& series : all) {
-    QueryErrors errors{.series = &series, .values = {}, .at = {}};
+    QueryErrors errors{.series = &series, .values = {}, .along = {}};
     for (const compare::QueryResults* file : files) {
       if (!errors.values.empty()) break;
       for (std::size_t c = 0; c < file->configurations().size(); ++c) {
@@ -66,9 +72,8 @@ std::vector<QueryErrors> errors_at(const std::string& budget, const ReplaySectio
 }
 
 ChartLine line_of(const Series& series) {
-  const LineRole role = series.reference                 ? LineRole::reference
-                        : series.style < coloured_series ? LineRole::shown
-                                                         : LineRole::context;
+  const bool shown = series.rank < coloured_series || series.style == svg::own_style;
+  const LineRole role = series.reference ? LineRole::reference : shown ? LineRole::shown : LineRole::context;
   return {.name = series.method, .detail = series.params, .role = role, .style = series.style, .points = {}};
 }
 
@@ -110,17 +115,19 @@ Drawing distribution(const std::vector<QueryErrors>& all) {
   return finished(std::move(chart));
 }
 
-/// Means over blocks of neighbouring queries.
-Drawing course(const std::vector<QueryErrors>& all) {
+/// Means over blocks of neighbouring queries of one prompt.
+Drawing course(const std::vector<QueryErrors>& all, const std::string& prompt, const std::string& title) {
   double first = INFINITY, last = 0;
   std::vector<ChartLine> lines;
   for (const QueryErrors& errors : all) {
+    const auto along = errors.along.find(prompt);
+    if (along == errors.along.end()) continue;
     lines.push_back(line_of(*errors.series));
     double sum = 0, count = 0, position = 0;
     std::int64_t queries = 0;
-    for (auto at = errors.at.begin(); at != errors.at.end();) {
+    for (auto at = along->second.begin(); at != along->second.end();) {
       sum += at->second.first, count += at->second.second, position += at->first;
-      const bool end = ++at == errors.at.end();
+      const bool end = ++at == along->second.end();
       if (++queries < queries_per_block && !end) continue;
       lines.back().points.push_back({position / static_cast<double>(queries), sum / count, NAN, NAN, ""});
       first = std::min(first, lines.back().points.back().x), last = std::max(last, lines.back().points.back().x);
@@ -128,7 +135,7 @@ Drawing course(const std::vector<QueryErrors>& all) {
     }
   }
   if (!(first < last)) first -= 0.5, last = first + 1;
-  return finished({.title = "Error along the text",
+  return finished({.title = title,
                    .description = "Mean error of neighbouring queries against their position",
                    .x = {Scale::linear, first, last, linear_ticks(first, last), "position of the query"},
                    .y = {},
@@ -136,6 +143,20 @@ Drawing course(const std::vector<QueryErrors>& all) {
                    .frontier = {},
                    .width = 450,
                    .plot_height = 300});
+}
+
+/// One drawing per prompt.
+std::vector<Drawing> courses(const std::vector<QueryErrors>& all) {
+  DistinctTexts prompts;
+  for (const QueryErrors& errors : all) {
+    for (const auto& [prompt, along] : errors.along) prompts.add(prompt);
+  }
+  std::vector<Drawing> out;
+  for (const std::string& prompt : prompts.list()) {
+    const std::string title = prompts.list().size() == 1 ? "" : fmt::format(", prompt {}", prompt);
+    if (out.size() < most_texts) out.push_back(course(all, prompt, "Error along the text" + title));
+  }
+  return out;
 }
 
 DocTable quantile_table(const std::vector<QueryErrors>& all) {
@@ -158,14 +179,17 @@ std::vector<Block> query_figures(const ReplaySection& section, const ReplayPart&
   for (const std::string& budget : main_budgets(budgets_of(part))) {
     const std::vector<QueryErrors> errors = errors_at(budget, section, part, all, files);
     if (errors.empty()) continue;
-    blocks.emplace_back(Figure{
+    Figure figure{
         .title = "Errors of single queries at " + budget,
-        .drawings = {distribution(errors), course(errors)},
+        .drawings = {distribution(errors)},
         .caption = fmt::format(
-            "Left: of all queries, heads, layers and seeds; the axis of errors is vertical, so that a lower line is "
-            "better. Right: means over {} neighbouring queries. Faint lines without a name: all further methods.",
-            queries_per_block),
-        .numbers = quantile_table(errors)});
+            "Distribution: of all queries, heads, layers and seeds; the axis of errors is vertical, so that a lower "
+            "line is better. Along the text: means over {} neighbouring queries{}. Faint lines without a name: all "
+            "further methods.",
+            queries_per_block, errors.front().along.size() > most_texts ? "; the first prompts" : ""),
+        .numbers = quantile_table(errors)};
+    std::ranges::move(courses(errors), std::back_inserter(figure.drawings));
+    blocks.emplace_back(std::move(figure));
   }
   return blocks;
 }

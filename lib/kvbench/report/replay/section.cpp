@@ -19,6 +19,7 @@
 #include <kvbench/report/replay/head_figures.hpp>
 #include <kvbench/report/replay/layer_figures.hpp>
 #include <kvbench/report/replay/query_figures.hpp>
+#include <kvbench/report/replay/reason_groups.hpp>
 #include <kvbench/report/replay/series.hpp>
 #include <kvbench/report/text/text.hpp>
 
@@ -101,31 +102,32 @@ TableCell standing(const Series& series, const ReplayRow& r, double lowest) {
 TableCell number_cell(double value) { return {three_digits(value), Tone::plain, sort_key(value)}; }
 
 void add_row(const Series& series, const ReplayRow& r, const std::string& part, double lowest, DocTable& table) {
-  std::vector<TableCell> cells = {series.name(), part, {r.budget, Tone::plain, number_text(r.share)}};
-  if (!r.ok()) {
-    cells.push_back({std::string(name_of(r.status)), Tone::dim});
-    cells.resize(table.columns.size());
-  } else {
-    const std::string interval = fmt::format("{} to {}", three_digits(r.error_lo), three_digits(r.error_hi));
-    cells.push_back(number_cell(r.error));
-    cells.push_back(std::isnan(r.error_lo) ? "too few queries" : r.estimable() ? interval : "not estimable");
-    for (const double value : {r.median, r.held, r.read, r.seconds, r.recall}) cells.push_back(number_cell(value));
-    cells.push_back(standing(series, r, lowest));
-  }
+  const std::string interval = fmt::format("{} to {}", three_digits(r.error_lo), three_digits(r.error_hi));
+  std::vector<TableCell> cells = {series.name(),
+                                  part,
+                                  {r.budget, Tone::plain, number_text(r.share)},
+                                  number_cell(r.error),
+                                  std::isnan(r.error_lo) ? "too few queries"
+                                  : r.estimable()        ? interval
+                                                         : "not estimable"};
+  for (const double value : {r.median, r.held, r.read, r.seconds, r.recall}) cells.push_back(number_cell(value));
+  cells.push_back(standing(series, r, lowest));
   table.rows.push_back(std::move(cells));
 }
 
-/// One row per configuration, budget by budget in ascending order of the error.
+/// One row per configuration with results, budget by budget in ascending order of the error.
 void add_rows(const std::vector<Series>& all, const std::vector<std::string>& budgets, const std::string& part,
               DocTable& table) {
   const std::map<std::string, double> lowest = lowest_errors(all);
   std::map<std::string, std::vector<std::pair<const Series*, const ReplayRow*>>> by_budget;
   for (const Series& series : all) {
-    for (const ReplayRow* r : series.rows) by_budget[r->budget].emplace_back(&series, r);
+    for (const ReplayRow* r : series.rows) {
+      if (r->ok()) by_budget[r->budget].emplace_back(&series, r);
+    }
   }
   for (const std::string& budget : budgets) {
     auto& rows = by_budget[budget];
-    std::ranges::stable_sort(rows, {}, [](const auto& row) { return row.second->ok() ? row.second->error : INFINITY; });
+    std::ranges::stable_sort(rows, {}, [](const auto& row) { return row.second->error; });
     for (const auto& [series, r] : rows)
       add_row(*series, *r, part, lowest.contains(budget) ? lowest.at(budget) : NAN, table);
   }
@@ -156,7 +158,13 @@ DocTable text_averages(const ReplaySection& section) {
       for (const ReplayRow& r : *rows) records.push_back(r);
     }
   }
-  DocTable table{.title = "Averages over texts: geometric mean of the errors, with the 95 % interval for another text",
+  const std::vector<compare::TextSummary> summaries = compare::summarize_texts(records);
+  const bool intervals =
+      std::ranges::any_of(summaries, [](const compare::TextSummary& t) { return !std::isnan(t.interval.lo); });
+  DocTable table{.title = intervals ? "Averages over texts: geometric mean of the errors, with the 95 % interval for "
+                                      "another text"
+                                    : "Averages over texts: geometric mean of the errors (too few texts for an "
+                                      "interval)",
                  .columns = {{"method"},
                              {"budget", true},
                              {"texts", true},
@@ -166,53 +174,40 @@ DocTable text_averages(const ReplaySection& section) {
                              {"wins", true}},
                  .rows = {},
                  .sortable = true};
-  for (const compare::TextSummary& t : compare::summarize_texts(records)) {
+  for (const compare::TextSummary& t : summaries) {
     const bool enough = !std::isnan(t.interval.lo);
     table.rows.push_back(
         {t.params.empty() ? t.method : t.method + " " + t.params, t.budget, fmt::format("{}", t.texts),
          number_cell(t.error),
-         enough ? fmt::format("{} to {}", three_digits(t.interval.lo), three_digits(t.interval.hi)) : "too few texts",
+         enough ? fmt::format("{} to {}", three_digits(t.interval.lo), three_digits(t.interval.hi)) : "",
          number_cell(t.mean_rank), fmt::format("{}", t.wins)});
   }
-  return table;
+  return compact(std::move(table));
 }
 
-/// One row per method, status and reason, with the budgets and layers.
-DocTable reasons(const std::vector<const ReplayRow*>& rows, const char* title) {
-  struct Entry {
-    const ReplayRow* first = nullptr;
-    DistinctTexts budgets, layers, prompts;
-    int count = 0;
-  };
-  OrderedMap<std::tuple<std::string, std::string, replay::Status, std::string>, Entry> entries;
-  for (const ReplayRow* r : rows) {
-    Entry& entry = entries[{r->method, r->params, r->status, r->reason}];
-    if (entry.first == nullptr) entry.first = r;
-    entry.budgets.add(r->budget);
-    entry.layers.add(r->text("layer"));
-    entry.prompts.add(r->prompt);
-    ++entry.count;
-  }
+/// One row per group of similar reasons.
+DocTable reasons(const std::vector<const replay::Record*>& rows, bool traces, const char* title) {
   DocTable table{.title = title,
-                 .columns = {{"method"},
-                             {"parameters"},
+                 .columns = {{"methods", false, true},
                              {"budgets"},
                              {"layers"},
                              {"prompts"},
+                             {"traces"},
                              {"rows", true},
                              {"status"},
                              {"reason", false, true}},
                  .rows = {}};
-  for (const auto& [key, e] : entries.items()) {
-    const Tone tone = e.first->status == replay::Status::failed ? Tone::bad : Tone::plain;
-    table.rows.push_back({e.first->method,
-                          e.first->params,
-                          fmt::format("{}", fmt::join(e.budgets.list(), ", ")),
-                          fmt::format("{}", fmt::join(e.layers.list(), ", ")),
-                          fmt::format("{}", fmt::join(e.prompts.list(), ", ")),
-                          fmt::format("{}", e.count),
-                          {e.first->ok() ? "" : std::string(name_of(e.first->status)), tone},
-                          e.first->reason});
+  for (const ReasonGroup& group : reason_groups(rows)) {
+    const bool ok = group.status == replay::Status::ok;
+    table.rows.push_back({fmt::format("{}", fmt::join(group.methods, ", ")),
+                          fmt::format("{}", fmt::join(group.budgets, ", ")),
+                          fmt::format("{}", fmt::join(group.layers, ", ")),
+                          fmt::format("{}", fmt::join(group.prompts, ", ")),
+                          traces ? fmt::format("{}", fmt::join(group.traces, ", ")) : "",
+                          fmt::format("{}", group.rows),
+                          {ok ? "" : std::string(name_of(group.status)),
+                           group.status == replay::Status::failed ? Tone::bad : Tone::plain},
+                          group.reason});
   }
   return compact(std::move(table));
 }
@@ -259,15 +254,18 @@ DocTable all_columns(const ReplaySection& section) {
 
 /// Reasons of rows without results and notes on the others.
 void add_reasons(const ReplaySection& section, std::vector<Block>& blocks) {
-  std::vector<const ReplayRow*> broken, notes;
+  std::vector<const replay::Record*> broken, notes;
+  DistinctTexts traces;
   for (const ReplayPart& part : section.parts) {
+    traces.add(part.sha256);
     for (const ReplayRow& r : part.broken) broken.push_back(&r);
     for (const ReplayRow& r : part.overall) {
       if (r.ok() && !r.reason.empty()) notes.push_back(&r);
     }
   }
-  if (!broken.empty()) blocks.emplace_back(reasons(broken, "Rows without results"));
-  if (!notes.empty()) blocks.emplace_back(reasons(notes, "Notes on rows with results"));
+  const bool several = traces.list().size() > 1;
+  if (!notes.empty()) blocks.emplace_back(reasons(notes, several, "Notes on rows with results"));
+  if (!broken.empty()) blocks.emplace_back(reasons(broken, several, "Rows without results"));
 }
 
 }  // namespace
@@ -281,7 +279,7 @@ std::vector<AnswerBlock> main_answers(const ReplaySection& section) {
   return answers;
 }
 
-std::vector<Block> replay_blocks(const ReplaySection& section, const QueryFiles& files) {
+std::vector<Block> replay_blocks(const ReplaySection& section, const QueryFiles& files, bool answers) {
   std::vector<Block> blocks = {Heading{2, heading_of(section)}}, details;
   DocTable table = method_table();
   const bool several = section.parts.size() > 1;
@@ -289,13 +287,16 @@ std::vector<Block> replay_blocks(const ReplaySection& section, const QueryFiles&
     const std::vector<Series> all = series_of(part);
     const std::vector<std::string> budgets = budgets_of(part);
     const Shown shown = shown_of(all, budgets);
+    AnswerBlock answer = answer_of(section, part, shown.budgets);
+    if ((answers || main_budgets(budgets).size() < budgets.size()) && !answer.sentences.empty())
+      blocks.emplace_back(std::move(answer));
     blocks.emplace_back(Paragraph{introduction(section, part)});
     if (!shown.note.empty()) blocks.emplace_back(Paragraph{shown.note});
-    AnswerBlock answer = answer_of(section, part, shown.budgets);
-    if (main_budgets(budgets).size() < budgets.size() && !answer.sentences.empty())
-      blocks.emplace_back(std::move(answer));
-    Figure costs = cost_figure(shown.series, several ? "Error and cost: " + name_of(part) : "Error and cost");
-    if (!costs.drawings.empty()) blocks.emplace_back(std::move(costs));
+    const std::string of_part = several ? ": " + name_of(part) : "";
+    for (Figure figure : {cost_figure(shown.series, shown.budgets, "Error and cost" + of_part),
+                          error_figure(shown.series, shown.budgets, "Error by method" + of_part)}) {
+      if (!figure.drawings.empty()) blocks.emplace_back(std::move(figure));
+    }
     add_rows(all, budgets, several ? name_of(part) : "", table);
     if (several) details.emplace_back(Heading{3, name_of(part)});
     std::ranges::move(layer_figures(shown.series, shown.budgets), std::back_inserter(details));
@@ -307,8 +308,8 @@ std::vector<Block> replay_blocks(const ReplaySection& section, const QueryFiles&
   if (!table.rows.empty()) blocks.emplace_back(compact(std::move(table)));
   if (DocTable texts = text_averages(section); !texts.rows.empty()) blocks.emplace_back(std::move(texts));
   if (DocTable hindsight = hindsight_table(section); !hindsight.rows.empty()) blocks.emplace_back(std::move(hindsight));
-  add_reasons(section, blocks);
   std::ranges::move(details, std::back_inserter(blocks));
+  add_reasons(section, blocks);
   if (DocTable columns = all_columns(section); !columns.rows.empty()) blocks.emplace_back(std::move(columns));
   return blocks;
 }

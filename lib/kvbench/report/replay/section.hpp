@@ -20,7 +20,7 @@ struct QueryFiles {
 /// What the rows of a section answer, at one budget of each kind.
 std::vector<AnswerBlock> main_answers(const ReplaySection& section);
 
-/// The heading (level 2), figures and tables of a section.
-std::vector<Block> replay_blocks(const ReplaySection& section, const QueryFiles& files);
+/// The heading (level 2), answers, figures and tables of a section. `answers`: also those that are all main_answers().
+std::vector<Block> replay_blocks(const ReplaySection& section, const QueryFiles& files, bool answers);
 
 }  // namespace kvbench::report

@@ -12,6 +12,7 @@
 #include <kvbench/core/budget.hpp>
 #include <kvbench/core/ordered_map.hpp>
 #include <kvbench/methods/registry.hpp>
+#include <kvbench/report/drawing/svg.hpp>
 
 namespace kvbench::report {
 namespace {
@@ -19,12 +20,21 @@ namespace {
 constexpr int most_shown_series = 100;
 constexpr std::size_t most_shown_budgets = 12;
 
+constexpr int style_step = 7;  // between styles of one colour
+
+int colour_of_family(const std::string& family) {
+  constexpr std::string_view families[] = {"eviction",    "sampling",  "merging",
+                                           "composition", "retrieval", "quantisation"};
+  return static_cast<int>(std::ranges::find(families, family) - std::begin(families));
+}
+
 double lowest_error(const Series& series) {
   double lowest = INFINITY;
   for (const ReplayRow* r : series.rows) lowest = r->error < lowest ? r->error : lowest;
   return lowest;
 }
 
+/// Styles and ranks.
 void set_styles(std::vector<Series>& all) {
   std::set<const ReplayRow*> best;
   for (const auto cost : {&ReplayRow::held, &ReplayRow::read}) {
@@ -39,7 +49,12 @@ void set_styles(std::vector<Series>& all) {
         std::ranges::any_of(s->rows, [&](const ReplayRow* r) { return best.contains(r) || r->tied == true; });
     return std::pair(!first, lowest_error(*s));
   });
-  for (std::size_t i = 0; i < order.size(); ++i) order[i]->style = static_cast<int>(i);
+  std::map<int, int> members;  // of each colour
+  for (std::size_t i = 0; i < order.size(); ++i) {
+    const int colour = colour_of_family(order[i]->kind);
+    order[i]->rank = static_cast<int>(i);
+    order[i]->style = order[i]->kind == "own" ? svg::own_style : colour + style_step * members[colour]++;
+  }
 }
 
 /// 0 for a quarter, more the further the budget is from it; absolute budgets after shares.
@@ -98,6 +113,7 @@ std::vector<Series> series_of(const ReplayPart& part) {
               .kind = std::string(methods::family_of(r.method)),
               .reference = compare::is_baseline(r.method),
               .style = 0,
+              .rank = 0,
               .rows = {},
               .layers = {}};
     return series;
@@ -121,7 +137,7 @@ Shown shown_of(const std::vector<Series>& all, const std::vector<std::string>& b
   const std::set<std::string> at(out.budgets.begin(), out.budgets.end());
   const auto hidden = [&](const ReplayRow* r) { return !at.contains(r->budget); };
   for (const Series& series : all) {
-    if (!series.reference && series.style >= most_shown_series) continue;
+    if (!series.reference && series.rank >= most_shown_series) continue;
     out.series.push_back(series);
     std::erase_if(out.series.back().rows, hidden);
     std::erase_if(out.series.back().layers, hidden);

@@ -13,15 +13,15 @@ struct Series {
   std::string method, params;
   std::string kind;                      ///< methods::family_of()
   bool reference = false;                ///< compare::is_baseline(), or with hindsight: not ranked
-  int style = 0;                         ///< colour and marker in all figures
+  int style = 0;                         ///< in all figures: the colour is that of the family; svg::own_style
+  int rank = 0;                          ///< of those that are no references: on a frontier first, by the lowest error
   std::vector<const ReplayRow*> rows;    ///< over all layers, smallest budget first, including rows that are not ok
   std::vector<const ReplayRow*> layers;  ///< per layer
 
   std::string name() const { return params.empty() ? method : method + " " + params; }
 };
 
-/// The series of a part, in the order of the CSV. Those on a frontier have the first styles, in ascending order of the
-/// error.
+/// The series of a part, in the order of the CSV.
 std::vector<Series> series_of(const ReplayPart& part);
 
 /// What figures show of the series and budgets of a part.

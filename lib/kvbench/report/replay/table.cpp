@@ -13,6 +13,7 @@
 #include <kvbench/compare/configuration_name.hpp>
 #include <kvbench/compare/texts.hpp>
 #include <kvbench/report/replay/answer.hpp>
+#include <kvbench/report/replay/reason_groups.hpp>
 #include <kvbench/report/text/text.hpp>
 
 namespace kvbench::report {
@@ -74,14 +75,13 @@ bool of_several_traces(std::span<const replay::Record> records) {
   return std::ranges::any_of(records, [&](const replay::Record& r) { return r.sha256 != records.front().sha256; });
 }
 
-/// Rows of the short table, header first. Rows that are not ok show their status and reason instead of numbers. Rows of
-/// several traces begin with the trace.
-TextRows brief_records(std::span<const replay::Record> records, bool layers) {
+/// Rows of the short table, header first. Rows that are not ok show their status and reason instead of numbers.
+/// `traces`: rows begin with the trace.
+TextRows brief_records(std::span<const replay::Record> records, bool traces, bool layers) {
   TextRows rows(1);
   for (const Brief& column : brief_columns) rows[0].emplace_back(column.header);
   const bool ties = std::ranges::any_of(records, has_tie);
   if (ties) rows[0][error_column] += ' ';
-  const bool traces = of_several_traces(records);
   if (layers) rows[0].insert(rows[0].begin() + 1, "layer");
   if (traces) rows[0].insert(rows[0].begin(), "trace");
   for (const replay::Record& r : records) {
@@ -117,7 +117,7 @@ std::vector<replay::Record> rows_over_layers(std::span<const replay::Record> rec
 std::string markdown_table(std::span<const replay::Record> records) {
   const auto is_left = of_several_traces(records) ? [](std::size_t column) { return column < 3; }
                                                   : [](std::size_t column) { return column < 2; };
-  std::string out = markdown_rows(brief_records(records, true), is_left);
+  std::string out = markdown_rows(brief_records(records, of_several_traces(records), true), is_left);
   if (std::ranges::any_of(records, has_tie)) out += fmt::format("\n{}", tie_note);
   if (const std::string layers = layers_of(rows_over_layers(records)); !layers.empty())
     out += fmt::format("\n{}\n", layers);
@@ -125,27 +125,28 @@ std::string markdown_table(std::span<const replay::Record> records) {
 }
 
 std::string terminal_table(std::span<const replay::Record> records) {
-  std::vector<replay::Record> shown = rows_over_layers(records);
+  const std::vector<replay::Record> all = rows_over_layers(records);
+  std::vector<replay::Record> shown;
   std::map<std::string, std::size_t> traces, budgets;  // numbers in order of appearance
-  for (const replay::Record& r : shown)
+  for (const replay::Record& r : all) {
     traces.emplace(r.sha256, traces.size()), budgets.emplace(r.budget, budgets.size());
-  std::ranges::stable_sort(shown, {}, [&](const replay::Record& r) {
-    const bool ok = r.status == replay::Status::ok;
-    const bool hindsight = r.refit != replay::Refit::none;  // not ranked: pairs stay in their order
-    const double error = ok && !hindsight ? r.of(replay::metric("rel_err")).mean : 0;
-    return std::tuple(!ok, hindsight, traces.at(r.sha256), budgets.at(r.budget), error);
-  });
-  TextRows rows = brief_records(shown, false);
-  const std::size_t labels = traces.size() > 1 ? 3 : 2;  // columns before the numbers: trace, method, budget
-  for (std::size_t r = 0; r < shown.size(); ++r) {
-    if (shown[r].status != replay::Status::ok) rows[r + 1].resize(labels + 1);  // and the reason
+    if (r.status == replay::Status::ok) shown.push_back(r);
   }
+  std::ranges::stable_sort(shown, {}, [&](const replay::Record& r) {
+    const bool hindsight = r.refit != replay::Refit::none;  // not ranked: pairs stay in their order
+    const double error = hindsight ? 0 : r.of(replay::metric("rel_err")).mean;
+    return std::tuple(hindsight, traces.at(r.sha256), budgets.at(r.budget), error);
+  });
+  const std::string reasons = reasons_text(all);
+  if (shown.empty()) return reasons;
   const std::string out = aligned_rows(
-      rows, traces.size() > 1 ? [](std::size_t column) { return column < 2; }
-                              : [](std::size_t column) { return column < 1; });
+      brief_records(shown, traces.size() > 1, false), traces.size() > 1
+                                                          ? [](std::size_t column) { return column < 2; }
+                                                          : [](std::size_t column) { return column < 1; });
   const bool hindsight =
       std::ranges::any_of(shown, [](const replay::Record& r) { return r.refit != replay::Refit::none; });
-  return out + (std::ranges::any_of(shown, has_tie) ? tie_note : "") + (hindsight ? hindsight_note : "");
+  return out + (std::ranges::any_of(shown, has_tie) ? tie_note : "") + (hindsight ? hindsight_note : "") +
+         (reasons.empty() ? "" : "\n" + reasons);
 }
 
 std::string text_table(std::span<const replay::Record> records) {

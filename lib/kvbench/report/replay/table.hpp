@@ -13,7 +13,8 @@ namespace kvbench::report {
 std::string markdown_table(std::span<const replay::Record> records);
 
 /// The same columns aligned for a terminal: one line per configuration over all layers, budget by budget in ascending
-/// order of the error; rows without results last. Tables of several traces show the trace of each row.
+/// order of the error; then the reasons of the rows without results (reasons_text). Tables of several traces show the
+/// trace of each row.
 std::string terminal_table(std::span<const replay::Record> records);
 
 /// Where three texts or more were replayed: one line per configuration with its average, rank and wins over them

@@ -6,17 +6,14 @@
 
 #include <kvbench/core/budget.hpp>
 #include <kvbench/core/suggest.hpp>
+#include <kvbench/report/text/budget_words.hpp>
 
 namespace kvbench::report {
 
 std::string at_budget(const std::string& text) {
   const Budget budget = Budget::parse(text);
-  const std::string percent = fmt::format("{:.4g} %", 100 * budget.share());
-  if (budget.cost() == CostKind::memory) return fmt::format("At {} of the memory", percent);
-  if (budget.cost() == CostKind::fast) return fmt::format("At {} of the fast memory", percent);
-  if (budget.cost() == CostKind::read) return fmt::format("Reading {} of the bytes", percent);
-  if (budget.is_share()) return fmt::format("At {} of the tokens", percent);
-  return fmt::format("At a budget of {}", budget.is_bytes() ? text : text + " tokens");
+  if (budget.cost() == CostKind::read) return fmt::format("Reading {:.4g} % of the bytes", 100 * budget.share());
+  return (budget.is_share() ? "At " : "At a budget of ") + budget_words(text);
 }
 
 std::string listed_up_to(std::vector<std::string> names, std::size_t most) {
