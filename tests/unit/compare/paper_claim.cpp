@@ -169,9 +169,11 @@ TEST_CASE("a verdict that joins variants without deciding shows how many tests s
                                   .with("y", constant(2)));
   const ClaimResult both = tested({&made}, {{.a = "released", .b = "y"}, {.a = "paper", .b = "y"}});
   CHECK(both.verdict == Verdict::undecided);
-  CHECK(contains(verdict_text(both),
-                 "undecided as a whole (released lower than y: supported in 1 of 1 tests; paper lower "
-                 "than y: supported in 0 of 1 tests): claim\n"));
+  const std::string text = verdict_text(both);
+  CHECK(
+      text.substr(0, text.find('\n')) ==
+      "undecided as a whole (released lower than y: supported in 1 of 1 tests; paper lower than y: supported in 0 of 1 "
+      "tests): claim");
 }
 
 TEST_CASE("a parameter may be named although it has its default value") {
