@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs the commands of docs/guide.md and compares their output with the output shown below them.
-    guide_test.py KVBENCH GUIDE
+"""Runs the commands of a page, such as docs/guide.md, and compares their output with the output shown below them.
+    guide_test.py KVBENCH PAGE BLOCKS
+It fails if fewer than BLOCKS blocks of commands could run.
 A block ```sh is run in a scratch folder that has traces/, configs/ and python/; a block ```text is output of the block
 before it. A word after ```sh states what the block needs: `network` or `model` (the block is not run), `python` (run if
 h5py is found), or a command of kvbench (run if kvbench has it)."""
@@ -12,8 +13,9 @@ import sys
 import tempfile
 import unittest
 
-KVBENCH, GUIDE = (pathlib.Path(path).resolve() for path in sys.argv[1:3])
-ROOT = GUIDE.parent.parent
+KVBENCH, PAGE = (pathlib.Path(path).resolve() for path in sys.argv[1:3])
+BLOCKS = int(sys.argv[3])
+ROOT = PAGE.parent.parent
 CACHE = pathlib.Path(os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / ".cache") / "kvbench"
 PYTHONS = [sys.executable, os.environ.get("KVBENCH_PYTHON"), CACHE / "venv/bin/python"]
 
@@ -30,7 +32,7 @@ def python_with_h5py():
 
 
 def same(shown, printed):
-    """Whether a line of the guide equals this line of output: equal words, and numbers within 5 % (instruction sets
+    """Whether a line of the page equals this line of output: equal words, and numbers within 5 % (instruction sets
     round differently)."""
     split = lambda line: re.sub(r"(?<=\d)\.\.(?=\d)", " .. ", line).split()
     shown, printed = split(shown), split(printed)
@@ -46,7 +48,7 @@ def same(shown, printed):
     return len(shown) == len(printed) and all(map(equal, shown, printed))
 
 
-class Guide(unittest.TestCase):
+class Page(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
         cls.scratch = tempfile.TemporaryDirectory(prefix="kvbench-")
@@ -78,7 +80,7 @@ class Guide(unittest.TestCase):
 
     def test_blocks(self):
         output, ran = None, 0
-        for kind, words, code in re.findall(r"^```(\w+)([^\n]*)\n(.*?)^```$", GUIDE.read_text(), re.M | re.S):
+        for kind, words, code in re.findall(r"^```(\w+)([^\n]*)\n(.*?)^```$", PAGE.read_text(), re.M | re.S):
             with self.subTest(code=code):
                 if kind == "sh":
                     output = self.run_block(code) if self.can_run(words.split()) else None
@@ -87,7 +89,7 @@ class Guide(unittest.TestCase):
                     for line in code.splitlines():
                         self.assertTrue(any(same(line, printed) for printed in output.splitlines()),
                                         f"not printed: {line}\n{output}")
-        self.assertGreater(ran, 8)
+        self.assertGreaterEqual(ran, BLOCKS)
 
 
 unittest.main(argv=sys.argv[:1])

@@ -1,12 +1,14 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""What holds for pages whatever they say: names of files exist, links into pages find their heading, every page of
-docs/ links to the glossary, and scripts/wrap_pages.py changes nothing but the ends of lines.
+"""What holds for pages whatever they say: names of files exist, links into pages find their heading, pictures exist and
+are small, long pages begin with links to their sections, every page of docs/ links to the glossary, and
+scripts/wrap_pages.py changes nothing but the ends of lines.
     pages_test.py SOURCE_TREE"""
 import pathlib
 import re
 import sys
 import unittest
+import xml.etree.ElementTree
 
 TREE = pathlib.Path(sys.argv.pop(1)).resolve()
 sys.path.insert(0, str(TREE / "scripts"))
@@ -66,6 +68,17 @@ class Pages(unittest.TestCase):
             for target, anchor in re.findall(r"\]\((?!\w+:)([^)#\s]*)#([^)\s]+)\)", without_code(page.read_text())):
                 with self.subTest(page=page.name, target=target, anchor=anchor):
                     self.assertIn(anchor, anchors((page.parent / target if target else page).read_text()))
+
+    def test_pictures_exist_and_are_small(self):
+        pictures = [(page, target) for page in PAGES
+                    for target in re.findall(r"!\[[^]]*\]\(([^)\s]+)\)", without_code(page.read_text()))]
+        self.assertIn("docs/figures/error-against-bytes.svg", [target for _, target in pictures])
+        for page, target in pictures:
+            with self.subTest(page=page.name, target=target):
+                picture = page.parent / target
+                self.assertTrue(picture.is_file(), "draw it with the command that the page states")
+                self.assertLess(picture.stat().st_size, 60_000)
+                self.assertTrue(xml.etree.ElementTree.parse(picture).getroot().tag.endswith("svg"))
 
     def test_pages_of_docs_link_to_the_glossary(self):
         pages = [page for page in (TREE / "docs").rglob("*.md") if page.name != "glossary.md"]
