@@ -80,6 +80,15 @@ class Pages(unittest.TestCase):
                 self.assertLess(picture.stat().st_size, 60_000)
                 self.assertTrue(xml.etree.ElementTree.parse(picture).getroot().tag.endswith("svg"))
 
+    def test_long_pages_begin_with_links_to_their_sections(self):
+        long = [page for page in PAGES if page.name != "CHANGELOG.md" and page.read_text().count("\n") > 250]
+        self.assertIn("HACKING.md", [page.name for page in long])
+        for page in long:
+            opening, *sections = re.split(r"^(?=## )", without_code(page.read_text()), flags=re.M)
+            headings = set().union(*(anchors(section.splitlines()[0]) for section in sections))
+            with self.subTest(page=page.name):
+                self.assertEqual(headings - set(re.findall(r"\]\(#([^)\s]+)\)", opening)), set())
+
     def test_pages_of_docs_link_to_the_glossary(self):
         pages = [page for page in (TREE / "docs").rglob("*.md") if page.name != "glossary.md"]
         self.assertEqual([page.name for page in pages if "glossary.md" not in page.read_text()], [])
