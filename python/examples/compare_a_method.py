@@ -114,12 +114,12 @@ def statement(budget, comparisons, rows):
         return f"At {budget} nothing can be compared: {rows[0]['reason']}."
     parts = []
     for verdict, words in (("a better", "better than"), ("b better", "worse than"),
-                           ("not distinguishable", "not distinguishable from")):
+                           ("not distinguishable", "not distinguishable from"), ("not tested", "not tested against")):
         found = [row for row in tested if row["verdict"] == verdict]
         errors = ", ".join(f"{row['b']} {float(row['mean_b']):.3g}" for row in found)
-        limit = max((float(row["p_adjusted"]) for row in found), default=1)
         if found:
-            parts.append(f"{words} {len(found)} ({errors}{f'; p <= {limit:.3f}' if limit < 0.05 else ''})")
+            limit = f"; p <= {max(float(row['p_adjusted']) for row in found):.3f}" if verdict.endswith("better") else ""
+            parts.append(f"{words} {len(found)} ({errors}{limit})")
     shares = list(dict.fromkeys(f"{100 * share:.1f}" for share in (min(held), max(held))))
     return (f"At {budget}, where the methods hold {' to '.join(shares)} % of the full cache, {NAME} (mean relative "
             f"error {float(tested[0]['mean_a']):.3g}) is, of {len(tested)} methods, {', '.join(parts)}.")
