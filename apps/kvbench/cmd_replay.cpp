@@ -99,10 +99,11 @@ struct PlannedTrace {
 
 /// Throws Error where the name of a method stands where a trace is expected.
 void refuse_method(const std::string& path) {
-  if (std::filesystem::exists(path)) return;
+  std::error_code unknown;  // what cannot be looked at is no name of a method, and the reader says what is wrong
+  if (std::filesystem::exists(path, unknown) || unknown) return;
   for (const methods::MethodInfo& method : methods::all_methods()) {
     if (same_name(method.name, path))
-      throw Error("{0}: there is no such trace; separate methods with commas, as in --method snapkv,{0}", path);
+      throw Error("{0}: there is no such trace; separate methods with commas, as in --method random,{0}", path);
   }
 }
 

@@ -80,12 +80,15 @@ double p_value(const PairedTest& means, const PairedTest& logs) {
   return agree ? std::min({1.0, 2 * means.p_value, 2 * logs.p_value}) : means.p_value;
 }
 
-/// The test of log(error of a row / error of the best) over layers and texts. Rows over one layer have none.
+/// The test of log(error of a row / error of the best) over layers and texts. Rows over one layer have none, nor do
+/// exact ones, where a ratio would be one to the floor of log_error().
 PlaceTest over_places(const replay::Record& r, const replay::Record& best) {
   const auto place = [](const replay::PlaceError& p) { return std::pair(p.prompt, p.layer); };
   const std::size_t layers = best.compressed_layers.size();
   const bool grid = layers > 0 && r.places.size() % layers == 0;
   if (r.layer || !grid || !std::ranges::equal(r.places, best.places, {}, place, place)) return {};
+  const auto is_exact = [](const replay::PlaceError& p) { return p.sum == 0; };
+  if (std::ranges::any_of(r.places, is_exact) || std::ranges::any_of(best.places, is_exact)) return {};
   std::vector<double> differences;
   for (std::size_t i = 0; i < r.places.size(); ++i)
     differences.push_back(replay::log_error(r.places[i].mean()) - replay::log_error(best.places[i].mean()));

@@ -171,6 +171,7 @@ void add_places(const PairSums& sums, std::int64_t model_layers, Comparison& out
   for (const auto& [place, both] : sums.by_place()) {
     prompts.insert(place.first), layers.insert(place.second);
     const double a = both.a / both.count, b = both.b / both.count;
+    if (ratios && (a == 0 || b == 0)) return;  // exact: a ratio would be one to the floor of log_error()
     differences.push_back(ratios ? replay::log_error(a) - replay::log_error(b) : a - b);
   }
   const bool finite = std::ranges::all_of(differences, [](double x) { return std::isfinite(x); });

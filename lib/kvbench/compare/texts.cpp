@@ -26,8 +26,8 @@ struct BudgetRows {
 using Groups = OrderedMap<std::pair<replay::Protocol, std::string>, BudgetRows>;
 
 bool is_row_of_text(const replay::Record& r) {
-  return !r.layer && !r.query_head && r.prompt != "all" && r.status == replay::Status::ok && !is_baseline(r.method) &&
-         !r.has_hindsight() && std::isfinite(r.of(replay::metric("rel_err")).mean);
+  return !r.layer && !r.query_head && r.prompt != "all" && r.status == replay::Status::ok && !r.dense &&
+         !is_baseline(r.method) && !r.has_hindsight() && std::isfinite(r.of(replay::metric("rel_err")).mean);
 }
 
 Groups groups_of(std::span<const replay::Record> records) {
@@ -75,7 +75,10 @@ std::vector<TextSummary> summarize(const std::string& budget, const BudgetRows& 
     summary.mean_rank /= static_cast<double>(logs.size());
     summary.error = std::exp(mean(logs));
     summary.interval = {NAN, NAN};
-    if (logs.size() > 2) {
+    const bool exact =
+        std::ranges::any_of(group.errors.at(configuration), [](const auto& one) { return one.second == 0; });
+    if (exact) summary.error = 0;
+    if (logs.size() > 2 && !exact) {
       const Interval interval = student_interval(logs);
       summary.interval = {std::exp(interval.lo), std::exp(interval.hi)};
     }

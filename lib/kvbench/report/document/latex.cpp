@@ -21,6 +21,7 @@ std::string latex_text(const std::string& text) {
                                                                        {">", "\\textgreater{}"},
                                                                        {"|", "\\textbar{}"},
                                                                        {"\"", "\\textquotedbl{}"},
+                                                                       {"--", "-{}-{}"},
                                                                        {"–", "--"},
                                                                        {"…", "\\ldots{}"},
                                                                        {"&", "\\&"},
@@ -51,7 +52,10 @@ std::string column_kinds(const DocTable& table) {
   return out;
 }
 
-std::string line_of(const std::vector<std::string>& cells) { return fmt::format("{} \\\\\n", fmt::join(cells, " & ")); }
+/// A line ends with {} behind its end, because LaTeX would take a [ or * of the next line for an option of it.
+std::string line_of(const std::vector<std::string>& cells) {
+  return fmt::format("{} \\\\{{}}\n", fmt::join(cells, " & "));
+}
 
 std::string head_of(const DocTable& table) {
   std::vector<std::string> cells;

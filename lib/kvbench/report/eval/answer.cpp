@@ -80,6 +80,8 @@ PlaceTest over_documents(const DamageOf& one, const DamageOf& best) {
     if (!std::ranges::equal(one.kl[text], best.kl[text], {}, &std::pair<const std::string, double>::first,
                             &std::pair<const std::string, double>::first))
       return {};
+    const auto is_exact = [](const auto& document) { return document.second == 0; };
+    if (std::ranges::any_of(one.kl[text], is_exact) || std::ranges::any_of(best.kl[text], is_exact)) return {};
     for (const auto& [document, kl] : one.kl[text])
       differences.push_back(std::log(std::max(kl, 1e-12)) - std::log(std::max(best.kl[text].at(document), 1e-12)));
   }

@@ -67,6 +67,7 @@ std::vector<std::string> with_errors(const Rows& rows) {
 std::string next_text(const Standing& s) {
   if (s.worse.empty()) return "";
   const replay::Record& next = *s.worse.front();
+  if (error_of(*s.best) == 0) return "; the next is " + with_error(next);
   const bool over_places = !std::isnan(next.ratio_best);
   std::string out = fmt::format("; the next is {} with {:.3g} times the error", label(next),
                                 over_places ? next.ratio_best : error_of(next) / error_of(*s.best));
@@ -110,7 +111,8 @@ std::string untested_note(const Standing& s) {
     std::vector<std::string> names = with_errors(s.untested);
     const std::size_t compared = s.untested.size() + s.tied.size() + s.worse.size();
     out = fmt::format(
-        "Not tested against it: {}. A test takes several layers of a model, or at least {} blocks of {} neighbouring "
+        "Not tested against it: {}. A test takes several of the layers of a model, or at least {} blocks of {} "
+        "neighbouring "
         "queries (here {}) and several seeds where a method draws at random.",
         listed_up_to(names), sign_flip_units(compared * (compared + 1) / 2), queries_per_block,
         s.untested.front()->blocks);

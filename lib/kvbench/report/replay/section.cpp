@@ -91,10 +91,11 @@ std::string sort_key(double value) { return std::isinf(value) ? "Infinity" : num
 /// "best", "tied, 1.02 times", "1.4 times"; sorted by the ratio of the errors.
 TableCell standing(const Series& series, const ReplayRow& r, double lowest) {
   if (series.reference) return {"reference", Tone::dim};
-  const double ratio = r.error / lowest;
+  const double ratio = std::isnan(r.ratio_best) || r.tied == std::nullopt ? r.error / lowest : r.ratio_best;
   if (std::isnan(ratio)) return "";
   const std::string key = sort_key(ratio);
   if (r.error == lowest) return {"best", Tone::plain, key};
+  if (lowest == 0) return {"", Tone::plain, key};
   const char* tie = r.tied == true ? "tied, " : r.tied == false ? "" : "not tested, ";
   return {fmt::format("{}{:.3g} times", tie, ratio), Tone::plain, key};
 }
