@@ -167,6 +167,9 @@ TEST_CASE("on how many texts a configuration has the lowest error") {
                               row("b", "64", 0.2, 25)};
   for (std::size_t i = 0; i < rows.size(); ++i) rows[i].prompt = i < 2 ? "0" : "1";
   CHECK(wins_of(rows) == Answers{"At a budget of 64 tokens, a has the lowest error on 1 of 2 texts, b on 1."});
+  CHECK(answers_of(std::span(rows).first(2), rows) ==
+        Answers{"At a budget of 64 tokens, a has the lowest error (0.1); the next is b with 2 times the error.",
+                "At a budget of 64 tokens, a has the lowest error on 1 of 2 texts, b on 1."});
   rows[2].metrics[0].mean = 0.05;
   CHECK(wins_of(rows) == Answers{"At a budget of 64 tokens, a has the lowest error on 2 of 2 texts."});
   CHECK(wins_of(std::span(rows).first(2)).empty());

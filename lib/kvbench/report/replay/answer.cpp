@@ -186,7 +186,8 @@ std::string own_calibration_note(std::span<const replay::Record> rows) {
 
 }  // namespace
 
-std::vector<std::string> answers_of(std::span<const replay::Record> rows) {
+std::vector<std::string> answers_of(std::span<const replay::Record> rows, std::span<const replay::Record> of_texts) {
+  const std::vector<std::string> wins = wins_of(of_texts);
   OrderedMap<std::tuple<std::string, replay::Protocol, std::string>, Rows> groups;
   for (const replay::Record& r : rows) {
     if (is_ranked(r)) groups[{r.sha256, r.protocol, r.budget}].push_back(&r);
@@ -199,6 +200,9 @@ std::vector<std::string> answers_of(std::span<const replay::Record> rows) {
     std::ranges::stable_sort(group, {}, [](const replay::Record* r) { return error_of(*r); });
     const Standing standing = standing_of(group);
     out.add((traces ? group.front()->trace + ": " : "") + verdict(standing));
+    for (const std::string& sentence : wins) {
+      if (sentence.starts_with(at_budget(group.front()->budget) + ",")) out.add(sentence);
+    }
     std::erase_if(group, [&](const replay::Record* r) { return std::ranges::count(standing.elsewhere, r) > 0; });
     for (const std::string& note : {untested_note(standing), family_note(group), tail_note(group), cost_note(group)}) {
       if (!note.empty()) out.add(note);

@@ -15,7 +15,9 @@ namespace kvbench::report {
 /// configuration. References (exact, oracle-topk, random) are not ranked. Followed by sentences where there are too few
 /// blocks of queries for any significant difference, where the mean of a row is not estimable, and where the rows of a
 /// budget differ by more than 5 % in the bytes that they hold, or for a limit of reads in the bytes that they read.
-std::vector<std::string> answers_of(std::span<const replay::Record> rows);
+/// `of_texts`: rows that also hold those of single texts; each answer is followed by how many of them agree (wins_of).
+std::vector<std::string> answers_of(std::span<const replay::Record> rows,
+                                    std::span<const replay::Record> of_texts = {});
 
 /// "At 25 % of the memory, a has the lowest error on 1 of 2 texts, b on 1.": one sentence per budget that was replayed
 /// on several texts (summarize_texts).

@@ -55,7 +55,11 @@ AnswerBlock answer_of(const ReplaySection& section, const ReplayPart& part, cons
   for (const ReplayRow& r : part.overall) {
     if (at.contains(r.budget)) records.push_back(r);
   }
-  return {scope_of(section, part), answers_of(records)};
+  std::vector<replay::Record> of_texts = records;
+  for (const ReplayRow& r : part.texts) {
+    if (at.contains(r.budget)) of_texts.push_back(r);
+  }
+  return {scope_of(section, part), answers_of(records, of_texts)};
 }
 
 std::string heading_of(const ReplaySection& s) {

@@ -165,8 +165,7 @@ std::string text_table(std::span<const replay::Record> records) {
 std::string terminal_summary(std::span<const replay::Record> records) {
   const std::vector<replay::Record> shown = rows_over_layers(records);
   std::string out;
-  for (const std::string& sentence : answers_of(shown)) out += sentence + '\n';
-  for (const std::string& sentence : wins_of(records)) out += sentence + '\n';
+  for (const std::string& sentence : answers_of(shown, records)) out += sentence + '\n';
   if (const std::string layers = layers_of(shown); !layers.empty()) out += layers + '\n';
   if (!out.empty()) out += '\n';
   out += terminal_table(records);
