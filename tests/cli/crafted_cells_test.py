@@ -265,7 +265,10 @@ class Crafted(SweepTest):
 
     def changed(self, kind, change, which=0):
         frames = copy.deepcopy(self.made["frames"])
-        frame = [frame for frame in frames if frame.kind == kind][which]
+        of_kind = [frame for frame in frames if frame.kind == kind]
+        if kind == MEASURES:  # threads append them in any order, and the changes below take the first head's
+            of_kind.sort(key=lambda frame: (frame.value[0]["layer"], frame.value[0]["kv_head"]))
+        frame = of_kind[which]
         change.kind = kind
         change(frame.value)
         return frames
