@@ -95,9 +95,10 @@ TEST_CASE("rows that were not tested are not tied, and the answer says what a te
   Record rows[] = {row("a", "64", 0.1, 25, true), row("b", "64", 0.2, 25, std::nullopt)};
   for (Record& r : rows) r.best = "a", r.blocks = 3;
   CHECK(answers_of(rows) ==
-        Answers{"At a budget of 64 tokens, a has the lowest error (0.1).",
-                "Not tested against it: b (0.2). A test takes several of the layers of a model, or at least 6 blocks of 16 "
-                "neighbouring queries (here 3) and several seeds where a method draws at random."});
+        Answers{
+            "At a budget of 64 tokens, a has the lowest error (0.1).",
+            "Not tested against it: b (0.2). A test takes several of the layers of a model, or at least 6 blocks of 16 "
+            "neighbouring queries (here 3) and several seeds where a method draws at random."});
   rows[1].tied = false;
   CHECK(answers_of(rows).size() == 1);
 }
