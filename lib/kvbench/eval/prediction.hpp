@@ -24,20 +24,47 @@ struct PredictionGroup {
   std::vector<PredictionRow> rows;
 };
 
+/// The share of pairs of methods at the same budget and task that a predictor orders as the damage does.
+struct PairOrder {
+  double share = NAN;
+  Interval interval{NAN, NAN};  ///< 95 %, bootstrap over documents; NaN where a task has fewer than two
+  std::size_t pairs = 0;
+  std::vector<double> drawn;  ///< the share by resample of the documents, NaN where a resample has no such pair
+};
+
+/// Methods whose damage differs by no more than this factor are close: between these a choice is difficult.
+inline constexpr double close_factor = 3;
+
 struct Prediction {
   double spearman = NAN;  ///< rank correlation over the configurations of a task, mean over tasks
-  /// share of pairs of methods at the same budget and task that the error orders as the damage does
-  double agreement = NAN;
-  Interval spearman_interval{NAN, NAN},
-      agreement_interval{NAN, NAN};  ///< 95 %, bootstrap over documents; NaN for fewer than two
+  Interval spearman_interval{NAN, NAN};
+  PairOrder all, close;  ///< all pairs; those of close methods
   /// The same of all configurations but those of one method: the smallest and the largest over the methods.
-  Interval spearman_without_one{NAN, NAN}, agreement_without_one{NAN, NAN};
-  std::size_t configurations = 0, pairs = 0, documents = 0;
+  Interval spearman_without_one{NAN, NAN}, share_without_one{NAN, NAN};
+  std::size_t configurations = 0, documents = 0;
 };
 
 /// Means over documents are compared. Equal errors count as half a pair; pairs of equal damage do not count. Rows
 /// without any document that has both figures do not count.
 Prediction predict(std::span<const PredictionGroup> groups, int resamples = 1000);
+
+/// How much larger the share of `a` is than that of `b`, both from the same resamples of the same documents.
+struct ShareDifference {
+  double value = NAN;
+  Interval interval{NAN, NAN};
+};
+/// NaN where the two count different pairs.
+ShareDifference difference(const PairOrder& a, const PairOrder& b);
+
+/// What no predictor can be expected to exceed: how well the damage itself, measured elsewhere, orders the damage.
+struct Ceiling {
+  double all = NAN, close = NAN;  ///< shares of pairs, as in Prediction
+};
+/// Measured on one half of the documents of each task, against the other half; the mean over 200 random halves. NaN
+/// where a task has fewer than two documents.
+Ceiling half_against_half(std::span<const PredictionGroup> groups);
+/// Measured in one group, against another group of the same task (another text); the mean over all ordered pairs.
+Ceiling group_against_group(std::span<const PredictionGroup> groups);
 
 /// By how much errors have grown at each layer: drift of the hidden state after the layer, divided by the root of the
 /// sum of squares of the errors that this and all earlier layers have added to the residual stream. 1: independent

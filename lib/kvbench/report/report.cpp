@@ -35,10 +35,19 @@ Document make_report(std::span<const CsvTable> tables, const ReportOptions& opti
       .answers = {},
       .blocks = {}};
   const std::vector<EvalSection> evaluations = eval_sections(sorted.evaluations);
-  document.answers = answers_over_texts(evaluations);
-  std::vector<std::vector<MetricPrediction>> predictions;
+  std::vector<Block> over_texts;
+  for (const TextsTogether& texts : texts_together(evaluations)) {
+    const Predictions predictions = predictions_of(texts.sections);
+    if (AnswerBlock answer = answer_over_texts(texts, predictions); !answer.sentences.empty())
+      document.answers.push_back(std::move(answer));
+    if (predictions.metrics.empty()) continue;
+    over_texts.emplace_back(Heading{2, texts.scope});
+    over_texts.emplace_back(prediction_table(error_injection(texts.sections), predictions));
+  }
+  std::vector<Predictions> predictions;
   for (const EvalSection& section : evaluations) {
-    predictions.push_back(predictions_of(section));
+    const EvalSection* const one = &section;
+    predictions.push_back(predictions_of(std::span(&one, 1)));
     document.answers.push_back(eval_answer(section, predictions.back()));
   }
   const std::vector<ReplaySection> sections = replay_sections(sorted.replays);
@@ -47,6 +56,7 @@ Document make_report(std::span<const CsvTable> tables, const ReportOptions& opti
   }
   if (!options.published.empty() || !sorted.claims.empty())
     append(document.blocks, published_blocks(options.published, sorted));
+  append(document.blocks, std::move(over_texts));
   // The answers of the only section are above it.
   const bool several = evaluations.size() + sections.size() > 1 || !document.blocks.empty();
   for (std::size_t i = 0; i < evaluations.size(); ++i) {

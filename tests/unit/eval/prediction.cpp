@@ -27,15 +27,15 @@ TEST_CASE("correlation over configurations, agreement over pairs of methods at t
   const Prediction p = predict({&group, 1});
   CHECK(p.configurations == 4);
   CHECK(p.documents == 2);
-  CHECK(p.pairs == 3);
-  CHECK(p.agreement == doctest::Approx(2.0 / 3));
+  CHECK(p.all.pairs == 3);
+  CHECK(p.all.share == doctest::Approx(2.0 / 3));
   CHECK(p.spearman == doctest::Approx(0.8));  // ranks 2 3 4 1 and 2 4 3 1
   // Without a: one pair, which disagrees. Without b or c: pairs that agree.
-  CHECK(p.agreement_without_one.lo == 0);
-  CHECK(p.agreement_without_one.hi == 1);
+  CHECK(p.share_without_one.lo == 0);
+  CHECK(p.share_without_one.hi == 1);
   CHECK(p.spearman_without_one.hi == doctest::Approx(1));
-  CHECK(p.agreement_interval.lo <= p.agreement);
-  CHECK(p.agreement <= p.agreement_interval.hi);
+  CHECK(p.all.interval.lo <= p.all.share);
+  CHECK(p.all.share <= p.all.interval.hi);
 }
 
 TEST_CASE("ties: equal errors are half a pair, equal damage is none; missing values are left out") {
@@ -44,8 +44,8 @@ TEST_CASE("ties: equal errors are half a pair, equal damage is none; missing val
                                row("c", "25%", {2, 2}, {2, 2}), row("d", "25%", {missing, missing}, {1, 1})}};
   const Prediction p = predict({&group, 1});
   CHECK(p.configurations == 3);
-  CHECK(p.pairs == 2);  // a-b, a-c
-  CHECK(p.agreement == doctest::Approx(0.75));
+  CHECK(p.all.pairs == 2);  // a-b, a-c
+  CHECK(p.all.share == doctest::Approx(0.75));
 }
 
 TEST_CASE("damage of different tasks is not compared") {
@@ -54,9 +54,9 @@ TEST_CASE("damage of different tasks is not compared") {
       {"passkey", {row("a", "1", {1}, {103}), row("b", "1", {2}, {102}), row("c", "1", {3}, {101})}}};
   const Prediction p = predict(groups);
   CHECK(p.spearman == doctest::Approx(0));
-  CHECK(p.agreement == doctest::Approx(0.5));
-  CHECK(p.pairs == 6);
-  CHECK(std::isnan(p.agreement_interval.lo));  // one document of each task
+  CHECK(p.all.share == doctest::Approx(0.5));
+  CHECK(p.all.pairs == 6);
+  CHECK(std::isnan(p.all.interval.lo));  // one document of each task
 }
 
 TEST_CASE("equal calls give equal intervals, and documents that disagree widen them") {
@@ -70,6 +70,43 @@ TEST_CASE("equal calls give equal intervals, and documents that disagree widen t
   CHECK(once.spearman == doctest::Approx(1));
   CHECK(once.spearman_interval.lo < 1);
   CHECK(std::isnan(predict({}).spearman));
+}
+
+TEST_CASE("close pairs are those within a factor of three of each other's damage") {
+  // a-b and b-c differ by factors of 2 and 3, a-c by 6; only b-c is in the wrong order.
+  const PredictionGroup group{"text", {row("a", "1", {1}, {1}), row("b", "1", {3}, {2}), row("c", "1", {2}, {6})}};
+  const Prediction p = predict({&group, 1});
+  CHECK(p.all.pairs == 3);
+  CHECK(p.all.share == doctest::Approx(2.0 / 3));
+  CHECK(p.close.pairs == 2);
+  CHECK(p.close.share == doctest::Approx(0.5));
+}
+
+TEST_CASE("the difference of two metrics is that of their shares on the same documents, none for other pairs") {
+  const PredictionGroup good{"text", {row("a", "1", {1, 1}, {1, 2}), row("b", "1", {2, 2}, {2, 3})}};
+  const PredictionGroup bad{"text", {row("a", "1", {3, 3}, {1, 2}), row("b", "1", {2, 2}, {2, 3})}};
+  const PredictionGroup more{
+      "text", {row("a", "1", {3, 3}, {1, 2}), row("b", "1", {2, 2}, {2, 3}), row("c", "1", {2, 2}, {4, 4})}};
+  const Prediction a = predict({&good, 1}), b = predict({&bad, 1});
+  CHECK(difference(a.all, b.all).value == 1);
+  CHECK(difference(a.all, b.all).interval.lo == 1);
+  CHECK(difference(a.all, b.all).interval.hi == 1);
+  CHECK(std::isnan(difference(a.all, predict({&more, 1}).all).value));
+}
+
+TEST_CASE("the ceiling is how damage on some documents orders that on others") {
+  // Two documents agree on a < b and disagree on b against c: each half holds one of them.
+  PredictionGroup group{"text", {row("a", "1", {}, {1, 1}), row("b", "1", {}, {5, 6}), row("c", "1", {}, {6, 5})}};
+  CHECK(half_against_half({&group, 1}).all == doctest::Approx(2.0 / 3));
+  CHECK(half_against_half({&group, 1}).close == 0);  // b against c
+  const PredictionGroup texts[] = {
+      {"text", {row("a", "1", {}, {1}), row("b", "1", {}, {5}), row("c", "1", {}, {6})}},
+      {"text", {row("a", "1", {}, {10}), row("b", "1", {}, {60}), row("c", "1", {}, {50})}},
+      {"passkey", {row("a", "1", {}, {9}), row("b", "1", {}, {2}), row("c", "1", {}, {1})}}};
+  CHECK(group_against_group(texts).all == doctest::Approx(2.0 / 3));
+  CHECK(group_against_group(texts).close == 0);
+  CHECK(std::isnan(group_against_group({&group, 1}).all));
+  CHECK(std::isnan(half_against_half(texts).all));  // one document each
 }
 
 TEST_CASE("amplification relates drift to all that was added so far") {

@@ -32,7 +32,7 @@ const EvalSettings all_layers{.layers = "0-29",
                               .document_seed = 0};
 
 struct EvalLine {
-  const char *method = "sink", *budget = "25%mem", *document = "all", *task = "text";
+  const char *method = "sink", *budget = "25%mem", *document = "all", *task = "text", *text = "book.txt";
   double kl = 1, error = 0.5, recall = 0.5;
   Injection injection = {};
   std::optional<std::int64_t> layer = {};
@@ -44,7 +44,7 @@ struct EvalLine {
 
 EvalRecord made_record(const EvalLine& line) {
   EvalRecord r;
-  r.model = "m.gguf", r.sha256 = "abc", r.text = "book.txt", r.task = line.task, r.document = line.document;
+  r.model = "m.gguf", r.sha256 = "abc", r.text = line.text, r.task = line.task, r.document = line.document;
   r.document_sha256 = r.document == "all" ? "" : r.document, r.documents_sha256 = line.documents_sha256;
   r.settings = line.settings, r.compressed_layers = line.compressed_layers;
   r.context_tokens = 4096, r.device = "cpu", r.isa = "avx2";
@@ -151,8 +151,8 @@ TEST_CASE("the answer names the method with the lowest KL, then the metric that 
   // 0.2 -> 3, 0.1 -> 2, 0.3 -> 1: only sink and h2o are in the order of their errors.
   CHECK(has(document.answers[0].sentences.back(), "orders 0.333 [0.333, 0.333] of the pairs"));
   const std::string text = markdown(document);
-  CHECK(has(text, "| recall | 1.00 [1.00, 1.00] | 1.00 to 1.00 |"));
-  CHECK(has(text, "Damage to the output of m.gguf"));
+  CHECK(has(text, "| recall | 1.00 [1.00, 1.00] |"));
+  CHECK(has(text, "Damage to the output of m.gguf on book.txt"));
 }
 
 TEST_CASE("rows without injection, which have replay's error, take precedence where all configurations have them") {
@@ -169,12 +169,38 @@ TEST_CASE("rows without injection, which have replay's error, take precedence wh
   CHECK(has(markdown_of({csv_of_lines(lines)}), "errors with --inject all"));
 }
 
+TEST_CASE("a metric that some methods lack comes last, and is compared with rel_err on its own pairs") {
+  std::vector<EvalLine> lines = three_methods();
+  for (EvalLine& line : lines) {
+    if (std::string(line.method) == "snapkv") line.recall = std::nan("");
+  }
+  const Document document = make_report(std::vector{csv_of_lines(lines)}, {});
+  // Recall has the pair of sink and h2o alone, which rel_err orders as well.
+  CHECK(has(document.answers[0].sentences[1],
+            "Of 2 attention metrics that all methods have, rel_err predicts damage to the output best here"));
+  const std::string text = markdown(document);
+  CHECK(has(text, "| recall | 1.00 [1.00, 1.00] | 1.00 [1.00, 1.00] | 0 [0, 0] | 0 [0, 0] |"));
+  CHECK(text.find("| rel_err | 0.333") < text.find("| recall | 1.00"));
+}
+
+TEST_CASE("over texts, metrics are compared on the pairs of all texts, beside KL on other documents and texts") {
+  std::vector<EvalLine> here = three_methods(), there = three_methods();
+  for (EvalLine& line : there) line.text = "code.txt", line.kl = 4 - line.kl;
+  const Document document = make_report(std::vector{csv_of_lines(here, "a.csv"), csv_of_lines(there, "b.csv")}, {});
+  CHECK(document.answers[0].scope == "m.gguf on book.txt, code.txt together");
+  CHECK(has(document.answers[0].sentences[1], "orders 0.500 [0.500, 0.500] of the pairs"));  // both metrics
+  CHECK(document.answers[0].sentences[2] ==
+        "Of the 6 close pairs (KL within a factor of 3) it orders 0.500 [0.500, 0.500]; KL on one half of the "
+        "documents orders 1.00 of them as on the other half, and KL on another text 0.");
+}
+
 TEST_CASE("without rows per document there are no intervals, and without two methods no prediction") {
   std::vector<EvalLine> lines = three_methods();
   lines.resize(3);
   const Document document = make_report(std::vector{csv_of_lines(lines)}, {});
   CHECK(has(document.answers[0].sentences[1], "orders 1.00 of the pairs"));
-  CHECK(has(document.answers[0].sentences[2], "There are no intervals"));
+  CHECK(has(document.answers[0].sentences[2], "Of the 3 close pairs (KL within a factor of 3) it orders 1.00."));
+  CHECK(has(document.answers[0].sentences[3], "There are no intervals"));
   const Document one = make_report(std::vector{csv_of_lines({{}})}, {});
   CHECK(has(one.answers[0].sentences[0], "is unknown"));
 }

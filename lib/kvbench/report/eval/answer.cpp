@@ -219,24 +219,31 @@ RowsOfText rows_of(const EvalSection& section) {
   return out;
 }
 
-std::vector<AnswerBlock> answers_over_texts(std::span<const EvalSection> sections) {
-  OrderedMap<std::string, std::vector<const EvalSection*>> settings;
+std::vector<TextsTogether> texts_together(std::span<const EvalSection> sections) {
+  OrderedMap<std::string, TextsTogether> settings;
   for (const EvalSection& section : sections) {
-    auto& same = settings[setting_of(section)];
+    auto& same = settings[setting_of(section)].sections;
     const auto has_text = [&](const EvalSection* known) { return known->text == section.text; };
     if (std::ranges::none_of(same, has_text)) same.push_back(&section);
   }
-  std::vector<AnswerBlock> out;
-  for (const auto& [setting, of_texts] : settings.items()) {
-    if (of_texts.size() < 2) continue;
-    std::vector<RowsOfText> texts;
+  std::vector<TextsTogether> out;
+  for (auto& [setting, texts] : settings.items()) {
+    if (texts.sections.size() < 2) continue;
     std::vector<std::string> names;
-    for (const EvalSection* section : of_texts) texts.push_back(rows_of(*section)), names.push_back(section->text);
-    AnswerBlock block{fmt::format("{} on {} together", of_texts.front()->model, fmt::join(names, ", ")),
-                      damage_answers(texts)};
-    if (!block.sentences.empty()) out.push_back(std::move(block));
+    for (const EvalSection* section : texts.sections) names.push_back(section->text);
+    texts.scope = fmt::format("{} on {} together", texts.sections.front()->model, fmt::join(names, ", "));
+    out.push_back(std::move(texts));
   }
   return out;
+}
+
+AnswerBlock answer_over_texts(const TextsTogether& texts, const Predictions& predictions) {
+  std::vector<RowsOfText> rows;
+  for (const EvalSection* section : texts.sections) rows.push_back(rows_of(*section));
+  AnswerBlock answer{texts.scope, damage_answers(rows)};
+  if (answer.sentences.empty() || predictions.metrics.empty()) return answer;
+  for (std::string& sentence : prediction_sentences(predictions)) answer.sentences.push_back(std::move(sentence));
+  return answer;
 }
 
 }  // namespace kvbench::report

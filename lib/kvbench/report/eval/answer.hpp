@@ -8,6 +8,7 @@
 
 #include <kvbench/eval/eval_record.hpp>
 #include <kvbench/report/document/document.hpp>
+#include <kvbench/report/eval/prediction.hpp>
 #include <kvbench/report/eval/sections.hpp>
 
 namespace kvbench::report {
@@ -25,7 +26,14 @@ std::vector<std::string> damage_answers(std::span<const RowsOfText> texts);
 /// The rows of a section as damage_answers() takes them.
 RowsOfText rows_of(const EvalSection& section);
 
-/// One block of answers over all texts for each model and setting that was evaluated on several texts.
-std::vector<AnswerBlock> answers_over_texts(std::span<const EvalSection> sections);
+/// The sections of one model and setting on several texts.
+struct TextsTogether {
+  std::string scope;  ///< "MODEL on a.txt, b.txt together"
+  std::vector<const EvalSection*> sections;
+};
+/// Those with at least two texts.
+std::vector<TextsTogether> texts_together(std::span<const EvalSection> sections);
+/// The answers over all texts. No sentences where no task has two methods at one budget.
+AnswerBlock answer_over_texts(const TextsTogether& texts, const Predictions& predictions);
 
 }  // namespace kvbench::report

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <map>
+#include <tuple>
 
 #include <fmt/format.h>
 
@@ -16,10 +17,11 @@ namespace kvbench::report {
 namespace {
 
 constexpr const char* residual_metric = "residual_err";
+constexpr std::string_view relative_error = name_of(replay::metric("rel_err"));
 
 /// Errors and damage by document; of a section without rows per document, the means over documents as one document.
-eval::PredictionGroup prediction_group(const EvalSection& section, const std::string& task, const std::string& metric) {
-  const std::string errors_of = error_injection(section);
+eval::PredictionGroup prediction_group(const EvalSection& section, const std::string& task, const std::string& metric,
+                                       const std::string& errors_of) {
   const std::string document = section.find(task, "", "all").empty() ? "all" : "";
   std::map<std::string, std::size_t> documents;
   for (const EvalRow* row : section.find(task, document, "all")) documents.try_emplace(row->document, documents.size());
@@ -43,16 +45,59 @@ eval::PredictionGroup prediction_group(const EvalSection& section, const std::st
   return group;
 }
 
-eval::Prediction prediction_of(const EvalSection& section, const std::string& metric) {
+/// The groups of all tasks of all sections: damage is compared within a task of a section only.
+std::vector<eval::PredictionGroup> prediction_groups(std::span<const EvalSection* const> sections,
+                                                     const std::string& metric) {
+  const std::string errors_of = error_injection(sections);
   std::vector<eval::PredictionGroup> groups;
-  for (const std::string& task : section.tasks) groups.push_back(prediction_group(section, task, metric));
+  for (const EvalSection* section : sections) {
+    for (const std::string& task : section->tasks)
+      groups.push_back(prediction_group(*section, task, metric, errors_of));
+  }
   std::erase_if(groups, [](const eval::PredictionGroup& group) { return group.rows.empty(); });
-  return predict(groups);
+  return groups;
+}
+
+/// Of `groups`, the figures on the documents of which a row of `others` has both figures too.
+std::vector<eval::PredictionGroup> on_documents_of(std::span<const eval::PredictionGroup> others,
+                                                   std::vector<eval::PredictionGroup> groups) {
+  for (std::size_t g = 0; g < groups.size(); ++g) {
+    for (std::size_t r = 0; r < groups[g].rows.size(); ++r) {
+      const std::vector<double>& known = others[g].rows[r].error;
+      for (std::size_t d = 0; d < known.size(); ++d) {
+        if (std::isnan(known[d])) groups[g].rows[r].error[d] = NAN;
+      }
+    }
+  }
+  return groups;
 }
 
 std::string agreement_text(double mean, Interval interval) { return interval_text(mean, interval.lo, interval.hi); }
+std::string difference_text(const eval::ShareDifference& d) {
+  return std::isnan(d.value) ? "" : agreement_text(d.value, d.interval);
+}
+/// ", 0.034 [0.014, 0.038] less", "" without an interval.
+std::string less_text(const eval::ShareDifference& d) {
+  return std::isnan(d.interval.lo) ? "" : fmt::format(", {} less", difference_text(d));
+}
+std::string share_text(const eval::PairOrder& order) {
+  return std::isnan(order.share) ? "" : agreement_text(order.share, order.interval);
+}
 std::string range_of(Interval range) {
   return std::isnan(range.lo) ? "" : fmt::format("{} to {}", three_digits(range.lo), three_digits(range.hi));
+}
+
+/// How well the best metric orders close pairs, beside what KL measured elsewhere does.
+std::string close_sentence(const Predictions& all) {
+  const eval::PairOrder& close = all.metrics.front().prediction.close;
+  std::string out = fmt::format("Of the {} close pairs (KL within a factor of {}) it orders {}", close.pairs,
+                                eval::close_factor, share_text(close));
+  if (!std::isnan(all.halves.close))
+    out += fmt::format("; KL on one half of the documents orders {} of them as on the other half",
+                       three_digits(all.halves.close));
+  if (!std::isnan(all.other_texts.close))
+    out += fmt::format(", and KL on another text {}", three_digits(all.other_texts.close));
+  return out + ".";
 }
 
 }  // namespace
@@ -72,76 +117,108 @@ std::string error_injection(const EvalSection& section) {
   return "none";
 }
 
-std::vector<MetricPrediction> predictions_of(const EvalSection& section) {
-  std::vector<MetricPrediction> out;
-  for (const auto& [info, value] : replay::attention_metrics) {
-    const std::string name(info.name);
-    out.push_back({name, std::string(info.meaning), prediction_of(section, name)});
-  }
-  out.push_back({residual_metric, "error of what attention adds to the residual stream, relative to the stream",
-                 prediction_of(section, residual_metric)});
-  std::erase_if(out, [](const MetricPrediction& p) { return p.prediction.pairs == 0; });
-  std::ranges::stable_sort(out, std::greater{}, [](const MetricPrediction& p) {
-    return std::pair(p.prediction.agreement, std::isnan(p.prediction.spearman) ? -1 : p.prediction.spearman);
+std::string error_injection(std::span<const EvalSection* const> sections) {
+  const auto damaged = [](const EvalSection* section) { return error_injection(*section) == "all"; };
+  return std::ranges::any_of(sections, damaged) ? "all" : "none";
+}
+
+Predictions predictions_of(std::span<const EvalSection* const> sections) {
+  Predictions out;
+  const auto add = [&](std::string name, std::string meaning) {
+    const std::vector<eval::PredictionGroup> groups = prediction_groups(sections, name);
+    MetricPrediction metric{std::move(name), std::move(meaning), eval::predict(groups), {}, {}};
+    if (metric.prediction.all.pairs == 0) return;
+    const eval::Prediction reference =
+        eval::predict(on_documents_of(groups, prediction_groups(sections, std::string(relative_error))));
+    metric.over_rel_err = eval::difference(metric.prediction.all, reference.all);
+    metric.over_rel_err_close = eval::difference(metric.prediction.close, reference.close);
+    out.metrics.push_back(std::move(metric));
+  };
+  for (const auto& [info, value] : replay::attention_metrics) add(std::string(info.name), std::string(info.meaning));
+  add(residual_metric, "error of what attention adds to the residual stream, relative to the stream");
+  std::size_t most = 0;
+  for (const MetricPrediction& p : out.metrics) most = std::max(most, p.prediction.all.pairs);
+  std::ranges::stable_sort(out.metrics, std::greater{}, [&](const MetricPrediction& p) {
+    const eval::Prediction& of = p.prediction;
+    return std::tuple(of.all.pairs == most, of.all.share, std::isnan(of.spearman) ? -1 : of.spearman);
   });
+  const std::vector<eval::PredictionGroup> damage = prediction_groups(sections, residual_metric);
+  out.halves = eval::half_against_half(damage), out.other_texts = eval::group_against_group(damage);
   return out;
 }
 
-AnswerBlock eval_answer(const EvalSection& section, const std::vector<MetricPrediction>& all) {
+std::vector<std::string> prediction_sentences(const Predictions& all) {
+  if (all.metrics.empty())
+    return {
+        "Which attention metric predicts damage to the output is unknown: give at least two methods at one budget."};
+  const MetricPrediction& best = all.metrics.front();
+  const eval::Prediction& p = best.prediction;
+  const auto comparable = std::ranges::count_if(
+      all.metrics, [&](const MetricPrediction& m) { return m.prediction.all.pairs == p.all.pairs; });
+  std::string first = fmt::format(
+      "Of {} attention metrics{}, {} predicts damage to the output best here: it orders {} of the pairs of methods at "
+      "the same budget as KL does (one half: chance)",
+      comparable, std::size_t(comparable) == all.metrics.size() ? "" : " that all methods have", best.metric,
+      share_text(p.all));
+  if (!std::isnan(p.spearman))
+    first += fmt::format(", and its rank correlation with KL over all configurations is {}",
+                         agreement_text(p.spearman, p.spearman_interval));
+  std::vector<std::string> out = {first + "."};
+  if (p.close.pairs > 0) out.push_back(close_sentence(all));
+  if (std::isnan(p.all.interval.lo))
+    out.push_back("There are no intervals: they need rows of at least two documents of each task.");
+  else if (p.all.interval.lo <= 0.5)
+    out.push_back("This is not distinguishable from chance.");
+  const auto error = std::ranges::find(all.metrics, relative_error, &MetricPrediction::metric);
+  if (error != all.metrics.end() && error != all.metrics.begin())
+    out.push_back(fmt::format("The relative error of attention orders {} of the pairs as KL does{}.",
+                              share_text(error->prediction.all), less_text(best.over_rel_err)));
+  return out;
+}
+
+AnswerBlock eval_answer(const EvalSection& section, const Predictions& predictions) {
   const RowsOfText rows = rows_of(section);
   AnswerBlock answer{
       fmt::format("{} on {}, {} tokens{}", section.model, section.text, section.context, section.distinction),
       damage_answers(std::span(&rows, 1))};
-  if (all.empty()) {
-    answer.sentences.push_back(
-        "Which attention metric predicts damage to the output is unknown: give at least two methods at one budget.");
-    return answer;
-  }
-  const MetricPrediction& best = all.front();
-  const eval::Prediction& p = best.prediction;
-  std::string sentence = fmt::format(
-      "Of {} attention metrics, {} predicts damage to the output best here: it orders {} of the pairs of methods at "
-      "the same budget as KL does (one half: chance)",
-      all.size(), best.metric, agreement_text(p.agreement, p.agreement_interval));
-  if (!std::isnan(p.spearman))
-    sentence += fmt::format(", and its rank correlation with KL over all configurations is {}",
-                            agreement_text(p.spearman, p.spearman_interval));
-  answer.sentences.push_back(sentence + ".");
-  if (std::isnan(p.agreement_interval.lo))
-    answer.sentences.push_back("There are no intervals: they need rows of at least two documents of each task.");
-  else if (p.agreement_interval.lo <= 0.5)
-    answer.sentences.push_back("This is not distinguishable from chance.");
-  const auto error = std::ranges::find(all, name_of(replay::metric("rel_err")), &MetricPrediction::metric);
-  if (error != all.end() && error != all.begin()) {
-    answer.sentences.push_back(
-        fmt::format("The relative error of attention orders {} of the pairs as KL does.",
-                    agreement_text(error->prediction.agreement, error->prediction.agreement_interval)));
-  }
+  for (std::string& sentence : prediction_sentences(predictions)) answer.sentences.push_back(std::move(sentence));
   return answer;
 }
 
-DocTable prediction_table(const EvalSection& section, const std::vector<MetricPrediction>& predictions) {
-  DocTable table{
-      .title = fmt::format("Attention metrics as predictors of KL (errors with --inject {})", error_injection(section)),
-      .columns = {{"metric"},
-                  {"pairs in the order of KL", true},
-                  {"without one method", true},
-                  {"rank correlation", true},
-                  {"without one method", true},
-                  {"pairs", true},
-                  {"configurations", true},
-                  {"documents", true},
-                  {"meaning", false, true}},
-      .rows = {},
-      .sortable = true};
-  for (const MetricPrediction& row : predictions) {
+DocTable prediction_table(const std::string& injection, const Predictions& predictions) {
+  DocTable table{.title = fmt::format("Attention metrics as predictors of KL (errors with --inject {})", injection),
+                 .columns = {{"metric"},
+                             {"pairs in the order of KL", true},
+                             {"close pairs", true},
+                             {"minus rel_err", true},
+                             {"close, minus rel_err", true},
+                             {"without one method", true},
+                             {"rank correlation", true},
+                             {"without one method", true},
+                             {"pairs, close", true},
+                             {"configurations", true},
+                             {"documents", true},
+                             {"meaning", false, true}},
+                 .rows = {},
+                 .sortable = true};
+  for (const MetricPrediction& row : predictions.metrics) {
     const eval::Prediction& p = row.prediction;
-    table.rows.push_back({row.metric, agreement_text(p.agreement, p.agreement_interval),
-                          range_of(p.agreement_without_one), agreement_text(p.spearman, p.spearman_interval),
-                          range_of(p.spearman_without_one), fmt::format("{}", p.pairs),
+    table.rows.push_back({row.metric, share_text(p.all), share_text(p.close),
+                          row.metric == relative_error ? "" : difference_text(row.over_rel_err),
+                          row.metric == relative_error ? "" : difference_text(row.over_rel_err_close),
+                          range_of(p.share_without_one), agreement_text(p.spearman, p.spearman_interval),
+                          range_of(p.spearman_without_one), fmt::format("{}, {}", p.all.pairs, p.close.pairs),
                           fmt::format("{}", p.configurations), fmt::format("{}", p.documents), row.doc});
   }
-  return table;
+  const auto add_ceiling = [&](const char* name, const eval::Ceiling& ceiling, const char* meaning) {
+    if (!std::isnan(ceiling.all))
+      table.rows.push_back({name, three_digits(ceiling.all),
+                            std::isnan(ceiling.close) ? "" : three_digits(ceiling.close), "", "", "", "", "", "", "",
+                            meaning});
+  };
+  add_ceiling("(KL, other half)", predictions.halves, "KL on one half of the documents, against KL on the other half");
+  add_ceiling("(KL, other text)", predictions.other_texts, "KL on another text");
+  return compact(std::move(table));
 }
 
 }  // namespace kvbench::report

@@ -2,6 +2,7 @@
 // Which attention error predicts the damage to the output.
 #pragma once
 
+#include <span>
 #include <string>
 #include <vector>
 
@@ -11,22 +12,33 @@
 
 namespace kvbench::report {
 
-/// How well a metric of attention predicts KL, over all methods, budgets and tasks of a section.
+/// How well a metric of attention predicts KL, over all methods, budgets and tasks of one or several sections.
 struct MetricPrediction {
   std::string metric, doc;
   eval::Prediction prediction;
+  /// Its shares of all pairs and of close ones, minus those of rel_err on the same pairs.
+  eval::ShareDifference over_rel_err, over_rel_err_close;
 };
-/// The best one first; none where there are no two methods at one budget.
-std::vector<MetricPrediction> predictions_of(const EvalSection& section);
+struct Predictions {
+  /// Those that exist for the most pairs first, the best of them in front; those that other methods lack are compared on
+  /// other pairs. None where there are no two methods at one budget.
+  std::vector<MetricPrediction> metrics;
+  eval::Ceiling halves, other_texts;      ///< how well KL measured elsewhere predicts KL
+};
+/// Pairs are of one section; documents are resampled within each.
+Predictions predictions_of(std::span<const EvalSection* const> sections);
 
 /// The attention error of a row by the name of its metric, or residual_err, such that larger is worse.
 double error_of(const EvalRow& row, const std::string& metric);
-/// The injection whose rows give the attention error: none, which is replay's own error, where the section has it,
+/// The injection whose rows give the attention error: none, which is replay's own error, where all sections have it,
 /// otherwise all.
 std::string error_injection(const EvalSection& section);
+std::string error_injection(std::span<const EvalSection* const> sections);
 
-/// All metrics with their agreement and correlation.
-DocTable prediction_table(const EvalSection& section, const std::vector<MetricPrediction>& predictions);
+/// Which metric predicts damage best, how well, and how well close methods are ordered.
+std::vector<std::string> prediction_sentences(const Predictions& predictions);
+/// All metrics with their shares and correlation, then KL measured elsewhere.
+DocTable prediction_table(const std::string& injection, const Predictions& predictions);
 /// Attention error against KL, one drawing per task.
 Figure prediction_figure(const EvalSection& section, const std::string& metric);
 

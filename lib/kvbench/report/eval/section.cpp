@@ -82,10 +82,10 @@ DocTable broken_table(const EvalSection& section) {
 
 }  // namespace
 
-std::vector<Block> eval_blocks(const EvalSection& section, const std::vector<MetricPrediction>& predictions) {
+std::vector<Block> eval_blocks(const EvalSection& section, const Predictions& predictions) {
   const std::string layers = layers_text(section.settings);
   std::vector<Block> blocks = {
-      Heading{2, fmt::format("Damage to the output of {}{}", section.model, section.distinction)},
+      Heading{2, fmt::format("Damage to the output of {} on {}{}", section.model, section.text, section.distinction)},
       Paragraph{
           fmt::format("Documents of {} with contexts of {} tokens, question {} the compressed context. Methods "
                       "compute the attention of the scored tokens in {} of the running model{}. Every figure is "
@@ -98,14 +98,18 @@ std::vector<Block> eval_blocks(const EvalSection& section, const std::vector<Met
   for (Block& block : discrimination(section)) blocks.push_back(std::move(block));
   for (Block& block : damage_figures(section)) blocks.push_back(std::move(block));
   if (DocTable table = configuration_table(section); !table.rows.empty()) blocks.emplace_back(std::move(table));
-  if (!predictions.empty()) {
-    if (Figure figure = prediction_figure(section, predictions.front().metric); !figure.drawings.empty())
+  if (!predictions.metrics.empty()) {
+    if (Figure figure = prediction_figure(section, predictions.metrics.front().metric); !figure.drawings.empty())
       blocks.emplace_back(std::move(figure));
     blocks.emplace_back(Paragraph{
         "Pairs: two methods at the same budget of the same task; their share that the metric puts in the same order as "
-        "KL. Intervals are over documents; the columns 'without one method' show the range where any one method is "
-        "left out. The best metric was chosen by the data that test it, so its figures are somewhat too good."});
-    blocks.emplace_back(prediction_table(section, predictions));
+        "KL. Close pairs: those whose KL differs by a factor of 3 at most, between which a choice is difficult. "
+        "Intervals are over documents; the columns 'without one method' show the range where any one method is left "
+        "out. The best metric was chosen by the data that test it, so its figures are somewhat too good. The last rows "
+        "show how well KL itself, measured on other documents, orders the pairs. Metrics that only some methods have "
+        "come after the others: their pairs are other ones. 'minus rel_err' is the share minus that of the relative "
+        "error on the same pairs."});
+    blocks.emplace_back(prediction_table(error_injection(section), predictions));
   }
   for (Block& block : depth_blocks(section)) blocks.push_back(std::move(block));
   if (DocTable fewer = fewer_layers_table(section); !fewer.rows.empty()) blocks.emplace_back(std::move(fewer));

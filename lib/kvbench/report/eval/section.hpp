@@ -10,8 +10,8 @@
 namespace kvbench::report {
 
 /// The first sentences of the report: which attention metric predicts damage best, and how well.
-AnswerBlock eval_answer(const EvalSection& section, const std::vector<MetricPrediction>& predictions);
+AnswerBlock eval_answer(const EvalSection& section, const Predictions& predictions);
 /// The heading (level 2), figures and tables of a section.
-std::vector<Block> eval_blocks(const EvalSection& section, const std::vector<MetricPrediction>& predictions);
+std::vector<Block> eval_blocks(const EvalSection& section, const Predictions& predictions);
 
 }  // namespace kvbench::report

@@ -6,6 +6,7 @@
 #include <locale>
 #include <map>
 #include <sstream>
+#include <tuple>
 
 #include <fmt/ranges.h>
 
@@ -123,12 +124,18 @@ void distinguish(std::vector<EvalSection>& sections) {
       {"protected tokens ", [](const EvalSection& s) { return s.settings.protect; }},
       {"decoded tokens: ", [](const EvalSection& s) { return s.settings.decoded; }},
       {"documents: ", [](const EvalSection& s) { return s.documents; }}};
+  const auto of_text = [](const EvalSection& s) { return std::tie(s.model, s.text, s.context); };
   for (EvalSection& section : sections) {
-    if (std::ssize(sections) > 1 || layer_count(section.settings.layers) != section.settings.model_layers)
-      section.distinction = ", " + layers_text(section.settings);
+    const auto tells_apart = [&](const auto& text) {
+      return std::ranges::any_of(sections, [&](const EvalSection& other) {
+        return of_text(other) == of_text(section) && text(other) != text(section);
+      });
+    };
+    const auto layers = [](const EvalSection& s) { return layers_text(s.settings); };
+    if (tells_apart(layers) || layer_count(section.settings.layers) != section.settings.model_layers)
+      section.distinction = ", " + layers(section);
     for (const auto& [what, text] : parts) {
-      const auto differs = [&, &text = text](const EvalSection& other) { return text(other) != text(section); };
-      if (std::ranges::any_of(sections, differs)) section.distinction += fmt::format(", {}{}", what, text(section));
+      if (tells_apart(text)) section.distinction += fmt::format(", {}{}", what, text(section));
     }
   }
 }
