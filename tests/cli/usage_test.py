@@ -38,6 +38,7 @@ class Usage(CliTest):
         self.assertEqual(self.ok("help"), page)
         self.assertEqual(self.ok("help", "replay"), self.ok("replay", "--help"))
         self.assertIn("--budget", self.ok("help", "replay"))
+        self.assertEqual([self.ok("help", "help"), self.ok("help", "version")], [page, page])
         self.assertEqual(self.ok("version"), self.ok("--version"))
         self.fails(2, "there is no command repaly. Did you mean 'replay'?", args=["help", "repaly"])
         self.fails(2, "'sweep' has no effect beside help", args=["help", "replay", "sweep"])
@@ -53,6 +54,14 @@ class Usage(CliTest):
         self.assertEqual(self.ok("compare", "--a", "sink", table), self.ok("compare", table, "--a", "sink"))
         self.fails(2, "quest: there is no such trace; separate methods with commas",
                    args=["replay", self.trace, "-m", "sink", "quest"])
+        for value, flag in (("20%", "-b"), ("64KiB", "-b"), ("1", "--layers")):
+            self.fails(2, f"{value}: there is no such trace; separate the values of a flag with commas, as in "
+                       f"--budget 50%,{value}", args=["replay", self.trace, "-m", "sink", flag, "1", value])
+        for flag in ("--method", "-m"):
+            message = f"{flag} stands before the command; write it behind, as in kvbench replay {flag}"
+            self.fails(2, message, args=[flag, "snapkv", "replay", self.trace])
+            self.fails(2, message, args=[flag + "=snapkv", "replay", self.trace])
+        self.fails(2, "there is no flag --no-such", args=["--no-such", "replay", self.trace])
         self.ok("report", "--title", "x", "-o", self.path("order.html"), table)
         self.ok("validate", "--check", "subgen.lemma1", "--layers", 0, "--heads", 0, self.trace)
         self.assertEqual(self.ok("methods", "--format", "md", "sink"), self.ok("methods", "sink", "--format", "md"))
@@ -76,8 +85,9 @@ class Usage(CliTest):
         self.fails(2, "2048 is larger", args=["replay", self.trace, "-m", "sink", "-b", "2K"])
         self.fails(2, "25% is given twice", args=["replay", self.trace, "-m", "sink", "-b", "0.25,25%"])
         self.fails(2, "'1.0' is neither", args=["replay", self.trace, "-m", "sink", "-b", "1.0"])
-        self.assertEqual(self.replay(self.trace, "-m", "sink", "--layers", "all", "--heads", "all"),
-                         self.replay(self.trace, "-m", "sink"))
+        for every in ("all", "ALL"):
+            self.assertEqual(self.replay(self.trace, "-m", "sink", "--layers", every, "--heads", every),
+                             self.replay(self.trace, "-m", "sink"))
         self.fails(2, "'all' is not a number", args=["replay", self.trace, "-m", "sink", "--layers", "0,all"])
 
     def test_several_traces_make_one_table(self):
