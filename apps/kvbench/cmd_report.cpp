@@ -146,6 +146,20 @@ std::string output_of(const ReportFlags& o) {
   return "";
 }
 
+/// The tables, each of which may be given once: its rows would count twice.
+std::vector<report::CsvTable> read_tables(const std::vector<std::string>& paths) {
+  std::vector<report::CsvTable> tables;
+  for (const std::string& path : paths) {
+    for (const report::CsvTable& other : tables) {
+      if (other.file == path || same_file(other.file, path))
+        throw Error("{} and {} are the same table; name it once", other.file, path);
+    }
+    tables.push_back(report::read_csv(path));
+  }
+  tell_apart(tables);
+  return tables;
+}
+
 int run(const ReportFlags& given) {
   ReportFlags o = given;
   o.output = output_of(given);
@@ -153,12 +167,7 @@ int run(const ReportFlags& given) {
   const ReportFormat* format = list ? nullptr : &format_of(o);
   check_distinct(std::vector<NamedFile>{{"-o", o.output}}, inputs_of(o));
   Output output(o.output);
-  std::vector<report::CsvTable> tables;
-  for (const std::string& path : o.tables) {
-    if (std::ranges::count(o.tables, path) > 1) throw Error("{}: is given twice", path);
-    tables.push_back(report::read_csv(path));
-  }
-  tell_apart(tables);
+  const std::vector<report::CsvTable> tables = read_tables(o.tables);
   report::ReportOptions report = o.report;
   if (!o.sweep.empty()) add_sweep_file(o, report);
   const OpenFiles files(o, tables, report);

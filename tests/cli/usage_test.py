@@ -189,6 +189,16 @@ class Usage(CliTest):
         self.fails(2, "run.html", args=["report", self.path("run.html")])
         os.remove(table), os.remove(self.path("run.html"))
 
+    def test_a_report_counts_a_table_once(self):
+        table, other = self.path("run.csv"), self.path("link.csv")
+        self.ok("replay", self.trace, "-m", "sink", "-o", table)
+        os.symlink(table, other)
+        for same in (table, other, os.path.join(self.folder, ".", "run.csv")):
+            self.fails(2, f"{table} and {same} are the same table; name it once",
+                       args=["report", table, same, "-o", self.path("run.html")])
+        self.only_files("link.csv", "run.csv", "t.h5")
+        os.remove(table), os.remove(other)
+
     def test_a_plain_name_is_the_method_with_default_parameters(self):
         raw = self.path("raw.h5")
         self.ok("replay", self.trace, "-m", "snapkv,snapkv[window=8],h2o", "-b", "25%,50%", "--raw", raw)
