@@ -184,6 +184,18 @@ class Usage(CliTest):
             self.assertEqual(done.stderr, f"kvbench: the report is {self.path(name)}\n")
             with open(self.path(name)) as file:
                 self.assertEqual(self.ok("report", table, "--format", name[4:], "-o", "-"), file.read())
+            done = run("report", table, *flags)   # replaces the report
+            self.assertEqual(done.returncode, 0, done.stderr)
+            os.remove(self.path(name))
+        for form in ("html", "md", "latex", "svg", "pdf"):
+            flags = ("--format", form, *(("--figure", "error-by-method") if form in ("svg", "pdf") else ()))
+            self.ok("report", table, *flags), self.ok("report", table, *flags)
+            (name,) = {"run." + form.replace("latex", "tex")} & set(os.listdir(self.folder))
+            with open(self.path(name), "w") as file:
+                file.write("notes of mine\n")
+            self.fails(2, f"{name}: exists and was not written by kvbench report; name the output with -o",
+                       args=["report", table, *flags])
+            self.ok("report", table, *flags, "-o", self.path(name))
             os.remove(self.path(name))
         shutil.copy(table, self.path("run.html"))
         self.fails(2, "run.html", args=["report", self.path("run.html")])
