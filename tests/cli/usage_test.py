@@ -117,8 +117,8 @@ class Usage(CliTest):
         sweep = self.path("s.toml")
         with open(sweep, "w") as file:
             file.write('[[run]]\nname = "a"\ntraces = "t.h5"\nmethods = ["sink", "snapkv"]\n')
-        commands = (replay, ("compare", raw), ("sweep", sweep, "--no-times"), ("methods",),
-                    ("validate", "--synthetic", "--check", "subgen.lemma1"))
+        commands = (replay, ("compare", raw), ("sweep", sweep, "--no-times"), ("methods",), ("methods", "SnapKV"),
+                    ("info", self.trace), ("validate", "--synthetic", "--check", "subgen.lemma1"))
         for command in commands:
             with self.subTest(command=command[0]):
                 table, objects = rows(run(*command, "--format", "csv").stdout), as_json(
@@ -135,7 +135,12 @@ class Usage(CliTest):
                             self.assertEqual(row[name].lstrip("'"), value.lstrip("'"))
                         else:
                             self.assertEqual(float(row[name]), value)
-                self.assertTrue(str in kinds and kinds & {int, float}, kinds)
+                self.assertTrue(str in kinds and (kinds & {int, float} or command[0] == "methods"), kinds)
+        described = as_json(self.ok("info", self.trace, "--format", "json"))
+        self.assertEqual([(layer["layer"], layer["prompt"], layer["tokens"]) for layer in described],
+                         [(0, "0", 256), (1, "0", 256)])
+        parameters = {p["parameter"]: p["default"] for p in as_json(self.ok("methods", "snapkv", "--format", "json"))}
+        self.assertEqual(parameters["kernel"], "7")
         for thing in as_json(run(*replay, "--format", "json").stdout):
             self.assertIsInstance(thing["budget"], str)  # a text, also where it is 48
             self.assertEqual(isinstance(thing["rel_err_mean"], (int, float)), thing["status"] == "ok")
