@@ -106,6 +106,9 @@ inline std::string complaint(const CLI::App& app, const CLI::ParseError& error) 
       for (const std::string& name : option->get_lnames()) known.push_back("--" + name);
     }
     const std::string name = flag->substr(0, flag->find('='));
+    if (!commands.empty() && parsed.get_option_no_throw(name) != nullptr)
+      return fmt::format("{0} stands before the command; write it behind, as in {1} {2} {0}", name, app.get_name(),
+                         parsed.get_name());
     return fmt::format("there is no flag {}.{}", name, did_you_mean(name, known));
   }
   if (commands.empty() && !unknown.empty()) {

@@ -4,9 +4,11 @@
 #include <fmt/format.h>
 
 #include <kvbench/replay/plan/needs.hpp>
+#include <kvbench/report/columns/column.hpp>
 #include <kvbench/trace/layer_spread.hpp>
 #include <kvbench/trace/reader.hpp>
 
+#include <apps/common/command_line.hpp>
 #include <apps/common/rows/flag_names.hpp>
 #include <apps/common/rows/output.hpp>
 #include <apps/kvbench/commands.hpp>
@@ -82,14 +84,51 @@ std::string describe(const trace::Reader& reader) {
   return out;
 }
 
+/// A row of the table for programs.
+struct LayerRow {
+  const trace::TraceInfo& trace;
+  const trace::PromptInfo& prompt;
+  const trace::LayerInfo& layer;
+  std::string sha256;
+};
+
+std::string layer_table(const trace::Reader& reader, const std::string& format) {
+  const auto column = [](const char* key, auto of) {
+    return report::Column<LayerRow>{key, "", report::value_where<LayerRow>(report::always, of)};
+  };
+  const std::vector<report::Column<LayerRow>> columns = {
+      column("sha256", [](const LayerRow& r) { return r.sha256; }),
+      column("model", [](const LayerRow& r) { return r.trace.model; }),
+      column("model_layers", [](const LayerRow& r) { return r.trace.num_layers; }),
+      column("query_heads", [](const LayerRow& r) { return r.trace.num_query_heads; }),
+      column("kv_heads", [](const LayerRow& r) { return r.trace.num_kv_heads; }),
+      column("head_dim", [](const LayerRow& r) { return r.trace.head_dim; }),
+      column("value_dim", [](const LayerRow& r) { return r.trace.value_dim; }),
+      column("prompt", [](const LayerRow& r) { return r.prompt.id; }),
+      column("name", [](const LayerRow& r) { return r.prompt.name; }),
+      column("tokens", [](const LayerRow& r) { return r.prompt.num_tokens; }),
+      column("prompt_tokens", [](const LayerRow& r) { return r.prompt.prompt_tokens; }),
+      column("layer", [](const LayerRow& r) { return r.layer.layer; }),
+      column("queries", [](const LayerRow& r) { return std::ssize(r.layer.query_positions); }),
+      column("window", [](const LayerRow& r) { return r.layer.window; })};
+  std::vector<LayerRow> rows;
+  for (const trace::PromptInfo& prompt : reader.info().prompts) {
+    for (const trace::LayerInfo& layer : prompt.layers) rows.push_back({reader.info(), prompt, layer, reader.sha256()});
+  }
+  return report::table_of(format, std::span<const report::Column<LayerRow>>(columns), std::span<const LayerRow>(rows));
+}
+
 }  // namespace
 
 Command add_info(CLI::App& app) {
   CLI::App* flags = app.add_subcommand("info", "Describe a trace, and list the methods that can run on it");
-  auto path = std::make_shared<std::string>();
+  auto path = std::make_shared<std::string>(), format = std::make_shared<std::string>("text");
   flags->add_option("trace", *path, "Trace file (.h5)")->required();
-  return {flags, [path] {
-            print(describe(trace::Reader(*path)));
+  flags->add_option("--format", *format, "text, or csv or json (one row per layer of a prompt)")
+      ->check(one_of({"text", "csv", "json"}));
+  return {flags, [path, format] {
+            const trace::Reader reader(*path);
+            print(*format == "text" ? describe(reader) : layer_table(reader, *format));
             return done;
           }};
 }

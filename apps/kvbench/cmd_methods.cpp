@@ -68,13 +68,24 @@ std::string details(const methods::MethodInfo& m) {
   return out;
 }
 
+std::string parameter_table(const methods::MethodInfo& method, const std::string& format) {
+  using methods::ParamSpec;
+  const auto column = [](const char* key, auto of) {
+    return report::Column<ParamSpec>{key, "", report::value_of<ParamSpec>(of)};
+  };
+  const std::vector<report::Column<ParamSpec>> columns = {
+      column("parameter", &ParamSpec::name), column("default", &ParamSpec::default_value),
+      column("type", &ParamSpec::type), column("range", &ParamSpec::range), column("meaning", &ParamSpec::doc)};
+  return report::table_of(format, std::span<const report::Column<ParamSpec>>(columns),
+                          std::span<const ParamSpec>(method.params));
+}
+
 std::string list(const std::string& format) {
   return format == "md" ? method_table() : format == "text" ? list_text() : list_table(format);
 }
 
 std::string one(const methods::MethodInfo& method, const std::string& format) {
-  if (format == "csv" || format == "json")
-    throw Error("--format {} lists the cost of all methods; leave the name out", format);
+  if (format == "csv" || format == "json") return parameter_table(method, format);
   return format == "md" ? method_page(method) : details(method);
 }
 
@@ -84,7 +95,9 @@ Command add_methods(CLI::App& app) {
   CLI::App* flags = app.add_subcommand("methods", "List all methods, or describe one");
   auto options = std::make_shared<MethodsFlags>();
   flags->add_option("name", options->name, "Method to describe");
-  flags->add_option("--format", options->format, "text, md, or csv or json (the cost of all methods)")
+  flags
+      ->add_option("--format", options->format,
+                   "text, md, or csv or json (the cost of all methods; with a name, its parameters)")
       ->check(one_of({"text", "md", "csv", "json"}));
   return {flags, [options] {
             print(options->name.empty() ? list(options->format)

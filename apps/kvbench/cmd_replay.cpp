@@ -97,21 +97,33 @@ struct PlannedTrace {
   Index work_items() const { return std::ssize(plan.work_items); }
 };
 
-/// Throws Error where the name of a method stands where a trace is expected.
-void refuse_method(const std::string& path) {
-  std::error_code unknown;  // what cannot be looked at is no name of a method, and the reader says what is wrong
+bool is_budget(const std::string& text) {
+  try {
+    Budget::parse(text);
+    return true;
+  } catch (const Error&) {
+    return false;
+  }
+}
+
+/// Throws Error where the name of a method or a budget stands where a trace is expected: a flag takes one value, which
+/// may be a list with commas.
+void refuse_value_of_flag(const std::string& path) {
+  std::error_code unknown;  // what cannot be looked at is no such value, and the reader says what is wrong
   if (std::filesystem::exists(path, unknown) || unknown) return;
   for (const methods::MethodInfo& method : methods::all_methods()) {
     if (same_name(method.name, path))
       throw Error("{0}: there is no such trace; separate methods with commas, as in --method random,{0}", path);
   }
+  if (is_budget(path))
+    throw Error("{0}: there is no such trace; separate the values of a flag with commas, as in --budget 50%,{0}", path);
 }
 
 /// Throws Error where a trace cannot be replayed as requested, or is given twice.
 std::vector<PlannedTrace> open_traces(const ReplayFlags& options) {
   std::vector<PlannedTrace> traces;
   for (const std::string& path : options.traces) {
-    refuse_method(path);
+    refuse_value_of_flag(path);
     PlannedTrace& opened = traces.emplace_back(PlannedTrace{trace::Reader(path), {}});
     try {
       opened.plan = make_plan(opened.reader.info(), options.request);

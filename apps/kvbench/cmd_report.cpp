@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <filesystem>
+#include <fstream>
+#include <iterator>
 #include <memory>
 
 #include <kvbench/compare/raw_reader.hpp>
@@ -146,19 +148,39 @@ std::string output_of(const ReportFlags& o) {
   return "";
 }
 
+/// Throws Error where a file that no report wrote has the name that the user did not choose.
+void require_report(const std::string& path) {
+  std::error_code none;
+  if (!std::filesystem::is_regular_file(path, none)) return;
+  std::ifstream file(path, std::ios::binary);
+  const std::string text{std::istreambuf_iterator<char>(file), {}};
+  if (text.find(report::written_by) == text.npos)
+    throw Error("{}: exists and was not written by kvbench report; name the output with -o, which replaces it", path);
+}
+
+/// The tables, each of which may be given once: its rows would count twice.
+std::vector<report::CsvTable> read_tables(const std::vector<std::string>& paths) {
+  std::vector<report::CsvTable> tables;
+  for (const std::string& path : paths) {
+    for (const report::CsvTable& other : tables) {
+      if (other.file == path || same_file(other.file, path))
+        throw Error("{} and {} are the same table; name it once", other.file, path);
+    }
+    tables.push_back(report::read_csv(path));
+  }
+  tell_apart(tables);
+  return tables;
+}
+
 int run(const ReportFlags& given) {
   ReportFlags o = given;
   o.output = output_of(given);
   const bool list = o.figure == "list";
   const ReportFormat* format = list ? nullptr : &format_of(o);
   check_distinct(std::vector<NamedFile>{{"-o", o.output}}, inputs_of(o));
+  if (given.output.empty() && !list) require_report(o.output);
   Output output(o.output);
-  std::vector<report::CsvTable> tables;
-  for (const std::string& path : o.tables) {
-    if (std::ranges::count(o.tables, path) > 1) throw Error("{}: is given twice", path);
-    tables.push_back(report::read_csv(path));
-  }
-  tell_apart(tables);
+  const std::vector<report::CsvTable> tables = read_tables(o.tables);
   report::ReportOptions report = o.report;
   if (!o.sweep.empty()) add_sweep_file(o, report);
   const OpenFiles files(o, tables, report);
@@ -186,7 +208,8 @@ Command add_report(CLI::App& app) {
       ->required();
   flags->add_option("-o,--output", o.output,
                     "Output file, written atomically: .html, .md, .tex (the tables, for LaTeX), or .svg or .pdf with "
-                    "--figure; -: standard output (default: the name of the first table with the ending .html)");
+                    "--figure; -: standard output (default: the name of the first table with the ending .html, which "
+                    "replaces only a report)");
   flags->add_option("--format", o.format, "html, md, latex, svg or pdf (default: implied by the name of the output)")
       ->check(one_of({"html", "md", "latex", "svg", "pdf"}));
   flags->add_option("--figure", o.figure,

@@ -40,6 +40,7 @@ std::vector<std::string> in_flags(const CLI::App& app, std::vector<std::string> 
   if (first == "version") return {"--version"};
   if (arguments.size() == 1) return {"--help"};
   const std::string& asked = arguments[1];
+  if (asked == "help" || asked == "version") return {"--help"};  // which describes both
   if (std::ranges::find(commands, asked) == commands.end())
     throw Error("there is no command {}.{} (see kvbench --help)", asked, kvbench::did_you_mean(asked, commands));
   return {asked, "--help"};

@@ -38,6 +38,7 @@ class Usage(CliTest):
         self.assertEqual(self.ok("help"), page)
         self.assertEqual(self.ok("help", "replay"), self.ok("replay", "--help"))
         self.assertIn("--budget", self.ok("help", "replay"))
+        self.assertEqual([self.ok("help", "help"), self.ok("help", "version")], [page, page])
         self.assertEqual(self.ok("version"), self.ok("--version"))
         self.fails(2, "there is no command repaly. Did you mean 'replay'?", args=["help", "repaly"])
         self.fails(2, "'sweep' has no effect beside help", args=["help", "replay", "sweep"])
@@ -53,6 +54,14 @@ class Usage(CliTest):
         self.assertEqual(self.ok("compare", "--a", "sink", table), self.ok("compare", table, "--a", "sink"))
         self.fails(2, "quest: there is no such trace; separate methods with commas",
                    args=["replay", self.trace, "-m", "sink", "quest"])
+        for value, flag in (("20%", "-b"), ("64KiB", "-b"), ("1", "--layers")):
+            self.fails(2, f"{value}: there is no such trace; separate the values of a flag with commas, as in "
+                       f"--budget 50%,{value}", args=["replay", self.trace, "-m", "sink", flag, "1", value])
+        for flag in ("--method", "-m"):
+            message = f"{flag} stands before the command; write it behind, as in kvbench replay {flag}"
+            self.fails(2, message, args=[flag, "snapkv", "replay", self.trace])
+            self.fails(2, message, args=[flag + "=snapkv", "replay", self.trace])
+        self.fails(2, "there is no flag --no-such", args=["--no-such", "replay", self.trace])
         self.ok("report", "--title", "x", "-o", self.path("order.html"), table)
         self.ok("validate", "--check", "subgen.lemma1", "--layers", 0, "--heads", 0, self.trace)
         self.assertEqual(self.ok("methods", "--format", "md", "sink"), self.ok("methods", "sink", "--format", "md"))
@@ -76,8 +85,9 @@ class Usage(CliTest):
         self.fails(2, "2048 is larger", args=["replay", self.trace, "-m", "sink", "-b", "2K"])
         self.fails(2, "25% is given twice", args=["replay", self.trace, "-m", "sink", "-b", "0.25,25%"])
         self.fails(2, "'1.0' is neither", args=["replay", self.trace, "-m", "sink", "-b", "1.0"])
-        self.assertEqual(self.replay(self.trace, "-m", "sink", "--layers", "all", "--heads", "all"),
-                         self.replay(self.trace, "-m", "sink"))
+        for every in ("all", "ALL"):
+            self.assertEqual(self.replay(self.trace, "-m", "sink", "--layers", every, "--heads", every),
+                             self.replay(self.trace, "-m", "sink"))
         self.fails(2, "'all' is not a number", args=["replay", self.trace, "-m", "sink", "--layers", "0,all"])
 
     def test_several_traces_make_one_table(self):
@@ -107,8 +117,8 @@ class Usage(CliTest):
         sweep = self.path("s.toml")
         with open(sweep, "w") as file:
             file.write('[[run]]\nname = "a"\ntraces = "t.h5"\nmethods = ["sink", "snapkv"]\n')
-        commands = (replay, ("compare", raw), ("sweep", sweep, "--no-times"), ("methods",),
-                    ("validate", "--synthetic", "--check", "subgen.lemma1"))
+        commands = (replay, ("compare", raw), ("sweep", sweep, "--no-times"), ("methods",), ("methods", "SnapKV"),
+                    ("info", self.trace), ("validate", "--synthetic", "--check", "subgen.lemma1"))
         for command in commands:
             with self.subTest(command=command[0]):
                 table, objects = rows(run(*command, "--format", "csv").stdout), as_json(
@@ -125,7 +135,12 @@ class Usage(CliTest):
                             self.assertEqual(row[name].lstrip("'"), value.lstrip("'"))
                         else:
                             self.assertEqual(float(row[name]), value)
-                self.assertTrue(str in kinds and kinds & {int, float}, kinds)
+                self.assertTrue(str in kinds and (kinds & {int, float} or command[0] == "methods"), kinds)
+        described = as_json(self.ok("info", self.trace, "--format", "json"))
+        self.assertEqual([(layer["layer"], layer["prompt"], layer["tokens"]) for layer in described],
+                         [(0, "0", 256), (1, "0", 256)])
+        parameters = {p["parameter"]: p["default"] for p in as_json(self.ok("methods", "snapkv", "--format", "json"))}
+        self.assertEqual(parameters["kernel"], "7")
         for thing in as_json(run(*replay, "--format", "json").stdout):
             self.assertIsInstance(thing["budget"], str)  # a text, also where it is 48
             self.assertEqual(isinstance(thing["rel_err_mean"], (int, float)), thing["status"] == "ok")
@@ -174,10 +189,32 @@ class Usage(CliTest):
             self.assertEqual(done.stderr, f"kvbench: the report is {self.path(name)}\n")
             with open(self.path(name)) as file:
                 self.assertEqual(self.ok("report", table, "--format", name[4:], "-o", "-"), file.read())
+            done = run("report", table, *flags)   # replaces the report
+            self.assertEqual(done.returncode, 0, done.stderr)
+            os.remove(self.path(name))
+        for form in ("html", "md", "latex", "svg", "pdf"):
+            flags = ("--format", form, *(("--figure", "error-by-method") if form in ("svg", "pdf") else ()))
+            self.ok("report", table, *flags), self.ok("report", table, *flags)
+            (name,) = {"run." + form.replace("latex", "tex")} & set(os.listdir(self.folder))
+            with open(self.path(name), "w") as file:
+                file.write("notes of mine\n")
+            self.fails(2, f"{name}: exists and was not written by kvbench report; name the output with -o",
+                       args=["report", table, *flags])
+            self.ok("report", table, *flags, "-o", self.path(name))
             os.remove(self.path(name))
         shutil.copy(table, self.path("run.html"))
         self.fails(2, "run.html", args=["report", self.path("run.html")])
         os.remove(table), os.remove(self.path("run.html"))
+
+    def test_a_report_counts_a_table_once(self):
+        table, other = self.path("run.csv"), self.path("link.csv")
+        self.ok("replay", self.trace, "-m", "sink", "-o", table)
+        os.symlink(table, other)
+        for same in (table, other, os.path.join(self.folder, ".", "run.csv")):
+            self.fails(2, f"{table} and {same} are the same table; name it once",
+                       args=["report", table, same, "-o", self.path("run.html")])
+        self.only_files("link.csv", "run.csv", "t.h5")
+        os.remove(table), os.remove(other)
 
     def test_a_plain_name_is_the_method_with_default_parameters(self):
         raw = self.path("raw.h5")

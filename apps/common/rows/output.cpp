@@ -13,6 +13,7 @@
 #include <kvbench/config/request_text.hpp>
 #include <kvbench/core/error.hpp>
 #include <kvbench/core/read_files.hpp>
+#include <kvbench/core/suggest.hpp>
 
 #include <apps/common/rows/flag_names.hpp>
 
@@ -95,7 +96,8 @@ std::vector<std::int64_t> number_list(const std::vector<std::string>& values, st
 }
 
 std::vector<std::int64_t> selected_numbers(const std::vector<std::string>& values, std::string_view flag) {
-  return values == std::vector<std::string>{"all"} ? std::vector<std::int64_t>() : number_list(values, flag);
+  return values.size() == 1 && same_name(values.front(), "all") ? std::vector<std::int64_t>()
+                                                                : number_list(values, flag);
 }
 
 std::vector<std::uint32_t> seed_list(const std::string& text) {

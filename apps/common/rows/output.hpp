@@ -43,7 +43,7 @@ std::vector<std::string> split_list(const std::vector<std::string>& values, std:
 inline constexpr std::int64_t most_numbers = 100000;
 std::vector<std::int64_t> number_list(const std::vector<std::string>& values, std::string_view flag);
 
-/// The same for a selection of layers or heads; empty for "all".
+/// The same for a selection of layers or heads; empty for "all" in any case.
 std::vector<std::int64_t> selected_numbers(const std::vector<std::string>& values, std::string_view flag);
 
 /// A number of seeds, or a list of seeds such as "3,4,7".

@@ -41,6 +41,10 @@ fs::path follow_links(const std::string& path) {
   return at;
 }
 
+}  // namespace
+
+std::string target_of(const std::string& path) { return follow_links(path).lexically_normal().string(); }
+
 bool same_file(const std::string& a, const std::string& b) {
   struct stat x {
   }, y{};
@@ -48,10 +52,6 @@ bool same_file(const std::string& a, const std::string& b) {
     return S_ISREG(x.st_mode) && x.st_dev == y.st_dev && x.st_ino == y.st_ino;
   return target_of(a) == target_of(b);
 }
-
-}  // namespace
-
-std::string target_of(const std::string& path) { return follow_links(path).lexically_normal().string(); }
 
 bool is_stream(const std::string& path) {
   if (in_process_folder(follow_links(path))) return true;

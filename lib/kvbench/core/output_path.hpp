@@ -11,6 +11,9 @@ namespace kvbench {
 /// circle.
 std::string target_of(const std::string& path);
 
+/// Whether two paths name the same file, under whatever name or link. Throws IoError where links form a circle.
+bool same_file(const std::string& a, const std::string& b);
+
 /// Whether `path` names a pipe, a character device such as /dev/null, or an open file of a process such as /dev/stdout.
 /// These are written in place and never replaced.
 bool is_stream(const std::string& path);

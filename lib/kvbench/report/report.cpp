@@ -31,7 +31,7 @@ Document make_report(std::span<const CsvTable> tables, const ReportOptions& opti
   Document document{
       .title = printable(options.title),
       .description = options.description,
-      .made_by = fmt::format("Written by kvbench {} ({}). docs/results.md defines the metrics.", version(), commit()),
+      .made_by = fmt::format("{} {} ({}). docs/results.md defines the metrics.", written_by, version(), commit()),
       .answers = {},
       .blocks = {}};
   const std::vector<EvalSection> evaluations = eval_sections(sorted.evaluations);

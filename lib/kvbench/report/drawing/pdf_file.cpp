@@ -155,7 +155,8 @@ class PdfContent {
 
 /// Objects in the order of their numbers, with the table of their places.
 std::string pdf_of(const std::vector<std::string>& objects) {
-  std::string out = "%PDF-1.4\n%\xE2\xE3\xCF\xD3\n", places;  // the second line: not a text file
+  // The second line: not a text file.
+  std::string out = fmt::format("%PDF-1.4\n%\xE2\xE3\xCF\xD3\n% {}\n", written_by), places;
   for (std::size_t i = 0; i < objects.size(); ++i) {
     places += fmt::format("{:010} 00000 n \n", out.size());
     out += fmt::format("{} 0 obj\n{}\nendobj\n", i + 1, objects[i]);

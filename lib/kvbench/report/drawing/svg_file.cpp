@@ -58,7 +58,7 @@ std::string svg_file(const Drawing& drawing) {
       "fill=\"#ffffff\"/>\n",
       svg::px(width), svg::px(height), svg::px(svg_margin), escape_xml(d.title));
   for (const Shape& shape : d.shapes) out += shape_svg(shape);
-  return out + "</svg>\n";
+  return out + fmt::format("</svg>\n<!-- {} -->\n", written_by);
 }
 
 }  // namespace kvbench::report

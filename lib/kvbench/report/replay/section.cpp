@@ -92,7 +92,7 @@ std::map<std::string, double> lowest_errors(const std::vector<Series>& all) {
 /// As scripts read it.
 std::string sort_key(double value) { return std::isinf(value) ? "Infinity" : number_text(value); }
 
-/// "best", "tied, 1.02 times", "1.4 times"; sorted by the ratio of the errors.
+/// "best", "tied, 1.02", "1.4"; sorted by the ratio of the errors.
 TableCell standing(const Series& series, const ReplayRow& r, double lowest) {
   if (series.reference) return {"reference", Tone::dim};
   const double ratio = std::isnan(r.ratio_best) || r.tied == std::nullopt ? r.error / lowest : r.ratio_best;
@@ -101,7 +101,7 @@ TableCell standing(const Series& series, const ReplayRow& r, double lowest) {
   if (r.error == lowest) return {"best", Tone::plain, key};
   if (lowest == 0) return {"", Tone::plain, key};
   const char* tie = r.tied == true ? "tied, " : r.tied == false ? "" : "not tested, ";
-  return {fmt::format("{}{:.3g} times", tie, ratio), Tone::plain, key};
+  return {fmt::format("{}{:.3g}", tie, ratio), Tone::plain, key};
 }
 
 TableCell number_cell(double value) { return {three_digits(value), Tone::plain, sort_key(value)}; }
@@ -150,7 +150,7 @@ DocTable method_table() {
                       {"bytes read / full", true},
                       {"time, s", true},
                       {"recall", true},
-                      {"error / best", true}},
+                      {"times the best", true}},
           .rows = {},
           .sortable = true};
 }

@@ -11,6 +11,9 @@
 
 namespace kvbench::report {
 
+/// Every file of `kvbench report` contains this text, by which it is known as one.
+inline constexpr std::string_view written_by = "Written by kvbench";
+
 /// One CSV line with LF, quoted as in RFC 4180. Texts that a spreadsheet would compute (they begin with = + - @, a tab
 /// or a line end, and are not numbers) begin with an apostrophe, which csv_text() removes. Text that is not UTF-8 is
 /// written as printable().
