@@ -2,6 +2,15 @@
 # (-DKVBENCH_HEADERS=DIR with DIR/fmt, DIR/Eigen, DIR/boost, DIR/doctest; `scripts/gpu-check --collect DIR` creates it).
 set(KVBENCH_HEADERS "" CACHE PATH "Folder of header-only dependencies, used where no package is found")
 
+# Everything that is missing is named in one sentence: a package whose target or variable does not exist.
+#   kvbench_missing(PACKAGE DEBIAN_PACKAGE)
+set_property(GLOBAL PROPERTY KVBENCH_MISSING "")
+set_property(GLOBAL PROPERTY KVBENCH_MISSING_DEBIAN "")
+function(kvbench_missing package debian)
+  set_property(GLOBAL APPEND PROPERTY KVBENCH_MISSING ${package})
+  set_property(GLOBAL APPEND PROPERTY KVBENCH_MISSING_DEBIAN ${debian})
+endfunction()
+
 # kvbench_header_only(PACKAGE TARGET HEADER DEBIAN_PACKAGE [definitions...])
 function(kvbench_header_only package target header debian)
   find_package(${package} QUIET)
@@ -9,8 +18,8 @@ function(kvbench_header_only package target header debian)
     return()
   endif()
   if(NOT EXISTS "${KVBENCH_HEADERS}/${header}")
-    message(FATAL_ERROR "${package} was not found. Install the Debian package ${debian}, or give a folder that "
-      "contains ${header} with -DKVBENCH_HEADERS=DIR (now: '${KVBENCH_HEADERS}').")
+    kvbench_missing(${package} ${debian})
+    return()
   endif()
   add_library(${target} INTERFACE IMPORTED)
   target_include_directories(${target} INTERFACE ${KVBENCH_HEADERS})
@@ -22,6 +31,30 @@ kvbench_header_only(Eigen3 Eigen3::Eigen Eigen/Core libeigen3-dev)
 kvbench_header_only(Boost Boost::headers boost/math/distributions/binomial.hpp libboost-dev)   # Boost.Math
 if(KVBENCH_TESTS)
   kvbench_header_only(doctest doctest::doctest doctest/doctest.h doctest-dev)
+endif()
+if(NOT KVBENCH_BARE)
+  foreach(needed CLI11/libcli11-dev HDF5/libhdf5-dev OpenSSL/libssl-dev ZLIB/zlib1g-dev)
+    string(REPLACE "/" ";" needed ${needed})
+    list(GET needed 0 package)
+    list(GET needed 1 debian)
+    find_package(${package} QUIET)
+    if(NOT ${package}_FOUND)
+      kvbench_missing(${package} ${debian})
+    endif()
+  endforeach()
+  find_path(KVBENCH_TOML toml++/toml.h HINTS ${KVBENCH_HEADERS} DOC "Folder that holds toml++/toml.h")
+  if(NOT KVBENCH_TOML)
+    kvbench_missing(toml++ libtomlplusplus-dev)
+  endif()
+endif()
+get_property(missing GLOBAL PROPERTY KVBENCH_MISSING)
+if(missing)
+  get_property(debian GLOBAL PROPERTY KVBENCH_MISSING_DEBIAN)
+  list(JOIN missing ", " missing)
+  list(JOIN debian " " debian)
+  message(FATAL_ERROR "kvbench needs ${missing}, which CMake did not find. On Debian, `apt-get install ${debian}` as "
+    "root installs them; a folder of header-only ones is named with -DKVBENCH_HEADERS=DIR, another prefix with "
+    "-DCMAKE_PREFIX_PATH=DIR.")
 endif()
 
 # Header-only fmt where no compiled dependency is allowed; elsewhere its library, which halves the build time.

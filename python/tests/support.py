@@ -18,6 +18,9 @@ environment.use(["h5py", "numpy"], "KVBENCH_PYTHON", "venv", "scripts/fetch-mode
 sys.path.insert(0, str(PACKAGE))
 import kvbench  # noqa: E402
 
+if os.environ.get("KVBENCH_EXTENSION"):  # the folder of kvbench._core in a build
+    kvbench.__path__.append(os.environ["KVBENCH_EXTENSION"])
+
 
 def run(*args, **options):
     """Runs kvbench, asserts that it succeeds, and returns its standard output."""

@@ -6,16 +6,16 @@ includes.
 
 Reads HACKING.md, sources and CMake files only. Each row of the Map is a folder, what belongs there, and which folders
 it may include, with everything that these may include beside them; NAME/* are all rows below NAME. Names that do not
-begin with apps, bench, kernels or tests are below lib/kvbench. A folder without a row belongs to the nearest one above
-it that has one. tests/unit/NAME without a row may include what NAME may, and NAME. A header of tests may be included by
-every test that may include what the header includes.
+begin with apps, bench, kernels, python or tests are below lib/kvbench. A folder without a row belongs to the nearest
+one above it that has one. tests/unit/NAME without a row may include what NAME may, and NAME. A header of tests may be
+included by every test that may include what the header includes.
 """
 import pathlib
 import re
 import sys
 
 SOURCES = (".hpp", ".cpp", ".cu", ".cuh")
-APART = ("apps", "bench", "kernels", "tests")  # not below lib/kvbench
+APART = ("apps", "bench", "kernels", "python", "tests")  # not below lib/kvbench
 
 
 def table(tree):

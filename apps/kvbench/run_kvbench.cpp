@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <new>
+
+#include <fmt/ranges.h>
+
+#include <kvbench/core/error.hpp>
+#include <kvbench/core/version.hpp>
+
+#include <apps/common/command_line.hpp>
+#include <apps/common/freed_memory.hpp>
+#include <apps/common/rows/flag_names.hpp>
+#include <apps/common/stop_signals.hpp>
+#include <apps/kvbench/commands.hpp>
+#include <apps/kvbench/run_kvbench.hpp>
+
+namespace {
+
+constexpr const char* examples =
+    "Examples:\n"
+    "  kvbench info traces/smollm2-135m.h5\n"
+    "  kvbench replay traces/smollm2-135m.h5 --method snapkv,h2o,quest --budget 25%mem -o run.csv --summary\n"
+    "  kvbench report run.csv -o run.html\n";
+
+/// The arguments in the words of flags: "help" and "help COMMAND" are --help and COMMAND --help, "version" is
+/// --version. Throws Error where no command is given, or one without help.
+std::vector<std::string> in_flags(const CLI::App& app, std::vector<std::string> arguments) {
+  using kvbench::Error;
+  std::vector<std::string> commands;
+  for (const CLI::App* command : app.get_subcommands({})) commands.push_back(command->get_name());
+  if (arguments.empty()) {
+    throw Error("give a command: {}.\n{}kvbench help describes all commands, kvbench help COMMAND one of them.",
+                fmt::join(commands, ", "), examples);
+  }
+  const std::string first = arguments.front();
+  if (first != "help" && first != "version") return arguments;
+  const std::size_t most = first == "help" ? 2 : 1;
+  if (arguments.size() > most) throw Error("'{}' has no effect beside {}; leave it out", arguments[most], first);
+  if (first == "version") return {"--version"};
+  if (arguments.size() == 1) return {"--help"};
+  const std::string& asked = arguments[1];
+  if (asked == "help" || asked == "version") return {"--help"};  // which describes both
+  if (std::ranges::find(commands, asked) == commands.end())
+    throw Error("there is no command {}.{} (see kvbench --help)", asked, kvbench::did_you_mean(asked, commands));
+  return {asked, "--help"};
+}
+
+/// The subcommand that was given, or "".
+std::string command_of(const CLI::App& app) {
+  const auto commands = app.get_subcommands();
+  return commands.empty() ? "" : commands.front()->get_name();
+}
+
+/// HDF5 crashes where the system refuses memory to its initialisation. Throws std::bad_alloc where there is less than
+/// its needs.
+void check_memory() {
+  constexpr std::size_t least = 16 << 20;
+  void* const room = mmap(nullptr, least, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (room == MAP_FAILED) throw std::bad_alloc();
+  munmap(room, least);
+}
+
+/// `given` is the subcommand as soon as it is known, for messages.
+int run_arguments(int argc, char** argv, std::string& given) {
+  using namespace kvbench;
+  using namespace kvbench::app;
+  CLI::App app("kvbench replays KV-cache compression methods on the attention of real models.", "kvbench");
+  app.set_version_flag("--version", fmt::format("kvbench {} ({})", version(), commit()));
+  app.footer(
+      std::string(examples) +
+      "kvbench help COMMAND describes the flags of a command, kvbench version names the version.\n"
+      "Exit codes: 0 success, 1 some rows failed or a theorem was violated, 2 bad usage or bad input, 3 input/output "
+      "or memory failure, 130 interrupted (SIGINT, SIGTERM or SIGHUP).");
+  app.require_subcommand(1);
+  const Command commands[] = {add_info(app),    add_replay(app), add_sweep(app),    add_merge(app),
+                              add_compare(app), add_report(app), add_validate(app), add_methods(app),
+                              add_synth(app),   add_eval(app),   add_cache(app)};
+  for (const Command& command : commands) take_one_value_each(*command.flags);
+  wait_for_stop_signals("kvbench");
+  std::vector<std::string> arguments = in_flags(app, {argv + 1, argv + argc});
+  std::ranges::reverse(arguments);  // as CLI11 wants them
+  try {
+    app.parse(std::move(arguments));
+  } catch (const CLI::Success& asked) {  // --help, --version
+    return print_answer(app, asked);
+  } catch (const CLI::ParseError& error) {
+    const std::string command = command_of(app);
+    throw Error("{} (see kvbench {}{}--help)", complaint(app, error), command, command.empty() ? "" : " ");
+  }
+  given = command_of(app);
+  refuse_empty_values(*app.get_subcommands().front());
+  for (const Command& command : commands) {
+    if (command.flags->parsed()) return command.run();
+  }
+  return done;
+}
+
+}  // namespace
+
+int kvbench::app::run_kvbench(int argc, char** argv) {
+  keep_freed_memory();
+  std::string command;
+  const Program program{.name = "kvbench",
+                        .out_of_memory = "use fewer --threads, or a machine with more memory",
+                        .words = [&](const std::string& message) { return with_flags(message, command); }};
+  return run_program(program, [&] {
+    check_memory();
+    return run_arguments(argc, argv, command);
+  });
+}
