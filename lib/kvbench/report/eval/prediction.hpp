@@ -20,8 +20,8 @@ struct MetricPrediction {
   eval::ShareDifference over_rel_err, over_rel_err_close;
 };
 struct Predictions {
-  /// Those that exist for the most pairs first, the best of them in front; those that other methods lack are compared on
-  /// other pairs. None where there are no two methods at one budget.
+  /// Those that exist for the most pairs first, the best of them in front; the others are compared on other pairs. None
+  /// where there are no two methods at one budget.
   std::vector<MetricPrediction> metrics;
   eval::Ceiling halves, other_texts;      ///< how well KL measured elsewhere predicts KL
 };
