@@ -82,6 +82,8 @@ void wait_for_stop_signals(const std::string& program) {
   state.started.wait();  // in a process that is forked while a thread starts, locks of the C library may stay taken
 }
 
+void request_stop(bool requested) { waiting().requested = requested; }
+
 const std::atomic<bool>& stop_requested() { return waiting().requested; }
 
 AtForcedExit::AtForcedExit(std::function<void()> act) {

@@ -18,6 +18,9 @@ namespace kvbench::app {
 /// Throws IoError where no thread can be started.
 void wait_for_stop_signals(const std::string& program);
 
+/// The same request from inside the process, where another program waits for signals (Python). `false` takes it back.
+void request_stop(bool requested);
+
 /// Set once the user asked to stop.
 const std::atomic<bool>& stop_requested();
 

@@ -63,7 +63,7 @@ void check_memory() {
 }
 
 /// `given` is the subcommand as soon as it is known, for messages.
-int run_arguments(int argc, char** argv, std::string& given) {
+int run_arguments(const std::vector<std::string>& words, std::string& given) {
   using namespace kvbench;
   using namespace kvbench::app;
   CLI::App app("kvbench replays KV-cache compression methods on the attention of real models.", "kvbench");
@@ -78,8 +78,7 @@ int run_arguments(int argc, char** argv, std::string& given) {
                               add_compare(app), add_report(app), add_validate(app), add_methods(app),
                               add_synth(app),   add_eval(app),   add_cache(app)};
   for (const Command& command : commands) take_one_value_each(*command.flags);
-  wait_for_stop_signals("kvbench");
-  std::vector<std::string> arguments = in_flags(app, {argv + 1, argv + argc});
+  std::vector<std::string> arguments = in_flags(app, words);
   std::ranges::reverse(arguments);  // as CLI11 wants them
   try {
     app.parse(std::move(arguments));
@@ -107,6 +106,16 @@ int kvbench::app::run_kvbench(int argc, char** argv) {
                         .words = [&](const std::string& message) { return with_flags(message, command); }};
   return run_program(program, [&] {
     check_memory();
-    return run_arguments(argc, argv, command);
+    wait_for_stop_signals("kvbench");
+    return run_arguments({argv + 1, argv + argc}, command);
   });
+}
+
+int kvbench::app::run_command(const std::vector<std::string>& arguments) {
+  std::string command;
+  try {
+    return run_arguments(arguments, command);
+  } catch (const Error& error) {
+    throw Error("{}", with_flags(error.what(), command));
+  }
 }

@@ -4,9 +4,13 @@
 #include <vector>
 
 #include <nanobind/nanobind.h>
+#include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
+#include <kvbench/core/error.hpp>
+
 #include <apps/kvbench/run_kvbench.hpp>
+#include <python/extension/worker.hpp>
 
 namespace nb = nanobind;
 
@@ -23,6 +27,25 @@ int run_program(const std::vector<nb::bytes>& given) {
   return kvbench::app::run_kvbench(static_cast<int>(arguments.size()), argv.data());
 }
 
+/// Errors of the library as exceptions of Python: kvbench.Error, OSError, KeyboardInterrupt.
+void translate(const std::exception_ptr& thrown, void* error_class) {
+  try {
+    std::rethrow_exception(thrown);
+  } catch (const kvbench::Error& error) {
+    PyErr_SetString(static_cast<PyObject*>(error_class), error.what());
+  } catch (const kvbench::IoError& error) {
+    PyErr_SetString(PyExc_OSError, error.what());
+  } catch (const kvbench::Interrupted&) {
+    PyErr_SetNone(PyExc_KeyboardInterrupt);
+  }
+}
+
 }  // namespace
 
-NB_MODULE(_core, module) { module.def("run_program", &run_program, nb::arg("arguments")); }
+NB_MODULE(_core, module) {
+  const nb::object error_class = nb::module_::import_("kvbench._error").attr("Error");
+  nb::register_exception_translator(&translate, error_class.inc_ref().ptr());
+  module.def("run_program", &run_program, nb::arg("arguments"));
+  module.def("run_command", &kvbench::python::run_command, nb::arg("arguments"));
+  module.def("wait_for_worker", &kvbench::python::wait_for_worker);
+}

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """kvbench from Python: traces (Trace, TraceWriter), raw results (Raw), entries of your own (write_kept), result CSVs
-(load_csv). docs/python.md describes the package."""
+(load_csv), and replays (replay). docs/python.md describes the package."""
 
 import importlib
 
@@ -8,7 +8,8 @@ import importlib
 _MODULES = {
     "Error": "_error", "Header": "_schema", "KeptWriter": "kept", "Layer": "trace", "LayerInfo": "_schema",
     "Prompt": "trace", "PromptInfo": "_schema", "Raw": "raw", "Table": "kept", "Trace": "trace",
-    "TraceWriter": "trace_writer", "load_csv": "results", "write_kept": "kept",
+    "TraceWriter": "trace_writer", "load_csv": "results", "replay": "_replay",
+    "write_kept": "kept",
 }
 __all__ = list(_MODULES)
 

@@ -168,7 +168,8 @@ class BadInput(PackageTest):
         self.assertGreater(tried, 1500)
         closing = {f"{owner}.{name}" for owner in ("Trace", "Raw", "TraceWriter", "KeptWriter")
                    for name in ("close", "commit", "abandon")}
-        self.assertEqual(public() - closing - seen, set())
+        by_the_program = {"replay"}  # replay_test.py
+        self.assertEqual(public() - closing - by_the_program - seen, set())
 
     def judge(self, call, given, argument, right):
         if right:

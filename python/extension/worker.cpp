@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <python/extension/worker.hpp>
+
+#include <chrono>
+#include <future>
+#include <mutex>
+#include <thread>
+
+#include <nanobind/nanobind.h>
+
+#include <apps/common/stop_signals.hpp>
+#include <apps/kvbench/run_kvbench.hpp>
+
+namespace kvbench::python {
+namespace {
+
+namespace nb = nanobind;
+using std::chrono::milliseconds;
+
+constexpr milliseconds poll(50), grace(1000);
+
+/// The last run, which may have been abandoned.
+std::future<int>& running() {
+  static auto* run = new std::future<int>;  // never destroyed: its destructor would wait
+  return *run;
+}
+
+bool ends_within(milliseconds time) {
+  const nb::gil_scoped_release release;
+  return running().wait_for(time) == std::future_status::ready;
+}
+
+/// Waits until the run ends. Raises KeyboardInterrupt, after at most `grace`, where the user interrupts it.
+void wait_for_end() {
+  while (!ends_within(poll)) {
+    if (PyErr_CheckSignals() == 0) continue;
+    app::request_stop(true);
+    nb::python_error interrupted;  // takes the exception from Python
+    ends_within(grace);
+    throw interrupted;
+  }
+}
+
+}  // namespace
+
+int run_command(const std::vector<std::string>& arguments) {
+  if (running().valid()) wait_for_end();
+  app::request_stop(false);
+  std::packaged_task<int()> task([arguments] { return app::run_command(arguments); });
+  running() = task.get_future();
+  std::thread(std::move(task)).detach();
+  wait_for_end();
+  return running().get();
+}
+
+void wait_for_worker() {
+  while (running().valid() && !ends_within(poll)) {
+  }
+}
+
+}  // namespace kvbench::python
