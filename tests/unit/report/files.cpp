@@ -154,12 +154,15 @@ TEST_CASE("tables for LaTeX: names are escaped, rules are those of booktabs, fol
   const std::string text = latex(document);
   CHECK(holds_text(text, "% kvbench 1\n"));
   CHECK(holds_text(text, "\\caption{Errors at 25\\%}"));
-  CHECK(
-      holds_text(text, "\\begin{tabular}{lrp{4cm}}\n\\toprule\nmethod & 95 \\% interval & reason \\\\{}\n\\midrule\n"));
+  CHECK(holds_text(text, "\\begin{tabular}{lrp{4cm}}\n\\toprule\nmethod & 95 \\% interval & reason \\\\\n\\midrule\n"));
   CHECK(holds_text(text,
                    "snapkv[per=query\\_head] & 0.1 to 0.2 & \\textbf{a \\textasciitilde{} b\\textasciicircum{}2 "
-                   "\\textbackslash{} \\{x\\} \\$1 \\#2 \\& \\textless{}y\\textgreater{}} \\\\{}\n\\bottomrule"));
+                   "\\textbackslash{} \\{x\\} \\$1 \\#2 \\& \\textless{}y\\textgreater{}} \\\\\n\\bottomrule"));
   CHECK(!holds_text(text, "hidden"));
+  for (const char* option : {"[a]", "*"}) {  // behind the end of a line
+    document.blocks = {DocTable{.title = "", .columns = {{"x"}}, .rows = {{"b"}, {option}}}};
+    CHECK(holds_text(latex(document), fmt::format("b \\\\\n{{}}{} \\\\\n\\bottomrule", option)));
+  }
   table.folded = false;
   table.rows.assign(50, table.rows.front());
   document.blocks = {table};

@@ -52,9 +52,11 @@ std::string column_kinds(const DocTable& table) {
   return out;
 }
 
-/// A line ends with {} behind its end, because LaTeX would take a [ or * of the next line for an option of it.
+/// A cell that begins with [ or * stands behind {}, because LaTeX would take it for an option of the end of the line
+/// before. No {} stands behind that end, where it would begin a cell and \midrule must not follow.
 std::string line_of(const std::vector<std::string>& cells) {
-  return fmt::format("{} \\\\{{}}\n", fmt::join(cells, " & "));
+  const bool like_option = !cells.front().empty() && (cells.front()[0] == '[' || cells.front()[0] == '*');
+  return fmt::format("{}{} \\\\\n", like_option ? "{}" : "", fmt::join(cells, " & "));
 }
 
 std::string head_of(const DocTable& table) {
