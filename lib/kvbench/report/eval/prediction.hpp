@@ -23,7 +23,7 @@ struct Predictions {
   /// Those that exist for the most pairs first, the best of them in front; the others are compared on other pairs. None
   /// where there are no two methods at one budget.
   std::vector<MetricPrediction> metrics;
-  eval::Ceiling halves, other_texts;      ///< how well KL measured elsewhere predicts KL
+  eval::Ceiling halves, other_texts;  ///< how well KL measured elsewhere predicts KL
 };
 /// Pairs are of one section; documents are resampled within each.
 Predictions predictions_of(std::span<const EvalSection* const> sections);
