@@ -93,6 +93,16 @@ class Pages(unittest.TestCase):
         pages = [page for page in (TREE / "docs").rglob("*.md") if page.name != "glossary.md"]
         self.assertEqual([page.name for page in pages if "glossary.md" not in page.read_text()], [])
 
+    def test_installation_names_every_package(self):
+        groups = (TREE / "scripts/setup").read_text()
+        packages = re.search(r"\[build\]=\"([^\"]*)\"", groups).group(1).split()
+        self.assertGreater(len(packages), 10)
+        page = (TREE / "docs/guide.md").read_text().split("### Without root")[1].split("\n## ")[0]
+        cells = [line.split("|") for line in page.splitlines() if line.startswith("| `")]
+        named = [row[column].strip(" `") for column in (1, 3) for row in cells]
+        self.assertEqual(sorted(name for name in named if name), sorted(packages))
+        self.assertIn("RUN scripts/setup build\n", (TREE / "Containerfile").read_text())
+
     def test_wrapping(self):
         words = "word " * 30
         code = "    " + words.strip()
