@@ -17,6 +17,7 @@ from eval_harness import KVBENCH, KVEVAL, close, evaluate, harness, kveval, numb
 CONTEXT, SCORE = 320, 24
 SMALL = ["--context", CONTEXT, "--score", SCORE]  # of one document of ids
 SMALL_TEXT = [*SMALL, "--documents", 1]
+SMALL_QUESTIONS = ["--context", CONTEXT, "--documents", 1]  # whose answers are scored
 EVERY_METHOD = "all"
 
 
@@ -133,8 +134,8 @@ def with_bytes(folder, name, old, new):
 
 
 def test_chat_templates(folder):
-    arguments = ["--text", text_file(folder), "--task", "passkey,multikey", *SMALL_TEXT, "--questions", 2, "--method",
-                 "sink,snapkv", "--budget", "25%", "--layers", "0", "--no-f32"]
+    arguments = ["--text", text_file(folder), "--task", "passkey,multikey", *SMALL_QUESTIONS, "--questions", 2,
+                 "--method", "sink,snapkv", "--budget", "25%", "--layers", "0", "--no-f32"]
     raw, chat = evaluate(*arguments), evaluate(*arguments, "--chat")
     assert [(r["task"], r["method"], r["answers"]) for r in raw] == [(r["task"], r["method"], r["answers"])
                                                                      for r in chat] and len(chat) == 4, chat
@@ -148,7 +149,7 @@ def test_chat_templates(folder):
 
 
 def test_models_and_tasks_without_a_chat_form(folder):
-    arguments = ["--text", text_file(folder), *SMALL_TEXT, "--method", "sink", "--chat"]
+    arguments = ["--text", text_file(folder), *SMALL_QUESTIONS, "--method", "sink", "--chat"]
     model, key = pathlib.Path(harness.MODEL).read_bytes(), b"tokenizer.chat_template" + struct.pack("<I", 8)
     begin = model.index(key) + len(key) + 8
     template = model[begin:begin + struct.unpack_from("<Q", model, begin - 8)[0]]
