@@ -305,7 +305,7 @@ class Report(CliTest):
                 self.fails(2, complaint, args=["report", self.write(name, text), *out])
         self.fails(2, "nowhere.csv: there is no such file", args=["report", self.path("nowhere.csv"), *out])
         self.fails(2, "t.h5:1: has bytes that are not UTF-8 text", args=["report", self.trace, *out])
-        self.fails(2, "is given twice", args=["report", self.csv, self.csv, *out])
+        self.fails(2, "are the same table", args=["report", self.csv, self.csv, *out])
         self.fails(2, "end it with .html or .md", args=["report", self.csv, "-o", self.path("never.doc")])
         self.fails(2, "name it with --figure", args=["report", self.csv, "-o", self.path("never.pdf")])
         self.fails(2, "give -o FILE.svg or -o FILE.pdf", args=["report", self.csv, "--figure", "cost", *out])
