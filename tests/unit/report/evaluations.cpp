@@ -8,6 +8,7 @@
 
 #include <kvbench/core/error.hpp>
 #include <kvbench/report/columns/evaluations.hpp>
+#include <kvbench/report/document/html.hpp>
 #include <kvbench/report/document/markdown.hpp>
 #include <kvbench/report/eval/sections.hpp>
 #include <kvbench/report/read/rows.hpp>
@@ -192,6 +193,13 @@ TEST_CASE("over texts, metrics are compared on the pairs of all texts, beside KL
   CHECK(document.answers[0].sentences[2] ==
         "Of the 6 close pairs (KL within a factor of 3) it orders 0.500 [0.500, 0.500]; KL on one half of the "
         "documents orders 1.00 of them as on the other half, and KL on another text 0.");
+  // A page has all cells of the rows that name no metric.
+  for (const Block& block : document.blocks) {
+    const auto* const table = std::get_if<DocTable>(&block);
+    if (table == nullptr) continue;
+    for (const auto& row : table->rows) CHECK(row.size() == table->columns.size());
+  }
+  CHECK(has(html(document), "(KL, other half)"));
 }
 
 TEST_CASE("without rows per document there are no intervals, and without two methods no prediction") {

@@ -211,10 +211,11 @@ DocTable prediction_table(const std::string& injection, const Predictions& predi
                           fmt::format("{}", p.configurations), fmt::format("{}", p.documents), row.doc});
   }
   const auto add_ceiling = [&](const char* name, const eval::Ceiling& ceiling, const char* meaning) {
-    if (!std::isnan(ceiling.all))
-      table.rows.push_back({name, three_digits(ceiling.all),
-                            std::isnan(ceiling.close) ? "" : three_digits(ceiling.close), "", "", "", "", "", "", "",
-                            meaning});
+    if (std::isnan(ceiling.all)) return;
+    std::vector<TableCell> cells(table.columns.size(), TableCell{""});
+    cells[0] = name, cells[1] = three_digits(ceiling.all), cells.back() = meaning;
+    if (!std::isnan(ceiling.close)) cells[2] = three_digits(ceiling.close);
+    table.rows.push_back(std::move(cells));
   };
   add_ceiling("(KL, other half)", predictions.halves, "KL on one half of the documents, against KL on the other half");
   add_ceiling("(KL, other text)", predictions.other_texts, "KL on another text");
