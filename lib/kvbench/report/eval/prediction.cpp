@@ -124,12 +124,12 @@ std::string error_injection(std::span<const EvalSection* const> sections) {
 
 Predictions predictions_of(std::span<const EvalSection* const> sections) {
   Predictions out;
+  const std::vector<eval::PredictionGroup> relative = prediction_groups(sections, std::string(relative_error));
   const auto add = [&](std::string name, std::string meaning) {
     const std::vector<eval::PredictionGroup> groups = prediction_groups(sections, name);
     MetricPrediction metric{std::move(name), std::move(meaning), eval::predict(groups), {}, {}};
     if (metric.prediction.all.pairs == 0) return;
-    const eval::Prediction reference =
-        eval::predict(on_documents_of(groups, prediction_groups(sections, std::string(relative_error))));
+    const eval::Prediction reference = eval::predict(on_documents_of(groups, relative));
     metric.over_rel_err = eval::difference(metric.prediction.all, reference.all);
     metric.over_rel_err_close = eval::difference(metric.prediction.close, reference.close);
     out.metrics.push_back(std::move(metric));
@@ -142,8 +142,8 @@ Predictions predictions_of(std::span<const EvalSection* const> sections) {
     const eval::Prediction& of = p.prediction;
     return std::tuple(of.all.pairs == most, of.all.share, std::isnan(of.spearman) ? -1 : of.spearman);
   });
-  const std::vector<eval::PredictionGroup> damage = prediction_groups(sections, residual_metric);
-  out.halves = eval::half_against_half(damage), out.other_texts = eval::group_against_group(damage);
+  // These look at the damage alone, which is the same for every metric.
+  out.halves = eval::half_against_half(relative), out.other_texts = eval::group_against_group(relative);
   return out;
 }
 
