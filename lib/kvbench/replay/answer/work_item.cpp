@@ -90,6 +90,9 @@ class WorkItemRun {
       throw;
     } catch (const Error&) {
       throw;
+    } catch (const methods::Failed& failure) {
+      task_.failure(failure.details());
+      end(c, Status::failed, failure.what());
     } catch (const std::exception& error) {
       end(c, Status::failed, error.what());
     }

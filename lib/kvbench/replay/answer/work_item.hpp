@@ -3,8 +3,10 @@
 
 #include <atomic>
 #include <exception>
+#include <functional>
 #include <optional>
 #include <span>
+#include <string>
 
 #include <kvbench/replay/exact/head.hpp>
 #include <kvbench/replay/measure/spent.hpp>
@@ -30,6 +32,7 @@ struct WorkItemTask {
   std::span<HeadResult> results;  ///< one per head of the item
   const std::atomic<bool>* stop;  ///< as ReplayHooks::stop
   PartDone part_done = [](double) {};
+  std::function<void(const std::string&)> failure = [](const std::string&) {};  ///< as ReplayHooks::failure
   /// Holds the last method that was prepared, for later runs of the same work item with the same context, backend and
   /// methods; null: it is freed when it is not needed any more.
   std::optional<PreparedMethod>* kept = nullptr;
