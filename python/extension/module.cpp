@@ -8,8 +8,10 @@
 #include <nanobind/stl/vector.h>
 
 #include <kvbench/core/error.hpp>
+#include <kvbench/methods/registry.hpp>
 
 #include <apps/kvbench/run_kvbench.hpp>
+#include <python/extension/python_method.hpp>
 #include <python/extension/worker.hpp>
 
 namespace nb = nanobind;
@@ -44,8 +46,10 @@ void translate(const std::exception_ptr& thrown, void* error_class) {
 
 NB_MODULE(_core, module) {
   const nb::object error_class = nb::module_::import_("kvbench._error").attr("Error");
+  nb::module_::import_("threading");  // takes the thread that imports it first for the main one, and waits for its end
+  kvbench::methods::set_python(&kvbench::python::find_python_method);
   nb::register_exception_translator(&translate, error_class.inc_ref().ptr());
   module.def("run_program", &run_program, nb::arg("arguments"));
-  module.def("run_command", &kvbench::python::run_command, nb::arg("arguments"));
+  module.def("run_command", &kvbench::python::run_command, nb::arg("arguments"), nb::arg("show").none());
   module.def("wait_for_worker", &kvbench::python::wait_for_worker);
 }
