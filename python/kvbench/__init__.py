@@ -14,6 +14,7 @@ _NAMES = {
     "trace_writer": "TraceWriter",
     "raw": "Raw",
     "results": "load_csv",
+    "check": "check",
     "_commands": "compare replay report validate",
     "method": "Array HeadPrompt Infeasible Kept QueryBlock Rope Unavailable scorer",
 }
