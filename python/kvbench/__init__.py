@@ -14,7 +14,9 @@ _NAMES = {
     "trace_writer": "TraceWriter",
     "raw": "Raw",
     "results": "load_csv",
-    "check": "check",
+    "_check": "check",
+    "_compressed": "compressed",
+    "_lm_eval": "lm_eval_model",
     "_commands": "compare replay report validate",
     "method": "Array HeadPrompt Infeasible Kept QueryBlock Rope Unavailable scorer",
 }

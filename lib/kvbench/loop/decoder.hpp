@@ -23,6 +23,8 @@ class Decoder {
   Decoder(trace::TraceInfo document, const replay::ReplayRequest& request, replay::RunOptions options,
           const LoopConfiguration& configuration, const std::atomic<bool>* stop = nullptr);
   ~Decoder();
+  Decoder(const Decoder&) = delete;
+  Decoder& operator=(const Decoder&) = delete;
 
   /// Compresses the context of a layer (index into PromptInfo::layers), and answers the queries of the m tokens after
   /// it: [query_heads, m, dv]. Throws Error with the layer and the reason where the method has no cache for it, the
