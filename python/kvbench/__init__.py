@@ -16,6 +16,7 @@ _NAMES = {
     "results": "load_csv",
     "_check": "check",
     "_compressed": "compressed",
+    "_kvpress": "from_kvpress",
     "_lm_eval": "lm_eval_model",
     "_commands": "compare replay report validate",
     "method": "Array HeadPrompt Infeasible Kept QueryBlock Rope Unavailable scorer",

@@ -1,0 +1,162 @@
+# SPDX-License-Identifier: Apache-2.0
+"""kvbench.from_kvpress(): presses of NVIDIA kvpress as methods. A press is given the arrays of a trace in place of a
+module of a model, and decides itself which tokens it keeps."""
+
+import copy
+import dataclasses
+import types
+
+import numpy as np
+import torch
+
+from ._error import Error
+from .method import Unavailable
+
+
+class _Positions(torch.Tensor):
+    """Stands for the hidden states [1, n, 1], which a trace does not hold: they can be counted, sliced and given to
+    projections, and nothing else."""
+    ALLOWED = ("__get__", "__getitem__", "size", "dim", "__len__", "as_subclass")
+
+    @classmethod
+    def __torch_function__(cls, function, kinds, arguments=(), named=None):
+        if function.__name__ not in cls.ALLOWED:
+            raise Unavailable(f"the press computes {function.__name__}() of hidden states, which a trace does not hold")
+        return super().__torch_function__(function, kinds, arguments, named or {})
+
+    def positions(self):
+        return self.as_subclass(torch.Tensor)[0, :, 0].long()
+
+
+def _cos_sin(positions, theta, d):
+    """Cosines and sines [t, d] of the rotary embedding of these positions, whose channels are paired by halves."""
+    angles = positions[:, None] * theta ** (-torch.arange(0, d, 2, dtype=torch.float64) / d)
+    return (torch.cat([f(angles), f(angles)], 1).float() for f in (torch.cos, torch.sin))
+
+
+def _turned_back(rows, cos, sin):
+    half = rows.shape[-1] // 2
+    return rows * cos - torch.cat([-rows[..., half:], rows[..., :half]], -1) * sin
+
+
+class _Trace:
+    """The kv heads of a layer as tensors."""
+
+    def __init__(self, heads):
+        self.heads, self.rope = heads, heads[0].rope
+        d = heads[0].keys.shape[1]
+        # kvpress knows the rotary embedding that pairs halves; a permutation of channels changes no product.
+        order = np.r_[0:d:2, 1:d:2] if self.rope is not None and self.rope.interleaved else np.arange(d)
+        self.keys = torch.from_numpy(np.stack([head.keys[:, order] for head in heads])[None])
+        self.values = torch.from_numpy(np.stack([head.values for head in heads])[None])
+        self.observed = {int(p): i for i, p in enumerate(heads[0].observed_positions)}
+        self.queries = None
+        if heads[0].observed is not None:
+            self.queries = torch.from_numpy(np.concatenate([head.observed[:, :, order] for head in heads]))
+        self.keys_pre_rope = None
+        if heads[0].keys_pre_rope is not None:
+            self.keys_pre_rope = torch.from_numpy(np.stack([head.keys_pre_rope[:, order] for head in heads]))
+
+    def embeddings(self, positions):
+        """cos, sin [1, t, d]; where the model's RoPE is unknown the identity, for queries that stay rotated."""
+        d = self.keys.shape[3]
+        if self.rope is None:
+            return torch.ones(1, len(positions), d), torch.zeros(1, len(positions), d)
+        return tuple(one[None] for one in _cos_sin(positions.double(), self.rope.theta, d))
+
+    def project_queries(self, hidden):
+        """Queries before RoPE at these positions, [1, t, heads * d]."""
+        positions = hidden.positions()
+        missing = [int(p) for p in positions if int(p) not in self.observed]
+        if missing:
+            raise Unavailable(f"the press needs the query at position {missing[0]}, and {len(missing) - 1} others that "
+                              "the trace does not hold; dump it with --queries all")
+        rows = self.queries[:, [self.observed[int(p)] for p in positions]]
+        cos, sin = self.embeddings(positions)
+        return _turned_back(rows, cos, sin).transpose(0, 1).flatten(1)[None]
+
+    def project_keys(self, hidden):
+        if self.keys_pre_rope is None:
+            raise Unavailable("the press needs keys before RoPE; dump the trace with --pre-rope")
+        return self.keys_pre_rope[:, hidden.positions()].transpose(0, 1).flatten(1)[None]
+
+    def rotary(self, like, position_ids):
+        if self.rope is None:
+            raise Unavailable("the press rotates queries, and the RoPE of this model is scaled or unknown")
+        return self.embeddings(position_ids[0])
+
+    def module(self):
+        """What a press may ask of a module of attention."""
+        head = self.heads[0]
+        config = types.SimpleNamespace(num_attention_heads=head.group * len(self.heads),
+                                       num_key_value_heads=len(self.heads), head_dim=head.keys.shape[1],
+                                       num_hidden_layers=head.num_layers, rms_norm_eps=1e-6)
+        return types.SimpleNamespace(config=config, head_dim=head.keys.shape[1], num_key_value_groups=head.group,
+                                     layer_idx=head.layer, q_proj=self.project_queries, k_proj=self.project_keys,
+                                     rotary_emb=self.rotary, masked_key_indices=None)
+
+
+class Press:
+    """A press as a method. Decoded tokens are kept exactly, as kvpress keeps them."""
+    granularity = "layer"
+    press = None  # the press, a copy of which gets the parameters and the budget
+
+    def prepare(self, heads):
+        self._trace = _Trace(heads)
+
+    def make(self, budget, seed):
+        trace = self._trace
+        n = trace.keys.shape[2]
+        if budget >= n:
+            return [np.arange(n)] * len(trace.heads)
+        press = copy.deepcopy(self.press)
+        for field in dataclasses.fields(self):
+            setattr(press, field.name, getattr(self, field.name))
+        press.compression_ratio = 1 - (budget + 0.5) / n  # of which kvpress keeps int(n (1 - ratio)) tokens
+        module, positions = trace.module(), torch.arange(n)
+        hidden = positions[None, :, None].double().as_subclass(_Positions)
+        given = {"position_embeddings": trace.embeddings(positions), "cache_position": positions}
+        with torch.no_grad():
+            keys, values = press.compress(module, hidden, trace.keys, trace.values, None, given)
+        if module.masked_key_indices is not None:
+            return self._without(module.masked_key_indices)
+        return [_ids_of(*arrays) for arrays in zip(trace.keys[0], trace.values[0], keys[0], values[0])]
+
+    def _without(self, masked):
+        """The tokens of each head that a press has not masked; masked: (batch, kv head, token)."""
+        kept = np.ones(self._trace.keys.shape[1:3], bool)
+        kept[masked[1].numpy(), masked[2].numpy()] = False
+        return [np.flatnonzero(row) for row in kept]
+
+
+def _ids_of(keys, values, kept_keys, kept_values):
+    """The tokens whose keys and values a press has returned."""
+    known = {(k.tobytes(), v.tobytes()): i for i, (k, v) in enumerate(zip(keys.numpy(), values.numpy()))}
+    ids = [known.get((k.tobytes(), v.tobytes())) for k, v in zip(kept_keys.numpy(), kept_values.numpy())]
+    if None in ids:
+        raise Error("the press changes keys or values, which kvbench.from_kvpress() does not follow")
+    return np.sort(ids)
+
+
+def from_kvpress(press):
+    """A press of kvpress as a method for kvbench.replay() and kvbench.compressed(). The budget replaces its
+    compression_ratio; its other numbers and texts are parameters of the method.
+
+        kvbench.replay(trace, [kvbench.from_kvpress(kvpress.SnapKVPress(window_size=32)), "snapkv"], "25%mem")"""
+    if not hasattr(press, "compress") or not dataclasses.is_dataclass(press):
+        raise Error(f"from_kvpress(): {type(press).__name__} is no press of kvpress.")
+    fields = [(field.name, type(getattr(press, field.name)), _default_of(field, press))
+              for field in dataclasses.fields(press)
+              if field.name != "compression_ratio" and isinstance(getattr(press, field.name), (bool, int, float, str))]
+    kind = dataclasses.make_dataclass(type(press).__name__, fields, bases=(Press,),
+                                      namespace={"press": press, "__doc__": _summary(press),
+                                                 "paper": "NVIDIA kvpress"})
+    return kind(**{name: getattr(press, name) for name, *_ in fields})
+
+
+def _default_of(field, press):
+    return getattr(press, field.name) if field.default is dataclasses.MISSING else field.default
+
+
+def _summary(press):
+    return (type(press).__doc__ or "").strip().split("\n")[0]

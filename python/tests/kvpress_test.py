@@ -1,0 +1,110 @@
+# SPDX-License-Identifier: Apache-2.0
+"""kvbench.from_kvpress(): presses keep the tokens of a trace that they keep inside the model."""
+import environment
+
+environment.use(["h5py", "numpy", "torch", "transformers", "kvpress", "threadpoolctl"], "KVBENCH_KVPRESS_PYTHON",
+                "kvpress", "pip install kvpress in a Python with the packages of scripts/fetch-model --hf")
+from support import PackageTest, kvbench, main, records  # noqa: E402
+import hf_models  # noqa: E402
+import kvpress  # noqa: E402
+import numpy as np  # noqa: E402
+import torch  # noqa: E402
+from kvbench import dump_hf  # noqa: E402
+
+N, CONTEXT, BUDGET = 94, 84, 30
+PRESSES = (kvpress.SnapKVPress(window_size=16), kvpress.SnapKVPress(window_size=20, kernel_size=7),
+           kvpress.KnormPress(), kvpress.TOVAPress(), kvpress.ExpectedAttentionPress(n_future_positions=32),
+           kvpress.KeyDiffPress(), kvpress.StreamingLLMPress(n_sink=2), kvpress.CURPress())
+
+
+def token_ids():
+    """Each token once: equal ones have keys of equal length in the first layer."""
+    return [i * 37 % 95 + 1 for i in range(N)]
+
+
+class Presses(PackageTest):
+    @classmethod
+    def setUpClass(cls):
+        torch.set_grad_enabled(False)
+        cls.model = hf_models.build(*hf_models.MODELS["llama"][:2])
+
+    def dumped(self, *flags):
+        self.model.save_pretrained(self.path("model"))
+        with open(self.path("ids"), "w") as file:
+            file.write(" ".join(map(str, token_ids())))
+        self.assertEqual(dump_hf.main(["--model", self.path("model"), "--ids", self.path("ids"), "--prompt-tokens",
+                                       str(CONTEXT), "--dtype", "f32", "-o", self.path("t.h5"), "--quiet", *flags]), 0)
+        return self.path("t.h5")
+
+    def kept_in_the_model(self, press):
+        """The tokens of each layer and kv head that are left in the cache of the model."""
+        ids = torch.tensor([token_ids()[:CONTEXT]])
+        full = self.model(ids, use_cache=True).past_key_values
+        press.compression_ratio = 1 - (BUDGET + 0.5) / CONTEXT
+        with press(self.model):
+            left = self.model(ids, use_cache=True).past_key_values
+        press.compression_ratio = 0.0
+        kept = {}
+        for layer in range(2):
+            for head in range(2):
+                distance = torch.cdist(left.layers[layer].keys[0, head], full.layers[layer].keys[0, head])
+                kept[layer, head] = sorted(distance.argmin(1).tolist())
+        return kept
+
+    def test_kept_tokens_are_those_in_the_model(self):
+        trace = self.dumped("--queries", "all", "--pre-rope")
+        for press in PRESSES:
+            with self.subTest(repr(press)):
+                expected = self.kept_in_the_model(press)
+                rows = records(kvbench.replay(trace, kvbench.from_kvpress(press), BUDGET, rows="trace",
+                                              raw=self.path("r.h5"), raw_outputs=True))
+                self.assertEqual((rows[0]["status"], rows[0]["method"]), ("ok", f"py:{type(press).__name__}"),
+                                 rows[0]["reason"])
+                with kvbench.Raw(self.path("r.h5")) as raw:
+                    for (layer, head), tokens in expected.items():
+                        tables, _ = raw.head("0", layer, head).entries()
+                        ids = np.concatenate([table.ids.ravel() for table in tables])
+                        self.assertEqual(sorted(ids[ids < CONTEXT].tolist()), tokens)
+                        self.assertEqual(len(tokens), BUDGET)
+
+    def test_snapkv_is_the_built_in_one(self):
+        trace = self.dumped("--queries", "all")
+        own = kvbench.from_kvpress(kvpress.SnapKVPress(window_size=16))
+        rows = records(kvbench.replay(trace, [own, "snapkv@kvpress[window=16]"], ["30%mem", 40], rows="head"))
+        errors = {name: [row["rel_err_mean"] for row in rows if row["method"] == name]
+                  for name in ("py:SnapKVPress", "snapkv@kvpress")}
+        self.assertEqual(*errors.values())
+        self.assertGreater(len(errors["snapkv@kvpress"]), 8)
+        self.assertEqual(rows[0]["params"], "window_size=16")
+
+    def test_what_a_trace_lacks(self):
+        trace = self.dumped("--queries", "last:40")
+
+        class Hidden(kvpress.KnormPress):
+            def score(self, module, hidden_states, keys, values, attentions, kwargs):
+                return hidden_states.sum(-1)
+
+        class Changes(kvpress.KnormPress):
+            def compress(self, module, hidden_states, keys, values, attentions, kwargs):
+                keys, values = super().compress(module, hidden_states, keys, values, attentions, kwargs)
+                return 2 * keys, values
+        for press, status, words in ((kvpress.SnapKVPress(window_size=16), "ok", ""),
+                                     (kvpress.ExpectedAttentionPress(), "skipped", "dump it with --queries all"),
+                                     (Hidden(), "skipped", "hidden states"),
+                                     (Changes(), "failed", "changes keys or values")):
+            row = records(kvbench.replay(trace, kvbench.from_kvpress(press), BUDGET, rows="trace"))[0]
+            self.assertEqual(row["status"], status, row["reason"])
+            self.assertIn(words, row["reason"] or "")
+        with self.refuses("is no press"):
+            kvbench.from_kvpress("snapkv")
+
+    def test_inside_the_model(self):
+        press = kvpress.KnormPress()
+        ids = torch.tensor([token_ids()])
+        with kvbench.compressed(self.model, kvbench.from_kvpress(press), BUDGET, context=CONTEXT) as run:
+            self.model(ids)
+        self.assertEqual(run.bytes["kv"], 2 * 2 * (BUDGET + N - CONTEXT) * 32 * 2)
+
+
+if __name__ == "__main__":
+    main()
