@@ -90,7 +90,8 @@ class _Trace:
         head = self.heads[0]
         config = types.SimpleNamespace(num_attention_heads=head.group * len(self.heads),
                                        num_key_value_heads=len(self.heads), head_dim=head.keys.shape[1],
-                                       num_hidden_layers=head.num_layers, rms_norm_eps=1e-6)
+                                       num_hidden_layers=head.num_layers, rms_norm_eps=1e-6,
+                                       _attn_implementation="sdpa")
         return types.SimpleNamespace(config=config, head_dim=head.keys.shape[1], num_key_value_groups=head.group,
                                      layer_idx=head.layer, q_proj=self.project_queries, k_proj=self.project_keys,
                                      rotary_emb=self.rotary, masked_key_indices=None)

@@ -8,7 +8,7 @@ import environment
 
 environment.use(["h5py", "numpy", "torch", "transformers", "threadpoolctl"], "KVBENCH_TORCH_PYTHON", "torch",
                 "scripts/fetch-model --hf")
-from support import PACKAGE, PackageTest, kvbench, main, run  # noqa: E402
+from support import PACKAGE, SAMPLE, PackageTest, kvbench, main, records, run  # noqa: E402
 import hf_models  # noqa: E402
 import numpy as np  # noqa: E402
 import torch  # noqa: E402
@@ -16,6 +16,7 @@ from kvbench import dump_hf  # noqa: E402
 
 sys.path.insert(0, str(PACKAGE.parent / "bench" / "bridge"))
 import numpy_methods  # noqa: E402
+import torch_methods  # noqa: E402
 
 N, CONTEXT = 60, 48
 
@@ -85,6 +86,14 @@ class Outputs(CompressedTest):
             torch.testing.assert_close(self.logits(model, own, 16), self.logits(model, built_in, 16), rtol=1e-4,
                                        atol=1e-4)
             self.assertNotAlmostEqual(float((self.logits(model, own, 16) - self.logits(model)).abs().max()), 0)
+
+    def test_rows_of_methods_in_pytorch(self):
+        for own, built_in in ((torch_methods.snapkv, "snapkv"), (torch_methods.H2O, "h2o")):
+            rows = records(kvbench.replay(SAMPLE, [own, built_in], ["25%mem", 64], layers=[2, 29], rows="query"))
+            by_method = [[(row["rel_err_mean"], row["kept_tokens"]) for row in rows if row["method"] == name]
+                         for name in (rows[0]["method"], built_in)]
+            self.assertEqual(*by_method)
+            self.assertGreater(len(by_method[0]), 1000)
 
     def test_generation(self):
         model, ids = self.models["llama"], token_ids(CONTEXT)
