@@ -9,6 +9,7 @@ import numpy as np
 @kvbench.scorer(pooling="max", kernel=7, needs=["observed_queries"])
 def snapkv(head, window: int = 32):
     """Tokens that the last queries of the prompt attend to, and those queries' own tokens."""
+    window = min(window, head.tokens)
     first = head.tokens - window
     logits = head.scale * (head.observed[:, -window:] @ head.keys.T)  # [G, window, n]
     logits[:, :, first:] += np.triu(np.full((window, window), -np.inf, np.float32), 1)

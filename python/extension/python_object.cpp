@@ -36,12 +36,11 @@ Held::Held(nb::object object)
       }) {}
 
 MethodCall::ThreadState::ThreadState() {
-  thread_local const bool kept = [] {
-    PyGILState_Ensure();
-    PyEval_SaveThread();
-    return true;
-  }();
-  static_cast<void>(kept);
+  thread_local bool kept = false;
+  if (kept || PyGILState_Check() != 0) return;  // a thread of Python that holds the GIL has a state
+  PyGILState_Ensure();
+  PyEval_SaveThread();
+  kept = true;
 }
 
 MethodCall::MethodCall() { running().insert(PyThread_get_thread_ident()); }

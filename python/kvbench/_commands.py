@@ -31,8 +31,12 @@ def _core():
 
 
 def _run(*arguments):
-    with notebook_bar() as show:
-        return _core().run_command(list(arguments), show)
+    # Methods run on threads of kvbench, one each: more threads below them would be in each other's way, and how a
+    # product is divided among threads decides its last bits.
+    core = _core()
+    from threadpoolctl import threadpool_limits
+    with notebook_bar() as show, threadpool_limits(1, user_api="blas"):
+        return core.run_command(list(arguments), show)
 
 
 def _listed(value):

@@ -63,17 +63,17 @@ class Adding:
     """A cache that says how many tokens it took, and so gets them in blocks: the same rows as fixed ids."""
 
     def prepare(self, head):
-        self.tokens = head.tokens
+        self.head = head
 
     def make(self, budget, seed):
-        return AddingCache(np.arange(self.tokens - budget, self.tokens))
+        return AddingCache(self.head, np.arange(self.head.tokens - budget, self.head.tokens))
 
 
 class AddingCache:
     blocks = []
 
-    def __init__(self, ids):
-        self.ids = ids
+    def __init__(self, head, ids):
+        self.ids, self.dims = ids, (head.keys.shape[1], head.values.shape[1])
 
     def append(self, keys, values, positions):
         self.blocks.append(len(positions))
@@ -84,8 +84,8 @@ class AddingCache:
         return self.ids
 
     def footprint(self):
-        return [kvbench.Array(name="keys", rows=len(self.ids), cols=16, content="keys"),
-                kvbench.Array(name="values", rows=len(self.ids), cols=12, content="values")]
+        return [kvbench.Array(name=name, rows=len(self.ids), cols=cols, content=name)
+                for name, cols in zip(("keys", "values"), self.dims)]
 
     def protected_tokens(self):
         return 0, 0, True
@@ -124,7 +124,7 @@ class TopKCache:
 
 class Pairs:
     """Neighbours merged into their means, with weight 2."""
-    kind = "merging"
+    kind, full_budget_exact = "merging", False
 
     def prepare(self, head):
         self.head = head
@@ -133,7 +133,7 @@ class Pairs:
         pairs = min(budget, self.head.tokens // 2)
 
         def means(rows):
-            return rows[:2 * pairs].reshape(pairs, 2, -1).mean(1)
+            return (rows[0:2 * pairs:2] + rows[1:2 * pairs:2]) / 2
         weights = np.full(pairs, 2, np.float32)
         return kvbench.Table(ids=2 * np.arange(pairs), weight_num=weights, weight_den=weights,
                              own_keys=means(self.head.keys), own_values=means(self.head.values))
@@ -164,7 +164,7 @@ class PairsCache:
 
 class Layer:
     """All kv heads of a layer: the tokens are shared out, twice as many to the first head as to the last."""
-    granularity = "layer"
+    granularity, full_budget_exact = "layer", False
     cache = False
 
     def prepare(self, heads):
@@ -173,7 +173,7 @@ class Layer:
 
     def make(self, budget, seed):
         shares = np.linspace(4 / 3, 2 / 3, len(self.tokens))
-        ids = [np.arange(n - int(share * budget), n) for n, share in zip(self.tokens, shares)]
+        ids = [np.arange(max(0, n - int(share * budget)), n) for n, share in zip(self.tokens, shares)]
         return LayerCache(ids) if self.cache else ids
 
 

@@ -38,6 +38,15 @@ struct WorkItemTask {
   std::optional<PreparedMethod>* kept = nullptr;
 };
 
+/// The caches of a configuration, which have not answered yet.
+struct OpenCaches {
+  std::vector<Head> heads;
+  std::unique_ptr<methods::LayerCache>
+      cache;  ///< null where the configuration has ended; WorkItemTask::results say why
+};
+/// Makes the caches of the first configuration of a work item, as run_work_item() does. Throws as it does.
+OpenCaches open_caches(const WorkItemTask& task, std::vector<HeadSlabs> slabs, Backend& backend);
+
 /// Runs the configurations of a work item, whose heads are in `slabs`. Faults of a method become statuses of its
 /// configurations; memory exhaustion, I/O errors and interruption are thrown.
 void run_work_item(const WorkItemTask& task, std::vector<HeadSlabs> slabs, Backend& backend);
