@@ -26,5 +26,6 @@ Command add_report(CLI::App& app);
 Command add_sweep(CLI::App& app);
 Command add_synth(CLI::App& app);
 Command add_validate(CLI::App& app);
+Command add_verify_golden(CLI::App& app);
 
 }  // namespace kvbench::app

@@ -65,7 +65,7 @@ void check_table_flags(const CLI::App& flags, const TableFlags& options) {
     refuse_without_effect(flags, {"--no-times"}, "beside --format " + options.format + ", which shows no times");
 }
 
-void add_run_flags(CLI::App* flags, RunFlags& o) {
+void add_device_flags(CLI::App* flags, RunFlags& o) {
   o.device_flag =
       flags
           ->add_option(
@@ -79,6 +79,10 @@ void add_run_flags(CLI::App* flags, RunFlags& o) {
                    "Number of threads (default: OMP_NUM_THREADS, else all processors; with cuda 1, as each thread "
                    "needs device memory)")
       ->check(number_in(0, 4096));
+}
+
+void add_run_flags(CLI::App* flags, RunFlags& o) {
+  add_device_flags(flags, o);
   flags
       ->add_option("--memory", o.memory,
                    "Memory for all heads that are computed at the same time, such as 2G (default: three quarters of "

@@ -38,7 +38,9 @@ struct RunFlags : TableFlags {
 void add_table_flags(CLI::App* flags, TableFlags& options);
 /// Throws Error where one of them would have no effect.
 void check_table_flags(const CLI::App& flags, const TableFlags& options);
-/// Adds these, and the flags of commands that compute.
+/// Adds --device, --isa and --threads.
+void add_device_flags(CLI::App* flags, RunFlags& options);
+/// Adds all of these, and the other flags of commands that replay.
 void add_run_flags(CLI::App* flags, RunFlags& options);
 /// Resolves --device; reports on stderr where `auto` finds no GPU. Throws Error where the device cannot be used.
 void resolve_device(RunFlags& options);

@@ -76,7 +76,7 @@ int run_arguments(const std::vector<std::string>& words, std::string& given) {
   app.require_subcommand(1);
   const Command commands[] = {add_info(app),    add_replay(app), add_sweep(app),    add_merge(app),
                               add_compare(app), add_report(app), add_validate(app), add_methods(app),
-                              add_synth(app),   add_eval(app),   add_cache(app)};
+                              add_synth(app),   add_eval(app),   add_cache(app),    add_verify_golden(app)};
   for (const Command& command : commands) take_one_value_each(*command.flags);
   std::vector<std::string> arguments = in_flags(app, words);
   std::ranges::reverse(arguments);  // as CLI11 wants them

@@ -29,19 +29,19 @@ def _number(text):
 _PROTECTED = re.compile("'+[-=+@\t\r\n]")
 
 
-def _plain(text):
+def plain(text):
     return text[1:] if _PROTECTED.match(text) else text
 
 
 def _typed(column, text):
     if column in TEXT:
-        return _plain(text) or None
+        return plain(text) or None
     return _integer(text) if column in INTEGER else _number(text)
 
 
-def _rows(path):
-    """The text of a result CSV and its rows, the first of which is the header. Raises Error unless every row has one
-    cell per column."""
+def csv_rows(path, needed, is_not):
+    """The text of a CSV and its rows, the first of which is the header. Raises Error unless it has the needed columns
+    (else it `is_not` what is read), and every row has one cell per column."""
     try:
         text = read_text(path).removeprefix("\ufeff")  # byte order mark, which some editors write
     except OSError as failure:
@@ -52,8 +52,8 @@ def _rows(path):
     except csv.Error as failure:
         raise Error(f"{path}: is not a complete CSV ({failure}); write it again.") from None
     columns = rows[0] if rows else []
-    require({"method", "status"} <= set(columns), path, "has no columns 'method' and 'status', so that it is not a "
-            "result of kvbench replay or kvbench sweep.")
+    missing = [repr(name) for name in needed if name not in columns]
+    require(not missing, path, f"has no column {' and '.join(missing)}, so that it is not {is_not}.")
     require(len(set(columns)) == len(columns), path, "has two columns of one name; remove one of them.")
     for number, row in enumerate(rows):
         require(len(row) == len(columns), path,
@@ -65,7 +65,7 @@ def _rows(path):
 def load_csv(path: os.PathLike):
     """The rows of a result CSV: a pandas.DataFrame if pandas is installed, else a list of dicts. `layer`, `kv_head`,
     `head`, `query` and `seed` are integers or 'all'; values that do not apply are missing (NaN, None)."""
-    text, (columns, *rows) = _rows(path)
+    text, (columns, *rows) = csv_rows(path, ("method", "status"), "a result of kvbench replay or kvbench sweep")
     try:
         import pandas
     except ImportError:
@@ -75,5 +75,5 @@ def load_csv(path: os.PathLike):
     frame = pandas.read_csv(io.StringIO(text, newline=""), dtype=texts, converters=converters, keep_default_na=False,
                             na_values=[""], index_col=False, low_memory=False)
     for column in texts:
-        frame[column] = frame[column].map(_plain, na_action="ignore")
+        frame[column] = frame[column].map(plain, na_action="ignore")
     return frame

@@ -7,7 +7,8 @@ import shutil
 
 from support import CliTest, main, rows, run
 
-COMMANDS = ("info", "replay", "sweep", "merge", "compare", "report", "validate", "methods", "synth", "eval", "cache")
+COMMANDS = ("info", "replay", "sweep", "merge", "compare", "report", "validate", "methods", "synth", "eval", "cache",
+            "verify-golden")
 
 
 def as_json(text):

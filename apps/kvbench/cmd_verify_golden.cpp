@@ -1,0 +1,209 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <filesystem>
+
+#include <fmt/ranges.h>
+
+#include <kvbench/config/method_flags.hpp>
+#include <kvbench/core/suggest.hpp>
+#include <kvbench/golden/compare.hpp>
+#include <kvbench/golden/compute.hpp>
+#include <kvbench/golden/frozen.hpp>
+#include <kvbench/report/columns/golden.hpp>
+#include <kvbench/report/read/golden_rows.hpp>
+
+#include <apps/common/command_line.hpp>
+#include <apps/common/rows/output.hpp>
+#include <apps/common/rows/progress.hpp>
+#include <apps/common/stop_signals.hpp>
+#include <apps/kvbench/column_page.hpp>
+#include <apps/kvbench/commands.hpp>
+#include <apps/kvbench/run_flags.hpp>
+
+namespace kvbench::app {
+namespace {
+
+using golden::Outcome;
+using golden::Verified;
+
+struct VerifyFlags {
+  std::string trace, golden, write, port;
+  std::vector<std::string> methods;
+  RunFlags run;
+};
+
+/// The trace that is given, else the bundled one of the working folder or of the installation. Throws Error where there
+/// is none.
+std::string trace_path(const std::string& given) {
+  constexpr const char* bundled = "traces/smollm2-135m.h5";
+  if (!given.empty()) return given;
+  std::error_code unknown;
+  const std::filesystem::path program = std::filesystem::read_symlink("/proc/self/exe", unknown);
+  const std::filesystem::path installed = program.parent_path().parent_path() / "share/kvbench" / bundled;
+  for (const std::filesystem::path& path : {std::filesystem::path(bundled), installed}) {
+    if (std::filesystem::exists(path, unknown)) return path.string();
+  }
+  throw Error(
+      "name the bundled trace: there is no {0} in this folder and no {1}; kvbench verify-golden {0} is for the "
+      "folder of a clone of kvbench",
+      bundled, installed.string());
+}
+
+std::string name_of(const replay::MethodChoice& choice) {
+  return choice.info->name + (choice.params.text().empty() ? "" : fmt::format("[{}]", choice.params.text()));
+}
+
+/// The methods of --method, the first of which --port replaces; without --method all.
+std::vector<golden::Method> methods_of(const VerifyFlags& o) {
+  const std::vector<golden::Method> all = golden::golden_methods();
+  if (o.methods.empty() && o.port.empty()) return all;
+  std::vector<std::string> names;
+  for (const golden::Method& method : all) names.push_back(name_of(method.named));
+  std::vector<golden::Method> chosen;
+  for (const replay::MethodChoice& choice : config::parse_methods(o.methods, {})) {
+    const std::string name = name_of(choice);
+    const auto at = std::ranges::find(names, name) - names.begin();
+    if (at == std::ssize(names))
+      throw Error("--method {}: it has no golden rows.{} Those that have are {}", name, did_you_mean(name, names),
+                  fmt::join(names, ", "));
+    chosen.push_back(all[static_cast<std::size_t>(at)]);
+  }
+  if (o.port.empty()) return chosen;
+  const std::vector<replay::MethodChoice> ports = config::parse_methods({o.port}, {});
+  if (chosen.size() != 1 || ports.size() != 1)
+    throw Error("--port: name one method with --method, and one port of it; there are {} and {}", chosen.size(),
+                ports.size());
+  chosen.front().replayed = ports.front();
+  return chosen;
+}
+
+/// The golden rows of these methods. Throws Error where they are about another trace.
+std::vector<golden::Row> golden_rows_of(const VerifyFlags& o, std::span<const golden::Method> methods,
+                                        const trace::Reader& reader) {
+  const report::CsvTable table =
+      o.golden.empty() ? report::parse_csv(golden::frozen_csv(), "golden.csv") : report::read_csv(o.golden);
+  std::vector<golden::Row> rows = report::golden_rows(table);
+  const golden::Row& first = rows.front();
+  if (first.sha256 != reader.sha256())
+    throw Error("{}: the golden rows are about another trace: {} with SHA-256 {}; this one has {}", reader.path(),
+                first.trace, first.sha256, reader.sha256());
+  std::erase_if(rows, [&](const golden::Row& row) {
+    return std::ranges::none_of(methods, [&](const golden::Method& method) {
+      return method.named.info->name == row.method && method.named.params.text() == row.params;
+    });
+  });
+  return rows;
+}
+
+std::vector<golden::Row> computed_rows(const trace::Reader& reader, std::span<const golden::Method> methods,
+                                       const replay::RunOptions& how, bool quiet) {
+  replay::ReplayHooks hooks{.note = note_to_stderr(quiet), .stop = &stop_requested()};
+  Progress progress("replays", quiet);
+  hooks.progress = [&](double finished, Index total) { progress.show(finished, total); };
+  return golden::compute_rows(reader, methods, how, hooks);
+}
+
+/// What the rows say in sentences.
+std::string summary(std::span<const Verified> rows, const std::string& backend) {
+  constexpr std::size_t most = 20;
+  std::vector<std::string> differences;
+  const Verified* furthest = &rows.front();
+  for (const Verified& row : rows) {
+    if (row.outcome != Outcome::same) differences.push_back(row.difference);
+    if (row.deviation > furthest->deviation) furthest = &row;
+  }
+  if (differences.empty())
+    return fmt::format(
+        "All {} golden rows are the same on {}. The largest difference of a figure is {:.2g} of its tolerance ({}).\n",
+        rows.size(), backend, furthest->deviation, golden::name_of(furthest->row));
+  std::string out = fmt::format("{} of {} golden rows differ on {}:\n", differences.size(), rows.size(), backend);
+  for (std::size_t i = 0; i < std::min(most, differences.size()); ++i) out += "  " + differences[i] + "\n";
+  if (differences.size() > most)
+    out += fmt::format("  and {} more, which --format csv names\n", differences.size() - most);
+  return out;
+}
+
+int verify(const VerifyFlags& o) {
+  if (o.run.format == "md") throw Error("--format md: the table of verify-golden is csv, json or table");
+  const std::vector<golden::Method> methods = methods_of(o);
+  const trace::Reader reader(trace_path(o.trace));
+  check_distinct(std::vector<NamedFile>{{"-o", o.run.output}},
+                 std::vector<NamedFile>{{"the trace", reader.path()}, {"--golden", o.golden}});
+  const std::vector<golden::Row> expected = golden_rows_of(o, methods, reader);
+  Output output(o.run.output);
+  const std::vector<golden::Row> found = computed_rows(reader, methods, run_options(o.run), o.run.quiet);
+  const std::string backend = found.front().backends.front();
+  const std::vector<Verified> verified =
+      golden::verify(expected, found, backend, o.port.empty() ? golden::Scope::everything : golden::Scope::port);
+  if (verified.empty()) throw Error("--method: there is no row to verify; {}", found.front().fault);
+  const std::span<const Verified> rows(verified);
+  output.finish(shows_table(o.run.format, output) ? summary(rows, backend)
+                                                  : report::table_of(o.run.format, report::verified_columns(), rows));
+  if (output.to_file() && (o.run.summary || stdout_is_terminal())) print(summary(rows, backend));
+  return std::ranges::all_of(rows, [](const Verified& row) { return row.outcome == Outcome::same; }) ? done
+                                                                                                     : rows_failed;
+}
+
+/// Computes the golden rows on every back end of processors, and writes them.
+int write(const VerifyFlags& o) {
+  const std::vector<golden::Method> methods = methods_of(o);
+  const trace::Reader reader(trace_path(o.trace));
+  check_distinct(std::vector<NamedFile>{{"--write", o.write}}, std::vector<NamedFile>{{"the trace", reader.path()}});
+  Output output(o.write);
+  std::vector<std::vector<golden::Row>> by_backend{
+      computed_rows(reader, methods, {.backend = "ref", .threads = o.run.threads}, o.run.quiet)};
+  for (const Isa isa : {Isa::scalar, Isa::avx2, Isa::avx512}) {
+    if (!isa_available(isa))
+      throw Error("--write needs a processor and a build with every instruction set, and {} is missing", name_of(isa));
+    by_backend.push_back(computed_rows(reader, methods, {.isa = isa, .threads = o.run.threads}, o.run.quiet));
+  }
+  double deviation = 0;
+  const std::vector<golden::Row> rows = golden::join_backends(by_backend, deviation);
+  output.finish(report::csv_of(report::golden_columns(), std::span<const golden::Row>(rows)));
+  std::string text = fmt::format(
+      "{} golden rows; where back ends share one, the largest difference of a figure is "
+      "{:.2g} of its tolerance.\n",
+      rows.size(), deviation);
+  for (const golden::Row& row : rows) {
+    if (row.backends.size() < by_backend.size())
+      text += fmt::format("  {}: a row of its own for {}\n", golden::name_of(row), fmt::join(row.backends, " "));
+  }
+  if (output.to_file()) print(text);
+  return done;
+}
+
+int run(const CLI::App& flags, VerifyFlags& o) {
+  if (!o.write.empty()) {
+    refuse_without_effect(flags, {"--port", "--golden", "--device", "--isa", "--format", "-o", "--summary"},
+                          "beside --write, which computes the rows on every back end and writes them to its file");
+    return write(o);
+  }
+  check_summary_flag(flags, o.run.output);
+  resolve_device(o.run);
+  return verify(o);
+}
+
+}  // namespace
+
+Command add_verify_golden(CLI::App& app) {
+  CLI::App* flags = app.add_subcommand(
+      "verify-golden", "Compute the golden rows of every method on the bundled trace again, and compare them");
+  auto options = std::make_shared<VerifyFlags>();
+  VerifyFlags& o = *options;
+  flags->add_option("trace", o.trace,
+                    "The bundled trace (default: traces/smollm2-135m.h5 in this folder or in the installation)");
+  flags->add_option("-m,--method", o.methods,
+                    "Only the rows of these methods, with parameters in brackets where they have any (default: all)");
+  flags->add_option("--port", o.port,
+                    "Replay this method in place of the one that --method names: FILE.py:NAME or file:KEPT.h5");
+  flags->add_option("--golden", o.golden, "Compare with the rows of this file instead of those of this version (.csv)");
+  flags->add_option("--write", o.write, "Compute the rows on every back end of processors and write them (.csv)");
+  add_device_flags(flags, o.run);
+  add_form_flags(flags, o.run.format, o.run.output);
+  flags->add_flag("--summary", o.run.summary, "With -o: also print the sentences (default on a terminal)");
+  flags->add_flag("-q,--quiet", o.run.quiet, "Do not show a progress bar");
+  add_columns_flag(flags, "Print the columns of the CSV and exit", o.run.format, docs_of(report::verified_columns()));
+  return {flags, [flags, options] { return run(*flags, *options); }};
+}
+
+}  // namespace kvbench::app

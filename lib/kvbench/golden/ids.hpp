@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+// The ids of the entries that answer a query, by query head, as text and as digest.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <kvbench/kernels/view.hpp>
+
+namespace kvbench::golden {
+
+/// One list per query head, or a single one for all of them. Each is ascending; an id stands in it as often as entries
+/// have it.
+using Ids = std::vector<std::vector<std::int32_t>>;
+
+/// The list of query head g of its kv head.
+inline const std::vector<std::int32_t>& ids_of_head(const Ids& ids, Index g) {
+  return ids[ids.size() == 1 ? 0 : static_cast<std::size_t>(g)];
+}
+
+/// Sorts the lists, and replaces equal ones by a single one.
+Ids canonical(Ids ids);
+
+/// "0-3 7 9/0-2 8": ranges and single ids, the lists between slashes.
+std::string text_of(const Ids& ids);
+/// The ids of such a text; absent where it is none, or has more than most_ids of them.
+inline constexpr std::size_t most_ids = std::size_t{1} << 20;
+std::optional<Ids> parse_ids(std::string_view text);
+
+/// SHA-256 of one sequence of little-endian int32, in lower-case hex: for each of `group` query heads the number of its
+/// ids, then the ids. Throws IoError where OpenSSL fails.
+std::string digest_of(const Ids& ids, Index group);
+
+}  // namespace kvbench::golden

@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <kvbench/report/columns/golden.hpp>
+
+#include <cmath>
+
+#include <fmt/ranges.h>
+
+namespace kvbench::report {
+namespace {
+
+using golden::Row;
+using golden::Verified;
+
+std::string item_text(const std::string& item) { return item; }
+std::string item_text(Index item) { return std::to_string(item); }
+/// Figures are compared with a tolerance that is larger than what eight digits leave out.
+std::string item_text(double item) { return std::isnan(item) ? "nan" : fmt::format("{:.8g}", item); }
+
+/// A list with blanks between its items; figures that do not exist are nan.
+template <class T>
+Value<Row> list_of(std::vector<T> Row::*member) {
+  const auto print = [member](const Row& row) {
+    std::vector<std::string> items;
+    for (const T& item : row.*member) items.push_back(item_text(item));
+    return fmt::format("{}", fmt::join(items, " "));
+  };
+  const auto parse = [member](Row& row, const CsvCell& cell) {
+    for (std::size_t begin = 0, end; begin < cell.text.size(); begin = end + 1) {
+      end = std::min(cell.text.find(' ', begin), cell.text.size());
+      const std::string item = cell.text.substr(begin, end - begin);
+      if (item.empty()) cell.refuse("a list with single blanks between its items");
+      parse_value({cell.file, cell.line, cell.column, item}, (row.*member).emplace_back());
+    }
+  };
+  return needed(Value<Row>{.print = print, .parse = parse});
+}
+
+Value<Row> ids_value() {
+  const auto parse = [](Row& row, const CsvCell& cell) {
+    std::optional<golden::Ids> ids = golden::parse_ids(cell.text);
+    if (!ids) cell.refuse("a list of ids such as 0-3 7 9-12, ascending, with a slash between query heads");
+    row.ids = std::move(*ids);
+  };
+  return needed(Value<Row>{.print = [](const Row& row) { return golden::text_of(row.ids); }, .parse = parse});
+}
+
+template <class T>
+Value<Row> of(T Row::*member) {
+  return needed(value_of(member));
+}
+
+}  // namespace
+
+std::span<const Column<Row>> golden_columns() {
+  static const std::vector<Column<Row>> table = {
+      {"trace", "file name of the trace", of(&Row::trace)},
+      {"sha256", "SHA-256 of the trace", of(&Row::sha256)},
+      {"method", "method", of(&Row::method)},
+      {"params", "parameters that differ from the defaults", of(&Row::params)},
+      {"budget", "budget as given", of(&Row::budget)},
+      {"seed", "seed; without effect for methods that draw nothing", of(&Row::seed)},
+      {"protocol", "prefill or decode", of(&Row::protocol)},
+      {"prompt", "prompt group", of(&Row::prompt)},
+      {"layer", "layer of the model", of(&Row::layer)},
+      {"kv_head", "kv head", of(&Row::kv_head)},
+      {"backends", "back ends that give this row: ref, and the instruction sets scalar, avx2 and avx512 of cpu",
+       list_of(&Row::backends)},
+      {"budget_tokens", "what the budget means here, in tokens", of(&Row::budget_tokens)},
+      {"total_bytes", "bytes held", of(&Row::total_bytes)},
+      {"bytes_read", "bytes that one query reads", of(&Row::bytes_read)},
+      {"entries",
+       "this column and the next seven are about the query heads of the kv head, in ascending order; number of entries "
+       "that answer the last query, without those that the harness keeps",
+       list_of(&Row::entries)},
+      {"ids_sha256",
+       "SHA-256 of their ids as little-endian int32: for each query head the number of its ids, then the ids, "
+       "ascending",
+       of(&Row::ids_sha256)},
+      {"ids", "the ids, with a slash between query heads; one list where all have the same", ids_value()},
+      {"weight_num", "sum of their weights in the numerator; empty where all weights are 1", list_of(&Row::weight_num)},
+      {"weight_den", "sum of their weights in the denominator", list_of(&Row::weight_den)},
+      {"rel_err", "mean of rel_err over the evaluated queries", list_of(&Row::rel_err)},
+      {"rel_err_last", "rel_err of the last query; nan where it is not measured", list_of(&Row::rel_err_last)},
+      {"recall", "mean of recall over the evaluated queries; empty where it does not apply", list_of(&Row::recall)},
+      {"rtol", "figures (weight_num and what follows) agree within atol + rtol * |expected|", of(&Row::rtol)},
+      {"atol", "the other part of this tolerance", of(&Row::atol)},
+  };
+  return table;
+}
+
+std::span<const Column<Verified>> verified_columns() {
+  static const std::vector<Column<Verified>> table = [] {
+    std::vector<Column<Verified>> columns;
+    for (const Column<Row>& column : golden_columns()) {
+      columns.push_back({column.key, column.doc,
+                         Value<Verified>{.print = [&column](const Verified& v) { return column.value.print(v.row); },
+                                         .number = column.value.number}});
+    }
+    columns.push_back({"backend", "back end on which the row was computed", value_of(&Verified::backend)});
+    columns.push_back({"outcome",
+                       "same; differs; missing: there is no golden row; gone: the golden row was not computed",
+                       value_of(&Verified::outcome)});
+    columns.push_back({"deviation", "largest difference of two figures, divided by the one that is allowed",
+                       value_of(&Verified::deviation)});
+    columns.push_back(
+        {"difference", "what differs from the golden row, in sentences", value_of(&Verified::difference)});
+    columns.push_back(version_column<Verified>());
+    columns.push_back(commit_column<Verified>());
+    return columns;
+  }();
+  return table;
+}
+
+}  // namespace kvbench::report

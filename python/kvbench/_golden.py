@@ -1,0 +1,164 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Golden rows: what every method gives on the bundled trace, for tests of other implementations (docs/golden.md)."""
+
+import hashlib
+import os
+import pathlib
+from dataclasses import dataclass
+
+import numpy as np
+
+from ._error import Error
+from ._kinds import checked
+from .results import csv_rows, plain
+
+_FILE = pathlib.Path(__file__).with_name("golden.csv")
+_TEXTS = ("trace", "sha256", "method", "params", "budget", "protocol", "prompt", "ids_sha256")
+_WHOLE = ("seed", "layer", "kv_head", "budget_tokens")
+_EXACT = ("budget_tokens", "total_bytes", "bytes_read")
+_FIGURES = ("weight_num", "weight_den", "rel_err", "rel_err_last", "recall")
+_NUMBERS = ("total_bytes", "bytes_read", "rtol", "atol")
+_COLUMNS = (*_TEXTS, *_WHOLE, *_NUMBERS, "backends", "entries", "ids", *_FIGURES)
+
+
+@dataclass(eq=False, frozen=True, repr=False, slots=True)
+class GoldenRow:
+    """What a method holds for one kv head of the bundled trace, and how wrong it is. Arrays have one item per query
+    head of the kv head; docs/columns.md describes the columns."""
+    trace: str
+    sha256: str
+    method: str
+    params: str
+    budget: str
+    seed: int
+    protocol: str
+    prompt: str
+    layer: int
+    kv_head: int
+    backends: tuple  # that give this row
+    budget_tokens: int
+    total_bytes: float
+    bytes_read: float
+    ids: tuple  # of int32 arrays, ascending: the entries that answer the last query
+    ids_sha256: str
+    weight_num: np.ndarray | None  # float64: sums of their weights; None where all are 1
+    weight_den: np.ndarray | None
+    rel_err: np.ndarray  # float64: means over the evaluated queries
+    rel_err_last: np.ndarray  # float64: of the last query, NaN where it is not measured
+    recall: np.ndarray | None  # float64; None where it does not apply
+    rtol: float  # figures agree within atol + rtol * |expected|
+    atol: float
+
+    def __repr__(self):
+        settings = f"[{self.params}]" if self.params else ""
+        return (f"<GoldenRow {self.method}{settings} at {self.budget}, {self.protocol}, prompt {self.prompt}, layer "
+                f"{self.layer}, kv head {self.kv_head}>")
+
+    @property
+    def query_heads(self):
+        """The numbers of the query heads in the model."""
+        return self.kv_head * len(self.ids) + np.arange(len(self.ids))
+
+    def differences(self, ids=None, **found):
+        """What differs from the row, in sentences: an empty list where nothing does.
+
+        ids: for each query head those that answer the last query, in any order, with -1 for unused slots; or one list
+        for all of them. found: values of any other columns. Figures agree within atol + rtol * |expected|,
+        budget_tokens, total_bytes and bytes_read exactly."""
+        unknown = found.keys() - {*_EXACT, *_FIGURES}
+        if unknown:
+            raise Error(f"differences(): {sorted(unknown)[0]} is not compared; the columns that are: ids, "
+                        f"{', '.join((*_EXACT, *_FIGURES))}")
+        sentences = [] if ids is None else self._differences_of_ids(ids)
+        for name, value in found.items():
+            sentences += self._differences_of(name, value)
+        return sentences
+
+    def _differences_of_ids(self, ids):
+        listed = [ids] * len(self.ids) if len(ids) == 0 or np.ndim(ids[0]) == 0 else list(ids)
+        if len(listed) != len(self.ids):
+            raise Error(f"differences(): ids has {len(listed)} lists; give one, or one for each of the {len(self.ids)} "
+                        "query heads")
+        sentences = []
+        for head, expected, found in zip(self.query_heads, self.ids, listed):
+            found = np.sort(np.asarray(found, np.int32))
+            found = found[found >= 0]
+            if not np.array_equal(expected, found):
+                lost, added = np.setdiff1d(expected, found), np.setdiff1d(found, expected)
+                instead = "" if len(found) == len(expected) else f", expected {len(expected)}"
+                sentences.append(f"query head {head} answers the last query by {len(found)} entries{instead}: "
+                                 f"{_some(added)} in place of {_some(lost)}")
+        return sentences
+
+    def _differences_of(self, name, value):
+        expected = getattr(self, name)
+        if name in _EXACT:
+            return [] if value == expected else [f"{name} is {value}, expected {expected}"]
+        if expected is None or value is None:
+            return [] if expected is value else [f"{name} is {value}, expected {expected}"]
+        found = np.broadcast_to(np.asarray(value, float), expected.shape)
+        near = np.isclose(found, expected, rtol=self.rtol, atol=self.atol, equal_nan=True)
+        return [f"{name} of query head {self.query_heads[g]} is {found[g]:.8g}, expected {expected[g]:.8g}"
+                for g in np.flatnonzero(~near)]
+
+
+@checked
+def golden(path: os.PathLike | None = None):
+    """The golden rows of this version, or of a file that `kvbench verify-golden --write` made: a list of GoldenRow.
+    Needs no build of kvbench. Several rows are about the same where back ends choose other entries."""
+    path = path or _FILE
+    _, (columns, *rows) = csv_rows(path, _COLUMNS, "a table of golden rows")
+    return [_row(path, number, dict(zip(columns, row))) for number, row in enumerate(rows, start=2)]
+
+
+def verify_golden(trace=None, method=None, port=None, **flags):
+    """Computes golden rows again and compares them, as `kvbench verify-golden` does: one row per golden row, whose
+    `outcome` is "same" or says what is not. Needs the extension that `pip install .` builds.
+
+    trace: the bundled trace, a path or a Trace; None: traces/smollm2-135m.h5 in the working folder. method: only the
+    rows of these methods. port: a method in Python (a class, an object, a scorer or FILE.py:NAME), or file:KEPT.h5,
+    which is replayed in place of the one method. flags: those of the command, such as isa="scalar"."""
+    from . import _commands
+    names = {"method": method and _commands._listed(method),
+             "port": port and _commands._method_names(port)[0]}
+    given = [] if trace is None else [getattr(trace, "path", trace)]
+    return _commands._rows_of("verify-golden", given, {**names, **flags})
+
+
+def _row(path, number, cells):
+    where = f"{path}: row {number}"
+    try:
+        values = {name: plain(cells[name]) for name in _TEXTS}
+        values.update({name: int(cells[name]) for name in _WHOLE})
+        values.update({name: float(cells[name]) for name in _NUMBERS})
+        values.update({name: _numbers(cells[name], float) for name in _FIGURES})
+        entries, lists = _numbers(cells["entries"], int), [_ids(text) for text in cells["ids"].split("/")]
+    except ValueError as fault:
+        raise Error(f"{where}: {fault}; write the file again.") from None
+    ids = tuple(lists * len(entries) if len(lists) == 1 else lists)
+    row = GoldenRow(**values, backends=tuple(cells["backends"].split()), ids=ids)
+    if [len(one) for one in ids] != list(entries) or digest_of(ids) != row.ids_sha256:
+        raise Error(f"{where}: ids_sha256 and entries are not those of the ids; was one of them edited?")
+    return row
+
+
+def digest_of(ids):
+    """SHA-256 of little-endian int32: for each query head the number of its ids, then the ids."""
+    return hashlib.sha256(b"".join(np.array([len(one), *one], "<i4").tobytes() for one in ids)).hexdigest()
+
+
+def _numbers(text, kind):
+    return np.array([kind(item) for item in text.split()]) if text else None
+
+
+def _ids(text):
+    ids = []
+    for part in text.split():
+        first, _, last = part.partition("-")
+        ids += range(int(first), int(last or first) + 1)
+    return np.array(ids, np.int32)
+
+
+def _some(ids):
+    shown = ", ".join(map(str, ids[:5])) or "none"
+    return shown if len(ids) <= 5 else f"{shown} and {len(ids) - 5} more"

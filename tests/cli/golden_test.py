@@ -1,0 +1,219 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""kvbench verify-golden: the golden rows hold on every back end of this machine, and faults planted into them are
+found."""
+import csv
+import hashlib
+import json
+import os
+import pathlib
+import shutil
+import unittest
+
+from support import SAMPLE, CliTest, main, run, rows
+
+GOLDEN = pathlib.Path(__file__).resolve().parents[2] / "python" / "kvbench" / "golden.csv"
+FEW = "sink,uniform,clusterkv-repo"  # which differs between ref and cpu
+BACKENDS = {"scalar": ["--isa", "scalar"], "avx2": ["--isa", "avx2"], "avx512": ["--isa", "avx512"],
+            "ref": ["--device", "ref"]}
+
+
+def available():
+    return {name: flags for name, flags in BACKENDS.items()
+            if "is not available" not in run("replay", SAMPLE, "-m", "sink", "--prompts", "9", *flags).stderr}
+
+
+def digest_of(ids, group):
+    """As docs/golden.md describes it."""
+    lists = [[n for part in one.split() for n in span(part)] for one in ids.split("/")]
+    digest = hashlib.sha256()
+    for one in lists if len(lists) > 1 else lists * group:
+        digest.update(b"".join(n.to_bytes(4, "little") for n in [len(one), *one]))
+    return digest.hexdigest()
+
+
+def span(part):
+    first, _, last = part.partition("-")
+    return range(int(first), int(last or first) + 1)
+
+
+class Golden(CliTest):
+    def golden(self, name, change):
+        """A copy of the golden rows of FEW after change(rows), a list of dicts."""
+        kept = [row for row in rows(GOLDEN.read_text()) if row["method"] in FEW.split(",") and not row["params"]]
+        change(kept)
+        path = os.path.join(self.folder, name)
+        with open(path, "w", newline="") as file:
+            writer = csv.DictWriter(file, kept[0].keys(), lineterminator="\n")
+            writer.writeheader()
+            writer.writerows(kept)
+        return path
+
+    def verify(self, code, *flags, method=FEW):
+        done = run("verify-golden", SAMPLE, "-m", method, "--format", "table", *flags)
+        self.assertEqual(done.returncode, code, done.stderr + done.stdout)
+        return done.stdout
+
+    def differs(self, change, *words):
+        """Asserts that one row differs after this change of the golden ones, with these words, and returns the text."""
+        text = self.verify(1, "--golden", self.golden("changed.csv", change))
+        self.assertRegex(text, r"^1 of \d+ golden rows differ on \w+:\n")
+        for word in words:
+            self.assertIn(word, text)
+        return text
+
+    def refused(self, change, *words):
+        path = self.golden("changed.csv", change)
+        self.fails(2, path, *words, args=["verify-golden", SAMPLE, "--golden", path, "-m", FEW])
+
+    def test_every_back_end_of_this_machine(self):
+        flags = ["-m", FEW] if os.environ.get("KVBENCH_SANITIZE") else []
+        for name, backend in available().items():
+            with self.subTest(backend=name):
+                done = run("verify-golden", SAMPLE, *flags, *backend, "--format", "table")
+                self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+                self.assertRegex(done.stdout, rf"^All \d+ golden rows are the same on {name}\. The largest difference of a "
+                                              "figure is [0-9.e-]+ of its tolerance \(.*\)\.\n$")
+
+    def test_the_same_on_any_number_of_threads(self):
+        one, three = (run("verify-golden", SAMPLE, "-m", FEW, "--threads", n, "--format", "csv").stdout for n in (1, 3))
+        self.assertEqual(one, three)
+
+    def test_every_method_has_rows(self):
+        table = run("methods", "--format", "csv").stdout
+        self.assertEqual({row["method"] for row in rows(table)} - {row["method"] for row in rows(GOLDEN.read_text())},
+                         set())
+
+    def test_the_file(self):
+        golden = rows(GOLDEN.read_text())
+        self.assertLess(GOLDEN.stat().st_size, 1_000_000)
+        self.assertEqual({row["sha256"] for row in golden},
+                         {hashlib.sha256(pathlib.Path(SAMPLE).read_bytes()).hexdigest()})
+        for row in golden:
+            self.assertEqual(row["ids_sha256"], digest_of(row["ids"], len(row["entries"].split())))
+        self.assertEqual({(row["protocol"], row["prompt"]) for row in golden},
+                         {("decode", "0"), ("prefill", "1"), ("decode", "2")})
+
+    def test_another_figure(self):
+        def change(golden):
+            figures = golden[0]["rel_err"].split()
+            golden[0]["rel_err"] = " ".join([figures[0], str(float(figures[1]) * 1.001), figures[2]])
+
+        self.differs(change, "sink at 128, decode, prompt 0, layer 2, kv head 0: rel_err of query head 1 is 0.",
+                     "expected 0.", "(within ")
+
+    def test_another_id(self):
+        def change(golden):
+            self.assertEqual(golden[0]["ids"], "0-3 996-1119")
+            golden[0]["ids"] = "0-3 995 997-1119"
+            golden[0]["ids_sha256"] = digest_of(golden[0]["ids"], 3)
+
+        self.differs(change, "query head 0 answers the last query by 128 entries: 996 in place of 995 (3 query heads "
+                     "differ)")
+
+    def test_other_bytes_and_weights(self):
+        self.differs(lambda golden: golden[1].update(total_bytes="1"), "kv head 1: total_bytes is 32768, expected 1")
+        self.differs(lambda golden: golden[1].update(budget_tokens="12"), "budget_tokens is 128, expected 12")
+
+        def change(golden):
+            weighted = next(row for row in golden if row["method"] == "uniform")
+            weighted["weight_den"] = "1000 1120 1120"
+
+        self.differs(change, "uniform", "weight_den of query head 0 is 1120, expected 1000")
+
+    def test_a_row_too_many_or_too_few(self):
+        self.differs(lambda golden: golden.pop(0), "sink at 128, decode, prompt 0, layer 2, kv head 0: there is no "
+                     "golden row; see --write")
+        self.differs(lambda golden: golden.append({**golden[0], "budget": "129"}),
+                     "sink at 129, decode, prompt 0, layer 2, kv head 0: this version does not compute the row")
+
+    def test_rows_of_single_back_ends(self):
+        def change(golden):
+            golden.append({**golden[0], "backends": "scalar", "bytes_read": "1"})
+            golden[0]["backends"] = golden[0]["backends"].replace("scalar ", "")
+
+        path = self.golden("single.csv", change)
+        self.assertIn("bytes_read is 32768, expected 1", self.verify(1, "--golden", path, "--isa", "scalar"))
+        self.verify(0, "--golden", path, "--device", "ref")
+
+    def test_files_that_contradict_themselves(self):
+        self.refused(lambda golden: golden[0].update(ids="0-3 995 997-1119"), ":2: column 'ids_sha256'",
+                     "the digest of the ids")
+        self.refused(lambda golden: golden[1].update(ids_sha256="0" * 64), ":3: column 'ids_sha256'")
+        self.refused(lambda golden: golden[0].update(entries="128 128 127"), ":2: column 'entries' holds '128 128 127'")
+        self.refused(lambda golden: golden[0].update(entries="128 128  128"), ":2: column 'entries'", "single blanks")
+        self.refused(lambda golden: golden[0].update(ids="3-0"), ":2: column 'ids' holds '3-0'", "such as 0-3 7 9-12")
+        self.refused(lambda golden: golden[0].update(ids="0/1"), ":2: column 'ids'", "each of the 3 query heads")
+        self.refused(lambda golden: golden[0].update(rel_err="0.1 x 0.2"), ":2: column 'rel_err' holds 'x'")
+        self.refused(lambda golden: golden[1].update(sha256="0" * 64), ":3: column 'sha256'", "about one trace")
+        self.refused(lambda golden: [row.pop("recall") for row in golden], "lacks the column 'recall'")
+
+    def test_another_trace(self):
+        self.fails(2, self.trace, "another trace", "smollm2-135m.h5", hashlib.sha256(
+            pathlib.Path(self.trace).read_bytes()).hexdigest(), args=["verify-golden", self.trace])
+
+    def test_where_the_trace_is_found(self):
+        self.fails(2, "name the bundled trace", "traces/smollm2-135m.h5", args=["verify-golden"], cwd=self.folder)
+        few = ["-m", "sink", "--format", "table"]
+        os.makedirs(os.path.join(self.folder, "clone", "traces"))
+        os.symlink(SAMPLE, os.path.join(self.folder, "clone", "traces", "smollm2-135m.h5"))
+        done = run("verify-golden", *few, cwd=os.path.join(self.folder, "clone"))
+        self.assertEqual(done.returncode, 0, done.stderr)
+        shutil.rmtree(os.path.join(self.folder, "clone"))
+
+    def test_formats(self):
+        header = GOLDEN.read_text().splitlines()[0].split(",")
+        text = run("verify-golden", SAMPLE, "-m", "sink", "--format", "csv").stdout
+        found = rows(text)
+        self.assertEqual(text.splitlines()[0].split(",")[:len(header)], header)
+        self.assertEqual({row["outcome"] for row in found}, {"same"})
+        self.assertEqual(found[0]["ids"], "0-3 996-1119")
+        self.assertTrue(all(0 <= float(row["deviation"]) <= 1 for row in found))
+        listed = json.loads(run("verify-golden", SAMPLE, "-m", "sink", "--format", "json").stdout)
+        self.assertEqual([row["ids"] for row in listed], [row["ids"] for row in found])
+        self.assertEqual(listed[0]["kv_head"], 0)
+        out = os.path.join(self.folder, "rows.csv")
+        done = run("verify-golden", SAMPLE, "-m", "sink", "-o", out, "--summary")
+        self.assertEqual(rows(pathlib.Path(out).read_text()), found)
+        self.assertTrue(done.stdout.startswith("All 18 golden rows are the same on "))
+
+    def test_flags_without_effect(self):
+        out = os.path.join(self.folder, "new.csv")
+        for flags in (["--isa", "scalar"], ["--device", "ref"], ["--golden", GOLDEN], ["-o", out], ["--port", "sink"]):
+            self.fails(2, flags[0], "beside --write", args=["verify-golden", SAMPLE, "--write", out, *flags])
+        self.fails(2, "--format md", args=["verify-golden", SAMPLE, "--format", "md"])
+        self.fails(2, "'snapvk'", args=["verify-golden", SAMPLE, "-m", "snapvk"])
+        self.fails(2, "snapkv[window=5]: it has no golden rows", "snapkv[per=query_head]",
+                   args=["verify-golden", SAMPLE, "-m", "snapkv[window=5]"])
+        self.fails(2, "no row to verify", "skipped: snapkv@kvpress needs the queries",
+                   args=["verify-golden", SAMPLE, "-m", "snapkv@kvpress"])
+        self.fails(2, "--port", "name one method", args=["verify-golden", SAMPLE, "--port", "sink"])
+        self.fails(2, "--port", "there are 2 and 1", args=["verify-golden", SAMPLE, "-m", "sink,h2o", "--port", "sink"])
+
+    def test_a_port(self):
+        self.assertIn("All 18 golden rows", self.verify(0, "--port", "sink[sinks=4]", method="sink"))
+        text = self.verify(1, "--port", "sink[sinks=3]", method="sink")
+        self.assertIn("18 of 18 golden rows differ", text)
+        self.assertIn("sink at 128, decode, prompt 0, layer 2, kv head 0: query head 0 answers the last query "
+                      "by 128 entries: 995 in place of 3 (3 query heads differ)", text)
+
+    def test_writing(self):
+        if available().keys() != BACKENDS.keys():
+            self.skipTest("this processor lacks an instruction set")
+        out = os.path.join(self.folder, "new.csv")
+        done = run("verify-golden", SAMPLE, "-m", FEW, "--write", out)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("golden rows; where back ends share one, the largest difference of a figure is ", done.stdout)
+        self.assertIn("clusterkv-repo at 128, decode, prompt 0, layer 2, kv head 2: a row of its own for ref\n",
+                      done.stdout)
+        for flags in BACKENDS.values():
+            self.verify(0, "--golden", out, *flags)
+        self.assertEqual(self.golden_keys(out), self.golden_keys(self.golden("same.csv", lambda golden: None)))
+
+    @staticmethod
+    def golden_keys(path):
+        return [tuple(row.values())[:15] for row in rows(pathlib.Path(path).read_text())]
+
+
+if __name__ == "__main__":
+    main()

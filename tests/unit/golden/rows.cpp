@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <kvbench/golden/compare.hpp>
+#include <kvbench/golden/compute.hpp>
+
+#include <cmath>
+#include <limits>
+
+#include <doctest/doctest.h>
+
+#include <kvbench/core/error.hpp>
+
+using namespace kvbench;
+using namespace kvbench::golden;
+
+namespace {
+
+/// A row of kv head 1 with the query heads 2 and 3.
+Row row_on(const char* backend) {
+  Row row;
+  row.method = "sampled", row.params = "t=4", row.budget = "3", row.prompt = "0";
+  row.protocol = replay::Protocol::decode;
+  row.layer = 5, row.kv_head = 1;
+  row.backends = {backend};
+  row.budget_tokens = 3, row.total_bytes = 768, row.bytes_read = 768;
+  row.entries = {3, 2};
+  row.ids = {{0, 4, 9}, {4, 9}};
+  row.ids_sha256 = digest_of(row.ids, 2);
+  row.weight_num = row.weight_den = {6, 4};
+  row.rel_err = {0.5, 0.25}, row.rel_err_last = {0.1, std::numeric_limits<double>::quiet_NaN()};
+  return row;
+}
+
+void set_ids(Row& row, Ids ids) {
+  row.ids = std::move(ids);
+  row.entries = {std::ssize(ids_of_head(row.ids, 0)), std::ssize(ids_of_head(row.ids, 1))};
+  row.ids_sha256 = digest_of(row.ids, 2);
+}
+
+using Sentences = std::vector<std::string>;
+
+}  // namespace
+
+TEST_CASE("rows agree within the tolerance of the expected one") {
+  const Row expected = row_on("ref");
+  Row found = row_on("scalar");
+  CHECK(compare(expected, found).differences.empty());
+  CHECK(compare(expected, found).deviation == 0);
+  found.rel_err[0] += 0.5 * (5e-6 + 1e-5 * 0.5);  // half of what is allowed
+  CHECK(compare(expected, found).differences.empty());
+  CHECK(compare(expected, found).deviation == doctest::Approx(0.5));
+}
+
+TEST_CASE("each difference is named, of several query heads the first") {
+  const Row expected = row_on("ref");
+  const auto differences = [&](auto change) {
+    Row found = row_on("ref");
+    change(found);
+    return compare(expected, found).differences;
+  };
+  CHECK(differences([](Row& row) {
+          set_ids(row, {{0, 5, 8, 9}, {4, 9}});
+        }) == Sentences{"query head 2 answers the last query by 4 entries, expected 3: 5, 8 in place of 4"});
+  CHECK(differences([](Row& row) {
+          set_ids(row, {{0, 4}, {4, 10}});
+        }) ==
+        Sentences{"query head 2 answers the last query by 2 entries, expected 3: none in place of 9 (2 query heads "
+                  "differ)"});
+  CHECK(differences([](Row& row) {
+          row.rel_err = {0.5, 0.26};
+        }) == Sentences{"rel_err of query head 3 is 0.26, expected 0.25 (within 7.5e-06)"});
+  CHECK(differences([](Row& row) { row.rel_err_last[1] = 0.1; }).size() == 1);
+  CHECK(differences([](Row& row) { row.rel_err_last[0] = NAN; }).size() == 1);
+  CHECK(differences([](Row& row) { row.weight_den.clear(); }) == Sentences{"weight_den has 0 values, expected 2"});
+  CHECK(differences([](Row& row) { row.bytes_read = 767.5; }) == Sentences{"bytes_read is 767.5, expected 768"});
+  CHECK(differences([](Row& row) { row.budget_tokens = 4, row.total_bytes = 1024; }) ==
+        Sentences{"budget_tokens is 4, expected 3", "total_bytes is 1024, expected 768"});
+  CHECK(differences([](Row& row) { row.entries = {3}; }) == Sentences{"the number of query heads is 1, expected 2"});
+}
+
+TEST_CASE("of a port what it declares about itself is not compared") {
+  const Row expected = row_on("ref");
+  Row found = expected;
+  found.recall = {0.5, 0.5}, found.budget_tokens = 4;
+  CHECK(compare(expected, found).differences.size() == 2);
+  CHECK(compare(expected, found, Scope::port).differences.empty());
+  found.bytes_read = 1, found.rel_err[1] = 1;
+  CHECK(compare(expected, found, Scope::port).differences.size() == 2);
+}
+
+TEST_CASE("a row is compared with the golden one of its back end") {
+  Row one = row_on("ref"), other = row_on("scalar");
+  one.backends = {"ref", "avx2"};
+  set_ids(other, {{0, 4, 8}, {4, 9}});
+  const std::vector<Row> golden{one, other};
+  const auto outcome = [&](const Row& found, const char* backend) {
+    return verify(golden, {&found, 1}, backend).front().outcome;
+  };
+  CHECK(outcome(one, "avx2") == Outcome::same);
+  CHECK(outcome(other, "scalar") == Outcome::same);
+  CHECK(outcome(other, "avx2") == Outcome::differs);
+  CHECK(outcome(other, "cuda") == Outcome::same);  // which no row states: any will do
+  Row third = row_on("cuda");
+  set_ids(third, {{1}, {2}});
+  CHECK(outcome(third, "cuda") == Outcome::differs);
+}
+
+TEST_CASE("rows that only one side has") {
+  const Row known = row_on("ref");
+  Row fresh = row_on("ref");
+  fresh.budget = "4";
+  std::vector<Verified> rows = verify({&known, 1}, {&fresh, 1}, "ref");
+  REQUIRE(rows.size() == 2);
+  CHECK(rows[0].outcome == Outcome::missing);
+  CHECK(rows[0].difference ==
+        "sampled[t=4] at 4, decode, prompt 0, layer 5, kv head 1: there is no golden row; see --write");
+  CHECK(rows[1].outcome == Outcome::gone);
+  fresh.fault = "infeasible: too small";
+  CHECK(verify({}, {&fresh, 1}, "ref").empty());  // it never ran
+  fresh.budget = "3";
+  rows = verify({&known, 1}, {&fresh, 1}, "ref");
+  REQUIRE(rows.size() == 1);
+  CHECK(rows[0].outcome == Outcome::differs);
+  CHECK(rows[0].difference.ends_with(": it did not run: infeasible: too small"));
+}
+
+TEST_CASE("rows of back ends that agree become one") {
+  Row same = row_on("scalar"), other = row_on("avx2");
+  same.rel_err[0] += 1e-6;  // a tenth of what is allowed
+  set_ids(other, {{0, 4, 8}, {4, 9}});
+  double deviation = 0;
+  const std::vector<Row> rows = join_backends({{row_on("ref")}, {same}, {other}}, deviation);
+  REQUIRE(rows.size() == 2);
+  CHECK(rows[0].backends == std::vector<std::string>{"ref", "scalar"});
+  CHECK(rows[0].rel_err[0] == 0.5);  // of the first
+  CHECK(rows[1].backends == std::vector<std::string>{"avx2"});
+  CHECK(deviation == doctest::Approx(0.1));
+  other.fault = "failed: out of range";
+  CHECK_THROWS_AS(join_backends({{row_on("ref")}, {other}}, deviation), Error);
+  CHECK_THROWS_AS(join_backends({{other}, {other}}, deviation), Error);
+  other.fault = "infeasible: too small";
+  CHECK(join_backends({{other}, {other}}, deviation).empty());
+}
+
+TEST_CASE("the row of a configuration result") {
+  // 2 query heads, 3 queries; the last run of the method answered queries 1 and 2.
+  constexpr float none = std::numeric_limits<float>::quiet_NaN();
+  replay::ConfigurationResult result;
+  result.budget_tokens = 4;
+  result.bytes = {.kv = 100, .meta = 20, .read = 80};
+  for (const float value : {1.f, 2.f, 6.f, 10.f, none, 30.f}) {
+    result.metrics.emplace_back();
+    result.metrics.back().fill(none);
+    result.metrics.back()[index_of(replay::metric("rel_err"))] = value;
+  }
+  const auto ids = [](std::vector<std::int32_t> values) { return HostView<std::int32_t>(std::move(values)); };
+  methods::HostTable shared{.rows = 1, .width = 3, .ids = ids({7, -1, 0})};
+  // rows: head 0 at queries 1 and 2, then head 1
+  methods::HostTable of_query{.per_head = true, .per_query = true, .rows = 4, .width = 1, .ids = ids({1, 2, 3, 4})};
+  of_query.weight_num = HostView<float>(std::vector<float>{1, 2, 3, 4});
+  result.raw = replay::RawResult{.entries_query = 1, .entries = {shared, of_query}};
+
+  const Row row = row_of(result, 2, 3);
+  CHECK(row.fault.empty());
+  CHECK(row.budget_tokens == 4);
+  CHECK(row.total_bytes == 120);
+  CHECK(row.bytes_read == 80);
+  CHECK(row.rel_err == std::vector<double>{3, 20});
+  CHECK(row.rel_err_last == std::vector<double>{6, 30});
+  CHECK(row.recall.empty());
+  CHECK(row.ids == Ids{{0, 2, 7}, {0, 4, 7}});
+  CHECK(row.entries == std::vector<Index>{3, 3});
+  CHECK(row.weight_num == std::vector<double>{4, 6});
+  CHECK(row.weight_den == std::vector<double>{3, 3});
+
+  result.status = replay::Status::infeasible;
+  result.reason = "too small";
+  CHECK(row_of(result, 2, 3).fault == "infeasible: too small");
+}
