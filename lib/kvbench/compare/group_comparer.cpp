@@ -6,7 +6,6 @@
 #include <set>
 #include <tuple>
 
-#include <kvbench/core/error.hpp>
 #include <kvbench/core/ordered_map.hpp>
 #include <kvbench/core/place_test.hpp>
 #include <kvbench/replay/records/record.hpp>
@@ -150,7 +149,7 @@ double mean_bytes(const GroupValues& group, std::span<const std::size_t> places,
 std::string cost_note(const Side& a, const Side& b, const GroupValues& in_a, const GroupValues& in_b,
                       std::span<const std::size_t> places) {
   const auto reads = [](const Side& side) {
-    const std::optional<Budget> budget = budget_of(side.configuration.budget);
+    const std::optional<Budget> budget = Budget::find(side.configuration.budget);
     return budget && budget->cost() == CostKind::read;
   };
   if (is_reference(a.configuration.method) || is_reference(b.configuration.method)) return "";
