@@ -27,12 +27,12 @@ struct PartOfVariance {
 }  // namespace
 
 std::string units_of(const PlaceTest& test, std::size_t model_layers) {
-  const std::string texts = test.texts < fewest_texts ? "" : fmt::format("{} texts", test.texts);
-  if (test.layers >= model_layers) return texts;
+  const std::string texts = test.texts == 0 ? "" : fmt::format("{} texts", test.texts);
+  if (test.layers == 0) return texts;
   return fmt::format("{} of {} layers{}{}", test.layers, model_layers, texts.empty() ? "" : " and ", texts);
 }
 
-PlaceTest place_test(std::span<const double> differences, std::size_t layers, std::size_t model_layers) {
+PlaceTest place_test(std::span<const double> differences, std::size_t layers, std::size_t represented_layers) {
   assert(layers > 0 && !differences.empty() && differences.size() % layers == 0);
   const std::size_t texts = differences.size() / layers;
   std::vector<double> by_layer(layers), by_text(texts);
@@ -40,12 +40,18 @@ PlaceTest place_test(std::span<const double> differences, std::size_t layers, st
     by_layer[i % layers] += differences[i] / static_cast<double>(texts);
     by_text[i / layers] += differences[i] / static_cast<double>(layers);
   }
-  PlaceTest test{.mean = mean(by_text), .layers = layers, .texts = texts};
-  const bool sample = model_layers > layers;
+  PlaceTest test{.mean = mean(by_text)};
+  const bool sample = represented_layers > layers;
   if (sample ? layers < 2 : texts < fewest_texts) return test;
   PartOfVariance variance;
-  if (sample) variance.add(by_layer, 1 - static_cast<double>(layers) / static_cast<double>(model_layers));
-  if (texts >= fewest_texts) variance.add(by_text, 1);
+  if (sample) {
+    test.layers = layers;
+    variance.add(by_layer, 1 - static_cast<double>(layers) / static_cast<double>(represented_layers));
+  }
+  if (texts >= fewest_texts) {
+    test.texts = texts;
+    variance.add(by_text, 1);
+  }
   if (variance.value == 0) {
     test.interval = {test.mean, test.mean};
     test.p_value = test.mean == 0 ? 1 : 0;

@@ -112,8 +112,8 @@ TEST_CASE("over several layers of a model, layers are the units: by hand") {
   // Ratios y / x of 1, 2, 4 and 8 on four of eight layers, the same in every block of queries. log2: mean 1.5, variance
   // of the mean 5/12, of half of the layers 5/24; t_3 is 3.1824.
   std::vector<Made> layers;
-  for (const std::int64_t layer : {0, 1, 2, 3}) {
-    const auto ratio = static_cast<float>(std::exp2(layer));
+  for (const std::int64_t layer : {0, 2, 4, 6}) {
+    const auto ratio = static_cast<float>(std::exp2(layer / 2));
     layers.push_back(
         std::move(Made("m", 128, layer).with("x", constant(1)).with("y", constant(ratio), {7}).of_layers(8)));
   }
@@ -126,6 +126,12 @@ TEST_CASE("over several layers of a model, layers are the units: by hand") {
   CHECK(r.p_adjusted == r.p_value);
   CHECK(r.outcome == Outcome::a_better);
   CHECK(r.test.mean_b == 3.75);
+  CHECK(r.effect().first == r.over_places);
+  CHECK(r.units == 4);
+  CHECK(!r.some_layers_alone);
+  const Comparison one = compared({&layers[1]}, "x", "y", rel_err, Span::all)[0];
+  CHECK(one.some_layers_alone);
+  CHECK(contains(one.reason, "holds for the replayed layers alone"));
   // On one layer, blocks of queries are the units, of which one seed has no variance.
   CHECK(compared(files, "x", "y")[1].outcome == Outcome::untested);
 }

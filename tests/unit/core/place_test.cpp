@@ -30,10 +30,12 @@ TEST_CASE("two texts are no sample of texts; one layer of several is no sample o
   const std::vector<double> two = {1, 2, 1, 2};
   CHECK(place_test(two, 2, 30).tested());
   CHECK(place_test(two, 2, 30).p_value == place_test(std::vector<double>{1, 2}, 2, 30).p_value);
+  CHECK(units_of(place_test(two, 2, 30), 30) == "2 of 30 layers");
   CHECK(!place_test(two, 2, 2).tested());
-  CHECK(!place_test(two, 2, 0).tested());
   CHECK(!place_test(two, 1, 30).tested());
   CHECK(place_test(two, 1, 1).tested());  // four texts, all layers
+  CHECK(units_of(place_test(two, 1, 1), 1) == "4 texts");
+  CHECK(place_test(two, 1, 1).units() == 4);
   CHECK(place_test(two, 1, 1).mean == 1.5);
 }
 

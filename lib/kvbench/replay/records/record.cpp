@@ -278,6 +278,7 @@ class Summarizer {
     if (record.status == Status::ok) {
       record.bytes = mean_bytes(ok.held);
       record.layers = layers_of(ok.held);
+      record.replayed_layers = layers_of(samples);
       if (!record.dense) record.compressed_layers = layers_of(ok.measured);
       add_costs(ok.measured, seeds, results_.prompts, record);
       add_metrics(ok.measured, seeds, record);
