@@ -36,7 +36,7 @@ replay::MethodChoice method_choice(const std::string& name, const std::vector<me
 std::vector<std::int64_t> spread_layers(const trace::TraceInfo& trace, std::size_t count) {
   std::vector<std::int64_t> all, chosen;
   for (const trace::LayerInfo& layer : trace.prompts.front().layers) {
-    if (layer.window == 0 && layer.softcap == 0) all.push_back(layer.layer);
+    if (layer.has_methods()) all.push_back(layer.layer);
   }
   if (all.empty()) throw methods::Unavailable("every layer of the trace has a sliding window or a softcap");
   if (all.size() <= count || count < 2)

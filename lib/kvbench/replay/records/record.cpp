@@ -181,8 +181,11 @@ OkSamples keep_ok(const std::vector<Sample>& samples, Record& record) {
                                 std::ranges::count(ended, Status::failed, &ConfigurationResult::status), samples.size(),
                                 (*failed)->reason);
   } else if (ok.measured.empty()) {
-    record.status = ended.front()->status;
-    record.reason = ended.front()->reason;
+    // What does not run in some layers, and costs too much in the others, costs too much.
+    const auto infeasible = std::ranges::find(ended, Status::infeasible, &ConfigurationResult::status);
+    const ConfigurationResult& why = infeasible == ended.end() ? *ended.front() : **infeasible;
+    record.status = why.status;
+    record.reason = why.reason;
   } else if (!ended.empty()) {
     record.reason = fmt::format("without {} of {} parts: {}", ended.size(), samples.size(), ended.front()->reason);
   }
