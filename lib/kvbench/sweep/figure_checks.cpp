@@ -68,8 +68,8 @@ void add_row(bounds::CheckContext& context, const compare::RelationResult& resul
   if (comparison.outcome == compare::Outcome::skipped) return;
   row.measured = comparison.test.mean_a;
   row.bound = comparison.test.mean_b;
-  row.p_least = comparison.test.p_least;
-  row.units = static_cast<Index>(comparison.test.blocks);
+  row.p_least = comparison.decided_over_places() ? 0 : comparison.test.p_least;
+  row.units = static_cast<Index>(comparison.units);
   row.units_needed = result.units_needed;
   if (comparison.seeds > 0) row.trials = static_cast<std::int64_t>(comparison.seeds);
 }

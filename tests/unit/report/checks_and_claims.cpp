@@ -124,7 +124,7 @@ TEST_CASE("a claim begins with its verdict, then its metric against the budget b
     c.outcome = Outcome::tied;
     c.test.mean_a = 0.5, c.test.mean_b = 0.25, c.test.difference = 0.25, c.test.interval = {0.2, 0.3},
     c.test.blocks = 16;
-    c.ratio_interval = {1.9, 2.1}, c.p_adjusted = 0.02, c.seeds = 5;
+    c.ratio_interval = {1.9, 2.1}, c.tested_over = "16 blocks of queries", c.p_adjusted = 0.02, c.seeds = 5;
     claim.results.push_back(result);
   }
   claim.results[1].verdict = Verdict::contradicted;
@@ -138,8 +138,8 @@ TEST_CASE("a claim begins with its verdict, then its metric against the budget b
   CHECK(has(page, "| prompt 0, layer 3 | cam[s=1] | 25% | 0.250 |"));
   CHECK(has(page, "| prompt 0, layer 3 | sink / cam[s=1] | 25% | 2.00 [1.90, 2.10] |"));
   CHECK(has(page,
-            "| prompt 0, layer 3, budget 25% | **contradicted** | 0.500 | 0.250 | 2.00 [1.90, 2.10] | 0.250 [0.200, "
-            "0.300] | 0.01 | 0.02 | 16 | 5 |"));
+            "| prompt 0, layer 3, budget 25% | **contradicted** | 0.500 | 0.250 | 2.00 [1.90, 2.10] | 0.01 | 0.02 | 16 "
+            "blocks of queries | 5 |"));
   CHECK(page.find("### contradicted") < page.find("mean rel_err against budget"));
   CHECK(page.find("mean rel_err against budget") < page.find("| relation |"));
   CHECK(has(page, "### untestable: it solves tasks\n\nno tasks here"));

@@ -141,10 +141,9 @@ DocTable test_table(const compare::ClaimResult& claim) {
                            {"mean a", true},
                            {"mean b", true},
                            {"a / b [95 % interval]", true},
-                           {"a - b [95 % interval]", true},
                            {"p", true},
                            {"by Holm", true},
-                           {"blocks of queries", true},
+                           {"tested over"},
                            {"seeds", true},
                            {"note", false, true}},
                .rows = {},
@@ -153,13 +152,13 @@ DocTable test_table(const compare::ClaimResult& claim) {
     const compare::Comparison& c = result.comparison;
     std::vector<TableCell> cells = {result.relation, c.trace, test_text(result, false), verdict_cell(result.verdict)};
     if (c.outcome == compare::Outcome::skipped) {
-      cells.resize(12);
+      cells.resize(11);
     } else {
       for (const double mean : {c.test.mean_a, c.test.mean_b}) cells.emplace_back(three_digits(mean));
-      cells.emplace_back(interval_text(c.ratio(), c.ratio_interval.lo, c.ratio_interval.hi));
-      cells.emplace_back(interval_text(c.test.difference, c.test.interval.lo, c.test.interval.hi));
+      const auto [ratio, interval] = c.effect();
+      cells.emplace_back(interval_text(ratio, interval.lo, interval.hi));
       for (const double p : {result.p_value, c.p_adjusted}) cells.emplace_back(short_number(p));
-      cells.emplace_back(fmt::format("{}", c.test.blocks));
+      cells.emplace_back(c.tested_over);
       cells.emplace_back(c.seeds > 0 ? fmt::format("{}", c.seeds) : "");
     }
     cells.emplace_back(c.reason);
