@@ -50,7 +50,7 @@ struct Comparison {
   /// mean_a / mean_b on a layer and text: the geometric mean over layers and texts; for metrics that may be negative
   /// the mean of mean_a - mean_b. NaN where layers and texts are no sample of others (place_test()).
   double over_places = NAN;
-  Interval over_places_interval{NAN, NAN};  ///< 95 %, for all layers of the model and texts like these
+  Interval over_places_interval{NAN, NAN};  ///< 95 %, for layers and texts like these
   /// Units of the test that decides: "10 of 30 layers and 3 texts", else those of `test`, which holds for the replayed
   /// layers and texts alone: "24 blocks of queries", "12 documents". Empty where nothing was tested.
   std::string tested_over;

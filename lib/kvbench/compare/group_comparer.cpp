@@ -181,11 +181,11 @@ void add_places(const PairSums& sums, const GroupLayers& of_group, Comparison& o
     differences.push_back(exact ? NAN : ratios ? replay::log_error(a) - replay::log_error(b) : a - b);
   }
   const std::vector<std::int64_t> replayed(of_group.replayed.begin(), of_group.replayed.end());
-  const auto represented = trace::represented_layers(replayed, layers.size(), of_group.of_model);
-  out.some_layers_alone = !represented || *represented > layers.size();
+  const auto are_units = trace::layers_are_units(replayed, layers.size(), of_group.of_model);
+  out.some_layers_alone = are_units.value_or(true);  // until they are tested
   const bool finite = std::ranges::all_of(differences, [](double x) { return std::isfinite(x); });
-  if (!represented || !finite || differences.empty() || differences.size() != layers.size() * prompts.size()) return;
-  const PlaceTest test = place_test(differences, layers.size(), *represented);
+  if (!are_units || !finite || differences.empty() || differences.size() != layers.size() * prompts.size()) return;
+  const PlaceTest test = place_test(differences, layers.size(), *are_units);
   if (!test.tested()) return;
   out.some_layers_alone = false;
   const auto shown = [&](double mean) { return ratios ? std::exp(mean) : mean; };

@@ -15,7 +15,7 @@ namespace kvbench {
 
 struct PlaceTest {
   double mean = NAN;                  ///< over all places
-  Interval interval{NAN, NAN};        ///< 95 %, of the mean over all layers of the model, and over texts like these
+  Interval interval{NAN, NAN};        ///< 95 %, of the mean over layers and texts like these
   double p_value = NAN;               ///< two-sided, of "this mean is 0"
   std::size_t layers = 0, texts = 0;  ///< whose variance was used; 0: none
 
@@ -27,14 +27,13 @@ struct PlaceTest {
 /// The fewest texts whose variance is used; with fewer, a result holds for these texts alone.
 inline constexpr std::size_t fewest_texts = 3;
 
-/// "10 of 30 layers and 3 texts".
+/// "10 of 30 layers and 3 texts", "all 30 layers".
 std::string units_of(const PlaceTest& test, std::size_t model_layers);
 
 /// Student's test of the mean of `differences` [texts][layers], row-major. The variance of the mean is V = V_layers +
-/// V_texts, with Satterthwaite's degrees of freedom. V_layers is the variance between the means of layers, times 1 - L
-/// / M where the L given layers stand for M: with all of them, layers are no sample. V_texts is the variance between
-/// the means of texts, from three texts on. Not tested (NaN) where neither applies: one layer of several, or all layers
-/// and fewer than three texts.
-PlaceTest place_test(std::span<const double> differences, std::size_t layers, std::size_t represented_layers);
+/// V_texts, with Satterthwaite's degrees of freedom. V_layers is that of the means of layers, where there are several
+/// and `layers_are_units`; V_texts that of the means of texts, from three texts on. Not tested (NaN) where neither
+/// applies.
+PlaceTest place_test(std::span<const double> differences, std::size_t layers, bool layers_are_units);
 
 }  // namespace kvbench

@@ -9,7 +9,7 @@
 namespace kvbench::trace {
 namespace {
 
-/// Of fewer layers, evenly spaced ones rarely tell two methods apart.
+/// Fewer layers rarely tell two methods apart.
 constexpr std::size_t few_layers = 5;
 
 /// "2, 5, 8, ..., 29", in full up to six numbers.
@@ -32,11 +32,11 @@ LayerSpread spread_of(std::span<const std::int64_t> layers, std::int64_t of) {
   return LayerSpread::evenly_spaced;
 }
 
-std::optional<std::size_t> represented_layers(std::span<const std::int64_t> replayed, std::size_t used,
-                                              std::int64_t of) {
-  if (of == 0) return used;
-  if (spread_of(replayed, of) == LayerSpread::alone) return std::nullopt;
-  return static_cast<std::size_t>(of) - (replayed.size() - used);
+std::optional<bool> layers_are_units(std::span<const std::int64_t> replayed, std::size_t used, std::int64_t of) {
+  if (of == 0) return false;
+  const LayerSpread spread = spread_of(replayed, of);
+  if (spread == LayerSpread::alone) return std::nullopt;
+  return spread == LayerSpread::evenly_spaced || used >= few_layers;
 }
 
 std::string describe_spread(std::span<const std::int64_t> layers, std::int64_t of) {

@@ -18,11 +18,11 @@ enum class LayerSpread { all, evenly_spaced, alone };
 /// `layers`: increasing numbers below `of`, the number of layers of the model.
 LayerSpread spread_of(std::span<const std::int64_t> layers, std::int64_t of);
 
-/// The number of layers of the model that a result stands for which used some of the replayed layers: itself where
-/// these are all but the layers in which methods do not run (sliding windows, --dense-layers), which count for nothing.
-/// None where the replayed layers are not evenly spaced. `of` = 0: unknown, the result stands for the used layers.
-std::optional<std::size_t> represented_layers(std::span<const std::int64_t> replayed, std::size_t used,
-                                              std::int64_t of);
+/// Whether the layers that a result used of the replayed ones are units of a test about the model. In the others
+/// methods do not run (sliding windows, --dense-layers), so that they count for nothing. Not units are the layers of a
+/// model with fewer than five of them, where texts alone are; absent where the replayed layers stand for themselves
+/// alone. `of` = 0: unknown, as few layers.
+std::optional<bool> layers_are_units(std::span<const std::int64_t> replayed, std::size_t used, std::int64_t of);
 
 /// "2, 5, 8, ..., 29 (10 of 30, evenly spaced): ...", with what comparisons over these layers hold for.
 std::string describe_spread(std::span<const std::int64_t> layers, std::int64_t of);

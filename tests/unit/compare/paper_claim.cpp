@@ -163,27 +163,27 @@ TEST_CASE("one result per budget and per place, of the run that the relation nam
   CHECK(mean.verdict == Verdict::undecided);
 }
 
-// Ratios y / x of 1, 2, 4 and 8 on four of eight layers: log2 has the mean 1.5, with a standard error of sqrt(5 / 24);
+// Ratios y / x of 2, 4, 8 and 16 on four of eight layers: log2 has the mean 2.5, with a standard error of sqrt(5 / 12);
 // t_3 is 3.1824 at 5 %. Over blocks of queries, whose values are constant, every difference would be significant.
 TEST_CASE("a claim about a model is tested over its layers, where the trace has several") {
   std::vector<Made> layers;
   for (const std::int64_t layer : {0, 2, 4, 6}) {
-    const auto ratio = static_cast<float>(std::exp2(layer / 2));
+    const auto ratio = static_cast<float>(2 * std::exp2(layer / 2));
     layers.push_back(std::move(Made("m", 128, layer).with("x", constant(1)).with("y", constant(ratio)).of_layers(8)));
   }
   const std::vector<const QueryResults*> files = {&layers[0], &layers[1], &layers[2], &layers[3]};
   const ClaimResult lower = tested(files, {{.a = "x", .b = "y"}});
   CHECK(lower.verdict == Verdict::supported);
-  CHECK(lower.results[0].p_value == Approx(0.0462).epsilon(0.01));  // t = 3.286
+  CHECK(lower.results[0].p_value == Approx(0.0305).epsilon(0.01));  // t = 3.873
   CHECK(lower.results[0].comparison.units == 4);
   CHECK(verdict_text(lower) ==
-        "supported: claim\n  x lower than y: 1 supported; ratio 0.354 [0.129, 0.968]\n"
+        "supported: claim\n  x lower than y: 1 supported; ratio 0.177 [0.0426, 0.734]\n"
         "  1 test of rel_err over 4 of 8 layers, Holm at 5 %\n");
-  // x / (y / 2): log2 has the mean -0.5, t = -1.1.
-  const ClaimResult half = tested(files, {{.kind = Is::at_least, .a = "x", .b = "y", .within = 0.5}});
+  // x / (y / 4): log2 has the mean -0.5, t = -0.77.
+  const ClaimResult half = tested(files, {{.kind = Is::at_least, .a = "x", .b = "y", .within = 0.75}});
   CHECK(half.verdict == Verdict::undecided);
   CHECK(!half.results[0].holds);
-  CHECK(half.results[0].p_value == Approx(0.353).epsilon(0.01));
+  CHECK(half.results[0].p_value == Approx(0.495).epsilon(0.01));
   // On one layer alone blocks of queries decide, and one layer does not speak for the others.
   CHECK(tested({&layers[3]}, {{.a = "x", .b = "y", .by = Span::layer}}).verdict == Verdict::supported);
   const ClaimResult one = tested({&layers[3]}, {{.a = "x", .b = "y"}});

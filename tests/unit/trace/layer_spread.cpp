@@ -28,14 +28,14 @@ TEST_CASE("layers are evenly spaced where none is more than half a part outside 
   CHECK(spread_of(std::vector<std::int64_t>{0}, 1) == LayerSpread::all);
 }
 
-TEST_CASE("layers in which methods do not run stand for none") {
+TEST_CASE("evenly spaced layers are units, and five or more of a model all of whose layers were replayed") {
   std::vector<std::int64_t> all(18);
   std::iota(all.begin(), all.end(), 0);
-  CHECK(represented_layers(all, 3, 18) == 3);  // 15 of them have a sliding window
-  CHECK(represented_layers(std::vector<std::int64_t>{0, 6, 12}, 3, 18) == 18);
-  CHECK(represented_layers(std::vector<std::int64_t>{0, 6, 12}, 2, 18) == 17);
-  CHECK(!represented_layers(std::vector<std::int64_t>{0, 1, 2}, 3, 18));
-  CHECK(represented_layers(std::vector<std::int64_t>{0, 1, 2}, 3, 0) == 3);  // unknown
+  CHECK(layers_are_units(all, 18, 18) == true);
+  CHECK(layers_are_units(all, 3, 18) == false);  // the others have a sliding window
+  CHECK(layers_are_units(std::vector<std::int64_t>{0, 6, 12}, 3, 18) == true);
+  CHECK(!layers_are_units(std::vector<std::int64_t>{0, 1, 2}, 3, 18));
+  CHECK(layers_are_units(std::vector<std::int64_t>{0, 1, 2}, 3, 0) == false);  // unknown
 }
 
 TEST_CASE("a description says what comparisons hold for") {

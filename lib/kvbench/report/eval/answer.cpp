@@ -85,7 +85,7 @@ PlaceTest over_documents(const DamageOf& one, const DamageOf& best) {
     for (const auto& [document, kl] : one.kl[text])
       differences.push_back(std::log(std::max(kl, 1e-12)) - std::log(std::max(best.kl[text].at(document), 1e-12)));
   }
-  return differences.empty() ? PlaceTest{} : place_test(differences, 1, 1);
+  return differences.empty() ? PlaceTest{} : place_test(differences, 1, false);
 }
 
 void test_all(std::vector<DamageOf>& all) {
