@@ -70,6 +70,7 @@ void add_row(bounds::CheckContext& context, const compare::RelationResult& resul
   row.bound = comparison.test.mean_b;
   row.p_least = comparison.decided_over_places() ? 0 : comparison.test.p_least;
   row.units = static_cast<Index>(comparison.units);
+  if (comparison.decided_over_places()) row.over_places = comparison.tested_over;
   row.units_needed = result.units_needed;
   if (comparison.seeds > 0) row.trials = static_cast<std::int64_t>(comparison.seeds);
 }
