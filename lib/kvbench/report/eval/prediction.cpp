@@ -76,10 +76,6 @@ std::string agreement_text(double mean, Interval interval) { return interval_tex
 std::string difference_text(const eval::ShareDifference& d) {
   return std::isnan(d.value) ? "" : agreement_text(d.value, d.interval);
 }
-/// ", 0.034 [0.014, 0.038] less", "" without an interval.
-std::string less_text(const eval::ShareDifference& d) {
-  return std::isnan(d.interval.lo) ? "" : fmt::format(", {} less", difference_text(d));
-}
 std::string share_text(const eval::PairOrder& order) {
   return std::isnan(order.share) ? "" : agreement_text(order.share, order.interval);
 }
@@ -87,16 +83,38 @@ std::string range_of(Interval range) {
   return std::isnan(range.lo) ? "" : fmt::format("{} to {}", three_digits(range.lo), three_digits(range.hi));
 }
 
-/// How well the best metric orders close pairs, beside what KL measured elsewhere does.
-std::string close_sentence(const Predictions& all) {
-  const eval::PairOrder& close = all.metrics.front().prediction.close;
-  std::string out = fmt::format("Of the {} close pairs (KL within a factor of {}) it orders {}", close.pairs,
-                                eval::close_factor, share_text(close));
+/// How well a metric orders close pairs, beside what KL measured elsewhere does.
+std::string close_sentence(const Predictions& all, const MetricPrediction& metric) {
+  const eval::PairOrder& close = metric.prediction.close;
+  std::string out = fmt::format(
+      "Of the {} close pairs (KL within a factor of {}), between which a choice is difficult, "
+      "{} orders {}",
+      close.pairs, eval::close_factor, metric.metric, share_text(close));
   if (!std::isnan(all.halves.close))
     out += fmt::format("; KL on one half of the documents orders {} of them as on the other half",
                        three_digits(all.halves.close));
   if (!std::isnan(all.other_texts.close))
     out += fmt::format(", and KL on another text {}", three_digits(all.other_texts.close));
+  return out + ".";
+}
+
+/// The best metric, where it is told from the relative error, otherwise the relative error.
+std::string best_sentence(const Predictions& all, const MetricPrediction& best, const MetricPrediction& relative) {
+  const auto comparable = std::ranges::count_if(
+      all.metrics, [&](const MetricPrediction& m) { return m.prediction.all.pairs == best.prediction.all.pairs; });
+  const std::string of = fmt::format("Of {} attention metrics{}", comparable,
+                                     std::size_t(comparable) == all.metrics.size() ? "" : " that all methods have");
+  const std::string pairs = "of the pairs of methods at the same budget as KL does (one half: chance)";
+  if (best.over_rel_err.interval.lo > 0)
+    return fmt::format(
+        "{}, {} predicts damage to the output best here: it orders {} {}, {} more than the relative error.", of,
+        best.metric, share_text(best.prediction.all), pairs, difference_text(best.over_rel_err));
+  std::string out = fmt::format(
+      "{}, none predicts damage to the output better than the relative error here, as far as "
+      "these documents tell: rel_err orders {} {}",
+      of, share_text(relative.prediction.all), pairs);
+  if (&best != &relative)
+    out += fmt::format("; {} has the largest share, {}", best.metric, three_digits(best.prediction.all.share));
   return out + ".";
 }
 
@@ -152,27 +170,21 @@ std::vector<std::string> prediction_sentences(const Predictions& all) {
     return {
         "Which attention metric predicts damage to the output is unknown: give at least two methods at one budget."};
   const MetricPrediction& best = all.metrics.front();
-  const eval::Prediction& p = best.prediction;
-  const auto comparable = std::ranges::count_if(
-      all.metrics, [&](const MetricPrediction& m) { return m.prediction.all.pairs == p.all.pairs; });
-  std::string first = fmt::format(
-      "Of {} attention metrics{}, {} predicts damage to the output best here: it orders {} of the pairs of methods at "
-      "the same budget as KL does (one half: chance)",
-      comparable, std::size_t(comparable) == all.metrics.size() ? "" : " that all methods have", best.metric,
-      share_text(p.all));
-  if (!std::isnan(p.spearman))
-    first += fmt::format(", and its rank correlation with KL over all configurations is {}",
-                         agreement_text(p.spearman, p.spearman_interval));
-  std::vector<std::string> out = {first + "."};
-  if (p.close.pairs > 0) out.push_back(close_sentence(all));
-  if (std::isnan(p.all.interval.lo))
-    out.push_back("There are no intervals: they need rows of at least two documents of each task.");
-  else if (p.all.interval.lo <= 0.5)
-    out.push_back("This is not distinguishable from chance.");
-  const auto error = std::ranges::find(all.metrics, relative_error, &MetricPrediction::metric);
-  if (error != all.metrics.end() && error != all.metrics.begin())
-    out.push_back(fmt::format("The relative error of attention orders {} of the pairs as KL does{}.",
-                              share_text(error->prediction.all), less_text(best.over_rel_err)));
+  const std::size_t pairs = best.prediction.all.pairs;
+  if (!all.tell())
+    return {
+        pairs < fewest_pairs
+            ? fmt::format("{} pair{} of methods cannot tell which attention metric predicts damage to the output: it "
+                          "takes {}, as of five methods at one budget.",
+                          pairs, pairs == 1 ? "" : "s", fewest_pairs)
+            : "Which attention metric predicts damage to the output cannot be told without rows of at least two "
+              "documents of each task (--per-document)."};
+  const auto relative = std::ranges::find(all.metrics, relative_error, &MetricPrediction::metric);
+  const MetricPrediction& other = relative == all.metrics.end() ? best : *relative;
+  const MetricPrediction& said = best.over_rel_err.interval.lo > 0 ? best : other;
+  std::vector<std::string> out = {best_sentence(all, best, other)};
+  if (said.prediction.all.interval.lo <= 0.5) out.push_back("This is not distinguishable from chance.");
+  if (said.prediction.close.pairs > 0) out.push_back(close_sentence(all, said));
   return out;
 }
 
@@ -200,6 +212,7 @@ DocTable prediction_table(const std::string& injection, const Predictions& predi
                              {"documents", true},
                              {"meaning", false, true}},
                  .rows = {},
+                 .folded = !predictions.tell(),
                  .sortable = true};
   for (const MetricPrediction& row : predictions.metrics) {
     const eval::Prediction& p = row.prediction;
