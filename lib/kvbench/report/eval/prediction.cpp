@@ -98,23 +98,41 @@ std::string close_sentence(const Predictions& all, const MetricPrediction& metri
   return out + ".";
 }
 
-/// The best metric, where it is told from the relative error, otherwise the relative error.
-std::string best_sentence(const Predictions& all, const MetricPrediction& best, const MetricPrediction& relative) {
-  const auto comparable = std::ranges::count_if(
-      all.metrics, [&](const MetricPrediction& m) { return m.prediction.all.pairs == best.prediction.all.pairs; });
-  const std::string of = fmt::format("Of {} attention metrics{}", comparable,
-                                     std::size_t(comparable) == all.metrics.size() ? "" : " that all methods have");
+/// Of the metrics on the pairs of all methods, the best that orders more pairs than the relative error by Holm over these
+/// metrics; otherwise the relative error, or the best one where that is missing.
+const MetricPrediction& told_best(std::span<const MetricPrediction> comparable) {
+  std::vector<const MetricPrediction*> others;
+  std::vector<double> p_values;
+  const MetricPrediction* relative = &comparable.front();
+  for (const MetricPrediction& metric : comparable) {
+    if (metric.metric == relative_error) relative = &metric;
+    if (metric.metric == relative_error || std::isnan(metric.over_rel_err.p_value)) continue;
+    others.push_back(&metric), p_values.push_back(metric.over_rel_err.p_value);
+  }
+  const std::vector<double> adjusted = holm(p_values);
+  for (std::size_t i = 0; i < others.size(); ++i) {
+    if (adjusted[i] <= decided_at && others[i]->over_rel_err.value > 0) return *others[i];
+  }
+  return *relative;
+}
+
+std::string best_sentence(const Predictions& all, std::span<const MetricPrediction> comparable,
+                          const MetricPrediction& said) {
+  const std::string of = fmt::format("Of {} attention metrics{}", comparable.size(),
+                                     comparable.size() == all.metrics.size() ? "" : " that all methods have");
   const std::string pairs = "of the pairs of methods at the same budget as KL does (one half: chance)";
-  if (best.over_rel_err.interval.lo > 0)
+  const std::string share = share_text(said.prediction.all);
+  if (said.metric != relative_error)
     return fmt::format(
         "{}, {} predicts damage to the output best here: it orders {} {}, {} more than the relative error.", of,
-        best.metric, share_text(best.prediction.all), pairs, difference_text(best.over_rel_err));
+        said.metric, share, pairs, difference_text(said.over_rel_err));
   std::string out = fmt::format(
       "{}, none predicts damage to the output better than the relative error here, as far as "
       "these documents tell: rel_err orders {} {}",
-      of, share_text(relative.prediction.all), pairs);
-  if (&best != &relative)
-    out += fmt::format("; {} has the largest share, {}", best.metric, three_digits(best.prediction.all.share));
+      of, share, pairs);
+  const MetricPrediction& first = comparable.front();
+  if (&first != &said)
+    out += fmt::format("; {} has the largest share, {}", first.metric, three_digits(first.prediction.all.share));
   return out + ".";
 }
 
@@ -179,10 +197,11 @@ std::vector<std::string> prediction_sentences(const Predictions& all) {
                           pairs, pairs == 1 ? "" : "s", fewest_pairs)
             : "Which attention metric predicts damage to the output cannot be told without rows of at least two "
               "documents of each task (--per-document)."};
-  const auto relative = std::ranges::find(all.metrics, relative_error, &MetricPrediction::metric);
-  const MetricPrediction& other = relative == all.metrics.end() ? best : *relative;
-  const MetricPrediction& said = best.over_rel_err.interval.lo > 0 ? best : other;
-  std::vector<std::string> out = {best_sentence(all, best, other)};
+  const auto others =
+      std::ranges::find_if(all.metrics, [&](const MetricPrediction& m) { return m.prediction.all.pairs != pairs; });
+  const std::span<const MetricPrediction> comparable(all.metrics.begin(), others);
+  const MetricPrediction& said = told_best(comparable);
+  std::vector<std::string> out = {best_sentence(all, comparable, said)};
   if (said.prediction.all.interval.lo <= 0.5) out.push_back("This is not distinguishable from chance.");
   if (said.prediction.close.pairs > 0) out.push_back(close_sentence(all, said));
   return out;
