@@ -130,9 +130,12 @@ DocTable bound_table(const std::vector<CheckRow>& rows) {
                                                                 {"bound: from data", &CheckRow::data},
                                                                 {"trivial bound", &CheckRow::trivial},
                                                                 {"failures allowed", &CheckRow::allowed}};
-  for (const auto& [title, number] : numbers) table.columns.push_back({title, true});
+  for (const auto& [title, number] : numbers) {
+    const bool printed = number == &CheckRow::measured || number == &CheckRow::literal;
+    table.columns.push_back({title, true, false, !printed});
+  }
   table.columns.push_back({"failures", true});
-  table.columns.push_back({"smallest adjusted p", true});
+  table.columns.push_back({"smallest adjusted p", true, false, true});
   for (const Statement& g : grouped(rows, [](const CheckRow& r) { return std::tuple(r.check, r.part, r.kind); })) {
     std::vector<TableCell> cells = {g.first().check, g.first().part, std::string(name_of(g.first().kind)),
                                     fmt::format("{}", g.rows.size()), verdict_cell(g)};
@@ -151,7 +154,7 @@ DocTable refuted_table(const std::vector<CheckRow>& rows, bool findings) {
                  .columns = {{"claim"},
                              {"statement", false, true},
                              {"subjects", true},
-                             {"first subject", false, true},
+                             {"first subject", false, true, true},
                              {"values", false, true}},
                  .rows = {},
                  .merged = 1};

@@ -135,17 +135,17 @@ TableCell verdict_cell(Verdict verdict) {
 DocTable test_table(const compare::ClaimResult& claim) {
   DocTable out{.title = "Tests",
                .columns = {{"relation", false, true},
-                           {"trace"},
+                           {"trace", false, false, true},
                            {"place"},
                            {"verdict"},
                            {"mean a", true},
                            {"mean b", true},
                            {"a / b [95 % interval]", true},
-                           {"p", true},
+                           {"p", true, false, true},
                            {"by Holm", true},
-                           {"tested over"},
-                           {"seeds", true},
-                           {"note", false, true}},
+                           {"tested over", false, false, true},
+                           {"seeds", true, false, true},
+                           {"note", false, true, true}},
                .rows = {},
                .merged = 1};
   for (const compare::RelationResult& result : claim.results) {
