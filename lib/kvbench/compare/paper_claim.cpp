@@ -44,9 +44,10 @@ GroupValues with_values(GroupValues group, F value) {
 }
 
 /// The same places with a number in place of values, rounded as values of replay are. A number draws nothing, so that
-/// one row stands for all seeds.
+/// one row stands for all seeds, and costs nothing.
 GroupValues of_number(GroupValues group, double number) {
   for (SideValues& place : group) {
+    place.bytes_held = place.bytes_read = NAN;
     if (!place.seeds.empty())
       place.seeds = {{0, std::vector<double>(place.seeds.front().second.size(), static_cast<float>(number))}};
   }

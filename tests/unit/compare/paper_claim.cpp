@@ -112,7 +112,7 @@ TEST_CASE("tolerances: at least 95 %, equal within 5 %") {
 
 TEST_CASE("a number in place of b, paired with every seed") {
   const Value rate = [](auto, std::uint32_t seed) { return 0.7f + 0.01f * static_cast<float>(seed); };
-  const Made made = std::move(Made("m").with("x", rate, {0, 1, 2}));
+  const Made made = std::move(Made("m").with("x", rate, {0, 1, 2}).holding(100));
   const auto at_least = [&](double number) {
     return tested({&made}, {{.kind = Is::at_least, .a = "x", .number = number}}).results.at(0);
   };
@@ -121,6 +121,7 @@ TEST_CASE("a number in place of b, paired with every seed") {
   CHECK(at_least(0.63).comparison.seeds == 3);
   CHECK(at_least(0.63).comparison.test.mean_b == Approx(0.63));
   CHECK(at_least(0.8).verdict == Verdict::contradicted);
+  CHECK(at_least(0.8).comparison.reason.empty());  // a number has no cost
 }
 
 TEST_CASE("Holm counts all tests of a claim") {
