@@ -125,9 +125,7 @@ std::vector<Block> claim_figures(const compare::ClaimResult& claim) {
   if (means.empty()) return {};
   return {figure_of(means, fmt::format("mean {}", name_of(claim.claim.metric)),
                     "Means over the queries and seeds that the tests compare.", {}),
-          figure_of(ratios, "ratio",
-                    "Bars: 95 % interval over the units of the test, which the table below names. Dashed line: equal.",
-                    {1})};
+          figure_of(ratios, "ratio", "Bars: 95 % interval over the units of the tests. Dashed line: equal.", {1})};
 }
 
 }  // namespace kvbench::report
