@@ -57,6 +57,11 @@ TEST_CASE("rows that do not cost the same are reported with the cheapest and the
   CHECK(answers_of(half).at(1).ends_with("; compare equal memory with --budget 50%mem."));
   const Record retrieval[] = {row("a", "12.5%", 0.1, 100), row("b", "12.5%", 0.2, 123)};
   CHECK(answers_of(retrieval).at(1).ends_with("; compare equal reads with --budget 12.5%read."));
+  Record some[] = {row("a", "64", 0.1, 60), row("b", "64", 0.2, 23)};
+  for (Record& r : some) r.context_tokens = 1024, r.budget_tokens = 64;
+  CHECK(answers_of(some).at(1).ends_with("; compare equal memory with --budget 6.25%mem."));
+  for (Record& r : some) r.budget_tokens = 1024;
+  CHECK(answers_of(some).at(1).ends_with("of the full cache."));
   const Record close[] = {row("a", "25%", 0.1, 100), row("b", "25%", 0.2, 104.9)};
   CHECK(answers_of(close).size() == 1);
   const Record reads[] = {row("a", "25%read", 0.1, 50), row("b", "25%read", 0.2, 40)};

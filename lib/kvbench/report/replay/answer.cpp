@@ -149,10 +149,14 @@ std::string tail_note(const Rows& rows) {
       listed(names));
 }
 
-/// The budgets with which rows cost the same: a limit of memory, and one of reads for methods that keep everything.
+/// The budgets with which rows cost the same: a limit of memory, and one of reads for methods that keep everything. None
+/// where the budget is the whole context.
 std::string equal_cost_hint(const Rows& rows, const Budget& budget) {
+  const double context = rows.front()->context_tokens;
+  const double part = budget.is_share() ? budget.share() : context > 0 ? rows.front()->budget_tokens / context : 0.25;
+  if (part >= 1) return ".";
   const auto keeps_all = [](const replay::Record* r) { return !(r->bytes.of(CostKind::memory) < r->bytes.full); };
-  const std::string share = fmt::format("{:.4g}%", budget.is_share() ? 100 * budget.share() : 25);
+  const std::string share = fmt::format("{:.3g}%", 100 * part);
   const bool all = std::ranges::all_of(rows, keeps_all), any = std::ranges::any_of(rows, keeps_all);
   if (all) return fmt::format("; compare equal reads with --budget {}read.", share);
   return fmt::format("; compare equal memory with --budget {}mem{}.", share,
