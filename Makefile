@@ -42,7 +42,8 @@ run: program ## replay the bundled trace at 25 % of memory and reads, and draw 1
 	@echo "Figures: $(OUT)/report.html"
 
 test: ## build and run all tests
-	@scripts/setup build fuzz emulated page
+	@scripts/setup build python fuzz emulated page
+	@scripts/fetch-model --python
 	@$(MAKE) --no-print-directory build
 	@ctest --preset release --no-tests=error -j $(JOBS)
 

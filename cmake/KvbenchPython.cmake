@@ -1,11 +1,11 @@
 # KVBENCH_PYTHON: ON builds the Python extension (`pip install .` does), AUTO where nanobind and the headers of Python
 # are found, OFF does not. Outside of pip, Python is the one of Python_EXECUTABLE, or the environment of the tests
-# (scripts/fetch-model).
-set(KVBENCH_PYTHON OFF CACHE STRING "Python extension: AUTO, ON or OFF")
+# (scripts/fetch-model). No Python runs an extension with a sanitizer.
+set(KVBENCH_PYTHON AUTO CACHE STRING "Python extension: AUTO, ON or OFF")
 set_property(CACHE KVBENCH_PYTHON PROPERTY STRINGS AUTO ON OFF)
 set(KVBENCH_WITH_PYTHON OFF)
 
-if(NOT KVBENCH_PYTHON STREQUAL "OFF" AND NOT KVBENCH_BARE)
+if(NOT KVBENCH_PYTHON STREQUAL "OFF" AND NOT KVBENCH_BARE AND NOT KVBENCH_SANITIZE)
   if(DEFINED ENV{XDG_CACHE_HOME})
     set(environment $ENV{XDG_CACHE_HOME}/kvbench/venv/bin/python)
   else()

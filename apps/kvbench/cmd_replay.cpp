@@ -184,7 +184,9 @@ std::vector<replay::Record> replay_all(const ReplayFlags& options, const replay:
   Index total = 0, before = 0;
   for (const PlannedTrace& trace : traces) total += trace.work_items();
   Progress progress("heads", options.run.quiet);
-  replay::ReplayHooks hooks{.note = note_to_stderr(options.run.quiet), .stop = &stop_requested()};
+  replay::ReplayHooks hooks{.note = note_to_stderr(options.run.quiet),
+                            .failure = details_to_stderr(options.run.verbose),
+                            .stop = &stop_requested()};
   hooks.progress = [&](double finished, Index) { progress.show(static_cast<double>(before) + finished, total); };
   std::vector<replay::Record> all;
   for (const PlannedTrace& trace : traces) {

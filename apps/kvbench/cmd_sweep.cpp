@@ -60,6 +60,7 @@ void compute(const SweepFlags& options, const SweepPlan& plan, const SweepLayout
   Progress progress("heads", options.run.quiet);
   hooks.progress = [&](double finished, Index total) { progress.show(finished, total); };
   hooks.note = note_to_stderr(options.run.quiet);
+  hooks.failure = details_to_stderr(options.run.verbose);
   run_sweep(plan, layout, shard, cells, hooks);
 }
 

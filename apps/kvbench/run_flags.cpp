@@ -90,6 +90,7 @@ void add_run_flags(CLI::App* flags, RunFlags& o) {
   add_kv_dtype_flag(flags, o.kv_element);
   add_table_flags(flags, o);
   flags->add_flag("-q,--quiet", o.quiet, "Do not show a progress bar");
+  flags->add_flag("--verbose", o.verbose, "Show the whole traceback where a method in Python fails");
 }
 
 void resolve_device(RunFlags& options) {

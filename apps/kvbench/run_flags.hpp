@@ -29,7 +29,7 @@ struct RunFlags : TableFlags {
   int threads = 0;
   std::uint64_t memory = 0;  ///< bytes; 0: not given
   std::optional<Isa> isa;
-  bool standalone = false, quiet = false;
+  bool standalone = false, quiet = false, verbose = false;
   methods::Element kv_element = methods::Element::f16;
   CLI::Option* device_flag = nullptr;
 };
@@ -47,7 +47,8 @@ void report_device_memory(const RunFlags& options);
 /// The options that the flags stand for.
 replay::RunOptions run_options(const RunFlags& flags);
 
-/// The files beside its trace that a request reads: those of the methods `file:KEPT.h5`, and the calibration.
+/// The files beside its trace that a request reads: those of its methods (store::files_of_method()), and the
+/// calibration.
 std::vector<NamedFile> input_files(const replay::ReplayRequest& request);
 
 /// The records in the format of the flags: Markdown, the short table (shows_table()), or else CSV.

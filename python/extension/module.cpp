@@ -8,8 +8,11 @@
 #include <nanobind/stl/vector.h>
 
 #include <kvbench/core/error.hpp>
+#include <kvbench/methods/registry.hpp>
 
 #include <apps/kvbench/run_kvbench.hpp>
+#include <python/extension/decoder.hpp>
+#include <python/extension/python_method.hpp>
 #include <python/extension/worker.hpp>
 
 namespace nb = nanobind;
@@ -43,9 +46,13 @@ void translate(const std::exception_ptr& thrown, void* error_class) {
 }  // namespace
 
 NB_MODULE(_core, module) {
+  nb::set_leak_warnings(false);  // what the user still holds when Python ends is no leak
   const nb::object error_class = nb::module_::import_("kvbench._error").attr("Error");
+  nb::module_::import_("threading");  // takes the thread that imports it first for the main one, and waits for its end
+  kvbench::methods::set_python(&kvbench::python::find_python_method);
   nb::register_exception_translator(&translate, error_class.inc_ref().ptr());
   module.def("run_program", &run_program, nb::arg("arguments"));
-  module.def("run_command", &kvbench::python::run_command, nb::arg("arguments"));
+  module.def("run_command", &kvbench::python::run_command, nb::arg("arguments"), nb::arg("show").none());
+  kvbench::python::add_decoder(module);
   module.def("wait_for_worker", &kvbench::python::wait_for_worker);
 }

@@ -1,16 +1,26 @@
 # SPDX-License-Identifier: Apache-2.0
-"""kvbench from Python: traces (Trace, TraceWriter), raw results (Raw), entries of your own (write_kept), result CSVs
-(load_csv), and replays (replay). docs/python.md describes the package."""
+"""kvbench from Python: methods of your own (scorer, and classes with make()), the commands of the program (replay,
+compare, validate, report), traces (Trace, TraceWriter), raw results (Raw), entries of your own (write_kept) and result
+CSVs (load_csv). docs/python.md describes the package."""
 
 import importlib
 
 # Loaded when they are first used: the command `kvbench` starts without numpy and h5py.
-_MODULES = {
-    "Error": "_error", "Header": "_schema", "KeptWriter": "kept", "Layer": "trace", "LayerInfo": "_schema",
-    "Prompt": "trace", "PromptInfo": "_schema", "Raw": "raw", "Table": "kept", "Trace": "trace",
-    "TraceWriter": "trace_writer", "load_csv": "results", "replay": "_replay",
-    "write_kept": "kept",
+_NAMES = {
+    "_error": "Error",
+    "_schema": "Header LayerInfo PromptInfo",
+    "kept": "KeptWriter Table write_kept",
+    "trace": "Layer Prompt Trace",
+    "trace_writer": "TraceWriter",
+    "raw": "Raw",
+    "results": "load_csv",
+    "_check": "check",
+    "_compressed": "compressed",
+    "_lm_eval": "lm_eval_model",
+    "_commands": "compare replay report validate",
+    "method": "Array HeadPrompt Infeasible Kept QueryBlock Rope Unavailable scorer",
 }
+_MODULES = {name: module for module, names in _NAMES.items() for name in names.split()}
 __all__ = list(_MODULES)
 
 

@@ -12,6 +12,8 @@ def main():
     # waits for it (apps/common/stop_signals.cpp).
     signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGTERM, signal.SIGHUP})
     signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # Python ignores it; `kvbench ... | head` should end at once
+    for library in ("OPENBLAS", "MKL", "BLIS"):  # methods run on threads of kvbench, one each (_commands.py)
+        os.environ.setdefault(f"{library}_NUM_THREADS", "1")
     from . import _core
     sys.stdout = sys.stderr  # what a method prints is no result
     sys.exit(_core.run_program([os.fsencode(argument) for argument in ("kvbench", *sys.argv[1:])]))

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The attention that transformers calls while kvbench-dump-hf runs a model: the model's own eager code in float32 on
-one block of queries at a time, with a mask whose rows are computed when they are needed. No array grows with the square
-of the tokens."""
+"""The attention that transformers calls while kvbench runs a model, to record it (kvbench-dump-hf) or to replace it
+(kvbench.compressed): the model's own eager code in float32 on one block of queries at a time, with a mask whose rows
+are computed when they are needed. No array grows with the square of the tokens."""
 
 import sys
 from dataclasses import dataclass
@@ -89,11 +89,12 @@ class Peeked(Exception):
         self.query, self.key = query[0], key[0]
 
 
-def refuse_unknown(module, mask, scaling, options):
-    """Raises Error for attention that softmax(scale q k^T) v under a causal mask does not describe."""
-    where = f"layer {getattr(module, 'layer_idx', '?')} of this model cannot be recorded"
+def refuse_unknown(module, mask, scaling, options, done):
+    """Raises Error for attention that softmax(scale q k^T) v under a causal mask does not describe. `done`: what cannot
+    be done with it then, such as "recorded"."""
+    where = f"layer {getattr(module, 'layer_idx', '?')} of this model cannot be {done}"
     if getattr(module, "layer_idx", None) is None:
-        raise Error("this model's attention does not know the number of its layer (layer_idx); it cannot be recorded.")
+        raise Error(f"this model's attention does not know the number of its layer (layer_idx); it cannot be {done}.")
     if scaling is None:
         raise Error(f"{where}: it passes no `scaling` to its attention, so that the factor of its logits is unknown.")
     if options.get("s_aux") is not None or getattr(module, "sinks", None) is not None:
@@ -101,29 +102,32 @@ def refuse_unknown(module, mask, scaling, options):
     if options.get("position_bias") is not None:
         raise Error(f"{where}: a position bias is added to its logits.")
     if options.get("is_causal") is False or getattr(module, "is_causal", True) is False:
-        raise Error(f"{where}: it attends in both directions; a trace is causal.")
+        raise Error(f"{where}: it attends in both directions; kvbench is about causal attention.")
     if not isinstance(mask, LazyMask):
         raise Error(f"{where}: it makes its attention mask itself (ALiBi or another position bias), so that the mask "
                     "is unknown.")
     if not hasattr(sys.modules[type(module).__module__], "eager_attention_forward"):
-        raise Error(f"{where}: transformers has no eager attention for it, so that the record could not be checked.")
+        raise Error(f"{where}: transformers has no eager attention for it, with which its own could be computed.")
 
 
 class Interface:
-    """Registers itself as the attention implementation `kvbench`. `on_call(Call)` returns the output of each call of a
-    model's attention, [t, q_heads, dv]. `pulse` is called often and may raise."""
+    """Registers itself as the attention implementation of this name. `on_call(Call)` returns the output of each call of
+    a model's attention, [t, q_heads, dv]. `pulse` is called often and may raise. `done`: as refuse_unknown()."""
 
-    def __init__(self):
+    def __init__(self, name=NAME, done="recorded"):
         self.on_call = Call.run
         self.pulse = lambda: None
+        self._done = done
         self._peeking = False
-        AttentionInterface.register(NAME, self._attend)
-        AttentionMaskInterface.register(NAME, lambda **arguments: LazyMask(arguments))
+        AttentionInterface.register(name, self._attend)
+        AttentionMaskInterface.register(name, lambda **arguments: LazyMask(arguments))
 
     def _attend(self, module, query, key, value, attention_mask, scaling=None, **options):
         if self._peeking:
             raise Peeked(query, key)
-        refuse_unknown(module, attention_mask, scaling, options)
+        refuse_unknown(module, attention_mask, scaling, options, self._done)
+        if len(query) != 1:
+            raise Error(f"a batch of {len(query)} sequences cannot be {self._done}; run them one at a time.")
         call = Call(module, query[0], key[0], value[0], attention_mask, float(scaling), {"dropout": 0.0, **options},
                     self.pulse)
         return self.on_call(call)[None], None

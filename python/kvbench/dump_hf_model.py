@@ -57,6 +57,16 @@ def refuse_unsupported(name, config):
                     "and values per head.")
 
 
+def rope_of(config, layer):
+    """(theta, type) of a layer according to the configuration; (0, "none") if it names no rotary embedding."""
+    parameters = getattr(config, "rope_parameters", None) or {}
+    kinds = getattr(config, "layer_types", None)
+    if kinds and isinstance(parameters.get(kinds[layer]), dict):
+        parameters = parameters[kinds[layer]]
+    theta = parameters.get("rope_theta")
+    return (float(theta), parameters.get("rope_type", "default")) if theta else (0.0, "none")
+
+
 class Model:
     """A causal language model and its attributes in a trace."""
 
@@ -111,13 +121,7 @@ class Model:
         return lambda text: tokenizer(text, split_special_tokens=True, verbose=False)["input_ids"]
 
     def rope(self, layer):
-        """(theta, type) of a layer according to the configuration; (0, "none") if it names no rotary embedding."""
-        parameters = getattr(self.config, "rope_parameters", None) or {}
-        kinds = getattr(self.config, "layer_types", None)
-        if kinds and isinstance(parameters.get(kinds[layer]), dict):
-            parameters = parameters[kinds[layer]]
-        theta = parameters.get("rope_theta")
-        return (float(theta), parameters.get("rope_type", "default")) if theta else (0.0, "none")
+        return rope_of(self.config, layer)
 
     def hidden(self, ids, **options):
         """Last hidden states [n, width] of these tokens. The language-model head, whose output is n times the

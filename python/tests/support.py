@@ -29,6 +29,11 @@ def run(*args, **options):
     return done.stdout
 
 
+def records(rows):
+    """Rows of a data frame, or of a list where pandas is not installed, as dicts with None for missing values."""
+    return rows if isinstance(rows, list) else rows.astype(object).where(rows.notna(), None).to_dict("records")
+
+
 class PackageTest(unittest.TestCase):
     def setUp(self):
         self.folder = tempfile.mkdtemp(prefix="kvbench-")

@@ -5,6 +5,7 @@
 #include <charconv>
 #include <cstdio>
 #include <cstdlib>
+#include <set>
 
 #include <unistd.h>
 
@@ -54,6 +55,13 @@ void Output::finish(std::string_view text) {
 std::function<void(const std::string&)> note_to_stderr(bool quiet) {
   if (quiet) return {};
   return [](const std::string& note) { say("kvbench", with_flags(note, "")); };
+}
+
+std::function<void(const std::string&)> details_to_stderr(bool verbose) {
+  if (!verbose) return {};
+  return [shown = std::set<std::string>()](const std::string& text) mutable {
+    if (shown.insert(text).second) try_to_show(text + (text.ends_with('\n') ? "" : "\n"));
+  };
 }
 
 bool stdout_is_terminal() { return ::isatty(STDOUT_FILENO) != 0; }

@@ -35,6 +35,8 @@ bool stderr_is_terminal();  ///< and neither NO_COLOR nor CI is set
 
 /// A function that prints "kvbench: NOTE" on stderr; empty where `quiet`.
 std::function<void(const std::string&)> note_to_stderr(bool quiet);
+/// Shows texts on stderr, equal ones once; null unless `verbose`.
+std::function<void(const std::string&)> details_to_stderr(bool verbose);
 
 /// "a,b", "c" -> a, b, c. Throws Error with `flag` for empty items.
 std::vector<std::string> split_list(const std::vector<std::string>& values, std::string_view flag);

@@ -13,11 +13,34 @@ namespace kvbench::app {
 using std::chrono::duration;
 using std::chrono::steady_clock;
 
+namespace {
+
+struct Latest {
+  std::mutex mutex;
+  ProgressState state;
+};
+Latest& latest() {
+  static auto* shown = new Latest;  // never destroyed: the work may outlive main()
+  return *shown;
+}
+void set_latest(ProgressState state) {
+  const std::lock_guard lock(latest().mutex);
+  latest().state = std::move(state);
+}
+
+}  // namespace
+
+ProgressState latest_progress() {
+  const std::lock_guard lock(latest().mutex);
+  return latest().state;
+}
+
 Progress::Progress(std::string unit, bool quiet) : unit_(std::move(unit)), start_(steady_clock::now()) {
   if (!quiet && stderr_is_terminal()) drawing_ = std::jthread([this](const std::stop_token& stop) { draw(stop); });
 }
 
 Progress::~Progress() {
+  set_latest({});
   if (!drawing_.joinable()) return;
   drawing_.request_stop();
   drawing_.join();
@@ -29,6 +52,7 @@ void Progress::show(double done, std::int64_t total) {
   done_ = done;
   total_ = total;
   reported_ = steady_clock::now();
+  set_latest({done, total, unit_});
 }
 
 void Progress::draw(const std::stop_token& stop) {

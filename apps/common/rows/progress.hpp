@@ -10,6 +10,14 @@
 
 namespace kvbench::app {
 
+/// How far the work is whose Progress was shown last, for a program that shows it in its own way.
+struct ProgressState {
+  double done = 0;
+  std::int64_t total = 0;  ///< 0: nothing is in progress
+  std::string unit;
+};
+ProgressState latest_progress();
+
 /// A progress bar with elapsed and remaining time on stderr, shown after two seconds and drawn again every second; not
 /// shown where stderr is not a terminal, where NO_COLOR or CI is set, and where `quiet`. Thread-safe.
 class Progress {

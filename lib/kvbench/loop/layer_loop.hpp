@@ -12,18 +12,11 @@
 #include <string>
 #include <vector>
 
+#include <kvbench/loop/configuration.hpp>
+#include <kvbench/loop/layer_arrays.hpp>
 #include <kvbench/replay/answer/work_item.hpp>
 
 namespace kvbench::loop {
-
-/// The arrays of one layer, as a dump of the n + m tokens has them.
-struct LayerArrays {
-  std::span<const float> keys;          ///< [kv_heads, n + m, d]
-  std::span<const float> values;        ///< [kv_heads, n + m, dv]
-  std::span<const float> queries;       ///< [query_heads, query_positions, d]
-  std::span<const float> speculated;    ///< as `queries`; empty where the layer has none
-  std::span<const double> column_sums;  ///< [query_heads, n + m]; empty where the layer has none
-};
 
 struct LayerAnswer {
   replay::Status status = replay::Status::ok;
@@ -32,13 +25,6 @@ struct LayerAnswer {
   std::vector<float> exact;    ///< as `outputs`, of exact attention over the same arrays
   std::vector<replay::ConfigurationResult>
       heads;  ///< by kv head; ConfigurationResult::metrics compare with exact attention over the same arrays
-};
-
-/// The request of one configuration: a method at a budget with a seed.
-struct LoopConfiguration {
-  replay::MethodChoice method;
-  Budget budget = Budget::parse("25%");
-  std::uint32_t seed = 0;
 };
 
 class LayerLoop {
@@ -63,9 +49,6 @@ class LayerLoop {
   const trace::TraceInfo& document() const { return document_; }
 
  private:
-  void check(std::size_t layer, const LayerArrays& arrays) const;
-  replay::HeadSlabs slabs(std::size_t layer, Index kv_head, const LayerArrays& arrays, Uploader& uploader) const;
-
   trace::TraceInfo document_;
   replay::ReplayRequest request_;
   replay::RunOptions options_;

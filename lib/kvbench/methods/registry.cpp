@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <map>
 #include <mutex>
+#include <utility>
 
 #include <kvbench/core/enumeration.hpp>
 #include <kvbench/core/suggest.hpp>
@@ -21,6 +22,7 @@
 #include <kvbench/methods/merging/chelsea.hpp>
 #include <kvbench/methods/merging/kmeans.hpp>
 #include <kvbench/methods/merging/mesh.hpp>
+#include <kvbench/methods/python_name.hpp>
 #include <kvbench/methods/quantisation/fp8.hpp>
 #include <kvbench/methods/quantisation/ggml_blocks.hpp>
 #include <kvbench/methods/quantisation/integers.hpp>
@@ -100,22 +102,41 @@ constexpr std::string_view compositions[] = {"snapkv+kivi4", "h2o+q5_1", "kmeans
 /// `all` leaves it out: a ceiling that takes seconds per head.
 constexpr std::string_view too_slow = "oracle-error";
 
+FindPythonMethod python = nullptr;
+
+const MethodInfo& find_python_method(std::string_view name) {
+  if (python != nullptr) return python(std::string(name));
+  throw Error(
+      "'{}' is written in Python, and this program was built without it; `pip install .` in a clone of kvbench "
+      "installs "
+      "a kvbench that runs methods in Python",
+      name);
+}
+
+/// Where + begins the quantiser of a composition; npos where the name is that of a single method. The path of a method
+/// in Python may have a + of its own.
+std::size_t find_plus(std::string_view name) {
+  const auto in_python = parse_python_name(name);
+  return name.find('+', in_python ? name.size() - in_python->object.size() : 0);
+}
+
 /// The composition of this name, A+Q. It is made once and lives as long as the program, as the table does.
-const MethodInfo& find_composition(std::string_view name) {
+const MethodInfo& find_composition(std::string_view name, std::size_t plus) {
   static std::mutex mutex;
-  static std::map<std::string, MethodInfo, std::less<>> made;
-  const std::size_t plus = name.find('+');
+  static std::map<std::pair<const MethodInfo*, const MethodInfo*>, MethodInfo> made;
   if (plus == 0 || plus + 1 == name.size() || name[plus + 1] == '+')
     throw Error("'{}' is no composition; write METHOD+QUANTISER, such as snapkv+kivi4", name);
   const MethodInfo& method = find_method(name.substr(0, plus));
   const MethodInfo& quantiser = find_method(name.substr(plus + 1));
   const std::lock_guard lock(mutex);
-  const std::string known = method.name + "+" + quantiser.name;
-  const auto found = made.find(known);
-  return found != made.end() ? found->second : made.emplace(known, compose(method, quantiser)).first->second;
+  const std::pair parts(&method, &quantiser);
+  const auto found = made.find(parts);
+  return found != made.end() ? found->second : made.emplace(parts, compose(method, quantiser)).first->second;
 }
 
 }  // namespace
+
+void set_python(FindPythonMethod find) { python = find; }
 
 std::vector<MethodSettings> rows_of_all() {
   std::vector<MethodSettings> rows;
@@ -135,13 +156,15 @@ std::string_view name_of(Kind kind) {
 
 std::string_view family_of(std::string_view method) {
   if (method.starts_with("file:")) return "own";
-  if (method.find('+') != method.npos) return "composition";
+  if (find_plus(method) != method.npos) return "composition";
+  if (parse_python_name(method)) return "own";
   const auto known = std::ranges::find(all_methods(), method, &MethodInfo::name);
   return known == all_methods().end() ? "other" : name_of(known->kind);
 }
 
 const MethodInfo& find_method(std::string_view name) {
-  if (name.find('+') != name.npos) return find_composition(name);
+  if (const std::size_t plus = find_plus(name); plus != name.npos) return find_composition(name, plus);
+  if (parse_python_name(name)) return find_python_method(name);
   if (name.find('(') != name.npos)
     throw Error("there is no wrapper '{}': this version has none", name.substr(0, name.find('(')));
   std::vector<std::string> known;

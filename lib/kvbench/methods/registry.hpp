@@ -24,12 +24,17 @@ std::vector<MethodSettings> rows_of_all();
 
 /// "eviction", "merging", ...
 std::string_view name_of(Kind kind);
-/// The kind of a method by its name in results, "composition" of A+Q, "own" of file:PATH, and "other" of names that
-/// this version does not know.
+/// The kind of a method by its name in results, "composition" of A+Q, "own" of file:PATH and of methods in Python, and
+/// "other" of names that this version does not know.
 std::string_view family_of(std::string_view method);
 
-/// The method of this name or alias, or the composition A+Q of two (compose.hpp). Throws Error with the nearest known
-/// name otherwise.
+/// The method of this name or alias, one that is written in Python (python_name.hpp), or the composition A+Q of two
+/// (compose.hpp). Throws Error with the nearest known name otherwise.
 const MethodInfo& find_method(std::string_view name);
+
+/// Returns the method in Python of this name, which lives as long as the program. Throws Error where there is none.
+using FindPythonMethod = const MethodInfo& (*)(const std::string& name);
+/// Connects find_method() with a Python, before any thread calls it. Without one it refuses methods in Python.
+void set_python(FindPythonMethod find);
 
 }  // namespace kvbench::methods

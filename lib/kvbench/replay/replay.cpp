@@ -72,6 +72,10 @@ void replay_work_items(const trace::Reader& reader, const ReplayPlan& plan, cons
   bounded.threads = fitting.threads;
   ReadAhead slabs(reader, plan, threads, read_ahead_bytes(options, *backend, fitting));
   std::mutex taking;
+  const auto failure = [&](const std::string& details) {
+    const std::lock_guard lock(taking);
+    if (hooks.failure) hooks.failure(details);
+  };
   run_work_items(plan.work_items.size(), bounded, hooks, [&](Backend& own, std::size_t u, const PartDone& part_done) {
     const WorkItem& item = plan.work_items[u];
     std::vector<HeadResult> heads;
@@ -86,7 +90,8 @@ void replay_work_items(const trace::Reader& reader, const ReplayPlan& plan, cons
                      .item = item,
                      .results = heads,
                      .stop = hooks.stop,
-                     .part_done = part_done},
+                     .part_done = part_done,
+                     .failure = failure},
                     slabs.take(u, own), own);
     } catch (const OutOfDeviceMemory& error) {
       throw explained(error, {.tokens = item.prompt.tokens, .heads = item.kv_heads.size(), .threads = threads});

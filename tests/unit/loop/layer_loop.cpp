@@ -8,10 +8,8 @@
 #include <doctest/doctest.h>
 
 #include <kvbench/core/error.hpp>
-#include <kvbench/methods/registry.hpp>
 
-#include <support/rows.hpp>
-#include <support/small_trace.hpp>
+#include <unit/loop/layers.hpp>
 
 using namespace kvbench;
 using namespace kvbench::loop;
@@ -19,73 +17,6 @@ using namespace kvbench::replay;
 using namespace kvbench::testing;
 
 namespace {
-
-constexpr Index context = 96, scored = 12;
-
-trace::SynthOptions loop_options() {
-  trace::SynthOptions options = small_options();
-  options.num_tokens = context + scored;
-  options.prompt_tokens = context;
-  options.num_queries = scored + 64;
-  options.head_dim = options.value_dim = 8;
-  options.speculation_error = 0.1;
-  return options;
-}
-
-/// The arrays of a layer of a trace, in memory.
-struct Layer {
-  std::vector<float> keys, values, queries, speculated;
-  std::vector<double> column_sums;
-
-  Layer(const trace::Reader& reader, std::size_t layer) {
-    const trace::PromptInfo& prompt = reader.info().prompts[0];
-    const auto read = [&](trace::Array array, Index heads, auto& out) {
-      for (Index h = 0; h < heads; ++h) {
-        const std::vector<float> rows = reader.read_head(prompt, prompt.layers[layer], array, h);
-        out.insert(out.end(), rows.begin(), rows.end());
-      }
-    };
-    const Index kv = reader.info().num_kv_heads, all = reader.info().num_query_heads;
-    read(trace::Array::keys, kv, keys);
-    read(trace::Array::values, kv, values);
-    read(trace::Array::queries, all, queries);
-    if (prompt.layers[layer].speculated_queries) read(trace::Array::speculated_queries, all, speculated);
-    read(trace::Array::column_sums, all, column_sums);
-  }
-  LayerArrays arrays() const { return {keys, values, queries, speculated, column_sums}; }
-};
-
-/// The first `count` of `rows` rows of each head.
-template <class T>
-std::vector<T> first_rows(const std::vector<T>& array, Index heads, Index rows, Index count) {
-  const Index width = static_cast<Index>(array.size()) / heads;
-  std::vector<T> out;
-  for (Index h = 0; h < heads; ++h) {
-    const auto begin = array.begin() + h * width;
-    out.insert(out.end(), begin, begin + width / rows * count);
-  }
-  return out;
-}
-
-/// The trace without its last tokens: `tokens` are left.
-trace::TraceInfo shortened(trace::TraceInfo info, Index tokens) {
-  trace::PromptInfo& prompt = info.prompts[0];
-  prompt.num_tokens = tokens;
-  if (!prompt.tokens.empty()) prompt.tokens.resize(static_cast<std::size_t>(tokens));
-  for (trace::LayerInfo& layer : prompt.layers)
-    std::erase_if(layer.query_positions, [&](auto p) { return p >= tokens; });
-  return info;
-}
-Layer shortened(Layer layer, const trace::TraceInfo& info, Index tokens) {
-  const Index all = info.prompts[0].num_tokens, queries = std::ssize(info.prompts[0].layers[0].query_positions);
-  layer.keys = first_rows(layer.keys, info.num_kv_heads, all, tokens);
-  layer.values = first_rows(layer.values, info.num_kv_heads, all, tokens);
-  layer.queries = first_rows(layer.queries, info.num_query_heads, queries, queries - (all - tokens));
-  if (!layer.speculated.empty())
-    layer.speculated = first_rows(layer.speculated, info.num_query_heads, queries, queries - (all - tokens));
-  layer.column_sums = first_rows(layer.column_sums, info.num_query_heads, all, tokens);
-  return layer;
-}
 
 /// What a replay of the trace gives for the configuration, by head of all layers.
 std::vector<HeadResult> replayed(const trace::Reader& reader, const LoopConfiguration& c) {
@@ -114,17 +45,6 @@ void check_equal(const LayerAnswer& answer, std::span<const HeadResult> expected
   const bool finite = std::ranges::all_of(outputs, [](float x) { return std::isfinite(x); });
   if (expected[0].results[0].status == Status::ok) CHECK((answer.status == Status::ok) == finite);
   if (answer.status == Status::ok) CHECK(answer.outputs == outputs);
-}
-
-std::vector<LoopConfiguration> configurations(const char* budget) {
-  std::vector<LoopConfiguration> all;
-  for (const Row& row : all_rows()) {
-    const MethodChoice choice{row.info, row.params};
-    for (std::uint32_t seed = 0; seed < (choice.depends_on_seed() ? 2u : 1u); ++seed) {
-      all.push_back({choice, Budget::parse(budget), seed});
-    }
-  }
-  return all;
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <kvbench/methods/contract/head_caches.hpp>
 
+#include <stdexcept>
 #include <utility>
 
 namespace kvbench::methods {
@@ -11,8 +12,11 @@ class HeadCaches : public LayerCache {
   explicit HeadCaches(std::vector<std::unique_ptr<CompressedCache>> heads) : heads_(std::move(heads)) {}
 
   Index append(std::span<const TokenBlock> tokens) override {
-    Index taken = 0;
-    for (std::size_t h = 0; h < heads_.size(); ++h) taken = heads_[h]->append(tokens[h]);
+    const Index taken = heads_.front()->append(tokens.front());
+    for (std::size_t h = 1; h < heads_.size(); ++h) {
+      if (heads_[h]->append(tokens[h]) != taken)
+        throw std::logic_error("append() took different numbers of tokens on the kv heads of a layer");
+    }
     return taken;
   }
   std::vector<EntryTables> entries(std::span<const QueryBlock> queries) const override {

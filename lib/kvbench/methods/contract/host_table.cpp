@@ -7,11 +7,15 @@
 #include <string>
 #include <utility>
 
+#include <fmt/format.h>
+
 namespace kvbench::methods {
 namespace {
 
+[[noreturn]] void refuse(const std::string& fault) { throw std::logic_error("entries break the contract: " + fault); }
+
 void require(bool holds, const char* fault) {
-  if (!holds) throw std::logic_error(std::string("entries break the contract: ") + fault);
+  if (!holds) refuse(fault);
 }
 
 void check_token_rows(const EntryTable& t, const HeadTokens& tokens, Index limit) {
@@ -53,7 +57,10 @@ bool all_within(const HostView<std::int32_t>& ids, std::int32_t limit) {
 }
 
 void check_numbers(const HostTable& t, Index limit) {
-  require(all_within(t.ids, static_cast<std::int32_t>(limit)), "an id out of range");
+  if (!all_within(t.ids, static_cast<std::int32_t>(limit))) {
+    const std::int32_t id = *std::ranges::find_if(t.ids, [&](std::int32_t one) { return one < -1 || one >= limit; });
+    refuse(fmt::format("an id out of range: {}, where there are {} tokens", id, limit));
+  }
   require(all_finite(t.weight_num) && all_finite(t.weight_den), "a weight that is not finite");
 }
 
@@ -85,9 +92,10 @@ class Uses {
       for (const std::int32_t& used : rows[k]) {
         if (used < 0) continue;
         const auto slot = static_cast<std::size_t>(&used - tables_[k].ids.data()), id = static_cast<std::size_t>(used);
-        if (tables_[k].num(slot) != 0) require(std::exchange(num_[id], stamp) != stamp, "an id twice in N");
-        if (weighted_ && tables_[k].den(slot) != 0)
-          require(std::exchange(den_[id], stamp) != stamp, "an id twice in D");
+        if (tables_[k].num(slot) != 0 && std::exchange(num_[id], stamp) == stamp)
+          refuse(fmt::format("an id twice in N: {}", id));
+        if (weighted_ && tables_[k].den(slot) != 0 && std::exchange(den_[id], stamp) == stamp)
+          refuse(fmt::format("an id twice in D: {}", id));
       }
     }
   }

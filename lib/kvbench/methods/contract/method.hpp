@@ -11,6 +11,7 @@
 #include <span>
 #include <stdexcept>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <kvbench/kernels/backend.hpp>
@@ -30,6 +31,18 @@ class Unavailable : public std::runtime_error {
 class Infeasible : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
+};
+
+/// Thrown where a method fails in a way that concerns its author: what() is one line, details() all that is known, such
+/// as a traceback. Every other exception of a method is a failure without details.
+class Failed : public std::runtime_error {
+ public:
+  Failed(const std::string& line, std::string details)
+      : std::runtime_error(line), details_(std::make_shared<const std::string>(std::move(details))) {}
+  const std::string& details() const { return *details_; }
+
+ private:
+  std::shared_ptr<const std::string> details_;  // shared: copying an exception must not throw
 };
 
 /// Tokens that the method always keeps. Recall does not count them.

@@ -50,6 +50,13 @@ class WorkItemRun {
     for (auto& [key, group] : groups) group.finish();
   }
 
+  OpenCaches open() && {
+    OpenCaches opened;
+    attempt(0, [&] { opened.cache = make(0).cache; });
+    opened.heads = std::move(heads_);
+    return opened;
+  }
+
  private:
   /// The configurations of a method and seed, which are answered together. With `standalone` each configuration is a
   /// group.
@@ -90,6 +97,9 @@ class WorkItemRun {
       throw;
     } catch (const Error&) {
       throw;
+    } catch (const methods::Failed& failure) {
+      task_.failure(failure.details());
+      end(c, Status::failed, failure.what());
     } catch (const std::exception& error) {
       end(c, Status::failed, error.what());
     }
@@ -157,29 +167,41 @@ class WorkItemRun {
     });
   }
 
+  struct Made {
+    std::unique_ptr<methods::LayerCache> cache;
+    Spent spent;
+  };
+  /// The cache of a configuration. Throws as the method does.
+  Made make(std::size_t c) {
+    const PreparedMethod& method = prepared(c);
+    if (method.failure) std::rethrow_exception(method.failure);
+    const Index budget = allowed_budget(c, method);
+    Made made;
+    made.spent =
+        method.spent + measured(backend_, [&] { made.cache = method.make(budget, task_.plan.configurations[c].seed); });
+    return made;
+  }
+
   void start(std::size_t c, Groups& groups) {
     for (std::size_t h = 0; h < heads_.size(); ++h) result(h, c).dense = dense();
     attempt(c, [&] {
-      const PreparedMethod& method = prepared(c);
-      if (method.failure) std::rethrow_exception(method.failure);
-      const Index budget = allowed_budget(c, method);
-      const Configuration& key = task_.plan.configurations[c];
-      std::unique_ptr<methods::LayerCache> cache;
-      const Spent spent = method.spent + measured(backend_, [&] { cache = method.make(budget, key.seed); });
+      Made made = make(c);
       std::vector<ConfigurationResult*> results;
       for (std::size_t h = 0; h < heads_.size(); ++h) {
         ConfigurationResult& r = result(h, c);
-        r.compress_s = spent.seconds;
-        r.compress_flops = spent.flops;
-        r.peak_bytes = static_cast<double>(spent.peak_bytes);
+        r.compress_s = made.spent.seconds;
+        r.compress_flops = made.spent.flops;
+        r.peak_bytes = static_cast<double>(made.spent.peak_bytes);
         results.push_back(&r);
       }
       const auto attempt_one = [this](std::size_t one, const std::function<void()>& work) {
         return attempt(one, work);
       };
+      const Configuration& key = task_.plan.configurations[c];
       Together& group =
           groups.try_emplace({key.method, key.seed, task_.request.standalone ? c : 0}, attempt_one).first->second;
-      group.add(c, std::make_unique<ConfigurationRun>(std::move(cache), options_of(c), heads_, std::move(results)));
+      group.add(c,
+                std::make_unique<ConfigurationRun>(std::move(made.cache), options_of(c), heads_, std::move(results)));
     });
   }
 
@@ -254,6 +276,10 @@ class WorkItemRun {
 };
 
 }  // namespace
+
+OpenCaches open_caches(const WorkItemTask& task, std::vector<HeadSlabs> slabs, Backend& backend) {
+  return WorkItemRun(task, std::move(slabs), backend).open();
+}
 
 void run_work_item(const WorkItemTask& task, std::vector<HeadSlabs> slabs, Backend& backend) {
   WorkItemRun(task, std::move(slabs), backend).run();

@@ -3,8 +3,10 @@
 
 #include <atomic>
 #include <exception>
+#include <functional>
 #include <optional>
 #include <span>
+#include <string>
 
 #include <kvbench/replay/exact/head.hpp>
 #include <kvbench/replay/measure/spent.hpp>
@@ -30,10 +32,20 @@ struct WorkItemTask {
   std::span<HeadResult> results;  ///< one per head of the item
   const std::atomic<bool>* stop;  ///< as ReplayHooks::stop
   PartDone part_done = [](double) {};
+  std::function<void(const std::string&)> failure = [](const std::string&) {};  ///< as ReplayHooks::failure
   /// Holds the last method that was prepared, for later runs of the same work item with the same context, backend and
   /// methods; null: it is freed when it is not needed any more.
   std::optional<PreparedMethod>* kept = nullptr;
 };
+
+/// The caches of a configuration, which have not answered yet.
+struct OpenCaches {
+  std::vector<Head> heads;
+  std::unique_ptr<methods::LayerCache>
+      cache;  ///< null where the configuration has ended; WorkItemTask::results say why
+};
+/// Makes the caches of the first configuration of a work item, as run_work_item() does. Throws as it does.
+OpenCaches open_caches(const WorkItemTask& task, std::vector<HeadSlabs> slabs, Backend& backend);
 
 /// Runs the configurations of a work item, whose heads are in `slabs`. Faults of a method become statuses of its
 /// configurations; memory exhaustion, I/O errors and interruption are thrown.

@@ -101,7 +101,8 @@ struct ReplayHooks {
   /// The number of finished work items, with the finished parts of running ones as fractions.
   std::function<void(double done, Index total)> progress;
   std::function<void(const std::string&)>
-      note;                                 ///< a sentence for the user, such as why fewer threads run than requested
+      note;  ///< a sentence for the user, such as why fewer threads run than requested
+  std::function<void(const std::string&)> failure;  ///< methods::Failed::details(), wherever a method fails
   const std::atomic<bool>* stop = nullptr;  ///< when set, the replay throws Interrupted before the next configuration
 };
 

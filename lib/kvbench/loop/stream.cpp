@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <kvbench/loop/stream.hpp>
+
+#include <algorithm>
+#include <stdexcept>
+
+#include <kvbench/methods/stages/rows.hpp>
+#include <kvbench/replay/answer/observed_weights.hpp>
+#include <kvbench/replay/measure/bytes.hpp>
+
+namespace kvbench::loop {
+namespace {
+
+/// The last `count` of the `all` rows of one of the heads of an array.
+std::vector<float> last_rows(std::span<const float> array, Index head, Index all, Index count, Index cols) {
+  const auto end = array.begin() + (head + 1) * all * cols;
+  return {end - count * cols, end};
+}
+
+void add(methods::GrowingRows& rows, std::vector<float> more, Backend& backend) {
+  const Index cols = rows.rows().cols(), count = std::ssize(more) / cols;
+  methods::copy_rows(backend.adopt(std::move(more), count, cols), rows.add(count), backend);
+}
+
+/// Slots in use that answer the last of m queries, over the query heads.
+double used_by_last(const methods::HostTable& table, Index group, Index m) {
+  double used = 0;
+  for (Index g = 0; g < (table.per_head ? group : 1); ++g) {
+    const auto row = table.row(table_row(table, g, m - 1, m));
+    used += static_cast<double>(std::ranges::count_if(row, [](std::int32_t id) { return id >= 0; }));
+  }
+  return used;
+}
+
+}  // namespace
+
+Stream::Stream(const replay::WorkItem& item, bool observes, Index context, replay::OpenCaches caches,
+               std::unique_ptr<Backend> backend)
+    : backend_(std::move(backend)),
+      kv_heads_(item.kv_heads),
+      observes_(observes),
+      cache_(std::move(caches.cache)),
+      next_(context),
+      checkers_(kv_heads_.size()),
+      read_(kv_heads_.size(), 0) {
+  for (const replay::Head& head : caches.heads) {
+    group_ = head.group;
+    scale_ = head.tokens.scale;
+    keys_.emplace_back(*backend_, head.tokens.keys.slice(0, context));
+    values_.emplace_back(*backend_, head.tokens.values.slice(0, context));
+  }
+}
+
+Stream::~Stream() = default;
+
+void Stream::answer(const LayerArrays& arrays, Index count, std::span<float> outputs) {
+  const Index d = keys_.front().rows().cols(), dv = values_.front().rows().cols();
+  const Index query_heads = std::ssize(outputs) / (count * dv),
+              queries = std::ssize(arrays.queries) / (query_heads * d);
+  const Index all = std::ssize(arrays.keys) / (query_heads / group_ * d);
+  for (std::size_t h = 0; h < keys_.size(); ++h) {
+    add(keys_[h], last_rows(arrays.keys, kv_heads_[h], all, count, d), *backend_);
+    add(values_[h], last_rows(arrays.values, kv_heads_[h], all, count, dv), *backend_);
+  }
+  for (Index done = 0; done < count;) {
+    const Index taken = append(count - done);
+    std::vector<methods::QueryBlock> blocks;
+    for (std::size_t h = 0; h < keys_.size(); ++h)
+      blocks.push_back(block(arrays, h, queries - count + done, taken, queries));
+    const std::vector<methods::EntryTables> tables = cache_->entries(blocks);
+    std::vector<std::vector<Buffer<const float>>> weights;
+    for (std::size_t h = 0; h < blocks.size(); ++h) {
+      const std::vector<float> rows = attend(h, blocks[h], tables[h], weights);
+      for (Index g = 0; g < group_; ++g) {
+        const Index row = (kv_heads_[h] * group_ + g) * count + done;
+        std::copy_n(rows.begin() + g * taken * dv, taken * dv, outputs.begin() + row * dv);
+      }
+    }
+    if (observes_) cache_->observe(blocks, tables, weights);
+    done += taken;
+  }
+}
+
+/// Appends as many of the next `count` tokens as the caches take, and returns how many.
+Index Stream::append(Index count) {
+  if (observes_) count = 1;
+  std::vector<methods::TokenBlock> tokens;
+  for (std::size_t h = 0; h < keys_.size(); ++h) {
+    tokens.push_back(
+        {.first = next_, .keys = keys_[h].rows().slice(next_, count), .values = values_[h].rows().slice(next_, count)});
+  }
+  const Index taken = cache_->append(tokens);
+  if (taken < 1 || taken > count) throw std::logic_error("append() returned an invalid number of tokens");
+  next_ += taken;
+  return taken;
+}
+
+/// The last `count` tokens' queries, which begin at row `begin` of the `queries` of each head.
+methods::QueryBlock Stream::block(const LayerArrays& arrays, std::size_t h, Index begin, Index count,
+                                  Index queries) const {
+  const Index d = keys_.front().rows().cols();
+  std::vector<float> rows;
+  for (Index g = 0; g < group_; ++g) {
+    const auto first = arrays.queries.begin() + ((kv_heads_[h] * group_ + g) * queries + begin) * d;
+    rows.insert(rows.end(), first, first + count * d);
+  }
+  std::vector<std::int32_t> positions = methods::token_range(next_ - count, count);
+  std::vector<std::int32_t> last = methods::token_range(next_ - count + 1, count);
+  return {.queries = backend_->adopt(std::move(rows), group_ * count, d),
+          .positions = std::move(positions),
+          .first = backend_->adopt(std::vector<std::int32_t>(static_cast<std::size_t>(count), 0), count),
+          .last = backend_->adopt(std::move(last), count)};
+}
+
+/// The outputs [G * m, dv] of a head. Adds the attention over its entries to `weights` where the method observes it.
+std::vector<float> Stream::attend(std::size_t h, const methods::QueryBlock& queries, const methods::EntryTables& tables,
+                                  std::vector<std::vector<Buffer<const float>>>& weights) {
+  const methods::HeadTokens tokens{keys_[h].rows().slice(0, next_), values_[h].rows().slice(0, next_), scale_, group_};
+  const Index m = queries.size(), rows = group_ * m, dv = tokens.values.cols();
+  read_[h] = 0;
+  for (const methods::HostTable& table : checkers_[h].check(*backend_, tokens, m, next_, tables))
+    read_[h] += used_by_last(table, group_, m);
+  methods::AttentionState state = methods::empty_state(*backend_, rows, dv);
+  std::vector<Buffer<float>> logits;
+  methods::attend(*backend_, tokens, queries, tables, state, observes_ ? &logits : nullptr);
+  const replay::HostState answer{backend_->read(state.max), backend_->read(state.den), backend_->read(state.num)};
+  if (observes_) weights.push_back(replay::observed_weights(tables, logits, answer, *backend_));
+  std::vector<float> out = answer.num;
+  for (std::size_t i = 0; i < out.size(); ++i) out[i] /= answer.den[i / static_cast<std::size_t>(dv)];
+  return out;
+}
+
+void Stream::add_bytes(methods::Element kv, replay::Bytes& sum) const {
+  const std::vector<methods::Footprint> footprints = cache_->footprint();
+  for (std::size_t h = 0; h < footprints.size(); ++h)
+    sum += replay::account(footprints[h], kv, read_[h], next_, keys_[h].rows().cols(), values_[h].rows().cols());
+}
+
+}  // namespace kvbench::loop

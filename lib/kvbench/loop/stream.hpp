@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+// The caches of the kv heads of a work item while a model decodes, and all of their tokens.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <vector>
+
+#include <kvbench/loop/layer_arrays.hpp>
+#include <kvbench/methods/contract/host_table.hpp>
+#include <kvbench/methods/stages/growing_rows.hpp>
+#include <kvbench/replay/answer/work_item.hpp>
+
+namespace kvbench::loop {
+
+class Stream {
+ public:
+  /// `caches` hold the context of so many tokens, and were made on `backend`.
+  Stream(const replay::WorkItem& item, bool observes, Index context, replay::OpenCaches caches,
+         std::unique_ptr<Backend> backend);
+  ~Stream();
+
+  /// Appends the last `count` of the tokens of `arrays`, and answers the last `count` of its queries. `outputs`
+  /// [query_heads, count, dv] of the layer, of which those of these heads are written. The heads of a layer may write
+  /// at the same time.
+  void answer(const LayerArrays& arrays, Index count, std::span<float> outputs);
+
+  /// Adds what the caches hold.
+  void add_bytes(methods::Element kv, replay::Bytes& sum) const;
+
+ private:
+  Index append(Index count);
+  methods::QueryBlock block(const LayerArrays& arrays, std::size_t h, Index begin, Index count, Index queries) const;
+  std::vector<float> attend(std::size_t h, const methods::QueryBlock& queries, const methods::EntryTables& tables,
+                            std::vector<std::vector<Buffer<const float>>>& weights);
+
+  std::unique_ptr<Backend> backend_;  ///< first: everything else refers to it
+  std::vector<Index> kv_heads_;
+  bool observes_;
+  std::unique_ptr<methods::LayerCache> cache_;
+  Index next_;  ///< tokens so far
+  Index group_ = 1;
+  float scale_ = 1;
+  std::vector<methods::GrowingRows> keys_, values_;  ///< by head, of all tokens
+  std::vector<methods::EntryChecker> checkers_;      ///< by head
+  std::vector<double> read_;                         ///< by head: entries that the last query read
+};
+
+}  // namespace kvbench::loop

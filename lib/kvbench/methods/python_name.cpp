@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <kvbench/methods/python_name.hpp>
+
+namespace kvbench::methods {
+
+std::optional<PythonName> parse_python_name(std::string_view name) {
+  constexpr std::string_view defined = "py:", ending = ".py:";
+  if (name.starts_with(defined)) return PythonName{"", std::string(name.substr(defined.size()))};
+  const std::size_t at = name.rfind(ending);
+  if (at == 0 || at == name.npos) return std::nullopt;
+  const std::size_t colon = at + ending.size() - 1;
+  return PythonName{std::string(name.substr(0, colon)), std::string(name.substr(colon + 1))};
+}
+
+}  // namespace kvbench::methods

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+// What entries() of a cache in Python returned, on the host. With the GIL where objects of Python are given.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include <nanobind/nanobind.h>
+
+#include <kvbench/kernels/backend.hpp>
+#include <kvbench/methods/contract/entries.hpp>
+
+namespace kvbench::python {
+
+namespace nb = nanobind;
+
+/// A table of entries for the queries of one position. Empty vectors: absent.
+struct AnswerTable {
+  Index rows = 1, width = 0;                  ///< one row, or one per query head
+  std::vector<std::int32_t> ids;              ///< [rows, width]
+  std::vector<float> weight_num, weight_den;  ///< [rows, width]
+  std::vector<float> own_keys, own_values;    ///< [rows*width, d], [rows*width, dv]
+  friend bool operator==(const AnswerTable&, const AnswerTable&) = default;
+
+  bool own() const { return !own_keys.empty() || !own_values.empty(); }
+  bool weighted() const { return !weight_num.empty() || !weight_den.empty(); }
+  /// The largest number of slots in use of a row.
+  Index most_used() const;
+};
+using Answer = std::vector<AnswerTable>;
+
+/// Of a list of kvbench._entries.Entries.
+Answer answer_of(nb::handle entries);
+/// Of what entries() returned: an array of ids is read here, everything else is given to kvbench._entries.
+Answer answer_of(nb::handle given, Index group, Index d, Index dv);
+
+/// The tables that answer several positions, each with its answer: rows per query where answers differ. Throws
+/// std::logic_error where tables of different positions have different forms.
+methods::EntryTables joined(std::span<const std::shared_ptr<const Answer>> positions, Index group, Backend& backend);
+
+}  // namespace kvbench::python

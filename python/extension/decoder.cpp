@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <python/extension/decoder.hpp>
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <nanobind/ndarray.h>
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include <kvbench/config/method_flags.hpp>
+#include <kvbench/core/error.hpp>
+#include <kvbench/loop/decoder.hpp>
+
+namespace kvbench::python {
+namespace {
+
+namespace nb = nanobind;
+
+template <class T>
+using Array = nb::ndarray<nb::numpy, const T, nb::c_contig, nb::device::cpu>;
+
+template <class T>
+std::span<const T> span_of(const Array<T>& array) {
+  return {array.data(), array.size()};
+}
+
+template <class T>
+T field(const nb::handle& object, const char* name) {
+  return nb::cast<T>(object.attr(name));
+}
+
+/// kvbench._decoding.Document
+trace::TraceInfo document_of(const nb::handle& given) {
+  trace::TraceInfo document;
+  document.model = field<std::string>(given, "model");
+  document.num_layers = field<Index>(given, "num_layers");
+  document.num_query_heads = field<Index>(given, "num_query_heads");
+  document.num_kv_heads = field<Index>(given, "num_kv_heads");
+  document.head_dim = field<Index>(given, "head_dim");
+  document.value_dim = field<Index>(given, "value_dim");
+  document.rope_type = field<std::string>(given, "rope_type");
+  document.rope_layout = "half";
+  trace::PromptInfo& prompt = document.prompts.emplace_back();
+  prompt.id = "0";
+  prompt.prompt_tokens = field<Index>(given, "context");
+  prompt.num_tokens = prompt.prompt_tokens + field<Index>(given, "known");
+  for (const nb::handle one : given.attr("layers")) {
+    trace::LayerInfo& layer = prompt.layers.emplace_back();
+    layer.layer = field<int>(one, "number");
+    layer.scale = field<double>(one, "scale");
+    layer.rope_theta = field<double>(one, "rope_theta");
+    layer.column_sums_end = prompt.prompt_tokens;
+    for (Index p = prompt.prompt_tokens - field<Index>(given, "observed"); p < prompt.num_tokens; ++p)
+      layer.query_positions.push_back(p);
+  }
+  return document;
+}
+
+loop::LoopConfiguration configuration_of(const std::string& method, const std::string& budget, std::uint32_t seed) {
+  const std::vector<replay::MethodChoice> choices = config::parse_methods({method}, {});
+  if (choices.size() != 1) throw Error("'{}' names {} methods; a model runs with one", method, choices.size());
+  return {choices.front(), Budget::parse(budget), seed};
+}
+
+/// [query_heads, count, dv]
+nb::object outputs_of(std::vector<float> values, Index heads, Index dv) {
+  auto* const owner = new std::vector<float>(std::move(values));
+  const nb::capsule keeper(owner, [](void* memory) noexcept { delete static_cast<std::vector<float>*>(memory); });
+  const auto rows = owner->size() / static_cast<std::size_t>(heads * dv);
+  return nb::cast(nb::ndarray<nb::numpy, float>(
+      owner->data(), {static_cast<std::size_t>(heads), rows, static_cast<std::size_t>(dv)}, keeper));
+}
+
+class Decoder {
+ public:
+  Decoder(const nb::object& document, const std::string& method, const std::string& budget, std::uint32_t seed,
+          int threads)
+      : info_(document_of(document)),
+        decoder_(info_, {}, {.threads = threads}, configuration_of(method, budget, seed)) {}
+
+  nb::object begin(std::size_t layer, const Array<float>& keys, const Array<float>& values, const Array<float>& queries,
+                   const Array<double>& column_sums) {
+    const loop::LayerArrays arrays{span_of(keys), span_of(values), span_of(queries), {}, span_of(column_sums)};
+    return outputs([&] { return decoder_.begin(layer, arrays); });
+  }
+  nb::object answer(std::size_t layer, Index count, const Array<float>& keys, const Array<float>& values,
+                    const Array<float>& queries) {
+    const loop::LayerArrays arrays{span_of(keys), span_of(values), span_of(queries), {}, {}};
+    return outputs([&] { return decoder_.answer(layer, count, arrays); });
+  }
+  nb::dict bytes() const {
+    const replay::Bytes bytes = [&] {
+      const nb::gil_scoped_release release;
+      return decoder_.bytes();
+    }();
+    nb::dict out;
+    out["kv"] = bytes.kv;
+    out["meta"] = bytes.meta;
+    out["fast"] = bytes.fast;
+    out["slow"] = bytes.slow;
+    out["read"] = bytes.read;
+    out["full"] = bytes.full;
+    return out;
+  }
+
+ private:
+  template <class F>
+  nb::object outputs(F compute) {
+    std::vector<float> values;
+    {
+      const nb::gil_scoped_release release;
+      values = compute();
+    }
+    return outputs_of(std::move(values), info_.num_query_heads, info_.value_dim);
+  }
+
+  trace::TraceInfo info_;
+  loop::Decoder decoder_;
+};
+
+}  // namespace
+
+void add_decoder(nb::module_& module) {
+  nb::class_<Decoder>(module, "Decoder")
+      .def(nb::init<const nb::object&, const std::string&, const std::string&, std::uint32_t, int>(),
+           nb::arg("document"), nb::arg("method"), nb::arg("budget"), nb::arg("seed"), nb::arg("threads"))
+      .def("begin", &Decoder::begin, nb::arg("layer"), nb::arg("keys"), nb::arg("values"), nb::arg("queries"),
+           nb::arg("column_sums"))
+      .def("answer", &Decoder::answer, nb::arg("layer"), nb::arg("count"), nb::arg("keys"), nb::arg("values"),
+           nb::arg("queries"))
+      .def("bytes", &Decoder::bytes);
+}
+
+}  // namespace kvbench::python

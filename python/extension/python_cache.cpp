@@ -1,0 +1,245 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <python/extension/python_cache.hpp>
+
+#include <algorithm>
+#include <optional>
+#include <stdexcept>
+
+#include <fmt/format.h>
+#include <nanobind/stl/string.h>
+
+#include <kvbench/methods/contract/head_caches.hpp>
+#include <kvbench/methods/stages/kept_cache.hpp>
+#include <kvbench/methods/stages/rows.hpp>
+
+#include <python/extension/answers.hpp>
+#include <python/extension/arrays.hpp>
+#include <python/extension/fixed_cache.hpp>
+#include <python/extension/footprints.hpp>
+#include <python/extension/held_entries.hpp>
+
+namespace kvbench::python {
+namespace {
+
+/// A cache in Python, of one kv head, or of all heads of a layer, whose methods then take and return lists.
+class PythonCache : public methods::LayerCache {
+ public:
+  /// With the GIL.
+  PythonCache(nb::object cache, const Allowance& allowance, bool whole_layer,
+              std::span<const methods::HeadPrompt> heads, Backend& backend)
+      : backend_(backend),
+        appends_(nb::hasattr(cache, "append")),
+        cache_(std::move(cache)),
+        whole_layer_(whole_layer),
+        group_(heads.front().group),
+        first_decoded_(heads.front().tokens()),
+        allowance_(allowance),
+        held_(heads.size()),
+        latest_(heads.size()) {}
+
+  Index append(std::span<const methods::TokenBlock> tokens) override {
+    const Index given = tokens.front().size(), count = appends_ && !in_blocks_ ? 1 : given;
+    const Index taken = appends_ ? with_python([&] { return append_in_python(tokens, count); }) : count;
+    if (taken < 1 || taken > count)
+      throw std::logic_error(
+          fmt::format("append() of {} tokens returned {}; it must return how many it took, or "
+                      "nothing",
+                      count, taken));
+    allowance_.decoded += taken;
+    at_query_.reset();
+    for (HeldEntries& held : held_) held.forget();
+    std::ranges::fill(latest_, nullptr);
+    return taken;
+  }
+
+  std::vector<methods::EntryTables> entries(std::span<const methods::QueryBlock> queries) const override {
+    std::vector<std::vector<std::shared_ptr<const Answer>>> answers(held_.size());
+    with_python([&] {
+      for (Index i = 0; i < queries.front().size(); ++i) ask(queries, i, answers);
+      return 0;
+    });
+    allowance_.check(held_);
+    std::vector<methods::EntryTables> tables;
+    for (const auto& of_head : answers) {
+      tables.push_back(joined(of_head, group_, backend_));
+      if (!appends_ && allowance_.decoded > 0) tables.back().push_back({.ids = decoded_ids()});
+    }
+    return tables;
+  }
+
+  void observe(std::span<const methods::QueryBlock>, std::span<const methods::EntryTables>,
+               std::span<const std::vector<Buffer<const float>>> weights) override {
+    with_python([&] {
+      at_query_.emplace(call("footprint"));
+      std::vector<nb::object> heads;
+      for (std::size_t h = 0; h < weights.size(); ++h) {
+        nb::list tables;
+        for (std::size_t t = 0; t < latest_[h]->size(); ++t) tables.append(array_of(weights[h][t], backend_));
+        heads.push_back(nb::len(tables) == 1 ? nb::object(tables[0]) : tables);
+      }
+      call("observe", heads);
+      return 0;
+    });
+  }
+
+  std::vector<methods::Footprint> footprint() const override {
+    std::vector<methods::Footprint> arrays = with_python([&] {
+      const nb::object given = at_query_ ? nb::borrow(at_query_->get()) : call("footprint");
+      std::vector<methods::Footprint> all;
+      for_each_head(given, "footprint",
+                    [&](nb::handle head) { all.push_back(footprint_of(head, allowance_.d, allowance_.dv)); });
+      return all;
+    });
+    if (!appends_ && allowance_.decoded > 0) {
+      for (methods::Footprint& of_head : arrays) {
+        const methods::Footprint decoded = methods::kept_footprint(allowance_.decoded, allowance_.d, allowance_.dv);
+        of_head.insert(of_head.end(), decoded.begin(), decoded.end());
+      }
+    }
+    allowance_.check(held_, arrays);
+    return arrays;
+  }
+
+  std::vector<methods::Protected> protected_tokens() const override {
+    std::vector<methods::Protected> all(held_.size(), {.decoded = !appends_});
+    with_python([&] {
+      if (!nb::hasattr(cache_.get(), "protected_tokens")) return 0;
+      std::size_t h = 0;
+      for_each_head(call("protected_tokens"), "protected_tokens", [&](nb::handle head) {
+        all[h].sinks = nb::cast<Index>(head[0]);
+        all[h].recent = nb::cast<Index>(head[1]);
+        if (nb::len(head) > 2) all[h].decoded = nb::cast<bool>(head[2]);
+        ++h;
+      });
+      return 0;
+    });
+    return all;
+  }
+
+  methods::TokenRange retrievable() const override {
+    return with_python([&] {
+      const nb::object range = call("retrievable");
+      return methods::TokenRange{nb::cast<Index>(range[0]), nb::cast<Index>(range[1])};
+    });
+  }
+
+  std::vector<methods::Note> notes() const override {
+    return with_python([&] {
+      std::vector<methods::Note> all;
+      if (!nb::hasattr(cache_.get(), "notes")) return all;
+      for (const nb::handle note : call("notes")) {
+        if (nb::isinstance<nb::str>(note))
+          all.push_back({.text = nb::cast<std::string>(note)});
+        else
+          all.push_back({.text = nb::cast<std::string>(note[0]), .count = nb::cast<double>(note[1])});
+      }
+      return all;
+    });
+  }
+
+ private:
+  /// The method of the cache, with one argument per head in each list.
+  template <class... Lists>
+  nb::object call(const char* name, const Lists&... lists) const {
+    if (!nb::hasattr(cache_.get(), name))
+      throw std::logic_error(fmt::format("the cache has entries(), but no {}()", name));
+    return cache_.get().attr(name)(argument(lists)...);
+  }
+  nb::object argument(const nb::object& other) const { return other; }
+  nb::object argument(const std::vector<nb::object>& heads) const {
+    if (!whole_layer_) return heads.front();
+    nb::list all;
+    for (const nb::object& head : heads) all.append(head);
+    return all;
+  }
+
+  template <class F>
+  void for_each_head(const nb::object& given, const char* name, F visit) const {
+    if (!whole_layer_) return visit(given);
+    if (nb::len(given) != held_.size())
+      throw std::logic_error(
+          fmt::format("{}() must return a list with one item for each of the {} kv heads", name, held_.size()));
+    for (const nb::handle head : given) visit(head);
+  }
+
+  Index append_in_python(std::span<const methods::TokenBlock> tokens, Index count) {
+    std::vector<nb::object> keys, values;
+    for (const methods::TokenBlock& block : tokens) {
+      keys.push_back(array_of(block.keys.slice(0, count), backend_));
+      values.push_back(array_of(block.values.slice(0, count), backend_));
+    }
+    const nb::object taken = call("append", keys, values, positions_of(tokens.front().first, count));
+    in_blocks_ = !taken.is_none();
+    return in_blocks_ ? nb::cast<Index>(taken) : count;
+  }
+
+  /// Asks for the entries that answer query i of the block of each head.
+  void ask(std::span<const methods::QueryBlock> queries, Index i,
+           std::vector<std::vector<std::shared_ptr<const Answer>>>& answers) const {
+    std::vector<nb::object> blocks;
+    for (const methods::QueryBlock& block : queries) blocks.push_back(query_block(block, group_, i, backend_));
+    std::size_t h = 0;
+    for_each_head(call("entries", blocks), "entries", [&](nb::handle given) {
+      Answer answer = answer_of(given, group_, allowance_.d, allowance_.dv);
+      if (!latest_[h] || *latest_[h] != answer) {
+        held_[h].note(answer);
+        latest_[h] = std::make_shared<const Answer>(std::move(answer));
+      }
+      answers[h].push_back(latest_[h]);
+      ++h;
+    });
+  }
+
+  Buffer<const std::int32_t> decoded_ids() const {
+    return backend_.adopt(methods::token_range(first_decoded_, allowance_.decoded), 1, allowance_.decoded);
+  }
+
+  Backend& backend_;
+  bool appends_;  ///< otherwise decoded tokens are added exactly
+  Held cache_;
+  bool whole_layer_;
+  bool in_blocks_ = false;  ///< append() says how many tokens it took, and so may be given many
+  Index group_, first_decoded_;
+  Allowance allowance_;
+  mutable std::vector<HeldEntries> held_;                      ///< by head
+  mutable std::vector<std::shared_ptr<const Answer>> latest_;  ///< by head
+  std::optional<Held> at_query_;  ///< what footprint() returned before observe(), which may drop tokens
+};
+
+/// Fixed entries of the heads. With the GIL.
+std::unique_ptr<methods::LayerCache> fixed_caches(const nb::object& made, const Allowance& allowance, bool whole_layer,
+                                                  std::span<const methods::HeadPrompt> heads, Backend& backend) {
+  if (whole_layer && (!nb::isinstance<nb::list>(made) || nb::len(made) != heads.size()))
+    throw std::logic_error(
+        fmt::format("make() must return a list with one item for each of the {} kv heads", heads.size()));
+  std::vector<HeldEntries> held(heads.size());
+  std::vector<std::unique_ptr<methods::CompressedCache>> caches;
+  for (std::size_t h = 0; h < heads.size(); ++h) {
+    FixedEntries entries = fixed_entries_of(whole_layer ? nb::object(made[h]) : made, heads[h]);
+    held[h].note(entries.answer);
+    if (const Index last = held[h].last_token(); last >= heads[h].tokens())
+      throw std::logic_error(
+          fmt::format("make() returned the id {}; the context has {} tokens", last, heads[h].tokens()));
+    caches.push_back(fixed_cache(std::move(entries), heads[h], backend));
+  }
+  allowance.check(held);
+  return methods::layer_of(std::move(caches));
+}
+
+}  // namespace
+
+methods::MakeLayerCache cache_maker(Held maker, methods::Kind kind, bool whole_layer,
+                                    std::vector<methods::HeadPrompt> heads, Backend& backend) {
+  return [=, heads = std::move(heads), &backend](Index budget, std::uint32_t seed) {
+    const Allowance allowance{
+        .kind = kind, .budget = budget, .d = heads.front().keys.cols(), .dv = heads.front().values.cols()};
+    return with_python([&]() -> std::unique_ptr<methods::LayerCache> {
+      const nb::object made = maker.get().attr("make")(budget, seed);
+      if (nb::hasattr(made, "entries"))
+        return std::make_unique<PythonCache>(made, allowance, whole_layer, heads, backend);
+      return fixed_caches(made, allowance, whole_layer, heads, backend);
+    });
+  };
+}
+
+}  // namespace kvbench::python

@@ -1,0 +1,35 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A progress bar in notebooks. In terminals the program draws its own."""
+
+import contextlib
+import sys
+
+
+def _in_notebook():
+    shell = sys.modules.get("IPython") and sys.modules["IPython"].get_ipython()
+    return shell is not None and hasattr(shell, "kernel")
+
+
+@contextlib.contextmanager
+def notebook_bar():
+    """A function show(done, total, unit) that draws a bar as long as the with statement lasts; None outside of
+    notebooks."""
+    if not _in_notebook():
+        yield None
+        return
+    from IPython.display import HTML, display
+    handle = None
+
+    def show(done, total, unit):
+        nonlocal handle
+        bar = HTML(f'<progress value="{done}" max="{total}" style="width: 20em"></progress> {done:.1f}/{total} {unit}')
+        if handle is None:
+            handle = display(bar, display_id=True)
+        else:
+            handle.update(bar)
+
+    try:
+        yield show
+    finally:
+        if handle is not None:
+            handle.update(HTML(""))

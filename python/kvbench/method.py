@@ -1,0 +1,138 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Methods written in Python: what a method is given, what it returns, and what it raises. docs/python.md describes the
+contract, which is that of lib/kvbench/methods/contract/method.hpp with the same names.
+
+n tokens of the context, d and dv dimensions of keys and values, G query heads that share a kv head. All arrays are
+float32 and read-only; those of the trace are views without copies. None: the trace does not hold the array."""
+
+import functools
+import inspect
+import zlib
+from dataclasses import dataclass, field
+
+import numpy as np
+
+
+class Unavailable(Exception):
+    """The trace lacks what the method needs: its row gets the status `skipped` and this reason."""
+
+
+class Infeasible(Exception):
+    """A limit of the method is exceeded, or it cannot meet the budget: its row gets the status `infeasible` and this
+    reason."""
+
+
+@dataclass(kw_only=True, frozen=True, eq=False)
+class Rope:
+    """Rotary embedding of the trace, without scaling."""
+    theta: float
+    interleaved: bool
+
+
+@dataclass(kw_only=True, frozen=True, eq=False)
+class HeadPrompt:
+    """What a method sees of one kv head: its context. No evaluated query is among the observed ones."""
+    prompt: str  # name of the prompt in the trace
+    layer: int
+    kv_head: int
+    num_layers: int  # of the model
+    num_kv_heads: int  # of the layer
+    group: int  # G
+    window: int  # sliding window of the layer; 0: none
+    scale: float  # logits are scale * <q, k>
+    keys: np.ndarray  # [n, d] after RoPE
+    values: np.ndarray  # [n, dv]
+    observed: np.ndarray | None = None  # [G, n_obs, d] queries inside the context
+    # [n_obs] increasing; a position >= n is that of a token that the harness keeps outside this context
+    observed_positions: np.ndarray = field(default_factory=lambda: np.empty(0, np.int32))
+    # [G, n_obs] ln of the sum of exp(logit) over the tokens that an observed query sees and the harness keeps outside
+    # this context (--protect); None: there are none
+    fixed_log_sum_exp: np.ndarray | None = None
+    rope: Rope | None = None  # None: the model's RoPE is scaled or missing
+    column_sums: np.ndarray | None = None  # [G, n] attention mass from all queries of the context
+    keys_pre_rope: np.ndarray | None = None  # [n, d]
+    calibration_keys: np.ndarray | None = None  # [n', d] of the stream, where the context is empty
+    calibration: "HeadPrompt | None" = None  # the same head on the text of --calibrate
+
+    @property
+    def tokens(self):
+        """n"""
+        return len(self.keys)
+
+    def generator(self, seed):
+        """A generator of random numbers that depends on the seed, the prompt, the layer and the kv head alone, so that
+        results do not depend on the order in which heads are computed."""
+        return np.random.default_rng([seed, self.layer, self.kv_head, zlib.crc32(self.prompt.encode())])
+
+
+@dataclass(eq=False, slots=True)
+class QueryBlock:
+    """The queries of one position, which entries() answers."""
+    queries: np.ndarray  # [G, d] after RoPE
+    position: int
+    first: int  # these queries see the tokens first, ..., last - 1
+    last: int
+    speculated: np.ndarray | None = None  # [G, d] queries predicted from the layer before (InfiniGen)
+
+
+@dataclass(kw_only=True, eq=False)
+class Array:
+    """An array that a deployment of a method would hold in memory, for footprint()."""
+    name: str
+    rows: int  # one per entry where read="with_entry"
+    cols: int = 1
+    element: str = "kv"  # kv: the type of the cache (16 bits); f32, f16, i32, u8; b1 to b7: packed codes
+    content: str = "meta"  # keys, values, or meta: weights, counts, ids, centroids, bounds
+    tier: str = "fast"  # slow: the memory that holds the full cache of retrieval methods
+    read: str = "every_query"  # with_entry: only the rows of entries that answer the query; never
+
+
+@dataclass(eq=False)
+class Kept:
+    """A fixed selection of tokens of the context, to which decoded tokens are added exactly."""
+    ids: np.ndarray  # [width], or [G, width] for a selection per query head; -1 = unused slot
+    weights: np.ndarray | None = None  # as ids, in both sums of the softmax average; None: 1
+    sinks: int = 0  # the first tokens and the last ones that are always among them: recall does not count these
+    recent: int = 0
+
+
+class Scorer:
+    """A score-only method, made by scorer()."""
+
+    def __init__(self, function, facts, selection, settings=(), base=None):
+        functools.update_wrapper(self, function)
+        vars(self).update(facts)
+        self.function, self.facts = function, facts
+        self.selection = selection  # its defaults of the selection
+        self.settings = dict(settings)  # that differ from the defaults of selection and function
+        self.base = base or self  # the one without settings
+
+    def __call__(self, head=None, **settings):
+        """With a head, or a list of heads: the scores. Without: the method with these settings, as knorm(recent=16)."""
+        if head is None:
+            return Scorer(self.function, self.facts, self.selection, {**self.settings, **settings}, self.base)
+        return self.function(head, **{name: value for name, value in self.settings.items() if name in self.parameters})
+
+    @property
+    def parameters(self):
+        """The parameters of the function after the head, by name."""
+        return dict(list(inspect.signature(self.function).parameters.items())[1:])
+
+
+def scorer(function=None, *, needs=(), granularity="kv_head", windowed=False, calibrates=False, **selection):
+    """Makes a method of a function that gives every token of the context a score: [n], or [G, n] for one per query
+    head. The tokens with the highest scores are kept, and before them those at the end of the context that have no
+    score. Reduction over the query group, pooling, protected tokens, decoding and bytes are those of the built-in
+    methods of this kind. Arguments of the function after the head are parameters of the method.
+
+        @kvbench.scorer(recent=32, pooling="max", kernel=7)
+        def knorm(head):
+            return -np.linalg.norm(head.keys, axis=1)
+
+    selection: defaults of sinks, recent, kernel, pooling (none, max, mean), per (kv_head, query_head), reduce (mean,
+    max, sum) and order (reduce_first, pool_first). The other arguments are facts about the method (docs/python.md);
+    with granularity="layer" the function gets the list of all kv heads of a layer, and returns one array for each."""
+    facts = {"needs": needs, "granularity": granularity, "windowed": windowed, "calibrates": calibrates}
+    if function is None:
+        return functools.partial(scorer, **facts, **selection)
+    return Scorer(function, facts, {"per": "kv_head", **selection})

@@ -1,0 +1,58 @@
+# SPDX-License-Identifier: Apache-2.0
+"""kvbench.compressed() against kveval: the same methods inside the same real model, in transformers and in llama.cpp."""
+import json
+import os
+import subprocess
+import sys
+
+import environment
+
+environment.use(["h5py", "numpy", "torch", "transformers", "gguf", "threadpoolctl"], "KVBENCH_TORCH_PYTHON", "torch",
+                "scripts/fetch-model --hf")
+from support import SAMPLE, PackageTest, kvbench, main  # noqa: E402
+import torch  # noqa: E402
+import transformers  # noqa: E402
+
+KVEVAL = sys.argv[4] if len(sys.argv) > 4 else ""
+MODEL = environment.CACHE / "model" / "SmolLM2-135M-Instruct.Q4_1.gguf"
+if not (os.path.exists(KVEVAL) and MODEL.exists()):
+    print("skipped: there is no kveval, or no model; scripts/fetch-model fetches both")
+    sys.exit(77)
+CONTEXT, SCORED = 256, 48
+METHODS = "exact,snapkv,h2o,chelsea,uniform,snapkv+kivi4"
+
+
+class Divergence(PackageTest):
+    def evaluated(self, ids):
+        """Rows of kveval for a document of these tokens."""
+        with open(self.path("ids"), "w") as file:
+            file.write(" ".join(map(str, ids)))
+        done = subprocess.run([KVEVAL, str(MODEL), "--ids", self.path("ids"), "--context", str(CONTEXT), "--score",
+                               str(SCORED), "-m", METHODS, "-b", "25%mem,96", "--format", "json", "-q"],
+                              capture_output=True, text=True)
+        rows = json.loads(done.stdout)
+        self.assertEqual({row["status"] for row in rows}, {"ok", "infeasible"}, done.stderr)  # exact at 25 %
+        return [row for row in rows if row["status"] == "ok"]
+
+    def test_kl_is_that_of_kveval(self):
+        with kvbench.Trace(SAMPLE) as trace:
+            ids = trace.prompts["0"].tokens[:CONTEXT + SCORED].tolist()
+        transformers.utils.logging.disable_progress_bar()
+        model = transformers.AutoModelForCausalLM.from_pretrained(MODEL.parent, gguf_file=MODEL.name,
+                                                                  dtype=torch.float32).eval()
+        torch.set_grad_enabled(False)
+
+        def predicted():  # of the tokens after each scored one but the last
+            return torch.log_softmax(model(torch.tensor([ids])).logits[0, CONTEXT:-1].double(), -1)
+        full, rows = predicted(), self.evaluated(ids)
+        self.assertEqual(len(rows), 11)
+        for row in rows:
+            with self.subTest(row["method"], budget=row["budget"]), \
+                    kvbench.compressed(model, row["method"], row["budget"], context=CONTEXT) as run:
+                kl = float((full.exp() * (full - predicted())).sum(-1).mean())
+                self.assertLess(abs(kl - row["kl_mean"]), 1e-6 + 0.01 * row["kl_mean"])
+                self.assertAlmostEqual((run.bytes["kv"] + run.bytes["meta"]) / 90, row["total_bytes"], delta=1)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,229 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Methods inside small Hugging Face models: kvbench.compressed()."""
+import os
+import sys
+import warnings
+
+import environment
+
+environment.use(["h5py", "numpy", "torch", "transformers", "threadpoolctl"], "KVBENCH_TORCH_PYTHON", "torch",
+                "scripts/fetch-model --hf")
+from support import PACKAGE, PackageTest, kvbench, main, run  # noqa: E402
+import hf_models  # noqa: E402
+import numpy as np  # noqa: E402
+import torch  # noqa: E402
+from kvbench import dump_hf  # noqa: E402
+
+sys.path.insert(0, str(PACKAGE.parent / "bench" / "bridge"))
+import numpy_methods  # noqa: E402
+
+N, CONTEXT = 60, 48
+
+
+def token_ids(count=N, seed=0):
+    return torch.tensor([[(seed * 31 + i * i * 29 + i * 7 + 3) % 95 + 1 for i in range(count)]])
+
+
+class CompressedTest(PackageTest):
+    @classmethod
+    def setUpClass(cls):
+        torch.set_grad_enabled(False)
+        cls.models = {name: hf_models.build(*hf_models.MODELS[name][:2]) for name in ("llama", "gemma3", "gemma2")}
+
+    def logits(self, model, method="exact", budget="100%", ids=None, context=CONTEXT, **options):
+        with kvbench.compressed(model, method, budget, context=context, **options) as self.last:
+            return model(token_ids() if ids is None else ids).logits[0]
+
+
+class Outputs(CompressedTest):
+    def test_exact_is_the_model(self):
+        for name, model in self.models.items():  # gemma3: a layer with a window; gemma2: none that methods run in
+            expected = model(token_ids()).logits[0]
+            for context in (1, CONTEXT, N - 1):
+                with self.subTest(name, context=context):
+                    torch.testing.assert_close(self.logits(model, context=context), expected, rtol=1e-4, atol=1e-4)
+
+    def test_outputs_of_the_first_layer_are_those_of_a_replay(self):
+        model = self.models["llama"]
+        model.save_pretrained(self.path("model"))
+        with open(self.path("ids"), "w") as file:
+            file.write(" ".join(map(str, token_ids()[0].tolist())))
+        self.assertEqual(dump_hf.main(["--model", self.path("model"), "--ids", self.path("ids"), "--prompt-tokens",
+                                       str(CONTEXT), "--queries", "all", "-o", self.path("t.h5"), "--quiet"]), 0)
+        outputs = []
+        for method, budget in (("snapkv[window=8]", "16"), ("h2o", "25%mem"), ("uniform", "30%"), ("quest[page=4]", "16"),
+                               ("chelsea[chunk=16]", "50%"), ("snapkv+int8[window=8,int8.group=16]", "16")):
+            with self.subTest(method):
+                run("replay", self.path("t.h5"), "-m", method, "-b", budget, "--raw", self.path("r.h5"),
+                    "--raw-outputs", "--seeds", "1", "-o", self.path("r.csv"))
+                hook = model.model.layers[0].self_attn.o_proj.register_forward_pre_hook(
+                    lambda module, inputs: outputs.append(inputs[0][0, CONTEXT:]))
+                self.logits(model, method, budget)
+                hook.remove()
+                with kvbench.Raw(self.path("r.h5")) as raw:
+                    expected = np.concatenate([raw.head("0", 0, h).output() for h in (0, 1)])  # [q_heads, m, dv]
+                got = outputs.pop().reshape(N - CONTEXT, 4, 16).transpose(0, 1).numpy()
+                np.testing.assert_allclose(got, expected, rtol=1e-3, atol=1e-4)
+
+    def test_a_call_per_token_gives_what_one_call_gives(self):
+        model = self.models["llama"]
+        for method, budget in (("snapkv[window=8]", 16), ("h2o", 16), ("exact", 16), ("kmeans", 16)):
+            whole = self.logits(model, method, budget)
+            with kvbench.compressed(model, method, budget) as compression:
+                cache = model(token_ids()[:, :CONTEXT], use_cache=True).past_key_values
+                steps = []
+                for first, last in ((CONTEXT, CONTEXT + 1), (CONTEXT + 1, CONTEXT + 4), (CONTEXT + 4, N)):
+                    steps.append(model(token_ids()[:, first:last], past_key_values=cache, use_cache=True).logits[0])
+            torch.testing.assert_close(torch.cat(steps), whole[CONTEXT:], rtol=1e-3, atol=1e-3)
+            self.assertEqual(compression.decoded, N - CONTEXT)
+            for name, value in compression.bytes.items():
+                self.assertAlmostEqual(value, self.last.bytes[name], msg=f"{method} {name}")
+
+    def test_methods_in_python(self):
+        model = self.models["llama"]
+        for own, built_in in ((numpy_methods.snapkv(window=8), "snapkv[window=8]"), (numpy_methods.H2O, "h2o")):
+            torch.testing.assert_close(self.logits(model, own, 16), self.logits(model, built_in, 16), rtol=1e-4,
+                                       atol=1e-4)
+            self.assertNotAlmostEqual(float((self.logits(model, own, 16) - self.logits(model)).abs().max()), 0)
+
+    def test_generation(self):
+        model, ids = self.models["llama"], token_ids(CONTEXT)
+        plain = model.generate(ids, max_new_tokens=12, do_sample=False)
+        with kvbench.compressed(model, "exact", "100%"):
+            self.assertTrue(torch.equal(model.generate(ids, max_new_tokens=12, do_sample=False), plain))
+        with kvbench.compressed(model, "snapkv[window=8]", 16) as compression:
+            first = model.generate(ids, max_new_tokens=12, do_sample=False)
+            held = compression.bytes
+            again = model.generate(ids, max_new_tokens=12, do_sample=False)  # a new sequence
+        self.assertTrue(torch.equal(first, again))
+        tokens = first.shape[1] - CONTEXT - 1  # the last one is not decoded any more
+        self.assertEqual(held["kv"], 2 * 2 * (16 + tokens) * 32 * 2)  # layers, kv heads, tokens, channels, bytes
+        self.assertEqual(held["full"], 2 * 2 * (CONTEXT + tokens) * 32 * 2)
+        self.assertTrue(torch.equal(model.generate(ids, max_new_tokens=12, do_sample=False), plain))
+
+    def test_element_types_and_devices(self):
+        for dtype, device in ((torch.bfloat16, "cpu"), (torch.float32, "cuda"), (torch.float16, "cuda")):
+            with self.subTest(dtype=dtype, device=device):
+                if device == "cuda" and not torch.cuda.is_available():
+                    self.skipTest("there is no GPU")
+                model = hf_models.build(*hf_models.MODELS["llama"][:2]).to(device, dtype)
+                ids = token_ids().to(device)
+                expected = model(ids).logits[0].float()
+                got = self.logits(model, ids=ids).float()
+                self.assertLess(float((got - expected).abs().mean() / expected.abs().mean()), 0.05)
+
+
+class Refusals(CompressedTest):
+    def refused(self, *words, method="snapkv[window=8]", budget=16, call=None, **options):
+        model = self.models["llama"]
+        with self.refuses(*words), kvbench.compressed(model, method, budget, **options):
+            (call or (lambda: model(token_ids())))()
+        self.assertNotEqual(model.config._attn_implementation, "kvbench_compressed")
+
+    def test_what_cannot_be_compressed(self):
+        model = self.models["llama"]
+        self.refused("there is no method 'snapvk'", "snapkv", method="snapvk", context=CONTEXT)
+        self.refused("budget", "'much'", budget="much", context=CONTEXT)
+        self.refused("quest: layer 0", "25 %", method="quest", budget="25%mem", context=CONTEXT)
+        with self.assertRaisesRegex(RuntimeError, "oracle-topk needs the exact logits"):
+            self.logits(model, "oracle-topk", 16)
+        self.refused("one method|methods", method="all", context=CONTEXT)
+        self.refused("no context", context=-N)
+        self.refused("batch of 2", call=lambda: model(torch.cat([token_ids(), token_ids()])))
+        self.refused("batch of 2", call=lambda: model.generate(token_ids(), num_beams=2, max_new_tokens=4))
+        mask = torch.ones(1, N, dtype=torch.long)
+        mask[0, :3] = 0
+        self.refused("pad no sequence", call=lambda: model(token_ids(), attention_mask=mask))
+
+    def test_a_cache_from_outside(self):
+        model = self.models["llama"]
+        cache = model(token_ids(CONTEXT), use_cache=True).past_key_values
+        self.refused("the cache holds 48 tokens", "0 were seen",
+                     call=lambda: model(token_ids()[:, CONTEXT:], past_key_values=cache))
+
+        def cropped():
+            own = model(token_ids(), use_cache=True).past_key_values
+            own.crop(CONTEXT - N)
+            model(token_ids()[:, CONTEXT:], past_key_values=own)
+        self.refused("the cache holds 48 tokens", "60 were seen", call=cropped)
+
+    def test_a_method_that_fails(self):
+        class Divides:
+            def make(self, budget, seed):
+                raise ZeroDivisionError("by zero")
+        self.refused("py:Divides: layer 0", "ZeroDivisionError: by zero", method=Divides, context=CONTEXT)
+
+    def test_a_run_without_compression_is_noticed(self):
+        model = self.models["llama"]
+        with warnings.catch_warnings(record=True) as seen:
+            warnings.simplefilter("always")
+            with kvbench.compressed(model, "snapkv", 16):
+                model(token_ids())
+        self.assertIn("decoded no token", str(seen[-1].message))
+
+
+YAML = """task: {name}
+dataset_path: json
+dataset_kwargs:
+  data_files: {{test: {data}}}
+test_split: test
+output_type: {output}
+doc_to_text: "{{{{text}}}}"
+{answers}
+metric_list:
+  - metric: {metric}
+"""
+
+
+class Harness(CompressedTest):
+    """A task of lm-evaluation-harness without a download: numbers that a text states, as tokens of a small model."""
+
+    def task(self, name, output, answers, metric):
+        with open(self.path(f"{name}.yaml"), "w") as file:
+            file.write(YAML.format(name=name, data=self.path("keys.jsonl"), output=output, answers=answers,
+                                   metric=metric))
+
+    def test_tasks_that_generate_and_that_compare(self):
+        try:
+            os.environ["HF_DATASETS_OFFLINE"] = os.environ["HF_HUB_OFFLINE"] = "1"
+            import lm_eval
+            from lm_eval.models.huggingface import HFLM
+            from lm_eval.tasks import TaskManager
+        except ImportError as missing:
+            self.skipTest(f"{missing}; scripts/fetch-model --hf installs lm_eval")
+        import json
+        model, tokenizer = self.models["llama"], small_tokenizer()
+        with open(self.path("keys.jsonl"), "w") as file:
+            for i in range(3):
+                text = " ".join(f"w{(7 * j + i) % 80}" for j in range(40)) + f" key w{i} what is the key"
+                file.write(json.dumps({"text": text, "choices": [f" w{i}", f" w{i + 1} w{i}"], "label": 0}) + "\n")
+        self.task("writes", "generate_until", 'doc_to_target: "{{choices[0]}}"\ngeneration_kwargs: {until: ["."], '
+                  "max_gen_toks: 3, do_sample: false}", "exact_match")
+        self.task("chooses", "multiple_choice", 'doc_to_choice: choices\ndoc_to_target: label\ntarget_delimiter: ""',
+                  "acc")
+        manager = TaskManager(include_path=self.folder, include_defaults=False)
+
+        def samples(own):
+            found = lm_eval.simple_evaluate(own, tasks=["writes", "chooses"], task_manager=manager, bootstrap_iters=0)
+            return [sample["filtered_resps"] for task in ("writes", "chooses") for sample in found["samples"][task]]
+        plain = samples(HFLM(pretrained=model, tokenizer=tokenizer, batch_size=1))
+        exact = samples(kvbench.lm_eval_model(model, tokenizer, "exact", "100%"))
+        less = samples(kvbench.lm_eval_model(model, tokenizer, "snapkv[window=4]", 6))
+        self.assertEqual(plain[:3], exact[:3])
+        for a, b, c in zip(plain[3:], exact[3:], less[3:]):
+            np.testing.assert_allclose([x[0] for x in a], [x[0] for x in b], rtol=1e-3)
+            self.assertGreater(max(abs(x[0] - y[0]) for x, y in zip(a, c)), 1e-3)
+
+
+def small_tokenizer():
+    """Words w0 to w79 and some others, as the vocabulary of the small models."""
+    from tokenizers import Tokenizer, models, pre_tokenizers
+    from transformers import PreTrainedTokenizerFast
+    words = ["<pad>", "<s>", "<unk>", "key", "what", "is", "the", "."] + [f"w{i}" for i in range(88)] + ["</s>"]
+    tokenizer = Tokenizer(models.WordLevel({word: i for i, word in enumerate(words)}, unk_token="<unk>"))
+    tokenizer.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
+    return PreTrainedTokenizerFast(tokenizer_object=tokenizer, pad_token="<pad>", eos_token="</s>", unk_token="<unk>")
+
+
+if __name__ == "__main__":
+    main()
