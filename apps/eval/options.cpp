@@ -172,7 +172,8 @@ ParsedOptions parse_options(int argc, const char* const* argv) {
                "kveval");
   app.set_version_flag("--version", fmt::format("kveval {} ({})", version(), commit()));
   app.footer(
-      "Example: kveval model.gguf --text book.txt --task text,passkey --method snapkv,h2o --budget 25%mem -o eval.csv\n"
+      "Example: kveval model.gguf --text book.txt --task text,passkey --method snapkv,h2o --budget 25%mem "
+      "--per-document -o eval.csv\n"
       "Exit codes: 0 success, 1 some rows failed, 2 bad usage or bad input, 3 input/output or memory failure, 130 "
       "interrupted.");
   declare_documents(app, options, lists);

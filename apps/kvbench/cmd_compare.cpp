@@ -29,7 +29,7 @@ const std::map<std::string, compare::Span> spans = {{"layer", compare::Span::lay
 struct CompareFlags {
   std::vector<std::string> files;
   std::string a, b, metric, sweep, output, format;
-  compare::Span span = compare::Span::layer;
+  compare::Span span = compare::Span::all;
   CLI::Option* span_flag = nullptr;
 };
 
@@ -180,7 +180,7 @@ Command add_compare(CLI::App& app) {
   flags->add_option("--metric", o.metric,
                     "Metric with values per query (default: rel_err); of tables of kveval " + document_metric_names());
   o.span_flag = add_choice(flags, "--by", o.span, spans,
-                           "Scope of one comparison: layer, head (query head), prompt or all (default: layer)");
+                           "Scope of one comparison: all (the default), prompt, layer or head (query head)");
   CLI::Option* sweep =
       flags->add_option("--sweep", o.sweep, "Test the claims of this sweep file, with the test of the sweep itself");
   for (const char* other : {"--a", "--b", "--metric", "--by"}) sweep->excludes(other);

@@ -45,10 +45,22 @@ std::string methods_text(const replay::RunnableMethods& methods) {
   return out;
 }
 
-std::vector<std::int64_t> numbers_of(const trace::PromptInfo& prompt) {
+std::vector<std::int64_t> numbers_of(const trace::PromptInfo& prompt, bool with_methods = false) {
   std::vector<std::int64_t> numbers;
-  for (const trace::LayerInfo& layer : prompt.layers) numbers.push_back(layer.layer);
+  for (const trace::LayerInfo& layer : prompt.layers) {
+    if (!with_methods || layer.has_methods()) numbers.push_back(layer.layer);
+  }
   return numbers;
+}
+
+/// Which layers the trace has, in which of them methods run, and for what comparisons hold.
+std::string layers_text(const trace::PromptInfo& prompt, std::int64_t of) {
+  const std::vector<std::int64_t> all = numbers_of(prompt), runs = numbers_of(prompt, true);
+  std::string out = trace::describe_spread(all, of);
+  if (runs.size() < all.size())
+    out +=
+        fmt::format("; methods run in {} ({}), without sliding window and softcap", runs.size(), fmt::join(runs, ", "));
+  return out;
 }
 
 /// Whether all prompts have the same layers.
@@ -66,9 +78,8 @@ std::string describe(const trace::Reader& reader) {
   out += fmt::format("  heads        {} query, {} kv; head size {} (values {})\n", info.num_query_heads,
                      info.num_kv_heads, info.head_dim, info.value_dim);
   const bool alike = same_layers(info);
-  out +=
-      fmt::format("  layers       {}\n", alike ? trace::describe_spread(numbers_of(info.prompts.at(0)), info.num_layers)
-                                               : fmt::format("{} in the model", info.num_layers));
+  out += fmt::format("  layers       {}\n", alike ? layers_text(info.prompts.at(0), info.num_layers)
+                                                  : fmt::format("{} in the model", info.num_layers));
   out += fmt::format("  RoPE         {}, {} pairs\n  stored as    {}\n  sha256       {}\n", info.rope_type,
                      info.rope_layout, name_of(info.dtype), reader.sha256());
   const std::vector<replay::RunnableMethods> methods = replay::runnable_methods(info);
@@ -77,7 +88,7 @@ std::string describe(const trace::Reader& reader) {
     out += fmt::format("  prompt {}{}\n    tokens     {}, context {}, decoded {}\n", prompt.id,
                        prompt.name.empty() ? "" : " (" + prompt.name + ")", prompt.num_tokens, prompt.prompt_tokens,
                        prompt.num_tokens - prompt.prompt_tokens);
-    if (!alike) out += fmt::format("    layers     {}\n", trace::describe_spread(numbers_of(prompt), info.num_layers));
+    if (!alike) out += fmt::format("    layers     {}\n", layers_text(prompt, info.num_layers));
     for (const trace::LayerInfo& layer : prompt.layers) out += layer_text(layer, prompt.prompt_tokens);
     out += methods_text(methods[p]);
   }

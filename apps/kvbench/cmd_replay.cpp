@@ -97,15 +97,6 @@ struct PlannedTrace {
   Index work_items() const { return std::ssize(plan.work_items); }
 };
 
-bool is_budget(const std::string& text) {
-  try {
-    Budget::parse(text);
-    return true;
-  } catch (const Error&) {
-    return false;
-  }
-}
-
 /// Throws Error where the name of a method or a budget stands where a trace is expected: a flag takes one value, which
 /// may be a list with commas.
 void refuse_value_of_flag(const std::string& path) {
@@ -115,7 +106,7 @@ void refuse_value_of_flag(const std::string& path) {
     if (same_name(method.name, path))
       throw Error("{0}: there is no such trace; separate methods with commas, as in --method random,{0}", path);
   }
-  if (is_budget(path))
+  if (Budget::find(path))
     throw Error("{0}: there is no such trace; separate the values of a flag with commas, as in --budget 50%,{0}", path);
 }
 

@@ -109,7 +109,7 @@ class Claims(CliTest):
 
     def test_compare_of_a_pair_agrees(self):
         table = rows(self.ok("compare", self.out("fig2.cells"), "--a", "balancekv-repo", "--b", "uniform-repo",
-                             "--metric", "relerr_balancekv"))
+                             "--metric", "relerr_balancekv", "--by", "layer"))
         claim = [r for r in rows(self.claims) if r["run"] == "released"]
         self.assertEqual([[r[k] for k in ("ratio", "ratio_lo", "diff", "p_value")] for r in table],
                          [[r[k] for k in ("ratio", "ratio_lo", "diff", "p_value")] for r in claim])

@@ -22,7 +22,8 @@ class Compare(CliTest):
         assert made.returncode == 0, made.stderr
 
     def compare(self, *flags):
-        done = run("compare", *flags)
+        """By layer, unless the flags say otherwise."""
+        done = run("compare", *flags, *(() if "--by" in flags else ("--by", "layer")))
         self.assertEqual(done.returncode, 0, done.stderr)
         return rows(done.stdout)
 
@@ -38,7 +39,7 @@ class Compare(CliTest):
             self.assertAlmostEqual(float(r["mean_a"]) - float(r["mean_b"]), float(r["diff"]))
             self.assertLess(float(r["p_adjusted"]), 0.05)
             self.assertGreaterEqual(float(r["p_adjusted"]), float(r["p_value"]))
-        (row,) = self.compare(self.raw, "--a", "random@25%", "--b", "exact", "--by", "all")
+        (row,) = rows(run("compare", self.raw, "--a", "random@25%", "--b", "exact").stdout)
         self.assertEqual((row["verdict"], row["prompt"], row["layer"]), ("b better", "all", "all"))
 
     def test_the_mean_is_that_of_the_replay(self):
@@ -90,10 +91,10 @@ class Compare(CliTest):
         self.assertEqual({r["a"] for r in table if r["verdict"] == "skipped"}, {"quest"})
 
     def test_forms(self):
-        text = run("compare", self.raw, "--a", "exact", "--b", "random", "--format", "table").stdout
+        text = run("compare", self.raw, "--a", "exact", "--b", "random", "--by", "layer", "--format", "table").stdout
         self.assertTrue(text.endswith("exact is better in 4 of 4 groups, random in 0, 0 not distinguishable; Holm over "
                                       "4 hypotheses at 5 %.\n"))
-        text = run("compare", self.raw, "--a", "exact", "--b", "random", "--format", "md").stdout
+        text = run("compare", self.raw, "--a", "exact", "--b", "random", "--by", "layer", "--format", "md").stdout
         self.assertIn("| prompt 0, layer 0 | exact |", text)
         out = os.path.join(self.folder, "c.csv")
         self.assertEqual(run("compare", self.raw, "-o", out).stdout, "")

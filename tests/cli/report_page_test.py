@@ -76,7 +76,9 @@ class Page(CliTest):
             table = rows(file.read())
         best = min((r for r in table if r["layer"] == "all" and r["budget"] == "25%mem" and r["status"] == "ok"
                     and r["method"] not in ("exact", "random")), key=lambda r: float(r["rel_err_mean"]))
-        self.assertIn(f"At 25 % of the memory, {best['method']} has the lowest error", text)
+        # 64 queries are 4 blocks, too few for a test.
+        self.assertIn(f"At 25 % of the memory, this trace cannot tell which method has the lowest error: "
+                      f"{best['method']} (", text)
 
     def column(self, title):
         return self.browser.evaluate(f"""(() => {{

@@ -5,7 +5,7 @@ import signal
 import subprocess
 import time
 
-from support import CliTest, KVBENCH, main, rows, run
+from support import CliTest, KVBENCH, SAMPLE, main, rows, run
 
 
 class Validate(CliTest):
@@ -52,6 +52,17 @@ class Validate(CliTest):
         self.assertTrue(any(s.startswith("synthetic:") for s in sources))
         self.assertNotIn("violated", {r["verdict"] for r in table})
         self.assertEqual({r["kv_head"] for r in table if r["source"] == "t.h5"}, {"0"})
+
+    def test_claims_about_a_model_are_tested_over_layers_and_texts(self):
+        table = self.validate(SAMPLE, "--claim", "chelsea.obs1,chelsea.table2")
+        trend, every = [r for r in table if r["claim"] == "chelsea.obs1" and r["kind"] == "claim"]
+        self.assertEqual(trend["verdict"], "supported")
+        for r in [trend, every] + [r for r in table if r["claim"] == "chelsea.table2" and r["verdict"] != "untestable"]:
+            self.assertEqual(r["over_places"], "10 of 30 layers and 3 texts")
+            self.assertEqual(r["units"], "3")
+        self.assertEqual({r["verdict"] for r in table if r["kind"] == "data"}, {"none"})  # single heads
+        self.assertIn("it would take more layers or texts than 10 of 30 layers and 3 texts",
+                      run("validate", SAMPLE, "--claim", "chelsea.table2", "--summary", "-o", "/dev/null").stdout)
 
     def test_rows_do_not_depend_on_threads(self):
         flags = ("validate", self.trace, "--claim", "subgen.size,subgen.lemma1", "--seeds", "40")

@@ -12,6 +12,7 @@
 #include <kvbench/compare/comparison.hpp>
 #include <kvbench/core/paired_test.hpp>
 #include <kvbench/core/place_test.hpp>
+#include <kvbench/trace/layer_spread.hpp>
 
 namespace kvbench::compare {
 namespace {
@@ -87,12 +88,14 @@ PlaceTest over_places(const replay::Record& r, const replay::Record& best) {
   const std::size_t layers = best.compressed_layers.size();
   const bool grid = layers > 0 && r.places.size() % layers == 0;
   if (r.layer || !grid || !std::ranges::equal(r.places, best.places, {}, place, place)) return {};
+  const auto are_units = trace::layers_are_units(best.replayed_layers, layers, best.model_layers);
+  if (!are_units) return {};
   const auto is_exact = [](const replay::PlaceError& p) { return p.sum == 0; };
   if (std::ranges::any_of(r.places, is_exact) || std::ranges::any_of(best.places, is_exact)) return {};
   std::vector<double> differences;
   for (std::size_t i = 0; i < r.places.size(); ++i)
     differences.push_back(replay::log_error(r.places[i].mean()) - replay::log_error(best.places[i].mean()));
-  return place_test(differences, layers, static_cast<std::size_t>(best.model_layers));
+  return place_test(differences, layers, *are_units);
 }
 
 /// Marks a row that was compared with the best, except for `tied`. Returns its p-value, or none where these data cannot

@@ -24,7 +24,7 @@ std::string description_of(const QueryPlace& p) {
 /// The meaning of a budget: its tokens in each of these contexts, or its text where it is not a number of tokens or a
 /// share of them.
 std::string meaning_of(const std::string& text, const std::set<Index>& contexts) {
-  const std::optional<Budget> budget = budget_of(text);
+  const std::optional<Budget> budget = Budget::find(text);
   if (!budget || budget->cost() || budget->is_bytes() || contexts.contains(0)) return text;
   std::vector<Index> tokens;
   for (const Index context : contexts) tokens.push_back(budget->resolve(context, 1));
@@ -32,14 +32,6 @@ std::string meaning_of(const std::string& text, const std::set<Index>& contexts)
 }
 
 }  // namespace
-
-std::optional<Budget> budget_of(const std::string& text) {
-  try {
-    return Budget::parse(text);
-  } catch (const Error&) {
-    return std::nullopt;
-  }
-}
 
 std::string Side::label() const {
   const std::string text = label_of(configuration);

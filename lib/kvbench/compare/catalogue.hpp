@@ -34,9 +34,6 @@ struct SideValues {
   std::vector<std::pair<std::uint32_t, std::vector<double>>> seeds;
 };
 
-/// Absent where the text is not a budget.
-std::optional<Budget> budget_of(const std::string& text);
-
 class Catalogue {
  public:
   /// Throws Error where two files have different queries of the same place.

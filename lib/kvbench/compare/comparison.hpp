@@ -50,10 +50,13 @@ struct Comparison {
   /// mean_a / mean_b on a layer and text: the geometric mean over layers and texts; for metrics that may be negative
   /// the mean of mean_a - mean_b. NaN where layers and texts are no sample of others (place_test()).
   double over_places = NAN;
-  Interval over_places_interval{NAN, NAN};  ///< 95 %, for all layers of the model and texts like these
+  Interval over_places_interval{NAN, NAN};  ///< 95 %, for layers and texts like these
   /// Units of the test that decides: "10 of 30 layers and 3 texts", else those of `test`, which holds for the replayed
   /// layers and texts alone: "24 blocks of queries", "12 documents". Empty where nothing was tested.
   std::string tested_over;
+  std::size_t units = 0;  ///< of that test: layers or texts, whichever are fewer, or blocks or documents
+  /// Over some layers of a model, of which no test could say what they mean for the others.
+  bool some_layers_alone = false;
   double p_value = NAN;               ///< of that test: two-sided, of "a and b are equal on average"
   Interval ratio_interval{NAN, NAN};  ///< of mean_a / mean_b: 95 %, by the same bootstrap as that of the difference
   double p_adjusted = 1;              ///< by Holm over all comparisons of the call
@@ -64,12 +67,20 @@ struct Comparison {
   std::size_t family = 0;  ///< hypotheses that Holm counted
   std::size_t seeds = 0;   ///< number of pairs of seeds; 0 where neither side uses random numbers
   bool decided_over_places() const { return !std::isnan(over_places); }
-  bool a_is_higher() const {
-    return decided_over_places() ? over_places > (metric.has_ratio() ? 1 : 0) : test.difference > 0;
+  bool a_is_higher() const { return decided_over_places() ? over_places > equal_places() : test.difference > 0; }
+  bool a_is_lower() const { return decided_over_places() ? over_places < equal_places() : test.difference < 0; }
+  /// What the test is about, with its 95 % interval: a / b, or a - b of metrics that may be negative.
+  std::pair<double, Interval> effect() const {
+    if (decided_over_places()) return {over_places, over_places_interval};
+    if (metric.has_ratio()) return {ratio(), ratio_interval};
+    return {test.difference, test.interval};
   }
   double ratio() const { return metric.has_ratio() ? test.mean_a / test.mean_b : NAN; }
   /// The independent unit of the test: a block of queries, or a document.
   std::string_view unit() const { return eval.empty() ? "block" : "document"; }
+
+ private:
+  double equal_places() const { return metric.has_ratio() ? 1 : 0; }
 };
 
 /// "t.h5, run a, prompt 0, layer 3, head 1", as far as the comparison is about them, or "m.gguf, book.txt, 4096 tokens,

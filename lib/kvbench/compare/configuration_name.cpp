@@ -63,11 +63,8 @@ std::vector<std::string> distinct(std::span<const QueryConfiguration> known, F t
 
 /// A budget as results have it: 25% for 0.25.
 std::string in_other_words(const std::string& budget) {
-  try {
-    return Budget::parse(budget).text();
-  } catch (const Error&) {
-    return budget;
-  }
+  const std::optional<Budget> known = Budget::find(budget);
+  return known ? known->text() : budget;
 }
 
 }  // namespace

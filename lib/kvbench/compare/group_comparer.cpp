@@ -6,10 +6,10 @@
 #include <set>
 #include <tuple>
 
-#include <kvbench/core/error.hpp>
 #include <kvbench/core/ordered_map.hpp>
 #include <kvbench/core/place_test.hpp>
 #include <kvbench/replay/records/record.hpp>
+#include <kvbench/trace/layer_spread.hpp>
 
 namespace kvbench::compare {
 namespace {
@@ -150,7 +150,7 @@ double mean_bytes(const GroupValues& group, std::span<const std::size_t> places,
 std::string cost_note(const Side& a, const Side& b, const GroupValues& in_a, const GroupValues& in_b,
                       std::span<const std::size_t> places) {
   const auto reads = [](const Side& side) {
-    const std::optional<Budget> budget = budget_of(side.configuration.budget);
+    const std::optional<Budget> budget = Budget::find(side.configuration.budget);
     return budget && budget->cost() == CostKind::read;
   };
   if (is_reference(a.configuration.method) || is_reference(b.configuration.method)) return "";
@@ -162,8 +162,14 @@ std::string cost_note(const Side& a, const Side& b, const GroupValues& in_a, con
                      read ? "reads" : "holds", of_a, b.label(), of_b);
 }
 
+/// Layers of the places of a group.
+struct GroupLayers {
+  std::set<std::int64_t> replayed;
+  std::int64_t of_model = 0;
+};
+
 /// The test over the layers and texts of a group of query heads, where these are a sample and no text lacks a layer.
-void add_places(const PairSums& sums, std::int64_t model_layers, Comparison& out) {
+void add_places(const PairSums& sums, const GroupLayers& of_group, Comparison& out) {
   const bool ratios = out.metric.has_ratio();
   std::set<std::int64_t> layers;
   std::set<std::string> prompts;
@@ -171,24 +177,31 @@ void add_places(const PairSums& sums, std::int64_t model_layers, Comparison& out
   for (const auto& [place, both] : sums.by_place()) {
     prompts.insert(place.first), layers.insert(place.second);
     const double a = both.a / both.count, b = both.b / both.count;
-    if (ratios && (a == 0 || b == 0)) return;  // exact: a ratio would be one to the floor of log_error()
-    differences.push_back(ratios ? replay::log_error(a) - replay::log_error(b) : a - b);
+    const bool exact = ratios && (a == 0 || b == 0);  // a ratio would be one to the floor of log_error()
+    differences.push_back(exact ? NAN : ratios ? replay::log_error(a) - replay::log_error(b) : a - b);
   }
+  const std::vector<std::int64_t> replayed(of_group.replayed.begin(), of_group.replayed.end());
+  const auto are_units = trace::layers_are_units(replayed, layers.size(), of_group.of_model);
+  out.some_layers_alone = are_units.value_or(true);  // until they are tested
   const bool finite = std::ranges::all_of(differences, [](double x) { return std::isfinite(x); });
-  if (!finite || differences.empty() || differences.size() != layers.size() * prompts.size()) return;
-  const PlaceTest test = place_test(differences, layers.size(), static_cast<std::size_t>(model_layers));
+  if (!are_units || !finite || differences.empty() || differences.size() != layers.size() * prompts.size()) return;
+  const PlaceTest test = place_test(differences, layers.size(), *are_units);
   if (!test.tested()) return;
+  out.some_layers_alone = false;
   const auto shown = [&](double mean) { return ratios ? std::exp(mean) : mean; };
   out.over_places = shown(test.mean);
   out.over_places_interval = {shown(test.interval.lo), shown(test.interval.hi)};
   out.p_value = test.p_value;
-  out.tested_over = units_of(test, static_cast<std::size_t>(model_layers));
+  out.units = test.units();
+  out.tested_over = units_of(test, static_cast<std::size_t>(of_group.of_model));
 }
 
 void explain(Comparison& out) {
   const PairedTest& t = out.test;
   if (t.infinite) add_sentence(out.reason, "infinite values: the means cannot be compared");
   if (out.decided_over_places()) return;
+  if (out.some_layers_alone)
+    add_sentence(out.reason, "holds for the replayed layers alone; evenly spaced ones could speak for the others");
   if (t.infinite || t.one_seed || t.p_least > decided_at) out.outcome = Outcome::untested, out.tested_over.clear();
   if (t.one_seed)
     add_sentence(out.reason, "one seed does not show the variance between seeds: replay with more --seeds");
@@ -307,9 +320,16 @@ Comparison GroupComparer::compare(const Side& a, const GroupValues& in_a, const 
     out.ratio_interval = bootstrap_mean(paired.a, paired.b, paired.seeds);
   out.outcome = Outcome::tied;  // until the p-values are adjusted
   out.p_value = out.test.p_value;
+  out.units = out.test.blocks;
   out.tested_over = fmt::format("{} {}", out.test.blocks, out.eval.empty() ? "blocks of queries" : "documents");
-  if (!out.layer && out.eval.empty())
-    add_places(sums, catalogue_.places()[group_.places[usable.front()]].model_layers, out);
+  if (!out.layer && out.eval.empty()) {
+    GroupLayers layers;
+    for (const std::size_t place : group_.places) {
+      layers.replayed.insert(catalogue_.places()[place].layer);
+      layers.of_model = catalogue_.places()[place].model_layers;
+    }
+    add_places(sums, layers, out);
+  }
   explain(out);
   if (const std::string note = cost_note(a, b, in_a, in_b, usable); !note.empty()) add_sentence(out.reason, note);
   return out;

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <set>
 
 #include <fmt/ranges.h>
 
@@ -43,9 +44,10 @@ GroupValues with_values(GroupValues group, F value) {
 }
 
 /// The same places with a number in place of values, rounded as values of replay are. A number draws nothing, so that
-/// one row stands for all seeds.
+/// one row stands for all seeds, and costs nothing.
 GroupValues of_number(GroupValues group, double number) {
   for (SideValues& place : group) {
+    place.bytes_held = place.bytes_read = NAN;
     if (!place.seeds.empty())
       place.seeds = {{0, std::vector<double>(place.seeds.front().second.size(), static_cast<float>(number))}};
   }
@@ -61,6 +63,12 @@ bool any_compressed(const GroupValues& a, const GroupValues& b) {
     if (compressed(a[i]) && compressed(b[i])) return true;
   }
   return false;
+}
+
+/// Blocks of queries that would decide a comparison; NaN over layers and texts, whose numbers a model and a trace limit.
+double units_needed(const Comparison& c) {
+  if (c.decided_over_places()) return NAN;
+  return units_for_power(c.test.blocks, c.test.difference, (c.test.interval.hi - c.test.interval.lo) / (2 * 1.96));
 }
 
 bool belongs(const ComparisonGroup& group, const std::string& run) {
@@ -146,22 +154,23 @@ class ClaimTest {
   /// The largest p-value of the inequalities if all hold, otherwise that of the first one that does not.
   void test(const Relation& relation, const GroupComparer& comparer, const Pair& pair, const GroupValues& in_a,
             const GroupValues& in_b, RelationResult& result) const {
-    const PairedTest& plain = result.comparison.test;
-    if (plain.infinite || plain.one_seed) return;  // the reason is that of the comparison
-    if (plain.p_least > decided_at) {              // too few blocks: undecided
-      result.p_value = 1;
-      return;
+    const Comparison plain = result.comparison;
+    if (!plain.decided_over_places()) {
+      if (plain.test.infinite || plain.test.one_seed) return;            // the reason is that of the comparison
+      if (plain.some_layers_alone || plain.test.p_least > decided_at) {  // undecided
+        result.p_value = 1;
+        return;
+      }
     }
     result.p_value = 0;
     for (const Inequality& one : inequalities(relation)) {
       const auto scale = [&](double x) { return static_cast<float>(one.factor * x); };
-      const PairedTest tested =
-          one.factor == 1 ? plain : comparer.compare(pair.a, in_a, pair.b, with_values(in_b, scale)).test;
-      result.holds = one.below ? tested.difference < 0 : tested.difference > 0;
+      const Comparison tested =
+          one.factor == 1 ? plain : comparer.compare(pair.a, in_a, pair.b, with_values(in_b, scale));
+      result.holds = one.below ? tested.a_is_lower() : tested.a_is_higher();
       if (!result.holds || tested.p_value >= result.p_value) {
         result.p_value = tested.p_value;
-        const double standard_error = (tested.interval.hi - tested.interval.lo) / (2 * 1.96);
-        result.units_needed = units_for_power(tested.blocks, tested.difference, standard_error);
+        result.units_needed = units_needed(tested);
       }
       if (!result.holds) return;
     }
@@ -203,34 +212,58 @@ std::string count_text(const std::vector<Verdict>& verdicts) {
   return fmt::format("{}", fmt::join(parts, ", "));
 }
 
+/// "0.93 [0.9, 0.96]": the ratio of a result with its interval.
+std::string ratio_text(const Comparison& c) {
+  const auto [ratio, interval] = c.effect();
+  if (std::isnan(interval.lo)) return fmt::format("{:.3g}", ratio);
+  return fmt::format("{:.3g} [{:.3g}, {:.3g}]", ratio, interval.lo, interval.hi);
+}
+
 /// "balancekv lower than uniform, by layer: 9 supported, 3 undecided; ratio 0.71 to 0.98"
-std::string relation_line(const std::vector<const RelationResult*>& results) {
+std::string relation_line(const std::string& name, const std::vector<const RelationResult*>& results) {
   std::vector<Verdict> verdicts;
-  double least = INFINITY, most = -INFINITY;
+  std::vector<const Comparison*> compared;
   for (const RelationResult* one : results) {
     verdicts.push_back(one->verdict);
-    if (one->comparison.outcome == Outcome::skipped) continue;
-    least = std::min(least, one->comparison.ratio()), most = std::max(most, one->comparison.ratio());
+    if (one->comparison.outcome != Outcome::skipped) compared.push_back(&one->comparison);
   }
-  std::string out = fmt::format("  {}: {}", results.front()->relation, count_text(verdicts));
-  if (least <= most) out += fmt::format("; ratio {:.3g}{}", least, least < most ? fmt::format(" to {:.3g}", most) : "");
-  return out + "\n";
+  std::string out = fmt::format("  {}: {}", name, count_text(verdicts));
+  if (compared.empty()) return out + "\n";
+  if (compared.size() == 1) return out + fmt::format("; ratio {}\n", ratio_text(*compared.front()));
+  const auto ratio = [](const Comparison* c) { return c->effect().first; };
+  const auto [least, most] = std::ranges::minmax(compared, {}, ratio);
+  return out + fmt::format("; ratio {:.3g} to {:.3g}\n", ratio(least), ratio(most));
+}
+
+/// " over 10 of 30 layers", where all tests have the same units.
+std::string units_text(const ClaimResult& result) {
+  std::set<std::string> units;
+  for (const RelationResult& one : result.results) units.insert(one.comparison.tested_over);
+  units.erase("");
+  return units.size() == 1 ? " over " + *units.begin() : "";
 }
 
 using Parts = OrderedMap<std::string, std::vector<const RelationResult*>>;
 
-/// The results of each relation.
+/// The results of each relation; of each run where a relation is tested in several.
 Parts parts_of(const ClaimResult& result) {
   Parts parts;
-  for (const RelationResult& one : result.results) parts[one.relation].push_back(&one);
+  for (const RelationResult& one : result.results) {
+    const bool several = std::ranges::any_of(result.results, [&](const RelationResult& other) {
+      return other.relation == one.relation && other.comparison.run != one.comparison.run;
+    });
+    parts[several ? fmt::format("run {}: {}", one.comparison.run, one.relation) : one.relation].push_back(&one);
+  }
   return parts;
 }
 
-/// The verdict; one that joins several relations without deciding shows how many tests support each of them, such as
-/// the variants of a method.
+/// The verdict; one that joins several relations with different verdicts shows how many tests support each of them,
+/// such as the variants of a method.
 std::string headline(const ClaimResult& result, const Parts& parts) {
   const std::string verdict(name_of(result.verdict));
-  if (result.verdict != Verdict::undecided || parts.items().size() < 2) return verdict;
+  const bool agree = std::ranges::all_of(
+      result.results, [&](const RelationResult& one) { return one.verdict == result.results.front().verdict; });
+  if (agree || parts.items().size() < 2) return verdict;
   std::vector<std::string> texts;
   for (const auto& [relation, results] : parts.items())
     texts.push_back(fmt::format("{}: supported in {} of {} tests", relation,
@@ -291,14 +324,9 @@ std::string test_text(const RelationResult& result, bool with_trace) {
 std::string effect_text(const RelationResult& result) {
   const Comparison& c = result.comparison;
   if (c.outcome == Outcome::skipped) return c.reason;
-  const auto with_interval = [](double value, const Interval& interval) {
-    if (std::isnan(interval.lo)) return fmt::format("{:.3g}", value);
-    return fmt::format("{:.3g} [{:.3g}, {:.3g}]", value, interval.lo, interval.hi);
-  };
-  std::string out = fmt::format("ratio {}, difference {}", with_interval(c.ratio(), c.ratio_interval),
-                                with_interval(c.test.difference, c.test.interval));
+  std::string out = "ratio " + ratio_text(c);
   if (!std::isnan(result.p_value)) out += fmt::format(", p = {:.2g} ({:.2g} by Holm)", result.p_value, c.p_adjusted);
-  out += fmt::format(", {} blocks of queries", c.test.blocks);
+  if (!c.tested_over.empty()) out += ", " + c.tested_over;
   if (c.seeds > 0) out += fmt::format(", {} seeds", c.seeds);
   return c.reason.empty() ? out : out + "; " + c.reason;
 }
@@ -307,10 +335,11 @@ std::string verdict_text(const ClaimResult& result) {
   const Parts parts = parts_of(result);
   std::string out = fmt::format("{}: {}\n", headline(result, parts), result.claim.text);
   if (!result.claim.untestable.empty()) return out + fmt::format("  {}\n", result.claim.untestable);
-  for (const auto& [relation, results] : parts.items()) out += relation_line(results);
+  for (const auto& [relation, results] : parts.items()) out += relation_line(relation, results);
   out += detail_lines(result, Verdict::contradicted) + detail_lines(result, Verdict::untestable);
-  return out + fmt::format("  {} tests of {}, Holm at {:.2g} %\n", result.results.size(), name_of(result.claim.metric),
-                           100 * decided_at);
+  const std::size_t tests = result.results.size();
+  return out + fmt::format("  {} test{} of {}{}, Holm at {:.2g} %\n", tests, tests == 1 ? "" : "s",
+                           name_of(result.claim.metric), units_text(result), 100 * decided_at);
 }
 
 std::string verdict_text(std::span<const ClaimResult> results) {

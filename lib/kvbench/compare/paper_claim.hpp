@@ -37,7 +37,8 @@ struct RelationResult {
   Comparison comparison;  ///< of a and b; p_adjusted: of p_value, by Holm over the claim
   double p_value = NAN;   ///< two-sided, of the order that the relation states; NaN where it cannot be tested
   bool holds = false;     ///< whether the means have this order
-  /// blocks of queries that would decide it: units_for_power() of the inequality that gave p_value
+  /// blocks of queries that would decide it: units_for_power() of the inequality that gave p_value; NaN over layers and
+  /// texts
   double units_needed = NAN;
   Verdict verdict = Verdict::untestable;
 };
@@ -48,16 +49,16 @@ struct ClaimResult {
   std::vector<RelationResult> results;
 };
 
-/// Judges a claim by the paired test of comparisons, with Holm over all its results. lower, higher: of a and b as they
-/// are. at_least: of a and b (1 - within). equal: a must be above b (1 - within) and below b (1 + within). `files` must
+/// Judges a claim by the test of comparisons, with Holm over all its results: over layers and texts where they are a
+/// sample, otherwise over blocks of queries. A result over some of the layers of a model that no test over layers can
+/// carry to the others, such as one layer, is undecided. lower, higher: of a and b as they are. at_least: of a and b (1 - within). equal: a must be above b (1 - within) and below b (1 + within). `files` must
 /// be open for the metric of the claim. Throws Error for names that are malformed; configurations that the files lack
 /// make a result untestable.
 ClaimResult test_claim(const PaperClaim& claim, const std::vector<const QueryResults*>& files);
 
 /// "run a, prompt 0, layer 3, budget 25%": place_text() of the comparison with its budget; empty where there was none.
 std::string test_text(const RelationResult& result, bool with_trace);
-/// "ratio 0.93 [0.9, 0.96], difference -0.01 [-0.02, -0.005], p = 0.001 (0.012 by Holm), 16 blocks of queries, 10
-/// seeds", or the reason why there was no test.
+/// "ratio 0.93 [0.9, 0.96], p = 0.001 (0.012 by Holm), 10 of 30 layers and 3 texts, 10 seeds", or the reason why there was no test.
 std::string effect_text(const RelationResult& result);
 /// The verdict with its numbers: a line with verdict and claim, then lines with the tests.
 std::string verdict_text(const ClaimResult& result);

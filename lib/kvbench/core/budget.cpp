@@ -112,6 +112,14 @@ Budget Budget::parse(std::string_view given) {
   return budget;
 }
 
+std::optional<Budget> Budget::find(std::string_view text) {
+  try {
+    return parse(text);
+  } catch (const Error&) {
+    return std::nullopt;
+  }
+}
+
 std::int64_t Budget::resolve(std::int64_t context, std::int64_t token_bytes) const {
   if (unit_ == Unit::tokens) return count_;
   if (unit_ == Unit::bytes) return count_ / token_bytes;

@@ -25,6 +25,8 @@ class Budget {
   /// Throws Error naming the text and the accepted forms; budgets must be positive, shares at most 100 %. "25%mem",
   /// "25%fast" and "25%read" limit a cost; the number of tokens then depends on the method.
   static Budget parse(std::string_view text);
+  /// parse(), or none where it throws Error.
+  static std::optional<Budget> find(std::string_view text);
   static Budget tokens(std::int64_t count);
 
   /// Tokens for a context of `context` tokens, whose key and value take `token_bytes` together; a share is rounded half

@@ -16,9 +16,8 @@ namespace {
 struct PartOfVariance {
   double value = 0, squares = 0;
 
-  void add(std::span<const double> units, double share) {
-    const double error = standard_error(units);
-    const double variance = share * error * error;
+  void add(std::span<const double> units) {
+    const double error = standard_error(units), variance = error * error;
     value += variance;
     squares += variance * variance / static_cast<double>(units.size() - 1);
   }
@@ -27,12 +26,14 @@ struct PartOfVariance {
 }  // namespace
 
 std::string units_of(const PlaceTest& test, std::size_t model_layers) {
-  const std::string texts = test.texts < fewest_texts ? "" : fmt::format("{} texts", test.texts);
-  if (test.layers >= model_layers) return texts;
-  return fmt::format("{} of {} layers{}{}", test.layers, model_layers, texts.empty() ? "" : " and ", texts);
+  const std::string texts = test.texts == 0 ? "" : fmt::format("{} texts", test.texts);
+  if (test.layers == 0) return texts;
+  const std::string layers = test.layers == model_layers ? fmt::format("all {} layers", model_layers)
+                                                         : fmt::format("{} of {} layers", test.layers, model_layers);
+  return layers + (texts.empty() ? "" : " and " + texts);
 }
 
-PlaceTest place_test(std::span<const double> differences, std::size_t layers, std::size_t model_layers) {
+PlaceTest place_test(std::span<const double> differences, std::size_t layers, bool layers_are_units) {
   assert(layers > 0 && !differences.empty() && differences.size() % layers == 0);
   const std::size_t texts = differences.size() / layers;
   std::vector<double> by_layer(layers), by_text(texts);
@@ -40,12 +41,17 @@ PlaceTest place_test(std::span<const double> differences, std::size_t layers, st
     by_layer[i % layers] += differences[i] / static_cast<double>(texts);
     by_text[i / layers] += differences[i] / static_cast<double>(layers);
   }
-  PlaceTest test{.mean = mean(by_text), .layers = layers, .texts = texts};
-  const bool sample = model_layers > layers;
-  if (sample ? layers < 2 : texts < fewest_texts) return test;
+  PlaceTest test{.mean = mean(by_text)};
   PartOfVariance variance;
-  if (sample) variance.add(by_layer, 1 - static_cast<double>(layers) / static_cast<double>(model_layers));
-  if (texts >= fewest_texts) variance.add(by_text, 1);
+  if (layers_are_units && layers > 1) {
+    test.layers = layers;
+    variance.add(by_layer);
+  }
+  if (texts >= fewest_texts) {
+    test.texts = texts;
+    variance.add(by_text);
+  }
+  if (test.units() == 0) return test;
   if (variance.value == 0) {
     test.interval = {test.mean, test.mean};
     test.p_value = test.mean == 0 ? 1 : 0;

@@ -3,6 +3,7 @@
 // places need not hold on the others; the variance between places says how far it may be off.
 #pragma once
 
+#include <algorithm>
 #include <cmath>
 #include <cstddef>
 #include <span>
@@ -13,25 +14,26 @@
 namespace kvbench {
 
 struct PlaceTest {
-  double mean = NAN;            ///< over all places
-  Interval interval{NAN, NAN};  ///< 95 %, of the mean over all layers of the model, and over texts like these
-  double p_value = NAN;         ///< two-sided, of "this mean is 0"
-  std::size_t layers = 0, texts = 0;
+  double mean = NAN;                  ///< over all places
+  Interval interval{NAN, NAN};        ///< 95 %, of the mean over layers and texts like these
+  double p_value = NAN;               ///< two-sided, of "this mean is 0"
+  std::size_t layers = 0, texts = 0;  ///< whose variance was used; 0: none
 
   bool tested() const { return !std::isnan(p_value); }
+  /// Layers or texts, whichever are fewer.
+  std::size_t units() const { return layers == 0 ? texts : texts == 0 ? layers : std::min(layers, texts); }
 };
 
 /// The fewest texts whose variance is used; with fewer, a result holds for these texts alone.
 inline constexpr std::size_t fewest_texts = 3;
 
-/// "10 of 30 layers and 3 texts", as far as their variance is used.
+/// "10 of 30 layers and 3 texts", "all 30 layers".
 std::string units_of(const PlaceTest& test, std::size_t model_layers);
 
 /// Student's test of the mean of `differences` [texts][layers], row-major. The variance of the mean is V = V_layers +
-/// V_texts, with Satterthwaite's degrees of freedom. V_layers is the variance between the means of layers, times 1 - L
-/// / M where L of the M layers of the model were replayed: with all of them, layers are no sample. V_texts is the
-/// variance between the means of texts, from three texts on. Not tested (NaN) where neither applies: one layer of
-/// several, or all layers and fewer than three texts. `model_layers` = 0: unknown, the given layers are all.
-PlaceTest place_test(std::span<const double> differences, std::size_t layers, std::size_t model_layers);
+/// V_texts, with Satterthwaite's degrees of freedom. V_layers is that of the means of layers, where there are several
+/// and `layers_are_units`; V_texts that of the means of texts, from three texts on. Not tested (NaN) where neither
+/// applies.
+PlaceTest place_test(std::span<const double> differences, std::size_t layers, bool layers_are_units);
 
 }  // namespace kvbench

@@ -218,7 +218,11 @@ ShareDifference difference(const PairOrder& a, const PairOrder& b) {
   if (a.pairs != b.pairs || a.pairs == 0) return {};
   std::vector<double> drawn;
   for (std::size_t r = 0; r < std::min(a.drawn.size(), b.drawn.size()); ++r) drawn.push_back(a.drawn[r] - b.drawn[r]);
-  return {a.share - b.share, quantiles(std::move(drawn), 0.025, 0.975)};
+  if (drawn.empty()) return {.value = a.share - b.share};
+  const auto below = std::ranges::count_if(drawn, [](double d) { return d <= 0; }),
+             above = std::ranges::count_if(drawn, [](double d) { return d >= 0; });
+  const double p = 2 * static_cast<double>(1 + std::min(below, above)) / static_cast<double>(1 + drawn.size());
+  return {a.share - b.share, quantiles(std::move(drawn), 0.025, 0.975), std::min(1.0, p)};
 }
 
 Ceiling half_against_half(std::span<const PredictionGroup> groups) {

@@ -52,6 +52,7 @@ Prediction predict(std::span<const PredictionGroup> groups, int resamples = 1000
 struct ShareDifference {
   double value = NAN;
   Interval interval{NAN, NAN};
+  double p_value = NAN;  ///< two-sided, of "it is 0": twice the share of the resamples on the other side of 0
 };
 /// NaN where the two count different pairs.
 ShareDifference difference(const PairOrder& a, const PairOrder& b);

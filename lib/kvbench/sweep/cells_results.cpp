@@ -49,6 +49,7 @@ void CellsResults::add_step(std::size_t step) {
                          .prompt = prompt.id,
                          .protocol = std::string(name_of(prompt.protocol)),
                          .layer = head.layer,
+                         .model_layers = frame.model_layers,
                          .kv_head = head.place.kv_head,
                          .query_head = head.place.kv_head * frame.group + g,
                          .context_tokens = prompt.context_tokens,

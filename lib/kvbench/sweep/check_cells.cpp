@@ -8,7 +8,6 @@
 #include <tuple>
 
 #include <kvbench/core/budget.hpp>
-#include <kvbench/core/error.hpp>
 #include <kvbench/store/check_values.hpp>
 
 namespace kvbench::sweep {
@@ -29,15 +28,6 @@ using store::require;
 
 bool is_count(Index number) { return number >= 0 && number <= most_count; }
 
-bool is_budget(const std::string& text) {
-  try {
-    Budget::parse(text);
-    return true;
-  } catch (const Error&) {
-    return false;
-  }
-}
-
 bool is_digest(const std::string& text) {
   return text.size() == 64 && text.find_first_not_of("0123456789abcdef") == std::string::npos;
 }
@@ -56,7 +46,7 @@ void check_names(const replay::ReplayFrame& frame) {
     require(!method.name.empty() && methods.emplace(method.name, method.params).second,
             "a method is listed twice, or has no name");
   }
-  for (const std::string& budget : frame.budgets) require(is_budget(budget), "a budget is none");
+  for (const std::string& budget : frame.budgets) require(Budget::find(budget).has_value(), "a budget is none");
 }
 
 void check_frame(const replay::ReplayFrame& frame) {

@@ -2,6 +2,7 @@
 #include <kvbench/sweep/figure_checks.hpp>
 
 #include <algorithm>
+#include <map>
 
 #include <kvbench/sweep/cells_results.hpp>
 #include <kvbench/sweep/collect.hpp>
@@ -42,10 +43,14 @@ config::Sweep only(config::Sweep sweep, const Published& published) {
   return sweep;
 }
 
+/// The plan of the sweep on the trace of the check, whose owner outlives the check.
+SweepPlan plan_on(const config::Sweep& sweep, const bounds::CheckContext& context) {
+  return plan_sweep(sweep, {.threads = 1},
+                    std::shared_ptr<const trace::Reader>(std::shared_ptr<void>(), context.reader));
+}
+
 compare::ClaimResult result_of(const config::Sweep& sweep, const bounds::CheckContext& context) {
-  const std::shared_ptr<const trace::Reader> reader(std::shared_ptr<void>(),
-                                                    context.reader);  // whose owner outlives the check
-  const SweepPlan plan = plan_sweep(sweep, {.threads = 1}, reader);
+  const SweepPlan plan = plan_on(sweep, context);
   const SweepLayout layout = layout_of(plan);
   std::vector<CellsFile> cells;
   cells.emplace_back("", FrameFile::Mode::scratch);
@@ -68,16 +73,45 @@ void add_row(bounds::CheckContext& context, const compare::RelationResult& resul
   if (comparison.outcome == compare::Outcome::skipped) return;
   row.measured = comparison.test.mean_a;
   row.bound = comparison.test.mean_b;
-  row.p_least = comparison.test.p_least;
-  row.units = static_cast<Index>(comparison.test.blocks);
+  row.p_least = comparison.decided_over_places() ? 0 : comparison.test.p_least;
+  row.units = static_cast<Index>(comparison.units);
+  if (comparison.decided_over_places()) row.over_places = comparison.tested_over;
   row.units_needed = result.units_needed;
   if (comparison.seeds > 0) row.trials = static_cast<std::int64_t>(comparison.seeds);
 }
 
-void run_claim(const config::Sweep& sweep, bounds::CheckContext& context) {
+/// Why the trace cannot serve this run of the file, such as a calibration on other layers; empty where it can.
+std::string fault_of(const config::Sweep& sweep, const SweepRun& run, const bounds::CheckContext& context) {
+  config::Sweep alone = sweep;
+  alone.runs = {run};
+  try {
+    plan_on(alone, context);
+  } catch (const Error& reason) {
+    return reason.what();
+  }
+  return "";
+}
+
+/// Tests the relations of the runs that the trace can serve; those of the others are untestable, and the other checks
+/// go on.
+void run_claim(config::Sweep sweep, bounds::CheckContext& context) {
+  std::map<std::string, std::string> faults;  // by name of the run
+  std::erase_if(sweep.runs, [&](const SweepRun& run) {
+    const std::string fault = fault_of(sweep, run, context);
+    if (!fault.empty()) faults[run.name] = fault;
+    return !fault.empty();
+  });
+  std::erase_if(sweep.published.front().claim.relations, [&](const compare::Relation& relation) {
+    const auto fault =
+        sweep.runs.empty() && !faults.contains(relation.run) ? faults.begin() : faults.find(relation.run);
+    if (fault == faults.end()) return false;
+    context.add(bounds::CheckKind::claim, describe(relation)).text = fault->second;
+    return true;
+  });
+  if (sweep.published.front().claim.relations.empty()) return;
   try {
     for (const compare::RelationResult& result : result_of(sweep, context).results) add_row(context, result);
-  } catch (const Error& reason) {  // the trace cannot serve the runs of the file; the other checks go on
+  } catch (const Error& reason) {
     context.add(bounds::CheckKind::claim, "").text = reason.what();
   }
 }

@@ -37,6 +37,9 @@ struct LayerInfo {
   bool queries_pre_rope = false;
   bool speculated_queries = false;
   bool attention_output = false;
+
+  /// Whether methods run in the layer: a sliding window bounds its cache, and no method is defined on capped logits.
+  bool has_methods() const { return window == 0 && softcap == 0; }
 };
 
 struct PromptInfo {

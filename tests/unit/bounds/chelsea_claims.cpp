@@ -9,6 +9,7 @@
 #include <doctest/doctest.h>
 
 #include <kvbench/bounds/check/verdicts.hpp>
+#include <kvbench/core/place_test.hpp>
 #include <kvbench/kernels/philox.hpp>
 
 using namespace kvbench;
@@ -82,23 +83,42 @@ TEST_CASE("curves of blocks are means of cosines, independent of lengths") {
 
 TEST_CASE("a convex falling curve passes both tests, a rising one and a concave one do not") {
   const LagCurves good = curves_of(shape_of([](double l) { return 0.3 + 0.5 / l; }));
-  CHECK(judged(test_shape(falls_by_octave(good))) == Verdict::supported);
-  CHECK(judged(test_shape(falls_by_lag(good))) == Verdict::supported);
-  CHECK(judged(test_shape(convex_by_octave(good))) == Verdict::supported);
-  CHECK(judged(test_shape(convex_by_lag(good))) ==
+  CHECK(judged(test_shape(falls_by_octave(good), over_blocks)) == Verdict::supported);
+  CHECK(judged(test_shape(falls_by_lag(good), over_blocks)) == Verdict::supported);
+  CHECK(judged(test_shape(convex_by_octave(good), over_blocks)) == Verdict::supported);
+  CHECK(judged(test_shape(convex_by_lag(good), over_blocks)) ==
         Verdict::undecided);  // at large lags the noise is larger than the curvature
   const LagCurves rising = curves_of(shape_of([](double l) { return 0.3 + 0.01 * l; }));
-  CHECK(judged(test_shape(falls_by_octave(rising))) == Verdict::contradicted);
-  CHECK(test_shape(falls_by_lag(rising)).broken_surely == 62);
+  CHECK(judged(test_shape(falls_by_octave(rising), over_blocks)) == Verdict::contradicted);
+  CHECK(test_shape(falls_by_lag(rising), over_blocks).broken_surely == 62);
   const LagCurves concave = curves_of(shape_of([](double l) { return 0.9 - l * l / 8000; }));
-  CHECK(judged(test_shape(falls_by_octave(concave))) == Verdict::supported);
-  CHECK(judged(test_shape(convex_by_octave(concave))) == Verdict::contradicted);
+  CHECK(judged(test_shape(falls_by_octave(concave), over_blocks)) == Verdict::supported);
+  CHECK(judged(test_shape(convex_by_octave(concave), over_blocks)) == Verdict::contradicted);
+}
+
+// Over four units with means 1 and standard error 1/4 of one inequality, and mean -1 of the other: t = 4 with 3 degrees
+// of freedom, whose p-value is 0.028.
+TEST_CASE("a shape is tested by any test of its terms") {
+  const double spread = 0.25 * std::sqrt(3);
+  const std::vector<double> positive = {1 - spread, 1 - spread, 1 + spread, 1 + spread};
+  std::vector<double> negative;
+  for (const double x : positive) negative.push_back(-x);
+  const auto over_places = [](std::span<const double> terms) {
+    const PlaceTest test = place_test(terms, terms.size(), true);
+    return TermTest{.mean = test.mean, .interval = test.interval, .p = test.p_value / 2};
+  };
+  const ShapeTest both = test_shape({positive, negative}, over_places);
+  CHECK(both.broken == 1);
+  CHECK(both.broken_surely == 1);
+  CHECK(both.p_against == Approx(0.028).epsilon(0.01));
+  CHECK(both.p_for == 1);
+  CHECK(test_shape({positive}, over_places).p_for == Approx(0.014).epsilon(0.01));
 }
 
 TEST_CASE("a ripple violates single inequalities but not the trend") {
   const LagCurves ripple = curves_of(shape_of([](double l) { return 0.3 + 0.5 / l + 0.01 * std::cos(2 * l); }));
-  CHECK(judged(test_shape(falls_by_octave(ripple))) == Verdict::supported);
-  CHECK(judged(test_shape(falls_by_lag(ripple))) == Verdict::contradicted);
+  CHECK(judged(test_shape(falls_by_octave(ripple), over_blocks)) == Verdict::supported);
+  CHECK(judged(test_shape(falls_by_lag(ripple), over_blocks)) == Verdict::contradicted);
 }
 
 // 4, 2, 3, 1: the best decreasing fit pools 2 and 3; total 5, lost 0.5. The largest convex curve below 0, 1, 0 is 0:

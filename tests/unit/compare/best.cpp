@@ -143,7 +143,9 @@ TEST_CASE("too few blocks and single seeds leave rows without a mark, because no
 namespace {
 
 /// Rows over several layers, one kv head each, on 8 blocks of queries of each text: error[text][layer] of each method.
-std::vector<Record> rows_over(Index model_layers, const std::vector<std::vector<std::vector<float>>>& methods) {
+/// The layers have a distance of `step`.
+std::vector<Record> rows_over(Index model_layers, Index step,
+                              const std::vector<std::vector<std::vector<float>>>& methods) {
   Made made;
   made.results.heads.clear();
   made.results.prompts.clear();
@@ -152,7 +154,7 @@ std::vector<Record> rows_over(Index model_layers, const std::vector<std::vector<
     made.results.prompts.push_back({fmt::format("{}", text), Protocol::prefill});
     for (std::size_t layer = 0; layer < methods[0][0].size(); ++layer) {
       HeadResult head{
-          .place = {text, layer, 0}, .layer = static_cast<std::int64_t>(layer), .positions = {}, .results = {}};
+          .place = {text, layer, 0}, .layer = step * static_cast<Index>(layer), .positions = {}, .results = {}};
       for (std::int32_t q = 0; q < 128; ++q) head.positions.push_back(q);
       made.results.heads.push_back(head);
     }
@@ -160,8 +162,7 @@ std::vector<Record> rows_over(Index model_layers, const std::vector<std::vector<
   for (std::size_t m = 0; m < methods.size(); ++m) {
     made.with(fmt::format("m{}", m), constant(0));
     for (HeadResult& head : made.results.heads) {
-      for (MetricRow& row : head.results.back().metrics)
-        row.fill(methods[m][head.place.prompt][static_cast<std::size_t>(head.layer)]);
+      for (MetricRow& row : head.results.back().metrics) row.fill(methods[m][head.place.prompt][head.place.layer]);
     }
   }
   return made.rows();
@@ -170,31 +171,36 @@ std::vector<Record> rows_over(Index model_layers, const std::vector<std::vector<
 }  // namespace
 
 TEST_CASE("rows over some layers of a model are tested over layers: ratios by hand") {
-  // log2 of the ratios: 0, 1, 2, 3. Mean 1.5, variance 5/3, of the mean 5/12, of 8 layers half of it; t_3 is 3.1824.
-  const auto rows = rows_over(8, {{{1, 1, 1, 1}}, {{1, 2, 4, 8}}});
+  // log2 of the ratios: 0, 4, 5, 7. Mean 4, variance 26/3, of the mean 13/6; t_3 is 3.1824.
+  const auto rows = rows_over(8, 2, {{{1, 1, 1, 1}}, {{1, 16, 32, 128}}});
   CHECK(rows[0].best == "m0");
   CHECK(rows[0].ratio_best == 1);
-  CHECK(rows[1].ratio_best == Approx(std::exp2(1.5)));
-  CHECK(rows[1].ratio_best_interval.lo == Approx(std::exp2(1.5 - 3.182446 * std::sqrt(5. / 24))));
-  CHECK(rows[1].ratio_best_interval.hi == Approx(std::exp2(1.5 + 3.182446 * std::sqrt(5. / 24))));
+  CHECK(rows[1].ratio_best == Approx(16));
+  CHECK(rows[1].ratio_best_interval.lo == Approx(std::exp2(4 - 3.182446 * std::sqrt(13. / 6))));
+  CHECK(rows[1].ratio_best_interval.hi == Approx(std::exp2(4 + 3.182446 * std::sqrt(13. / 6))));
   CHECK(rows[1].diff_best_interval.lo == Approx(rows[1].diff_best));  // all blocks are alike: certain for these layers
-  CHECK(rows[1].tied == false);
-  // The same of 1000 layers: another half of the variance, and layers without a difference become possible.
-  const auto more = rows_over(1000, {{{1, 1, 1, 1}}, {{1, 2, 4, 8}}});
-  CHECK(more[1].tied == true);
-  CHECK(more[1].ratio_best_interval.lo < 1);
+  CHECK(rows[1].tied == true);
+  CHECK(rows[1].tested_over == "4 of 8 layers");
+  CHECK(rows_over(8, 2, {{{1, 1, 1, 1}}, {{2, 4, 4, 4}}})[1].tied == false);
+  // All layers of a model are units too, from five on; with fewer, blocks of queries decide for this text.
+  const auto all = rows_over(5, 1, {{{1, 1, 1, 1, 1}}, {{2, 4, 4, 4, 4}}});
+  CHECK(all[1].tied == false);
+  CHECK(all[1].tested_over == "all 5 layers");
+  CHECK(rows_over(4, 1, {{{1, 1, 1, 1}}, {{2, 4, 4, 4}}})[1].tested_over == "8 blocks of queries");
 }
 
-TEST_CASE("one layer of several, and all layers of two texts, are no sample of others: blocks are the units") {
-  for (const auto& rows : {rows_over(8, {{{1}}, {{2}}}), rows_over(2, {{{1, 1}, {1, 1}}, {{1, 2}, {2, 3}}})}) {
+TEST_CASE("one layer, neighbours, and all layers of two texts are no sample of others: blocks are the units") {
+  for (const auto& rows : {rows_over(8, 1, {{{1}}, {{2}}}), rows_over(8, 1, {{{1, 1, 1, 1}}, {{4, 4, 5, 4}}}),
+                           rows_over(2, 1, {{{1, 1}, {1, 1}}, {{1, 2}, {2, 3}}})}) {
     CHECK(std::isnan(rows[1].ratio_best));
     CHECK(rows[1].tied == false);  // certain for these layers
+    CHECK(rows[1].tested_over.ends_with(" blocks of queries"));
   }
 }
 
 TEST_CASE("with all layers of three texts, texts are the units") {
   // log2 of the ratios by text: 1, 2, 3. Mean 2, variance of the mean 1/3; t_2 is 4.302653.
-  const auto all = rows_over(2, {{{1, 1}, {1, 1}, {1, 1}}, {{2, 2}, {4, 4}, {8, 8}}});
+  const auto all = rows_over(2, 1, {{{1, 1}, {1, 1}, {1, 1}}, {{2, 2}, {4, 4}, {8, 8}}});
   const Record& over_all = all[0].prompt == "all" ? all[1] : all[0];
   CHECK(over_all.ratio_best == Approx(4));
   CHECK(over_all.ratio_best_interval.lo == Approx(std::exp2(2 - 4.302653 / std::sqrt(3.))));
@@ -202,7 +208,7 @@ TEST_CASE("with all layers of three texts, texts are the units") {
 }
 
 TEST_CASE("a method with one seed is tested over layers, where its draws are independent") {
-  const auto rows = rows_over(8, {{{1, 1, 1, 1}}, {{4, 4, 5, 4}}});
+  const auto rows = rows_over(8, 2, {{{1, 1, 1, 1}}, {{4, 4, 5, 4}}});
   CHECK(rows[1].tied == false);
 }
 

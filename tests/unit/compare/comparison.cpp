@@ -109,23 +109,29 @@ TEST_CASE("comparisons with few blocks or a single seed state their limits") {
 }
 
 TEST_CASE("over several layers of a model, layers are the units: by hand") {
-  // Ratios y / x of 1, 2, 4 and 8 on four of eight layers, the same in every block of queries. log2: mean 1.5, variance
-  // of the mean 5/12, of half of the layers 5/24; t_3 is 3.1824.
+  // Ratios y / x of 2, 4, 8 and 16 on four of eight layers, the same in every block of queries. log2: mean 2.5, variance
+  // of the mean 5/12; t_3 is 3.1824.
   std::vector<Made> layers;
-  for (const std::int64_t layer : {0, 1, 2, 3}) {
-    const auto ratio = static_cast<float>(std::exp2(layer));
+  for (const std::int64_t layer : {0, 2, 4, 6}) {
+    const auto ratio = static_cast<float>(2 * std::exp2(layer / 2));
     layers.push_back(
         std::move(Made("m", 128, layer).with("x", constant(1)).with("y", constant(ratio), {7}).of_layers(8)));
   }
   const std::vector<const QueryResults*> files = {&layers[0], &layers[1], &layers[2], &layers[3]};
   const Comparison r = compared(files, "x", "y", rel_err, Span::all)[0];
-  CHECK(r.over_places == Approx(std::exp2(-1.5)));
-  CHECK(r.over_places_interval.lo == Approx(std::exp2(-1.5 - 3.182446 * std::sqrt(5. / 24))));
+  CHECK(r.over_places == Approx(std::exp2(-2.5)));
+  CHECK(r.over_places_interval.lo == Approx(std::exp2(-2.5 - 3.182446 * std::sqrt(5. / 12))));
   CHECK(r.tested_over == "4 of 8 layers");
-  CHECK(r.p_value < 0.05);  // t = 3.29, with one seed: its draws are independent from layer to layer
+  CHECK(r.p_value < 0.05);  // t = 3.87, with one seed: its draws are independent from layer to layer
   CHECK(r.p_adjusted == r.p_value);
   CHECK(r.outcome == Outcome::a_better);
-  CHECK(r.test.mean_b == 3.75);
+  CHECK(r.test.mean_b == 7.5);
+  CHECK(r.effect().first == r.over_places);
+  CHECK(r.units == 4);
+  CHECK(!r.some_layers_alone);
+  const Comparison one = compared({&layers[1]}, "x", "y", rel_err, Span::all)[0];
+  CHECK(one.some_layers_alone);
+  CHECK(contains(one.reason, "holds for the replayed layers alone"));
   // On one layer, blocks of queries are the units, of which one seed has no variance.
   CHECK(compared(files, "x", "y")[1].outcome == Outcome::untested);
 }

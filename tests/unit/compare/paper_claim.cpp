@@ -112,7 +112,7 @@ TEST_CASE("tolerances: at least 95 %, equal within 5 %") {
 
 TEST_CASE("a number in place of b, paired with every seed") {
   const Value rate = [](auto, std::uint32_t seed) { return 0.7f + 0.01f * static_cast<float>(seed); };
-  const Made made = std::move(Made("m").with("x", rate, {0, 1, 2}));
+  const Made made = std::move(Made("m").with("x", rate, {0, 1, 2}).holding(100));
   const auto at_least = [&](double number) {
     return tested({&made}, {{.kind = Is::at_least, .a = "x", .number = number}}).results.at(0);
   };
@@ -121,6 +121,7 @@ TEST_CASE("a number in place of b, paired with every seed") {
   CHECK(at_least(0.63).comparison.seeds == 3);
   CHECK(at_least(0.63).comparison.test.mean_b == Approx(0.63));
   CHECK(at_least(0.8).verdict == Verdict::contradicted);
+  CHECK(at_least(0.8).comparison.reason.empty());  // a number has no cost
 }
 
 TEST_CASE("Holm counts all tests of a claim") {
@@ -154,12 +155,54 @@ TEST_CASE("one result per budget and per place, of the run that the relation nam
   CHECK(contains(text, "contradicted: claim\n"));
   CHECK(contains(text, "x lower than y, by layer: 2 supported, 1 contradicted; ratio 0.5 to 1.5\n"));
   CHECK(contains(text,
-                 "contradicted: x and y, run r, prompt 0, layer 5, budget 25%: ratio 1.5 [1.5, 1.5], difference 1 [1, "
-                 "1], p = 0.0078 (0.023 by Holm), 8 blocks"));
+                 "contradicted: x and y, run r, prompt 0, layer 5, budget 25%: ratio 1.5 [1.5, 1.5], p = 0.0078 (0.023 "
+                 "by Holm), 8 blocks of queries\n"));
+  CHECK(contains(text, "  3 tests of rel_err over 8 blocks of queries, Holm at 5 %\n"));
   const ClaimResult mean = tested({&one, &two, &other}, {{.run = "r", .a = "x@25%", .b = "y@25%"}});
   REQUIRE(mean.results.size() == 1);
   CHECK(mean.results[0].comparison.test.difference == 0);
   CHECK(mean.verdict == Verdict::undecided);
+}
+
+// Ratios y / x of 2, 4, 8 and 16 on four of eight layers: log2 has the mean 2.5, with a standard error of sqrt(5 / 12);
+// t_3 is 3.1824 at 5 %. Over blocks of queries, whose values are constant, every difference would be significant.
+TEST_CASE("a claim about a model is tested over its layers, where the trace has several") {
+  std::vector<Made> layers;
+  for (const std::int64_t layer : {0, 2, 4, 6}) {
+    const auto ratio = static_cast<float>(2 * std::exp2(layer / 2));
+    layers.push_back(std::move(Made("m", 128, layer).with("x", constant(1)).with("y", constant(ratio)).of_layers(8)));
+  }
+  const std::vector<const QueryResults*> files = {&layers[0], &layers[1], &layers[2], &layers[3]};
+  const ClaimResult lower = tested(files, {{.a = "x", .b = "y"}});
+  CHECK(lower.verdict == Verdict::supported);
+  CHECK(lower.results[0].p_value == Approx(0.0305).epsilon(0.01));  // t = 3.873
+  CHECK(lower.results[0].comparison.units == 4);
+  CHECK(verdict_text(lower) ==
+        "supported: claim\n  x lower than y: 1 supported; ratio 0.177 [0.0426, 0.734]\n"
+        "  1 test of rel_err over 4 of 8 layers, Holm at 5 %\n");
+  // x / (y / 4): log2 has the mean -0.5, t = -0.77.
+  const ClaimResult half = tested(files, {{.kind = Is::at_least, .a = "x", .b = "y", .within = 0.75}});
+  CHECK(half.verdict == Verdict::undecided);
+  CHECK(!half.results[0].holds);
+  CHECK(half.results[0].p_value == Approx(0.495).epsilon(0.01));
+  // On one layer alone blocks of queries decide, and one layer does not speak for the others.
+  CHECK(tested({&layers[3]}, {{.a = "x", .b = "y", .by = Span::layer}}).verdict == Verdict::supported);
+  const ClaimResult one = tested({&layers[3]}, {{.a = "x", .b = "y"}});
+  CHECK(one.verdict == Verdict::undecided);
+  CHECK(one.results[0].p_value == 1);
+  CHECK(contains(one.results[0].comparison.reason, "for the replayed layers alone"));
+}
+
+TEST_CASE("a relation that is tested in several runs shows each of them") {
+  const auto run = [](const char* name, float x) {
+    return std::move(Made("m", 128, 4, name).with("x", constant(x)).with("y", constant(2)));
+  };
+  const Made own = run("own", 1), other = run("other", 3);
+  const std::string text = verdict_text(tested({&own, &other}, {{.a = "x", .b = "y"}}));
+  CHECK(
+      text.starts_with("contradicted as a whole (run own: x lower than y: supported in 1 of 1 tests; run other: x "
+                       "lower than y: supported in 0 of 1 tests): claim\n"));
+  CHECK(contains(text, "  run other: x lower than y: 1 contradicted; ratio 1.5 [1.5, 1.5]\n"));
 }
 
 TEST_CASE("a verdict that joins variants without deciding shows how many tests support each") {

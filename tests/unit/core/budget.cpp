@@ -59,7 +59,9 @@ TEST_CASE("an invalid budget is rejected by name") {
         "1.0",        "0.0", ".5", "0.5.1", "0k",    "k",     "1.5k", "0.1234567", "1000000000000k"}) {
     CAPTURE(text);
     CHECK_THROWS_AS(Budget::parse(text), kvbench::Error);
+    CHECK_FALSE(Budget::find(text));
   }
+  CHECK(Budget::find("0.25")->text() == "25%");
 }
 
 TEST_CASE("a limit of a cost is a share of the full cache") {

@@ -13,34 +13,37 @@ using namespace kvbench;
 using doctest::Approx;
 
 TEST_CASE("variances of layers and of texts add up: by hand") {
-  // Three texts on two of four layers. Means of layers 3 and 1: variance of their mean 1, of half of the layers 1/2.
-  // Means of texts 1, 2, 3: variance of their mean 1/3.
+  // Three texts on two layers. Means of layers 3 and 1: variance of their mean 1. Means of texts 1, 2, 3: variance of
+  // their mean 1/3.
   const std::vector<double> x = {2, 0, 3, 1, 4, 2};
-  const PlaceTest test = place_test(x, 2, 4);
+  const PlaceTest test = place_test(x, 2, true);
   CHECK(test.layers == 2);
   CHECK(test.texts == 3);
   CHECK(test.mean == 2);
-  const double v = 1. / 2 + 1. / 3, degrees = v * v / (1. / 4 + 1. / 18);  // 2.27
-  CHECK(degrees == Approx(2.2727).epsilon(1e-4));
-  CHECK(test.interval.hi - 2 == Approx(3.8519 * std::sqrt(v)).epsilon(2e-3));  // between t_2 = 4.303 and t_3 = 3.182
+  const double v = 1 + 1. / 3, degrees = v * v / (1 + 1. / 18);
+  CHECK(degrees == Approx(1.6842).epsilon(1e-4));
+  CHECK(test.interval.hi - 2 == Approx(5.1677 * std::sqrt(v)).epsilon(2e-3));  // between t_1 = 12.71 and t_2 = 4.303
   CHECK(test.p_value > 0.05);
 }
 
-TEST_CASE("two texts are no sample of texts; one layer of several is no sample of layers") {
+TEST_CASE("two texts are no sample of texts; one layer is no sample of layers") {
   const std::vector<double> two = {1, 2, 1, 2};
-  CHECK(place_test(two, 2, 30).tested());
-  CHECK(place_test(two, 2, 30).p_value == place_test(std::vector<double>{1, 2}, 2, 30).p_value);
-  CHECK(!place_test(two, 2, 2).tested());
-  CHECK(!place_test(two, 2, 0).tested());
-  CHECK(!place_test(two, 1, 30).tested());
-  CHECK(place_test(two, 1, 1).tested());  // four texts, all layers
-  CHECK(place_test(two, 1, 1).mean == 1.5);
+  CHECK(place_test(two, 2, true).tested());
+  CHECK(place_test(two, 2, true).p_value == place_test(std::vector<double>{1, 2}, 2, true).p_value);
+  CHECK(units_of(place_test(two, 2, true), 30) == "2 of 30 layers");
+  CHECK(units_of(place_test(two, 2, true), 2) == "all 2 layers");
+  CHECK(!place_test(two, 2, false).tested());
+  CHECK(place_test(two, 1, true).tested());  // four texts of one layer
+  CHECK(units_of(place_test(two, 1, true), 30) == "4 texts");
+  CHECK(place_test(two, 1, true).units() == 4);
+  CHECK(place_test(two, 1, true).mean == 1.5);
+  CHECK(!place_test(std::vector<double>{1, 2}, 1, true).tested());
 }
 
 TEST_CASE("equal differences are certain, zeros are none") {
-  CHECK(place_test(std::vector<double>{2, 2, 2}, 3, 9).p_value == 0);
-  CHECK(place_test(std::vector<double>{2, 2, 2}, 3, 9).interval.lo == 2);
-  CHECK(place_test(std::vector<double>{0, 0, 0}, 3, 9).p_value == 1);
+  CHECK(place_test(std::vector<double>{2, 2, 2}, 3, true).p_value == 0);
+  CHECK(place_test(std::vector<double>{2, 2, 2}, 3, true).interval.lo == 2);
+  CHECK(place_test(std::vector<double>{0, 0, 0}, 3, true).p_value == 1);
 }
 
 TEST_CASE("intervals cover the mean over all layers, and over texts, in about 95 % of the samples") {
@@ -61,7 +64,7 @@ TEST_CASE("intervals cover the mean over all layers, and over texts, in about 95
       const double own = normal() / 2;
       for (std::size_t l = 2; l < 20; l += 4) seen.push_back(layers[l] + own + normal() / 4);
     }
-    const PlaceTest test = place_test(seen, 5, 20);
+    const PlaceTest test = place_test(seen, 5, true);
     covered += test.interval.lo <= truth && truth <= test.interval.hi;
   }
   CHECK(covered >= 930);

@@ -91,6 +91,8 @@ TEST_CASE("the difference of two metrics is that of their shares on the same doc
   CHECK(difference(a.all, b.all).value == 1);
   CHECK(difference(a.all, b.all).interval.lo == 1);
   CHECK(difference(a.all, b.all).interval.hi == 1);
+  CHECK(difference(a.all, b.all).p_value == doctest::Approx(2.0 / 1001));  // no resample is on the other side
+  CHECK(difference(a.all, a.all).p_value == 1);
   CHECK(std::isnan(difference(a.all, predict({&more, 1}).all).value));
 }
 

@@ -5,6 +5,7 @@
 
 #include <doctest/doctest.h>
 
+#include <kvbench/methods/registry.hpp>
 #include <kvbench/replay/plan/needs.hpp>
 #include <support/fakes.hpp>
 #include <support/growth.hpp>
@@ -203,6 +204,25 @@ TEST_CASE("the methods that a prompt has the data for are found in a time linear
         CHECK(std::ssize(runnable_methods(many)) == count);
       },
       200));
+}
+
+TEST_CASE("layers with a sliding window or a softcap count neither in budgets nor for methods that can run") {
+  Requests r;
+  trace::TraceInfo trace = trace_of(40);
+  trace.prompts[0].layers[0].window = 512;
+  trace.prompts[1].layers[1].softcap = 50;
+  const ReplayPlan plan = make_plan(trace, r.request);
+  CHECK(plan.prompts[0].layers == std::vector<std::int64_t>{5});
+  CHECK(plan.prompts[1].layers == std::vector<std::int64_t>{0});
+  const auto some = runnable_methods(trace);
+  CHECK(std::ranges::count(some[0].can, "snapkv") == 1);
+  CHECK(std::ranges::count(some[0].can, "int4") == 1);
+  trace.prompts[0].layers[1].window = 512;
+  CHECK(contains(runnable_methods(trace)[0].error, "every layer has a sliding window"));
+  const MethodChoice int4 = {&find_method("int4"), find_method("int4").bind({})};
+  CHECK(contains(
+      message_of<Unavailable>([&] { check_available(int4, trace.prompts[0].layers[0], plan.prompts[0], true); }),
+      "layer 0 has a sliding window of 512 tokens, which bounds its cache"));
 }
 
 TEST_CASE("what is given twice is refused, because it would count twice") {

@@ -240,6 +240,18 @@ TEST_CASE("a skipped part is left out and named") {
   CHECK(rows[5].reason == few_queries);
 }
 
+TEST_CASE("a row that is infeasible in some parts and skipped in the others is infeasible") {
+  Results t;
+  for (std::size_t h = 0; h < 4; ++h) {
+    t.result(h, 2).status = h < 2 ? Status::skipped : Status::infeasible;
+    t.result(h, 2).reason = h < 2 ? "a sliding window" : "too dear";
+    t.result(h, 2).metrics.clear();
+  }
+  const std::vector<Record> rows = t.rows(Grain::layer);
+  CHECK(rows[1].status == Status::infeasible);
+  CHECK(rows[1].reason == "too dear");
+}
+
 TEST_CASE("joined rows of parts with some of the methods have the order of one summary") {
   Results t;
   t.results.prompts.push_back({"second", Protocol::decode});

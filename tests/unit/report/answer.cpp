@@ -57,6 +57,11 @@ TEST_CASE("rows that do not cost the same are reported with the cheapest and the
   CHECK(answers_of(half).at(1).ends_with("; compare equal memory with --budget 50%mem."));
   const Record retrieval[] = {row("a", "12.5%", 0.1, 100), row("b", "12.5%", 0.2, 123)};
   CHECK(answers_of(retrieval).at(1).ends_with("; compare equal reads with --budget 12.5%read."));
+  Record some[] = {row("a", "64", 0.1, 60), row("b", "64", 0.2, 23)};
+  for (Record& r : some) r.context_tokens = 1024, r.budget_tokens = 64;
+  CHECK(answers_of(some).at(1).ends_with("; compare equal memory with --budget 6.25%mem."));
+  for (Record& r : some) r.budget_tokens = 1024;
+  CHECK(answers_of(some).at(1).ends_with("of the full cache."));
   const Record close[] = {row("a", "25%", 0.1, 100), row("b", "25%", 0.2, 104.9)};
   CHECK(answers_of(close).size() == 1);
   const Record reads[] = {row("a", "25%read", 0.1, 50), row("b", "25%read", 0.2, 40)};
@@ -95,12 +100,16 @@ TEST_CASE("rows that were not tested are not tied, and the answer says what a te
   Record rows[] = {row("a", "64", 0.1, 25, true), row("b", "64", 0.2, 25, std::nullopt)};
   for (Record& r : rows) r.best = "a", r.blocks = 3;
   CHECK(answers_of(rows) ==
-        Answers{
-            "At a budget of 64 tokens, a has the lowest error (0.1).",
-            "Not tested against it: b (0.2). A test takes several of the layers of a model, or at least 6 blocks of 16 "
-            "neighbouring queries (here 3) and several seeds where a method draws at random."});
+        Answers{"At a budget of 64 tokens, this trace cannot tell which method has the lowest error: a (0.1), b (0.2).",
+                "Nothing was tested. A test takes evenly spaced layers, three texts, or at least 6 blocks of 16 "
+                "neighbouring queries (here 3) and several seeds where a method draws at random."});
   rows[1].tied = false;
   CHECK(answers_of(rows).size() == 1);
+  Record some[] = {rows[0], rows[1], row("drawn", "64", 0.3, 25, std::nullopt)};
+  some[2].best = "a", some[2].blocks = 3;
+  const Answers answers = answers_of(some);
+  CHECK(answers.at(0).starts_with("At a budget of 64 tokens, a has the lowest error (0.1); the next is b"));
+  CHECK(answers.at(1).starts_with("Not tested against it: drawn (0.3). A test takes evenly spaced layers, three "));
 }
 
 TEST_CASE("the next method has its ratio over layers and texts, with the interval and the units") {
@@ -114,15 +123,17 @@ TEST_CASE("the next method has its ratio over layers and texts, with the interva
       "to 6). Tested over ";
   CHECK(said("10 of 30 layers and 3 texts") == start + "10 of 30 layers and 3 texts.");
   CHECK(said("10 of 30 layers") == start + "10 of 30 layers, for the replayed texts alone.");
+  CHECK(said("3 texts") == start + "3 texts, which leave much undecided; five texts or more decide most.");
+  CHECK(said("5 texts") == start + "5 texts.");
   CHECK(said("24 blocks of queries") == start + "24 blocks of queries, for the replayed layers and texts alone.");
 }
 
 TEST_CASE("where no method can be told from the best, no best one is named") {
   const Record rows[] = {marked(row("a", "64", 0.1, 25, true), "a", 1, ""),
-                         marked(row("b", "64", 0.2, 25, true), "a", 2, "3 texts")};
+                         marked(row("b", "64", 0.2, 25, true), "a", 2, "5 texts")};
   CHECK(answers_of(rows) ==
         Answers{"At a budget of 64 tokens, this trace cannot tell which method has the lowest error: "
-                "a (0.1), b (0.2). Tested over 3 texts."});
+                "a (0.1), b (0.2). Tested over 5 texts."});
 }
 
 TEST_CASE("rows over other queries than the best are not ranked") {

@@ -71,13 +71,21 @@ TEST_CASE("where no method can be told from the best, none is named") {
                 "9.4 or more."});
 }
 
-TEST_CASE("two documents test nothing, and answers are counted") {
+TEST_CASE("answers are counted") {
   Rows rows;
-  rows.with("a", {1, 1}, "passkey").with("b", {9, 9}, "passkey").answering(2, 0.5, 1);
+  rows.with("a", {1, 1, 1}, "passkey").with("b", {9, 9, 9}, "passkey").answering(2, 0.5, 1);
+  CHECK(said(rows).at(0).starts_with(
+      "At 25 % of the memory on the task passkey, a changes the output least (KL 1 nats, perplexity x 1, the same most "
+      "probable token in 87.5 % of the predictions, 1 of 2 answers right (2 with the full cache)); the next is b"));
+}
+
+TEST_CASE("two documents test nothing, and no best method is named") {
+  Rows rows;
+  rows.with("a", {1, 1}, "passkey").with("b", {9, 9}, "passkey");
   CHECK(said(rows) ==
-        Answers{"At 25 % of the memory on the task passkey, a changes the output least (KL 1 nats, perplexity x 1, the "
-                "same most probable token in 87.5 % of the predictions, 1 of 2 answers right (2 with the full cache)). "
-                "Not tested against it: b (KL 9); a test takes rows of at least 3 documents (--per-document)."});
+        Answers{"At 25 % of the memory on the task passkey, these rows cannot tell which method changes the output "
+                "least: a (KL 1), b (KL 9). Nothing was tested; a test takes rows of at least 3 documents "
+                "(--per-document)."});
 }
 
 TEST_CASE("methods that compressed fewer layers, and those without rows on every text, are not ranked") {

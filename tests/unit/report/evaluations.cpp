@@ -80,6 +80,20 @@ std::vector<EvalLine> three_methods() {
   return lines;
 }
 
+/// Five methods with a KL of 1 to 5, which recall orders, and the relative error but for one pair; two documents.
+std::vector<EvalLine> five_methods() {
+  std::vector<EvalLine> lines;
+  for (const char* document : {"all", "text-0", "text-1"}) {
+    double kl = 0;
+    for (const char* method : {"sink", "h2o", "snapkv", "cam", "uniform"}) {
+      ++kl;
+      const double error = kl == 1 ? 0.2 : kl == 2 ? 0.1 : kl / 10;
+      lines.push_back({.method = method, .document = document, .kl = kl, .error = error, .recall = 1 - kl / 10});
+    }
+  }
+  return lines;
+}
+
 std::string markdown_of(const std::vector<CsvTable>& tables) { return markdown(make_report(tables, {})); }
 
 using report_test::has;
@@ -139,21 +153,37 @@ TEST_CASE("rows that are not ok, and rows per layer, have no figures of the outp
 }
 
 TEST_CASE("the answer names the method with the lowest KL, then the metric that predicts damage best, and how well") {
-  const CsvTable table = csv_of_lines(three_methods());
+  const CsvTable table = csv_of_lines(five_methods());
   const Document document = make_report(std::vector{table}, {});
   REQUIRE(!document.answers.empty());
   CHECK(document.answers[0].scope == "m.gguf on book.txt, 4096 tokens");
-  CHECK(document.answers[0].sentences[0].starts_with(
-      "At 25 % of the memory on the task text, snapkv changes the output least (KL 1 nats"));
-  CHECK(document.answers[0].sentences[1] ==
-        "Of 3 attention metrics, recall predicts damage to the output best here: it orders 1.00 [1.00, 1.00] of the "
-        "pairs of methods at the same budget as KL does (one half: chance), and its rank correlation with KL over all "
-        "configurations is 1.00 [1.00, 1.00].");
-  // 0.2 -> 3, 0.1 -> 2, 0.3 -> 1: only sink and h2o are in the order of their errors.
-  CHECK(has(document.answers[0].sentences.back(), "orders 0.333 [0.333, 0.333] of the pairs"));
+  CHECK(
+      document.answers[0].sentences[1] ==
+      "Of 3 attention metrics, recall predicts damage to the output best here: it orders 1.00 [1.00, 1.00] of the "
+      "pairs of methods at the same budget as KL does (one half: chance), 0.100 [0.100, 0.100] more than the relative "
+      "error.");
+  CHECK(document.answers[0].sentences[2].starts_with(
+      "Of the 8 close pairs (KL within a factor of 3), between which a choice is difficult, recall orders 1.00"));
   const std::string text = markdown(document);
   CHECK(has(text, "| recall | 1.00 [1.00, 1.00] |"));
   CHECK(has(text, "Damage to the output of m.gguf on book.txt"));
+}
+
+TEST_CASE("where no metric is told from the relative error, none is called the best") {
+  std::vector<EvalLine> lines = five_methods();
+  for (EvalLine& line : lines) line.error = line.kl / 10;
+  CHECK(make_report(std::vector{csv_of_lines(lines)}, {}).answers[0].sentences[1] ==
+        "Of 3 attention metrics, none predicts damage to the output better than the relative error here, as far as "
+        "these documents tell: rel_err orders 1.00 [1.00, 1.00] of the pairs of methods at the same budget as KL does "
+        "(one half: chance).");
+}
+
+TEST_CASE("few pairs of methods tell nothing about metrics") {
+  const Document document = make_report(std::vector{csv_of_lines(three_methods())}, {});
+  CHECK(document.answers[0].sentences[1] ==
+        "3 pairs of methods cannot tell which attention metric predicts damage to the output: it takes 10, as of five "
+        "methods at one budget.");
+  CHECK(document.answers[0].sentences.size() == 2);
 }
 
 TEST_CASE("rows without injection, which have replay's error, take precedence where all configurations have them") {
@@ -164,7 +194,7 @@ TEST_CASE("rows without injection, which have replay's error, take precedence wh
     lines.push_back(line);
   }
   const Document document = make_report(std::vector{csv_of_lines(lines)}, {});
-  CHECK(has(document.answers[0].sentences[1], "rel_err predicts damage to the output best here: it orders 1.00"));
+  CHECK(has(markdown(document), "| rel_err | 1.00 [1.00, 1.00] |"));
   CHECK(has(markdown(document), "errors with --inject none"));
   lines.pop_back(), lines.erase(lines.begin() + 9);  // one configuration lacks its row over all documents
   CHECK(has(markdown_of({csv_of_lines(lines)}), "errors with --inject all"));
@@ -177,22 +207,21 @@ TEST_CASE("a metric that some methods lack comes last, and is compared with rel_
   }
   const Document document = make_report(std::vector{csv_of_lines(lines)}, {});
   // Recall has the pair of sink and h2o alone, which rel_err orders as well.
-  CHECK(has(document.answers[0].sentences[1],
-            "Of 2 attention metrics that all methods have, rel_err predicts damage to the output best here"));
   const std::string text = markdown(document);
   CHECK(has(text, "| recall | 1.00 [1.00, 1.00] | 1.00 [1.00, 1.00] | 0 [0, 0] | 0 [0, 0] |"));
   CHECK(text.find("| rel_err | 0.333") < text.find("| recall | 1.00"));
 }
 
 TEST_CASE("over texts, metrics are compared on the pairs of all texts, beside KL on other documents and texts") {
-  std::vector<EvalLine> here = three_methods(), there = three_methods();
-  for (EvalLine& line : there) line.text = "code.txt", line.kl = 4 - line.kl;
+  std::vector<EvalLine> here = five_methods(), there = five_methods();
+  for (EvalLine& line : there) line.text = "code.txt", line.kl = 6 - line.kl;
   const Document document = make_report(std::vector{csv_of_lines(here, "a.csv"), csv_of_lines(there, "b.csv")}, {});
   CHECK(document.answers[0].scope == "m.gguf on book.txt, code.txt together");
   CHECK(has(document.answers[0].sentences[1], "orders 0.500 [0.500, 0.500] of the pairs"));  // both metrics
-  CHECK(document.answers[0].sentences[2] ==
-        "Of the 6 close pairs (KL within a factor of 3) it orders 0.500 [0.500, 0.500]; KL on one half of the "
-        "documents orders 1.00 of them as on the other half, and KL on another text 0.");
+  CHECK(document.answers[0].sentences[2] == "This is not distinguishable from chance.");
+  CHECK(has(document.answers[0].sentences[3],
+            "; KL on one half of the documents orders 1.00 of them as on the other "
+            "half, and KL on another text 0."));
   // A page has all cells of the rows that name no metric.
   for (const Block& block : document.blocks) {
     const auto* const table = std::get_if<DocTable>(&block);
@@ -206,9 +235,11 @@ TEST_CASE("without rows per document there are no intervals, and without two met
   std::vector<EvalLine> lines = three_methods();
   lines.resize(3);
   const Document document = make_report(std::vector{csv_of_lines(lines)}, {});
-  CHECK(has(document.answers[0].sentences[1], "orders 1.00 of the pairs"));
-  CHECK(has(document.answers[0].sentences[2], "Of the 3 close pairs (KL within a factor of 3) it orders 1.00."));
-  CHECK(has(document.answers[0].sentences[3], "There are no intervals"));
+  CHECK(has(markdown(document), "| recall | 1.00 |"));
+  std::vector<EvalLine> five = five_methods();
+  five.resize(5);
+  CHECK(has(make_report(std::vector{csv_of_lines(five)}, {}).answers[0].sentences[1],
+            "cannot be told without rows of at least two documents of each task (--per-document)"));
   const Document one = make_report(std::vector{csv_of_lines({{}})}, {});
   CHECK(has(one.answers[0].sentences[0], "is unknown"));
 }
@@ -236,7 +267,7 @@ TEST_CASE("depth: growth, additivity and sensitivity appear where the rows have 
 TEST_CASE("several files join; a row that a file has twice is an error") {
   std::vector<EvalLine> lines = three_methods();
   const std::vector<CsvTable> tables = {csv_of_lines(lines), csv_of_lines(lines, "f.csv")};
-  CHECK(has(make_report(tables, {}).answers[0].sentences[1], "Of 3 attention metrics"));
+  CHECK(has(make_report(tables, {}).answers[0].sentences[1], "3 pairs of methods"));
   lines.push_back(lines.front());
   CHECK_THROWS_WITH_AS(make_report(std::vector{csv_of_lines(lines)}, {}),
                        "e.csv:11: the row of sink  at 25%mem appears twice", Error);

@@ -74,9 +74,30 @@ TEST_CASE("a check and the sweep of the same file give the same verdicts and the
 TEST_CASE("a trace that cannot serve the file makes a claim untestable") {
   const SmallTrace trace;  // 40 tokens, and a window of 128
   const std::vector<CheckRow> rows = rows_of(runs + claim, trace.reader());
-  REQUIRE(rows.size() == 1);
+  REQUIRE(rows.size() == 2);  // one per relation
+  for (const CheckRow& row : rows) {
+    CHECK(row.verdict == Verdict::untestable);
+    CHECK(contains(row.text, "window"));
+  }
+  CHECK(rows[1].part == "random lower than uniform");
+}
+
+TEST_CASE("a run that the trace cannot serve leaves the relations of the others testable") {
+  trace::SynthOptions options = small_options();
+  options.num_tokens = options.num_queries = 256;
+  options.prompt_tokens = 128;
+  const SweepFiles files;
+  trace::synthesize(files.folder / "t.h5", options);
+  const trace::Reader reader(files.folder / "t.h5");
+  const std::string two = runs + "[[run]]\nname = \"far\"\nlayers = [77]\nmethods = [\"uniform\", \"random\"]\n" +
+                          "[[published]]\nid = \"x.y\"\nclaim = \"c\"\nmetric = \"rel_err_mean\"\nrelations = [\n"
+                          "{ run = \"far\", a = \"random\", is = \"lower\", b = \"uniform\" },\n"
+                          "{ run = \"a\", a = \"exact\", is = \"lower\", b = \"uniform\" }]\n";
+  const std::vector<CheckRow> rows = rows_of(two, reader);
+  REQUIRE(rows.size() == 3);  // the second relation at two budgets
   CHECK(rows[0].verdict == Verdict::untestable);
-  CHECK(contains(rows[0].text, "window"));
+  CHECK(contains(rows[0].text, "77"));
+  CHECK(rows[1].verdict != Verdict::untestable);
 }
 
 TEST_CASE("the files of configs/ are embedded, and their claims have ids of their own") {

@@ -36,12 +36,15 @@ TEST_CASE("16 neighbouring queries of a head are one unit") {
       .reader = &trace.reader(), .options = options, .backend = *backend, .rows = rows, .check = "x"};
   const PairedReplay replay(
       context, {.methods = {method_choice("sink")}, .budgets = {Budget::tokens(10)}, .protocol = Protocol::prefill});
-  const std::vector<double> units = replay.units(0, 0, metric("rel_err"));
+  const std::vector<double> units = replay.units({0, 0});
   REQUIRE(units.size() == 4);  // 2 layers of 2 heads, 12 queries a head
   CHECK(replay.unit_heads() == std::vector<std::size_t>{0, 1, 2, 3});
   double sum = 0, count = 0;
   for (const MetricRow& row : replay.results().heads[1].results[0].metrics) sum += double{row[0]}, ++count;
   CHECK(units[1] == Approx(sum / count));
+  const std::vector<double> places = replay.places({0, 0});
+  REQUIRE(places.size() == 2);
+  CHECK(places[1] == Approx((units[2] + units[3]) / 2));
 }
 
 TEST_CASE("growth is the slope of the logarithms") {

@@ -49,9 +49,10 @@ struct CheckRow {
   double allowed = NAN;                          ///< failure probability that the statement allows; 0: none
   /// of the data if the statement holds; judge() computes it where failures are counted. Of claims: two-sided
   double p_value = NAN;
-  Index tests = 1;     ///< tests of which p_value, by Bonferroni, is the smallest (queries of a subject)
-  bool holds = false;  ///< of claims: whether the measured value has the direction that the claim states
-  Index units = 0;     ///< of claims: independent units; 0: not counted
+  Index tests = 1;          ///< tests of which p_value, by Bonferroni, is the smallest (queries of a subject)
+  bool holds = false;       ///< of claims: whether the measured value has the direction that the claim states
+  Index units = 0;          ///< of claims: independent units; 0: not counted
+  std::string over_places;  ///< of claims whose units are layers and texts: "10 of 30 layers and 3 texts"
   /// of claims: units for a power of 80 % if the effect were the measured one. judge(): at least as many as Holm
   /// requires
   double units_needed = NAN;

@@ -62,7 +62,7 @@ std::vector<SubjectSource> trace_subjects(const trace::Reader& reader, const std
     const trace::PromptInfo& prompt = info.prompts[p];
     for (std::size_t l = 0; l < prompt.layers.size(); ++l) {
       const trace::LayerInfo& layer = prompt.layers[l];
-      if (!wanted(layers, layer.layer) || layer.window > 0 || layer.softcap != 0) continue;
+      if (!wanted(layers, layer.layer) || !layer.has_methods()) continue;
       for (Index h = 0; h < info.num_kv_heads; ++h) {
         if (!wanted(kv_heads, h)) continue;
         sources.push_back(

@@ -3,9 +3,13 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
+#include <set>
 
 #include <kvbench/bounds/trials/contrast.hpp>
 #include <kvbench/bounds/trials/law_tests.hpp>
+#include <kvbench/core/place_test.hpp>
+#include <kvbench/trace/layer_spread.hpp>
 
 namespace kvbench::bounds {
 namespace {
@@ -59,59 +63,124 @@ Octaves octaves(const std::vector<double>& curve) {
   return out;
 }
 
-/// Adds the rows of one head, or of the mean over heads where `subject` is absent.
-void add_rows(CheckContext& context, const Subject* subject, const LagCurves& curves, bool convex) {
-  const auto coarse = convex ? convex_by_octave(curves) : falls_by_octave(curves);
-  const auto fine = convex ? convex_by_lag(curves) : falls_by_lag(curves);
-  const std::vector<double> curve = mean_curve(curves);
-  for (const bool octave : {true, false}) {
-    const ShapeTest test = test_shape(octave ? coarse : fine);
-    const std::string who = subject != nullptr ? "" : "mean over heads: ";
-    CheckRow& row = context.add(CheckKind::claim, who + (octave ? "octaves of distance (the trend)"
-                                                                : "every distance (what Theorem 6.1 assumes)"));
-    if (subject != nullptr) {
-      row.prompt = subject->prompt;
-      row.layer = subject->head.layer.value;
-      row.kv_head = subject->head.head.value;
-    }
-    row.measured = static_cast<double>(test.broken_surely) / static_cast<double>(test.tested);
-    row.decide_between(test.p_for, test.p_against);
-    row.units = std::ssize(curves);
-    row.params = fmt::format("lags=1..{};tokens={}", curve.size(), std::ssize(curves) * block_tokens);
-    row.text = fmt::format(
-        "{} of {} inequalities have a negative mean, {} an interval below 0 (95 %), smallest mean {:.2g}; s(1) = "
-        "{:.3f}, s({}) = {:.3f}; {}; this holds for one text of one model only",
-        test.broken, test.tested, test.broken_surely, test.worst, curve.front(), curve.size(), curve.back(),
-        convex ? fmt::format("largest distance from a convex curve {:.1f} % of the range", 100 * convex_gap(curve))
-               : fmt::format("the best decreasing curve explains {:.3f} of the variance", decreasing_r2(curve)));
-  }
+/// The inequalities of a check: from octave to octave, which is the trend, or at every distance.
+std::vector<std::vector<double>> inequalities(const LagCurves& curves, bool convex, bool octaves) {
+  if (convex) return octaves ? convex_by_octave(curves) : convex_by_lag(curves);
+  return octaves ? falls_by_octave(curves) : falls_by_lag(curves);
 }
 
-void run_chelsea_observation(CheckContext& context, bool convex) {
-  const auto subjects = trace_subjects(*context.reader, {}, {}, 1);
-  const std::size_t step = (subjects.size() + most_heads - 1) / most_heads;
-  LagCurves sum;
-  double heads = 0;
-  for (std::size_t s = 0; s < subjects.size(); s += step) {
-    context.poll();
-    const Subject subject = subjects[s].load(context.backend);
+std::string shape_text(const ShapeTest& test, const std::vector<double>& curve, bool convex) {
+  return fmt::format(
+      "{} of {} inequalities have a negative mean, {} an interval below 0 (95 %), smallest mean {:.2g}; "
+      "s(1) = {:.3f}, s({}) = {:.3f}; {}",
+      test.broken, test.tested, test.broken_surely, test.worst, curve.front(), curve.size(), curve.back(),
+      convex ? fmt::format("largest distance from a convex curve {:.1f} % of the range", 100 * convex_gap(curve))
+             : fmt::format("the best decreasing curve explains {:.3f} of the variance", decreasing_r2(curve)));
+}
+
+/// Sums of curves, by unit.
+struct MeanCurves {
+  LagCurves sums;
+  double count = 0;
+
+  void add(const LagCurves& curves) {
+    if (sums.empty()) sums.assign(curves.size(), std::vector<double>(curves.front().size()));
+    if (sums.size() != curves.size() || sums.front().size() != curves.front().size()) return;  // another length
+    for (std::size_t u = 0; u < sums.size(); ++u)
+      std::ranges::transform(sums[u], curves[u], sums[u].begin(), std::plus());
+    ++count;
+  }
+  LagCurves mean() const {
+    LagCurves means = sums;
+    for (auto& curve : means) {
+      for (double& x : curve) x /= count;
+    }
+    return means;
+  }
+};
+
+class Observation {
+ public:
+  Observation(CheckContext& context, bool convex) : context_(context), convex_(convex) {}
+
+  void run() {
+    const trace::TraceInfo& info = context_.reader->info();
+    const auto subjects = trace_subjects(*context_.reader, {}, {}, 1);
+    const std::size_t places = subjects.size() / static_cast<std::size_t>(info.num_kv_heads);
+    const std::size_t each = std::max<std::size_t>(1, most_heads / std::max<std::size_t>(1, places));
+    for (std::size_t s = 0; s < subjects.size(); ++s) {  // the heads of a layer are adjacent
+      if (s % static_cast<std::size_t>(info.num_kv_heads) >= each) continue;
+      context_.poll();
+      add_head(subjects[s].load(context_.backend));
+    }
+    add_claim(true);
+    add_claim(false);
+  }
+
+ private:
+  void add_head(const Subject& subject) {
     const LagCurves curves =
         lag_curves(subject.keys, subject.d(), std::min(most_lags, subject.tokens() / 4), block_tokens, most_tokens);
     if (curves.size() < 8)
       throw methods::Unavailable("the context is too short: intervals need at least 8 blocks of 64 tokens");
-    add_rows(context, &subject, curves, convex);
-    if (!sum.empty() && sum.size() != curves.size()) continue;  // a prompt of another length
-    if (sum.empty()) sum.assign(curves.size(), std::vector<double>(curves.front().size()));
-    ++heads;
-    for (std::size_t b = 0; b < sum.size(); ++b) {
-      for (std::size_t l = 0; l < sum[b].size(); ++l) sum[b][l] += curves[b][l];
+    blocks_.add(curves);
+    places_[subject.prompt][subject.head.layer.value].add({mean_curve(curves)});
+    for (const bool octave : {true, false}) {
+      CheckRow& row = context_.add(CheckKind::data, octave ? "octaves of distance" : "every distance");
+      row.prompt = subject.prompt;
+      row.layer = subject.head.layer.value;
+      row.kv_head = subject.head.head.value;
+      describe(row, test_shape(inequalities(curves, convex_, octave), over_blocks), mean_curve(curves));
     }
   }
-  for (auto& curve : sum) {
-    for (double& x : curve) x /= heads;
+
+  void describe(CheckRow& row, const ShapeTest& test, const std::vector<double>& curve) const {
+    row.measured = static_cast<double>(test.broken_surely) / static_cast<double>(test.tested);
+    row.params = fmt::format("lags=1..{}", curve.size());
+    row.text = shape_text(test, curve, convex_);
   }
-  if (!sum.empty()) add_rows(context, nullptr, sum, convex);
-}
+
+  /// The claim about the mean over heads: over layers and texts where these are units, otherwise over blocks of tokens.
+  void add_claim(bool octave) {
+    const trace::TraceInfo& info = context_.reader->info();
+    std::set<std::int64_t> replayed, used;
+    LagCurves of_places;
+    for (const trace::PromptInfo& prompt : info.prompts) {
+      for (const trace::LayerInfo& layer : prompt.layers) replayed.insert(layer.layer);
+      for (const auto& [layer, curves] : places_[prompt.id]) {
+        used.insert(layer);
+        of_places.push_back(curves.mean().front());
+      }
+    }
+    const std::vector<std::int64_t> numbers(replayed.begin(), replayed.end());
+    const auto are_units = trace::layers_are_units(numbers, used.size(), info.num_layers);
+    PlaceTest units;
+    if (are_units && of_places.size() == used.size() * info.prompts.size())
+      units = place_test(std::vector<double>(of_places.size()), used.size(), *are_units);
+    const auto over_places = [&](std::span<const double> terms) {
+      const PlaceTest test = place_test(terms, used.size(), *are_units);
+      return TermTest{.mean = test.mean, .interval = test.interval, .p = test.p_value / 2};
+    };
+    const LagCurves curves = units.tested() ? of_places : blocks_.mean();
+    const auto values = inequalities(curves, convex_, octave);
+    const ShapeTest test = units.tested() ? test_shape(values, over_places) : test_shape(values, over_blocks);
+    CheckRow& row = context_.add(
+        CheckKind::claim, octave ? "octaves of distance (the trend)" : "every distance (what Theorem 6.1 assumes)");
+    describe(row, test, mean_curve(curves));
+    row.decide_between(test.p_for, test.p_against);
+    if (!are_units) row.p_value = 1;  // undecided
+    row.units = units.tested() ? static_cast<Index>(units.units()) : std::ssize(curves);
+    if (units.tested()) row.over_places = units_of(units, static_cast<std::size_t>(info.num_layers));
+    row.text += units.tested() ? "; over " + row.over_places
+                : are_units    ? "; over blocks of 64 tokens, for these texts alone"
+                               : "; these layers cannot stand for the others, evenly spaced ones could";
+  }
+
+  CheckContext& context_;
+  bool convex_;
+  MeanCurves blocks_;                                                 // over heads, by block of tokens
+  std::map<std::string, std::map<std::int64_t, MeanCurves>> places_;  // over heads and blocks, by prompt and layer
+};
 
 }  // namespace
 
@@ -134,17 +203,22 @@ LagCurves lag_curves(std::span<const float> keys, Index d, Index lags, Index blo
   return curves;
 }
 
-ShapeTest test_shape(const std::vector<std::vector<double>>& values) {
+TermTest over_blocks(std::span<const double> terms) {
+  const Contrast c = contrast(terms, 200);
+  // Sign flips resolve no p-value that is small enough for the number of inequalities.
+  return {.mean = c.mean, .interval = c.interval, .p = random_sign_bound(terms)};
+}
+
+ShapeTest test_shape(const std::vector<std::vector<double>>& values,
+                     const std::function<TermTest(std::span<const double>)>& test_of) {
   ShapeTest test{.tested = std::ssize(values)};
-  for (const auto& blocks : values) {
-    const Contrast c = contrast(blocks, 200);
-    // Sign flips resolve no p-value that is small enough for the number of inequalities.
-    const double p = random_sign_bound(blocks);
-    test.broken += c.mean < 0;
-    test.broken_surely += c.interval.hi < 0;
-    test.worst = std::min(test.worst, c.mean);
-    test.p_against = std::min(test.p_against, c.mean < 0 ? p * static_cast<double>(test.tested) : 1);
-    test.p_for = std::max(test.p_for, c.mean > 0 ? p : 1);
+  for (const auto& terms : values) {
+    const TermTest term = test_of(terms);
+    test.broken += term.mean < 0;
+    test.broken_surely += term.interval.hi < 0;
+    test.worst = std::min(test.worst, term.mean);
+    test.p_against = std::min(test.p_against, term.mean < 0 ? term.p * static_cast<double>(test.tested) : 1);
+    test.p_for = std::max(test.p_for, term.mean > 0 ? term.p : 1);
   }
   return test;
 }
@@ -231,7 +305,7 @@ Check chelsea_observation1() {
           .statement = "keys are less similar the farther apart their tokens are, within 256 tokens",
           .method = "chelsea",
           .scope = Scope::trace,
-          .run = [](CheckContext& context) { run_chelsea_observation(context, false); }};
+          .run = [](CheckContext& context) { Observation(context, false).run(); }};
 }
 
 Check chelsea_observation2() {
@@ -240,7 +314,7 @@ Check chelsea_observation2() {
           .statement = "the similarity of keys is convex in their distance, within 256 tokens",
           .method = "chelsea",
           .scope = Scope::trace,
-          .run = [](CheckContext& context) { run_chelsea_observation(context, true); }};
+          .run = [](CheckContext& context) { Observation(context, true).run(); }};
 }
 
 }  // namespace kvbench::bounds

@@ -4,10 +4,11 @@
 //   chelsea.obs1  s falls: from octave to octave of l (the trend), and from each l to the next (what the theorem
 //                 assumes)
 //   chelsea.obs2  s is convex: slopes between octaves increase, and s(l) + s(l+2) >= 2 s(l+1) at each l
-// One row per kv head and one of the mean over heads, as in Fig. 3. Blocks of 64 tokens are the independent units.
-// docs/theory/chelsea.observations.md.
+// The claim is about the mean over heads, as in Fig. 3, and tested over layers and texts; rows of kind data show single
+// heads, over blocks of 64 tokens. docs/theory/chelsea.observations.md.
 #pragma once
 
+#include <functional>
 #include <vector>
 
 #include <kvbench/bounds/check/check.hpp>
@@ -30,8 +31,19 @@ struct ShapeTest {
   double p_against = 1;     ///< p-value of the data if all inequalities held, by Bonferroni
   double p_for = 0;         ///< p-value of the data if one of them did not
 };
-/// values[inequality][block].
-ShapeTest test_shape(const std::vector<std::vector<double>>& values);
+/// One inequality: the mean of its terms over units, with its interval, and the one-sided p-value of the sign that the
+/// mean has.
+struct TermTest {
+  double mean = 0;
+  Interval interval;  ///< 95 %
+  double p = 1;
+};
+/// Over blocks of tokens, whose terms have either sign with equal probability if the mean is 0.
+TermTest over_blocks(std::span<const double> terms);
+
+/// values[inequality][unit].
+ShapeTest test_shape(const std::vector<std::vector<double>>& values,
+                     const std::function<TermTest(std::span<const double>)>& test_of);
 
 /// The differences that must not be negative where curves decrease or are convex, from octave to octave and from lag to
 /// lag.

@@ -41,7 +41,7 @@ HeadLinks head_links(const Subject& subject, Backend& backend) {
 std::vector<HeadLinks> all_links(const CheckContext& context, std::size_t prompt = 0) {
   const trace::TraceInfo& trace = context.reader->info();
   std::vector<HeadLinks> heads;
-  for (const SubjectSource& source : trace_subjects(*context.reader, spread_layers(trace, replayed_layers), {}, 1)) {
+  for (const SubjectSource& source : trace_subjects(*context.reader, spread_layers(trace, measured_layers), {}, 1)) {
     context.poll();
     const Subject subject = source.load(context.backend);
     if (subject.prompt == trace.prompts[prompt].id) heads.push_back(head_links(subject, context.backend));
@@ -127,7 +127,7 @@ std::vector<Index> outlier_heads(const std::vector<HeadLinks>& heads) {
 PairedReplay replay_both(const CheckContext& context, Index heads, Index full, double share) {
   const trace::PromptInfo& prompt = context.reader->info().prompts.front();
   replay::ReplayRequest request{.methods = {method_choice("chelsea")}, .protocol = replay::Protocol::prefill};
-  request.layers = spread_layers(context.reader->info(), replayed_layers);
+  request.layers = spread_layers(context.reader->info(), measured_layers);
   request.prompts = {prompt.id};
   const Index context_tokens = make_plan(context.reader->info(), request).prompts.front().context;
   const auto budget = static_cast<Index>(share * static_cast<double>(context_tokens));
@@ -140,8 +140,7 @@ void run_chelsea_outlier_heads(CheckContext& context) {
   const std::vector<HeadLinks> heads = all_links(context);
   const std::vector<Index> outliers = outlier_heads(heads);
   const PairedReplay replay = replay_both(context, std::ssize(heads), std::ssize(outliers), 0.2);
-  const std::vector<double> without = replay.units(0, 0, replay::metric("rel_err")),
-                            paying = replay.units(0, 1, replay::metric("rel_err"));
+  const std::vector<double> without = replay.units({0, 0}), paying = replay.units({0, 1});
   const std::vector<std::size_t> head_of = replay.unit_heads();
   std::vector<double> gain, excess(without.size() / heads.size());
   for (std::size_t u = 0; u < without.size(); ++u) {
@@ -153,8 +152,9 @@ void run_chelsea_outlier_heads(CheckContext& context) {
   }
   std::string names;
   for (const Index o : outliers) names += (names.empty() ? "" : ", ") + name_of(heads[static_cast<std::size_t>(o)]);
-  const std::string sizes = fmt::format("{};heads={};outliers={};B={};others={}", replay.text(), heads.size(), names,
-                                        replay.request().budgets[0].text(), replay.request().budgets[1].text());
+  const std::string sizes =
+      fmt::format("{};unit=16 queries of a head;heads={};outliers={};B={};others={}", replay.text(), heads.size(),
+                  names, replay.request().budgets[0].text(), replay.request().budgets[1].text());
   CheckRow& row = context.add(CheckKind::claim, "error with all heads merged less that with outliers whole");
   row.params = sizes;
   set_claim(row, contrast(gain), "difference of rel_err at equal total budgets");

@@ -3,8 +3,7 @@
 
 #include <algorithm>
 
-#include <kvbench/bounds/trials/contrast.hpp>
-#include <kvbench/bounds/trials/paired_replay.hpp>
+#include <kvbench/bounds/trials/error_claim.hpp>
 
 namespace kvbench::bounds {
 namespace {
@@ -24,26 +23,11 @@ PairedReplay replay_at_20_percent(const CheckContext& context, std::vector<repla
   return {context, request};
 }
 
-/// Two methods of a replay: `allowed` times the error of `other` is said to exceed that of `better`.
-struct ErrorClaim {
-  std::size_t better, other;
-  double allowed = 1;
-};
-
 void add_error_row(CheckContext& context, const PairedReplay& replay, const ErrorClaim& claim, const std::string& part,
                    const std::string& remark) {
   CheckRow& row = context.add(CheckKind::claim, part);
   row.params = "B=20%;" + replay.text();
-  try {
-    const std::vector<double> small = replay.units(claim.better, 0, replay::metric("rel_err")),
-                              large = replay.units(claim.other, 0, replay::metric("rel_err"));
-    std::vector<double> differences;
-    for (std::size_t u = 0; u < small.size(); ++u) differences.push_back(claim.allowed * large[u] - small[u]);
-    set_claim(row, contrast(differences), "difference of rel_err");
-  } catch (const methods::Unavailable& reason) {
-    row.assumptions = false;
-    row.text = reason.what();
-  }
+  set_error_claim(row, replay, claim);
   row.text += "; " + remark;
 }
 

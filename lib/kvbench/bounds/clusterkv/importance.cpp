@@ -74,7 +74,7 @@ void run_clusterkv_importance(CheckContext& context) {
   const trace::TraceInfo& trace = context.reader->info();
   Findings found;
   for (const SubjectSource& source :
-       trace_subjects(*context.reader, spread_layers(trace, replayed_layers), {}, Index{1} << 40)) {
+       trace_subjects(*context.reader, spread_layers(trace, measured_layers), {}, Index{1} << 40)) {
     const Subject subject = source.load(context.backend);
     if (subject.prompt == trace.prompts.front().id) add_head(context, subject, trace.group(), found);
   }

@@ -60,7 +60,7 @@ void add_near_keys(const Subject& subject, NearKeyGains& gains) {
 void run_clusterkv_near_keys(CheckContext& context) {
   NearKeyGains gains;
   for (const SubjectSource& source :
-       trace_subjects(*context.reader, spread_layers(context.reader->info(), replayed_layers), {}, asked_queries)) {
+       trace_subjects(*context.reader, spread_layers(context.reader->info(), measured_layers), {}, asked_queries)) {
     context.poll();
     add_near_keys(source.load(context.backend), gains);
   }

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <kvbench/bounds/subgen/table1.hpp>
 
-#include <kvbench/bounds/trials/contrast.hpp>
-#include <kvbench/bounds/trials/paired_replay.hpp>
+#include <kvbench/bounds/trials/error_claim.hpp>
 
 namespace kvbench::bounds {
 namespace {
@@ -16,7 +15,7 @@ void run_subgen_table1(CheckContext& context) {
                                 .budgets = {},
                                 .seeds = {0}};
   for (const char* budget : budgets) request.budgets.push_back(Budget::parse(budget));
-  request.layers = spread_layers(context.reader->info(), 3);  // six budgets
+  request.layers = spread_layers(context.reader->info(), replayed_layers);
   const PairedReplay replay(context, request);
   for (std::size_t b = 0; b < budgets.size(); ++b) {
     for (std::size_t other = 1; other < 3; ++other) {
@@ -24,16 +23,7 @@ void run_subgen_table1(CheckContext& context) {
       CheckRow& row = context.add(
           CheckKind::claim, fmt::format("B={}, k-center has a smaller error than {}", budgets[b], others[other - 1]));
       row.params = replay.text();
-      try {
-        const std::vector<double> large = replay.units(other, b, replay::metric("rel_err")),
-                                  small = replay.units(0, b, replay::metric("rel_err"));
-        std::vector<double> differences;
-        for (std::size_t u = 0; u < small.size(); ++u) differences.push_back(large[u] - small[u]);
-        set_claim(row, contrast(differences), "difference of rel_err");
-      } catch (const methods::Unavailable& reason) {
-        row.assumptions = false;
-        row.text = reason.what();
-      }
+      set_error_claim(row, replay, {.better = 0, .other = other, .budget = b});
       row.text +=
           fmt::format("; {}; Table 1 reports the accuracy of line retrieval, {}, which a trace does not contain",
                       b < 3 ? "equal numbers of tokens" : "equal memory with all metadata", scores[other - 1]);

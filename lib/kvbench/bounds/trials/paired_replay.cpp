@@ -10,24 +10,6 @@
 #include <kvbench/methods/registry.hpp>
 
 namespace kvbench::bounds {
-namespace {
-
-/// Sums and counts of one configuration over blocks of queries.
-struct QueryBlockSums {
-  std::vector<double> sums, counts;
-  explicit QueryBlockSums(std::size_t blocks) : sums(blocks), counts(blocks) {}
-  void add(const replay::ConfigurationResult& result, std::size_t queries, replay::Metric metric) {
-    for (std::size_t row = 0; row < result.metrics.size(); ++row) {
-      const double value = result.metrics[row][static_cast<std::size_t>(metric)];
-      if (std::isnan(value)) continue;
-      sums[row % queries / queries_per_block] += value;
-      counts[row % queries / queries_per_block] += 1;
-    }
-  }
-};
-
-}  // namespace
-
 replay::MethodChoice method_choice(const std::string& name, const std::vector<methods::Assignment>& settings) {
   const methods::MethodInfo& info = methods::find_method(name);
   return {&info, info.bind(settings)};
@@ -36,7 +18,7 @@ replay::MethodChoice method_choice(const std::string& name, const std::vector<me
 std::vector<std::int64_t> spread_layers(const trace::TraceInfo& trace, std::size_t count) {
   std::vector<std::int64_t> all, chosen;
   for (const trace::LayerInfo& layer : trace.prompts.front().layers) {
-    if (layer.window == 0 && layer.softcap == 0) all.push_back(layer.layer);
+    if (layer.has_methods()) all.push_back(layer.layer);
   }
   if (all.empty()) throw methods::Unavailable("every layer of the trace has a sliding window or a softcap");
   if (all.size() <= count || count < 2)
@@ -46,7 +28,6 @@ std::vector<std::int64_t> spread_layers(const trace::TraceInfo& trace, std::size
 }
 
 PairedReplay::PairedReplay(const CheckContext& context, replay::ReplayRequest request) : request_(std::move(request)) {
-  request_.prompts = {context.reader->info().prompts.front().id};
   try {
     results_ = replay::replay(*context.reader, request_, {.threads = 1}, {.stop = context.stop});
   } catch (const Error& reason) {  // the other checks of the run go on
@@ -54,29 +35,59 @@ PairedReplay::PairedReplay(const CheckContext& context, replay::ReplayRequest re
   }
 }
 
-std::vector<double> PairedReplay::units(std::size_t method, std::size_t budget, replay::Metric metric) const {
-  std::vector<double> values;
+std::vector<double> PairedReplay::means(const ReplayedMethod& of, std::size_t units, const UnitOf& unit_of) const {
+  std::vector<double> sums(units), counts(units), out;
   std::string reason = "nothing was replayed";
-  bool any = false;
-  for (const replay::HeadResult& head : results_.heads) {
-    QueryBlockSums units(
-        static_cast<std::size_t>((std::ssize(head.positions) + queries_per_block - 1) / queries_per_block));
+  for (std::size_t h = 0; h < results_.heads.size(); ++h) {
+    const replay::HeadResult& head = results_.heads[h];
     for (std::size_t c = 0; c < results_.configurations.size(); ++c) {
       const replay::Configuration& key = results_.configurations[c];
-      if (key.method != method || key.budget != budget) continue;
-      if (head.results[c].status != replay::Status::ok) {
-        reason = head.results[c].reason;
-        continue;
+      if (key.method != of.method || key.budget != of.budget) continue;
+      if (head.results[c].status != replay::Status::ok) reason = head.results[c].reason;
+      for (std::size_t row = 0; row < head.results[c].metrics.size(); ++row) {
+        const double value = head.results[c].metrics[row][static_cast<std::size_t>(of.metric)];
+        if (std::isnan(value)) continue;
+        const std::size_t unit = unit_of(h, row % head.positions.size());
+        sums[unit] += value, counts[unit] += 1;
       }
-      any = true;
-      units.add(head.results[c], head.positions.size(), metric);
-    }
-    for (std::size_t u = 0; u < units.sums.size(); ++u) {
-      values.push_back(units.counts[u] > 0 ? units.sums[u] / units.counts[u] : NAN);
     }
   }
-  if (!any) throw methods::Unavailable(fmt::format("{}: {}", request_.methods[method].info->name, reason));
-  return values;
+  if (std::ranges::all_of(counts, [](double n) { return n == 0; }))
+    throw methods::Unavailable(fmt::format("{}: {}", request_.methods[of.method].info->name, reason));
+  for (std::size_t u = 0; u < units; ++u) out.push_back(counts[u] > 0 ? sums[u] / counts[u] : NAN);
+  return out;
+}
+
+std::vector<double> PairedReplay::units(const ReplayedMethod& of) const {
+  const std::vector<std::size_t> heads = unit_heads();
+  const auto unit_of = [&](std::size_t head, std::size_t query) {
+    const auto first = std::ranges::find(heads, head) - heads.begin();
+    return static_cast<std::size_t>(first) + query / queries_per_block;
+  };
+  return means(of, heads.size(), unit_of);
+}
+
+std::vector<double> PairedReplay::places(const ReplayedMethod& of) const {
+  const std::vector<std::int64_t> layers = this->layers();
+  std::vector<std::size_t> texts;
+  for (const replay::HeadResult& head : results_.heads) {
+    if (std::ranges::find(texts, head.place.prompt) == texts.end()) texts.push_back(head.place.prompt);
+  }
+  const auto unit_of = [&](std::size_t head, std::size_t) {
+    const replay::HeadResult& of_head = results_.heads[head];
+    const auto text = std::ranges::find(texts, of_head.place.prompt) - texts.begin();
+    const auto layer = std::ranges::find(layers, of_head.layer) - layers.begin();
+    return static_cast<std::size_t>(text) * layers.size() + static_cast<std::size_t>(layer);
+  };
+  return means(of, texts.size() * layers.size(), unit_of);
+}
+
+std::vector<std::int64_t> PairedReplay::layers() const {
+  std::vector<std::int64_t> layers;
+  for (const replay::HeadResult& head : results_.heads) {
+    if (std::ranges::find(layers, head.layer) == layers.end()) layers.push_back(head.layer);
+  }
+  return layers;
 }
 
 std::vector<std::size_t> PairedReplay::unit_heads() const {
@@ -87,8 +98,6 @@ std::vector<std::size_t> PairedReplay::unit_heads() const {
   return heads;
 }
 
-std::string PairedReplay::text() const {
-  return fmt::format("layers={};unit=16 queries of a head", fmt::join(request_.layers, ","));
-}
+std::string PairedReplay::text() const { return fmt::format("layers={}", fmt::join(request_.layers, ",")); }
 
 }  // namespace kvbench::bounds

@@ -28,7 +28,6 @@ MethodInfo quantiser_row(MethodInfo info) {
   info.kind = Kind::quantisation;
   info.rounds = true;
   info.streaming = true;
-  info.windowed = true;
   if (info.complexity.compress.empty()) info.complexity.compress = "O(n (d + dv))";
   info.complexity.query = "O(n (d + dv))";
   info.complexity.memory = "n (d + dv) bits / 16";

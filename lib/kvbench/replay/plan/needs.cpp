@@ -40,8 +40,8 @@ std::optional<std::string> lacking(const methods::MethodInfo& info, const trace:
     return fmt::format("layer {} caps its logits at {}, which replays do not support", layer.layer, layer.softcap);
   }
   if (layer.window > 0 && !info.windowed) {
-    return fmt::format("layer {} has a sliding window of {} tokens, which {} does not model", layer.layer, layer.window,
-                       info.name);
+    return fmt::format("layer {} has a sliding window of {} tokens, which bounds its cache; methods run in the others",
+                       layer.layer, layer.window);
   }
   for (const methods::Part part : info.needs) {
     if (auto reason = lacking_part(part, layer, begin, end)) return reason;
@@ -77,7 +77,9 @@ std::vector<MethodChoice> default_choices() {
 
 bool runs(const MethodChoice& choice, const trace::PromptInfo& prompt, const PromptPlan& plan) {
   try {
-    for (const trace::LayerInfo& layer : prompt.layers) check_available(choice, layer, plan, plan.appends());
+    for (const trace::LayerInfo& layer : prompt.layers) {
+      if (layer.has_methods()) check_available(choice, layer, plan, plan.appends());
+    }
   } catch (const methods::Unavailable&) {
     return false;
   }
@@ -115,6 +117,8 @@ std::vector<RunnableMethods> runnable_methods(const trace::TraceInfo& trace) {
     RunnableMethods& methods = out.emplace_back();
     try {
       const ReplayPlan plan = make_plan(alone, {});
+      if (std::ranges::none_of(prompt.layers, &trace::LayerInfo::has_methods))
+        throw Error("every layer has a sliding window or caps its logits, and methods run in neither");
       for (const MethodChoice& choice : choices)
         (runs(choice, prompt, plan.prompts.front()) ? methods.can : methods.cannot).push_back(choice.info->name);
     } catch (const Error& error) {

@@ -9,7 +9,8 @@ namespace kvbench::replay {
 /// tokens are appended to the method's cache.
 void check_available(const MethodChoice& method, const trace::LayerInfo& layer, const PromptPlan& prompt, bool decodes);
 
-/// Which methods a replay of one prompt with default options and parameters runs on every layer of it.
+/// Which methods a replay of one prompt with default options and parameters runs in its layers, those without sliding
+/// windows and capped logits.
 struct RunnableMethods {
   std::vector<std::string> can, cannot;  ///< names; `cannot`: the trace lacks their data
   std::string error;                     ///< why no replay is possible; otherwise empty

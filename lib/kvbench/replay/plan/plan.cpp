@@ -180,6 +180,17 @@ void add_work_items(ReplayPlan& plan, const PromptPlan& prompt, std::size_t laye
   if (!methods.independent) add(heads, methods.layer, true, first);
 }
 
+/// The replayed layers in which methods run; where there is none, all of them, as `exact` runs in any.
+std::vector<std::int64_t> compressed_layers(const trace::PromptInfo& prompt, const ReplayRequest& request) {
+  std::vector<std::int64_t> replayed, compressed;
+  for (const trace::LayerInfo& layer : prompt.layers) {
+    if (!wanted(request.layers, layer.layer)) continue;
+    replayed.push_back(layer.layer);
+    if (layer.has_methods()) compressed.push_back(layer.layer);
+  }
+  return compressed.empty() ? replayed : compressed;
+}
+
 }  // namespace
 
 std::vector<std::string> budget_hints(const ReplayPlan& plan, const ReplayRequest& request) {
@@ -238,9 +249,7 @@ ReplayPlan make_plan(const trace::TraceInfo& trace, const ReplayRequest& request
     if (!request.prompts.empty() && std::ranges::find(request.prompts, prompt.id) == request.prompts.end()) continue;
     plan.prompts.push_back(plan_prompt(prompt, p, request));
     plan.prompts.back().token_bytes = token_bytes(trace, request);
-    for (const trace::LayerInfo& layer : prompt.layers) {
-      if (wanted(request.layers, layer.layer)) plan.prompts.back().layers.push_back(layer.layer);
-    }
+    plan.prompts.back().layers = compressed_layers(prompt, request);
     for (std::size_t l = 0; l < prompt.layers.size(); ++l) {
       if (!wanted(request.layers, prompt.layers[l].layer)) continue;
       const auto& positions = prompt.layers[l].query_positions;

@@ -29,9 +29,10 @@ struct HeadPlace {
 struct PromptPlan {
   std::size_t prompt = 0;
   Protocol protocol = Protocol::prefill;
-  Index tokens = 0;                  ///< n
-  Index context = 0;                 ///< tokens [0, context) are compressed
-  std::vector<std::int64_t> layers;  ///< numbers of the layers that are replayed
+  Index tokens = 0;   ///< n
+  Index context = 0;  ///< tokens [0, context) are compressed
+  /// Numbers of the replayed layers in which methods run; all replayed ones where there is none.
+  std::vector<std::int64_t> layers;
   Index base = 0;           ///< number of tokens that shares of a budget refer to: the context; in a stream the prompt
   Index token_bytes = 0;    ///< bytes of a key and a value in a deployment's cache
   Index protect_first = 0;  ///< first tokens of the context that the harness keeps exactly

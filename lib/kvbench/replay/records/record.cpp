@@ -181,8 +181,11 @@ OkSamples keep_ok(const std::vector<Sample>& samples, Record& record) {
                                 std::ranges::count(ended, Status::failed, &ConfigurationResult::status), samples.size(),
                                 (*failed)->reason);
   } else if (ok.measured.empty()) {
-    record.status = ended.front()->status;
-    record.reason = ended.front()->reason;
+    // What does not run in some layers, and costs too much in the others, costs too much.
+    const auto infeasible = std::ranges::find(ended, Status::infeasible, &ConfigurationResult::status);
+    const ConfigurationResult& why = infeasible == ended.end() ? *ended.front() : **infeasible;
+    record.status = why.status;
+    record.reason = why.reason;
   } else if (!ended.empty()) {
     record.reason = fmt::format("without {} of {} parts: {}", ended.size(), samples.size(), ended.front()->reason);
   }
@@ -278,6 +281,7 @@ class Summarizer {
     if (record.status == Status::ok) {
       record.bytes = mean_bytes(ok.held);
       record.layers = layers_of(ok.held);
+      record.replayed_layers = layers_of(samples);
       if (!record.dense) record.compressed_layers = layers_of(ok.measured);
       add_costs(ok.measured, seeds, results_.prompts, record);
       add_metrics(ok.measured, seeds, record);

@@ -69,7 +69,8 @@ struct Record {
   std::vector<std::int64_t> layers;  ///< numbers of the layers whose bytes the row counts, ascending
   /// Those whose errors the row summarises: without the layers kept whole. Empty where `dense`.
   std::vector<std::int64_t> compressed_layers;
-  std::int64_t model_layers = 0;  ///< number of layers of the model
+  std::vector<std::int64_t> replayed_layers;  ///< and those in which the method did not run; not of rows read back
+  std::int64_t model_layers = 0;              ///< number of layers of the model
   double context_tokens = 0, budget_tokens = 0, kept_tokens = 0;
   Bytes bytes;  ///< per kv head, mean
   double peak_bytes = 0;

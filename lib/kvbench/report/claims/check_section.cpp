@@ -130,9 +130,12 @@ DocTable bound_table(const std::vector<CheckRow>& rows) {
                                                                 {"bound: from data", &CheckRow::data},
                                                                 {"trivial bound", &CheckRow::trivial},
                                                                 {"failures allowed", &CheckRow::allowed}};
-  for (const auto& [title, number] : numbers) table.columns.push_back({title, true});
+  for (const auto& [title, number] : numbers) {
+    const bool printed = number == &CheckRow::measured || number == &CheckRow::literal;
+    table.columns.push_back({title, true, false, !printed});
+  }
   table.columns.push_back({"failures", true});
-  table.columns.push_back({"smallest adjusted p", true});
+  table.columns.push_back({"smallest adjusted p", true, false, true});
   for (const Statement& g : grouped(rows, [](const CheckRow& r) { return std::tuple(r.check, r.part, r.kind); })) {
     std::vector<TableCell> cells = {g.first().check, g.first().part, std::string(name_of(g.first().kind)),
                                     fmt::format("{}", g.rows.size()), verdict_cell(g)};
@@ -151,7 +154,7 @@ DocTable refuted_table(const std::vector<CheckRow>& rows, bool findings) {
                  .columns = {{"claim"},
                              {"statement", false, true},
                              {"subjects", true},
-                             {"first subject", false, true},
+                             {"first subject", false, true, true},
                              {"values", false, true}},
                  .rows = {},
                  .merged = 1};
@@ -217,6 +220,13 @@ std::vector<CheckRow> rows_of(const CsvTable& table) {
   return rows;
 }
 
+/// "a.b", or "a.b (supported in 1 of 3 tests)" where the tests of a claim have different verdicts.
+std::string claim_text(const std::string& id, const std::vector<Verdict>& verdicts, Verdict counted) {
+  const auto count = std::ranges::count(verdicts, counted);
+  if (count == std::ssize(verdicts) || (counted == Verdict::supported && count == 0)) return id;
+  return fmt::format("{} ({} in {} of {} tests)", id, name_of(counted), count, verdicts.size());
+}
+
 /// The verdicts of the statements and of the claims, by the ids of both.
 AnswerBlock verdicts_of(const std::vector<CheckRow>& rows) {
   OrderedMap<std::pair<bool, std::string>, std::vector<Verdict>> by_id;
@@ -233,7 +243,8 @@ AnswerBlock verdicts_of(const std::vector<CheckRow>& rows) {
     std::vector<std::string>& claims = joint == Verdict::supported      ? supported
                                        : joint == Verdict::contradicted ? contradicted
                                                                         : open;
-    (id.first ? claims : statements).push_back(id.second);
+    const Verdict counted = joint == Verdict::contradicted ? Verdict::contradicted : Verdict::supported;
+    (id.first ? claims : statements).push_back(id.first ? claim_text(id.second, verdicts, counted) : id.second);
   }
   AnswerBlock answer{"What these data say", {}};
   const auto add = [&](const char* what, const std::vector<std::string>& ids) {

@@ -122,11 +122,14 @@ std::string remedy(const RowsOfCheck& check) {
   constexpr double too_many = 100;
   std::vector<double> needed;
   Index units = 0;
+  std::string places;
   for (const bounds::CheckRow* row : check.rows) {
     if (row->verdict != Verdict::undecided) continue;
     units = std::max(units, row->units);
+    if (!row->over_places.empty()) places = row->over_places;
     if (!std::isnan(row->units_needed)) needed.push_back(row->units_needed);
   }
+  if (!places.empty()) return "more layers or texts than " + places + ", or a larger effect";
   if (needed.empty())
     return units > 0 ? fmt::format("more than {} independent units", units) : "more independent units";
   const double median = quantile(needed, 0.5);

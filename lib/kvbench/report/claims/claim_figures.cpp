@@ -119,13 +119,13 @@ std::vector<Block> claim_figures(const compare::ClaimResult& claim) {
     const std::string place = place_text(c, several);
     add_mean({place, c.a, c.budget_a, c.test.mean_a});
     add_mean({place, c.b, c.budget_b, c.test.mean_b});
-    ratios.push_back({place, c.a + " / " + c.b, c.budget_a, c.ratio(), c.ratio_interval.lo, c.ratio_interval.hi});
+    const auto [ratio, interval] = c.effect();
+    ratios.push_back({place, c.a + " / " + c.b, c.budget_a, ratio, interval.lo, interval.hi});
   }
   if (means.empty()) return {};
   return {figure_of(means, fmt::format("mean {}", name_of(claim.claim.metric)),
                     "Means over the queries and seeds that the tests compare.", {}),
-          figure_of(ratios, "ratio of the means",
-                    "Bars: 95 % bootstrap interval over blocks of queries and seeds. Dashed line: equal means.", {1})};
+          figure_of(ratios, "ratio", "Bars: 95 % interval over the units of the tests. Dashed line: equal.", {1})};
 }
 
 }  // namespace kvbench::report

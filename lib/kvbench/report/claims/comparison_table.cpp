@@ -22,8 +22,9 @@ bool several_sources(std::span<const compare::Comparison> rows) {
 
 /// Header and rows of the short tables.
 TextRows brief_comparisons(std::span<const compare::Comparison> rows) {
-  TextRows out = {{"group", "a", "budget", "b", "budget", "mean a", "mean b", "a - b", "95% interval", "tested over",
-                   "p", "adjusted", "verdict", "note"}};
+  const bool ratios = rows.empty() || rows.front().metric.has_ratio();
+  TextRows out = {{"group", "a", "budget", "b", "budget", "mean a", "mean b", ratios ? "a / b" : "a - b",
+                   "95% interval", "tested over", "p", "adjusted", "verdict", "note"}};
   const bool several = several_sources(rows);
   for (const compare::Comparison& r : rows) {
     std::vector<std::string> cells = {place_text(r, several), r.a, r.budget_a, r.b, r.budget_b};
@@ -31,8 +32,9 @@ TextRows brief_comparisons(std::span<const compare::Comparison> rows) {
       cells.resize(12);
     } else {
       const PairedTest& t = r.test;
-      for (const double value : {t.mean_a, t.mean_b, t.difference}) cells.push_back(short_number(value));
-      cells.push_back(short_interval(t.interval.lo, t.interval.hi));
+      const auto [effect, interval] = r.effect();
+      for (const double value : {t.mean_a, t.mean_b, effect}) cells.push_back(short_number(value));
+      cells.push_back(short_interval(interval.lo, interval.hi));
       cells.push_back(r.tested_over);
       for (const double p : {r.p_value, r.p_adjusted}) cells.push_back(short_number(p));
     }

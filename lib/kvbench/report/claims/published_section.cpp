@@ -132,34 +132,41 @@ TableCell verdict_cell(Verdict verdict) {
   return {std::string(name_of(verdict)), tone};
 }
 
+/// What all results of a claim share stands above their table, or elsewhere in the report.
+bool share(const compare::ClaimResult& claim, std::string compare::Comparison::*text) {
+  const std::string& first = claim.results.front().comparison.*text;
+  return std::ranges::all_of(claim.results, [&](const auto& r) { return r.comparison.*text == first; });
+}
+
 DocTable test_table(const compare::ClaimResult& claim) {
+  const bool one_trace = share(claim, &compare::Comparison::trace),
+             same_units = share(claim, &compare::Comparison::tested_over);
   DocTable out{.title = "Tests",
                .columns = {{"relation", false, true},
-                           {"trace"},
+                           {"trace", false, false, true},
                            {"place"},
                            {"verdict"},
                            {"mean a", true},
                            {"mean b", true},
                            {"a / b [95 % interval]", true},
-                           {"a - b [95 % interval]", true},
-                           {"p", true},
-                           {"by Holm", true},
-                           {"blocks of queries", true},
-                           {"seeds", true},
-                           {"note", false, true}},
+                           {"p, by Holm", true},
+                           {"tested over", false, false, true},
+                           {"seeds", true, false, true},
+                           {"note", false, true, true}},
                .rows = {},
                .merged = 1};
   for (const compare::RelationResult& result : claim.results) {
     const compare::Comparison& c = result.comparison;
-    std::vector<TableCell> cells = {result.relation, c.trace, test_text(result, false), verdict_cell(result.verdict)};
+    std::vector<TableCell> cells = {result.relation, one_trace ? "" : c.trace, test_text(result, false),
+                                    verdict_cell(result.verdict)};
     if (c.outcome == compare::Outcome::skipped) {
-      cells.resize(12);
+      cells.resize(10);
     } else {
       for (const double mean : {c.test.mean_a, c.test.mean_b}) cells.emplace_back(three_digits(mean));
-      cells.emplace_back(interval_text(c.ratio(), c.ratio_interval.lo, c.ratio_interval.hi));
-      cells.emplace_back(interval_text(c.test.difference, c.test.interval.lo, c.test.interval.hi));
-      for (const double p : {result.p_value, c.p_adjusted}) cells.emplace_back(short_number(p));
-      cells.emplace_back(fmt::format("{}", c.test.blocks));
+      const auto [ratio, interval] = c.effect();
+      cells.emplace_back(interval_text(ratio, interval.lo, interval.hi));
+      cells.emplace_back(short_number(c.p_adjusted));
+      cells.emplace_back(same_units ? "" : c.tested_over);
       cells.emplace_back(c.seeds > 0 ? fmt::format("{}", c.seeds) : "");
     }
     cells.emplace_back(c.reason);

@@ -56,6 +56,7 @@ std::span<const Column<CheckRow>> check_columns() {
        value_of(&CheckRow::detects)},
       {"units", "independent units of a claim",
        needed(value_where<CheckRow>([](const CheckRow& r) { return r.units > 0; }, &CheckRow::units))},
+      {"over_places", "layers and texts, where these are the units of a claim", value_of(&CheckRow::over_places)},
       {"units_needed",
        "units that would decide the claim with a probability of 80 % if its effect were the measured one",
        needed(value_of(&CheckRow::units_needed))},

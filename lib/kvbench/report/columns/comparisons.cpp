@@ -75,7 +75,7 @@ std::span<const Column<Comparison>> compare_columns() {
        "the "
        "mean of mean_a - mean_b; empty where layers and texts are no sample of others",
        where_compared(&Comparison::over_places)},
-      {"over_places_lo", "lower end of its 95 % interval, for all layers of the model and texts like these",
+      {"over_places_lo", "lower end of its 95 % interval, for layers and texts like these",
        where_compared([](auto& r) -> auto& { return r.over_places_interval.lo; })},
       {"over_places_hi", "upper end of this interval",
        where_compared([](auto& r) -> auto& { return r.over_places_interval.hi; })},

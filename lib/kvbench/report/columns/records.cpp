@@ -148,7 +148,7 @@ void add_best(std::vector<RecordColumn>& c) {
                "rel_err on a layer and text divided by that of the best: geometric mean over layers and texts; empty "
                "where these are no sample of others",
                where_ok(&Record::ratio_best), "number"});
-  c.push_back({"ratio_best_lo", "lower end of its 95 % interval, for all layers of the model and texts like these",
+  c.push_back({"ratio_best_lo", "lower end of its 95 % interval, for layers and texts like these",
                where_ok([](auto& r) -> auto& { return r.ratio_best_interval.lo; }), "number"});
   c.push_back({"ratio_best_hi", "upper end of this interval",
                where_ok([](auto& r) -> auto& { return r.ratio_best_interval.hi; }), "number"});

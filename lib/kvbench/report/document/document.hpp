@@ -24,6 +24,7 @@ struct TableColumn {
   std::string title;
   bool number = false;  ///< aligned to the right
   bool prose = false;   ///< sentences or lists of names: wide, with line breaks
+  bool screen = false;  ///< left out of tables for LaTeX, which must fit a printed page
 };
 
 struct DocTable {
@@ -32,6 +33,7 @@ struct DocTable {
   std::vector<std::vector<TableCell>> rows;
   bool folded = false;
   bool sortable = false;   ///< a script may sort and filter the rows
+  bool screen = false;     ///< left out of LaTeX
   std::size_t merged = 0;  ///< number of first columns that show equal values in consecutive rows once
 };
 

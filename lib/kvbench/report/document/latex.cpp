@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <kvbench/report/document/latex.hpp>
 
+#include <algorithm>
 #include <string_view>
 
 #include <fmt/ranges.h>
@@ -46,10 +47,25 @@ std::string latex_text(const std::string& text) {
   return out;
 }
 
+/// Columns of prose share 60 % of the line.
 std::string column_kinds(const DocTable& table) {
+  const auto prose = std::ranges::count_if(table.columns, &TableColumn::prose);
   std::string out;
-  for (const TableColumn& column : table.columns) out += column.prose ? "p{4cm}" : column.number ? "r" : "l";
+  for (const TableColumn& column : table.columns)
+    out += column.prose    ? fmt::format("p{{{:.2f}\\linewidth}}", 0.6 / static_cast<double>(prose))
+           : column.number ? "r"
+                           : "l";
   return out;
+}
+
+DocTable without_screen_columns(DocTable table) {
+  for (std::size_t c = table.columns.size(); c-- > 0;) {
+    if (!table.columns[c].screen) continue;
+    const auto at = static_cast<std::ptrdiff_t>(c);
+    table.columns.erase(table.columns.begin() + at);
+    for (auto& row : table.rows) row.erase(row.begin() + at);
+  }
+  return table;
 }
 
 /// A cell that begins with [ or * stands behind {}, because LaTeX would take it for an option of the end of the line
@@ -59,9 +75,26 @@ std::string line_of(const std::vector<std::string>& cells) {
   return fmt::format("{}{} \\\\\n", like_option ? "{}" : "", fmt::join(cells, " & "));
 }
 
+/// A title of two lines, if it is longer than most numbers: broken at the space nearest to its middle. {} keeps a [ from
+/// being an option of the line break.
+std::string title_of(const TableColumn& column) {
+  constexpr std::size_t short_title = 8;
+  const std::string& title = column.title;
+  std::size_t at = title.npos;
+  const auto off_middle = [&](std::size_t i) {
+    return i < title.size() - i ? title.size() - 2 * i : 2 * i - title.size();
+  };
+  for (std::size_t i = title.find(' '); i != title.npos; i = title.find(' ', i + 1)) {
+    if (at == title.npos || off_middle(i) < off_middle(at)) at = i;
+  }
+  if (column.prose || title.size() <= short_title || at == title.npos) return latex_text(title);
+  return fmt::format("\\shortstack[{}]{{{}\\\\{{}}{}}}", column.number ? 'r' : 'l', latex_text(title.substr(0, at)),
+                     latex_text(title.substr(at + 1)));
+}
+
 std::string head_of(const DocTable& table) {
   std::vector<std::string> cells;
-  for (const TableColumn& column : table.columns) cells.push_back(latex_text(column.title));
+  for (const TableColumn& column : table.columns) cells.push_back(title_of(column));
   return "\\toprule\n" + line_of(cells) + "\\midrule\n";
 }
 
@@ -78,27 +111,30 @@ std::string body_of(const DocTable& table) {
   return out;
 }
 
+/// In small print, at the width of the text at most. A table of several pages cannot be scaled.
 std::string table_latex(const DocTable& table) {
   const std::string caption = latex_text(table.title), kinds = column_kinds(table);
-  if (table.rows.size() > rows_of_a_page) {
+  if (table.rows.size() > rows_of_a_page)
     return fmt::format(
-        "\n\\begin{{longtable}}{{{}}}\n\\caption{{{}}} \\\\\n{}\\endhead\n{}\\bottomrule\n\\end{{longtable}}\n", kinds,
-        caption, head_of(table), body_of(table));
-  }
+        "\n{{\\footnotesize\\setlength{{\\tabcolsep}}{{3pt}}\n\\begin{{longtable}}{{@{{}}{}@{{}}}}\n\\caption{{{}}} "
+        "\\\\\n{}\\endhead\n{}\\bottomrule\n\\end{{longtable}}}}\n",
+        kinds, caption, head_of(table), body_of(table));
   return fmt::format(
-      "\n\\begin{{table}}\n\\centering\n\\caption{{{}}}\n\\begin{{tabular}}{{{}}}\n{}{}\\bottomrule\n\\end{{tabular}}\n"
-      "\\end{{table}}\n",
+      "\n\\begin{{table}}\n\\centering\\footnotesize\\setlength{{\\tabcolsep}}{{3pt}}\n\\caption{{{}}}\n"
+      "\\resizebox{{\\ifdim\\width>\\linewidth\\linewidth\\else\\width\\fi}}{{!}}{{%\n"
+      "\\begin{{tabular}}{{@{{}}{}@{{}}}}\n{}{}\\bottomrule\n\\end{{tabular}}}}\n\\end{{table}}\n",
       caption, kinds, head_of(table), body_of(table));
 }
 
 }  // namespace
 
 std::string latex(const Document& document) {
-  std::string out = fmt::format("% {}\n% \\usepackage{{booktabs,longtable}} \\usepackage[T1]{{fontenc}}\n",
+  std::string out = fmt::format("% {}\n% \\usepackage{{booktabs,graphicx,longtable}} \\usepackage[T1]{{fontenc}}\n",
                                 printable(document.made_by));
   for (const Block& block : document.blocks) {
     const auto* table = std::get_if<DocTable>(&block);
-    if (table != nullptr && !table->folded && !table->columns.empty()) out += table_latex(*table);
+    if (table == nullptr || table->folded || table->screen || table->columns.empty()) continue;
+    out += table_latex(without_screen_columns(*table));
   }
   return out;
 }

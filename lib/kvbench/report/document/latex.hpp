@@ -8,8 +8,8 @@
 
 namespace kvbench::report {
 
-/// The tables that are not folded, with the rules of booktabs and their titles as captions; needs the packages booktabs
-/// and longtable, as its first line says.
+/// The tables that are not folded, without what is for screens alone, with the rules of booktabs and their titles as
+/// captions, at most as wide as the text of the class `article`; its second line names the packages that it needs.
 std::string latex(const Document& document);
 
 }  // namespace kvbench::report

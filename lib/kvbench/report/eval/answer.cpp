@@ -85,7 +85,7 @@ PlaceTest over_documents(const DamageOf& one, const DamageOf& best) {
     for (const auto& [document, kl] : one.kl[text])
       differences.push_back(std::log(std::max(kl, 1e-12)) - std::log(std::max(best.kl[text].at(document), 1e-12)));
   }
-  return differences.empty() ? PlaceTest{} : place_test(differences, 1, 1);
+  return differences.empty() ? PlaceTest{} : place_test(differences, 1, false);
 }
 
 void test_all(std::vector<DamageOf>& all) {
@@ -167,7 +167,11 @@ std::string damage_sentence(const std::vector<DamageOf>& all, std::size_t texts)
   const std::size_t documents = all.back().test.texts;
   std::string out =
       fmt::format("{} on the task {}, ", at_budget(best.of_texts.front()->budget), best.of_texts.front()->task);
-  if (!next && !tied.empty()) {
+  const bool none_tested = !next && tied.empty();
+  if (none_tested) {
+    untested.insert(untested.begin(), with_kl(best));
+    out += fmt::format("these rows cannot tell which method changes the output least: {}", listed_up_to(untested));
+  } else if (!next) {
     tied.insert(tied.begin(), with_kl(best));
     out += fmt::format("{} documents cannot tell which method changes the output least: {}", documents,
                        listed_up_to(tied));
@@ -182,8 +186,9 @@ std::string damage_sentence(const std::vector<DamageOf>& all, std::size_t texts)
                        texts > 1 ? fmt::format(" of {} texts", texts) : "");
   out += ".";
   if (!untested.empty())
-    out += fmt::format(" Not tested against it: {}; a test takes rows of at least {} documents (--per-document).",
-                       listed_up_to(untested), fewest_texts);
+    out += fmt::format(" {}; a test takes rows of at least {} documents (--per-document).",
+                       none_tested ? "Nothing was tested" : "Not tested against it: " + listed_up_to(untested),
+                       fewest_texts);
   return out + power_text(all) + wins_text(all, texts);
 }
 

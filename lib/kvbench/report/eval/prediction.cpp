@@ -76,10 +76,6 @@ std::string agreement_text(double mean, Interval interval) { return interval_tex
 std::string difference_text(const eval::ShareDifference& d) {
   return std::isnan(d.value) ? "" : agreement_text(d.value, d.interval);
 }
-/// ", 0.034 [0.014, 0.038] less", "" without an interval.
-std::string less_text(const eval::ShareDifference& d) {
-  return std::isnan(d.interval.lo) ? "" : fmt::format(", {} less", difference_text(d));
-}
 std::string share_text(const eval::PairOrder& order) {
   return std::isnan(order.share) ? "" : agreement_text(order.share, order.interval);
 }
@@ -87,16 +83,56 @@ std::string range_of(Interval range) {
   return std::isnan(range.lo) ? "" : fmt::format("{} to {}", three_digits(range.lo), three_digits(range.hi));
 }
 
-/// How well the best metric orders close pairs, beside what KL measured elsewhere does.
-std::string close_sentence(const Predictions& all) {
-  const eval::PairOrder& close = all.metrics.front().prediction.close;
-  std::string out = fmt::format("Of the {} close pairs (KL within a factor of {}) it orders {}", close.pairs,
-                                eval::close_factor, share_text(close));
+/// How well a metric orders close pairs, beside what KL measured elsewhere does.
+std::string close_sentence(const Predictions& all, const MetricPrediction& metric) {
+  const eval::PairOrder& close = metric.prediction.close;
+  std::string out = fmt::format(
+      "Of the {} close pairs (KL within a factor of {}), between which a choice is difficult, "
+      "{} orders {}",
+      close.pairs, eval::close_factor, metric.metric, share_text(close));
   if (!std::isnan(all.halves.close))
     out += fmt::format("; KL on one half of the documents orders {} of them as on the other half",
                        three_digits(all.halves.close));
   if (!std::isnan(all.other_texts.close))
     out += fmt::format(", and KL on another text {}", three_digits(all.other_texts.close));
+  return out + ".";
+}
+
+/// Of the metrics on the pairs of all methods, the best that orders more pairs than the relative error by Holm over these
+/// metrics; otherwise the relative error, or the best one where that is missing.
+const MetricPrediction& told_best(std::span<const MetricPrediction> comparable) {
+  std::vector<const MetricPrediction*> others;
+  std::vector<double> p_values;
+  const MetricPrediction* relative = &comparable.front();
+  for (const MetricPrediction& metric : comparable) {
+    if (metric.metric == relative_error) relative = &metric;
+    if (metric.metric == relative_error || std::isnan(metric.over_rel_err.p_value)) continue;
+    others.push_back(&metric), p_values.push_back(metric.over_rel_err.p_value);
+  }
+  const std::vector<double> adjusted = holm(p_values);
+  for (std::size_t i = 0; i < others.size(); ++i) {
+    if (adjusted[i] <= decided_at && others[i]->over_rel_err.value > 0) return *others[i];
+  }
+  return *relative;
+}
+
+std::string best_sentence(const Predictions& all, std::span<const MetricPrediction> comparable,
+                          const MetricPrediction& said) {
+  const std::string of = fmt::format("Of {} attention metrics{}", comparable.size(),
+                                     comparable.size() == all.metrics.size() ? "" : " that all methods have");
+  const std::string pairs = "of the pairs of methods at the same budget as KL does (one half: chance)";
+  const std::string share = share_text(said.prediction.all);
+  if (said.metric != relative_error)
+    return fmt::format(
+        "{}, {} predicts damage to the output best here: it orders {} {}, {} more than the relative error.", of,
+        said.metric, share, pairs, difference_text(said.over_rel_err));
+  std::string out = fmt::format(
+      "{}, none predicts damage to the output better than the relative error here, as far as "
+      "these documents tell: rel_err orders {} {}",
+      of, share, pairs);
+  const MetricPrediction& first = comparable.front();
+  if (&first != &said)
+    out += fmt::format("; {} has the largest share, {}", first.metric, three_digits(first.prediction.all.share));
   return out + ".";
 }
 
@@ -152,27 +188,22 @@ std::vector<std::string> prediction_sentences(const Predictions& all) {
     return {
         "Which attention metric predicts damage to the output is unknown: give at least two methods at one budget."};
   const MetricPrediction& best = all.metrics.front();
-  const eval::Prediction& p = best.prediction;
-  const auto comparable = std::ranges::count_if(
-      all.metrics, [&](const MetricPrediction& m) { return m.prediction.all.pairs == p.all.pairs; });
-  std::string first = fmt::format(
-      "Of {} attention metrics{}, {} predicts damage to the output best here: it orders {} of the pairs of methods at "
-      "the same budget as KL does (one half: chance)",
-      comparable, std::size_t(comparable) == all.metrics.size() ? "" : " that all methods have", best.metric,
-      share_text(p.all));
-  if (!std::isnan(p.spearman))
-    first += fmt::format(", and its rank correlation with KL over all configurations is {}",
-                         agreement_text(p.spearman, p.spearman_interval));
-  std::vector<std::string> out = {first + "."};
-  if (p.close.pairs > 0) out.push_back(close_sentence(all));
-  if (std::isnan(p.all.interval.lo))
-    out.push_back("There are no intervals: they need rows of at least two documents of each task.");
-  else if (p.all.interval.lo <= 0.5)
-    out.push_back("This is not distinguishable from chance.");
-  const auto error = std::ranges::find(all.metrics, relative_error, &MetricPrediction::metric);
-  if (error != all.metrics.end() && error != all.metrics.begin())
-    out.push_back(fmt::format("The relative error of attention orders {} of the pairs as KL does{}.",
-                              share_text(error->prediction.all), less_text(best.over_rel_err)));
+  const std::size_t pairs = best.prediction.all.pairs;
+  if (!all.tell())
+    return {
+        pairs < fewest_pairs
+            ? fmt::format("{} pair{} of methods cannot tell which attention metric predicts damage to the output: it "
+                          "takes {}, as of five methods at one budget.",
+                          pairs, pairs == 1 ? "" : "s", fewest_pairs)
+            : "Which attention metric predicts damage to the output cannot be told without rows of at least two "
+              "documents of each task (--per-document)."};
+  const auto others =
+      std::ranges::find_if(all.metrics, [&](const MetricPrediction& m) { return m.prediction.all.pairs != pairs; });
+  const std::span<const MetricPrediction> comparable(all.metrics.begin(), others);
+  const MetricPrediction& said = told_best(comparable);
+  std::vector<std::string> out = {best_sentence(all, comparable, said)};
+  if (said.prediction.all.interval.lo <= 0.5) out.push_back("This is not distinguishable from chance.");
+  if (said.prediction.close.pairs > 0) out.push_back(close_sentence(all, said));
   return out;
 }
 
@@ -192,14 +223,15 @@ DocTable prediction_table(const std::string& injection, const Predictions& predi
                              {"close pairs", true},
                              {"minus rel_err", true},
                              {"close, minus rel_err", true},
-                             {"without one method", true},
-                             {"rank correlation", true},
-                             {"without one method", true},
+                             {"without one method", true, false, true},
+                             {"rank correlation", true, false, true},
+                             {"without one method", true, false, true},
                              {"pairs, close", true},
-                             {"configurations", true},
-                             {"documents", true},
-                             {"meaning", false, true}},
+                             {"configurations", true, false, true},
+                             {"documents", true, false, true},
+                             {"meaning", false, true, true}},
                  .rows = {},
+                 .folded = !predictions.tell(),
                  .sortable = true};
   for (const MetricPrediction& row : predictions.metrics) {
     const eval::Prediction& p = row.prediction;

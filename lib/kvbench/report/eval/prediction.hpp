@@ -2,6 +2,7 @@
 // Which attention error predicts the damage to the output.
 #pragma once
 
+#include <cmath>
 #include <span>
 #include <string>
 #include <vector>
@@ -19,11 +20,18 @@ struct MetricPrediction {
   /// Its shares of all pairs and of close ones, minus those of rel_err on the same pairs.
   eval::ShareDifference over_rel_err, over_rel_err_close;
 };
+inline constexpr std::size_t fewest_pairs = 10;  ///< from which sentences about metrics are made
 struct Predictions {
   /// Those that exist for the most pairs first, the best of them in front; the others are compared on other pairs. None
   /// where there are no two methods at one budget.
   std::vector<MetricPrediction> metrics;
   eval::Ceiling halves, other_texts;  ///< how well KL measured elsewhere predicts KL
+
+  /// Whether there are pairs and documents enough to tell metrics apart.
+  bool tell() const {
+    return !metrics.empty() && metrics.front().prediction.all.pairs >= fewest_pairs &&
+           !std::isnan(metrics.front().prediction.all.interval.lo);
+  }
 };
 /// Pairs are of one section; documents are resampled within each.
 Predictions predictions_of(std::span<const EvalSection* const> sections);
@@ -35,7 +43,8 @@ double error_of(const EvalRow& row, const std::string& metric);
 std::string error_injection(const EvalSection& section);
 std::string error_injection(std::span<const EvalSection* const> sections);
 
-/// Which metric predicts damage best, how well, and how well close methods are ordered.
+/// Which metric predicts damage best, where it is told from the relative error, how well, and how well close methods are
+/// ordered.
 std::vector<std::string> prediction_sentences(const Predictions& predictions);
 /// All metrics with their shares and correlation, then KL measured elsewhere.
 DocTable prediction_table(const std::string& injection, const Predictions& predictions);

@@ -24,16 +24,16 @@ DocTable configuration_table(const EvalSection& section) {
                              {"budget", true},
                              {"bytes/full", true},
                              {"KL", true},
-                             {"KL p99", true},
+                             {"KL p99", true, false, true},
                              {"top-1", true},
                              {"nll difference", true},
-                             {"key nll difference", true},
-                             {"nll verdict"},
+                             {"key nll difference", true, false, true},
+                             {"nll verdict", false, false, true},
                              {"match, full", true},
                              {"match", true},
-                             {"harmful", true},
-                             {"beneficial", true},
-                             {"match verdict"}},
+                             {"harmful", true, false, true},
+                             {"beneficial", true, false, true},
+                             {"match verdict", false, false, true}},
                  .rows = {},
                  .sortable = true};
   for (const std::string& task : section.tasks) {
@@ -64,7 +64,8 @@ DocTable fewer_layers_table(const EvalSection& section) {
   DocTable table{
       .title = "Not compared: configurations that compressed fewer layers",
       .columns = {{"task"}, {"method"}, {"budget", true}, {"layers", true}, {"KL", true}, {"reason", false, true}},
-      .rows = {}};
+      .rows = {},
+      .screen = true};
   for (const EvalRow& row : section.fewer_layers)
     table.rows.push_back({row.task, row.name(), row.budget, fmt::format("{}", row.compressed_layers),
                           interval_cell(row.kl), row.reason});
@@ -74,7 +75,8 @@ DocTable fewer_layers_table(const EvalSection& section) {
 DocTable broken_table(const EvalSection& section) {
   DocTable table{.title = "Configurations without results",
                  .columns = {{"task"}, {"method"}, {"budget", true}, {"status"}, {"reason", false, true}},
-                 .rows = {}};
+                 .rows = {},
+                 .screen = true};
   for (const EvalRow& row : section.broken)
     table.rows.push_back({row.task, row.name(), row.budget, {std::string(name_of(row.status)), Tone::bad}, row.reason});
   return table;

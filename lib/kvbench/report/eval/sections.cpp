@@ -191,13 +191,9 @@ std::string quarter_of(const EvalSection& section) {
   std::string best;
   double least = INFINITY;
   for (const std::string& text : section.budgets) {
-    double distance = 1e9;  // of budgets that are not shares
-    try {
-      const Budget budget = Budget::parse(text);
-      if (budget.is_share()) distance = std::abs(std::log(budget.share() / 0.25));
-    } catch (const Error&) {
-      continue;  // a budget of a later version
-    }
+    const std::optional<Budget> budget = Budget::find(text);
+    if (!budget) continue;  // a budget of a later version
+    const double distance = budget->is_share() ? std::abs(std::log(budget->share() / 0.25)) : 1e9;
     if (distance < least) least = distance, best = text;
   }
   return best;

@@ -82,18 +82,20 @@ std::string tested_text(const Standing& s) {
   const Rows& rows = s.worse.empty() ? s.tied : s.worse;
   if (rows.empty() || rows.front()->tested_over.empty()) return "";
   const std::string& units = rows.front()->tested_over;
-  const bool blocks = units.ends_with("queries");
-  const bool texts = units.ends_with("texts");
+  const bool blocks = units.ends_with("queries"), texts = units.ends_with("texts");
+  const bool few = units == "3 texts" || units == "4 texts";  // and all layers
   return fmt::format(" Tested over {}{}.", units,
                      blocks   ? ", for the replayed layers and texts alone"
                      : !texts ? ", for the replayed texts alone"
+                     : few    ? ", which leave much undecided; five texts or more decide most"
                               : "");
 }
 
 std::string verdict(const Standing& s) {
   const std::string at = at_budget(s.best->budget);
-  if (s.worse.empty() && !s.tied.empty()) {
-    Rows all = s.tied;
+  const bool none_tested = s.tied.empty() && !s.untested.empty();
+  if (s.worse.empty() && (!s.tied.empty() || none_tested)) {
+    Rows all = none_tested ? s.untested : s.tied;
     all.insert(all.begin(), s.best);
     return fmt::format("{}, this trace cannot tell which method has the lowest error: {}.{}", at,
                        listed_up_to(with_errors(all)), tested_text(s));
@@ -108,14 +110,14 @@ std::string verdict(const Standing& s) {
 std::string untested_note(const Standing& s) {
   std::string out;
   if (!s.untested.empty()) {
-    std::vector<std::string> names = with_errors(s.untested);
-    const std::size_t compared = s.untested.size() + s.tied.size() + s.worse.size();
+    const std::size_t tested = s.tied.size() + s.worse.size(), compared = s.untested.size() + tested;
+    const std::string what =
+        tested == 0 ? "Nothing was tested" : "Not tested against it: " + listed_up_to(with_errors(s.untested));
     out = fmt::format(
-        "Not tested against it: {}. A test takes several of the layers of a model, or at least {} blocks of {} "
-        "neighbouring "
-        "queries (here {}) and several seeds where a method draws at random.",
-        listed_up_to(names), sign_flip_units(compared * (compared + 1) / 2), queries_per_block,
-        s.untested.front()->blocks);
+        "{}. A test takes evenly spaced layers, three texts, or at least {} blocks of {} neighbouring queries (here "
+        "{}) "
+        "and several seeds where a method draws at random.",
+        what, sign_flip_units(compared * (compared + 1) / 2), queries_per_block, s.untested.front()->blocks);
   }
   if (s.elsewhere.empty()) return out;
   return fmt::format(
@@ -147,10 +149,14 @@ std::string tail_note(const Rows& rows) {
       listed(names));
 }
 
-/// The budgets with which rows cost the same: a limit of memory, and one of reads for methods that keep everything.
+/// The budgets with which rows cost the same: a limit of memory, and one of reads for methods that keep everything. None
+/// where the budget is the whole context.
 std::string equal_cost_hint(const Rows& rows, const Budget& budget) {
+  const double context = rows.front()->context_tokens;
+  const double part = budget.is_share() ? budget.share() : context > 0 ? rows.front()->budget_tokens / context : 0.25;
+  if (part >= 1) return ".";
   const auto keeps_all = [](const replay::Record* r) { return !(r->bytes.of(CostKind::memory) < r->bytes.full); };
-  const std::string share = fmt::format("{:.4g}%", budget.is_share() ? 100 * budget.share() : 25);
+  const std::string share = fmt::format("{:.3g}%", 100 * part);
   const bool all = std::ranges::all_of(rows, keeps_all), any = std::ranges::any_of(rows, keeps_all);
   if (all) return fmt::format("; compare equal reads with --budget {}read.", share);
   return fmt::format("; compare equal memory with --budget {}mem{}.", share,

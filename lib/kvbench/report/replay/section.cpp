@@ -145,11 +145,11 @@ DocTable method_table() {
                       {"budget", true},
                       {"error", true},
                       {"95 % interval", true},
-                      {"median", true},
+                      {"median", true, false, true},
                       {"bytes held / full", true},
-                      {"bytes read / full", true},
-                      {"time, s", true},
-                      {"recall", true},
+                      {"bytes read / full", true, false, true},
+                      {"time, s", true, false, true},
+                      {"recall", true, false, true},
                       {"times the best", true}},
           .rows = {},
           .sortable = true};
@@ -201,7 +201,8 @@ DocTable reasons(const std::vector<const replay::Record*>& rows, bool traces, co
                              {"rows", true},
                              {"status"},
                              {"reason", false, true}},
-                 .rows = {}};
+                 .rows = {},
+                 .screen = true};
   for (const ReasonGroup& group : reason_groups(rows)) {
     const bool ok = group.status == replay::Status::ok;
     table.rows.push_back({fmt::format("{}", fmt::join(group.methods, ", ")),
