@@ -117,13 +117,13 @@ void print_row(const Case& c, Backend& backend, const Options& options, double p
   std::fflush(stdout);
 }
 
-int serve(const Case& c, Backend& backend) {
+int serve(const Case& c, Backend& backend, Isa isa) {
   const Bound bound = c.bind(backend);
   if (!correct(c, bound)) return 1;
   const auto token = backend.allocate<float>(1);
   for (std::string line; std::getline(std::cin, line);) {
     if (line == "probe")
-      std::printf("%.6g\n", multiply_add_rate(backend, best_isa()) / 1e9);
+      std::printf("%.6g\n", multiply_add_rate(backend, isa) / 1e9);
     else
       std::printf("%.6f\n", milliseconds(backend, bound, token));
     std::fflush(stdout);
@@ -138,7 +138,7 @@ int main(int argc, char** argv) try {
   const auto backend = make_backend(options);
   std::vector<Case> cases = all_cases();
   std::erase_if(cases, [&](const Case& c) { return c.name.find(options.only) == std::string::npos; });
-  if (options.serve) return cases.empty() ? 2 : serve(cases.front(), *backend);
+  if (options.serve) return cases.empty() ? 2 : serve(cases.front(), *backend, options.isa);
 
   const double peak_bytes = on_host(*backend) ? probe_bandwidth() : probe_device().bytes;
   std::printf("%s %s%s; %.1f GB/s read; %% of the FMA rate probed beside each row and of that bandwidth\n",
