@@ -25,6 +25,7 @@ using UintVec = std::uint32_t __attribute__((vector_size(4 * KVBENCH_WIDTH)));
 // Typedefs, because clang ignores `aligned` in a using-declaration.
 typedef float UnalignedVec __attribute__((vector_size(4 * KVBENCH_WIDTH), aligned(4), may_alias));
 typedef std::int32_t UnalignedIntVec __attribute__((vector_size(4 * KVBENCH_WIDTH), aligned(4), may_alias));
+typedef std::int32_t UnalignedInt __attribute__((aligned(1), may_alias));
 
 inline Vec load(const float* p) { return *reinterpret_cast<const UnalignedVec*>(p); }
 inline IntVec load(const std::int32_t* p) { return *reinterpret_cast<const UnalignedIntVec*>(p); }
@@ -32,6 +33,14 @@ inline void store(float* p, Vec x) { *reinterpret_cast<UnalignedVec*>(p) = x; }
 inline void store(std::int32_t* p, IntVec x) { *reinterpret_cast<UnalignedIntVec*>(p) = x; }
 inline Vec broadcast(float x) { return x - Vec{}; }
 inline IntVec broadcast(std::int32_t x) { return x - IntVec{}; }
+
+/// The first `count` lanes at p, zeros in the others.
+inline Vec load_first(const float* p, Index count) {
+  if (count >= W) return load(p);
+  alignas(64) float lane[W] = {};
+  for (Index i = 0; i < count; ++i) lane[i] = p[i];
+  return load(lane);
+}
 
 /// a * b + c; one rounding where the instruction set has FMA.
 inline Vec fma(Vec a, Vec b, Vec c) {

@@ -17,7 +17,10 @@ class Int8MatchPrefilter {
   bool match(MatchStrip* strips, Index count) {
     if (!usable_) return false;
     Int8Strip points[kSearchStrips] = {};
-    if (!set_strips(strips, count, points) || !find_survivors(search_, points, count)) return false;
+    if (!set_strips(strips, count, points)) return false;
+    const auto score = [&](Index point, Index candidate) { return rough_score(strips, point, candidate); };
+    if (op_.moved.data != nullptr) start_from_own(strips, count, points, score, true);
+    if (!find_survivors(search_, points, count, score)) return false;
     if (op_.score.data == nullptr) take_single(strips);
     choose(search_, strips);
     return true;
@@ -33,15 +36,12 @@ class Int8MatchPrefilter {
     if (!usable_) return false;
     Int8Strip points[kSearchStrips] = {};
     if (!set_strips(strips, count, points)) return false;
-    for (Index s = 0; s < count; ++s) {
-      const auto used = [&](Index lane) { return lane < strips[s].count ? lane : 0; };
-      raise_to_own(
-          search_.candidates, *op_.state, [&](Index lane) { return strips[s].number(used(lane)); },
-          [&](Index lane) { return own(strips[s], used(lane)); }, points[s]);
-    }
+    const auto score = [&](Index point, Index candidate) { return rough_score(strips, point, candidate); };
+    start_from_own(strips, count, points, score, false);
     Int8Search search = search_;
     search.candidates = moved_;
-    if (!find_survivors(search, points, count)) return false;
+    const auto moved_score = [&](Index point, Index candidate) { return score(point, moved_numbers_[candidate]); };
+    if (!find_survivors(search, points, count, moved_score)) return false;
     add_own(search, strips, count);
     choose(search, strips);
     return true;
@@ -86,21 +86,36 @@ class Int8MatchPrefilter {
     return op_.best.data[strip.number(lane) * op_.best.stride];
   }
 
+  /// In any order.
+  float rough_score(const MatchStrip* strips, Index point, Index candidate) const {
+    const float* row = op_.points.data + strips[point / kStrip].number(point % kStrip) * op_.points.stride;
+    return rough_product(row, op_.candidates.data + candidate * op_.candidates.stride, op_.points.cols) +
+           bias(candidate);
+  }
+
+  /// The candidates that the points had in the previous call are the best so far; `listed`: the search meets them.
+  template <class Score>
+  void start_from_own(const MatchStrip* strips, Index count, Int8Strip* points, Score score, bool listed) const {
+    for (Index s = 0; s < count; ++s)
+      for (Index lane = 0; lane < strips[s].count; ++lane) {
+        const std::int32_t c = own(strips[s], lane);
+        if (c < 0) continue;
+        raise(points[s], lane, listed ? c : -1, score(s * kStrip + lane, c) - points[s].frame[lane / W][lane % W]);
+      }
+  }
+
   /// The converted candidates of a list. Slots [4, 6).
   Int8Candidates copies(PointList list) {
     const Int8Candidates& all = search_.candidates;
     Int8Candidates some = int8_candidates(all.kind, all.centre, list.count, all.d, context_, 4);
     some.longest = all.longest;
     some.highest = all.highest;
-    const Index pitch = int8_pitch(all.d);
+    const Index pitch = int8_pitch(all.d), starts = int8_starts(all.d);
     for (Index i = 0; i < list.count; ++i) {
       const Index c = list[i];
       __builtin_memcpy(some.rows + i * pitch, all.rows + c * pitch, static_cast<std::size_t>(pitch));
-      some.scale[i] = all.scale[c];
-      some.shift[i] = all.shift[c];
-      some.size[i] = all.size[c];
-      some.error[i] = all.error[c];
-      some.start[i] = all.start[c];
+      for (Index p = 0; p < starts; ++p) some.starts[i * starts + p] = all.starts[c * starts + p];
+      set_numbers(some, i, all.numbers[c]);
     }
     return some;
   }
