@@ -112,11 +112,28 @@ inline std::uint32_t bits(IntVec mask) {
 #endif
 }
 
+#if KVBENCH_WIDTH == 8
+/// places[mask]: the lanes that `mask` names, one byte each, the first in the lowest byte.
+struct LanePlaces {
+  std::uint64_t places[256] = {};
+  constexpr LanePlaces() {
+    for (unsigned mask = 0; mask < 256; ++mask)
+      for (unsigned lane = 0, at = 0; lane < 8; ++lane)
+        if ((mask >> lane & 1u) != 0) places[mask] |= std::uint64_t{lane} << 8 * at++;
+  }
+};
+constexpr LanePlaces kLanePlaces;
+#endif
+
 /// Writes the lanes of x that `mask` names, one after the other, and returns how many; what follows them, up to out +
 /// W, may be overwritten.
 inline Index compress(IntVec x, std::uint32_t mask, std::int32_t* out) {
 #if KVBENCH_WIDTH == 16
   store(out, IntVec(_mm512_maskz_compress_epi32(static_cast<__mmask16>(mask), __m512i(x))));
+  return __builtin_popcount(mask);
+#elif KVBENCH_WIDTH == 8
+  const __m128i bytes = _mm_loadl_epi64(reinterpret_cast<const __m128i*>(kLanePlaces.places + mask));
+  store(out, IntVec(_mm256_permutevar8x32_epi32(__m256i(x), _mm256_cvtepu8_epi32(bytes))));
   return __builtin_popcount(mask);
 #else
   Index count = 0;

@@ -48,11 +48,12 @@ class Int8MatchPrefilter {
   }
 
  private:
-  /// To convert a row of d columns costs about as much as a point gains on 8192 / d candidates.
+  /// To convert a row of d columns costs about as much as a point gains on 8192 / d candidates. A repeated search
+  /// converts its points once.
   bool pays() const {
     const Index n = op_.points.rows, c = op_.candidates.rows;
     const Index pairs = op_.pairs > 0 ? op_.pairs : n * c;
-    return pairs * op_.points.cols >= 8192 * (n + c);
+    return pairs * op_.points.cols >= 8192 * (op_.state == nullptr ? n + c : n / 4 + c);
   }
 
   /// Converts the candidates, and in the first call of a repeated search the points. False where the prefilter does not
