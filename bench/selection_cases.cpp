@@ -82,6 +82,17 @@ Case inner_products(std::string name, Index m, Index n, Index d) {
           }};
 }
 
+/// Bounds of pages for queries whose positive and negative parts are multiplied by maxima and minima.
+Case page_scores(Index queries, Index pages) {
+  return {"inner_products page scores", [=](Backend& b) {
+            const auto split = b.allocate<float>(queries, 2 * kDims);
+            b.run(SplitSigns<Buffer>{.rows = normal(b, queries, kDims, 1), .out = split});
+            InnerProducts<Buffer> op{
+                .a = split, .b = normal(b, pages, 2 * kDims, 2), .out = b.allocate<float>(queries, pages)};
+            return Bound{runner(b, op), reader(b, op.out)};
+          }};
+}
+
 Case balance_walk(Index block, bool values) {
   return {"balance_walk b=" + std::to_string(block) + (values ? " values" : ""), [=](Backend& b) {
             const Index blocks = kTokens / block;
@@ -141,7 +152,7 @@ std::vector<Case> selection_cases() {
           assignment(kTokens / 4, 4096),
           lloyd_step(kTokens / 80),
           chunked_matching(256),
-          inner_products("inner_products page scores", 256, pages, 2 * kDims),
+          page_scores(256, pages),
           inner_products("inner_products 64 directions", kTokens, 64, kDims),
           inner_products("inner_products 4 queries", 4, kTokens, kDims),
           balance_walk(256, false),
