@@ -27,6 +27,10 @@ constexpr Index kPart = 64;
 constexpr int kPointNorm = 140, kCandidateNorm = 234;
 static_assert(2 * (kPointOffset + kPointLimit) * kCandidateLimit < 1 << 15 && kPointNorm * kCandidateNorm < 1 << 15);
 
+/// Whether bounds exclude nearly as many candidates as scores do. Those of 7 bits do not: what they leave is scored in
+/// fp32 as soon as it is found.
+constexpr bool kTightBounds = false;
+
 /// Numbers that cancel the offset of the points, of one candidate of d columns: one for each part.
 inline Index int8_starts(Index d) { return (d + kPart - 1) / kPart; }
 

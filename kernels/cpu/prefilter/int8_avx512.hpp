@@ -16,6 +16,9 @@ constexpr int kPointOffset = 128, kPointLimit = 127, kCandidateLimit = 127;
 /// Sums of this many products fit 32 bits.
 constexpr Index kInt8Columns = 1 << 16;
 
+/// Whether bounds exclude nearly as many candidates as scores do.
+constexpr bool kTightBounds = true;
+
 /// Numbers that cancel the offset of the points, of one candidate of d columns.
 inline Index int8_starts(Index /*d*/) { return 1; }
 

@@ -19,7 +19,7 @@ class Int8MatchPrefilter {
     Int8Strip points[kSearchStrips] = {};
     if (!set_strips(strips, count, points)) return false;
     const auto score = [&](Index point, Index candidate) { return rough_score(strips, point, candidate); };
-    if (op_.moved.data != nullptr) start_from_own(strips, count, points, score, true);
+    if (op_.moved.data != nullptr && !kTightBounds) start_from_own(strips, count, true, score, points);
     if (!find_survivors(search_, points, count, score)) return false;
     if (op_.score.data == nullptr) take_single(strips);
     choose(search_, strips);
@@ -37,7 +37,7 @@ class Int8MatchPrefilter {
     Int8Strip points[kSearchStrips] = {};
     if (!set_strips(strips, count, points)) return false;
     const auto score = [&](Index point, Index candidate) { return rough_score(strips, point, candidate); };
-    start_from_own(strips, count, points, score, false);
+    start_from_own(strips, count, false, score, points);
     Int8Search search = search_;
     search.candidates = moved_;
     const auto moved_score = [&](Index point, Index candidate) { return score(point, moved_numbers_[candidate]); };
@@ -53,7 +53,7 @@ class Int8MatchPrefilter {
   bool pays() const {
     const Index n = op_.points.rows, c = op_.candidates.rows;
     const Index pairs = op_.pairs > 0 ? op_.pairs : n * c;
-    return pairs * op_.points.cols >= 8192 * (op_.state == nullptr ? n + c : n / 4 + c);
+    return pairs * op_.points.cols > 8192 * (op_.state == nullptr ? n + c : n / 4 + c);
   }
 
   /// Converts the candidates, and in the first call of a repeated search the points. False where the prefilter does not
@@ -96,12 +96,14 @@ class Int8MatchPrefilter {
 
   /// The candidates that the points had in the previous call are the best so far; `listed`: the search meets them.
   template <class Score>
-  void start_from_own(const MatchStrip* strips, Index count, Int8Strip* points, Score score, bool listed) const {
+  void start_from_own(const MatchStrip* strips, Index count, bool listed, Score score, Int8Strip* points) const {
     for (Index s = 0; s < count; ++s)
       for (Index lane = 0; lane < strips[s].count; ++lane) {
         const std::int32_t c = own(strips[s], lane);
         if (c < 0) continue;
-        raise(points[s], lane, listed ? c : -1, score(s * kStrip + lane, c) - points[s].frame[lane / W][lane % W]);
+        const float low = kTightBounds ? lower_bound(search_.candidates, *op_.state, strips[s].number(lane), c)
+                                       : score(s * kStrip + lane, c) - points[s].frame[lane / W][lane % W];
+        raise(points[s], lane, listed && !kTightBounds ? c : -1, low);
       }
   }
 

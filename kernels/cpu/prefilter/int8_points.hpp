@@ -44,5 +44,16 @@ inline bool set_kept_points(const Int8Candidates& set, const MatchState& state, 
   return usable;
 }
 
+/// Not above the score of a candidate for a point that is kept, less the frame.
+inline float lower_bound(const Int8Candidates& set, const MatchState& state, Index point, Index candidate) {
+  const std::uint8_t* y = state.rows + point * int8_pitch(set.d);
+  const std::int8_t* z = set.rows + candidate * int8_pitch(set.d);
+  std::int32_t product = 0;
+  for (Index c = 0; c < set.d; ++c) product += (y[c] - kPointOffset) * z[c];
+  const Int8Numbers& own = set.numbers[candidate];
+  const float middle = static_cast<float>(product) * own.scale * state.scale[point] + own.shift;
+  return middle - (state.error[point] * own.size + (state.size[point] + state.error[point]) * own.error);
+}
+
 }  // namespace
 }  // namespace kvbench::kernels::cpu::KVBENCH_ISA

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// The candidates of each point that remain after the bounds of int8_bounds.hpp and after fp32 scores in any order.
+// The candidates of each point that remain after the bounds of int8_bounds.hpp, and their scores in fp32.
 //
-// A search for one strip of points needs one good candidate per point early, because its fp32 score is what excludes
-// the others: the one with the largest middle of the first panel, or the one that the caller knows.
+// What excludes candidates of a point is the best score so far, or a lower bound of it. Where bounds are tight, the
+// largest lower bound is as good as a score. Elsewhere candidates are scored in fp32, in any order: the one with the
+// largest middle of the first panel or the one that the caller knows, and then whatever may be better.
 #pragma once
 
 #include "int8_bounds.hpp"
@@ -19,7 +20,7 @@ static_assert(kSearchPanel % kBoundRows == 0);
 /// A candidate that may be the best one of a point: lane point % kStrip of strip point / kStrip of the group.
 struct Survivor {
   std::int32_t point, candidate;
-  float score;  // fp32, in any order, less the frame
+  float upper;  // of its score, less the frame; or the score, in any order of its sum
 };
 
 /// The state of the searches of one operation. Slots [8, 16) of the workspace.
@@ -79,12 +80,36 @@ inline float rough_nearness(const float* a, const float* b, Index d) {
   return -sum(acc[0] + acc[1]) / 2;
 }
 
-/// Takes a candidate of a lane and its score into account.
+/// Half the width of the bounds of tile t, for one vector of lanes.
+inline Vec width_of(const Int8Candidates& set, const Int8Strip& strip, Index t, int v) {
+  const Int8Width& tile = set.widths[t];
+  return fma(strip.error[v], broadcast(tile.size), strip.reach[v] * broadcast(tile.error));
+}
+
+/// What the middle of a candidate must reach whose bounds have that width; +inf while no candidate is known.
+inline Vec limit_of(const Int8Strip& strip, Vec width, int v) {
+  const Vec limit = strip.best[v] - strip.slack[v] - width;
+  return select(strip.best[v] > broadcast(-kInfinity), limit, broadcast(kInfinity));
+}
+
+/// Takes the score of a candidate of a lane into account.
 inline void raise(Int8Strip& strip, Index lane, std::int32_t candidate, float score) {
   const Index v = lane / W, i = lane % W;
   if (!(score > strip.best[v][i])) return;
   strip.best[v][i] = score;
   strip.holder[v][i] = candidate;
+}
+
+/// Raises the best so far to the largest lower bound of the candidates in `tiles` tiles from `begin` on.
+inline void raise_by_bounds(const Int8Search& search, Int8Strip& strip, Index begin, Index tiles) {
+  for (int v = 0; v < 2; ++v) {
+    Vec best = strip.best[v];
+    for (Index t = 0; t < tiles; ++t) {
+      const Vec width = width_of(search.candidates, strip, begin / kBoundRows + t, v);
+      best = max(best, load(search.highest + t * kStrip + v * W) - width);
+    }
+    strip.best[v] = best;
+  }
 }
 
 /// Scores the candidate with the largest middle of those in `tiles` tiles from `begin` on, in every lane that has no
@@ -113,31 +138,37 @@ inline void guess(const Int8Search& search, Int8Strip& strip, Index number, Inde
   }
 }
 
-/// What the middle of a candidate of tile t must reach, for one vector of lanes.
-inline Vec limit_of(const Int8Candidates& set, const Int8Strip& strip, Index t, int v) {
-  const Int8Width& width = set.widths[t];
-  const Vec reach = fma(strip.error[v], broadcast(width.size), strip.reach[v] * broadcast(width.error));
-  const Vec limit = strip.best[v] - strip.slack[v] - reach;
-  return select(strip.best[v] > broadcast(-kInfinity), limit, broadcast(kInfinity));
+/// Lists a candidate among the survivors, unless its score excludes it.
+template <class Score>
+inline void take_scored(Int8Search& search, Int8Strip& strip, std::int32_t point, std::int32_t candidate, Score score) {
+  const Index lane = point % kStrip, v = lane / W, i = lane % W;
+  const bool known = candidate == strip.holder[v][i];
+  const float own = known ? strip.best[v][i] : score(point, candidate) - strip.frame[v][i];
+  if (!(own >= strip.best[v][i] - strip.slack[v][i])) return;
+  search.survivors[search.count++] = {point, candidate, own};
+  raise(strip, lane, candidate, own);
 }
 
-/// Scores the candidates of the tile at `begin` + kBoundRows t that may be better than the best so far, and appends
-/// those that still may. False where they are too many.
+/// Takes the candidates of the tile at `begin` + kBoundRows t that may be better than the best so far. False where they
+/// are too many.
 template <class Score>
-inline bool collect_tile(Int8Search& search, Int8Strip& strip, Index number, Index begin, Index t, int v, Score score) {
+inline bool take_tile(Int8Search& search, Int8Strip& strip, Index number, Index begin, Index t, int v, Score score) {
+  const Vec width = width_of(search.candidates, strip, begin / kBoundRows + t, v);
   for (Index c = t * kBoundRows; c < (t + 1) * kBoundRows; ++c) {
-    const Vec limit = limit_of(search.candidates, strip, begin / kBoundRows + t, v);
-    std::uint32_t hits = bits(load(search.middles + c * kStrip + v * W) >= limit);
+    const Vec middle = load(search.middles + c * kStrip + v * W);
+    std::uint32_t hits = bits(middle >= limit_of(strip, width, v));
+    if (hits == 0) continue;
     if (search.count + W > kMostSurvivors) return false;
+    alignas(64) float upper[W];
+    store(upper, middle + width);
     for (; hits != 0; hits &= hits - 1) {
       const int i = __builtin_ctz(hits);
-      const Index lane = v * W + i, point = number * kStrip + lane;
+      const auto point = static_cast<std::int32_t>(number * kStrip + v * W + i);
       const auto candidate = static_cast<std::int32_t>(begin + c);
-      const bool known = candidate == strip.holder[v][i];
-      const float own = known ? strip.best[v][i] : score(point, candidate) - strip.frame[v][i];
-      if (!(own >= strip.best[v][i] - strip.slack[v][i])) continue;
-      search.survivors[search.count++] = {static_cast<std::int32_t>(point), candidate, own};
-      raise(strip, lane, candidate, own);
+      if constexpr (kTightBounds)
+        search.survivors[search.count++] = {point, candidate, upper[i]};
+      else
+        take_scored(search, strip, point, candidate, score);
     }
   }
   return true;
@@ -158,12 +189,15 @@ inline bool search_panel(Int8Search& search, Int8Strip& strip, Index number, Ind
     else
       bound_tile<false>(search.candidates, c, strip, middles, highest);
   }
-  guess(search, strip, number, begin, tiles, score);
+  if constexpr (kTightBounds)
+    raise_by_bounds(search, strip, begin, tiles);
+  else
+    guess(search, strip, number, begin, tiles, score);
   for (Index t = 0; t < tiles; ++t)
     for (int v = 0; v < 2; ++v) {
-      const Vec limit = limit_of(search.candidates, strip, begin / kBoundRows + t, v);
+      const Vec limit = limit_of(strip, width_of(search.candidates, strip, begin / kBoundRows + t, v), v);
       if (bits(load(search.highest + t * kStrip + v * W) >= limit) == 0) continue;
-      if (!collect_tile(search, strip, number, begin, t, v, score)) return false;
+      if (!take_tile(search, strip, number, begin, t, v, score)) return false;
     }
   return true;
 }
@@ -175,7 +209,7 @@ inline void prune(Int8Search& search, const Int8Strip* strips) {
     const Survivor& s = search.survivors[i];
     const Int8Strip& strip = strips[s.point / kStrip];
     const int v = s.point / W % 2, lane = s.point % W;
-    if (s.score >= strip.best[v][lane] - strip.slack[v][lane]) search.survivors[kept++] = s;
+    if (s.upper >= strip.best[v][lane] - strip.slack[v][lane]) search.survivors[kept++] = s;
   }
   search.count = kept;
 }
