@@ -265,3 +265,76 @@ TEST_CASE("prefiltered k-center: the same bits for every kind of rows") {
       }
   }
 }
+
+namespace {
+
+/// Calls check(ref, backend) for the back ends of every instruction set, with prefilters wherever they can be used.
+template <class F>
+void for_each_against_reference(F check) {
+  const auto ref = make_ref_backend();
+  for_each_backend([&](Backend& b) { check(*ref, b); });
+  for_each_prefilter([&](Backend& plain, Backend& prefiltered) {
+    check(*ref, plain);
+    check(*ref, prefiltered);
+  });
+}
+
+void check_reference(const Problem& p) {
+  for_each_against_reference([&](Backend& ref, Backend& b) {
+    const Matches expected = matches(ref, p), actual = matches(b, p);
+    CHECK(actual.best == expected.best);
+    CHECK(same_bits(actual.score, expected.score));
+  });
+}
+
+/// Rows that are to fool bounds, and whose scores and distances are exact in fp32.
+const Kind fooling[] = {{"equally far", equally_far},
+                        {"one huge coordinate", one_huge_coordinate},
+                        {"last axis", last_axis},
+                        {"repeated", repeated},
+                        {"subnormal", [](Index n, Index d, std::uint32_t seed) {
+                           auto rows = Random(seed).lattice(n * d, 2);
+                           for (float& x : rows) x *= 0x1p-149f;
+                           return rows;
+                         }}};
+
+}  // namespace
+
+TEST_CASE("best match equals the reference, ties included, on rows that are to fool bounds") {
+  const Index n = 90, c = sized(260, 120);
+  for (const Kind& kind : fooling)
+    for (const Index d : {32, 64, 130}) {
+      CAPTURE(kind.name);
+      CAPTURE(d);
+      Problem p{.n = n, .c = c, .d = d, .points = {}, .candidates = Random(7).lattice(c * d, 2)};
+      p.points = kind.rows(n, d, 42);
+      check_reference(p);
+      if (std::string(kind.name) == "subnormal") continue;  // products of two subnormal numbers are zero in fp32
+      p.candidates = kind.rows(c, d, 7);
+      p.points = Random(42).lattice(n * d, 1);
+      check_reference(p);
+      p.points = std::vector<float>(static_cast<std::size_t>(n * d), 1.0f);
+      for (Index i = 0; i < n; ++i) at(p.points, d, i, d - 1) = 0;
+      check_reference(p);
+    }
+}
+
+TEST_CASE("clusters and centres equal the reference, ties included, on rows that are to fool bounds") {
+  const Index n = sized(300, 100);
+  for (const Kind& kind : fooling)
+    for (const Index d : {32, 64, 130}) {
+      if (kind.rows == one_huge_coordinate) continue;  // squares of its differences are not exact
+      CAPTURE(kind.name);
+      CAPTURE(d);
+      const auto points = kind.rows(n, d, 42);
+      const float distance = first_distance(points, d);
+      for_each_against_reference([&](Backend& ref, Backend& b) {
+        for (const float radius : {0.0f, 0.9f * distance, distance}) {
+          CAPTURE(radius);
+          const Clusters expected = clusters(ref, points, n, d, radius, n, n);
+          CHECK(clusters(b, points, n, d, radius, n, n).labels == expected.labels);
+          CHECK(clusters(b, points, n, d, radius, n, 64).labels == expected.labels);
+        }
+      });
+    }
+}
