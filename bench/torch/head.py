@@ -40,6 +40,15 @@ def read_heads(path):
                 yield Head(k[:n], v[:n], k[n:], v[n:], *asked, sums, scale)
 
 
+def keys_of(path):
+    """Keys of the context of one head: kv head 0 of the layer in the middle of those recorded, first prompt."""
+    with h5py.File(path) as file:
+        prompt = file["prompts"][sorted(file["prompts"])[0]]
+        layers = sorted(prompt["layers"], key=int)
+        keys = prompt["layers"][layers[len(layers) // 2]]["keys"][0]
+        return torch.from_numpy(keys[: int(prompt.attrs["prompt_tokens"])]).float().contiguous()
+
+
 class Exact:
     """Scores, weights exp(score - max) and outputs of all queries, computed once for all methods and budgets."""
 
