@@ -13,8 +13,9 @@ namespace {
 
 /// Strips that share the panels of candidates.
 constexpr Index kSearchStrips = 256 / kStrip;
-/// Candidates of a panel, which stays in the first-level cache with its middles while the strips of a group pass.
-constexpr Index kSearchPanel = 1024 / kBoundRows * kBoundRows;
+/// Candidates of a panel, which stays in the second-level cache with its middles while the strips of a group pass. The
+/// larger it is, the better is the best one of the first panel.
+constexpr Index kSearchPanel = 32768 / W;
 static_assert(kSearchPanel % kBoundRows == 0);
 
 /// A candidate that may be the best one of a point: lane point % kStrip of strip point / kStrip of the group.
