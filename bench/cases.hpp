@@ -23,4 +23,7 @@ struct Case {
 
 std::vector<Case> all_cases();
 
+/// Searches among rows of keys that are given, one after the other, for torch/compare.py.
+std::vector<Case> key_cases(const std::vector<float>& keys, Index columns);
+
 }  // namespace kvbench::bench

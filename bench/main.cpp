@@ -1,16 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
-// kvbench_bench [--isa scalar|avx2|avx512] [--device cpu|cuda|ref] [--only PART-OF-NAME] [--repeats N] [--serve] Host
-// kernels are timed by the CPU time of their thread, so that neighbours on a shared machine do not count; CUDA by the
+// kvbench_bench [--isa scalar|avx2|avx512] [--device cpu|cuda|ref] [--only PART-OF-NAME] [--repeats N] [--serve]
+//   [--keys FILE --columns D]
+// Host kernels are timed by the CPU time of their thread, so that neighbours on a shared machine do not count; CUDA by the
 // clock, over kQueued calls that wait for each other on the device alone. Prints one row per operation; an operation
 // whose result differs from the reference is not timed.
 // --serve: the one selected operation runs once for each line read, and its milliseconds are printed (used by
-// torch/compare.py).
+// torch/compare.py). --keys: the searches among the keys of a file of fp32 rows.
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
+#include <fstream>
 #include <iostream>
+#include <iterator>
 #include <memory>
+#include <stdexcept>
 #include <string>
 
 #include "cases.hpp"
@@ -26,6 +31,8 @@ struct Options {
   std::string device = "cpu";
   std::string only;
   int repeats = 7;
+  std::string keys;
+  int columns = 0;
   bool serve = false;
 };
 
@@ -40,6 +47,10 @@ Options parse(int argc, char** argv) {
     const std::string value = i + 1 < argc ? argv[++i] : "";
     if (flag == "--only") {
       options.only = value;
+    } else if (flag == "--keys") {
+      options.keys = value;
+    } else if (flag == "--columns" && std::atoi(value.c_str()) > 0) {
+      options.columns = std::atoi(value.c_str());
     } else if (flag == "--repeats" && std::atoi(value.c_str()) > 0) {
       options.repeats = std::atoi(value.c_str());
     } else if (flag == "--device" && (value == "cpu" || value == "cuda" || value == "ref")) {
@@ -57,6 +68,16 @@ Options parse(int argc, char** argv) {
 std::unique_ptr<Backend> make_backend(const Options& options) {
   if (options.device == "cuda") return make_cuda_backend();
   return options.device == "ref" ? make_ref_backend() : make_cpu_backend(options.isa);
+}
+
+std::vector<Case> cases_of(const Options& options) {
+  if (options.keys.empty()) return all_cases();
+  std::ifstream file(options.keys, std::ios::binary);
+  const std::string bytes{std::istreambuf_iterator<char>(file), {}};
+  std::vector<float> keys(bytes.size() / sizeof(float));
+  if (!keys.empty()) std::memcpy(keys.data(), bytes.data(), keys.size() * sizeof(float));
+  if (options.columns > 0 && !keys.empty()) return key_cases(keys, options.columns);
+  throw std::runtime_error("--keys needs a file with rows of fp32 numbers, and --columns");
 }
 
 constexpr int kQueued = 16;  // calls per measurement on a device: a launch can take longer than the kernel
@@ -117,13 +138,13 @@ void print_row(const Case& c, Backend& backend, const Options& options, double p
   std::fflush(stdout);
 }
 
-int serve(const Case& c, Backend& backend) {
+int serve(const Case& c, Backend& backend, Isa isa) {
   const Bound bound = c.bind(backend);
   if (!correct(c, bound)) return 1;
   const auto token = backend.allocate<float>(1);
   for (std::string line; std::getline(std::cin, line);) {
     if (line == "probe")
-      std::printf("%.6g\n", multiply_add_rate(backend, best_isa()) / 1e9);
+      std::printf("%.6g\n", multiply_add_rate(backend, isa) / 1e9);
     else
       std::printf("%.6f\n", milliseconds(backend, bound, token));
     std::fflush(stdout);
@@ -136,9 +157,9 @@ int serve(const Case& c, Backend& backend) {
 int main(int argc, char** argv) try {
   const Options options = parse(argc, argv);
   const auto backend = make_backend(options);
-  std::vector<Case> cases = all_cases();
+  std::vector<Case> cases = cases_of(options);
   std::erase_if(cases, [&](const Case& c) { return c.name.find(options.only) == std::string::npos; });
-  if (options.serve) return cases.empty() ? 2 : serve(cases.front(), *backend);
+  if (options.serve) return cases.empty() ? 2 : serve(cases.front(), *backend, options.isa);
 
   const double peak_bytes = on_host(*backend) ? probe_bandwidth() : probe_device().bytes;
   std::printf("%s %s%s; %.1f GB/s read; %% of the FMA rate probed beside each row and of that bandwidth\n",

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Measures the cost of answering relative to the exact pass, which all methods share, for every method at five budgets.
 
-    python bench/one_pass.py build/release/kvbench [--rounds 3] [--budgets 256,512,1024,2048,4096] [--extra 3072]
+    python bench/one_pass.py build/release/kvbench [--isa avx2] [--rounds 3]
+      [--budgets 256,512,1024,2048,4096] [--extra 3072]
 
 Replays the standard head (32768 tokens of context, 256 queries, d = 128) in `prefill` with one seed on one thread.
 Prints attend_s of each method, summed over the budgets, as a multiple of the exact pass; and the increase of this sum
@@ -19,11 +20,11 @@ SYNTH = ("--tokens 33024 --prompt-tokens 32768 --queries 384 --layers 1 --query-
          "--value-dim 128").split()
 
 
-def replay(kvbench, trace, budgets, out):
+def replay(kvbench, isa, trace, budgets, out):
     """Seconds of the exact pass, and attend_s of each method, summed over the budgets."""
     subprocess.run([kvbench, "replay", trace, "-m", "all", "--protocol", "prefill", "--threads", "1", "--seeds",
-                    "1", "--rows", "trace", "--budget", budgets, "-o", out], check=True, stdout=subprocess.DEVNULL,
-                   stderr=subprocess.DEVNULL)
+                    "1", "--rows", "trace", "--budget", budgets, "-o", out] + (["--isa", isa] if isa else []),
+                   check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     sums, exact = {}, None
     with open(out, newline="") as file:
         for row in csv.DictReader(file):
@@ -41,6 +42,7 @@ def least(rounds):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("kvbench")
+    parser.add_argument("--isa", help="instruction set (default: the best of the processor)")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--budgets", default="256,512,1024,2048,4096")
     parser.add_argument("--extra", default="3072")
@@ -50,8 +52,8 @@ def main():
         subprocess.run([args.kvbench, "synth", "-o", trace, *SYNTH], check=True, stdout=subprocess.DEVNULL)
         few, more = [], []
         for _ in range(args.rounds):
-            few.append(replay(args.kvbench, trace, args.budgets, out))
-            more.append(replay(args.kvbench, trace, f"{args.budgets},{args.extra}", out))
+            few.append(replay(args.kvbench, args.isa, trace, args.budgets, out))
+            more.append(replay(args.kvbench, args.isa, trace, f"{args.budgets},{args.extra}", out))
     exact, sums = least(few)
     _, with_extra = least(more)
     print(f"exact pass {1000 * exact:.1f} ms; budgets {args.budgets}; additional budget {args.extra}\n")

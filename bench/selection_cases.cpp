@@ -33,23 +33,55 @@ Case assignment(Index n, Index c) {
           }};
 }
 
-/// One step of Lloyd's algorithm from the first c tokens: nearest centroid, then means.
-Case lloyd_step(Index c) {
-  return {"k-means step c=" + std::to_string(c), [=](Backend& b) {
-            const Buffer<float> points = clustered(b, kTokens, kDims);
-            MeanRows<Buffer> means{.rows = points, .out = b.allocate<float>(c, kDims), .mass = b.allocate<float>(c)};
-            const auto labels = b.allocate<std::int32_t>(kTokens);
-            return Bound{[=, &b]() mutable {
-                           const Buffer<const float> centres = points.slice(0, c);
-                           b.run(BestMatch<Buffer>{.points = points,
-                                                   .candidates = centres,
-                                                   .bias = minus_half_norms(b, centres),
-                                                   .best = labels,
-                                                   .score = b.allocate<float>(kTokens)});
-                           means.labels = labels;
-                           b.run(means);
-                         },
-                         reader(b, labels, means.out, means.mass)};
+using Rows = std::function<Buffer<const float>(Backend&)>;
+
+/// One step of Lloyd's algorithm from c rows at equal distances: nearest centroid, then means. Where near ties may
+/// decide labels, the scores are compared alone.
+Case lloyd_step(std::string name, const Rows& rows, Index c, bool exact) {
+  return {std::move(name), [=](Backend& b) {
+            const Buffer<const float> points = rows(b);
+            const Index n = points.rows(), d = points.cols();
+            const auto centres = b.allocate<float>(c, d);
+            std::vector<std::int32_t> start;
+            for (Index i = 0; i < c; ++i) start.push_back(static_cast<std::int32_t>(exact ? i : i * n / c));
+            b.run(GatherRows<Buffer>{.source = points, .ids = b.adopt(std::move(start), c), .out = centres});
+            MeanRows<Buffer> means{.rows = points, .out = b.allocate<float>(c, d), .mass = b.allocate<float>(c)};
+            const auto labels = b.allocate<std::int32_t>(n);
+            const auto score = b.allocate<float>(n);
+            means.labels = labels;
+            const auto run = [=, &b] {
+              b.run(BestMatch<Buffer>{.points = points,
+                                      .candidates = centres,
+                                      .bias = minus_half_norms(b, centres),
+                                      .best = labels,
+                                      .score = score});
+              b.run(means);
+            };
+            return Bound{run, exact ? reader(b, labels, means.out, means.mass) : reader(b, score)};
+          }};
+}
+
+/// Every second row is matched to the most similar of the others.
+Case whole_matching(std::string name, const Rows& rows) {
+  return {std::move(name), [=](Backend& b) {
+            const Buffer<const float> all = rows(b);
+            const Index n = all.rows() / 2, d = all.cols();
+            const auto half = [&](std::int32_t first) {
+              std::vector<std::int32_t> ids;
+              for (Index i = 0; i < n; ++i) ids.push_back(first + static_cast<std::int32_t>(2 * i));
+              const auto out = b.allocate<float>(n, d);
+              b.run(GatherRows<Buffer>{.source = all, .ids = b.adopt(std::move(ids), n), .out = out});
+              return out;
+            };
+            const auto a = half(0), other = half(1), unit_a = b.allocate<float>(n, d), unit_b = b.allocate<float>(n, d);
+            const auto best = b.allocate<std::int32_t>(n);
+            const auto score = b.allocate<float>(n);
+            const auto run = [=, &b] {
+              b.run(NormalizeRows<Buffer>{.rows = a, .out = unit_a});
+              b.run(NormalizeRows<Buffer>{.rows = other, .out = unit_b});
+              b.run(BestMatch<Buffer>{.points = unit_a, .candidates = unit_b, .best = best, .score = score});
+            };
+            return Bound{run, reader(b, score)};
           }};
 }
 
@@ -78,6 +110,17 @@ Case chunked_matching(Index chunk) {
 Case inner_products(std::string name, Index m, Index n, Index d) {
   return {std::move(name), [=](Backend& b) {
             InnerProducts<Buffer> op{.a = normal(b, m, d, 1), .b = normal(b, n, d, 2), .out = b.allocate<float>(m, n)};
+            return Bound{runner(b, op), reader(b, op.out)};
+          }};
+}
+
+/// Bounds of pages for queries whose positive and negative parts are multiplied by maxima and minima.
+Case page_scores(Index queries, Index pages) {
+  return {"inner_products page scores", [=](Backend& b) {
+            const auto split = b.allocate<float>(queries, 2 * kDims);
+            b.run(SplitSigns<Buffer>{.rows = normal(b, queries, kDims, 1), .out = split});
+            InnerProducts<Buffer> op{
+                .a = split, .b = normal(b, pages, 2 * kDims, 2), .out = b.allocate<float>(queries, pages)};
             return Bound{runner(b, op), reader(b, op.out)};
           }};
 }
@@ -139,9 +182,11 @@ std::vector<Case> selection_cases() {
   constexpr Index pages = kTokens / 16;
   return {assignment(kTokens, kTokens / 80),
           assignment(kTokens / 4, 4096),
-          lloyd_step(kTokens / 80),
+          lloyd_step(
+              "k-means step c=" + std::to_string(kTokens / 80), [](Backend& b) { return clustered(b, kTokens, kDims); },
+              kTokens / 80, true),
           chunked_matching(256),
-          inner_products("inner_products page scores", 256, pages, 2 * kDims),
+          page_scores(256, pages),
           inner_products("inner_products 64 directions", kTokens, 64, kDims),
           inner_products("inner_products 4 queries", 4, kTokens, kDims),
           balance_walk(256, false),
@@ -151,6 +196,13 @@ std::vector<Case> selection_cases() {
           mean_rows(kTokens / 80),
           by_row("page_bounds", pages, 2 * kDims, PageBounds<Buffer>{}),
           by_row("split_signs", kTokens, 2 * kDims, SplitSigns<Buffer>{})};
+}
+
+std::vector<Case> key_cases(const std::vector<float>& keys, Index columns) {
+  const Index n = static_cast<Index>(keys.size()) / columns;
+  const Rows rows = [=](Backend& b) { return b.adopt(std::vector(keys), n, columns); };
+  return {lloyd_step("real keys, k-means step", rows, n / 80, false),
+          whole_matching("real keys, soft matching of all", rows)};
 }
 
 }  // namespace kvbench::bench

@@ -67,7 +67,7 @@ class CpuBackend final : public HostBackend<kernels::cpu::Context> {
  public:
   CpuBackend(Isa isa, Prefilter prefilter)
       : HostBackend("cpu", isa, prefilter),
-        prefilters_(isa == Isa::avx512 && prefilter != Prefilter::off && prefilter_available()) {}
+        prefilters_(prefilter != Prefilter::off && prefilter_available(isa)) {}
 
   std::shared_ptr<kernels::MatchState> make_match_state(Index points, Index columns) override {
     if (!prefilters_) return nullptr;
@@ -98,10 +98,10 @@ bool isa_available(Isa isa) {
   }
 }
 
-bool prefilter_available() {
+bool prefilter_available(Isa isa) {
 #if defined(KVBENCH_X86)
-  static const bool available = isa_available(Isa::avx512) && __builtin_cpu_supports("avx512vnni");
-  return available;
+  static const bool vnni = __builtin_cpu_supports("avx512vnni");
+  return isa == Isa::avx2 || (isa == Isa::avx512 && vnni);
 #else
   return false;
 #endif

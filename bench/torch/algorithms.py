@@ -13,6 +13,7 @@ from typing import Callable
 
 import numpy as np
 import torch
+from torch.nn import functional
 
 from rounding import rounding_tasks
 
@@ -243,6 +244,32 @@ def top_b(k=1024):
     scores = normal(QUERIES, TOKENS)
     return Task(f"topk k={k}",
                 {"torch": lambda: scores.topk(k), "torch, unsorted": lambda: scores.topk(k, sorted=False)})
+
+
+def key_tasks(keys):
+    """The searches of kvbench_bench --keys among the keys of a head."""
+    count, even, odd = len(keys) // 80, keys[0::2][: len(keys) // 2], keys[1::2]
+    centres = keys[torch.arange(count) * len(keys) // count].clone()
+
+    def step(rows):
+        return means(keys, nearest(keys, centres, -centres.square().sum(1) / 2, rows), centres)
+
+    def match(rows):
+        a, b = functional.normalize(even), functional.normalize(odd)
+        best = nearest(a, b, rows=rows)
+        return best, (a * b[best]).sum(1)
+
+    def check():
+        labels = torch.cdist(keys.double(), centres.double()).argmin(1)
+        found = nearest(keys, centres, -centres.square().sum(1) / 2)
+        assert (labels == found).float().mean() > 0.99
+        similarity = functional.normalize(even.double()) @ functional.normalize(odd.double()).T
+        assert (similarity.amax(1) - match(512)[1]).abs().max() < 1e-5
+
+    def forms(f):
+        return {"torch": lambda: f(len(keys)), "torch, slices of 1024": lambda: f(1024)}
+
+    return [Task("real keys, k-means step", forms(step), check), Task("real keys, soft matching of all", forms(match))]
 
 
 def all_tasks():

@@ -2,7 +2,8 @@
 """Runs kvbench and PyTorch alternately on one thread, then on two, and prints the ratios for exact attention and for
 the algorithms of algorithms.py.
 
-    python bench/torch/compare.py build/release/bench/kvbench_bench [--threads 1 2] [--rounds 15] [--only PART-OF-CASE]
+    python bench/torch/compare.py build/release/bench/kvbench_bench [--isa avx2] [--threads 1 2] [--rounds 15]
+      [--only PART-OF-CASE] [--real TRACE.h5]
 
 fused:   torch.nn.functional.scaled_dot_product_attention with the causal tail mask as a bias, values only
 unfused: softmax(q k^T + mask) v, the form that gives access to the scores
@@ -13,22 +14,30 @@ that start together, until the slower one is done. PyTorch has two threads and g
 and the algorithms, which have no batch dimension, one head after the other. kvbench_bench checks every result against
 its serial reference before it reports a time. This script checks the two PyTorch forms of attention against each other
 in fp64, and each algorithm by properties of its result.
+
+Inputs are Gaussian or consist of groups; two searches are also compared on the keys of one head of a real trace, that
+of kv head 0 in its middle layer (default: the bundled trace; against.py names the command for the published one).
 """
 import argparse
 import math
+import os
 import subprocess
+import tempfile
 import time
 
 import torch
 
-from algorithms import QUERIES, TOKENS, all_tasks
+import isa
+from against import BUNDLED
+from algorithms import QUERIES, TOKENS, all_tasks, key_tasks
+from head import keys_of
 
 
 class Kvbench:
     """kvbench_bench processes in serving mode, one per thread: each reads a line and answers with a number."""
 
-    def __init__(self, binary, case, threads=1, device="cpu"):
-        command = [binary, "--device", device, "--serve", "--only", case]
+    def __init__(self, binary, case, threads=1):
+        command = [*binary, "--serve", "--only", case]
         pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
         self.processes = [subprocess.Popen(command, **pipes) for _ in range(threads)]
         self.ask("run")
@@ -130,17 +139,28 @@ def main():
     parser.add_argument("--threads", type=int, nargs="+", default=[1, 2])
     parser.add_argument("--rounds", type=int, default=15)
     parser.add_argument("--only", default="")
+    parser.add_argument("--real", default=str(BUNDLED), help="a trace of kvdump (default: the bundled one)")
+    isa.add_flag(parser)
     options = parser.parse_args()
+    isa.restart_with(options.isa)
     torch.set_grad_enabled(False)
-    print(f"torch {torch.__version__}")
+    print(f"torch {torch.__version__} ({torch.backends.cpu.get_cpu_capability()}); {isa.described(options.isa)}")
+    binary = [options.binary, *isa.flags(options.isa)]
     for threads in options.threads:
         torch.set_num_threads(threads)
         for d in (128, 64):
             if options.only in f"exact_attention d={d}":
-                compare_attention(options.binary, d, options.rounds, threads)
+                compare_attention(binary, d, options.rounds, threads)
         for task in all_tasks():
             if options.only in task.case:
-                compare_task(options.binary, task, options.rounds, threads)
+                compare_task(binary, task, options.rounds, threads)
+        with tempfile.TemporaryDirectory() as folder:
+            keys, path = keys_of(options.real), os.path.join(folder, "keys.f32")
+            keys.numpy().tofile(path)
+            given = [*binary, "--keys", path, "--columns", str(keys.shape[1])]
+            for task in key_tasks(keys):
+                if options.only in task.case:
+                    compare_task(given, task, options.rounds, threads)
 
 
 if __name__ == "__main__":

@@ -44,8 +44,8 @@ def compare_attention(binary, d, rounds):
     for f in (fused, unfused):
         assert torch.allclose(f(*args).double(), expected, atol=1e-5), f.__name__
     best, peak = fastest({
-        "kvbench": Kvbench(binary, f"exact_attention d={d}", device="cuda"),
-        "kvbench, scores kept": Kvbench(binary, f"exact_attention d={d} scores", device="cuda"),
+        "kvbench": Kvbench(binary, f"exact_attention d={d}"),
+        "kvbench, scores kept": Kvbench(binary, f"exact_attention d={d} scores"),
         "torch fused, masked": lambda: timed(fused, args),
         "torch fused, no mask": lambda: timed(fused_unmasked, args),
         "torch unfused": lambda: timed(unfused, args),
@@ -58,16 +58,16 @@ def compare_decode(binary, rounds):
     q, k, v, _ = (x.cuda() for x in inputs(128, 1))
     args = (q[:, :, -1:], k, v, None)
     best, _ = fastest({
-        "kvbench": Kvbench(binary, "exact_attention decode", device="cuda"),
+        "kvbench": Kvbench(binary, "exact_attention decode"),
         "torch fused": lambda: timed(fused_unmasked, args),
     }, rounds)
     print_ratios(f"one query, n={TOKENS} d=128", best)
 
 
 def compare_top_k(binary, rounds):
-    scores = torch.randn(QUERIES, TOKENS, device="cuda")
+    scores = torch.randn(QUERIES, TOKENS)
     best, _ = fastest({
-        "kvbench": Kvbench(binary, "topk k=1024", device="cuda"),
+        "kvbench": Kvbench(binary, "topk k=1024"),
         "torch topk, sorted": lambda: timed(torch.topk, (scores, 1024)),
         "torch topk, unsorted": lambda: timed(lambda s: torch.topk(s, 1024, sorted=False), (scores,)),
     }, rounds)
@@ -86,10 +86,11 @@ def main():
     torch.backends.cudnn.allow_tf32 = False
     print(f"torch {torch.__version__}, {torch.cuda.get_device_name()}, "
           f"{math.floor(torch.cuda.mem_get_info()[1] / 2**30)} GiB")
+    binary = [options.binary, "--device", "cuda"]
     for d in (128, 64):
-        compare_attention(options.binary, d, options.rounds)
-    compare_decode(options.binary, options.rounds)
-    compare_top_k(options.binary, options.rounds)
+        compare_attention(binary, d, options.rounds)
+    compare_decode(binary, options.rounds)
+    compare_top_k(binary, options.rounds)
 
 
 if __name__ == "__main__":

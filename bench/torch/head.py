@@ -22,21 +22,31 @@ class Head:
 
 
 def read_heads(path):
-    """All heads of the first layer of the first prompt; one query head per kv head, f32 or f16."""
+    """All heads of the first prompt; one query head per kv head, f32 or f16."""
     with h5py.File(path) as file:
-        prompt = file["prompts"][sorted(file["prompts"])[0]]
-        layer = prompt["layers"][sorted(prompt["layers"], key=int)[0]]
         if file.attrs["num_query_heads"] != file.attrs["num_kv_heads"]:
             raise SystemExit(f"{path} has several query heads per kv head; the sweep needs a trace with one (kvbench "
-                             "synth)")
+                             "synth, or bench/torch/real.py)")
+        prompt = file["prompts"][sorted(file["prompts"])[0]]
         n = int(prompt.attrs["prompt_tokens"])
-        positions = torch.from_numpy(layer["query_positions"][:]).long()
-        evaluated = positions >= n
-        for head in range(file.attrs["num_kv_heads"]):
-            k, v, q = (torch.from_numpy(layer[name][head]).float() for name in ("keys", "values", "queries"))
-            sums = torch.from_numpy(layer["column_sums"][head, :n])
-            asked, scale = (q[evaluated], positions[evaluated], q[~evaluated]), float(layer.attrs["scale"])
-            yield Head(k[:n], v[:n], k[n:], v[n:], *asked, sums, scale)
+        for number in sorted(prompt["layers"], key=int):
+            layer = prompt["layers"][number]
+            positions = torch.from_numpy(layer["query_positions"][:]).long()
+            evaluated = positions >= n
+            for head in range(file.attrs["num_kv_heads"]):
+                k, v, q = (torch.from_numpy(layer[name][head]).float() for name in ("keys", "values", "queries"))
+                sums = torch.from_numpy(layer["column_sums"][head, :n])
+                asked, scale = (q[evaluated], positions[evaluated], q[~evaluated]), float(layer.attrs["scale"])
+                yield Head(k[:n], v[:n], k[n:], v[n:], *asked, sums, scale)
+
+
+def keys_of(path):
+    """Keys of the context of one head: kv head 0 of the layer in the middle of those recorded, first prompt."""
+    with h5py.File(path) as file:
+        prompt = file["prompts"][sorted(file["prompts"])[0]]
+        layers = sorted(prompt["layers"], key=int)
+        keys = prompt["layers"][layers[len(layers) // 2]]["keys"][0]
+        return torch.from_numpy(keys[: int(prompt.attrs["prompt_tokens"])]).float().contiguous()
 
 
 class Exact:

@@ -48,7 +48,7 @@ inline Candidate best_of(const Nearest& nearest) {
   return best;
 }
 
-constexpr Index kLeaderBlock = 32 * kTileRows;
+constexpr Index kLeaderBlock = 32 * kTileRows;  // 192 or 256 points
 
 /// Compares the points [begin, begin + points) of a block with the representatives [0, count) that exist before it.
 /// `tiles`: scratch memory for the block.

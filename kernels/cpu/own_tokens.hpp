@@ -44,14 +44,6 @@ inline bool increases(const std::int32_t* ids, Index width) {
   return increasing;
 }
 
-/// The first `count` lanes at p, zeros in the others.
-inline Vec load_first(const float* p, Index count) {
-  if (count >= W) return load(p);
-  alignas(64) float lane[W] = {};
-  for (Index i = 0; i < count; ++i) lane[i] = p[i];
-  return load(lane);
-}
-
 /// The first slot from `begin` on whose id is at least `limit`; `end` where none is.
 inline Index first_from(const std::int32_t* ids, Index begin, Index end, Index limit) {
   const IntVec bound = broadcast(static_cast<std::int32_t>(limit));

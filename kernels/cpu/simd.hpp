@@ -25,6 +25,7 @@ using UintVec = std::uint32_t __attribute__((vector_size(4 * KVBENCH_WIDTH)));
 // Typedefs, because clang ignores `aligned` in a using-declaration.
 typedef float UnalignedVec __attribute__((vector_size(4 * KVBENCH_WIDTH), aligned(4), may_alias));
 typedef std::int32_t UnalignedIntVec __attribute__((vector_size(4 * KVBENCH_WIDTH), aligned(4), may_alias));
+typedef std::int32_t UnalignedInt __attribute__((aligned(1), may_alias));
 
 inline Vec load(const float* p) { return *reinterpret_cast<const UnalignedVec*>(p); }
 inline IntVec load(const std::int32_t* p) { return *reinterpret_cast<const UnalignedIntVec*>(p); }
@@ -32,6 +33,14 @@ inline void store(float* p, Vec x) { *reinterpret_cast<UnalignedVec*>(p) = x; }
 inline void store(std::int32_t* p, IntVec x) { *reinterpret_cast<UnalignedIntVec*>(p) = x; }
 inline Vec broadcast(float x) { return x - Vec{}; }
 inline IntVec broadcast(std::int32_t x) { return x - IntVec{}; }
+
+/// The first `count` lanes at p, zeros in the others.
+inline Vec load_first(const float* p, Index count) {
+  if (count >= W) return load(p);
+  alignas(64) float lane[W] = {};
+  for (Index i = 0; i < count; ++i) lane[i] = p[i];
+  return load(lane);
+}
 
 /// a * b + c; one rounding where the instruction set has FMA.
 inline Vec fma(Vec a, Vec b, Vec c) {
@@ -103,11 +112,28 @@ inline std::uint32_t bits(IntVec mask) {
 #endif
 }
 
+#if KVBENCH_WIDTH == 8
+/// places[mask]: the lanes that `mask` names, one byte each, the first in the lowest byte.
+struct LanePlaces {
+  std::uint64_t places[256] = {};
+  constexpr LanePlaces() {
+    for (unsigned mask = 0; mask < 256; ++mask)
+      for (unsigned lane = 0, at = 0; lane < 8; ++lane)
+        if ((mask >> lane & 1u) != 0) places[mask] |= std::uint64_t{lane} << 8 * at++;
+  }
+};
+constexpr LanePlaces kLanePlaces;
+#endif
+
 /// Writes the lanes of x that `mask` names, one after the other, and returns how many; what follows them, up to out +
 /// W, may be overwritten.
 inline Index compress(IntVec x, std::uint32_t mask, std::int32_t* out) {
 #if KVBENCH_WIDTH == 16
   store(out, IntVec(_mm512_maskz_compress_epi32(static_cast<__mmask16>(mask), __m512i(x))));
+  return __builtin_popcount(mask);
+#elif KVBENCH_WIDTH == 8
+  const __m128i bytes = _mm_loadl_epi64(reinterpret_cast<const __m128i*>(kLanePlaces.places + mask));
+  store(out, IntVec(_mm256_permutevar8x32_epi32(__m256i(x), _mm256_cvtepu8_epi32(bytes))));
   return __builtin_popcount(mask);
 #else
   Index count = 0;

@@ -5,7 +5,7 @@
 // a margin.
 #include <algorithm>
 
-#include "compare.hpp"
+#include "prefilters.hpp"
 
 using namespace kvbench;
 using namespace kvbench::test;
@@ -235,12 +235,13 @@ TEST_CASE("balance walks: signs of a block do not depend on its neighbours") {
 }
 
 TEST_CASE("balance walks: the prefilter changes no sign") {
-  if (!prefilter_available() || steps_are_slow()) return;  // host code, which equivalence_cpu checks
+  if (steps_are_slow()) return;  // host code, which equivalence_cpu checks
   const auto check_same = [](const Problem& p) {
-    const Walked expected = run(*make_cpu_backend(best_isa(), Prefilter::off), p);
-    const Walked actual = run(*make_cpu_backend(best_isa(), Prefilter::always), p);
-    CHECK(actual.signs == expected.signs);
-    CHECK(actual.fails == expected.fails);
+    for_each_prefilter([&](Backend& plain, Backend& prefiltered) {
+      const Walked expected = run(plain, p), actual = run(prefiltered, p);
+      CHECK(actual.signs == expected.signs);
+      CHECK(actual.fails == expected.fails);
+    });
   };
   for (const Index d : {1, 7, 64, 128})
     for (const int values : {0, 1, 2})
@@ -279,7 +280,7 @@ void check_last(Problem p, double largest) {
   if (p.pairs) expected[at(last + 1)] = 1;
   const auto check = [&](Backend& b) { CHECK(run(b, p).signs == expected); };
   for_each_backend(check);
-  if (prefilter_available() && !steps_are_slow()) check(*make_cpu_backend(best_isa(), Prefilter::always));
+  if (!steps_are_slow()) for_each_prefilter([&](Backend&, Backend& prefiltered) { check(prefiltered); });
 }
 
 /// n times the same row.

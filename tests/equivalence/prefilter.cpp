@@ -4,20 +4,13 @@
 #include <array>
 
 #include "leader_clusters.hpp"
+#include "prefilters.hpp"
 #include "row_kinds.hpp"
 
 using namespace kvbench;
 using namespace kvbench::test;
 
 namespace {
-
-std::unique_ptr<Backend> plain() { return make_cpu_backend(best_isa(), Prefilter::off); }
-std::unique_ptr<Backend> prefiltered() { return make_cpu_backend(best_isa(), Prefilter::always); }
-
-bool prefilter_missing() {
-  if (!prefilter_available()) MESSAGE("this processor has no AVX512-VNNI: nothing to compare");
-  return !prefilter_available();
-}
 
 struct Problem {
   Index n, c, d;
@@ -48,9 +41,11 @@ void check_same(const Problem& p) {
   CAPTURE(p.n);
   CAPTURE(p.c);
   CAPTURE(p.d);
-  const Matches expected = matches(*plain(), p), actual = matches(*prefiltered(), p);
-  CHECK(actual.best == expected.best);
-  CHECK(same_bits(actual.score, expected.score));
+  for_each_prefilter([&](Backend& plain, Backend& prefiltered) {
+    const Matches expected = matches(plain, p), actual = matches(prefiltered, p);
+    CHECK(actual.best == expected.best);
+    CHECK(same_bits(actual.score, expected.score));
+  });
 }
 
 /// -|c|^2 / 2 of each candidate.
@@ -82,11 +77,13 @@ void check_same_clusters(const std::vector<float>& points, Index n, Index d, flo
   CAPTURE(radius);
   CAPTURE(capacity);
   CAPTURE(block);
-  const Clusters expected = clusters(*plain(), points, n, d, radius, capacity, block);
-  const Clusters actual = clusters(*prefiltered(), points, n, d, radius, capacity, block);
-  CHECK(actual.labels == expected.labels);
-  CHECK(actual.count == expected.count);
-  CHECK(same_bits(actual.representatives, expected.representatives));
+  for_each_prefilter([&](Backend& plain, Backend& prefiltered) {
+    const Clusters expected = clusters(plain, points, n, d, radius, capacity, block);
+    const Clusters actual = clusters(prefiltered, points, n, d, radius, capacity, block);
+    CHECK(actual.labels == expected.labels);
+    CHECK(actual.count == expected.count);
+    CHECK(same_bits(actual.representatives, expected.representatives));
+  });
 }
 
 /// Of the first two rows; 1 where that is no number to go by.
@@ -101,7 +98,6 @@ float first_distance(const std::vector<float>& rows, Index d) {
 }  // namespace
 
 TEST_CASE("prefiltered best match: the same bits for every kind of rows") {
-  if (prefilter_missing()) return;
   for (const Kind& kind : kinds) {
     CAPTURE(kind.name);
     for (const auto& [n, c, d] : {std::array<Index, 3>{300, 409, 64}, {33, 2100, 128}, {70, 257, 37}}) {
@@ -119,7 +115,6 @@ TEST_CASE("prefiltered best match: the same bits for every kind of rows") {
 }
 
 TEST_CASE("prefiltered best match: the same bits for every shape") {
-  if (prefilter_missing()) return;
   for (const Index n : {0, 1, 31, 32, 257})
     for (const Index c : {0, 1, 7, 8, 9, 130})
       for (const Index d : {1, 2, 3, 4, 5, 15, 16, 17, 63, 64, 65, 200}) {
@@ -134,7 +129,6 @@ TEST_CASE("prefiltered best match: the same bits for every shape") {
 }
 
 TEST_CASE("prefiltered best match: the same bits where points equal candidates, and lie far from them") {
-  if (prefilter_missing()) return;
   const Index n = 500, d = 80;
   for (const Kind& kind : kinds) {
     CAPTURE(kind.name);
@@ -149,7 +143,6 @@ TEST_CASE("prefiltered best match: the same bits where points equal candidates, 
 }
 
 TEST_CASE("prefiltered best match: the same bits where rounding decides, not the rows") {
-  if (prefilter_missing()) return;
   // Products near 1e10 d are multiples of 1024 or more, and the scores of exact arithmetic differ by less.
   const Index n = 200, d = 64;
   auto points = normal(n, d, 42), candidates = normal(n, d, 7);
@@ -160,7 +153,6 @@ TEST_CASE("prefiltered best match: the same bits where rounding decides, not the
 }
 
 TEST_CASE("prefiltered best match: the same bits with dominant biases, or biases that are not finite") {
-  if (prefilter_missing()) return;
   const Index n = 100, c = 300, d = 64;
   for (const float factor : {1e-20f, 1.0f, 1e6f, 1e30f, kInfinity}) {
     CAPTURE(factor);
@@ -190,8 +182,8 @@ std::vector<std::int32_t> move(Problem& p, int step, const Kind& kind) {
   return moved;
 }
 
-/// Repeated searches, while candidates move, have the same results as new searches.
-void check_repeated(Backend& b, Problem p, const Kind& kind) {
+/// Repeated searches on `b`, while candidates move, have the same results as new searches on `plain`.
+void check_repeated(Backend& plain, Backend& b, Problem p, const Kind& kind) {
   CAPTURE(p.n);
   CAPTURE(p.c);
   CAPTURE(p.d);
@@ -204,35 +196,38 @@ void check_repeated(Backend& b, Problem p, const Kind& kind) {
     op.candidates = b.adopt(p.candidates, p.c, p.d);
     if (!p.bias.empty()) op.bias = b.adopt(p.bias, p.c);
     b.run(op);
-    CHECK(b.read(best) == matches(*plain(), p).best);
+    CHECK(b.read(best) == matches(plain, p).best);
   }
 }
 
 }  // namespace
 
 TEST_CASE("best match repeated while candidates move: the same labels for every kind of rows and every shape") {
-  for (const auto& backend : {plain(), prefiltered()}) {
+  const auto check = [](Backend& plain, Backend& b) {
     for (const Kind& kind : kinds) {
       CAPTURE(kind.name);
       for (const auto& [n, c, d] : {std::array<Index, 3>{300, 409, 64}, {33, 2100, 128}, {70, 257, 37}, {1, 9, 3}}) {
         Problem p{.n = n, .c = c, .d = d, .points = kind.rows(n, d, 42), .candidates = kind.rows(c, d, 7)};
-        check_repeated(*backend, p, kind);
+        check_repeated(plain, b, p, kind);
         p.bias = Random(3).normal(c);
-        check_repeated(*backend, p, kind);
+        check_repeated(plain, b, p, kind);
       }
     }
-  }
+  };
+  for_each_prefilter([&](Backend& plain, Backend& prefiltered) {
+    check(plain, plain);
+    check(plain, prefiltered);
+  });
 }
 
 TEST_CASE("best match repeated: none of no points, -1 of no candidates") {
-  for (const auto& backend : {plain(), prefiltered()}) {
-    check_repeated(*backend, {.n = 0, .c = 9, .d = 4, .points = {}, .candidates = normal(9, 4, 7)}, kinds[0]);
-    check_repeated(*backend, {.n = 40, .c = 0, .d = 4, .points = normal(40, 4, 42), .candidates = {}}, kinds[0]);
-  }
+  for_each_prefilter([](Backend& plain, Backend& b) {
+    check_repeated(plain, b, {.n = 0, .c = 9, .d = 4, .points = {}, .candidates = normal(9, 4, 7)}, kinds[0]);
+    check_repeated(plain, b, {.n = 40, .c = 0, .d = 4, .points = normal(40, 4, 42), .candidates = {}}, kinds[0]);
+  });
 }
 
 TEST_CASE("prefiltered leader clusters: the same bits for every kind of rows") {
-  if (prefilter_missing()) return;
   for (const Kind& kind : kinds) {
     CAPTURE(kind.name);
     const Index n = 900;
@@ -249,13 +244,11 @@ TEST_CASE("prefiltered leader clusters: the same bits for every kind of rows") {
 }
 
 TEST_CASE("prefiltered k-center: the same bits for every kind of rows") {
-  if (prefilter_missing()) return;
-  const auto centers = [](const std::unique_ptr<Backend>& b, const std::vector<float>& points, Index n, Index d,
-                          Index k) {
-    const auto order = b->allocate<std::int32_t>(k);
-    const auto radius2 = b->allocate<float>(k);
-    b->run(kernels::KCenter<Buffer>{b->adopt(points, n, d), n / 2, order, radius2});
-    return std::pair(b->read(order), b->read(radius2));
+  const auto centers = [](Backend& b, const std::vector<float>& points, Index n, Index d, Index k) {
+    const auto order = b.allocate<std::int32_t>(k);
+    const auto radius2 = b.allocate<float>(k);
+    b.run(kernels::KCenter<Buffer>{b.adopt(points, n, d), n / 2, order, radius2});
+    return std::pair(b.read(order), b.read(radius2));
   };
   for (const Kind& kind : kinds) {
     CAPTURE(kind.name);
@@ -264,9 +257,84 @@ TEST_CASE("prefiltered k-center: the same bits for every kind of rows") {
         CAPTURE(n);
         CAPTURE(d);
         const auto points = kind.rows(n, d, 42);
-        const auto expected = centers(plain(), points, n, d, n), actual = centers(prefiltered(), points, n, d, n);
-        CHECK(actual.first == expected.first);
-        CHECK(same_bits(actual.second, expected.second));
+        for_each_prefilter([&](Backend& plain, Backend& prefiltered) {
+          const auto expected = centers(plain, points, n, d, n), actual = centers(prefiltered, points, n, d, n);
+          CHECK(actual.first == expected.first);
+          CHECK(same_bits(actual.second, expected.second));
+        });
       }
   }
+}
+
+namespace {
+
+/// Calls check(ref, backend) for the back ends of every instruction set, with prefilters wherever they can be used.
+template <class F>
+void for_each_against_reference(F check) {
+  const auto ref = make_ref_backend();
+  for_each_backend([&](Backend& b) { check(*ref, b); });
+  for_each_prefilter([&](Backend& plain, Backend& prefiltered) {
+    check(*ref, plain);
+    check(*ref, prefiltered);
+  });
+}
+
+void check_reference(const Problem& p) {
+  for_each_against_reference([&](Backend& ref, Backend& b) {
+    const Matches expected = matches(ref, p), actual = matches(b, p);
+    CHECK(actual.best == expected.best);
+    CHECK(same_bits(actual.score, expected.score));
+  });
+}
+
+/// Rows that are to fool bounds, and whose scores and distances are exact in fp32.
+const Kind fooling[] = {{"equally far", equally_far},
+                        {"one huge coordinate", one_huge_coordinate},
+                        {"last axis", last_axis},
+                        {"repeated", repeated},
+                        {"subnormal", [](Index n, Index d, std::uint32_t seed) {
+                           auto rows = Random(seed).lattice(n * d, 2);
+                           for (float& x : rows) x *= 0x1p-149f;
+                           return rows;
+                         }}};
+
+}  // namespace
+
+TEST_CASE("best match equals the reference, ties included, on rows that are to fool bounds") {
+  const Index n = 90, c = sized(260, 120);
+  for (const Kind& kind : fooling)
+    for (const Index d : {32, 64, 130}) {
+      CAPTURE(kind.name);
+      CAPTURE(d);
+      Problem p{.n = n, .c = c, .d = d, .points = {}, .candidates = Random(7).lattice(c * d, 2)};
+      p.points = kind.rows(n, d, 42);
+      check_reference(p);
+      if (std::string(kind.name) == "subnormal") continue;  // products of two subnormal numbers are zero in fp32
+      p.candidates = kind.rows(c, d, 7);
+      p.points = Random(42).lattice(n * d, 1);
+      check_reference(p);
+      p.points = std::vector<float>(static_cast<std::size_t>(n * d), 1.0f);
+      for (Index i = 0; i < n; ++i) at(p.points, d, i, d - 1) = 0;
+      check_reference(p);
+    }
+}
+
+TEST_CASE("clusters and centres equal the reference, ties included, on rows that are to fool bounds") {
+  const Index n = sized(300, 100);
+  for (const Kind& kind : fooling)
+    for (const Index d : {32, 64, 130}) {
+      if (kind.rows == one_huge_coordinate) continue;  // squares of its differences are not exact
+      CAPTURE(kind.name);
+      CAPTURE(d);
+      const auto points = kind.rows(n, d, 42);
+      const float distance = first_distance(points, d);
+      for_each_against_reference([&](Backend& ref, Backend& b) {
+        for (const float radius : {0.0f, 0.9f * distance, distance}) {
+          CAPTURE(radius);
+          const Clusters expected = clusters(ref, points, n, d, radius, n, n);
+          CHECK(clusters(b, points, n, d, radius, n, n).labels == expected.labels);
+          CHECK(clusters(b, points, n, d, radius, n, 64).labels == expected.labels);
+        }
+      });
+    }
 }

@@ -81,6 +81,34 @@ inline std::vector<float> not_finite(Index count, Index d, std::uint32_t seed) {
   return rows;
 }
 
+/// Whole numbers: all rows are equally far from each other, and from their mean.
+inline std::vector<float> equally_far(Index count, Index d, std::uint32_t) {
+  std::vector<float> rows(static_cast<std::size_t>(count * d));
+  for (Index i = 0; i < count; ++i) at(rows, d, i, i % d) = 3;
+  return rows;
+}
+
+/// Rows in pairs of opposites, whose mean is zero. All coordinates but the last are nearly equal, so that each of them
+/// is rounded in the same direction, while the last one, which is large and another for every row, decides in which. As
+/// integers, equal rows seem to differ by nearly as much as their bounds allow.
+inline std::vector<float> one_huge_coordinate(Index count, Index d, std::uint32_t seed) {
+  std::vector<float> rows(static_cast<std::size_t>(count * d));
+  for (Index i = 0; i < count; ++i) {
+    const float sign = i % 2 == 0 ? 1 : -1, step = static_cast<float>((i / 2 * 37 + seed) % 101) * 0x1p-12f;
+    for (Index c = 0; c < d; ++c) at(rows, d, i, c) = sign * (1 + step);
+    at(rows, d, i, d - 1) = sign * static_cast<float>(3 * (1 + i / 2 % 13));
+  }
+  return rows;
+}
+
+/// Whole numbers in the last column, zeros in the others.
+inline std::vector<float> last_axis(Index count, Index d, std::uint32_t seed) {
+  std::vector<float> rows(static_cast<std::size_t>(count * d));
+  const auto last = Random(seed).integers(count, -90, 90);
+  for (Index i = 0; i < count; ++i) at(rows, d, i, d - 1) = static_cast<float>(last[static_cast<std::size_t>(i)]);
+  return rows;
+}
+
 inline const Kind kinds[] = {
     {"normal", normal},
     {"clustered", clustered},
@@ -94,6 +122,9 @@ inline const Kind kinds[] = {
     {"1e-30", [](Index n, Index d, std::uint32_t seed) { return scaled(n, d, seed, 1e-30f); }},
     {"denormal", [](Index n, Index d, std::uint32_t seed) { return scaled(n, d, seed, 1e-40f); }},
     {"all sizes", of_all_sizes},
+    {"equally far", equally_far},
+    {"one huge coordinate", one_huge_coordinate},
+    {"last axis", last_axis},
     {"not finite", not_finite}};
 
 }  // namespace kvbench::test

@@ -304,3 +304,24 @@ TEST_CASE("mean rows of so many labels that a few columns are summed at a time")
   const auto expected = run(*make_ref_backend());
   for_each_backend([&](Backend& b) { CHECK(same_bits(run(b), expected)); });
 }
+
+TEST_CASE("products of rows with many zeros: the bits of each row alone, beside infinities and NaN too") {
+  const Index m = 70, n = sized(333, 120);
+  for (const Index d : {5, 64, 256}) {
+    CAPTURE(d);
+    auto a = Random(8).normal(m * d), rows = Random(9).normal(n * d);
+    for (std::size_t k = 0; k < a.size(); ++k)
+      if (k % 2 == 1 || k % 7 == 0) a[k] = 0;
+    for (const float odd : {0.0f, kInfinity, std::numeric_limits<float>::quiet_NaN()}) {
+      rows[static_cast<std::size_t>(d * n / 2)] = odd;
+      for_each_backend([&](Backend& b) {
+        const std::vector<float> together = products(b, a, m, rows, n, d);
+        for (Index i = 0; i < m; ++i) {
+          const auto begin = a.begin() + i * d;
+          const std::vector<float> alone = products(b, {begin, begin + d}, 1, rows, n, d);
+          CHECK(same_bits(alone, {together.begin() + i * n, together.begin() + (i + 1) * n}));
+        }
+      });
+    }
+  }
+}

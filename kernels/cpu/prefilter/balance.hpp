@@ -3,7 +3,7 @@
 #pragma once
 
 #include "../block_walk.hpp"
-#if KVBENCH_WIDTH == 16
+#if KVBENCH_WIDTH > 4
 #include "int8_balance.hpp"
 #endif
 
@@ -23,7 +23,7 @@ class NoWalkPrefilter {
   void find_settled(Index /*group*/, Index /*count*/, bool* /*needs_sums*/) {}
 };
 
-#if KVBENCH_WIDTH == 16
+#if KVBENCH_WIDTH > 4
 using WalkPrefilter = Int8WalkPrefilter;
 #else
 using WalkPrefilter = NoWalkPrefilter;

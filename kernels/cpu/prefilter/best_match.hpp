@@ -3,7 +3,7 @@
 #pragma once
 
 #include "../match_strips.hpp"
-#if KVBENCH_WIDTH == 16
+#if KVBENCH_WIDTH > 4
 #include "int8_best_match.hpp"
 #endif
 
@@ -29,7 +29,7 @@ class NoMatchPrefilter {
   bool challenge(MatchStrip*, Index) { return false; }
 };
 
-#if KVBENCH_WIDTH == 16
+#if KVBENCH_WIDTH > 4
 using MatchPrefilter = Int8MatchPrefilter;
 #else
 using MatchPrefilter = NoMatchPrefilter;

@@ -37,13 +37,13 @@ struct WalkBounds {
   std::int8_t* keys8;
   std::uint8_t* strip;                       // the last kStrip rows that were set, packed
   float *scales, *sizes, *errors, *factors;  // s, |k|, |e|, g
-  std::int32_t* starts;                      // -128 times the sum of q
+  std::int32_t* starts;                      // [int8_starts(d)] of each row
 };
 
 /// Slots [9, 13).
 inline WalkBounds bounds_of(const Walk& op, const BlockWalk& walk, Context& context) {
   const Index d = walk.keys.d, padded = round_up(walk.rows, kStrip), pitch = int8_pitch(d);
-  auto* numbers = scratch<float>(context, 12, 5 * padded);
+  auto* numbers = scratch<float>(context, 12, (4 + int8_starts(d)) * padded);
   WalkBounds bounds = {.keys = walk.keys.data,
                        .values = walk.values.data,
                        .key_stride = walk.keys.stride,
@@ -68,6 +68,21 @@ inline WalkBounds bounds_of(const Walk& op, const BlockWalk& walk, Context& cont
   return bounds;
 }
 
+/// Turns kStrip rows of points, whose integers are candidates too, into candidates.
+inline void make_candidates(std::uint8_t* rows, Index d, std::int32_t* starts) {
+  const Index pitch = int8_pitch(d);
+  for (Index lane = 0; lane < kStrip; ++lane) {
+    Int8Starts sums;
+    for (Index c = 0; c < d; c += W) {
+      std::uint8_t* const bytes = rows + lane * pitch + c;
+      const IntVec q = load_bytes(bytes) - kPointOffset;
+      store_bytes(q, 0, bytes);
+      sums.add(q, c, starts + lane * int8_starts(d));
+    }
+    sums.finish(d, starts + lane * int8_starts(d));
+  }
+}
+
 /// Converts the next kStrip rows; the last row of the block stands for those beyond it.
 inline void set_strip(WalkBounds& bounds) {
   const Index first = bounds.set, pitch = int8_pitch(bounds.d);
@@ -84,19 +99,16 @@ inline void set_strip(WalkBounds& bounds) {
     bounds.sizes[i] = row.size;
     bounds.errors[i] = row.error;
     bounds.factors[i] = values == nullptr ? 1 : norm_bound(rough_norm2(values, bounds.dv), bounds.dv) + root;
-    bounds.starts[i] = -128 * row.sum;
     const float length = row.size + row.error;
     bounds.longest = length > bounds.longest ? length : bounds.longest;
     bounds.usable = bounds.usable && length < kInt8Limit && bounds.factors[i] < kInt8Limit;
   });
-  const __m512i sign = _mm512_set1_epi8(-128);
-  for (Index at = 0; at < kStrip * pitch; at += 64)  // q + 128 to q
-    _mm512_storeu_si512(own + at, _mm512_xor_si512(_mm512_loadu_si512(own + at), sign));
+  make_candidates(own, bounds.d, bounds.starts + first * int8_starts(bounds.d));
   bounds.set += kStrip;
 }
 
 /// out[lane] = A of the rows of the strip that was set last.
-[[gnu::target("avx512vnni"), gnu::noinline]] inline void bound_sums(const WalkBounds& bounds, float* out) {
+[[KVBENCH_INT8, gnu::noinline]] inline void bound_sums(const WalkBounds& bounds, float* out) {
   constexpr float kUnit = 0x1.715476p23f;                    // an exponent of 1 in the bits of a float
   constexpr float kLowest = 0x1p23f, kHighest = 0x1.fcp30f;  // 2^-126, 2^127
   const Index first = bounds.set - kStrip, pitch = int8_pitch(bounds.d);
@@ -111,19 +123,20 @@ inline void set_strip(WalkBounds& bounds) {
     reach[v] = broadcast(size * kUnit) * load(bounds.sizes + at) + error[v];
   }
   for (Index j = 0; j < bounds.set; j += kBoundRows) {
-    __m512i products[kBoundRows][2];
-    int8_products(bounds.keys8 + j * pitch, pitch, bounds.starts + j, bounds.strip, bounds.d, products);
+    IntVec products[kBoundRows][2];
+    int8_products(bounds.keys8 + j * pitch, pitch, bounds.starts + j * int8_starts(bounds.d), bounds.strip, bounds.d,
+                  products);
 #pragma GCC unroll 2
     for (int v = 0; v < 2; ++v)
 #pragma GCC unroll 8
       for (int r = 0; r < kBoundRows; ++r) {
-        const Vec product = __builtin_convertvector(IntVec(products[r][v]), Vec) * broadcast(bounds.scales[j + r]);
+        const Vec product = __builtin_convertvector(products[r][v], Vec) * broadcast(bounds.scales[j + r]);
         Vec bits = fma(product, scale[v], base);
         bits = fma(error[v], broadcast(bounds.sizes[j + r]), bits);
         bits = fma(reach[v], broadcast(bounds.errors[j + r]), bits);
         bits = max(bits, broadcast(kLowest));
         bits = bits < broadcast(kHighest) ? bits : broadcast(kHighest);
-        IntVec term = IntVec(_mm512_maskz_cvtps_epi32(0xffff, __m512(bits)));
+        IntVec term = rounded(bits);
         if (j >= first) term &= lane_numbers(v * W) > broadcast(static_cast<std::int32_t>(j + r - first));
         sums[v] = fma(Vec(term), broadcast(bounds.factors[j + r]), sums[v]);
       }

@@ -17,7 +17,10 @@ class Int8MatchPrefilter {
   bool match(MatchStrip* strips, Index count) {
     if (!usable_) return false;
     Int8Strip points[kSearchStrips] = {};
-    if (!set_strips(strips, count, points) || !find_survivors(search_, points, count)) return false;
+    if (!set_strips(strips, count, points)) return false;
+    const auto score = [&](Index point, Index candidate) { return rough_score(strips, point, candidate); };
+    if (op_.moved.data != nullptr && !kTightBounds) start_from_own(strips, count, true, score, points);
+    if (!find_survivors(search_, points, count, score)) return false;
     if (op_.score.data == nullptr) take_single(strips);
     choose(search_, strips);
     return true;
@@ -33,26 +36,24 @@ class Int8MatchPrefilter {
     if (!usable_) return false;
     Int8Strip points[kSearchStrips] = {};
     if (!set_strips(strips, count, points)) return false;
-    for (Index s = 0; s < count; ++s) {
-      const auto used = [&](Index lane) { return lane < strips[s].count ? lane : 0; };
-      raise_to_own(
-          search_.candidates, *op_.state, [&](Index lane) { return strips[s].number(used(lane)); },
-          [&](Index lane) { return own(strips[s], used(lane)); }, points[s]);
-    }
+    const auto score = [&](Index point, Index candidate) { return rough_score(strips, point, candidate); };
+    start_from_own(strips, count, false, score, points);
     Int8Search search = search_;
     search.candidates = moved_;
-    if (!find_survivors(search, points, count)) return false;
+    const auto moved_score = [&](Index point, Index candidate) { return score(point, moved_numbers_[candidate]); };
+    if (!find_survivors(search, points, count, moved_score)) return false;
     add_own(search, strips, count);
     choose(search, strips);
     return true;
   }
 
  private:
-  /// To convert a row of d columns costs about as much as a point gains on 8192 / d candidates.
+  /// To convert a row of d columns costs about as much as a point gains on 8192 / d candidates. A repeated search
+  /// converts its points once.
   bool pays() const {
     const Index n = op_.points.rows, c = op_.candidates.rows;
     const Index pairs = op_.pairs > 0 ? op_.pairs : n * c;
-    return pairs * op_.points.cols >= 8192 * (n + c);
+    return pairs * op_.points.cols > 8192 * (op_.state == nullptr ? n + c : n / 4 + c);
   }
 
   /// Converts the candidates, and in the first call of a repeated search the points. False where the prefilter does not
@@ -86,21 +87,38 @@ class Int8MatchPrefilter {
     return op_.best.data[strip.number(lane) * op_.best.stride];
   }
 
+  /// In any order.
+  float rough_score(const MatchStrip* strips, Index point, Index candidate) const {
+    const float* row = op_.points.data + strips[point / kStrip].number(point % kStrip) * op_.points.stride;
+    return rough_product(row, op_.candidates.data + candidate * op_.candidates.stride, op_.points.cols) +
+           bias(candidate);
+  }
+
+  /// The candidates that the points had in the previous call are the best so far; `listed`: the search meets them.
+  template <class Score>
+  void start_from_own(const MatchStrip* strips, Index count, bool listed, Score score, Int8Strip* points) const {
+    for (Index s = 0; s < count; ++s)
+      for (Index lane = 0; lane < strips[s].count; ++lane) {
+        const std::int32_t c = own(strips[s], lane);
+        if (c < 0) continue;
+        const float low = kTightBounds ? lower_bound(search_.candidates, *op_.state, strips[s].number(lane), c)
+                                       : score(s * kStrip + lane, c) - points[s].frame[lane / W][lane % W];
+        raise(points[s], lane, listed && !kTightBounds ? c : -1, low);
+      }
+  }
+
   /// The converted candidates of a list. Slots [4, 6).
   Int8Candidates copies(PointList list) {
     const Int8Candidates& all = search_.candidates;
     Int8Candidates some = int8_candidates(all.kind, all.centre, list.count, all.d, context_, 4);
     some.longest = all.longest;
     some.highest = all.highest;
-    const Index pitch = int8_pitch(all.d);
+    const Index pitch = int8_pitch(all.d), starts = int8_starts(all.d);
     for (Index i = 0; i < list.count; ++i) {
       const Index c = list[i];
       __builtin_memcpy(some.rows + i * pitch, all.rows + c * pitch, static_cast<std::size_t>(pitch));
-      some.scale[i] = all.scale[c];
-      some.shift[i] = all.shift[c];
-      some.size[i] = all.size[c];
-      some.error[i] = all.error[c];
-      some.start[i] = all.start[c];
+      for (Index p = 0; p < starts; ++p) some.starts[i * starts + p] = all.starts[c * starts + p];
+      set_numbers(some, i, all.numbers[c]);
     }
     return some;
   }

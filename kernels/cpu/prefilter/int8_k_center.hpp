@@ -33,7 +33,7 @@ class Int8CentrePrefilter {
   }
 
   void lower(const float* centre, float* nearest) {
-    const Int8Row own = to_int8(centre, mean_, all_.cols, 0, reinterpret_cast<std::uint8_t*>(row_));
+    const Int8Row own = to_int8(centre, mean_, all_.cols, 0, reinterpret_cast<std::uint8_t*>(row_), starts_);
     Index count = 0;
     for (Index first = 0; first < padded_; first += kStrips * kStrip) count = find_changed(own, first, count);
     for (Index begin = 0; begin < count; begin += kStrip)
@@ -68,6 +68,7 @@ class Int8CentrePrefilter {
     error_ = numbers + 2 * padded_;
     bound_ = numbers + 3 * padded_;
     row_ = scratch<std::int8_t>(context_, 11, pitch);
+    starts_ = scratch<std::int32_t>(context_, 8, int8_starts(d));
     changed_ = scratch<std::int32_t>(context_, 12, padded_ + W);
     strip_ = scratch<float>(context_, 13, kStrip * d);
   }
@@ -94,29 +95,19 @@ class Int8CentrePrefilter {
 
   /// Appends to changed_ the points of kStrips strips from `first` on whose distances may be lowered by `own`, the
   /// centre in row_; returns how many there are then.
-  [[gnu::target("avx512vnni"), gnu::noinline]] Index find_changed(const Int8Row& own, Index first, Index count) {
-    constexpr Index vectors = 2 * kStrips;
-    const Index d = all_.cols, pitch = int8_pitch(d), quads = (d + 3) / 4;
-    const std::uint8_t* packed = packed_ + first * pitch;
-    __m512i acc[vectors];
-#pragma GCC unroll 8
-    for (Index v = 0; v < vectors; ++v) acc[v] = _mm512_set1_epi32(-128 * own.sum);
-    for (Index c = 0; c < quads; ++c) {
-      const __m512i x = _mm512_set1_epi32(*reinterpret_cast<const UnalignedInt*>(row_ + 4 * c));
-#pragma GCC unroll 8
-      for (Index v = 0; v < vectors; ++v)
-        acc[v] = _mm512_dpbusd_epi32(
-            acc[v], _mm512_load_si512(packed + v / 2 * kStrip * pitch + c * 4 * kStrip + v % 2 * 64), x);
-    }
-    const Vec norm2 = broadcast(lowered(own.scale * own.scale * own.squares, d));
+  [[KVBENCH_INT8, gnu::noinline]] Index find_changed(const Int8Row& own, Index first, Index count) {
+    const Index pitch = int8_pitch(all_.cols);
+    IntVec acc[kStrips][2];
+    int8_strip_products<kStrips>(row_, starts_, packed_ + first * pitch, kStrip * pitch, all_.cols, acc);
+    const Vec norm2 = broadcast(lowered(own.scale * own.scale * own.squares, all_.cols));
     const Vec scale = broadcast(-2 * own.scale), error = broadcast(raised(own.error));
 #pragma GCC unroll 8
-    for (Index v = 0; v < vectors; ++v) {
+    for (Index v = 0; v < 2 * kStrips; ++v) {
       const Index i = first + v * W;
-      const Vec product = __builtin_convertvector(IntVec(acc[v]), Vec) * load(scale_ + i);
+      const Vec product = __builtin_convertvector(acc[v / 2][v % 2], Vec) * load(scale_ + i);
       const Vec distance = fma(product, scale, load(norm2_ + i) + norm2);
       const Vec limit = load(bound_ + i) + error;
-      const __mmask16 changed = _mm512_cmp_ps_mask(__m512(distance), __m512(limit * limit), _CMP_LT_OQ);
+      const std::uint32_t changed = bits(distance < limit * limit);
       if (changed != 0) count += compress(lane_numbers(i), changed, changed_ + count);
     }
     return count;
@@ -146,6 +137,7 @@ class Int8CentrePrefilter {
   Index count_ = 0, padded_ = 0;
   std::uint8_t* packed_ = nullptr;             // the front, by strips of pack_int8()
   std::int8_t* row_ = nullptr;                 // the centre of a pass
+  std::int32_t* starts_ = nullptr;             // its starts
   float *scale_ = nullptr, *norm2_ = nullptr;  // s; |s q|^2, lowered; +inf for padding and for points that were taken
   float *error_ = nullptr, *bound_ = nullptr;  // |e|; sqrt(nearest) + |e|, both raised
   std::int32_t* changed_ = nullptr;            // places in the front

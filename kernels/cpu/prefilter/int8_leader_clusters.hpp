@@ -21,10 +21,12 @@ class Int8LeaderPrefilter {
     if (!wants_prefilter(context_, pays, op_.points.cols) || !convert(count)) return false;
     Int8Strip strips[kSearchStrips] = {};
     if (!set_strips(begin, points, count, strips)) return false;
-    if (!find_survivors(search_, strips, (points + kStrip - 1) / kStrip)) return false;
+    const auto score = [&](Index i, Index c) {
+      return rough_nearness(point(begin + i), representative(c), op_.points.cols);
+    };
+    if (!find_survivors(search_, strips, (points + kStrip - 1) / kStrip, score)) return false;
     score_survivors(
-        search_, [&](Index i) { return point(begin + i); },
-        [&](Index i) { return op_.representatives.data + i * op_.representatives.stride; },
+        search_, [&](Index i) { return point(begin + i); }, [&](Index i) { return representative(i); },
         [&](auto rows, auto representatives, float* packed, float* out) {
           pair_distances(rows, representatives, op_.points.cols, packed, out);
         },
@@ -34,6 +36,7 @@ class Int8LeaderPrefilter {
 
  private:
   const float* point(Index i) const { return op_.points.data + i * op_.points.stride; }
+  const float* representative(Index i) const { return op_.representatives.data + i * op_.representatives.stride; }
 
   /// Converts the representatives below `count` that have not been converted yet; false where one of them cannot be
   /// used.
@@ -43,8 +46,7 @@ class Int8LeaderPrefilter {
       converted_ = 0;
     }
     for (; converted_ < count && usable_; ++converted_)
-      usable_ = set_candidate(search_.candidates, converted_,
-                              op_.representatives.data + converted_ * op_.representatives.stride);
+      usable_ = set_candidate(search_.candidates, converted_, representative(converted_));
     return usable_;
   }
 

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "../distance_tile.hpp"
-#if KVBENCH_WIDTH == 16
+#if KVBENCH_WIDTH > 4
 #include "int8_k_center.hpp"
 #endif
 
@@ -26,7 +26,7 @@ class NoCentrePrefilter {
   void take(Index /*i*/) {}
 };
 
-#if KVBENCH_WIDTH == 16
+#if KVBENCH_WIDTH > 4
 using CentrePrefilter = Int8CentrePrefilter;
 #else
 using CentrePrefilter = NoCentrePrefilter;

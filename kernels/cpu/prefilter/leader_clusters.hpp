@@ -3,7 +3,7 @@
 #pragma once
 
 #include "../distance_tile.hpp"
-#if KVBENCH_WIDTH == 16
+#if KVBENCH_WIDTH > 4
 #include "int8_leader_clusters.hpp"
 #endif
 
@@ -28,7 +28,7 @@ class NoLeaderPrefilter {
   }
 };
 
-#if KVBENCH_WIDTH == 16
+#if KVBENCH_WIDTH > 4
 using LeaderPrefilter = Int8LeaderPrefilter;
 #else
 using LeaderPrefilter = NoLeaderPrefilter;

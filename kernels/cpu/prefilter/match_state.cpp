@@ -15,7 +15,7 @@ Index pitch(Index d) { return (d + kMatchStatePitch - 1) / kMatchStatePitch * kM
 }  // namespace
 
 std::size_t match_state_bytes(Index n, Index d) {
-  return kHeader + static_cast<std::size_t>(d + 3 * n) * sizeof(float) + static_cast<std::size_t>(n * pitch(d));
+  return kHeader + static_cast<std::size_t>(d + 4 * n) * sizeof(float) + static_cast<std::size_t>(n * pitch(d));
 }
 
 MatchState* place_match_state(void* memory, Index n, Index d) {
@@ -26,7 +26,8 @@ MatchState* place_match_state(void* memory, Index n, Index d) {
                                  .scale = scale,
                                  .size = scale + n,
                                  .error = scale + 2 * n,
-                                 .rows = reinterpret_cast<std::uint8_t*>(scale + 3 * n)};
+                                 .frame = scale + 3 * n,
+                                 .rows = reinterpret_cast<std::uint8_t*>(scale + 4 * n)};
 }
 
 }  // namespace kvbench::kernels::cpu

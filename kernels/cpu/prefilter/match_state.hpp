@@ -10,10 +10,10 @@ namespace kvbench::kernels {
 
 /// Views of one block of memory for n points of d columns.
 struct MatchState {
-  bool usable;                  // false: the points have not been converted, or one of them cannot be used
-  float* centre;                // [d]
-  float *scale, *size, *error;  // [n] s, |y| and |e| of int8_rows.hpp
-  std::uint8_t* rows;           // [n][pitch] q + 128, padded with 128
+  bool usable;                          // false: the points have not been converted, or one of them cannot be used
+  float* centre;                        // [d]
+  float *scale, *size, *error, *frame;  // [n] of int8_bounds.hpp
+  std::uint8_t* rows;                   // [n][pitch]
 };
 
 namespace cpu {

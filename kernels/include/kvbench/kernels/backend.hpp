@@ -217,8 +217,9 @@ std::unique_ptr<Backend> make_ref_backend();
 /// When searches exclude most candidates by bounds from products of 8-bit integers before they compute in fp32. Results
 /// are identical to the bit. `always` is for tests: it includes searches that become slower.
 enum class Prefilter { off, where_it_pays, always };
-/// Whether this processor has the instructions (AVX512-VNNI); without them, the setting has no effect.
-bool prefilter_available();
+/// Whether the kernels of an instruction set have prefilters: those of AVX2, and those of AVX-512 on processors with
+/// AVX512-VNNI. Elsewhere the setting has no effect.
+bool prefilter_available(Isa isa);
 
 /// Fast host kernels, single-threaded. isa_available(isa) must hold.
 std::unique_ptr<Backend> make_cpu_backend(Isa isa = best_isa(), Prefilter prefilter = Prefilter::where_it_pays);

@@ -10,6 +10,7 @@
 
 #include <kvbench/core/utf8.hpp>
 #include <kvbench/report/drawing/svg.hpp>
+#include <kvbench/report/text/text.hpp>
 
 namespace kvbench::report {
 namespace {
