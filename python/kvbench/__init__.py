@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """kvbench from Python: methods of your own (scorer, and classes with make()), the commands of the program (replay,
-compare, validate, report), traces (Trace, TraceWriter), raw results (Raw), entries of your own (write_kept), result CSVs
-(load_csv) and golden rows (golden). docs/python.md describes the package."""
+compare, sentences, validate, report), models with compressed caches (compressed), traces (Trace, TraceWriter), raw
+results (Raw), entries of your own (write_kept), result CSVs (load_csv) and golden rows (golden). docs/python.md
+describes the package."""
 
 import importlib
 
@@ -20,6 +21,7 @@ _NAMES = {
     "_lm_eval": "lm_eval_model",
     "_commands": "compare replay report validate",
     "_golden": "GoldenRow golden verify_golden",
+    "_sentences": "sentences",
     "method": "Array HeadPrompt Infeasible Kept QueryBlock Rope Unavailable scorer",
 }
 _MODULES = {name: module for module, names in _NAMES.items() for name in names.split()}

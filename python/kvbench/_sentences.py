@@ -1,0 +1,40 @@
+# SPDX-License-Identifier: Apache-2.0
+"""kvbench.sentences(): what comparisons decide, in words."""
+
+_VERDICTS = {"a better": "better than", "b better": "worse than", "not distinguishable": "not distinguishable from",
+             "not tested": "not tested against"}
+
+
+def sentences(comparisons):
+    """What the rows of compare(results, a=METHOD) decide: a list with one sentence for each budget, which names the
+    methods that METHOD is better or worse than and those from which no test tells it, their means, the largest of the
+    adjusted p-values, and the units of the test.
+
+    comparisons: a data frame, or a list of dicts. "Better" is a lower error, or a higher recall."""
+    rows = comparisons.to_dict("records") if hasattr(comparisons, "to_dict") else list(comparisons)
+    groups = {}
+    for row in rows:
+        groups.setdefault((row["a"], row["budget_a"]), []).append(row)
+    return [_sentence(*key, group) for key, group in groups.items()]
+
+
+def _sentence(method, budget, rows):
+    compared = [row for row in rows if row["verdict"] != "skipped"]
+    left_out = [row["b"] for row in rows if row["verdict"] == "skipped"]
+    rest = f" Not compared: {', '.join(left_out)}." if left_out else ""
+    if not compared:
+        return f"At {budget} nothing can be compared with {method}: {rows[0]['reason']}."
+    parts = [part for verdict, words in _VERDICTS.items()
+             if (part := _part(words, [row for row in compared if row["verdict"] == verdict]))]
+    first = compared[0]
+    tested = f"; tested over {first['tested_over']}" if isinstance(first["tested_over"], str) else ""
+    return (f"At {budget} {method}, with a mean {first['metric']} of {first['mean_a']:.3g}, is "
+            f"{', '.join(parts)}{tested}.{rest}")
+
+
+def _part(words, rows):
+    if not rows:
+        return ""
+    means = ", ".join(f"{row['b']} {row['mean_b']:.3g}" for row in rows)
+    limit = f"; p <= {max(row['p_adjusted'] for row in rows):.2g}" if words.split()[0] in ("better", "worse") else ""
+    return f"{words} {len(rows)} ({means}{limit})"
