@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // kvbench_bench [--isa scalar|avx2|avx512] [--device cpu|cuda|ref] [--only PART-OF-NAME] [--repeats N] [--serve]
 //   [--keys FILE --columns D]
-// Host kernels are timed by the CPU time of their thread, so that neighbours on a shared machine do not count; CUDA by the
-// clock, over kQueued calls that wait for each other on the device alone. Prints one row per operation; an operation
-// whose result differs from the reference is not timed.
-// --serve: the one selected operation runs once for each line read, and its milliseconds are printed (used by
-// torch/compare.py). --keys: the searches among the keys of a file of fp32 rows.
+// Host kernels are timed by the CPU time of their thread, so that neighbours on a shared machine do not count; CUDA by
+// the clock, over kQueued calls that wait for each other on the device alone. Prints one row per operation; an
+// operation whose result differs from the reference is not timed. --serve: the one selected operation runs once for
+// each line read, and its milliseconds are printed (used by torch/compare.py). --keys: the searches among the keys of a
+// file of fp32 rows.
 #include <algorithm>
 #include <cmath>
 #include <cstdio>

@@ -66,8 +66,7 @@ class HostBackend : public Backend {
 class CpuBackend final : public HostBackend<kernels::cpu::Context> {
  public:
   CpuBackend(Isa isa, Prefilter prefilter)
-      : HostBackend("cpu", isa, prefilter),
-        prefilters_(prefilter != Prefilter::off && prefilter_available(isa)) {}
+      : HostBackend("cpu", isa, prefilter), prefilters_(prefilter != Prefilter::off && prefilter_available(isa)) {}
 
   std::shared_ptr<kernels::MatchState> make_match_state(Index points, Index columns) override {
     if (!prefilters_) return nullptr;

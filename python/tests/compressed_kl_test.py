@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""kvbench.compressed() against kveval: the same methods inside the same real model, in transformers and in llama.cpp."""
+"""kvbench.compressed() against kveval: the same methods inside the same real model, in transformers and llama.cpp."""
 import json
 import os
 import subprocess

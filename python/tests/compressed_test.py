@@ -52,8 +52,9 @@ class Outputs(CompressedTest):
         self.assertEqual(dump_hf.main(["--model", self.path("model"), "--ids", self.path("ids"), "--prompt-tokens",
                                        str(CONTEXT), "--queries", "all", "-o", self.path("t.h5"), "--quiet"]), 0)
         outputs = []
-        for method, budget in (("snapkv[window=8]", "16"), ("h2o", "25%mem"), ("uniform", "30%"), ("quest[page=4]", "16"),
-                               ("chelsea[chunk=16]", "50%"), ("snapkv+int8[window=8,int8.group=16]", "16")):
+        for method, budget in (("snapkv[window=8]", "16"), ("h2o", "25%mem"), ("uniform", "30%"),
+                               ("quest[page=4]", "16"), ("chelsea[chunk=16]", "50%"),
+                               ("snapkv+int8[window=8,int8.group=16]", "16")):
             with self.subTest(method):
                 run("replay", self.path("t.h5"), "-m", method, "-b", budget, "--raw", self.path("r.h5"),
                     "--raw-outputs", "--seeds", "1", "-o", self.path("r.csv"))

@@ -72,8 +72,8 @@ class Golden(CliTest):
             with self.subTest(backend=name):
                 done = run("verify-golden", SAMPLE, *flags, *backend, "--format", "table")
                 self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
-                self.assertRegex(done.stdout, rf"^All \d+ golden rows are the same on {name}\. The largest difference of a "
-                                              "figure is [0-9.e-]+ of its tolerance \(.*\)\.\n$")
+                self.assertRegex(done.stdout, rf"^All \d+ golden rows are the same on {name}\. The largest difference "
+                                              "of a figure is [0-9.e-]+ of its tolerance \(.*\)\.\n$")
 
     def test_the_same_on_any_number_of_threads(self):
         one, three = (run("verify-golden", SAMPLE, "-m", FEW, "--threads", n, "--format", "csv").stdout for n in (1, 3))

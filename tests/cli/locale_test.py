@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """In a locale with a decimal comma, every command prints and writes the same bytes."""
 import os
+import pathlib
 import shutil
 
 from comma import comma_environment
 from support import CliTest, KVBENCH, main, run
 
+TRACE = pathlib.Path(__file__).resolve().parents[2] / "traces/smollm2-135m.h5"
 SWEEP = """
 [[run]]
 name = "a"
@@ -32,6 +34,7 @@ COMMANDS = [
     ["compare", "q.csv", "--format", "csv"], ["compare", "s.cells", "--metric", "rel_err"],
     ["validate", "--synthetic", "--claim", "subgen", "--seeds", 20, "-o", "v.csv"],
     ["report", "r.csv", "m.csv", "m.measures.csv", "-o", "r.html"], ["report", "v.csv", "-o", "v.md"],
+    ["verify-golden", TRACE, "-m", "snapkv", "--format", "csv"],
     ["eval", "--columns"], ["eval", "--list-tasks"],
     ["cache"],
 ]

@@ -65,7 +65,8 @@ bool any_compressed(const GroupValues& a, const GroupValues& b) {
   return false;
 }
 
-/// Blocks of queries that would decide a comparison; NaN over layers and texts, whose numbers a model and a trace limit.
+/// Blocks of queries that would decide a comparison; NaN over layers and texts, whose numbers a model and a trace
+/// limit.
 double units_needed(const Comparison& c) {
   if (c.decided_over_places()) return NAN;
   return units_for_power(c.test.blocks, c.test.difference, (c.test.interval.hi - c.test.interval.lo) / (2 * 1.96));

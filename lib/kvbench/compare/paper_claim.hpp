@@ -51,14 +51,15 @@ struct ClaimResult {
 
 /// Judges a claim by the test of comparisons, with Holm over all its results: over layers and texts where they are a
 /// sample, otherwise over blocks of queries. A result over some of the layers of a model that no test over layers can
-/// carry to the others, such as one layer, is undecided. lower, higher: of a and b as they are. at_least: of a and b (1 - within). equal: a must be above b (1 - within) and below b (1 + within). `files` must
-/// be open for the metric of the claim. Throws Error for names that are malformed; configurations that the files lack
-/// make a result untestable.
+/// carry to the others, such as one layer, is undecided. lower, higher: of a and b as they are. at_least: of a and b (1
+/// - within). equal: a must be above b (1 - within) and below b (1 + within). `files` must be open for the metric of
+/// the claim. Throws Error for names that are malformed; configurations that the files lack make a result untestable.
 ClaimResult test_claim(const PaperClaim& claim, const std::vector<const QueryResults*>& files);
 
 /// "run a, prompt 0, layer 3, budget 25%": place_text() of the comparison with its budget; empty where there was none.
 std::string test_text(const RelationResult& result, bool with_trace);
-/// "ratio 0.93 [0.9, 0.96], p = 0.001 (0.012 by Holm), 10 of 30 layers and 3 texts, 10 seeds", or the reason why there was no test.
+/// "ratio 0.93 [0.9, 0.96], p = 0.001 (0.012 by Holm), 10 of 30 layers and 3 texts, 10 seeds", or the reason why there
+/// was no test.
 std::string effect_text(const RelationResult& result);
 /// The verdict with its numbers: a line with verdict and claim, then lines with the tests.
 std::string verdict_text(const ClaimResult& result);

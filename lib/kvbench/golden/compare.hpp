@@ -15,8 +15,9 @@ struct Comparison {
   double deviation = 0;                  ///< the largest difference of two figures, divided by the one that is allowed
 };
 
-/// What is compared: everything; of a port what it holds and answers, but neither recall, which counts the tokens that a
-/// method declares that it may drop, nor what a budget of memory means in tokens, which a file of entries does not say.
+/// What is compared: everything; of a port what it holds and answers, but neither recall, which counts the tokens that
+/// a method declares that it may drop, nor what a budget of memory means in tokens, which a file of entries does not
+/// say.
 enum class Scope { everything, port };
 
 /// Ids, numbers of entries, budget and bytes must be equal, figures within the tolerances of `expected`. The rows have

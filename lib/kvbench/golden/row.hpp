@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A golden row: what a method holds for one kv head of the bundled trace, and how wrong its answers are, so that another
-// implementation of the method can be compared with it (docs/golden.md).
+// A golden row: what a method holds for one kv head of the bundled trace, and how wrong its answers are, so that
+// another implementation of the method can be compared with it (docs/golden.md).
 #pragma once
 
 #include <cstdint>

@@ -109,8 +109,8 @@ TEST_CASE("comparisons with few blocks or a single seed state their limits") {
 }
 
 TEST_CASE("over several layers of a model, layers are the units: by hand") {
-  // Ratios y / x of 2, 4, 8 and 16 on four of eight layers, the same in every block of queries. log2: mean 2.5, variance
-  // of the mean 5/12; t_3 is 3.1824.
+  // Ratios y / x of 2, 4, 8 and 16 on four of eight layers, the same in every block of queries. log2: mean 2.5,
+  // variance of the mean 5/12; t_3 is 3.1824.
   std::vector<Made> layers;
   for (const std::int64_t layer : {0, 2, 4, 6}) {
     const auto ratio = static_cast<float>(2 * std::exp2(layer / 2));

@@ -75,8 +75,8 @@ std::string line_of(const std::vector<std::string>& cells) {
   return fmt::format("{}{} \\\\\n", like_option ? "{}" : "", fmt::join(cells, " & "));
 }
 
-/// A title of two lines, if it is longer than most numbers: broken at the space nearest to its middle. {} keeps a [ from
-/// being an option of the line break.
+/// A title of two lines, if it is longer than most numbers: broken at the space nearest to its middle. {} keeps a [
+/// from being an option of the line break.
 std::string title_of(const TableColumn& column) {
   constexpr std::size_t short_title = 8;
   const std::string& title = column.title;

@@ -98,8 +98,8 @@ std::string close_sentence(const Predictions& all, const MetricPrediction& metri
   return out + ".";
 }
 
-/// Of the metrics on the pairs of all methods, the best that orders more pairs than the relative error by Holm over these
-/// metrics; otherwise the relative error, or the best one where that is missing.
+/// Of the metrics on the pairs of all methods, the best that orders more pairs than the relative error by Holm over
+/// these metrics; otherwise the relative error, or the best one where that is missing.
 const MetricPrediction& told_best(std::span<const MetricPrediction> comparable) {
   std::vector<const MetricPrediction*> others;
   std::vector<double> p_values;

@@ -43,8 +43,8 @@ double error_of(const EvalRow& row, const std::string& metric);
 std::string error_injection(const EvalSection& section);
 std::string error_injection(std::span<const EvalSection* const> sections);
 
-/// Which metric predicts damage best, where it is told from the relative error, how well, and how well close methods are
-/// ordered.
+/// Which metric predicts damage best, where it is told from the relative error, how well, and how well close methods
+/// are ordered.
 std::vector<std::string> prediction_sentences(const Predictions& predictions);
 /// All metrics with their shares and correlation, then KL measured elsewhere.
 DocTable prediction_table(const std::string& injection, const Predictions& predictions);

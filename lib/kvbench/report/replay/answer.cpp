@@ -149,8 +149,8 @@ std::string tail_note(const Rows& rows) {
       listed(names));
 }
 
-/// The budgets with which rows cost the same: a limit of memory, and one of reads for methods that keep everything. None
-/// where the budget is the whole context.
+/// The budgets with which rows cost the same: a limit of memory, and one of reads for methods that keep everything.
+/// None where the budget is the whole context.
 std::string equal_cost_hint(const Rows& rows, const Budget& budget) {
   const double context = rows.front()->context_tokens;
   const double part = budget.is_share() ? budget.share() : context > 0 ? rows.front()->budget_tokens / context : 0.25;
