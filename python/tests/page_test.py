@@ -1,0 +1,49 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The examples of methods in docs/python.md, README.md and docs/add-a-method.md, as a reader would run them."""
+import contextlib
+import io
+import os
+import re
+
+import environment
+
+environment.use(["h5py", "numpy", "pandas", "threadpoolctl"], "KVBENCH_PYTHON", "venv", "scripts/fetch-model --python")
+from support import PACKAGE, SAMPLE, PackageTest, main  # noqa: E402
+
+ROOT = PACKAGE.parent
+
+
+def blocks(page, heading):
+    """The Python of the section of a page."""
+    section = (ROOT / page).read_text().partition(f"\n## {heading}\n")[2].partition("\n## ")[0]
+    return re.findall(r"```python\n(.*?)```", section, re.DOTALL)
+
+
+class Pages(PackageTest):
+    def printed(self, page, heading):
+        """What the first block of the section prints, in a folder with the bundled trace."""
+        os.symlink(os.path.dirname(SAMPLE), self.path("traces"))
+        os.chdir(self.folder)
+        self.addCleanup(os.chdir, ROOT)
+        out = io.StringIO()
+        with contextlib.redirect_stdout(out):
+            exec(blocks(page, heading)[0], {"__name__": "page"})
+        return out.getvalue()
+
+    def test_ten_lines(self):
+        for page, heading in (("docs/python.md", "A method in ten lines"), ("README.md", "A method of your own")):
+            with self.subTest(page):
+                self.setUp()
+                said = self.printed(page, heading)
+                self.assertRegex(said, r"At 25%mem py:knorm, with a mean rel_err of 0\.244, is .*snapkv 0\.128")
+        self.assertTrue(os.path.getsize(self.path("run.html")) > 10000)
+
+    def test_add_a_method(self):
+        self.assertIn("py:knorm", self.printed("docs/add-a-method.md", "In Python"))
+
+    def test_a_method_with_state(self):
+        self.assertIn("Recent holds the contract.", self.printed("docs/python.md", "A method with state"))
+
+
+if __name__ == "__main__":
+    main()
