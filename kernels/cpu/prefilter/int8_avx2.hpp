@@ -86,7 +86,7 @@ struct Int8Starts {
 
   void add(IntVec q, Index column, std::int32_t* out) {
     if (column > 0 && column % kPart == 0) out[column / kPart - 1] = closed();
-    sums += q & 0xffff;  // of a row beyond the range of integers, whose bound is not used, without overflow
+    sums += q;
   }
   void finish(Index d, std::int32_t* out) { out[int8_starts(d) - 1] = closed(); }
 

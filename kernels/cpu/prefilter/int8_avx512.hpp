@@ -43,8 +43,7 @@ struct PartNorms {
 /// The starts of a candidate from its integers.
 struct Int8Starts {
   IntVec sums = {};
-  // Integers beyond their range are of rows whose bound is not used; they must not overflow.
-  void add(IntVec q, Index, std::int32_t*) { sums += (q > 127) | (q < -127) ? IntVec{} : q; }
+  void add(IntVec q, Index, std::int32_t*) { sums += q; }
   void finish(Index, std::int32_t* out) const { *out = -kPointOffset * sum(sums); }
 };
 

@@ -84,7 +84,7 @@ inline Int8Row to_int8(const float* row, const float* centre, Index d, int offse
   Int8Starts sums;
   for (Index c = 0; c < d; c += W) {
     const Difference own(row, centre, c, d);
-    const IntVec q = rounded(own.y * broadcast(inverse));
+    const IntVec q = zero ? IntVec{} : rounded(own.y * broadcast(inverse));  // NaN has no integer
     const Vec whole = __builtin_convertvector(q, Vec);
     const Vec rest = fma(broadcast(-scale), whole, own.y);
     error2 = fma(rest, rest, error2);
