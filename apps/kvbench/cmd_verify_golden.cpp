@@ -4,6 +4,7 @@
 
 #include <fmt/ranges.h>
 
+#include <kvbench/compare/configuration_name.hpp>
 #include <kvbench/config/method_flags.hpp>
 #include <kvbench/core/suggest.hpp>
 #include <kvbench/golden/compare.hpp>
@@ -49,8 +50,8 @@ std::string trace_path(const std::string& given) {
       bundled, installed.string());
 }
 
-std::string name_of(const replay::MethodChoice& choice) {
-  return choice.info->name + (choice.params.text().empty() ? "" : fmt::format("[{}]", choice.params.text()));
+std::string label_of(const replay::MethodChoice& choice) {
+  return compare::label_of({choice.info->name, choice.params.text(), {}});
 }
 
 /// The methods of --method, the first of which --port replaces; without --method all.
@@ -58,10 +59,10 @@ std::vector<golden::Method> methods_of(const VerifyFlags& o) {
   const std::vector<golden::Method> all = golden::golden_methods();
   if (o.methods.empty() && o.port.empty()) return all;
   std::vector<std::string> names;
-  for (const golden::Method& method : all) names.push_back(name_of(method.named));
+  for (const golden::Method& method : all) names.push_back(label_of(method.named));
   std::vector<golden::Method> chosen;
   for (const replay::MethodChoice& choice : config::parse_methods(o.methods, {})) {
-    const std::string name = name_of(choice);
+    const std::string name = label_of(choice);
     const auto at = std::ranges::find(names, name) - names.begin();
     if (at == std::ssize(names))
       throw Error("--method {}: it has no golden rows.{} Those that have are {}", name, did_you_mean(name, names),

@@ -20,11 +20,14 @@ def blocks(page, heading):
 
 
 class Pages(PackageTest):
-    def printed(self, page, heading):
-        """What the first block of the section prints, in a folder with the bundled trace."""
+    def setUp(self):
+        super().setUp()
         os.symlink(os.path.dirname(SAMPLE), self.path("traces"))
         os.chdir(self.folder)
         self.addCleanup(os.chdir, ROOT)
+
+    def printed(self, page, heading):
+        """What the first block of the section prints, in a folder with the bundled trace."""
         out = io.StringIO()
         with contextlib.redirect_stdout(out):
             exec(blocks(page, heading)[0], {"__name__": "page"})
@@ -33,7 +36,6 @@ class Pages(PackageTest):
     def test_ten_lines(self):
         for page, heading in (("docs/python.md", "A method in ten lines"), ("README.md", "A method of your own")):
             with self.subTest(page):
-                self.setUp()
                 said = self.printed(page, heading)
                 self.assertRegex(said, r"At 25%mem py:knorm, with a mean rel_err of 0\.244, is .*snapkv 0\.128")
         self.assertTrue(os.path.getsize(self.path("run.html")) > 10000)

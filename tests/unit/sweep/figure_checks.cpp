@@ -30,6 +30,14 @@ const std::string claim =
     "{ run = \"a\", a = \"exact\", is = \"lower\", b = \"uniform\", by = \"layer\" },\n"
     "{ run = \"a\", a = \"random\", is = \"lower\", b = \"uniform\" }]\n";
 
+/// The trace of `runs`.
+void write_trace(const SweepFiles& files) {
+  trace::SynthOptions options = small_options();
+  options.num_tokens = options.num_queries = 256;
+  options.prompt_tokens = 128;
+  trace::synthesize(files.folder / "t.h5", options);
+}
+
 std::vector<CheckRow> rows_of(const std::string& text, const trace::Reader& reader) {
   const std::string whole = text;
   const std::vector<Check> claims = figure_checks({"configs/x.toml", whole.c_str()});
@@ -42,11 +50,8 @@ std::vector<CheckRow> rows_of(const std::string& text, const trace::Reader& read
 }  // namespace
 
 TEST_CASE("a check and the sweep of the same file give the same verdicts and the same numbers") {
-  trace::SynthOptions options = small_options();
-  options.num_tokens = options.num_queries = 256;
-  options.prompt_tokens = 128;
   const SweepFiles files;
-  trace::synthesize(files.folder / "t.h5", options);
+  write_trace(files);
   const SweepPlan plan = plan_sweep(files.read(runs + claim));
   const SweepLayout layout = layout_of(plan);
   std::vector<CellsFile> cells;
@@ -83,11 +88,8 @@ TEST_CASE("a trace that cannot serve the file makes a claim untestable") {
 }
 
 TEST_CASE("a run that the trace cannot serve leaves the relations of the others testable") {
-  trace::SynthOptions options = small_options();
-  options.num_tokens = options.num_queries = 256;
-  options.prompt_tokens = 128;
   const SweepFiles files;
-  trace::synthesize(files.folder / "t.h5", options);
+  write_trace(files);
   const trace::Reader reader(files.folder / "t.h5");
   const std::string two = runs + "[[run]]\nname = \"far\"\nlayers = [77]\nmethods = [\"uniform\", \"random\"]\n" +
                           "[[published]]\nid = \"x.y\"\nclaim = \"c\"\nmetric = \"rel_err_mean\"\nrelations = [\n"
