@@ -2,6 +2,9 @@
 // kveval: runs compression methods inside a GGUF model with llama.cpp, and measures what they do to its output. Exit
 // codes: 0 success, 1 a configuration failed, 2 bad usage or bad input, 3 input/output or memory failure, 130
 // interrupted. Errors are one sentence on stderr.
+#include <kvbench/core/error.hpp>
+#include <kvbench/methods/registry.hpp>
+
 #include <apps/common/freed_memory.hpp>
 #include <apps/common/program.hpp>
 #include <apps/common/rows/flag_names.hpp>
@@ -10,10 +13,22 @@
 #include <apps/kveval/evaluate.hpp>
 #include <apps/llama/passes.hpp>
 
+namespace {
+
+const kvbench::methods::MethodInfo& refuse_python(const std::string& name) {
+  throw kvbench::Error(
+      "'{}' is written in Python, which kveval does not run; `with kvbench.compressed(model, method, budget):` runs it "
+      "inside a Hugging Face model (docs/python.md)",
+      name);
+}
+
+}  // namespace
+
 int main(int argc, char** argv) {
   using namespace kvbench;
   llama::wait_passively(argv);
   app::keep_freed_memory();
+  methods::set_python(refuse_python);
   const app::Program program{.name = "kveval",
                              .out_of_memory = "give a shorter --context, fewer --layers or fewer --threads",
                              .words = [](const std::string& message) { return app::with_flags(message, "eval"); }};

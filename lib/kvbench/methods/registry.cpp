@@ -108,8 +108,7 @@ const MethodInfo& find_python_method(std::string_view name) {
   if (python != nullptr) return python(std::string(name));
   throw Error(
       "'{}' is written in Python, and this program was built without it; `pip install .` in a clone of kvbench "
-      "installs "
-      "a kvbench that runs methods in Python",
+      "installs a kvbench that runs methods in Python",
       name);
 }
 

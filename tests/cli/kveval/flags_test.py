@@ -62,6 +62,11 @@ class Flags(unittest.TestCase):
                           [*text, "--task", "text,lines", "--questions", 2]):
             self.assertIn("there is no such model file", self.fails(KVEVAL, *arguments))
 
+    def test_method_in_python(self):
+        message = self.fails(KVEVAL, "none.gguf", "--text", "a.txt", "-m", "./mine.py:Mine")
+        self.assertIn("'./mine.py:Mine' is written in Python", message)
+        self.assertIn("kvbench.compressed(", message)
+
     def test_empty_values(self):
         for program, needed in ((KVEVAL, ["none.gguf", "-m", "sink"]), (KVDUMP, ["none.gguf"])):
             page = subprocess.run([program, "--help"], capture_output=True, text=True).stdout

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <doctest/doctest.h>
+
+#include <kvbench/core/error.hpp>
+#include <kvbench/methods/python_name.hpp>
+#include <kvbench/methods/registry.hpp>
+
+using namespace kvbench;
+using namespace kvbench::methods;
+
+TEST_CASE("the name of a method in Python is a file with a name, or py: with a name") {
+  const auto file = parse_python_name("./mine.py:Mine");
+  REQUIRE(file);
+  CHECK(file->file == "./mine.py");
+  CHECK(file->object == "Mine");
+  const auto defined = parse_python_name("py:Mine");
+  REQUIRE(defined);
+  CHECK(defined->file.empty());
+  CHECK(defined->object == "Mine");
+  // The last .py: ends the path.
+  const auto nested = parse_python_name("a.py:b/c+d.py:Mine");
+  REQUIRE(nested);
+  CHECK(nested->file == "a.py:b/c+d.py");
+  CHECK(nested->object == "Mine");
+  for (const char* other : {"snapkv", ".py:Mine", "mine.py", "mine.pyc:Mine", "file:kept.h5", "PY:Mine"}) {
+    CAPTURE(other);
+    CHECK_FALSE(parse_python_name(other));
+  }
+}
+
+TEST_CASE("methods in Python are an author's own, and a composition of one is a composition") {
+  CHECK(family_of("./mine.py:Mine") == "own");
+  CHECK(family_of("./a+b.py:Mine") == "own");
+  CHECK(family_of("./a+b.py:Mine+kivi4") == "composition");
+}
+
+TEST_CASE("without a Python a method in Python is refused, also as a part of a composition") {
+  CHECK_THROWS_WITH_AS(find_method("./mine.py:Mine"), doctest::Contains("'./mine.py:Mine' is written in Python"),
+                       Error);
+  CHECK_THROWS_WITH_AS(find_method("py:Mine+kivi4"), doctest::Contains("'py:Mine' is written in Python"), Error);
+}
