@@ -15,7 +15,7 @@ import os
 import subprocess
 import tempfile
 
-REFERENCE = ("exact", "oracle-topk", "random")  # references, not methods of a paper
+REFERENCE = ("exact", "oracle-topk", "random")  # no methods of a paper
 SYNTH = ("--tokens 33024 --prompt-tokens 32768 --queries 384 --layers 1 --query-heads 1 --kv-heads 1 --head-dim 128 "
          "--value-dim 128").split()
 
@@ -60,8 +60,8 @@ def main():
     print("| method | attend_s, all budgets / exact pass | additional budget |\n|---|---|---|")
     for method, seconds in sums.items():
         print(f"| {method} | {seconds / exact:.2f} | {100 * (with_extra[method] - seconds) / exact:.1f} % |")
-    total = sum(seconds for method, seconds in sums.items() if method not in REFERENCE)
-    print(f"\nAll methods of the papers: {total / exact:.2f} exact passes")
+    of_papers = [seconds for method, seconds in sums.items() if method not in REFERENCE and "+" not in method]
+    print(f"\nAll methods of the papers, without compositions: {sum(of_papers) / exact:.2f} exact passes")
 
 
 if __name__ == "__main__":

@@ -25,7 +25,7 @@ AXES = {  # varied quantity: the fixed values of the others
     "m": dict(n=16384, d=128, heads=1),
     "heads": dict(n=16384, m=64, d=64),
 }
-OBSERVED = 32  # queries inside the context, the window of snapkv
+OBSERVED = 64  # queries inside the context, the window of snapkv@kvpress
 
 
 @dataclasses.dataclass
@@ -65,13 +65,14 @@ def synthesize(options, path, n, m, d, heads):
         sys.exit(f"{' '.join(map(str, command))}: {error}")
 
 
-def measure(options, trace, method):
+def measure(options, trace, method, kind):
     """The fastest of `--repeat` runs; a run of more than 10 s is not repeated."""
+    budget = options.memory if kind == "quantisation" else str(options.budget)
     best = None
     for _ in range(options.repeat):
-        code, out, error, resident = timed([options.kvbench, "replay", trace, "--method", method, "--budget",
-                                            str(options.budget), "--seeds", "1", "--threads", "1", "--protocol",
-                                            "prefill", "--rows", "trace", "--format", "csv", "-q"], options.limit)
+        code, out, error, resident = timed([options.kvbench, "replay", trace, "--method", method, "--budget", budget,
+                                            "--seeds", "1", "--threads", "1", "--protocol", "prefill", "--rows",
+                                            "trace", "--format", "csv", "-q"], options.limit)
         if code is None:
             return Sample("stopped", f"more than {options.limit:g} s")
         if code != 0 and not out:
@@ -153,7 +154,7 @@ def table_axis(axis, points, results, options):
     return table(["method", *(f"{axis} = {point}" for point in points), "compress: fitted", "query: fitted"], rows)
 
 
-def run_axis(axis, points, methods, options):
+def run_axis(axis, points, methods, stated, options):
     results = {method: [] for method in methods}
     for point in points:
         place = {**AXES[axis], axis: point}
@@ -167,7 +168,7 @@ def run_axis(axis, points, methods, options):
                 if axis == "n" and earlier and earlier[-1][1].status == "stopped":
                     sample = earlier[-1][1]
                 else:
-                    sample = measure(options, trace, method)
+                    sample = measure(options, trace, method, stated[method]["kind"])
                 earlier.append((point, sample))
                 print(f"{axis} = {point}: {method}: {sample.status} {sample.compress:.4g} s + {sample.query:.4g} s, "
                       f"{sample.resident / 2**20:.0f} MiB {sample.reason}", file=sys.stderr, flush=True)
@@ -196,6 +197,8 @@ def parse():
     parser.add_argument("--heads", type=numbers, default=[1, 4, 16],
                         help="numbers of kv heads, at 16384 tokens and d = 64")
     parser.add_argument("--budget", type=int, default=1024, help="budget in tokens, at every n")
+    parser.add_argument("--memory", default="60%mem",
+                        help="budget of quantisers, which keep every token in fewer bits")
     parser.add_argument("--pattern", default="gaussian", help="pattern of kvbench synth")
     parser.add_argument("--floor", type=float, default=0.002,
                         help="seconds below which a time is not fitted, because it is noise")
@@ -219,12 +222,13 @@ def main():
     if unknown:
         sys.exit(f"there is no method {', '.join(unknown)}; kvbench methods lists all of them")
     version = timed([options.kvbench, "--version"], 60)[1].strip()
-    print(f"{version}, {datetime.date.today()}, one thread, budget {options.budget} tokens, pattern {options.pattern}, "
+    print(f"{version}, {datetime.date.today()}, one thread, budget {options.budget} tokens "
+          f"({options.memory} for quantisers), pattern {options.pattern}, "
           f"the fastest of {options.repeat} runs; times below {options.floor * 1000:g} ms are not fitted.\n")
     for axis, points in (("n", options.n), ("d", options.d), ("m", options.m), ("heads", options.heads)):
         if not points:
             continue
-        results = run_axis(axis, points, methods, options)
+        results = run_axis(axis, points, methods, stated, options)
         fixed = ", ".join(f"{key} = {value}" for key, value in AXES[axis].items())
         print(f"## {axis} = {', '.join(map(str, points))} ({fixed})\n")
         if axis == "n":

@@ -34,6 +34,7 @@ std::string list_table(const std::string& format) {
   };
   const std::vector<report::Column<MethodInfo>> columns = {
       column("method", &MethodInfo::name),
+      column("kind", [](const MethodInfo& m) { return std::string(name_of(m.kind)); }),
       column("compress", [](const MethodInfo& m) { return std::string(m.complexity.compress); }),
       column("query", [](const MethodInfo& m) { return std::string(m.complexity.query); }),
       column("memory", [](const MethodInfo& m) { return std::string(m.complexity.memory); }),
