@@ -172,7 +172,7 @@ class Report(CliTest):
         self.assertIn("Errors of single queries at 25%", words)
         text = self.report(table, "--raw", raw, "--trace", self.trace)
         best = min((r for r in rows(self.read(table)) if r["layer"] == "all"), key=lambda r: float(r["rel_err_mean"]))
-        self.assertIn(f"Attention and kept tokens of the head on which {best['method']} has its largest error", text)
+        self.assertIn(f"Attention of the head on which {best['method']} has its largest error", text)
         heads = [r for r in rows(self.read(table)) if r["head"] != "all" and r["method"] == best["method"]]
         worst = max(heads, key=lambda r: float(r["rel_err_mean"]))
         self.assertIn(f"Layer {worst['layer']}, query head {worst['head']}, budget 25%", text)

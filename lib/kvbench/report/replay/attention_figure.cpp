@@ -181,15 +181,16 @@ std::vector<Block> attention_figure(const ReplaySection& section, const ReplayPa
     } catch (const methods::Unavailable&) {  // rows that are not ok have no entries
     }
   }
-  return {Figure{.title = "Attention and kept tokens of the head on which " + head->configurations[0].first->name() +
-                          " has its largest error",
-                 .drawings = {draw(map)},
-                 .caption = std::string("Exact attention, one row per group of neighbouring queries from the first to "
-                                        "the last; the colours are logarithmic, from 0.0001 (faintest) to 1.") +
-                            (map.kept.empty() ? " The raw results have no kept tokens (--raw-outputs)."
-                                              : " Below: per method the share of the tokens that its entries name, "
-                                                "from none (faintest) to all."),
-                 .numbers = {}}};
+  return {
+      Figure{.title = fmt::format("Attention{} of the head on which {} has its largest error",
+                                  map.kept.empty() ? "" : " and kept tokens", head->configurations[0].first->name()),
+             .drawings = {draw(map)},
+             .caption = std::string("Exact attention, one row per group of neighbouring queries from the first to "
+                                    "the last; the colours are logarithmic, from 0.0001 (faintest) to 1.") +
+                        (map.kept.empty() ? " The raw results have no kept tokens (--raw-outputs)."
+                                          : " Below: per method the share of the tokens that its entries name, "
+                                            "from none (faintest) to all."),
+             .numbers = {}}};
 }
 
 }  // namespace kvbench::report

@@ -155,15 +155,20 @@ DocTable method_table() {
           .sortable = true};
 }
 
-/// Averages over texts: the prompts of the traces.
+/// Averages over texts: the prompts of the traces, the smallest budget first.
 DocTable text_averages(const ReplaySection& section) {
   std::vector<replay::Record> records;
+  DistinctTexts budgets;
   for (const ReplayPart& part : section.parts) {
+    std::ranges::for_each(budgets_of(part), [&](const std::string& budget) { budgets.add(budget); });
     for (const auto* rows : {&part.overall, &part.texts}) {
       for (const ReplayRow& r : *rows) records.push_back(r);
     }
   }
-  const std::vector<compare::TextSummary> summaries = compare::summarize_texts(records);
+  std::vector<compare::TextSummary> summaries = compare::summarize_texts(records);
+  std::ranges::stable_sort(summaries, {}, [&](const compare::TextSummary& t) {
+    return std::ranges::find(budgets.list(), t.budget) - budgets.list().begin();
+  });
   const bool intervals =
       std::ranges::any_of(summaries, [](const compare::TextSummary& t) { return !std::isnan(t.interval.lo); });
   DocTable table{.title = intervals ? "Averages over texts: geometric mean of the errors, with the 95 % interval for "
