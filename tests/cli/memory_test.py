@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Memory grows with the heads that are computed at the same time, not with the trace, and --memory bounds it."""
 import os
+import re
 import resource
 import shutil
 import subprocess
@@ -53,6 +54,22 @@ class Memory(CliTest):
         self.fails(3, "bomb.h5: /prompts/0/layers/0/keys: the chunk at [0, 0, 0] is damaged",
                    args=("replay", bomb, "-m", "sink"))
         os.remove(bomb)
+
+    @unittest.skipIf(os.environ.get("KVBENCH_SANITIZE"), "a sanitizer's own memory would count as the program's")
+    def test_quantisers_stay_within_what_a_head_needs(self):
+        long = os.path.join(self.folder, "quantised.h5")
+        done = run("synth", "-o", long, "--tokens", 262208, "--prompt-tokens", 262144, "--queries", 128, "--layers", 1,
+                   "--query-heads", 1, "--kv-heads", 1, "--head-dim", 64, "--value-dim", 64, "--dtype", "f16",
+                   "--column-queries", 8)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        for method, budget in (("kivi4", "100%mem"), ("qjl", "100%mem"), ("snapkv+kivi4", "25%mem")):
+            with self.subTest(method=method):
+                flags = ("replay", long, "-m", method, "-b", budget, "--protocol", "prefill", "--threads", 1, "-q")
+                needed = float(re.search(r"needs up to ([\d.]+) GiB", run(*flags, "--memory", "100M").stderr)[1])
+                code, bytes_held = resident(*flags)
+                self.assertEqual(code, 0)
+                self.assertLess(bytes_held, needed * 1024 * MIB)
+        os.remove(long)
 
     def test_fewer_threads_run_where_memory_is_short_and_the_rows_stay_the_same(self):
         flags = ("replay", self.trace, "-m", "sink,subgen", "--no-times", "--threads", 4)

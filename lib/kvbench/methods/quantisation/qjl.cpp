@@ -76,13 +76,14 @@ class QjlKeys : public Codec {
 
   Buffer<const float> decoded(const Buffer<const float>& rows, Backend& backend) const override {
     draw(rows.cols(), backend);
-    const OutlierChannels channels = outlier_channels(rows, params_.group, outliers_, backend);
-    const Buffer<const float> outliers = combined(channels.yes, 0, rows, {}, backend),
-                              inliers = combined(channels.no, 0, rows, {}, backend);
-    const Buffer<const float> outlier_norms = norms_of(outliers, backend).stored;
-    const Buffer<const float> inlier_norms = rest_of(norms_of(rows, backend).stored, outlier_norms, backend);
-    return channels.choose(sign_estimates(outliers, outlier_norms, *half_, backend),
-                           sign_estimates(inliers, inlier_norms, *sketch_, backend), backend);
+    // A sketch in fp32 is many times as wide as a key: only that of a block of whole groups is in memory.
+    const Index n = rows.rows(), block = params_.group * (1 + 4096 / params_.group);
+    const auto out = backend.allocate<float>(n, rows.cols());
+    for (Index begin = 0; begin < n; begin += block) {
+      const Index count = std::min(block, n - begin);
+      copy_rows(decoded_block(rows.slice(begin, count), backend), out.slice(begin, count), backend);
+    }
+    return out;
   }
 
   Footprint footprint(Index rows, Index) const override {
@@ -95,6 +96,16 @@ class QjlKeys : public Codec {
   }
 
  private:
+  Buffer<const float> decoded_block(const Buffer<const float>& rows, Backend& backend) const {
+    const OutlierChannels channels = outlier_channels(rows, params_.group, outliers_, backend);
+    const Buffer<const float> outliers = combined(channels.yes, 0, rows, {}, backend),
+                              inliers = combined(channels.no, 0, rows, {}, backend);
+    const Buffer<const float> outlier_norms = norms_of(outliers, backend).stored;
+    const Buffer<const float> inlier_norms = rest_of(norms_of(rows, backend).stored, outlier_norms, backend);
+    return channels.choose(sign_estimates(outliers, outlier_norms, *half_, backend),
+                           sign_estimates(inliers, inlier_norms, *sketch_, backend), backend);
+  }
+
   void draw(Index cols, Backend& backend) const {
     if (sketch_) return;
     std::vector<double> matrix = orthonormal_matrix(draws_, 0, rows_, cols);

@@ -17,9 +17,10 @@ namespace {
 /// Peak size of a method's copies relative to the keys and values of the head: a merge round copies five eighths
 /// (chelsea), walks and clusterings one half. State that budgets share is at most one half.
 constexpr double method_share = 0.625;
-/// Decoded rows of a configuration that stores tokens in fewer bits, relative to the keys and values of the head. Where
-/// tokens are appended, it also copies the exact ones, and the storage of both doubles as it grows.
-constexpr double rounded_share = 1, growing_rounded_share = 4;
+/// Rows of a configuration that stores tokens in fewer bits, relative to the keys and values of the head: decoded ones,
+/// a copy of them with those that wait (KIVI, QJL), and the array that is being encoded. Where tokens are appended, it
+/// also copies the exact ones, and the storage of both doubles as it grows.
+constexpr double rounded_share = 2.5, growing_rounded_share = 4;
 /// Bytes of the program itself, HDF5, the back end, and tables of ids and labels.
 constexpr double fixed_bytes = 64e6;
 
