@@ -293,11 +293,11 @@ def options():
     add("budgets", numbers, [1024, 2048, 4096, 8192], "budgets in tokens")
     add("seeds", int, 5, "seeds of the seeded methods")
     add("subsets", pairs, [(40, 1), (20, 2), (10, 4), (10, 8), (20, 8)], "subsets to compare, layers x kv heads")
-    add("core-flops", float, 21e9, "flop/s of the exact pass on one core at this length (docs/planning.md)")
-    add("around", float, 18, "seconds per head in addition to exact pass and methods (docs/planning.md)")
-    add("thread-memory", float, 1.87 * GIB, "bytes of one head in flight")
+    add("core-flops", float, 42e9, "flop/s of the exact pass on one core at this length (docs/planning.md)")
+    add("around", float, 8.5, "seconds per head in addition to exact pass and methods (docs/planning.md)")
+    add("thread-memory", float, 1.99 * GIB, "bytes of one head in flight")
     add("digest-rate", float, 1.79e9, "bytes per second of SHA-256 on one core (openssl speed)")
-    add("each-cell", float, 1.5,
+    add("each-cell", float, 0.3,
         "seconds per configuration in addition to its method: checks of entries, errors, recall (docs/planning.md)")
     add("cores", int, 64, "cores per node")
     add("nodes", int, 8, "number of nodes")
