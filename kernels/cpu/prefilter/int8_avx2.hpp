@@ -44,10 +44,6 @@ inline void store_bytes(IntVec q, int offset, std::uint8_t* out) {
   _mm_storel_epi64(reinterpret_cast<__m128i*>(out), _mm_add_epi8(bytes, _mm_set1_epi8(static_cast<char>(offset))));
 }
 
-inline IntVec load_bytes(const std::uint8_t* p) {
-  return IntVec(_mm256_cvtepu8_epi32(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(p))));
-}
-
 /// In all lanes: the sum of those lanes whose columns enter the same sum of 16 bits, columns 0 and 1 of every four or
 /// the others.
 template <class V>

@@ -30,10 +30,6 @@ inline void store_bytes(IntVec q, int offset, std::uint8_t* out) {
   _mm_storeu_si128(reinterpret_cast<__m128i*>(out), _mm_add_epi8(bytes, _mm_set1_epi8(static_cast<char>(offset))));
 }
 
-inline IntVec load_bytes(const std::uint8_t* p) {
-  return IntVec(_mm512_maskz_cvtepu8_epi32(0xffff, _mm_loadu_si128(reinterpret_cast<const __m128i*>(p))));
-}
-
 /// The largest norm that a part of a row may have as integers: nothing is to be observed, because sums have 32 bits.
 struct PartNorms {
   void add(Vec, Index) {}

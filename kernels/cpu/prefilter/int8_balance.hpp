@@ -68,21 +68,6 @@ inline WalkBounds bounds_of(const Walk& op, const BlockWalk& walk, Context& cont
   return bounds;
 }
 
-/// Turns kStrip rows of points, whose integers are candidates too, into candidates.
-inline void make_candidates(std::uint8_t* rows, Index d, std::int32_t* starts) {
-  const Index pitch = int8_pitch(d);
-  for (Index lane = 0; lane < kStrip; ++lane) {
-    Int8Starts sums;
-    for (Index c = 0; c < d; c += W) {
-      std::uint8_t* const bytes = rows + lane * pitch + c;
-      const IntVec q = load_bytes(bytes) - kPointOffset;
-      store_bytes(q, 0, bytes);
-      sums.add(q, c, starts + lane * int8_starts(d));
-    }
-    sums.finish(d, starts + lane * int8_starts(d));
-  }
-}
-
 /// Converts the next kStrip rows; the last row of the block stands for those beyond it.
 inline void set_strip(WalkBounds& bounds) {
   const Index first = bounds.set, pitch = int8_pitch(bounds.d);
@@ -91,7 +76,7 @@ inline void set_strip(WalkBounds& bounds) {
   for (Index lane = 0; lane < kStrip; ++lane)
     rows[lane] = bounds.keys + min(first + lane, bounds.rows - 1) * bounds.key_stride;
   auto* own = reinterpret_cast<std::uint8_t*>(bounds.keys8) + first * pitch;
-  pack_as_int8(rows, bounds.zeros, bounds.d, own, bounds.strip, [&](Index lane, const Int8Row& row) {
+  const auto keep = [&](Index lane, const Int8Row& row) {
     const Index i = first + lane;
     const float* values =
         bounds.values == nullptr ? nullptr : bounds.values + min(i, bounds.rows - 1) * bounds.value_stride;
@@ -102,8 +87,9 @@ inline void set_strip(WalkBounds& bounds) {
     const float length = row.size + row.error;
     bounds.longest = length > bounds.longest ? length : bounds.longest;
     bounds.usable = bounds.usable && length < kInt8Limit && bounds.factors[i] < kInt8Limit;
-  });
-  make_candidates(own, bounds.d, bounds.starts + first * int8_starts(bounds.d));
+  };
+  pack_as_int8(rows, bounds.zeros, bounds.d, own, bounds.strip, keep, bounds.starts + first * int8_starts(bounds.d));
+  for (Index at = 0; at < kStrip * pitch; ++at) own[at] -= kPointOffset;  // integers of candidates
   bounds.set += kStrip;
 }
 

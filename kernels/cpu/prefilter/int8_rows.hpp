@@ -64,7 +64,7 @@ struct Difference {
 };
 
 /// Writes q + offset, padded with `offset` to a multiple of W, where `offset` is that of points, or 0: that of
-/// candidates, which also have `starts` [int8_starts(d)].
+/// candidates. starts: [int8_starts(d)] for rows that are candidates or will be, or null.
 inline Int8Row to_int8(const float* row, const float* centre, Index d, int offset, std::uint8_t* out,
                        std::int32_t* starts = nullptr) {
   Vec largest{}, size2{}, along{}, error2{}, squares{};
@@ -77,22 +77,23 @@ inline Int8Row to_int8(const float* row, const float* centre, Index d, int offse
     parts.add(own.y, c);
   }
   const float range = max(largest), norm2 = sum(size2), size = norm_bound(norm2, d);
-  const bool point = starts == nullptr, usable = size < kInt8Limit, zero = !(range > 0x1p-100f) || !usable;
-  const float finest = range / static_cast<float>(point ? kPointLimit : kCandidateLimit);
-  const float least = parts.least_scale(point, d), scale = zero ? 0 : finest > least ? finest : least;
-  const float inverse = zero ? 0 : 1 / scale;
+  const bool point = offset != 0, usable = size < kInt8Limit, zero = !(range > 0x1p-100f) || !usable;
+  const auto limit = static_cast<float>(point ? kPointLimit : kCandidateLimit);
+  const float least = parts.least_scale(point, d);
+  const bool fine = range > least * limit;
+  const float scale = zero ? 0 : fine ? range / limit : least, inverse = zero ? 0 : fine ? limit / range : 1 / least;
   Int8Starts sums;
   for (Index c = 0; c < d; c += W) {
     const Difference own(row, centre, c, d);
-    const IntVec q = zero ? IntVec{} : rounded(own.y * broadcast(inverse));  // NaN has no integer
+    const IntVec q = usable ? rounded(own.y * broadcast(inverse)) : IntVec{};  // NaN has no integer
     const Vec whole = __builtin_convertvector(q, Vec);
     const Vec rest = fma(broadcast(-scale), whole, own.y);
     error2 = fma(rest, rest, error2);
     squares = fma(whole, whole, squares);
     store_bytes(q, offset, out + c);
-    if (!point) sums.add(q, c, starts);
+    if (starts != nullptr) sums.add(q, c, starts);
   }
-  if (!point) sums.finish(d, starts);
+  if (starts != nullptr) sums.finish(d, starts);
   return {.scale = scale,
           .size = size,
           .error = norm_bound(sum(error2), d) + 0x1p-23f * size,
@@ -108,15 +109,16 @@ inline void pack_int8(const std::uint8_t* const* rows, Index d, std::uint8_t* ou
   pack_strip(quads, int8_pitch(d) / 4, reinterpret_cast<float*>(out));
 }
 
-/// Converts kStrip points, calls f(lane, Int8Row) for each, and packs them into `out`. No pointer is null; `rows` and
-/// `out` have room for kStrip * int8_pitch(d) bytes.
+/// Converts kStrip points, calls f(lane, Int8Row) for each, and packs them into `out`. No pointer but `starts`, of
+/// kStrip rows, is null; `rows` and `out` have room for kStrip * int8_pitch(d) bytes.
 template <class F>
 inline void pack_as_int8(const float* const* points, const float* centre, Index d, std::uint8_t* rows,
-                         std::uint8_t* out, F f) {
+                         std::uint8_t* out, F f, std::int32_t* starts = nullptr) {
   const std::uint8_t* converted[kStrip];
   for (Index lane = 0; lane < kStrip; ++lane) {
     std::uint8_t* row = rows + lane * int8_pitch(d);
-    f(lane, to_int8(points[lane], centre, d, kPointOffset, row));
+    std::int32_t* const own = starts == nullptr ? nullptr : starts + lane * int8_starts(d);
+    f(lane, to_int8(points[lane], centre, d, kPointOffset, row, own));
     converted[lane] = row;
   }
   pack_int8(converted, d, out);
