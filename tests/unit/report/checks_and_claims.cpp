@@ -46,7 +46,7 @@ TEST_CASE("checks: verdicts, ranges over subjects, findings separate from faults
   REQUIRE(findings > faults);
   CHECK(text.find("broken law") < findings);
   CHECK(text.find("the numbers") > findings);
-  CHECK(has(text, "| a.c | part five | 1 | 12.0 | 340 | nearly |"));
+  CHECK(has(text, "| a.c | part five | 1 | 12 | 340 | 0.500 | nearly |"));
   CHECK(has(text, "| a.d | part four | 1 | too short |"));
   CHECK(!has(text, "other numbers"));
   CHECK_THROWS_AS(report_of({parse_csv(check_header + "a.b,p,claim,,,,,,violated,,,,,,,,,,,,,,,,,\n", "c.csv")}),

@@ -56,14 +56,14 @@ std::size_t count_verdict(const Statement& group, Verdict verdict) {
 
 /// "0.12", or "0.1 … 0.3" over the subjects.
 template <class Number>
-std::string range_in_group(const Statement& group, Number number) {
+std::string range_in_group(const Statement& group, Number number, std::string (*text_of)(double) = three_digits) {
   double lo = NAN, hi = NAN;
   for (const CheckRow& row : group.rows) {
     lo = std::fmin(lo, std::invoke(number, row));
     hi = std::fmax(hi, std::invoke(number, row));
   }
   if (std::isnan(lo)) return "";
-  const std::string a = three_digits(lo), b = three_digits(hi);
+  const std::string a = text_of(lo), b = text_of(hi);
   return a == b ? a : a + " … " + b;
 }
 
@@ -177,6 +177,8 @@ DocTable undecided_table(const std::vector<CheckRow>& rows) {
                              {"rows", true},
                              {"units", true},
                              {"units needed", true},
+                             {"smallest p", true},
+                             {"by Holm", true},
                              {"values of the first", false, true}},
                  .rows = {},
                  .merged = 1};
@@ -184,8 +186,10 @@ DocTable undecided_table(const std::vector<CheckRow>& rows) {
   std::ranges::copy_if(rows, std::back_inserter(undecided),
                        [](const CheckRow& r) { return r.verdict == Verdict::undecided; });
   for (const Statement& g : by_part(undecided))
-    table.rows.push_back({g.first().check, g.first().part, fmt::format("{}", g.rows.size()), range_in_group(g, units),
-                          range_in_group(g, &CheckRow::units_needed), g.first().text});
+    table.rows.push_back(
+        {g.first().check, g.first().part, fmt::format("{}", g.rows.size()), range_in_group(g, units, short_number),
+         range_in_group(g, &CheckRow::units_needed, short_number), smallest_in_group(g, &CheckRow::p_value),
+         smallest_in_group(g, &CheckRow::p_adjusted), g.first().text});
   return table;
 }
 
