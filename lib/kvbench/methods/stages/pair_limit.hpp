@@ -10,7 +10,7 @@ namespace kvbench::methods {
 
 /// Pairs of rows that a method may compare for one head, over all of its iterations.
 struct PairLimit {
-  double pairs = 0x1p37;  ///< about 10 minutes on one core at d = 128, compute-bound
+  double pairs = 0x1p37;  ///< 1 to 10 minutes on one core at d = 128, by instruction set
 };
 
 /// The parameter `max_pairs`.
