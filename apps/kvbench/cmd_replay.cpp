@@ -9,7 +9,6 @@
 #include <kvbench/config/request_text.hpp>
 #include <kvbench/core/suggest.hpp>
 #include <kvbench/methods/registry.hpp>
-#include <kvbench/replay/kept/kept_file.hpp>
 #include <kvbench/replay/plan/calibration.hpp>
 #include <kvbench/replay/records/raw.hpp>
 #include <kvbench/replay/records/record.hpp>
@@ -37,7 +36,6 @@ struct ReplayFlags {
   RunFlags run;
   replay::Refit refit = replay::Refit::none;  // with --refit weights: fitted
   bool raw_outputs = false;
-  CLI::Option* budget_flag = nullptr;
 };
 
 void resolve_protection(ReplayFlags& options) {
@@ -46,17 +44,6 @@ void resolve_protection(ReplayFlags& options) {
   if (!options.protect.empty()) set_protection(options.request, number_list({options.protect}, "--protect"), false);
   if (!options.protect_outside.empty())
     set_protection(options.request, number_list({options.protect_outside}, "--protect-outside"), true);
-}
-
-/// The budgets given; without --budget those of the files among the methods; without such files the default.
-std::vector<std::string> budgets_of(const ReplayFlags& options) {
-  std::vector<std::string> own;
-  for (const replay::MethodChoice& choice : options.request.methods) {
-    for (std::string& budget : kept_budgets(choice)) {
-      if (std::ranges::find(own, budget) == own.end()) own.push_back(std::move(budget));
-    }
-  }
-  return options.budget_flag->count() == 0 && !own.empty() ? own : split_list(options.budgets, "--budget");
 }
 
 /// Adds the rows of --refit weights behind each method that keeps tokens as they are.
@@ -82,7 +69,8 @@ void resolve(ReplayFlags& options) {
   resolve_protection(options);
   replay::ReplayRequest& request = options.request;
   request.budgets.clear();
-  for (const std::string& text : budgets_of(options)) request.budgets.push_back(Budget::parse(text));
+  for (const std::string& text : split_list(options.budgets, "--budget"))
+    request.budgets.push_back(Budget::parse(text));
   request.layers = selected_numbers(options.layers, "--layers");
   request.kv_heads = selected_numbers(options.heads, "--heads");
   request.prompts = split_list(options.prompts, "--prompts");
@@ -167,17 +155,6 @@ void check_effects(const CLI::App& flags, const ReplayFlags& options, std::span<
     refuse_without_effect(flags, {"--decoded"}, "with protocol prefill, which decodes no tokens");
 }
 
-/// What the files of kept entries leave open about the traces for which they were made.
-std::vector<std::string> kept_notes(const ReplayFlags& options, std::span<const PlannedTrace> traces) {
-  std::vector<std::string> notes;
-  for (const PlannedTrace& trace : traces) {
-    for (const std::string& note : check_kept_trace(options.request.methods, trace.reader)) {
-      if (std::ranges::find(notes, note) == notes.end()) notes.push_back(note);
-    }
-  }
-  return notes;
-}
-
 /// The rows of all traces, one trace after another; the best row is that of a trace.
 std::vector<replay::Record> replay_all(const ReplayFlags& options, const replay::RunOptions& how,
                                        std::span<const PlannedTrace> traces, std::optional<AtomicFile>& raw) {
@@ -211,7 +188,6 @@ int run(const CLI::App& flags, ReplayFlags& options) {
   how.keep_raw = options.raw_outputs;
   const std::vector<PlannedTrace> traces = open_traces(options);
   check_effects(flags, options, traces);
-  for (const std::string& note : kept_notes(options, traces)) say("kvbench", note);
   std::vector<NamedFile> inputs = input_files(options.request);
   for (const std::string& path : options.traces) inputs.push_back({"the trace", path});
   check_distinct(std::vector<NamedFile>{{"-o", options.run.output}, {"--raw", options.raw}}, inputs);
@@ -229,14 +205,13 @@ void add_selection_flags(CLI::App* flags, ReplayFlags& o) {
   flags->add_option("traces", o.traces, "Trace files (.h5); rows of several traces make one table")->required();
   flags
       ->add_option("-m,--method", o.methods,
-                   "Methods, with parameters in brackets such as \"snapkv[window=64,kernel=5]\", all, or file:KEPT.h5 "
-                   "for your own selection of entries (repeat, or separate with commas)")
+                   "Methods, with parameters in brackets such as \"snapkv[window=64,kernel=5]\", all, or FILE.py:NAME "
+                   "for a method of your own (repeat, or separate with commas)")
       ->required();
-  o.budget_flag =
-      flags->add_option("-b,--budget", o.budgets,
-                        "Budgets: tokens per kv head, shares of the context or bytes of keys and values per kv head "
-                        "(256,25%,512KiB), or limits of the memory, the fast memory or the reads relative to the full "
-                        "cache (25%mem,25%fast,25%read). Default: the budgets of file:KEPT.h5 if it has any, else 25%");
+  flags->add_option("-b,--budget", o.budgets,
+                    "Budgets: tokens per kv head, shares of the context or bytes of keys and values per kv head "
+                    "(256,25%,512KiB), or limits of the memory, the fast memory or the reads relative to the full "
+                    "cache (25%mem,25%fast,25%read). Default: 25%");
   flags->add_option("--set", o.settings,
                     "Set a parameter in all rows of a method that do not set it in brackets: METHOD.PARAMETER=VALUE "
                     "(see kvbench methods NAME)");

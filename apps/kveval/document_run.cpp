@@ -10,7 +10,6 @@
 #include <kvbench/core/error.hpp>
 #include <kvbench/core/parallel_for.hpp>
 #include <kvbench/core/statistics.hpp>
-#include <kvbench/replay/answer/cost_budget.hpp>
 #include <kvbench/replay/run/workers.hpp>
 
 #include <apps/common/stop_signals.hpp>
@@ -225,7 +224,6 @@ eval::PassResult DocumentRun::run(const loop::LoopConfiguration& configuration, 
       run_pass(pass);
     }
     pass.summary.finish(machine_.model.num_layers(), pass.result);
-    check_given_cost(configuration, pass);
     if (pass.result.status == replay::Status::ok) {
       score(pass.logits, pass.result);
       add_errors(pass.layers, pass.result);
@@ -238,20 +236,6 @@ eval::PassResult DocumentRun::run(const loop::LoopConfiguration& configuration, 
   }
   pass.result.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   return std::move(pass.result);
-}
-
-void DocumentRun::check_given_cost(const loop::LoopConfiguration& configuration, Pass& pass) {
-  if (pass.result.status != replay::Status::ok || !configuration.budget.cost() || !configuration.method.info->at_budget)
-    return;
-  const eval::Inject mode = pass.result.injection.mode;
-  if (mode == eval::Inject::one || mode == eval::Inject::upto) {
-    pass.result.reason += fmt::format("{}the limit holds for all layers together, and was not checked",
-                                      pass.result.reason.empty() ? "" : "; ");
-    return;
-  }
-  const std::string excess = excess_of_given_cost(configuration.method, configuration.budget, pass.summary.bytes());
-  if (!excess.empty()) throw Ended{replay::Status::infeasible, excess};
-  pass.result.budget_tokens = pass.result.kept_tokens;
 }
 
 void DocumentRun::score(std::span<const float> logits, eval::PassResult& result) const {

@@ -43,8 +43,6 @@ class DocumentRun {
   void decode(Index begin, Index count, llama::Sequence sequence);
   void run_pass(Pass& pass);
   void pass_tokens(Pass& pass, Index begin, Index count);
-  /// Of a method whose cost is that of a file: throws Ended where it exceeds the budget.
-  void check_given_cost(const loop::LoopConfiguration& configuration, Pass& pass);
   void score(std::span<const float> logits, eval::PassResult& result) const;
   void add_errors(const std::vector<llama::LayerPass>& passes, eval::PassResult& result) const;
 

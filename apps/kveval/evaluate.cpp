@@ -11,7 +11,6 @@
 #include <kvbench/core/error.hpp>
 #include <kvbench/core/output_path.hpp>
 #include <kvbench/eval/eval_raw.hpp>
-#include <kvbench/replay/kept/kept_file.hpp>
 #include <kvbench/replay/run/head_memory.hpp>
 #include <kvbench/replay/run/workers.hpp>
 #include <kvbench/report/columns/evaluations.hpp>
@@ -149,22 +148,6 @@ void describe(const Options& options, const llama::Model& model, eval::EvalResul
   }
 }
 
-/// Throws Error where kept entries are those of another document.
-void check_kept(const Options& options, const eval::EvalResults& results) {
-  std::vector<replay::MethodChoice> methods;
-  for (const loop::LoopConfiguration& configuration : options.configurations) methods.push_back(configuration.method);
-  std::vector<std::string> notes;
-  for (const eval::EvalDocument& document : results.documents) {
-    std::vector<std::int32_t> tokens = document.document.context;
-    tokens.insert(tokens.end(), document.document.scored.begin(), document.document.scored.end());
-    const std::string name = fmt::format("document '{}'", document.document.name);
-    for (const std::string& note : check_kept_document(methods, name, document_prompt, tokens)) {
-      if (std::ranges::find(notes, note) == notes.end()) notes.push_back(note);
-    }
-  }
-  for (const std::string& note : notes) app::say("kveval", note);
-}
-
 /// Loads the model and evaluates all documents.
 void run_model(const Options& options, eval::PassFile& passes, eval::EvalResults& results) {
   llama::quiet_llama();
@@ -173,7 +156,6 @@ void run_model(const Options& options, eval::PassFile& passes, eval::EvalResults
   std::optional<llama::Model> model(options.model);
   model->refuse_unsupported();
   make_documents(options, *model, results);
-  check_kept(options, results);
   results.model_sha256 = trace::sha256_of_file(options.model);
   if (options.f32 && !model->is_f32()) model.emplace(llama::converted_to_f32(*model, results.model_sha256, threads));
   const Index tokens = longest(results);

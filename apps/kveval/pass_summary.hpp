@@ -19,8 +19,6 @@ class PassSummary {
   /// Sets errors of layers, budgets, bytes and the reason; the status is `skipped` where no layer was compressed.
   /// Those of the `model_layers` layers that were not answered hold their full cache.
   void finish(std::int64_t model_layers, eval::PassResult& result) const;
-  /// Summed over the kv heads of all layers that were answered.
-  const replay::Bytes& bytes() const { return bytes_; }
 
  private:
   replay::Bytes mean_bytes(std::int64_t model_layers) const;

@@ -34,8 +34,8 @@ eval::DocumentInputs inputs_of(const Machine& machine, const std::vector<int>& l
           .scored = document.scored};
 }
 
-/// The inputs of the methods of all configurations. They hold digests of the files that methods read, such as kept
-/// entries, which are computed once for all documents.
+/// The inputs of the methods of all configurations. They hold digests of the files that methods read, which
+/// are computed once for all documents.
 std::vector<store::MethodInputs> inputs_of(const std::vector<loop::LoopConfiguration>& configurations) {
   std::vector<store::MethodInputs> out;
   for (const auto& [method, budget, seed] : configurations)

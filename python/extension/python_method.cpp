@@ -194,6 +194,8 @@ methods::MethodInfo describe(const std::string& name, const methods::PythonName&
       .observes = nb::cast<bool>(facts["observes"]),
       .windowed = nb::cast<bool>(facts["windowed"]),
       .calibrates = nb::cast<bool>(facts["calibrates"]),
+      .whole_context = nb::cast<bool>(facts["whole_context"]),
+      .trace_sha256 = nb::cast<std::string>(facts["trace_sha256"]),
       .properties = {},
       .params = specs_of(facts, binding.selection, binding.scorer),
   };

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """kvbench from Python: methods of your own (scorer, and classes with make()), the commands of the program (replay,
 compare, sentences, validate, report), models with compressed caches (compressed), traces (Trace, TraceWriter), raw
-results (Raw), entries of your own (write_kept), result CSVs (load_csv) and golden rows (golden). docs/python.md
-describes the package."""
+results (Raw), entries of your own (entries), result CSVs (load_csv) and golden rows (golden). docs/python.md describes
+the package."""
 
 import importlib
 
@@ -10,7 +10,6 @@ import importlib
 _NAMES = {
     "_error": "Error",
     "_schema": "Header LayerInfo PromptInfo",
-    "kept": "KeptWriter Table write_kept",
     "trace": "Layer Prompt Trace",
     "trace_writer": "TraceWriter",
     "raw": "Raw",
@@ -19,10 +18,11 @@ _NAMES = {
     "_compressed": "compressed",
     "_kvpress": "from_kvpress",
     "_lm_eval": "lm_eval_model",
+    "_given": "entries",
     "_commands": "compare replay report validate",
     "_golden": "GoldenRow golden verify_golden",
     "_sentences": "sentences",
-    "method": "Array HeadPrompt Infeasible Kept QueryBlock Rope Unavailable scorer",
+    "method": "Array HeadPrompt Infeasible Kept QueryBlock Rope Table Unavailable scorer",
 }
 _MODULES = {name: module for module, names in _NAMES.items() for name in names.split()}
 __all__ = list(_MODULES)

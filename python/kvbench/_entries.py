@@ -7,10 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from ._error import Error
-from .kept import Table
-from .method import Kept
+from .method import Kept, Table
 
-_NUMBERS = ("weight_num", "weight_den", "own_keys", "own_values")
+NUMBERS = ("weight_num", "weight_den", "own_keys", "own_values")
 
 
 @dataclass(eq=False, slots=True)
@@ -52,7 +51,7 @@ def _entries_of_table(table, group, d, dv):
                     "entries per query head")
     shapes = {"weight_num": ids.shape, "weight_den": ids.shape, "own_keys": (*ids.shape, d),
               "own_values": (*ids.shape, dv)}
-    numbers = {name: _numbers(getattr(table, name), shapes[name], name) for name in _NUMBERS
+    numbers = {name: _numbers(getattr(table, name), shapes[name], name) for name in NUMBERS
                if getattr(table, name) is not None}
     return Entries(ids=ids, **numbers)
 

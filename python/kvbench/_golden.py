@@ -116,8 +116,8 @@ def verify_golden(trace=None, method=None, port=None, **flags):
     `outcome` is "same" or says what is not. Needs the extension that `pip install .` builds.
 
     trace: the bundled trace, a path or a Trace; None: traces/smollm2-135m.h5 in the working folder. method: only the
-    rows of these methods. port: a method in Python (a class, an object, a scorer or FILE.py:NAME), or file:KEPT.h5,
-    which is replayed in place of the one method. flags: those of the command, such as isa="scalar"."""
+    rows of these methods. port: a method in Python (a class, an object, a scorer or FILE.py:NAME), which is
+    replayed in place of the one method. flags: those of the command, such as isa="scalar"."""
     from . import _commands
     names = {"method": method and _commands._listed(method),
              "port": port and _commands._method_names(port)[0]}

@@ -8,7 +8,6 @@ import inspect
 import operator
 import os
 import types
-from collections.abc import Callable
 from numbers import Real
 
 import numpy as np
@@ -52,15 +51,9 @@ def _path(value):
     return path
 
 
-def _function(value):
-    if not callable(value):
-        raise TypeError
-    return value
-
-
 # What converts a value, or raises TypeError, ValueError or OverflowError; and the name of the kind.
 KINDS = {int: (_integer, "an integer of 64 bits"), float: (_real, "a number"), bool: (_truth, "True or False"),
-         str: (_string, "text (str)"), os.PathLike: (_path, "the path of a file"), Callable: (_function, "a function")}
+         str: (_string, "text (str)"), os.PathLike: (_path, "the path of a file")}
 
 
 def _instance(kind):

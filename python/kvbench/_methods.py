@@ -14,7 +14,7 @@ from .method import Scorer
 
 # The facts about a method, which are attributes of its class, with what they are where it does not say.
 FACTS = {"kind": "eviction", "granularity": "kv_head", "needs": (), "streaming": False, "seeded": False,
-         "observes": False, "windowed": False, "calibrates": False}
+         "observes": False, "windowed": False, "calibrates": False, "whole_context": False, "trace_sha256": ""}
 MAKERS = ("make", "prepare")
 KINDS = ("eviction", "sampling", "merging", "retrieval")
 GRANULARITIES = ("kv_head", "query_head", "layer")
@@ -209,6 +209,8 @@ def configure(method, name, settings):
         values[key] = _value(parameters[key], text, name)
     if isinstance(method, Scorer):
         made = method(**values)
+    elif not values and not isinstance(method, type):
+        made = method  # an object in a file, as it is
     else:
         try:
             made = base_of(method)(**values)

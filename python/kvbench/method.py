@@ -96,6 +96,19 @@ class Kept:
     recent: int = 0
 
 
+@dataclass(kw_only=True, eq=False)
+class Table:
+    """Entries of one kv head: tokens with weights of their own, or keys and values in place of theirs. An array
+    [width] is one row for all query heads."""
+    ids: np.ndarray  # [rows, width] tokens, -1 = unused slot; rows: 1, or one per query head
+    weight_num: np.ndarray | None = None  # [rows, width] in the numerator of the softmax average; None: 1
+    weight_den: np.ndarray | None = None  # [rows, width] in its denominator; None: 1
+    own_keys: np.ndarray | None = None  # [rows, width, d] instead of the keys of the tokens
+    own_values: np.ndarray | None = None  # [rows, width, dv] instead of their values
+    per_head: bool = False  # of raw results, which have a row for each (query head, query) that differs
+    per_query: bool = False
+
+
 class Scorer:
     """A score-only method, made by scorer()."""
 

@@ -8,10 +8,11 @@ import h5py
 import numpy as np
 
 from ._files import InputFile
+from ._entries import NUMBERS
 from ._hdf5 import attribute, check_schema, reading
 from ._kinds import checked
 from ._schema import RAW_SCHEMA, integers, require
-from .kept import BESIDE, Table
+from .method import Table
 
 
 @dataclass(frozen=True)
@@ -91,8 +92,9 @@ class HeadResult:
 
     @checked
     def entries(self, cell: int = 0):
-        """(tables, positions) of the last run of queries that one state of the method answered, as arguments of
-        KeptWriter.head. The file holds them if it was written with --raw-outputs."""
+        """(tables, positions) of the last run of queries that one state of the method answered. Row
+        (g if per_head else 0) * (queries if per_query else 1) + (i if per_query else 0) of a Table answers query head g
+        of the query group at positions[i]. The file holds them if it was written with --raw-outputs."""
         group = self._dataset(cell, "entries")
         with reading(self._where):
             return self._tables(group), self.positions[attribute(group, self._where, "first_query", int, 0):]
@@ -105,7 +107,7 @@ class HeadResult:
                     "the full cache behind these entries is stored in fewer bits, and the file does not hold its rows.")
             flags = {name: bool(attribute(table, self._where, name, int, 0)) for name in ("per_head", "per_query")}
             tables.append(Table(ids=table["ids"][()], **flags,
-                                **{name: table[name][()] for name in BESIDE if name in table}))
+                                **{name: table[name][()] for name in NUMBERS if name in table}))
         return tables
 
 

@@ -20,7 +20,6 @@ HEADER = dict(model="m", num_layers=4, num_query_heads=4, num_kv_heads=2, head_d
 PROMPT = dict(name="p", tokens=np.arange(5))
 LAYER = dict(scale=0.5, query_positions=[3, 4])
 ARRAYS = dict(keys=np.ones((2, 5, 3)), values=np.ones((2, 5, 2)), queries=np.ones((4, 2, 3)))
-TABLE = dict(ids=[0, 1])
 NUMBERS = ("99", "1.5")  # accepted where any positive number is right
 
 
@@ -33,8 +32,9 @@ def write_trace(path, id="0", index=1, arrays=ARRAYS, compress=False, **fields):
 
 
 # Modules whose functions take methods, results and flags, which the program checks: tested in replay_test.py,
-# methods_test.py, check_test.py, sentences_test.py, golden_test.py and those of models.
-OF_THE_PROGRAM = ("_commands", "_check", "_compressed", "_golden", "_kvpress", "_lm_eval", "_sentences", "method")
+# methods_test.py, entries_test.py, check_test.py, sentences_test.py, golden_test.py and those of models.
+OF_THE_PROGRAM = ("_commands", "_check", "_compressed", "_given", "_golden", "_kvpress", "_lm_eval", "_sentences",
+                  "method")
 
 
 def public():
@@ -78,19 +78,10 @@ class BadInput(PackageTest):
         with open("rows.csv", "w") as file:
             file.write("method,status,layer\nsink,ok,1\n")
 
-    def kept(self, **changes):
-        with kvbench.KeptWriter("kept.h5") as out:
-            out.head(**{"layer": self.layer, "kv_head": 0, "entries": [0, 1], **changes})
-
-    def written(self, **changes):
-        kvbench.write_kept(**{"path": "kept.h5", "trace": self.trace, "select": lambda layer, kv_head, *budget: [0, 1],
-                              **changes})
-
     def opened(self, kind):
         def call(path):
-            with kind(path) as file:
-                if isinstance(file, kvbench.KeptWriter):
-                    file.head(self.layer, 0, [0, 1])
+            with kind(path):
+                pass
         return call
 
     def functions(self):
@@ -100,7 +91,6 @@ class BadInput(PackageTest):
         yield "Trace", self.opened(kvbench.Trace), {"path": "t.h5"}, {}
         yield "Raw", self.opened(kvbench.Raw), {"path": "raw.h5"}, {}
         yield "load_csv", kvbench.load_csv, {"path": "rows.csv"}, {}
-        yield "KeptWriter", self.opened(kvbench.KeptWriter), {"path": "k.h5"}, {"path": {"bytes", "word", "control"}}
         yield ("TraceWriter", lambda path, header, compress: write_trace(path, header=header, compress=compress),
                {"path": "x.h5", "header": kvbench.Header(**HEADER), "compress": False},
                {"path": {"bytes", "word", "control"}, "compress": {"True"}})
@@ -109,13 +99,6 @@ class BadInput(PackageTest):
         yield ("TraceWriter.layer", lambda index, info, **arrays: write_trace("x.h5", "0", index, arrays, layer=info),
                {"index": 1, "info": kvbench.LayerInfo(**LAYER), **ARRAYS}, {})
         yield ("TraceWriter.layer (id)", lambda id: self.layer_of(id), {"id": "0"}, {})
-        yield "KeptWriter.head", self.kept, {
-            "layer": self.layer, "kv_head": 0, "entries": [0, 1], "cell": 0, "positions": [3, 4], "budget": None}, {
-            "cell": {"99"}, "positions": {"None"}, "budget": {"None"}}
-        yield "write_kept", self.written, {
-            "path": "kept.h5", "trace": self.trace, "select": lambda layer, kv_head, *budget: [0, 1],
-            "budgets": ["25%"]}, {"path": {"bytes", "word", "control"}, "budgets": {"list", "strings"}}
-        yield "write_kept (select)", lambda ids: self.written(select=lambda layer, kv_head: ids), {"ids": [0, 1]}, {}
         yield ("Layer.array", self.layer.array, {"name": "keys", "head": 0}, {"head": {"None"}})
         for name, argument in (("keys", "kv_head"), ("values", "kv_head"), ("queries", "head")):
             yield f"Layer.{name}", getattr(self.layer, name), {argument: 0}, {argument: {"None"}}
@@ -135,14 +118,10 @@ class BadInput(PackageTest):
                     "text": {*texts, *optional, "control"}}),
                 (kvbench.LayerInfo, LAYER, "layer", {
                     "scale": {*NUMBERS, "huge"}, "window": {"99"}, "rope_theta": {*NUMBERS, "huge"},
-                    "softcap": {*NUMBERS, "huge"}, "column_sums_end": optional}),
-                (kvbench.Table, TABLE, "table", {
-                    "weight_num": optional, "weight_den": optional, "own_keys": optional, "own_values": optional,
-                    "held": optional, "held_slow": optional, "meta_bytes": {"99"}})):
+                    "softcap": {*NUMBERS, "huge"}, "column_sums_end": optional})):
             for field in dataclasses.fields(kind):
                 def call(kind=kind, fields=fields, where=where, **given):
-                    info = kind(**{**fields, **given})
-                    self.kept(entries=info) if where == "table" else write_trace("x.h5", **{where: info})
+                    write_trace("x.h5", **{where: kind(**{**fields, **given})})
                 given = {field.name: fields[field.name]} if field.name in fields else {field.name: field.default}
                 yield f"{kind.__name__}.{field.name}", call, given, right
 
@@ -152,8 +131,8 @@ class BadInput(PackageTest):
             out.layer(id, 1, kvbench.LayerInfo(**LAYER), **ARRAYS)
 
     # Where the sentence does not name the argument: what it names instead.
-    NAMED = {"entries": "ids", "id": "'id'|prompt", "kv_head": "head",
-             "query_positions": "position", "index": "layer", "name": "array|metric|name", "budgets": "budget",
+    NAMED = {"id": "'id'|prompt", "kv_head": "head",
+             "query_positions": "position", "index": "layer", "name": "array|metric|name",
              "num_query_heads": "shape|num_query_heads", "num_kv_heads": "shape|num_kv_heads|num_query_heads",
              "head_dim": "shape|head_dim", "value_dim": "shape|value_dim", "layer": "layer|prompt"}
 
@@ -166,13 +145,11 @@ class BadInput(PackageTest):
             call(**given)
             for argument in given:
                 for name, value in JUNK.items():
-                    if (argument, name) == ("select", "function"):
-                        continue  # a function that fails by itself
                     tried += 1
                     with self.subTest(function=title, argument=argument, junk=name):
                         self.judge(call, {**given, argument: value}, argument, name in right.get(argument, ()))
         self.assertGreater(tried, 1500)
-        closing = {f"{owner}.{name}" for owner in ("Trace", "Raw", "TraceWriter", "KeptWriter")
+        closing = {f"{owner}.{name}" for owner in ("Trace", "Raw", "TraceWriter")
                    for name in ("close", "commit", "abandon")}
         self.assertEqual(public() - closing - seen, set())
 
@@ -183,17 +160,6 @@ class BadInput(PackageTest):
         words = "path|file|folder" if argument == "path" else self.NAMED.get(argument, argument)
         with self.assertRaisesRegex(kvbench.Error, f"(?s)({words}).*\\.$"):
             call(**given)
-
-    def test_tokens_are_listed_once(self):
-        table = kvbench.Table
-        for words, entries in ((["ids", "row 0", "token 3 twice"], [3, 1, 3]),
-                               (["ids", "row 1", "token 4"], table(ids=[[0, 1], [4, 4]], per_query=True)),
-                               (["held:", "token 1"], table(ids=[1], held=[1, 0, 1])),
-                               (["held_slow", "row 1", "token 2"],
-                                table(ids=[[1], [2]], per_query=True, held_slow=[[1, -1], [2, 2]]))):
-            with self.subTest(words=words), self.refuses(*words, "twice"):
-                self.kept(entries=entries)
-        self.kept(entries=table(ids=[3, 3, -1, -1], weight_num=[1, 2, 0, 0]))  # entries that differ, and unused slots
 
     def test_files_that_cannot_be_read(self):
         os.mkfifo("pipe")
@@ -286,11 +252,9 @@ class BadInput(PackageTest):
         self.raw.close()
         writer = kvbench.TraceWriter("x.h5", kvbench.Header(**HEADER))
         writer.abandon()
-        kept = kvbench.KeptWriter("kept.h5")
-        kept.abandon()
         for call in (lambda: self.layer.keys(0), lambda: self.layer.arrays, self.raw.heads[0].status,
                      self.raw.heads[0].entries, lambda: writer.prompt("0", kvbench.PromptInfo(**PROMPT)),
-                     lambda: kept.head(self.layer, 0, [0]), writer.commit):
+                     writer.commit):
             with self.refuses("with statement"):
                 call()
 

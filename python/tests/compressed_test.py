@@ -44,6 +44,14 @@ class Outputs(CompressedTest):
                 with self.subTest(name, context=context):
                     torch.testing.assert_close(self.logits(model, context=context), expected, rtol=1e-4, atol=1e-4)
 
+    def test_entries_of_the_whole_context_are_exact(self):
+        model = self.models["llama"]
+        kept = {("0", layer, kv_head): range(CONTEXT) for layer in (0, 1) for kv_head in (0, 1)}
+        torch.testing.assert_close(self.logits(model, kvbench.entries(kept)), model(token_ids()).logits[0], rtol=1e-4,
+                                   atol=1e-4)
+        self.assertGreater((self.logits(model, kvbench.entries({key: [0] for key in kept})) - self.logits(model)).max(),
+                           1e-3)
+
     def test_outputs_of_the_first_layer_are_those_of_a_replay(self):
         model = self.models["llama"]
         model.save_pretrained(self.path("model"))

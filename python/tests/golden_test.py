@@ -129,20 +129,6 @@ class Rows(PackageTest):
         with self.refuses("nowhere.csv"):
             kvbench.golden(self.path("nowhere.csv"))
 
-    def test_a_file_of_entries_as_port(self):
-        rows = rows_of("snapkv")
-        for name, left_out in (("same", []), ("other", [700])):
-            with kvbench.Trace(SAMPLE) as trace, kvbench.KeptWriter(self.path(f"{name}.h5")) as out:
-                for row in rows:
-                    ids = row.ids[0][row.ids[0] < 1024]   # the others are decoded tokens, which stay
-                    out.head(trace.prompts[row.prompt].layers[row.layer], row.kv_head, np.setdiff1d(ids, left_out),
-                             budget=row.budget)
-        port = f"file:{self.path('same.h5')}"
-        self.assertIn(f"All {len(rows)} golden rows are the same",
-                      run("verify-golden", SAMPLE, "-m", "snapkv", "--port", port, "--format", "table"))
-        with self.assertRaisesRegex(AssertionError, "^$"):   # exit code 1, and nothing on stderr
-            run("verify-golden", SAMPLE, "-m", "snapkv", "--port", f"file:{self.path('other.h5')}")
-
     def test_without_the_program(self):
         if os.environ.get("KVBENCH_EXTENSION"):
             self.skipTest("the extension is there")

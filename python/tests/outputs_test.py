@@ -8,7 +8,6 @@ import sys
 
 from support import PACKAGE, PackageTest, kvbench, main, run
 from kvbench import dump_hf
-import numpy as np
 
 
 def contents(folder):
@@ -37,13 +36,12 @@ class Outputs(PackageTest):
         return [path, *links, os.path.relpath(path), os.path.join(self.path("folder"), os.path.basename(path)),
                 os.fsencode(path), f"/dev/fd/{descriptor}", f"/proc/self/fd/{descriptor}"]
 
-    def writers(self, opened):
-        """Everything of the package that writes a file."""
-        header = kvbench.Header(model="m", num_layers=1, num_query_heads=1, num_kv_heads=1, head_dim=1, value_dim=1,
-                                rope_type="none")
-        yield lambda path: kvbench.TraceWriter(path, header)
-        yield kvbench.KeptWriter
-        yield lambda path: kvbench.write_kept(path, opened, lambda layer, kv_head: [0])
+    def copy(self, path, trace):
+        """A writer of the first layer of a trace."""
+        with kvbench.TraceWriter(path, trace) as out:
+            out.prompt("0", trace.prompts["0"])
+            layer = trace.prompts["0"].layers[0]
+            out.layer("0", 0, layer, **{name: layer.array(name) for name in layer.arrays})
 
     def test_no_writer_replaces_an_open_input(self):
         for name, kind in (("t.h5", kvbench.Trace), ("raw.h5", kvbench.Raw)):
@@ -52,9 +50,8 @@ class Outputs(PackageTest):
                 names = self.names_of(self.path(name), held.fileno())
                 before = contents(self.folder)
                 for output in names:
-                    for writer in self.writers(trace):
-                        with self.subTest(output=output), self.refuses("is the input", "another name"):
-                            writer(output)
+                    with self.subTest(output=output), self.refuses("is the input", "another name"):
+                        kvbench.TraceWriter(output, trace)
                 self.assertEqual(contents(self.folder), before)
             for link in ("symbolic", "hard", "chain", "folder"):
                 os.unlink(self.path(link))
@@ -62,8 +59,10 @@ class Outputs(PackageTest):
     def test_an_input_that_is_opened_after_the_output(self):
         before = contents(self.folder)
         with kvbench.Trace(self.trace) as trace, self.refuses("is the input"):
-            with kvbench.KeptWriter(self.path("raw.h5")) as out, kvbench.Raw(self.path("raw.h5")) as raw:
-                out.head(trace.prompts["0"].layers[0], 0, [0])
+            with kvbench.TraceWriter(self.path("raw.h5"), trace) as out, kvbench.Raw(self.path("raw.h5")) as raw:
+                out.prompt("0", trace.prompts["0"])
+                layer = trace.prompts["0"].layers[0]
+                out.layer("0", 0, layer, **{name: layer.array(name) for name in layer.arrays})
                 held = kvbench.Raw(self.path("raw.h5"))
                 self.addCleanup(held.close)
                 self.assertTrue(raw.heads)
@@ -73,18 +72,19 @@ class Outputs(PackageTest):
         with kvbench.Raw(self.path("raw.h5")):
             pass
         with kvbench.Trace(self.trace) as trace:
-            kvbench.write_kept(self.path("raw.h5"), trace, lambda layer, kv_head: np.arange(8))
-        with kvbench.Raw(self.path("raw.h5")) as raw:
-            self.assertEqual(raw.heads[0].entries()[0][0].ids.tolist(), [list(range(8))])
+            self.copy(self.path("raw.h5"), trace)
+        with kvbench.Trace(self.path("raw.h5")) as copy:
+            self.assertEqual(list(copy.prompts["0"].layers), [0])
 
     def test_two_writers_of_one_file(self):
-        os.symlink("kept.h5", self.path("link"))
-        with kvbench.Trace(self.trace) as trace, kvbench.KeptWriter(self.path("kept.h5")) as out:
-            for name in ("kept.h5", "link"):
+        os.symlink("copy.h5", self.path("link"))
+        with kvbench.Trace(self.trace) as trace:
+            writer = kvbench.TraceWriter(self.path("copy.h5"), trace)
+            for name in ("copy.h5", "link"):
                 with self.refuses("is being written already"):
-                    kvbench.KeptWriter(self.path(name))
-            out.head(trace.prompts["0"].layers[0], 0, [0])
-        self.assertGreater(os.path.getsize(self.path("kept.h5")), 0)
+                    kvbench.TraceWriter(self.path(name), trace)
+            writer.abandon()
+        self.assertFalse(os.path.exists(self.path("copy.h5")))
 
     def dump(self, *arguments):
         said = io.StringIO()

@@ -26,15 +26,16 @@ class Pages(PackageTest):
         os.chdir(self.folder)
         self.addCleanup(os.chdir, ROOT)
 
-    def printed(self, page, heading):
-        """What the first block of the section prints, in a folder with the bundled trace."""
-        out = io.StringIO()
+    def printed(self, page, heading, count=1):
+        """What the first blocks of the section print, in a folder with the bundled trace."""
+        out, self.names = io.StringIO(), {"__name__": "page"}
         with contextlib.redirect_stdout(out):
-            exec(blocks(page, heading)[0], {"__name__": "page"})
+            exec("".join(blocks(page, heading)[:count]), self.names)
         return out.getvalue()
 
     def test_ten_lines(self):
-        for page, heading in (("docs/python.md", "A method in ten lines"), ("README.md", "A method of your own")):
+        for page, heading in (("docs/python.md", "A method in ten lines"), ("README.md", "A method of your own"),
+                              ("docs/guide.md", "Your own method")):
             with self.subTest(page):
                 said = self.printed(page, heading)
                 self.assertRegex(said, r"At 25%mem py:knorm, with a mean rel_err of 0\.244, is .*snapkv 0\.128")
@@ -42,6 +43,12 @@ class Pages(PackageTest):
 
     def test_add_a_method(self):
         self.assertIn("py:knorm", self.printed("docs/add-a-method.md", "In Python"))
+
+    def test_entries_of_your_own(self):
+        said = self.printed("docs/python.md", "Entries of your own", 2)
+        self.assertRegex(said, r"py:entries +256")
+        rows = self.names["rows"]
+        self.assertEqual((set(rows.method), set(rows.status)), ({"py:entries"}, {"ok"}))
 
     def test_a_method_with_state(self):
         self.assertIn("Recent holds the contract.", self.printed("docs/python.md", "A method with state"))

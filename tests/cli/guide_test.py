@@ -2,9 +2,9 @@
 """Runs the commands of a page, such as docs/guide.md, and compares their output with the output shown below them.
     guide_test.py KVBENCH PAGE BLOCKS
 It fails if fewer than BLOCKS blocks of commands could run.
-A block ```sh is run in a scratch folder that has traces/, configs/ and python/; a block ```text is output of the block
-before it. A word after ```sh states what the block needs: `network` or `model` (the block is not run), `python` (run if
-h5py is found), or a command of kvbench (run if kvbench has it)."""
+A block ```sh is run in a scratch folder that has traces/ and configs/; a block ```text is output of the block
+before it. A word after ```sh states what the block needs: `network` or `model` (the block is not run), or a command of
+kvbench (run if kvbench has it)."""
 import os
 import pathlib
 import re
@@ -16,19 +16,6 @@ import unittest
 KVBENCH, PAGE = (pathlib.Path(path).resolve() for path in sys.argv[1:3])
 BLOCKS = int(sys.argv[3])
 ROOT = PAGE.parent.parent
-CACHE = pathlib.Path(os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / ".cache") / "kvbench"
-PYTHONS = [sys.executable, os.environ.get("KVBENCH_PYTHON"), CACHE / "venv/bin/python"]
-
-
-def succeeds(*command):
-    try:
-        return subprocess.run([str(word) for word in command], capture_output=True).returncode == 0
-    except OSError:
-        return False
-
-
-def python_with_h5py():
-    return next((str(path) for path in PYTHONS if path and succeeds(path, "-c", "import h5py, numpy")), None)
 
 
 def same(shown, printed):
@@ -53,15 +40,15 @@ class Page(unittest.TestCase):
     def setUpClass(cls):
         cls.scratch = tempfile.TemporaryDirectory(prefix="kvbench-")
         cls.folder = pathlib.Path(cls.scratch.name)
-        for name in ("traces", "configs", "python"):
+        for name in ("traces", "configs"):
             (cls.folder / name).symlink_to(ROOT / name)
         tools = cls.folder / "bin"
         tools.mkdir()
         (tools / "kvbench").symlink_to(KVBENCH)
         python = tools / "python3"   # not a link, because a Python environment is found by the path of its interpreter
-        python.write_text(f'#!/bin/sh\nexec "{python_with_h5py() or sys.executable}" "$@"\n')
+        python.write_text(f'#!/bin/sh\nexec "{sys.executable}" "$@"\n')
         python.chmod(0o755)
-        cls.environment = dict(os.environ, PATH=f"{tools}:{os.environ['PATH']}", PYTHONPATH=str(ROOT / "python"))
+        cls.environment = dict(os.environ, PATH=f"{tools}:{os.environ['PATH']}")
 
     @classmethod
     def tearDownClass(cls):
@@ -69,8 +56,7 @@ class Page(unittest.TestCase):
 
     def can_run(self, words):
         commands = subprocess.run([KVBENCH, "--help"], capture_output=True, text=True).stdout
-        able = {"network": False, "model": False, "python": python_with_h5py() is not None}
-        return all(able[word] if word in able else re.search(rf"^  {word} ", commands, re.M) for word in words)
+        return all(word not in ("network", "model") and re.search(rf"^  {word} ", commands, re.M) for word in words)
 
     def run_block(self, code):
         done = subprocess.run(["bash", "-euo", "pipefail", "-c", code], cwd=self.folder, env=self.environment,

@@ -96,12 +96,10 @@ class Outputs(SweepTest):
         self.assertEqual(run("sweep", config, "--shard", "2/2", "--cells", self.path("d.cells")).returncode, 0)
         inputs = [self.trace, config, table, raw, cells]
         before = [self.identity(path) for path in inputs]
-        kept = ["-m", f"file:{raw}", "-b", "25%"]
         for args in (["replay", self.trace, "-m", "uniform", "-o", self.trace],
                      ["replay", self.trace, "-m", "uniform", "-o", self.path("link")],
                      ["replay", self.trace, "-m", "uniform", "-o", self.path("hard")],
                      ["replay", self.path("link"), "-m", "uniform", "--raw", self.trace],
-                     ["replay", self.trace, *kept, "-o", raw],
                      ["replay", self.trace, "-m", "uniform", "-o", self.path("x"), "--raw", self.path("./x")],
                      ["merge", cells, self.path("d.cells"), "-o", cells],
                      ["sweep", config, "-o", config],

@@ -315,27 +315,6 @@ class Replay(CliTest):
         os.remove(raw)
         self.fails(2, "--raw-outputs", "--raw", args=["replay", self.trace, "-m", "sink", "--raw-outputs"])
 
-    def test_a_file_of_entries_scores_as_the_method_that_wrote_it(self):
-        kept = os.path.join(self.folder, "kept.h5")
-        methods = ("sink", "snapkv", "subgen", "oracle-topk")
-        for protocol in ("prefill", "decode"):
-            flags = ("-b", "48", "--seeds", "1", "--rows", "trace", "--protocol", protocol, "--no-times")
-            own = self.replay("-m", ",".join(methods), *flags, "--set", "sink.reposition=false", "--raw", kept,
-                              "--raw-outputs")
-            for cell, row in enumerate(own):
-                if protocol == "decode" and row["method"] in ("sink", "subgen"):
-                    continue  # their states change between queries, and the file holds only the last one
-                (scored,) = self.replay("-m", "file:" + kept, "--set", f"file.cell={cell}", *flags)
-                self.assertEqual(scored["status"], "ok", scored["reason"])
-                for column in ("rel_err_mean", "rel_err_max", "log_z_err_mean", "kept_tokens"):
-                    self.assertEqual(scored[column], row[column], (row["method"], column))
-            self.assertIn("decoded tokens", scored["reason"] + "decoded tokens" * (protocol == "prefill"))
-        (row,) = self.replay("-m", "file:" + kept, "--protect", "4,4", "--rows", "trace")
-        self.assertEqual(row["status"], "skipped")
-        (row,) = self.replay("-m", "file:" + kept, "--set", "file.cell=99", "--rows", "trace")
-        self.assertIn("cell 99", row["reason"])
-        os.remove(kept)
-
     def test_backends_agree(self):
         flags = ("-m", "sink,snapkv,oracle-topk,subgen,uniform", "--rows", "trace", "--no-times", "--seeds", "2")
         for a, b in zip(self.replay(*flags), self.replay(*flags, "--device", "ref")):

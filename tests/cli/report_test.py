@@ -214,32 +214,18 @@ class Report(CliTest):
 
     def test_names_of_any_kind(self):
         """What replay and sweep write is read again, whatever the names of files and runs hold."""
-        kept, bad = (os.path.join(os.fsencode(self.folder), name) for name in (b"=k\".h5", b"k\x01\xff.h5"))
-        raw, swept, title = self.path("k.h5"), self.path("names.csv"), b"\x01\xfftitle"
-        self.assertEqual(run("replay", self.trace, "-m", "sink", "--raw", raw, "--raw-outputs", "-q").returncode, 0)
-        os.rename(raw, bad)
-        refused = subprocess.run([KVBENCH, "replay", self.trace, "-m", b"file:" + bad, "-q"], capture_output=True)
-        self.assertEqual(refused.returncode, 2)
-        self.assertIn(b"choose a name without control characters", refused.stderr)
-        os.rename(bad, kept)
+        swept, title = self.path("names.csv"), b"\x01\xfftitle"
         sweep = self.write("names.toml",
                            '[[run]]\nname = "=1+1\\""\ntraces = "t.h5"\nmethods = ["sink", "quest"]\n')
-        done = subprocess.run([KVBENCH, "replay", self.trace, "-m", b"file:" + kept + b",sink", "--rows", "query",
-                               "-q"], capture_output=True)
-        self.assertEqual(done.returncode, 0, done.stderr)
-        csv = self.write("kept.csv", done.stdout.decode())
-        self.assertEqual(run("compare", csv, "--by", "all").returncode, 0)
         self.assertEqual(run("sweep", sweep, "-q", "-o", swept).returncode, 0)
         self.assertTrue(self.read(swept).split("\n")[1].startswith("\"'=1+1\"\"\""))
-        for tables in ([csv], [swept]):
-            page = subprocess.run([KVBENCH, "report", *tables, "-o", self.path("names.html"), "--title", title],
-                                  capture_output=True)
-            self.assertEqual(page.returncode, 0, page.stderr)
-            text = self.read(self.path("names.html"))
-            Page(text)
-            self.assertIn("\\x01\\xfftitle", text)
+        page = subprocess.run([KVBENCH, "report", swept, "-o", self.path("names.html"), "--title", title],
+                              capture_output=True)
+        self.assertEqual(page.returncode, 0, page.stderr)
+        text = self.read(self.path("names.html"))
+        Page(text)
+        self.assertIn("\\x01\\xfftitle", text)
         self.assertIn("Run =1+1", text)
-        os.remove(kept)
 
     def test_few_queries_have_no_interval(self):
         short = self.synth("short.h5", queries=16)

@@ -2,7 +2,6 @@
 // spoil_trace FILE HOW: makes a good trace, or good raw results, bad in one way that only the HDF5 library can.
 #include <cstdio>
 #include <functional>
-#include <limits>
 #include <map>
 
 #include <unit/trace/raw.hpp>
@@ -21,13 +20,6 @@ std::vector<hsize_t> dims_of(const RawFile& file, const char* path) {
   H5Sclose(space);
   H5Dclose(dataset);
   return dims;
-}
-
-/// The kept entries become the single token `id`, stored as `type`.
-template <class T>
-void keep_one(RawFile& file, hid_t type, T id) {
-  file.replace(ids, type, {1}, &id);
-  if (H5Lexists(file.id(), "/heads/0/0/entries/1", H5P_DEFAULT) > 0) file.remove("/heads/0/0/entries/1");
 }
 
 void store_outside(RawFile& file, const char* path, hid_t type,
@@ -103,18 +95,6 @@ int main(int argc, char** argv) {
        }},
       {"no-prompts", [](RawFile& f) { f.remove("/prompts/0"); }},
       {"bomb", &plant_bomb},
-      {"id-256", [](RawFile& f) { keep_one<std::int32_t>(f, H5T_STD_I32LE, 256); }},
-      {"id-255", [](RawFile& f) { keep_one<std::int32_t>(f, H5T_STD_I32LE, 255); }},
-      {"id-below", [](RawFile& f) { keep_one<std::int32_t>(f, H5T_STD_I32LE, -2); }},
-      {"id-wide", [](RawFile& f) { keep_one<std::int64_t>(f, H5T_STD_I64LE, std::int64_t{1} << 32); }},
-      {"id-float", [](RawFile& f) { keep_one<float>(f, H5T_IEEE_F32LE, 3.7F); }},
-      {"weight-nan",
-       [](RawFile& f) {
-         keep_one<std::int32_t>(f, H5T_STD_I32LE, 3);
-         const float weight = std::numeric_limits<float>::quiet_NaN();
-         f.replace("/heads/0/0/entries/0/weight_num", H5T_IEEE_F32LE, {1}, &weight);
-       }},
-      {"head-twice", [](RawFile& f) { f.set("/heads/1", "kv_head", std::int64_t{0}); }},
       {"ids-external", [](RawFile& f) { store_outside(f, ids, H5T_STD_I32LE, &in_external_file); }},
       {"ids-virtual", [](RawFile& f) { store_outside(f, ids, H5T_STD_I32LE, &in_virtual_dataset); }},
       {"metrics-external", [](RawFile& f) { store_outside(f, metrics, H5T_IEEE_F32LE, &in_external_file); }},

@@ -170,8 +170,7 @@ class Usage(CliTest):
                  (sweep, "kvbench sweep", (replay(sweep), ["info", sweep])),
                  (self.trace, "kvbench replay", (["report", self.trace, "-o", self.path("r.html")],
                                                  ["compare", self.trace], ["merge", self.trace],
-                                                 ["sweep", self.trace], [*replay(self.trace)[:2], "-m",
-                                                                         "file:" + self.trace])))
+                                                 ["sweep", self.trace])))
         for path, words, commands in cases:
             for command in commands:
                 with self.subTest(command=command[0], file=os.path.basename(path)):

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -63,6 +64,20 @@ struct QueryValues {
   std::vector<double> values;  ///< one per position where the status is ok; NaN where the metric does not apply
 };
 
+/// The tokens that entries name, of the last run of queries that one state of the method answered.
+struct NamedTokens {
+  bool per_head = false;
+  Index queries = 1;              ///< of the run; 1 where all of them have the same entries
+  Index width = 0;                ///< entries per row
+  std::vector<std::int32_t> ids;  ///< [rows, width]; -1: an unused slot
+
+  /// Those of query i of the run for query head g of the query group.
+  std::span<const std::int32_t> row(Index g, Index i) const {
+    const Index at = ((per_head ? g : 0) * queries + i) * width;
+    return std::span(ids).subspan(static_cast<std::size_t>(at), static_cast<std::size_t>(width));
+  }
+};
+
 class QueryResults {
  public:
   virtual ~QueryResults() = default;
@@ -71,6 +86,8 @@ class QueryResults {
   virtual const std::vector<QueryConfiguration>& configurations() const = 0;
   /// Absent where the file has no results of this configuration at this place.
   virtual std::optional<QueryValues> read(std::size_t place, std::size_t configuration) const = 0;
+  /// One item per table of entries; empty where the file does not hold them.
+  virtual std::vector<NamedTokens> entries(std::size_t /*place*/, std::size_t /*configuration*/) const { return {}; }
 };
 
 }  // namespace kvbench::compare

@@ -2,24 +2,45 @@
 #include <kvbench/compare/raw_reader.hpp>
 
 #include <algorithm>
+#include <cstdlib>
 #include <sstream>
 
 #include <fmt/ranges.h>
 
 #include <kvbench/core/suggest.hpp>
-#include <kvbench/replay/records/raw_schema.hpp>
 #include <kvbench/trace/guard/input_file.hpp>
+#include <kvbench/trace/guard/input_object.hpp>
 
 namespace kvbench::compare {
 
-using replay::raw::InputObject;
-using replay::raw::integer_of;
-using replay::raw::require;
 using trace::h5::Extent;
+using trace::h5::InputObject;
 
 namespace {
 
-constexpr const char* holds = "raw results";
+constexpr int schema_major = 1;
+
+/// Throws Error, naming the object and the fault, where `holds` is false.
+void require(bool holds, const InputObject& where, const std::string& fault) {
+  if (!holds) throw Error("{}: {}; see docs/results.md, \"Raw results\".", where.where(), fault);
+}
+
+std::int64_t integer_of(const InputObject& object, const char* name, std::int64_t otherwise) {
+  return object.integer(name).value_or(otherwise);
+}
+
+/// Throws Error where the file has another schema, or a version that this program does not read.
+void check_schema(const InputObject& root, const std::string& path) {
+  const std::string schema = root.text("kvbench_raw").value_or("");
+  if (schema.empty()) {
+    throw Error("{} has no attribute kvbench_raw, so it holds no raw results; see docs/results.md.{}", path,
+                root.text("kvbench_trace") ? " It is a trace: `kvbench replay --raw` makes raw results from it." : "");
+  }
+  if (std::atoi(schema.c_str()) != schema_major) {
+    throw Error("{}: its schema is kvbench_raw {}, and this kvbench reads {}.x; use a newer kvbench.", path, schema,
+                schema_major);
+  }
+}
 
 std::vector<std::string> split_names(const std::string& text) {
   std::vector<std::string> names;
@@ -45,7 +66,6 @@ bool same_but_seed(const QueryConfiguration& a, const QueryConfiguration& b) {
 }
 
 std::vector<QueryConfiguration> read_configurations(const InputObject& root) {
-  require(root.has("cells"), root, "it has no /cells, so it is a file of entries, not of results of --raw");
   const InputObject configurations = root.group("cells");
   std::vector<QueryConfiguration> all;
   for (std::size_t c = 0; configurations.has(std::to_string(c)); ++c) {
@@ -86,7 +106,7 @@ void add_places(const InputObject& head, const QueryPlace& common, RawLayout& la
   place.layer = *head.integer("layer");
   place.kv_head = *head.integer("kv_head");
   place.context_tokens = integer_of(head, "context_tokens", 0);
-  place.positions = replay::raw::read_numbers<std::int32_t>(head, "positions").values;
+  if (head.has("positions")) place.positions = head.dataset("positions").integers<std::int32_t>();
   layout.positions += place.positions.size();
   require(layout.positions * static_cast<std::size_t>(layout.group) * sizeof(float) <= head.readable_bytes(), head,
           fmt::format("the file cannot hold results of {} query heads at {} queries", layout.group, layout.positions));
@@ -97,7 +117,7 @@ void add_places(const InputObject& head, const QueryPlace& common, RawLayout& la
 }
 
 RawLayout read_layout(const InputObject& root, const std::string& path, std::string_view metric) {
-  replay::raw::check_schema(root, path, holds);
+  check_schema(root, path);
   const std::vector<std::string> names = split_names(text_of(root, "metrics"));
   const auto found = std::ranges::find(names, metric);
   if (found == names.end()) {
@@ -119,8 +139,19 @@ RawLayout read_layout(const InputObject& root, const std::string& path, std::str
   return layout;
 }
 
-/// Opens every object that read() may open, so that faults of the HDF5 library and of the storage occur here and not
-/// later.
+/// Calls use(entries, table) for each table of the entries of a result that names tokens.
+template <class F>
+void for_each_table(const InputObject& result, F use) {
+  if (!result.has("entries")) return;
+  const InputObject entries = result.group("entries");
+  for (std::size_t t = 0; entries.has(std::to_string(t)); ++t) {
+    const InputObject table = entries.group(std::to_string(t));
+    if (table.has("ids")) use(entries, table);
+  }
+}
+
+/// Opens every object that read() and entries() may open, so that faults of the HDF5 library and of the storage occur
+/// here and not later.
 void open_all(const InputObject& heads) {
   for (std::size_t h = 0; heads.has(std::to_string(h)); ++h) {
     const InputObject head = heads.group(std::to_string(h));
@@ -129,6 +160,10 @@ void open_all(const InputObject& heads) {
       result.text("status"), result.text("reason"), result.integer("dense"), result.number("total_bytes"),
           result.number("bytes_read");
       if (result.has("metrics")) result.dataset("metrics", Extent::part);
+      for_each_table(result, [](const InputObject& entries, const InputObject& table) {
+        integer_of(entries, "first_query", 0), integer_of(table, "per_head", 0), integer_of(table, "per_query", 0);
+        table.dataset("ids", Extent::part);
+      });
     }
   }
 }
@@ -153,6 +188,24 @@ QueryValues read_values(const InputObject& result, const RawLayout& layout, std:
   return out;
 }
 
+/// `group` query heads answer `queries` queries.
+NamedTokens read_tokens(const InputObject& entries, const InputObject& table, Index group, Index queries) {
+  const InputObject ids = table.dataset("ids");
+  NamedTokens out{.per_head = integer_of(table, "per_head", 0) != 0, .ids = ids.integers<std::int32_t>()};
+  if (integer_of(table, "per_query", 0) != 0) {
+    const std::int64_t first = integer_of(entries, "first_query", 0);
+    require(first >= 0 && first < queries, entries, fmt::format("'first_query' is {} of {} queries", first, queries));
+    out.queries = queries - first;
+  }
+  const std::vector<hsize_t> dims = ids.dims();
+  const Index rows = (out.per_head ? group : 1) * out.queries;
+  require(dims.size() == 2 && static_cast<Index>(dims[0]) == rows, ids,
+          fmt::format("the shape [{}] does not fit {} query heads at {} queries", fmt::join(dims, ", "), group,
+                      out.queries));
+  out.width = static_cast<Index>(dims[1]);
+  return out;
+}
+
 }  // namespace
 
 RawReader::RawReader(std::string path, std::string_view metric) : path_(std::move(path)) {
@@ -170,6 +223,20 @@ std::optional<QueryValues> RawReader::read(std::size_t place, std::size_t config
     const InputObject group = root.group("heads").group(head);
     if (!group.has(name)) return std::nullopt;
     return read_values(group.group(name), layout_, place);
+  });
+}
+
+std::vector<NamedTokens> RawReader::entries(std::size_t place, std::size_t configuration) const {
+  const std::string head = std::to_string(place / static_cast<std::size_t>(layout_.group));
+  const std::string name = std::to_string(configuration);
+  return file_->read([&](const InputObject& root) {
+    std::vector<NamedTokens> tables;
+    const InputObject group = root.group("heads").group(head);
+    if (!group.has(name)) return tables;
+    for_each_table(group.group(name), [&](const InputObject& entries, const InputObject& table) {
+      tables.push_back(read_tokens(entries, table, layout_.group, std::ssize(layout_.places[place].positions)));
+    });
+    return tables;
   });
 }
 

@@ -33,6 +33,8 @@ class RawReader : public QueryResults {
   /// Throws Error where the values in the file are invalid, IoError where reading fails or the file has changed since
   /// it was opened.
   std::optional<QueryValues> read(std::size_t place, std::size_t configuration) const override;
+  /// Throws as read().
+  std::vector<NamedTokens> entries(std::size_t place, std::size_t configuration) const override;
 
  private:
   std::string path_;

@@ -6,7 +6,6 @@
 #include <kvbench/core/suggest.hpp>
 #include <kvbench/methods/contract/method_text.hpp>
 #include <kvbench/methods/registry.hpp>
-#include <kvbench/replay/kept/kept_file.hpp>
 
 namespace kvbench::config {
 namespace {
@@ -57,7 +56,6 @@ class MethodFlags {
       for (const auto& [info, settings] : methods::rows_of_all()) add(*info, settings);
       return;
     }
-    if (item.starts_with("file:")) return add(replay::find_any_method(item), {});
     const std::optional<methods::MethodText> text = methods::parse_method_text(item);
     if (!text) throw Error("`methods` '{}': brackets stand once, at the end; write METHOD[PARAMETER=VALUE,...]", item);
     if (same_name(text->name, "all"))

@@ -16,8 +16,8 @@ struct Comparison {
 };
 
 /// What is compared: everything; of a port what it holds and answers, but neither recall, which counts the tokens that
-/// a method declares that it may drop, nor what a budget of memory means in tokens, which a file of entries does not
-/// say.
+/// a method declares that it may drop, nor what a budget of memory means in tokens, which a port with a fixed selection
+/// does not say.
 enum class Scope { everything, port };
 
 /// Ids, numbers of entries, budget and bytes must be equal, figures within the tolerances of `expected`. The rows have

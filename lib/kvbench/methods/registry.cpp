@@ -154,7 +154,6 @@ std::string_view name_of(Kind kind) {
 }
 
 std::string_view family_of(std::string_view method) {
-  if (method.starts_with("file:")) return "own";
   if (find_plus(method) != method.npos) return "composition";
   if (parse_python_name(method)) return "own";
   const auto known = std::ranges::find(all_methods(), method, &MethodInfo::name);

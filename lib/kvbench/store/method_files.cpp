@@ -7,14 +7,11 @@
 #include <fmt/format.h>
 
 #include <kvbench/methods/python_name.hpp>
-#include <kvbench/replay/kept/kept_file.hpp>
 
 namespace kvbench::store {
 
 std::vector<NamedFile> files_of_method(const std::string& name, const std::string& params) {
   std::vector<NamedFile> files;
-  const std::string kept = replay::kept_file_path(name);
-  if (!kept.empty()) files.push_back({"the file of kept entries", kept});
   const auto python = methods::parse_python_name(name);
   if (python && !python->file.empty()) files.push_back({"the file of a method in Python", python->file});
   std::istringstream settings(params);

@@ -46,9 +46,7 @@ void check_version(const h5::InputObject& file, const std::string& path) {
   const auto version = file.text("kvbench_trace");
   if (!version) {
     throw Error("{}: is an HDF5 file but not a trace: the root attribute 'kvbench_trace' is missing.{}", path,
-                file.text("kvbench_raw")
-                    ? " It holds raw results or kept entries: `kvbench compare` compares the methods of raw results, "
-                      "`kvbench replay TRACE.h5 --method file:FILE.h5` replays entries."
+                file.text("kvbench_raw")    ? " It holds raw results, whose methods `kvbench compare` compares."
                 : file.text("kvbench_eval") ? " It holds the scores of an evaluation (docs/eval.md)."
                                             : "");
   }

@@ -68,28 +68,6 @@ def test_errors_of_layers_equal_replay(folder):
         close(number(found[key], "rel_err_mean"), number(expected[key], "rel_err_mean"), 1e-4)
 
 
-def test_kept_entries_belong_to_a_document_and_keep_their_budget(folder):
-    """Entries that snapkv kept in a dump of the document are those of the document alone; their cost is that of the
-    file, whatever the budget."""
-    ids, other = ids_file(folder), harness.write_ids(folder / "other", CONTEXT + SCORE, seed=1)
-    trace, kept = folder / "t.h5", folder / "kept.h5"
-    harness.kvdump("--ids", ids, "--ctx", CONTEXT + SCORE, "--prompt-tokens", CONTEXT, "--f32", "--layers", "0,1", "-o",
-                   trace)
-    subprocess.run([KVBENCH, "replay", trace, "-m", "snapkv", "-b", "25%", "--raw", kept, "--raw-outputs", "--decoded",
-                    "keep", "-o", folder / "r.csv"], check=True)
-    arguments = [*SMALL, "--layers", "0,1", "--seeds", 1, "--method", f"file:{kept}"]
-    message = kveval("--ids", other, *arguments, "--budget", "25%", expect=2)
-    assert message.count("SHA-256") == 1 and "document 'other'" in message and "file.any_trace=true" in message, message
-    [row] = evaluate("--ids", other, *arguments, "--budget", "25%", "--set", "file.any_trace=true")
-    assert (row["status"], row["params"]) == ("ok", "any_trace=true"), row
-    arguments += ["--set", "file.cell=0"]
-    ample, tight = evaluate("--ids", ids, *arguments, "--budget", "50%mem,12.5%mem")
-    assert ample["status"] == "ok" and number(ample, "budget_tokens") == number(ample, "kept_tokens") > 0, ample
-    assert tight["status"] == "infeasible" and "the budget is 12.5 %" in tight["reason"], tight
-    for row in evaluate("--ids", ids, *arguments, "--budget", "12.5%mem", "--inject", "one"):
-        assert "was not checked" in row["reason"], row
-
-
 def test_a_configuration_does_not_see_the_ones_before_it(folder):
     arguments = ["--ids", ids_file(folder), *SMALL, "--budget", "25%", "--per-layer"]
     alone = kveval(*arguments, "--no-times", "--method", "h2o")

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <kvbench/compare/raw_reader.hpp>
 
+#include <algorithm>
 #include <cmath>
 #include <fstream>
 
@@ -82,6 +83,35 @@ TEST_CASE("raw results read back as they were written") {
     }
   }
   CHECK(!raw.read(0, 3));
+  const std::vector<NamedTokens> half = raw.entries(0, 0), drawn = raw.entries(3, 2);
+  REQUIRE(half.size() == 1);
+  CHECK(std::ranges::equal(half[0].row(1, 0), std::vector{0, 2, 4, 6, 8}));
+  REQUIRE(drawn.size() == 1);
+  CHECK(std::ranges::equal(drawn[0].row(0, 0), std::vector{1, 3, 5}));
+  CHECK(raw.entries(6, 0).empty());  // skipped
+  CHECK(raw.entries(0, 3).empty());
+}
+
+TEST_CASE("entries by query head and query name the tokens of each") {
+  SmallTrace trace;
+  const trace::test::TempFolder folder;
+  const std::string path = folder / "raw.h5";
+  const MethodInfo method = answering("own", [](const QueryBlock& queries, Backend& b) {
+    const Index rows = 2 * queries.size();
+    std::vector<std::int32_t> ids;
+    for (Index r = 0; r < rows; ++r) ids.push_back(static_cast<std::int32_t>(r));
+    return EntryTables{{.per_head = true, .per_query = true, .ids = b.adopt(std::move(ids), rows, 1)}};
+  });
+  ReplayRequest request = request_of({&method}, 5);
+  request.protocol = Protocol::prefill;
+  const ReplayResults results = replay::replay(trace.reader(), request, serial);
+  AtomicFile file(path);
+  write_raw(file, trace.reader(), request, results);
+  const std::vector<NamedTokens> tables = RawReader(path, "rel_err").entries(1, 0);
+  REQUIRE(tables.size() == 1);
+  CHECK(tables[0].queries == std::ssize(results.heads[0].positions));
+  CHECK(tables[0].row(0, 1)[0] == 1);
+  CHECK(tables[0].row(1, 0)[0] == tables[0].queries);
 }
 
 TEST_CASE("a file without raw results is refused by name") {

@@ -98,6 +98,7 @@ struct MethodInfo {
   bool speculates = false;     ///< uses speculated queries where there are any
   bool rounds = false;         ///< its entries are stored in fewer bits, and answer by decoded rows
   bool whole_context = false;  ///< not available where the harness keeps tokens of the context itself (--protect)
+  std::string trace_sha256;    ///< of the only trace on which it runs; "": of any
   Properties properties;
   /// Settings other than the defaults with which `all` replays the method too, such as {{{"per", "query_head"}}}.
   std::vector<std::vector<Assignment>> variants;
@@ -118,10 +119,6 @@ struct MethodInfo {
   std::function<MakeLayerCache(std::span<const HeadPrompt>, const Params&, Backend&)> prepare;
   /// Granularity::model only: the budget of each layer 0 .. num_layers - 1 for a context of n tokens.
   std::function<std::vector<Index>(Index num_layers, Index n, Index budget, const Params&)> plan;
-  /// Methods whose caches were made beforehand, for certain budgets (files): the parameters at a budget; prepare()
-  /// receives them. Their cost is that of the cache and is not searched. Throws Unavailable where there is no cache for
-  /// the budget.
-  std::function<Params(const Params&, const Budget&)> at_budget;
 
   Quantiser quantiser;  ///< its functions are absent in methods of other kinds
 

@@ -31,7 +31,6 @@ struct ContextData {
 struct HeadPrompt {
   PromptId prompt;
   std::string prompt_group;  ///< name of the prompt in the trace
-  Index trace_tokens = 0;    ///< tokens of this prompt in the trace, decoded ones included
   LayerId layer;
   KvHeadId head;
   Index num_layers = 1;          ///< of the model

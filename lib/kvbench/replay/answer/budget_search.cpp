@@ -153,7 +153,7 @@ Index BudgetSearch::allowed_level() const {
 Index BudgetSearch::allowed_tokens(const PreparedMethod& method) const {
   const Index tokens = budget_tokens(task_.item.prompt, budget_, task_.request.protect_outside);
   if (budget_.cost()) check_whole_cost(budget_.share());
-  if (!budget_.cost() || whole(layer_) || choice_.info->at_budget) return tokens;
+  if (!budget_.cost() || whole(layer_)) return tokens;
   try {
     return largest_within(budget_.share(), tokens, task_.item.prompt.base,
                           [&](Index trial) { return cost_at(*budget_.cost(), trial, method); });

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <map>
 #include <optional>
 
 #include <fmt/format.h>
@@ -26,25 +25,6 @@ struct Point {
   Index tokens = 0;
   double cost = 0;
 };
-
-/// A cost summed over kv heads, and that of their exact caches.
-struct CostSum {
-  double held = 0, full = 0;
-  void add(const Bytes& bytes, CostKind cost) { held += bytes.of(cost), full += bytes.full; }
-  double share() const { return held / full; }
-};
-
-void judge(ConfigurationResult& result, const std::string& excess) {
-  if (excess.empty()) {
-    result.budget_tokens = std::llround(result.kept_tokens);
-  } else {
-    result = {.status = Status::infeasible, .reason = excess, .dense = result.dense};
-  }
-}
-
-bool limits_given_cost(const MethodChoice& method, const Budget& budget) {
-  return budget.cost() && method.info->at_budget;
-}
 
 /// Tokens at which the line through two points reaches `limit`.
 Index interpolate(const Point& a, const Point& b, double limit) {
@@ -69,9 +49,9 @@ double cost_share(CostKind cost, std::unique_ptr<methods::LayerCache> cache, Con
     }
   }
   run.finish();
-  CostSum total;
-  for (const ConfigurationResult& result : results) total.add(result.bytes, cost);
-  return total.share();
+  double held = 0, full = 0;
+  for (const ConfigurationResult& result : results) held += result.bytes.of(cost), full += result.bytes.full;
+  return held / full;
 }
 
 StoredBytes stored_bytes(const methods::Codecs& codecs, Index d, Index dv) {
@@ -117,31 +97,6 @@ Index largest_within(double limit, Index guess, Index most, const std::function<
   throw methods::Infeasible(
       fmt::format("the method costs at least {:.4g} % of the full cache, {}; the budget is {:.4g} %", 100 * above->cost,
                   describe(above->tokens), 100 * limit));
-}
-
-std::string excess_of_given_cost(const MethodChoice& method, const Budget& budget, const Bytes& bytes) {
-  if (!limits_given_cost(method, budget)) return "";
-  const double cost = bytes.of(*budget.cost()) / bytes.full;
-  if (cost <= budget.share()) return "";
-  return fmt::format("the entries cost {:.4g} % of the full cache; the budget is {:.4g} %", 100 * cost,
-                     100 * budget.share());
-}
-
-void check_given_costs(const ReplayRequest& request, ReplayResults& results) {
-  for (std::size_t c = 0; c < results.configurations.size(); ++c) {
-    const Configuration& key = results.configurations[c];
-    const Budget& budget = request.budgets[key.budget];
-    const MethodChoice& method = request.methods[key.method];
-    if (!limits_given_cost(method, budget)) continue;
-    std::map<std::size_t, Bytes> prompts;
-    for (const HeadResult& head : results.heads) {
-      if (head.results[c].status == Status::ok) prompts[head.place.prompt] += head.results[c].bytes;
-    }
-    for (HeadResult& head : results.heads) {
-      if (head.results[c].status == Status::ok)
-        judge(head.results[c], excess_of_given_cost(method, budget, prompts[head.place.prompt]));
-    }
-  }
 }
 
 }  // namespace kvbench::replay

@@ -35,13 +35,4 @@ Index largest_within(
       return fmt::format("with {} token{}", tokens, tokens == 1 ? "" : "s");
     });
 
-/// For methods whose cost is not searched (MethodInfo::at_budget): why a cache is infeasible that holds `bytes`, summed
-/// over all kv heads; "" where its cost is within the budget, or none is limited.
-std::string excess_of_given_cost(const MethodChoice& method, const Budget& budget, const Bytes& bytes);
-
-/// For these methods: makes configurations infeasible whose cost over all
-/// heads of a prompt exceeds the limit of their budget. The others get the mean number of entries that answer a query
-/// as their budget in tokens.
-void check_given_costs(const ReplayRequest& request, ReplayResults& results);
-
 }  // namespace kvbench::replay

@@ -130,18 +130,11 @@ class WorkItemRun {
     return order;
   }
 
-  methods::Params params_of(std::size_t c) const {
-    const MethodChoice& choice = method_of(c);
-    return choice.info->at_budget ? choice.info->at_budget(choice.params, budget_of(c)) : choice.params;
-  }
-
-  /// The method of the configuration, prepared once for all of its configurations; for each with `standalone`, or where
-  /// its parameters depend on the budget.
+  /// The method of the configuration, prepared once for all of its configurations; for each with `standalone`.
   const PreparedMethod& prepared(std::size_t c) {
     const std::size_t m = task_.plan.configurations[c].method;
     const MethodChoice& choice = task_.request.methods[m];
-    const bool reusable = !task_.request.standalone && !choice.info->at_budget;
-    if (prepared_ && prepared_->method == m && reusable) return *prepared_;
+    if (prepared_ && prepared_->method == m && !task_.request.standalone) return *prepared_;
     PreparedMethod& out = prepared_.emplace();
     out.method = m;
     out.spent = measured(backend_, [&] {
@@ -149,7 +142,7 @@ class WorkItemRun {
         check_available(choice, layer(), task_.item.prompt, decodes());
         const methods::MethodInfo& exact = methods::find_method("exact");
         out.make = dense() ? exact.prepare(prompts_, exact.bind({}), backend_)
-                           : choice.info->prepare(prompts_, params_of(c), backend_);
+                           : choice.info->prepare(prompts_, choice.params, backend_);
       } catch (...) {
         out.failure = std::current_exception();
       }

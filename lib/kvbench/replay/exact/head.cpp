@@ -52,7 +52,6 @@ void describe(const trace::TraceInfo& info, const trace::LayerInfo& layer, const
               methods::HeadPrompt& view) {
   view.prompt = PromptId(static_cast<Index>(head.place.prompt));
   view.prompt_group = info.prompts[head.place.prompt].id;
-  view.trace_tokens = info.prompts[head.place.prompt].num_tokens;
   view.layer = LayerId(layer.layer);
   view.head = KvHeadId(head.place.kv_head);
   view.num_layers = info.num_layers;

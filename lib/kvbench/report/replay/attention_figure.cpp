@@ -7,7 +7,6 @@
 #include <fmt/format.h>
 
 #include <kvbench/core/error.hpp>
-#include <kvbench/replay/kept/kept_file.hpp>
 #include <kvbench/report/drawing/attention_map.hpp>
 #include <kvbench/report/replay/series.hpp>
 
@@ -131,17 +130,15 @@ void add_mass(const trace::Reader& reader, const compare::QueryPlace& place, Att
   }
 }
 
-/// The share of each column's tokens that entries name, mean over the queries that they answer.
-std::vector<double> kept_shares(const replay::KeptHead& kept, Index head, std::size_t tokens) {
+/// The share of each column's tokens that the entries of a query head name, mean over the queries that they answer.
+std::vector<double> kept_shares(std::span<const compare::NamedTokens> tables, Index head, std::size_t tokens) {
   std::vector<double> shares(std::min(map_columns, tokens), 0), sizes(shares.size(), 0);
   for (std::size_t t = 0; t < tokens; ++t) ++sizes[column_of(t, tokens)];
-  for (const replay::KeptTable& kept_table : kept.tables) {
-    const methods::HostTable& table = kept_table.entries;
-    const Index queries = table.per_query ? static_cast<Index>(kept.positions.size()) - kept.first_query : 1;
-    for (Index i = 0; i < queries; ++i) {
-      for (const std::int32_t id : table.row((table.per_head ? head : 0) * queries + i)) {
+  for (const compare::NamedTokens& table : tables) {
+    for (Index i = 0; i < table.queries; ++i) {
+      for (const std::int32_t id : table.row(head, i)) {
         if (id >= 0 && static_cast<std::size_t>(id) < tokens)
-          shares[column_of(static_cast<std::size_t>(id), tokens)] += 1 / static_cast<double>(queries);
+          shares[column_of(static_cast<std::size_t>(id), tokens)] += 1 / static_cast<double>(table.queries);
       }
     }
   }
@@ -167,19 +164,11 @@ std::vector<Block> attention_figure(const ReplaySection& section, const ReplayPa
       .kept = {},
       .tokens = static_cast<double>(find_place(info, place).prompt->num_tokens)};
   add_mass(reader, place, map);
-  const replay::KeptFile file(head->file->path());
-  const replay::KeptShape shape{.tokens = find_place(info, place).prompt->num_tokens,
-                                .d = info.head_dim,
-                                .dv = info.value_dim,
-                                .group = info.group()};
   for (const auto& [series, configuration] : head->configurations) {
-    try {
-      const replay::KeptHead kept =
-          file.read(place.prompt, place.layer, place.kv_head, static_cast<Index>(configuration), shape);
-      map.kept.push_back(
-          {series->name(), kept_shares(kept, place.query_head % info.group(), static_cast<std::size_t>(map.tokens))});
-    } catch (const methods::Unavailable&) {  // rows that are not ok have no entries
-    }
+    const std::vector<compare::NamedTokens> tables = head->file->entries(head->place, configuration);
+    if (tables.empty()) continue;  // rows that are not ok have none
+    map.kept.push_back(
+        {series->name(), kept_shares(tables, place.query_head % info.group(), static_cast<std::size_t>(map.tokens))});
   }
   return {
       Figure{.title = fmt::format("Attention{} of the head on which {} has its largest error",

@@ -1,0 +1,150 @@
+# SPDX-License-Identifier: Apache-2.0
+"""kvbench.entries(): a method whose entries were computed elsewhere."""
+
+import contextlib
+import dataclasses
+import operator
+import os
+import re
+import zipfile
+
+import numpy as np
+
+from ._entries import NUMBERS, fixed_of
+from ._error import Error, require
+from ._files import check_regular
+from ._kinds import of_kind
+from .method import Infeasible, Table, Unavailable
+from .trace import Trace
+
+_ARRAY = re.compile(f"([^/]+)/([0-9]+)/([0-9]+)(?:/({'|'.join(NUMBERS)}))?")
+
+
+@dataclasses.dataclass(eq=False)
+class _Given:
+    """What the methods that entries() makes have in common."""
+    # A parameter, so that rows name the file, sweeps store its digest, and no output replaces it.
+    file: str = dataclasses.field(default="", metadata={"doc": "the .npz file that holds the entries"})
+    granularity = "layer"  # a head may hold more than the budget where the others of its layer hold less
+    whole_context = True  # the numbers of tokens are those of the prompt
+    heads = {}  # by (prompt, layer, kv head): what make() may return for it
+
+    def prepare(self, heads):
+        self.made, self.used = [], 0
+        for head in heads:
+            key = (head.prompt, head.layer, head.kv_head)
+            if key not in self.heads:
+                raise Unavailable(f"there are no entries for {_place(key)}")
+            self.made.append(self.heads[key])
+            self.used += _check(key, self.made[-1], head.tokens, head.group, head.keys.shape[1], head.values.shape[1])
+
+    def make(self, budget, seed):
+        allowed = len(self.made) * budget
+        if self.used > allowed and self.kind != "sampling":
+            raise Infeasible(f"{self.used} entries are given for {len(self.made)} kv heads of the layer; a budget of "
+                             f"{budget} tokens allows {allowed}")
+        return self.made
+
+
+def _place(key):
+    return f"prompt '{key[0]}', layer {key[1]}, kv head {key[2]}"
+
+
+def _check(key, made, tokens, group, d, dv):
+    """The most entries that answer a query. Raises Error, which names the head, where they do not fit a head of these
+    sizes."""
+    where = f"entries(): {_place(key)}"
+    try:
+        tables, _, _ = fixed_of(made, group, d, dv)
+    except (Error, TypeError, ValueError, OverflowError) as fault:
+        raise Error(f"{where}: {fault}") from None
+    for table in tables:
+        last = table.ids.max(initial=-1)
+        require(last < tokens, where, f"there is no token {last} among {tokens}, the first of which is 0.")
+        for name in NUMBERS:
+            array = getattr(table, name)
+            require(array is None or np.isfinite(array).all(), where,
+                    f"{name} holds a number that is not finite in float32.")
+    for weights in ("weight_num", "weight_den"):  # tokens of weight 0 are not in this sum
+        used = [table.ids if getattr(table, weights) is None else np.where(getattr(table, weights) == 0, -1, table.ids)
+                for table in tables]
+        ordered = np.sort(np.hstack([np.broadcast_to(ids, (group, ids.shape[1])) for ids in used]), axis=1)
+        twice = ordered[:, 1:][(ordered[:, 1:] == ordered[:, :-1]) & (ordered[:, 1:] >= 0)]
+        require(len(twice) == 0, where, f"token {twice.min(initial=tokens)} answers a query twice; list it once.")
+    return sum(int((table.ids >= 0).sum(1).max()) for table in tables)
+
+
+def _kind(heads):
+    parts = [part for made in heads.values() for part in (made if isinstance(made, (list, tuple)) else [made])]
+    for kind, fields in (("merging", ("own_keys", "own_values")),
+                         ("sampling", ("weights", "weight_num", "weight_den"))):
+        if any(getattr(part, field, None) is not None for part in parts for field in fields):
+            return kind
+    return "eviction"
+
+
+def _of_dict(given):
+    heads = {}
+    for key, made in given.items():
+        try:
+            prompt, layer, kv_head = key
+            heads[str(prompt), operator.index(layer), operator.index(kv_head)] = made
+        except (TypeError, ValueError):
+            raise Error(f"entries(): the key {key!r} is not (prompt, layer, kv head), as ('0', 15, 1) is.") from None
+    return heads
+
+
+def _of_npz(path):
+    """The entries of a file, and the digest of their trace."""
+    check_regular(path)
+    try:
+        with np.load(path, allow_pickle=False) as file:
+            arrays = dict(file)
+    except (OSError, ValueError, EOFError, AttributeError, TypeError, zipfile.BadZipFile) as fault:
+        raise Error(f"{path}: is no .npz file of arrays ({fault}); numpy.savez() writes one.") from None
+    digest, heads = str(arrays.pop("trace_sha256", "")), {}
+    for name, array in arrays.items():
+        parts = _ARRAY.fullmatch(name)
+        require(parts, path, f"there is an array '{name}'; the names are PROMPT/LAYER/KV_HEAD, the same with "
+                f"/{' or /'.join(NUMBERS)} behind it, and trace_sha256.")
+        prompt, layer, kv_head, field = parts.groups()
+        heads.setdefault((prompt, int(layer), int(kv_head)), {})[field or "ids"] = array
+    for key, fields in heads.items():
+        require("ids" in fields, path, f"there is no array of the numbers of tokens of {_place(key)}.")
+    return {key: Table(**fields) for key, fields in heads.items()}, digest
+
+
+def _check_trace(heads, trace):
+    for key, made in heads.items():
+        prompt = trace.prompts.get(key[0])
+        require(prompt and key[1] in prompt.layers and 0 <= key[2] < trace.num_kv_heads, f"entries(): {_place(key)}",
+                f"{trace.path} has no such head.")
+        _check(key, made, prompt.num_tokens, trace.group, trace.head_dim, trace.value_dim)
+
+
+def entries(given, *, trace=None, name="entries"):
+    """A method that answers by entries which were computed elsewhere, wherever a method in Python is one.
+
+        kept = {("0", 15, 1): ids}                   # by prompt, layer and kv head
+        kvbench.replay("t.h5", [kvbench.entries(kept, trace="t.h5"), "snapkv"], "25%")
+
+    given: a dict whose values are what make() may return for a head: numbers of tokens of the context, [width] or
+    [G, width], a Kept, a Table, or a list of tables; or the path of an .npz file with arrays named PROMPT/LAYER/KV_HEAD
+    for these numbers, the same with /weight_num, /weight_den, /own_keys and /own_values behind it for those of a Table,
+    and trace_sha256. trace: the Trace, or its path, for which they were made: a replay of another one is refused. name:
+    tells several of them apart. Decoded tokens are added exactly. Heads without entries are `skipped`, and a layer that
+    holds more than the budget is `infeasible`."""
+    require(isinstance(name, str) and name.isidentifier(), "entries()", f"{name!r} is not the name of a class.")
+    file = "" if isinstance(given, dict) else of_kind(given, os.PathLike, "entries(): if no dict, 'given'")
+    heads, digest = _of_npz(file) if file else (_of_dict(given), "")
+    require(heads, "entries()", "no entries are given.")
+    if trace is not None:
+        with contextlib.nullcontext(trace) if isinstance(trace, Trace) else Trace(trace) as opened:
+            _check_trace(heads, opened)
+            require(digest in ("", opened.sha256), "entries()",
+                    f"{given} belongs to a trace with the SHA-256 {digest}, and {opened.path} has {opened.sha256}.")
+            digest = opened.sha256
+    doc = f"Entries of {len(heads)} kv heads that were computed elsewhere"
+    made = type(name, (_Given,), {"__doc__": doc, "kind": _kind(heads), "trace_sha256": digest})(file)
+    made.heads = heads
+    return made
