@@ -95,7 +95,7 @@ int run(const CLI::App& flags, SweepFlags& options) {
   const SweepPlan sweep = plan(options);
   if (options.dry_run) {
     print(describe(sweep));
-    print(describe(estimate(sweep, shard)));
+    print(describe(estimate(sweep, shard, 30, &stop_requested())));
     return done;
   }
   const std::string path = cells_path(options.cells, options.run.output);

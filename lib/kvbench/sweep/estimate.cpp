@@ -3,67 +3,74 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cmath>
+#include <ctime>
+#include <map>
 #include <random>
+#include <set>
 
 #include <fmt/ranges.h>
 
 #include <kvbench/core/error.hpp>
+#include <kvbench/replay/replay.hpp>
 #include <kvbench/replay/run/head_memory.hpp>
-#include <kvbench/sweep/pilot.hpp>
+#include <kvbench/sweep/codec.hpp>
 
 namespace kvbench::sweep {
 namespace {
 
-constexpr Index short_context = 1024, long_context = 2048;
+/// A work item that was replayed with one seed; its cost is that of all seeds.
+struct TimedItem {
+  double weight = 0, seconds = 0, cells_bytes = 0;
+};
 
-/// The number of queries that are evaluated on a work item.
-double queries_of(const SweepStep& step, const replay::WorkItem& item) {
-  const auto& all = step.reader->info().prompts[item.prompt.prompt].layers[item.layer].query_positions;
-  return static_cast<double>(all.end() - std::ranges::lower_bound(all, item.prompt.context));
+/// Whether methods run on a work item: its layer is neither dense nor one with a sliding window.
+bool compressed(const SweepStep& step, const replay::WorkItem& item) {
+  const std::int64_t layer = step.reader->info().prompts[item.prompt.prompt].layers[item.layer].layer;
+  return layer >= step.request.dense_layers && std::ranges::find(item.prompt.layers, layer) != item.prompt.layers.end();
 }
 
-class StepEstimate {
- public:
-  StepEstimate(const SweepStep& step, Pilots& pilots, Estimate& total)
-      : step_(step), total_(total), first_(pilots.run(step, short_context)), second_(pilots.run(step, long_context)) {
-    for (std::size_t m = 0; m < step.request.methods.size(); ++m) {
-      const std::string& name = step.request.methods[m].info->name;
-      if (!second_.methods[m].ran && std::ranges::find(total.untimed, name) == total.untimed.end())
-        total.untimed.push_back(name);
+/// Names the methods of a work item of which no configuration ran.
+void name_untimed(const SweepStep& step, const replay::WorkItem& item, const std::set<std::size_t>& ran,
+                  Estimate& total) {
+  for (const std::size_t m : item.methods) {
+    const std::string& name = step.request.methods[m].info->name;
+    if (!ran.contains(m) && std::ranges::find(total.untimed, name) == total.untimed.end())
+      total.untimed.push_back(name);
+  }
+}
+
+/// Replays the work item on one thread.
+TimedItem time_item(const SweepStep& step, const replay::WorkItem& item, const std::atomic<bool>* stop,
+                    Estimate& total) {
+  const std::vector<std::uint32_t>& seeds = step.request.seeds;
+  const auto seeded = [&](const replay::Configuration& c) { return step.request.methods[c.method].depends_on_seed(); };
+  replay::ReplayPlan plan = step.replay;
+  plan.work_items = {item};
+  std::erase_if(plan.configurations,
+                [&](const replay::Configuration& c) { return seeded(c) && c.seed != seeds.front(); });
+  replay::RunOptions options = step.options;
+  options.threads = 1;
+  TimedItem timed{.weight = weight_of(step, item)};
+  std::set<std::size_t> ran;
+  const std::clock_t start = std::clock();
+  const auto take = [&](std::size_t, std::vector<replay::HeadResult> heads) {
+    timed.seconds = static_cast<double>(std::clock() - start) / CLOCKS_PER_SEC;
+    for (replay::HeadResult& head : heads) {
+      for (std::size_t c = 0; c < plan.configurations.size(); ++c) {
+        const replay::Configuration& configuration = plan.configurations[c];
+        replay::ConfigurationResult& result = head.results[c];
+        if (!item.runs(configuration.method)) continue;
+        if (result.status == replay::Status::ok) ran.insert(configuration.method);
+        const double copies = seeded(configuration) ? static_cast<double>(seeds.size()) : 1;
+        timed.seconds += (copies - 1) * (result.compress_s + result.attend_s);
+        timed.cells_bytes += copies * static_cast<double>(encode_cells({{std::move(result)}}).size());
+      }
     }
-  }
-
-  /// Processor time of one work item; adds the size of its cells on disk to the total.
-  double add(const replay::WorkItem& item) {
-    const double context = static_cast<double>(item.prompt.base), queries = queries_of(step_, item);
-    const double heads = static_cast<double>(item.kv_heads.size());
-    double seconds = carried(first_.shared_seconds, second_.shared_seconds, 1, context, queries);
-    for (const std::size_t m : item.methods) {
-      const HeadCost &a = first_.methods[m], &b = second_.methods[m];
-      const double seeds =
-          step_.request.methods[m].depends_on_seed() ? static_cast<double>(step_.request.seeds.size()) : 1;
-      seconds += seeds * carried(a.seconds, b.seconds, b.attending, context, queries);
-      total_.cells_bytes += heads * seeds * b.cells_bytes * queries / static_cast<double>(second_.queries);
-    }
-    return heads * seconds;
-  }
-
- private:
-  /// Seconds at (context, queries), extrapolated from those of the two pilots.
-  double carried(double at_short, double at_long, double attending, double context, double queries) const {
-    const double ratio = static_cast<double>(second_.context) / static_cast<double>(first_.context);
-    const double growth = ratio > 1 && at_short > 0 && at_long > 0
-                              ? std::clamp(std::log(at_long / at_short) / std::log(ratio), 0.0, 2.5)
-                              : 1;
-    const double longer = std::pow(context / static_cast<double>(second_.context), growth);
-    return at_long * longer * (1 - attending + attending * queries / static_cast<double>(second_.queries));
-  }
-
-  const SweepStep& step_;
-  Estimate& total_;
-  PilotCost first_, second_;
-};
+  };
+  replay_work_items(*step.reader, plan, step.request, options, {.stop = stop}, take);
+  name_untimed(step, item, ran, total);
+  return timed;
+}
 
 /// A step that computes on the processor.
 struct TimedStep {
@@ -91,12 +98,32 @@ void add_bounds(const SweepStep& step, const std::vector<std::size_t>& items, Es
   steps.push_back({&step, &items, threads, weight});
 }
 
+/// Adds the cost of a step: its first work item with the same methods stands for the others, in proportion to tokens.
+void add_cost(const TimedStep& one, const std::atomic<bool>* stop, Estimate& total) {
+  const SweepStep& step = *one.step;
+  std::map<std::vector<std::size_t>, TimedItem> first;  // by methods
+  for (const std::size_t u : *one.items) {
+    const replay::WorkItem& item = step.replay.work_items[u];
+    const auto [timed, fresh] = first.try_emplace(item.methods);
+    if (fresh) {
+      const auto like = std::ranges::find_if(*one.items, [&](std::size_t other) {
+        const replay::WorkItem& candidate = step.replay.work_items[other];
+        return candidate.methods == item.methods && compressed(step, candidate);
+      });
+      timed->second = time_item(step, step.replay.work_items[like == one.items->end() ? u : *like], stop, total);
+    }
+    const double share = weight_of(step, item) / timed->second.weight;
+    total.core_seconds += share * timed->second.seconds;
+    total.seconds += share * timed->second.seconds / one.threads;
+    total.cells_bytes += share * timed->second.cells_bytes;
+  }
+}
+
 /// Adds the cost of the steps. They are timed in a fixed random order, so that those that are timed represent the
 /// others.
-void add_costs(std::vector<TimedStep> steps, double most_seconds, Estimate& total) {
+void add_costs(std::vector<TimedStep> steps, double most_seconds, const std::atomic<bool>* stop, Estimate& total) {
   std::shuffle(steps.begin(), steps.end(), std::mt19937(1));
   const auto start = std::chrono::steady_clock::now();
-  Pilots pilots;
   double timed = 0, all = 0;  // weights
   for (const TimedStep& one : steps) {
     all += one.weight;
@@ -104,11 +131,7 @@ void add_costs(std::vector<TimedStep> steps, double most_seconds, Estimate& tota
     if (total.timed_steps > 0 && spent.count() > most_seconds) continue;
     timed += one.weight;
     ++total.timed_steps;
-    StepEstimate cost(*one.step, pilots, total);
-    double seconds = 0;
-    for (const std::size_t u : *one.items) seconds += cost.add(one.step->replay.work_items[u]);
-    total.core_seconds += seconds;
-    total.seconds += seconds / one.threads;
+    add_cost(one, stop, total);
   }
   total.steps = steps.size();
   if (timed == 0) return;
@@ -129,7 +152,7 @@ std::string bytes_text(double bytes) {
 
 }  // namespace
 
-Estimate estimate(const SweepPlan& plan, const Shard& shard, double most_seconds) {
+Estimate estimate(const SweepPlan& plan, const Shard& shard, double most_seconds, const std::atomic<bool>* stop) {
   Estimate total;
   std::vector<TimedStep> steps;
   const std::vector<StepWork> work = select_work(plan, shard);
@@ -139,7 +162,7 @@ Estimate estimate(const SweepPlan& plan, const Shard& shard, double most_seconds
     if (!work[s].work_items.empty())
       config::in_terms_of(run, where(run, step), [&] { add_bounds(step, work[s].work_items, total, steps); });
   }
-  add_costs(std::move(steps), most_seconds, total);
+  add_costs(std::move(steps), most_seconds, stop, total);
   total.memory_bytes *= total.threads;
   return total;
 }
@@ -148,8 +171,8 @@ std::string describe(const Estimate& e) {
   std::string out;
   if (e.threads > 0) {
     out = fmt::format(
-        "estimate: {} on {} thread{} ({} of processor time), up to {} of memory, {} for the cells; from the times of a "
-        "short synthetic head, accurate to about a factor of two\n",
+        "estimate: {} on {} thread{} ({} of processor time), up to {} of memory, {} for the cells; from the times of "
+        "the first heads, accurate to about a factor of two\n",
         duration_text(e.seconds), e.threads, e.threads == 1 ? "" : "s", duration_text(e.core_seconds),
         bytes_text(e.memory_bytes), bytes_text(e.cells_bytes));
   }
@@ -160,8 +183,7 @@ std::string describe(const Estimate& e) {
         e.timed_steps, e.steps);
   }
   if (!e.untimed.empty())
-    out += fmt::format("not in the estimate, as they do not run on the short synthetic head: {}\n",
-                       fmt::join(e.untimed, ", "));
+    out += fmt::format("not in the estimate, as they do not run on the first heads: {}\n", fmt::join(e.untimed, ", "));
   if (e.on_gpu > 0) out += fmt::format("not in the estimate: {} cells on a GPU\n", e.on_gpu);
   return out;
 }

@@ -13,17 +13,18 @@ struct Estimate {
   double cells_bytes = 0;            ///< of the file of cells
   int threads = 0;                   ///< that compute; 0: nothing is estimated
   std::size_t on_gpu = 0;            ///< cells that a GPU computes, which are not in the estimate
-  std::vector<std::string> untimed;  ///< methods that did not run on the short head
+  std::vector<std::string> untimed;  ///< methods that did not run on the first heads
   std::size_t steps = 0;             ///< that compute on the processor
   std::size_t timed_steps = 0;       ///< of these, those whose methods were timed
 };
 
-/// Times every method of the shard's steps on two short synthetic heads with the shape of the trace (at most 1024 and
-/// 2048 tokens, 64 queries) at the same relative budgets, and extrapolates to the length of the trace by the growth
-/// between the two. The result is accurate to about a factor of two and takes seconds: what several steps have in
-/// common is timed once, and after `most_seconds` the cost of further steps is taken to be proportional to their tokens
-/// and configurations. Measures (k-center and similarities of a head) are left out.
-Estimate estimate(const SweepPlan& plan, const Shard& shard, double most_seconds = 30);
+/// Replays the first head of every step of the shard (one for each kind of work item, in a layer in which methods run)
+/// with the first seed, on one thread; the others are taken to cost as much in proportion to their tokens, and further
+/// seeds as much as the first. The result is accurate to about a factor of two. After `most_seconds` the cost of further
+/// steps is taken to be proportional to their tokens and configurations. Measures (k-center and similarities of a head)
+/// are left out. Throws Interrupted once `stop` is set.
+Estimate estimate(const SweepPlan& plan, const Shard& shard, double most_seconds = 30,
+                  const std::atomic<bool>* stop = nullptr);
 
 /// "estimate: 3.3 h on 2 threads (6.6 h of processor time), ..."
 std::string describe(const Estimate& estimate);

@@ -5,7 +5,6 @@
 
 #include <doctest/doctest.h>
 
-#include <kvbench/sweep/pilot.hpp>
 #include <kvbench/sweep/run.hpp>
 #include <unit/sweep/sweeps.hpp>
 
@@ -21,22 +20,6 @@ const std::string one_run =
     "\"25%\"]\nseeds = 4\n";
 
 }  // namespace
-
-TEST_CASE("a pilot has the shape of the trace and at most its length") {
-  const Sweeps sweeps;
-  const SweepPlan plan = sweeps.plan(one_run);
-  const PilotCost cost = Pilots().run(plan.steps[0], 1024);
-  CHECK(cost.context == 28);
-  CHECK(cost.queries == 12);
-  CHECK(cost.shared_seconds > 0);
-  REQUIRE(cost.methods.size() == 3);
-  for (const HeadCost& method : cost.methods) {
-    CHECK(method.ran);
-    CHECK(method.cells_bytes > 0);
-    CHECK((method.attending >= 0 && method.attending <= 1));
-  }
-  CHECK(Pilots().run(plan.steps[0], 20).context == 20);
-}
 
 TEST_CASE("the file of cells has about the estimated size") {
   const Sweeps sweeps;
@@ -65,23 +48,9 @@ TEST_CASE("an estimate refers to a shard, and names the methods that it leaves o
   const Estimate whole = estimate(plan, {}), half = estimate(plan, {1, 2});
   CHECK(half.cells_bytes == doctest::Approx(whole.cells_bytes / 2));
   CHECK(whole.untimed == std::vector<std::string>{"uniform", "snapkv"});  // no streaming algorithms
-  CHECK(contains(describe(whole), "not run on the short synthetic head: uniform, snapkv"));
+  CHECK(contains(describe(whole), "not run on the first heads: uniform, snapkv"));
   CHECK(contains(describe(whole), "of processor time"));
   CHECK(describe(estimate(sweeps.plan("[[run]]\ntraces = \"t.h5\"\nmeasure = \"clusterability\"\n"), {})).empty());
-}
-
-TEST_CASE("what several runs have in common is timed once") {
-  const Sweeps sweeps;
-  const SweepPlan plan =
-      sweeps.plan(one_run + one_run + "[[run]]\ntraces = \"t.h5\"\nmethods = [\"uniform\"]\nbudgets = [8, 9]\n");
-  Pilots pilots;
-  std::vector<PilotCost> costs;
-  for (const SweepStep& step : plan.steps) costs.push_back(pilots.run(step, 1024));
-  CHECK(pilots.measured() == 4);  // the third run has other budgets
-  for (std::size_t m = 0; m < 3; ++m) CHECK(costs[0].methods[m].seconds == costs[1].methods[m].seconds);
-  CHECK(costs[2].shared_seconds == costs[0].shared_seconds);
-  pilots.run(plan.steps[0], 20);
-  CHECK(pilots.measured() == 7);
 }
 
 TEST_CASE("after the limit the cost of further runs follows from that of the first") {
