@@ -2,9 +2,11 @@
 #include <apps/eval/configurations.hpp>
 
 #include <algorithm>
+#include <utility>
 
 #include <kvbench/config/sweep.hpp>
 #include <kvbench/core/error.hpp>
+#include <kvbench/replay/plan/fields.hpp>
 #include <kvbench/sweep/expand.hpp>
 
 namespace kvbench::kveval {
@@ -31,23 +33,6 @@ void add_configurations(const replay::ReplayRequest& request, std::size_t method
   }
 }
 
-/// What the runs of a file must agree in, by its keys.
-struct Setting {
-  const char* keys;
-  bool (*same)(const replay::ReplayRequest& a, const replay::ReplayRequest& b);
-};
-constexpr Setting settings[] = {
-    {"'layers'", [](const auto& a, const auto& b) { return std::ranges::is_permutation(a.layers, b.layers); }},
-    {"'protect' or 'protect_outside'",
-     [](const auto& a, const auto& b) {
-       return a.protect_first == b.protect_first && a.protect_last == b.protect_last &&
-              a.protect_outside == b.protect_outside;
-     }},
-    {"'dense_layers'", [](const auto& a, const auto& b) { return a.dense_layers == b.dense_layers; }},
-    {"'decoded'", [](const auto& a, const auto& b) { return a.decoded == b.decoded; }},
-    {"'recall_sinks'", [](const auto& a, const auto& b) { return a.recall_sinks == b.recall_sinks; }},
-};
-
 /// A replay of a sweep file and the name of its run.
 struct NamedReplay {
   std::string run;
@@ -55,12 +40,12 @@ struct NamedReplay {
 };
 
 void require_same(const std::string& file, const NamedReplay& a, const NamedReplay& b) {
-  for (const Setting& setting : settings) {
-    if (setting.same(a.request, b.request)) continue;
+  for (const replay::RequestField& field : replay::request_fields()) {
+    if (!field.use.of_evaluation || value_text(field, a.request) == value_text(field, b.request)) continue;
     const std::string runs = a.run == b.run ? fmt::format("the lists that 'zip' joins in run '{}'", a.run)
                                             : fmt::format("the runs '{}' and '{}'", a.run, b.run);
-    throw Error("{}: {} differ in {}, which hold for a whole evaluation; write a file for each", file, runs,
-                setting.keys);
+    throw Error("{}: {} differ in '{}', which holds for a whole evaluation; write a file for each", file, runs,
+                field.key.name);
   }
 }
 
@@ -119,14 +104,10 @@ void use_sweep_file(Options& options, std::span<const std::string> budgets) {
     throw Error("{}: has no run with methods; add some, such as methods = [\"snapkv\"]", sweep.file);
   options.configurations = configurations_of(requests);
   if (!budgets.empty()) keep_budgets(budgets, sweep.file, options.configurations);
-  const replay::ReplayRequest& common = requests.front();
-  options.layers = common.layers;
-  options.request.protect_first = common.protect_first;
-  options.request.protect_last = common.protect_last;
-  options.request.protect_outside = common.protect_outside;
-  options.request.dense_layers = common.dense_layers;
-  options.request.decoded = common.decoded;
-  options.request.recall_sinks = common.recall_sinks;
+  for (const replay::RequestField& field : replay::request_fields()) {
+    if (field.use.of_evaluation) copy_value(field, requests.front(), options.request);
+  }
+  options.layers = std::exchange(options.request.layers, {});
 }
 
 }  // namespace kvbench::kveval

@@ -3,16 +3,16 @@
 
 #include <algorithm>
 #include <map>
+#include <utility>
 
 #include <CLI/CLI.hpp>
 
-#include <kvbench/config/method_flags.hpp>
-#include <kvbench/config/request_text.hpp>
 #include <kvbench/core/error.hpp>
 #include <kvbench/core/version.hpp>
 
 #include <apps/common/command_line.hpp>
 #include <apps/common/rows/output.hpp>
+#include <apps/common/rows/request_flags.hpp>
 #include <apps/common/rows/shared_flags.hpp>
 #include <apps/eval/configurations.hpp>
 
@@ -24,12 +24,18 @@ using app::number_in;
 const std::map<std::string, eval::Inject> injections = {
     {"all", eval::Inject::all}, {"one", eval::Inject::one}, {"upto", eval::Inject::upto}, {"none", eval::Inject::none}};
 
-/// Flags that are lists, as text.
+/// Flags from which the options are made.
 struct Lists {
-  std::vector<std::string> tasks = {"text"}, methods, settings, budgets, layers;
-  std::string seeds = "1", question = "outside", protect;
+  std::vector<std::string> tasks = {"text"};
+  std::string question = "outside";
+  app::RequestFlags request;
   std::uint64_t memory = 0;
   bool list_tasks = false;
+
+  Lists() {
+    request.budgets = {Budget::parse("25%mem")};
+    request.seeds = {0};
+  }
 };
 
 void declare_documents(CLI::App& app, Options& o, Lists& lists) {
@@ -61,27 +67,11 @@ void declare_documents(CLI::App& app, Options& o, Lists& lists) {
 }
 
 void declare_methods(CLI::App& app, Options& o, Lists& lists) {
-  app.add_option("-m,--method", lists.methods,
-                 "Methods, with parameters in brackets such as \"snapkv[window=64,kernel=5]\", or all (repeat, or "
-                 "separate with commas)");
-  app.add_option("-b,--budget", lists.budgets,
-                 "Budgets, as in kvbench replay: 256, 25%, 512KiB, 25%mem, 25%fast, 25%read; default: 25%mem. Beside "
-                 "--sweep: those of its budgets that are evaluated; default: all");
-  app.add_option("--set", lists.settings,
-                 "Set a parameter in all rows of a method that do not set it in brackets: METHOD.PARAMETER=VALUE");
-  app.add_option("--seeds", lists.seeds, "Number of seeds of the methods, or a list such as 3,4,7")
-      ->capture_default_str();
+  lists.request.add(&app, &replay::FieldCommands::eval);
   app.add_option("--sweep", o.sweep,
                  "Sweep file (TOML) whose runs give methods, budgets, seeds, layers, protected tokens and dense layers "
                  "instead of flags")
       ->type_name("FILE");
-  app.add_option("--layers", lists.layers,
-                 "Layers in which methods run, such as 0,1,8 or 0-3, or all (the default). The others stay exact");
-  app.add_option("--dense-layers", o.request.dense_layers, "Number of first layers of the model that are kept exactly")
-      ->check(number_in<Index>(0))
-      ->capture_default_str();
-  app.add_option("--protect", lists.protect,
-                 "FIRST,LAST: numbers of tokens of the context that are kept exactly, inside the budget");
   app::add_choice(&app, "--inject", o.inject, injections,
                   "In which layers the outputs of a method replace those of the model: all; one (each layer alone); "
                   "upto (layers 0 to l, for each l); none (outputs are computed and compared only); default: all");
@@ -97,7 +87,6 @@ void declare_run(CLI::App& app, Options& o, Lists& lists) {
   app.add_option("--memory", lists.memory,
                  "Memory that the run may take, such as 8G; default: three quarters of the machine's")
       ->transform(app::to_bytes());
-  app::add_kv_dtype_flag(&app, o.request.kv_element);
   app::add_form_flags(&app, o.format, o.output);
   app.add_option("--raw", o.raw, "Also write the scores of every token to this HDF5 file (docs/eval.md)")
       ->type_name("FILE");
@@ -108,23 +97,18 @@ void declare_run(CLI::App& app, Options& o, Lists& lists) {
   app.add_flag("-q,--quiet", o.quiet, "Do not show progress");
 }
 
-std::vector<std::string> budgets_of(const Lists& lists, std::vector<std::string> otherwise) {
-  return lists.budgets.empty() ? otherwise : app::split_list(lists.budgets, "--budget");
-}
-
-void use_flags(Options& o, const Lists& lists) {
-  if (lists.methods.empty()) throw Error("no method was given: give --method, or --sweep");
-  o.request.methods = config::parse_methods(lists.methods, lists.settings);
-  o.request.budgets.clear();
-  for (const std::string& text : budgets_of(lists, {"25%mem"})) o.request.budgets.push_back(Budget::parse(text));
-  o.request.seeds = app::seed_list(lists.seeds);
-  if (!lists.protect.empty()) config::set_protection(o.request, app::number_list({lists.protect}, "--protect"), false);
-  o.layers = app::selected_numbers(lists.layers, "--layers");
+void use_flags(Options& o) {
+  if (o.request.methods.empty()) throw Error("no method was given: give --method, or --sweep");
+  o.layers = std::exchange(o.request.layers, {});
   o.configurations = configurations_of({&o.request, 1});
 }
 
 void refuse_flags_beside_sweep(const CLI::App& app) {
-  for (const char* flag : {"--method", "--set", "--seeds", "--layers", "--dense-layers", "--protect"}) {
+  std::vector<std::string> flags = {"--set"};
+  for (const replay::RequestField& field : replay::request_fields()) {
+    if (field.flag.of.eval && !field.key.name.empty() && field.name != "budgets") flags.push_back(field.flag.name());
+  }
+  for (const std::string& flag : flags) {
     if (app.count(flag) > 0) throw Error("{0}: the file of --sweep gives what it sets; leave {0} or --sweep out", flag);
   }
 }
@@ -150,16 +134,18 @@ void check_effects(const CLI::App& app, const Options& o) {
     refuse_without_effect(app, {"--no-times"}, "beside --format " + o.format + ", which shows no times");
 }
 
-void resolve(const CLI::App& app, Options& o, const Lists& lists) {
+void resolve(const CLI::App& app, Options& o, Lists& lists) {
   if (o.model.empty()) throw Error("no model was given: give the path of a GGUF file");
   if (o.text.empty() == o.ids.empty()) throw Error("give --text FILE, or --ids FILE for documents of your own");
   o.tasks = o.ids.empty() ? app::split_list(lists.tasks, "--task") : std::vector<std::string>{"text"};
   check_effects(app, o);
   o.question_inside = lists.question == "inside";
+  lists.request.resolve();
+  o.request = lists.request;
   if (o.sweep.empty())
-    use_flags(o, lists);
+    use_flags(o);
   else
-    use_sweep_file(o, budgets_of(lists, {}));
+    use_sweep_file(o, app::split_list(lists.request.given("budgets"), "--budget"));
   o.how.memory = static_cast<double>(lists.memory);
 }
 

@@ -5,8 +5,6 @@
 #include <fmt/format.h>
 
 #include <kvbench/compare/best.hpp>
-#include <kvbench/config/method_flags.hpp>
-#include <kvbench/config/request_text.hpp>
 #include <kvbench/core/suggest.hpp>
 #include <kvbench/methods/registry.hpp>
 #include <kvbench/replay/plan/calibration.hpp>
@@ -26,25 +24,14 @@
 namespace kvbench::app {
 namespace {
 
-using namespace config;
-
-/// Values of the flags, some of them as text, from which the ReplayRequest is made.
 struct ReplayFlags {
-  std::string raw, calibrate, seeds = "5", protect, protect_outside;
-  std::vector<std::string> traces, methods, budgets = {"25%"}, settings, layers, heads, prompts;
-  replay::ReplayRequest request;
+  std::string raw;
+  std::vector<std::string> traces;
   RunFlags run;
+  replay::ReplayRequest& request = run.request;
   replay::Refit refit = replay::Refit::none;  // with --refit weights: fitted
   bool raw_outputs = false;
 };
-
-void resolve_protection(ReplayFlags& options) {
-  if (!options.protect.empty() && !options.protect_outside.empty())
-    throw Error("give --protect or --protect-outside, not both");
-  if (!options.protect.empty()) set_protection(options.request, number_list({options.protect}, "--protect"), false);
-  if (!options.protect_outside.empty())
-    set_protection(options.request, number_list({options.protect_outside}, "--protect-outside"), true);
-}
 
 /// Adds the rows of --refit weights behind each method that keeps tokens as they are.
 void add_refits(std::vector<replay::MethodChoice>& methods) {
@@ -60,23 +47,6 @@ void add_refits(std::vector<replay::MethodChoice>& methods) {
   if (all.size() == methods.size())
     throw Error("--refit weights is for methods of eviction or sampling, and none of them is replayed; add one");
   methods = std::move(all);
-}
-
-void resolve(ReplayFlags& options) {
-  options.request.methods = parse_methods(options.methods, options.settings);
-  if (options.refit != replay::Refit::none) add_refits(options.request.methods);
-  options.request.seeds = seed_list(options.seeds);
-  resolve_protection(options);
-  replay::ReplayRequest& request = options.request;
-  request.budgets.clear();
-  for (const std::string& text : split_list(options.budgets, "--budget"))
-    request.budgets.push_back(Budget::parse(text));
-  request.layers = selected_numbers(options.layers, "--layers");
-  request.kv_heads = selected_numbers(options.heads, "--heads");
-  request.prompts = split_list(options.prompts, "--prompts");
-  if (!options.calibrate.empty()) request.calibration = replay::open_calibration(options.calibrate);
-  request.standalone = options.run.standalone;
-  request.kv_element = options.run.kv_element;
 }
 
 struct PlannedTrace {
@@ -183,7 +153,8 @@ int run(const CLI::App& flags, ReplayFlags& options) {
     throw Error("--raw: a file of raw results holds one trace, and {} are given; replay each in a command of its own",
                 options.traces.size());
   resolve_device(options.run);
-  resolve(options);
+  options.run.request.resolve();
+  if (options.refit != replay::Refit::none) add_refits(options.request.methods);
   replay::RunOptions how = run_options(options.run);
   how.keep_raw = options.raw_outputs;
   const std::vector<PlannedTrace> traces = open_traces(options);
@@ -201,53 +172,14 @@ int run(const CLI::App& flags, ReplayFlags& options) {
   return exit_code(records);
 }
 
-void add_selection_flags(CLI::App* flags, ReplayFlags& o) {
+void add_request_flags(CLI::App* flags, ReplayFlags& o) {
   flags->add_option("traces", o.traces, "Trace files (.h5); rows of several traces make one table")->required();
-  flags
-      ->add_option("-m,--method", o.methods,
-                   "Methods, with parameters in brackets such as \"snapkv[window=64,kernel=5]\", all, or FILE.py:NAME "
-                   "for a method of your own (repeat, or separate with commas)")
-      ->required();
-  flags->add_option("-b,--budget", o.budgets,
-                    "Budgets: tokens per kv head, shares of the context or bytes of keys and values per kv head "
-                    "(256,25%,512KiB), or limits of the memory, the fast memory or the reads relative to the full "
-                    "cache (25%mem,25%fast,25%read). Default: 25%");
-  flags->add_option("--set", o.settings,
-                    "Set a parameter in all rows of a method that do not set it in brackets: METHOD.PARAMETER=VALUE "
-                    "(see kvbench methods NAME)");
-  flags->add_option("--calibrate", o.calibrate,
-                    "TRACE.h5[:PROMPT]: another text of the same model, on which methods calibrate what a deployment "
-                    "computes beforehand (infinigen; default: the evaluated context)");
-  flags->add_option("--seeds", o.seeds, "Number of seeds, or a list such as 3,4,7")->capture_default_str();
-  flags->add_option("--layers", o.layers,
-                    "Layers of the model, such as 0,1,8 or 0-3 (default: all, those of the trace)");
-  flags->add_option("--heads", o.heads, "kv heads (default: all)");
-  flags->add_option("--prompts", o.prompts, "Prompt groups (default: all)");
-}
-
-void add_protocol_flags(CLI::App* flags, ReplayFlags& o) {
+  o.run.request.add(flags, &replay::FieldCommands::replay);
+  flags->get_option("--method")->required();
   add_choice(
       flags, "--refit", o.refit, std::map<std::string, replay::Refit>{{"weights", replay::Refit::fitted}},
       "weights: add two rows per method of eviction or sampling, both measured on the last half of the evaluated "
       "queries: with its own weights, and with the best ones for the first half (not with --raw)");
-  add_choice(flags, "--protocol", o.request.protocol, protocols(),
-             "prefill, decode, stream, or auto: decode where the trace has decoded tokens, else prefill");
-  add_choice(flags, "--decoded", o.request.decoded, decoded_policies(),
-             "Whether the method compresses decoded tokens or they are kept exactly: method, keep");
-  flags
-      ->add_option("--window", o.request.window,
-                   "prefill: number of last tokens that are kept exactly (default: tokens after the prompt, or 256)")
-      ->check(number_in<Index>(1));
-  flags->add_option("--protect", o.protect,
-                    "FIRST,LAST: numbers of tokens of the context that are kept exactly, inside the budget");
-  flags->add_option("--protect-outside", o.protect_outside,
-                    "FIRST,LAST: the same outside the budget; shares refer to the other tokens");
-  flags
-      ->add_option("--dense-layers", o.request.dense_layers,
-                   "Number of first layers of the model that are kept exactly")
-      ->check(number_in<Index>(0))
-      ->capture_default_str();
-  flags->add_flag("--recall-sinks", o.request.recall_sinks, "Count protected tokens in recall");
 }
 
 }  // namespace
@@ -255,8 +187,7 @@ void add_protocol_flags(CLI::App* flags, ReplayFlags& o) {
 Command add_replay(CLI::App& app) {
   CLI::App* flags = app.add_subcommand("replay", "Run methods on a trace, and measure their error, recall and memory");
   auto options = std::make_shared<ReplayFlags>();
-  add_selection_flags(flags, *options);
-  add_protocol_flags(flags, *options);
+  add_request_flags(flags, *options);
   add_run_flags(flags, options->run);
   add_columns_flag(flags, "Print the columns of the CSV and exit", options->run.format,
                    docs_of(report::record_columns()));

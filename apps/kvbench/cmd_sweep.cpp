@@ -30,8 +30,9 @@ struct SweepFlags {
 SweepPlan plan(const SweepFlags& options) {
   config::Sweep sweep = config::read_sweep(options.file);
   for (config::SweepRun& run : sweep.runs) {
-    run.request.standalone = options.run.standalone;
-    run.request.kv_element = options.run.kv_element;
+    for (const replay::RequestField& field : replay::request_fields()) {
+      if (field.flag.of.runs) copy_value(field, options.run.request, run.request);
+    }
     if (options.run.device_flag->count() > 0) run.devices.clear();
   }
   if (!options.traces.empty()) use_traces(sweep, options.traces, "--trace");

@@ -28,7 +28,8 @@ namespace {
 
 struct ValidateFlags {
   std::string trace, output, format;
-  std::vector<std::string> checks, methods, layers, heads;
+  std::vector<std::string> checks, methods;
+  RequestFlags request;  ///< its layers and heads
   bounds::ValidateOptions validate;
   const CLI::Option *seeds_flag = nullptr, *queries_flag = nullptr;
   bool thorough = false, synthetic = false, mutants = false, list = false, summary = false, quiet = false;
@@ -132,9 +133,10 @@ int run(const CLI::App& flags, const ValidateFlags& o) {
   std::optional<trace::Reader> reader;
   std::vector<bounds::SubjectSource> subjects;
   if (!o.trace.empty()) {
+    RequestFlags selected = o.request;
+    selected.resolve();
     reader.emplace(o.trace);
-    subjects = bounds::trace_subjects(*reader, selected_numbers(o.layers, "--layers"),
-                                      selected_numbers(o.heads, "--heads"), o.validate.queries);
+    subjects = bounds::trace_subjects(*reader, selected.layers, selected.kv_heads, o.validate.queries);
   }
   if (o.synthetic) std::ranges::move(bounds::synthetic_subjects(o.validate.queries), std::back_inserter(subjects));
   Output output(o.output);
@@ -176,9 +178,7 @@ Command add_validate(CLI::App& app) {
   flags->add_option("--check,--claim", o.checks,
                     "Ids of checks, or prefixes of ids: subgen.lemma1, balancekv (default: all)");
   flags->add_option("--method", o.methods, "Only checks about these methods");
-  flags->add_option("--layers", o.layers,
-                    "Layers of the model, such as 0,1,8 or 0-3 (default: all, those of the trace)");
-  flags->add_option("--heads", o.heads, "kv heads (default: all)");
+  o.request.add(flags, &replay::FieldCommands::validate);
   flags->add_flag("--thorough", o.thorough, "2000 seeds and 32 queries, unless --seeds and --queries are given");
   o.queries_flag = flags->add_option("--queries", o.validate.queries, "Number of queries per head, spread evenly")
                        ->check(number_in<Index>(1, 4096))

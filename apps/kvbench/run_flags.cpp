@@ -88,10 +88,7 @@ void add_run_flags(CLI::App* flags, RunFlags& o) {
                    "Memory for all heads that are computed at the same time, such as 2G (default: three quarters of "
                    "the machine's); where they need more, fewer threads run")
       ->transform(to_bytes());
-  flags->add_flag("--standalone", o.standalone,
-                  "Compute every configuration alone: nothing is shared between budgets, and times and flops are those "
-                  "of the configuration itself (slow)");
-  add_kv_dtype_flag(flags, o.kv_element);
+  o.request.add(flags, &replay::FieldCommands::runs);
   add_table_flags(flags, o);
   flags->add_flag("-q,--quiet", o.quiet, "Do not show a progress bar");
   flags->add_flag("--verbose", o.verbose, "Show the whole traceback where a method in Python fails");

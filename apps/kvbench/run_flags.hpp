@@ -14,6 +14,7 @@
 #include <kvbench/replay/records/record.hpp>
 
 #include <apps/common/rows/output.hpp>
+#include <apps/common/rows/request_flags.hpp>
 #include <apps/common/rows/shared_flags.hpp>
 
 namespace kvbench::app {
@@ -29,8 +30,8 @@ struct RunFlags : TableFlags {
   int threads = 0;
   std::uint64_t memory = 0;  ///< bytes; 0: not given
   std::optional<Isa> isa;
-  bool standalone = false, quiet = false, verbose = false;
-  methods::Element kv_element = methods::Element::f16;
+  bool quiet = false, verbose = false;
+  RequestFlags request;  ///< of a sweep: the fields that are flags of it
   CLI::Option* device_flag = nullptr;
 };
 

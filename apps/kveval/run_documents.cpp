@@ -5,6 +5,7 @@
 #include <iterator>
 
 #include <kvbench/eval/key.hpp>
+#include <kvbench/replay/plan/fields.hpp>
 
 #include <apps/common/rows/progress.hpp>
 
@@ -27,9 +28,7 @@ eval::DocumentInputs inputs_of(const Machine& machine, const std::vector<int>& l
           .device = results.device,
           .isa = results.isa,
           .layers = layers,
-          .protect_first = options.request.protect_first,
-          .protect_last = options.request.protect_last,
-          .request = store::inputs_of(options.request),
+          .request = replay::stored_text(options.request),
           .context = document.context,
           .scored = document.scored};
 }

@@ -5,25 +5,14 @@ table.
     add_a_metric_test.py SOURCE_TREE COMPILE_COMMANDS
 """
 import pathlib
-import re
 import subprocess
 import sys
 import tempfile
 
-from page_code import MAIN, compiler_of, diffs_of, files_of
+from page_code import MAIN, compiler_of, diffs_of, files_of, patched
 
 PAGE = "docs/add-a-metric.md"
 TABLE = "lib/kvbench/replay/metrics/table.hpp"
-
-
-def patched(text, diff):
-    """The text with the added lines of each hunk in front of or behind its other lines, which must occur once."""
-    for hunk in re.split(r"^@@.*\n", diff, flags=re.M)[1:]:
-        lines = [(line[:1], line[1:] + "\n") for line in hunk.splitlines()]
-        known = "".join(line for kind, line in lines if kind == " ")
-        assert text.count(known) == 1, f"{PAGE}: {TABLE} has {text.count(known)} times:\n{known}"
-        text = text.replace(known, "".join(line for _, line in lines))
-    return text
 
 
 def main():
@@ -34,7 +23,8 @@ def main():
     compiler, flags = compiler_of(commands, "unit/replay/errors.cpp")
     with tempfile.TemporaryDirectory() as folder:
         root = pathlib.Path(folder)
-        for path, contents in {**files, TABLE: patched((tree / TABLE).read_text(), diff), "main.cpp": MAIN}.items():
+        changed = patched(TABLE, (tree / TABLE).read_text(), diff)
+        for path, contents in {**files, TABLE: changed, "main.cpp": MAIN}.items():
             (root / path).parent.mkdir(parents=True, exist_ok=True)
             (root / path).write_text(contents)
         sources = [root / "main.cpp", *(root / path for path in files), (tree / TABLE).with_suffix(".cpp")]

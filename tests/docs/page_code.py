@@ -14,6 +14,17 @@ def diffs_of(text):
     return "\n".join(re.findall(r"```diff\n(.*?)```", text, re.S))
 
 
+def patched(path, text, diff):
+    """The text of a file with the added lines of each hunk and without the removed ones, which must occur once together
+    with those around them."""
+    for hunk in re.split(r"^@@.*\n", diff, flags=re.M)[1:]:
+        lines = [(line[:1], line[1:] + "\n") for line in hunk.splitlines() if line]
+        known = "".join(line for kind, line in lines if kind in " -")
+        assert text.count(known) == 1, f"{path} has {text.count(known)} times:\n{known}"
+        text = text.replace(known, "".join(line for kind, line in lines if kind in " +"))
+    return text
+
+
 def compiler_of(commands, test):
     """The compiler and the flags by which the test, a path below tests/, is compiled."""
     words = next(shlex.split(c["command"]) for c in json.loads(commands.read_text()) if c["file"].endswith(test))

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include <kvbench/config/field_names.hpp>
+#include <kvbench/replay/plan/fields.hpp>
 
 namespace kvbench::app {
 namespace {
@@ -13,24 +14,9 @@ struct Flag {
   const char *field, *flag;
 };
 
-/// The flags of all fields that messages of the library name.
+/// The flags of the fields that messages of the library name, beside those of requests.
 constexpr Flag flags[] = {
-    // what a replay computes
-    {"", "methods", "--method"},
     {"", "settings", "--set"},
-    {"", "budgets", "--budget"},
-    {"", "seeds", "--seeds"},
-    {"", "calibration", "--calibrate"},
-    {"", "protocol", "--protocol"},
-    {"", "decoded", "--decoded"},
-    {"", "window", "--window"},
-    {"", "layers", "--layers"},
-    {"", "kv_heads", "--heads"},
-    {"", "prompts", "--prompts"},
-    {"", "protect_first", "--protect"},
-    {"", "protect_last", "--protect"},
-    {"", "protect_outside", "--protect-outside"},
-    // how it runs
     {"", "backend", "--device"},
     {"", "isa", "--isa"},
     {"", "threads", "--threads"},
@@ -72,7 +58,10 @@ std::string with_flags(std::string_view message, std::string_view command) {
       return std::ranges::find_if(flags, [&](const Flag& f) { return f.command == whose && f.field == field; });
     };
     const Flag* flag = of(command);
-    if (flag == std::end(flags)) flag = of("");
+    if (flag == std::end(flags)) {
+      if (const replay::RequestField* of_request = replay::find_field(field)) return of_request->flag.name();
+      flag = of("");
+    }
     return flag == std::end(flags) ? "" : flag->flag;
   });
 }

@@ -41,14 +41,4 @@ std::function<void(const std::string&)> details_to_stderr(bool verbose);
 /// "a,b", "c" -> a, b, c. Throws Error with `flag` for empty items.
 std::vector<std::string> split_list(const std::vector<std::string>& values, std::string_view flag);
 
-/// The same for numbers, of which there may be at most most_numbers; "0-3" is a range.
-inline constexpr std::int64_t most_numbers = 100000;
-std::vector<std::int64_t> number_list(const std::vector<std::string>& values, std::string_view flag);
-
-/// The same for a selection of layers or heads; empty for "all" in any case.
-std::vector<std::int64_t> selected_numbers(const std::vector<std::string>& values, std::string_view flag);
-
-/// A number of seeds, or a list of seeds such as "3,4,7".
-std::vector<std::uint32_t> seed_list(const std::string& text);
-
 }  // namespace kvbench::app

@@ -11,9 +11,6 @@ namespace kvbench::app {
 namespace {
 
 const std::map<std::string, Isa> isas = {{"scalar", Isa::scalar}, {"avx2", Isa::avx2}, {"avx512", Isa::avx512}};
-const std::map<std::string, methods::Element> kv_elements = {
-    {"bf16", methods::Element::f16}, {"f16", methods::Element::f16}, {"f32", methods::Element::f32}};
-
 Isa available(Isa isa) {
   if (isa_available(isa)) return isa;
   throw Error("--isa {} is not available on this processor or in this build; the best available is {}", name_of(isa),
@@ -40,11 +37,6 @@ void add_isa_flag(CLI::App* flags, std::optional<Isa>& isa) {
           "Instruction set: scalar, avx2 or avx512 (default: the best available)")
       ->check(one_of({"scalar", "avx2", "avx512"}))
       ->type_name("TEXT");
-}
-
-void add_kv_dtype_flag(CLI::App* flags, methods::Element& element) {
-  add_choice(flags, "--kv-dtype", element, kv_elements,
-             "Element type of the cache in a deployment, for the byte columns: bf16, f16 or f32");
 }
 
 }  // namespace kvbench::app

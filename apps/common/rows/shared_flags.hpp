@@ -19,7 +19,5 @@ void add_form_flags(CLI::App* flags, std::string& format, std::string& output);
 /// Adds --isa, whose value stays absent where it is not given. Parsing throws Error where the instruction set is not
 /// available.
 void add_isa_flag(CLI::App* flags, std::optional<Isa>& isa);
-/// Adds --kv-dtype.
-void add_kv_dtype_flag(CLI::App* flags, methods::Element& element);
 
 }  // namespace kvbench::app

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <charconv>
 #include <filesystem>
+#include <functional>
 #include <map>
 #include <span>
 
@@ -11,15 +12,18 @@
 #include <kvbench/config/method_list.hpp>
 #include <kvbench/config/request_text.hpp>
 #include <kvbench/core/suggest.hpp>
+#include <kvbench/replay/plan/fields.hpp>
 
 namespace kvbench::config {
 namespace {
+
+using replay::ReplayRequest;
 
 /// A key with its value, and functions to read it. A value of the wrong kind is rejected with its place and what the
 /// key takes.
 class Entry {
  public:
-  Entry(const Member& member, const char* accepts) : member_(member), accepts_(accepts) {}
+  Entry(const Member& member, const std::string& accepts) : member_(member), accepts_(accepts) {}
 
   [[noreturn]] void reject(const Value& value) const {
     fail_at(value.place, "'{}' takes {}, not {}", member_.key, accepts_, describe(value));
@@ -84,15 +88,13 @@ class Entry {
 
  private:
   const Member& member_;
-  const char* accepts_;
+  const std::string& accepts_;
 };
 
 struct Key {
-  const char* name;
-  const char* accepts;
-  void (*set)(const Entry&, SweepRun&);
-  const char* example;
-  const char* doc;
+  std::string name, accepts;
+  std::function<void(const Entry&, SweepRun&)> set;
+  std::string example, doc;
 };
 
 /// A path relative to the folder of the sweep file.
@@ -104,28 +106,6 @@ std::string path_of(const Entry& entry, const Value& item) {
 void set_traces(const Entry& entry, SweepRun& run) {
   run.traces.clear();
   for (const Value& item : entry.items()) run.traces.push_back({path_of(entry, item), item.place});
-}
-
-void set_budgets(const Entry& entry, SweepRun& run) {
-  run.request.budgets.clear();
-  for (const Value& item : entry.items()) {
-    if (item.kind != Value::Kind::integer && item.kind != Value::Kind::text) entry.reject(item);
-    run.request.budgets.push_back(with_place(item.place, [&] { return Budget::parse(item.text); }));
-  }
-  if (run.request.budgets.empty()) entry.reject(entry.value());
-}
-
-void set_seeds(const Entry& entry, SweepRun& run) {
-  const bool list = entry.value().kind == Value::Kind::list;
-  if (!list && entry.value().kind != Value::Kind::integer) entry.reject(entry.value());
-  const std::vector<std::int64_t> numbers = entry.integers();
-  run.request.seeds = entry.check([&] { return list ? listed_seeds(numbers) : first_seeds(numbers[0]); });
-}
-
-void set_protect(const Entry& entry, SweepRun& run, bool outside) {
-  if (entry.value().kind != Value::Kind::list) entry.reject(entry.value());
-  const std::vector<std::int64_t> numbers = entry.integers();
-  entry.check([&] { set_protection(run.request, numbers, outside); });
 }
 
 void set_measures(const Entry& entry, SweepRun& run) {
@@ -166,52 +146,87 @@ void set_zip(const Entry& entry, SweepRun& run) {
   }
 }
 
-const Key keys[] = {
-    {"traces", "paths of traces", set_traces, R"(["../traces/smollm2-135m.h5"])",
-     "paths, relative to the folder of this file"},
-    {"methods", "methods", [](const Entry& e, SweepRun& run) { run.request.methods = read_methods(e.value()); },
-     R"(["snapkv", { name = "subgen", t = [2, 4] }])",
-     "names, \"all\", or tables with parameters; lists of values expand to all combinations"},
-    {"measure", "names of measures", set_measures, R"(["clusterability"])",
-     "measures of keys and values: clusterability, similarity-by-distance"},
-    {"budgets", "numbers of tokens such as 256, shares such as \"25%\", and bytes such as \"512KiB\"", set_budgets,
-     R"(["25%", 256, "512KiB"])", "shares of the context, tokens per kv head, or bytes of keys and values per kv head"},
-    {"seeds", "a number of seeds, or a list of them", set_seeds, "5",
-     "number of seeds, or a list such as [3, 4]; for methods with randomness"},
-    {"calibrate", "TRACE.h5 or TRACE.h5:PROMPT",
-     [](const Entry& e, SweepRun& run) { run.calibrate = path_of(e, e.value()); }, R"("../traces/smollm2-135m.h5:1")",
-     "another text, on which methods calibrate (infinigen, kvquant-nofisher); relative to the folder of this file"},
-    {"protocol", "names", [](const Entry& e, SweepRun& run) { set_choices(e, protocols(), run.protocols); },
-     R"(["prefill", "decode"])", "auto, prefill, decode, stream; one pass per protocol"},
-    {"device", "names", [](const Entry& e, SweepRun& run) { set_choices(e, devices, run.devices); }, R"("cpu")",
-     "cpu, cuda, auto, ref; one pass per device; --device overrides it"},
-    {"decoded", "a name",
-     [](const Entry& e, SweepRun& run) { run.request.decoded = e.choice(e.value(), decoded_policies()); },
-     R"("method")", "decode: method (the method compresses decoded tokens) or keep (they are kept exactly)"},
-    {"window", "a number of tokens, at least 1",
-     [](const Entry& e, SweepRun& run) { run.request.window = e.integer(e.value(), 1); }, "256",
-     "prefill: number of last tokens that are kept exactly"},
-    {"layers", "numbers of layers", [](const Entry& e, SweepRun& run) { run.request.layers = e.integers(); }, "[0, 4]",
-     "layers of the model; default: all layers of the trace"},
-    {"heads", "numbers of kv heads", [](const Entry& e, SweepRun& run) { run.request.kv_heads = e.integers(); }, "[0]",
-     "kv heads; default: all"},
-    {"prompts", "names of prompt groups", [](const Entry& e, SweepRun& run) { run.request.prompts = e.texts(); },
-     R"(["0"])", "prompt groups; default: all"},
-    {"protect", "[first, last] tokens", [](const Entry& e, SweepRun& run) { set_protect(e, run, false); }, "[4, 64]",
-     "numbers of first and last tokens of the context that are kept exactly, inside the budget"},
-    {"protect_outside", "[first, last] tokens", [](const Entry& e, SweepRun& run) { set_protect(e, run, true); },
-     "[256, 0]", "the same outside the budget; give one of the two"},
-    {"dense_layers", "a number of layers",
-     [](const Entry& e, SweepRun& run) { run.request.dense_layers = e.integer(e.value(), 0); }, "2",
-     "number of first layers that are kept exactly"},
-    {"recall_sinks", "true or false", [](const Entry& e, SweepRun& run) { run.request.recall_sinks = e.flag(); },
-     "false", "whether recall counts protected tokens"},
-    {"exclude", "tables such as { method = \"mesh\", budget = \"25%\" }", set_exclusions,
-     R"([{ method = "subgen", t = 4, budget = 256 }])",
-     "configurations that do not run, by method, its parameters, budget, trace, protocol, device"},
-    {"zip", "names of keys", set_zip, R"(["traces", "budgets"])",
-     "lists that advance together instead of being combined: traces, protocol, device, budgets, layers, prompts"},
+/// Sets a field of the request from the value of its key, by the type of the field.
+struct FieldSetter {
+  const Entry& entry;
+  const replay::RequestField& field;
+  SweepRun& run;
+
+  void operator()(std::vector<replay::MethodChoice> ReplayRequest::*member) const {
+    run.request.*member = read_methods(entry.value());
+  }
+  void operator()(std::vector<Budget> ReplayRequest::*member) const {
+    std::vector<Budget>& budgets = run.request.*member;
+    budgets.clear();
+    for (const Value& item : entry.items()) {
+      if (item.kind != Value::Kind::integer && item.kind != Value::Kind::text) entry.reject(item);
+      budgets.push_back(with_place(item.place, [&] { return Budget::parse(item.text); }));
+    }
+    if (budgets.empty()) entry.reject(entry.value());
+  }
+  /// Opened with the traces.
+  void operator()(std::optional<replay::Calibration> ReplayRequest::*) const {
+    run.calibrate = path_of(entry, entry.value());
+  }
+  void operator()(std::vector<std::uint32_t> ReplayRequest::*member) const {
+    const bool list = entry.value().kind == Value::Kind::list;
+    if (!list && entry.value().kind != Value::Kind::integer) entry.reject(entry.value());
+    const std::vector<std::int64_t> numbers = entry.integers();
+    run.request.*member = entry.check([&] { return seeds_of(numbers, !list); });
+  }
+  void operator()(std::vector<std::int64_t> ReplayRequest::*member) const { run.request.*member = entry.integers(); }
+  void operator()(std::vector<std::string> ReplayRequest::*member) const { run.request.*member = entry.texts(); }
+  /// A list makes one step for each.
+  void operator()(replay::Protocol ReplayRequest::*) const {
+    set_choices(entry, replay::value_names<replay::Protocol>(), run.protocols);
+  }
+  template <class E>
+  requires std::is_enum_v<E>
+  void operator()(E ReplayRequest::*member) const {
+    run.request.*member = entry.choice(entry.value(), replay::value_names<E>());
+  }
+  template <class Number>
+  requires std::is_assignable_v<Number&, Index>
+  void operator()(Number ReplayRequest::*member) const {
+    run.request.*member = entry.integer(entry.value(), field.use.least);
+  }
+  void operator()(bool ReplayRequest::*member) const { run.request.*member = entry.flag(); }
+  void operator()(replay::Protection protection) const {
+    if (entry.value().kind != Value::Kind::list) entry.reject(entry.value());
+    const std::vector<std::int64_t> numbers = entry.integers();
+    entry.check([&] { set_protection(run.request, numbers, protection.outside); });
+  }
 };
+
+/// The keys that set fields of the request, and those of a sweep alone.
+std::vector<Key> all_keys() {
+  std::vector<Key> keys = {{"traces", "paths of traces", set_traces, R"(["../traces/smollm2-135m.h5"])",
+                            "paths, relative to the folder of this file"}};
+  for (const replay::RequestField& field : replay::request_fields()) {
+    if (field.key.name.empty()) continue;
+    const auto set = [&field](const Entry& entry, SweepRun& run) {
+      std::visit(FieldSetter{entry, field, run}, field.member);
+    };
+    keys.push_back({std::string(field.key.name), field.key.accepts, set, field.key.example, field.key.doc});
+  }
+  keys.insert(
+      keys.end(),
+      {{"device", "names", [](const Entry& e, SweepRun& run) { set_choices(e, devices, run.devices); }, R"("cpu")",
+        "cpu, cuda, auto, ref; one pass per device; --device overrides it"},
+       {"measure", "names of measures", set_measures, R"(["clusterability"])",
+        "measures of keys and values: clusterability, similarity-by-distance"},
+       {"exclude", "tables such as { method = \"mesh\", budget = \"25%\" }", set_exclusions,
+        R"([{ method = "subgen", t = 4, budget = 256 }])",
+        "configurations that do not run, by method, its parameters, budget, trace, protocol, device"},
+       {"zip", "names of keys", set_zip, R"(["traces", "budgets"])",
+        "lists that advance together instead of being combined: traces, protocol, device, budgets, layers, prompts"}});
+  return keys;
+}
+
+const std::vector<Key>& keys() {
+  static const std::vector<Key> all = all_keys();
+  return all;
+}
 
 }  // namespace
 
@@ -228,19 +243,14 @@ std::size_t list_size(const SweepRun& run, const std::string& key) {
 
 std::vector<RunKey> run_keys() {
   std::vector<RunKey> out;
-  for (const Key& key : keys) out.push_back({key.name, key.example, key.doc});
+  for (const Key& key : keys()) out.push_back({key.name, key.example, key.doc});
   return out;
 }
 
 std::string key_of(std::string_view field) {
-  static const std::map<std::string_view, const char*> others = {{"backend", "device"},
-                                                                 {"calibration", "calibrate"},
-                                                                 {"kv_heads", "heads"},
-                                                                 {"protect_first", "protect"},
-                                                                 {"protect_last", "protect"}};
-  if (const auto other = others.find(field); other != others.end()) return other->second;
-  const bool same = std::ranges::any_of(keys, [&](const Key& key) { return key.name == field; });
-  return std::string(same ? field : "");
+  if (const replay::RequestField* found = replay::find_field(field)) return std::string(found->key.name);
+  if (field == "backend") return "device";
+  return std::string(std::ranges::find(keys(), field, &Key::name) == keys().end() ? "" : field);
 }
 
 void reject_key(const Member& member, const std::vector<std::string>& known, const std::string& where) {
@@ -254,10 +264,10 @@ void set_run(const std::vector<Member>& members, SweepRun& run) {
     fail_at(protects->place, "give 'protect' or 'protect_outside', not both");
   }
   for (const Member& member : members) {
-    const Key* key = std::ranges::find_if(keys, [&](const Key& k) { return member.key == k.name; });
-    if (key == std::end(keys)) {
+    const auto key = std::ranges::find(keys(), member.key, &Key::name);
+    if (key == keys().end()) {
       std::vector<std::string> known;
-      for (const Key& k : keys) known.emplace_back(k.name);
+      for (const Key& k : keys()) known.push_back(k.name);
       reject_key(member, known, "a run");
     }
     key->set(Entry(member, key->accepts), run);

@@ -23,7 +23,7 @@ std::string key_of(std::string_view field);
 
 /// A key of a run, as the example shows it.
 struct RunKey {
-  const char *name, *example, *doc;
+  std::string name, example, doc;
 };
 std::vector<RunKey> run_keys();
 

@@ -14,15 +14,14 @@ struct DocumentInputs {
   bool one_at_a_time = false;
   std::string device, isa;
   std::vector<int> layers;  ///< that are captured
-  Index protect_first = 0, protect_last = 0;
-  store::RequestInputs request;
+  std::string request;      ///< replay::stored_text()
   std::vector<int> context, scored;
 };
 
 template <class A>
 void visit(A& archive, DocumentInputs& v) {
-  auto& [model, f32, one_at_a_time, device, isa, layers, protect_first, protect_last, request, context, scored] = v;
-  archive(model, f32, one_at_a_time, device, isa, layers, protect_first, protect_last, request, context, scored);
+  auto& [model, f32, one_at_a_time, device, isa, layers, request, context, scored] = v;
+  archive(model, f32, one_at_a_time, device, isa, layers, request, context, scored);
 }
 
 struct PassInputs {

@@ -6,7 +6,6 @@
 #include <string>
 #include <string_view>
 
-#include <kvbench/replay/plan/request.hpp>
 #include <kvbench/store/archive.hpp>
 
 namespace kvbench::store {
@@ -17,23 +16,6 @@ std::string key_of_bytes(std::string_view bytes);
 template <class Inputs>
 std::string key_of(Inputs inputs) {
   return key_of_bytes(encode(inputs));
-}
-
-/// The settings of a request on which results depend, wherever methods run. Protected tokens are not among them: plans
-/// resolve them.
-struct RequestInputs {
-  bool protect_outside = false;
-  Index dense_layers = 0;
-  replay::Decoded decoded = replay::Decoded::method;
-  bool recall_sinks = false, standalone = false;
-  methods::Element kv_element = methods::Element::f16;
-};
-RequestInputs inputs_of(const replay::ReplayRequest& request);
-
-template <class A>
-void visit(A& archive, RequestInputs& v) {
-  auto& [protect_outside, dense_layers, decoded, recall_sinks, standalone, kv_element] = v;
-  archive(protect_outside, dense_layers, decoded, recall_sinks, standalone, kv_element);
 }
 
 /// A method with its parameters ("a=1;b=FILE"), and digests of the files that it reads (files_of_method()), because

@@ -5,6 +5,7 @@
 #include <fmt/ranges.h>
 
 #include <kvbench/compare/configuration_name.hpp>
+#include <kvbench/replay/plan/fields.hpp>
 #include <kvbench/sweep/plan.hpp>
 
 namespace kvbench::sweep {
@@ -47,13 +48,7 @@ std::string replay_text(const SweepStep& step) {
   std::string out = fmt::format("  protocol {}, {} prompt{}, context {} of {} tokens", name_of(prompt.protocol),
                                 step.replay.prompts.size(), step.replay.prompts.size() == 1 ? "" : "s", prompt.context,
                                 prompt.tokens);
-  if (request.decoded == replay::Decoded::keep) out += ", decoded tokens kept exactly";
-  if (prompt.protect_first + prompt.protect_last > 0) {
-    out += fmt::format(", protects the first {} and the last {} tokens {} the budget", prompt.protect_first,
-                       prompt.protect_last, request.protect_outside ? "outside" : "inside");
-  }
-  if (request.calibration) out += ", calibrated on " + request.calibration->text();
-  if (request.dense_layers > 0) out += fmt::format(", {} dense layers", request.dense_layers);
+  out += description(request);
   out += fmt::format("\n  methods  {}\n  budgets  {}\n", fmt::join(methods, ", "), budgets_text(step, request));
   return out + fmt::format("  results  {} configurations x {} kv heads = {}\n", step.replay.configurations.size(),
                            step.replay.heads.size(), step.replay.configurations.size() * step.replay.heads.size());

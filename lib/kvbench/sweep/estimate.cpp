@@ -29,17 +29,7 @@ bool compressed(const SweepStep& step, const replay::WorkItem& item) {
   return layer >= step.request.dense_layers && std::ranges::find(item.prompt.layers, layer) != item.prompt.layers.end();
 }
 
-/// Names the methods of a work item of which no configuration ran.
-void name_untimed(const SweepStep& step, const replay::WorkItem& item, const std::set<std::size_t>& ran,
-                  Estimate& total) {
-  for (const std::size_t m : item.methods) {
-    const std::string& name = step.request.methods[m].info->name;
-    if (!ran.contains(m) && std::ranges::find(total.untimed, name) == total.untimed.end())
-      total.untimed.push_back(name);
-  }
-}
-
-/// Replays the work item on one thread.
+/// Replays the work item on one thread, and names the methods of which no configuration ran.
 TimedItem time_item(const SweepStep& step, const replay::WorkItem& item, const std::atomic<bool>* stop,
                     Estimate& total) {
   const std::vector<std::uint32_t>& seeds = step.request.seeds;
@@ -68,7 +58,11 @@ TimedItem time_item(const SweepStep& step, const replay::WorkItem& item, const s
     }
   };
   replay_work_items(*step.reader, plan, step.request, options, {.stop = stop}, take);
-  name_untimed(step, item, ran, total);
+  for (const std::size_t m : item.methods) {
+    const std::string& name = step.request.methods[m].info->name;
+    if (!ran.contains(m) && std::ranges::find(total.untimed, name) == total.untimed.end())
+      total.untimed.push_back(name);
+  }
   return timed;
 }
 

@@ -20,7 +20,7 @@ struct Estimate {
 
 /// Replays the first head of every step of the shard (one for each kind of work item, in a layer in which methods run)
 /// with the first seed, on one thread; the others are taken to cost as much in proportion to their tokens, and further
-/// seeds as much as the first. The result is accurate to about a factor of two. After `most_seconds` the cost of further
+/// seeds as much as the first. The result is accurate to about a factor of two. After `most_seconds` the cost of other
 /// steps is taken to be proportional to their tokens and configurations. Measures (k-center and similarities of a head)
 /// are left out. Throws Interrupted once `stop` is set.
 Estimate estimate(const SweepPlan& plan, const Shard& shard, double most_seconds = 30,

@@ -2,6 +2,7 @@
 // What the cells of a sweep depend on.
 #pragma once
 
+#include <kvbench/replay/plan/request.hpp>
 #include <kvbench/store/key.hpp>
 
 namespace kvbench::sweep {
@@ -15,7 +16,7 @@ struct CellInputs {
   Index tokens = 0, context = 0, base = 0, protect_first = 0, protect_last = 0;  ///< as in PromptPlan
   std::int64_t layer = 0;
   std::vector<Index> kv_heads;
-  store::RequestInputs request;
+  std::string request;  ///< replay::stored_text()
   store::MethodInputs method;
   std::vector<std::string> budgets;  ///< by configuration of the method
   std::vector<std::uint32_t> seeds;  ///< as `budgets`

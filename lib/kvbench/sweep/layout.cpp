@@ -7,6 +7,7 @@
 
 #include <kvbench/compare/configuration_name.hpp>
 #include <kvbench/core/version.hpp>
+#include <kvbench/replay/plan/fields.hpp>
 #include <kvbench/replay/replay.hpp>
 #include <kvbench/sweep/key.hpp>
 #include <kvbench/sweep/plan.hpp>
@@ -21,7 +22,7 @@ std::vector<CellInputs> inputs_of_methods(const replay::ReplayFrame& frame, cons
     const replay::ReplayFrame::Method& method = frame.methods[m];
     CellInputs& inputs = methods.emplace_back();
     inputs.trace = frame.sha256, inputs.device = frame.device, inputs.isa = frame.isa;
-    inputs.request = store::inputs_of(request);
+    inputs.request = replay::stored_text(request);
     inputs.method = store::inputs_of(method.name, method.params);
     if (!request.calibration || !request.methods[m].info->calibrates) continue;
     const trace::Reader& other = *request.calibration->trace;
