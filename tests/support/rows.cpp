@@ -16,11 +16,11 @@ std::vector<methods::Assignment> small_settings(const methods::MethodInfo& info)
   return {};
 }
 
-/// Formats of ggml need blocks of 32 channels, their rotations 64, and nvfp4 blocks of 16.
-Shape allowed_shape(const methods::MethodInfo& info, Shape shape) {
-  for (const char* format : {"q8_0", "q5_1", "q4_1", "q4_0", "nvfp4"}) {
-    if (info.name.find(format) != std::string::npos) shape.d = shape.dv = 64;
-  }
+/// This shape with enough channels for whole blocks of the row.
+Shape whole_blocks(const Row& row, Shape shape) {
+  if (!row.info->block) return shape;
+  const Index block = row.info->block(row.params).channels;
+  for (Index* channels : {&shape.d, &shape.dv}) *channels = (*channels + block - 1) / block * block;
   return shape;
 }
 
@@ -105,7 +105,7 @@ std::vector<Row> all_rows() {
 Heads heads_for(const Row& row, const Shape& shape, Backend& backend) {
   Heads heads;
   for (std::uint32_t h = 0; h < (row.info->granularity == methods::Granularity::layer ? 3u : 1u); ++h) {
-    heads.push_back(random_head(allowed_shape(*row.info, shape), h, backend));
+    heads.push_back(random_head(whole_blocks(row, shape), h, backend));
     heads.back().head = KvHeadId(h);
   }
   return heads;

@@ -108,6 +108,8 @@ MethodInfo compose(const MethodInfo& method, const MethodInfo& quantiser) {
   if (method.draws && !quantiser.seeded) {
     both.draws = [draws = method.draws](const Params& params) { return draws(params.as<Parts>().method); };
   }
+  if (quantiser.block)
+    both.block = [block = quantiser.block](const Params& params) { return block(params.as<Parts>().quantiser); };
   if (method.plan) {
     both.plan = [plan = method.plan](Index layers, Index n, Index budget, const Params& params) {
       return plan(layers, n, budget, params.as<Parts>().method);

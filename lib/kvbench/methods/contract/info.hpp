@@ -60,13 +60,19 @@ struct Complexity {
   } growth;  ///< exponents of n of the three at a fixed number of tokens B, without logarithms
 };
 
+/// Consecutive channels that a codec stores together: a head has a whole number of them in its keys and in its values.
+struct ChannelBlock {
+  Index channels = 1;
+  const char* what = "";  ///< such as "a block of ggml"
+};
+
 /// Kind::quantisation only: how a method stores keys and values. Its levels are numbers of bits, or other settings of
 /// increasing cost, of which a budget chooses the last that fits.
 struct Quantiser {
   /// The names of the levels with these parameters, such as "4 bits": at least one.
   std::function<std::vector<std::string>(const Params&)> levels;
   /// The codecs of these heads at a level, 0 .. levels - 1. The heads are those of prepare(). Throws Unavailable where
-  /// the format does not allow the shapes of a head.
+  /// the format does not allow the shapes of a head; MethodInfo::block has been checked.
   std::function<std::vector<Codecs>(std::span<const HeadPrompt>, const Params&, std::size_t level, std::uint32_t seed,
                                     Backend&)>
       layer_codecs;
@@ -108,6 +114,10 @@ struct MethodInfo {
 
   /// Whether results depend on the seed with these parameters. Absent: with all, where `seeded`.
   std::function<bool(const Params&)> draws;
+
+  /// The block of a quantiser with these parameters: heads of other shapes are `skipped`, and property tests take
+  /// shapes that it allows. Absent: any number of channels.
+  std::function<ChannelBlock(const Params&)> block;
 
   std::vector<ParamSpec> params;
   /// parses settings; throws Error for unknown names and bad values

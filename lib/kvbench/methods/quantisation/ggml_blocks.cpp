@@ -32,25 +32,12 @@ Index rotation_of_keys(Index d) {
   return turn;
 }
 
-void require_divisible(const char* rows, Index columns, Index by, const char* what) {
-  if (columns % by == 0) return;
-  throw Unavailable(
-      fmt::format("{} have {} channels per head, which is no multiple of the {} of {}", rows, columns, by, what));
-}
-
 Codecs codecs_of(const HeadPrompt& head, const GroupFormat& format, bool hadamard) {
-  const Index d = head.keys.cols(), dv = head.values.cols();
-  require_divisible("keys", d, ggml::block_channels, "a block of ggml");
-  require_divisible("values", dv, ggml::block_channels, "a block of ggml");
-  if (hadamard) {
-    require_divisible("keys", d, least_turn, "the smallest rotation of llama.cpp");
-    require_divisible("values", dv, least_turn, "the rotation of llama.cpp");
-  }
   const auto codec = [&](Index turn) {
     return std::make_shared<GroupCodec>(
         GroupCodecSettings{.format = format, .encode_with_stored = false, .hadamard = hadamard ? turn : 0});
   };
-  return {codec(rotation_of_keys(d)), codec(least_turn)};
+  return {codec(rotation_of_keys(head.keys.cols())), codec(least_turn)};
 }
 
 std::vector<std::string> q8_0_level(const Q8Params&) { return {"8.5 bits"}; }
@@ -70,20 +57,28 @@ Codecs q4_1_codecs(const HeadPrompt& head, const BlockParams& params, std::size_
   return codecs_of(head, ggml::q4_1, params.hadamard);
 }
 
+template <class P>
+ChannelBlock block_of(const Params& params) {
+  if (params.as<P>().hadamard) return {least_turn, "a rotation of llama.cpp"};
+  return {ggml::block_channels, "a block of ggml"};
+}
+
+template <class P>
 MethodInfo row(const char* name, const char* bits) {
   return {.name = name,
           .paper = "llama.cpp, ggml-quants.c",
           .summary = fmt::format("all tokens in ggml's blocks of 32 channels, {} bits a number", bits),
           .notes = "llama.cpp sets hadamard where the head dimension is a multiple of 64 (#21038).",
           .complexity = {.compress = "O(n (d + dv) log d)"},
-          .variants = {{{"hadamard", "true"}}}};
+          .variants = {{{"hadamard", "true"}}},
+          .block = block_of<P>};
 }
 
 }  // namespace
 
-MethodInfo q8_0_method() { return quantiser<Q8Params>(row("q8_0", "8.5"), q8_0_level, q8_0_codecs); }
-MethodInfo q5_1_method() { return quantiser<BlockParams>(row("q5_1", "6"), q5_1_level, q5_1_codecs); }
-MethodInfo q4_0_method() { return quantiser<BlockParams>(row("q4_0", "4.5"), q4_0_level, q4_0_codecs); }
-MethodInfo q4_1_method() { return quantiser<BlockParams>(row("q4_1", "5"), q4_1_level, q4_1_codecs); }
+MethodInfo q8_0_method() { return quantiser<Q8Params>(row<Q8Params>("q8_0", "8.5"), q8_0_level, q8_0_codecs); }
+MethodInfo q5_1_method() { return quantiser<BlockParams>(row<BlockParams>("q5_1", "6"), q5_1_level, q5_1_codecs); }
+MethodInfo q4_0_method() { return quantiser<BlockParams>(row<BlockParams>("q4_0", "4.5"), q4_0_level, q4_0_codecs); }
+MethodInfo q4_1_method() { return quantiser<BlockParams>(row<BlockParams>("q4_1", "5"), q4_1_level, q4_1_codecs); }
 
 }  // namespace kvbench::methods

@@ -35,17 +35,15 @@ class Nvfp4Codec : public GroupCodec {
   }
 };
 
-std::shared_ptr<const Codec> codec_of(const char* what, const Buffer<const float>& rows, Backend& backend) {
-  if (rows.cols() % block_channels != 0)
-    throw Unavailable(fmt::format("{} have {} channels per head, which is no multiple of the {} of a block of nvfp4",
-                                  what, rows.cols(), block_channels));
+std::shared_ptr<const Codec> codec_of(const Buffer<const float>& rows, Backend& backend) {
   return std::make_shared<Nvfp4Codec>(prompt_scale({rows}, largest_code * largest_block_scale, backend));
 }
 
+ChannelBlock block(const Params&) { return {block_channels, "a block of nvfp4"}; }
 std::vector<std::string> level(const NoParams&) { return {"4.5 bits"}; }
 
 Codecs codecs(const HeadPrompt& head, const NoParams&, std::size_t, std::uint32_t, Backend& backend) {
-  return {codec_of("keys", head.keys, backend), codec_of("values", head.values, backend)};
+  return {codec_of(head.keys, backend), codec_of(head.values, backend)};
 }
 
 }  // namespace
@@ -55,7 +53,8 @@ MethodInfo nvfp4_method() {
       {.name = "nvfp4",
        .paper = "NVIDIA NVFP4; vLLM #37192",
        .summary = "all tokens as floating-point numbers of 4 bits, in blocks of 16 channels",
-       .notes = "The scale of the tensor is that of the prompt's keys or values of a kv head; vLLM has one per layer."},
+       .notes = "The scale of the tensor is that of the prompt's keys or values of a kv head; vLLM has one per layer.",
+       .block = block},
       level, codecs);
 }
 

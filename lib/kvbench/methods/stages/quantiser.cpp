@@ -18,6 +18,18 @@ std::unique_ptr<LayerCache> all_tokens(std::span<const HeadPrompt> heads, Backen
   return layer_of(std::move(caches));
 }
 
+void check_block(std::span<const HeadPrompt> heads, const ChannelBlock& block) {
+  const auto check = [&](const char* rows, Index channels) {
+    if (channels % block.channels == 0) return;
+    throw Unavailable(fmt::format("{} have {} channels per head, which is no multiple of the {} of {}", rows, channels,
+                                  block.channels, block.what));
+  };
+  for (const HeadPrompt& head : heads) {
+    check("keys", head.keys.cols());
+    check("values", head.values.cols());
+  }
+}
+
 std::string name_of_level(const MethodInfo& quantiser, const Params& params, std::size_t level) {
   return quantiser.name + ": " + quantiser.quantiser.levels(params)[level];
 }
@@ -38,6 +50,14 @@ MethodInfo quantiser_row(MethodInfo info) {
                      .head_permutation = Property::yes(),
                      .nested_budgets = Property::yes(),
                      .weight_sum = WeightSum::ones};
+  if (info.block) {
+    info.quantiser.layer_codecs = [block = info.block, codecs = std::move(info.quantiser.layer_codecs)](
+                                      std::span<const HeadPrompt> heads, const Params& params, std::size_t level,
+                                      std::uint32_t seed, Backend& backend) {
+      check_block(heads, block(params));
+      return codecs(heads, params, level, seed, backend);
+    };
+  }
   info.prepare = [quantiser = info](std::span<const HeadPrompt> given, const Params& params,
                                     Backend& backend) -> MakeLayerCache {
     const std::vector<HeadPrompt> heads(given.begin(), given.end());
