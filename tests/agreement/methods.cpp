@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Every method on a pair of backends, from the same method sources: equal random draws, equal decisions except where a
 // margin is too small, and answers within 1e-4 where the decisions agree.
+#include <doctest/doctest.h>
 #include <agreement/outcome.hpp>
 
 using namespace kvbench;
@@ -46,7 +47,7 @@ void for_each_row_and_pair(Check check) {
 void check_rows(const Shape& shape, std::vector<Index> budgets, bool decode) {
   Tally tally;
   for_each_row_and_pair([&](const Row& row, Pair& pair) {
-    const Heads heads = heads_for(row, shape, *pair.trusted);
+    const Heads heads = Trial(row, *pair.trusted).heads(shape);
     for (const Index budget : budgets) check_agreement({row, budget, 1, decode}, heads, pair, tally);
   });
   CHECK(tally.runs > 0);
@@ -68,7 +69,7 @@ TEST_CASE("methods that draw keep exactly the same tokens") {
     if (row.info->name != "random" && row.info->name != "uniform") return;
     for (std::uint32_t seed = 0; seed < 20; ++seed) {
       const Run run{row, 16, seed};
-      const Heads heads = heads_for(row, {}, *pair.trusted);
+      const Heads heads = Trial(row, *pair.trusted).heads();
       CHECK(same_decisions(outcome_of(run, heads, *pair.tested), outcome_of(run, heads, *pair.trusted)));
     }
   });
@@ -78,7 +79,7 @@ TEST_CASE("planted faults are detected") {
   const auto backend = make_ref_backend();
   const MethodInfo &sink = find_method("sink"), &oracle = find_method("oracle-topk");
   const Run plain{{&sink, sink.bind({})}, 12}, selecting{{&oracle, oracle.bind({})}, 12};
-  const Heads heads = heads_for(plain.row, {}, *backend);
+  const Heads heads = Trial(plain.row, *backend).heads();
   // Values of one token off by a thousandth: the same tokens are kept, their answers differ.
   Heads off = heads;
   for (Index c = 0; c < off[0].dv; ++c) off[0].values[static_cast<std::size_t>(c)] *= 1.01f;
@@ -98,7 +99,7 @@ TEST_CASE("a tie is undecided") {
   const auto backend = make_ref_backend();
   const MethodInfo& oracle = find_method("oracle-topk");
   const Run run{{&oracle, oracle.bind({})}, 12};
-  Heads heads = heads_for(run.row, {}, *backend);
+  Heads heads = Trial(run.row, *backend).heads();
   for (Index token = 1; token < heads[0].n; ++token) {  // all keys equal the first one
     std::copy_n(heads[0].keys.begin(), heads[0].d, heads[0].keys.begin() + token * heads[0].d);
   }

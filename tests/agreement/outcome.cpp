@@ -75,11 +75,12 @@ bool all_results(const Outcome& a, const Outcome& b, Test test) {
 }  // namespace
 
 Outcome outcome_of(const Run& run, const Heads& heads, Backend& backend) {
-  const Instance instance = try_open(run.row, heads, run.budget, run.seed, backend);
+  Trial trial(run.row, backend);
+  const Instance instance = trial.try_open(heads, run.budget, run.seed);
   if (!instance.cache) return std::nullopt;
-  if (run.decode) return decode(instance, heads, 5, run.row.info->observes, backend);
+  if (run.decode) return trial.decode(instance, heads);
   std::vector<std::vector<Result>> results;
-  for (Result& result : prefill(instance, heads, backend)) results.push_back({std::move(result)});
+  for (Result& result : trial.prefill(instance, heads)) results.push_back({std::move(result)});
   return results;
 }
 

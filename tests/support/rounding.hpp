@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include <support/head.hpp>
+#include <kvbench/testing/head.hpp>
 
 #include <kvbench/methods/registry.hpp>
 

@@ -6,7 +6,7 @@
 #include <cmath>
 #include <string>
 
-#include <support/head.hpp>
+#include <kvbench/testing/head.hpp>
 
 #include <kvbench/methods/registry.hpp>
 

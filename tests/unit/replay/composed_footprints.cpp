@@ -26,8 +26,9 @@ void check_bytes(const char* name, const std::vector<Assignment>& settings, cons
   const auto backend = make_ref_backend();
   const MethodInfo& info = find_method(name);
   const Row row{&info, info.bind(settings)};
-  const Heads heads = heads_for(row, retrieval_shape, *backend);
-  const Instance instance = open(row, heads, static_cast<Index>(budget), 0, *backend);
+  Trial trial(row, *backend);
+  const Heads heads = trial.heads(retrieval_shape);
+  const Instance instance = trial.open(heads, static_cast<Index>(budget), 0);
   for (const Footprint& arrays : instance.cache->footprint()) {
     const Bytes bytes = account(arrays, Element::f16, 24, 96, 8, 6);
     CHECK(bytes.kv == expected.kv);

@@ -125,8 +125,9 @@ TEST_CASE("the footprint of every method equals its formula") {
     REQUIRE_MESSAGE(formulas().contains(info.name), "a new method needs its bytes by formula here");
     const Formula& formula = formulas().at(info.name);
     const Row row{&info, info.bind(formula.settings)};
-    const Heads heads = heads_for(row, shape, *backend);
-    const Instance instance = open(row, heads, static_cast<Index>(B), 0, *backend);
+    Trial trial(row, *backend);
+    const Heads heads = trial.heads(shape);
+    const Instance instance = trial.open(heads, static_cast<Index>(B), 0);
     double layer = 0;
     for (const Footprint& arrays : instance.cache->footprint()) {
       const Bytes bytes = account(arrays, Element::f16, 0, shape.n, heads.front().d, heads.front().dv);

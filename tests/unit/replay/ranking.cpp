@@ -8,7 +8,7 @@
 
 #include <kvbench/replay/exact/radix_sort.hpp>
 
-#include <support/head.hpp>
+#include <kvbench/testing/head.hpp>
 
 using namespace kvbench;
 using namespace kvbench::replay;

@@ -4,7 +4,7 @@
 
 #include <doctest/doctest.h>
 
-#include <support/head.hpp>
+#include <kvbench/testing/head.hpp>
 
 using namespace kvbench;
 using namespace kvbench::methods;

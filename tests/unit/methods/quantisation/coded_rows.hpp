@@ -12,7 +12,7 @@
 
 #include <kvbench/methods/registry.hpp>
 
-#include <support/head.hpp>
+#include <kvbench/testing/head.hpp>
 
 #include "codecs.hpp"
 

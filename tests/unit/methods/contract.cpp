@@ -3,11 +3,12 @@
 #include <algorithm>
 #include <numeric>
 
+#include <doctest/doctest.h>
 #include <support/fakes.hpp>
-#include <support/rows.hpp>
 #include <support/small.hpp>
 
 #include <kvbench/methods/contract/host_table.hpp>
+#include <kvbench/testing/trial.hpp>
 
 using namespace kvbench;
 using namespace kvbench::methods;
@@ -38,13 +39,12 @@ TEST_CASE("every part of the contract works in prefill and decode, in blocks and
   for (const MethodInfo& info : all_fakes()) {
     CAPTURE(info.name);
     const Row row = row_of(info);
-    const Heads heads = heads_for(row, {}, *backend);
+    Trial trial(row, *backend);
+    const Heads heads = trial.heads();
     for (const Index budget : {1, 7, 48}) {
-      for (const Result& result : prefill(open(row, heads, budget, 0, *backend), heads, *backend)) {
-        CHECK(all_finite(result.answers));
-      }
-      const auto single = decode(open(row, heads, budget, 0, *backend), heads, 1, info.observes, *backend);
-      const auto blocks = decode(open(row, heads, budget, 0, *backend), heads, 6, info.observes, *backend);
+      CHECK_NOTHROW(require_finite(trial.prefill(trial.open(heads, budget), heads)));
+      const auto single = trial.decode(trial.open(heads, budget), heads, 1);
+      const auto blocks = trial.decode(trial.open(heads, budget), heads, 6);
       for (std::size_t h = 0; h < heads.size(); ++h) {
         REQUIRE(single[h].size() == 14);
         for (std::size_t i = 0; i < 14; ++i) {
@@ -60,11 +60,12 @@ TEST_CASE("heads of a layer share a budget and may keep different numbers of tok
   const auto backend = make_ref_backend();
   const MethodInfo info = fake_shared_layer();
   const Row row = row_of(info);
-  const Heads heads = heads_for(row, {}, *backend);
+  Trial trial(row, *backend);
+  const Heads heads = trial.heads();
   REQUIRE(heads.size() == 3);
   const auto kept = [&](const Heads& layer) {
     std::vector<Ids> ids;
-    for (const Result& result : prefill(open(row, layer, 10, 0, *backend), layer, *backend)) {
+    for (const Result& result : trial.prefill(trial.open(layer, 10), layer)) {
       ids.push_back(ids_of(result.entries[0]));
     }
     return ids;
@@ -127,8 +128,9 @@ TEST_CASE("observe() gets the attention of every step") {
   const HeadData head = small_head(logs({1, 5, 2, 4, 3}), 3);
   const MethodInfo info = fake_observer();
   const Row row = row_of(info);
-  const Instance instance = open(row, Heads{head}, 2, 0, *backend);
-  const auto steps = decode(instance, {head}, 5, info.observes, *backend);
+  Trial trial(row, *backend);
+  const Instance instance = trial.open({head}, 2);
+  const auto steps = trial.decode(instance, {head});
   CHECK(ids_of(steps[0][0].entries[0]) == Ids{1, 2, 3});
   CHECK(ids_of(steps[0][1].entries[0]) == Ids{1, 3, 4});
   const std::vector<QueryBlock> last = {query_block(head, 4, 5, 5, *backend)};
@@ -163,10 +165,11 @@ TEST_CASE("a plan gives each layer its own budget") {
   const MethodInfo info = fake_planned();
   const Row row = row_of(info);
   CHECK(info.plan(4, 48, 5, row.params) == std::vector<Index>{2, 4, 6, 8});
-  Heads heads = heads_for(row, {}, *backend);
+  Trial trial(row, *backend);
+  Heads heads = trial.heads();
   for (const std::int64_t layer : {0, 1, 2, 3}) {
     heads[0].layer = LayerId(layer);
-    const auto results = prefill(open(row, heads, 5, 0, *backend), heads, *backend);
+    const auto results = trial.prefill(trial.open(heads, 5), heads);
     CHECK(std::ssize(ids_of(results[0].entries[0])) == 2 * (layer + 1));
   }
 }

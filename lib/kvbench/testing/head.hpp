@@ -5,7 +5,7 @@
 #include <vector>
 
 #include <kvbench/methods/contract/attend.hpp>
-#include <kvbench/methods/contract/method.hpp>
+#include <kvbench/methods/contract/info.hpp>
 
 namespace kvbench::testing {
 
@@ -20,6 +20,8 @@ struct HeadData {
   std::vector<float> values;    ///< [total, dv]
   std::vector<float> queries;   ///< [G, total, d]
   std::optional<methods::Rope> rope;
+  Index window = 0;                  ///< sliding window, 0 = none; such a head has no column sums
+  std::vector<methods::Part> lacks;  ///< what its trace does not hold
   PromptId prompt;
   LayerId layer{1};
   KvHeadId head;

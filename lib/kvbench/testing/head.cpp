@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <support/head.hpp>
+#include <kvbench/testing/head.hpp>
 
 #include <algorithm>
 #include <cmath>
@@ -62,10 +62,15 @@ methods::QueryBlock causal_block(const HeadData& head, Index begin, Index end, B
   std::iota(block.positions.begin(), block.positions.end(), static_cast<std::int32_t>(begin));
   std::vector<std::int32_t> last(block.positions);
   for (std::int32_t& bound : last) ++bound;
-  block.first = backend.adopt(std::vector<std::int32_t>(last.size(), 0), end - begin);
+  std::vector<std::int32_t> first(last.size(), 0);
+  for (std::size_t i = 0; head.window > 0 && i < last.size(); ++i)
+    first[i] = std::max(0, last[i] - static_cast<std::int32_t>(head.window));
+  block.first = backend.adopt(std::move(first), end - begin);
   block.last = backend.adopt(std::move(last), end - begin);
   return block;
 }
+
+bool has(const HeadData& head, methods::Part part) { return std::ranges::find(head.lacks, part) == head.lacks.end(); }
 
 Index table_row(const methods::EntryTable& table, Index g, Index i, Index queries) {
   return (table.per_head ? g : 0) * (table.per_query ? queries : 1) + (table.per_query ? i : 0);
@@ -110,15 +115,20 @@ methods::HeadPrompt prompt_of(const HeadData& head, Backend& backend) {
   methods::HeadPrompt prompt{
       .prompt = head.prompt, .layer = head.layer, .head = head.head, .num_layers = 4, .num_kv_heads = 8};
   prompt.group = head.group;
+  prompt.window = head.window;
   prompt.scale = head.scale;
   prompt.rope = head.rope;
   prompt.keys = upload(head.keys, head.d, 0, head.n, backend);
   prompt.values = upload(head.values, head.dv, 0, head.n, backend);
-  if (!head.pre_rope.empty()) prompt.keys_pre_rope = upload(head.pre_rope, head.d, 0, head.n, backend);
+  if (!head.pre_rope.empty() && has(head, methods::Part::keys_pre_rope))
+    prompt.keys_pre_rope = upload(head.pre_rope, head.d, 0, head.n, backend);
   if (head.n == 0) return prompt;
   const methods::QueryBlock observed = causal_block(head, 0, head.n, backend);
-  prompt.observed = observed.queries;
-  prompt.observed_positions = observed.positions;
+  if (has(head, methods::Part::observed_queries)) {
+    prompt.observed = observed.queries;
+    prompt.observed_positions = observed.positions;
+  }
+  if (head.window > 0 || !has(head, methods::Part::column_sums)) return prompt;
   const Exact exact = attend_exactly(head, observed, head.n, backend);
   const auto sums = backend.allocate<float>(head.group, head.n);
   backend.run(kernels::ColumnSums<Buffer>{.scores = exact.scores, .log_sum_exp = exact.log_sum_exp, .out = sums});
@@ -141,7 +151,7 @@ methods::TokenBlock token_block(const HeadData& head, Index begin, Index end, Ba
 
 methods::QueryBlock query_block(const HeadData& head, Index begin, Index end, Index tokens, Backend& backend) {
   methods::QueryBlock block = causal_block(head, begin, end, backend);
-  block.speculated = block.queries;
+  if (has(head, methods::Part::speculated_queries)) block.speculated = block.queries;
   block.scores = attend_exactly(head, block, tokens, backend).scores;
   return block;
 }

@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <kvbench/testing/trial.hpp>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include <kvbench/methods/contract/host_table.hpp>
+
+namespace kvbench::testing {
+namespace {
+
+/// This shape with enough channels for whole blocks of the row.
+Shape whole_blocks(const Row& row, Shape shape) {
+  if (!row.info->block) return shape;
+  const Index block = row.info->block(row.params).channels;
+  for (Index* channels : {&shape.d, &shape.dv}) *channels = (*channels + block - 1) / block * block;
+  return shape;
+}
+
+std::vector<methods::HeadPrompt> prompts_of(const Heads& heads, Backend& backend) {
+  std::vector<methods::HeadPrompt> prompts;
+  for (const HeadData& head : heads) {
+    prompts.push_back(prompt_of(head, backend));
+    if (heads.size() > 1) prompts.back().num_kv_heads = std::ssize(heads);  // those of a layer
+  }
+  return prompts;
+}
+
+/// The part of the result of a block for query i of m.
+Result of_query(const Result& block, std::size_t i, std::size_t m, std::size_t dv) {
+  Result result;
+  for (std::size_t r = i; r < block.entries.size(); r += m) {
+    result.entries.push_back(block.entries[r]);
+    const auto begin = block.answers.begin() + static_cast<std::ptrdiff_t>(r * dv);
+    result.answers.insert(result.answers.end(), begin, begin + static_cast<std::ptrdiff_t>(dv));
+  }
+  return result;
+}
+
+std::vector<methods::EntryTables> checked_entries(const Instance& instance, const Heads& heads,
+                                                  const std::vector<methods::QueryBlock>& blocks, Index tokens,
+                                                  Index limit, Backend& backend) {
+  auto tables = instance.cache->entries(blocks);
+  require(tables.size() == heads.size(), "entries() returns tables of {} kv heads, not of {}", tables.size(),
+          heads.size());
+  for (std::size_t h = 0; h < heads.size(); ++h)
+    check_entries(backend, tokens_of(heads[h], tokens, backend), blocks[h].size(), limit, tables[h]);
+  return tables;
+}
+
+}  // namespace
+
+PreparedRow::PreparedRow(const Row& row, const Heads& heads, Backend& backend) : row_(row) {
+  const auto prompts = prompts_of(heads, backend);
+  head_ = prompts.front();
+  make_ = row.info->prepare(prompts, row.params, backend);
+}
+
+Instance PreparedRow::make(Index budget, std::uint32_t seed) const {
+  if (row_.info->plan != nullptr) {
+    const std::vector<Index> budgets = row_.info->plan(head_.num_layers, head_.tokens(), budget, row_.params);
+    budget = budgets.at(static_cast<std::size_t>(head_.layer.value));
+  }
+  return {make_(budget, seed), ""};
+}
+
+Heads Trial::heads(const Shape& shape, std::uint32_t stream) const {
+  Heads heads;
+  for (std::uint32_t h = 0; h < (info().granularity == methods::Granularity::layer ? 3u : 1u); ++h) {
+    heads.push_back(random_head(whole_blocks(row_, shape), stream + h, backend_));
+    heads.back().head = KvHeadId(stream + h);
+  }
+  return heads;
+}
+
+Instance Trial::open(const Heads& heads, Index budget, std::uint32_t seed) {
+  cache_ = fmt::format("budget {}, seed {}", budget, seed);
+  phase_ = "";
+  return PreparedRow(row_, heads, backend_).make(budget, seed);
+}
+
+Instance Trial::try_open(const Heads& heads, Index budget, std::uint32_t seed) {
+  std::string refusal;
+  try {
+    return open(heads, budget, seed);
+  } catch (const methods::Infeasible& reason) {
+    refusal = reason.what();
+  } catch (const methods::Unavailable& reason) {
+    refusal = reason.what();
+  }
+  require(!refusal.empty(), "it refuses without a reason");
+  return {nullptr, refusal};
+}
+
+std::vector<Result> Trial::prefill(const Instance& instance, const Heads& heads) {
+  phase_ = "prefill";
+  const Index n = heads[0].n, total = heads[0].total;
+  std::vector<methods::QueryBlock> blocks;
+  for (const HeadData& head : heads) blocks.push_back(query_block(head, n, total, total, backend_));
+  const auto tables = checked_entries(instance, heads, blocks, total, n, backend_);
+  std::vector<Result> results;
+  for (std::size_t h = 0; h < heads.size(); ++h) {
+    methods::EntryTables with_tail = tables[h];
+    with_tail.push_back(exact_entries(n, total, backend_));
+    results.push_back(
+        {visible_entries(heads[h], tables[h], blocks[h], backend_), answer(heads[h], blocks[h], with_tail, backend_)});
+  }
+  return results;
+}
+
+std::vector<std::vector<Result>> Trial::decode(const Instance& instance, const Heads& heads, Index block) {
+  phase_ = "decode";
+  std::vector<std::vector<Result>> results(heads.size());
+  const Index total = heads[0].total;
+  for (Index begin = heads[0].n; begin < total;) {
+    std::vector<methods::TokenBlock> pending;
+    for (const HeadData& head : heads)
+      pending.push_back(token_block(head, begin, std::min(begin + block, total), backend_));
+    const Index taken = instance.cache->append(pending);
+    require(taken >= 1 && taken <= pending[0].size(), "append() takes {} of {} tokens", taken, pending[0].size());
+    require(!info().observes || taken == 1, "append() takes {} tokens, and a method that observes takes one", taken);
+
+    const Index end = begin + taken;
+    std::vector<methods::QueryBlock> blocks;
+    for (const HeadData& head : heads) blocks.push_back(query_block(head, begin, end, end, backend_));
+    const auto tables = checked_entries(instance, heads, blocks, end, end, backend_);
+    std::vector<std::vector<Buffer<const float>>> weights(heads.size());
+    for (std::size_t h = 0; h < heads.size(); ++h) {
+      const Result whole{visible_entries(heads[h], tables[h], blocks[h], backend_),
+                         answer(heads[h], blocks[h], tables[h], backend_, &weights[h])};
+      for (Index i = 0; i < taken; ++i) {
+        results[h].push_back(of_query(whole, static_cast<std::size_t>(i), static_cast<std::size_t>(taken),
+                                      static_cast<std::size_t>(heads[h].dv)));
+      }
+    }
+    if (info().observes) instance.cache->observe(blocks, tables, weights);
+    begin = end;
+  }
+  return results;
+}
+
+std::string Trial::place() const {
+  std::string all;
+  for (const std::string_view part : {std::string_view(inputs_), std::string_view(cache_), std::string_view(phase_)}) {
+    if (part.empty()) continue;
+    all += (all.empty() ? "" : ", ") + std::string(part);
+  }
+  return all;
+}
+
+double max_difference(const std::vector<float>& a, const std::vector<float>& b) {
+  if (a.size() != b.size() || !all_finite(a) || !all_finite(b)) return std::numeric_limits<double>::infinity();
+  double largest = 0;
+  for (std::size_t i = 0; i < a.size(); ++i) largest = std::max(largest, std::abs(double{a[i]} - double{b[i]}));
+  return largest;
+}
+
+bool all_finite(const std::vector<float>& values) {
+  return std::ranges::all_of(values, [](float x) { return std::isfinite(x); });
+}
+
+std::string reason_against(const methods::Property& property) {
+  require(property.holds || !property.reason.empty(), "its row neither declares this nor gives a reason");
+  return property.holds ? "" : property.reason;
+}
+
+void require_finite(const std::vector<Result>& results) {
+  for (const Result& result : results) require(all_finite(result.answers), "an answer is no finite number");
+}
+
+}  // namespace kvbench::testing

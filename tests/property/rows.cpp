@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+// Every row of the registry is held to the contract, on the reference and on the fast back end. Those of one method:
+// test_property -sc='snapkv*'
+#include <doctest/doctest.h>
+#include <support/rows.hpp>
+
+#include <kvbench/testing/contract.hpp>
+
+using namespace kvbench;
+using namespace kvbench::methods;
+using namespace kvbench::testing;
+
+TEST_CASE("every row of the registry holds the contract of methods") {
+  static const std::vector<Row> rows = all_rows();
+  const auto ref = make_ref_backend(), cpu = make_cpu_backend(best_isa());
+  for (const Row& row : rows) {
+    const std::string name = row.info->name + " " + row.params.text();
+    SUBCASE(name.c_str()) {
+      for (Backend* backend : {ref.get(), cpu.get()}) {
+        CAPTURE(backend->device());
+        for (const PropertyTest& test : property_tests()) {
+          const Finding finding = run_test(test, row, *backend);
+          const bool tested = finding.compliance == Compliance::holds || finding.compliance == Compliance::not_asked;
+          CHECK_MESSAGE(tested, describe(finding));
+        }
+      }
+    }
+  }
+}
