@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/ranges.h>
 
+#include <kvbench/config/method_flags.hpp>
 #include <kvbench/methods/registry.hpp>
 #include <kvbench/report/columns/column.hpp>
+#include <kvbench/testing/contract.hpp>
 
 #include <apps/common/command_line.hpp>
 #include <apps/common/rows/output.hpp>
@@ -14,6 +16,7 @@ namespace {
 
 struct MethodsFlags {
   std::string name, format = "text";
+  bool check = false;
 };
 
 std::string list_text() {
@@ -90,20 +93,43 @@ std::string one(const methods::MethodInfo& method, const std::string& format) {
   return format == "md" ? method_page(method) : details(method);
 }
 
+/// Runs the property tests on these methods, one line each, and returns the exit code.
+int check_contract(const std::string& names) {
+  const auto backend = make_cpu_backend(best_isa());
+  int code = done;
+  for (const replay::MethodChoice& choice : config::parse_methods({names}, {})) {
+    const testing::Row row{choice.info, choice.params};
+    const std::string settings = row.params.text();
+    print(fmt::format("{}{}{}\n", row.info->name, settings.empty() ? "" : " ", settings));
+    for (const testing::Finding& finding : testing::test_contract(row, *backend)) {
+      print("  " + describe(finding) + "\n");
+      if (finding.compliance == testing::Compliance::broken) code = rows_failed;
+    }
+  }
+  return code;
+}
+
 }  // namespace
 
 Command add_methods(CLI::App& app) {
   CLI::App* flags = app.add_subcommand("methods", "List all methods, or describe one");
   auto options = std::make_shared<MethodsFlags>();
-  flags->add_option("name", options->name, "Method to describe");
+  CLI::Option* name = flags->add_option("name", options->name, "Method to describe");
   flags
       ->add_option("--format", options->format,
                    "text, md, or csv or json (the cost of all methods; with a name, its parameters)")
       ->check(one_of({"text", "md", "csv", "json"}));
+  flags
+      ->add_flag(
+          "--check", options->check,
+          "Test whether the method holds the contract of methods, a line per property; also NAME[PARAMETER=VALUE], "
+          "FILE.py:NAME and all. Exit code 1 where it breaks one")
+      ->needs(name);
   return {flags, [options] {
+            if (options->check) return check_contract(options->name);
             print(options->name.empty() ? list(options->format)
                                         : one(methods::find_method(options->name), options->format));
-            return done;
+            return static_cast<int>(done);
           }};
 }
 

@@ -68,11 +68,10 @@ int run_arguments(const std::vector<std::string>& words, std::string& given) {
   using namespace kvbench::app;
   CLI::App app("kvbench replays KV-cache compression methods on the attention of real models.", "kvbench");
   app.set_version_flag("--version", fmt::format("kvbench {} ({})", version(), commit()));
-  app.footer(
-      std::string(examples) +
-      "kvbench help COMMAND describes the flags of a command, kvbench version names the version.\n"
-      "Exit codes: 0 success, 1 some rows failed or a theorem was violated, 2 bad usage or bad input, 3 input/output "
-      "or memory failure, 130 interrupted (SIGINT, SIGTERM or SIGHUP).");
+  app.footer(std::string(examples) +
+             "kvbench help COMMAND describes the flags of a command, kvbench version names the version.\n"
+             "Exit codes: 0 success, 1 some rows failed, a theorem was violated or a method breaks its contract, 2 bad "
+             "usage or bad input, 3 input/output or memory failure, 130 interrupted (SIGINT, SIGTERM or SIGHUP).");
   app.require_subcommand(1);
   const Command commands[] = {add_info(app),    add_replay(app), add_sweep(app),    add_merge(app),
                               add_compare(app), add_report(app), add_validate(app), add_methods(app),

@@ -110,6 +110,17 @@ class Usage(CliTest):
             os.remove(self.path(name))
         self.only_files("t.h5")
 
+    def test_the_contract_of_methods(self):
+        lines = self.ok("methods", "SnapKV[window=4],quest[page=4]", "--check").splitlines()
+        heads = [line for line in lines if not line.startswith(" ")]
+        self.assertEqual([head.split()[0] for head in heads], ["snapkv", "quest"])
+        self.assertIn("window=4", heads[0])
+        found = [line.split(":")[0].split(maxsplit=1)[0] for line in lines if line.startswith(" ")]
+        self.assertEqual(set(found), {"holds", "not"})
+        self.assertGreater(found.count("holds"), 30)
+        self.fails(2, "--check", "name", args=["methods", "--check"])
+        self.fails(2, "there is no method 'snapvk'", args=["methods", "snapvk", "--check"])
+
     def test_tables_as_json(self):
         """Each object has the names of the CSV; values are those of the CSV, numbers as numbers, empty ones as null."""
         raw = self.path("raw.h5")
