@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Follows docs/add-a-method.md: its C++ files and its rows of the registry are added to a copy of the library's
-sources, and its tests run.
+sources, its tests run, and the property tests run on its rows.
 
     add_a_method_test.py SOURCE_TREE COMPILE_COMMANDS LIBRARY...
 """
@@ -44,15 +44,18 @@ def main():
             assert changed.count(name) == 2, f"{PAGE}: its lines of {name} do not fit {registry.name}"
         (root / "registry.cpp").write_text(changed)
         (root / "main.cpp").write_text(MAIN)
-        sources = [root / "main.cpp", root / "registry.cpp", *(root / path for path in files if path.endswith(".cpp"))]
+        sources = [root / "main.cpp", root / "registry.cpp", tree / "tests/property/rows.cpp", *(root / path for path in files if path.endswith(".cpp"))]
         # The changed registry takes the place of the library's.
         command = [compiler, *flags, f"-I{root / 'lib'}", *sources, "-o", root / "test",
                    "-Wl,--allow-multiple-definition", "-Wl,--start-group", *libraries, "-Wl,--end-group", "-fopenmp",
                    *(["-lfmt"] if "-DFMT_SHARED" in flags else [])]
         subprocess.run(list(map(str, command)), check=True)
-        out = subprocess.run([root / "test"], capture_output=True, text=True)
+        out = subprocess.run([root / "test", "-sc=knorm*,q5_0*"], capture_output=True, text=True)
         print(out.stdout)
-        return 0 if out.returncode == 0 and "test cases: 2 | 2 passed" in out.stdout else 1
+        properties = (tree / "lib/kvbench/testing/contract.cpp").read_text().count('    {"')
+        asserted = re.search(r"assertions: +(\d+)", out.stdout)
+        assert asserted and int(asserted.group(1)) >= 2 * 2 * properties > 80, "not every property ran on both rows"
+        return 0 if out.returncode == 0 and "test cases: 3 | 3 passed" in out.stdout else 1
 
 
 if __name__ == "__main__":
