@@ -1,14 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 // kvbench._core: what Python sees of kvbench.
+#include <memory>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/string.h>
+#include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
+#include <kvbench/config/method_flags.hpp>
 #include <kvbench/core/error.hpp>
 #include <kvbench/methods/registry.hpp>
+#include <kvbench/testing/contract.hpp>
 
 #include <apps/kvbench/run_kvbench.hpp>
 #include <python/extension/decoder.hpp>
@@ -28,6 +33,26 @@ int run_program(const std::vector<nb::bytes>& given) {
   argv.push_back(nullptr);
   const nb::gil_scoped_release release;
   return kvbench::app::run_kvbench(static_cast<int>(arguments.size()), argv.data());
+}
+
+/// What the property tests find on a method as --method takes it: for each what it demands, whether it "holds", is
+/// "broken" or "not tested", and why. As run_in_thread().
+std::vector<std::tuple<std::string, std::string, std::string>> test_contract(const std::string& method) {
+  using kvbench::testing::Compliance, kvbench::testing::Finding;
+  const auto findings = std::make_shared<std::vector<Finding>>();  // an interrupted call outlives this one
+  const auto test = [method, findings] {
+    const auto backend = kvbench::make_cpu_backend(kvbench::best_isa());
+    for (const auto& choice : kvbench::config::parse_methods({method}, {}))
+      *findings = kvbench::testing::test_contract({choice.info, choice.params}, *backend);
+    return 0;
+  };
+  kvbench::python::run_in_thread(test, nb::none());
+  std::vector<std::tuple<std::string, std::string, std::string>> found;
+  for (const Finding& finding : *findings) {
+    const bool holds = finding.compliance == Compliance::holds, broken = finding.compliance == Compliance::broken;
+    found.emplace_back(finding.test->demand, holds ? "holds" : broken ? "broken" : "not tested", finding.sentence);
+  }
+  return found;
 }
 
 /// Errors of the library as exceptions of Python: kvbench.Error, OSError, KeyboardInterrupt.
@@ -54,5 +79,6 @@ NB_MODULE(_core, module) {
   module.def("run_program", &run_program, nb::arg("arguments"));
   module.def("run_command", &kvbench::python::run_command, nb::arg("arguments"), nb::arg("show").none());
   kvbench::python::add_decoder(module);
+  module.def("test_contract", &test_contract, nb::arg("method"));
   module.def("wait_for_worker", &kvbench::python::wait_for_worker);
 }

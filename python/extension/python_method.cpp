@@ -169,6 +169,20 @@ std::vector<methods::ParamSpec> specs_of(const nb::handle& facts, methods::Selec
   return specs;
 }
 
+/// The row declares what every method can hold; the others concern the methods of the registry.
+methods::Properties properties_of(const nb::handle& facts) {
+  const methods::Property unknown = methods::Property::no("methods in Python do not declare it");
+  const methods::Property exact = nb::cast<bool>(facts["full_budget_exact"])
+                                      ? methods::Property::yes()
+                                      : methods::Property::no("full_budget_exact is False");
+  return {.full_budget_exact = exact,
+          .value_scaling = unknown,
+          .key_shift = unknown,
+          .head_permutation = unknown,
+          .nested_budgets = unknown,
+          .weight_sum = methods::WeightSum::free};
+}
+
 methods::MethodInfo describe(const std::string& name, const methods::PythonName& parts, const nb::object& method) {
   using methods::Granularity, methods::Kind;
   const nb::object facts = methods_module().attr("describe")(method);
@@ -196,7 +210,7 @@ methods::MethodInfo describe(const std::string& name, const methods::PythonName&
       .calibrates = nb::cast<bool>(facts["calibrates"]),
       .whole_context = nb::cast<bool>(facts["whole_context"]),
       .trace_sha256 = nb::cast<std::string>(facts["trace_sha256"]),
-      .properties = {},
+      .properties = properties_of(facts),
       .params = specs_of(facts, binding.selection, binding.scorer),
   };
   if (binding.scorer) {

@@ -57,14 +57,18 @@ void wait_for_end(const nb::object& show) {
 
 }  // namespace
 
-int run_command(const std::vector<std::string>& arguments, const nb::object& show) {
+int run_in_thread(std::function<int()> work, const nb::object& show) {
   if (running().valid()) wait_for_end(nb::none());
   app::request_stop(false);
-  std::packaged_task<int()> task([arguments] { return app::run_command(arguments); });
+  std::packaged_task<int()> task(std::move(work));
   running() = task.get_future();
   std::thread(std::move(task)).detach();
   wait_for_end(show);
   return running().get();
+}
+
+int run_command(const std::vector<std::string>& arguments, const nb::object& show) {
+  return run_in_thread([arguments] { return app::run_command(arguments); }, show);
 }
 
 void wait_for_worker() {

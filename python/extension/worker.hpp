@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// A subcommand in a thread of its own, so that the thread of Python that waits for it sees Ctrl-C.
+// A subcommand, or other work, in a thread of its own, so that the thread of Python that waits for it sees Ctrl-C.
 #pragma once
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -11,10 +12,11 @@ namespace kvbench::python {
 
 namespace nb = nanobind;
 
-/// Runs a subcommand without the GIL and returns its exit code. Calls show(done, total, unit) while it works, unless it
-/// is None. Raises what it throws, and KeyboardInterrupt within 1.5
-/// seconds of Ctrl-C: what is then still computing goes on in the background until its next check, and the next call
-/// waits for it.
+/// Runs work() without the GIL and returns what it returns. Calls show(done, total, unit) while it works, unless it is
+/// None. Raises what it throws, and KeyboardInterrupt within 1.5 seconds of Ctrl-C: what is then still computing goes
+/// on in the background until its next check, and the next call waits for it.
+int run_in_thread(std::function<int()> work, const nb::object& show);
+/// The same with a subcommand, whose exit code it returns.
 int run_command(const std::vector<std::string>& arguments, const nb::object& show);
 
 /// Waits for what an interrupted call has left behind, which must not outlive Python.

@@ -5,6 +5,7 @@ All flags of a command are keywords, with _ in place of -: seeds=3, layers=[2, 5
 no_times=True. Ctrl-C ends a command within 1.5 seconds."""
 
 import atexit
+import contextlib
 import html
 import json
 import os
@@ -30,13 +31,26 @@ def _core():
     return _core
 
 
-def _run(*arguments):
-    # Methods run on threads of kvbench, one each: more threads below them would be in each other's way, and how a
-    # product is divided among threads decides its last bits.
-    core = _core()
+@contextlib.contextmanager
+def _one_thread_each():
+    """Methods run on threads of kvbench, one each: more threads below them would be in each other's way, and how a
+    product is divided among threads decides its last bits."""
     from threadpoolctl import threadpool_limits
-    with notebook_bar() as show, threadpool_limits(1, user_api="blas"):
+    with threadpool_limits(1, user_api="blas"):
+        yield
+
+
+def _run(*arguments):
+    core = _core()
+    with notebook_bar() as show, _one_thread_each():
         return core.run_command(list(arguments), show)
+
+
+def test_contract(method):
+    """What each property demands, whether it "holds", is "broken" or "not tested" with this method, and why."""
+    core = _core()
+    with _one_thread_each():
+        return core.test_contract(method)
 
 
 def _listed(value):

@@ -110,6 +110,7 @@ def describe(method):
     """What the extension states about a method, as a dict."""
     doc = inspect.getdoc(method) or ""
     return {**{fact: fact_of(method, fact) for fact in FACTS}, "needs": list(fact_of(method, "needs")),
+            "full_budget_exact": bool(getattr(method, "full_budget_exact", fact_of(method, "kind") != "sampling")),
             "summary": doc.split("\n\n")[0].replace("\n", " ").strip().rstrip("."),
             "paper": str(getattr(method, "paper", "")), "scorer": isinstance(method, Scorer),
             "selection": [(name, _written(value)) for name, value in getattr(method, "selection", {}).items()],

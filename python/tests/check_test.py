@@ -49,7 +49,7 @@ class RemembersHeads(Last):
 
     def prepare(self, head):
         super().prepare(head)
-        if RemembersHeads.first is None or (head.layer, head.kv_head) == (0, 0):
+        if RemembersHeads.first is None or head.kv_head == 0:
             RemembersHeads.first = np.argsort(head.keys[:, 0])
 
     def make(self, budget, seed):
@@ -63,7 +63,7 @@ class RemembersBudgets(Last):
 
     def make(self, budget, seed):
         self.largest = max(self.largest, budget)
-        return np.arange(budget) if budget == self.largest else np.arange(0, 2 * budget, 2) % self.head.tokens
+        return np.arange(min(budget, self.head.tokens)) if budget == self.largest else np.arange(0, 2 * budget, 2) % self.head.tokens
 
 
 class Cached(Last):
@@ -115,19 +115,19 @@ class SaysStreaming(Last):
 
 WORDS = {
     NeedsLongContexts: ["a context of 1 token", "IndexError"],
-    Counts: ["two runs differ", "head.generator"],
+    Counts: ["two runs of the same seed differ"],
     UsesSeed: ["another seed gives another result", "`seeded`"],
     IgnoresSeed: ["four seeds give the same results"],
-    RemembersHeads: ["alone it gives another result", "must not be kept for others"],
+    RemembersHeads: ["after another prompt it gives another result", "must not be kept for others"],
     RemembersBudgets: ["caches must not share what changes"],
     LooksAtQueries: ["other queries give other entries", '"retrieval"'],
-    TakesTooMany: ["one at a time they give another result"],
-    LeavesOne: ["differs from exact attention", "a budget of 48 tokens", "full_budget_exact = False"],
-    NeedsSums: ["without column sums it fails", 'add "column_sums" to `needs`'],
+    TakesTooMany: ["has another result in a block than alone"],
+    LeavesOne: ["from those of exact attention", "budget 48", "`full_budget_exact`"],
+    NeedsSums: ["without column_sums, which is not in `needs`", "TypeError"],
     SaysWindowed: ["`windowed`", "AssertionError"],
     SaysStreaming: ["`streaming`", "IndexError"],
     faults.TooMany: ["prefill", "entries on 1 kv heads"],
-    faults.Divides: ["ZeroDivisionError: by zero", "with a budget of 1 tokens, on layer 0, kv head 0"],
+    faults.Divides: ["ZeroDivisionError: by zero", "budget 1, seed 1"],
     faults.Lacks: ["no result at any budget", "the trace has no colour"],
 }
 

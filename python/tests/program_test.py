@@ -36,6 +36,13 @@ class Program(PackageTest):
                 self.assertNotEqual(plain.returncode, 0)
                 self.assertEqual((inside.returncode, inside.stderr), (plain.returncode, plain.stderr))
 
+    def test_a_method_that_breaks_the_contract(self):
+        method = f"{PACKAGE / 'tests' / 'methods' / 'faults.py'}:TooMany"
+        checked = subprocess.run([PROGRAM, "methods", method, "--check"], capture_output=True, text=True, timeout=300)
+        self.assertEqual(checked.returncode, 1, checked.stderr)
+        self.assertIn("BROKEN     entries", checked.stdout)
+        self.assertIn("2 entries on 1 kv heads answer a query", checked.stdout)
+
     def test_a_name_that_is_not_utf8(self):
         plain, inside = self.both("info", b"\xff.h5")
         self.assertEqual((inside.returncode, inside.stderr), (plain.returncode, plain.stderr))
