@@ -2,6 +2,7 @@
 // Every row of the registry is held to the contract, on the reference and on the fast back end. Those of one method:
 // test_property -sc='snapkv*'
 #include <doctest/doctest.h>
+#include <support/fakes.hpp>
 #include <support/rows.hpp>
 
 #include <kvbench/testing/contract.hpp>
@@ -24,6 +25,19 @@ TEST_CASE("every row of the registry holds the contract of methods") {
           CHECK_MESSAGE(tested, describe(finding));
         }
       }
+    }
+  }
+}
+
+// Their results by hand: tests/unit/replay/decode.cpp.
+TEST_CASE("parts of the contract that few rows use decode blocks as single tokens") {
+  const auto backend = make_ref_backend();
+  for (const MethodInfo& info : all_fakes()) {
+    const Row row{&info, info.bind({})};
+    for (const PropertyTest& test : property_tests()) {
+      if (test.name != "blocks" && test.name != "short contexts" && test.name != "streaming") continue;
+      const Finding finding = run_test(test, row, *backend);
+      CHECK_MESSAGE(finding.compliance < Compliance::refused, info.name, ": ", describe(finding));
     }
   }
 }

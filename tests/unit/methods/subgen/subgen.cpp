@@ -174,11 +174,3 @@ TEST_CASE("subgen: delta_r is divided by scale times the largest norm of an obse
   CHECK_THROWS_AS(unobserved.prepare("subgen", {{"delta_r", "1"}}), Unavailable);
   CHECK_THROWS_AS(unobserved.prepare("subgen", {{"delta_r", "1"}, {"delta", "1"}}), Error);
 }
-
-TEST_CASE("subgen: results depend on the seed only") {
-  const Stream stream(random_tokens_of(200, 4, 4, 3), 200);
-  const auto prepared = stream.prepare("subgen");
-  const auto entries = [&](std::uint32_t seed) { return entries_of(stream, *prepared(50, seed), 200); };
-  CHECK(entries(1) == entries(1));
-  CHECK(entries(1) != entries(2));
-}
