@@ -152,7 +152,10 @@ methods::TokenBlock token_block(const HeadData& head, Index begin, Index end, Ba
 methods::QueryBlock query_block(const HeadData& head, Index begin, Index end, Index tokens, Backend& backend) {
   methods::QueryBlock block = causal_block(head, begin, end, backend);
   if (has(head, methods::Part::speculated_queries)) block.speculated = block.queries;
-  block.scores = attend_exactly(head, block, tokens, backend).scores;
+  const Exact exact = attend_exactly(head, block, tokens, backend);
+  block.scores = exact.scores;
+  block.outputs = exact.out;
+  block.log_sum_exp = exact.log_sum_exp;
   return block;
 }
 
