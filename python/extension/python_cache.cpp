@@ -52,7 +52,10 @@ class PythonCache : public methods::LayerCache {
     return taken;
   }
 
-  std::vector<methods::EntryTables> entries(std::span<const methods::QueryBlock> queries) const override {
+  std::vector<methods::EntryTables> entries(std::span<const methods::QueryBlock> given) const override {
+    if (given.front().size() == 0) return std::vector<methods::EntryTables>(held_.size());
+    std::vector<methods::QueryBlock> queries;
+    for (const methods::QueryBlock& block : given) queries.push_back(with_numbers(block));
     std::vector<std::vector<std::shared_ptr<const Answer>>> answers(held_.size());
     with_python([&] {
       for (Index i = 0; i < queries.front().size(); ++i) ask(queries, i, answers);
@@ -174,6 +177,20 @@ class PythonCache : public methods::LayerCache {
   }
 
   /// Asks for the entries that answer query i of the block of each head.
+  /// A quantiser asks what is held, by a block without queries (stages/rounded_cache.cpp). What it stores does not
+  /// depend on them, and Python gets zeros.
+  methods::QueryBlock with_numbers(methods::QueryBlock block) const {
+    if (block.queries.present()) return block;
+    const Index m = block.size();
+    std::vector<std::int32_t> last(block.positions);
+    for (std::int32_t& bound : last) ++bound;
+    block.queries = backend_.adopt(std::vector<float>(static_cast<std::size_t>(group_ * m * allowance_.d)), group_ * m,
+                                   allowance_.d);
+    block.first = backend_.adopt(std::vector<std::int32_t>(last.size()), m);
+    block.last = backend_.adopt(std::move(last), m);
+    return block;
+  }
+
   void ask(std::span<const methods::QueryBlock> queries, Index i,
            std::vector<std::vector<std::shared_ptr<const Answer>>>& answers) const {
     std::vector<nb::object> blocks;
