@@ -93,9 +93,10 @@ std::string caches_are_independent(Trial& trial) {
 }
 
 std::string heads_are_independent(Trial& trial) {
-  const Heads heads = trial.heads({}, 4), others = trial.heads();
-  Heads of_other_prompt = trial.heads({}, 8);
-  for (std::size_t h = 0; h < others.size(); ++h) of_other_prompt[h].head = others[h].head;
+  const Heads others = trial.heads(), of_other_prompt = trial.heads({}, 8);
+  Heads heads = trial.heads({}, 4);
+  for (HeadData& head : heads) head.layer = LayerId(2);
+  if (heads.size() == 1) heads[0].head = KvHeadId(4);  // those of a layer count from 0
   run(others, 1, trial);
   const auto first = run(heads, 1, trial);
   run(of_other_prompt, 1, trial);

@@ -69,7 +69,7 @@ Heads Trial::heads(const Shape& shape, std::uint32_t stream) const {
   Heads heads;
   for (std::uint32_t h = 0; h < (info().granularity == methods::Granularity::layer ? 3u : 1u); ++h) {
     heads.push_back(random_head(whole_blocks(row_, shape), stream + h, backend_));
-    heads.back().head = KvHeadId(stream + h);
+    heads.back().head = KvHeadId(h);
   }
   return heads;
 }

@@ -70,7 +70,7 @@ class Trial {
   Backend& backend() const { return backend_; }
 
   /// Random heads of this shape, with enough channels for whole blocks of the row (MethodInfo::block). Heads of other
-  /// streams are independent, and have other indices.
+  /// streams are independent.
   Heads heads(const Shape& shape = {}, std::uint32_t stream = 0) const;
 
   /// Throws Unavailable or Infeasible as the method does.
