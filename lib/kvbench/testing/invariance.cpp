@@ -32,6 +32,7 @@ std::string full_budget_is_exact(Trial& trial) {
     for (std::size_t h = 0; h < heads.size(); ++h)
       require_exact(results[h], heads[h], heads[h].n, heads[h].total, heads[h].total, trial.backend());
   }
+  if (trial.limited()) return {};
   // A budget of context and decoded tokens drops no token.
   const auto decoded = trial.decode(trial.open(heads, 500), heads);
   for (std::size_t h = 0; h < heads.size(); ++h) {

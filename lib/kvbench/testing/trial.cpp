@@ -6,6 +6,7 @@
 #include <limits>
 
 #include <kvbench/methods/contract/host_table.hpp>
+#include <kvbench/methods/python_name.hpp>
 
 namespace kvbench::testing {
 namespace {
@@ -74,7 +75,10 @@ Heads Trial::heads(const Shape& shape, std::uint32_t stream) const {
   return heads;
 }
 
+bool Trial::limited() const { return methods::parse_python_name(info().name).has_value(); }
+
 Instance Trial::open(const Heads& heads, Index budget, std::uint32_t seed) {
+  if (limited() && heads[0].n > 0) budget = std::min(budget, heads[0].n);
   cache_ = fmt::format("budget {}, seed {}", budget, seed);
   phase_ = "";
   return PreparedRow(row_, heads, backend_).make(budget, seed);

@@ -73,6 +73,8 @@ class Trial {
   /// streams are independent.
   Heads heads(const Shape& shape = {}, std::uint32_t stream = 0) const;
 
+  /// Whether the row is asked for at most the tokens of its context, as replays do: methods in Python are.
+  bool limited() const;
   /// Throws Unavailable or Infeasible as the method does.
   Instance open(const Heads& heads, Index budget, std::uint32_t seed = 1);
   /// The same, with the reason in place of a cache.
