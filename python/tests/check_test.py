@@ -63,7 +63,7 @@ class RemembersBudgets(Last):
 
     def make(self, budget, seed):
         self.largest = max(self.largest, budget)
-        return np.arange(min(budget, self.head.tokens)) if budget == self.largest else np.arange(0, 2 * budget, 2) % self.head.tokens
+        return np.arange(budget) if budget == self.largest else np.arange(0, 2 * budget, 2) % self.head.tokens
 
 
 class Cached(Last):

@@ -44,7 +44,8 @@ def main():
             assert changed.count(name) == 2, f"{PAGE}: its lines of {name} do not fit {registry.name}"
         (root / "registry.cpp").write_text(changed)
         (root / "main.cpp").write_text(MAIN)
-        sources = [root / "main.cpp", root / "registry.cpp", tree / "tests/property/rows.cpp", *(root / path for path in files if path.endswith(".cpp"))]
+        sources = [root / "main.cpp", root / "registry.cpp", tree / "tests/property/rows.cpp",
+                   *(root / path for path in files if path.endswith(".cpp"))]
         # The changed registry takes the place of the library's.
         command = [compiler, *flags, f"-I{root / 'lib'}", *sources, "-o", root / "test",
                    "-Wl,--allow-multiple-definition", "-Wl,--start-group", *libraries, "-Wl,--end-group", "-fopenmp",
