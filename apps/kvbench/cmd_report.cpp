@@ -13,9 +13,9 @@
 #include <kvbench/report/document/html.hpp>
 #include <kvbench/report/document/latex.hpp>
 #include <kvbench/report/document/markdown.hpp>
-#include <kvbench/report/drawing/shapes.hpp>
 #include <kvbench/report/read/claim_results.hpp>
 #include <kvbench/report/report.hpp>
+#include <kvbench/report/shapes/shape.hpp>
 #include <kvbench/report/text/text.hpp>
 
 #include <apps/common/command_line.hpp>

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
 #include <cmath>
 #include <cstdio>
 #include <limits>
@@ -12,7 +13,7 @@
 #include <kvbench/report/drawing/heat_map.hpp>
 #include <kvbench/report/drawing/labels.hpp>
 #include <kvbench/report/drawing/line_chart.hpp>
-#include <kvbench/report/drawing/svg.hpp>
+#include <kvbench/report/drawing/marks.hpp>
 #include <kvbench/report/text/text.hpp>
 
 using namespace kvbench;
@@ -33,6 +34,10 @@ std::size_t count(const std::string& text, const std::string& part) {
   for (std::size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) ++n;
   return n;
 }
+
+std::string svg_of(const auto& drawn) { return svg_element(draw(drawn)); }
+
+std::string mark_of(int style) { return svg_element({.shapes = marks::marker(style, 0, 0)}); }
 
 LineChart chart(std::vector<ChartPoint> points) {
   return {.title = "t",
@@ -151,7 +156,14 @@ TEST_CASE("parameters wrap after semicolons") {
 
 TEST_CASE("texts are escaped for tags and attributes") {
   CHECK(escape_xml("a<b>&\"c\"'d'") == "a&lt;b&gt;&amp;&quot;c&quot;&#39;d&#39;");
-  CHECK(svg::text(1, 2.5, "<&>", "soft") == "<text x=\"1\" y=\"2.5\" class=\"soft\">&lt;&amp;&gt;</text>\n");
+  const std::string svg = svg_element({.shapes = shape::text(1, 2.5, "<&>", "soft"),
+                                       .width = 10,
+                                       .height = 5.004,
+                                       .title = "a < b",
+                                       .description = "\"d\""});
+  CHECK(svg ==
+        "<svg viewBox=\"0 0 10 5\" role=\"img\" aria-label=\"a &lt; b\">\n<desc>&quot;d&quot;</desc>\n"
+        "<text x=\"1\" y=\"2.5\" class=\"soft\">&lt;&amp;&gt;</text>\n</svg>\n");
 }
 
 TEST_CASE("numbers of equal precision") {
@@ -169,19 +181,19 @@ TEST_CASE("numbers of equal precision") {
 }
 
 TEST_CASE("a point has its marker and its interval; a gap breaks the line") {
-  const std::string whole = draw(chart({{1, 1, 0.5, 2, "tip <1>"}, {10, 2, NAN, NAN, ""}, {100, 3, NAN, NAN, ""}})).svg;
+  const std::string whole = svg_of(chart({{1, 1, 0.5, 2, "tip <1>"}, {10, 2, NAN, NAN, ""}, {100, 3, NAN, NAN, ""}}));
   CHECK(whole.find("<title>tip &lt;1&gt;</title>") != std::string::npos);
   CHECK(count(whole, "class=\"whisker\"") == 3);  // the bar and its two ends
   CHECK(count(whole, "<circle") == 4);            // three points and the marker of the name
   CHECK(count(whole, "L") >= 2);
-  const std::string broken = draw(chart({{1, 1, NAN, NAN, ""}, {10, NAN, NAN, NAN, ""}, {100, 3, NAN, NAN, ""}})).svg;
+  const std::string broken = svg_of(chart({{1, 1, NAN, NAN, ""}, {10, NAN, NAN, NAN, ""}, {100, 3, NAN, NAN, ""}}));
   CHECK(count(broken, "<circle") == 3);
   const std::size_t path = broken.find("<path d=\"M");
   CHECK(broken.substr(path, broken.find("\" class=\"line\"") - path).find('L') == std::string::npos);
 }
 
 TEST_CASE("values outside an axis are triangles at its edge and listed at the name") {
-  const std::string svg = draw(chart({{1, 0, NAN, NAN, ""}, {10, 270, NAN, NAN, ""}, {100, inf, NAN, NAN, ""}})).svg;
+  const std::string svg = svg_of(chart({{1, 0, NAN, NAN, ""}, {10, 270, NAN, NAN, ""}, {100, inf, NAN, NAN, ""}}));
   CHECK(svg.find("▲ 270 to inf") != std::string::npos);
   CHECK(svg.find("▼ 0<") != std::string::npos);
   CHECK(count(svg, "<polygon") == 3);
@@ -204,7 +216,7 @@ TEST_CASE("a heat map shows numbers in cells and tooltips, and why a number is m
                     .description = "d",
                     .columns = {"0", "7"},
                     .rows = {{"m", "p=<1>", {0.5, NAN}, {"", "skipped: no queries"}}}};
-  const std::string svg = draw(map).svg;
+  const std::string svg = svg_of(map);
   CHECK(svg.find(">0.500</text>") != std::string::npos);
   CHECK(svg.find("<title>m p=&lt;1&gt;, layer 0: 0.500</title>") != std::string::npos);
   CHECK(svg.find("<title>m p=&lt;1&gt;, layer 7: skipped: no queries</title>") != std::string::npos);
@@ -213,17 +225,17 @@ TEST_CASE("a heat map shows numbers in cells and tooltips, and why a number is m
 
 TEST_CASE("the reader's own method is drawn above the others, in a colour and with a marker of its own") {
   LineChart own = chart({{1, 1, NAN, NAN, ""}});
-  own.lines.front().style = svg::own_style;
+  own.lines.front().style = marks::own_style;
   own.lines.push_back({.name = "other", .points = {{1, 2, NAN, NAN, ""}}});
-  const std::string svg = draw(own).svg;
+  const std::string svg = svg_of(own);
   CHECK(svg.find("<g class=\"k0\" data-m=\"other\">") < svg.find("<g class=\"own\" data-m=\"m a=1\">"));
   for (int style = 0; style < 35; ++style) {
-    CHECK(svg::marker(style, 0, 0) != svg::marker(svg::own_style, 0, 0));
+    CHECK(mark_of(style) != mark_of(marks::own_style));
     // Styles of one colour differ in marker and dashes.
     for (int other = style + 7; other < 35; other += 7) {
-      CHECK(svg::colour(style) == svg::colour(other));
-      CHECK(svg::marker(style, 0, 0) != svg::marker(other, 0, 0));
-      CHECK(svg::dashes(style) != svg::dashes(other));
+      CHECK(marks::colour(style) == marks::colour(other));
+      CHECK(mark_of(style) != mark_of(other));
+      CHECK(!std::ranges::equal(marks::dashes(style), marks::dashes(other)));
     }
   }
 }
@@ -232,7 +244,7 @@ TEST_CASE("levels are lines across, lines of the crowd have no name, and connect
   LineChart levels = chart({{1, 1, NAN, NAN, ""}, {10, 2, NAN, NAN, ""}});
   levels.levels = {1, 1000};
   levels.lines.push_back({.name = "hidden", .role = LineRole::crowd, .points = {{1, 2, NAN, NAN, ""}}});
-  const std::string svg = draw(levels).svg;
+  const std::string svg = svg_of(levels);
   CHECK(count(svg, "class=\"level\"") == 1);  // 1000 is outside the axis
   CHECK(svg.find(">hidden</text>") == std::string::npos);
   const std::size_t end = svg.find("\" class=\"leader\""), begin = svg.rfind("d=\"M", end) + 4;
@@ -249,7 +261,7 @@ TEST_CASE("dots are in rows from top to bottom, with whiskers, a legend of the g
                      .rows = {{.name = "a", .group = "g", .value = 0.2, .lo = 0.15, .hi = 0.3, .text = "0.200"},
                               {.name = "b", .group = "g", .value = 7, .text = "7.00"},
                               {.name = "c", .group = "r", .grey = true, .value = 0.5, .text = "0.500"}}};
-  const std::string svg = draw(plot).svg;
+  const std::string svg = svg_of(plot);
   CHECK(count(svg, "class=\"whisker\"") == 1);
   CHECK(count(svg, ">g</text>") == 1);
   CHECK(count(svg, "<circle") == 2);   // of the legend and of a

@@ -86,7 +86,7 @@ TEST_CASE("an attention map draws cells of equal colour as one rectangle, and a 
                          .mass = {{1, 1, 0, 0.01}, {0, 0, 0, 1}},
                          .kept = {{"sink", {1, 0, 0, 0.5}}},
                          .tokens = 8};
-  const std::string svg = draw(map).svg;
+  const std::string svg = svg_element(draw(map));
   const auto count = [&](const std::string& part) {
     std::size_t n = 0;
     for (std::size_t at = svg.find(part); at != std::string::npos; at = svg.find(part, at + 1)) ++n;

@@ -7,6 +7,8 @@
 #include <variant>
 #include <vector>
 
+#include <kvbench/report/shapes/shape.hpp>
+
 namespace kvbench::report {
 
 enum class Tone { plain, dim, bad };
@@ -48,14 +50,6 @@ struct Heading {
 struct Paragraph {
   std::string text;
   bool of_drawings = false;  ///< introduces figures: left out where they are not drawn
-};
-
-/// An SVG element, its natural width and title.
-struct Drawing {
-  std::string svg;
-  int width;           ///< px
-  bool rigid = false;  ///< fixed width; otherwise the drawing is scaled between 4/5 and 6/5
-  std::string title;   ///< as drawn; may be empty
 };
 
 struct Figure {

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include <kvbench/report/document/assets.hpp>
+#include <kvbench/report/shapes/looks.hpp>
 #include <kvbench/report/text/text.hpp>
 
 namespace kvbench::report {
@@ -103,13 +104,13 @@ std::string drawings_html(const Figure& figure) {
   int least = 0;
   std::string boxes;
   for (const Drawing& drawing : figure.drawings) {
-    const int shrunk = drawing.rigid ? drawing.width : drawing.width * 4 / 5;
-    const int most = drawing.rigid ? drawing.width : drawing.width * 6 / 5;
-    least = std::max(least, drawing.rigid ? drawing.width : drawing.width * 19 / 20);
+    const int width = static_cast<int>(drawing.width);
+    const int shrunk = drawing.rigid ? width : width * 4 / 5, most = drawing.rigid ? width : width * 6 / 5;
+    least = std::max(least, drawing.rigid ? width : width * 19 / 20);
     boxes += fmt::format(
         "<div class=\"box\" role=\"region\" tabindex=\"0\" aria-label=\"{}\">\n"
         "<div style=\"min-width:{}px;max-width:{}px\">\n{}</div>\n</div>\n",
-        escape_xml(figure.title), shrunk, most, drawing.svg);
+        escape_xml(figure.title), shrunk, most, svg_element(drawing));
   }
   return fmt::format(
       "<div class=\"drawings\" "
@@ -174,7 +175,7 @@ std::string html(const Document& document) {
       "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
       "<meta name=\"color-scheme\" content=\"light dark\">\n<title>{}</title>\n<style>\n{}</style>\n</head>\n<body>\n"
       "<header>\n<h1>{}</h1>\n",
-      title, report_css(), title);
+      title, std::string(report_css()) + looks_css(), title);
   if (!document.description.empty()) out += fmt::format("<p>{}</p>\n", escape_xml(document.description));
   for (const AnswerBlock& answer : document.answers) out += answer_html(answer);
   out += "</header>\n" + contents(document) + "<main>\n" + writer.out + "</main>\n";

@@ -10,8 +10,6 @@
 #include <kvbench/report/drawing/axis.hpp>
 #include <kvbench/report/drawing/heat_map.hpp>
 #include <kvbench/report/drawing/labels.hpp>
-#include <kvbench/report/drawing/svg.hpp>
-#include <kvbench/report/text/text.hpp>
 
 namespace kvbench::report {
 namespace {
@@ -26,23 +24,21 @@ class Cells {
     for (std::size_t c = 0; c < colours.size();) {
       std::size_t end = c;
       while (end < colours.size() && colours[end] == colours[c]) ++end;
-      paths_[static_cast<std::size_t>(colours[c] - '0')] +=
-          fmt::format("M{} {}h{}v{}h-{}z", svg::px(left + column_width * static_cast<double>(c)), svg::px(y),
-                      svg::px(column_width * static_cast<double>(end - c)), svg::px(height),
-                      svg::px(column_width * static_cast<double>(end - c)));
+      boxes_[static_cast<std::size_t>(colours[c] - '0')].push_back(shape::box(
+          left + column_width * static_cast<double>(c), y, column_width * static_cast<double>(end - c), height));
       c = end;
     }
   }
-  std::string svg() const {
-    std::string out;
-    for (std::size_t i = 0; i < paths_.size(); ++i) {
-      if (!paths_[i].empty()) out += fmt::format("<path d=\"{}\" class=\"h{}\"/>\n", paths_[i], i);
+  Shapes shapes() const {
+    Shapes out;
+    for (std::size_t i = 0; i < boxes_.size(); ++i) {
+      if (!boxes_[i].empty()) out += shape::rects(boxes_[i], fmt::format("h{}", i));
     }
     return out;
   }
 
  private:
-  std::array<std::string, 9> paths_;
+  std::array<std::vector<Polyline>, 9> boxes_;
 };
 
 std::vector<char> mass_colours(const std::vector<double>& mass) {
@@ -64,7 +60,7 @@ Drawing draw(const AttentionMap& map) {
   for (const KeptStrip& strip : map.kept) left = std::max(left, text_width(strip.name, 12) + 12);
   const std::size_t columns = map.mass.empty() ? 0 : map.mass[0].size();
   const double width = left + column_width * static_cast<double>(columns);
-  std::string out = svg::text(0, 15, map.title, "head") + svg::text(0, map_top + 12, "queries", "soft");
+  Shapes out = shape::text(0, 15, map.title, "head") + shape::text(0, map_top + 12, "queries", "soft");
   Cells cells;
   double y = map_top;
   for (const std::vector<double>& row : map.mass) {
@@ -75,17 +71,16 @@ Drawing draw(const AttentionMap& map) {
   for (const KeptStrip& strip : map.kept) {
     Cells kept;
     kept.add_row(share_colours(strip.shares), left, y, strip_height - 2);
-    out += svg::group("strip", "", svg::text(0, y + 11, strip.name, "") + kept.svg(), strip.name);
+    out += shape::group("strip", "", shape::text(0, y + 11, strip.name, "") + kept.shapes(), strip.name);
     y += strip_height;
   }
-  out += cells.svg();
+  out += cells.shapes();
   for (const Tick& tick : linear_ticks(0, map.tokens)) {
     const double x = left + (width - left) * tick.value / map.tokens;
-    out += svg::line(x, y, x, y + 4, "frame") + svg::text(x, y + 16, tick.label, "soft small", svg::Anchor::middle);
+    out += shape::line(x, y, x, y + 4, "frame") + shape::text(x, y + 16, tick.label, "soft small", Anchor::middle);
   }
-  out += svg::text((left + width) / 2, y + 32, "token", "soft small", svg::Anchor::middle);
-  return {svg::element(width + 20, y + 40, map.title, map.description, out), static_cast<int>(width + 20), true,
-          map.title};
+  out += shape::text((left + width) / 2, y + 32, "token", "soft small", Anchor::middle);
+  return {std::move(out), width + 20, y + 40, true, map.title, map.description};
 }
 
 }  // namespace kvbench::report

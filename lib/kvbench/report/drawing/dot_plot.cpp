@@ -6,7 +6,7 @@
 #include <fmt/format.h>
 
 #include <kvbench/report/drawing/labels.hpp>
-#include <kvbench/report/drawing/svg.hpp>
+#include <kvbench/report/drawing/marks.hpp>
 
 namespace kvbench::report {
 namespace {
@@ -29,24 +29,23 @@ class Dots {
   }
 
   Drawing drawing() {
-    const std::string legend = groups();  // sets top_
+    Shapes legend = groups();  // sets top_
     const double base = top_ + dot_row * static_cast<double>(p_.rows.size()) + 4;
-    std::string out = svg::text(0, 15, p_.title, "head") + legend;
+    Shapes out = shape::text(0, 15, p_.title, "head") + std::move(legend);
     for (const Tick& tick : p_.x.ticks) {
       const double x = x_of(tick.value);
-      out += svg::line(x, top_ - 4, x, base, "grid");
+      out += shape::line(x, top_ - 4, x, base, "grid");
       if (tick.label.empty()) continue;
-      for (const double y : {top_ - 9, base + 15})
-        out += svg::text(x, y, tick.label, "soft small", svg::Anchor::middle);
+      for (const double y : {top_ - 9, base + 15}) out += shape::text(x, y, tick.label, "soft small", Anchor::middle);
     }
-    out += svg::line(left_, base, right_, base, "frame");
-    out += svg::text((left_ + right_) / 2, base + 32, p_.x.title, "soft small", svg::Anchor::middle);
+    out += shape::line(left_, base, right_, base, "frame");
+    out += shape::text((left_ + right_) / 2, base + 32, p_.x.title, "soft small", Anchor::middle);
     double y = top_ + dot_row / 2;
     for (const DotRow& row : p_.rows) {
-      out += row_text(row, y);
+      out += row_shape(row, y);
       y += dot_row;
     }
-    return {svg::element(width_, base + 42, p_.title, p_.description, out), static_cast<int>(width_), false, p_.title};
+    return {std::move(out), width_, base + 42, false, p_.title, p_.description};
   }
 
  private:
@@ -54,43 +53,43 @@ class Dots {
     return left_ + dot_margin / 2 + (dot_axis - dot_margin) * std::clamp(p_.x.at(value), 0., 1.);
   }
 
-  static std::string colour_of(const DotRow& row) { return row.grey ? "grey" : svg::colour(row.style); }
+  static std::string colour_of(const DotRow& row) { return row.grey ? "grey" : marks::colour(row.style); }
 
   /// The legend, in lines below the title.
-  std::string groups() {
+  Shapes groups() {
     std::vector<const DotRow*> firsts;
     for (const DotRow& row : p_.rows) {
       const auto same = [&](const DotRow* first) { return first->group == row.group; };
       if (!row.group.empty() && std::ranges::none_of(firsts, same)) firsts.push_back(&row);
     }
-    std::string out;
+    Shapes out;
     double x = 5, y = 36;
     for (const DotRow* first : firsts) {
       const double width = 10 + text_width(first->group, 11) + 14;
       if (x > 5 && x + width > width_) x = 5, y += legend_line;
-      out += svg::group(colour_of(*first), "", dot(*first, x, y - 4));
-      out += svg::text(x + 10, y, first->group, "soft small");
+      out += shape::group(colour_of(*first), "", dot(*first, x, y - 4));
+      out += shape::text(x + 10, y, first->group, "soft small");
       x += width;
     }
     top_ = (firsts.empty() ? 36 : y + legend_line) + 8;
     return out;
   }
 
-  static std::string dot(const DotRow& row, double x, double y) {
-    return svg::marker(row.grey ? dot_cross : row.style == svg::own_style ? svg::own_style : 0, x, y);
+  static Shapes dot(const DotRow& row, double x, double y) {
+    return marks::marker(row.grey ? dot_cross : row.style == marks::own_style ? marks::own_style : 0, x, y);
   }
 
-  std::string row_text(const DotRow& row, double y) const {
-    std::string mark;
+  Shape row_shape(const DotRow& row, double y) const {
+    Shapes mark;
     if (!std::isnan(row.value)) {
       const double at = p_.x.at(row.value), x = x_of(row.value);
-      if (!std::isnan(row.lo) && !std::isnan(row.hi)) mark += svg::line(x_of(row.lo), y, x_of(row.hi), y, "whisker");
-      mark += at > 1 ? svg::beyond(x, y, 1, 0) : at < 0 ? svg::beyond(x, y, -1, 0) : dot(row, x, y);
+      if (!std::isnan(row.lo) && !std::isnan(row.hi)) mark += shape::line(x_of(row.lo), y, x_of(row.hi), y, "whisker");
+      mark += at > 1 ? Shapes(marks::beyond(x, y, 1, 0)) : at < 0 ? marks::beyond(x, y, -1, 0) : dot(row, x, y);
     }
-    const std::string content = svg::line(left_, y, right_, y, "guide") + svg::group("point", row.tip, mark) +
-                                svg::group("name", "", svg::text(0, y + 4, row.name, row.grey ? "soft" : "")) +
-                                svg::text(right_ + dot_gap, y + 4, row.text, "soft small");
-    return svg::group(colour_of(row), "", content, row.name);
+    Shapes content = shape::line(left_, y, right_, y, "guide") + shape::group("point", row.tip, std::move(mark)) +
+                     shape::group("name", "", shape::text(0, y + 4, row.name, row.grey ? "soft" : "")) +
+                     shape::text(right_ + dot_gap, y + 4, row.text, "soft small");
+    return shape::group(colour_of(row), "", std::move(content), row.name);
   }
 
   const DotPlot& p_;

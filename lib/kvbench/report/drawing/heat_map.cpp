@@ -8,7 +8,6 @@
 
 #include <kvbench/report/drawing/axis.hpp>
 #include <kvbench/report/drawing/labels.hpp>
-#include <kvbench/report/drawing/svg.hpp>
 #include <kvbench/report/text/text.hpp>
 
 namespace kvbench::report {
@@ -18,9 +17,8 @@ constexpr double heat_top = 44, heat_row_height = 20, heat_gap = 1.5, heat_foot 
 constexpr int heat_colours = 9;
 constexpr std::size_t numbered_columns = 16;
 
-std::string rect(double x, double y, double width, double height, char colour) {
-  return fmt::format("<rect x=\"{}\" y=\"{}\" width=\"{}\" height=\"{}\" class=\"h{}\"/>\n", svg::px(x), svg::px(y),
-                     svg::px(width), svg::px(height), colour);
+Shape swatch(double x, double y, double width, double height, char colour) {
+  return shape::rect(x, y, width, height, fmt::format("h{}", colour));
 }
 
 /// A number short enough for a cell: "0.0664", "4e-8".
@@ -31,28 +29,29 @@ std::string cell_text(double value) {
   return text;
 }
 
-std::string cell(const HeatMap& map, const HeatRow& row, std::size_t c, double x, double y, double width) {
+Shape cell(const HeatMap& map, const HeatRow& row, std::size_t c, double x, double y, double width) {
   const double value = row.values[c];
   const char colour = heat_class(value, map.lo, map.hi);
   const std::string word = std::isnan(value) ? row.words[c] : three_digits(value);
-  std::string content = rect(x, y, width - heat_gap, heat_row_height - heat_gap, colour);
+  Shapes content = swatch(x, y, width - heat_gap, heat_row_height - heat_gap, colour);
   if (map.columns.size() <= numbered_columns) {
     const std::string shown = std::isnan(value) ? "–" : cell_text(value);
-    content += svg::text(x + (width - heat_gap) / 2, y + heat_row_height / 2 + 3.5, shown,
-                         fmt::format("small t{}", colour), svg::Anchor::middle);
+    content += shape::text(x + (width - heat_gap) / 2, y + heat_row_height / 2 + 3.5, shown,
+                           fmt::format("small t{}", colour), Anchor::middle);
   }
   const std::string name = row.detail.empty() ? row.name : row.name + " " + row.detail;
-  return svg::group("cell", fmt::format("{}, {} {}: {}", name, map.column_title, map.columns[c], word), content);
+  return shape::group("cell", fmt::format("{}, {} {}: {}", name, map.column_title, map.columns[c], word),
+                      std::move(content));
 }
 
 /// The nine colours with the values at their boundaries.
-std::string legend(const HeatMap& map, double left, double y) {
-  std::string out;
+Shapes legend(const HeatMap& map, double left, double y) {
+  Shapes out;
   for (int i = 0; i < heat_colours; ++i)
-    out += rect(left + swatch_width * i, y, swatch_width, 10, static_cast<char>('0' + i));
+    out += swatch(left + swatch_width * i, y, swatch_width, 10, static_cast<char>('0' + i));
   for (const int i : {0, 3, 6, 9}) {
     const double value = std::pow(map.lo, 1 - i / 9.) * std::pow(map.hi, i / 9.);
-    out += svg::text(left + swatch_width * i, y + 23, short_number(value), "soft small", svg::Anchor::middle);
+    out += shape::text(left + swatch_width * i, y + 23, short_number(value), "soft small", Anchor::middle);
   }
   return out;
 }
@@ -79,23 +78,22 @@ Drawing draw(const HeatMap& map) {
   const double cells = cell_width * static_cast<double>(map.columns.size());
   const double width =
       std::ceil(std::max({left + cells, left + swatch_width * heat_colours + 14, text_width(map.title, 14)})) + 2;
-  std::string out = svg::text(0, 15, map.title, "head") +
-                    svg::text(left - 8, heat_top - 6, map.column_title, "soft small", svg::Anchor::end);
+  Shapes out = shape::text(0, 15, map.title, "head") +
+               shape::text(left - 8, heat_top - 6, map.column_title, "soft small", Anchor::end);
   for (std::size_t c = 0; c < map.columns.size(); ++c) {
     const double x = left + cell_width * (static_cast<double>(c) + 0.5);
-    out += svg::text(x, heat_top - 6, map.columns[c], "soft small", svg::Anchor::middle);
+    out += shape::text(x, heat_top - 6, map.columns[c], "soft small", Anchor::middle);
   }
   double y = heat_top;
   for (const HeatRow& row : map.rows) {
-    out += svg::text(0, y + heat_row_height / 2 + 3.5, row.name, "");
-    if (!row.detail.empty()) out += svg::text(names + 8, y + heat_row_height / 2 + 3.5, row.detail, "soft small");
+    out += shape::text(0, y + heat_row_height / 2 + 3.5, row.name, "");
+    if (!row.detail.empty()) out += shape::text(names + 8, y + heat_row_height / 2 + 3.5, row.detail, "soft small");
     for (std::size_t c = 0; c < map.columns.size(); ++c)
       out += cell(map, row, c, left + cell_width * static_cast<double>(c), y, cell_width);
     y += heat_row_height;
   }
   out += legend(map, left, base + 12);
-  return {svg::element(width, base + heat_foot, map.title, map.description, out), static_cast<int>(width), true,
-          map.title};
+  return {std::move(out), width, base + heat_foot, true, map.title, map.description};
 }
 
 }  // namespace kvbench::report

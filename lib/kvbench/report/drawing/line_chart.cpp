@@ -6,7 +6,7 @@
 #include <fmt/format.h>
 
 #include <kvbench/report/drawing/labels.hpp>
-#include <kvbench/report/drawing/svg.hpp>
+#include <kvbench/report/drawing/marks.hpp>
 #include <kvbench/report/text/text.hpp>
 
 namespace kvbench::report {
@@ -78,19 +78,18 @@ class Plot {
   }
 
   Drawing drawing() {
-    std::string out = axes();
+    Shapes out = axes();
     if (!c_.frontier.empty()) out += path({.name = "", .detail = "", .points = c_.frontier}, "frontier");
     for (const bool own : {false, true}) {  // the reader's own method above all others
       for (const LineRole role :
            {LineRole::context, LineRole::crowd, LineRole::beaten, LineRole::reference, LineRole::shown}) {
         for (const ChartLine& line : c_.lines) {
-          if (line.role == role && (line.style == svg::own_style) == own) out += line_text(line);
+          if (line.role == role && (line.style == marks::own_style) == own) out += line_shape(line);
         }
       }
     }
     out += names();
-    const double height = base_ + plot_bottom;
-    return {svg::element(c_.width, height, c_.title, c_.description, out), static_cast<int>(c_.width), false, c_.title};
+    return {std::move(out), c_.width, base_ + plot_bottom, false, c_.title, c_.description};
   }
 
  private:
@@ -108,80 +107,81 @@ class Plot {
     return (rank - (count - 1) / 2) * std::min(3.5, 14 / count);
   }
 
-  std::string axes() const {
-    using svg::Anchor;
-    std::string out = svg::text(0, top_ - 12, c_.y.title, "soft small");
-    if (!c_.title.empty()) out += svg::text(0, 15, c_.title, "head");
+  Shapes axes() const {
+    Shapes out = shape::text(0, top_ - 12, c_.y.title, "soft small");
+    if (!c_.title.empty()) out += shape::text(0, 15, c_.title, "head");
     double free_from = -1e9;  // right end of the previous label
     for (const Tick& tick : c_.x.ticks) {
       const double x = x_of(tick.value), half = text_width(tick.label, 11) / 2;
-      out += svg::line(x, top_, x, base_, "grid");
+      out += shape::line(x, top_, x, base_, "grid");
       if (tick.label.empty() || x - half < free_from + 6) continue;
-      out += svg::text(x, base_ + 15, tick.label, "soft small", Anchor::middle);
+      out += shape::text(x, base_ + 15, tick.label, "soft small", Anchor::middle);
       free_from = x + half;
     }
     for (const Tick& tick : c_.y.ticks) {
       const double y = y_of(tick.value);
-      out += svg::line(plot_left, y, right_, y, "grid");
-      if (!tick.label.empty()) out += svg::text(plot_left - 6, y + 4, tick.label, "soft small", Anchor::end);
+      out += shape::line(plot_left, y, right_, y, "grid");
+      if (!tick.label.empty()) out += shape::text(plot_left - 6, y + 4, tick.label, "soft small", Anchor::end);
     }
     for (const double level : c_.levels) {
-      if (c_.y.shows(level)) out += svg::line(plot_left, y_of(level), right_, y_of(level), "level");
+      if (c_.y.shows(level)) out += shape::line(plot_left, y_of(level), right_, y_of(level), "level");
     }
-    out += svg::line(plot_left, base_, right_, base_, "frame") + svg::line(plot_left, top_, plot_left, base_, "frame");
-    return out + svg::text((plot_left + right_) / 2, base_ + 34, c_.x.title, "soft small", Anchor::middle);
+    out +=
+        shape::line(plot_left, base_, right_, base_, "frame") + shape::line(plot_left, top_, plot_left, base_, "frame");
+    return std::move(out) + shape::text((plot_left + right_) / 2, base_ + 34, c_.x.title, "soft small", Anchor::middle);
   }
 
   /// The points joined by lines, with a gap at points without a value.
-  std::string path(const ChartLine& line, const char* classes) const {
+  Shape path(const ChartLine& line, const char* classes) const {
     const double dx = shift(line);
-    std::string d;
+    std::vector<Polyline> pieces;
     bool pen_down = false;
     for (const ChartPoint& p : line.points) {
       if (!drawable(p) || (line.role == LineRole::context && !c_.y.shows(p.y))) {
         pen_down = false;
         continue;
       }
-      d += fmt::format("{}{} {}", pen_down ? "L" : "M", svg::px(x_of(p.x) + dx), svg::px(y_of(p.y)));
+      if (!pen_down) pieces.emplace_back();
+      pieces.back().points.emplace_back(x_of(p.x) + dx, y_of(p.y));
       pen_down = true;
     }
-    return fmt::format("<path d=\"{}\" class=\"{}\"{}/>\n", d, classes,
-                       line.role == LineRole::shown ? svg::dashes(line.style) : "");
+    return shape::path(std::move(pieces), classes,
+                       line.role == LineRole::shown ? marks::dashes(line.style) : std::span<const double>());
   }
 
-  std::string mark(const ChartLine& line, const ChartPoint& p) const {
+  Shapes mark(const ChartLine& line, const ChartPoint& p) const {
     const double x = x_of(p.x) + shift(line), y = y_of(p.y), at = c_.y.at(p.y);
-    if (at > 1) return svg::beyond(x, y, 0, -1);
-    if (at < 0) return svg::beyond(x, y, 0, 1);
-    if (c_.x.at(p.x) > 1) return svg::beyond(x, y, 1, 0);
-    if (c_.x.at(p.x) < 0) return svg::beyond(x, y, -1, 0);
-    std::string out;
+    if (at > 1) return marks::beyond(x, y, 0, -1);
+    if (at < 0) return marks::beyond(x, y, 0, 1);
+    if (c_.x.at(p.x) > 1) return marks::beyond(x, y, 1, 0);
+    if (c_.x.at(p.x) < 0) return marks::beyond(x, y, -1, 0);
+    Shapes out;
     if (line.role == LineRole::shown && !std::isnan(p.lo) && !std::isnan(p.hi)) {
       const double lo = y_of(p.lo), hi = y_of(p.hi);
-      out += svg::line(x, lo, x, hi, "whisker");
-      if (c_.y.shows(p.lo)) out += svg::line(x - 2.5, lo, x + 2.5, lo, "whisker");
-      if (c_.y.shows(p.hi)) out += svg::line(x - 2.5, hi, x + 2.5, hi, "whisker");
+      out += shape::line(x, lo, x, hi, "whisker");
+      if (c_.y.shows(p.lo)) out += shape::line(x - 2.5, lo, x + 2.5, lo, "whisker");
+      if (c_.y.shows(p.hi)) out += shape::line(x - 2.5, hi, x + 2.5, hi, "whisker");
     }
-    return out + svg::marker(marker_of(line), x, y);
+    return std::move(out) + marks::marker(marker_of(line), x, y);
   }
 
-  std::string line_text(const ChartLine& line) const {
+  Shape line_shape(const ChartLine& line) const {
     const char* classes = line.role == LineRole::shown       ? "line"
                           : line.role == LineRole::reference ? "reference"
                           : line.tinted                      ? "faint tint"
                                                              : "faint";
-    std::string out = path(line, classes);
+    Shapes out = path(line, classes);
     if (line.role != LineRole::context && line.points.size() <= many_points) {
       for (const ChartPoint& p : line.points) {
-        if (drawable(p)) out += svg::group("point", p.tip, mark(line, p));
+        if (drawable(p)) out += shape::group("point", p.tip, mark(line, p));
       }
     }
     const char* grey = line.role == LineRole::crowd ? "grey crowd" : "grey";
-    return svg::group(line.role == LineRole::shown || line.tinted ? svg::colour(line.style) : grey, "", out,
-                      name_of(line));
+    return shape::group(line.role == LineRole::shown || line.tinted ? marks::colour(line.style) : grey, "",
+                        std::move(out), name_of(line));
   }
 
-  std::string names() {
+  Shapes names() {
     std::vector<LabelSlot> slots;
     for (Label& label : labels_) {
       const auto& points = label.line->points;
@@ -191,25 +191,24 @@ class Plot {
       slots.push_back({label.y, label.height()});
     }
     const std::vector<double> centres = spread_labels(slots, top_ - 8, base_ + 8);
-    std::string out;
+    Shapes out;
     for (std::size_t i = 0; i < labels_.size(); ++i) out += name(labels_[i], centres[i]);
     return out;
   }
 
   /// The name of a line, with a thin connector from the end of the line.
-  std::string name(const Label& label, double centre) const {
+  Shape name(const Label& label, double centre) const {
     const bool shown = label.line->role == LineRole::shown;
     const double first = centre - label.height() / 2 + name_height / 2, x = right_ + leader_length;
     // Level to the edge of the plot, where the lines are in the order of the names: connectors do not cross.
-    std::string lead =
-        fmt::format("<path d=\"M{} {}L{} {}L{} {}\" class=\"leader\"/>\n", svg::px(label.x + 5), svg::px(label.y),
-                    svg::px(std::max(right_, label.x + 5)), svg::px(label.y), svg::px(x - 12), svg::px(first));
-    lead += svg::marker(marker_of(*label.line), x - 8, first);
-    std::string out = svg::group(shown ? svg::colour(label.line->style) : "grey", "", lead);
-    out += svg::text(x, first + 4, label.line->name, shown ? "" : "soft");
+    Shapes lead = shape::path(
+        {{{{label.x + 5, label.y}, {std::max(right_, label.x + 5), label.y}, {x - 12, first}}, false}}, "leader");
+    lead += marks::marker(marker_of(*label.line), x - 8, first);
+    Shapes out = shape::group(shown ? marks::colour(label.line->style) : "grey", "", std::move(lead));
+    out += shape::text(x, first + 4, label.line->name, shown ? "" : "soft");
     for (std::size_t k = 0; k < label.details.size(); ++k)
-      out += svg::text(x, first + 4 + detail_height * static_cast<double>(k + 1), label.details[k], "soft small");
-    return svg::group("name", "", out, name_of(*label.line));
+      out += shape::text(x, first + 4 + detail_height * static_cast<double>(k + 1), label.details[k], "soft small");
+    return shape::group("name", "", std::move(out), name_of(*label.line));
   }
 
   const LineChart& c_;

@@ -12,7 +12,7 @@
 #include <kvbench/core/ordered_map.hpp>
 #include <kvbench/report/drawing/dot_plot.hpp>
 #include <kvbench/report/drawing/line_chart.hpp>
-#include <kvbench/report/drawing/svg.hpp>
+#include <kvbench/report/drawing/marks.hpp>
 #include <kvbench/report/replay/series.hpp>
 #include <kvbench/report/text/budget_words.hpp>
 #include <kvbench/report/text/text.hpp>
@@ -136,7 +136,7 @@ Axis cost_axis(const std::vector<Series>& all, const PlottedCost& cost, const Bu
 
 ChartLine line_of(const Series& series, const PlottedCost& cost, const std::set<const ReplayRow*>& frontier) {
   ChartLine line{.name = series.method, .detail = series.params, .style = series.style, .points = {}};
-  const bool best = series.style == svg::own_style || std::ranges::any_of(series.rows, [&](const ReplayRow* r) {
+  const bool best = series.style == marks::own_style || std::ranges::any_of(series.rows, [&](const ReplayRow* r) {
                       return r->tied == true || frontier.contains(r);
                     });
   line.role = series.reference ? LineRole::reference : best ? LineRole::shown : LineRole::beaten;

@@ -11,7 +11,7 @@
 #include <kvbench/core/paired_test.hpp>
 #include <kvbench/core/statistics.hpp>
 #include <kvbench/report/drawing/line_chart.hpp>
-#include <kvbench/report/drawing/svg.hpp>
+#include <kvbench/report/drawing/marks.hpp>
 #include <kvbench/report/replay/series.hpp>
 #include <kvbench/report/text/text.hpp>
 
@@ -72,7 +72,7 @@ std::vector<QueryErrors> errors_at(const std::string& budget, const ReplaySectio
 }
 
 ChartLine line_of(const Series& series) {
-  const bool shown = series.rank < coloured_series || series.style == svg::own_style;
+  const bool shown = series.rank < coloured_series || series.style == marks::own_style;
   const LineRole role = series.reference ? LineRole::reference : shown ? LineRole::shown : LineRole::context;
   return {.name = series.method, .detail = series.params, .role = role, .style = series.style, .points = {}};
 }

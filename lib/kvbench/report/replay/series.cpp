@@ -12,7 +12,7 @@
 #include <kvbench/core/budget.hpp>
 #include <kvbench/core/ordered_map.hpp>
 #include <kvbench/methods/registry.hpp>
-#include <kvbench/report/drawing/svg.hpp>
+#include <kvbench/report/drawing/marks.hpp>
 
 namespace kvbench::report {
 namespace {
@@ -53,7 +53,7 @@ void set_styles(std::vector<Series>& all) {
   for (std::size_t i = 0; i < order.size(); ++i) {
     const int colour = colour_of_family(order[i]->kind);
     order[i]->rank = static_cast<int>(i);
-    order[i]->style = order[i]->kind == "own" ? svg::own_style : colour + style_step * members[colour]++;
+    order[i]->style = order[i]->kind == "own" ? marks::own_style : colour + style_step * members[colour]++;
   }
 }
 
