@@ -1,10 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <kvbench/report/report.hpp>
 
+#include <algorithm>
+#include <set>
+
 #include <fmt/format.h>
 
 #include <kvbench/core/utf8.hpp>
 #include <kvbench/core/version.hpp>
+#include <kvbench/methods/registry.hpp>
 #include <kvbench/report/claims/check_section.hpp>
 #include <kvbench/report/claims/measure_section.hpp>
 #include <kvbench/report/claims/published_section.hpp>
@@ -23,6 +27,28 @@ void append(std::vector<Block>& blocks, std::vector<Block> more) {
   for (Block& block : more) blocks.push_back(std::move(block));
 }
 
+/// Gives every method that the registry lacks a style of its own: their names alone decide which.
+void style_own_methods(std::vector<ReplaySection>& replays, std::vector<EvalSection>& evaluations) {
+  std::set<std::string> names;
+  const auto add = [&](const auto& row) {
+    const std::string_view family = methods::family_of(row.method);
+    if (family == "own" || family == "other") names.insert(row.name());
+  };
+  for (const EvalSection& section : evaluations) std::ranges::for_each(section.rows, add);
+  for (const ReplaySection& section : replays) {
+    for (const ReplayPart& part : section.parts) {
+      std::ranges::for_each(part.overall, add);
+      std::ranges::for_each(part.layers, add);
+    }
+  }
+  OwnStyles own;
+  for (const std::string& name : names) own.emplace(name, marks::own_style(static_cast<int>(own.size())));
+  for (EvalSection& section : evaluations) section.own = own;
+  for (ReplaySection& section : replays) {
+    for (ReplayPart& part : section.parts) part.own = own;
+  }
+}
+
 }  // namespace
 
 Document make_report(std::span<const CsvTable> tables, const ReportOptions& options) {
@@ -34,7 +60,9 @@ Document make_report(std::span<const CsvTable> tables, const ReportOptions& opti
       .made_by = fmt::format("{} {} ({}). docs/results.md defines the metrics.", written_by, version(), commit()),
       .answers = {},
       .blocks = {}};
-  const std::vector<EvalSection> evaluations = eval_sections(sorted.evaluations);
+  std::vector<EvalSection> evaluations = eval_sections(sorted.evaluations);
+  std::vector<ReplaySection> sections = replay_sections(sorted.replays);
+  style_own_methods(sections, evaluations);
   std::vector<Block> over_texts;
   for (const TextsTogether& texts : texts_together(evaluations)) {
     const Predictions predictions = predictions_of(texts.sections);
@@ -50,7 +78,6 @@ Document make_report(std::span<const CsvTable> tables, const ReportOptions& opti
     predictions.push_back(predictions_of(std::span(&one, 1)));
     document.answers.push_back(eval_answer(section, predictions.back()));
   }
-  const std::vector<ReplaySection> sections = replay_sections(sorted.replays);
   for (const ReplaySection& section : sections) {
     for (AnswerBlock& answer : main_answers(section)) document.answers.push_back(std::move(answer));
   }

@@ -223,19 +223,33 @@ TEST_CASE("a heat map shows numbers in cells and tooltips, and why a number is m
   CHECK(svg.find(">–</text>") != std::string::npos);
 }
 
-TEST_CASE("the reader's own method is drawn above the others, in a colour and with a marker of its own") {
+TEST_CASE("the reader's own methods are drawn above the others") {
   LineChart own = chart({{1, 1, NAN, NAN, ""}});
-  own.lines.front().style = marks::own_style;
+  own.lines.front().style = marks::own_style(0);
   own.lines.push_back({.name = "other", .points = {{1, 2, NAN, NAN, ""}}});
   const std::string svg = svg_of(own);
   CHECK(svg.find("<g class=\"k0\" data-m=\"other\">") < svg.find("<g class=\"own\" data-m=\"m a=1\">"));
+}
+
+TEST_CASE("styles of one colour differ in marker and dashes, and own ones from each other and from all others") {
   for (int style = 0; style < 35; ++style) {
-    CHECK(mark_of(style) != mark_of(marks::own_style));
-    // Styles of one colour differ in marker and dashes.
     for (int other = style + 7; other < 35; other += 7) {
       CHECK(marks::colour(style) == marks::colour(other));
       CHECK(mark_of(style) != mark_of(other));
       CHECK(!std::ranges::equal(marks::dashes(style), marks::dashes(other)));
+    }
+  }
+  for (int number = 0; number < 20; ++number) {
+    const int own = marks::own_style(number);
+    CHECK(marks::is_own(own));
+    for (int style = 0; style < 35; ++style) {
+      CHECK(marks::colour(own) != marks::colour(style));
+      CHECK(mark_of(own) != mark_of(style));
+    }
+    for (int other = 0; other < number; ++other) {
+      const bool same_colour = marks::colour(own) == marks::colour(marks::own_style(other));
+      CHECK((!same_colour || mark_of(own) != mark_of(marks::own_style(other))));
+      CHECK((number - other > 3 || !same_colour));
     }
   }
 }

@@ -32,7 +32,7 @@ const Drawing& dots() {
               .description = "d",
               .x = {Scale::log, 0.01, 1, {{0.1, "0.1"}}, "error"},
               .rows = {{.name = "h2o", .group = "eviction", .value = 0.1, .lo = 0.08, .hi = 0.12, .text = "0.100"},
-                       {.name = "py:x", .group = "own", .style = marks::own_style, .value = 0.2, .text = "0.200"},
+                       {.name = "py:x", .group = "own", .style = marks::own_style(0), .value = 0.2, .text = "0.200"},
                        {.name = "far", .group = "eviction", .value = 50, .text = "▲ 50"}}});
   return drawing;
 }

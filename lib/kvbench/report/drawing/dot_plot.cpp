@@ -76,7 +76,7 @@ class Dots {
   }
 
   static Shapes dot(const DotRow& row, double x, double y) {
-    return marks::marker(row.grey ? dot_cross : row.style == marks::own_style ? marks::own_style : 0, x, y);
+    return marks::marker(row.grey ? dot_cross : marks::is_own(row.style) ? row.style : 0, x, y);
   }
 
   Shape row_shape(const DotRow& row, double y) const {

@@ -14,7 +14,7 @@ namespace kvbench::report {
 struct DotRow {
   std::string name;
   std::string group;  ///< in the legend
-  int style = 0;      ///< its colour is that of the group; marks::own_style stands out
+  int style = 0;      ///< its colour is that of the group; marks::own_style() stands out
   bool grey = false;  ///< a reference: grey cross
   double value = NAN, lo = NAN, hi = NAN;
   std::string text;  ///< the value, at the right

@@ -80,11 +80,11 @@ class Plot {
   Drawing drawing() {
     Shapes out = axes();
     if (!c_.frontier.empty()) out += path({.name = "", .detail = "", .points = c_.frontier}, "frontier");
-    for (const bool own : {false, true}) {  // the reader's own method above all others
+    for (const bool own : {false, true}) {  // the reader's own methods above all others
       for (const LineRole role :
            {LineRole::context, LineRole::crowd, LineRole::beaten, LineRole::reference, LineRole::shown}) {
         for (const ChartLine& line : c_.lines) {
-          if (line.role == role && (line.style == marks::own_style) == own) out += line_shape(line);
+          if (line.role == role && marks::is_own(line.style) == own) out += line_shape(line);
         }
       }
     }

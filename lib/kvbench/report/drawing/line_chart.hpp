@@ -28,7 +28,7 @@ enum class LineRole {
 struct ChartLine {
   std::string name, detail;  ///< detail: parameters, in smaller text below the name
   LineRole role = LineRole::shown;
-  int style = 0;        ///< selects colour (its remainder by 7), marker and dashes; or marks::own_style
+  int style = 0;        ///< selects colour (its remainder by 7), marker and dashes; or marks::own_style()
   bool tinted = false;  ///< role context: faint, but in the colour of the style
   std::vector<ChartPoint> points;
 };

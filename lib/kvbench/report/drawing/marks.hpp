@@ -2,12 +2,22 @@
 // Markers, dashes and colours by which methods are told apart.
 #pragma once
 
+#include <map>
+#include <string>
+
 #include <kvbench/report/shapes/shape.hpp>
 
-namespace kvbench::report::marks {
+namespace kvbench::report {
 
-/// The style of the reader's own method: a colour and a marker that no other style has.
-inline constexpr int own_style = -1;
+/// The styles of the reader's own methods in all figures of a report, by name with parameters ("./mine.py:Mine a=1").
+using OwnStyles = std::map<std::string, int>;
+
+namespace marks {
+
+/// Styles from 0 on are those of the registry's methods. The reader's own methods have negative ones, with colours and
+/// markers that no other style has: the twenty from own_style(0) to own_style(19) differ.
+constexpr int own_style(int number) { return -1 - number; }
+constexpr bool is_own(int style) { return style < 0; }
 
 /// The marker of a style, centred at (x, y).
 Shapes marker(int style, double x, double y);
@@ -15,7 +25,8 @@ Shapes marker(int style, double x, double y);
 Shape beyond(double x, double y, int dx, int dy);
 /// The dashes and gaps of a style; empty: solid.
 std::span<const double> dashes(int style);
-/// The class that sets the colour of a style.
+/// The classes that set the colour of a style.
 std::string colour(int style);
 
-}  // namespace kvbench::report::marks
+}  // namespace marks
+}  // namespace kvbench::report

@@ -153,6 +153,7 @@ std::vector<const EvalRow*> EvalSection::find(const std::string& task, const std
 }
 
 int EvalSection::style_of(const EvalRow& row) const {
+  if (const auto known = own.find(row.name()); known != own.end()) return known->second;
   return static_cast<int>(std::ranges::find(methods, row.name()) - methods.begin());
 }
 

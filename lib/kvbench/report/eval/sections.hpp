@@ -7,6 +7,7 @@
 #include <vector>
 
 #include <kvbench/eval/eval_record.hpp>
+#include <kvbench/report/drawing/marks.hpp>
 #include <kvbench/report/read/csv.hpp>
 
 namespace kvbench::report {
@@ -27,6 +28,7 @@ struct EvalSection {
   std::vector<EvalRow> broken;  ///< over all documents, not ok
   /// Over all documents; the method compressed fewer layers than it was to run in, and is not compared with others.
   std::vector<EvalRow> fewer_layers;
+  OwnStyles own;                                     ///< of the report
   std::vector<std::string> tasks, budgets, methods;  ///< in order of appearance; methods with their parameters
 
   /// Rows over all layers with this task, document ("all", or "": single documents) and injection.

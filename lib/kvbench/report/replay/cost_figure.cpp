@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include <kvbench/compare/comparison.hpp>
+#include <kvbench/compare/configuration_name.hpp>
 #include <kvbench/core/budget.hpp>
 #include <kvbench/core/ordered_map.hpp>
 #include <kvbench/report/drawing/dot_plot.hpp>
@@ -71,14 +72,14 @@ Axis error_axis(const std::vector<Series>& all) {
   return {Scale::log, extent.lo, extent.hi, log_ticks(extent.lo, extent.hi), "mean relative error"};
 }
 
+bool is_best(const ReplayRow& r) { return r.best == compare::label_of({r.method, r.text("params"), {}}); }
+
 std::string tip(const Series& series, const ReplayRow& r) {
-  const char* tie = r.tied == true ? r.best == series.name() ? ", best" : ", not distinguishable from the best" : "";
+  const char* tie = r.tied == true ? is_best(r) ? ", best" : ", not distinguishable from the best" : "";
   return fmt::format("{}, budget {}: error {}, holds {} and reads {} of the full cache{}{}", series.name(), r.budget,
                      interval_text(r.error, r.error_lo, r.error_hi), short_number(r.held), short_number(r.read), tie,
                      r.estimable() ? "" : "; the mean is not estimable");
 }
-
-bool is_tied(const ReplayRow& r, const Series& series) { return r.tied == true && r.best != series.name(); }
 
 Drawing dots_at(const std::vector<Series>& all, const std::string& budget) {
   const std::vector<Series> shown = at_budgets(all, {budget});
@@ -89,13 +90,15 @@ Drawing dots_at(const std::vector<Series>& all, const std::string& budget) {
   for (const Series& series : shown) {
     const ReplayRow& r = *series.rows.front();
     plot.rows.push_back({.name = series.name(),
-                         .group = series.reference ? "reference" : series.kind,
+                         .group = series.reference              ? "reference"
+                                  : marks::is_own(series.style) ? series.name()
+                                                                : series.kind,
                          .style = series.style,
                          .grey = series.reference,
                          .value = r.error,
                          .lo = r.error_lo,
                          .hi = r.error_hi,
-                         .text = three_digits(r.error) + (is_tied(r, series) ? " ~" : ""),
+                         .text = three_digits(r.error) + (r.tied == true && !is_best(r) ? " ~" : ""),
                          .tip = tip(series, r)});
   }
   std::ranges::stable_sort(plot.rows, {}, &DotRow::value);
@@ -136,7 +139,7 @@ Axis cost_axis(const std::vector<Series>& all, const PlottedCost& cost, const Bu
 
 ChartLine line_of(const Series& series, const PlottedCost& cost, const std::set<const ReplayRow*>& frontier) {
   ChartLine line{.name = series.method, .detail = series.params, .style = series.style, .points = {}};
-  const bool best = series.style == marks::own_style || std::ranges::any_of(series.rows, [&](const ReplayRow* r) {
+  const bool best = marks::is_own(series.style) || std::ranges::any_of(series.rows, [&](const ReplayRow* r) {
                       return r->tied == true || frontier.contains(r);
                     });
   line.role = series.reference ? LineRole::reference : best ? LineRole::shown : LineRole::beaten;

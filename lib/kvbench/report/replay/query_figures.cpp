@@ -72,7 +72,7 @@ std::vector<QueryErrors> errors_at(const std::string& budget, const ReplaySectio
 }
 
 ChartLine line_of(const Series& series) {
-  const bool shown = series.rank < coloured_series || series.style == marks::own_style;
+  const bool shown = series.rank < coloured_series || marks::is_own(series.style);
   const LineRole role = series.reference ? LineRole::reference : shown ? LineRole::shown : LineRole::context;
   return {.name = series.method, .detail = series.params, .role = role, .style = series.style, .points = {}};
 }

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include <kvbench/replay/records/record.hpp>
+#include <kvbench/report/drawing/marks.hpp>
 #include <kvbench/report/read/csv.hpp>
 
 namespace kvbench::report {
@@ -24,6 +25,7 @@ struct ReplayRow : replay::Record {
   double seconds = NAN;           ///< of compression and of answering
   double error = NAN, error_lo = NAN, error_hi = NAN, median = NAN, recall = NAN;
 
+  std::string name() const { return params.empty() ? method : method + " " + params; }
   bool ok() const { return status == replay::Status::ok; }
   bool estimable() const { return of(replay::metric("rel_err")).mean_is_estimable(); }
   const std::string& text(const char* column) const { return table->text(*row, column); }
@@ -38,6 +40,7 @@ struct ReplayPart {
   std::vector<ReplayRow> texts;              ///< over all layers of single prompts, where `overall` is over all prompts
   std::vector<ReplayRow> broken;             ///< rows over heads that are not ok, of any prompt
   std::vector<ReplayRow> hindsight;          ///< rows of --refit weights over all layers, which are in no other list
+  OwnStyles own;                             ///< of the report
   std::size_t finer = 0;                     ///< number of rows per query or prompt, which are not shown
 };
 

@@ -12,7 +12,6 @@
 #include <kvbench/core/budget.hpp>
 #include <kvbench/core/ordered_map.hpp>
 #include <kvbench/methods/registry.hpp>
-#include <kvbench/report/drawing/marks.hpp>
 
 namespace kvbench::report {
 namespace {
@@ -35,7 +34,7 @@ double lowest_error(const Series& series) {
 }
 
 /// Styles and ranks.
-void set_styles(std::vector<Series>& all) {
+void set_styles(std::vector<Series>& all, const OwnStyles& own) {
   std::set<const ReplayRow*> best;
   for (const auto cost : {&ReplayRow::held, &ReplayRow::read}) {
     for (const ReplayRow* r : frontier_of(all, cost)) best.insert(r);
@@ -53,7 +52,8 @@ void set_styles(std::vector<Series>& all) {
   for (std::size_t i = 0; i < order.size(); ++i) {
     const int colour = colour_of_family(order[i]->kind);
     order[i]->rank = static_cast<int>(i);
-    order[i]->style = order[i]->kind == "own" ? marks::own_style : colour + style_step * members[colour]++;
+    const auto known = own.find(order[i]->name());
+    order[i]->style = known != own.end() ? known->second : colour + style_step * members[colour]++;
   }
 }
 
@@ -126,7 +126,7 @@ std::vector<Series> series_of(const ReplayPart& part) {
     std::ranges::stable_sort(series.rows, {}, &ReplayRow::share);
     if (std::ranges::any_of(series.rows, &ReplayRow::has_hindsight)) series.reference = true;
   }
-  set_styles(all);
+  set_styles(all, part.own);
   return all;
 }
 

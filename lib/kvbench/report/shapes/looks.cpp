@@ -16,7 +16,8 @@ struct Colour {
 };
 
 /// c0 .. c6: palette of Okabe and Ito, distinguishable with any colour vision (the text colour replaces yellow, which
-/// is too faint on white). Dark: the same hues, lighter. h0 .. h8: one hue from faint to strong, for heat maps; t0 ..
+/// is too faint on white). Dark: the same hues, lighter. own, o1 .. o3: colours of the
+/// reader's own methods. h0 .. h8: one hue from faint to strong, for heat maps; t0 ..
 /// t8: readable text colours on h0 .. h8.
 constexpr Colour colours[] = {
     {"paper", "#ffffff", "#15181c", ""},       {"ink", "#1a1a1a", "#e6e8eb", "#000000"},
@@ -26,15 +27,17 @@ constexpr Colour colours[] = {
     {"c2", "#009e73", "#2fc79a", ""},          {"c3", "#b5568f", "#e08cc0", ""},
     {"c4", "#d18b00", "#f2b134", ""},          {"c5", "#3a9ad9", "#8fd0ff", ""},
     {"c6", "#1a1a1a", "#e6e8eb", "#000000"},   {"own", "#e4007c", "#ff5cb3", ""},
-    {"h0", "#f1f6fb", "#1b222a", ""},          {"h1", "#dbe8f4", "#1c2e41", ""},
-    {"h2", "#c2d8eb", "#1d3d5c", ""},          {"h3", "#a3c4e0", "#1f4e79", ""},
-    {"h4", "#7dabd2", "#286398", ""},          {"h5", "#568fc1", "#3d7fb8", ""},
-    {"h6", "#3673ad", "#619dd0", ""},          {"h7", "#1d5793", "#93c0e6", ""},
-    {"h8", "#0b3c70", "#cfe5f8", ""},          {"t0", "#1a1a1a", "#e6e8eb", "#000000"},
-    {"t1", "#1a1a1a", "#e6e8eb", "#000000"},   {"t2", "#1a1a1a", "#e6e8eb", "#000000"},
-    {"t3", "#1a1a1a", "#e6e8eb", "#000000"},   {"t4", "#1a1a1a", "#ffffff", "#000000"},
-    {"t5", "#ffffff", "#ffffff", ""},          {"t6", "#ffffff", "#10141a", ""},
-    {"t7", "#ffffff", "#10141a", ""},          {"t8", "#ffffff", "#10141a", ""},
+    {"o1", "#6f2cff", "#b79bff", ""},          {"o2", "#7a4010", "#d9a066", ""},
+    {"o3", "#5f8a00", "#b4e04a", ""},          {"h0", "#f1f6fb", "#1b222a", ""},
+    {"h1", "#dbe8f4", "#1c2e41", ""},          {"h2", "#c2d8eb", "#1d3d5c", ""},
+    {"h3", "#a3c4e0", "#1f4e79", ""},          {"h4", "#7dabd2", "#286398", ""},
+    {"h5", "#568fc1", "#3d7fb8", ""},          {"h6", "#3673ad", "#619dd0", ""},
+    {"h7", "#1d5793", "#93c0e6", ""},          {"h8", "#0b3c70", "#cfe5f8", ""},
+    {"t0", "#1a1a1a", "#e6e8eb", "#000000"},   {"t1", "#1a1a1a", "#e6e8eb", "#000000"},
+    {"t2", "#1a1a1a", "#e6e8eb", "#000000"},   {"t3", "#1a1a1a", "#e6e8eb", "#000000"},
+    {"t4", "#1a1a1a", "#ffffff", "#000000"},   {"t5", "#ffffff", "#ffffff", ""},
+    {"t6", "#ffffff", "#10141a", ""},          {"t7", "#ffffff", "#10141a", ""},
+    {"t8", "#ffffff", "#10141a", ""},
 };
 
 /// What a class sets; members at their defaults set nothing.
@@ -98,6 +101,8 @@ const std::vector<Look>& looks() {
       if (c.name.size() != 2) continue;
       if (name[0] == 'c')
         all.push_back({.name = "k" + name.substr(1), .colour = name});
+      else if (name[0] == 'o')
+        all.push_back({.name = name, .colour = name});
       else
         all.push_back({.name = name, .fill = name});
     }

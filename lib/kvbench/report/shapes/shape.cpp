@@ -18,6 +18,16 @@ Shapes& Shapes::operator+=(Shapes more) {
 Shapes operator+(Shapes a, Shapes b) { return std::move(a += std::move(b)); }
 
 namespace shape {
+namespace {
+
+std::vector<Polyline> rounded_lines(std::vector<Polyline> lines) {
+  for (Polyline& line : lines) {
+    for (auto& [x, y] : line.points) x = rounded(x), y = rounded(y);
+  }
+  return lines;
+}
+
+}  // namespace
 
 double rounded(double value) {
   const double out = std::round(value * 100) / 100;
@@ -27,14 +37,11 @@ double rounded(double value) {
 std::string px(double value) { return fmt::format("{}", rounded(value)); }
 
 Shape line(double x1, double y1, double x2, double y2, std::string classes) {
-  return {std::move(classes),
-          Outline{OutlineKind::line, {{{{rounded(x1), rounded(y1)}, {rounded(x2), rounded(y2)}}, false}}}};
+  return {std::move(classes), Outline{OutlineKind::line, rounded_lines({{{{x1, y1}, {x2, y2}}, false}})}};
 }
 
-Shape polygon(std::initializer_list<Point> points, std::string classes) {
-  Polyline corners{.points = {}, .closed = true};
-  for (const auto& [x, y] : points) corners.points.emplace_back(rounded(x), rounded(y));
-  return {std::move(classes), Outline{OutlineKind::polygon, {std::move(corners)}}};
+Shape polygon(std::vector<Point> corners, std::string classes) {
+  return {std::move(classes), Outline{OutlineKind::polygon, rounded_lines({{std::move(corners), true}})}};
 }
 
 Polyline box(double x, double y, double width, double height) {
@@ -51,10 +58,7 @@ Shape rects(std::vector<Polyline> boxes, std::string classes) {
 }
 
 Shape path(std::vector<Polyline> lines, std::string classes, std::span<const double> dashes) {
-  for (Polyline& line : lines) {
-    for (auto& [x, y] : line.points) x = rounded(x), y = rounded(y);
-  }
-  return {std::move(classes), Outline{OutlineKind::path, std::move(lines), dashes}};
+  return {std::move(classes), Outline{OutlineKind::path, rounded_lines(std::move(lines)), dashes}};
 }
 
 Shape circle(double x, double y, double radius, std::string classes) {

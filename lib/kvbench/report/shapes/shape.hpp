@@ -79,7 +79,7 @@ double rounded(double value);
 std::string px(double value);
 
 Shape line(double x1, double y1, double x2, double y2, std::string classes);
-Shape polygon(std::initializer_list<Point> points, std::string classes);
+Shape polygon(std::vector<Point> corners, std::string classes);
 Shape rect(double x, double y, double width, double height, std::string classes);
 /// A rectangle of rects().
 Polyline box(double x, double y, double width, double height);
@@ -98,8 +98,8 @@ std::string svg_element(const Drawing& drawing);
 /// know no style sheets.
 std::string svg_file(const Drawing& drawing);
 
-/// A PDF file of one page with vector graphics. It embeds the characters that it uses of the font that fontconfig
-/// finds for Helvetica; those that the font lacks are empty boxes. The same drawing gives the same bytes on one machine.
+/// A PDF file of one page with vector graphics. It embeds the characters that it uses of the font that fontconfig finds
+/// for Helvetica; those that the font lacks are empty boxes. The same drawing gives the same bytes on one machine.
 std::string pdf_file(const Drawing& drawing);
 
 }  // namespace kvbench::report
