@@ -6,6 +6,7 @@
 #include <memory>
 
 #include <kvbench/compare/raw_reader.hpp>
+#include <kvbench/config/method_flags.hpp>
 #include <kvbench/config/sweep.hpp>
 #include <kvbench/core/error.hpp>
 #include <kvbench/core/utf8.hpp>
@@ -14,6 +15,7 @@
 #include <kvbench/report/document/latex.hpp>
 #include <kvbench/report/document/markdown.hpp>
 #include <kvbench/report/read/claim_results.hpp>
+#include <kvbench/report/read/method_choice.hpp>
 #include <kvbench/report/report.hpp>
 #include <kvbench/report/shapes/shape.hpp>
 #include <kvbench/report/text/text.hpp>
@@ -26,7 +28,7 @@ namespace kvbench::app {
 namespace {
 
 struct ReportFlags {
-  std::vector<std::string> tables, raw, traces;
+  std::vector<std::string> tables, raw, traces, methods;
   std::string output, format, sweep, figure;
   report::ReportOptions report;
 };
@@ -180,7 +182,10 @@ int run(const ReportFlags& given) {
   check_distinct(std::vector<NamedFile>{{"-o", o.output}}, inputs_of(o));
   if (given.output.empty() && !list) require_report(o.output);
   Output output(o.output);
-  const std::vector<report::CsvTable> tables = read_tables(o.tables);
+  std::vector<report::CsvTable> tables = read_tables(o.tables);
+  std::vector<std::string> methods;
+  for (const std::string& text : o.methods) std::ranges::move(config::split_items(text), std::back_inserter(methods));
+  if (!methods.empty()) keep_methods(tables, methods);
   report::ReportOptions report = o.report;
   if (!o.sweep.empty()) add_sweep_file(o, report);
   const OpenFiles files(o, tables, report);
@@ -215,6 +220,9 @@ Command add_report(CLI::App& app) {
   flags->add_option("--figure", o.figure,
                     "Write this figure alone, as SVG or PDF: its name, or a part that no other figure has; list: print "
                     "the names");
+  flags->add_option("-m,--method", o.methods,
+                    "Only the rows of these methods, each with all its parameters or with those in brackets, in "
+                    "figures, tables and answers (repeat, or separate with commas; default: all)");
   flags->add_option(
       "--raw", o.raw,
       "Raw results of the same replays (--raw of replay): adds the distribution of errors, and errors along the text");

@@ -138,7 +138,8 @@ class Report(CliTest):
         done = run("report", self.csv, "--figure", "error-by-method", "-o", self.path("one.pdf"))
         self.assertEqual((done.returncode, done.stdout, done.stderr), (0, "", ""))
         time.sleep(1.1)  # a date in the file would differ
-        self.assertEqual(run("report", self.csv, "--figure", "error-by-method", "-o", self.path("two.pdf")).returncode, 0)
+        done = run("report", self.csv, "--figure", "error-by-method", "-o", self.path("two.pdf"))
+        self.assertEqual(done.returncode, 0, done.stderr)
         with open(self.path("one.pdf"), "rb") as one, open(self.path("two.pdf"), "rb") as two:
             self.assertEqual(one.read(), two.read())
 
@@ -147,12 +148,20 @@ class Report(CliTest):
         for name in ("error-by-method", "error-by-layer/budget-25", "held"):
             done = run("report", self.csv, "--figure", name, "-o", self.path("one.pdf"))
             self.assertEqual((done.returncode, done.stderr), (0, ""))
-            fonts = subprocess.run(["pdffonts", self.path("one.pdf")], capture_output=True, text=True).stdout.split("\n")
-            self.assertGreaterEqual(len(fonts[2:-1]), 2)  # regular and bold
-            for font in fonts[2:-1]:
+            shown = subprocess.run(["pdffonts", self.path("one.pdf")], capture_output=True, text=True).stdout
+            fonts = shown.split("\n")[2:-1]
+            self.assertGreaterEqual(len(fonts), 2)  # regular and bold
+            for font in fonts:
                 self.assertRegex(font, r"\w{6}\+\S.* yes yes yes +\d+ +0$")  # embedded, a subset, with its characters
             words = subprocess.run(["pdftotext", self.path("one.pdf"), "-"], capture_output=True, text=True).stdout
             self.assertIn("snapkv", words)
+
+    def test_some_of_the_methods(self):
+        text = self.report(self.csv, "--method", "snapkv,sink", "-m", "cam")
+        self.assertEqual(set(re.findall('<tr data-m="([^"]*)">', text)), {"snapkv", "sink", "cam"})
+        self.assertEqual(set(re.findall('<g class="[^"]*" data-m="([^"]*)">', text)), {"snapkv", "sink", "cam"})
+        self.fails(2, "--method snapvk: no row is of this method. Did you mean 'snapkv'?",
+                   args=["report", self.csv, "--method", "snapvk", "-o", self.path("never.html")])
 
     def test_tables_for_latex(self):
         text = self.report(self.csv, name="table.tex")

@@ -10,22 +10,6 @@
 namespace kvbench::config {
 namespace {
 
-/// The items between commas, where those inside brackets do not count.
-std::vector<std::string> split_items(const std::string& list) {
-  std::vector<std::string> items(1);
-  int depth = 0;
-  for (const char c : list) {
-    if (c == '[') ++depth;
-    if (c == ']') --depth;
-    if (c == ',' && depth <= 0)
-      items.emplace_back();
-    else
-      items.back() += c;
-  }
-  if (std::ranges::count(items, "") > 0) throw Error("`methods`: '{}' has an empty item", list);
-  return items;
-}
-
 /// METHOD.PARAMETER=VALUE
 struct SetFlag {
   std::string text, method;
@@ -100,6 +84,21 @@ class MethodFlags {
 };
 
 }  // namespace
+
+std::vector<std::string> split_items(const std::string& list) {
+  std::vector<std::string> items(1);
+  int depth = 0;
+  for (const char c : list) {
+    if (c == '[') ++depth;
+    if (c == ']') --depth;
+    if (c == ',' && depth <= 0)
+      items.emplace_back();
+    else
+      items.back() += c;
+  }
+  if (std::ranges::count(items, "") > 0) throw Error("`methods`: '{}' has an empty item", list);
+  return items;
+}
 
 std::vector<replay::MethodChoice> parse_methods(const std::vector<std::string>& methods,
                                                 const std::vector<std::string>& settings) {
