@@ -11,7 +11,8 @@
 
 namespace kvbench::report {
 
-enum class Tone { plain, dim, bad };
+/// best, tied: the best of several cells, and what cannot be told from it.
+enum class Tone { plain, dim, bad, best, tied };
 
 struct TableCell {
   std::string text;
@@ -36,6 +37,7 @@ struct DocTable {
   bool folded = false;
   bool sortable = false;   ///< a script may sort and filter the rows
   bool screen = false;     ///< left out of LaTeX
+  bool paper = false;      ///< in LaTeX alone
   std::size_t merged = 0;  ///< number of first columns that show equal values in consecutive rows once
 };
 

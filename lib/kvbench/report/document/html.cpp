@@ -13,7 +13,7 @@ namespace kvbench::report {
 namespace {
 
 const char* tone_class(Tone tone) {
-  constexpr const char* names[] = {"", "dim", "bad"};
+  constexpr const char* names[] = {"", "dim", "bad", "", ""};
   return names[static_cast<std::size_t>(tone)];
 }
 
@@ -135,6 +135,7 @@ struct HtmlWriter {
   void operator()(const Paragraph& paragraph) { out += fmt::format("<p>{}</p>\n", escape_xml(paragraph.text)); }
   void operator()(const AnswerBlock& answer) { out += answer_html(answer); }
   void operator()(const DocTable& table) {
+    if (table.paper) return;
     out += table.folded ? folded_html(counted(table), table_html(table, false)) : table_html(table, true);
   }
   void operator()(const Figure& figure) {

@@ -103,8 +103,10 @@ std::string body_of(const DocTable& table) {
   for (const auto& row : table.rows) {
     std::vector<std::string> cells;
     for (const TableCell& cell : row) {
+      const bool bold = cell.tone == Tone::bad || cell.tone == Tone::best;
+      const char* command = cell.text.empty() ? "" : bold ? "\\textbf" : cell.tone == Tone::tied ? "\\underline" : "";
       const std::string text = latex_text(cell.text);
-      cells.push_back(cell.tone == Tone::bad && !text.empty() ? "\\textbf{" + text + "}" : text);
+      cells.push_back(*command == 0 ? text : fmt::format("{}{{{}}}", command, text));
     }
     out += line_of(cells);
   }

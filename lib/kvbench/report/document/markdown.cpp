@@ -60,6 +60,7 @@ struct MarkdownWriter {
     for (const std::string& sentence : answer.sentences) out += fmt::format("- {}\n", escaped(sentence));
   }
   void operator()(const DocTable& table) {
+    if (table.paper) return;
     const std::string text = table_text(table);
     if (table.folded) {
       out += fmt::format("\n<details><summary>{}</summary>\n\n{}\n</details>\n", escaped(table.title), text);

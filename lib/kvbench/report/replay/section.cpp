@@ -15,6 +15,7 @@
 #include <kvbench/core/ordered_map.hpp>
 #include <kvbench/report/replay/answer.hpp>
 #include <kvbench/report/replay/attention_figure.hpp>
+#include <kvbench/report/replay/budget_table.hpp>
 #include <kvbench/report/replay/cost_figure.hpp>
 #include <kvbench/report/replay/head_figures.hpp>
 #include <kvbench/report/replay/layer_figures.hpp>
@@ -308,6 +309,8 @@ std::vector<Block> replay_blocks(const ReplaySection& section, const QueryFiles&
                           error_figure(shown.series, shown.budgets, "Error by method" + of_part)}) {
       if (!figure.drawings.empty()) blocks.emplace_back(std::move(figure));
     }
+    if (DocTable by_budget = budget_table(all, budgets, of_part); !by_budget.columns.empty())
+      blocks.emplace_back(std::move(by_budget));
     add_rows(all, budgets, several ? name_of(part) : "", table);
     if (several) details.emplace_back(Heading{3, name_of(part)});
     std::ranges::move(layer_figures(shown.series, shown.budgets), std::back_inserter(details));

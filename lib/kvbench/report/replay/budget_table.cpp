@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <kvbench/report/replay/budget_table.hpp>
+
+#include <algorithm>
+#include <cmath>
+#include <tuple>
+
+#include <kvbench/report/text/text.hpp>
+
+namespace kvbench::report {
+namespace {
+
+/// The row with an error at a budget, or null.
+const ReplayRow* row_at(const Series& series, const std::string& budget) {
+  const auto at = std::ranges::find_if(
+      series.rows, [&](const ReplayRow* r) { return r->budget == budget && r->ok() && !std::isnan(r->error); });
+  return at == series.rows.end() ? nullptr : *at;
+}
+
+/// The rows of a budget that are ranked: what is bold among them, and whether there was a test.
+struct RankedRows {
+  double lowest = INFINITY;
+  std::size_t count = 0, tested = 0;
+
+  RankedRows(const std::vector<const Series*>& all, const std::string& budget) {
+    for (const Series* series : all) {
+      const ReplayRow* r = row_at(*series, budget);
+      if (series->reference || r == nullptr) continue;
+      lowest = std::min(lowest, r->error);
+      ++count, tested += r->tied.has_value();
+    }
+  }
+
+  TableCell cell(const Series& series, const ReplayRow& r) const {
+    const std::string text = three_digits(r.error);
+    if (series.reference) return {text, Tone::dim};
+    if (tested < 2) return text;  // the best alone has no test
+    if (r.error == lowest) return {text, Tone::best};
+    if (!r.tied) return text + "?";
+    return {text, *r.tied ? Tone::tied : Tone::plain};
+  }
+};
+
+}  // namespace
+
+DocTable budget_table(const std::vector<Series>& all, const std::vector<std::string>& budgets,
+                      const std::string& part) {
+  const std::vector<std::string> first = main_budgets(budgets);
+  std::vector<const Series*> order;
+  for (const Series& series : all) {
+    if (std::ranges::any_of(budgets, [&](const std::string& b) { return row_at(series, b) != nullptr; }))
+      order.push_back(&series);
+  }
+  if (order.size() < 2) return {};
+  std::ranges::stable_sort(order, {}, [&](const Series* series) {
+    const ReplayRow* r = row_at(*series, first.front());
+    return std::tuple(series->reference, r == nullptr ? INFINITY : r->error);
+  });
+  DocTable table{.title = "Mean relative error by method and budget" + part +
+                          ". Bold: the lowest of a budget; underlined: not distinguishable from it",
+                 .columns = {{"method"}},
+                 .rows = {},
+                 .paper = true};
+  for (const Series* series : order) table.rows.push_back({series->name()});
+  bool single = false, untested = false;
+  for (const std::string& budget : budgets) {
+    const RankedRows ranked(order, budget);
+    (ranked.tested < 2 ? untested : single) |= ranked.tested < ranked.count;
+    table.columns.push_back({budget, true});
+    for (std::size_t i = 0; i < order.size(); ++i) {
+      const ReplayRow* r = row_at(*order[i], budget);
+      table.rows[i].push_back(r == nullptr ? TableCell("–", Tone::dim) : ranked.cell(*order[i], *r));
+    }
+  }
+  if (single) table.title += "; ?: not tested against it";
+  if (untested) table.title += "; without marks: not tested";
+  return table;
+}
+
+}  // namespace kvbench::report
