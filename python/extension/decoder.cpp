@@ -32,7 +32,7 @@ T field(const nb::handle& object, const char* name) {
   return nb::cast<T>(object.attr(name));
 }
 
-/// kvbench._decoding.Document
+/// kvbench._compressed.Document
 trace::TraceInfo document_of(const nb::handle& given) {
   trace::TraceInfo document;
   document.model = field<std::string>(given, "model");
@@ -42,7 +42,7 @@ trace::TraceInfo document_of(const nb::handle& given) {
   document.head_dim = field<Index>(given, "head_dim");
   document.value_dim = field<Index>(given, "value_dim");
   document.rope_type = field<std::string>(given, "rope_type");
-  document.rope_layout = "half";
+  document.rope_layout = field<std::string>(given, "rope_layout");
   trace::PromptInfo& prompt = document.prompts.emplace_back();
   prompt.id = "0";
   prompt.prompt_tokens = field<Index>(given, "context");
@@ -81,10 +81,17 @@ class Decoder {
       : info_(document_of(document)),
         decoder_(info_, {}, {.threads = threads}, configuration_of(method, budget, seed)) {}
 
-  nb::object begin(std::size_t layer, const Array<float>& keys, const Array<float>& values, const Array<float>& queries,
-                   const Array<double>& column_sums) {
+  /// Why the method has no cache for the context, or nothing.
+  std::string compress(std::size_t layer, const Array<float>& keys, const Array<float>& values,
+                       const Array<float>& queries, const Array<double>& column_sums) {
     const loop::LayerArrays arrays{span_of(keys), span_of(values), span_of(queries), {}, span_of(column_sums)};
-    return outputs([&] { return decoder_.begin(layer, arrays); });
+    const nb::gil_scoped_release release;
+    try {
+      decoder_.compress(layer, arrays);
+      return {};
+    } catch (const loop::NoCache& why) {
+      return why.what();
+    }
   }
   nb::object answer(std::size_t layer, Index count, const Array<float>& keys, const Array<float>& values,
                     const Array<float>& queries) {
@@ -127,7 +134,7 @@ void add_decoder(nb::module_& module) {
   nb::class_<Decoder>(module, "Decoder")
       .def(nb::init<const nb::object&, const std::string&, const std::string&, std::uint32_t, int>(),
            nb::arg("document"), nb::arg("method"), nb::arg("budget"), nb::arg("seed"), nb::arg("threads"))
-      .def("begin", &Decoder::begin, nb::arg("layer"), nb::arg("keys"), nb::arg("values"), nb::arg("queries"),
+      .def("compress", &Decoder::compress, nb::arg("layer"), nb::arg("keys"), nb::arg("values"), nb::arg("queries"),
            nb::arg("column_sums"))
       .def("answer", &Decoder::answer, nb::arg("layer"), nb::arg("count"), nb::arg("keys"), nb::arg("values"),
            nb::arg("queries"))

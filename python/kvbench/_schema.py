@@ -13,7 +13,7 @@ from ._kinds import check_fields, of_kind
 TRACE_SCHEMA = "1.0"
 RAW_SCHEMA = "1.0"
 ROPE_TYPES = ("default", "none", "partial", "linear", "dynamic", "yarn", "llama3", "longrope", "mrope", "proportional",
-              "other")
+              "other", "unknown")
 MOST = {"num_layers": 65535, "num_query_heads": 65535, "num_kv_heads": 65535, "head_dim": 16384, "value_dim": 16384}
 MOST_TOKENS, MOST_PROMPTS = 2**24, 65535
 
@@ -28,8 +28,9 @@ class Header:
     num_kv_heads: int
     head_dim: int  # d
     value_dim: int  # dv
-    rope_type: str  # one of ROPE_TYPES; "other" stands for types that are not listed
+    rope_type: str  # one of ROPE_TYPES; "other" stands for types that are not listed, "unknown": it was not measured
     rope_layout: str = "half"  # or "interleaved"
+    cache_layers: np.ndarray | None = None  # numbers of the layers with a cache of their own; None: all
     dtype: str = "f32"  # element type of the arrays in the file: f32, f16 or bf16
     arch: str = ""
     quantisation: str = ""
@@ -161,6 +162,14 @@ def check_header(header, where):
             f"attribute 'rope_layout' is '{header.rope_layout}'; it must be 'half' or 'interleaved'.")
     require(header.dtype in ("f32", "f16", "bf16"), where,
             f"attribute 'dtype' is '{header.dtype}'; it must be f32, f16 or bf16.")
+
+
+def check_caches(layers, num_layers, where):
+    """The numbers of the layers with a cache of their own."""
+    layers = integers(layers, f"{where}/cache_layers")
+    require(len(layers) > 0 and (np.diff(layers) > 0).all() and layers[0] >= 0 and layers[-1] < num_layers,
+            f"{where}/cache_layers", f"must hold increasing numbers of layers below {num_layers}.")
+    return layers
 
 
 def check_prompt(prompt, where):

@@ -171,7 +171,7 @@ def dump(options):
     plan.check_queries(options.queries)
     versions = check_installed()
     import torch
-    from .dump_hf_model import Model
+    from ._models import Model
     if options.threads:
         torch.set_num_threads(options.threads)
     progress = Progress(options.quiet)

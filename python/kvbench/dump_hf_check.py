@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Numerical checks of kvbench-dump-hf: whether a trace describes what the model's attention computed, and which
-rotation the model uses."""
-
-from dataclasses import dataclass
+"""The numerical check of kvbench-dump-hf: whether a trace describes what the model's attention computed."""
 
 import numpy as np
 
@@ -44,47 +41,3 @@ def self_check(info, keys, values, queries, output):
         error = np.sqrt(((z - model)**2).sum((1, 2))) / np.where(norm > 0, norm, 1)
         largest = max(largest, float(error.max())) if np.isfinite(error).all() else float("inf")
     return largest, TOLERANCE + LOGIT_ROUNDING * largest_logit
-
-
-@dataclass
-class Rotation:
-    """The rotary embedding of a layer."""
-
-    type: str  # default, none, partial, the type of the configuration, or "other"
-    layout: str  # half or interleaved
-    theta: float  # 0 = none
-    known: bool = True  # measured, not only read from the configuration
-
-
-def pairs(x, channels, layout):
-    """The first `channels` of [..., d] as complex numbers, by rotary pair."""
-    if layout == "half":
-        return x[..., :channels // 2] + 1j * x[..., channels // 2:channels]
-    return x[..., 0:channels:2] + 1j * x[..., 1:channels:2]
-
-
-def fit(before, after, channels, layout):
-    """Fits rotations [n, channels / 2] from `before` to `after` ([heads, n, d], the same rotation for all heads).
-    Returns them and the relative residual."""
-    a, b = pairs(before, channels, layout), pairs(after, channels, layout)
-    turns = (b * a.conj()).sum(0) / np.maximum((abs(a)**2).sum(0), 1e-30)
-    rest = (abs(after[..., channels:] - before[..., channels:])**2).sum()
-    return turns, float(np.sqrt(((abs(b - turns * a)**2).sum() + rest) / (abs(after)**2).sum()))
-
-
-def rotation_of(before, after, channels, theta, config_type, tolerance):
-    """Measures the rotation from queries and keys before and after it, [heads, n, d] with at least two heads.
-    `channels`: candidates for the number of rotated channels; theta and config_type: values of the configuration;
-    `tolerance`: that of the model's element type."""
-    if theta == 0 or np.abs(after - before).max() <= 1e-6 * np.abs(after).max():
-        return Rotation("none", "half", 0.0)
-    found = [(*fit(before, after, r, layout), r, layout) for r in channels for layout in ("half", "interleaved")]
-    turns, unexplained, r, layout = min(found, key=lambda x: x[1])
-    known = unexplained <= tolerance
-    if config_type != "default":  # dynamic and longrope may rotate differently in a longer prompt
-        return Rotation(config_type, layout if known else "half", theta, known)
-    positions = np.arange(len(turns))[:, None]
-    expected = np.exp(1j * positions * theta ** (-2.0 * np.arange(r // 2) / r))
-    if not known or not np.abs(turns - expected).max() <= tolerance:
-        return Rotation("other", layout if known else "half", theta, known)
-    return Rotation("partial" if r < before.shape[-1] else "default", layout, theta)

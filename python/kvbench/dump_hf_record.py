@@ -2,21 +2,20 @@
 """Runs a model and records its attention layers. A short run first determines the layers and their parameters; then
 each prompt runs in one pass without a cache and is recorded one layer at a time."""
 
-from dataclasses import dataclass
-
 import numpy as np
 import torch
 
-from ._schema import ROPE_TYPES, Error, Header, LayerInfo
-from .dump_hf_attention import NAME, Call, Interface, unrotated, window_of, with_input
-from .dump_hf_check import Rotation, rotation_of, self_check
+from ._attention import Call, Interface
+from ._error import Error
+from ._measure import Examination, Hooks, input_of, numbers, unrotated, with_input
+from ._schema import ROPE_TYPES, Header, LayerInfo
+from .dump_hf_check import self_check
 
 EXAMINED = 512  # tokens of the short run
 # Tolerances of the last hidden states, compared with those of the model's own attention. float32: both round alike,
 # 1e-6 measured. Half types: the model's own attention rounds logits and weights to 8 or 11 bits in each layer, the
 # recorded attention does not.
 STOCK_TOLERANCE = {"f32": 1e-3, "f16": 0.05, "bf16": 0.2}
-ROTATION_TOLERANCE = {"f32": 1e-3, "f16": 1e-2, "bf16": 5e-2}
 
 
 class CheckFailed(RuntimeError):
@@ -27,23 +26,6 @@ class _Enough(Exception):
     """Raised when the last requested layer has been recorded."""
 
 
-@dataclass
-class Facts:
-    """Parameters of the attention of one layer, from the short run."""
-
-    module: torch.nn.Module
-    shape: tuple  # query heads, kv heads, d, dv
-    scale: float
-    softcap: float
-    window: int
-    rotation: Rotation
-    can_unrotate: bool
-
-
-def numbers(tensor):
-    return tensor.detach().float().cpu().numpy()
-
-
 class Recorder:
     """`wanted`: an object with pre_rope, speculated, column_sums, attention_output and check. `say`: a function for
     messages on stderr."""
@@ -51,8 +33,9 @@ class Recorder:
     def __init__(self, model, layers, wanted, say):
         self._model, self.layers, self._wanted, self._say = model, layers, wanted, say
         self.interface = Interface()
-        model.model.set_attn_implementation(NAME)
-        self.facts = {}  # Facts by layer number, in the order in which the layers run
+        self.facts = {}  # by layer number, in the order in which the layers run
+        self.caches = []  # numbers of the layers that have a cache of their own
+        self.windows = {}  # of the recorded layers
         self.largest = 0.0  # largest difference found by a self check
 
     # The short run.
@@ -62,63 +45,37 @@ class Recorder:
         tokens of the longest prompt, for which windows are measured. Returns the relative difference of the last hidden
         states from those that the model computes with its own eager attention. Raises Error if a layer cannot be
         recorded."""
-        seen = []
-        self.interface.on_call = lambda call: (seen.append(call), call.run())[1]
         ids = ids[:EXAMINED]
-        with self._before_attention(self._remember):
-            self._arguments = {}
-            ours = self._model.hidden(ids, use_cache=False)
-        for call in seen:
-            layer = call.module.layer_idx
-            if layer in self.facts:
-                raise Error(f"layer {layer}: its attention runs twice per pass, so that it cannot be numbered in a "
-                            "trace.")
-            self.facts[layer] = self._facts_of(call, longest)
-        if not seen:
-            raise Error(f"{self._model.name}: architecture '{self._model.arch}' does not use the attention interface "
-                        "of transformers: it has no attention, or its code predates the interface.")
-        del self._arguments
+        with self._attached():
+            found = Examination(self._model.model, self.interface, ids, "recorded")
+        self.facts, self.caches = found.layers, found.caches
         self._choose_layers()
-        return self._difference_from_stock(ids, ours)
+        self.windows = {layer: self.facts[layer].window_at(longest, "recorded") for layer in self.layers}
+        return self._difference_from_stock(ids, found.hidden)
+
+    def _attached(self):
+        return self.interface.attached(self._model.model)
 
     def _before_attention(self, hook):
-        """A context in which hook(module, args, kwargs) is called before each attention module that has a layer
-        number."""
-        modules = [fact.module for fact in self.facts.values()] or \
-            [m for m in self._model.model.modules() if isinstance(getattr(m, "layer_idx", None), int)]
-        return Hooks(modules, hook)
-
-    def _remember(self, module, args, kwargs):
-        self._arguments[module] = (args, kwargs)
-
-    def _facts_of(self, call, longest):
-        layer, module = call.module.layer_idx, call.module
-        shape = (len(call.query), len(call.key), call.key.shape[2], call.value.shape[2])
-        if call.query.shape[2] != call.key.shape[2] or shape[0] % shape[1]:
-            raise Error(f"{call.where} of this model cannot be recorded: {shape[0]} query heads of "
-                        f"{call.query.shape[2]} channels do not fit {shape[1]} kv heads of {shape[2]}.")
-        theta, kind = self._model.rope(layer)
-        args, kwargs = self._arguments[module]
-        still = unrotated(kwargs)
-        rotation = Rotation(kind, "half", theta, known=kind == "none")
-        if still is not None:
-            before = torch.cat(self.interface.peek(module, args, still))
-            after = torch.cat([call.query, call.key])
-            width = kwargs["position_embeddings"][0].shape[-1]
-            channels = sorted({r for r in (width, 2 * width) if r <= shape[2]}) or [shape[2]]
-            rotation = rotation_of(numbers(before).astype(np.float64), numbers(after).astype(np.float64), channels,
-                                   theta, kind, ROTATION_TOLERANCE[self._model.weights])
-        window = window_of(call.mask, longest, call.where) if layer in self.layers else 0
-        return Facts(module, shape, call.scale, call.softcap, window, rotation, still is not None)
+        """A context in which hook(module, args, kwargs) is called before each module of attention."""
+        return Hooks([fact.module for fact in self.facts.values()], hook)
 
     def _choose_layers(self):
+        chosen = len(self.layers) < self._model.num_layers
         missing = [layer for layer in self.layers if layer not in self.facts]
-        if missing and len(self.layers) < self._model.num_layers:
+        if missing and chosen:
             raise Error(f"--layers: layer {missing[0]} of this model has no attention that can be recorded; layers "
                         f"with attention are {', '.join(map(str, self.facts))}.")
         if missing:
             self._say(f"layers without attention are left out: {', '.join(map(str, missing))}.")
-        self.layers = [layer for layer in self.layers if layer in self.facts]
+        sharing = [layer for layer in self.layers if layer in self.facts and layer not in self.caches]
+        if sharing and chosen:
+            raise Error(f"--layers: layer {sharing[0]} of this model has no cache of its own: it attends to that of layer "
+                        f"{self.facts[sharing[0]].owner}, which holds the keys and values of both.")
+        if sharing:
+            self._say("layers that attend to the cache of another layer are left out: "
+                      f"{', '.join(map(str, sharing))}.")
+        self.layers = [layer for layer in self.layers if layer in self.caches]
         shapes = {}
         for layer in self.layers:
             shapes.setdefault(self.facts[layer].shape, []).append(layer)
@@ -127,9 +84,9 @@ class Recorder:
             raise Error("the layers differ in their numbers of heads or channels, and a trace has one shape; give "
                         f"--layers one of: {kinds}.")
         for layer in self.layers:
-            if not self.facts[layer].rotation.known:
-                self._say(f"layer {layer}: its rotary embedding could not be measured; the trace repeats the "
-                          "configuration.")
+            if self.facts[layer].rotation.type == "unknown":
+                self._say(f"layer {layer}: its rotary embedding could not be measured; the trace says unknown, and "
+                          "methods that need it skip such traces.")
             if self._wanted.pre_rope and not self.facts[layer].can_unrotate:
                 self._say(f"layer {layer}: it takes no (cos, sin) pair, so that queries and keys before RoPE are "
                           "unknown; these arrays are left out.")
@@ -139,11 +96,18 @@ class Recorder:
     def _difference_from_stock(self, ids, ours):
         """Relative difference of the hidden states with both attentions on the same tokens; on the CPU in float32 they
         differ only by rounding."""
+        model = self._model.model
+        before = model.config._attn_implementation
+        model.set_attn_implementation("eager")
         try:
-            self._model.model.set_attn_implementation("eager")
             stock = self._model.hidden(ids, use_cache=False)
         finally:
-            self._model.model.set_attn_implementation(NAME)
+            model.set_attn_implementation(before)
+        for whose, states in (("its own attention", stock), ("its attention recorded", ours)):
+            if self._wanted.check and not bool(torch.isfinite(states).all()):
+                raise CheckFailed(f"with {whose}, {self._model.name} computes hidden states that are not finite with "
+                                  f"--weights {self._model.weights}; no trace was written. Give another type: f32 has "
+                                  "the widest range.")
         difference = float((ours.double() - stock.double()).norm() / stock.double().norm())
         if self._wanted.check and not difference <= STOCK_TOLERANCE[self._model.weights]:
             raise CheckFailed(f"the self check failed: with its attention recorded, {self._model.name} computes hidden "
@@ -157,20 +121,24 @@ class Recorder:
     def header(self, **fields):
         facts = [self.facts[layer] for layer in self.layers]
         types = [fact.rotation.type for fact in facts]
-        turning = [fact.rotation for fact in facts if fact.rotation.type != "none"]
+        turning = [fact.rotation for fact in facts if fact.rotation.type not in ("none", "unknown")]
         if len({rotation.layout for rotation in turning}) > 1:
             raise Error("the layers pair their channels differently for the rotary embedding, and a trace has one "
                         "layout; choose --layers.")
         other = [kind if kind in ROPE_TYPES else "other" for kind in types if kind not in ("default", "none")]
+        other.sort(key="unknown".__ne__)
         heads, kv_heads, d, dv = facts[0].shape
+        whole = len(self.caches) == self._model.num_layers
         return Header(num_layers=self._model.num_layers, num_query_heads=heads, num_kv_heads=kv_heads,
                       head_dim=d, value_dim=dv, rope_type=(other or ["default" if turning else "none"])[0],
-                      rope_layout=turning[0].layout if turning else "half", **fields)
+                      rope_layout=turning[0].layout if turning else "half",
+                      cache_layers=None if whole else self.caches, **fields)
 
     def decode(self, plan, count):
         """The plan extended by up to `count` tokens, decoded greedily."""
         self.interface.on_call = Call.run
-        return plan.extended(self._model.greedy(plan.tokens, count))
+        with self._attached():
+            return plan.extended(self._model.greedy(plan.tokens, count))
 
     def record(self, plan, each):
         """Runs a prompt and calls each(layer, LayerInfo, arrays) for one layer at a time."""
@@ -178,7 +146,7 @@ class Recorder:
         self._extra, self._previous = {}, None
         self.interface.on_call = self._record_call
         try:
-            with self._before_attention(self._peek):
+            with self._attached(), self._before_attention(self._peek):
                 self._model.hidden(plan.tokens, use_cache=False)
         except _Enough:
             pass
@@ -186,7 +154,7 @@ class Recorder:
     def _peek(self, module, args, kwargs):
         """Computes the queries and keys that the pass itself does not compute: those before RoPE, and speculated
         queries."""
-        own, before = kwargs.get("hidden_states", args[0] if args else None), self._previous
+        own, before = input_of(args, kwargs), self._previous
         self._previous = own if self._wanted.speculated else None
         if module.layer_idx not in self.layers:
             return
@@ -224,7 +192,7 @@ class Recorder:
     def _finish(self, layer, call, output, sums):
         facts, plan = self.facts[layer], self._plan
         info = LayerInfo(scale=float(facts.scale), query_positions=plan.positions,
-                         window=facts.window, rope_theta=facts.rotation.theta, softcap=facts.softcap,
+                         window=self.windows[layer], rope_theta=facts.rotation.theta, softcap=facts.softcap,
                          column_sums_end=None if sums is None else plan.prompt_tokens)
         arrays = {"keys": numbers(call.key), "values": numbers(call.value),
                   "queries": numbers(call.query[:, torch.as_tensor(plan.positions)]), **self._extra}
@@ -244,18 +212,3 @@ class Recorder:
         self._each(layer, info, arrays)
         if layer == self.layers[-1]:
             raise _Enough
-
-
-class Hooks:
-    """In a with statement, calls hook(module, args, kwargs) before each of these modules."""
-
-    def __init__(self, modules, hook):
-        self._modules, self._hook = modules, hook
-
-    def __enter__(self):
-        self._handles = [module.register_forward_pre_hook(lambda m, a, k: self._hook(m, a, k), with_kwargs=True)
-                         for module in self._modules]
-
-    def __exit__(self, *_):
-        for handle in self._handles:
-            handle.remove()

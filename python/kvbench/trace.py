@@ -7,8 +7,8 @@ from ._files import InputFile, sha256_of_file
 from ._hdf5 import attribute, check_schema, float_type, read_slab, reading
 from ._kinds import checked
 from ._schema import (ARRAYS, MOST_PROMPTS, REQUIRED, TRACE_SCHEMA, Error, Header, LayerInfo, PromptInfo, check_array,
-                      check_header, check_layer, check_prompt, check_prompt_id, integers, is_number, order_of,
-                      require, shape_of)
+                      check_caches, check_header, check_layer, check_prompt, check_prompt_id, integers, is_number,
+                      order_of, require, shape_of)
 
 
 class Layer(LayerInfo):
@@ -138,7 +138,9 @@ class Trace(InputFile, Header):
                   for name in ("arch", "quantisation", "source_tool", "source_version", "created")}
         sizes = {name: attribute(self.file, self.path, name, int)
                  for name in ("num_layers", "num_query_heads", "num_kv_heads", "head_dim", "value_dim")}
-        Header.__init__(self, **text, **origin, **sizes)
+        caches = self.file["cache_layers"][()] if "cache_layers" in self.file else None
+        caches = None if caches is None else check_caches(caches, sizes["num_layers"], self.path)
+        Header.__init__(self, **text, **origin, **sizes, cache_layers=caches)
         check_header(self, self.path)
         prompts = self.file.get("prompts", {})
         self.prompts = {id: Prompt(self, id, prompts[id]) for id in sorted(prompts, key=order_of)}

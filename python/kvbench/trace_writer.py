@@ -10,7 +10,8 @@ from ._files import OutputFile
 from ._hdf5 import create_floats, create_group, fixed_string, narrowed, set_text, write_head, write_whole
 from ._kinds import checked
 from ._schema import (ARRAYS, MOST_PROMPTS, REQUIRED, TRACE_SCHEMA, Error, Header, LayerInfo, PromptInfo, check_array,
-                      check_header, check_layer, check_prompt, check_prompt_id, integers, numbers, require, shape_of)
+                      check_caches, check_header, check_layer, check_prompt, check_prompt_id, integers, numbers,
+                      require, shape_of)
 
 
 def _now():
@@ -57,6 +58,9 @@ class TraceWriter(OutputFile):
         set_text(self.file, "created", header.created or _now())
         for name in ("num_layers", "num_query_heads", "num_kv_heads", "head_dim", "value_dim"):
             attrs[name] = np.int64(getattr(header, name))
+        if header.cache_layers is not None:
+            layers = check_caches(header.cache_layers, header.num_layers, self.path)
+            write_whole(self.file, "cache_layers", layers.astype("<i4"))
         create_group(self.file, "prompts")
 
     @checked
@@ -97,6 +101,8 @@ class TraceWriter(OutputFile):
         require(id in self._prompts, where, f"prompt(\"{id}\", ...) must come before its layers.")
         require(0 <= index < self._header.num_layers, where,
                 f"the model has num_layers = {self._header.num_layers}; there is no such layer.")
+        require(self._header.cache_layers is None or index in self._header.cache_layers, where,
+                "is not among the cache_layers of the header.")
         require(index not in self._layers[id], where, "was written already.")
         prompt = self._prompts[id]
         positions = integers(info.query_positions, f"{where}/query_positions")

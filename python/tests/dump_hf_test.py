@@ -16,7 +16,7 @@ from support import PACKAGE, PackageTest, kvbench, main, run  # noqa: E402
 import hf_models  # noqa: E402
 import numpy as np  # noqa: E402
 import torch  # noqa: E402
-from kvbench import dump_hf, dump_hf_attention, dump_hf_check  # noqa: E402
+from kvbench import _attention, dump_hf, dump_hf_check  # noqa: E402
 
 N = 48
 
@@ -180,8 +180,8 @@ class Passes(DumpTest):
         arguments = ("--ids", self.ids(), "--queries", "all", "--column-sums", "--attention-output", "--force")
         self.dump(self.path("m"), *arguments)
         whole = self.arrays()
-        most, dump_hf_attention.MOST_WEIGHTS = dump_hf_attention.MOST_WEIGHTS, 4 * 48 * 3
-        self.addCleanup(setattr, dump_hf_attention, "MOST_WEIGHTS", most)
+        most, _attention.MOST_WEIGHTS = _attention.MOST_WEIGHTS, 4 * 48 * 3
+        self.addCleanup(setattr, _attention, "MOST_WEIGHTS", most)
         self.dump(self.path("m"), *arguments)
         for name, array in self.arrays().items():
             np.testing.assert_allclose(array, whole[name], rtol=1e-4, atol=1e-5, err_msg=name)

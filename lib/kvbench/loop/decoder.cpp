@@ -22,8 +22,7 @@ Decoder::Decoder(trace::TraceInfo document, const replay::ReplayRequest& request
 
 Decoder::~Decoder() = default;
 
-replay::OpenCaches Decoder::open(const replay::WorkItem& item, const LayerArrays& arrays, Backend& backend,
-                                 std::string& reason) const {
+replay::OpenCaches Decoder::open(const replay::WorkItem& item, const LayerArrays& arrays, Backend& backend) const {
   const std::shared_ptr<Uploader> uploader = backend.make_uploader();
   std::vector<replay::HeadSlabs> slabs;
   std::vector<replay::HeadResult> results;
@@ -39,11 +38,15 @@ replay::OpenCaches Decoder::open(const replay::WorkItem& item, const LayerArrays
                                            .results = results,
                                            .stop = stop_},
                                           std::move(slabs), backend);
-  reason = results.front().results.front().reason;
-  return caches;
+  if (caches.cache) return caches;
+  const replay::ConfigurationResult& result = results.front().results.front();
+  const std::string& name = request_.methods.front().info->name;
+  const int number = document_.prompts.front().layers[item.layer].layer;
+  if (result.status == replay::Status::failed) throw Error("{}: layer {}: {}", name, number, result.reason);
+  throw NoCache("{}: layer {}: {}", name, number, result.reason);
 }
 
-std::vector<float> Decoder::begin(std::size_t layer, const LayerArrays& arrays) {
+void Decoder::compress(std::size_t layer, const LayerArrays& arrays) {
   check_arrays(document_, layer, arrays);
   const trace::PromptInfo& prompt = document_.prompts.front();
   const replay::MethodChoice& method = request_.methods.front();
@@ -54,13 +57,16 @@ std::vector<float> Decoder::begin(std::size_t layer, const LayerArrays& arrays) 
   Streams streams(items.size());
   parallel_for(items.size(), thread_count(options_), [&](std::size_t i, std::size_t) {
     std::unique_ptr<Backend> backend = make_backend(options_);
-    std::string reason;
-    replay::OpenCaches caches = open(*items[i], arrays, *backend, reason);
-    if (!caches.cache) throw Error("{}: layer {}: {}", method.info->name, prompt.layers[layer].layer, reason);
+    replay::OpenCaches caches = open(*items[i], arrays, *backend);
     streams[i] = std::make_unique<Stream>(*items[i], method.info->observes, prompt.prompt_tokens, std::move(caches),
                                           std::move(backend));
   });
   layers_[layer] = std::move(streams);
+}
+
+std::vector<float> Decoder::begin(std::size_t layer, const LayerArrays& arrays) {
+  compress(layer, arrays);
+  const trace::PromptInfo& prompt = document_.prompts.front();
   return run(layer, prompt.num_tokens - prompt.prompt_tokens, arrays);
 }
 

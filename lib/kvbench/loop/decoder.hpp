@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include <kvbench/core/error.hpp>
 #include <kvbench/loop/configuration.hpp>
 #include <kvbench/loop/layer_arrays.hpp>
 #include <kvbench/replay/answer/work_item.hpp>
@@ -15,6 +16,13 @@
 namespace kvbench::loop {
 
 class Stream;
+
+/// The method has no cache for a context: its budget is out of reach there, or the document lacks what it needs. The
+/// message names the layer.
+class NoCache : public Error {
+ public:
+  using Error::Error;
+};
 
 class Decoder {
  public:
@@ -26,9 +34,13 @@ class Decoder {
   Decoder(const Decoder&) = delete;
   Decoder& operator=(const Decoder&) = delete;
 
-  /// Compresses the context of a layer (index into PromptInfo::layers), and answers the queries of the m tokens after
-  /// it: [query_heads, m, dv]. Throws Error with the layer and the reason where the method has no cache for it, the
-  /// arrays do not fit, or an output is not finite; std::bad_alloc, Interrupted.
+  /// Compresses the context of a layer (index into PromptInfo::layers). Of the m tokens after it, keys and values
+  /// measure what a cost allows; where they are not known yet, others of the same number do. Throws NoCache, and Error
+  /// where the method fails or the arrays do not fit; std::bad_alloc, Interrupted.
+  void compress(std::size_t layer, const LayerArrays& arrays);
+
+  /// compress(), and the outputs of the queries of the m tokens: [query_heads, m, dv]. Throws Error where one is not
+  /// finite.
   std::vector<float> begin(std::size_t layer, const LayerArrays& arrays);
 
   /// Appends `count` further tokens to a layer and answers their queries: [query_heads, count, dv]. `arrays` are of
@@ -41,9 +53,8 @@ class Decoder {
  private:
   using Streams = std::vector<std::unique_ptr<Stream>>;  ///< by work item
 
-  /// The caches of a work item, or none and the reason.
-  replay::OpenCaches open(const replay::WorkItem& item, const LayerArrays& arrays, Backend& backend,
-                          std::string& reason) const;
+  /// The caches of a work item. Throws as compress() does.
+  replay::OpenCaches open(const replay::WorkItem& item, const LayerArrays& arrays, Backend& backend) const;
   std::vector<float> run(std::size_t layer, Index count, const LayerArrays& arrays);
 
   trace::TraceInfo document_;

@@ -1,13 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Loads a Hugging Face model and derives attributes of a trace from its configuration."""
+"""Loads Hugging Face models, and refuses those whose files do not hold their weights."""
 
+import json
 import os
 
 import torch
 import transformers
-from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer
+from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer, GenerationConfig
 
-from ._schema import Error
+from ._error import Error
 
 TYPES = {"f32": torch.float32, "f16": torch.float16, "bf16": torch.bfloat16}
 
@@ -57,14 +58,62 @@ def refuse_unsupported(name, config):
                     "and values per head.")
 
 
-def rope_of(config, layer):
-    """(theta, type) of a layer according to the configuration; (0, "none") if it names no rotary embedding."""
-    parameters = getattr(config, "rope_parameters", None) or {}
-    kinds = getattr(config, "layer_types", None)
-    if kinds and isinstance(parameters.get(kinds[layer]), dict):
-        parameters = parameters[kinds[layer]]
-    theta = parameters.get("rope_theta")
-    return (float(theta), parameters.get("rope_type", "default")) if theta else (0.0, "none")
+def check_shards(name):
+    """Raises Error if files are missing that the index of a folder's weights names."""
+    for index in ("model.safetensors.index.json", "pytorch_model.bin.index.json"):
+        path = os.path.join(name, index)
+        if not os.path.isfile(path) or os.path.exists(os.path.join(name, index.removesuffix(".index.json"))):
+            continue
+        with open(path, encoding="utf-8") as file:
+            files = sorted(set(json.load(file)["weight_map"].values()))
+        missing = [file for file in files if not os.path.exists(os.path.join(name, file))]
+        if missing:
+            raise Error(f"{name}: {listed(missing)} of the {len(files)} files that {index} names are missing; fetch "
+                        "them, or the model would have random weights.")
+
+
+def listed(names):
+    """The first three names, and how many others there are."""
+    names = sorted(names)
+    return ", ".join(names[:3]) + (f" and {len(names) - 3} others" if len(names) > 3 else "")
+
+
+def check_weights(name, model, info):
+    """Raises Error unless the files of a model hold exactly its tensors: what `info` of from_pretrained(...,
+    output_loading_info=True) reports. Tensors that are tied to another one need no place in a file, and buffers that
+    transformers computes may have one."""
+    tied = getattr(model, "all_tied_weights_keys", None) or {}
+    missing = {key for key in info["missing_keys"] if tied.get(key, key) in info["missing_keys"]}
+    missing |= {key for key, tensor in model.named_parameters() if tensor.is_meta}
+    mismatched = {key[0] if isinstance(key, tuple) else key for key in info["mismatched_keys"]}
+    unused = set(info["unexpected_keys"]) - {key for key, _ in model.named_buffers()}
+    if missing:
+        raise Error(f"{name}: its files lack {len(missing)} tensors of the model, which would be random: "
+                    f"{listed(missing)}" + (f"; and they hold {len(unused)} that it does not use: {listed(unused)}"
+                                            if unused else "") + ". Fetch the whole model.")
+    if mismatched:
+        raise Error(f"{name}: {len(mismatched)} tensors have other shapes than config.json says: {listed(mismatched)}.")
+    if unused:
+        raise Error(f"{name}: its files hold {len(unused)} tensors that the model of its config.json does not use: "
+                    f"{listed(unused)}. The configuration is of another model, or tensors were renamed.")
+    if info.get("error_msgs"):
+        raise Error(f"{name}: transformers cannot load its weights ({' '.join(map(str, info['error_msgs']))[:300]}).")
+
+
+def load_model(name, dtype=torch.float32, **options):
+    """A causal language model of transformers: a folder of save_pretrained(), a hub name or a GGUF file. Where
+    from_pretrained() only warns, raises Error: for weights that the files lack, which would be random, for tensors that
+    the model does not use, and for architectures whose attention kvbench does not know."""
+    gguf = "gguf_file" in source_of(name)
+    if not gguf:
+        # checked before gigabytes are loaded; the configuration of a GGUF file takes as long as its weights
+        refuse_unsupported(name, loaded(name, "configuration", AutoConfig.from_pretrained))
+        check_shards(name)
+    model, info = loaded(name, "weights", AutoModelForCausalLM.from_pretrained, dtype=dtype, output_loading_info=True,
+                         **options)
+    check_weights(name, model, info)
+    refuse_unsupported(name, model.config)
+    return model.eval()
 
 
 class Model:
@@ -75,15 +124,9 @@ class Model:
         if device == "cuda" and not torch.cuda.is_available():
             raise Error("--device cuda: PyTorch finds no CUDA device; leave --device out to run on the CPU.")
         self.name, self.weights = name, weights
-        gguf = "gguf_file" in source_of(name)
-        # checked before gigabytes are loaded; the configuration of a GGUF file takes as long as its weights
-        if not gguf:
-            config = loaded(name, "configuration", AutoConfig.from_pretrained)
-            refuse_unsupported(name, config)
-        self.model = loaded(name, "weights", AutoModelForCausalLM.from_pretrained,
-                            dtype=TYPES[weights]).eval().to(device)
-        refuse_unsupported(name, self.model.config)
-        self.stored = gguf_type(name) if gguf else stored_type(config)
+        self.model = load_model(name, TYPES[weights]).to(device)
+        self.stored = gguf_type(name) if "gguf_file" in source_of(name) else \
+            stored_type(loaded(name, "configuration", AutoConfig.from_pretrained))
         self.config = self.model.config.get_text_config()
 
     @property
@@ -120,31 +163,23 @@ class Model:
                         "ids with --ids.")
         return lambda text: tokenizer(text, split_special_tokens=True, verbose=False)["input_ids"]
 
-    def rope(self, layer):
-        return rope_of(self.config, layer)
-
     def hidden(self, ids, **options):
         """Last hidden states [n, width] of these tokens. The language-model head, whose output is n times the
         vocabulary, does not run."""
         given = torch.tensor([ids], device=self.model.device)
         return self.model.get_decoder()(input_ids=given, **options)[0][0]
 
-    def greedy(self, ids, count, chunk=512):
-        """Up to `count` tokens decoded greedily after `ids`; fewer if the model ends its text."""
-        # without the configuration, so that layers with a sliding window keep all tokens too
-        cache = transformers.DynamicCache()
+    def greedy(self, ids, count):
+        """Up to `count` tokens decoded greedily after `ids` by the model's own generate(), with the cache that it
+        chooses; fewer if the model ends its text."""
         ends = self.model.generation_config.eos_token_id
-        ends = set(ends if isinstance(ends, list) else [ends])
-        generated, feed = [], list(ids)
-        while len(generated) < count:
-            for first in range(0, len(feed), chunk):
-                given = torch.tensor([feed[first:first + chunk]], device=self.model.device)
-                logits = self.model(input_ids=given, past_key_values=cache, use_cache=True).logits
-            feed = [int(logits[0, -1].argmax())]
-            if feed[0] in ends:
-                break
-            generated += feed
-        return generated
+        ends = ends if isinstance(ends, list) else [ends]
+        # Without the model's own settings, which may be sampling, penalties, or a cache of a fixed length.
+        self.model.generation_config = GenerationConfig(eos_token_id=ends if None not in ends else None, pad_token_id=0)
+        given = torch.tensor([ids], device=self.model.device)
+        made = self.model.generate(given, attention_mask=torch.ones_like(given), max_new_tokens=count, do_sample=False)
+        generated = made[0, len(ids):].tolist()
+        return generated[:min([generated.index(end) for end in ends if end in generated], default=count)]
 
 
 def gguf_type(path):

@@ -3,14 +3,16 @@
 (kvbench.compressed): the model's own eager code in float32 on one block of queries at a time, with a mask whose rows
 are computed when they are needed. No array grows with the square of the tokens."""
 
+import contextlib
 import sys
+import weakref
 from dataclasses import dataclass
 
 import torch
-from transformers import AttentionInterface
+from transformers import AttentionInterface, PreTrainedModel
 from transformers.masking_utils import AttentionMaskInterface, sdpa_mask
 
-from ._schema import Error
+from ._error import Error
 
 NAME = "kvbench"
 MOST_WEIGHTS = 2**24  # attention weights per block: 64 MiB in float32, of which the eager code holds several copies
@@ -103,26 +105,71 @@ def refuse_unknown(module, mask, scaling, options, done):
         raise Error(f"{where}: a position bias is added to its logits.")
     if options.get("is_causal") is False or getattr(module, "is_causal", True) is False:
         raise Error(f"{where}: it attends in both directions; kvbench is about causal attention.")
+    if mask is None:
+        raise Error(f"{where}: its attention has no mask.")
     if not isinstance(mask, LazyMask):
-        raise Error(f"{where}: it makes its attention mask itself (ALiBi or another position bias), so that the mask "
-                    "is unknown.")
+        raise Error(f"{where}: its mask is an array of the caller or of the model's own code (ALiBi or another position "
+                    "bias), which transformers' mask functions do not describe.")
     if not hasattr(sys.modules[type(module).__module__], "eager_attention_forward"):
         raise Error(f"{where}: transformers has no eager attention for it, with which its own could be computed.")
 
 
-class Interface:
-    """Registers itself as the attention implementation of this name. `on_call(Call)` returns the output of each call of
-    a model's attention, [t, q_heads, dv]. `pulse` is called often and may raise. `done`: as refuse_unknown()."""
+# The interfaces in whose `with` statement a module is, the innermost last. What runs is decided by the module that is
+# called: any number of models, and of interfaces in each other, may be active at a time.
+_attached = weakref.WeakKeyDictionary()
+_before = weakref.WeakKeyDictionary()  # by model: its configurations, with the implementations they had
 
-    def __init__(self, name=NAME, done="recorded"):
+
+def _dispatch(module, *arguments, **named):
+    if not _attached.get(module):
+        raise Error("a model that shares its configuration with one that kvbench runs was called beside it; give each a "
+                    "configuration of its own (copy.deepcopy).")
+    return _attached[module][-1].attend(module, *arguments, **named)
+
+
+AttentionInterface.register(NAME, _dispatch)
+AttentionMaskInterface.register(NAME, lambda **arguments: LazyMask(arguments))
+
+
+def _configurations(model):
+    """The configurations of a model and its parts, each once."""
+    found, open_ones = {}, [part.config for part in model.modules() if isinstance(part, PreTrainedModel)]
+    while open_ones:
+        config = open_ones.pop()
+        if config is not None and id(config) not in found:
+            found[id(config)] = config
+            open_ones += [getattr(config, name, None) for name in getattr(config, "sub_configs", {})]
+    return list(found.values())
+
+
+class Interface:
+    """The attention of a model, inside `with interface.attached(model)`. `on_call(Call)` returns the output of each
+    call, [t, q_heads, dv]. `pulse` is called often and may raise. `done`: as refuse_unknown()."""
+
+    def __init__(self, done="recorded"):
         self.on_call = Call.run
         self.pulse = lambda: None
         self._done = done
         self._peeking = False
-        AttentionInterface.register(name, self._attend)
-        AttentionMaskInterface.register(name, lambda **arguments: LazyMask(arguments))
 
-    def _attend(self, module, query, key, value, attention_mask, scaling=None, **options):
+    @contextlib.contextmanager
+    def attached(self, model):
+        modules = list(model.modules())
+        if not any(map(_attached.get, modules)):
+            _before[model] = [(config, config._attn_implementation) for config in _configurations(model)]
+            model.set_attn_implementation(NAME)
+        for module in modules:
+            _attached.setdefault(module, []).append(self)
+        try:
+            yield self
+        finally:
+            for module in modules:
+                _attached[module].remove(self)
+            if not any(map(_attached.get, modules)):
+                for config, implementation in _before.pop(model, ()):
+                    config._attn_implementation_internal = implementation
+
+    def attend(self, module, query, key, value, attention_mask, scaling=None, **options):
         if self._peeking:
             raise Peeked(query, key)
         refuse_unknown(module, attention_mask, scaling, options, self._done)
@@ -142,40 +189,3 @@ class Interface:
         finally:
             self._peeking = False
         raise Error(f"layer {module.layer_idx}: its attention did not reach transformers' attention interface.")
-
-
-def unrotated(kwargs):
-    """The arguments of an attention module with the identity as rotary embedding; None if they hold no pair (cos,
-    sin)."""
-    pair = kwargs.get("position_embeddings")
-    if not (isinstance(pair, (tuple, list)) and len(pair) == 2 and
-            all(torch.is_tensor(x) and not x.is_complex() for x in pair)):
-        return None
-    return {**kwargs, "position_embeddings": (torch.ones_like(pair[0]), torch.zeros_like(pair[1]))}
-
-
-def with_input(args, kwargs, hidden_states):
-    """The same arguments with another attention input."""
-    if "hidden_states" in kwargs:
-        return args, {**kwargs, "hidden_states": hidden_states}
-    return (hidden_states, *args[1:]), kwargs
-
-
-def window_of(mask, num_tokens, where):
-    """Length of the sliding window of a mask; 0 where each query attends to all tokens up to its own. Tests the first
-    512 rows and 64 rows beyond them. Raises Error for masks that are not a sliding window."""
-    near = min(num_tokens, 512)
-    positions = [*range(near), *sorted({near + (num_tokens - near) * i // 64 for i in range(64)} | {num_tokens - 1})] \
-        if num_tokens > near else list(range(near))
-    rows = mask.rows(0, near, num_tokens)
-    far = [mask.rows(p, p + 1, num_tokens) for p in positions[near:]]
-    rows = torch.cat([rows, *far]).cpu()
-    last = torch.tensor(positions)
-    seen = rows.sum(1)
-    window = int(seen.max())
-    token = torch.arange(num_tokens)
-    expected = (token <= last[:, None]) & (token > last[:, None] - window)
-    if not torch.equal(rows, expected):
-        raise Error(f"{where} of this model cannot be recorded: its mask is not a sliding window (chunked or "
-                    "bidirectional attention).")
-    return 0 if bool((seen == last + 1).all()) else window

@@ -1,0 +1,203 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a model's attention is, measured in a short run: which layers have a cache of their own, their heads, scale,
+softcap and mask, and how they rotate queries and keys. kvbench-dump-hf and kvbench.compressed() ask here alone."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+
+from ._attention import Call
+from ._error import Error
+from ._rotation import UNKNOWN, Rotation, rotation_of
+
+TOLERANCE = {torch.float32: 1e-3, torch.float16: 1e-2, torch.bfloat16: 5e-2}  # of rotations
+FAR = 2**17  # positions at which masks are asked, at most
+PROBED = 64  # positions at which rotations are measured
+
+
+@dataclass
+class Facts:
+    """Parameters of the attention of one layer."""
+
+    module: torch.nn.Module
+    shape: tuple  # query heads, kv heads, d, dv
+    scale: float
+    softcap: float
+    mask: object  # LazyMask of the short run
+    rotation: Rotation
+    owner: int  # the layer whose cache it attends to: its own number, unless it shares keys and values
+    can_unrotate: bool
+
+    @property
+    def layer(self):
+        return self.module.layer_idx
+
+    def window_at(self, num_tokens, what):
+        """Length of the sliding window for a prompt of so many tokens, as window_of()."""
+        return window_of(self.mask, num_tokens, f"layer {self.layer} of this model cannot be {what}")
+
+
+def numbers(tensor):
+    return tensor.detach().float().cpu().numpy()
+
+
+def attention_modules(model):
+    """The modules that have a layer number."""
+    return [module for module in model.modules() if isinstance(getattr(module, "layer_idx", None), int)]
+
+
+class Hooks:
+    """In a with statement, calls hook(module, args, kwargs) before each of these modules."""
+
+    def __init__(self, modules, hook):
+        self._modules, self._hook = modules, hook
+
+    def __enter__(self):
+        self._handles = [module.register_forward_pre_hook(lambda m, a, k: self._hook(m, a, k), with_kwargs=True)
+                         for module in self._modules]
+
+    def __exit__(self, *_):
+        for handle in self._handles:
+            handle.remove()
+
+
+def unrotated(kwargs):
+    """The arguments of an attention module with the identity as rotary embedding; None if they hold no pair (cos,
+    sin)."""
+    pair = kwargs.get("position_embeddings")
+    if not (isinstance(pair, (tuple, list)) and len(pair) == 2 and
+            all(torch.is_tensor(x) and not x.is_complex() for x in pair)):
+        return None
+    return {**kwargs, "position_embeddings": (torch.ones_like(pair[0]), torch.zeros_like(pair[1]))}
+
+
+def input_of(args, kwargs):
+    return kwargs.get("hidden_states", args[0] if args else None)
+
+
+def with_input(args, kwargs, hidden_states):
+    """The same arguments with another attention input."""
+    if "hidden_states" in kwargs:
+        return args, {**kwargs, "hidden_states": hidden_states}
+    return (hidden_states, *args[1:]), kwargs
+
+
+def rope_of(config, layer):
+    """(type, theta) of a layer that the configuration names; ("none", 0) if it names no rotary embedding."""
+    parameters = getattr(config, "rope_parameters", None) or {}
+    kinds = getattr(config, "layer_types", None)
+    if kinds and layer < len(kinds) and isinstance(parameters.get(kinds[layer]), dict):
+        parameters = parameters[kinds[layer]]
+    theta = parameters.get("rope_theta")
+    theta = float(theta) if isinstance(theta, (int, float)) else 0.0
+    return (str(parameters.get("rope_type", "default")), theta) if theta else ("none", 0.0)
+
+
+def thetas_of(config):
+    """All bases of rotary embeddings that a configuration names."""
+    found, open_ones = {1e4}, [config.to_dict()]
+    while open_ones:
+        for key, value in open_ones.pop().items():
+            if isinstance(value, dict):
+                open_ones.append(value)
+            elif any(word in str(key) for word in ("theta", "base")) and isinstance(value, (int, float)) and value > 1:
+                found.add(float(value))
+    return found
+
+
+def channels_of(width, d):
+    """How many channels a layer may rotate: of the width of its cosines, or eighths of d where that is unknown."""
+    found = {r for r in (width, 2 * width) if 2 <= r <= d} or {d * part // 8 for part in range(1, 9)}
+    return sorted(r for r in found if r >= 2 and r % 2 == 0)
+
+
+class Examination:
+    """The attention layers of a model: Facts by layer number, in the order in which the layers run."""
+
+    def __init__(self, model, interface, ids, done):
+        """Runs the model, to which `interface` is attached, on these tokens. Raises Error if its attention cannot be
+        `done`: a word such as "recorded"."""
+        self._interface, self._config, self._done = interface, model.config.get_text_config(), done
+        self._tolerance = TOLERANCE.get(model.dtype, TOLERANCE[torch.bfloat16])
+        self._arguments, seen = {}, []
+        before, interface.on_call = interface.on_call, lambda call: (seen.append(call), call.run())[1]
+        try:
+            with torch.no_grad(), Hooks(attention_modules(model), self._remember):
+                self.hidden = model.get_decoder()(input_ids=torch.tensor([list(ids)], device=model.device),
+                                                  use_cache=False)[0][0]
+            if not seen:
+                raise Error(f"{type(model).__name__} cannot be {done}: it does not use the attention interface of "
+                            "transformers, because it has no attention, or its code predates the interface.")
+            self.layers = {}
+            with torch.no_grad():
+                for call in seen:
+                    self._add(call, seen)
+        finally:
+            interface.on_call = before
+            del self._arguments
+
+    def _remember(self, module, args, kwargs):
+        self._arguments[module] = (args, kwargs)
+
+    def _add(self, call, seen):
+        layer, module = call.module.layer_idx, call.module
+        if layer in self.layers:
+            raise Error(f"layer {layer} of this model cannot be {self._done}: its attention runs twice per pass, so that "
+                        "it cannot be numbered.")
+        shape = (len(call.query), len(call.key), call.key.shape[2], call.value.shape[2])
+        if call.query.shape[2] != call.key.shape[2] or shape[0] % shape[1]:
+            raise Error(f"layer {layer} of this model cannot be {self._done}: {shape[0]} query heads of "
+                        f"{call.query.shape[2]} channels do not fit {shape[1]} kv heads of {shape[2]}.")
+        args, kwargs = self._arguments[module]
+        owner = next(other.module.layer_idx for other in seen if other.key.data_ptr() == call.key.data_ptr())
+        self.layers[layer] = Facts(module, shape, call.scale, call.softcap, call.mask,
+                                   self._rotation(module, args, kwargs, owner), owner, unrotated(kwargs) is not None)
+
+    def _rotation(self, module, args, kwargs, owner):
+        """Gives the module inputs that are the same at all positions: what differs then is the rotation."""
+        hidden = input_of(args, kwargs)
+        if not torch.is_tensor(hidden) or hidden.dim() != 3:
+            return UNKNOWN
+        queries, keys = [], []
+        for token in (0, hidden.shape[1] // 2, hidden.shape[1] - 1):
+            same = hidden[:, token:token + 1].expand_as(hidden).contiguous()
+            query, key = self._interface.peek(module, *with_input(args, kwargs, same))
+            queries.append(query[:, :PROBED])
+            keys.append(key[:, :PROBED])
+        pair = kwargs.get("position_embeddings")
+        width = pair[0].shape[-1] if isinstance(pair, (tuple, list)) and torch.is_tensor(pair[0]) else 0
+        named, thetas = rope_of(self._config, module.layer_idx), thetas_of(self._config)
+
+        def of(rows):
+            rows = numbers(torch.cat(rows)).astype(np.float64)
+            return rotation_of(rows, channels_of(width, rows.shape[2]), thetas, named, self._tolerance)
+        measured = of(queries)
+        if owner != module.layer_idx:
+            return measured
+        return measured if of(keys) == measured else UNKNOWN
+
+    @property
+    def caches(self):
+        """Numbers of the layers that have a cache of their own."""
+        return sorted(layer for layer, fact in self.layers.items() if fact.owner == layer)
+
+
+def window_of(mask, num_tokens, refusal):
+    """Length of the sliding window of a mask; 0 where each query attends to all tokens up to its own. Tests the first
+    512 rows and 64 rows beyond them. Raises Error, which begins with `refusal`, for masks that are not a sliding
+    window."""
+    near = min(num_tokens, 512)
+    positions = [*range(near), *sorted({near + (num_tokens - near) * i // 64 for i in range(64)} | {num_tokens - 1})] \
+        if num_tokens > near else list(range(near))
+    rows = mask.rows(0, near, num_tokens)
+    far = [mask.rows(p, p + 1, num_tokens) for p in positions[near:]]
+    rows = torch.cat([rows, *far]).cpu()
+    last = torch.tensor(positions)
+    seen = rows.sum(1)
+    window = int(seen.max())
+    token = torch.arange(num_tokens)
+    expected = (token <= last[:, None]) & (token > last[:, None] - window)
+    if not torch.equal(rows, expected):
+        raise Error(f"{refusal}: its mask is not a sliding window (chunked or bidirectional attention).")
+    return 0 if bool((seen == last + 1).all()) else window
