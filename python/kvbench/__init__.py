@@ -19,6 +19,7 @@ _NAMES = {
     "_kvpress": "from_kvpress",
     "_lm_eval": "lm_eval_model",
     "_given": "entries",
+    "_models": "load_model",
     "_commands": "compare replay report validate",
     "_golden": "GoldenRow golden verify_golden",
     "_sentences": "sentences",

@@ -1,168 +1,196 @@
 # SPDX-License-Identifier: Apache-2.0
 """kvbench.compressed(): methods inside models of Hugging Face transformers, in place of their attention."""
 
+import collections
 import contextlib
 import warnings
-from dataclasses import dataclass, replace
+import weakref
+from dataclasses import replace
 
-import numpy as np
 import torch
 
 from . import _methods
+from ._attention import Interface
 from ._commands import _core
-from ._error import Error
-from .dump_hf_attention import Call, Interface
-from .dump_hf_model import refuse_unsupported, rope_of
+from ._error import Error, first_line
+from ._measure import Examination, Hooks
+from ._models import refuse_unsupported
+from ._sequences import Document, Layer, LayerFacts
 
-NAME = "kvbench_compressed"
-OBSERVED = 128  # last queries of a context that methods see, as in dumps and in kveval
+PROBE = [7 * i + 3 for i in range(48)]  # tokens of the short run that measures the model's attention
 
-
-@dataclass
-class LayerFacts:
-    number: int
-    scale: float
-    rope_theta: float
+_examined = weakref.WeakKeyDictionary()  # by model
 
 
-@dataclass
-class Document:
-    """What kvbench._core.Decoder must know about a context and its layers."""
-    model: str
-    num_layers: int
-    num_query_heads: int
-    num_kv_heads: int
-    head_dim: int
-    value_dim: int
-    rope_type: str
-    context: int  # tokens that are compressed
-    known: int  # tokens after them that are known when they are compressed
-    observed: int
-    layers: list
+def examination(model):
+    """The attention of a model, measured once."""
+    if model not in _examined:
+        refuse_unsupported(type(model).__name__, model.config)
+        vocabulary = model.config.get_text_config().vocab_size
+        interface = Interface("compressed")
+        with interface.attached(model):
+            _examined[model] = Examination(model, interface, [token % vocabulary for token in PROBE], "compressed")
+    return _examined[model]
 
 
-def _array(tensor):
-    """float32 [heads, rows, dim], C-contiguous."""
-    return np.ascontiguousarray(tensor.detach().float().cpu().numpy())
+def cache_of(args, kwargs):
+    """The KV cache among the arguments of an attention module; None: there is none."""
+    return next((x for x in (*args, *kwargs.values()) if hasattr(x, "get_seq_length")), None)
 
 
-class _Layer:
-    """One layer of one sequence: its context, and the decoder that answers what comes after."""
-
-    def __init__(self, compression, number):
-        self._compression, self._number = compression, number
-        self.tokens = 0  # that were answered
-        self.decoder = self._sums = self._observed = None
-
-    def prefill(self, call):
-        """The exact output of the context, which is remembered as far as methods may see it."""
-        heads, n, _ = call.query.shape
-        self._sums = torch.zeros(heads, n, dtype=torch.float64, device=call.query.device)
-
-        def add(first, output, weights):
-            self._sums[:, :weights.shape[2]] += weights.double().sum(1)
-        output = call.run(add)
-        self._observed = call.query[:, max(0, n - OBSERVED):].detach().clone()
-        self.tokens = n
-        return output
-
-    def decode(self, call):
-        """The output of the queries of a call after the context, whose tokens are the last ones."""
-        count = call.query.shape[1]
-        if self.decoder is None:
-            rows = self._begin(call, count)
-        else:
-            rows = self.decoder.answer(self._index, count, *(_array(x[:, -count:]) for x in
-                                                             (call.key, call.value, call.query)))
-        self.tokens += count
-        return torch.from_numpy(rows).to(call.query).transpose(0, 1)
-
-    def _begin(self, call, count):
-        self.decoder, self._index = self._compression.decoder(self._number, call, self.tokens, count,
-                                                              self._observed.shape[1])
-        queries = torch.cat([self._observed, call.query], 1)
-        sums = np.zeros((len(queries), self.tokens + count))
-        sums[:, :self.tokens] = self._sums.cpu().numpy()
-        self._observed = self._sums = None
-        return self.decoder.begin(self._index, _array(call.key), _array(call.value), _array(queries), sums)
+def has_fixed_length(cache, layer):
+    layers = getattr(cache, "layers", [])
+    return layer < len(layers) and getattr(layers[layer], "is_compileable", False)
 
 
 class Compression:
     """What compressed() does to a model, and what its caches hold."""
 
-    def __init__(self, model, method, budget, seed, context, threads):
-        refuse_unsupported(type(model).__name__, model.config)
+    def __init__(self, model, method, budget, seed, context, decode, threads, whole):
+        _core()
+        self._found = examination(model)
         self._config = model.config.get_text_config()
         self._name = type(model).__name__
         self.method = method if isinstance(method, str) else _methods.define(method)
         self.budget, self._seed, self.context, self._threads = str(budget), seed, context, threads
+        self.decode = decode
         self.decoded = 0  # tokens that compressed caches have answered, in all sequences
-        modules = [module for module in model.modules() if isinstance(getattr(module, "layer_idx", None), int)]
-        windowed = {module.layer_idx for module in modules if getattr(module, "sliding_window", None)}
-        self._numbers = sorted({module.layer_idx for module in modules} - windowed)  # of layers in which methods run
-        self._layers = {}  # of the present sequence, by number
-        _core()
+        self.whole = collections.Counter()  # contexts that stayed whole, by the reason
+        self._keep_whole = whole
+        facts = self._found.layers.values()
+        self._numbers = [fact.layer for fact in sorted(facts, key=lambda fact: fact.layer)  # in which methods run
+                         if fact.owner == fact.layer and not fact.windowed and not fact.softcap]
+        sharing = [fact for fact in facts if fact.owner != fact.layer and fact.owner in self._numbers]
+        if sharing:
+            raise Error(f"{self._name} cannot be compressed: layer {sharing[0].layer} attends to the cache of layer "
+                        f"{sharing[0].owner}, and a method would have to serve the queries of both.")
+        self._sequences = weakref.WeakKeyDictionary()  # by cache: its layers by number
+        self._single = {}  # the layers of a sequence without a cache
+        self._present = self._single
+        self._caches = {}  # by module: the cache that its present call was given
+
+    @property
+    def layers(self):
+        """Numbers of the layers in which the method runs."""
+        return list(self._numbers)
 
     @property
     def bytes(self):
         """What a deployment of the caches holds for the present sequence, over the layers that are compressed, in
         bytes: kv, meta, fast, slow, read (per query), full (of the exact cache of the same tokens)."""
         sums = dict.fromkeys(("kv", "meta", "fast", "slow", "read", "full"), 0.0)
-        for layer in self._layers.values():
+        for layer in self._present.values():
             if layer.decoder is not None:
                 for name, value in layer.decoder.bytes().items():
                     sums[name] += value
         return sums
 
-    def decoder(self, number, call, context, known, observed):
-        """A decoder for the layer of a call, and the index of this layer in it."""
-        theta, kind = rope_of(self._config, number)
+    def compressed_by(self, number, call, arrays, context, known, observed):
+        """A decoder that has compressed the context of a layer, and the index of this layer in it."""
+        rotation, index = self._found.layers[number].rotation, self._numbers.index(number)
         document = Document(
-            model=self._name, num_layers=self._config.num_hidden_layers, num_query_heads=len(call.query),
-            num_kv_heads=len(call.key), head_dim=call.key.shape[2], value_dim=call.value.shape[2], rope_type=kind,
-            context=context, known=known, observed=observed,
-            layers=[LayerFacts(other, call.scale, theta) for other in self._numbers])
+            model=self._name, num_layers=self._config.num_hidden_layers, cache_layers=self._found.caches,
+            num_query_heads=len(call.query), num_kv_heads=len(call.key), head_dim=call.key.shape[2],
+            value_dim=call.value.shape[2], rope_type=rotation.type, rope_layout=rotation.layout, context=context,
+            known=known, observed=observed,
+            layers=[LayerFacts(other, call.scale, rotation.theta) for other in self._numbers])
         made = _core().Decoder(document, self.method, self.budget, self._seed, self._threads)
-        return made, self._numbers.index(number)
+        reason = made.compress(index, *arrays)
+        if reason and not self._keep_whole:
+            raise Error(reason)
+        if reason:
+            made = _core().Decoder(document, "exact", "100%", self._seed, self._threads)
+            made.compress(index, *arrays)
+            if not any(layer.whole for layer in self._present.values()):
+                self.whole[reason] += 1
+            self._present[number].whole = True
+        return made, index
+
+    def note(self, module, args, kwargs):
+        """Called before each module of attention."""
+        self._caches[module] = cache_of(args, kwargs)
 
     def attend(self, call):
         """The output of a call of a layer's attention, [t, q_heads, dv]."""
+        try:
+            return self._attend(call)
+        except (Error, MemoryError, torch.OutOfMemoryError):
+            raise
+        except Exception as failure:
+            raise Error(f"layer {call.module.layer_idx}: {self.method} cannot run inside this model "
+                        f"({first_line(failure)}).") from failure
+
+    def _attend(self, call):
         number = call.module.layer_idx
-        t, n = call.query.shape[1], call.key.shape[1]
-        if number not in self._numbers or call.softcap:
+        if number not in self._found.layers:
+            raise Error(f"layer {number} of this model cannot be compressed: it did not run when the model's attention "
+                        "was measured.")
+        if number not in self._numbers:
             return call.run()
+        if torch.is_grad_enabled() and call.query.requires_grad:
+            raise Error("no gradient passes through a compressed cache; run the model without torch.enable_grad().")
+        cache = self._caches.pop(call.module, None)
+        self._present = self._single if cache is None else self._sequences.setdefault(cache, {})
+        t, n = call.query.shape[1], call.key.shape[1]
+        if has_fixed_length(cache, number):
+            raise Error(f"layer {number}: its cache has a fixed length (StaticCache), of which kvbench does not see how "
+                        "much is in use; leave cache_implementation out, or give a DynamicCache.")
+        layer = self._present.get(number)
         if t == n:
-            return self._first(number, call, t)
-        layer = self._layers.get(number)
-        if layer is None or layer.tokens != n - t:
+            layer = self._present[number] = Layer(self, number)
+        elif layer is None or layer.tokens != n - t:
             held = 0 if layer is None else layer.tokens
             raise Error(f"layer {number}: the cache holds {n - t} tokens before these {t}, but {held} were seen inside "
-                        "compressed(); begin each sequence inside it, and change or reorder no cache (beam search, "
-                        "assisted decoding).")
-        return self._decode(layer, call)
+                        "compressed(); begin each sequence inside it, and change, copy or reorder no cache (beam "
+                        "search, assisted decoding).")
+        check_mask(call)
+        return self._answer(layer, call, t, n)
 
-    def _first(self, number, call, t):
-        """The first call of a sequence: its context, and what comes after it in the same call."""
-        layer = self._layers[number] = _Layer(self, number)
-        if not call.mask.rows(t - 1, t, t).all():
-            raise Error(f"layer {number}: the last token does not see all tokens before it; pad no sequence.")
-        context = t if self.context is None else min(self.context, t) if self.context >= 0 else t + self.context
+    def _answer(self, layer, call, t, n):
+        """Of the tokens of a call, those of the context are answered exactly, the others by the compressed cache."""
+        number = call.module.layer_idx
+        rest = t if layer.decoder is not None else n - self._context_of(layer, t)
+        if layer.tokens and rest == t and t > 1 and (self.context is None or self.context < 0):
+            raise Error(f"layer {number}: {t} tokens at once follow the {n - t} of the first call. If these are chunks of "
+                        "one prefill, the context would end after the first one; if they are known tokens to be "
+                        "decoded, where it ends is not known: give context=, the tokens of the context.")
+        if rest > 0 and number == self._numbers[0]:
+            self.decoded += min(rest, t)
+        if rest <= 0:
+            return layer.prefill(call)
+        if rest >= t:
+            return layer.decode(call)
+        first = t - rest
+        output = layer.prefill(replace(call, query=call.query[:, :first], key=call.key[:, :n - rest],
+                                       value=call.value[:, :n - rest]))
+        return torch.cat([output, layer.decode(replace(call, query=call.query[:, first:]))])
+
+    def _context_of(self, layer, t):
+        """Tokens of the sequence that are the context, when a call brings t more of them."""
+        if layer.tokens:
+            return layer.tokens if self.context is None or self.context < 0 else self.context
+        context = t if self.context is None else self.context if self.context >= 0 else t + self.context
         if context < 1:
             raise Error(f"a first call of {t} tokens leaves no context with context={self.context}.")
-        part = replace(call, query=call.query[:, :context], key=call.key[:, :context], value=call.value[:, :context])
-        output = layer.prefill(part)
-        if context == t:
-            return output
-        return torch.cat([output, self._decode(layer, replace(call, query=call.query[:, context:]))])
+        return context
 
-    def _decode(self, layer, call):
-        if layer is self._layers[min(self._layers)]:
-            self.decoded += call.query.shape[1]
-        return layer.decode(call)
+
+def check_mask(call):
+    """Raises Error unless each query of the call sees all tokens up to its own."""
+    t, n = call.query.shape[1], call.key.shape[1]
+    rows = [(0, t)] if t * n <= 2**24 else [(0, 1), (t // 2, t // 2 + 1), (t - 1, t)]
+    for first, last in rows:
+        seen = call.mask.rows(first, last, n)
+        expected = torch.arange(n, device=seen.device) <= torch.arange(n - t + first, n - t + last,
+                                                                       device=seen.device)[:, None]
+        if not torch.equal(seen, expected):
+            raise Error(f"layer {call.module.layer_idx}: its mask hides tokens from later ones, or shows later ones "
+                        "(padding, several sequences in one, or a mask of your own), and its cache has no window; give "
+                        "one sequence without padding at a time.")
 
 
 @contextlib.contextmanager
-def compressed(model, method="snapkv", budget="25%mem", *, seed=0, context=None, threads=0):
+def compressed(model, method="snapkv", budget="25%mem", *, seed=0, context=None, decode=None, whole=False, threads=0):
     """Runs a model of transformers with a compressed KV cache, inside a with statement:
 
         with kvbench.compressed(model, method="snapkv", budget="25%mem") as run:
@@ -170,22 +198,29 @@ def compressed(model, method="snapkv", budget="25%mem", *, seed=0, context=None,
         print(run.bytes)
 
     The first call of the model for a sequence computes its context exactly, as deployments do, and compresses it; all
-    later tokens are decoded from the compressed cache, layer by layer. context: how many tokens of the first call are
-    the context, where the others are to be scored in the same call; None: all, -1: all but the last. method: a name
-    with or without settings, or a method in Python. budget: as for kvbench replay. threads: 0: all processors. Layers
-    with a sliding window or capped logits stay as they are. One sequence at a time, in float32 on the host; weights and
-    other activations stay where the model has them."""
-    run = Compression(model, method, budget, seed, context, threads)
-    interface = Interface(NAME, "compressed")
+    later tokens are decoded from the compressed cache, layer by layer. Sequences are told apart by their caches.
+
+    context: how many tokens of a sequence are its context, where it comes in several calls, or where others are to be
+    scored in the same call; None: all of the first call, -1: all but its last.
+    decode: tokens after the context for which a budget in bytes holds, as it holds in kveval and replay for all decoded
+    tokens; None: those of the call that compresses, which is one in generate(). run.bytes counts all tokens so far.
+    whole: a context for which the method has no cache at this budget, such as a short one, stays whole and is counted
+    in run.whole by the reason; otherwise it is an Error.
+    method: a name with or without settings, or a method in Python. budget: as for kvbench replay. threads: 0: all
+    processors.
+
+    Layers with a sliding window or capped logits stay as they are (run.layers are the others). One sequence at a time,
+    without gradients, in float32 on the host; weights and other activations stay where the model has them."""
+    run = Compression(model, method, budget, seed, context, decode, threads, whole)
+    interface = Interface("compressed")
     interface.on_call = run.attend
-    before = model.config._attn_implementation
-    model.set_attn_implementation(NAME)
-    try:
+    modules = [fact.module for fact in run._found.layers.values()]
+    with torch.no_grad(), interface.attached(model), Hooks(modules, run.note):
         yield run
-    finally:
-        model.set_attn_implementation(before)
-        interface.on_call = Call.run  # transformers keeps the interface, which shall not keep the caches
-    if run.decoded == 0:
+    if not run.layers:
+        warnings.warn("inside kvbench.compressed() no method ran: every layer of this model has a sliding window or "
+                      "capped logits, and stays as it is.", stacklevel=3)
+    elif run.decoded == 0:
         warnings.warn("inside kvbench.compressed() the model decoded no token: each of its calls was a context of its "
                       "own, with exact outputs. To score tokens in the call of their context, give context=.",
                       stacklevel=3)

@@ -7,6 +7,12 @@ class Error(ValueError):
     object and the remedy."""
 
 
+def first_line(failure):
+    """The type and first line of an exception of other code, for a sentence."""
+    text = str(failure).strip().split("\n")[0]
+    return f"{type(failure).__name__}: {text}"[:300].rstrip(".")
+
+
 def require(holds, where, fault):
     if not holds:
         raise Error(f"{where}: {fault}")

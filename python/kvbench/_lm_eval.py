@@ -1,34 +1,80 @@
 # SPDX-License-Identifier: Apache-2.0
 """kvbench.lm_eval_model(): models with compressed caches in lm-evaluation-harness."""
 
+import collections
+import contextlib
+import warnings
+
 from ._compressed import compressed
+from ._error import Error
+
+TOO_SHORT = "the context has no token before its last one, which is decoded"
 
 
-def lm_eval_model(model, tokenizer, method="snapkv", budget="25%mem", *, seed=0, **options):
+def lm_eval_model(model, tokenizer, method="snapkv", budget="25%mem", *, seed=0, decode=None, **options):
     """A model of lm-evaluation-harness (an HFLM with these options) whose answers come from a compressed cache: in
     tasks that generate and in those that compare likelihoods, the context but for its last token is compressed, so that
-    every token of the answer is predicted from the compressed cache.
+    every token of the answer is predicted from the compressed cache. decode: as for kvbench.compressed().
 
         lm_eval.simple_evaluate(kvbench.lm_eval_model(model, tokenizer, "h2o", "25%mem"), tasks=["gsm8k"])
 
-    Requests run one at a time."""
+    Requests run one at a time. Contexts that the method cannot shrink to the budget, such as short ones and those of
+    rolling perplexity, stay whole: `contexts` counts all, `whole` the whole ones by the reason, and a warning names
+    them."""
     from lm_eval.models.huggingface import HFLM
 
+    if str(options.setdefault("batch_size", 1)) != "1":
+        raise Error(f"lm_eval_model(): batch_size={options['batch_size']}; requests run one at a time, with batch_size=1.")
+
     class CompressedLM(HFLM):
+        contexts = 0
+        whole = collections.Counter()
+
         def _loglikelihood_tokens(self, requests, disable_tqdm=False, override_bs=None):
             answers = []
             for request in requests:
                 _, context, continuation = request
                 cut = max(0, len(context) + len(continuation) - self.max_length - 1)  # from the left, by HFLM
-                with self._compressed(context=len(context) - cut - 1):
+                with self._compressed(len(context) - cut - 1):
                     answers += super()._loglikelihood_tokens([request], True, 1)
             return answers
 
-        def _model_generate(self, *arguments, **named):
-            with self._compressed(context=-1):
-                return super()._model_generate(*arguments, **named)
+        def _model_generate(self, context, *arguments, **named):
+            with self._compressed(context.shape[1] - 1):
+                return super()._model_generate(context, *arguments, **named)
 
+        @contextlib.contextmanager
         def _compressed(self, context):
-            return compressed(self.model, method, budget, seed=seed, context=context)
+            self.contexts += 1
+            if context < 1:
+                self.whole[TOO_SHORT] += 1
+                yield
+                return
+            with compressed(self.model, method, budget, seed=seed, context=context, decode=decode, whole=True) as run:
+                yield
+            self.whole += run.whole
 
-    return CompressedLM(pretrained=model, tokenizer=tokenizer, **{"batch_size": 1, **options})
+        def loglikelihood(self, *arguments, **named):
+            with self._counted():
+                return super().loglikelihood(*arguments, **named)
+
+        def loglikelihood_rolling(self, *arguments, **named):
+            with self._counted():
+                return super().loglikelihood_rolling(*arguments, **named)
+
+        def generate_until(self, *arguments, **named):
+            with self._counted():
+                return super().generate_until(*arguments, **named)
+
+        @contextlib.contextmanager
+        def _counted(self):
+            """Warns of the contexts that stayed whole in these requests."""
+            contexts, whole = self.contexts, collections.Counter(self.whole)
+            yield
+            for reason, count in (self.whole - whole).items():
+                warnings.warn(f"{count} of {self.contexts - contexts} contexts stayed whole, and these answers are those "
+                              f"of the full cache: {reason}.", stacklevel=4)
+
+    made = CompressedLM(pretrained=model, tokenizer=tokenizer, **options)
+    made.whole = collections.Counter()
+    return made

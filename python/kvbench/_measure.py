@@ -6,13 +6,13 @@ from dataclasses import dataclass
 
 import numpy as np
 import torch
+import transformers
 
-from ._attention import Call
-from ._error import Error
+from ._error import Error, first_line
 from ._rotation import UNKNOWN, Rotation, rotation_of
 
 TOLERANCE = {torch.float32: 1e-3, torch.float16: 1e-2, torch.bfloat16: 5e-2}  # of rotations
-FAR = 2**17  # positions at which masks are asked, at most
+FAR = 2**17  # the last position at which masks are asked, where the configuration names no shorter training
 PROBED = 64  # positions at which rotations are measured
 
 
@@ -28,6 +28,7 @@ class Facts:
     rotation: Rotation
     owner: int  # the layer whose cache it attends to: its own number, unless it shares keys and values
     can_unrotate: bool
+    windowed: bool  # whether its mask hides early tokens somewhere within the lengths of the model's training
 
     @property
     def layer(self):
@@ -119,13 +120,13 @@ class Examination:
         """Runs the model, to which `interface` is attached, on these tokens. Raises Error if its attention cannot be
         `done`: a word such as "recorded"."""
         self._interface, self._config, self._done = interface, model.config.get_text_config(), done
+        self._far = getattr(self._config, "max_position_embeddings", None) or FAR
         self._tolerance = TOLERANCE.get(model.dtype, TOLERANCE[torch.bfloat16])
         self._arguments, seen = {}, []
         before, interface.on_call = interface.on_call, lambda call: (seen.append(call), call.run())[1]
         try:
             with torch.no_grad(), Hooks(attention_modules(model), self._remember):
-                self.hidden = model.get_decoder()(input_ids=torch.tensor([list(ids)], device=model.device),
-                                                  use_cache=False)[0][0]
+                self.hidden = self._run(model, ids)
             if not seen:
                 raise Error(f"{type(model).__name__} cannot be {done}: it does not use the attention interface of "
                             "transformers, because it has no attention, or its code predates the interface.")
@@ -136,6 +137,15 @@ class Examination:
         finally:
             interface.on_call = before
             del self._arguments
+
+    def _run(self, model, ids):
+        try:
+            return model.get_decoder()(input_ids=torch.tensor([list(ids)], device=model.device), use_cache=False)[0][0]
+        except (Error, MemoryError, torch.OutOfMemoryError):
+            raise
+        except Exception as failure:
+            raise Error(f"{type(model).__name__} cannot be {self._done}: its code fails in transformers "
+                        f"{transformers.__version__} ({first_line(failure)}).") from failure
 
     def _remember(self, module, args, kwargs):
         self._arguments[module] = (args, kwargs)
@@ -152,7 +162,8 @@ class Examination:
         args, kwargs = self._arguments[module]
         owner = next(other.module.layer_idx for other in seen if other.key.data_ptr() == call.key.data_ptr())
         self.layers[layer] = Facts(module, shape, call.scale, call.softcap, call.mask,
-                                   self._rotation(module, args, kwargs, owner), owner, unrotated(kwargs) is not None)
+                                   self._rotation(module, args, kwargs, owner), owner, unrotated(kwargs) is not None,
+                                   not bool(call.mask.rows(self._far - 1, self._far, call.key.shape[1]).all()))
 
     def _rotation(self, module, args, kwargs, owner):
         """Gives the module inputs that are the same at all positions: what differs then is the rotation."""

@@ -8,7 +8,7 @@ import torch
 import transformers
 from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer, GenerationConfig
 
-from ._error import Error
+from ._error import Error, first_line
 
 TYPES = {"f32": torch.float32, "f16": torch.float16, "bf16": torch.bfloat16}
 
@@ -29,11 +29,6 @@ def source_of(name):
         raise Error(f"{name}: this folder holds no config.json; give a folder that save_pretrained() made, a hub name "
                     "or a GGUF file.")
     return {"pretrained_model_name_or_path": name}
-
-
-def first_line(failure):
-    text = str(failure).strip().split("\n")[0]
-    return f"{type(failure).__name__}: {text}"[:300]
 
 
 def loaded(name, what, load, **options):

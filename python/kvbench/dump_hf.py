@@ -9,7 +9,7 @@ import signal
 import sys
 
 from . import dump_hf_plan as plan
-from ._error import Error
+from ._error import Error, first_line
 from ._files import check_not_input, check_replaceable
 from ._kinds import of_kind
 from ._schema import PromptInfo
@@ -242,19 +242,19 @@ def main(arguments=None):
         return fail(3, failure)
     except Error as failure:
         return fail(2, failure)
-    except RuntimeError as failure:
+    except Exception as failure:
         return failed_run(failure)
 
 
 def failed_run(failure):
-    """Exit code of a RuntimeError from PyTorch or from a self check."""
+    """Exit code of an exception of PyTorch, of the model's code, or of a self check."""
     if type(failure).__name__ == "CheckFailed":
         return fail(1, failure)
     text = str(failure)
     if "out of memory" in text or "not enough memory" in text:
         return fail(3, "out of memory: the activations of one layer must fit into memory. Give a smaller --ctx, fewer "
                     "--queries, or --weights bf16.")
-    raise failure
+    return fail(2, f"the model's code fails ({first_line(failure)}); nothing was written.")
 
 
 if __name__ == "__main__":

@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
 """Methods inside small Hugging Face models: kvbench.compressed()."""
-import os
 import sys
 import warnings
 
@@ -136,14 +135,14 @@ class Refusals(CompressedTest):
         model = self.models["llama"]
         with self.refuses(*words), kvbench.compressed(model, method, budget, **options):
             (call or (lambda: model(token_ids())))()
-        self.assertNotEqual(model.config._attn_implementation, "kvbench_compressed")
+        self.assertNotEqual(model.config._attn_implementation, "kvbench")
 
     def test_what_cannot_be_compressed(self):
         model = self.models["llama"]
         self.refused("there is no method 'snapvk'", "snapkv", method="snapvk", context=CONTEXT)
         self.refused("budget", "'much'", budget="much", context=CONTEXT)
         self.refused("quest: layer 0", "25 %", method="quest", budget="25%mem", context=CONTEXT)
-        with self.assertRaisesRegex(RuntimeError, "oracle-topk needs the exact logits"):
+        with self.refuses("oracle-topk needs the exact logits"):
             self.logits(model, "oracle-topk", 16)
         self.refused("one method|methods", method="all", context=CONTEXT)
         self.refused("no context", context=-N)
@@ -151,7 +150,7 @@ class Refusals(CompressedTest):
         self.refused("batch of 2", call=lambda: model.generate(token_ids(), num_beams=2, max_new_tokens=4))
         mask = torch.ones(1, N, dtype=torch.long)
         mask[0, :3] = 0
-        self.refused("pad no sequence", call=lambda: model(token_ids(), attention_mask=mask))
+        self.refused("padding", call=lambda: model(token_ids(), attention_mask=mask))
 
     def test_a_cache_from_outside(self):
         model = self.models["llama"]
@@ -178,69 +177,6 @@ class Refusals(CompressedTest):
             with kvbench.compressed(model, "snapkv", 16):
                 model(token_ids())
         self.assertIn("decoded no token", str(seen[-1].message))
-
-
-YAML = """task: {name}
-dataset_path: json
-dataset_kwargs:
-  data_files: {{test: {data}}}
-test_split: test
-output_type: {output}
-doc_to_text: "{{{{text}}}}"
-{answers}
-metric_list:
-  - metric: {metric}
-"""
-
-
-class Harness(CompressedTest):
-    """A task of lm-evaluation-harness without a download: numbers that a text states, as tokens of a small model."""
-
-    def task(self, name, output, answers, metric):
-        with open(self.path(f"{name}.yaml"), "w") as file:
-            file.write(YAML.format(name=name, data=self.path("keys.jsonl"), output=output, answers=answers,
-                                   metric=metric))
-
-    def test_tasks_that_generate_and_that_compare(self):
-        try:
-            os.environ["HF_DATASETS_OFFLINE"] = os.environ["HF_HUB_OFFLINE"] = "1"
-            import lm_eval
-            from lm_eval.models.huggingface import HFLM
-            from lm_eval.tasks import TaskManager
-        except ImportError as missing:
-            self.skipTest(f"{missing}; scripts/fetch-model --hf installs lm_eval")
-        import json
-        model, tokenizer = self.models["llama"], small_tokenizer()
-        with open(self.path("keys.jsonl"), "w") as file:
-            for i in range(3):
-                text = " ".join(f"w{(7 * j + i) % 80}" for j in range(40)) + f" key w{i} what is the key"
-                file.write(json.dumps({"text": text, "choices": [f" w{i}", f" w{i + 1} w{i}"], "label": 0}) + "\n")
-        self.task("writes", "generate_until", 'doc_to_target: "{{choices[0]}}"\ngeneration_kwargs: {until: ["."], '
-                  "max_gen_toks: 3, do_sample: false}", "exact_match")
-        self.task("chooses", "multiple_choice", 'doc_to_choice: choices\ndoc_to_target: label\ntarget_delimiter: ""',
-                  "acc")
-        manager = TaskManager(include_path=self.folder, include_defaults=False)
-
-        def samples(own):
-            found = lm_eval.simple_evaluate(own, tasks=["writes", "chooses"], task_manager=manager, bootstrap_iters=0)
-            return [sample["filtered_resps"] for task in ("writes", "chooses") for sample in found["samples"][task]]
-        plain = samples(HFLM(pretrained=model, tokenizer=tokenizer, batch_size=1))
-        exact = samples(kvbench.lm_eval_model(model, tokenizer, "exact", "100%"))
-        less = samples(kvbench.lm_eval_model(model, tokenizer, "snapkv[window=4]", 6))
-        self.assertEqual(plain[:3], exact[:3])
-        for a, b, c in zip(plain[3:], exact[3:], less[3:]):
-            np.testing.assert_allclose([x[0] for x in a], [x[0] for x in b], rtol=1e-3)
-            self.assertGreater(max(abs(x[0] - y[0]) for x, y in zip(a, c)), 1e-3)
-
-
-def small_tokenizer():
-    """Words w0 to w79 and some others, as the vocabulary of the small models."""
-    from tokenizers import Tokenizer, models, pre_tokenizers
-    from transformers import PreTrainedTokenizerFast
-    words = ["<pad>", "<s>", "<unk>", "key", "what", "is", "the", "."] + [f"w{i}" for i in range(88)] + ["</s>"]
-    tokenizer = Tokenizer(models.WordLevel({word: i for i, word in enumerate(words)}, unk_token="<unk>"))
-    tokenizer.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
-    return PreTrainedTokenizerFast(tokenizer_object=tokenizer, pad_token="<pad>", eos_token="</s>", unk_token="<unk>")
 
 
 if __name__ == "__main__":

@@ -1,0 +1,95 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One layer of one sequence inside kvbench.compressed(): its exact context, and what answers the tokens after it."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+
+OBSERVED = 128  # last queries of a context that methods see, as in dumps and in kveval
+
+
+@dataclass
+class LayerFacts:
+    number: int
+    scale: float
+    rope_theta: float
+
+
+@dataclass
+class Document:
+    """What kvbench._core.Decoder must know about a context and its layers."""
+    model: str
+    num_layers: int
+    cache_layers: list  # numbers of the layers with a cache of their own
+    num_query_heads: int
+    num_kv_heads: int
+    head_dim: int
+    value_dim: int
+    rope_type: str
+    rope_layout: str
+    context: int  # tokens that are compressed
+    known: int  # tokens after them for which budgets hold
+    observed: int
+    layers: list
+
+
+def array(tensor):
+    """float32 [heads, rows, dim], C-contiguous."""
+    return np.ascontiguousarray(tensor.detach().float().cpu().numpy())
+
+
+def continued(tensor, count):
+    """[heads, rows, dim] followed by `count` of its rows again."""
+    rows = tensor.shape[1]
+    return torch.cat([tensor, tensor[:, torch.arange(count, device=tensor.device) % rows]], 1) if count else tensor
+
+
+class Layer:
+    def __init__(self, compression, number):
+        self._compression, self._number = compression, number
+        self.tokens = 0  # that were answered
+        self.whole = False  # whether the method has no cache for it
+        self.decoder = self._index = self._sums = self._observed = None
+
+    def prefill(self, call):
+        """The exact output of a part of the context, which is remembered as far as methods may see it."""
+        heads, _, d = call.query.shape
+        n, device = call.key.shape[1], call.query.device
+        sums = torch.zeros(heads, n, dtype=torch.float64, device=device)
+
+        def add(first, output, weights):
+            sums[:, :weights.shape[2]] += weights.double().sum(1)
+        output = call.run(add)
+        if self._sums is None:
+            self._observed = torch.empty(heads, 0, d, dtype=call.query.dtype, device=device)
+        else:
+            sums[:, :self._sums.shape[1]] += self._sums
+        self._sums = sums
+        self._observed = torch.cat([self._observed, call.query.detach()], 1)[:, -OBSERVED:].clone()
+        self.tokens = n
+        return output
+
+    def decode(self, call):
+        """The output of the queries of a call after the context, whose tokens are the last ones."""
+        count = call.query.shape[1]
+        if self.decoder is None:
+            self._compress(call, count)
+        rows = self.decoder.answer(self._index, count, *(array(x[:, -count:]) for x in
+                                                         (call.key, call.value, call.query)))
+        self.tokens += count
+        return torch.from_numpy(rows).to(call.query).transpose(0, 1)
+
+    def _compress(self, call, count):
+        """Compresses the context. Of tokens that are not known yet, others stand for the keys and values: they only
+        count what a budget in bytes allows."""
+        known = max(count, self._compression.decode or 0)
+        queries = torch.cat([self._observed, call.query], 1)
+        queries = torch.nn.functional.pad(queries, (0, 0, 0, known - count))
+        sums = np.zeros((len(queries), self.tokens + known))
+        sums[:, :self.tokens] = self._sums.cpu().numpy()
+        arrays = (array(continued(call.key, known - count)), array(continued(call.value, known - count)),
+                  array(queries), sums)
+        self.decoder, self._index = self._compression.compressed_by(self._number, call, arrays, self.tokens, known,
+                                                                    self._observed.shape[1])
+        self._observed = self._sums = None

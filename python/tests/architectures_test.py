@@ -1,0 +1,115 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Every decoder that the installed transformers offers: kvbench-dump-hf and kvbench.compressed() agree with the model's
+own eager attention and with each other, or refuse with a sentence of a stated list. KVBENCH_ARCHITECTURES=all runs the
+whole table (minutes), a list of names runs these; otherwise a dozen run."""
+import contextlib
+import io
+import os
+import sys
+
+import environment
+
+environment.use(["h5py", "numpy", "torch", "transformers", "threadpoolctl"], "KVBENCH_TORCH_PYTHON", "torch",
+                "scripts/fetch-model --hf")
+from support import PackageTest, kvbench, main  # noqa: E402
+import architectures  # noqa: E402
+import numpy as np  # noqa: E402
+import torch  # noqa: E402
+from kvbench import dump_hf  # noqa: E402
+from kvbench._sequences import Layer  # noqa: E402
+
+DOZEN = ("cohere", "phi", "gptj", "gpt_neox", "qwen3", "gemma2", "gemma4_text", "lfm2", "jamba", "smollm3", "gpt_oss",
+         "deepseek_v2")
+N, CONTEXT = 60, 48
+METHODS = (("sink", "16"), ("snapkv[window=8]", "16"))
+
+
+def wanted():
+    asked = os.environ.get("KVBENCH_ARCHITECTURES", "")
+    return architectures.names() if asked == "all" else asked.split(",") if asked else DOZEN
+
+
+def token_ids():
+    return [(i * i * 29 + i * 7 + 3) % 95 + 1 for i in range(N)]
+
+
+class Architectures(PackageTest):
+    def refusal_in(self, text):
+        return any(part in text for part in architectures.REFUSALS)
+
+    def dumped(self, model):
+        """Whether the model was dumped to t.h5, or the message of the refusal."""
+        model.save_pretrained(self.path("model"))
+        with open(self.path("ids"), "w") as file:
+            file.write(" ".join(map(str, token_ids())))
+        said = io.StringIO()
+        with contextlib.redirect_stderr(said):
+            code = dump_hf.main(["--model", self.path("model"), "--ids", self.path("ids"), "--prompt-tokens",
+                                 str(CONTEXT), "--queries", "all", "-o", self.path("t.h5"), "--force"])
+        if code:
+            self.assertEqual(code, 2, said.getvalue())
+            self.assertTrue(self.refusal_in(said.getvalue()), said.getvalue())
+        return True if code == 0 else said.getvalue()
+
+    def logits(self, model, method, budget):
+        with kvbench.compressed(model, method, budget, context=CONTEXT) as self.run_:
+            return model(torch.tensor([token_ids()])).logits[0]
+
+    def compressed(self, model):
+        """Whether `exact` gives the model's own logits, or the message of the refusal."""
+        model.set_attn_implementation("eager")
+        expected = model(torch.tensor([token_ids()])).logits[0]
+        try:
+            got = self.logits(model, "exact", "100%")
+        except kvbench.Error as refusal:
+            self.assertTrue(self.refusal_in(str(refusal)), str(refusal))
+            return str(refusal)
+        torch.testing.assert_close(got, expected, rtol=1e-3, atol=1e-3 * float(expected.abs().max()))
+        return True
+
+    def check_first_layer(self, model):
+        """The outputs of the first layer that methods compress are those of a replay of the dump."""
+        self.logits(model, "exact", "100%")
+        layer, outputs = self.run_.layers[0], {}
+        decode = Layer.decode
+
+        def watched(self, call):
+            made = decode(self, call)
+            outputs.setdefault(call.module.layer_idx, made)
+            return made
+        Layer.decode = watched
+        try:
+            for method, budget in METHODS:
+                outputs.clear()
+                self.logits(model, method, budget)
+                kvbench.replay(self.path("t.h5"), method, budget, layers=[layer], raw=self.path("r.h5"),
+                               raw_outputs=True, force=True)
+                with kvbench.Raw(self.path("r.h5")) as raw:
+                    expected = np.concatenate([raw.head("0", layer, h).output() for h in range(len(raw.heads))])
+                got = outputs[layer].transpose(0, 1).numpy()
+                np.testing.assert_allclose(got, expected, rtol=1e-3, atol=1e-4 * np.abs(expected).max())
+        finally:
+            Layer.decode = decode
+
+    def check(self, name):
+        torch.set_grad_enabled(False)
+        model = architectures.build(name)
+        dumped, compressed = self.dumped(model), self.compressed(model)
+        compared = dumped is True and compressed is True and bool(self.run_.layers)
+        if compared:
+            self.check_first_layer(model)
+        for what, result in (("dump", dumped), ("compressed", compressed)):
+            print(f"{name}: {what}: {'right' if result is True else ' '.join(result.split())}", file=sys.stderr)
+        if compressed is True and not self.run_.layers:
+            print(f"{name}: compressed: no layer is compressed", file=sys.stderr)
+
+    def test_architectures(self):
+        known = architectures.names()
+        for name in wanted():
+            if name in known:
+                with self.subTest(name):
+                    self.check(name)
+
+
+if __name__ == "__main__":
+    main()

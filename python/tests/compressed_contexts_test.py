@@ -1,0 +1,206 @@
+# SPDX-License-Identifier: Apache-2.0
+"""kvbench.compressed() with several models, contexts and caches, masks, chunks, gradients, and models whose attention
+differs from layer to layer."""
+import copy
+import warnings
+
+import environment
+
+environment.use(["h5py", "numpy", "torch", "transformers", "threadpoolctl"], "KVBENCH_TORCH_PYTHON", "torch",
+                "scripts/fetch-model --hf")
+from support import PackageTest, kvbench, main  # noqa: E402
+import architectures  # noqa: E402
+import hf_models  # noqa: E402
+import torch  # noqa: E402
+import transformers  # noqa: E402
+
+N, CONTEXT = 60, 48
+SNAPKV = "snapkv[window=8]"
+
+
+def token_ids(count=N, seed=0):
+    return torch.tensor([[(seed * 31 + i * i * 29 + i * 7 + 3) % 95 + 1 for i in range(count)]])
+
+
+class ContextsTest(PackageTest):
+    @classmethod
+    def setUpClass(cls):
+        torch.set_grad_enabled(False)
+        cls.model = hf_models.build(*hf_models.MODELS["llama"][:2])
+
+    def logits(self, model, method, budget, **options):
+        with kvbench.compressed(model, method, budget, **{"context": CONTEXT, **options}):
+            return model(token_ids()).logits[0]
+
+
+class Several(ContextsTest):
+    def test_the_method_belongs_to_the_model_that_is_called(self):
+        first, second = self.model, hf_models.build(*hf_models.MODELS["llama"][:2], seed=5)
+        expected = [self.logits(first, SNAPKV, 16), self.logits(second, "exact", "100%")]
+        plain = second(token_ids()).logits[0]
+        with kvbench.compressed(first, SNAPKV, 16, context=CONTEXT):
+            with kvbench.compressed(second, "exact", "100%", context=CONTEXT):
+                got = [first(token_ids()).logits[0], second(token_ids()).logits[0]]
+            after = first(token_ids()).logits[0]
+        for a, b in zip([*got, after], [*expected, expected[0]]):
+            self.assertTrue(torch.equal(a, b))
+        self.assertTrue(torch.equal(second(token_ids()).logits[0], plain))
+
+    def test_contexts_of_one_model_end_in_any_order(self):
+        implementation = self.model.config._attn_implementation
+        expected = [self.logits(self.model, method, 16) for method in (SNAPKV, "sink")]
+        outer = kvbench.compressed(self.model, SNAPKV, 16, context=CONTEXT)
+        inner = kvbench.compressed(self.model, "sink", 16, context=CONTEXT)
+        outer.__enter__()
+        inner.__enter__()
+        self.assertTrue(torch.equal(self.model(token_ids()).logits[0], expected[1]))
+        outer.__exit__(None, None, None)
+        self.assertTrue(torch.equal(self.model(token_ids()).logits[0], expected[1]))
+        inner.__exit__(None, None, None)
+        self.assertEqual(self.model.config._attn_implementation, implementation)
+
+    def test_a_model_that_shares_the_configuration_is_refused(self):
+        other = type(self.model)(self.model.config).eval()
+        with self.refuses("shares its configuration"), kvbench.compressed(self.model, SNAPKV, 16):
+            other(token_ids())
+
+    def test_sequences_are_told_apart_by_their_caches(self):
+        """Two contexts of equal length, decoded in turns."""
+        def steps(order):
+            with kvbench.compressed(self.model, SNAPKV, 16):
+                caches = [self.model(token_ids(CONTEXT, seed), use_cache=True).past_key_values for seed in (0, 1)]
+                out = {0: [], 1: []}
+                for which in order:
+                    token = token_ids(N, which)[:, CONTEXT + len(out[which])][None]
+                    out[which].append(self.model(token, past_key_values=caches[which], use_cache=True).logits[0])
+            return [torch.cat(out[which]) for which in (0, 1)]
+        for a, b in zip(steps([0, 1] * 5), steps([0] * 5 + [1] * 5)):
+            torch.testing.assert_close(a, b, rtol=1e-4, atol=1e-4)
+
+    def test_a_copied_cache_is_refused(self):
+        with self.refuses("0 were seen"), kvbench.compressed(self.model, SNAPKV, 16):
+            cache = self.model(token_ids(CONTEXT), use_cache=True).past_key_values
+            self.model(token_ids()[:, CONTEXT:CONTEXT + 1], past_key_values=copy.deepcopy(cache), use_cache=True)
+
+
+class Calls(ContextsTest):
+    def in_chunks(self, sizes, **options):
+        with kvbench.compressed(self.model, SNAPKV, 16, **options) as self.run_:
+            cache, first, out = transformers.DynamicCache(), 0, []
+            for size in sizes:
+                ids = token_ids()[:, first:first + size]
+                out.append(self.model(ids, past_key_values=cache, use_cache=True).logits[0])
+                first += size
+        return torch.cat(out)
+
+    def test_chunks_of_a_prefill(self):
+        """With context= they are one context; without it they are refused."""
+        whole = self.logits(self.model, SNAPKV, 16)
+        for sizes in ((16, 16, 16, 12), (20, 40), (47, 1, 1, 11), (60,)):
+            torch.testing.assert_close(self.in_chunks(sizes, context=CONTEXT), whole, rtol=1e-3, atol=1e-3)
+            self.assertEqual(self.run_.decoded, N - CONTEXT)
+        with self.refuses("chunks of one prefill", "context="):
+            self.in_chunks((16, 16))
+        with self.refuses("chunks of one prefill"), kvbench.compressed(self.model, SNAPKV, 16):
+            self.model.generate(token_ids(), max_new_tokens=2, do_sample=False, prefill_chunk_size=16)
+
+    def test_masks_of_later_calls(self):
+        ones = torch.ones(1, N, dtype=torch.long)
+
+        def decoded(mask):
+            with kvbench.compressed(self.model, SNAPKV, 16, context=CONTEXT):
+                cache = self.model(token_ids(CONTEXT), use_cache=True).past_key_values
+                return self.model(token_ids()[:, CONTEXT:], past_key_values=cache, attention_mask=mask).logits[0]
+        torch.testing.assert_close(decoded(ones), self.logits(self.model, SNAPKV, 16)[CONTEXT:], rtol=1e-4, atol=1e-4)
+        for hidden in (0, 20, N - 2):
+            mask = ones.clone()
+            mask[0, hidden] = 0
+            with self.refuses("hides tokens"):
+                decoded(mask)
+
+    def test_packed_sequences_are_refused(self):
+        positions = torch.cat([torch.arange(30), torch.arange(30)])[None]
+        with self.refuses("several sequences in one"), kvbench.compressed(self.model, SNAPKV, 16):
+            self.model(token_ids(), position_ids=positions, use_cache=False)
+
+    def test_caches_of_a_fixed_length_are_refused(self):
+        with self.refuses("fixed length"), kvbench.compressed(self.model, SNAPKV, 16):
+            self.model.generate(token_ids(CONTEXT), max_new_tokens=4, do_sample=False, cache_implementation="static")
+
+    def test_gradients(self):
+        expected = self.logits(self.model, SNAPKV, 16)
+        with torch.enable_grad():
+            got = self.logits(self.model, SNAPKV, 16)
+            self.assertTrue(torch.equal(got, expected))
+            self.assertFalse(got.requires_grad)
+            with self.refuses("no gradient"), kvbench.compressed(self.model, SNAPKV, 16), torch.enable_grad():
+                self.model(token_ids())
+
+
+class Budgets(ContextsTest):
+    def test_short_contexts_stay_whole_where_that_is_asked(self):
+        exact = self.logits(self.model, "exact", "100%")
+        for method, budget in ((SNAPKV, 64), ("snapkv[window=50]", 16), ("sink", "1%")):
+            with self.subTest(method, budget=budget):
+                with self.refuses("layer 0"):
+                    self.logits(self.model, method, budget)
+                with kvbench.compressed(self.model, method, budget, context=CONTEXT, whole=True) as run:
+                    got = self.model(token_ids()).logits[0]
+                torch.testing.assert_close(got, exact, rtol=1e-4, atol=1e-4)
+                self.assertEqual(sum(run.whole.values()), 1, run.whole)
+                self.assertEqual(run.bytes["kv"], run.bytes["full"])
+
+    def test_a_method_that_fails_does_not_stay_whole(self):
+        class Divides:
+            def make(self, budget, seed):
+                return 1 // 0
+        with self.refuses("ZeroDivisionError"):
+            self.logits(self.model, Divides, 16, whole=True)
+
+    def test_budgets_in_bytes_hold_after_the_tokens_to_be_decoded(self):
+        """What kveval and replay hold after 12 tokens that they know, generate() holds with decode=12."""
+        known = kvbench.compressed(self.model, SNAPKV, "50%mem", context=CONTEXT)
+        with known as expected:
+            self.model(token_ids())
+        for decode, same in ((N - CONTEXT, True), (None, False)):
+            with kvbench.compressed(self.model, SNAPKV, "50%mem", context=CONTEXT, decode=decode) as run:
+                cache = self.model(token_ids(CONTEXT), use_cache=True).past_key_values
+                for i in range(CONTEXT, N):
+                    self.model(token_ids()[:, i:i + 1], past_key_values=cache, use_cache=True)
+            self.assertEqual(run.bytes == expected.bytes, same, (run.bytes, expected.bytes))
+            self.assertEqual((run.bytes["kv"] + run.bytes["meta"]) / run.bytes["full"] <= 0.5, same)
+
+
+class Layers(ContextsTest):
+    def test_windows_come_from_the_mask(self):
+        """A model of which every layer has a window stays as it is, whatever its modules call it."""
+        kind, arguments, _ = hf_models.MODELS["mistral"]
+        for window, compresses in ((20, False), (400, False), (600, True)):  # of 512 positions
+            model = hf_models.build(kind, {**arguments, "sliding_window": window})
+            with warnings.catch_warnings(record=True) as seen:
+                warnings.simplefilter("always")
+                with kvbench.compressed(model, SNAPKV, 16, context=CONTEXT) as run:
+                    got = model(token_ids()).logits[0]
+            self.assertEqual(run.layers, [0, 1] if compresses else [])
+            same = torch.allclose(got, model(token_ids()).logits[0], rtol=1e-4, atol=1e-4)
+            self.assertEqual(same, not compresses)
+            self.assertEqual(any("no method ran" in str(one.message) for one in seen), not compresses)
+
+    def test_layers_without_attention_take_no_share(self):
+        """PyramidKV in a hybrid model holds on average what snapkv holds."""
+        model = architectures.build("lfm2")
+        held = []
+        for method in ("pyramidkv[window=4]", "snapkv[window=4]"):
+            with kvbench.compressed(model, method, 16, context=CONTEXT) as run:
+                model(token_ids())
+            held.append(run.bytes["kv"])
+        self.assertEqual(run.layers, [1, 3])
+        self.assertLess(abs(held[0] / held[1] - 1), 0.05)
+
+    def test_shared_caches_are_refused(self):
+        with self.refuses("attends to the cache of layer 1", "serve the queries of both"):
+            self.logits(architectures.build("gemma4_text"), SNAPKV, 16)
+
+
+if __name__ == "__main__":
+    main()
