@@ -18,17 +18,32 @@ NAME = "kvbench"
 MOST_WEIGHTS = 2**24  # attention weights per block: 64 MiB in float32, of which the eager code holds several copies
 
 
+class MaskInUse(AttributeError, Error):
+    """The code of a model does more with its mask than give it to its attention."""
+
+
 class LazyMask:
     """The mask of a model, some rows at a time. The rows come from the functions with which transformers makes the
     masks of its other attention implementations."""
 
-    def __init__(self, arguments):
+    def __init__(self, arguments, skipped=0):
         self._arguments = {**arguments, "allow_is_causal_skip": False, "allow_is_bidirectional_skip": False}
+        self._skipped = skipped  # rows of the call that this mask lacks at its beginning
+
+    def __getattr__(self, name):
+        raise MaskInUse(f"this model cannot be run by kvbench: it computes with its attention mask ({name}) instead of "
+                        "giving it to its attention, so that what a query sees is known to its own code alone.")
+
+    def __getitem__(self, index):
+        """The mask of the last queries, mask[:, :, -k:]: of layers whose other outputs nothing depends on (Gemma 4)."""
+        given = self._arguments
+        length = given["q_length"] if "q_length" in given else len(given["cache_position"])
+        return LazyMask(given, self._skipped + index[2].indices(length - self._skipped)[0])
 
     def rows(self, first, last, keys):
         """bool [last - first, keys]: which of the first `keys` tokens the queries first .. last - 1 attend to. Queries
         are numbered from the first one of the call, and may lie beyond its last one."""
-        given = self._arguments
+        given, first, last = self._arguments, first + self._skipped, last + self._skipped
         if "cache_position" in given:  # transformers before 5.4
             positions = given["cache_position"][:1] + torch.arange(first, last, device=given["cache_position"].device)
             return sdpa_mask(**{**given, "cache_position": positions, "kv_length": keys})[0, 0]

@@ -77,6 +77,15 @@ def input_of(args, kwargs):
     return kwargs.get("hidden_states", args[0] if args else None)
 
 
+def at_all_positions(args, kwargs, token):
+    """The same arguments with one token of each input [1, n, width] at all positions: some modules have several."""
+    shape = input_of(args, kwargs).shape
+
+    def same(x):
+        return x[:, token:token + 1].expand(shape).contiguous() if torch.is_tensor(x) and x.shape == shape else x
+    return tuple(map(same, args)), {name: same(x) for name, x in kwargs.items()}
+
+
 def with_input(args, kwargs, hidden_states):
     """The same arguments with another attention input."""
     if "hidden_states" in kwargs:
@@ -172,8 +181,7 @@ class Examination:
             return UNKNOWN
         queries, keys = [], []
         for token in (0, hidden.shape[1] // 2, hidden.shape[1] - 1):
-            same = hidden[:, token:token + 1].expand_as(hidden).contiguous()
-            query, key = self._interface.peek(module, *with_input(args, kwargs, same))
+            query, key = self._interface.peek(module, *at_all_positions(args, kwargs, token))
             queries.append(query[:, :PROBED])
             keys.append(key[:, :PROBED])
         pair = kwargs.get("position_embeddings")

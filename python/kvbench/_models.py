@@ -43,12 +43,22 @@ def loaded(name, what, load, **options):
         raise Error(f"{name}: transformers cannot load its {what} ({first_line(failure)}).") from None
 
 
+def value_of(config, name):
+    """An attribute of a configuration; where it differs between layers, that of the first layer that has it."""
+    try:
+        return getattr(config, name, None)
+    except Exception:  # of a type of its own
+        layers = getattr(config, "per_layer_config", None) or {}
+        values = [getattr(layer, name, None) for layer in (layers.values() if isinstance(layers, dict) else layers)]
+        return next((value for value in values if value), None)
+
+
 def refuse_unsupported(name, config):
     text = config.get_text_config()
     if config.is_encoder_decoder:
         raise Error(f"{name}: architecture '{config.model_type}' has an encoder; a trace holds the attention of "
                     "decoder-only models.")
-    if getattr(text, "kv_lora_rank", None):
+    if value_of(text, "kv_lora_rank"):
         raise Error(f"{name}: architecture '{config.model_type}' uses latent attention (MLA): its cache holds no keys "
                     "and values per head.")
 
