@@ -109,9 +109,9 @@ class Peeked(Exception):
 def refuse_unknown(module, mask, scaling, options, done):
     """Raises Error for attention that softmax(scale q k^T) v under a causal mask does not describe. `done`: what cannot
     be done with it then, such as "recorded"."""
-    where = f"layer {getattr(module, 'layer_idx', '?')} of this model cannot be {done}"
-    if getattr(module, "layer_idx", None) is None:
+    if not isinstance(number := getattr(module, "layer_idx", None), int) or number < 0:
         raise Error(f"this model's attention does not know the number of its layer (layer_idx); it cannot be {done}.")
+    where = f"layer {number} of this model cannot be {done}"
     if scaling is None:
         raise Error(f"{where}: it passes no `scaling` to its attention, so that the factor of its logits is unknown.")
     if options.get("s_aux") is not None or getattr(module, "sinks", None) is not None:

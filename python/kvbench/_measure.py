@@ -48,6 +48,12 @@ def attention_modules(model):
     return [module for module in model.modules() if isinstance(getattr(module, "layer_idx", None), int)]
 
 
+def body_of(model):
+    """The model without its language-model head, whose output is n times the vocabulary."""
+    decoder = model.get_decoder()
+    return decoder if isinstance(decoder, transformers.PreTrainedModel) else model.base_model
+
+
 class Hooks:
     """In a with statement, calls hook(module, args, kwargs) before each of these modules."""
 
@@ -149,7 +155,7 @@ class Examination:
 
     def _run(self, model, ids):
         try:
-            return model.get_decoder()(input_ids=torch.tensor([list(ids)], device=model.device), use_cache=False)[0][0]
+            return body_of(model)(input_ids=torch.tensor([list(ids)], device=model.device), use_cache=False)[0][0]
         except (Error, MemoryError, torch.OutOfMemoryError):
             raise
         except Exception as failure:

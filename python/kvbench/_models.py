@@ -9,6 +9,7 @@ import transformers
 from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer, GenerationConfig
 
 from ._error import Error, first_line
+from ._measure import body_of
 
 TYPES = {"f32": torch.float32, "f16": torch.float16, "bf16": torch.bfloat16}
 
@@ -169,10 +170,9 @@ class Model:
         return lambda text: tokenizer(text, split_special_tokens=True, verbose=False)["input_ids"]
 
     def hidden(self, ids, **options):
-        """Last hidden states [n, width] of these tokens. The language-model head, whose output is n times the
-        vocabulary, does not run."""
+        """Last hidden states [n, width] of these tokens."""
         given = torch.tensor([ids], device=self.model.device)
-        return self.model.get_decoder()(input_ids=given, **options)[0][0]
+        return body_of(self.model)(input_ids=given, **options)[0][0]
 
     def greedy(self, ids, count):
         """Up to `count` tokens decoded greedily after `ids` by the model's own generate(), with the cache that it
