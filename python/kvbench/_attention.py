@@ -123,8 +123,8 @@ def refuse_unknown(module, mask, scaling, options, done):
     if mask is None:
         raise Error(f"{where}: its attention has no mask.")
     if not isinstance(mask, LazyMask):
-        raise Error(f"{where}: its mask is an array of the caller or of the model's own code (ALiBi or another position "
-                    "bias), which transformers' mask functions do not describe.")
+        raise Error(f"{where}: its mask is an array of the caller or of the model's own code (ALiBi or another "
+                    "position bias), which transformers' mask functions do not describe.")
     if not hasattr(sys.modules[type(module).__module__], "eager_attention_forward"):
         raise Error(f"{where}: transformers has no eager attention for it, with which its own could be computed.")
 
@@ -137,8 +137,8 @@ _before = weakref.WeakKeyDictionary()  # by model: its configurations, with the 
 
 def _dispatch(module, *arguments, **named):
     if not _attached.get(module):
-        raise Error("a model that shares its configuration with one that kvbench runs was called beside it; give each a "
-                    "configuration of its own (copy.deepcopy).")
+        raise Error("a model that shares its configuration with one that kvbench runs was called beside it; give each "
+                    "a configuration of its own (copy.deepcopy).")
     return _attached[module][-1].attend(module, *arguments, **named)
 
 

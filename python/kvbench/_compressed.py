@@ -133,8 +133,8 @@ class Compression:
         self._present = self._single if cache is None else self._sequences.setdefault(cache, {})
         t, n = call.query.shape[1], call.key.shape[1]
         if has_fixed_length(cache, number):
-            raise Error(f"layer {number}: its cache has a fixed length (StaticCache), of which kvbench does not see how "
-                        "much is in use; leave cache_implementation out, or give a DynamicCache.")
+            raise Error(f"layer {number}: its cache has a fixed length (StaticCache), of which kvbench does not see "
+                        "how much is in use; leave cache_implementation out, or give a DynamicCache.")
         layer = self._present.get(number)
         if t == n:
             layer = self._present[number] = Layer(self, number)
@@ -151,8 +151,8 @@ class Compression:
         number = call.module.layer_idx
         rest = t if layer.decoder is not None else n - self._context_of(layer, t)
         if layer.tokens and rest == t and t > 1 and (self.context is None or self.context < 0):
-            raise Error(f"layer {number}: {t} tokens at once follow the {n - t} of the first call. If these are chunks of "
-                        "one prefill, the context would end after the first one; if they are known tokens to be "
+            raise Error(f"layer {number}: {t} tokens at once follow the {n - t} of the first call. If these are chunks "
+                        "of one prefill, the context would end after the first one; if they are known tokens to be "
                         "decoded, where it ends is not known: give context=, the tokens of the context.")
         if rest > 0 and number == self._numbers[0]:
             self.decoded += min(rest, t)

@@ -39,6 +39,19 @@ def _turned_back(rows, cos, sin):
     return rows * cos - torch.cat([-rows[..., half:], rows[..., :half]], -1) * sin
 
 
+class _NotInTrace(AttributeError, Unavailable):
+    pass
+
+
+class _Module(types.SimpleNamespace):
+    """Stands for a module of a model, of which a press may ask what a trace holds."""
+
+    def __getattr__(self, name):
+        if name.startswith("__"):
+            raise AttributeError(name)
+        raise _NotInTrace(f"the press asks the model for `{name}`, which a trace does not hold")
+
+
 class _Trace:
     """The kv heads of a layer as tensors."""
 
@@ -88,13 +101,12 @@ class _Trace:
     def module(self):
         """What a press may ask of a module of attention."""
         head = self.heads[0]
-        config = types.SimpleNamespace(num_attention_heads=head.group * len(self.heads),
-                                       num_key_value_heads=len(self.heads), head_dim=head.keys.shape[1],
-                                       num_hidden_layers=head.num_layers, rms_norm_eps=1e-6,
-                                       _attn_implementation="sdpa")
-        return types.SimpleNamespace(config=config, head_dim=head.keys.shape[1], num_key_value_groups=head.group,
-                                     layer_idx=head.layer, q_proj=self.project_queries, k_proj=self.project_keys,
-                                     rotary_emb=self.rotary, masked_key_indices=None)
+        config = _Module(num_attention_heads=head.group * len(self.heads), num_key_value_heads=len(self.heads),
+                         head_dim=head.keys.shape[1], num_hidden_layers=head.num_layers, rms_norm_eps=1e-6,
+                         _attn_implementation="sdpa")
+        return _Module(config=config, head_dim=head.keys.shape[1], num_key_value_groups=head.group,
+                       layer_idx=head.layer, q_proj=self.project_queries, k_proj=self.project_keys,
+                       rotary_emb=self.rotary, masked_key_indices=None)
 
 
 class Press:
@@ -144,8 +156,13 @@ def from_kvpress(press):
     compression_ratio; its other numbers and texts are parameters of the method.
 
         kvbench.replay(trace, [kvbench.from_kvpress(kvpress.SnapKVPress(window_size=32)), "snapkv"], "25%mem")"""
+    if isinstance(press, type):
+        raise Error(f"from_kvpress(): {press.__name__} is a class; give a press, such as {press.__name__}().")
     if not hasattr(press, "compress") or not dataclasses.is_dataclass(press):
         raise Error(f"from_kvpress(): {type(press).__name__} is no press of kvpress.")
+    if any("post_init_from_model" in vars(kind) for kind in type(press).__mro__ if kind.__name__ != "BasePress"):
+        raise Error(f"from_kvpress(): {type(press).__name__} prepares itself with a model (post_init_from_model), "
+                    "which a trace does not hold.")
     fields = [(field.name, type(getattr(press, field.name)), _default_of(field, press))
               for field in dataclasses.fields(press)
               if field.name != "compression_ratio" and isinstance(getattr(press, field.name), (bool, int, float, str))]

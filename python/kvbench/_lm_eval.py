@@ -24,7 +24,8 @@ def lm_eval_model(model, tokenizer, method="snapkv", budget="25%mem", *, seed=0,
     from lm_eval.models.huggingface import HFLM
 
     if str(options.setdefault("batch_size", 1)) != "1":
-        raise Error(f"lm_eval_model(): batch_size={options['batch_size']}; requests run one at a time, with batch_size=1.")
+        raise Error(f"lm_eval_model(): batch_size={options['batch_size']}; requests run one at a time, with "
+                    "batch_size=1.")
 
     class CompressedLM(HFLM):
         contexts = 0
@@ -72,8 +73,8 @@ def lm_eval_model(model, tokenizer, method="snapkv", budget="25%mem", *, seed=0,
             contexts, whole = self.contexts, collections.Counter(self.whole)
             yield
             for reason, count in (self.whole - whole).items():
-                warnings.warn(f"{count} of {self.contexts - contexts} contexts stayed whole, and these answers are those "
-                              f"of the full cache: {reason}.", stacklevel=4)
+                warnings.warn(f"{count} of {self.contexts - contexts} contexts stayed whole, and these answers are "
+                              f"those of the full cache: {reason}.", stacklevel=4)
 
     made = CompressedLM(pretrained=model, tokenizer=tokenizer, **options)
     made.whole = collections.Counter()

@@ -13,7 +13,7 @@ from ._rotation import UNKNOWN, Rotation, rotation_of
 
 TOLERANCE = {torch.float32: 1e-3, torch.float16: 1e-2, torch.bfloat16: 5e-2}  # of rotations
 FAR = 2**17  # the last position at which masks are asked, where the configuration names no shorter training
-PROBED = 64  # positions at which rotations are measured
+BEGIN, PROBED = 8, 64  # positions at which rotations are measured; at the first ones convolutions lack their past
 
 
 @dataclass
@@ -168,8 +168,8 @@ class Examination:
     def _add(self, call, seen):
         layer, module = call.module.layer_idx, call.module
         if layer in self.layers:
-            raise Error(f"layer {layer} of this model cannot be {self._done}: its attention runs twice per pass, so that "
-                        "it cannot be numbered.")
+            raise Error(f"layer {layer} of this model cannot be {self._done}: its attention runs twice per pass, so "
+                        "that it cannot be numbered.")
         shape = (len(call.query), len(call.key), call.key.shape[2], call.value.shape[2])
         if call.query.shape[2] != call.key.shape[2] or shape[0] % shape[1]:
             raise Error(f"layer {layer} of this model cannot be {self._done}: {shape[0]} query heads of "
@@ -186,10 +186,11 @@ class Examination:
         if not torch.is_tensor(hidden) or hidden.dim() != 3:
             return UNKNOWN
         queries, keys = [], []
+        begin = min(BEGIN, hidden.shape[1] // 4)
         for token in (0, hidden.shape[1] // 2, hidden.shape[1] - 1):
             query, key = self._interface.peek(module, *at_all_positions(args, kwargs, token))
-            queries.append(query[:, :PROBED])
-            keys.append(key[:, :PROBED])
+            queries.append(query[:, begin:PROBED])
+            keys.append(key[:, begin:PROBED])
         pair = kwargs.get("position_embeddings")
         width = pair[0].shape[-1] if isinstance(pair, (tuple, list)) and torch.is_tensor(pair[0]) else 0
         named, thetas = rope_of(self._config, module.layer_idx), thetas_of(self._config)

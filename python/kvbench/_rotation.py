@@ -39,7 +39,7 @@ def fit(before, after, channels, layout):
 
 
 def theta_of(turns, channels):
-    """The base of turns that follow theta^(-2 i / channels), from the angles at the first position, or 0."""
+    """The base of turns that follow theta^(-2 i / channels), from the angles after one position, or 0."""
     i = np.arange(1, channels // 2)
     angles = np.angle(turns[1][1:]) if len(turns) > 1 else np.empty(0)
     clear = angles > 0.01
@@ -55,9 +55,9 @@ def of_unit_length(x):
 
 
 def rotation_of(rows, channels, thetas, named, tolerance):
-    """Measures a rotary embedding from queries or keys of one token that stands at all positions 0, 1, ...: float64
-    [heads, n, d]. channels: candidates for the number of rotated ones; thetas: values that the configuration names;
-    `named`: the type and theta of the configuration; `tolerance`: of the model's element type."""
+    """Measures a rotary embedding from queries or keys of one token that stands at n positions after each other:
+    float64 [heads, n, d]. channels: candidates for the number of rotated ones; thetas: values that the configuration
+    names; `named`: the type and theta of the configuration; `tolerance`: of the model's element type."""
     rows, (kind, theta) = of_unit_length(rows), named
     largest = np.abs(rows).max()
     if not (np.isfinite(largest) and largest > 0 and rows.shape[1] > 1):

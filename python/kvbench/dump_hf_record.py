@@ -70,8 +70,8 @@ class Recorder:
             self._say(f"layers without attention are left out: {', '.join(map(str, missing))}.")
         sharing = [layer for layer in self.layers if layer in self.facts and layer not in self.caches]
         if sharing and chosen:
-            raise Error(f"--layers: layer {sharing[0]} of this model has no cache of its own: it attends to that of layer "
-                        f"{self.facts[sharing[0]].owner}, which holds the keys and values of both.")
+            raise Error(f"--layers: layer {sharing[0]} of this model has no cache of its own: it attends to that of "
+                        f"layer {self.facts[sharing[0]].owner}, which holds the keys and values of both.")
         if sharing:
             self._say("layers that attend to the cache of another layer are left out: "
                       f"{', '.join(map(str, sharing))}.")

@@ -21,7 +21,8 @@ SMALL = {
     "n_routed_experts": 4, "num_experts_per_tok": 2, "moe_intermediate_size": 32, "shared_expert_intermediate_size": 32,
     # latent attention and what is built from it
     "kv_lora_rank": 16, "q_lora_rank": 24, "qk_nope_head_dim": 16, "qk_rope_head_dim": 8, "v_head_dim": 16,
-    "index_n_heads": 2, "index_head_dim": 16, "index_topk": 16, "rotary_dim": 8, "unpadded_vocab_size": 97, "n_group": 1, "topk_group": 1,
+    "index_n_heads": 2, "index_head_dim": 16, "index_topk": 16, "rotary_dim": 8,
+    "unpadded_vocab_size": 97, "n_group": 1, "topk_group": 1,
     # state-space and linear-attention layers
     "mamba_d_state": 16, "mamba_n_heads": 8, "mamba_d_head": 16, "mamba_expand": 2, "mamba_d_ssm": 128,
     "mamba_num_heads": 8, "mamba_head_dim": 16, "ssm_state_size": 16, "n_groups": 1, "mamba_n_groups": 1,
@@ -41,7 +42,8 @@ OWN = {
                     "layer_types": ["sliding_attention", "full_attention"] * 2, "hidden_size_per_layer_input": 8,
                     "vocab_size_per_layer_input": 97, "num_global_key_value_heads": None},
     "granitemoehybrid": {"layer_types": ["linear_attention", "full_attention"] * 2, "position_embedding_type": "rope"},
-    "lfm2": {"layer_types": ["conv", "full_attention"] * 2}, "lfm2_moe": {"layer_types": ["conv", "full_attention"] * 2},
+    "lfm2": {"layer_types": ["conv", "full_attention"] * 2},
+    "lfm2_moe": {"layer_types": ["conv", "full_attention"] * 2},
     "dots1": {"n_shared_experts": 1}, "dots3_note_text": {"num_key_value_heads": 4}, "zaya": {"num_experts_per_tok": 1},
     "dory": {"sliding_window": 64},
     "qwen4_exp_text": {"indexer_budget": 16, "indexer_compress_ratio": 4, "indexer_n_heads": 2,
@@ -66,7 +68,8 @@ REFUSALS = (
     "does not use the attention interface", "uses latent attention", "has an encoder", "has attention sinks",
     "position bias", "its mask is an array", "attends in both directions", "passes no `scaling`", "has no mask",
     "runs twice per pass", "channels do not fit", "layers differ in their numbers of heads", "is not a sliding window",
-    "computes with its attention mask", "attends to the cache of layer", "has no eager attention for it", "does not know the number of its layer",
+    "computes with its attention mask", "attends to the cache of layer",
+    "has no eager attention for it", "does not know the number of its layer",
 )
 
 

@@ -38,8 +38,7 @@ class Divergence(PackageTest):
         with kvbench.Trace(SAMPLE) as trace:
             ids = trace.prompts["0"].tokens[:CONTEXT + SCORED].tolist()
         transformers.utils.logging.disable_progress_bar()
-        model = transformers.AutoModelForCausalLM.from_pretrained(MODEL.parent, gguf_file=MODEL.name,
-                                                                  dtype=torch.float32).eval()
+        model = kvbench.load_model(str(MODEL))
         torch.set_grad_enabled(False)
 
         def predicted():  # of the tokens after each scored one but the last
