@@ -25,6 +25,7 @@ class MaskInUse(AttributeError, Error):
 class LazyMask:
     """The mask of a model, some rows at a time. The rows come from the functions with which transformers makes the
     masks of its other attention implementations."""
+    ndim = 4  # by which transformers knows masks that are ready
 
     def __init__(self, arguments, skipped=0):
         self._arguments = {**arguments, "allow_is_causal_skip": False, "allow_is_bidirectional_skip": False}

@@ -94,8 +94,11 @@ class Compression:
             value_dim=call.value.shape[2], rope_type=rotation.type, rope_layout=rotation.layout, context=context,
             known=known, observed=observed,
             layers=[LayerFacts(other, call.scale, rotation.theta) for other in self._numbers])
-        made = _core().Decoder(document, self.method, self.budget, self._seed, self._threads)
-        reason = made.compress(index, *arrays)
+        if self._keep_whole and self.budget.isdigit() and int(self.budget) > context:
+            reason = f"the budget of {self.budget} tokens is larger than the context"
+        else:
+            made = _core().Decoder(document, self.method, self.budget, self._seed, self._threads)
+            reason = made.compress(index, *arrays)
         if reason and not self._keep_whole:
             raise Error(reason)
         if reason:

@@ -82,9 +82,9 @@ class Architectures(PackageTest):
             for method, budget in METHODS:
                 outputs.clear()
                 self.logits(model, method, budget)
-                kvbench.replay(self.path("t.h5"), method, budget, layers=[layer], raw=self.path("r.h5"),
-                               raw_outputs=True, force=True)
-                with kvbench.Raw(self.path("r.h5")) as raw:
+                file = self.path(f"{model.config.model_type}-{method}.h5")
+                kvbench.replay(self.path("t.h5"), method, budget, layers=[layer], raw=file, raw_outputs=True)
+                with kvbench.Raw(file) as raw:
                     expected = np.concatenate([raw.head("0", layer, h).output() for h in range(len(raw.heads))])
                 got = outputs[layer].transpose(0, 1).numpy()
                 np.testing.assert_allclose(got, expected, rtol=1e-3, atol=1e-4 * np.abs(expected).max())

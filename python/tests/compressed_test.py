@@ -78,7 +78,7 @@ class Outputs(CompressedTest):
         model = self.models["llama"]
         for method, budget in (("snapkv[window=8]", 16), ("h2o", 16), ("exact", 16), ("kmeans", 16)):
             whole = self.logits(model, method, budget)
-            with kvbench.compressed(model, method, budget) as compression:
+            with kvbench.compressed(model, method, budget, context=CONTEXT) as compression:
                 cache = model(token_ids()[:, :CONTEXT], use_cache=True).past_key_values
                 steps = []
                 for first, last in ((CONTEXT, CONTEXT + 1), (CONTEXT + 1, CONTEXT + 4), (CONTEXT + 4, N)):
