@@ -77,6 +77,8 @@ nb::object head_prompt(const methods::HeadPrompt& head, Backend& backend) {
   fields["layer"] = head.layer.value;
   fields["kv_head"] = head.head.value;
   fields["num_layers"] = head.num_layers;
+  fields["num_caches"] = head.num_caches;
+  fields["depth"] = head.depth;
   fields["num_kv_heads"] = head.num_kv_heads;
   fields["group"] = head.group;
   fields["window"] = head.window;

@@ -43,6 +43,7 @@ trace::TraceInfo document_of(const nb::handle& given) {
   document.value_dim = field<Index>(given, "value_dim");
   document.rope_type = field<std::string>(given, "rope_type");
   document.rope_layout = field<std::string>(given, "rope_layout");
+  document.cache_layers = field<std::vector<std::int32_t>>(given, "cache_layers");
   trace::PromptInfo& prompt = document.prompts.emplace_back();
   prompt.id = "0";
   prompt.prompt_tokens = field<Index>(given, "context");

@@ -36,6 +36,8 @@ class HeadPrompt:
     layer: int
     kv_head: int
     num_layers: int  # of the model
+    num_caches: int = 1  # layers of the model that have a cache of their own, over which budgets are divided
+    depth: int = 0  # index of this layer among them
     num_kv_heads: int  # of the layer
     group: int  # G
     window: int  # sliding window of the layer; 0: none

@@ -112,8 +112,13 @@ HeadData random_head(const Shape& shape, std::uint32_t stream, Backend& backend)
 }
 
 methods::HeadPrompt prompt_of(const HeadData& head, Backend& backend) {
-  methods::HeadPrompt prompt{
-      .prompt = head.prompt, .layer = head.layer, .head = head.head, .num_layers = 4, .num_kv_heads = 8};
+  methods::HeadPrompt prompt{.prompt = head.prompt,
+                             .layer = head.layer,
+                             .head = head.head,
+                             .num_layers = 4,
+                             .num_caches = 4,
+                             .depth = head.layer.value,
+                             .num_kv_heads = 8};
   prompt.group = head.group;
   prompt.window = head.window;
   prompt.scale = head.scale;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <functional>
 #include <set>
 #include <string_view>
 
@@ -16,8 +17,9 @@ namespace kvbench::trace {
 namespace {
 
 /// The values of `rope_type`; `other` stands for those of models that are not listed.
-constexpr std::array<std::string_view, 11> rope_types = {
-    "default", "none", "partial", "linear", "dynamic", "yarn", "llama3", "longrope", "mrope", "proportional", "other"};
+constexpr std::array<std::string_view, 12> rope_types = {"default", "none",         "partial", "linear",
+                                                         "dynamic", "yarn",         "llama3",  "longrope",
+                                                         "mrope",   "proportional", "other",   "unknown"};
 
 void check_names(const TraceInfo& info, const std::string& file) {
   const auto attribute = [&](const std::string& value, const std::string& at, const char* name) {
@@ -58,6 +60,21 @@ void check_model(const TraceInfo& info, const std::string& file) {
   }
   if (info.rope_layout != "half" && info.rope_layout != "interleaved") {
     throw Error("{}: attribute 'rope_layout' is '{}'; it must be 'half' or 'interleaved'.", file, info.rope_layout);
+  }
+}
+
+/// The layers with a cache of their own: increasing numbers of layers, among them those of the trace.
+void check_caches(const TraceInfo& info, const std::string& file) {
+  const std::vector<std::int32_t>& caches = info.cache_layers;
+  if (caches.empty()) return;
+  const auto falls = std::ranges::adjacent_find(caches, std::greater_equal<>());
+  if (falls != caches.end() || caches.front() < 0 || caches.back() >= info.num_layers)
+    throw Error("{}: dataset 'cache_layers' must hold increasing numbers of layers below {}.", file, info.num_layers);
+  for (const PromptInfo& prompt : info.prompts) {
+    for (const LayerInfo& layer : prompt.layers) {
+      if (std::ranges::binary_search(caches, layer.layer)) continue;
+      throw Error("{}: dataset 'cache_layers' lacks layer {}, which the trace holds.", file, layer.layer);
+    }
   }
 }
 
@@ -128,6 +145,7 @@ void check_layer(const LayerInfo& layer, const PromptInfo& prompt, const TraceIn
 void check(const TraceInfo& info, const std::string& file) {
   check_names(info, file);
   check_model(info, file);
+  check_caches(info, file);
   if (info.prompts.empty()) throw Error("{}: the trace holds no prompt; there is nothing to replay.", file);
   if (std::ssize(info.prompts) > most_prompts)
     throw Error("{}: the trace has {} prompts; it must have at most {}.", file, info.prompts.size(), most_prompts);

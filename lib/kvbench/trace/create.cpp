@@ -110,6 +110,7 @@ h5::Object create(const std::string& path, const std::string& final_name, const 
                   H5F_libver_t format) {
   h5::Object root = h5::Object::create_file(path, final_name, format, !compress);
   describe_model(root, info);
+  if (!info.cache_layers.empty()) write_integers(root, "cache_layers", info.cache_layers);
   const h5::Object prompts = root.create_group("prompts");
   for (const PromptInfo& prompt : info.prompts) create_prompt(prompts.create_group(prompt.id), info, prompt, compress);
   return root;

@@ -1,9 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <kvbench/trace/schema.hpp>
 
+#include <algorithm>
+
 #include <kvbench/trace/layout.hpp>
 
 namespace kvbench::trace {
+
+std::int64_t TraceInfo::depth_of(std::int64_t layer) const {
+  return cache_layers.empty() ? layer : std::ranges::lower_bound(cache_layers, layer) - cache_layers.begin();
+}
 
 const char* name_of(Array array) {
   switch (array) {

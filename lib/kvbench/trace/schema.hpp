@@ -56,6 +56,8 @@ struct PromptInfo {
 struct TraceInfo {
   std::string model, arch, quantisation, source_tool, source_version, created;
   std::int64_t num_layers = 0;  ///< of the model; the trace may have fewer
+  /// Numbers of the layers that have a cache of their own, increasing; empty: all. Plans over layers count these alone.
+  std::vector<std::int32_t> cache_layers;
   std::int64_t num_query_heads = 0;
   std::int64_t num_kv_heads = 0;  ///< query head h uses kv head h / (num_query_heads / num_kv_heads)
   std::int64_t head_dim = 0;      ///< d
@@ -68,6 +70,9 @@ struct TraceInfo {
   std::uint64_t largest_chunk = 0;
 
   std::int64_t group() const { return num_query_heads / num_kv_heads; }
+  /// Layers of the model that have a cache of their own, and the index of one of them among these.
+  std::int64_t num_caches() const { return cache_layers.empty() ? num_layers : std::ssize(cache_layers); }
+  std::int64_t depth_of(std::int64_t layer) const;
 };
 
 /// The arrays of one layer, by dataset name. The number of heads is num_kv_heads or num_query_heads, depending on the

@@ -56,6 +56,7 @@ void check_same(const TraceInfo& a, const TraceInfo& b) {
   CHECK(a.source_version == b.source_version);
   CHECK(a.created == b.created);
   CHECK(a.num_layers == b.num_layers);
+  CHECK(a.cache_layers == b.cache_layers);
   CHECK(a.num_query_heads == b.num_query_heads);
   CHECK(a.num_kv_heads == b.num_kv_heads);
   CHECK(a.head_dim == b.head_dim);
@@ -88,6 +89,24 @@ TEST_CASE("written traces are read back, for every element type, compressed or n
       check_same(reader.info(), sample_info(dtype));
       check_arrays(reader);
     }
+  }
+}
+
+TEST_CASE("the layers that have a cache are read back; plans over layers count these alone") {
+  const TempFolder folder;
+  TraceInfo info = sample_info();
+  CHECK(info.num_caches() == 5);
+  CHECK(info.depth_of(3) == 3);
+  info.cache_layers = {0, 3};
+  CHECK(info.num_caches() == 2);
+  CHECK(info.depth_of(3) == 1);
+
+  write_sample(folder / "t.h5", info, false);
+
+  check_same(Reader(folder / "t.h5").info(), info);
+  for (const std::vector<std::int32_t>& wrong : {std::vector{3, 0}, std::vector{0, 5}, std::vector{0, 2}}) {
+    info.cache_layers = wrong;
+    CHECK_THROWS_WITH_AS(write_sample(folder / "u.h5", info, false), doctest::Contains("cache_layers"), Error);
   }
 }
 

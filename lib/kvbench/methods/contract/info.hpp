@@ -127,7 +127,7 @@ struct MethodInfo {
   /// each other. A method of Kind::quantisation keeps every token, and the budget of a cache is the number of its
   /// level, from 1; larger budgets are the last level.
   std::function<MakeLayerCache(std::span<const HeadPrompt>, const Params&, Backend&)> prepare;
-  /// Granularity::model only: the budget of each layer 0 .. num_layers - 1 for a context of n tokens.
+  /// Granularity::model only: the budgets of the layers that have a cache, in their order, for a context of n tokens.
   std::function<std::vector<Index>(Index num_layers, Index n, Index budget, const Params&)> plan;
 
   Quantiser quantiser;  ///< its functions are absent in methods of other kinds

@@ -34,6 +34,8 @@ struct HeadPrompt {
   LayerId layer;
   KvHeadId head;
   Index num_layers = 1;          ///< of the model
+  Index num_caches = 1;          ///< layers of the model that have a cache of their own
+  Index depth = 0;               ///< index of this layer among them
   Index num_kv_heads = 1;        ///< of the layer
   Index group = 1;               ///< G, query heads that share this kv head
   Index window = 0;              ///< sliding window of the layer, 0 = none

@@ -68,7 +68,7 @@ Outliers listed_outliers(std::span<const HeadPrompt> layer, const std::string& p
     throw Error("{}: the model has {} layers of {} kv heads, and no layer {} with kv head {}", path, any.num_layers,
                 any.num_kv_heads, head.layer, head.kv_head);
   }
-  Outliers outliers{.full = std::ssize(listed), .heads = any.num_layers * any.num_kv_heads};
+  Outliers outliers{.full = std::ssize(listed), .heads = any.num_caches * any.num_kv_heads};
   for (const HeadPrompt& head : layer) {
     outliers.whole.push_back(std::ranges::binary_search(listed, OutlierHead{head.layer.value, head.head.value}));
   }

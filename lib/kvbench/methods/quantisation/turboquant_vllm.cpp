@@ -41,9 +41,8 @@ std::shared_ptr<const Codec> value_codec(Preset preset, Index dv) {
 }
 
 bool whole(const HeadPrompt& head) {
-  const Index outer = std::min<Index>(2, head.num_layers / 2);
-  const Index layer = head.layer.value;
-  return layer < outer || (layer < head.num_layers && layer >= head.num_layers - outer);
+  const Index outer = std::min<Index>(2, head.num_caches / 2);
+  return head.depth < outer || (head.depth < head.num_caches && head.depth >= head.num_caches - outer);
 }
 
 std::vector<std::string> level(const TurboquantVllmParams& params) {

@@ -48,9 +48,9 @@ Index BudgetSearch::own_tokens(Index tokens, std::int64_t layer) const {
         fmt::format("the budget of {} tokens is larger than the context of {}", tokens, prompt.base));
   }
   if (choice_.info->plan) {
-    const auto layers = choice_.info->plan(task_.trace.num_layers, prompt.base, tokens, choice_.params);
+    const auto layers = choice_.info->plan(task_.trace.num_caches(), prompt.base, tokens, choice_.params);
     // A plan may give a layer more than the context; the mean over the layers is the budget and fits.
-    tokens = std::min(layers.at(static_cast<std::size_t>(layer)), prompt.base);
+    tokens = std::min(layers.at(static_cast<std::size_t>(task_.trace.depth_of(layer))), prompt.base);
   }
   const Index fixed = prompt.protect_first + prompt.protect_last;
   if (tokens <= fixed) {

@@ -55,6 +55,8 @@ void describe(const trace::TraceInfo& info, const trace::LayerInfo& layer, const
   view.layer = LayerId(layer.layer);
   view.head = KvHeadId(head.place.kv_head);
   view.num_layers = info.num_layers;
+  view.num_caches = info.num_caches();
+  view.depth = info.depth_of(layer.layer);
   view.num_kv_heads = info.num_kv_heads;
   view.group = head.group;
   view.window = layer.window;

@@ -16,7 +16,8 @@ namespace kvbench::testing {
 inline methods::HeadPrompt head_of(Index d, Index dv, Index layer, Index num_layers, Backend& backend) {
   methods::HeadPrompt head = prompt_of(random_head({.n = 1, .decoded = 1, .d = d, .dv = dv}, 1, backend), backend);
   head.layer = LayerId(layer);
-  head.num_layers = num_layers;
+  head.depth = layer;
+  head.num_layers = head.num_caches = num_layers;
   return head;
 }
 
