@@ -82,9 +82,10 @@ scaling: program ## measure how time and memory of every method grow (one hour):
 docs: program ## regenerate what the program prints: tables in README.md, docs/methods, docs/columns.md
 	@scripts/docs
 
-nightly: setup ## run all tests under AddressSanitizer, UBSan and ThreadSanitizer, and the long form of make validate
+nightly: setup ## run sanitizers, the long form of make validate, and all decoders that transformers offers
 	@scripts/sanitize
 	@$(MAKE) --no-print-directory program
+	KVBENCH_ARCHITECTURES=all ctest --preset release -R extension_architectures --output-on-failure
 	$(BUILD)/kvbench validate traces/smollm2-135m.h5 --synthetic --thorough -o $(OUT)/thorough.csv --summary
 
 gpu-check: ## build and test the CUDA kernels on a machine with an NVIDIA GPU, with sanitizer and benchmarks

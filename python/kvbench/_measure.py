@@ -224,6 +224,9 @@ def window_of(mask, num_tokens, refusal):
     window = int(seen.max())
     token = torch.arange(num_tokens)
     expected = (token <= last[:, None]) & (token > last[:, None] - window)
+    if bool((rows & (token > last[:, None])).any()):
+        raise Error(f"{refusal}: its mask is not a sliding window: tokens see later ones (bidirectional attention).")
     if not torch.equal(rows, expected):
-        raise Error(f"{refusal}: its mask is not a sliding window (chunked or bidirectional attention).")
+        raise Error(f"{refusal}: its mask is not a sliding window: it hides earlier tokens in another way (chunked "
+                    "attention).")
     return 0 if bool((seen == last + 1).all()) else window

@@ -3,6 +3,7 @@
 own eager attention and with each other, or refuse with a sentence of a stated list. KVBENCH_ARCHITECTURES=all runs the
 whole table (minutes), a list of names runs these; otherwise a dozen run."""
 import contextlib
+import dataclasses
 import io
 import os
 import sys
@@ -102,6 +103,17 @@ class Architectures(PackageTest):
             print(f"{name}: {what}: {'right' if result is True else ' '.join(result.split())}", file=sys.stderr)
         if compressed is True and not self.run_.layers:
             print(f"{name}: compressed: no layer is compressed", file=sys.stderr)
+
+    def test_the_layers_that_have_a_cache(self):
+        self.assertTrue(self.dumped(architectures.build("lfm2")))
+        with kvbench.Trace(self.path("t.h5")) as trace:
+            self.assertEqual(trace.cache_layers.tolist(), [1, 3])
+            self.assertEqual(list(trace.prompts["0"].layers), [1, 3])
+            for wrong in ([3, 1], [1, 4], []):
+                header = kvbench.Header(**{field.name: getattr(trace, field.name)
+                                           for field in dataclasses.fields(kvbench.Header)} | {"cache_layers": wrong})
+                with self.refuses("cache_layers", "below 4"):
+                    kvbench.TraceWriter(self.path("wrong.h5"), header)
 
     def test_architectures(self):
         known = architectures.names()
