@@ -33,8 +33,8 @@ def write_trace(path, id="0", index=1, arrays=ARRAYS, compress=False, **fields):
 
 # Modules whose functions take methods, results and flags, which the program checks: tested in replay_test.py,
 # methods_test.py, entries_test.py, check_test.py, sentences_test.py, golden_test.py and those of models.
-OF_THE_PROGRAM = ("_commands", "_check", "_compressed", "_given", "_golden", "_kvpress", "_lm_eval", "_sentences",
-                  "method")
+OF_THE_PROGRAM = ("_commands", "_check", "_compressed", "_given", "_golden", "_kvpress", "_lm_eval", "_models",
+                  "_sentences", "method")
 
 
 def public():
@@ -111,7 +111,7 @@ class BadInput(PackageTest):
         optional = {"None"}
         for kind, fields, where, right in (
                 (kvbench.Header, HEADER, "header", {
-                    "num_layers": {"99"}, **{name: texts for name in (
+                    "num_layers": {"99"}, "cache_layers": optional, **{name: texts for name in (
                         "model", "arch", "quantisation", "source_tool", "source_version", "created")}}),
                 (kvbench.PromptInfo, PROMPT, "prompt", {
                     "name": texts, "prompt_tokens": optional, "answer_start": optional, "answer_end": optional,
