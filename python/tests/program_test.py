@@ -41,7 +41,7 @@ class Program(PackageTest):
         checked = subprocess.run([PROGRAM, "methods", method, "--check"], capture_output=True, text=True, timeout=300)
         self.assertEqual(checked.returncode, 1, checked.stderr)
         self.assertIn("BROKEN     entries", checked.stdout)
-        self.assertIn("2 entries on 1 kv heads answer a query", checked.stdout)
+        self.assertIn("entries() returned 2 entries on 1 kv heads", checked.stdout)
 
     def test_a_name_that_is_not_utf8(self):
         plain, inside = self.both("info", b"\xff.h5")

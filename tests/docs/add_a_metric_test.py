@@ -5,6 +5,7 @@ table.
     add_a_metric_test.py SOURCE_TREE COMPILE_COMMANDS
 """
 import pathlib
+import re
 import subprocess
 import sys
 import tempfile
@@ -33,7 +34,7 @@ def main():
         subprocess.run(list(map(str, command)), check=True)
         out = subprocess.run([root / "test"], capture_output=True, text=True)
         print(out.stdout)
-        return 0 if out.returncode == 0 and "test cases: 1 | 1 passed" in out.stdout else 1
+        return 0 if out.returncode == 0 and re.search("test cases: +1 [|] +1 passed", out.stdout) else 1
 
 
 if __name__ == "__main__":

@@ -60,7 +60,7 @@ PreparedRow::PreparedRow(const Row& row, const Heads& heads, Backend& backend) :
 
 Instance PreparedRow::make(Index budget, std::uint32_t seed) const {
   if (row_.info->plan != nullptr) {
-    const std::vector<Index> budgets = row_.info->plan(head_.num_layers, head_.tokens(), budget, row_.params);
+    const std::vector<Index> budgets = row_.info->plan(head_.num_caches, head_.tokens(), budget, row_.params);
     budget = budgets.at(static_cast<std::size_t>(head_.layer.value));
   }
   return {make_(budget, seed), ""};

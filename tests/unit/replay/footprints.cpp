@@ -79,14 +79,14 @@ const std::map<std::string, Formula>& formulas() {
       {"int8", {.kv = n * (d + 4 + dv + 4)}},
       {"int4", {.settings = {{"group", "4"}}, .kv = n * (d / 2 + 2 * 4 + dv / 2 + 2 * 4)}},
       {"int2", {.kv = n * (d / 4 + 4 + dv / 4 + 4)}},
-      // Blocks of 32 of the 64 channels of keys and of values.
-      {"q8_0", {.kv = n * 4 * 34}},
-      {"q5_1", {.kv = n * 4 * 24}},
-      {"q4_1", {.kv = n * 4 * 20}},
-      {"q4_0", {.kv = n * 4 * 18}},
+      // Heads of 32 channels: one block of keys and one of values.
+      {"q8_0", {.kv = n * 2 * 34}},
+      {"q5_1", {.kv = n * 2 * 24}},
+      {"q4_1", {.kv = n * 2 * 20}},
+      {"q4_0", {.kv = n * 2 * 18}},
       {"fp8", {.kv = n * (d + dv)}},
-      // Blocks of 16 of 64 channels with 1 byte each; a scale for all keys, and one for all values.
-      {"nvfp4", {.kv = n * 2 * (64.0 / 2 + 4) + 2 * 4}},
+      // Heads of 16 channels, a block with 1 byte; a scale for all keys, and one for all values.
+      {"nvfp4", {.kv = n * 2 * (16.0 / 2 + 1) + 2 * 4}},
       // 4 bits, the last level, and a norm in f16.
       {"turboquant", {.kv = n * (d / 2 + 2 + dv / 2 + 2)}},
       // The head is in layer 1, which vLLM stores whole. tests/unit/methods/quantisation has the bytes of the others.

@@ -26,8 +26,8 @@ constexpr RequestField request_table[] = {
     {"methods",
      &ReplayRequest::methods,
      {"-m,--method", replay_eval,
-      "Methods, with parameters in brackets such as \"snapkv[window=64,kernel=5]\", all, or FILE.py:NAME for a method of "
-      "your own (repeat, or separate with commas)",
+      "Methods, with parameters in brackets such as \"snapkv[window=64,kernel=5]\", all, or FILE.py:NAME for a method "
+      "of your own (repeat, or separate with commas)",
       "Methods, with parameters in brackets such as \"snapkv[window=64,kernel=5]\", or all (repeat, or separate with "
       "commas)"},
      {"methods", "methods", R"(["snapkv", { name = "subgen", t = [2, 4] }])",
