@@ -91,7 +91,7 @@ class Eval(CliTest):
         self.assertEqual((done.returncode, done.stdout, done.stderr), (0, "", ""))
         with open(out) as file:
             text = file.read()
-        self.assertLess(text.index("cannot tell which attention metric predicts damage"), text.index("<nav"))
+        self.assertLess(text.index("cannot tell which attention metric predicts damage"), text.index("<main>"))
         for title in ("KL against bytes held", "Attention error and damage", "Growth of errors with depth",
                       "Sensitivity of layers"):
             self.assertIn(title, text)

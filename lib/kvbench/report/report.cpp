@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <set>
+#include <iterator>
 
 #include <fmt/format.h>
 
@@ -23,8 +24,20 @@
 namespace kvbench::report {
 namespace {
 
-void append(std::vector<Block>& blocks, std::vector<Block> more) {
-  for (Block& block : more) blocks.push_back(std::move(block));
+constexpr std::size_t most_sentences = 4;  // with which a report begins
+
+/// One sentence of each of the first blocks, then more of them, the first block first. What several texts say together
+/// stands for each of them.
+std::vector<AnswerBlock> leading(std::vector<AnswerBlock> answers) {
+  std::erase_if(answers, [](const AnswerBlock& answer) { return answer.sentences.empty(); });
+  if (answers.size() > most_sentences) answers.resize(most_sentences);
+  std::size_t left = most_sentences - answers.size();
+  for (AnswerBlock& answer : answers) {
+    const std::size_t more = std::min(left, answer.sentences.size() - 1);
+    answer.sentences.resize(1 + more);
+    left -= more;
+  }
+  return answers;
 }
 
 /// Gives every method that the registry lacks a style of its own: their names alone decide which.
@@ -48,6 +61,23 @@ void style_own_methods(std::vector<ReplaySection>& replays, std::vector<EvalSect
     for (ReplayPart& part : section.parts) part.own = own;
   }
 }
+/// What several texts say together.
+struct OverTexts {
+  TextsTogether texts;
+  Predictions predictions;
+
+  AnswerBlock answer() const { return answer_over_texts(texts, predictions); }
+  /// The sentences that were not said, and how well metrics predict KL.
+  std::vector<Block> blocks(const std::vector<std::string>& said) const {
+    std::vector<Block> out;
+    AnswerBlock rest = answer();
+    std::erase_if(rest.sentences, [&](const std::string& s) { return std::ranges::count(said, s) > 0; });
+    if (!predictions.metrics.empty()) out.emplace_back(prediction_table(error_injection(texts.sections), predictions));
+    if (!rest.sentences.empty()) out.emplace_back(std::move(rest));
+    if (!out.empty()) out.insert(out.begin(), Heading{2, texts.scope, true});
+    return out;
+  }
+};
 
 }  // namespace
 
@@ -63,38 +93,34 @@ Document make_report(std::span<const CsvTable> tables, const ReportOptions& opti
   std::vector<EvalSection> evaluations = eval_sections(sorted.evaluations);
   std::vector<ReplaySection> sections = replay_sections(sorted.replays);
   style_own_methods(sections, evaluations);
-  std::vector<Block> over_texts;
+  std::vector<OverTexts> over_texts;
   for (const TextsTogether& texts : texts_together(evaluations)) {
-    const Predictions predictions = predictions_of(texts.sections);
-    if (AnswerBlock answer = answer_over_texts(texts, predictions); !answer.sentences.empty())
+    over_texts.emplace_back(texts, predictions_of(texts.sections));
+    if (AnswerBlock answer = over_texts.back().answer(); !answer.sentences.empty())
       document.answers.push_back(std::move(answer));
-    if (predictions.metrics.empty()) continue;
-    over_texts.emplace_back(Heading{2, texts.scope});
-    over_texts.emplace_back(prediction_table(error_injection(texts.sections), predictions));
   }
   std::vector<Predictions> predictions;
   for (const EvalSection& section : evaluations) {
     const EvalSection* const one = &section;
     predictions.push_back(predictions_of(std::span(&one, 1)));
-    document.answers.push_back(eval_answer(section, predictions.back()));
+    const auto has_section = [&](const OverTexts& over) { return std::ranges::count(over.texts.sections, one) > 0; };
+    if (std::ranges::none_of(over_texts, has_section))
+      document.answers.push_back(eval_answer(section, predictions.back()));
   }
-  for (const ReplaySection& section : sections) {
-    for (AnswerBlock& answer : main_answers(section)) document.answers.push_back(std::move(answer));
-  }
+  for (const ReplaySection& section : sections)
+    std::ranges::move(main_answers(section), std::back_inserter(document.answers));
+  document.answers = leading(std::move(document.answers));
+  std::vector<std::string> said;
+  for (const AnswerBlock& answer : document.answers) std::ranges::copy(answer.sentences, std::back_inserter(said));
   if (!options.published.empty() || !sorted.claims.empty())
     append(document.blocks, published_blocks(options.published, sorted));
-  append(document.blocks, std::move(over_texts));
-  // The answers of the only section are above it.
-  const bool several = evaluations.size() + sections.size() > 1 || !document.blocks.empty();
-  for (std::size_t i = 0; i < evaluations.size(); ++i) {
-    std::vector<Block> blocks = eval_blocks(evaluations[i], predictions[i]);
-    if (several) blocks.insert(blocks.begin() + 1, eval_answer(evaluations[i], predictions[i]));
-    append(document.blocks, std::move(blocks));
-  }
-  for (const ReplaySection& section : sections) append(document.blocks, replay_blocks(section, options.files, several));
+  for (const OverTexts& texts : over_texts) append(document.blocks, texts.blocks(said));
+  for (std::size_t i = 0; i < evaluations.size(); ++i)
+    append(document.blocks, eval_blocks(evaluations[i], predictions[i], said));
+  for (const ReplaySection& section : sections) append(document.blocks, replay_blocks(section, options.files, said));
   if (!sorted.checks.empty()) append(document.blocks, check_blocks(sorted.checks));
   if (!sorted.measures.empty()) append(document.blocks, measure_blocks(sorted.measures));
-  document.blocks.emplace_back(Heading{2, "Inputs"});
+  document.blocks.emplace_back(Heading{2, "Inputs", true});
   document.blocks.emplace_back(provenance_table(tables));
   return document;
 }

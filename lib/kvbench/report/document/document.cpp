@@ -2,18 +2,30 @@
 #include <kvbench/report/document/document.hpp>
 
 #include <algorithm>
+#include <iterator>
 
 namespace kvbench::report {
 
 DocTable compact(DocTable table) {
   for (std::size_t c = table.columns.size(); c-- > 0;) {
-    if (std::ranges::any_of(table.rows, [&](const auto& row) { return !row[c].text.empty(); })) continue;
+    if (std::ranges::any_of(table.rows, [&](const auto& row) { return row.size() <= c || !row[c].text.empty(); }))
+      continue;
     const auto at = static_cast<std::ptrdiff_t>(c);
     table.columns.erase(table.columns.begin() + at);
     for (auto& row : table.rows) row.erase(row.begin() + at);
     if (c < table.merged) --table.merged;
   }
   return table;
+}
+
+void append(std::vector<Block>& blocks, std::vector<Block> more) {
+  std::ranges::move(more, std::back_inserter(blocks));
+}
+
+void append_folded(std::vector<Block>& blocks, const std::string& heading, std::vector<Block> more) {
+  if (more.empty()) return;
+  blocks.emplace_back(Heading{3, heading, true});
+  append(blocks, std::move(more));
 }
 
 }  // namespace kvbench::report

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The contents of a report, from which HTML or Markdown is written.
+// The contents of a page or of what a command prints, from which HTML, Markdown, LaTeX and text for a terminal are
+// written.
 #pragma once
 
 #include <string>
@@ -31,9 +32,9 @@ struct TableColumn {
 };
 
 struct DocTable {
-  std::string title;  ///< caption, also of a folded table
+  std::string title;  ///< caption, also of a folded table; may be empty where the first column says it
   std::vector<TableColumn> columns;
-  std::vector<std::vector<TableCell>> rows;
+  std::vector<std::vector<TableCell>> rows;  ///< in a row of fewer cells, the last is a sentence over the other columns
   bool folded = false;
   bool sortable = false;   ///< a script may sort and filter the rows
   bool screen = false;     ///< left out of LaTeX
@@ -47,6 +48,7 @@ DocTable compact(DocTable table);
 struct Heading {
   int level;  ///< 2 or 3
   std::string text;
+  bool folded = false;  ///< the blocks up to the next heading of this level or above it are shown on demand
 };
 
 struct Paragraph {
@@ -64,7 +66,7 @@ struct Figure {
 
 /// Sentences that answer the reader's question.
 struct AnswerBlock {
-  std::string scope;  ///< what the sentences hold for
+  std::string scope;  ///< what the sentences hold for; may be empty
   std::vector<std::string> sentences;
 };
 
@@ -75,5 +77,10 @@ struct Document {
   std::vector<AnswerBlock> answers;  ///< shown first
   std::vector<Block> blocks;
 };
+
+/// Appends.
+void append(std::vector<Block>& blocks, std::vector<Block> more);
+/// Appends what a reader may open, beneath a heading of level 3; nothing where there is no block.
+void append_folded(std::vector<Block>& blocks, const std::string& heading, std::vector<Block> more);
 
 }  // namespace kvbench::report

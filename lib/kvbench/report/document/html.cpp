@@ -51,8 +51,11 @@ std::string cell_html(const DocTable& table, std::size_t row, std::size_t column
   std::string classes = tone_class(cell.tone);
   if (head.number) classes += classes.empty() ? "n" : " n";
   if (head.prose) classes += classes.empty() ? "p" : " p";
+  const std::vector<TableCell>& cells = table.rows[row];
+  const bool last = column + 1 == cells.size() && cells.size() < table.columns.size();
   const std::string attributes = (classes.empty() ? "" : fmt::format(" class=\"{}\"", classes)) +
-                                 (span > 1 ? fmt::format(" rowspan=\"{}\"", span) : "");
+                                 (span > 1 ? fmt::format(" rowspan=\"{}\"", span) : "") +
+                                 (last ? fmt::format(" colspan=\"{}\"", table.columns.size() - column) : "");
   const std::string key = cell.key.empty() ? "" : fmt::format(" data-v=\"{}\"", escape_xml(cell.key));
   const char* tag = column == 0 ? "th" : "td";
   const char* scope = column > 0 ? "" : span > 1 ? " scope=\"rowgroup\"" : " scope=\"row\"";
@@ -65,7 +68,7 @@ std::string rows_html(const DocTable& table) {
   std::vector<std::size_t> covered(table.merged, 0);  // per column: first row that the last merged cell does not span
   for (std::size_t r = 0; r < table.rows.size(); ++r) {
     out += table.sortable ? fmt::format("<tr data-m=\"{}\">", escape_xml(table.rows[r][0].text)) : "<tr>";
-    for (std::size_t c = 0; c < table.columns.size(); ++c) {
+    for (std::size_t c = 0; c < table.rows[r].size(); ++c) {
       std::size_t span = 1;
       if (c < table.merged) {
         if (r < covered[c]) continue;
@@ -128,9 +131,20 @@ std::string answer_html(const AnswerBlock& answer) {
 struct HtmlWriter {
   std::string out;
   std::size_t headings = 0;
+  int folded = 0;  ///< level of the heading beneath which blocks are folded now; 0: none
 
+  /// Ends folded blocks before a heading of this level.
+  void unfold(int level) {
+    if (folded == 0 || level > folded) return;
+    out += "</details>\n";
+    folded = 0;
+  }
   void operator()(const Heading& heading) {
-    out += fmt::format("<h{0} id=\"s{1}\">{2}</h{0}>\n", heading.level, ++headings, escape_xml(heading.text));
+    unfold(heading.level);
+    const std::string text =
+        fmt::format("<h{0} id=\"s{1}\">{2}</h{0}>", heading.level, ++headings, escape_xml(heading.text));
+    out += heading.folded ? fmt::format("<details class=\"part\">\n<summary>{}</summary>\n", text) : text + "\n";
+    if (heading.folded) folded = heading.level;
   }
   void operator()(const Paragraph& paragraph) { out += fmt::format("<p>{}</p>\n", escape_xml(paragraph.text)); }
   void operator()(const AnswerBlock& answer) { out += answer_html(answer); }
@@ -150,17 +164,21 @@ struct HtmlWriter {
   }
 };
 
+/// Links to the sections, where there are several beside the inputs.
 std::string contents(const Document& document) {
+  constexpr int fewest = 3;
   std::string out = "<nav aria-label=\"Contents\">\n<ul>\n";
   std::size_t number = 0;
+  int listed = 0;
   for (const Block& block : document.blocks) {
     const auto* heading = std::get_if<Heading>(&block);
     if (heading == nullptr) continue;
     ++number;
-    if (heading->level == 2)
-      out += fmt::format("<li><a href=\"#s{}\">{}</a></li>\n", number, escape_xml(heading->text));
+    if (heading->level > 2) continue;
+    ++listed;
+    out += fmt::format("<li><a href=\"#s{}\">{}</a></li>\n", number, escape_xml(heading->text));
   }
-  return out + "</ul>\n</nav>\n";
+  return listed < fewest ? "" : out + "</ul>\n</nav>\n";
 }
 
 }  // namespace
@@ -168,6 +186,7 @@ std::string contents(const Document& document) {
 std::string html(const Document& document) {
   HtmlWriter writer;
   for (const Block& block : document.blocks) std::visit(writer, block);
+  writer.unfold(1);
   const std::string title = escape_xml(document.title);
   std::string out = fmt::format(
       "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n<meta "

@@ -1,13 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <kvbench/report/eval/section.hpp>
 
-#include <set>
+#include <algorithm>
+#include <cmath>
+#include <iterator>
+#include <optional>
 
 #include <fmt/format.h>
 
 #include <kvbench/report/eval/damage_figures.hpp>
 #include <kvbench/report/eval/depth.hpp>
 #include <kvbench/report/eval/prediction.hpp>
+#include <kvbench/report/text/budget_words.hpp>
 #include <kvbench/report/text/text.hpp>
 
 namespace kvbench::report {
@@ -17,8 +21,10 @@ std::string short_cell(double value) { return std::isnan(value) ? "" : short_num
 
 std::string interval_cell(const eval::Estimate& value) { return interval_text(value.mean, value.lo, value.hi); }
 
-DocTable configuration_table(const EvalSection& section) {
-  DocTable table{.title = "Damage to the output by configuration",
+using RowList = std::vector<const EvalRow*>;
+
+DocTable configuration_table(const std::string& title, const RowList& rows) {
+  DocTable table{.title = title,
                  .columns = {{"task"},
                              {"method"},
                              {"budget", true},
@@ -36,14 +42,12 @@ DocTable configuration_table(const EvalSection& section) {
                              {"match verdict", false, false, true}},
                  .rows = {},
                  .sortable = true};
-  for (const std::string& task : section.tasks) {
-    for (const EvalRow* row : section.find(task, "all", "all")) {
-      table.rows.push_back({task, row->name(), row->budget, short_number(row->held()), interval_cell(row->kl),
-                            short_cell(row->kl_p99), interval_cell(row->same_top), interval_cell(row->nll_difference),
-                            interval_cell(row->key_nll_difference), std::string(name_of(row->nll_verdict)),
-                            short_cell(row->match_full), short_cell(row->match), short_cell(row->harmful),
-                            short_cell(row->beneficial), std::string(name_of(row->match_verdict))});
-    }
+  for (const EvalRow* row : rows) {
+    table.rows.push_back({row->task, row->name(), row->budget, short_number(row->held()), interval_cell(row->kl),
+                          short_cell(row->kl_p99), interval_cell(row->same_top), interval_cell(row->nll_difference),
+                          interval_cell(row->key_nll_difference), std::string(name_of(row->nll_verdict)),
+                          short_cell(row->match_full), short_cell(row->match), short_cell(row->harmful),
+                          short_cell(row->beneficial), std::string(name_of(row->match_verdict))});
   }
   return compact(std::move(table));
 }
@@ -82,40 +86,93 @@ DocTable broken_table(const EvalSection& section) {
   return table;
 }
 
+RowList rows_of_tasks(const EvalSection& section) {
+  RowList rows;
+  for (const std::string& task : section.tasks)
+    std::ranges::copy(section.find(task, "all", "all"), std::back_inserter(rows));
+  return rows;
+}
+
+/// Of the first task, at the budget that is nearest to a quarter, in ascending order of KL.
+DocTable main_table(const EvalSection& section) {
+  if (section.tasks.empty()) return {};
+  RowList rows = section.find(section.tasks.front(), "all", "all");
+  DistinctTexts budgets;
+  for (const EvalRow* row : rows) budgets.add(row->budget);
+  if (rows.empty()) return {};
+  const std::string budget = main_budgets(budgets.list()).front();
+  std::erase_if(rows, [&](const EvalRow* row) { return row->budget != budget; });
+  std::ranges::stable_sort(rows, {}, [](const EvalRow* row) { return row->kl.mean; });
+  return configuration_table(
+      fmt::format("Damage to the output at {}, task {}", budget_words(budget), section.tasks.front()), rows);
+}
+
+Paragraph setting_paragraph(const EvalSection& section) {
+  const std::string layers = layers_text(section.settings);
+  return {
+      fmt::format("Documents of {} with contexts of {} tokens, question {} the compressed context. Methods "
+                  "compute the attention of the scored tokens in {} of the running model{}. Every figure is "
+                  "paired with the full cache on the same tokens. Weights: {}; cache: {}; protected tokens: "
+                  "{}; decoded tokens: {}; digests of the documents: {}.",
+                  section.text, section.context, section.question, layers,
+                  layers.starts_with("all") ? "" : "; the others keep their full cache, which the bytes count",
+                  section.settings.weights, section.settings.kv_dtype, section.settings.protect,
+                  section.settings.decoded, section.documents)};
+}
+
+std::vector<Block> prediction_blocks(const EvalSection& section, const Predictions& predictions) {
+  std::vector<Block> blocks;
+  if (predictions.metrics.empty()) return blocks;
+  if (Figure figure = prediction_figure(section, predictions.metrics.front().metric); !figure.drawings.empty())
+    blocks.emplace_back(std::move(figure));
+  blocks.emplace_back(Paragraph{
+      "Pairs: two methods at the same budget of the same task; their share that the metric puts in the same order as "
+      "KL. Close pairs: those whose KL differs by a factor of 3 at most, between which a choice is difficult. "
+      "Intervals are over documents; the columns 'without one method' show the range where any one method is left "
+      "out. The best metric was chosen by the data that test it, so its figures are somewhat too good. The last rows "
+      "show how well KL itself, measured on other documents, orders the pairs. Metrics that only some methods have "
+      "come after the others: their pairs are other ones. 'minus rel_err' is the share minus that of the relative "
+      "error on the same pairs."});
+  blocks.emplace_back(prediction_table(error_injection(section), predictions));
+  return blocks;
+}
+
+/// The first drawing of the first figure alone, which loses it.
+std::optional<Figure> first_drawing(std::vector<Block>& figures) {
+  if (figures.empty()) return std::nullopt;
+  Figure& figure = std::get<Figure>(figures.front());
+  Figure first = figure;
+  first.drawings.resize(1);
+  figure.drawings.erase(figure.drawings.begin());
+  if (figure.drawings.empty()) figures.erase(figures.begin());
+  return first;
+}
+
 }  // namespace
 
-std::vector<Block> eval_blocks(const EvalSection& section, const Predictions& predictions) {
-  const std::string layers = layers_text(section.settings);
+std::vector<Block> eval_blocks(const EvalSection& section, const Predictions& predictions,
+                               const std::vector<std::string>& said) {
   std::vector<Block> blocks = {
-      Heading{2, fmt::format("Damage to the output of {} on {}{}", section.model, section.text, section.distinction)},
-      Paragraph{
-          fmt::format("Documents of {} with contexts of {} tokens, question {} the compressed context. Methods "
-                      "compute the attention of the scored tokens in {} of the running model{}. Every figure is "
-                      "paired with the full cache on the same tokens. Weights: {}; cache: {}; protected tokens: "
-                      "{}; decoded tokens: {}; digests of the documents: {}.",
-                      section.text, section.context, section.question, layers,
-                      layers.starts_with("all") ? "" : "; the others keep their full cache, which the bytes count",
-                      section.settings.weights, section.settings.kv_dtype, section.settings.protect,
-                      section.settings.decoded, section.documents)}};
-  for (Block& block : discrimination(section)) blocks.push_back(std::move(block));
-  for (Block& block : damage_figures(section)) blocks.push_back(std::move(block));
-  if (DocTable table = configuration_table(section); !table.rows.empty()) blocks.emplace_back(std::move(table));
-  if (!predictions.metrics.empty()) {
-    if (Figure figure = prediction_figure(section, predictions.metrics.front().metric); !figure.drawings.empty())
-      blocks.emplace_back(std::move(figure));
-    blocks.emplace_back(Paragraph{
-        "Pairs: two methods at the same budget of the same task; their share that the metric puts in the same order as "
-        "KL. Close pairs: those whose KL differs by a factor of 3 at most, between which a choice is difficult. "
-        "Intervals are over documents; the columns 'without one method' show the range where any one method is left "
-        "out. The best metric was chosen by the data that test it, so its figures are somewhat too good. The last rows "
-        "show how well KL itself, measured on other documents, orders the pairs. Metrics that only some methods have "
-        "come after the others: their pairs are other ones. 'minus rel_err' is the share minus that of the relative "
-        "error on the same pairs."});
-    blocks.emplace_back(prediction_table(error_injection(section), predictions));
-  }
-  for (Block& block : depth_blocks(section)) blocks.push_back(std::move(block));
-  if (DocTable fewer = fewer_layers_table(section); !fewer.rows.empty()) blocks.emplace_back(std::move(fewer));
-  if (DocTable broken = broken_table(section); !broken.rows.empty()) blocks.emplace_back(std::move(broken));
+      Heading{2, fmt::format("Damage to the output of {} on {}{}", section.model, section.text, section.distinction)}};
+  std::vector<Block> figures = damage_figures(section), more;
+  if (std::optional<Figure> first = first_drawing(figures)) blocks.emplace_back(*std::move(first));
+  if (DocTable table = main_table(section); !table.rows.empty()) blocks.emplace_back(std::move(table));
+  AnswerBlock rest = eval_answer(section, predictions);
+  std::erase_if(rest.sentences, [&](const std::string& s) { return std::ranges::count(said, s) > 0; });
+  if (!rest.sentences.empty()) more.emplace_back(std::move(rest));
+  more.emplace_back(setting_paragraph(section));
+  append(more, discrimination(section));
+  append(more, std::move(figures));
+  if (DocTable table = configuration_table("Damage to the output by configuration", rows_of_tasks(section));
+      !table.rows.empty())
+    more.emplace_back(std::move(table));
+  append_folded(blocks, "All tasks and budgets, and notes", std::move(more));
+  append_folded(blocks, "Which attention error predicts the damage", prediction_blocks(section, predictions));
+  append_folded(blocks, "By layer", depth_blocks(section));
+  std::vector<Block> missing;
+  if (DocTable fewer = fewer_layers_table(section); !fewer.rows.empty()) missing.emplace_back(std::move(fewer));
+  if (DocTable broken = broken_table(section); !broken.rows.empty()) missing.emplace_back(std::move(broken));
+  append_folded(blocks, "Configurations without results, or of fewer layers", std::move(missing));
   return blocks;
 }
 

@@ -19,11 +19,12 @@
 #include <kvbench/report/text/text.hpp>
 
 namespace kvbench::report {
-namespace {
 
 std::string label(const replay::Record& r) { return compare::label_of({r.method, r.params, {}}); }
 
 double error_of(const replay::Record& r) { return r.of(replay::metric("rel_err")).mean; }
+
+namespace {
 
 bool is_ranked(const replay::Record& r) {
   return r.status == replay::Status::ok && !r.dense && !compare::is_baseline(r.method) && !r.has_hindsight() &&
@@ -125,18 +126,6 @@ std::string untested_note(const Standing& s) {
       out, out.empty() ? "" : " ", label(*s.best), listed_up_to(with_errors(s.elsewhere)));
 }
 
-/// The best of each family (methods::family_of), where there are several.
-std::string family_note(const Rows& rows) {
-  std::vector<std::string> families, best;
-  for (const replay::Record* r : rows) {
-    const std::string family(methods::family_of(r->method));
-    if (std::ranges::find(families, family) != families.end()) continue;
-    families.push_back(family);
-    best.push_back(fmt::format("{} {} ({})", family, label(*r), short_number(error_of(*r))));
-  }
-  return families.size() < 2 ? "" : fmt::format("The lowest error of each family: {}.", fmt::join(best, ", "));
-}
-
 /// The rows of a budget whose means a few huge errors determine.
 std::string tail_note(const Rows& rows) {
   std::vector<std::string> names;
@@ -190,29 +179,72 @@ std::string own_calibration_note(std::span<const replay::Record> rows) {
                      listed(names));
 }
 
+BudgetAnswer answer_at(Rows group, const std::vector<std::string>& wins) {
+  std::ranges::stable_sort(group, {}, [](const replay::Record* r) { return error_of(*r); });
+  const Standing standing = standing_of(group);
+  const replay::Record& first = *group.front();
+  BudgetAnswer out{.run = first.run,
+                   .trace = first.trace,
+                   .budget = first.budget,
+                   .ranked = {},
+                   .tied = standing.tied,
+                   .next = standing.worse.empty() ? nullptr : standing.worse.front(),
+                   .verdict = verdict(standing),
+                   .notes = {},
+                   .cost = ""};
+  for (const std::string& sentence : wins) {
+    if (sentence.starts_with(at_budget(first.budget) + ",")) out.notes.push_back(sentence);
+  }
+  std::erase_if(group, [&](const replay::Record* r) { return std::ranges::count(standing.elsewhere, r) > 0; });
+  for (const std::string& note : {untested_note(standing), family_note(group), tail_note(group)}) {
+    if (!note.empty()) out.notes.push_back(note);
+  }
+  out.cost = cost_note(group);
+  std::ranges::stable_partition(group, [&](const replay::Record* r) { return r == standing.best; });
+  out.ranked = std::move(group);
+  return out;
+}
+
 }  // namespace
 
-std::vector<std::string> answers_of(std::span<const replay::Record> rows, std::span<const replay::Record> of_texts) {
-  const std::vector<std::string> wins = wins_of(of_texts);
-  OrderedMap<std::tuple<std::string, replay::Protocol, std::string>, Rows> groups;
-  for (const replay::Record& r : rows) {
-    if (is_ranked(r)) groups[{r.sha256, r.protocol, r.budget}].push_back(&r);
+std::string family_note(std::span<const replay::Record* const> ranked) {
+  std::vector<std::string> families, best;
+  for (const replay::Record* r : ranked) {
+    const std::string family(methods::family_of(r->method));
+    if (std::ranges::find(families, family) != families.end()) continue;
+    families.push_back(family);
+    best.push_back(fmt::format("{} {} ({})", family, label(*r), short_number(error_of(*r))));
   }
-  const bool traces =
-      std::ranges::any_of(rows, [&](const replay::Record& r) { return r.sha256 != rows.front().sha256; });
-  DistinctTexts out;
+  return families.size() < 2 ? "" : fmt::format("The lowest error of each family: {}.", fmt::join(best, ", "));
+}
+
+std::vector<BudgetAnswer> budget_answers(std::span<const replay::Record> rows,
+                                         std::span<const replay::Record> of_texts) {
+  const std::vector<std::string> wins = wins_of(of_texts);
+  OrderedMap<std::tuple<std::string, std::string, replay::Protocol, std::string>, Rows> groups;
+  for (const replay::Record& r : rows) {
+    if (is_ranked(r)) groups[{r.run, r.sha256, r.protocol, r.budget}].push_back(&r);
+  }
+  const auto several = [&](std::string replay::Record::*of) {
+    return std::ranges::any_of(rows, [&](const replay::Record& r) { return r.*of != rows.front().*of; });
+  };
+  const bool traces = several(&replay::Record::sha256), runs = several(&replay::Record::run);
+  std::vector<BudgetAnswer> out;
   for (auto& [key, group] : groups.items()) {
     if (group.size() < 2) continue;
-    std::ranges::stable_sort(group, {}, [](const replay::Record* r) { return error_of(*r); });
-    const Standing standing = standing_of(group);
-    out.add((traces ? group.front()->trace + ": " : "") + verdict(standing));
-    for (const std::string& sentence : wins) {
-      if (sentence.starts_with(at_budget(group.front()->budget) + ",")) out.add(sentence);
-    }
-    std::erase_if(group, [&](const replay::Record* r) { return std::ranges::count(standing.elsewhere, r) > 0; });
-    for (const std::string& note : {untested_note(standing), family_note(group), tail_note(group), cost_note(group)}) {
-      if (!note.empty()) out.add(note);
-    }
+    BudgetAnswer& answer = out.emplace_back(answer_at(std::move(group), wins));
+    if (!traces) answer.trace.clear();
+    if (!runs) answer.run.clear();
+  }
+  return out;
+}
+
+std::vector<std::string> answers_of(std::span<const replay::Record> rows, std::span<const replay::Record> of_texts) {
+  DistinctTexts out;
+  for (const BudgetAnswer& answer : budget_answers(rows, of_texts)) {
+    out.add((answer.trace.empty() ? "" : answer.trace + ": ") + answer.verdict);
+    for (const std::string& note : answer.notes) out.add(note);
+    if (!answer.cost.empty()) out.add(answer.cost);
   }
   if (const std::string note = own_calibration_note(rows); !note.empty()) out.add(note);
   return out.list();

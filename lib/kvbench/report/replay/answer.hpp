@@ -11,11 +11,35 @@
 
 namespace kvbench::report {
 
-/// One sentence per trace, protocol and budget, in order of appearance, over rows with one row per trace and
-/// configuration. References (exact, oracle-topk, random) are not ranked. Followed by sentences where there are too few
-/// blocks of queries for any significant difference, where the mean of a row is not estimable, and where the rows of a
-/// budget differ by more than 5 % in the bytes that they hold, or for a limit of reads in the bytes that they read.
-/// `of_texts`: rows that also hold those of single texts; each answer is followed by how many of them agree (wins_of).
+/// "snapkv[window=64]"
+std::string label(const replay::Record& r);
+/// The mean rel_err, by which rows are ranked.
+double error_of(const replay::Record& r);
+
+/// What the rows at one budget of one trace, protocol and run say.
+struct BudgetAnswer {
+  std::string run, trace;  ///< empty where all rows have the same
+  std::string budget;
+  std::vector<const replay::Record*> ranked;  ///< compared with the best, which is the first, by ascending error
+  std::vector<const replay::Record*> tied;    ///< not distinguishable from the best
+  const replay::Record* next = nullptr;       ///< the lowest error that is distinguishable from the best; null: none
+  std::string verdict;                        ///< which has the lowest error, which cannot be told from it, the next
+  std::vector<std::string>
+      notes;         ///< wins over texts; rows that were not tested; families; means that huge errors make
+  std::string cost;  ///< where rows differ by more than 5 % in what the budget limits; else ""
+};
+
+/// In order of appearance, over rows with one row per trace and configuration; budgets with two ranked rows or more.
+/// References (exact, oracle-topk, random) are not ranked. `of_texts`: rows that also hold those of single texts; each
+/// answer says how many of them agree (wins_of).
+std::vector<BudgetAnswer> budget_answers(std::span<const replay::Record> rows,
+                                         std::span<const replay::Record> of_texts = {});
+
+/// "The lowest error of each family: eviction h2o (0.1), ...", where there are several; else "".
+std::string family_note(std::span<const replay::Record* const> ranked);
+
+/// All sentences of budget_answers(), followed by one that names the rows that were calibrated on what they are
+/// evaluated on, which are not ranked.
 std::vector<std::string> answers_of(std::span<const replay::Record> rows,
                                     std::span<const replay::Record> of_texts = {});
 

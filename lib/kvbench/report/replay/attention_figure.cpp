@@ -9,6 +9,7 @@
 #include <kvbench/core/error.hpp>
 #include <kvbench/report/drawing/attention_map.hpp>
 #include <kvbench/report/replay/series.hpp>
+#include <kvbench/report/text/budget_words.hpp>
 
 namespace kvbench::report {
 namespace {

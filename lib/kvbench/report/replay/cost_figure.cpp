@@ -34,6 +34,7 @@ constexpr PlottedCost plotted_costs[] = {
 
 constexpr double least_span = 4;  // of the axis, so that costs that are nearly equal look so
 constexpr std::size_t most_named = 16;
+constexpr double page_width = 680;  // px: of the first drawing, which stands alone
 
 constexpr double least_cost = 1e-9, most_cost = 1e9;  // relative to the full cache; no cache is outside
 
@@ -151,7 +152,7 @@ ChartLine line_of(const Series& series, const PlottedCost& cost, const std::set<
   return line;
 }
 
-LineChart chart_of(const std::vector<Series>& all, const PlottedCost& cost, const BudgetGroup& budgets) {
+LineChart chart_of(const std::vector<Series>& all, const PlottedCost& cost, const BudgetGroup& budgets, double width) {
   LineChart chart{.title = cost.title,
                   .description = "Mean relative error of every method against its cost",
                   .x = cost_axis(all, cost, budgets),
@@ -159,7 +160,7 @@ LineChart chart_of(const std::vector<Series>& all, const PlottedCost& cost, cons
                   .lines = {},
                   .frontier = {},
                   .apart = true,
-                  .width = 450,
+                  .width = width,
                   .plot_height = 340};
   const std::vector<const ReplayRow*> frontier = frontier_of(all, cost.of);
   for (const ReplayRow* r : frontier) chart.frontier.push_back({100 * r->*cost.of, r->error, NAN, NAN, ""});
@@ -212,7 +213,7 @@ Figure cost_figure(const std::vector<Series>& all, const std::vector<std::string
         return std::ranges::any_of(series.rows, [&](const ReplayRow* r) { return has_cost(*r, cost); });
       };
       if (!other && std::ranges::any_of(shown, has_points))
-        figure.drawings.push_back(draw(chart_of(shown, cost, group)));
+        figure.drawings.push_back(draw(chart_of(shown, cost, group, figure.drawings.empty() ? page_width : 450)));
     }
   }
   return figure;

@@ -11,6 +11,7 @@
 #include <kvbench/report/drawing/axis.hpp>
 #include <kvbench/report/drawing/heat_map.hpp>
 #include <kvbench/report/replay/series.hpp>
+#include <kvbench/report/text/budget_words.hpp>
 #include <kvbench/report/text/text.hpp>
 
 namespace kvbench::report {

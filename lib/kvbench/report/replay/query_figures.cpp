@@ -13,6 +13,7 @@
 #include <kvbench/report/drawing/line_chart.hpp>
 #include <kvbench/report/drawing/marks.hpp>
 #include <kvbench/report/replay/series.hpp>
+#include <kvbench/report/text/budget_words.hpp>
 #include <kvbench/report/text/text.hpp>
 
 namespace kvbench::report {

@@ -3,10 +3,9 @@
 
 #include <algorithm>
 #include <cmath>
-#include <iterator>
 #include <map>
+#include <optional>
 #include <set>
-#include <tuple>
 
 #include <fmt/ranges.h>
 
@@ -22,6 +21,7 @@
 #include <kvbench/report/replay/query_figures.hpp>
 #include <kvbench/report/replay/reason_groups.hpp>
 #include <kvbench/report/replay/series.hpp>
+#include <kvbench/report/text/budget_words.hpp>
 #include <kvbench/report/text/text.hpp>
 
 namespace kvbench::report {
@@ -49,8 +49,8 @@ std::string scope_of(const ReplaySection& section, const ReplayPart& part) {
   return fmt::format("{}{} on {}{}", run, section.protocol, name_of(part), layers_text(part));
 }
 
-/// The answers at these budgets.
-AnswerBlock answer_of(const ReplaySection& section, const ReplayPart& part, const std::vector<std::string>& budgets) {
+/// What the rows at these budgets say: the answers and what they cost first.
+std::vector<std::string> sentences_of(const ReplayPart& part, const std::vector<std::string>& budgets) {
   std::vector<replay::Record> records;
   const std::set<std::string> at(budgets.begin(), budgets.end());
   for (const ReplayRow& r : part.overall) {
@@ -60,7 +60,13 @@ AnswerBlock answer_of(const ReplaySection& section, const ReplayPart& part, cons
   for (const ReplayRow& r : part.texts) {
     if (at.contains(r.budget)) of_texts.push_back(r);
   }
-  return {scope_of(section, part), answers_of(records, of_texts)};
+  DistinctTexts out;
+  for (const BudgetAnswer& answer : budget_answers(records, of_texts)) {
+    out.add(answer.verdict);
+    if (!answer.cost.empty()) out.add(answer.cost);
+  }
+  for (const std::string& sentence : answers_of(records, of_texts)) out.add(sentence);
+  return out.list();
 }
 
 std::string heading_of(const ReplaySection& s) {
@@ -239,33 +245,8 @@ DocTable hindsight_table(const ReplaySection& section) {
   return compact(std::move(table));
 }
 
-/// All columns that have a value in some row.
-DocTable all_columns(const ReplaySection& section) {
-  DocTable out{.title = "All columns of the rows over all layers", .columns = {}, .rows = {}, .folded = true};
-  std::vector<const ReplayRow*> rows;
-  for (const ReplayPart& part : section.parts) {
-    for (const ReplayRow& r : part.overall) rows.push_back(&r);
-  }
-  DistinctTexts distinct;
-  for (const char* first : {"method", "params", "budget"}) distinct.add(first);
-  for (const ReplayRow* r : rows) {
-    for (const std::string& column : r->table->columns) {
-      if (!r->text(column.c_str()).empty()) distinct.add(column);
-    }
-  }
-  const std::vector<std::string>& names = distinct.list();
-  for (const std::string& name : names)
-    out.columns.push_back({name, name != "method" && name != "params", name == "reason"});
-  for (const ReplayRow* r : rows) {
-    std::vector<TableCell> cells;
-    for (const std::string& name : names) cells.emplace_back(r->text(name.c_str()));
-    out.rows.push_back(std::move(cells));
-  }
-  return out;
-}
-
 /// Reasons of rows without results and notes on the others.
-void add_reasons(const ReplaySection& section, std::vector<Block>& blocks) {
+std::vector<Block> reason_tables(const ReplaySection& section) {
   std::vector<const replay::Record*> broken, notes;
   DistinctTexts traces;
   for (const ReplayPart& part : section.parts) {
@@ -276,8 +257,68 @@ void add_reasons(const ReplaySection& section, std::vector<Block>& blocks) {
     }
   }
   const bool several = traces.list().size() > 1;
+  std::vector<Block> blocks;
   if (!notes.empty()) blocks.emplace_back(reasons(notes, several, "Notes on rows with results"));
   if (!broken.empty()) blocks.emplace_back(reasons(broken, several, "Rows without results"));
+  return blocks;
+}
+
+/// The first drawing alone, at the width of the page; none where nothing is drawn.
+std::optional<Figure> first_of(std::vector<Figure>& figures) {
+  for (Figure& figure : figures) {
+    if (figure.drawings.empty()) continue;
+    Figure first = figure;
+    first.drawings.resize(1);
+    figure.drawings.erase(figure.drawings.begin());
+    return first;
+  }
+  return std::nullopt;
+}
+
+/// The blocks that are shown at once, and the figures and tables that are folded, of all parts of a section.
+struct SectionBlocks {
+  std::vector<Block> shown, figures, details;
+  DocTable all = method_table();
+  bool several = false;  ///< parts or budgets, of which `shown` has one each
+};
+
+void add_part(const ReplaySection& section, const ReplayPart& part, const QueryFiles& files,
+              const std::vector<std::string>& said, SectionBlocks& into) {
+  const bool several = section.parts.size() > 1;
+  const std::string name = several ? name_of(part) : "", of_part = several ? ": " + name : "";
+  const std::vector<Series> all = series_of(part);
+  const std::vector<std::string> budgets = budgets_of(part);
+  const Shown shown = shown_of(all, budgets);
+  std::vector<Figure> figures = {cost_figure(shown.series, shown.budgets, "Error and cost" + of_part),
+                                 error_figure(shown.series, shown.budgets, "Error by method" + of_part)};
+  if (std::optional<Figure> first = first_of(figures)) into.shown.emplace_back(*std::move(first));
+  if (const std::vector<std::string> main = main_budgets(budgets); !main.empty()) {
+    DocTable table = method_table();
+    table.title = fmt::format("Methods at {}{}", budget_words(main.front()), of_part);
+    add_rows(all, {main.front()}, "", table);
+    for (auto& row : table.rows) row[2] = "";  // the budget, which the title states
+    if (!table.rows.empty()) into.shown.emplace_back(compact(std::move(table)));
+  }
+  AnswerBlock rest{scope_of(section, part), sentences_of(part, shown.budgets)};
+  std::erase_if(rest.sentences, [&](const std::string& s) { return std::ranges::count(said, s) > 0; });
+  if (!rest.sentences.empty()) into.figures.emplace_back(std::move(rest));
+  into.figures.emplace_back(Paragraph{introduction(section, part)});
+  if (!shown.note.empty()) into.figures.emplace_back(Paragraph{shown.note});
+  for (Figure& figure : figures) {
+    if (!figure.drawings.empty()) into.figures.emplace_back(std::move(figure));
+  }
+  if (DocTable by_budget = budget_table(all, budgets, of_part); !by_budget.columns.empty())
+    into.figures.emplace_back(std::move(by_budget));
+  add_rows(all, budgets, name, into.all);
+  into.several |= several || budgets.size() > 1;
+  if (several) into.details.emplace_back(Paragraph{name});
+  const std::size_t before = into.details.size();
+  append(into.details, layer_figures(shown.series, shown.budgets));
+  append(into.details, head_figures(part));
+  append(into.details, query_figures(section, part, shown.series, files.raw));
+  for (const trace::Reader* trace : files.traces)
+    append(into.details, attention_figure(section, part, shown.series, files.raw, *trace));
+  if (several && into.details.size() == before) into.details.pop_back();
 }
 
 }  // namespace
@@ -285,46 +326,26 @@ void add_reasons(const ReplaySection& section, std::vector<Block>& blocks) {
 std::vector<AnswerBlock> main_answers(const ReplaySection& section) {
   std::vector<AnswerBlock> answers;
   for (const ReplayPart& part : section.parts) {
-    AnswerBlock answer = answer_of(section, part, main_budgets(budgets_of(part)));
+    AnswerBlock answer{scope_of(section, part), sentences_of(part, main_budgets(budgets_of(part)))};
     if (!answer.sentences.empty()) answers.push_back(std::move(answer));
   }
   return answers;
 }
 
-std::vector<Block> replay_blocks(const ReplaySection& section, const QueryFiles& files, bool answers) {
-  std::vector<Block> blocks = {Heading{2, heading_of(section)}}, details;
-  DocTable table = method_table();
-  const bool several = section.parts.size() > 1;
-  for (const ReplayPart& part : section.parts) {
-    const std::vector<Series> all = series_of(part);
-    const std::vector<std::string> budgets = budgets_of(part);
-    const Shown shown = shown_of(all, budgets);
-    AnswerBlock answer = answer_of(section, part, shown.budgets);
-    if ((answers || main_budgets(budgets).size() < budgets.size()) && !answer.sentences.empty())
-      blocks.emplace_back(std::move(answer));
-    blocks.emplace_back(Paragraph{introduction(section, part)});
-    if (!shown.note.empty()) blocks.emplace_back(Paragraph{shown.note});
-    const std::string of_part = several ? ": " + name_of(part) : "";
-    for (Figure figure : {cost_figure(shown.series, shown.budgets, "Error and cost" + of_part),
-                          error_figure(shown.series, shown.budgets, "Error by method" + of_part)}) {
-      if (!figure.drawings.empty()) blocks.emplace_back(std::move(figure));
-    }
-    if (DocTable by_budget = budget_table(all, budgets, of_part); !by_budget.columns.empty())
-      blocks.emplace_back(std::move(by_budget));
-    add_rows(all, budgets, several ? name_of(part) : "", table);
-    if (several) details.emplace_back(Heading{3, name_of(part)});
-    std::ranges::move(layer_figures(shown.series, shown.budgets), std::back_inserter(details));
-    std::ranges::move(head_figures(part), std::back_inserter(details));
-    std::ranges::move(query_figures(section, part, shown.series, files.raw), std::back_inserter(details));
-    for (const trace::Reader* trace : files.traces)
-      std::ranges::move(attention_figure(section, part, shown.series, files.raw, *trace), std::back_inserter(details));
-  }
-  if (!table.rows.empty()) blocks.emplace_back(compact(std::move(table)));
-  if (DocTable texts = text_averages(section); !texts.rows.empty()) blocks.emplace_back(std::move(texts));
-  if (DocTable hindsight = hindsight_table(section); !hindsight.rows.empty()) blocks.emplace_back(std::move(hindsight));
-  std::ranges::move(details, std::back_inserter(blocks));
-  add_reasons(section, blocks);
-  if (DocTable columns = all_columns(section); !columns.rows.empty()) blocks.emplace_back(std::move(columns));
+std::vector<Block> replay_blocks(const ReplaySection& section, const QueryFiles& files,
+                                 const std::vector<std::string>& said) {
+  SectionBlocks gathered;
+  for (const ReplayPart& part : section.parts) add_part(section, part, files, said, gathered);
+  std::vector<Block> blocks = {Heading{2, heading_of(section)}};
+  append(blocks, std::move(gathered.shown));
+  if (gathered.several && !gathered.all.rows.empty()) gathered.figures.emplace_back(compact(std::move(gathered.all)));
+  append_folded(blocks, "All budgets, costs and notes", std::move(gathered.figures));
+  append_folded(blocks, "By layer, head and query", std::move(gathered.details));
+  std::vector<Block> tables;
+  if (DocTable texts = text_averages(section); !texts.rows.empty()) tables.emplace_back(std::move(texts));
+  if (DocTable hindsight = hindsight_table(section); !hindsight.rows.empty()) tables.emplace_back(std::move(hindsight));
+  append_folded(blocks, "By text, and with hindsight", std::move(tables));
+  append_folded(blocks, "Rows without results, and notes", reason_tables(section));
   return blocks;
 }
 

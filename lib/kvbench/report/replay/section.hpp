@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// A section of a replay or sweep: answers, figures, the table of methods, rows without results, notes, and all columns.
+// A section of a replay or sweep: one figure and the table of one budget; folded: all others, the figures by layer,
+// head and query, averages over texts, and the reasons of rows without results.
 #pragma once
 
+#include <string>
 #include <vector>
 
 #include <kvbench/compare/query_results.hpp>
@@ -17,10 +19,12 @@ struct QueryFiles {
   std::vector<const trace::Reader*> traces;       ///< with raw results: add maps of attention and kept tokens
 };
 
-/// What the rows of a section answer, at one budget of each kind.
+/// What the rows of a section answer, at one budget of each kind; the answers and what they cost first.
 std::vector<AnswerBlock> main_answers(const ReplaySection& section);
 
-/// The heading (level 2), answers, figures and tables of a section. `answers`: also those that are all main_answers().
-std::vector<Block> replay_blocks(const ReplaySection& section, const QueryFiles& files, bool answers);
+/// The blocks of a section, from its heading (level 2) on. `said`: sentences that the report has made, which are not
+/// repeated.
+std::vector<Block> replay_blocks(const ReplaySection& section, const QueryFiles& files,
+                                 const std::vector<std::string>& said);
 
 }  // namespace kvbench::report

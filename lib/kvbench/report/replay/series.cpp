@@ -57,11 +57,6 @@ void set_styles(std::vector<Series>& all, const OwnStyles& own) {
   }
 }
 
-/// 0 for a quarter, more the further the budget is from it; absolute budgets after shares.
-double distance_from_quarter(const Budget& budget) {
-  return budget.is_share() ? std::abs(std::log(budget.share() / 0.25)) : 1e9;
-}
-
 }  // namespace
 
 std::vector<const ReplayRow*> frontier_of(const std::vector<Series>& all, double ReplayRow::*cost) {
@@ -86,21 +81,6 @@ std::vector<const ReplayRow*> frontier_of(const std::vector<Series>& all, double
   };
   std::erase_if(rows, beaten);
   return rows;
-}
-
-std::vector<std::string> main_budgets(const std::vector<std::string>& budgets) {
-  std::vector<std::string> out;
-  for (const std::string& text : budgets) {
-    const Budget budget = Budget::parse(text);
-    const auto same = [&](const std::string& other) { return Budget::parse(other).cost() == budget.cost(); };
-    const auto known = std::ranges::find_if(out, same);
-    if (known == out.end()) {
-      out.push_back(text);
-    } else if (distance_from_quarter(budget) < distance_from_quarter(Budget::parse(*known))) {
-      *known = text;
-    }
-  }
-  return out;
 }
 
 std::vector<Series> series_of(const ReplayPart& part) {

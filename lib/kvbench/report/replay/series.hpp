@@ -36,9 +36,6 @@ Shown shown_of(const std::vector<Series>& all, const std::vector<std::string>& b
 /// Budgets as given, smallest first.
 std::vector<std::string> budgets_of(const ReplayPart& part);
 
-/// The budget of each kind (tokens, memory, fast memory, bytes read) that is nearest to a quarter.
-std::vector<std::string> main_budgets(const std::vector<std::string>& budgets);
-
 /// The rows that no other row beats by a lower error at no more than equal_cost times its cost, by ascending cost.
 /// References and rows whose mean is not estimable are not compared.
 std::vector<const ReplayRow*> frontier_of(const std::vector<Series>& all, double ReplayRow::*cost);

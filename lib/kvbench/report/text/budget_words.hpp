@@ -4,6 +4,7 @@
 
 #include <span>
 #include <string>
+#include <vector>
 
 namespace kvbench::report {
 
@@ -13,5 +14,8 @@ std::string budget_words(const std::string& budget);
 
 /// The same for several: "12.5 %, 25 % of the memory, 256 tokens".
 std::string budget_words(std::span<const std::string> budgets);
+
+/// The budget of each kind (tokens, memory, fast memory, bytes read) that is nearest to a quarter.
+std::vector<std::string> main_budgets(const std::vector<std::string>& budgets);
 
 }  // namespace kvbench::report
