@@ -8,6 +8,8 @@
 #include <kvbench/report/claims/comparison_table.hpp>
 #include <kvbench/report/columns/claims.hpp>
 #include <kvbench/report/columns/comparisons.hpp>
+#include <kvbench/report/document/markdown.hpp>
+#include <kvbench/report/document/terminal.hpp>
 #include <kvbench/report/read/document_results.hpp>
 #include <kvbench/report/read/query_csv.hpp>
 #include <kvbench/sweep/cells_results.hpp>
@@ -157,8 +159,8 @@ int run(const CompareFlags& o) {
   const std::vector<compare::Comparison> compared = compare::compare(request);
   const std::span<const compare::Comparison> rows(compared);
   const bool table = shows_table(o.format, output);
-  output.finish(o.format == "md" ? report::compare_markdown(rows)
-                : table          ? report::compare_terminal(rows)
+  output.finish(o.format == "md" ? report::markdown(report::comparison_blocks(rows))
+                : table          ? report::terminal_text(report::comparison_blocks(rows))
                                  : report::table_of(o.format, report::compare_columns(), rows));
   return done;
 }

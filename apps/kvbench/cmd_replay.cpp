@@ -167,7 +167,7 @@ int run(const CLI::App& flags, ReplayFlags& options) {
   if (!options.raw.empty()) raw.emplace(options.raw);
   const std::vector<replay::Record> records = replay_all(options, how, traces, raw);
   output.finish(format_records(options.run, records, output));
-  if (output.to_file() && (options.run.summary || stdout_is_terminal())) print(summary_table(records));
+  if (output.to_file()) print(summary_beside(options.run, records));
   report_device_memory(options.run);
   return exit_code(records);
 }

@@ -10,6 +10,8 @@
 #include <kvbench/report/claims/check_summary.hpp>
 #include <kvbench/report/claims/check_table.hpp>
 #include <kvbench/report/columns/checks.hpp>
+#include <kvbench/report/document/markdown.hpp>
+#include <kvbench/report/document/terminal.hpp>
 #include <kvbench/sweep/figure_checks.hpp>
 #include <kvbench/validate/all_checks.hpp>
 #include <kvbench/validate/validate.hpp>
@@ -56,8 +58,8 @@ std::string checks_list() {
 }
 
 std::string as_text(const ValidateFlags& o, const Output& output, std::span<const bounds::CheckRow> rows) {
-  if (o.format == "md") return report::check_markdown(rows);
-  return shows_table(o.format, output) ? report::check_summary(rows)
+  if (o.format == "md") return report::markdown(report::every_check(rows));
+  return shows_table(o.format, output) ? report::terminal_text(report::check_summary(rows))
                                        : report::table_of(o.format, report::check_columns(), rows);
 }
 
@@ -80,8 +82,9 @@ int run_planted(const CLI::App& flags, const ValidateFlags& o) {
       run_mutants(mutants, faithful::mutant_subjects(o.validate.queries), o.validate, hooks);
   const bool table = shows_table(o.format, output);
   const std::span<const faithful::MutantResult> rows(results);
-  output.finish(table ? mutant_summary(rows) : report::table_of(o.format, mutant_columns(), rows));
-  if (output.to_file() && (o.summary || stdout_is_terminal())) print(mutant_summary(results));
+  output.finish(table ? report::terminal_text(mutant_summary(rows))
+                      : report::table_of(o.format, mutant_columns(), rows));
+  if (output.to_file() && (o.summary || stdout_is_terminal())) print(report::terminal_text(mutant_summary(rows)));
   return std::ranges::all_of(results, &faithful::MutantResult::as_expected) ? done : rows_failed;
 }
 
@@ -157,7 +160,8 @@ int run(const CLI::App& flags, const ValidateFlags& o) {
   }
   const std::vector<bounds::CheckRow> rows = finished.judged(o.validate.alpha);
   output.finish(as_text(o, output, rows));
-  if (output.to_file() && (o.summary || stdout_is_terminal())) print(report::check_summary(rows));
+  if (output.to_file() && (o.summary || stdout_is_terminal()))
+    print(report::terminal_text(report::check_summary(rows)));
   return std::ranges::any_of(rows, bounds::is_fault) ? rows_failed : done;
 }
 

@@ -140,7 +140,7 @@ int verify(const VerifyFlags& o) {
   const std::span<const Verified> rows(verified);
   output.finish(shows_table(o.run.format, output) ? summary(rows, backend)
                                                   : report::table_of(o.run.format, report::verified_columns(), rows));
-  if (output.to_file() && (o.run.summary || stdout_is_terminal())) print(summary(rows, backend));
+  if (output.to_file() && (!o.run.summary.empty() || stdout_is_terminal())) print(summary(rows, backend));
   return std::ranges::all_of(rows, [](const Verified& row) { return row.outcome == Outcome::same; }) ? done
                                                                                                      : rows_failed;
 }

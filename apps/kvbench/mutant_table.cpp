@@ -46,20 +46,26 @@ std::span<const report::Column<faithful::MutantResult>> mutant_columns() {
 
 std::string mutant_csv(std::span<const faithful::MutantResult> results) { return csv_of(mutant_columns(), results); }
 
-std::string mutant_summary(std::span<const faithful::MutantResult> results) {
-  report::TextRows rows = {{"mutant", "caught by", "fault"}};
-  std::string unexpected, exceptions;
+std::vector<report::Block> mutant_summary(std::span<const faithful::MutantResult> results) {
+  report::DocTable table{.title = "", .columns = {{"mutant"}, {"caught by"}, {"fault"}}, .rows = {}};
+  report::AnswerBlock unexpected;
+  std::vector<std::string> exceptions;
   for (const faithful::MutantResult& r : results) {
-    rows.push_back({r.mutant->id, r.caught_by.empty() ? outcome(r) : joined(r.caught_by), r.mutant->fault});
+    table.rows.push_back({r.mutant->id, r.caught_by.empty() ? outcome(r) : joined(r.caught_by), r.mutant->fault});
     if (!r.as_expected())
-      unexpected += fmt::format("missed: {} ({}): {}\n", r.mutant->id, r.mutant->place, r.mutant->fault);
+      unexpected.sentences.push_back(
+          fmt::format("missed: {} ({}): {}", r.mutant->id, r.mutant->place, r.mutant->fault));
     if (!r.mutant->exception.empty())
-      exceptions += fmt::format("exception: {}: {}\n", r.mutant->id, r.mutant->exception);
+      exceptions.push_back(fmt::format("exception: {}: {}", r.mutant->id, r.mutant->exception));
   }
+  std::ranges::move(exceptions, std::back_inserter(unexpected.sentences));
   const auto caught =
       std::ranges::count_if(results, [](const faithful::MutantResult& r) { return !r.caught_by.empty(); });
-  return fmt::format("{} of {} planted faults are caught by a violated row.\n", caught, results.size()) +
-         report::aligned_rows(rows, [](std::size_t) { return true; }) + unexpected + exceptions;
+  std::vector<report::Block> blocks = {
+      report::Paragraph{fmt::format("{} of {} planted faults are caught by a violated row.", caught, results.size())},
+      std::move(table)};
+  if (!unexpected.sentences.empty()) blocks.emplace_back(std::move(unexpected));
+  return blocks;
 }
 
 }  // namespace kvbench

@@ -4,16 +4,18 @@
 
 #include <span>
 #include <string>
+#include <vector>
 
 #include <kvbench/faithful/mutants/mutants.hpp>
 #include <kvbench/report/columns/column.hpp>
+#include <kvbench/report/document/document.hpp>
 
 namespace kvbench {
 
 std::span<const report::Column<faithful::MutantResult>> mutant_columns();
 /// RFC 4180 quoting, LF, one header line.
 std::string mutant_csv(std::span<const faithful::MutantResult> results);
-/// For a terminal: how many faults are caught, one row per fault, then the faults that no check caught.
-std::string mutant_summary(std::span<const faithful::MutantResult> results);
+/// How many faults are caught, one row per fault, then the faults that no check caught.
+std::vector<report::Block> mutant_summary(std::span<const faithful::MutantResult> results);
 
 }  // namespace kvbench

@@ -11,6 +11,9 @@
 #include <kvbench/core/suggest.hpp>
 #include <kvbench/replay/run/workers.hpp>
 #include <kvbench/report/columns/records.hpp>
+#include <kvbench/report/document/markdown.hpp>
+#include <kvbench/report/document/terminal.hpp>
+#include <kvbench/report/replay/summary.hpp>
 #include <kvbench/report/replay/table.hpp>
 #include <kvbench/store/method_files.hpp>
 #include <kvbench/trace/reader.hpp>
@@ -50,13 +53,20 @@ std::string by_run(std::span<const replay::Record> records, const char* heading,
   return out;
 }
 
+std::string full_text(std::span<const replay::Record> records) {
+  return by_run(records, "run ", [](auto run) { return report::terminal_text(report::full_summary(run)); });
+}
+
 }  // namespace
 
 void add_table_flags(CLI::App* flags, TableFlags& o) {
   add_choice(flags, "--rows", o.grain, grains, "Finest level of rows: trace, layer, head or query (default: layer)");
   add_form_flags(flags, o.format, o.output);
   flags->add_flag("--no-times", o.no_times, "Leave the time columns out, so that files can be compared byte by byte");
-  flags->add_flag("--summary", o.summary, "With -o: also print the short table (default on a terminal)");
+  flags
+      ->add_flag("--summary{short}", o.summary,
+                 "With -o: also print the answer in 12 lines (default on a terminal); --summary=full: with all rows")
+      ->check(one_of({"short", "full"}));
 }
 
 void check_table_flags(const CLI::App& flags, const TableFlags& options) {
@@ -123,13 +133,19 @@ std::vector<NamedFile> input_files(const replay::ReplayRequest& request) {
 }
 
 std::string format_records(const TableFlags& options, std::span<const replay::Record> records, const Output& output) {
-  if (options.format == "md") return by_run(records, "## ", report::markdown_table);
-  if (shows_table(options.format, output)) return summary_table(records);
+  if (options.format == "md")
+    return by_run(records, "## ", [](auto run) { return report::markdown(report::all_rows(run)); });
+  if (options.format == "table") return full_text(records);
+  if (shows_table(options.format, output))
+    return report::terminal_text(report::brief_summary(records, "--format table"));
   return report::table_of(options.format, report::record_columns(), records, !options.no_times);
 }
 
-std::string summary_table(std::span<const replay::Record> records) {
-  return by_run(records, "run ", report::terminal_summary);
+std::string summary_beside(const TableFlags& options, std::span<const replay::Record> records) {
+  if (options.summary == "full") return full_text(records);
+  if (options.summary.empty() && !stdout_is_terminal()) return "";
+  const std::string rest = fmt::format("--summary=full and {}", options.output);
+  return report::terminal_text(report::brief_summary(records, rest));
 }
 
 int exit_code(std::span<const replay::Record> records) {

@@ -22,7 +22,8 @@ namespace kvbench::app {
 struct TableFlags {
   replay::Grain grain = replay::Grain::layer;
   std::string output, format;
-  bool no_times = false, summary = false;
+  std::string summary;  ///< --summary: empty, "short" or "full"
+  bool no_times = false;
 };
 
 struct RunFlags : TableFlags {
@@ -54,10 +55,10 @@ replay::RunOptions run_options(const RunFlags& flags);
 /// calibration.
 std::vector<NamedFile> input_files(const replay::ReplayRequest& request);
 
-/// The records in the format of the flags: Markdown, the short table (shows_table()), or else CSV.
+/// The records in the format of the flags: Markdown, the summary (in full with --format table), or else a table.
 std::string format_records(const TableFlags& options, std::span<const replay::Record> records, const Output& output);
-/// The short table; for records of several runs, one table per run under its name.
-std::string summary_table(std::span<const replay::Record> records);
+/// What is printed beside a file, for --summary or on a terminal; "" otherwise.
+std::string summary_beside(const TableFlags& options, std::span<const replay::Record> records);
 /// The exit code for these records.
 int exit_code(std::span<const replay::Record> records);
 

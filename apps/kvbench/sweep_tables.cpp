@@ -49,11 +49,11 @@ int SweepTables::finish(const sweep::SweepResults& results) {
     measures_->finish(report::table_of(flags_.format, report::measure_columns(), rows));
   }
   if (claims_) claims_->finish(report::claims_table(flags_.format, results.claims));
-  const bool summary = main().to_file() ? flags_.summary || stdout_is_terminal()
+  const bool summary = main().to_file() ? !flags_.summary.empty() || stdout_is_terminal()
                                         : flags_.format == "md" || shows_table(flags_.format, main());
   if (records_) {
     records_->finish(format_records(flags_, results.records, *records_));
-    if (records_->to_file() && summary) print(summary_table(results.records));
+    if (records_->to_file()) print(summary_beside(flags_, results.records));
   }
   if (summary) print(verdict_text(results.claims));
   return exit_code(results.records);

@@ -14,6 +14,8 @@
 #include <kvbench/replay/run/head_memory.hpp>
 #include <kvbench/replay/run/workers.hpp>
 #include <kvbench/report/columns/evaluations.hpp>
+#include <kvbench/report/document/markdown.hpp>
+#include <kvbench/report/document/terminal.hpp>
 #include <kvbench/report/eval/answer.hpp>
 #include <kvbench/report/eval/table.hpp>
 #include <kvbench/store/method_files.hpp>
@@ -65,19 +67,21 @@ void check_memory(const Options& options, const llama::Model& model, Index token
 }
 
 /// Which methods change the output least, by all documents, whether or not the table has rows of them.
-std::string answer_of(const eval::EvalResults& results) {
+std::vector<std::string> answers_of(const eval::EvalResults& results) {
   const std::vector<eval::EvalRecord> records = summarize(results, eval::EvalRows{.documents = true});
   report::RowsOfText rows;
   for (const eval::EvalRecord& record : records) rows.push_back(&record);
-  std::string out;
-  for (const std::string& sentence : report::damage_answers(std::span(&rows, 1))) out += sentence + "\n\n";
-  return out;
+  return report::damage_answers(std::span(&rows, 1));
 }
 
 std::string formatted(const Options& options, const eval::EvalResults& results, const app::Output& output) {
   const std::vector<eval::EvalRecord> records = summarize(results, options.rows);
-  if (options.format == "md") return answer_of(results) + report::eval_markdown(records);
-  if (app::shows_table(options.format, output)) return answer_of(results) + report::eval_terminal(records);
+  if (options.format == "md" || options.format == "table") {
+    const report::Block blocks[] = {report::AnswerBlock{"", answers_of(results)}, report::overall_table(records)};
+    return options.format == "md" ? report::markdown(blocks) : report::terminal_text(blocks);
+  }
+  if (app::shows_table(options.format, output))
+    return report::terminal_text(report::brief_evaluation(answers_of(results), records, "--format table"));
   const std::span<const eval::EvalRecord> rows(records);
   return report::table_of(options.format, report::eval_columns(), rows, options.times);
 }

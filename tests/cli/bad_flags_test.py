@@ -217,6 +217,7 @@ class BadFlags(CliTest):
         for flag, command in cases:
             with self.subTest(command=command[0], flag=flag):
                 self.fails(2, f"kvbench: {flag} has no effect ", args=command)
+        self.fails(2, "--summary", "short", "full", args=[*replay, "-o", out, "--summary=long"])
         self.fails(2, "there is no check 'nope'", args=[*mutants, "--claim", "nope"])
         self.fails(2, "--method sink: no fault is planted", args=[*mutants, "--method", "sink"])
         self.fails(2, "--format md: the table of --mutants is csv, json or table", args=[*mutants, "--format", "md"])

@@ -219,6 +219,13 @@ class Replay(CliTest):
         out = os.path.join(self.folder, "o.csv")
         done = run("replay", self.trace, "-m", "sink", "-o", out, "--summary")
         self.assertIn("rel_err", done.stdout)
+        full, short = (run("replay", self.trace, "-m", "sink,h2o,quest", "-b", "12.5%,25%mem", "-o", out, form).stdout
+                       for form in ("--summary=full", "--summary"))
+        self.assertIn("infeasible at 25 % of the memory: quest", full)
+        self.assertLessEqual(len(short.splitlines()), 12)
+        self.assertLessEqual(max(map(len, short.splitlines())), 100)
+        self.assertIn("; see --summary=full and ", short)
+        done = run("replay", self.trace, "-m", "sink", "-o", out, "--summary")
         with open(out, newline="") as file:
             text = file.read()
         self.assertEqual(len(rows(text)), 3)

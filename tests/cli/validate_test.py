@@ -61,8 +61,8 @@ class Validate(CliTest):
             self.assertEqual(r["over_places"], "10 of 30 layers and 3 texts")
             self.assertEqual(r["units"], "3")
         self.assertEqual({r["verdict"] for r in table if r["kind"] == "data"}, {"none"})  # single heads
-        self.assertIn("it would take more layers or texts than 10 of 30 layers and 3 texts",
-                      run("validate", SAMPLE, "--claim", "chelsea.table2", "--summary", "-o", "/dev/null").stdout)
+        said = run("validate", SAMPLE, "--claim", "chelsea.table2", "--summary", "-o", "/dev/null").stdout
+        self.assertIn("it would take more layers or texts than 10 of 30 layers and 3 texts", " ".join(said.split()))
 
     def test_rows_do_not_depend_on_threads(self):
         flags = ("validate", self.trace, "--claim", "subgen.size,subgen.lemma1", "--seeds", "40")

@@ -21,7 +21,7 @@ Isa available(Isa isa) {
 
 void check_summary_flag(const CLI::App& flags, const std::string& output) {
   if (output.empty() || output == "-")
-    refuse_without_effect(flags, {"--summary"}, "without -o FILE; for the short table alone give --format table");
+    refuse_without_effect(flags, {"--summary"}, "without -o FILE; for the table alone give --format table");
 }
 
 void add_form_flags(CLI::App* flags, std::string& format, std::string& output) {

@@ -11,7 +11,7 @@
 
 namespace kvbench::app {
 
-/// Throws Error where --summary, which prints a short table beside a file, is given without -o FILE.
+/// Throws Error where --summary, which prints an answer beside a file, is given without -o FILE.
 void check_summary_flag(const CLI::App& flags, const std::string& output);
 
 /// Adds --format and -o, for commands that write a table.

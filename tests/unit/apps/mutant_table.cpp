@@ -2,6 +2,8 @@
 #include <apps/kvbench/mutant_table.hpp>
 
 #include <doctest/doctest.h>
+
+#include <kvbench/report/document/terminal.hpp>
 #include <unit/report/replay_lines.hpp>
 
 using namespace kvbench;
@@ -16,7 +18,7 @@ TEST_CASE("planted faults: the number that is caught comes first, then a row per
       {.mutant = &caught, .caught_by = {"c", "d"}, .ran = {"c", "d", "e"}, .first = "part: text"},
       {.mutant = &missed, .ran = {"c"}},
       {.mutant = &excepted, .ran = {"c"}}};
-  const std::string text = mutant_summary(results);
+  const std::string text = report::terminal_text(mutant_summary(results));
   CHECK(text.starts_with("1 of 3 planted faults are caught by a violated row.\n"));
   CHECK(has(text, "a.one    c d        one fault"));
   CHECK(has(text, "missed: a.two (line 2): other\n"));

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <kvbench/report/columns/records.hpp>
+#include <kvbench/report/document/markdown.hpp>
+#include <kvbench/report/document/terminal.hpp>
 #include <kvbench/report/replay/reason_groups.hpp>
 #include <kvbench/report/replay/table.hpp>
 #include <kvbench/report/text/similar.hpp>
@@ -15,6 +17,8 @@ using namespace kvbench::replay;
 using namespace kvbench::report;
 
 namespace {
+
+using Texts = std::vector<std::string>;
 
 Record record(std::string method, double error) {
   Record r{};
@@ -137,7 +141,7 @@ TEST_CASE("Markdown escapes pipes and keeps its columns") {
   Record r = record("m", 0.5);
   r.params = "a=1|b=||";
   const std::vector<Record> records = {r, broken("n", Status::failed, "x | y")};
-  const auto lines = lines_of(markdown_table(records));
+  const auto lines = lines_of(markdown(all_rows(records)));
   REQUIRE(lines.size() == 4);
   CHECK(lines[2].find("a=1\\|b=\\|\\|") != std::string::npos);
   CHECK(lines[3].find("failed: x \\| y") != std::string::npos);
@@ -155,7 +159,7 @@ TEST_CASE("the terminal table is aligned, best error first, and shows no layers"
   const std::vector<Record> records = {record("worse", 0.75),
                                        broken("cannot", Status::skipped, "a long reason of its own"),
                                        record("much-better-name", 0.0125), layer};
-  const auto lines = lines_of(terminal_table(records));
+  const auto lines = lines_of(terminal_text(rows_by_error(records)));
   REQUIRE(lines.size() == 5);
   CHECK(lines[1].starts_with("much-better-name"));
   CHECK(lines[2].starts_with("worse"));
@@ -184,18 +188,20 @@ TEST_CASE("reasons that many rows repeat are one line, with ranges of their numb
                                  cost("exact", "25%mem", "costs at least 100 %, with 1 token"),
                                  cost("int8", "25%mem", "costs at least 56.25 %, at 8 bits"),
                                  cost("int8", "50%mem", "costs at least 56.25 %, at 8 bits")};
-  CHECK(reasons_text(records) ==
-        "infeasible at 25 % of the memory: quest, exact (costs at least 100 to 106.3 %, with 1 to 48 tokens)\n"
-        "infeasible at 25 %, 50 % of the memory: int8 (costs at least 56.25 %, at 8 bits)\n");
-  CHECK(terminal_table(records) == reasons_text(records));
+  CHECK(reason_sentences(records) ==
+        Texts{"infeasible at 25 % of the memory: quest, exact (costs at least 100 to 106.3 %, with 1 to 48 tokens)",
+              "infeasible at 25 %, 50 % of the memory: int8 (costs at least 56.25 %, at 8 bits)"});
+  CHECK(terminal_text(rows_by_error(records)).starts_with("infeasible at 25 % of the memory: quest, exact"));
   // A method that failed elsewhere is no part of the group: quest at 50 % is not infeasible on both traces.
   records.resize(2);
   records.push_back(records[0]);
   records.back().trace = "b.h5", records.back().sha256 = "b";
-  CHECK(reasons_text(records) ==
-        "infeasible at 25 % of the memory on a.h5: quest, exact (costs at least 100 to 106.3 %, with 1 to 48 tokens)\n"
-        "infeasible at 25 % of the memory on b.h5: quest (costs at least 106.3 %, with 48 tokens)\n");
-  CHECK(reasons_text({}).empty());
+  CHECK(
+      reason_sentences(records) ==
+      Texts{
+          "infeasible at 25 % of the memory on a.h5: quest, exact (costs at least 100 to 106.3 %, with 1 to 48 tokens)",
+          "infeasible at 25 % of the memory on b.h5: quest (costs at least 106.3 %, with 48 tokens)"});
+  CHECK(reason_sentences({}).empty());
 }
 
 TEST_CASE("sentences without their numbers, and wrapped lines") {
@@ -209,7 +215,7 @@ TEST_CASE("with several prompts the terminal shows the row over all of them") {
   Record all = record("m", 0.5), one = record("m", 0.25);
   all.prompt = "all";
   const std::vector<Record> records = {all, one};
-  const auto lines = lines_of(terminal_table(records));
+  const auto lines = lines_of(terminal_text(rows_by_error(records)));
   REQUIRE(lines.size() == 2);
   CHECK(lines[1].find("0.5") != std::string::npos);
 }
@@ -217,19 +223,19 @@ TEST_CASE("with several prompts the terminal shows the row over all of them") {
 TEST_CASE("tables of several traces show the trace of each row") {
   std::vector<Record> records = {record("worse", 0.5), record("better", 0.25), record("worse", 0.75),
                                  broken("cannot", Status::skipped, "a reason")};
-  CHECK(terminal_table(records).find("trace") == std::string::npos);
+  CHECK(terminal_text(rows_by_error(records)).find("trace") == std::string::npos);
   for (std::size_t i = 2; i < 4; ++i) records[i].trace = "other.h5", records[i].sha256 = "b";
-  const auto lines = lines_of(terminal_table(records));
+  const auto lines = lines_of(terminal_text(rows_by_error(records)));
   REQUIRE(lines.size() == 6);
   CHECK(lines[0].starts_with("trace     method"));
   CHECK(lines[1].starts_with("a.h5      better"));
   CHECK(lines[2].starts_with("a.h5      worse"));
   CHECK(lines[3].starts_with("other.h5  worse"));
   CHECK(lines[5] == "skipped at 64 tokens on other.h5: cannot (a reason)");
-  const auto markdown = lines_of(markdown_table(records));
-  CHECK(markdown[0].starts_with("| trace | method | layer | budget |"));
-  CHECK(markdown[1].starts_with("| --- | --- | --- | ---: |"));
-  CHECK(markdown[4].starts_with("| other.h5 | worse | all | 64 |"));
+  const auto page = lines_of(markdown(all_rows(records)));
+  CHECK(page[0].starts_with("| trace | method | layer | budget |"));
+  CHECK(page[1].starts_with("| --- | --- | --- | ---: |"));
+  CHECK(page[4].starts_with("| other.h5 | worse | all | 64 |"));
 }
 
 TEST_CASE("rows that are tied with the best are marked, and the mark is explained") {
@@ -239,21 +245,21 @@ TEST_CASE("rows that are tied with the best are marked, and the mark is explaine
     records[i].best = "best";
     records[i].tied = i < 2;
   }
-  const auto lines = lines_of(terminal_table(records));
+  const auto lines = lines_of(terminal_text(rows_by_error(records)));
   REQUIRE(lines.size() == 7);
   CHECK(lines[1].find("0.125 ") != std::string::npos);
   CHECK(lines[2].find("0.25~") != std::string::npos);
   CHECK(lines[3].find("0.5 ") != std::string::npos);
   CHECK(lines[2].size() == lines[1].size());
   CHECK(lines[4].starts_with("~ not distinguishable"));
-  CHECK(markdown_table(records).find("| 0.25~ |") != std::string::npos);
-  CHECK(markdown_table(records).find("\n\n~ not") != std::string::npos);
+  CHECK(markdown(all_rows(records)).find("| 0.25~ |") != std::string::npos);
+  CHECK(markdown(all_rows(records)).find("\n\n~ not") != std::string::npos);
   for (Record& r : records) r.layers = r.compressed_layers = {3}, r.model_layers = 30;
-  CHECK(markdown_table(records).ends_with("\nLayer 3 of 30.\n"));
+  CHECK(markdown(all_rows(records)).ends_with("\nLayer 3 of 30.\n"));
   const auto rows = parse_csv(csv_table(records, false));
   CHECK(rows[2][column_of("tied")] == "1");
   CHECK(rows[3][column_of("tied")] == "0");
   CHECK(rows[4][column_of("tied")].empty());
   records[1].tied = false;
-  CHECK(terminal_table(records).find('~') == std::string::npos);  // the best row itself has no mark
+  CHECK(terminal_text(rows_by_error(records)).find('~') == std::string::npos);  // the best row itself has no mark
 }

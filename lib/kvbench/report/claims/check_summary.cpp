@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
+#include <string>
 #include <vector>
 
 #include <fmt/ranges.h>
@@ -40,54 +42,55 @@ Verdict joint(const RowsOfCheck& check) {
   return joint_verdict(verdicts);
 }
 
-std::string count_table(std::span<const bounds::CheckRow> rows, bool claims) {
+/// None where no row has such a verdict.
+std::vector<Block> count_table(std::span<const bounds::CheckRow> rows, bool claims) {
   const std::vector<RowsOfCheck> ids = by_check(rows, claims);
-  if (ids.empty()) return "";
-  TextRows lines = {{claims ? "claim of a paper" : "theorem, identity or cost"}};
+  if (ids.empty()) return {};
+  DocTable table{.title = "", .columns = {{claims ? "claim of a paper" : "theorem, identity or cost"}}, .rows = {}};
   const std::span<const Verdict> columns = claims ? std::span<const Verdict>(claim_verdicts) : statement_verdicts;
-  for (const Verdict verdict : columns) lines[0].emplace_back(name_of(verdict));
-  if (claims) lines[0].emplace_back("verdict");
+  for (const Verdict verdict : columns) table.columns.push_back({std::string(name_of(verdict)), true});
+  if (claims) table.columns.push_back({"verdict"});
   for (const RowsOfCheck& id : ids) {
-    lines.push_back({id.id});
-    for (const Verdict verdict : columns) lines.back().push_back(fmt::format("{}", id.count(verdict)));
-    if (claims) lines.back().emplace_back(name_of(joint(id)));
+    auto& cells = table.rows.emplace_back(std::vector<TableCell>{id.id});
+    for (const Verdict verdict : columns) cells.emplace_back(fmt::format("{}", id.count(verdict)));
+    if (claims) cells.emplace_back(std::string(name_of(joint(id))));
   }
-  return aligned_rows(lines, [](std::size_t column) { return column == 0; }) + "\n";
+  return {std::move(table)};
 }
 
-/// "  TITLE: id, id, ..." in lines of at most 110 characters; "" without ids.
-std::string id_list(const std::string& title, const std::vector<RowsOfCheck>& claims, const auto& belongs) {
-  std::string out, line = "  " + title + ":";
-  bool any = false;
-  for (const RowsOfCheck& check : claims) {
-    if (!belongs(check)) continue;
-    const std::string word = (any ? ", " : " ") + check.id;
-    if (any && line.size() + word.size() > 110) {
-      out += line + ",\n";
-      line = "      " + check.id;
-    } else {
-      line += word;
-    }
-    any = true;
+/// Adds "TITLE: id, id, ...", unless there is none.
+void add_ids(const std::string& title, const std::vector<RowsOfCheck>& checks, const auto& belongs,
+             std::vector<std::string>& sentences) {
+  std::vector<std::string> ids;
+  for (const RowsOfCheck& check : checks) {
+    if (belongs(check)) ids.push_back(check.id);
   }
-  return any ? out + line + "\n" : "";
+  if (!ids.empty()) sentences.push_back(fmt::format("{}: {}", title, fmt::join(ids, ", ")));
 }
 
-std::string holding_text(const std::vector<RowsOfCheck>& statements, const std::vector<RowsOfCheck>& claims) {
+std::vector<std::string> holding(const std::vector<RowsOfCheck>& statements, const std::vector<RowsOfCheck>& claims) {
   const auto violated = [](const RowsOfCheck& c) { return c.has(Verdict::violated); };
   const auto holds = [&](const RowsOfCheck& c) {
     return !violated(c) && (c.has(Verdict::holds) || c.has(Verdict::holds_with_margin));
   };
-  std::string out = id_list("hold on every subject with a verdict", statements,
-                            [&](const RowsOfCheck& c) { return holds(c) && !c.has(Verdict::vacuous); });
-  out += id_list("hold, but on some subjects the bound says no more than the trivial one", statements,
-                 [&](const RowsOfCheck& c) { return holds(c) && c.has(Verdict::vacuous); });
-  out += id_list("say no more than the trivial bound on any subject", statements,
-                 [&](const RowsOfCheck& c) { return !violated(c) && !holds(c) && c.has(Verdict::vacuous); });
-  out += id_list("do not apply to any subject", statements,
-                 [&](const RowsOfCheck& c) { return !violated(c) && !holds(c) && !c.has(Verdict::vacuous); });
-  return out + id_list("claims of papers that these data support", claims,
-                       [](const RowsOfCheck& c) { return joint(c) == Verdict::supported; });
+  const auto vacuous = [](const RowsOfCheck& c) { return c.has(Verdict::vacuous); };
+  std::vector<std::string> out;
+  add_ids(
+      "hold on every subject with a verdict", statements, [&](const RowsOfCheck& c) { return holds(c) && !vacuous(c); },
+      out);
+  add_ids(
+      "hold, but on some subjects the bound says no more than the trivial one", statements,
+      [&](const RowsOfCheck& c) { return holds(c) && vacuous(c); }, out);
+  add_ids(
+      "say no more than the trivial bound on any subject", statements,
+      [&](const RowsOfCheck& c) { return !violated(c) && !holds(c) && vacuous(c); }, out);
+  add_ids(
+      "do not apply to any subject", statements,
+      [&](const RowsOfCheck& c) { return !violated(c) && !holds(c) && !vacuous(c); }, out);
+  add_ids(
+      "claims of papers that these data support", claims,
+      [](const RowsOfCheck& c) { return joint(c) == Verdict::supported; }, out);
+  return out;
 }
 
 /// The row as a sentence.
@@ -95,24 +98,24 @@ std::string row_text(const bounds::CheckRow& row) {
   return fmt::format("{} on {}: {}", row.part.empty() ? row.check : row.part, subject_text(row), row.text);
 }
 
-std::string fault_text(const std::vector<RowsOfCheck>& statements) {
-  std::string out;
+std::vector<std::string> faults_of(const std::vector<RowsOfCheck>& statements) {
+  std::vector<std::string> out;
   for (const RowsOfCheck& check : statements) {
     for (const bounds::CheckRow* row : check.rows) {
-      if (is_fault(*row)) out += fmt::format("  {}: {}\n", row->check, row_text(*row));
+      if (is_fault(*row)) out.push_back(fmt::format("{}: {}", row->check, row_text(*row)));
     }
   }
   return out;
 }
 
-/// One line per claim, with the first of the rows that contradict it.
-std::string contradicted_text(const std::vector<RowsOfCheck>& claims) {
-  std::string out;
+/// One sentence per claim, with the first of the rows that contradict it.
+std::vector<std::string> contradicted(const std::vector<RowsOfCheck>& claims) {
+  std::vector<std::string> out;
   for (const RowsOfCheck& check : claims) {
     const auto first = std::ranges::find(check.rows, Verdict::contradicted, &bounds::CheckRow::verdict);
     if (first == check.rows.end()) continue;
-    out += fmt::format("  {}: {} of {} rows, first {}\n", check.id, check.count(Verdict::contradicted),
-                       check.rows.size(), row_text(**first));
+    out.push_back(fmt::format("{}: {} of {} rows, first {}", check.id, check.count(Verdict::contradicted),
+                              check.rows.size(), row_text(**first)));
   }
   return out;
 }
@@ -138,39 +141,42 @@ std::string remedy(const RowsOfCheck& check) {
   return fmt::format("about {:.0f} independent units in place of {}, at the measured effect", median, units);
 }
 
-std::string undecided_text(const std::vector<RowsOfCheck>& claims) {
-  std::string out;
+std::vector<std::string> undecided(const std::vector<RowsOfCheck>& claims) {
+  std::vector<std::string> out;
   for (const RowsOfCheck& check : claims) {
     if (check.has(Verdict::undecided)) {
-      out += fmt::format("  {}: {} of {} rows undecided; it would take {}\n", check.id, check.count(Verdict::undecided),
-                         check.rows.size(), remedy(check));
+      out.push_back(fmt::format("{}: {} of {} rows undecided; it would take {}", check.id,
+                                check.count(Verdict::undecided), check.rows.size(), remedy(check)));
     }
     const auto untestable = std::ranges::find(check.rows, Verdict::untestable, &bounds::CheckRow::verdict);
     if (untestable == check.rows.end()) continue;
-    out += fmt::format("  {}: {} of {} rows untestable: {}\n", check.id, check.count(Verdict::untestable),
-                       check.rows.size(), (*untestable)->text);
+    out.push_back(fmt::format("{}: {} of {} rows untestable: {}", check.id, check.count(Verdict::untestable),
+                              check.rows.size(), (*untestable)->text));
   }
   return out;
 }
 
-std::string section(const std::string& title, const std::string& text) {
-  return text.empty() ? "" : title + "\n" + text;
-}
-
 }  // namespace
 
-std::string check_summary(std::span<const bounds::CheckRow> rows) {
-  return count_table(rows, false) + count_table(rows, true) + check_findings(rows);
+std::vector<Block> check_summary(std::span<const bounds::CheckRow> rows) {
+  std::vector<Block> blocks = count_table(rows, false);
+  std::ranges::move(count_table(rows, true), std::back_inserter(blocks));
+  std::ranges::move(check_findings(rows), std::back_inserter(blocks));
+  return blocks;
 }
 
-std::string check_findings(std::span<const bounds::CheckRow> rows) {
+std::vector<Block> check_findings(std::span<const bounds::CheckRow> rows) {
   const std::vector<RowsOfCheck> statements = by_check(rows, false), claims = by_check(rows, true);
-  const std::string faults = fault_text(statements);
-  const std::string first = faults.empty() && !statements.empty() ? "No fault was found.\n" : "";
-  return first + section("Violated: the code or the paper is wrong", faults) +
-         section("What holds", holding_text(statements, claims)) +
-         section("What is contradicted here", contradicted_text(claims)) +
-         section("What could not be decided, and what it would take", undecided_text(claims));
+  std::vector<std::string> faults = faults_of(statements);
+  std::vector<Block> blocks;
+  if (faults.empty() && !statements.empty()) blocks.emplace_back(AnswerBlock{"", {"No fault was found."}});
+  for (AnswerBlock answer : {AnswerBlock{"Violated: the code or the paper is wrong", std::move(faults)},
+                             AnswerBlock{"What holds", holding(statements, claims)},
+                             AnswerBlock{"What is contradicted here", contradicted(claims)},
+                             AnswerBlock{"What could not be decided, and what it would take", undecided(claims)}}) {
+    if (!answer.sentences.empty()) blocks.emplace_back(std::move(answer));
+  }
+  return blocks;
 }
 
 }  // namespace kvbench::report

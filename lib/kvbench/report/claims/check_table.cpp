@@ -1,10 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <kvbench/report/claims/check_table.hpp>
 
+#include <algorithm>
+#include <iterator>
+#include <string>
+
 #include <fmt/format.h>
 
 #include <kvbench/report/claims/check_summary.hpp>
 #include <kvbench/report/columns/checks.hpp>
+#include <kvbench/report/text/text.hpp>
 
 namespace kvbench::report {
 namespace {
@@ -15,18 +20,29 @@ std::string failures_text(const bounds::CheckRow& r) {
 
 }  // namespace
 
-std::string check_markdown(std::span<const bounds::CheckRow> rows) {
-  TextRows cells = {{"claim", "part", "on", "literal", "tight", "data", "measured", "q99", "failures", "verdict"}};
+std::vector<Block> every_check(std::span<const bounds::CheckRow> rows) {
+  DocTable table{.title = "",
+                 .columns = {{"claim"},
+                             {"part"},
+                             {"on"},
+                             {"literal", true},
+                             {"tight", true},
+                             {"data", true},
+                             {"measured", true},
+                             {"q99", true},
+                             {"failures", true},
+                             {"verdict"}},
+                 .rows = {}};
   for (const bounds::CheckRow& r : rows) {
-    cells.push_back({r.check, r.part, subject_text(r)});
-    for (const double value : {r.literal, r.tight, r.data, r.measured, r.measured_q99}) {
-      cells.back().push_back(short_number(value));
-    }
-    cells.back().push_back(failures_text(r));
-    cells.back().emplace_back(name_of(r.verdict));
+    auto& cells = table.rows.emplace_back(std::vector<TableCell>{r.check, r.part, subject_text(r)});
+    for (const double value : {r.literal, r.tight, r.data, r.measured, r.measured_q99})
+      cells.emplace_back(short_number(value));
+    cells.emplace_back(failures_text(r));
+    cells.emplace_back(std::string(name_of(r.verdict)));
   }
-  const std::string out = markdown_rows(cells, [](std::size_t column) { return column < 3 || column == 9; });
-  return out + "\n" + check_findings(rows);
+  std::vector<Block> blocks = {std::move(table)};
+  std::ranges::move(check_findings(rows), std::back_inserter(blocks));
+  return blocks;
 }
 
 }  // namespace kvbench::report

@@ -20,33 +20,43 @@ bool several_sources(std::span<const compare::Comparison> rows) {
   return std::ranges::any_of(rows, [&](const compare::Comparison& r) { return source(r) != source(rows.front()); });
 }
 
-/// Header and rows of the short tables.
-TextRows brief_comparisons(std::span<const compare::Comparison> rows) {
+DocTable table_of(std::span<const compare::Comparison> rows) {
   const bool ratios = rows.empty() || rows.front().metric.has_ratio();
-  TextRows out = {{"group", "a", "budget", "b", "budget", "mean a", "mean b", ratios ? "a / b" : "a - b",
-                   "95% interval", "tested over", "p", "adjusted", "verdict", "note"}};
+  DocTable out{.title = "",
+               .columns = {{"group"},
+                           {"a"},
+                           {"budget", true},
+                           {"b"},
+                           {"budget", true},
+                           {"mean a", true},
+                           {"mean b", true},
+                           {ratios ? "a / b" : "a - b", true},
+                           {"95% interval", true},
+                           {"tested over"},
+                           {"p", true},
+                           {"adjusted", true},
+                           {"verdict"},
+                           {"note"}},
+               .rows = {}};
   const bool several = several_sources(rows);
   for (const compare::Comparison& r : rows) {
-    std::vector<std::string> cells = {place_text(r, several), r.a, r.budget_a, r.b, r.budget_b};
+    std::vector<TableCell> cells = {place_text(r, several), r.a, r.budget_a, r.b, r.budget_b};
     if (r.outcome == compare::Outcome::skipped) {
       cells.resize(12);
     } else {
       const PairedTest& t = r.test;
       const auto [effect, interval] = r.effect();
-      for (const double value : {t.mean_a, t.mean_b, effect}) cells.push_back(short_number(value));
-      cells.push_back(short_interval(interval.lo, interval.hi));
-      cells.push_back(r.tested_over);
-      for (const double p : {r.p_value, r.p_adjusted}) cells.push_back(short_number(p));
+      for (const double value : {t.mean_a, t.mean_b, effect}) cells.emplace_back(short_number(value));
+      cells.emplace_back(short_interval(interval.lo, interval.hi));
+      cells.emplace_back(r.tested_over);
+      for (const double p : {r.p_value, r.p_adjusted}) cells.emplace_back(short_number(p));
     }
-    cells.emplace_back(name_of(r.outcome));
-    cells.push_back(r.reason);
-    out.push_back(std::move(cells));
+    cells.emplace_back(std::string(name_of(r.outcome)));
+    cells.emplace_back(r.reason);
+    out.rows.push_back(std::move(cells));
   }
   return out;
 }
-
-/// Text columns are aligned to the left: group, a, b, tested over, verdict and note.
-bool is_left_of_comparisons(std::size_t column) { return column < 2 || column == 3 || column == 9 || column > 11; }
 
 std::string noted(int count, const char* what) { return count == 0 ? "" : fmt::format(", {} {}", count, what); }
 
@@ -60,12 +70,8 @@ std::string common(std::span<const compare::Comparison> rows, std::string compar
 
 }  // namespace
 
-std::string compare_markdown(std::span<const compare::Comparison> rows) {
-  return markdown_rows(brief_comparisons(rows), is_left_of_comparisons) + "\n" + compare_summary(rows);
-}
-
-std::string compare_terminal(std::span<const compare::Comparison> rows) {
-  return aligned_rows(brief_comparisons(rows), is_left_of_comparisons) + compare_summary(rows);
+std::vector<Block> comparison_blocks(std::span<const compare::Comparison> rows) {
+  return {table_of(rows), Paragraph{compare_summary(rows)}};
 }
 
 std::string compare_summary(std::span<const compare::Comparison> rows) {
@@ -75,7 +81,7 @@ std::string compare_summary(std::span<const compare::Comparison> rows) {
   const bool one_pair = a != "a" && b != "b";
   if (a == b) a = "a", b = "b";  // two budgets of one configuration
   const std::size_t family = rows.empty() ? 0 : rows.front().family;
-  return fmt::format("{} is better in {} of {} {}, {} in {}, {} not distinguishable{}; Holm over {} {} at 5 %.\n", a,
+  return fmt::format("{} is better in {} of {} {}, {} in {}, {} not distinguishable{}; Holm over {} {} at 5 %.", a,
                      count[0], rows.size(), one_pair ? "groups" : "comparisons", b, count[1], count[2],
                      noted(count[3], "not tested") + noted(count[4], "skipped"), family,
                      family == 1 ? "hypothesis" : "hypotheses");

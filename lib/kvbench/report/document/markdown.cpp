@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <kvbench/report/document/markdown.hpp>
 
-#include <fmt/format.h>
+#include <string>
+#include <vector>
 
-#include <kvbench/report/text/text.hpp>
+#include <fmt/ranges.h>
 
 namespace kvbench::report {
 namespace {
@@ -28,20 +29,24 @@ std::string escaped(const std::string& text) {
   return out;
 }
 
+/// One line of a table of escaped cells.
+std::string row_line(const std::vector<std::string>& cells) { return fmt::format("| {} |\n", fmt::join(cells, " | ")); }
+
 std::string table_text(const DocTable& table) {
   std::vector<std::string> cells, rules;
   for (const TableColumn& column : table.columns) {
     cells.push_back(escaped(column.title));
     rules.emplace_back(column.number ? "---:" : "---");
   }
-  std::string out = markdown_line(cells) + markdown_line(rules);
+  std::string out = row_line(cells) + row_line(rules);
   for (const auto& row : table.rows) {
     cells.clear();
     for (const TableCell& cell : row) {
       const bool strong = !cell.text.empty() && cell.tone == Tone::bad;
       cells.push_back(strong ? "**" + escaped(cell.text) + "**" : escaped(cell.text));
     }
-    out += markdown_line(cells);
+    cells.resize(table.columns.size());
+    out += row_line(cells);
   }
   return out;
 }
@@ -56,7 +61,8 @@ struct MarkdownWriter {
     if (!paragraph.of_drawings) out += fmt::format("\n{}\n", escaped(paragraph.text));
   }
   void operator()(const AnswerBlock& answer) {
-    out += fmt::format("\n**{}**\n\n", escaped(answer.scope));
+    if (!answer.scope.empty()) out += fmt::format("\n**{}**\n", escaped(answer.scope));
+    out += '\n';
     for (const std::string& sentence : answer.sentences) out += fmt::format("- {}\n", escaped(sentence));
   }
   void operator()(const DocTable& table) {
@@ -65,7 +71,8 @@ struct MarkdownWriter {
     if (table.folded) {
       out += fmt::format("\n<details><summary>{}</summary>\n\n{}\n</details>\n", escaped(table.title), text);
     } else {
-      out += fmt::format("\n**{}**\n\n{}", escaped(table.title), text);
+      if (!table.title.empty()) out += fmt::format("\n**{}**\n", escaped(table.title));
+      out += '\n' + text;
     }
   }
   void operator()(const Figure& figure) {
@@ -78,6 +85,12 @@ struct MarkdownWriter {
 };
 
 }  // namespace
+
+std::string markdown(std::span<const Block> blocks) {
+  MarkdownWriter writer;
+  for (const Block& block : blocks) std::visit(writer, block);
+  return writer.out.starts_with('\n') ? writer.out.substr(1) : writer.out;
+}
 
 std::string markdown(const Document& document) {
   MarkdownWriter writer;

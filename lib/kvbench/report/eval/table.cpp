@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include <kvbench/report/columns/evaluations.hpp>
+#include <kvbench/report/document/terminal.hpp>
 #include <kvbench/report/text/text.hpp>
 
 namespace kvbench::report {
@@ -33,7 +34,7 @@ std::string injection_text(const eval::Injection& injection) {
                              : fmt::format("{} {}", name_of(injection.mode), injection.layer);
 }
 
-std::vector<std::string> figures_of(const eval::EvalRecord& r) {
+std::vector<TableCell> figures_of(const eval::EvalRecord& r) {
   const std::string match =
       std::isnan(r.match) ? "-" : fmt::format("{} of {}", short_number(r.match), short_number(r.match_full));
   const bool answers = r.match_verdict != eval::Difference::not_measured;
@@ -47,36 +48,61 @@ std::vector<std::string> figures_of(const eval::EvalRecord& r) {
           std::string(name_of(answers ? r.match_verdict : r.nll_verdict))};
 }
 
-TextRows brief_evaluations(std::span<const eval::EvalRecord> records) {
-  TextRows rows = {{"task", "method", "inject", "budget", "bytes/full", "KL", "95% interval", "top-1", "nll diff",
-                    "key nll diff", "match", "verdict"}};
-  for (const eval::EvalRecord* r : overall_records(records)) {
-    const std::string method = r->params.empty() ? r->method : fmt::format("{} ({})", r->method, r->params);
-    rows.push_back({r->task, method, injection_text(r->injection), r->budget});
-    if (r->status == replay::Status::ok)
-      std::ranges::move(figures_of(*r), std::back_inserter(rows.back()));
-    else
-      rows.back().push_back(fmt::format("{}: {}", name_of(r->status), r->reason));
-  }
-  return rows;
-}
-
-bool is_left_of_evaluations(std::size_t column) { return column < 3 || column == 11; }
-
 }  // namespace
 
 std::string eval_csv(std::span<const eval::EvalRecord> records, bool times) {
   return csv_of(eval_columns(), records, times);
 }
 
-std::string eval_markdown(std::span<const eval::EvalRecord> records) {
-  TextRows rows = brief_evaluations(records);
-  for (auto& row : rows) row.resize(rows.front().size());
-  return markdown_rows(rows, is_left_of_evaluations);
+DocTable overall_table(std::span<const eval::EvalRecord> records) {
+  DocTable table{.title = "",
+                 .columns = {{"task"},
+                             {"method"},
+                             {"inject"},
+                             {"budget", true},
+                             {"bytes/full", true},
+                             {"KL", true},
+                             {"95% interval", true},
+                             {"top-1", true},
+                             {"nll diff", true},
+                             {"key nll diff", true},
+                             {"match", true},
+                             {"verdict"}},
+                 .rows = {}};
+  for (const eval::EvalRecord* r : overall_records(records)) {
+    const std::string method = r->params.empty() ? r->method : fmt::format("{} ({})", r->method, r->params);
+    auto& row =
+        table.rows.emplace_back(std::vector<TableCell>{r->task, method, injection_text(r->injection), r->budget});
+    if (r->status == replay::Status::ok)
+      std::ranges::move(figures_of(*r), std::back_inserter(row));
+    else
+      row.emplace_back(fmt::format("{}: {}", name_of(r->status), r->reason));
+  }
+  return table;
 }
 
-std::string eval_terminal(std::span<const eval::EvalRecord> records) {
-  return aligned_rows(brief_evaluations(records), is_left_of_evaluations);
+std::vector<Block> brief_evaluation(const std::vector<std::string>& answers, std::span<const eval::EvalRecord> records,
+                                    const std::string& rest) {
+  constexpr std::size_t most = 5;
+  std::vector<Block> blocks;
+  for (const std::string& answer : answers) blocks.emplace_back(Paragraph{answer});
+  DocTable table{.title = "",
+                 .columns = {{"method"}, {"KL", true}, {"95% interval", true}, {"top-1", true}, {"bytes/full", true}},
+                 .rows = {}};
+  const std::vector<const eval::EvalRecord*> rows = overall_records(records);
+  for (const eval::EvalRecord* r : rows) {
+    const bool first = r->task == rows.front()->task && r->budget == rows.front()->budget;
+    if (!first || r->status != replay::Status::ok || table.rows.size() == most) continue;
+    table.rows.push_back({r->params.empty() ? r->method : fmt::format("{} ({})", r->method, r->params),
+                          short_number(r->kl.mean), short_interval(r->kl.lo, r->kl.hi), short_number(r->same_top.mean),
+                          short_number(r->bytes.of(CostKind::memory) / r->bytes.full)});
+  }
+  const std::size_t shown = table.rows.size();
+  if (shown > 0) blocks.insert(blocks.begin() + (answers.empty() ? 0 : 1), std::move(table));
+  if (rows.size() > shown)
+    blocks.emplace_back(
+        Paragraph{fmt::format("Not shown: {} of {} rows; see {}.", rows.size() - shown, rows.size(), rest)});
+  return shortened(std::move(blocks));
 }
 
 }  // namespace kvbench::report

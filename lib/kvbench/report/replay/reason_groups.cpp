@@ -16,8 +16,6 @@
 namespace kvbench::report {
 namespace {
 
-constexpr std::size_t line_width = 110, line_indent = 4;
-
 using Names = std::vector<std::string>;
 
 /// The rows of one method in one trace, then of several.
@@ -67,20 +65,19 @@ std::vector<ReasonGroup> reason_groups(std::span<const replay::Record* const> ro
   return out;
 }
 
-std::string reasons_text(std::span<const replay::Record> rows) {
+std::vector<std::string> reason_sentences(std::span<const replay::Record> rows) {
   std::vector<const replay::Record*> broken;
   DistinctTexts traces;
   for (const replay::Record& r : rows) {
     traces.add(r.trace);
     if (r.status != replay::Status::ok) broken.push_back(&r);
   }
-  std::string out;
+  std::vector<std::string> out;
   for (const ReasonGroup& group : reason_groups(broken)) {
     const bool some = group.traces.size() < traces.list().size();
-    out += wrapped(fmt::format("{} at {}{}: {} ({})", name_of(group.status), budget_words(group.budgets),
-                               some ? fmt::format(" on {}", fmt::join(group.traces, ", ")) : "",
-                               fmt::join(group.methods, ", "), group.reason),
-                   line_width, line_indent);
+    out.push_back(fmt::format("{} at {}{}: {} ({})", name_of(group.status), budget_words(group.budgets),
+                              some ? fmt::format(" on {}", fmt::join(group.traces, ", ")) : "",
+                              fmt::join(group.methods, ", "), group.reason));
   }
   return out;
 }

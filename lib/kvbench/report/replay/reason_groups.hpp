@@ -23,7 +23,7 @@ struct ReasonGroup {
 std::vector<ReasonGroup> reason_groups(std::span<const replay::Record* const> rows);
 
 /// "infeasible at 25 % of the memory: quest, clusterkv (the method costs at least 100 to 106.3 % of the full cache)":
-/// one line per group of the rows that are not ok, wrapped at 110 characters; "" where all rows are.
-std::string reasons_text(std::span<const replay::Record> rows);
+/// one sentence per group of the rows that are not ok.
+std::vector<std::string> reason_sentences(std::span<const replay::Record> rows);
 
 }  // namespace kvbench::report

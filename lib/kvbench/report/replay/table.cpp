@@ -19,9 +19,8 @@
 namespace kvbench::report {
 namespace {
 
-/// A column of the short tables.
 struct Brief {
-  const char* header;
+  const char* title;
   std::string (*text)(const replay::Record&);
 };
 
@@ -39,7 +38,7 @@ std::string times_best(const replay::Record& r) {
                      short_interval(r.ratio_best_interval.lo, r.ratio_best_interval.hi));
 }
 
-constexpr Brief brief_columns[] = {
+constexpr Brief columns[] = {
     {"method",
      [](const replay::Record& r) {
        const std::string name = r.params.empty() ? r.method : fmt::format("{} ({})", r.method, r.params);
@@ -65,41 +64,64 @@ bool has_tie(const replay::Record& r) {
   return r.tied == true && r.best != compare::label_of({r.method, r.params, {}});
 }
 constexpr const char* tie_note =
-    "~ not distinguishable from the best row of its budget (Holm at 5 %; columns best, ratio_best, tested_over, "
-    "tied)\n";
+    "~ not distinguishable from the best of its budget (Holm at 5 %; columns best, ratio_best, tied)";
 constexpr const char* hindsight_note =
-    "own weights, fitted weights: measured on the last half of the evaluated queries; fitted to the first half\n";
-constexpr std::size_t error_column = 5;
+    "own weights, fitted weights: measured on the last half of the evaluated queries; fitted to the first half";
+constexpr std::size_t budget_column = 1, error_column = 5;
 
 bool of_several_traces(std::span<const replay::Record> records) {
   return std::ranges::any_of(records, [&](const replay::Record& r) { return r.sha256 != records.front().sha256; });
 }
 
-/// Rows of the short table, header first. Rows that are not ok show their status and reason instead of numbers.
-/// `traces`: rows begin with the trace.
-TextRows brief_records(std::span<const replay::Record> records, bool traces, bool layers) {
-  TextRows rows(1);
-  for (const Brief& column : brief_columns) rows[0].emplace_back(column.header);
-  const bool ties = std::ranges::any_of(records, has_tie);
-  if (ties) rows[0][error_column] += ' ';
-  if (layers) rows[0].insert(rows[0].begin() + 1, "layer");
-  if (traces) rows[0].insert(rows[0].begin(), "trace");
-  for (const replay::Record& r : records) {
-    std::vector<std::string> cells;
-    for (const Brief& column : brief_columns) {
-      const bool shown = r.status == replay::Status::ok || cells.size() < 2;
-      cells.push_back(shown ? column.text(r) : "");
+/// The cells of a row that is ok; else its name, budget, status and reason.
+std::vector<TableCell> cells_of(const replay::Record& r, bool ties) {
+  std::vector<TableCell> cells;
+  for (const Brief& column : columns) {
+    cells.emplace_back(column.text(r));
+    if (cells.size() > budget_column && r.status != replay::Status::ok) {
+      cells.emplace_back(fmt::format("{}: {}", name_of(r.status), r.reason));
+      break;
     }
-    if (r.status != replay::Status::ok) cells[2] = fmt::format("{}: {}", name_of(r.status), r.reason);
-    if (ties && r.status == replay::Status::ok) cells[error_column] += has_tie(r) ? '~' : ' ';
-    if (layers) cells.insert(cells.begin() + 1, r.layer ? fmt::format("{}", *r.layer) : "all");
-    if (traces) cells.insert(cells.begin(), r.trace);
-    rows.push_back(std::move(cells));
   }
-  return rows;
+  if (ties && r.status == replay::Status::ok) cells[error_column].text += has_tie(r) ? '~' : ' ';
+  return cells;
 }
 
-/// Rows over all layers, and over all prompts of a trace where it has several.
+/// `traces`: rows begin with the trace.
+DocTable table_of_records(std::span<const replay::Record> records, bool traces, bool layers) {
+  DocTable table;
+  const bool ties = std::ranges::any_of(records, has_tie);
+  for (const Brief& column : columns) table.columns.push_back({column.title, !table.columns.empty()});
+  if (ties) table.columns[error_column].title += ' ';
+  if (layers) table.columns.insert(table.columns.begin() + 1, {"layer"});
+  if (traces) table.columns.insert(table.columns.begin(), {"trace"});
+  for (const replay::Record& r : records) {
+    std::vector<TableCell> cells = cells_of(r, ties);
+    if (layers) cells.insert(cells.begin() + 1, r.layer ? fmt::format("{}", *r.layer) : "all");
+    if (traces) cells.insert(cells.begin(), r.trace);
+    table.rows.push_back(std::move(cells));
+  }
+  return table;
+}
+
+/// The rows that are ok: those without hindsight first, by trace, budget and error.
+std::vector<replay::Record> in_order(std::span<const replay::Record> all) {
+  std::vector<replay::Record> shown;
+  std::map<std::string, std::size_t> traces, budgets;  // numbers in order of appearance
+  for (const replay::Record& r : all) {
+    traces.emplace(r.sha256, traces.size()), budgets.emplace(r.budget, budgets.size());
+    if (r.status == replay::Status::ok) shown.push_back(r);
+  }
+  std::ranges::stable_sort(shown, {}, [&](const replay::Record& r) {
+    const bool hindsight = r.refit != replay::Refit::none;  // not ranked: pairs stay in their order
+    const double error = hindsight ? 0 : r.of(replay::metric("rel_err")).mean;
+    return std::tuple(hindsight, traces.at(r.sha256), budgets.at(r.budget), error);
+  });
+  return shown;
+}
+
+}  // namespace
+
 std::vector<replay::Record> rows_over_layers(std::span<const replay::Record> records) {
   std::set<std::string> several;
   for (const replay::Record& r : records) {
@@ -112,65 +134,43 @@ std::vector<replay::Record> rows_over_layers(std::span<const replay::Record> rec
   return shown;
 }
 
-}  // namespace
-
-std::string markdown_table(std::span<const replay::Record> records) {
-  const auto is_left = of_several_traces(records) ? [](std::size_t column) { return column < 3; }
-                                                  : [](std::size_t column) { return column < 2; };
-  std::string out = markdown_rows(brief_records(records, of_several_traces(records), true), is_left);
-  if (std::ranges::any_of(records, has_tie)) out += fmt::format("\n{}", tie_note);
+std::vector<Block> all_rows(std::span<const replay::Record> records) {
+  std::vector<Block> blocks = {table_of_records(records, of_several_traces(records), true)};
+  if (std::ranges::any_of(records, has_tie)) blocks.emplace_back(Paragraph{tie_note});
   if (const std::string layers = layers_of(rows_over_layers(records)); !layers.empty())
-    out += fmt::format("\n{}\n", layers);
-  return out;
+    blocks.emplace_back(Paragraph{layers});
+  return blocks;
 }
 
-std::string terminal_table(std::span<const replay::Record> records) {
-  const std::vector<replay::Record> all = rows_over_layers(records);
-  std::vector<replay::Record> shown;
-  std::map<std::string, std::size_t> traces, budgets;  // numbers in order of appearance
-  for (const replay::Record& r : all) {
-    traces.emplace(r.sha256, traces.size()), budgets.emplace(r.budget, budgets.size());
-    if (r.status == replay::Status::ok) shown.push_back(r);
+std::vector<Block> rows_by_error(std::span<const replay::Record> records) {
+  const std::vector<replay::Record> all = rows_over_layers(records), shown = in_order(all);
+  std::vector<Block> blocks;
+  if (!shown.empty()) blocks.emplace_back(table_of_records(shown, of_several_traces(all), false));
+  if (std::ranges::any_of(shown, has_tie)) blocks.emplace_back(Paragraph{tie_note});
+  if (std::ranges::any_of(shown, [](const replay::Record& r) { return r.refit != replay::Refit::none; }))
+    blocks.emplace_back(Paragraph{hindsight_note});
+  if (AnswerBlock reasons{"", reason_sentences(all)}; !reasons.sentences.empty())
+    blocks.emplace_back(std::move(reasons));
+  return blocks;
+}
+
+std::optional<DocTable> averages_over_texts(std::span<const replay::Record> records) {
+  DocTable table{.title = "",
+                 .columns = {{"over texts"},
+                             {"budget", true},
+                             {"texts", true},
+                             {"rel_err", true},
+                             {"95% interval", true},
+                             {"mean rank", true},
+                             {"wins", true}},
+                 .rows = {}};
+  for (const compare::TextSummary& t : compare::summarize_texts(records)) {
+    if (t.texts < 3) continue;
+    table.rows.push_back({compare::label_of({t.method, t.params, {}}), t.budget, fmt::format("{}", t.texts),
+                          short_number(t.error), short_interval(t.interval.lo, t.interval.hi),
+                          short_number(t.mean_rank), fmt::format("{}", t.wins)});
   }
-  std::ranges::stable_sort(shown, {}, [&](const replay::Record& r) {
-    const bool hindsight = r.refit != replay::Refit::none;  // not ranked: pairs stay in their order
-    const double error = hindsight ? 0 : r.of(replay::metric("rel_err")).mean;
-    return std::tuple(hindsight, traces.at(r.sha256), budgets.at(r.budget), error);
-  });
-  const std::string reasons = reasons_text(all);
-  if (shown.empty()) return reasons;
-  const std::string out = aligned_rows(
-      brief_records(shown, traces.size() > 1, false), traces.size() > 1
-                                                          ? [](std::size_t column) { return column < 2; }
-                                                          : [](std::size_t column) { return column < 1; });
-  const bool hindsight =
-      std::ranges::any_of(shown, [](const replay::Record& r) { return r.refit != replay::Refit::none; });
-  return out + (std::ranges::any_of(shown, has_tie) ? tie_note : "") + (hindsight ? hindsight_note : "") +
-         (reasons.empty() ? "" : "\n" + reasons);
-}
-
-std::string text_table(std::span<const replay::Record> records) {
-  std::vector<compare::TextSummary> texts = compare::summarize_texts(records);
-  std::erase_if(texts, [](const compare::TextSummary& t) { return t.texts < 3; });
-  if (texts.empty()) return "";
-  TextRows rows = {{"over texts", "budget", "texts", "rel_err", "95% interval", "mean rank", "wins"}};
-  for (const compare::TextSummary& t : texts) {
-    rows.push_back({compare::label_of({t.method, t.params, {}}), t.budget, fmt::format("{}", t.texts),
-                    short_number(t.error), short_interval(t.interval.lo, t.interval.hi), short_number(t.mean_rank),
-                    fmt::format("{}", t.wins)});
-  }
-  return aligned_rows(rows, [](std::size_t column) { return column == 0; });
-}
-
-std::string terminal_summary(std::span<const replay::Record> records) {
-  const std::vector<replay::Record> shown = rows_over_layers(records);
-  std::string out;
-  for (const std::string& sentence : answers_of(shown, records)) out += sentence + '\n';
-  if (const std::string layers = layers_of(shown); !layers.empty()) out += layers + '\n';
-  if (!out.empty()) out += '\n';
-  out += terminal_table(records);
-  const std::string texts = text_table(records);
-  return texts.empty() ? out : out + '\n' + texts;
+  return table.rows.empty() ? std::nullopt : std::optional(std::move(table));
 }
 
 }  // namespace kvbench::report

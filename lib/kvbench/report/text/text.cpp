@@ -89,51 +89,6 @@ std::string json_value(const std::string& text, bool number) {
   return number && is_json_number(text) ? text : json_text(text);
 }
 
-std::string markdown_line(std::span<const std::string> cells) {
-  std::string out = "|";
-  for (const std::string& cell : cells) out += " " + cell + " |";
-  return out + "\n";
-}
-
-std::string markdown_rows(const TextRows& rows, bool (*is_left)(std::size_t column)) {
-  std::vector<std::string> rules;
-  for (std::size_t c = 0; c < rows.front().size(); ++c) rules.emplace_back(is_left(c) ? "---" : "---:");
-  std::string out;
-  for (const auto& row : rows) {
-    std::vector<std::string> cells;
-    for (const std::string& text : row) {
-      std::string& cell = cells.emplace_back();
-      for (const char c : text) {
-        if (c == '|') cell += '\\';
-        cell += c == '\n' ? ' ' : c;
-      }
-    }
-    out += markdown_line(cells);
-    if (&row == rows.data()) out += markdown_line(rules);
-  }
-  return out;
-}
-
-std::string aligned_rows(const TextRows& rows, bool (*is_left)(std::size_t column)) {
-  const std::size_t columns = rows.front().size();
-  std::vector<std::size_t> width(columns);
-  for (const auto& row : rows) {
-    const std::size_t counted = row.size() < columns ? row.size() - 1 : columns;
-    for (std::size_t c = 0; c < counted; ++c) width[c] = std::max(width[c], row[c].size());
-  }
-  std::string out;
-  for (const auto& row : rows) {
-    for (std::size_t c = 0; c < row.size(); ++c) {
-      const bool left = row.size() < columns || is_left(c);
-      if (c > 0) out += "  ";
-      out += left ? fmt::format("{:<{}}", row[c], width[c]) : fmt::format("{:>{}}", row[c], width[c]);
-    }
-    while (out.back() == ' ') out.pop_back();
-    out += '\n';
-  }
-  return out;
-}
-
 std::string number_text(double value) {
   if (std::isnan(value)) return "";
   if (std::isinf(value)) return value > 0 ? "inf" : "-inf";

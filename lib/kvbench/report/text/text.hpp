@@ -25,17 +25,6 @@ std::string json_value(const std::string& text, bool number);
 /// The text that csv_line() wrote as this field, without quotes.
 std::string csv_text(std::string field);
 
-/// Rows of a short table, header first.
-using TextRows = std::vector<std::vector<std::string>>;
-
-/// One line of a Markdown table; the cells must be escaped.
-std::string markdown_line(std::span<const std::string> cells);
-/// A Markdown table; columns for which `is_left` holds are aligned to the left, the others to the right.
-std::string markdown_rows(const TextRows& rows, bool (*is_left)(std::size_t column));
-/// The same aligned for a terminal. A row that is shorter than the header is aligned to the left and ends in a
-/// sentence, which does not affect the column widths.
-std::string aligned_rows(const TextRows& rows, bool (*is_left)(std::size_t column));
-
 /// Shortest decimal text that reads back as the same double; "" for NaN, "inf" for infinity.
 std::string number_text(double value);
 

@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <kvbench/report/replay/summary.hpp>
+
+#include <algorithm>
+#include <cmath>
+
+#include <fmt/ranges.h>
+
+#include <kvbench/compare/configuration_name.hpp>
+#include <kvbench/core/utf8.hpp>
+#include <kvbench/methods/registry.hpp>
+#include <kvbench/report/document/terminal.hpp>
+#include <kvbench/report/replay/answer.hpp>
+#include <kvbench/report/replay/reason_groups.hpp>
+#include <kvbench/report/replay/table.hpp>
+#include <kvbench/report/text/text.hpp>
+
+namespace kvbench::report {
+namespace {
+
+constexpr std::size_t most_best = 5, most_answers = 9;
+
+/// Texts of more bytes end in "..".
+std::string cut(const std::string& text, std::size_t most) {
+  if (text.size() <= most) return text;
+  std::size_t end = 0;
+  for (std::size_t next = 0; next <= most - 2; next += std::max<std::size_t>(1, utf8_character(text.substr(next))))
+    end = next;
+  return text.substr(0, end) + "..";
+}
+
+double ratio(const replay::Record& r, const replay::Record& best) {
+  return std::isnan(r.ratio_best) ? error_of(r) / error_of(best) : r.ratio_best;
+}
+
+/// "1.4 (1.2..1.6)", "1" for the best itself.
+std::string times(const replay::Record& r, const replay::Record& best) {
+  if (&r == &best) return "1";
+  if (std::isnan(r.ratio_best)) return short_number(ratio(r, best));
+  return fmt::format("{} ({})", short_number(r.ratio_best),
+                     short_interval(r.ratio_best_interval.lo, r.ratio_best_interval.hi));
+}
+
+/// The first rows of a list in ascending order of the error.
+DocTable best_rows(std::span<const replay::Record* const> rows, std::span<const replay::Record* const> tied) {
+  constexpr std::size_t name = 40;
+  DocTable table{
+      .title = "",
+      .columns =
+          {{"method"}, {"family"}, {"rel_err", true}, {"times the best"}, {"bytes/full", true}, {"read/full", true}},
+      .rows = {}};
+  for (const replay::Record* r : rows.first(std::min(rows.size(), most_best))) {
+    const bool tie = std::ranges::count(tied, r) > 0;
+    table.rows.push_back({cut(label(*r), name), std::string(methods::family_of(r->method)),
+                          short_number(error_of(*r)) + (tie            ? "~"
+                                                        : tied.empty() ? ""
+                                                                       : " "),
+                          times(*r, *rows.front()), short_number(r->bytes.of(CostKind::memory) / r->bytes.full),
+                          short_number(r->bytes.of(CostKind::read) / r->bytes.full)});
+  }
+  return table;
+}
+
+std::string names_of(std::span<const replay::Record* const> rows) {
+  std::vector<std::string> names;
+  for (const replay::Record* r : rows) names.push_back(label(*r));
+  return fmt::format("{}", fmt::join(names, ", "));
+}
+
+/// One line per budget, trace and run.
+DocTable answer_rows(std::span<const BudgetAnswer> answers) {
+  constexpr std::size_t place = 14, best = 26, tied = 30, next = 24;
+  DocTable table{.title = "",
+                 .columns = {{"run"}, {"trace"}, {"budget"}, {"lowest error"}, {"cannot be told from it"}, {"next"}},
+                 .rows = {}};
+  for (const BudgetAnswer& a : answers.first(std::min(answers.size(), most_answers))) {
+    const replay::Record& first = *a.ranked.front();
+    table.rows.push_back(
+        {cut(a.run, place), cut(a.trace, place), a.budget,
+         cut(fmt::format("{} ({})", label(first), short_number(error_of(first))), best), cut(names_of(a.tied), tied),
+         a.next == nullptr ? ""
+                           : cut(fmt::format("{}: x {}", label(*a.next), short_number(ratio(*a.next, first))), next)});
+  }
+  return compact(std::move(table));
+}
+
+/// "Not shown: 17 rows with results, 20 infeasible, 1 skipped; ..."; "" where all rows are shown.
+std::string rest_of(std::span<const replay::Record> rows, std::size_t shown, const std::string& rest) {
+  std::vector<std::string> parts;
+  const auto count = [&](replay::Status status) {
+    return static_cast<std::size_t>(std::ranges::count(rows, status, &replay::Record::status));
+  };
+  if (const std::size_t ok = count(replay::Status::ok); ok > shown)
+    parts.push_back(fmt::format("{} rows with results", ok - shown));
+  for (const replay::Status status : {replay::Status::infeasible, replay::Status::skipped, replay::Status::failed}) {
+    if (const std::size_t without = count(status); without > 0)
+      parts.push_back(fmt::format("{} {}", without, name_of(status)));
+  }
+  return parts.empty() ? "" : fmt::format("Not shown: {}; see {}.", fmt::join(parts, ", "), rest);
+}
+
+/// The answer at one budget; without one, the rows with the lowest errors.
+std::vector<Block> of_one_budget(std::span<const replay::Record> rows, std::span<const BudgetAnswer> answers) {
+  if (!answers.empty()) {
+    const BudgetAnswer& answer = answers.front();
+    return {Paragraph{answer.verdict}, best_rows(answer.ranked, answer.tied), Paragraph{family_note(answer.ranked)}};
+  }
+  std::vector<const replay::Record*> ok;
+  for (const replay::Record& r : rows) {
+    if (r.status == replay::Status::ok) ok.push_back(&r);
+  }
+  std::ranges::stable_sort(ok, {}, [](const replay::Record* r) { return error_of(*r); });
+  if (ok.empty()) return {};
+  return {best_rows(ok, {})};
+}
+
+}  // namespace
+
+std::vector<Block> brief_summary(std::span<const replay::Record> records, const std::string& rest) {
+  const std::vector<replay::Record> rows = rows_over_layers(records);
+  const std::vector<BudgetAnswer> answers = budget_answers(rows);
+  std::vector<Block> blocks =
+      answers.size() > 1 ? std::vector<Block>{answer_rows(answers)} : of_one_budget(rows, answers);
+  std::erase_if(blocks, [](const Block& block) {
+    const auto* const paragraph = std::get_if<Paragraph>(&block);
+    return paragraph != nullptr && paragraph->text.empty();
+  });
+  if (blocks.empty()) {
+    for (const std::string& reason : reason_sentences(rows)) blocks.emplace_back(Paragraph{reason});
+  }
+  const std::string more = rest_of(rows, answers.size() > 1 ? answers.size() : most_best, rest);
+  if (!more.empty()) blocks.emplace_back(Paragraph{more});
+  return shortened(std::move(blocks));
+}
+
+std::vector<Block> full_summary(std::span<const replay::Record> records) {
+  const std::vector<replay::Record> shown = rows_over_layers(records);
+  AnswerBlock answer{"", answers_of(shown, records)};
+  if (const std::string layers = layers_of(shown); !layers.empty()) answer.sentences.push_back(layers);
+  std::vector<Block> blocks;
+  if (!answer.sentences.empty()) blocks.emplace_back(std::move(answer));
+  std::ranges::move(rows_by_error(records), std::back_inserter(blocks));
+  if (std::optional<DocTable> texts = averages_over_texts(records)) blocks.emplace_back(*std::move(texts));
+  return blocks;
+}
+
+}  // namespace kvbench::report

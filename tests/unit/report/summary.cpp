@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <kvbench/report/replay/summary.hpp>
+
+#include <algorithm>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include <doctest/doctest.h>
+#include <fmt/format.h>
+
+#include <kvbench/report/document/html.hpp>
+#include <kvbench/report/document/markdown.hpp>
+#include <kvbench/report/document/terminal.hpp>
+
+using namespace kvbench;
+using namespace kvbench::replay;
+using namespace kvbench::report;
+
+namespace {
+
+using Lines = std::vector<std::string>;
+
+Record record(std::string method, double error, std::string budget = "25%mem") {
+  Record r{};
+  r.trace = "a.h5", r.sha256 = "a", r.prompt = std::string("0");
+  r.method = std::move(method), r.budget = std::move(budget);
+  r.context_tokens = 256;
+  r.bytes = {.kv = 100, .meta = 28, .full = 512};
+  r.metrics.fill({error, error, error, error, error, error, error, error});
+  return r;
+}
+
+Record without_result(std::string method, Status status) {
+  Record r = record(std::move(method), 0);
+  r.status = status, r.reason = "it is too large";
+  return r;
+}
+
+Lines lines_of(const std::string& text) {
+  Lines lines;
+  std::istringstream stream(text);
+  for (std::string line; std::getline(stream, line);) lines.push_back(line);
+  return lines;
+}
+
+Lines brief(const std::vector<Record>& records) {
+  return lines_of(terminal_text(brief_summary(records, "--summary=full")));
+}
+
+void check_size(const Lines& lines) {
+  CHECK(lines.size() <= 12);
+  for (const std::string& line : lines) CHECK_MESSAGE(line.size() <= 100, line);
+}
+
+}  // namespace
+
+TEST_CASE("a replay at one budget ends with the answer, the five lowest errors, and what is not shown") {
+  std::vector<Record> records;
+  for (const char* name : {"snapkv", "h2o", "chelsea", "sink", "int", "kmeans", "uniform"})
+    records.push_back(record(name, 0.125 * static_cast<double>(records.size() + 1)));
+  records.push_back(without_result("quest", Status::infeasible));
+  records.push_back(without_result("cam", Status::failed));
+  const Lines lines = brief(records);
+  check_size(lines);
+  CHECK(lines.at(0).starts_with("At 25 % of the memory, snapkv has the lowest error (0.125)"));
+  const auto header = std::ranges::find_if(lines, [](const std::string& l) { return l.starts_with("method"); });
+  REQUIRE(lines.end() - header > 6);
+  CHECK(header[1].starts_with("snapkv   eviction"));
+  CHECK(header[5].starts_with("int      quantisation"));
+  CHECK(header[6].starts_with("The lowest error of each family: eviction snapkv (0.125), merging chelsea (0.375)"));
+  CHECK(lines.back() == "Not shown: 2 rows with results, 1 infeasible, 1 failed; see --summary=full.");
+}
+
+TEST_CASE("several budgets, traces and runs have one line each") {
+  std::vector<Record> records;
+  for (const char* budget : {"12.5%mem", "25%mem", "64"}) {
+    records.push_back(record("h2o", 0.5, budget));
+    records.push_back(record("sink", 0.75, budget));
+  }
+  const Lines lines = brief(records);
+  check_size(lines);
+  REQUIRE(lines.size() == 5);
+  CHECK(lines[0].starts_with("budget    lowest error"));
+  CHECK(lines[1].starts_with("12.5%mem  h2o (0.5)"));
+  CHECK(lines[3].ends_with("sink: x 1.5"));
+  for (std::size_t i = 0; i < 40; ++i) {
+    records.push_back(record("h2o", 0.5, fmt::format("{}", 100 + i)));
+    records.push_back(record("sink", 0.75, fmt::format("{}", 100 + i)));
+    records.back().run = records[records.size() - 2].run = "a run of some length";
+  }
+  check_size(brief(records));
+  CHECK(brief(records)[0].starts_with("run             budget"));
+}
+
+TEST_CASE("long names are cut between characters, and many of them do not fill the screen") {
+  std::vector<Record> records;
+  for (int i = 0; i < 60; ++i) {
+    records.push_back(record("py:", 1 + i));
+    for (int k = 0; k < 90; ++k) records.back().method += "\u00e4";
+    records.back().params = fmt::format("window={}", i);
+  }
+  const Lines lines = brief(records);
+  CHECK(lines.size() <= 12);
+  CHECK(std::ranges::any_of(lines, [](const std::string& l) { return l.find("\u00e4..") != std::string::npos; }));
+}
+
+TEST_CASE("one method is a row; without results there are reasons, and without rows nothing") {
+  CHECK(brief({record("h2o", 0.5)}).at(1).starts_with("h2o     eviction"));
+  const Lines none = brief({without_result("quest", Status::infeasible)});
+  CHECK(none.at(0) == "infeasible at 25 % of the memory: quest (it is too large)");
+  CHECK(none.at(1) == "Not shown: 1 infeasible; see --summary=full.");
+  CHECK(brief({}).empty());
+}
+
+TEST_CASE("terminals, Markdown and HTML write the same blocks") {
+  const std::vector<Block> blocks = {
+      Paragraph{"A sentence."},
+      DocTable{
+          .title = "", .columns = {{"name"}, {"n", true}, {"m", true}}, .rows = {{"a|b", "1", "22"}, {"c", "d e"}}},
+      AnswerBlock{"What holds", {"one", "two"}}};
+  CHECK(terminal_text(blocks) == "A sentence.\nname  n   m\na|b   1  22\nc     d e\n\nWhat holds\n  one\n  two\n");
+  CHECK(markdown(blocks) ==
+        "A sentence.\n\n| name | n | m |\n| --- | ---: | ---: |\n| a\\|b | 1 | 22 |\n| c | d e |  |\n\n**What "
+        "holds**\n\n- one\n- two\n");
+  const std::string page = html({.title = "t", .description = "", .made_by = "", .answers = {}, .blocks = blocks});
+  CHECK(page.find("<th scope=\"row\">c</th><td class=\"n\" colspan=\"2\">d e</td></tr>") != std::string::npos);
+}
+
+TEST_CASE("sentences of a terminal are wrapped") {
+  std::string words;
+  for (int i = 0; i < 60; ++i) words += "word ";
+  const std::vector<Block> blocks = {AnswerBlock{"", {words + "end"}}};
+  const Lines lines = lines_of(terminal_text(blocks));
+  REQUIRE(lines.size() == 4);
+  check_size(lines);
+  CHECK(lines[1].starts_with("    word"));
+}
+
+TEST_CASE("blocks beneath a folded heading end before the next heading of its level") {
+  std::vector<Block> blocks = {Heading{2, "A"}};
+  append_folded(blocks, "none", {});
+  append_folded(blocks, "more", {Paragraph{"p"}});
+  append_folded(blocks, "most", {Paragraph{"q"}});
+  blocks.emplace_back(Heading{2, "B"});
+  const std::string page = html({.title = "t", .description = "", .made_by = "", .answers = {}, .blocks = blocks});
+  const std::string body = page.substr(page.find("<main>"));
+  CHECK(
+      body.starts_with("<main>\n<h2 id=\"s1\">A</h2>\n<details class=\"part\">\n<summary><h3 "
+                       "id=\"s2\">more</h3></summary>\n<p>p</p>\n</details>\n<details class=\"part\">"));
+  CHECK(body.find("<p>q</p>\n</details>\n<h2 id=\"s4\">B</h2>\n</main>") != std::string::npos);
+}
