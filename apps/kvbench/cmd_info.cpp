@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 
-#include <fmt/format.h>
+#include <fmt/ranges.h>
 
+#include <kvbench/core/ordered_map.hpp>
 #include <kvbench/replay/plan/needs.hpp>
 #include <kvbench/report/columns/column.hpp>
 #include <kvbench/trace/layer_spread.hpp>
@@ -25,16 +26,32 @@ std::string positions_text(const std::vector<std::int64_t>& positions, std::int6
                      inside);
 }
 
+/// What a layer holds, without its number.
 std::string layer_text(const trace::LayerInfo& layer, std::int64_t context) {
-  std::string out = fmt::format("    layer {:<3} queries {}, scale {:.6g}", layer.layer,
-                                positions_text(layer.query_positions, context), layer.scale);
+  std::string out =
+      fmt::format("queries {}, scale {:.6g}", positions_text(layer.query_positions, context), layer.scale);
   if (layer.window > 0) out += fmt::format(", sliding window {}", layer.window);
   if (layer.softcap > 0) out += fmt::format(", softcap {}", layer.softcap);
   if (layer.column_sums_end) out += fmt::format(", column sums to {}", *layer.column_sums_end);
   if (layer.keys_pre_rope) out += ", pre-RoPE keys";
   if (layer.speculated_queries) out += ", speculated queries";
   if (layer.attention_output) out += ", attention output";
-  return out + "\n";
+  return out;
+}
+
+/// One line per group of layers that hold the same.
+std::string contents_text(const trace::PromptInfo& prompt) {
+  OrderedMap<std::string, std::vector<std::int64_t>> groups;
+  for (const trace::LayerInfo& layer : prompt.layers)
+    groups[layer_text(layer, prompt.prompt_tokens)].push_back(layer.layer);
+  std::string out;
+  for (const auto& [text, layers] : groups.items()) {
+    const bool every = layers.size() > 1 && layers.size() == prompt.layers.size();
+    out += every
+               ? fmt::format("    each layer {}\n", text)
+               : fmt::format("    {} {}: {}\n", layers.size() == 1 ? "layer" : "layers", fmt::join(layers, ", "), text);
+  }
+  return out;
 }
 
 std::string methods_text(const replay::RunnableMethods& methods) {
@@ -69,6 +86,35 @@ bool same_layers(const trace::TraceInfo& info) {
       info.prompts, [&](const auto& prompt) { return numbers_of(prompt) == numbers_of(info.prompts.front()); });
 }
 
+/// The texts of the prompts, or one where all are equal.
+std::vector<std::string> said_once(std::vector<std::string> texts) {
+  if (std::ranges::all_of(texts, [&](const std::string& text) { return text == texts.front(); })) texts.resize(1);
+  return texts;
+}
+
+/// What the prompts hold; what all of them have in common comes last, once.
+std::string prompts_text(const trace::TraceInfo& info, bool alike) {
+  const std::vector<replay::RunnableMethods> methods = replay::runnable_methods(info);
+  std::vector<std::string> contents, runnable;
+  for (std::size_t p = 0; p < info.prompts.size(); ++p) {
+    contents.push_back(contents_text(info.prompts[p]));
+    runnable.push_back(methods_text(methods[p]));
+  }
+  contents = said_once(std::move(contents)), runnable = said_once(std::move(runnable));
+  std::string out;
+  for (std::size_t p = 0; p < info.prompts.size(); ++p) {
+    const trace::PromptInfo& prompt = info.prompts[p];
+    out += fmt::format("  prompt {}{}\n    tokens     {}, context {}, decoded {}\n", prompt.id,
+                       prompt.name.empty() ? "" : " (" + prompt.name + ")", prompt.num_tokens, prompt.prompt_tokens,
+                       prompt.num_tokens - prompt.prompt_tokens);
+    if (!alike) out += fmt::format("    layers     {}\n", layers_text(prompt, info.num_layers));
+    if (contents.size() > 1) out += contents[p];
+    if (runnable.size() > 1) out += runnable[p];
+  }
+  const std::string common = (contents.size() == 1 ? contents[0] : "") + (runnable.size() == 1 ? runnable[0] : "");
+  return out + (info.prompts.size() > 1 && !common.empty() ? "  every prompt\n" : "") + common;
+}
+
 std::string describe(const trace::Reader& reader) {
   const trace::TraceInfo& info = reader.info();
   std::string out = fmt::format("{}\n", reader.path());
@@ -82,17 +128,7 @@ std::string describe(const trace::Reader& reader) {
                                                   : fmt::format("{} in the model", info.num_layers));
   out += fmt::format("  RoPE         {}, {} pairs\n  stored as    {}\n  sha256       {}\n", info.rope_type,
                      info.rope_layout, name_of(info.dtype), reader.sha256());
-  const std::vector<replay::RunnableMethods> methods = replay::runnable_methods(info);
-  for (std::size_t p = 0; p < info.prompts.size(); ++p) {
-    const trace::PromptInfo& prompt = info.prompts[p];
-    out += fmt::format("  prompt {}{}\n    tokens     {}, context {}, decoded {}\n", prompt.id,
-                       prompt.name.empty() ? "" : " (" + prompt.name + ")", prompt.num_tokens, prompt.prompt_tokens,
-                       prompt.num_tokens - prompt.prompt_tokens);
-    if (!alike) out += fmt::format("    layers     {}\n", layers_text(prompt, info.num_layers));
-    for (const trace::LayerInfo& layer : prompt.layers) out += layer_text(layer, prompt.prompt_tokens);
-    out += methods_text(methods[p]);
-  }
-  return out;
+  return out + prompts_text(info, alike);
 }
 
 /// A row of the table for programs.
