@@ -29,23 +29,28 @@ RETRIEVAL := quest,clusterkv,clusterkv-repo,infinigen,oracle-topk
 CURVES := sink,h2o,snapkv,pyramidkv,cam,chelsea,kmeans,bsm,balancekv,uniform,subgen,int,kivi2,kivi4,turboquant
 CURVES := $(CURVES),snapkv+kivi4,h2o+q5_1,kmeans+int8,random
 
-run: program ## replay the bundled trace at 25 % of memory and reads, and draw 12.5 to 50 %: out/report.html
+run: program ## replay the bundled trace with every method, and print the answer at a quarter of the memory
 	@mkdir -p $(OUT)
-	$(BUILD)/kvbench replay traces/smollm2-135m.h5 --method all --budget 25%mem --rows head \
-	  --raw $(OUT)/run.h5 -o $(OUT)/run.csv --summary
-	$(BUILD)/kvbench replay traces/smollm2-135m.h5 --method $(RETRIEVAL) --budget 25%read -o $(OUT)/read.csv --summary
+	@$(BUILD)/kvbench replay traces/smollm2-135m.h5 --method $(RETRIEVAL) --budget 25%read -o $(OUT)/read.csv >/dev/null
 	@$(BUILD)/kvbench replay traces/smollm2-135m.h5 --method $(CURVES) --budget 12.5%mem,50%mem --seeds 2 \
 	  --rows trace -o $(OUT)/curves.csv >/dev/null
+	$(BUILD)/kvbench replay traces/smollm2-135m.h5 --method all --budget 25%mem --rows head \
+	  --raw $(OUT)/run.h5 -o $(OUT)/run.csv --summary
 	@$(BUILD)/kvbench report $(OUT)/run.csv $(OUT)/read.csv $(OUT)/curves.csv --raw $(OUT)/run.h5 \
 	  --trace traces/smollm2-135m.h5 -o $(OUT)/report.html
-	@echo "All columns: $(OUT)/run.csv, $(OUT)/read.csv and, at 12.5 and 50 %, $(OUT)/curves.csv"
-	@echo "Figures: $(OUT)/report.html"
+	@echo "Figures, other budgets, and methods that read a part of the cache: $(OUT)/report.html"
 
-test: ## build and run all tests
+test: ## build and run all tests, or those of a folder: make test T=methods
+ifdef T
+	@scripts/setup build python
+	@cmake --preset release --log-level=WARNING >/dev/null
+	@scripts/test $(T) $(BUILD)
+else
 	@scripts/setup build python fuzz emulated page
 	@scripts/fetch-model --python
 	@$(MAKE) --no-print-directory build
 	@ctest --preset release --no-tests=error -j $(JOBS)
+endif
 
 figures: program ## compute all published figures and tables (or FIGURES="balancekv-fig2 ..."): out/figures/NAME.html
 	@scripts/figures $(FIGURES)

@@ -4,6 +4,8 @@
 are small, long pages begin with links to their sections, every page of docs/ links to the glossary, and
 scripts/wrap_pages.py changes nothing but the ends of lines.
     pages_test.py SOURCE_TREE"""
+import importlib.machinery
+import importlib.util
 import pathlib
 import re
 import sys
@@ -49,6 +51,72 @@ def anchors(page):
     page = re.sub(r"\[([^]\n]*)\]\([^)\n]*\)", r"\1", without_code(page))   # links as their texts
     headings = re.findall(r"^#+ (.*)$", page.lower(), re.M)
     return {re.sub(r"[^\w -]", "", heading).replace(" ", "-") for heading in headings}
+
+
+class FirstScreen(unittest.TestCase):
+    """What a reader of README.md alone must find."""
+
+    def setUp(self):
+        self.lines = (TREE / "README.md").read_text().splitlines()
+
+    def test_is_short_and_begins_with_what_to_type(self):
+        self.assertLessEqual(len(self.lines), 110)
+        commands = [number for number, line in enumerate(self.lines, 1) if line.startswith("    kvbench ")]
+        self.assertLess(commands[0], 40)
+        first = next(number for number, line in enumerate(self.lines, 1) if line.startswith("    make run "))
+        self.assertLess(first, commands[0])
+
+    def test_output_fits_a_screen(self):
+        first, last = (self.lines.index(line) for line in ("<!-- begin run: make run -->", "<!-- end run -->"))
+        shown = self.lines[first + 1:last]
+        self.assertIn(len(shown), range(8, 13))
+        self.assertEqual([line for line in shown if len(line) > 104], [])  # 100 columns, indented
+
+
+class TestsOfFolders(unittest.TestCase):
+    """The table from which `make test T=FOLDER` takes the tests."""
+
+    def setUp(self):
+        loader = importlib.machinery.SourceFileLoader("scripts_test", str(TREE / "scripts/test"))
+        self.script = importlib.util.module_from_spec(importlib.util.spec_from_loader("scripts_test", loader))
+        loader.exec_module(self.script)
+        self.rows = self.script.tests_of()
+
+    def test_every_folder_of_the_library_has_tests(self):
+        for folder in (path for path in (TREE / "lib/kvbench").iterdir() if path.is_dir()):
+            self.assertIn(folder.name, self.rows)
+        self.assertEqual(self.script.row_of("lib/kvbench/methods/eviction/", self.rows), "methods")
+        self.assertEqual(self.script.row_of("methods/merging", self.rows), "methods/merging")
+        self.assertIsNone(self.script.row_of("nowhere", self.rows))
+
+    def test_named_tests_exist(self):
+        listed = "\n".join(path.read_text() for path in (TREE / "tests").rglob("CMakeLists.txt"))
+        for folder, names in self.rows.items():
+            for name in names:
+                word = re.sub(r"^(cli|python|extension|fuzz|docs|bench)_", "", name.replace("*", ""))
+                with self.subTest(folder=folder, test=name):
+                    self.assertIn(word, listed)
+
+
+class Folders(unittest.TestCase):
+    def test_every_folder_says_its_purpose(self):
+        """In a row of the Map of HACKING.md or a README, of its own or of the folder above it."""
+        section = (TREE / "HACKING.md").read_text().partition("\n## Map\n")[2].partition("\n## ")[0]
+        rows = {name for cells in re.findall(r"^\|((?: ?`[\w/]+`,?)+) \|", section, re.M)
+                for name in re.findall(r"`([\w/]+)`", cells)}
+        self.assertGreater(len(rows), 60)
+        silent = []
+        for top in FOLDERS:
+            for folder in (TREE / top, *(path for path in (TREE / top).rglob("*") if path.is_dir())):
+                parts = folder.relative_to(TREE).parts
+                hidden = any(part.startswith((".", "__")) or part == "build" for part in parts)
+                above = ["/".join(parts[:length]) for length in range(1, len(parts) + 1)]
+                said = any(name in rows or name.removeprefix("lib/kvbench/") in rows
+                           or (TREE / name / "README.md").exists() for name in above)
+                holds_folders = any(row.startswith(above[-1] + "/") for row in rows)
+                if not (hidden or said or holds_folders or above[-1] in ("lib", "lib/kvbench")):
+                    silent.append(above[-1])
+        self.assertEqual(silent, [])
 
 
 class Pages(unittest.TestCase):
