@@ -3,8 +3,8 @@
 
 #include <csignal>
 #include <cstring>
-#include <latch>
 #include <mutex>
+#include <semaphore>
 
 #include <fmt/core.h>
 #include <pthread.h>
@@ -25,7 +25,7 @@ struct Waiting {
   std::atomic<bool> requested = false;
   sigset_t signals{};
   std::string program;
-  std::latch started{1};
+  std::binary_semaphore started{0};  ///< by the thread; a process may run several programs, one after the other
   std::mutex acting;
   std::function<void()> act;
 };
@@ -36,7 +36,7 @@ Waiting& waiting() {
 
 void* wait_and_exit(void*) {
   Waiting& state = waiting();
-  state.started.count_down();
+  state.started.release();
   int number = 0;
   sigwait(&state.signals, &number);
   state.requested = true;
@@ -79,7 +79,7 @@ void wait_for_stop_signals(const std::string& program) {
   pthread_attr_destroy(&attributes);
   if (cause != 0)
     throw IoError("no thread can be started: {}; raise the limit of memory or of processes", std::strerror(cause));
-  state.started.wait();  // in a process that is forked while a thread starts, locks of the C library may stay taken
+  state.started.acquire();  // in a process that is forked while a thread starts, locks of the C library may stay taken
 }
 
 void request_stop(bool requested) { waiting().requested = requested; }
