@@ -17,9 +17,9 @@
 #include <kvbench/kernels/half.hpp>
 #include <kvbench/methods/quantisation/ggml_formats.hpp>
 #include <kvbench/methods/registry.hpp>
+#include <kvbench/testing/head.hpp>
 
 #include "numbers.hpp"
-#include "support/head.hpp"
 
 using namespace kvbench;
 using kernels::GroupFormat;

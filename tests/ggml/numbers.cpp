@@ -4,7 +4,7 @@
 #include <array>
 #include <cmath>
 
-#include "support/head.hpp"
+#include <kvbench/testing/head.hpp>
 
 namespace kvbench::testing {
 namespace {

@@ -2,8 +2,8 @@
 #include <kvbench/report/report.hpp>
 
 #include <algorithm>
-#include <set>
 #include <iterator>
+#include <set>
 
 #include <fmt/format.h>
 
