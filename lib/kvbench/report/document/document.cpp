@@ -18,6 +18,20 @@ DocTable compact(DocTable table) {
   return table;
 }
 
+AnswerBlock without(AnswerBlock answer, const std::vector<std::string>& said) {
+  std::erase_if(answer.sentences, [&](const std::string& sentence) { return std::ranges::count(said, sentence) > 0; });
+  return answer;
+}
+
+std::optional<Figure> take_first_drawing(std::vector<Figure>& figures) {
+  const auto drawn = std::ranges::find_if(figures, [](const Figure& figure) { return !figure.drawings.empty(); });
+  if (drawn == figures.end()) return std::nullopt;
+  Figure first = *drawn;
+  first.drawings.resize(1);
+  drawn->drawings.erase(drawn->drawings.begin());
+  return first;
+}
+
 void append(std::vector<Block>& blocks, std::vector<Block> more) {
   std::ranges::move(more, std::back_inserter(blocks));
 }

@@ -3,6 +3,7 @@
 // written.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <utility>
 #include <variant>
@@ -77,6 +78,12 @@ struct Document {
   std::vector<AnswerBlock> answers;  ///< shown first
   std::vector<Block> blocks;
 };
+
+/// The block without the sentences that were said before.
+AnswerBlock without(AnswerBlock answer, const std::vector<std::string>& said);
+
+/// A figure of the first drawing of all, which is taken from its figure; none where nothing is drawn.
+std::optional<Figure> take_first_drawing(std::vector<Figure>& figures);
 
 /// Appends.
 void append(std::vector<Block>& blocks, std::vector<Block> more);

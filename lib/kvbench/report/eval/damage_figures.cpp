@@ -102,8 +102,8 @@ void finish_chart(LineChart& chart, Figure& figure) {
 
 }  // namespace
 
-std::vector<Block> damage_figures(const EvalSection& section) {
-  std::vector<Block> blocks;
+std::vector<Figure> damage_figures(const EvalSection& section) {
+  std::vector<Figure> figures;
   for (const std::string& task : section.tasks) {
     Figure figure{.title = "Damage and cost: " + task,
                   .drawings = {},
@@ -132,9 +132,9 @@ std::vector<Block> damage_figures(const EvalSection& section) {
       chart.y = kind.scale == Scale::log ? log_axis(values, kind.y_title) : linear_axis(values, kind.y_title);
       finish_chart(chart, figure);
     }
-    if (!figure.drawings.empty()) blocks.emplace_back(std::move(figure));
+    if (!figure.drawings.empty()) figures.push_back(std::move(figure));
   }
-  return blocks;
+  return figures;
 }
 
 Figure prediction_figure(const EvalSection& section, const std::string& metric) {

@@ -10,6 +10,6 @@
 namespace kvbench::report {
 
 /// KL, nll and exact match against bytes, one figure per task.
-std::vector<Block> damage_figures(const EvalSection& section);
+std::vector<Figure> damage_figures(const EvalSection& section);
 
 }  // namespace kvbench::report

@@ -137,32 +137,23 @@ std::vector<Block> prediction_blocks(const EvalSection& section, const Predictio
   return blocks;
 }
 
-/// The first drawing of the first figure alone, which loses it.
-std::optional<Figure> first_drawing(std::vector<Block>& figures) {
-  if (figures.empty()) return std::nullopt;
-  Figure& figure = std::get<Figure>(figures.front());
-  Figure first = figure;
-  first.drawings.resize(1);
-  figure.drawings.erase(figure.drawings.begin());
-  if (figure.drawings.empty()) figures.erase(figures.begin());
-  return first;
-}
-
 }  // namespace
 
 std::vector<Block> eval_blocks(const EvalSection& section, const Predictions& predictions,
                                const std::vector<std::string>& said) {
   std::vector<Block> blocks = {
       Heading{2, fmt::format("Damage to the output of {} on {}{}", section.model, section.text, section.distinction)}};
-  std::vector<Block> figures = damage_figures(section), more;
-  if (std::optional<Figure> first = first_drawing(figures)) blocks.emplace_back(*std::move(first));
+  std::vector<Figure> figures = damage_figures(section);
+  std::vector<Block> more;
+  if (std::optional<Figure> first = take_first_drawing(figures)) blocks.emplace_back(*std::move(first));
   if (DocTable table = main_table(section); !table.rows.empty()) blocks.emplace_back(std::move(table));
-  AnswerBlock rest = eval_answer(section, predictions);
-  std::erase_if(rest.sentences, [&](const std::string& s) { return std::ranges::count(said, s) > 0; });
+  AnswerBlock rest = without(eval_answer(section, predictions), said);
   if (!rest.sentences.empty()) more.emplace_back(std::move(rest));
   more.emplace_back(setting_paragraph(section));
   append(more, discrimination(section));
-  append(more, std::move(figures));
+  for (Figure& figure : figures) {
+    if (!figure.drawings.empty()) more.emplace_back(std::move(figure));
+  }
   if (DocTable table = configuration_table("Damage to the output by configuration", rows_of_tasks(section));
       !table.rows.empty())
     more.emplace_back(std::move(table));

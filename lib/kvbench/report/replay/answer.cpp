@@ -239,10 +239,17 @@ std::vector<BudgetAnswer> budget_answers(std::span<const replay::Record> rows,
   return out;
 }
 
-std::vector<std::string> answers_of(std::span<const replay::Record> rows, std::span<const replay::Record> of_texts) {
+std::vector<std::string> answers_of(std::span<const replay::Record> rows, std::span<const replay::Record> of_texts,
+                                    Notes notes) {
+  const std::vector<BudgetAnswer> answers = budget_answers(rows, of_texts);
+  const auto verdict_of = [](const BudgetAnswer& a) { return (a.trace.empty() ? "" : a.trace + ": ") + a.verdict; };
   DistinctTexts out;
-  for (const BudgetAnswer& answer : budget_answers(rows, of_texts)) {
-    out.add((answer.trace.empty() ? "" : answer.trace + ": ") + answer.verdict);
+  for (std::size_t i = 0; notes == Notes::last && i < answers.size(); ++i) {
+    out.add(verdict_of(answers[i]));
+    if (!answers[i].cost.empty()) out.add(answers[i].cost);
+  }
+  for (const BudgetAnswer& answer : answers) {
+    out.add(verdict_of(answer));
     for (const std::string& note : answer.notes) out.add(note);
     if (!answer.cost.empty()) out.add(answer.cost);
   }

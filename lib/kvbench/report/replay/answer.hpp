@@ -38,10 +38,13 @@ std::vector<BudgetAnswer> budget_answers(std::span<const replay::Record> rows,
 /// "The lowest error of each family: eviction h2o (0.1), ...", where there are several; else "".
 std::string family_note(std::span<const replay::Record* const> ranked);
 
+/// Where the notes of a budget stand: with its verdict, or behind the verdicts and costs of all budgets.
+enum class Notes { of_budget, last };
+
 /// All sentences of budget_answers(), followed by one that names the rows that were calibrated on what they are
 /// evaluated on, which are not ranked.
-std::vector<std::string> answers_of(std::span<const replay::Record> rows,
-                                    std::span<const replay::Record> of_texts = {});
+std::vector<std::string> answers_of(std::span<const replay::Record> rows, std::span<const replay::Record> of_texts = {},
+                                    Notes notes = Notes::of_budget);
 
 /// "At 25 % of the memory, a has the lowest error on 1 of 2 texts, b on 1.": one sentence per budget that was replayed
 /// on several texts (summarize_texts).

@@ -60,13 +60,7 @@ std::vector<std::string> sentences_of(const ReplayPart& part, const std::vector<
   for (const ReplayRow& r : part.texts) {
     if (at.contains(r.budget)) of_texts.push_back(r);
   }
-  DistinctTexts out;
-  for (const BudgetAnswer& answer : budget_answers(records, of_texts)) {
-    out.add(answer.verdict);
-    if (!answer.cost.empty()) out.add(answer.cost);
-  }
-  for (const std::string& sentence : answers_of(records, of_texts)) out.add(sentence);
-  return out.list();
+  return answers_of(records, of_texts, Notes::last);
 }
 
 std::string heading_of(const ReplaySection& s) {
@@ -263,18 +257,6 @@ std::vector<Block> reason_tables(const ReplaySection& section) {
   return blocks;
 }
 
-/// The first drawing alone, at the width of the page; none where nothing is drawn.
-std::optional<Figure> first_of(std::vector<Figure>& figures) {
-  for (Figure& figure : figures) {
-    if (figure.drawings.empty()) continue;
-    Figure first = figure;
-    first.drawings.resize(1);
-    figure.drawings.erase(figure.drawings.begin());
-    return first;
-  }
-  return std::nullopt;
-}
-
 /// The blocks that are shown at once, and the figures and tables that are folded, of all parts of a section.
 struct SectionBlocks {
   std::vector<Block> shown, figures, details;
@@ -291,7 +273,7 @@ void add_part(const ReplaySection& section, const ReplayPart& part, const QueryF
   const Shown shown = shown_of(all, budgets);
   std::vector<Figure> figures = {cost_figure(shown.series, shown.budgets, "Error and cost" + of_part),
                                  error_figure(shown.series, shown.budgets, "Error by method" + of_part)};
-  if (std::optional<Figure> first = first_of(figures)) into.shown.emplace_back(*std::move(first));
+  if (std::optional<Figure> first = take_first_drawing(figures)) into.shown.emplace_back(*std::move(first));
   if (const std::vector<std::string> main = main_budgets(budgets); !main.empty()) {
     DocTable table = method_table();
     table.title = fmt::format("Methods at {}{}", budget_words(main.front()), of_part);
@@ -299,8 +281,7 @@ void add_part(const ReplaySection& section, const ReplayPart& part, const QueryF
     for (auto& row : table.rows) row[2] = "";  // the budget, which the title states
     if (!table.rows.empty()) into.shown.emplace_back(compact(std::move(table)));
   }
-  AnswerBlock rest{scope_of(section, part), sentences_of(part, shown.budgets)};
-  std::erase_if(rest.sentences, [&](const std::string& s) { return std::ranges::count(said, s) > 0; });
+  AnswerBlock rest = without({scope_of(section, part), sentences_of(part, shown.budgets)}, said);
   if (!rest.sentences.empty()) into.figures.emplace_back(std::move(rest));
   into.figures.emplace_back(Paragraph{introduction(section, part)});
   if (!shown.note.empty()) into.figures.emplace_back(Paragraph{shown.note});

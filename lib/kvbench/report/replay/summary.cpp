@@ -33,12 +33,10 @@ double ratio(const replay::Record& r, const replay::Record& best) {
   return std::isnan(r.ratio_best) ? error_of(r) / error_of(best) : r.ratio_best;
 }
 
-/// "1.4 (1.2..1.6)", "1" for the best itself.
+/// times_best(), or the ratio of the mean errors alone.
 std::string times(const replay::Record& r, const replay::Record& best) {
   if (&r == &best) return "1";
-  if (std::isnan(r.ratio_best)) return short_number(ratio(r, best));
-  return fmt::format("{} ({})", short_number(r.ratio_best),
-                     short_interval(r.ratio_best_interval.lo, r.ratio_best_interval.hi));
+  return std::isnan(r.ratio_best) ? short_number(ratio(r, best)) : times_best(r);
 }
 
 /// The first rows of a list in ascending order of the error.
@@ -103,7 +101,10 @@ std::string rest_of(std::span<const replay::Record> rows, std::size_t shown, con
 std::vector<Block> of_one_budget(std::span<const replay::Record> rows, std::span<const BudgetAnswer> answers) {
   if (!answers.empty()) {
     const BudgetAnswer& answer = answers.front();
-    return {Paragraph{answer.verdict}, best_rows(answer.ranked, answer.tied), Paragraph{family_note(answer.ranked)}};
+    std::vector<Block> blocks = {Paragraph{answer.verdict}, best_rows(answer.ranked, answer.tied)};
+    if (const std::string families = family_note(answer.ranked); !families.empty())
+      blocks.emplace_back(Paragraph{families});
+    return blocks;
   }
   std::vector<const replay::Record*> ok;
   for (const replay::Record& r : rows) {
@@ -121,10 +122,6 @@ std::vector<Block> brief_summary(std::span<const replay::Record> records, const 
   const std::vector<BudgetAnswer> answers = budget_answers(rows);
   std::vector<Block> blocks =
       answers.size() > 1 ? std::vector<Block>{answer_rows(answers)} : of_one_budget(rows, answers);
-  std::erase_if(blocks, [](const Block& block) {
-    const auto* const paragraph = std::get_if<Paragraph>(&block);
-    return paragraph != nullptr && paragraph->text.empty();
-  });
   if (blocks.empty()) {
     for (const std::string& reason : reason_sentences(rows)) blocks.emplace_back(Paragraph{reason});
   }

@@ -17,6 +17,14 @@
 #include <kvbench/report/text/text.hpp>
 
 namespace kvbench::report {
+
+std::string times_best(const replay::Record& r) {
+  if (std::isnan(r.ratio_best)) return "-";
+  if (r.best == compare::label_of({r.method, r.params, {}})) return "1";
+  return fmt::format("{} ({})", short_number(r.ratio_best),
+                     short_interval(r.ratio_best_interval.lo, r.ratio_best_interval.hi));
+}
+
 namespace {
 
 struct Brief {
@@ -28,14 +36,6 @@ std::string interval_of(const replay::Record& r) {
   const replay::Summary& s = r.of(replay::metric("rel_err"));
   if (!s.mean_is_estimable()) return "not estimable";
   return !std::isnan(s.mean) && std::isnan(s.lo) ? "too few queries" : short_interval(s.lo, s.hi);
-}
-
-/// "1.4 (1.2..1.6)": with the interval for all layers and texts like these.
-std::string times_best(const replay::Record& r) {
-  if (std::isnan(r.ratio_best)) return "-";
-  if (r.best == compare::label_of({r.method, r.params, {}})) return "1";
-  return fmt::format("{} ({})", short_number(r.ratio_best),
-                     short_interval(r.ratio_best_interval.lo, r.ratio_best_interval.hi));
 }
 
 constexpr Brief columns[] = {

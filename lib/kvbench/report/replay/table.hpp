@@ -4,12 +4,17 @@
 
 #include <optional>
 #include <span>
+#include <string>
 #include <vector>
 
 #include <kvbench/replay/records/record.hpp>
 #include <kvbench/report/document/document.hpp>
 
 namespace kvbench::report {
+
+/// How many times the error of the best row, with the interval for all layers and texts like these: "1.4 (1.2..1.6)";
+/// "1" for the best itself, "-" without a test over them.
+std::string times_best(const replay::Record& r);
 
 /// The rows over all layers, and over all prompts of a trace where it has several.
 std::vector<replay::Record> rows_over_layers(std::span<const replay::Record> records);
