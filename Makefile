@@ -70,7 +70,7 @@ eval: ## run methods inside a real model (downloads it and builds llama.cpp once
 findings: ## measure every method inside two models on three texts (an hour): docs/findings.md
 	@scripts/findings
 
-lint: setup ## check formatting and run clang-tidy on the library
+lint: setup ## check formatting and headers, and run clang-tidy on the library
 	@scripts/lint
 
 format: ## reformat all sources, and wrap all pages
@@ -87,7 +87,8 @@ scaling: program ## measure how time and memory of every method grow (one hour):
 docs: program ## regenerate what the program prints: tables in README.md, docs/methods, docs/columns.md
 	@scripts/docs
 
-nightly: setup ## run sanitizers, the long form of make validate, and all decoders that transformers offers
+nightly: setup ## run lint, sanitizers, the long form of make validate, and all decoders that transformers offers
+	@scripts/lint
 	@scripts/sanitize
 	@$(MAKE) --no-print-directory program
 	KVBENCH_ARCHITECTURES=all ctest --preset release -R extension_architectures --output-on-failure
