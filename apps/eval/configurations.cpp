@@ -26,7 +26,7 @@ void add_configurations(const replay::ReplayRequest& request, std::size_t method
       const auto begin = std::ranges::find_if(all, of_method);
       const auto end = std::find_if_not(begin, all.end(), of_method);
       const auto equal = [&](const loop::LoopConfiguration& other) {
-        return other.budget.text() == request.budgets[b].text() && other.seed == seed;
+        return other.budget == request.budgets[b] && other.seed == seed;
       };
       if (std::none_of(begin, end, equal)) all.insert(end, {choice, request.budgets[b], seed});
     }
@@ -64,18 +64,17 @@ std::vector<sweep::StepRequest> steps_of(config::SweepRun run) {
 /// Removes what has other budgets than these. Throws Error for a budget that no configuration has.
 void keep_budgets(std::span<const std::string> texts, const std::string& file,
                   std::vector<loop::LoopConfiguration>& all) {
-  std::vector<std::string> wanted, present;
+  std::vector<Budget> wanted, present;
   for (const loop::LoopConfiguration& configuration : all) {
-    const std::string text = configuration.budget.text();
-    if (std::ranges::find(present, text) == present.end()) present.push_back(text);
+    if (std::ranges::find(present, configuration.budget) == present.end()) present.push_back(configuration.budget);
   }
   for (const std::string& text : texts) {
-    wanted.push_back(Budget::parse(text).text());
+    wanted.push_back(Budget::parse(text));
     if (std::ranges::find(present, wanted.back()) == present.end())
       throw Error("--budget {}: the runs of {} have {}", text, file, fmt::join(present, ", "));
   }
   std::erase_if(all, [&](const loop::LoopConfiguration& configuration) {
-    return std::ranges::find(wanted, configuration.budget.text()) == wanted.end();
+    return std::ranges::find(wanted, configuration.budget) == wanted.end();
   });
 }
 

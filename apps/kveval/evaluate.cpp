@@ -147,8 +147,7 @@ void describe(const Options& options, const llama::Model& model, eval::EvalResul
   results.device = backend->name();
   results.isa = backend->isa();
   for (const auto& [method, budget, seed] : options.configurations) {
-    results.configurations.push_back(
-        {method.info->name, method.params.text(), budget.text(), method.depends_on_seed(), seed});
+    results.configurations.push_back({method.info->name, method.params.text(), budget, method.depends_on_seed(), seed});
   }
 }
 

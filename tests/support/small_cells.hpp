@@ -17,7 +17,7 @@ inline sweep::SweepLayout small_layout() {
   step.frame.trace = "t.h5", step.frame.sha256 = std::string(64, '0'), step.frame.group = 2;
   step.frame.prompts = {{"p", replay::Protocol::prefill, 40}};
   step.frame.methods = {{"sink", "", false}};
-  step.frame.budgets = {"8", "9"};
+  step.frame.budgets = {Budget::parse("8"), Budget::parse("9")};
   step.frame.configurations = {{0, 0, 0}, {0, 1, 0}};
   for (const Index head : {0, 1}) step.heads.push_back({.place = {0, 0, head}, .layer = 3, .positions = {37, 38, 39}});
   step.cells = {{std::string(64, 'a'), 0, {0, 1}}};

@@ -23,11 +23,10 @@ std::string description_of(const QueryPlace& p) {
 
 /// The meaning of a budget: its tokens in each of these contexts, or its text where it is not a number of tokens or a
 /// share of them.
-std::string meaning_of(const std::string& text, const std::set<Index>& contexts) {
-  const std::optional<Budget> budget = Budget::find(text);
-  if (!budget || budget->cost() || budget->is_bytes() || contexts.contains(0)) return text;
+std::string meaning_of(const Budget& budget, const std::set<Index>& contexts) {
+  if (budget.cost() || budget.is_bytes() || contexts.contains(0)) return budget.text();
   std::vector<Index> tokens;
-  for (const Index context : contexts) tokens.push_back(budget->resolve(context, 1));
+  for (const Index context : contexts) tokens.push_back(budget.resolve(context, 1));
   return fmt::format("{}", fmt::join(tokens, ","));
 }
 
@@ -65,7 +64,7 @@ void Catalogue::add_places() {
 void Catalogue::add_sides() {
   std::set<Index> contexts;
   for (const QueryPlace& place : places_) contexts.insert(place.context_tokens);
-  std::map<std::string, std::string> first;  // text by meaning
+  std::map<std::string, Budget> first;  // by meaning
   std::map<SideKey, std::size_t> known;
   for (std::size_t f = 0; f < files_.size(); ++f) {
     const auto& configurations = files_[f]->configurations();

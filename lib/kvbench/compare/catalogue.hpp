@@ -2,12 +2,11 @@
 // Joins several files of results per query: their places and configurations.
 #pragma once
 
-#include <array>
 #include <map>
 #include <span>
+#include <tuple>
 
 #include <kvbench/compare/configuration_name.hpp>
-#include <kvbench/core/budget.hpp>
 
 namespace kvbench::compare {
 
@@ -57,7 +56,7 @@ class Catalogue {
   struct Source {
     std::size_t file, index;
   };
-  using SideKey = std::array<std::string, 3>;  ///< method, parameters, budget
+  using SideKey = std::tuple<std::string, std::string, Budget>;  ///< method, parameters, budget
   static SideKey side_key(const Side& side);
   void add_places();
   void add_sides();
@@ -68,7 +67,7 @@ class Catalogue {
   std::vector<const QueryResults*> files_;
   std::vector<QueryPlace> places_;
   std::vector<std::vector<Source>> place_sources_;
-  std::map<std::string, std::string> budgets_;  ///< for each text of a budget, the first one of equal meaning
+  std::map<Budget, Budget> budgets_;  ///< for each budget, the first one of equal meaning
   std::vector<Side> sides_;
   /// of each file and side, ascending
   std::map<std::pair<std::size_t, SideKey>, std::vector<std::size_t>> configurations_;

@@ -122,7 +122,7 @@ class Comparer {
     std::size_t places = 0;  ///< number of places that are ok
   };
 
-  std::vector<Candidate> candidates(const GroupComparer& comparer, const std::string& budget) const {
+  std::vector<Candidate> candidates(const GroupComparer& comparer, const Budget& budget) const {
     std::vector<Candidate> all;
     for (const Side& side : catalogue_.sides()) {
       if (side.configuration.budget != budget || is_reference(side.configuration.method)) continue;
@@ -146,12 +146,12 @@ class Comparer {
   /// Compares each candidate with the best among those with the most layers and places, because means over fewer are
   /// not comparable.
   void compare_with_best(const GroupComparer& comparer) {
-    std::vector<std::string> budgets;
+    std::vector<Budget> budgets;
     for (const Side& side : catalogue_.sides()) {
       if (std::ranges::find(budgets, side.configuration.budget) == budgets.end())
         budgets.push_back(side.configuration.budget);
     }
-    for (const std::string& budget : budgets) {
+    for (const Budget& budget : budgets) {
       const std::vector<Candidate> all = candidates(comparer, budget);
       const Candidate* best = nullptr;
       std::pair<Index, std::size_t> most;

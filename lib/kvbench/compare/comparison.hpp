@@ -43,7 +43,8 @@ struct Comparison {
   std::optional<std::int64_t> layer;                        ///< absent: all
   std::optional<Index> query_head;                          ///< absent: all
   replay::MetricInfo metric;
-  std::string a, budget_a, b, budget_b;
+  std::string a, b;
+  Budget budget_a, budget_b;
   Outcome outcome = Outcome::skipped;
   std::string reason;  ///< why there is no verdict, or a note on the verdict
   PairedTest test;

@@ -98,7 +98,7 @@ ConfigurationName parse_configuration(std::string_view text, std::string_view fl
 
 bool matches(const ConfigurationName& name, const QueryConfiguration& configuration) {
   return same_name(configuration.method, name.method) && (!name.params || same_params(*name.params, configuration)) &&
-         (!name.budget || configuration.budget == *name.budget);
+         (!name.budget || configuration.budget.text() == *name.budget);
 }
 
 ConfigurationName resolved(ConfigurationName name, std::span<const QueryConfiguration> known, std::string_view flag) {
@@ -129,8 +129,8 @@ ConfigurationName resolved(ConfigurationName name, std::span<const QueryConfigur
                 name.method, right.size(), fmt::join(right, ", "));
   }
   if (!name.budget) return name;
-  const auto budgets =
-      distinct(known, [&](const auto& c) { return label_of(c) == right[0] ? std::optional(c.budget) : std::nullopt; });
+  const auto budgets = distinct(
+      known, [&](const auto& c) { return label_of(c) == right[0] ? std::optional(c.budget.text()) : std::nullopt; });
   if (std::ranges::find(budgets, *name.budget) == budgets.end()) name.budget = in_other_words(*name.budget);
   refuse("budget", *name.budget, budgets);
   return name;

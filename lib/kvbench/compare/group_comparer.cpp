@@ -149,10 +149,7 @@ double mean_bytes(const GroupValues& group, std::span<const std::size_t> places,
 /// Where two methods hold different numbers of bytes, or read them where their budgets limit reads.
 std::string cost_note(const Side& a, const Side& b, const GroupValues& in_a, const GroupValues& in_b,
                       std::span<const std::size_t> places) {
-  const auto reads = [](const Side& side) {
-    const std::optional<Budget> budget = Budget::find(side.configuration.budget);
-    return budget && budget->cost() == CostKind::read;
-  };
+  const auto reads = [](const Side& side) { return side.configuration.budget.cost() == CostKind::read; };
   if (is_reference(a.configuration.method) || is_reference(b.configuration.method)) return "";
   const bool read = reads(a) && reads(b);
   const auto bytes = read ? &SideValues::bytes_read : &SideValues::bytes_held;

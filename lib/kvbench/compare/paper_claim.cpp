@@ -124,7 +124,7 @@ class ClaimTest {
     return pairs;
   }
 
-  static QueryConfiguration number_of(double number, const std::string& budget) {
+  static QueryConfiguration number_of(double number, const Budget& budget) {
     return {.method = fmt::format("{}", number), .params = "", .budget = budget};
   }
 
@@ -318,8 +318,8 @@ ClaimResult test_claim(const PaperClaim& claim, const std::vector<const QueryRes
 std::string test_text(const RelationResult& result, bool with_trace) {
   const Comparison& c = result.comparison;
   if (c.prompt.empty()) return "";
-  const bool same = c.budget_a == c.budget_b;
-  return fmt::format("{}, budget {}", place_text(c, with_trace), same ? c.budget_a : c.budget_a + " and " + c.budget_b);
+  const std::string other = c.budget_a == c.budget_b ? "" : " and " + c.budget_b.text();
+  return fmt::format("{}, budget {}{}", place_text(c, with_trace), c.budget_a, other);
 }
 
 std::string effect_text(const RelationResult& result) {

@@ -40,7 +40,8 @@ struct QueryPlace {
 
 /// A method with its parameters, at one budget and seed.
 struct QueryConfiguration {
-  std::string method, params, budget;
+  std::string method, params;
+  Budget budget;
   std::uint32_t seed = 0;  ///< 0 for methods without randomness
   bool seeded = false;
 };

@@ -61,6 +61,13 @@ replay::Status status_of(const InputObject& group) {
   throw Error("{}: '{}' is not a status of this version of kvbench.", group.where(), text);
 }
 
+Budget budget_of(const InputObject& configuration) {
+  const std::string text = text_of(configuration, "budget");
+  const std::optional<Budget> budget = Budget::find(text);
+  require(budget.has_value(), configuration, fmt::format("'{}' is not a budget of this version of kvbench", text));
+  return *budget;
+}
+
 bool same_but_seed(const QueryConfiguration& a, const QueryConfiguration& b) {
   return a.method == b.method && a.params == b.params && a.budget == b.budget;
 }
@@ -70,7 +77,7 @@ std::vector<QueryConfiguration> read_configurations(const InputObject& root) {
   std::vector<QueryConfiguration> all;
   for (std::size_t c = 0; configurations.has(std::to_string(c)); ++c) {
     const InputObject configuration = configurations.group(std::to_string(c));
-    all.push_back({text_of(configuration, "method"), text_of(configuration, "params"), text_of(configuration, "budget"),
+    all.push_back({text_of(configuration, "method"), text_of(configuration, "params"), budget_of(configuration),
                    static_cast<std::uint32_t>(integer_of(configuration, "seed", 0)),
                    integer_of(configuration, "seeded", 0) != 0});
   }

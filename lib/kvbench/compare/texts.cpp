@@ -23,7 +23,7 @@ struct BudgetRows {
   std::set<Text> texts;
   Errors errors;
 };
-using Groups = OrderedMap<std::pair<replay::Protocol, std::string>, BudgetRows>;
+using Groups = OrderedMap<std::pair<replay::Protocol, Budget>, BudgetRows>;
 
 bool is_row_of_text(const replay::Record& r) {
   return !r.layer && !r.query_head && r.prompt != "all" && r.status == replay::Status::ok && !r.dense &&
@@ -61,7 +61,7 @@ void add_ranks(const Errors& errors, const Text& text, std::map<Setting, TextSum
   }
 }
 
-std::vector<TextSummary> summarize(const std::string& budget, const BudgetRows& group) {
+std::vector<TextSummary> summarize(const Budget& budget, const BudgetRows& group) {
   std::map<Setting, TextSummary> summaries;
   for (const auto& [configuration, errors] : group.errors) summaries[configuration];
   for (const Text& text : group.texts) add_ranks(group.errors, text, summaries);

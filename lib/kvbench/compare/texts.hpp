@@ -13,7 +13,8 @@ namespace kvbench::compare {
 
 /// A configuration over all texts on which its group was replayed.
 struct TextSummary {
-  std::string method, params, budget;
+  std::string method, params;
+  Budget budget;
   Index texts = 0;
   double error = 0;   ///< geometric mean of the mean rel_err of each text
   Interval interval;  ///< 95 % of `error`, Student's t on logarithms; NaN below three texts

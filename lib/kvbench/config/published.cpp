@@ -64,7 +64,7 @@ std::vector<compare::QueryConfiguration> configurations(const std::vector<SweepR
     if (!name.empty() && run.name != name) continue;
     for (const replay::MethodChoice& method : run.request.methods) {
       for (const Budget& budget : run.request.budgets) {
-        all.push_back({.method = method.info->name, .params = method.params.text(), .budget = budget.text()});
+        all.push_back({.method = method.info->name, .params = method.params.text(), .budget = budget});
       }
     }
   }

@@ -7,6 +7,8 @@
 #include <string>
 #include <string_view>
 
+#include <fmt/format.h>
+
 namespace kvbench {
 
 /// A cost of a compressed cache, as a share of the same cost of the exact cache of the same tokens.
@@ -20,6 +22,8 @@ enum class CostKind {
 /// cost.
 class Budget {
  public:
+  Budget() = default;  ///< none, with an empty text
+
   /// "256" or "1k" (1024) tokens, "25%" / "12.5%" / "0.25" of the context, or "512KiB" / "1.5MB" per kv head (B, KB,
   /// MB, GB, KiB, MiB, GiB).
   /// Throws Error naming the text and the accepted forms; budgets must be positive, shares at most 100 %. "25%mem",
@@ -42,6 +46,10 @@ class Budget {
   /// The limit of the cost, or the share of the context.
   double share() const { return static_cast<double>(numerator_) / static_cast<double>(denominator_); }
 
+  /// By the text: 25% and 25.0% are two budgets.
+  friend bool operator==(const Budget& a, const Budget& b) { return a.text_ == b.text_; }
+  friend auto operator<=>(const Budget& a, const Budget& b) { return a.text_ <=> b.text_; }
+
  private:
   enum class Unit { tokens, share, bytes };
   std::string text_;
@@ -52,3 +60,12 @@ class Budget {
 };
 
 }  // namespace kvbench
+
+/// Prints text().
+template <>
+struct fmt::formatter<kvbench::Budget> : fmt::formatter<std::string_view> {
+  template <class Context>
+  auto format(const kvbench::Budget& budget, Context& context) const {
+    return fmt::formatter<std::string_view>::format(budget.text(), context);
+  }
+};

@@ -96,7 +96,7 @@ void write_results(const Object& root, const EvalResults& results) {
     const Object configuration = configurations.create_group(std::to_string(c));
     configuration.set("method", key.method);
     configuration.set("params", key.params);
-    configuration.set("budget", key.budget);
+    configuration.set("budget", key.budget.text());
     configuration.set("seed", static_cast<std::int64_t>(key.seed));
     configuration.set("seeded", std::int64_t{key.seeded});
   }

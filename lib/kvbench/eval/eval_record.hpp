@@ -46,7 +46,8 @@ struct EvalRecord {
   Injection injection;
   /// of rows per layer, which have only `metrics`, `drift` and `residual`; absent: all
   std::optional<std::int64_t> layer;
-  std::string method, params, budget;
+  std::string method, params;
+  Budget budget;
   replay::Status status = replay::Status::ok;
   std::string reason;
   Index documents = 0, seeds = 0;

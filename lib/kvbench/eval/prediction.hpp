@@ -8,13 +8,15 @@
 #include <string>
 #include <vector>
 
+#include <kvbench/core/budget.hpp>
 #include <kvbench/core/statistics.hpp>
 
 namespace kvbench::eval {
 
 /// One configuration. Both figures by document of the task; NaN where a document has none.
 struct PredictionRow {
-  std::string method, budget;         ///< method with its parameters
+  std::string method;  ///< with its parameters
+  Budget budget;
   std::vector<double> error, damage;  ///< [documents]; a larger error is a worse one
 };
 

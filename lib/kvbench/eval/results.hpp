@@ -63,7 +63,8 @@ struct EvalDocument {
 };
 
 struct EvalConfiguration {
-  std::string method, params, budget;
+  std::string method, params;
+  Budget budget;
   bool seeded = false;
   std::uint32_t seed = 0;
 };

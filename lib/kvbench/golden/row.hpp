@@ -17,7 +17,8 @@ namespace kvbench::golden {
 /// Lists have one item per query head of the kv head.
 struct Row {
   std::string trace, sha256;  ///< name of the file, digest of its bytes
-  std::string method, params, budget;
+  std::string method, params;
+  Budget budget;
   std::uint32_t seed = 0;
   replay::Protocol protocol = replay::Protocol::automatic;
   std::string prompt;

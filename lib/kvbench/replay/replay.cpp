@@ -52,7 +52,7 @@ ReplayFrame replay_frame(const trace::Reader& reader, const ReplayPlan& plan, co
     check_origin(choice, reader);
     frame.methods.push_back({choice.info->name, choice.params.text(), choice.depends_on_seed(), choice.refit});
   }
-  for (const Budget& budget : request.budgets) frame.budgets.push_back(budget.text());
+  frame.budgets = request.budgets;
   frame.configurations = plan.configurations;
   const std::unique_ptr<Backend> backend = make_backend(options);
   frame.device = backend->name();

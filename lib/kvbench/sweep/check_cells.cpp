@@ -46,7 +46,7 @@ void check_names(const replay::ReplayFrame& frame) {
     require(!method.name.empty() && methods.emplace(method.name, method.params).second,
             "a method is listed twice, or has no name");
   }
-  for (const std::string& budget : frame.budgets) require(Budget::find(budget).has_value(), "a budget is none");
+  for (const Budget& budget : frame.budgets) require(budget != Budget(), "a budget is none");
 }
 
 void check_frame(const replay::ReplayFrame& frame) {
@@ -63,7 +63,7 @@ void check_frame(const replay::ReplayFrame& frame) {
 
 /// After the number of results was checked, because it is that of configurations too.
 void check_configurations(const replay::ReplayFrame& frame) {
-  std::set<std::tuple<std::size_t, std::string, std::uint32_t>> known;
+  std::set<std::tuple<std::size_t, Budget, std::uint32_t>> known;
   for (const replay::Configuration& one : frame.configurations)
     require(known.emplace(one.method, frame.budgets[one.budget], one.seed).second, "a configuration is listed twice");
 }

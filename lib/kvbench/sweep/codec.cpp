@@ -15,6 +15,14 @@ inline constexpr std::uint64_t enum_size<replay::Metric> = replay::metric_count;
 
 // visit() is found by argument-dependent lookup in the namespace of the archive, hence not in an unnamed namespace.
 
+/// A text that is no budget is read as none, which check_cells() refuses.
+template <class A>
+void visit(A& archive, Budget& v) {
+  std::string text = v.text();
+  archive(text);
+  if constexpr (A::reads) v = Budget::find(text).value_or(Budget());
+}
+
 template <class A>
 void visit(A& archive, replay::Configuration& v) {
   archive(v.method, v.budget, v.seed);

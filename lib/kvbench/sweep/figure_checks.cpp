@@ -17,7 +17,7 @@ using config::SweepRun;
 /// Whether a relation of the claim names this method of the run.
 bool named(const compare::PaperClaim& claim, const SweepRun& run, const replay::MethodChoice& method) {
   const compare::QueryConfiguration configuration{
-      .method = method.info->name, .params = method.params.text(), .budget = ""};
+      .method = method.info->name, .params = method.params.text(), .budget = {}};
   const auto is = [&](const std::string& name) {
     if (name.empty()) return false;
     compare::ConfigurationName parsed = compare::parse_configuration(name, "`a`");

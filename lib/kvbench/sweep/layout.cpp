@@ -30,7 +30,7 @@ std::vector<CellInputs> inputs_of_methods(const replay::ReplayFrame& frame, cons
     inputs.calibration_prompt = other.info().prompts[request.calibration->prompt].id;
   }
   for (const replay::Configuration& configuration : frame.configurations) {
-    methods[configuration.method].budgets.push_back(frame.budgets[configuration.budget]);
+    methods[configuration.method].budgets.push_back(frame.budgets[configuration.budget].text());
     methods[configuration.method].seeds.push_back(configuration.seed);
   }
   return methods;

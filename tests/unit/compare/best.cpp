@@ -27,7 +27,7 @@ struct Made {
   explicit Made(std::size_t queries = 128) {
     results.trace = "t.h5";
     results.prompts = {{"0", Protocol::prefill}};
-    results.budgets = {"25%"};
+    results.budgets = {Budget::parse("25%")};
     for (Index h = 0; h < 2; ++h) {
       HeadResult head{.place = {0, 0, h}, .layer = 7, .positions = {}, .results = {}};
       for (std::size_t q = 0; q < queries; ++q) head.positions.push_back(static_cast<std::int32_t>(q));

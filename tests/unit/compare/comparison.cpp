@@ -198,9 +198,9 @@ TEST_CASE("names of configurations") {
   CHECK(compared({&made}, "subgen[t=4,delta=2]", "h2o")[0].a == "subgen[delta=2;t=4]");
   const auto budgets = compared({&made}, "subgen[]@50%", "subgen[]@25%");
   REQUIRE(budgets.size() == 1);
-  CHECK(budgets[0].budget_a == "50%");
-  CHECK(budgets[0].budget_b == "25%");
-  CHECK(compared({&made}, "subgen@0.5", "subgen@25%")[0].budget_a == "50%");
+  CHECK(budgets[0].budget_a.text() == "50%");
+  CHECK(budgets[0].budget_b.text() == "25%");
+  CHECK(compared({&made}, "subgen@0.5", "subgen@25%")[0].budget_a.text() == "50%");
   const auto complaint = [&](const char* a, const char* b) {
     return message_of<Error>([&] { compared({&made}, a, b); });
   };
@@ -223,7 +223,7 @@ TEST_CASE("budgets of equal tokens are one budget, also within a file") {
   const auto pairs = compared({&one, &two}, "1:x", "y");
   REQUIRE(pairs.size() == 1);
   CHECK(pairs[0].outcome == Outcome::a_better);
-  CHECK(pairs[0].budget_b == "512");
+  CHECK(pairs[0].budget_b.text() == "512");
   CHECK(compared({&one, &two}, "1:x", "2:x")[0].test.difference == -1);
   // Bytes, a limit of a cost and another number of tokens are other budgets.
   for (const char* text : {"128KiB", "12.5%mem", "13%"}) {

@@ -34,7 +34,7 @@ class Made : public compare::QueryResults {
     const bool seeded = !seeds.empty();
     if (!seeded) seeds = {0};
     for (const std::uint32_t seed : seeds) {
-      configurations_.push_back({method, params, budget, seed, seeded});
+      configurations_.push_back({method, params, Budget::parse(budget), seed, seeded});
       values_.push_back(value);
     }
     return *this;

@@ -53,7 +53,7 @@ TEST_CASE("raw results read back as they were written") {
   CHECK(raw.configurations()[2].method == "drawn");
   CHECK(raw.configurations()[2].seed == 8);
   CHECK(raw.configurations()[2].seeded);
-  CHECK(raw.configurations()[2].budget == "5");
+  CHECK(raw.configurations()[2].budget.text() == "5");
   REQUIRE(raw.places().size() == 2 * 4);  // layers, query heads
   const QueryPlace& place = raw.places()[3];
   CHECK(place.trace == "small.h5");

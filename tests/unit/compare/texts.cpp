@@ -15,7 +15,8 @@ namespace {
 
 Record row(std::string method, std::string trace, std::string prompt, double error) {
   Record r{};
-  r.method = std::move(method), r.sha256 = std::move(trace), r.prompt = std::move(prompt), r.budget = "25%mem";
+  r.method = std::move(method), r.sha256 = std::move(trace), r.prompt = std::move(prompt),
+  r.budget = Budget::parse("25%mem");
   r.metrics.fill({error, error, error, error, error, error, error, error});
   return r;
 }

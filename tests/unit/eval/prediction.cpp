@@ -14,7 +14,7 @@ namespace {
 constexpr double missing = std::numeric_limits<double>::quiet_NaN();
 
 PredictionRow row(const char* method, const char* budget, std::vector<double> error, std::vector<double> damage) {
-  return {method, budget, std::move(error), std::move(damage)};
+  return {method, Budget::parse(budget), std::move(error), std::move(damage)};
 }
 
 }  // namespace

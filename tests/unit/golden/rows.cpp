@@ -17,7 +17,7 @@ namespace {
 /// A row of kv head 1 with the query heads 2 and 3.
 Row row_on(const char* backend) {
   Row row;
-  row.method = "sampled", row.params = "t=4", row.budget = "3", row.prompt = "0";
+  row.method = "sampled", row.params = "t=4", row.budget = Budget::parse("3"), row.prompt = "0";
   row.protocol = replay::Protocol::decode;
   row.layer = 5, row.kv_head = 1;
   row.backends = {backend};
@@ -107,7 +107,7 @@ TEST_CASE("a row is compared with the golden one of its back end") {
 TEST_CASE("rows that only one side has") {
   const Row known = row_on("ref");
   Row fresh = row_on("ref");
-  fresh.budget = "4";
+  fresh.budget = Budget::parse("4");
   std::vector<Verified> rows = verify({&known, 1}, {&fresh, 1}, "ref");
   REQUIRE(rows.size() == 2);
   CHECK(rows[0].outcome == Outcome::missing);
@@ -116,7 +116,7 @@ TEST_CASE("rows that only one side has") {
   CHECK(rows[1].outcome == Outcome::gone);
   fresh.fault = "infeasible: too small";
   CHECK(verify({}, {&fresh, 1}, "ref").empty());  // it never ran
-  fresh.budget = "3";
+  fresh.budget = Budget::parse("3");
   rows = verify({&known, 1}, {&fresh, 1}, "ref");
   REQUIRE(rows.size() == 1);
   CHECK(rows[0].outcome == Outcome::differs);

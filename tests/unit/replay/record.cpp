@@ -73,7 +73,7 @@ TEST_CASE("a row over the trace is the mean over heads, queries and seeds") {
   CHECK(rows[0].sha256 == "aaaaaaaaaaaa");
   CHECK(rows[0].params == "t=4");
   CHECK(rows[0].protocol == Protocol::decode);
-  CHECK(rows[0].budget == "5");
+  CHECK(rows[0].budget.text() == "5");
   CHECK(rows[0].query_rows == 4 * 4 * 2);
   CHECK(rows[0].layers.size() == 2);
   CHECK(rows[0].model_layers == 30);

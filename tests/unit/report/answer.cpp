@@ -9,10 +9,10 @@ using namespace kvbench::report;
 
 namespace {
 
-Record row(std::string method, std::string budget, double error, double held, std::optional<bool> tied = false) {
+Record row(std::string method, std::string_view budget, double error, double held, std::optional<bool> tied = false) {
   Record r{};
   r.method = std::move(method);
-  r.budget = std::move(budget);
+  r.budget = Budget::parse(budget);
   r.bytes = {.kv = held, .meta = 0, .fast = held, .slow = 0, .read = held / 2, .full = 100};
   r.metrics.fill({error, error, error, error, error, error, error, error});
   r.tied = tied;

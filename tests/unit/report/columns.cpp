@@ -98,7 +98,7 @@ TEST_CASE("what a column prints it parses: a row reads back as the same row") {
              .isa = "avx2",
              .method = "uniform",
              .params = "a=1;b=\"2\"",
-             .budget = "25%mem",
+             .budget = Budget::parse("25%mem"),
              .seeded = true,
              .dense = true,
              .reason = "a, b",

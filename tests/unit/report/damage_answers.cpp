@@ -18,7 +18,7 @@ class Rows {
   Rows& with(const std::string& method, const std::vector<double>& kl, const char* task = "text",
              Index compressed = 30) {
     EvalRecord r;
-    r.task = task, r.method = method, r.budget = "25%mem", r.document = "all";
+    r.task = task, r.method = method, r.budget = Budget::parse("25%mem"), r.document = "all";
     r.documents = std::ssize(kl), r.compressed_layers = compressed;
     r.kl.mean = mean(kl);
     r.nll_difference.mean = 0, r.same_top.mean = 0.875;

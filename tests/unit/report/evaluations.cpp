@@ -51,7 +51,7 @@ EvalRecord made_record(const EvalLine& line) {
   r.settings = line.settings, r.compressed_layers = line.compressed_layers;
   r.context_tokens = 4096, r.device = "cpu", r.isa = "avx2";
   r.injection = line.injection, r.layer = line.layer;
-  r.method = line.method, r.budget = line.budget;
+  r.method = line.method, r.budget = Budget::parse(line.budget);
   r.documents = line.documents, r.seeds = 1, r.tokens = 100;
   r.bytes = {.kv = 20, .meta = 5, .full = 100};
   r.kl = {line.kl, 0.9 * line.kl, 1.1 * line.kl};

@@ -21,10 +21,10 @@ namespace {
 
 using Lines = std::vector<std::string>;
 
-Record record(std::string method, double error, std::string budget = "25%mem") {
+Record record(std::string method, double error, std::string_view budget = "25%mem") {
   Record r{};
   r.trace = "a.h5", r.sha256 = "a", r.prompt = std::string("0");
-  r.method = std::move(method), r.budget = std::move(budget);
+  r.method = std::move(method), r.budget = Budget::parse(budget);
   r.context_tokens = 256;
   r.bytes = {.kv = 100, .meta = 28, .full = 512};
   r.metrics.fill({error, error, error, error, error, error, error, error});

@@ -25,7 +25,7 @@ Record record(std::string method, double error) {
   r.trace = "a.h5";
   r.prompt = std::string("0");
   r.method = std::move(method);
-  r.budget = "64";
+  r.budget = Budget::parse("64");
   r.kept_tokens = 64;
   r.context_tokens = 256;
   r.bytes = {.kv = 100, .meta = 28, .full = 512};
@@ -181,7 +181,7 @@ TEST_CASE("the terminal table is aligned, best error first, and shows no layers"
 TEST_CASE("reasons that many rows repeat are one line, with ranges of their numbers") {
   const auto cost = [](const char* method, const char* budget, const char* text) {
     Record r = broken(method, Status::infeasible, text);
-    r.budget = budget;
+    r.budget = Budget::parse(budget);
     return r;
   };
   std::vector<Record> records = {cost("quest", "25%mem", "costs at least 106.3 %, with 48 tokens"),

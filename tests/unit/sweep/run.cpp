@@ -77,7 +77,7 @@ TEST_CASE("a sweep gives the records and measures of its runs, named and in orde
       run_all(plan, {.progress = [&](double done, Index total) { progress.emplace_back(done, total); }});
   std::vector<std::string> runs;
   for (const Record& r : results.records) {
-    if (!r.kv_head) runs.push_back(r.run + " " + r.trace + " " + r.method + " " + r.budget);
+    if (!r.kv_head) runs.push_back(r.run + " " + r.trace + " " + r.method + " " + r.budget.text());
   }
   // Three rows each: all layers, and each of two.
   CHECK(runs.size() == 3 * (3 * 2 + 1 + 1));

@@ -235,9 +235,7 @@ std::vector<HeadPlace> select_heads(const trace::TraceInfo& trace, const ReplayR
 }
 
 ReplayPlan make_plan(const trace::TraceInfo& trace, const ReplayRequest& request) {
-  std::vector<std::string> budgets;
-  for (const Budget& budget : request.budgets) budgets.push_back(budget.text());
-  refuse_twice(std::move(budgets), "`budgets`");
+  refuse_twice(request.budgets, "`budgets`");
   refuse_twice(request.seeds, "`seeds`");
   check_selection(trace, request);
   ReplayPlan plan;

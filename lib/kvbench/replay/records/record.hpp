@@ -58,7 +58,8 @@ struct Record {
   std::optional<Index> kv_head, query_head;  ///< absent: all
   std::optional<std::int64_t> query;         ///< position; absent: all
   Protocol protocol = Protocol::prefill;
-  std::string device, isa, method, params, budget;
+  std::string device, isa, method, params;
+  Budget budget;
   Refit refit = Refit::none;          ///< a row with hindsight, which is compared with no row of a method
   std::optional<std::uint32_t> seed;  ///< absent: all, or the method has none
   bool seeded = false;

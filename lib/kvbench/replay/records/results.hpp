@@ -75,7 +75,7 @@ struct ReplayFrame {
   Index group = 1;                   ///< query heads per kv head
   std::vector<Prompt> prompts;       ///< by HeadPlace::prompt
   std::vector<Method> methods;       ///< by Configuration::method
-  std::vector<std::string> budgets;  ///< by Configuration::budget
+  std::vector<Budget> budgets;       ///< by Configuration::budget
   std::vector<Configuration> configurations;
   std::string device, isa;
   bool standalone = false;  ///< every configuration was computed alone

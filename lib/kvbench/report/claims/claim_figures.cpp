@@ -6,7 +6,6 @@
 
 #include <fmt/format.h>
 
-#include <kvbench/core/budget.hpp>
 #include <kvbench/report/drawing/line_chart.hpp>
 #include <kvbench/report/text/text.hpp>
 
@@ -17,27 +16,28 @@ constexpr double level_margin = 1.1;
 
 /// A value of one line of one drawing.
 struct ClaimPoint {
-  std::string place, line, budget;
+  std::string place, line;
+  Budget budget;
   double value, lo = NAN, hi = NAN;
 };
 
-double position_of(const std::string& text) {
-  const Budget budget = Budget::parse(text);
+double position_of(const Budget& budget) {
   return budget.is_share() ? 100 * budget.share() : static_cast<double>(budget.resolve(0, 1));
 }
 
-std::vector<std::string> distinct_texts(const std::vector<ClaimPoint>& points, std::string ClaimPoint::*member) {
-  DistinctTexts texts;
-  for (const ClaimPoint& point : points) texts.add(point.*member);
-  return texts.list();
+template <class T>
+std::vector<T> distinct(const std::vector<ClaimPoint>& points, T ClaimPoint::*member) {
+  Distinct<T> values;
+  for (const ClaimPoint& point : points) values.add(point.*member);
+  return values.list();
 }
 
 Axis budget_axis(const std::vector<ClaimPoint>& points) {
   Axis axis{.scale = Scale::log, .lo = INFINITY, .hi = 0, .ticks = {}, .title = "budget"};
-  for (const std::string& text : distinct_texts(points, &ClaimPoint::budget)) {
-    const double x = position_of(text);
+  for (const Budget& budget : distinct(points, &ClaimPoint::budget)) {
+    const double x = position_of(budget);
     axis.lo = std::min(axis.lo, x / 1.12), axis.hi = std::max(axis.hi, x * 1.12);
-    axis.ticks.push_back({x, text});
+    axis.ticks.push_back({x, budget.text()});
   }
   std::ranges::stable_sort(axis.ticks, {}, &Tick::value);
   return axis;
@@ -78,8 +78,8 @@ Figure figure_of(const std::vector<ClaimPoint>& points, const std::string& what,
                     .rows = {},
                     .folded = true,
                     .merged = 2};
-  const std::vector<std::string> lines = distinct_texts(points, &ClaimPoint::line);
-  for (const std::string& place : distinct_texts(points, &ClaimPoint::place)) {
+  const std::vector<std::string> lines = distinct(points, &ClaimPoint::line);
+  for (const std::string& place : distinct(points, &ClaimPoint::place)) {
     LineChart chart{.title = place,
                     .description = figure.title,
                     .x = budget_axis(points),
@@ -94,7 +94,7 @@ Figure figure_of(const std::vector<ClaimPoint>& points, const std::string& what,
     figure.drawings.push_back(draw(chart));
   }
   for (const ClaimPoint& p : points)
-    figure.numbers.rows.push_back({p.place, p.line, p.budget, interval_text(p.value, p.lo, p.hi)});
+    figure.numbers.rows.push_back({p.place, p.line, p.budget.text(), interval_text(p.value, p.lo, p.hi)});
   return figure;
 }
 

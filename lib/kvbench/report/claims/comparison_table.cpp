@@ -40,7 +40,7 @@ DocTable table_of(std::span<const compare::Comparison> rows) {
                .rows = {}};
   const bool several = several_sources(rows);
   for (const compare::Comparison& r : rows) {
-    std::vector<TableCell> cells = {place_text(r, several), r.a, r.budget_a, r.b, r.budget_b};
+    std::vector<TableCell> cells = {place_text(r, several), r.a, r.budget_a.text(), r.b, r.budget_b.text()};
     if (r.outcome == compare::Outcome::skipped) {
       cells.resize(12);
     } else {

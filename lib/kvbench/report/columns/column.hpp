@@ -41,6 +41,7 @@ struct Column {
 /// The text of a value in a CSV: numbers as number_text(), enumerations by name.
 inline std::string value_text(const std::string& value) { return value; }
 inline std::string value_text(double value) { return number_text(value); }
+inline std::string value_text(const Budget& value) { return value.text(); }
 template <std::integral T>
 std::string value_text(T value) {
   return std::to_string(value);
@@ -48,9 +49,10 @@ std::string value_text(T value) {
 template <class T>
 requires std::is_enum_v<T> std::string value_text(T value) { return std::string(name_of(value)); }
 
-/// Sets a value from its text. An empty cell is "", NaN or 0. Throws Error with file, line and column.
+/// Sets a value from its text. An empty cell is "", NaN, 0 or no budget. Throws Error with file, line and column.
 inline void parse_value(const CsvCell& cell, std::string& value) { value = cell.text; }
 inline void parse_value(const CsvCell& cell, double& value) { value = cell.number(); }
+inline void parse_value(const CsvCell& cell, Budget& value) { value = cell.text.empty() ? Budget() : cell.budget(); }
 inline void parse_value(const CsvCell& cell, bool& value) { value = cell.text == "1"; }
 template <std::integral T>
 void parse_value(const CsvCell& cell, T& value) {

@@ -45,7 +45,7 @@ bool is_damage_of_method(const EvalRecord& r) {
 }
 
 /// The configurations with rows on every text that compressed the most layers, in ascending order of KL.
-std::vector<DamageOf> ranked(std::span<const RowsOfText> texts, const std::string& task, const std::string& budget) {
+std::vector<DamageOf> ranked(std::span<const RowsOfText> texts, const std::string& task, const Budget& budget) {
   OrderedMap<std::string, DamageOf> found;
   Index most = 0;
   for (const RowsOfText& rows : texts) {
@@ -202,13 +202,14 @@ std::string setting_of(const EvalSection& s) {
 }  // namespace
 
 std::vector<std::string> damage_answers(std::span<const RowsOfText> texts) {
-  DistinctTexts tasks, budgets;
+  DistinctTexts tasks;
+  Distinct<Budget> budgets;
   for (const RowsOfText& rows : texts) {
     for (const EvalRecord* r : rows) tasks.add(r->task), budgets.add(r->budget);
   }
   std::vector<std::string> out;
   for (const std::string& task : tasks.list()) {
-    for (const std::string& budget : budgets.list()) {
+    for (const Budget& budget : budgets.list()) {
       std::vector<DamageOf> all = ranked(texts, task, budget);
       if (all.size() < 2) continue;
       test_all(all);

@@ -20,8 +20,7 @@ namespace {
 /// The rows per layer of one configuration, over all documents with injection in all layers.
 using LayerRows = std::map<std::int64_t, const EvalRow*>;
 
-std::map<std::string, LayerRows> layer_rows(const EvalSection& section, const std::string& task,
-                                            const std::string& budget) {
+std::map<std::string, LayerRows> layer_rows(const EvalSection& section, const std::string& task, const Budget& budget) {
   std::map<std::string, LayerRows> out;
   for (const EvalRow& row : section.rows) {
     const bool wanted =
@@ -47,9 +46,9 @@ LayerGrowth growth_of(const LayerRows& rows) {
   return out;
 }
 
-Figure growth_figure(const EvalSection& section, const std::string& budget) {
+Figure growth_figure(const EvalSection& section, const Budget& budget) {
   Figure figure{
-      .title = "Growth of errors with depth at a budget of " + budget,
+      .title = "Growth of errors with depth at a budget of " + budget.text(),
       .drawings = {},
       .caption =
           "Drift of the hidden state after a layer, divided by the root of the sum of squares of the errors that this "
@@ -106,7 +105,7 @@ struct SingleLayers {
 };
 
 std::map<std::string, SingleLayers> single_layers(const EvalSection& section, const std::string& task,
-                                                  const std::string& budget) {
+                                                  const Budget& budget) {
   std::map<std::string, SingleLayers> out;
   for (const char* document : {"all", ""}) {
     for (const EvalRow* row : section.find(task, document, "one")) {
@@ -121,7 +120,7 @@ std::map<std::string, SingleLayers> single_layers(const EvalSection& section, co
 }
 
 /// Adds one row per configuration whose layers were injected one by one.
-void add_additivity(const EvalSection& section, const std::string& task, const std::string& budget, DocTable& table) {
+void add_additivity(const EvalSection& section, const std::string& task, const Budget& budget, DocTable& table) {
   for (const auto& [name, single] : single_layers(section, task, budget)) {
     std::vector<double> sums, together;
     double all = NAN;
@@ -138,14 +137,14 @@ void add_additivity(const EvalSection& section, const std::string& task, const s
     const auto sum = single.sum.find("all");
     if (sum == single.sum.end() || std::isnan(all)) continue;
     const eval::Additivity interval = eval::additivity(sums, together);
-    table.rows.push_back({task, name, budget, fmt::format("{}", single.by_layer.size()), short_number(sum->second),
-                          short_number(all),
+    table.rows.push_back({task, name, budget.text(), fmt::format("{}", single.by_layer.size()),
+                          short_number(sum->second), short_number(all),
                           interval_text(sum->second / all, interval.interval.lo, interval.interval.hi)});
   }
 }
 
-Figure sensitivity_figure(const EvalSection& section, const std::string& budget) {
-  Figure figure{.title = "Sensitivity of layers at a budget of " + budget,
+Figure sensitivity_figure(const EvalSection& section, const Budget& budget) {
+  Figure figure{.title = "Sensitivity of layers at a budget of " + budget.text(),
                 .drawings = {},
                 .caption =
                     "KL where the outputs of a method replace those of one layer only, mean over documents. The colour "
@@ -190,7 +189,7 @@ Figure sensitivity_figure(const EvalSection& section, const std::string& budget)
 
 std::vector<Block> depth_blocks(const EvalSection& section) {
   std::vector<Block> blocks;
-  const std::string budget = quarter_of(section);
+  const Budget budget = quarter_of(section);
   if (Figure growth = growth_figure(section, budget); !growth.drawings.empty()) blocks.emplace_back(std::move(growth));
   DocTable sums{.title = "Sum of the KL of single layers, and KL of all layers together",
                 .columns = {{"task"},
@@ -202,7 +201,7 @@ std::vector<Block> depth_blocks(const EvalSection& section) {
                             {"ratio", true}},
                 .rows = {}};
   for (const std::string& task : section.tasks) {
-    for (const std::string& each : section.budgets) add_additivity(section, task, each, sums);
+    for (const Budget& each : section.budgets) add_additivity(section, task, each, sums);
   }
   if (!sums.rows.empty()) {
     blocks.emplace_back(

@@ -25,7 +25,7 @@ eval::PredictionGroup prediction_group(const EvalSection& section, const std::st
   const std::string document = section.find(task, "", "all").empty() ? "all" : "";
   std::map<std::string, std::size_t> documents;
   for (const EvalRow* row : section.find(task, document, "all")) documents.try_emplace(row->document, documents.size());
-  std::map<std::pair<std::string, std::string>, eval::PredictionRow> rows;
+  std::map<std::pair<std::string, Budget>, eval::PredictionRow> rows;
   const auto value_of = [&](const EvalRow& row, std::vector<double> eval::PredictionRow::*values) -> double* {
     const auto at = documents.find(row.document);
     if (row.method == "exact" || at == documents.end()) return nullptr;  // exact has neither error nor damage

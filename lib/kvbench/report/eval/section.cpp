@@ -43,7 +43,7 @@ DocTable configuration_table(const std::string& title, const RowList& rows) {
                  .rows = {},
                  .sortable = true};
   for (const EvalRow* row : rows) {
-    table.rows.push_back({row->task, row->name(), row->budget, short_number(row->held()), interval_cell(row->kl),
+    table.rows.push_back({row->task, row->name(), row->budget.text(), short_number(row->held()), interval_cell(row->kl),
                           short_cell(row->kl_p99), interval_cell(row->same_top), interval_cell(row->nll_difference),
                           interval_cell(row->key_nll_difference), std::string(name_of(row->nll_verdict)),
                           short_cell(row->match_full), short_cell(row->match), short_cell(row->harmful),
@@ -71,7 +71,7 @@ DocTable fewer_layers_table(const EvalSection& section) {
       .rows = {},
       .screen = true};
   for (const EvalRow& row : section.fewer_layers)
-    table.rows.push_back({row.task, row.name(), row.budget, fmt::format("{}", row.compressed_layers),
+    table.rows.push_back({row.task, row.name(), row.budget.text(), fmt::format("{}", row.compressed_layers),
                           interval_cell(row.kl), row.reason});
   return table;
 }
@@ -82,7 +82,8 @@ DocTable broken_table(const EvalSection& section) {
                  .rows = {},
                  .screen = true};
   for (const EvalRow& row : section.broken)
-    table.rows.push_back({row.task, row.name(), row.budget, {std::string(name_of(row.status)), Tone::bad}, row.reason});
+    table.rows.push_back(
+        {row.task, row.name(), row.budget.text(), {std::string(name_of(row.status)), Tone::bad}, row.reason});
   return table;
 }
 
@@ -97,10 +98,10 @@ RowList rows_of_tasks(const EvalSection& section) {
 DocTable main_table(const EvalSection& section) {
   if (section.tasks.empty()) return {};
   RowList rows = section.find(section.tasks.front(), "all", "all");
-  DistinctTexts budgets;
+  Distinct<Budget> budgets;
   for (const EvalRow* row : rows) budgets.add(row->budget);
   if (rows.empty()) return {};
-  const std::string budget = main_budgets(budgets.list()).front();
+  const Budget budget = main_budgets(budgets.list()).front();
   std::erase_if(rows, [&](const EvalRow* row) { return row->budget != budget; });
   std::ranges::stable_sort(rows, {}, [](const EvalRow* row) { return row->kl.mean; });
   return configuration_table(

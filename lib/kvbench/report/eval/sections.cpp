@@ -10,12 +10,12 @@
 
 #include <fmt/ranges.h>
 
-#include <kvbench/core/budget.hpp>
 #include <kvbench/core/error.hpp>
 #include <kvbench/core/ordered_map.hpp>
 #include <kvbench/report/columns/evaluations.hpp>
 #include <kvbench/report/read/eval_rows.hpp>
 #include <kvbench/report/read/rows.hpp>
+#include <kvbench/report/text/budget_words.hpp>
 #include <kvbench/report/text/text.hpp>
 
 namespace kvbench::report {
@@ -106,7 +106,8 @@ bool is_repeated(std::map<EvalKey, const CsvTable*>& seen, const CsvTable& table
 }
 
 void list_names(EvalSection& section) {
-  DistinctTexts tasks, budgets, methods;
+  DistinctTexts tasks, methods;
+  Distinct<Budget> budgets;
   for (const EvalRow& row : section.rows) tasks.add(row.task), budgets.add(row.budget), methods.add(row.name());
   section.tasks = tasks.list(), section.budgets = budgets.list(), section.methods = methods.list();
   DistinctTexts documents;
@@ -188,16 +189,9 @@ std::string layers_text(const eval::EvalSettings& settings) {
   return fmt::format("layer{} {} of {}", count == 1 ? "" : "s", settings.layers, settings.model_layers);
 }
 
-std::string quarter_of(const EvalSection& section) {
-  std::string best;
-  double least = INFINITY;
-  for (const std::string& text : section.budgets) {
-    const std::optional<Budget> budget = Budget::find(text);
-    if (!budget) continue;  // a budget of a later version
-    const double distance = budget->is_share() ? std::abs(std::log(budget->share() / 0.25)) : 1e9;
-    if (distance < least) least = distance, best = text;
-  }
-  return best;
+Budget quarter_of(const EvalSection& section) {
+  const auto nearest = std::ranges::min_element(section.budgets, {}, distance_from_quarter);
+  return nearest == section.budgets.end() ? Budget() : *nearest;
 }
 
 }  // namespace kvbench::report

@@ -28,8 +28,9 @@ struct EvalSection {
   std::vector<EvalRow> broken;  ///< over all documents, not ok
   /// Over all documents; the method compressed fewer layers than it was to run in, and is not compared with others.
   std::vector<EvalRow> fewer_layers;
-  OwnStyles own;                                     ///< of the report
-  std::vector<std::string> tasks, budgets, methods;  ///< in order of appearance; methods with their parameters
+  OwnStyles own;                            ///< of the report
+  std::vector<std::string> tasks, methods;  ///< in order of appearance; methods with their parameters
+  std::vector<Budget> budgets;              ///< in order of appearance
 
   /// Rows over all layers with this task, document ("all", or "": single documents) and injection.
   std::vector<const EvalRow*> find(const std::string& task, const std::string& document,
@@ -44,7 +45,7 @@ std::string layers_text(const eval::EvalSettings& settings);
 /// lacks a number.
 std::vector<EvalSection> eval_sections(std::span<const CsvTable* const> tables);
 
-/// The budget whose share is nearest to a quarter; "" where there is none.
-std::string quarter_of(const EvalSection& section);
+/// The budget whose share is nearest to a quarter; without rows none.
+Budget quarter_of(const EvalSection& section);
 
 }  // namespace kvbench::report

@@ -17,7 +17,8 @@ namespace {
 /// Rows over all documents and layers, by task, injection, budget and KL; rows without results last.
 std::vector<const eval::EvalRecord*> overall_records(std::span<const eval::EvalRecord> records) {
   std::vector<const eval::EvalRecord*> out;
-  std::map<std::string, std::size_t> tasks, budgets;  // numbers in order of appearance
+  std::map<std::string, std::size_t> tasks;  // numbers in order of appearance
+  std::map<Budget, std::size_t> budgets;
   for (const eval::EvalRecord& r : records) {
     tasks.emplace(r.task, tasks.size()), budgets.emplace(r.budget, budgets.size());
     if (r.document == "all" && !r.layer) out.push_back(&r);
@@ -71,8 +72,8 @@ DocTable overall_table(std::span<const eval::EvalRecord> records) {
                  .rows = {}};
   for (const eval::EvalRecord* r : overall_records(records)) {
     const std::string method = r->params.empty() ? r->method : fmt::format("{} ({})", r->method, r->params);
-    auto& row =
-        table.rows.emplace_back(std::vector<TableCell>{r->task, method, injection_text(r->injection), r->budget});
+    auto& row = table.rows.emplace_back(
+        std::vector<TableCell>{r->task, method, injection_text(r->injection), r->budget.text()});
     if (r->status == replay::Status::ok)
       std::ranges::move(figures_of(*r), std::back_inserter(row));
     else

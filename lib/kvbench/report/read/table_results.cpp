@@ -42,7 +42,7 @@ std::size_t TableResults::configuration_of(const CsvTable& table, const CsvRow& 
   if (added) {
     const bool seeded = !table.text(row, "seed").empty();
     const std::int32_t seed = seeded ? whole_number(table, row, "seed") : 0;
-    configurations_.push_back({table.text(row, "method"), table.text(row, "params"), table.text(row, "budget"),
+    configurations_.push_back({table.text(row, "method"), table.text(row, "params"), table.cell(row, "budget").budget(),
                                static_cast<std::uint32_t>(seed), seeded});
   }
   return at->second;

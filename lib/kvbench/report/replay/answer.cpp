@@ -154,7 +154,7 @@ std::string equal_cost_hint(const Rows& rows, const Budget& budget) {
 
 /// Where the rows of a budget differ in cost.
 std::string cost_note(const Rows& rows) {
-  const Budget budget = Budget::parse(rows.front()->budget);
+  const Budget& budget = rows.front()->budget;
   const bool reads = budget.cost() == CostKind::read;
   const auto cost = [&](const replay::Record* r) {
     return r->bytes.of(reads ? CostKind::read : CostKind::memory) / r->bytes.full;
@@ -221,7 +221,7 @@ std::string family_note(std::span<const replay::Record* const> ranked) {
 std::vector<BudgetAnswer> budget_answers(std::span<const replay::Record> rows,
                                          std::span<const replay::Record> of_texts) {
   const std::vector<std::string> wins = wins_of(of_texts);
-  OrderedMap<std::tuple<std::string, std::string, replay::Protocol, std::string>, Rows> groups;
+  OrderedMap<std::tuple<std::string, std::string, replay::Protocol, Budget>, Rows> groups;
   for (const replay::Record& r : rows) {
     if (is_ranked(r)) groups[{r.run, r.sha256, r.protocol, r.budget}].push_back(&r);
   }

@@ -19,7 +19,7 @@ double error_of(const replay::Record& r);
 /// What the rows at one budget of one trace, protocol and run say.
 struct BudgetAnswer {
   std::string run, trace;  ///< empty where all rows have the same
-  std::string budget;
+  Budget budget;
   std::vector<const replay::Record*> ranked;  ///< compared with the best, which is the first, by ascending error
   std::vector<const replay::Record*> tied;    ///< not distinguishable from the best
   const replay::Record* next = nullptr;       ///< the lowest error that is distinguishable from the best; null: none

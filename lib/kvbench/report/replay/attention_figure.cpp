@@ -33,7 +33,7 @@ double mean_error(const compare::QueryResults& file, std::size_t place, std::siz
   return sum / count;
 }
 
-std::vector<std::pair<const Series*, std::size_t>> configurations_at(const std::string& budget,
+std::vector<std::pair<const Series*, std::size_t>> configurations_at(const Budget& budget,
                                                                      const std::vector<Series>& all,
                                                                      const compare::QueryResults& file) {
   std::vector<std::pair<double, std::pair<const Series*, std::size_t>>> found;
@@ -55,7 +55,7 @@ std::vector<std::pair<const Series*, std::size_t>> configurations_at(const std::
 
 /// The head with the largest error of the best configuration.
 std::optional<MappedHead> worst_head(const ReplaySection& section, const ReplayPart& part,
-                                     const std::vector<Series>& all, const std::string& budget,
+                                     const std::vector<Series>& all, const Budget& budget,
                                      std::span<const compare::QueryResults* const> files) {
   std::optional<MappedHead> worst;
   double largest = -1;
@@ -152,7 +152,7 @@ std::vector<double> kept_shares(std::span<const compare::NamedTokens> tables, In
 std::vector<Block> attention_figure(const ReplaySection& section, const ReplayPart& part,
                                     const std::vector<Series>& all, std::span<const compare::QueryResults* const> files,
                                     const trace::Reader& reader) {
-  const std::vector<std::string> budgets = main_budgets(budgets_of(part));
+  const std::vector<Budget> budgets = main_budgets(budgets_of(part));
   if (budgets.empty() || reader.sha256().substr(0, 12) != part.sha256) return {};
   const std::optional<MappedHead> head = worst_head(section, part, all, budgets[0], files);
   if (!head) return {};

@@ -11,7 +11,7 @@ namespace kvbench::report {
 namespace {
 
 /// The row with an error at a budget, or null.
-const ReplayRow* row_at(const Series& series, const std::string& budget) {
+const ReplayRow* row_at(const Series& series, const Budget& budget) {
   const auto at = std::ranges::find_if(
       series.rows, [&](const ReplayRow* r) { return r->budget == budget && r->ok() && !std::isnan(r->error); });
   return at == series.rows.end() ? nullptr : *at;
@@ -22,7 +22,7 @@ struct RankedRows {
   double lowest = INFINITY;
   std::size_t count = 0, tested = 0;
 
-  RankedRows(const std::vector<const Series*>& all, const std::string& budget) {
+  RankedRows(const std::vector<const Series*>& all, const Budget& budget) {
     for (const Series* series : all) {
       const ReplayRow* r = row_at(*series, budget);
       if (series->reference || r == nullptr) continue;
@@ -43,12 +43,11 @@ struct RankedRows {
 
 }  // namespace
 
-DocTable budget_table(const std::vector<Series>& all, const std::vector<std::string>& budgets,
-                      const std::string& part) {
-  const std::vector<std::string> first = main_budgets(budgets);
+DocTable budget_table(const std::vector<Series>& all, const std::vector<Budget>& budgets, const std::string& part) {
+  const std::vector<Budget> first = main_budgets(budgets);
   std::vector<const Series*> order;
   for (const Series& series : all) {
-    if (std::ranges::any_of(budgets, [&](const std::string& b) { return row_at(series, b) != nullptr; }))
+    if (std::ranges::any_of(budgets, [&](const Budget& b) { return row_at(series, b) != nullptr; }))
       order.push_back(&series);
   }
   if (order.size() < 2) return {};
@@ -63,10 +62,10 @@ DocTable budget_table(const std::vector<Series>& all, const std::vector<std::str
                  .paper = true};
   for (const Series* series : order) table.rows.push_back({series->name()});
   bool single = false, untested = false;
-  for (const std::string& budget : budgets) {
+  for (const Budget& budget : budgets) {
     const RankedRows ranked(order, budget);
     (ranked.tested < 2 ? untested : single) |= ranked.tested < ranked.count;
-    table.columns.push_back({budget, true});
+    table.columns.push_back({budget.text(), true});
     for (std::size_t i = 0; i < order.size(); ++i) {
       const ReplayRow* r = row_at(*order[i], budget);
       table.rows[i].push_back(r == nullptr ? TableCell("–", Tone::dim) : ranked.cell(*order[i], *r));

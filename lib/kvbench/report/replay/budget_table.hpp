@@ -14,6 +14,6 @@ namespace kvbench::report {
 /// nearest to a quarter, references last. Of a budget whose rows were tested the lowest error is bold, those not
 /// distinguishable from it are underlined, and those that were not tested against it have a question mark. `part`: of
 /// the title; may be empty. No columns where no two series have errors.
-DocTable budget_table(const std::vector<Series>& all, const std::vector<std::string>& budgets, const std::string& part);
+DocTable budget_table(const std::vector<Series>& all, const std::vector<Budget>& budgets, const std::string& part);
 
 }  // namespace kvbench::report

@@ -9,7 +9,6 @@
 
 #include <kvbench/compare/comparison.hpp>
 #include <kvbench/compare/configuration_name.hpp>
-#include <kvbench/core/budget.hpp>
 #include <kvbench/core/ordered_map.hpp>
 #include <kvbench/report/drawing/dot_plot.hpp>
 #include <kvbench/report/drawing/line_chart.hpp>
@@ -39,11 +38,11 @@ constexpr double page_width = 680;  // px: of the first drawing, which stands al
 constexpr double least_cost = 1e-9, most_cost = 1e9;  // relative to the full cache; no cache is outside
 
 /// Budgets that limit the same cost, smallest first.
-using BudgetGroup = std::vector<std::string>;
+using BudgetGroup = std::vector<Budget>;
 
-std::vector<BudgetGroup> budget_groups(const std::vector<std::string>& budgets) {
+std::vector<BudgetGroup> budget_groups(const std::vector<Budget>& budgets) {
   OrderedMap<std::optional<CostKind>, BudgetGroup> groups;
-  for (const std::string& text : budgets) groups[Budget::parse(text).cost()].push_back(text);
+  for (const Budget& budget : budgets) groups[budget.cost()].push_back(budget);
   std::vector<BudgetGroup> out;
   for (auto& [cost, group] : groups.items()) out.push_back(std::move(group));
   return out;
@@ -82,7 +81,7 @@ std::string tip(const Series& series, const ReplayRow& r) {
                      r.estimable() ? "" : "; the mean is not estimable");
 }
 
-Drawing dots_at(const std::vector<Series>& all, const std::string& budget) {
+Drawing dots_at(const std::vector<Series>& all, const Budget& budget) {
   const std::vector<Series> shown = at_budgets(all, {budget});
   DotPlot plot{.title = "Error at " + budget_words(budget),
                .description = "Mean relative error of every method, in ascending order",
@@ -111,8 +110,7 @@ bool has_cost(const ReplayRow& r, const PlottedCost& cost) { return r.*cost.of >
 /// Ticks at the budgets where they limit this cost, else round numbers.
 std::vector<Tick> cost_ticks(const BudgetGroup& budgets, const PlottedCost& cost, const Axis& axis) {
   std::vector<Tick> ticks;
-  for (const std::string& text : budgets) {
-    const Budget budget = Budget::parse(text);
+  for (const Budget& budget : budgets) {
     if (budget.cost() == cost.kind)
       ticks.push_back({100 * budget.share(), fmt::format("{:.4g}%", 100 * budget.share())});
   }
@@ -176,7 +174,7 @@ LineChart chart_of(const std::vector<Series>& all, const PlottedCost& cost, cons
 
 }  // namespace
 
-Figure error_figure(const std::vector<Series>& all, const std::vector<std::string>& budgets, const std::string& title) {
+Figure error_figure(const std::vector<Series>& all, const std::vector<Budget>& budgets, const std::string& title) {
   Figure figure{.title = title,
                 .drawings = {},
                 .caption =
@@ -185,13 +183,13 @@ Figure error_figure(const std::vector<Series>& all, const std::vector<std::strin
                     "are not ranked. ~: not distinguishable from the best. Triangles: beyond the axis.",
                 .numbers = {}};
   for (const BudgetGroup& group : budget_groups(budgets)) {
-    const std::string budget = main_budgets(group).front();
+    const Budget budget = main_budgets(group).front();
     if (!at_budgets(all, {budget}).empty()) figure.drawings.push_back(dots_at(all, budget));
   }
   return figure;
 }
 
-Figure cost_figure(const std::vector<Series>& all, const std::vector<std::string>& budgets, const std::string& title) {
+Figure cost_figure(const std::vector<Series>& all, const std::vector<Budget>& budgets, const std::string& title) {
   Figure figure{
       .title = title,
       .drawings = {},
@@ -205,7 +203,7 @@ Figure cost_figure(const std::vector<Series>& all, const std::vector<std::string
       .numbers = {}};
   for (const BudgetGroup& group : budget_groups(budgets)) {
     if (group.size() < 2) continue;
-    const std::optional<CostKind> limited = Budget::parse(group.front()).cost();
+    const std::optional<CostKind> limited = group.front().cost();
     const std::vector<Series> shown = at_budgets(all, group);
     for (const PlottedCost& cost : plotted_costs) {
       const bool other = (limited == CostKind::memory || limited == CostKind::read) && limited != cost.kind;

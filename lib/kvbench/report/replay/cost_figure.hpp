@@ -11,10 +11,10 @@
 namespace kvbench::report {
 
 /// One row per method at the main budget of each kind (main_budgets). Without drawings where there are no errors.
-Figure error_figure(const std::vector<Series>& all, const std::vector<std::string>& budgets, const std::string& title);
+Figure error_figure(const std::vector<Series>& all, const std::vector<Budget>& budgets, const std::string& title);
 
 /// One line per method against its bytes, for each kind of budget with several budgets: held for limits of the memory,
 /// read for limits of reads, both for other budgets. Without drawings where no kind has several.
-Figure cost_figure(const std::vector<Series>& all, const std::vector<std::string>& budgets, const std::string& title);
+Figure cost_figure(const std::vector<Series>& all, const std::vector<Budget>& budgets, const std::string& title);
 
 }  // namespace kvbench::report

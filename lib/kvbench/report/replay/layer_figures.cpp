@@ -29,7 +29,7 @@ std::vector<std::int64_t> layers_of(const std::vector<Series>& all) {
 }
 
 /// The row at this budget, and at this layer where one is given.
-const ReplayRow* find_row(const std::vector<const ReplayRow*>& rows, const std::string& budget,
+const ReplayRow* find_row(const std::vector<const ReplayRow*>& rows, const Budget& budget,
                           std::optional<std::int64_t> layer) {
   const auto at = std::ranges::find_if(
       rows, [&](const ReplayRow* r) { return r->budget == budget && (!layer || r->layer == layer); });
@@ -37,7 +37,7 @@ const ReplayRow* find_row(const std::vector<const ReplayRow*>& rows, const std::
 }
 
 /// Those with a value at `budget`, in ascending order of the error there.
-std::vector<const Series*> ranked(const std::vector<Series>& all, const std::string& budget) {
+std::vector<const Series*> ranked(const std::vector<Series>& all, const Budget& budget) {
   const auto error = [&](const Series* s) {
     const ReplayRow* r = find_row(s->rows, budget, {});
     return r == nullptr || std::isnan(r->error) ? INFINITY : r->error;
@@ -51,8 +51,8 @@ std::vector<const Series*> ranked(const std::vector<Series>& all, const std::str
   return order;
 }
 
-HeatMap map_of(const std::vector<const Series*>& order, const std::string& budget,
-               const std::vector<std::int64_t>& layers, Extent extent) {
+HeatMap map_of(const std::vector<const Series*>& order, const Budget& budget, const std::vector<std::int64_t>& layers,
+               Extent extent) {
   HeatMap map{.title = fmt::format("budget {}", budget),
               .description = "Mean relative error by method and layer",
               .columns = {},
@@ -74,16 +74,16 @@ HeatMap map_of(const std::vector<const Series*>& order, const std::string& budge
   return map;
 }
 
-DocTable layer_numbers(const std::vector<Series>& all, std::span<const std::string> budgets,
+DocTable layer_numbers(const std::vector<Series>& all, std::span<const Budget> budgets,
                        const std::vector<std::int64_t>& layers) {
   DocTable table{.title = "Numbers of this figure (rel_err_mean)",
                  .columns = {{"method"}, {"params"}, {"budget", true}},
                  .rows = {},
                  .folded = true};
   for (const std::int64_t layer : layers) table.columns.push_back({fmt::format("layer {}", layer), true});
-  for (const std::string& budget : budgets) {
+  for (const Budget& budget : budgets) {
     for (const Series* series : ranked(all, budget)) {
-      std::vector<TableCell> cells = {series->method, series->params, budget};
+      std::vector<TableCell> cells = {series->method, series->params, budget.text()};
       for (const std::int64_t layer : layers) {
         const ReplayRow* r = find_row(series->layers, budget, layer);
         cells.emplace_back(r == nullptr ? "" : r->ok() ? r->text("rel_err_mean") : std::string(name_of(r->status)));
@@ -106,11 +106,11 @@ Extent colours_of(const std::vector<Series>& all) {
 
 }  // namespace
 
-std::vector<Block> layer_figures(const std::vector<Series>& all, const std::vector<std::string>& budgets) {
+std::vector<Block> layer_figures(const std::vector<Series>& all, const std::vector<Budget>& budgets) {
   const std::vector<std::int64_t> layers = layers_of(all);
   if (layers.empty() || budgets.empty()) return {};
   const Extent extent = colours_of(all);
-  const auto figure = [&](std::span<const std::string> shown, std::string title, bool folded) {
+  const auto figure = [&](std::span<const Budget> shown, std::string title, bool folded) {
     Figure f{.title = std::move(title),
              .drawings = {},
              .caption =
@@ -119,22 +119,21 @@ std::vector<Block> layer_figures(const std::vector<Series>& all, const std::vect
                  "colour of its end. A dash: no result in this layer.",
              .numbers = layer_numbers(all, shown, layers),
              .folded = folded};
-    for (const std::string& budget : shown)
-      f.drawings.push_back(draw(map_of(ranked(all, budget), budget, layers, extent)));
+    for (const Budget& budget : shown) f.drawings.push_back(draw(map_of(ranked(all, budget), budget, layers, extent)));
     return f;
   };
-  std::vector<std::string> filled;
+  std::vector<Budget> filled;
   std::ranges::copy_if(budgets, std::back_inserter(filled),
-                       [&](const std::string& budget) { return !ranked(all, budget).empty(); });
+                       [&](const Budget& budget) { return !ranked(all, budget).empty(); });
   if (filled.empty()) return {};
   const bool narrow = layers.size() <= layers_of_narrow_map;
   if (narrow && filled.size() <= most_maps) return {figure(filled, "Error by layer", false)};
-  std::vector<std::string> open = main_budgets(filled);
+  std::vector<Budget> open = main_budgets(filled);
   open.resize(std::min(open.size(), narrow ? most_maps : 1));
   std::vector<Block> blocks = {figure(open, "Error by layer", false)};
-  for (const std::string& budget : filled) {
+  for (const Budget& budget : filled) {
     if (std::ranges::find(open, budget) == open.end())
-      blocks.emplace_back(figure({&budget, 1}, "Error by layer: budget " + budget, true));
+      blocks.emplace_back(figure({&budget, 1}, "Error by layer: budget " + budget.text(), true));
   }
   return blocks;
 }

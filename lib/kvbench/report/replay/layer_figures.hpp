@@ -11,6 +11,6 @@
 namespace kvbench::report {
 
 /// Error by method and layer, one map per budget.
-std::vector<Block> layer_figures(const std::vector<Series>& all, const std::vector<std::string>& budgets);
+std::vector<Block> layer_figures(const std::vector<Series>& all, const std::vector<Budget>& budgets);
 
 }  // namespace kvbench::report

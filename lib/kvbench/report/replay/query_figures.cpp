@@ -49,7 +49,7 @@ void add_values(const compare::QueryPlace& place, const compare::QueryValues& va
 }
 
 /// One element per series that has errors at the budget. Of a configuration in several files the first counts.
-std::vector<QueryErrors> errors_at(const std::string& budget, const ReplaySection& section, const ReplayPart& part,
+std::vector<QueryErrors> errors_at(const Budget& budget, const ReplaySection& section, const ReplayPart& part,
                                    const std::vector<Series>& all,
                                    std::span<const compare::QueryResults* const> files) {
   std::vector<QueryErrors> out;
@@ -177,11 +177,11 @@ DocTable quantile_table(const std::vector<QueryErrors>& all) {
 std::vector<Block> query_figures(const ReplaySection& section, const ReplayPart& part, const std::vector<Series>& all,
                                  std::span<const compare::QueryResults* const> files) {
   std::vector<Block> blocks;
-  for (const std::string& budget : main_budgets(budgets_of(part))) {
+  for (const Budget& budget : main_budgets(budgets_of(part))) {
     const std::vector<QueryErrors> errors = errors_at(budget, section, part, all, files);
     if (errors.empty()) continue;
     Figure figure{
-        .title = "Errors of single queries at " + budget,
+        .title = "Errors of single queries at " + budget.text(),
         .drawings = {distribution(errors)},
         .caption = fmt::format(
             "Distribution: of all queries, heads, layers and seeds; the axis of errors is vertical, so that a lower "

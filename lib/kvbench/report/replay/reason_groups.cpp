@@ -7,7 +7,6 @@
 #include <fmt/ranges.h>
 
 #include <kvbench/compare/configuration_name.hpp>
-#include <kvbench/core/budget.hpp>
 #include <kvbench/core/ordered_map.hpp>
 #include <kvbench/report/text/budget_words.hpp>
 #include <kvbench/report/text/similar.hpp>
@@ -17,17 +16,19 @@ namespace kvbench::report {
 namespace {
 
 using Names = std::vector<std::string>;
+using Budgets = std::vector<Budget>;
 
 /// The rows of one method in one trace, then of several.
 struct ReasonEntry {
-  DistinctTexts methods, budgets, layers, prompts, traces;
+  DistinctTexts methods, layers, prompts, traces;
+  Distinct<Budget> budgets;
   Names reasons;
 
   void add(const ReasonEntry& other) {
-    for (const auto list : {&ReasonEntry::methods, &ReasonEntry::budgets, &ReasonEntry::layers, &ReasonEntry::prompts,
-                            &ReasonEntry::traces}) {
+    for (const auto list : {&ReasonEntry::methods, &ReasonEntry::layers, &ReasonEntry::prompts, &ReasonEntry::traces}) {
       for (const std::string& text : (other.*list).list()) (this->*list).add(text);
     }
+    for (const Budget& budget : other.budgets.list()) budgets.add(budget);
     reasons.insert(reasons.end(), other.reasons.begin(), other.reasons.end());
   }
 };
@@ -49,13 +50,13 @@ std::vector<ReasonGroup> reason_groups(std::span<const replay::Record* const> ro
     one.methods.add(method_of(*r)), one.budgets.add(r->budget), one.prompts.add(r->prompt), one.traces.add(r->trace);
     one.layers.add(r->layer ? fmt::format("{}", *r->layer) : "all");
     one.reasons.push_back(r->reason);
-    const Kind kind{r->status, without_numbers(r->reason), Budget::parse(r->budget).cost()};
+    const Kind kind{r->status, without_numbers(r->reason), r->budget.cost()};
     by_method[{kind, r->sha256, method_of(*r)}].add(one);
   }
-  OrderedMap<std::tuple<Kind, std::string, Names, Names, Names>, ReasonEntry> by_place;
+  OrderedMap<std::tuple<Kind, std::string, Budgets, Names, Names>, ReasonEntry> by_place;
   for (const auto& [key, e] : by_method.items())
     by_place[{std::get<0>(key), std::get<1>(key), e.budgets.list(), e.layers.list(), e.prompts.list()}].add(e);
-  OrderedMap<std::tuple<Kind, Names, Names, Names, Names>, ReasonEntry> by_methods;
+  OrderedMap<std::tuple<Kind, Names, Budgets, Names, Names>, ReasonEntry> by_methods;
   for (const auto& [key, e] : by_place.items())
     by_methods[{std::get<0>(key), e.methods.list(), e.budgets.list(), e.layers.list(), e.prompts.list()}].add(e);
   std::vector<ReasonGroup> out;

@@ -15,7 +15,9 @@ namespace kvbench::report {
 struct ReasonGroup {
   replay::Status status;
   std::string reason;  ///< numbers in which the rows differ are ranges
-  std::vector<std::string> methods, budgets, layers, prompts, traces;
+  std::vector<std::string> methods;
+  std::vector<Budget> budgets;
+  std::vector<std::string> layers, prompts, traces;
   std::size_t rows = 0;
 };
 

@@ -50,9 +50,9 @@ std::string scope_of(const ReplaySection& section, const ReplayPart& part) {
 }
 
 /// What the rows at these budgets say: the answers and what they cost first.
-std::vector<std::string> sentences_of(const ReplayPart& part, const std::vector<std::string>& budgets) {
+std::vector<std::string> sentences_of(const ReplayPart& part, const std::vector<Budget>& budgets) {
   std::vector<replay::Record> records;
-  const std::set<std::string> at(budgets.begin(), budgets.end());
+  const std::set<Budget> at(budgets.begin(), budgets.end());
   for (const ReplayRow& r : part.overall) {
     if (at.contains(r.budget)) records.push_back(r);
   }
@@ -78,8 +78,8 @@ std::string introduction(const ReplaySection& section, const ReplayPart& part) {
 }
 
 /// The lowest error of each budget, references excepted.
-std::map<std::string, double> lowest_errors(const std::vector<Series>& all) {
-  std::map<std::string, double> lowest;
+std::map<Budget, double> lowest_errors(const std::vector<Series>& all) {
+  std::map<Budget, double> lowest;
   for (const Series& series : all) {
     for (const ReplayRow* r : series.rows) {
       if (series.reference || !r->ok() || std::isnan(r->error)) continue;
@@ -111,7 +111,7 @@ void add_row(const Series& series, const ReplayRow& r, const std::string& part, 
   const std::string interval = fmt::format("{} to {}", three_digits(r.error_lo), three_digits(r.error_hi));
   std::vector<TableCell> cells = {series.name(),
                                   part,
-                                  {r.budget, Tone::plain, number_text(r.share)},
+                                  {r.budget.text(), Tone::plain, number_text(r.share)},
                                   number_cell(r.error),
                                   std::isnan(r.error_lo) ? "too few queries"
                                   : r.estimable()        ? interval
@@ -122,16 +122,16 @@ void add_row(const Series& series, const ReplayRow& r, const std::string& part, 
 }
 
 /// One row per configuration with results, budget by budget in ascending order of the error.
-void add_rows(const std::vector<Series>& all, const std::vector<std::string>& budgets, const std::string& part,
+void add_rows(const std::vector<Series>& all, const std::vector<Budget>& budgets, const std::string& part,
               DocTable& table) {
-  const std::map<std::string, double> lowest = lowest_errors(all);
-  std::map<std::string, std::vector<std::pair<const Series*, const ReplayRow*>>> by_budget;
+  const std::map<Budget, double> lowest = lowest_errors(all);
+  std::map<Budget, std::vector<std::pair<const Series*, const ReplayRow*>>> by_budget;
   for (const Series& series : all) {
     for (const ReplayRow* r : series.rows) {
       if (r->ok()) by_budget[r->budget].emplace_back(&series, r);
     }
   }
-  for (const std::string& budget : budgets) {
+  for (const Budget& budget : budgets) {
     auto& rows = by_budget[budget];
     std::ranges::stable_sort(rows, {}, [](const auto& row) { return row.second->error; });
     for (const auto& [series, r] : rows)
@@ -159,9 +159,9 @@ DocTable method_table() {
 /// Averages over texts: the prompts of the traces, the smallest budget first.
 DocTable text_averages(const ReplaySection& section) {
   std::vector<replay::Record> records;
-  DistinctTexts budgets;
+  Distinct<Budget> budgets;
   for (const ReplayPart& part : section.parts) {
-    std::ranges::for_each(budgets_of(part), [&](const std::string& budget) { budgets.add(budget); });
+    std::ranges::for_each(budgets_of(part), [&](const Budget& budget) { budgets.add(budget); });
     for (const auto* rows : {&part.overall, &part.texts}) {
       for (const ReplayRow& r : *rows) records.push_back(r);
     }
@@ -188,7 +188,7 @@ DocTable text_averages(const ReplaySection& section) {
   for (const compare::TextSummary& t : summaries) {
     const bool enough = !std::isnan(t.interval.lo);
     table.rows.push_back(
-        {t.params.empty() ? t.method : t.method + " " + t.params, t.budget, fmt::format("{}", t.texts),
+        {t.params.empty() ? t.method : t.method + " " + t.params, t.budget.text(), fmt::format("{}", t.texts),
          number_cell(t.error),
          enough ? fmt::format("{} to {}", three_digits(t.interval.lo), three_digits(t.interval.hi)) : "",
          number_cell(t.mean_rank), fmt::format("{}", t.wins)});
@@ -232,7 +232,7 @@ DocTable hindsight_table(const ReplaySection& section) {
   for (const ReplayPart& part : section.parts) {
     for (const ReplayRow& r : part.hindsight) {
       table.rows.push_back({compare::label_of({r.method, r.params, {}}), section.parts.size() > 1 ? name_of(part) : "",
-                            r.budget, r.refit == replay::Refit::own ? "own" : "fitted to the first half",
+                            r.budget.text(), r.refit == replay::Refit::own ? "own" : "fitted to the first half",
                             number_cell(r.error), number_cell(r.median)});
     }
   }
@@ -269,12 +269,12 @@ void add_part(const ReplaySection& section, const ReplayPart& part, const QueryF
   const bool several = section.parts.size() > 1;
   const std::string name = several ? name_of(part) : "", of_part = several ? ": " + name : "";
   const std::vector<Series> all = series_of(part);
-  const std::vector<std::string> budgets = budgets_of(part);
+  const std::vector<Budget> budgets = budgets_of(part);
   const Shown shown = shown_of(all, budgets);
   std::vector<Figure> figures = {cost_figure(shown.series, shown.budgets, "Error and cost" + of_part),
                                  error_figure(shown.series, shown.budgets, "Error by method" + of_part)};
   if (std::optional<Figure> first = take_first_drawing(figures)) into.shown.emplace_back(*std::move(first));
-  if (const std::vector<std::string> main = main_budgets(budgets); !main.empty()) {
+  if (const std::vector<Budget> main = main_budgets(budgets); !main.empty()) {
     DocTable table = method_table();
     table.title = fmt::format("Methods at {}{}", budget_words(main.front()), of_part);
     add_rows(all, {main.front()}, "", table);

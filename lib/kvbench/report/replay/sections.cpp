@@ -9,7 +9,6 @@
 
 #include <kvbench/compare/comparison.hpp>
 #include <kvbench/compare/configuration_name.hpp>
-#include <kvbench/core/budget.hpp>
 #include <kvbench/core/error.hpp>
 #include <kvbench/core/ordered_map.hpp>
 #include <kvbench/report/columns/records.hpp>
@@ -20,14 +19,6 @@ namespace kvbench::report {
 namespace {
 
 using Key = std::vector<std::string>;
-
-Budget budget_of(const CsvTable& table, const CsvRow& row) {
-  try {
-    return Budget::parse(table.text(row, "budget"));
-  } catch (const Error& error) {
-    throw Error("{}:{}: column 'budget': {}", table.file, row.line, error.what());
-  }
-}
 
 /// The columns that tell the rows of a section apart.
 constexpr const char* identity[] = {"trace", "sha256", "prompt", "layer",  "kv_head", "head",
@@ -56,9 +47,9 @@ ReplayRow replay_row(const RowReader<replay::Record>& read, const CsvTable& tabl
   const replay::Summary& error = r.of(replay::metric("rel_err"));
   r.error = error.mean, r.error_lo = error.lo, r.error_hi = error.hi, r.median = error.p50;
   r.recall = r.of(replay::metric("recall")).mean;
-  const Budget budget = budget_of(table, row);
-  const double whole = budget.is_bytes() ? r.bytes.full : r.context_tokens;
-  r.share = budget.is_share() ? budget.share() : static_cast<double>(budget.resolve(0, 1)) / whole;
+  if (r.budget == Budget()) table.cell(row, "budget").refuse("a budget");
+  const double whole = r.budget.is_bytes() ? r.bytes.full : r.context_tokens;
+  r.share = r.budget.is_share() ? r.budget.share() : static_cast<double>(r.budget.resolve(0, 1)) / whole;
   return r;
 }
 
@@ -116,7 +107,7 @@ void name_file(ReplayRow& row) {
 
 /// The tests of a CSV are against the best row of its own file. They count where that is the best row of all files.
 void keep_valid_tests(std::vector<ReplayRow>& rows) {
-  std::map<std::string, const ReplayRow*> best;  // of each budget
+  std::map<Budget, const ReplayRow*> best;  // of each budget
   for (const ReplayRow& r : rows) {
     if (!r.ok() || compare::is_baseline(r.method) || !std::isfinite(r.error)) continue;
     const ReplayRow*& known = best[r.budget];

@@ -9,7 +9,6 @@
 #include <fmt/format.h>
 
 #include <kvbench/compare/comparison.hpp>
-#include <kvbench/core/budget.hpp>
 #include <kvbench/core/ordered_map.hpp>
 #include <kvbench/methods/registry.hpp>
 
@@ -110,11 +109,11 @@ std::vector<Series> series_of(const ReplayPart& part) {
   return all;
 }
 
-Shown shown_of(const std::vector<Series>& all, const std::vector<std::string>& budgets) {
+Shown shown_of(const std::vector<Series>& all, const std::vector<Budget>& budgets) {
   Shown out;
   const std::size_t count = std::min(budgets.size(), most_shown_budgets);
   for (std::size_t i = 0; i < count; ++i) out.budgets.push_back(budgets[i * budgets.size() / count]);
-  const std::set<std::string> at(out.budgets.begin(), out.budgets.end());
+  const std::set<Budget> at(out.budgets.begin(), out.budgets.end());
   const auto hidden = [&](const ReplayRow* r) { return !at.contains(r->budget); };
   for (const Series& series : all) {
     if (!series.reference && series.rank >= most_shown_series) continue;
@@ -133,22 +132,22 @@ Shown shown_of(const std::vector<Series>& all, const std::vector<std::string>& b
   return out;
 }
 
-std::vector<std::string> budgets_of(const ReplayPart& part) {
-  OrderedMap<std::string, double> shares;
+std::vector<Budget> budgets_of(const ReplayPart& part) {
+  OrderedMap<Budget, double> shares;
   const auto add = [&](const ReplayRow& r) {
     double& share = shares[r.budget];
     if (share == 0 || std::isnan(share)) share = r.share;
   };
   std::ranges::for_each(part.overall, add);
   std::ranges::for_each(part.layers, add);
-  std::vector<std::pair<double, std::string>> budgets;
-  for (const auto& [name, share] : shares.items()) budgets.emplace_back(share, name);
+  std::vector<std::pair<double, Budget>> budgets;
+  for (const auto& [budget, share] : shares.items()) budgets.emplace_back(share, budget);
   std::ranges::stable_sort(budgets, [](const auto& a, const auto& b) {
     return std::isnan(a.first) ? false : std::isnan(b.first) || a.first < b.first;
   });
-  std::vector<std::string> names;
-  for (const auto& [share, name] : budgets) names.push_back(name);
-  return names;
+  std::vector<Budget> out;
+  for (const auto& [share, budget] : budgets) out.push_back(budget);
+  return out;
 }
 
 }  // namespace kvbench::report

@@ -28,13 +28,13 @@ std::vector<Series> series_of(const ReplayPart& part);
 struct Shown {
   /// at most 100 and the references, those on a frontier and with the lowest errors; at `budgets` only
   std::vector<Series> series;
-  std::vector<std::string> budgets;  ///< at most 12, evenly spaced
-  std::string note;                  ///< a sentence that says what is left out; "" where nothing is
+  std::vector<Budget> budgets;  ///< at most 12, evenly spaced
+  std::string note;             ///< a sentence that says what is left out; "" where nothing is
 };
-Shown shown_of(const std::vector<Series>& all, const std::vector<std::string>& budgets);
+Shown shown_of(const std::vector<Series>& all, const std::vector<Budget>& budgets);
 
 /// Budgets as given, smallest first.
-std::vector<std::string> budgets_of(const ReplayPart& part);
+std::vector<Budget> budgets_of(const ReplayPart& part);
 
 /// The rows that no other row beats by a lower error at no more than equal_cost times its cost, by ascending cost.
 /// References and rows whose mean is not estimable are not compared.

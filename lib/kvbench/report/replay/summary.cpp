@@ -74,7 +74,7 @@ DocTable answer_rows(std::span<const BudgetAnswer> answers) {
   for (const BudgetAnswer& a : answers.first(std::min(answers.size(), most_answers))) {
     const replay::Record& first = *a.ranked.front();
     table.rows.push_back(
-        {cut(a.run, place), cut(a.trace, place), a.budget,
+        {cut(a.run, place), cut(a.trace, place), a.budget.text(),
          cut(fmt::format("{} ({})", label(first), short_number(error_of(first))), best), cut(names_of(a.tied), tied),
          a.next == nullptr ? ""
                            : cut(fmt::format("{}: x {}", label(*a.next), short_number(ratio(*a.next, first))), next)});

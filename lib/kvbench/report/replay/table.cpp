@@ -44,7 +44,7 @@ constexpr Brief columns[] = {
        const std::string name = r.params.empty() ? r.method : fmt::format("{} ({})", r.method, r.params);
        return r.refit == replay::Refit::none ? name : fmt::format("{}: {} weights", name, name_of(r.refit));
      }},
-    {"budget", [](const replay::Record& r) { return r.budget; }},
+    {"budget", [](const replay::Record& r) { return r.budget.text(); }},
     {"kept", [](const replay::Record& r) { return short_number(r.kept_tokens); }},
     {"bytes/full", [](const replay::Record& r) { return short_number(r.bytes.of(CostKind::memory) / r.bytes.full); }},
     {"read/full", [](const replay::Record& r) { return short_number(r.bytes.of(CostKind::read) / r.bytes.full); }},
@@ -107,7 +107,8 @@ DocTable table_of_records(std::span<const replay::Record> records, bool traces, 
 /// The rows that are ok: those without hindsight first, by trace, budget and error.
 std::vector<replay::Record> in_order(std::span<const replay::Record> all) {
   std::vector<replay::Record> shown;
-  std::map<std::string, std::size_t> traces, budgets;  // numbers in order of appearance
+  std::map<std::string, std::size_t> traces;  // numbers in order of appearance
+  std::map<Budget, std::size_t> budgets;
   for (const replay::Record& r : all) {
     traces.emplace(r.sha256, traces.size()), budgets.emplace(r.budget, budgets.size());
     if (r.status == replay::Status::ok) shown.push_back(r);
@@ -166,7 +167,7 @@ std::optional<DocTable> averages_over_texts(std::span<const replay::Record> reco
                  .rows = {}};
   for (const compare::TextSummary& t : compare::summarize_texts(records)) {
     if (t.texts < 3) continue;
-    table.rows.push_back({compare::label_of({t.method, t.params, {}}), t.budget, fmt::format("{}", t.texts),
+    table.rows.push_back({compare::label_of({t.method, t.params, {}}), t.budget.text(), fmt::format("{}", t.texts),
                           short_number(t.error), short_interval(t.interval.lo, t.interval.hi),
                           short_number(t.mean_rank), fmt::format("{}", t.wins)});
   }

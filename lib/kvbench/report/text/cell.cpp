@@ -27,4 +27,12 @@ std::int64_t CsvCell::whole(double lo, double hi, std::string_view what) const {
   return static_cast<std::int64_t>(value);
 }
 
+Budget CsvCell::budget() const {
+  try {
+    return Budget::parse(text);
+  } catch (const Error& error) {
+    throw Error("{}:{}: column '{}': {}", file, line, column, error.what());
+  }
+}
+
 }  // namespace kvbench::report

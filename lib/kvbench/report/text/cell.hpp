@@ -6,6 +6,8 @@
 #include <string>
 #include <string_view>
 
+#include <kvbench/core/budget.hpp>
+
 namespace kvbench::report {
 
 /// The text of a cell and its place, which messages name.
@@ -21,6 +23,8 @@ struct CsvCell {
   std::int64_t whole(double lo, double hi, std::string_view what) const;
   /// Whole numbers from 0 to 2^53.
   std::int64_t count() const { return whole(0, 9007199254740992.0, "a count"); }
+  /// Throws Error where the text is not a budget.
+  Budget budget() const;
   /// Throws Error: "..., which is not WHAT".
   [[noreturn]] void refuse(std::string_view what) const;
 };

@@ -4,16 +4,14 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <kvbench/core/budget.hpp>
 #include <kvbench/core/suggest.hpp>
 #include <kvbench/report/text/budget_words.hpp>
 
 namespace kvbench::report {
 
-std::string at_budget(const std::string& text) {
-  const Budget budget = Budget::parse(text);
+std::string at_budget(const Budget& budget) {
   if (budget.cost() == CostKind::read) return fmt::format("Reading {:.4g} % of the bytes", 100 * budget.share());
-  return (budget.is_share() ? "At " : "At a budget of ") + budget_words(text);
+  return (budget.is_share() ? "At " : "At a budget of ") + budget_words(budget);
 }
 
 std::string listed_up_to(std::vector<std::string> names, std::size_t most) {

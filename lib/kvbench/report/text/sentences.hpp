@@ -5,11 +5,12 @@
 #include <string>
 #include <vector>
 
+#include <kvbench/core/budget.hpp>
+
 namespace kvbench::report {
 
 /// How a sentence names a budget: "At 25 % of the memory", "Reading 12.5 % of the bytes", "At a budget of 64 tokens".
-/// Throws Error where the text is not a budget.
-std::string at_budget(const std::string& budget);
+std::string at_budget(const Budget& budget);
 
 /// The names, of which at most `most` are written out: "a, b and 3 more".
 std::string listed_up_to(std::vector<std::string> names, std::size_t most = 8);

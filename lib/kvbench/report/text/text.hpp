@@ -3,10 +3,10 @@
 #pragma once
 
 #include <cstddef>
+#include <set>
 #include <span>
 #include <string>
 #include <string_view>
-#include <unordered_set>
 #include <vector>
 
 namespace kvbench::report {
@@ -43,18 +43,20 @@ std::string short_interval(double lo, double hi);
 /// "5.41 to 27.4", or one number where all values are equal. `values` must not be empty.
 std::string range_text(std::span<const double> values);
 
-/// Distinct texts in the order in which they were first added.
-class DistinctTexts {
+/// Distinct values in the order in which they were first added.
+template <class T>
+class Distinct {
  public:
-  void add(const std::string& text) {
-    if (known_.insert(text).second) list_.push_back(text);
+  void add(const T& value) {
+    if (known_.insert(value).second) list_.push_back(value);
   }
-  const std::vector<std::string>& list() const { return list_; }
+  const std::vector<T>& list() const { return list_; }
 
  private:
-  std::vector<std::string> list_;
-  std::unordered_set<std::string> known_;
+  std::vector<T> list_;
+  std::set<T> known_;
 };
+using DistinctTexts = Distinct<std::string>;
 
 /// Position of the first byte that is not UTF-8 text, npos if there is none. Control characters other than tab and line
 /// ends are not text.
