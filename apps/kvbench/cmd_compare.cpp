@@ -51,26 +51,34 @@ replay::Metric query_metric(const std::string& name) {
 }
 static_assert(replay::metric("rel_err") == replay::Metric{});
 
-const eval::DamageMetric& document_metric(const std::string& name) {
+/// The figures of damage by which documents are compared, the default first.
+std::vector<eval::Damage> document_figures() {
+  std::vector<eval::Damage> all;
+  for (std::size_t f = 0; f < eval::damage_count; ++f) {
+    if (!eval::damage_figures[f].compared_as.empty()) all.push_back(static_cast<eval::Damage>(f));
+  }
+  return all;
+}
+
+std::vector<std::string> document_metrics() {
   std::vector<std::string> names;
-  for (const eval::DamageMetric& metric : eval::damage_metrics) names.emplace_back(metric.info.name);
-  return eval::damage_metrics[position_of_metric(name, names, "document")];
+  for (const eval::Damage figure : document_figures()) names.emplace_back(figure_of(figure).compared_as);
+  return names;
 }
 
 /// All metrics: of queries, and of documents.
 MetricGroups metric_groups() {
   MetricGroups groups(2);
   for (const replay::AttentionMetric& metric : replay::attention_metrics) groups[0].push_back(metric.info);
-  for (const eval::DamageMetric& metric : eval::damage_metrics) groups[1].push_back(metric.info);
+  for (const eval::Damage figure : document_figures()) groups[1].push_back(figure_of(figure).compared());
   return groups;
 }
 
 /// "kl (default), nll, ... or key_nll".
 std::string document_metric_names() {
-  std::string names = fmt::format("{} (default)", eval::damage_metrics.front().info.name);
-  for (std::size_t m = 1; m < eval::damage_metrics.size(); ++m)
-    names += (m + 1 < eval::damage_metrics.size() ? ", " : " or ") + std::string(eval::damage_metrics[m].info.name);
-  return names;
+  const std::vector<std::string> all = document_metrics();
+  return fmt::format("{} (default), {} or {}", all.front(), fmt::join(std::span(all).subspan(1, all.size() - 2), ", "),
+                     all.back());
 }
 
 /// Whether the files are tables of kveval, with values per document. Throws Error where only some are.
@@ -94,7 +102,7 @@ class OpenResults {
         add(report::open_query_results(path, name_of(metric)));
     }
   }
-  OpenResults(const std::vector<std::string>& paths, const eval::DamageMetric& metric) {
+  OpenResults(const std::vector<std::string>& paths, eval::Damage metric) {
     for (const std::string& path : paths) add(std::make_unique<report::DocumentResults>(path, metric));
   }
   std::vector<const compare::QueryResults*> files;
@@ -139,8 +147,8 @@ OpenResults open_results(const CompareFlags& o, replay::MetricInfo& metric) {
     throw Error(
         "--by: tables of kveval are compared by task, over all documents; only results of replay have layers and "
         "heads");
-  const eval::DamageMetric& chosen = document_metric(o.metric);
-  metric = chosen.info;
+  const eval::Damage chosen = document_figures()[position_of_metric(o.metric, document_metrics(), "document")];
+  metric = figure_of(chosen).compared();
   return {o.files, chosen};
 }
 

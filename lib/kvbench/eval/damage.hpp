@@ -1,75 +1,140 @@
 // SPDX-License-Identifier: Apache-2.0
-// The table of measures of the damage to the output of the model, by which documents are compared.
+// The table of figures of the damage to the output of the model. Rows of evaluations, their columns, comparisons of
+// documents and documentation follow from it; docs/add-a-damage-figure.md adds a row.
 #pragma once
 
 #include <array>
+#include <cmath>
+#include <string_view>
+#include <variant>
 
 #include <kvbench/eval/pass_sums.hpp>
 #include <kvbench/replay/metrics/info.hpp>
 
 namespace kvbench::eval {
 
-/// A measure, the mean of `sum` over what is counted.
-struct DamageMetric {
-  replay::MetricInfo info;
-  std::string_view column;  ///< of tables of kveval
-  double (*sum)(const PassSums&);
-  double PassSums::*count;
-  bool everywhere = true;  ///< whether every document has it
+/// An estimate with its 95 % bootstrap interval over documents (and seeds); NaN where it does not apply, and for the
+/// interval of fewer than two documents.
+struct Estimate {
+  double mean = NAN, lo = NAN, hi = NAN;
 };
 
-/// The default first.
-inline constexpr auto damage_metrics = std::to_array<DamageMetric>({
-    {{.name = "kl",
-      .meaning = "KL(full || compressed) of the next token, mean over the scored tokens, nats",
-      .better = replay::Better::smaller,
-      .limits = replay::limits::at_least_zero,
-      .applies = "every document"},
-     "kl_mean",
-     [](const PassSums& s) { return s.kl; },
-     &PassSums::tokens},
-    {{.name = "nll",
-      .meaning = "nll - nll_full",
-      .better = replay::Better::smaller,
-      .limits = replay::limits::any_sign,
-      .applies = "every document"},
-     "nll_diff",
-     [](const PassSums& s) { return s.nll - s.nll_full; },
-     &PassSums::tokens},
-    {{.name = "match",
-      .meaning = "exact match: share of answers all of whose tokens are the most probable ones",
-      .better = replay::Better::larger,
-      .limits = replay::limits::share,
-      .applies = "documents with answers, of tasks with exact match"},
-     "match",
-     [](const PassSums& s) { return s.right; },
-     &PassSums::answers,
-     false},
-    {{.name = "top1",
-      .meaning = "share of scored tokens whose most probable token is the one of the full cache",
-      .better = replay::Better::larger,
-      .limits = replay::limits::share,
-      .applies = "every document"},
-     "top1",
-     [](const PassSums& s) { return s.same_top; },
-     &PassSums::tokens},
-    {{.name = "key_nll",
-      .meaning = "nll of the key tokens; its exponential is the key-token perplexity (LongPPL)",
-      .better = replay::Better::smaller,
-      .limits = replay::limits::at_least_zero,
-      .applies = "documents with key tokens"},
-     "key_nll",
-     [](const PassSums& s) { return s.key_nll; },
-     &PassSums::key_tokens,
-     false},
-});
+/// The sum of `sum` over the documents and seeds of a row, divided by that of `count`; NaN where nothing is counted.
+struct MeanOf {
+  double (*sum)(const PassSums&);
+  double PassSums::*count;
+  bool needs_short = false;  ///< whether every document needs scores with a short context
+};
+/// A quantile of KL over the scored tokens.
+struct KlQuantile {
+  double share;
+};
+/// The exponential of another figure, which stands before this one, and of its interval.
+struct ExpOf {
+  std::string_view column;
+};
 
-/// The measure of this name. A name that the table lacks does not compile.
-consteval const DamageMetric& damage(std::string_view name) {
-  for (const DamageMetric& metric : damage_metrics) {
-    if (metric.info.name == name) return metric;
+using replay::Better;
+namespace limits = replay::limits;
+
+/// Where a figure applies.
+namespace applies {
+inline constexpr std::string_view every_document = "every document",
+                                  answers = "documents with answers, of tasks with exact match",
+                                  key_tokens = "documents with key tokens";
+}  // namespace applies
+
+/// A row: what the figure says, and what computes it.
+struct DamageFigure {
+  replay::MetricInfo info;  ///< its name is that of the column
+  std::variant<MeanOf, KlQuantile, ExpOf> value;
+  bool interval = false;              ///< whether it has the columns NAME_lo and NAME_hi
+  std::string_view compared_as = "";  ///< `compare --metric`, where documents are compared by it
+
+  constexpr bool everywhere() const { return info.applies == applies::every_document; }
+  /// What comparisons say of it.
+  constexpr replay::MetricInfo compared() const {
+    return {compared_as, info.meaning, info.better, info.limits, info.applies};
   }
-  throw "no such measure of damage";
+};
+inline constexpr bool with_interval = true, without_interval = false;
+
+/// In the order of the columns. The first one is the default of comparisons.
+inline constexpr auto damage_figures = std::to_array<DamageFigure>({
+    {{"kl_mean", "KL(full || compressed) of the next token, mean over the scored tokens, nats", Better::smaller,
+      limits::at_least_zero, applies::every_document},
+     MeanOf{[](const PassSums& s) { return s.kl; }, &PassSums::tokens},
+     with_interval,
+     "kl"},
+    {{"kl_p99", "99 % quantile of KL over the scored tokens", Better::smaller, limits::at_least_zero,
+      applies::every_document},
+     KlQuantile{0.99}},
+    {{"top1", "share of scored tokens whose most probable token is the one of the full cache", Better::larger,
+      limits::share, applies::every_document},
+     MeanOf{[](const PassSums& s) { return s.same_top; }, &PassSums::tokens},
+     with_interval,
+     "top1"},
+    {{"nll_full", "negative log-likelihood of the true tokens with the full cache, mean, nats", Better::smaller,
+      limits::at_least_zero, applies::every_document},
+     MeanOf{[](const PassSums& s) { return s.nll_full; }, &PassSums::tokens}},
+    {{"nll", "negative log-likelihood of the true tokens with the compressed cache, mean, nats", Better::smaller,
+      limits::at_least_zero, applies::every_document},
+     MeanOf{[](const PassSums& s) { return s.nll; }, &PassSums::tokens}},
+    {{"nll_diff", "nll - nll_full", Better::smaller, limits::any_sign, applies::every_document},
+     MeanOf{[](const PassSums& s) { return s.nll - s.nll_full; }, &PassSums::tokens},
+     with_interval,
+     "nll"},
+    {{"ppl_ratio", "perplexity of the compressed cache / of the full one, exp(nll_diff)", Better::smaller,
+      limits::at_least_zero, applies::every_document},
+     ExpOf{"nll_diff"},
+     with_interval},
+    {{"key_nll_full", "nll_full of the key tokens", Better::smaller, limits::at_least_zero, applies::key_tokens},
+     MeanOf{[](const PassSums& s) { return s.key_nll_full; }, &PassSums::key_tokens}},
+    {{"key_nll", "nll of the key tokens; its exponential is the key-token perplexity (LongPPL)", Better::smaller,
+      limits::at_least_zero, applies::key_tokens},
+     MeanOf{[](const PassSums& s) { return s.key_nll; }, &PassSums::key_tokens},
+     without_interval,
+     "key_nll"},
+    {{"key_nll_diff", "key_nll - key_nll_full", Better::smaller, limits::any_sign, applies::key_tokens},
+     MeanOf{[](const PassSums& s) { return s.key_nll - s.key_nll_full; }, &PassSums::key_tokens},
+     with_interval},
+    {{"match_full", "match with the full cache", Better::larger, limits::share, applies::answers},
+     MeanOf{[](const PassSums& s) { return s.right_full; }, &PassSums::answers}},
+    {{"match_short", "match with a short context, the end of the full one", Better::larger, limits::share,
+      applies::answers},
+     MeanOf{[](const PassSums& s) { return s.right_short; }, &PassSums::answers, true}},
+    {{"match", "exact match: share of answers all of whose tokens are the most probable ones", Better::larger,
+      limits::share, applies::answers},
+     MeanOf{[](const PassSums& s) { return s.right; }, &PassSums::answers},
+     without_interval,
+     "match"},
+    {{"match_diff", "match - match_full", Better::larger, limits::any_sign, applies::answers},
+     MeanOf{[](const PassSums& s) { return s.right - s.right_full; }, &PassSums::answers},
+     with_interval},
+    {{"harmful", "share of answers that only the full cache has right", Better::smaller, limits::share,
+      applies::answers},
+     MeanOf{[](const PassSums& s) { return s.harmful; }, &PassSums::answers}},
+    {{"beneficial", "share of answers that only the compressed cache has right", Better::larger, limits::share,
+      applies::answers},
+     MeanOf{[](const PassSums& s) { return s.beneficial; }, &PassSums::answers}},
+});
+inline constexpr std::size_t damage_count = damage_figures.size();
+
+/// A row of the table, by its number.
+enum class Damage : int {};
+
+constexpr std::size_t index_of(Damage figure) { return static_cast<std::size_t>(figure); }
+
+/// The figure that the code names by its column. A column that the table lacks does not compile.
+consteval Damage damage(std::string_view column) {
+  for (std::size_t f = 0; f < damage_count; ++f) {
+    if (damage_figures[f].info.name == column) return static_cast<Damage>(f);
+  }
+  throw "no such figure of damage";
 }
+constexpr const DamageFigure& figure_of(Damage figure) { return damage_figures[index_of(figure)]; }
+
+/// The figures of a row; NaN where one does not apply.
+using DamageRow = std::array<Estimate, damage_count>;
 
 }  // namespace kvbench::eval

@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include <kvbench/core/statistics.hpp>
 #include <kvbench/core/verdict.hpp>
 #include <kvbench/eval/statistics.hpp>
 
@@ -69,19 +70,40 @@ double EvalGroup::total(double PassSums::*value) const {
   return sum;
 }
 
-template <class Value>
-Estimate EvalGroup::estimate(Value value, double PassSums::*count) const {
+bool EvalGroup::has_short() const {
+  return std::ranges::none_of(places_, [&](const Place& p) { return document_of(p).without_distant.empty(); });
+}
+
+Estimate EvalGroup::estimate(const MeanOf& mean, bool interval) const {
   std::vector<double> sums(documents_ * seeds_), counts(documents_ * seeds_);
   double sum = 0;
   for (const Place& place : places_) {
     const std::size_t at = place.document * seeds_ + place.seed;
-    sums[at] = value(place.sums), counts[at] = place.sums.*count;
+    sums[at] = mean.sum(place.sums), counts[at] = place.sums.*mean.count;
     sum += sums[at];
   }
-  const double all = total(count);
-  if (all == 0) return {};
-  const Interval interval = bootstrap_mean(sums, counts, seeds_);
-  return {sum / all, interval.lo, interval.hi};
+  const double count = total(mean.count);
+  if (count == 0 || (mean.needs_short && !has_short())) return {};
+  const Interval ends = interval ? bootstrap_mean(sums, counts, seeds_) : Interval{NAN, NAN};
+  return {sum / count, ends.lo, ends.hi};
+}
+
+std::vector<double> EvalGroup::divergences() const {
+  std::vector<double> all;
+  for (const Place& place : places_) {
+    const std::vector<double> more = divergences_of(document_of(place), *place.pass);
+    all.insert(all.end(), more.begin(), more.end());
+  }
+  return all;
+}
+
+Estimate EvalGroup::estimate(const DamageFigure& figure, const EvalRecord& record) const {
+  if (const auto* mean = std::get_if<MeanOf>(&figure.value)) return estimate(*mean, figure.interval);
+  if (const auto* kl = std::get_if<KlQuantile>(&figure.value)) return {quantile(divergences(), kl->share), NAN, NAN};
+  const auto base = std::ranges::find(damage_figures, std::get<ExpOf>(figure.value).column,
+                                      [](const DamageFigure& f) { return f.info.name; });
+  const Estimate& of = record.damage[static_cast<std::size_t>(base - damage_figures.begin())];
+  return {std::exp(of.mean), std::exp(of.lo), std::exp(of.hi)};
 }
 
 void EvalGroup::fill(EvalRecord& record, const EvalRows& rows, bool verdicts) const {
@@ -98,28 +120,10 @@ void EvalGroup::fill(EvalRecord& record, const EvalRows& rows, bool verdicts) co
   record.answers = per_seed(&PassSums::answers);
   fill_costs(record);
 
-  record.kl = estimate(damage("kl"));
-  record.same_top = estimate(damage("top1"));
-  std::vector<double> divergences;
-  for (const Place& place : places_) {
-    const std::vector<double> more = divergences_of(document_of(place), *place.pass);
-    divergences.insert(divergences.end(), more.begin(), more.end());
-  }
-  record.kl_p99 = quantile(divergences, 0.99);
-
-  const double tokens = total(&PassSums::tokens), keys = total(&PassSums::key_tokens);
-  record.nll_full = total(&PassSums::nll_full) / tokens, record.nll = total(&PassSums::nll) / tokens;
-  record.nll_difference = estimate(damage("nll"));
-  record.perplexity_ratio = {std::exp(record.nll_difference.mean), std::exp(record.nll_difference.lo),
-                             std::exp(record.nll_difference.hi)};
-  if (keys > 0)
-    record.key_nll_full = total(&PassSums::key_nll_full) / keys, record.key_nll = total(&PassSums::key_nll) / keys;
-  record.key_nll_difference =
-      estimate([](const PassSums& s) { return s.key_nll - s.key_nll_full; }, &PassSums::key_tokens);
-  if (verdicts) test_nll(record, rows);
-  if (record.answers == 0) return;
-  fill_match(record);
-  if (verdicts) test_match(record, rows);
+  for (std::size_t f = 0; f < damage_count; ++f) record.damage[f] = estimate(damage_figures[f], record);
+  if (!verdicts) return;
+  test_nll(record, rows);
+  if (record.answers > 0) test_match(record, rows);
 }
 
 void EvalGroup::fill_costs(EvalRecord& record) const {
@@ -137,31 +141,18 @@ void EvalGroup::fill_costs(EvalRecord& record) const {
     record.bytes.*part = mean_of([part](const PassResult& pass) { return pass.bytes.*part; });
 }
 
-void EvalGroup::fill_match(EvalRecord& record) const {
-  const double answers = total(&PassSums::answers);
-  record.match_full = total(&PassSums::right_full) / answers;
-  record.match = total(&PassSums::right) / answers;
-  const auto has_short = [&](const Place& place) { return !document_of(place).without_distant.empty(); };
-  if (std::ranges::all_of(places_, has_short)) record.match_short = total(&PassSums::right_short) / answers;
-  record.match_difference = estimate([](const PassSums& s) { return s.right - s.right_full; }, &PassSums::answers);
-  record.harmful = total(&PassSums::harmful) / answers;
-  record.beneficial = total(&PassSums::beneficial) / answers;
-}
-
 void EvalGroup::test_nll(EvalRecord& record, const EvalRows& rows) const {
   std::vector<double> sums(documents_), counts(documents_), differences;
-  bool has_short = true;
   for (const Place& place : places_) {
     sums[place.document] += place.sums.nll - place.sums.nll_full;
     counts[place.document] += place.sums.tokens;
-    has_short = has_short && !document_of(place).without_distant.empty();
   }
   for (std::size_t d = 0; d < documents_; ++d) differences.push_back(sums[d] / counts[d]);
   record.nll_margin = rows.nll_margin;
   record.nll_equal_p = tost_mean_p(differences, rows.nll_margin);
   const double context_helps = (total(&PassSums::nll_short) - total(&PassSums::nll_full)) / total(&PassSums::tokens);
   record.nll_verdict = Difference::undecided;
-  if (has_short && context_helps < rows.nll_margin) {
+  if (has_short() && context_helps < rows.nll_margin) {
     record.nll_verdict = Difference::cannot_discriminate;
     record.verdict_reason = fmt::format("the distant context lowers nll only by {:.3g}", context_helps);
   } else if (record.nll_equal_p <= decided_at) {
@@ -196,13 +187,13 @@ void EvalGroup::test_match(EvalRecord& record, const EvalRows& rows) const {
   const auto add_reason = [&](const std::string& reason) {
     record.verdict_reason += (record.verdict_reason.empty() ? "" : "; ") + reason;
   };
-  if (record.match_full < rows.least_match) {
+  const double full = record.of(damage("match_full")).mean, brief = record.of(damage("match_short")).mean;
+  if (full < rows.least_match) {
     record.match_verdict = Difference::cannot_discriminate;
-    add_reason(fmt::format("the full cache answers only {:.3g} of the questions", record.match_full));
-  } else if (record.match_short > record.match_full - rows.match_margin) {
+    add_reason(fmt::format("the full cache answers only {:.3g} of the questions", full));
+  } else if (brief > full - rows.match_margin) {
     record.match_verdict = Difference::cannot_discriminate;
-    add_reason(fmt::format("a short context answers {:.3g} of the questions, the full one {:.3g}", record.match_short,
-                           record.match_full));
+    add_reason(fmt::format("a short context answers {:.3g} of the questions, the full one {:.3g}", brief, full));
   } else if (record.match_equal_p <= decided_at) {
     record.match_verdict = Difference::none;
   } else if (record.match_p <= decided_at) {

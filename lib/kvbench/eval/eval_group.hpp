@@ -4,9 +4,7 @@
 
 #include <vector>
 
-#include <kvbench/eval/damage.hpp>
 #include <kvbench/eval/eval_record.hpp>
-#include <kvbench/eval/pass_sums.hpp>
 
 namespace kvbench::eval {
 
@@ -30,12 +28,12 @@ class EvalGroup {
     std::size_t document, seed;  ///< row and column of the grid
   };
   double total(double PassSums::*value) const;
-  /// The sum of value(sums) over the documents and seeds, divided by that of `count`.
-  template <class Value>
-  Estimate estimate(Value value, double PassSums::*count) const;
-  Estimate estimate(const DamageMetric& metric) const { return estimate(metric.sum, metric.count); }
+  bool has_short() const;  ///< whether all documents have scores with a short context
+  Estimate estimate(const MeanOf& mean, bool interval) const;
+  std::vector<double> divergences() const;
+  /// A figure; those before it in the table are set.
+  Estimate estimate(const DamageFigure& figure, const EvalRecord& record) const;
   void fill_costs(EvalRecord& record) const;
-  void fill_match(EvalRecord& record) const;
   void test_nll(EvalRecord& record, const EvalRows& rows) const;
   void test_match(EvalRecord& record, const EvalRows& rows) const;
   const EvalDocument& document_of(const Place& place) const { return results_->documents[place.pass->document]; }

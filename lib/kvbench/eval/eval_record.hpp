@@ -9,8 +9,7 @@
 #include <string>
 #include <vector>
 
-#include <kvbench/core/statistics.hpp>
-#include <kvbench/eval/results.hpp>
+#include <kvbench/eval/damage.hpp>
 
 namespace kvbench::eval {
 
@@ -22,12 +21,6 @@ struct EvalRows {
   double nll_margin = 0.02;    ///< "no difference" of nll: its mean difference lies within +- this, nats per token
   double match_margin = 0.05;  ///< "no difference" of exact match: its difference lies within +- this
   double least_match = 0.5;    ///< exact match of the full cache below which a task cannot discriminate
-};
-
-/// An estimate with its 95 % bootstrap interval over documents (and seeds); NaN where it does not apply, and for the
-/// interval of fewer than two documents.
-struct Estimate {
-  double mean = NAN, lo = NAN, hi = NAN;
 };
 
 /// What the paired comparison with the full cache shows.
@@ -58,19 +51,8 @@ struct EvalRecord {
   double budget_tokens = NAN, kept_tokens = NAN;
   replay::Bytes bytes;
 
-  Estimate kl, same_top;
-  double kl_p99 = NAN;
-  double nll_full = NAN, nll = NAN;
-  Estimate nll_difference;    ///< compressed minus full
-  Estimate perplexity_ratio;  ///< exp of it
-  double key_nll_full = NAN, key_nll = NAN;
-  Estimate key_nll_difference;
-  double match_full = NAN, match_short = NAN,
-         match = NAN;         ///< exact match of the full cache, the short context, the configuration
-  Estimate match_difference;  ///< compressed minus full
-  double harmful = NAN,
-         beneficial = NAN;  ///< share of answers that only the full cache, only the configuration has right
-  double match_p = NAN;     ///< McNemar's mid-p
+  DamageRow damage;
+  double match_p = NAN;                           ///< McNemar's mid-p
   double nll_equal_p = NAN, match_equal_p = NAN;  ///< of the equivalence tests
   double nll_margin = NAN, match_margin = NAN;    ///< as in EvalRows, of rows with verdicts
   Difference nll_verdict = Difference::not_measured, match_verdict = Difference::not_measured;
@@ -81,6 +63,9 @@ struct EvalRecord {
   double drift = NAN;     ///< of the layer; of rows over all layers: of the last one
   double residual = NAN;  ///< of the layer; of rows over all layers: mean
   double seconds = 0;     ///< mean over documents and seeds
+
+  const Estimate& of(Damage figure) const { return damage[index_of(figure)]; }
+  Estimate& of(Damage figure) { return damage[index_of(figure)]; }
 };
 
 /// Rows by task, injection, configuration without seed (in order of first appearance), document, layer. Passes that are

@@ -73,23 +73,23 @@ TEST_CASE("a row summarises tokens and answers of all documents") {
   CHECK(r.task == "passkey");
   CHECK(r.document == "all");
   CHECK((r.documents == 2 && r.seeds == 1 && r.tokens == 6 && r.answers == 4));
-  CHECK(r.kl.mean == doctest::Approx(2));  // (1 + 2 + 0 + 3 + 6 + 0) / 6
-  CHECK(r.kl.lo == doctest::Approx(1));
-  CHECK(r.kl.hi == doctest::Approx(3));
-  CHECK(r.kl_p99 == doctest::Approx(5.85));  // between 3 and 6
-  CHECK(r.same_top.mean == doctest::Approx(2.0 / 3));
-  CHECK(r.nll_full == doctest::Approx(0.5));
-  CHECK(r.nll == doctest::Approx(1.5));
-  CHECK(r.nll_difference.mean == doctest::Approx(1));
-  CHECK(r.perplexity_ratio.mean == doctest::Approx(std::exp(1)));
+  CHECK(r.of(damage("kl_mean")).mean == doctest::Approx(2));  // (1 + 2 + 0 + 3 + 6 + 0) / 6
+  CHECK(r.of(damage("kl_mean")).lo == doctest::Approx(1));
+  CHECK(r.of(damage("kl_mean")).hi == doctest::Approx(3));
+  CHECK(r.of(damage("kl_p99")).mean == doctest::Approx(5.85));  // between 3 and 6
+  CHECK(r.of(damage("top1")).mean == doctest::Approx(2.0 / 3));
+  CHECK(r.of(damage("nll_full")).mean == doctest::Approx(0.5));
+  CHECK(r.of(damage("nll")).mean == doctest::Approx(1.5));
+  CHECK(r.of(damage("nll_diff")).mean == doctest::Approx(1));
+  CHECK(r.of(damage("ppl_ratio")).mean == doctest::Approx(std::exp(1)));
   CHECK(r.key_tokens == 2);  // the first of each document: 3 - 0.5 is at least 2
-  CHECK(r.key_nll == doctest::Approx(2.5));
-  CHECK(r.key_nll_difference.mean == doctest::Approx(2));
-  CHECK(r.match_full == 1);
-  CHECK(r.match_short == 0);  // the first answer has one right token of two
-  CHECK(r.match == doctest::Approx(0.5));
-  CHECK(r.harmful == doctest::Approx(0.5));
-  CHECK(r.beneficial == 0);
+  CHECK(r.of(damage("key_nll")).mean == doctest::Approx(2.5));
+  CHECK(r.of(damage("key_nll_diff")).mean == doctest::Approx(2));
+  CHECK(r.of(damage("match_full")).mean == 1);
+  CHECK(r.of(damage("match_short")).mean == 0);  // the first answer has one right token of two
+  CHECK(r.of(damage("match")).mean == doctest::Approx(0.5));
+  CHECK(r.of(damage("harmful")).mean == doctest::Approx(0.5));
+  CHECK(r.of(damage("beneficial")).mean == 0);
   CHECK(r.match_p == doctest::Approx(0.25));  // two to none: 2 / 4 - 1 / 4
   CHECK(r.match_verdict == Difference::undecided);
   CHECK(r.nll_verdict == Difference::worse);  // the same in both documents
@@ -109,8 +109,8 @@ TEST_CASE("rows per document and per layer on request") {
   CHECK(rows[1].metrics[0] == doctest::Approx(2));
   CHECK(rows[1].drift == doctest::Approx(0.2));  // 0.1 and 0.3
   CHECK(rows[3].document == "passkey-0");
-  CHECK(rows[3].kl.mean == doctest::Approx(1));
-  CHECK(std::isnan(rows[3].kl.lo));
+  CHECK(rows[3].of(damage("kl_mean")).mean == doctest::Approx(1));
+  CHECK(std::isnan(rows[3].of(damage("kl_mean")).lo));
   CHECK(rows[3].match_verdict == Difference::not_measured);
   CHECK(rows[8].document == "passkey-1");
   CHECK(rows[8].metrics[0] == doctest::Approx(9));
@@ -127,11 +127,11 @@ TEST_CASE("seeds of a configuration share a row; the majority of an answer's see
   const std::vector<EvalRecord> rows = summarize(results, {});
   REQUIRE(rows.size() == 1);
   CHECK((rows[0].seeds == 3 && rows[0].documents == 2 && rows[0].tokens == 6 && rows[0].answers == 4));
-  CHECK(rows[0].harmful == doctest::Approx(4.0 / 12));
+  CHECK(rows[0].of(damage("harmful")).mean == doctest::Approx(4.0 / 12));
   CHECK(rows[0].match_p == doctest::Approx(0.5));  // one harmful answer: 2 / 2 - 1 / 2
-  CHECK(std::isnan(rows[0].match_short));
+  CHECK(std::isnan(rows[0].of(damage("match_short")).mean));
   CHECK(rows[0].key_tokens == 0);
-  CHECK(std::isnan(rows[0].key_nll_difference.mean));
+  CHECK(std::isnan(rows[0].of(damage("key_nll_diff")).mean));
 }
 
 TEST_CASE("a task on which the full cache fails, or which needs no context, cannot discriminate") {

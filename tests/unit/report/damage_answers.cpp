@@ -20,18 +20,19 @@ class Rows {
     EvalRecord r;
     r.task = task, r.method = method, r.budget = Budget::parse("25%mem"), r.document = "all";
     r.documents = std::ssize(kl), r.compressed_layers = compressed;
-    r.kl.mean = mean(kl);
-    r.nll_difference.mean = 0, r.same_top.mean = 0.875;
+    r.of(damage("kl_mean")).mean = mean(kl);
+    r.of(damage("nll_diff")).mean = 0, r.of(damage("top1")).mean = 0.875;
     add(r);
     for (std::size_t d = 0; d < kl.size(); ++d) {
       r.document = fmt::format("text-{}", d), r.document_sha256 = fmt::format("d{}", d);
-      r.kl.mean = kl[d];
+      r.of(damage("kl_mean")).mean = kl[d];
       add(r);
     }
     return *this;
   }
   Rows& answering(Index answers, double match, double match_full) {
-    for (EvalRecord& r : records_) r.answers = answers, r.match = match, r.match_full = match_full;
+    for (EvalRecord& r : records_)
+      r.answers = answers, r.of(damage("match")).mean = match, r.of(damage("match_full")).mean = match_full;
     return *this;
   }
   const RowsOfText& rows() const { return rows_; }

@@ -54,16 +54,15 @@ class DamageFile {
     std::ofstream(path) << text;
   }
   std::vector<Comparison> compared(const char* metric = "kl") const {
-    const auto damage =
-        std::ranges::find(eval::damage_metrics, metric, [](const eval::DamageMetric& m) { return m.info.name; });
-    const DocumentResults results(path, *damage);
+    const auto damage = std::ranges::find(eval::damage_figures, metric, &eval::DamageFigure::compared_as);
+    const DocumentResults results(path, static_cast<eval::Damage>(damage - eval::damage_figures.begin()));
     return compare::compare({.files = {&results},
                              .a = parse_configuration("x", "--a"),
                              .b = parse_configuration("y", "--b"),
-                             .metric = damage->info});
+                             .metric = damage->compared()});
   }
-  std::string refusal(std::size_t metric = 0) const {
-    return message_of<Error>([&] { DocumentResults(path, eval::damage_metrics[metric]); });
+  std::string refusal(eval::Damage metric = eval::damage("kl_mean")) const {
+    return message_of<Error>([&] { DocumentResults(path, metric); });
   }
 
   trace::test::TempFolder folder;
@@ -162,7 +161,7 @@ TEST_CASE("tables that have no documents to compare are refused") {
   const DamageFile nameless(std::vector{DamageLine{.document = "", .digest = ""}});
   CHECK(contains(nameless.refusal(), ":2: column 'document_sha256' is empty"));
   CHECK(twice.refusal() == twice.path + ":3: the row of sink at 25% of document 'text-0' appears twice");
-  CHECK(whole.refusal(4) == whole.path + ": lacks the column 'key_nll', which kveval writes");
+  CHECK(whole.refusal(eval::damage("key_nll")) == whole.path + ": lacks the column 'key_nll', which kveval writes");
   CHECK(is_eval_table(whole.path));
   CHECK(!is_eval_table(whole.folder / "nowhere.csv"));
   CHECK(!is_eval_table(DamageFile({}, "method,query\nkl_mean,1\n").path));

@@ -54,9 +54,9 @@ EvalRecord made_record(const EvalLine& line) {
   r.method = line.method, r.budget = Budget::parse(line.budget);
   r.documents = line.documents, r.seeds = 1, r.tokens = 100;
   r.bytes = {.kv = 20, .meta = 5, .full = 100};
-  r.kl = {line.kl, 0.9 * line.kl, 1.1 * line.kl};
-  r.nll_difference = {line.kl / 2, 0, line.kl};
-  r.same_top = {0.5, 0.4, 0.6};
+  r.of(damage("kl_mean")) = {line.kl, 0.9 * line.kl, 1.1 * line.kl};
+  r.of(damage("nll_diff")) = {line.kl / 2, 0, line.kl};
+  r.of(damage("top1")) = {0.5, 0.4, 0.6};
   r.nll_verdict = Difference::worse;
   r.metrics[index_of(metric("rel_err"))] = line.error;
   r.metrics[index_of(metric("recall"))] = line.recall;

@@ -5,7 +5,6 @@
 
 #include <fmt/format.h>
 
-#include <kvbench/eval/damage.hpp>
 #include <kvbench/report/columns/total_bytes.hpp>
 
 namespace kvbench::report {
@@ -60,18 +59,6 @@ class EvalColumns {
   }
   void count(const char* key, const char* doc, Index EvalRecord::*value) {
     list.push_back({key, doc, over_layers(value), "integer"});
-  }
-  void estimate(const std::string& key, const std::string& doc, eval::Estimate EvalRecord::*value,
-                bool is_needed = false) {
-    const auto part = [&](const std::string& name, const std::string& what, double eval::Estimate::*field) {
-      list.push_back(
-          {name, what, over_layers([ value, field ](auto& r) -> auto& { return r.*value.*field; }), "number"});
-    };
-    part(key, doc, &eval::Estimate::mean);
-    list.back().value.needed = is_needed;
-    const std::string interval = fmt::format("end of the 95 % bootstrap interval of {} over documents and seeds", key);
-    part(key + "_lo", "lower " + interval + "; empty where there are fewer than two documents", &eval::Estimate::lo);
-    part(key + "_hi", "upper " + interval, &eval::Estimate::hi);
   }
   void bytes(const char* key, const char* doc, Value<EvalRecord> value) {
     list.push_back({key, doc, std::move(value), "number", "B"});
@@ -166,25 +153,19 @@ void add_eval_sizes(EvalColumns& c) {
 }
 
 void add_damage(EvalColumns& c) {
-  const auto meaning = [](const eval::DamageMetric& metric) { return std::string(metric.info.meaning); };
-  c.estimate("kl_mean", meaning(eval::damage("kl")), &EvalRecord::kl, true);
-  c.number("kl_p99", "99 % quantile of KL over the scored tokens", &EvalRecord::kl_p99);
-  c.estimate("top1", meaning(eval::damage("top1")), &EvalRecord::same_top);
-  c.number("nll_full", "negative log-likelihood of the true tokens with the full cache, mean, nats",
-           &EvalRecord::nll_full);
-  c.number("nll", "the same with the compressed cache", &EvalRecord::nll);
-  c.estimate("nll_diff", meaning(eval::damage("nll")), &EvalRecord::nll_difference);
-  c.estimate("ppl_ratio", "perplexity of the compressed cache / of the full one, exp(nll_diff)",
-             &EvalRecord::perplexity_ratio);
-  c.number("key_nll_full", "nll_full of the key tokens", &EvalRecord::key_nll_full);
-  c.number("key_nll", meaning(eval::damage("key_nll")), &EvalRecord::key_nll);
-  c.estimate("key_nll_diff", "key_nll - key_nll_full", &EvalRecord::key_nll_difference);
-  c.number("match_full", meaning(eval::damage("match")) + ", full cache", &EvalRecord::match_full);
-  c.number("match_short", "the same with a short context, the end of the full one", &EvalRecord::match_short);
-  c.number("match", "the same with the compressed cache", &EvalRecord::match);
-  c.estimate("match_diff", "match - match_full", &EvalRecord::match_difference);
-  c.number("harmful", "share of answers that only the full cache has right", &EvalRecord::harmful);
-  c.number("beneficial", "share of answers that only the compressed cache has right", &EvalRecord::beneficial);
+  for (std::size_t f = 0; f < eval::damage_count; ++f) {
+    const eval::DamageFigure& figure = eval::damage_figures[f];
+    const auto add = [&](const std::string& key, const std::string& doc, double eval::Estimate::*part) {
+      c.list.push_back({key, doc, over_layers([ f, part ](auto& r) -> auto& { return r.damage[f].*part; }), "number"});
+    };
+    const std::string key(figure.info.name);
+    add(key, std::string(figure.info.meaning), &eval::Estimate::mean);
+    c.list.back().value.needed = f == index_of(eval::damage("kl_mean"));
+    if (!figure.interval) continue;
+    const std::string interval = fmt::format("end of the 95 % bootstrap interval of {} over documents and seeds", key);
+    add(key + "_lo", "lower " + interval + "; empty where there are fewer than two documents", &eval::Estimate::lo);
+    add(key + "_hi", "upper " + interval, &eval::Estimate::hi);
+  }
 }
 
 void add_tests(EvalColumns& c) {

@@ -35,13 +35,14 @@ struct DamageOf {
     return mean(values);
   }
   double kl_over_texts() const {
-    return std::exp(mean_of([](const EvalRecord& r) { return std::log(std::max(r.kl.mean, 1e-12)); }));
+    return std::exp(
+        mean_of([](const EvalRecord& r) { return std::log(std::max(r.of(eval::damage("kl_mean")).mean, 1e-12)); }));
   }
 };
 
 bool is_damage_of_method(const EvalRecord& r) {
   return r.status == replay::Status::ok && !r.layer && r.injection.mode == eval::Inject::all &&
-         !compare::is_baseline(r.method) && std::isfinite(r.kl.mean);
+         !compare::is_baseline(r.method) && std::isfinite(r.of(eval::damage("kl_mean")).mean);
 }
 
 /// The configurations with rows on every text that compressed the most layers, in ascending order of KL.
@@ -57,7 +58,8 @@ std::vector<DamageOf> ranked(std::span<const RowsOfText> texts, const std::strin
         most = std::max(most, r->compressed_layers);
       } else {
         one.kl.resize(texts.size());
-        one.kl[static_cast<std::size_t>(&rows - texts.data())][r->document_sha256] = r->kl.mean;
+        one.kl[static_cast<std::size_t>(&rows - texts.data())][r->document_sha256] =
+            r->of(eval::damage("kl_mean")).mean;
       }
     }
   }
@@ -106,7 +108,9 @@ std::string answers_text(const DamageOf& one) {
   double answers = 0, right = 0, full = 0;
   for (const EvalRecord* r : one.of_texts) {
     const auto count = static_cast<double>(r->answers);
-    if (count > 0) answers += count, right += count * r->match, full += count * r->match_full;
+    if (count > 0)
+      answers += count, right += count * r->of(eval::damage("match")).mean,
+          full += count * r->of(eval::damage("match_full")).mean;
   }
   if (answers == 0) return "";
   return fmt::format(", {:.4g} of {:.4g} answers right ({:.4g} with the full cache)", right, answers, full);
@@ -119,10 +123,11 @@ std::string with_kl(const DamageOf& one) {
 
 /// "KL 0.12 nats, perplexity x 1.1, the same most probable token in 88 % of the predictions"
 std::string figures_text(const DamageOf& one) {
-  const double perplexity = one.mean_of([](const EvalRecord& r) { return r.nll_difference.mean; });
+  const double perplexity = one.mean_of([](const EvalRecord& r) { return r.of(eval::damage("nll_diff")).mean; });
   return fmt::format("KL {} nats, perplexity x {:.3g}, the same most probable token in {:.3g} % of the predictions{}",
                      short_number(one.kl_over_texts()), std::exp(perplexity),
-                     100 * one.mean_of([](const EvalRecord& r) { return r.same_top.mean; }), answers_text(one));
+                     100 * one.mean_of([](const EvalRecord& r) { return r.of(eval::damage("top1")).mean; }),
+                     answers_text(one));
 }
 
 /// " 12 documents tell KL apart where it differs by a factor of about 1.5 or more.": the median over the methods of the
@@ -142,7 +147,9 @@ std::string wins_text(const std::vector<DamageOf>& all, std::size_t texts) {
   if (texts < 2) return "";
   std::map<std::string, int> wins;
   for (std::size_t text = 0; text < texts; ++text)
-    ++wins[std::ranges::min_element(all, {}, [&](const DamageOf& one) { return one.of_texts[text]->kl.mean; })->name];
+    ++wins[std::ranges::min_element(all, {}, [&](const DamageOf& one) {
+             return one.of_texts[text]->of(eval::damage("kl_mean")).mean;
+           })->name];
   std::vector<std::string> parts;
   for (const DamageOf& one : all) {
     if (const int count = wins[one.name]; count > 0)

@@ -67,16 +67,16 @@ std::vector<double> y_values(const std::vector<ChartLine>& lines) {
   return out;
 }
 
-struct DamageFigure {
+struct PlottedDamage {
   const char* title;
-  eval::Estimate eval::EvalRecord::*value;
+  eval::Damage figure;
   const char* y_title;
   Scale scale;
 };
-constexpr DamageFigure damage_kinds[] = {
-    {"KL against bytes held", &eval::EvalRecord::kl, "KL(full || compressed), nats", Scale::log},
-    {"nll against bytes held", &eval::EvalRecord::nll_difference, "nll, difference to the full cache", Scale::linear},
-    {"Exact match against bytes held", &eval::EvalRecord::match_difference, "exact match, difference to the full cache",
+constexpr PlottedDamage plotted_damage[] = {
+    {"KL against bytes held", eval::damage("kl_mean"), "KL(full || compressed), nats", Scale::log},
+    {"nll against bytes held", eval::damage("nll_diff"), "nll, difference to the full cache", Scale::linear},
+    {"Exact match against bytes held", eval::damage("match_diff"), "exact match, difference to the full cache",
      Scale::linear},
 };
 
@@ -112,9 +112,9 @@ std::vector<Figure> damage_figures(const EvalSection& section) {
                       "the same cost are drawn side by side. KL is of the next token, on the same tokens with the full "
                       "and the compressed cache. Dashed line: as the full cache.",
                   .numbers = {}};
-    for (const DamageFigure& kind : damage_kinds) {
+    for (const PlottedDamage& kind : plotted_damage) {
       const auto y = [&](const EvalRow& row) {
-        const eval::Estimate& value = row.*kind.value;
+        const eval::Estimate& value = row.of(kind.figure);
         return ChartPoint{NAN, value.mean, value.lo, value.hi, ""};
       };
       LineChart chart{.title = kind.title,
@@ -152,7 +152,10 @@ Figure prediction_figure(const EvalSection& section, const std::string& metric) 
           errors, [&](const EvalRow* row) { return row->name() == damage.name() && row->budget == damage.budget; });
       return same == errors.end() ? NAN : error_of(**same, metric);
     };
-    const auto damage = [](const EvalRow& row) { return ChartPoint{NAN, row.kl.mean, row.kl.lo, row.kl.hi, ""}; };
+    const auto damage = [](const EvalRow& row) {
+      return ChartPoint{NAN, row.of(eval::damage("kl_mean")).mean, row.of(eval::damage("kl_mean")).lo,
+                        row.of(eval::damage("kl_mean")).hi, ""};
+    };
     LineChart chart{.title = task,
                     .description = fmt::format("{} against KL, task {}", metric, task),
                     .x = {},

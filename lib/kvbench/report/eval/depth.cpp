@@ -112,8 +112,8 @@ std::map<std::string, SingleLayers> single_layers(const EvalSection& section, co
       if (row->budget != budget || row->method == "exact" || row->injection.layer < 0) continue;
       SingleLayers& one = out[row->name()];
       if (one.first == nullptr) one.first = row;
-      if (row->document == "all") one.by_layer[row->injection.layer] = row->kl.mean;
-      one.sum[row->document] += row->kl.mean;
+      if (row->document == "all") one.by_layer[row->injection.layer] = row->of(eval::damage("kl_mean")).mean;
+      one.sum[row->document] += row->of(eval::damage("kl_mean")).mean;
     }
   }
   return out;
@@ -128,10 +128,11 @@ void add_additivity(const EvalSection& section, const std::string& task, const B
       for (const EvalRow* row : section.find(task, document, "all")) {
         if (row->name() != name || row->budget != budget) continue;
         // Runs with other numbers of documents have other documents.
-        if (row->document == "all" && row->documents == single.first->documents) all = row->kl.mean;
+        if (row->document == "all" && row->documents == single.first->documents)
+          all = row->of(eval::damage("kl_mean")).mean;
         const auto sum = single.sum.find(row->document);
         if (row->document != "all" && sum != single.sum.end())
-          sums.push_back(sum->second), together.push_back(row->kl.mean);
+          sums.push_back(sum->second), together.push_back(row->of(eval::damage("kl_mean")).mean);
       }
     }
     const auto sum = single.sum.find("all");

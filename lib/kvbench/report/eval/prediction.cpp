@@ -35,7 +35,7 @@ eval::PredictionGroup prediction_group(const EvalSection& section, const std::st
     return &(into.*values)[at->second];
   };
   for (const EvalRow* row : section.find(task, document, "all")) {
-    if (double* damage = value_of(*row, &eval::PredictionRow::damage)) *damage = row->kl.mean;
+    if (double* damage = value_of(*row, &eval::PredictionRow::damage)) *damage = row->of(eval::damage("kl_mean")).mean;
   }
   for (const EvalRow* row : section.find(task, document, errors_of)) {
     if (double* error = value_of(*row, &eval::PredictionRow::error)) *error = error_of(*row, metric);

@@ -43,11 +43,14 @@ DocTable configuration_table(const std::string& title, const RowList& rows) {
                  .rows = {},
                  .sortable = true};
   for (const EvalRow* row : rows) {
-    table.rows.push_back({row->task, row->name(), row->budget.text(), short_number(row->held()), interval_cell(row->kl),
-                          short_cell(row->kl_p99), interval_cell(row->same_top), interval_cell(row->nll_difference),
-                          interval_cell(row->key_nll_difference), std::string(name_of(row->nll_verdict)),
-                          short_cell(row->match_full), short_cell(row->match), short_cell(row->harmful),
-                          short_cell(row->beneficial), std::string(name_of(row->match_verdict))});
+    table.rows.push_back(
+        {row->task, row->name(), row->budget.text(), short_number(row->held()),
+         interval_cell(row->of(eval::damage("kl_mean"))), short_cell(row->of(eval::damage("kl_p99")).mean),
+         interval_cell(row->of(eval::damage("top1"))), interval_cell(row->of(eval::damage("nll_diff"))),
+         interval_cell(row->of(eval::damage("key_nll_diff"))), std::string(name_of(row->nll_verdict)),
+         short_cell(row->of(eval::damage("match_full")).mean), short_cell(row->of(eval::damage("match")).mean),
+         short_cell(row->of(eval::damage("harmful")).mean), short_cell(row->of(eval::damage("beneficial")).mean),
+         std::string(name_of(row->match_verdict))});
   }
   return compact(std::move(table));
 }
@@ -72,7 +75,7 @@ DocTable fewer_layers_table(const EvalSection& section) {
       .screen = true};
   for (const EvalRow& row : section.fewer_layers)
     table.rows.push_back({row.task, row.name(), row.budget.text(), fmt::format("{}", row.compressed_layers),
-                          interval_cell(row.kl), row.reason});
+                          interval_cell(row.of(eval::damage("kl_mean"))), row.reason});
   return table;
 }
 
@@ -103,7 +106,7 @@ DocTable main_table(const EvalSection& section) {
   if (rows.empty()) return {};
   const Budget budget = main_budgets(budgets.list()).front();
   std::erase_if(rows, [&](const EvalRow* row) { return row->budget != budget; });
-  std::ranges::stable_sort(rows, {}, [](const EvalRow* row) { return row->kl.mean; });
+  std::ranges::stable_sort(rows, {}, [](const EvalRow* row) { return row->of(eval::damage("kl_mean")).mean; });
   return configuration_table(
       fmt::format("Damage to the output at {}, task {}", budget_words(budget), section.tasks.front()), rows);
 }

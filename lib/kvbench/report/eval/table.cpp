@@ -25,7 +25,8 @@ std::vector<const eval::EvalRecord*> overall_records(std::span<const eval::EvalR
   }
   std::ranges::stable_sort(out, {}, [&](const eval::EvalRecord* r) {
     const bool ok = r->status == replay::Status::ok;
-    return std::tuple(tasks.at(r->task), r->injection, !ok, budgets.at(r->budget), ok ? r->kl.mean : 0);
+    return std::tuple(tasks.at(r->task), r->injection, !ok, budgets.at(r->budget),
+                      ok ? r->of(eval::damage("kl_mean")).mean : 0);
   });
   return out;
 }
@@ -36,15 +37,17 @@ std::string injection_text(const eval::Injection& injection) {
 }
 
 std::vector<TableCell> figures_of(const eval::EvalRecord& r) {
-  const std::string match =
-      std::isnan(r.match) ? "-" : fmt::format("{} of {}", short_number(r.match), short_number(r.match_full));
+  const std::string match = std::isnan(r.of(eval::damage("match")).mean)
+                                ? "-"
+                                : fmt::format("{} of {}", short_number(r.of(eval::damage("match")).mean),
+                                              short_number(r.of(eval::damage("match_full")).mean));
   const bool answers = r.match_verdict != eval::Difference::not_measured;
   return {short_number(r.bytes.of(CostKind::memory) / r.bytes.full),
-          short_number(r.kl.mean),
-          short_interval(r.kl.lo, r.kl.hi),
-          short_number(r.same_top.mean),
-          short_number(r.nll_difference.mean),
-          short_number(r.key_nll_difference.mean),
+          short_number(r.of(eval::damage("kl_mean")).mean),
+          short_interval(r.of(eval::damage("kl_mean")).lo, r.of(eval::damage("kl_mean")).hi),
+          short_number(r.of(eval::damage("top1")).mean),
+          short_number(r.of(eval::damage("nll_diff")).mean),
+          short_number(r.of(eval::damage("key_nll_diff")).mean),
           match,
           std::string(name_of(answers ? r.match_verdict : r.nll_verdict))};
 }
@@ -95,7 +98,9 @@ std::vector<Block> brief_evaluation(const std::vector<std::string>& answers, std
     const bool first = r->task == rows.front()->task && r->budget == rows.front()->budget;
     if (!first || r->status != replay::Status::ok || table.rows.size() == most) continue;
     table.rows.push_back({r->params.empty() ? r->method : fmt::format("{} ({})", r->method, r->params),
-                          short_number(r->kl.mean), short_interval(r->kl.lo, r->kl.hi), short_number(r->same_top.mean),
+                          short_number(r->of(eval::damage("kl_mean")).mean),
+                          short_interval(r->of(eval::damage("kl_mean")).lo, r->of(eval::damage("kl_mean")).hi),
+                          short_number(r->of(eval::damage("top1")).mean),
                           short_number(r->bytes.of(CostKind::memory) / r->bytes.full)});
   }
   const std::size_t shown = table.rows.size();

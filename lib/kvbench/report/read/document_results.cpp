@@ -33,15 +33,16 @@ compare::EvalSetting setting_of(const CsvTable& table, const CsvRow& row) {
 
 }  // namespace
 
-DocumentResults::DocumentResults(std::string path, const eval::DamageMetric& metric) : TableResults(std::move(path)) {
+DocumentResults::DocumentResults(std::string path, eval::Damage figure) : TableResults(std::move(path)) {
+  const std::string_view column = figure_of(figure).info.name;
   bool checked = false, documents = false;
   scan_csv(path_, [&](const CsvTable& table, const CsvRow& row) {
-    if (!checked && (kind_of(table) != TableKind::evaluations || !table.has(metric.column)))
-      throw Error("{}: lacks the column '{}', which kveval writes", path_, metric.column);
+    if (!checked && (kind_of(table) != TableKind::evaluations || !table.has(column)))
+      throw Error("{}: lacks the column '{}', which kveval writes", path_, column);
     checked = true;
     if (table.text(row, "document") == "all" || table.text(row, "layer") != "all") return;
     documents = true;
-    if (table.text(row, "inject") != "none") add(table, row, metric);
+    if (table.text(row, "inject") != "none") add(table, row, figure);
   });
   if (!documents) throw Error("{}: has no rows per document; run kveval with --per-document.", path_);
   if (values_.empty()) {
@@ -52,7 +53,7 @@ DocumentResults::DocumentResults(std::string path, const eval::DamageMetric& met
   }
 }
 
-void DocumentResults::add(const CsvTable& table, const CsvRow& row, const eval::DamageMetric& metric) {
+void DocumentResults::add(const CsvTable& table, const CsvRow& row, eval::Damage figure) {
   const auto [at, added] = place_of(table, row, document_columns);
   compare::QueryPlace& place = places_[at];
   if (added) {
@@ -72,11 +73,11 @@ void DocumentResults::add(const CsvTable& table, const CsvRow& row, const eval::
     throw Error("{}:{}: the row of {} at {} of document '{}' appears twice", path_, row.line,
                 compare::label_of(configurations_[configuration]), configurations_[configuration].budget, place.prompt);
   }
-  add_value(table, row, table.number(row, metric.column), values);
+  add_value(table, row, table.number(row, figure_of(figure).info.name), values);
   values.compressed_layers = table.count(row, "compressed_layers");
   if (values.status != replay::Status::ok) return;
   require_numbers(table, row);
-  if (metric.everywhere) require_number(table, row, metric.column);
+  if (figure_of(figure).everywhere()) require_number(table, row, figure_of(figure).info.name);
 }
 
 bool is_eval_table(const std::string& path) {

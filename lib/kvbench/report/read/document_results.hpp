@@ -13,10 +13,10 @@ class DocumentResults : public TableResults {
  public:
   /// Throws Error with file, line or column and the remedy where the file is not such a table, has no rows per
   /// document, has a row twice, or a row with status ok lacks a number.
-  DocumentResults(std::string path, const eval::DamageMetric& metric);
+  DocumentResults(std::string path, eval::Damage figure);
 
  private:
-  void add(const CsvTable& table, const CsvRow& row, const eval::DamageMetric& metric);
+  void add(const CsvTable& table, const CsvRow& row, eval::Damage figure);
 };
 
 /// Whether the file is a CSV with the header of a table of kveval.
