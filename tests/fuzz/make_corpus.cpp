@@ -113,11 +113,9 @@ std::vector<EvalRecord> evaluations() {
   for (const char* document : {"all", "text-0", "text-1"}) {
     for (const char* method : {"sink", "h2o"}) {
       for (const Inject mode : {Inject::all, Inject::one, Inject::none}) {
-        EvalRecord r{.model = "m.gguf",
-                     .task = "text",
-                     .document = document,
-                     .method = method,
-                     .budget = Budget::parse("25%mem")};
+        EvalRecord r;
+        r.model = "m.gguf", r.task = "text", r.document = document, r.method = method;
+        r.budget = Budget::parse("25%mem");
         r.injection = {mode, mode == Inject::one ? 3 : -1};
         if (r.document != "all") r.document_sha256 = r.document;
         r.settings.layers = "0-2,5", r.settings.model_layers = 6, r.compressed_layers = 4;

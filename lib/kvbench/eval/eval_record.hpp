@@ -10,6 +10,7 @@
 #include <vector>
 
 #include <kvbench/eval/damage.hpp>
+#include <kvbench/replay/records/row.hpp>
 
 namespace kvbench::eval {
 
@@ -27,29 +28,21 @@ struct EvalRows {
 enum class Difference { none, worse, better, undecided, cannot_discriminate, not_measured };
 std::string_view name_of(Difference difference);
 
-struct EvalRecord {
-  std::string model, sha256, text, task;
+/// `layer`: rows per layer have only `metrics`, `drift` and `residual`.
+struct EvalRecord : replay::RowIdentity, replay::Costs {
+  std::string text, task;
   std::string document;  ///< name, or "all"
   std::string question;  ///< as EvalResults::question()
   Index context_tokens = 0;
   std::string document_sha256;   ///< digest_of() the document; "" where `document` is "all"
   std::string documents_sha256;  ///< of all documents of the task
   EvalSettings settings;
-  std::string device, isa;
   Injection injection;
-  /// of rows per layer, which have only `metrics`, `drift` and `residual`; absent: all
-  std::optional<std::int64_t> layer;
-  std::string method, params;
-  Budget budget;
-  replay::Status status = replay::Status::ok;
-  std::string reason;
   Index documents = 0, seeds = 0;
   Index compressed_layers = 0;  ///< layers that the method compressed in any pass
   Index tokens = 0;             ///< predicted tokens of one seed
   Index key_tokens = 0;         ///< of these, those that need the distant context
   Index answers = 0;            ///< answers of one seed; 0 for tasks without exact match
-  double budget_tokens = NAN, kept_tokens = NAN;
-  replay::Bytes bytes;
 
   DamageRow damage;
   double match_p = NAN;                           ///< McNemar's mid-p

@@ -33,6 +33,8 @@ EvalResults made_results(std::size_t documents, bool without_distant) {
   return out;
 }
 
+const Budget quarter = Budget::parse("25%mem");
+
 TokenScore token(double kl, double nll_full, double nll, bool right_full, bool right) {
   return {.kl = kl,
           .nll_full = nll_full,
@@ -64,7 +66,7 @@ PassResult made_pass(std::size_t configuration, std::size_t document, double kl 
 
 TEST_CASE("a row summarises tokens and answers of all documents") {
   EvalResults results = made_results(2, true);
-  results.configurations = {{"h2o", "", "25%mem", false, 0}};
+  results.configurations = {{"h2o", "", quarter, false, 0}};
   results.passes = {made_pass(0, 0, 1), made_pass(0, 1, 3)};
   const std::vector<EvalRecord> rows = summarize(results, {});
   REQUIRE(rows.size() == 1);
@@ -101,7 +103,7 @@ TEST_CASE("a row summarises tokens and answers of all documents") {
 
 TEST_CASE("rows per document and per layer on request") {
   EvalResults results = made_results(2, true);
-  results.configurations = {{"h2o", "", "25%mem", false, 0}};
+  results.configurations = {{"h2o", "", quarter, false, 0}};
   results.passes = {made_pass(0, 1, 3), made_pass(0, 0, 1)};
   const std::vector<EvalRecord> rows = summarize(results, {.documents = true, .layers = true});
   REQUIRE(rows.size() == 9);  // 3 times (all layers, 3, 5)
@@ -119,7 +121,7 @@ TEST_CASE("rows per document and per layer on request") {
 TEST_CASE("seeds of a configuration share a row; the majority of an answer's seeds is tested") {
   EvalResults results = made_results(2, false);
   results.configurations = {
-      {"random", "", "25%mem", true, 0}, {"random", "", "25%mem", true, 1}, {"random", "", "25%mem", true, 2}};
+      {"random", "", quarter, true, 0}, {"random", "", quarter, true, 1}, {"random", "", quarter, true, 2}};
   for (std::size_t c = 0; c < 3; ++c)
     results.passes.push_back(made_pass(c, 0)), results.passes.push_back(made_pass(c, 1));
   for (std::size_t c : {0, 2})
@@ -136,7 +138,7 @@ TEST_CASE("seeds of a configuration share a row; the majority of an answer's see
 
 TEST_CASE("a task on which the full cache fails, or which needs no context, cannot discriminate") {
   EvalResults results = made_results(2, true);
-  results.configurations = {{"h2o", "", "25%mem", false, 0}};
+  results.configurations = {{"h2o", "", quarter, false, 0}};
   results.passes = {made_pass(0, 0), made_pass(0, 1)};
   for (PassResult& pass : results.passes) pass.tokens[0].right_full = pass.tokens[2].right_full = false;
   CHECK(summarize(results, {})[0].match_verdict == Difference::cannot_discriminate);
@@ -154,7 +156,7 @@ TEST_CASE("a task on which the full cache fails, or which needs no context, cann
 TEST_CASE("equal answers are called equal only where there are enough of them") {
   for (const std::size_t documents : {29, 30}) {
     EvalResults results = made_results(documents, true);
-    results.configurations = {{"exact", "", "25%mem", false, 0}};
+    results.configurations = {{"exact", "", quarter, false, 0}};
     for (std::size_t d = 0; d < documents; ++d) {
       results.passes.push_back(made_pass(0, d, 0));
       for (TokenScore& t : results.passes.back().tokens) t = token(0, 0.5, 0.5, true, true);
@@ -167,7 +169,7 @@ TEST_CASE("equal answers are called equal only where there are enough of them") 
 
 TEST_CASE("broken passes: a row has the status of all, or counts those that are missing") {
   EvalResults results = made_results(2, true);
-  results.configurations = {{"h2o", "", "25%mem", false, 0}, {"quest", "", "25%mem", false, 0}};
+  results.configurations = {{"h2o", "", quarter, false, 0}, {"quest", "", quarter, false, 0}};
   results.passes = {made_pass(0, 0), made_pass(0, 1), made_pass(1, 0), made_pass(1, 1)};
   for (std::size_t i = 1; i < 4; ++i)
     results.passes[i].status = Status::skipped, results.passes[i].reason = "lacks column sums";
@@ -183,7 +185,7 @@ TEST_CASE("broken passes: a row has the status of all, or counts those that are 
 
 TEST_CASE("injections have rows of their own, and passes of another document are refused") {
   EvalResults results = made_results(1, true);
-  results.configurations = {{"h2o", "", "25%mem", false, 0}};
+  results.configurations = {{"h2o", "", quarter, false, 0}};
   results.passes = {made_pass(0, 0), made_pass(0, 0), made_pass(0, 0)};
   results.passes[0].injection = {Inject::none, -1};
   results.passes[2].injection = {Inject::one, 4};
@@ -202,7 +204,7 @@ TEST_CASE("rows carry the settings, the layers that were compressed, and digests
   results.documents.push_back({.task = 1, .document = results.documents[1].document, .without_distant = {}});
   results.documents[0].document.context = {10, 11};
   results.settings.layers = "0-5", results.settings.weights = "f32";
-  results.configurations = {{"h2o", "", "25%mem", false, 0}};
+  results.configurations = {{"h2o", "", quarter, false, 0}};
   results.passes = {made_pass(0, 0), made_pass(0, 1), made_pass(0, 2)};
   results.passes[1].layers.resize(1);
   const std::vector<EvalRecord> rows = summarize(results, {.documents = true});

@@ -86,27 +86,13 @@ TEST_CASE("every metric has its mean and the quantile of its bad tail") {
 }
 
 TEST_CASE("what a column prints it parses: a row reads back as the same row") {
-  Record row{.run = "a",
-             .trace = "t.h5",
-             .sha256 = "abc",
-             .model = "=tiny",
-             .prompt = "all",
-             .layer = 3,
-             .query = {},
-             .protocol = Protocol::decode,
-             .device = "cpu",
-             .isa = "avx2",
-             .method = "uniform",
-             .params = "a=1;b=\"2\"",
-             .budget = Budget::parse("25%mem"),
-             .seeded = true,
-             .dense = true,
-             .reason = "a, b",
-             .query_rows = 17,
-             .model_layers = 30,
-             .alone = false,
-             .best = "sink",
-             .tied = false};
+  Record row;
+  row.run = "a", row.trace = "t.h5", row.sha256 = "abc", row.model = "=tiny", row.prompt = "all", row.layer = 3;
+  row.protocol = Protocol::decode, row.device = "cpu", row.isa = "avx2";
+  row.method = "uniform", row.params = "a=1;b=\"2\"", row.budget = Budget::parse("25%mem");
+  row.seeded = row.dense = true, row.reason = "a, b";
+  row.query_rows = 17, row.layer_count = 2, row.model_layers = 30, row.alone = false;
+  row.best = "sink", row.tied = false;
   double next = 0.1;
   for (double* value : {&row.context_tokens, &row.budget_tokens, &row.kept_tokens, &row.bytes.kv, &row.bytes.meta,
                         &row.bytes.fast, &row.bytes.slow, &row.bytes.read, &row.bytes.full, &row.peak_bytes,
@@ -118,7 +104,8 @@ TEST_CASE("what a column prints it parses: a row reads back as the same row") {
   row.blocks = 5;
   Record head = row;
   head.kv_head = 1, head.query_head = 2, head.query = 40, head.seed = 7, head.tied = {};
-  Record failed{.trace = "t.h5", .status = Status::failed, .reason = "why"};
+  Record failed;
+  failed.trace = "t.h5", failed.status = Status::failed, failed.reason = "why";
   const std::vector<Record> rows = {row, head, failed};
   const std::string csv = csv_table(rows, true);
   const CsvTable table = parse_csv(csv, "r.csv");

@@ -39,7 +39,8 @@ class Results : public QueryResults {
             .positions = {10, 11, 12, 13}};
   }
   std::string path_ = "raw.h5";
-  std::vector<QueryConfiguration> configurations_ = {{"sink", "", "25%"}, {"h2o", "", "25%"}};
+  std::vector<QueryConfiguration> configurations_ = {{"sink", "", Budget::parse("25%")},
+                                                     {"h2o", "", Budget::parse("25%")}};
 };
 
 std::vector<Block> figures(const Results& results) {

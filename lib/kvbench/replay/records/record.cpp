@@ -55,9 +55,8 @@ void add_costs(const std::vector<Sample>& samples, std::size_t seeds, std::span<
     record.attend_s += result.attend_s;
     record.exact_s += result.exact_s;
   }
-  for (const auto field : {&Record::context_tokens, &Record::budget_tokens, &Record::kept_tokens}) {
-    record.*field /= static_cast<double>(samples.size());
-  }
+  const auto count = static_cast<double>(samples.size());
+  record.context_tokens /= count, record.budget_tokens /= count, record.kept_tokens /= count;
   for (const auto field :
        {&Record::compress_flops, &Record::attend_flops, &Record::compress_s, &Record::attend_s, &Record::exact_s}) {
     record.*field /= static_cast<double>(seeds);
@@ -281,6 +280,7 @@ class Summarizer {
     if (record.status == Status::ok) {
       record.bytes = mean_bytes(ok.held);
       record.layers = layers_of(ok.held);
+      record.layer_count = std::ssize(record.layers);
       record.replayed_layers = layers_of(samples);
       if (!record.dense) record.compressed_layers = layers_of(ok.measured);
       add_costs(ok.measured, seeds, results_.prompts, record);

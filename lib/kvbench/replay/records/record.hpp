@@ -10,7 +10,7 @@
 #include <vector>
 
 #include <kvbench/core/statistics.hpp>
-#include <kvbench/replay/records/results.hpp>
+#include <kvbench/replay/records/row.hpp>
 
 namespace kvbench::replay {
 
@@ -51,29 +51,24 @@ struct PlaceError {
   double mean() const { return sum / count; }
 };
 
-struct Record {
+struct Record : RowIdentity, Costs {
   std::string run;                           ///< of a sweep file; empty elsewhere
-  std::string trace, sha256, model, prompt;  ///< prompt: group name, or "all"
-  std::optional<std::int64_t> layer;         ///< absent: all
+  std::string trace, prompt;                 ///< prompt: group name, or "all"
   std::optional<Index> kv_head, query_head;  ///< absent: all
   std::optional<std::int64_t> query;         ///< position; absent: all
   Protocol protocol = Protocol::prefill;
-  std::string device, isa, method, params;
-  Budget budget;
   Refit refit = Refit::none;          ///< a row with hindsight, which is compared with no row of a method
   std::optional<std::uint32_t> seed;  ///< absent: all, or the method has none
   bool seeded = false;
-  bool dense = false;  ///< no layer is compressed: all of them are kept whole by ReplayRequest::dense_layers
-  Status status = Status::ok;
-  std::string reason;
-  Index query_rows = 0;              ///< (query, query head, seed) triples whose errors the row summarises
-  std::vector<std::int64_t> layers;  ///< numbers of the layers whose bytes the row counts, ascending
+  bool dense = false;     ///< no layer is compressed: all of them are kept whole by ReplayRequest::dense_layers
+  Index query_rows = 0;   ///< (query, query head, seed) triples whose errors the row summarises
+  Index layer_count = 0;  ///< layers whose bytes the row counts
+  std::vector<std::int64_t> layers;  ///< their numbers, ascending; not of rows read back
   /// Those whose errors the row summarises: without the layers kept whole. Empty where `dense`.
   std::vector<std::int64_t> compressed_layers;
   std::vector<std::int64_t> replayed_layers;  ///< and those in which the method did not run; not of rows read back
   std::int64_t model_layers = 0;              ///< number of layers of the model
-  double context_tokens = 0, budget_tokens = 0, kept_tokens = 0;
-  Bytes bytes;  ///< per kv head, mean
+  double context_tokens = 0;
   double peak_bytes = 0;
   /// the configuration ran alone; otherwise it shared work with others of its method, and so do its costs
   bool alone = true;

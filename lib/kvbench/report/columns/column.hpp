@@ -29,6 +29,9 @@ struct Value {
   bool number = false;                                   ///< printed as a number where it is one (JSON)
 };
 
+/// What a column tells apart: the sections of a report, the places within one, and there configurations and queries.
+enum class Tells { nothing, section, place, configuration, query };
+
 template <class Row>
 struct Column {
   std::string key;  ///< header of the CSV; ends with the unit, if any
@@ -36,6 +39,7 @@ struct Column {
   Value<Row> value;
   std::string type = "", unit = "";  ///< text, integer or number; tokens, B, flop or s; empty: not stated
   bool time = false;                 ///< left out by --no-times
+  Tells tells = Tells::nothing;
 };
 
 /// The text of a value in a CSV: numbers as number_text(), enumerations by name.
@@ -98,9 +102,12 @@ template <class Row, class T>
 Value<Row> value_of(T Row::*member) {
   return value_where<Row>(always, member);
 }
+/// The same for a member of a base, of which the row has to be named.
+template <class Row, class T, class Base>
+requires(!std::is_same_v<Row, Base>) Value<Row> value_of(T Base::*member) { return value_where<Row>(always, member); }
 /// The same for an optional member; `absent` where it has no value, which an empty cell means too.
-template <class Row, class T>
-Value<Row> value_of(std::optional<T> Row::*member, const char* absent) {
+template <class Row, class T, class Base>
+Value<Row> optional_value(std::optional<T> Base::*member, const char* absent) {
   return {.print = [member, absent](const Row& row) { return row.*member ? value_text(*(row.*member)) : absent; },
           .parse =
               [member, absent](Row& row, const CsvCell& cell) {
@@ -108,6 +115,10 @@ Value<Row> value_of(std::optional<T> Row::*member, const char* absent) {
                 parse_value(cell, (row.*member).emplace());
               },
           .number = std::is_arithmetic_v<T>};
+}
+template <class Row, class T>
+Value<Row> value_of(std::optional<T> Row::*member, const char* absent) {
+  return optional_value<Row>(member, absent);
 }
 /// Text that is only printed.
 template <class Row>

@@ -5,7 +5,7 @@
 
 #include <fmt/format.h>
 
-#include <kvbench/report/columns/total_bytes.hpp>
+#include <kvbench/report/columns/shared.hpp>
 
 namespace kvbench::report {
 namespace {
@@ -50,73 +50,70 @@ Value<EvalRecord> of_settings(T eval::EvalSettings::*value) {
       always, [value](auto& r) -> auto& { return r.settings.*value; }));
 }
 
-class EvalColumns {
+class EvalColumns : public SharedColumns<EvalRecord> {
  public:
-  std::vector<EvalColumn> list;
-
+  using SharedColumns::number;
   void number(const char* key, const std::string& doc, double EvalRecord::*value) {
     list.push_back({key, doc, over_layers(value), "number"});
   }
   void count(const char* key, const char* doc, Index EvalRecord::*value) {
     list.push_back({key, doc, over_layers(value), "integer"});
   }
-  void bytes(const char* key, const char* doc, Value<EvalRecord> value) {
-    list.push_back({key, doc, std::move(value), "number", "B"});
+  /// What tells rows apart.
+  template <class F>
+  void text(Tells what, const char* key, const char* doc, F member) {
+    identity(what, {key, doc, needed(value_where<EvalRecord>(always, member)), "text"});
   }
 };
 
 void add_eval_identity(EvalColumns& c) {
-  c.list = {
-      {"model", "file name of the model", needed(value_of(&EvalRecord::model)), "text"},
-      {"sha256", "first 12 digits of the SHA-256 of the model", needed(value_of(&EvalRecord::sha256)), "text"},
-      {"text", "file name of the text that the documents are made of", needed(value_of(&EvalRecord::text)), "text"},
-      {"task", "task, see kvbench eval --list-tasks", needed(value_of(&EvalRecord::task)), "text"},
-      {"document", "document, or all", needed(value_of(&EvalRecord::document)), "text"},
-      {"question", "inside or outside the compressed context, followed by (chat) where documents are conversations",
-       needed(value_of(&EvalRecord::question)), "text"},
-      {"context_tokens", "tokens of the context, which is compressed", needed(value_of(&EvalRecord::context_tokens)),
-       "integer", "tokens"},
-      {"document_sha256",
-       "first 12 digits of the SHA-256 of the token ids of the document, in decimal, separated by spaces: context and "
-       "scored tokens on a line each; empty in rows over documents",
-       needed(value_of(&EvalRecord::document_sha256)), "text"},
-      {"documents_sha256", "the same of the digests of all documents of the task, on a line each",
-       needed(value_of(&EvalRecord::documents_sha256)), "text"},
-      {"inject",
-       "where outputs of the method replace those of the model: in all layers, in one, in all up to one (upto), in "
-       "none",
-       needed(value_where<EvalRecord>(
-           always, [](auto& r) -> auto& { return r.injection.mode; })),
-       "text"},
-      {"inject_layer", "the layer of one and upto", needed(injected_layer()), "integer"},
-      {"layer", "layer whose errors the row reports, or all", needed(value_of(&EvalRecord::layer, "all")), "integer"},
-      {"device", "back end that computed the caches of the methods", needed(value_of(&EvalRecord::device)), "text"},
-      {"method", "name in the registry", needed(value_of(&EvalRecord::method)), "text"},
-      {"params", "parameters that differ from their defaults", needed(value_of(&EvalRecord::params)), "text"},
-      {"budget", "budget as given", needed(value_of(&EvalRecord::budget)), "text"},
-      {"status", "ok, skipped, failed or infeasible", needed(value_of(&EvalRecord::status)), "text"},
-      {"reason", "why the row is not ok, which passes are missing, and notes of the method",
-       needed(value_of(&EvalRecord::reason)), "text"},
-  };
+  c.text(Tells::section, "model", "file name of the model", &EvalRecord::model);
+  c.text(Tells::section, "sha256", "first 12 digits of the SHA-256 of the model", &EvalRecord::sha256);
+  c.text(Tells::section, "text", "file name of the text that the documents are made of", &EvalRecord::text);
+  c.text(Tells::place, "task", "task, see kvbench eval --list-tasks", &EvalRecord::task);
+  c.text(Tells::place, "document", "document, or all", &EvalRecord::document);
+  c.text(Tells::section, "question",
+         "inside or outside the compressed context, followed by (chat) where documents are conversations",
+         &EvalRecord::question);
+  c.identity(Tells::section, {"context_tokens", "tokens of the context, which is compressed",
+                              needed(value_of(&EvalRecord::context_tokens)), "integer", "tokens"});
+  c.text(Tells::place, "document_sha256",
+         "first 12 digits of the SHA-256 of the token ids of the document, in decimal, separated by spaces: context "
+         "and scored tokens on a line each; empty in rows over documents",
+         &EvalRecord::document_sha256);
+  c.text(Tells::place, "documents_sha256", "the same of the digests of all documents of the task, on a line each",
+         &EvalRecord::documents_sha256);
+  c.identity(Tells::place,
+             {"inject",
+              "where outputs of the method replace those of the model: in all layers, in one, in all up to one (upto), "
+              "in none",
+              needed(value_where<EvalRecord>(
+                  always, [](auto& r) -> auto& { return r.injection.mode; })),
+              "text"});
+  c.identity(Tells::place, {"inject_layer", "the layer of one and upto", needed(injected_layer()), "integer"});
+  c.identity(Tells::place, {"layer", "layer whose errors the row reports, or all",
+                            needed(optional_value<EvalRecord>(&EvalRecord::layer, "all")), "integer"});
+  c.text(Tells::section, "device", "back end that computed the caches of the methods", &EvalRecord::device);
+  c.configuration();
+  c.status("why the row is not ok, which passes are missing, and notes of the method");
 }
 
 void add_settings(EvalColumns& c) {
   using eval::EvalSettings;
-  c.list.push_back({"method_layers",
-                    "layers in which methods run, such as 0-2,5; the others keep their full cache, which the bytes "
-                    "count",
-                    of_settings(&EvalSettings::layers), "text"});
-  c.list.push_back(
-      {"model_layers", "number of layers of the model", of_settings(&EvalSettings::model_layers), "integer"});
-  c.list.push_back(
-      {"weights", "f32, or file: as the file of the model has them", of_settings(&EvalSettings::weights), "text"});
-  c.list.push_back({"kv_dtype", "element type of the cache", of_settings(&EvalSettings::kv_dtype), "text"});
-  c.list.push_back({"protect",
-                    "numbers of first and last tokens of the context that are kept exactly, followed by outside where "
-                    "they are not part of the budget",
-                    of_settings(&EvalSettings::protect), "text"});
-  c.list.push_back(
-      {"decoded", "treatment of decoded tokens: method or keep", of_settings(&EvalSettings::decoded), "text"});
+  const auto add = [&](const char* key, const char* doc, auto member, const char* type = "text") {
+    c.identity(Tells::section, {key, doc, of_settings(member), type});
+  };
+  add("method_layers",
+      "layers in which methods run, such as 0-2,5; the others keep their full cache, which the bytes count",
+      &EvalSettings::layers);
+  add("model_layers", "number of layers of the model", &EvalSettings::model_layers, "integer");
+  add("weights", "f32, or file: as the file of the model has them", &EvalSettings::weights);
+  add("kv_dtype", "element type of the cache", &EvalSettings::kv_dtype);
+  add("protect",
+      "numbers of first and last tokens of the context that are kept exactly, followed by outside where they are not "
+      "part of the budget",
+      &EvalSettings::protect);
+  add("decoded", "treatment of decoded tokens: method or keep", &EvalSettings::decoded);
   c.list.push_back(
       {"document_seed", "seed of the documents; empty where they are given as token ids", document_seed(), "integer"});
 }
@@ -131,25 +128,9 @@ void add_eval_sizes(EvalColumns& c) {
   c.count("scored_key", "of these, key tokens: their nll rises by at least 2 without the distant context",
           &EvalRecord::key_tokens);
   c.count("answers", "answers, of tasks with exact match", &EvalRecord::answers);
-  const auto tokens = [&](const char* key, const char* doc, double EvalRecord::*value) {
-    c.list.push_back({key, doc, over_layers(value), "number", "tokens"});
-  };
-  tokens("budget_tokens", "the budget in tokens", &EvalRecord::budget_tokens);
-  tokens("kept_tokens", "entries that answer a query, without those that the harness keeps exactly",
-         &EvalRecord::kept_tokens);
-  c.bytes("kv_bytes", "keys and values held, mean per kv head over all layers of the model",
-          over_layers([](auto& r) -> auto& { return r.bytes.kv; }));
-  c.bytes("meta_bytes", "weights, counts, ids, centroids, bounds held, mean per kv head",
-          over_layers([](auto& r) -> auto& { return r.bytes.meta; }));
-  c.bytes("total_bytes", "kv_bytes + meta_bytes", needed(total_bytes<EvalRecord>(is_over_layers)));
-  c.bytes("full_bytes", "the exact cache of the same tokens",
-          needed(over_layers([](auto& r) -> auto& { return r.bytes.full; })));
-  c.bytes("fast_bytes", "part of total_bytes in the fast memory of the processor",
-          over_layers([](auto& r) -> auto& { return r.bytes.fast; }));
-  c.bytes("slow_bytes", "part of total_bytes in slower memory",
-          over_layers([](auto& r) -> auto& { return r.bytes.slow; }));
-  c.bytes("bytes_read", "bytes that one query of a kv head reads",
-          over_layers([](auto& r) -> auto& { return r.bytes.read; }));
+  c.tokens(is_over_layers);
+  c.held(is_over_layers, "keys and values held, mean per kv head over all layers of the model");
+  c.moved(is_over_layers);
 }
 
 void add_damage(EvalColumns& c) {
@@ -217,7 +198,7 @@ std::vector<EvalColumn> make_eval_columns() {
   add_errors(c);
   c.list.push_back(version_column<EvalRecord>("text"));
   c.list.push_back(commit_column<EvalRecord>("text"));
-  c.list.push_back({"isa", "instruction set of the kernels", value_of(&EvalRecord::isa), "text"});
+  c.list.push_back({"isa", "instruction set of the kernels", value_of<EvalRecord>(&EvalRecord::isa), "text"});
   c.list.push_back({"pass_s", "time of the pass of a document with this configuration, mean",
                     over_layers(&EvalRecord::seconds), "number", "s", true});
   return c.list;

@@ -3,13 +3,14 @@
 
 #include <fmt/format.h>
 
-#include <kvbench/report/columns/total_bytes.hpp>
+#include <kvbench/report/columns/shared.hpp>
 
 namespace kvbench::report {
 namespace {
 
 using replay::Record;
 using RecordColumn = Column<Record>;
+using RecordColumns = SharedColumns<Record>;
 
 bool is_ok(const Record& r) { return r.status == replay::Status::ok; }
 
@@ -30,82 +31,75 @@ Value<Record> seed_value() {
               }};
 }
 
-void add_identity(std::vector<RecordColumn>& c) {
-  c = {
-      {"run", "run of a sweep file; empty elsewhere", value_of(&Record::run), "text"},
-      {"trace", "file name of the trace", needed(value_of(&Record::trace)), "text"},
-      {"sha256", "first 12 digits of the SHA-256 of the trace", needed(value_of(&Record::sha256)), "text"},
-      {"model", "model that the trace came from", needed(value_of(&Record::model)), "text"},
-      {"prompt", "prompt group, or all", needed(value_of(&Record::prompt)), "text"},
-      {"layer", "layer of the model, or all", needed(value_of(&Record::layer, "all")), "integer"},
-      {"kv_head", "kv head, or all", needed(value_of(&Record::kv_head, "all")), "integer"},
-      {"head", "query head, or all", needed(value_of(&Record::query_head, "all")), "integer"},
-      {"query", "position of the query, or all", needed(value_of(&Record::query, "all")), "integer"},
-      {"protocol", "prefill, decode or stream", needed(value_of(&Record::protocol)), "text"},
-      {"device", "back end that computed the row; for a GPU also its model", needed(value_of(&Record::device)), "text"},
-      {"method", "name in the registry", needed(value_of(&Record::method)), "text"},
-      {"params", "parameters that differ from their defaults", needed(value_of(&Record::params)), "text"},
-      {"budget", "budget as given", needed(value_of(&Record::budget)), "text"},
-      {"seed", "seed, all, or empty for methods without randomness", seed_value(), "integer"},
-      {"refit",
-       "own or fitted in rows with hindsight (--refit weights): the method's own weights, or those fitted to the first "
-       "half of the evaluated queries, measured on the last half; otherwise empty",
-       value_of(&Record::refit), "text"},
-      {"dense", "1 where the layer was kept exact by --dense-layers", value_of(&Record::dense), "integer"},
-      {"status", "ok, skipped, failed or infeasible", needed(value_of(&Record::status)), "text"},
-      {"reason", "why the row is not ok, or what it leaves out, and notes of the method",
-       needed(value_of(&Record::reason)), "text"},
-  };
+/// A member that tells rows apart.
+template <class F>
+Value<Record> needed_of(F member) {
+  return needed(value_where<Record>(always, member));
 }
 
-void add_kept(std::vector<RecordColumn>& c) {
-  const auto add = [&](const char* key, const char* unit, const char* doc, Value<Record> value) {
-    c.push_back({key, doc, std::move(value), "number", unit});
-  };
-  c.push_back({"query_rows", "number of (query, query head, seed) triples whose errors the row summarises",
-               needed(value_of(&Record::query_rows)), "integer"});
-  c.push_back({"layers", "number of layers whose bytes the row counts",
-               printed<Record>([](const Record& r) { return fmt::format("{}", r.layers.size()); }), "integer"});
-  c.push_back({"compressed_layers", "number of these that the method compressed, whose errors the row summarises",
-               printed<Record>([](const Record& r) { return fmt::format("{}", r.compressed_layers.size()); }),
-               "integer"});
-  c.push_back({"model_layers", "number of layers of the model; the trace may have fewer",
-               value_of(&Record::model_layers), "integer"});
-  add("context_tokens", "tokens", "tokens that the budget refers to: the context, without those of --protect-outside",
-      needed(where_ok(&Record::context_tokens)));
-  add("budget_tokens", "tokens", "the budget in tokens", needed(where_ok(&Record::budget_tokens)));
-  add("kept_tokens", "tokens", "entries that answer a query, without those that the harness keeps exactly",
-      where_ok(&Record::kept_tokens));
-  add("kept_fraction", "", "kept_tokens / context_tokens",
-      where_ok([](const Record& r) { return r.kept_tokens / r.context_tokens; }));
-  add("kv_bytes", "B", "keys and values held per kv head", where_ok([](auto& r) -> auto& { return r.bytes.kv; }));
-  add("meta_bytes", "B", "weights, counts, ids, centroids, bounds held per kv head",
-      where_ok([](auto& r) -> auto& { return r.bytes.meta; }));
-  add("total_bytes", "B", "kv_bytes + meta_bytes", needed(total_bytes<Record>(is_ok)));
-  add("full_bytes", "B", "the exact cache of the same tokens",
-      needed(where_ok([](auto& r) -> auto& { return r.bytes.full; })));
-  add("compression", "", "full_bytes / total_bytes",
-      where_ok([](const Record& r) { return r.bytes.full / r.bytes.of(CostKind::memory); }));
-  add("fast_bytes", "B", "part of total_bytes in the fast memory of the processor",
-      where_ok([](auto& r) -> auto& { return r.bytes.fast; }));
-  add("slow_bytes", "B", "part of total_bytes in slower memory (the full cache of retrieval methods)",
-      where_ok([](auto& r) -> auto& { return r.bytes.slow; }));
-  add("bytes_read", "B", "bytes that one query of a kv head reads, over all its query heads",
-      where_ok([](auto& r) -> auto& { return r.bytes.read; }));
-  add("peak_bytes", "B",
-      "largest memory allocated while compressing one head, in addition to the arrays of the trace (fp32)",
-      where_ok(&Record::peak_bytes));
-  c.push_back({"costs",
-               "alone: seconds, flops and peak_bytes are those of the configuration by itself; shared: it ran with "
-               "other budgets or seeds of its method, and work in common counts for the one that was computed first "
-               "(see --standalone)",
-               {[](const Record& r) { return std::string(r.alone ? "alone" : "shared"); },
-                [](Record& r, const CsvCell& cell) { r.alone = cell.text != "shared"; }},
-               "text"});
-  add("compress_flops", "flop", "declared operations of compression, sum over heads, mean over seeds",
-      where_ok(&Record::compress_flops));
-  add("attend_flops", "flop", "declared operations of answering, sum over heads, mean over seeds",
-      where_ok(&Record::attend_flops));
+void add_identity(RecordColumns& c) {
+  c.identity(Tells::section, {"run", "run of a sweep file; empty elsewhere", value_of(&Record::run), "text"});
+  c.identity(Tells::place, {"trace", "file name of the trace", needed_of(&Record::trace), "text"});
+  c.identity(Tells::place,
+             {"sha256", "first 12 digits of the SHA-256 of the trace", needed_of(&Record::sha256), "text"});
+  c.add({{"model", "model that the trace came from", needed_of(&Record::model), "text"}});
+  c.identity(Tells::place, {"prompt", "prompt group, or all", needed_of(&Record::prompt), "text"});
+  c.identity(Tells::place,
+             {"layer", "layer of the model, or all", needed(optional_value<Record>(&Record::layer, "all")), "integer"});
+  c.identity(Tells::place, {"kv_head", "kv head, or all", needed(value_of(&Record::kv_head, "all")), "integer"});
+  c.identity(Tells::place, {"head", "query head, or all", needed(value_of(&Record::query_head, "all")), "integer"});
+  c.identity(Tells::query,
+             {"query", "position of the query, or all", needed(value_of(&Record::query, "all")), "integer"});
+  c.identity(Tells::section, {"protocol", "prefill, decode or stream", needed_of(&Record::protocol), "text"});
+  c.identity(Tells::section, {"device", "back end that computed the row; for a GPU also its model",
+                              needed_of(&Record::device), "text"});
+  c.configuration();
+  c.identity(Tells::configuration,
+             {"seed", "seed, all, or empty for methods without randomness", seed_value(), "integer"});
+  c.identity(
+      Tells::configuration,
+      {"refit",
+       "own or fitted in rows with hindsight (--refit weights): the method's own weights, or those fitted to the "
+       "first half of the evaluated queries, measured on the last half; otherwise empty",
+       value_of(&Record::refit), "text"});
+  c.add({{"dense", "1 where the layer was kept exact by --dense-layers", value_of(&Record::dense), "integer"}});
+  c.status("why the row is not ok, or what it leaves out, and notes of the method");
+}
+
+void add_kept(RecordColumns& c) {
+  c.add({{"query_rows", "number of (query, query head, seed) triples whose errors the row summarises",
+          needed(value_of(&Record::query_rows)), "integer"},
+         {"layers", "number of layers whose bytes the row counts", value_of(&Record::layer_count), "integer"},
+         {"compressed_layers", "number of these that the method compressed, whose errors the row summarises",
+          printed<Record>([](const Record& r) { return fmt::format("{}", r.compressed_layers.size()); }), "integer"},
+         {"model_layers", "number of layers of the model; the trace may have fewer", value_of(&Record::model_layers),
+          "integer"}});
+  c.number("context_tokens", "tokens",
+           "tokens that the budget refers to: the context, without those of --protect-outside",
+           needed(where_ok(&Record::context_tokens)));
+  c.tokens(is_ok);
+  c.list[c.list.size() - 2].value.needed = true;
+  c.number("kept_fraction", "", "kept_tokens / context_tokens",
+           where_ok([](const Record& r) { return r.kept_tokens / r.context_tokens; }));
+  c.held(is_ok, "keys and values held, mean per kv head");
+  c.number("compression", "", "full_bytes / total_bytes",
+           where_ok([](const Record& r) { return r.bytes.full / r.bytes.of(CostKind::memory); }));
+  c.moved(is_ok);
+  c.number("peak_bytes", "B",
+           "largest memory allocated while compressing one head, in addition to the arrays of the trace (fp32)",
+           where_ok(&Record::peak_bytes));
+  c.list.push_back(
+      {"costs",
+       "alone: seconds, flops and peak_bytes are those of the configuration by itself; shared: it ran with "
+       "other budgets or seeds of its method, and work in common counts for the one that was computed first "
+       "(see --standalone)",
+       {[](const Record& r) { return std::string(r.alone ? "alone" : "shared"); },
+        [](Record& r, const CsvCell& cell) { r.alone = cell.text != "shared"; }},
+       "text"});
+  c.number("compress_flops", "flop", "declared operations of compression, sum over heads, mean over seeds",
+           where_ok(&Record::compress_flops));
+  c.number("attend_flops", "flop", "declared operations of answering, sum over heads, mean over seeds",
+           where_ok(&Record::attend_flops));
 }
 
 /// The mean of a metric and the quantile of its bad tail; `main`: every figure of a summary.
@@ -165,9 +159,10 @@ void add_best(std::vector<RecordColumn>& c) {
 }
 
 std::vector<RecordColumn> make_record_columns() {
-  std::vector<RecordColumn> c;
-  add_identity(c);
-  add_kept(c);
+  RecordColumns shared;
+  add_identity(shared);
+  add_kept(shared);
+  std::vector<RecordColumn> c = std::move(shared.list);
   for (std::size_t m = 0; m < replay::metric_count; ++m) {
     const bool main = m == index_of(replay::metric("rel_err"));
     add_summary(
@@ -184,7 +179,7 @@ std::vector<RecordColumn> make_record_columns() {
   }
   c.push_back(needed(version_column<Record>("text")));
   c.push_back(needed(commit_column<Record>("text")));
-  c.push_back({"isa", "instruction set of the kernels", needed(value_of(&Record::isa)), "text"});
+  c.push_back({"isa", "instruction set of the kernels", needed_of(&Record::isa), "text"});
   const auto time = [&](const char* key, const char* doc, double Record::*field) {
     c.push_back({key, doc, where_ok(field), "number", "s", true});
   };

@@ -14,7 +14,7 @@
 #include <kvbench/core/ordered_map.hpp>
 #include <kvbench/report/columns/evaluations.hpp>
 #include <kvbench/report/read/eval_rows.hpp>
-#include <kvbench/report/read/rows.hpp>
+#include <kvbench/report/read/row_keys.hpp>
 #include <kvbench/report/text/budget_words.hpp>
 #include <kvbench/report/text/text.hpp>
 
@@ -36,43 +36,21 @@ Index layer_count(const std::string& ranges) {
   return count;
 }
 
-using EvalKey = std::vector<std::string>;
-
-EvalKey eval_key(const CsvTable& table, const CsvRow& row, std::span<const char* const> columns) {
-  EvalKey key;
-  for (const char* column : columns) key.push_back(table.text(row, column));
-  return key;
-}
-
-constexpr const char* eval_section_columns[] = {"model",    "sha256",   "text",          "context_tokens",
-                                                "question", "device",   "method_layers", "model_layers",
-                                                "weights",  "kv_dtype", "protect",       "decoded"};
-constexpr const char* eval_row_columns[] = {"task",   "document",     "document_sha256", "documents_sha256",
-                                            "inject", "inject_layer", "layer",           "method",
-                                            "params", "budget"};
-
-EvalKey row_key(const CsvTable& table, const CsvRow& row) {
-  EvalKey key = eval_key(table, row, eval_section_columns);
-  for (std::string& text : eval_key(table, row, eval_row_columns)) key.push_back(std::move(text));
-  return key;
-}
-
 /// The sections by key: rows about other documents of a task that a section has belong to a section of their own.
 class SectionKeys {
  public:
-  EvalKey operator()(const CsvTable& table, const CsvRow& row) {
-    EvalKey key = eval_key(table, row, eval_section_columns), of_task = key;
-    of_task.push_back(table.text(row, "task"));
+  RowKey operator()(const CsvTable& table, const CsvRow& line, const EvalRow& row) {
+    RowKey key = key_of(table, line, eval_columns(), Tells::section), of_task = key;
+    of_task.push_back(row.task);
     std::vector<std::string>& digests = digests_[of_task];
-    const std::string& digest = table.text(row, "documents_sha256");
-    const auto known = std::ranges::find(digests, digest);
+    const auto known = std::ranges::find(digests, row.documents_sha256);
     key.push_back(std::to_string(known - digests.begin()));
-    if (known == digests.end()) digests.push_back(digest);
+    if (known == digests.end()) digests.push_back(row.documents_sha256);
     return key;
   }
 
  private:
-  std::map<EvalKey, std::vector<std::string>> digests_;
+  std::map<RowKey, std::vector<std::string>> digests_;
 };
 
 /// Whether a row over all layers is about fewer of them than the method was to run in.
@@ -83,26 +61,16 @@ bool has_fewer_layers(const EvalRow& row) {
 
 /// Sorts a row into its section.
 void add_row(EvalRow row, EvalSection& section) {
-  section.settings = row.settings;
+  section.model = row.model, section.text = row.text, section.question = row.question, section.device = row.device;
+  section.context = std::to_string(row.context_tokens), section.settings = row.settings;
   const bool over_documents = row.document == "all";
-  if (row.status != replay::Status::ok) {
+  if (!row.ok()) {
     if (over_documents) section.broken.push_back(std::move(row));
   } else if (!has_fewer_layers(row)) {
     section.rows.push_back(std::move(row));
   } else if (over_documents) {
     section.fewer_layers.push_back(std::move(row));
   }
-}
-
-/// Whether a file before this one has the row. Throws Error where the same file has it.
-bool is_repeated(std::map<EvalKey, const CsvTable*>& seen, const CsvTable& table, const CsvRow& row) {
-  const auto [known, fresh] = seen.emplace(row_key(table, row), &table);
-  if (fresh) return false;
-  if (known->second == &table) {
-    throw Error("{}:{}: the row of {} {} at {} appears twice", table.file, row.line, table.text(row, "method"),
-                table.text(row, "params"), table.text(row, "budget"));
-  }
-  return true;
 }
 
 void list_names(EvalSection& section) {
@@ -159,19 +127,17 @@ int EvalSection::style_of(const EvalRow& row) const {
 }
 
 std::vector<EvalSection> eval_sections(std::span<const CsvTable* const> tables) {
-  OrderedMap<EvalKey, EvalSection> sections;
-  std::map<EvalKey, const CsvTable*> seen;
+  OrderedMap<RowKey, EvalSection> sections;
+  FirstRows<EvalRow> first(eval_columns());
   SectionKeys keys;
   for (const CsvTable* table : tables) {
-    const RowReader<eval::EvalRecord> read(*table, eval_columns());
-    for (const CsvRow& row : table->rows) {
-      if (is_repeated(seen, *table, row)) continue;
-      const EvalKey key = keys(*table, row);
-      EvalSection& section = sections[key];
-      section.model = key[0], section.text = key[2], section.context = key[3], section.question = key[4],
-      section.device = key[5];
-      if (table->text(row, "status") == "ok" && table->text(row, "layer") == "all") require_numbers(*table, row);
-      add_row({read(row)}, section);
+    const RowReader<EvalRow> read(*table, eval_columns());
+    for (const CsvRow& line : table->rows) {
+      if (first.add(*table, line).second != &line) continue;
+      EvalRow row = read(line);
+      if (row.ok() && !row.layer) require_numbers(*table, line);
+      EvalSection& section = sections[keys(*table, line, row)];
+      add_row(std::move(row), section);
     }
   }
   std::vector<EvalSection> out;

@@ -13,10 +13,7 @@
 namespace kvbench::report {
 
 /// A row of an evaluation, over all layers or of one.
-struct EvalRow : eval::EvalRecord {
-  std::string name() const { return params.empty() ? method : method + " " + params; }
-  double held() const { return bytes.of(CostKind::memory) / bytes.full; }
-};
+using EvalRow = eval::EvalRecord;
 
 /// The rows of one model, text, form of the documents and settings, and of the same documents of each task.
 struct EvalSection {

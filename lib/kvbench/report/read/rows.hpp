@@ -18,29 +18,28 @@ void require_columns(const CsvTable& table, std::span<const Column<Row>> columns
 }
 
 /// A row of the table. Columns that it lacks are read as empty cells. Throws Error with file, line and column where a
-/// cell cannot be read.
+/// cell cannot be read. `identity`: only the columns that tell rows apart are read.
 template <class Row>
 class RowReader {
  public:
-  RowReader(const CsvTable& table, std::span<const Column<Row>> columns) : table_(&table), columns_(columns) {
-    for (const Column<Row>& column : columns) places_.push_back(table.find(column.key));
+  RowReader(const CsvTable& table, std::span<const Column<Row>> columns, bool identity = false) : table_(&table) {
+    for (const Column<Row>& column : columns) {
+      if (column.value.parse && (!identity || column.tells != Tells::nothing))
+        columns_.emplace_back(&column, table.find(column.key));
+    }
   }
 
   Row operator()(const CsvRow& row) const {
     static const std::string none;
     Row out{};
-    for (std::size_t c = 0; c < columns_.size(); ++c) {
-      if (columns_[c].value.parse)
-        columns_[c].value.parse(out,
-                                {table_->file, row.line, columns_[c].key, places_[c] ? row.cells[*places_[c]] : none});
-    }
+    for (const auto& [column, place] : columns_)
+      column->value.parse(out, {table_->file, row.line, column->key, place ? row.cells[*place] : none});
     return out;
   }
 
  private:
   const CsvTable* table_;
-  std::span<const Column<Row>> columns_;
-  std::vector<std::optional<std::size_t>> places_;
+  std::vector<std::pair<const Column<Row>*, std::optional<std::size_t>>> columns_;
 };
 
 }  // namespace kvbench::report

@@ -8,7 +8,6 @@
 #include <fmt/format.h>
 
 #include <kvbench/compare/comparison.hpp>
-#include <kvbench/compare/configuration_name.hpp>
 #include <kvbench/core/ordered_map.hpp>
 #include <kvbench/report/drawing/dot_plot.hpp>
 #include <kvbench/report/drawing/line_chart.hpp>
@@ -22,12 +21,12 @@ namespace {
 
 struct PlottedCost {
   const char *title, *x_title;
-  double ReplayRow::*of;
+  double (replay::Costs::*of)() const;
   CostKind kind;
 };
 constexpr PlottedCost plotted_costs[] = {
-    {"Error against bytes held", "bytes held / bytes of the full cache", &ReplayRow::held, CostKind::memory},
-    {"Error against bytes read per query", "bytes read per query / bytes of the full cache", &ReplayRow::read,
+    {"Error against bytes held", "bytes held / bytes of the full cache", &replay::Costs::held, CostKind::memory},
+    {"Error against bytes read per query", "bytes read per query / bytes of the full cache", &replay::Costs::read,
      CostKind::read},
 };
 
@@ -72,13 +71,11 @@ Axis error_axis(const std::vector<Series>& all) {
   return {Scale::log, extent.lo, extent.hi, log_ticks(extent.lo, extent.hi), "mean relative error"};
 }
 
-bool is_best(const ReplayRow& r) { return r.best == compare::label_of({r.method, r.text("params"), {}}); }
-
 std::string tip(const Series& series, const ReplayRow& r) {
-  const char* tie = r.tied == true ? is_best(r) ? ", best" : ", not distinguishable from the best" : "";
+  const char* tie = r.tied == true ? r.is_best() ? ", best" : ", not distinguishable from the best" : "";
   return fmt::format("{}, budget {}: error {}, holds {} and reads {} of the full cache{}{}", series.name(), r.budget,
-                     interval_text(r.error, r.error_lo, r.error_hi), short_number(r.held), short_number(r.read), tie,
-                     r.estimable() ? "" : "; the mean is not estimable");
+                     interval_text(r.error, r.error_lo, r.error_hi), short_number(r.held()), short_number(r.read()),
+                     tie, r.estimable() ? "" : "; the mean is not estimable");
 }
 
 Drawing dots_at(const std::vector<Series>& all, const Budget& budget) {
@@ -98,14 +95,17 @@ Drawing dots_at(const std::vector<Series>& all, const Budget& budget) {
                          .value = r.error,
                          .lo = r.error_lo,
                          .hi = r.error_hi,
-                         .text = three_digits(r.error) + (r.tied == true && !is_best(r) ? " ~" : ""),
+                         .text = three_digits(r.error) + (r.tied == true && !r.is_best() ? " ~" : ""),
                          .tip = tip(series, r)});
   }
   std::ranges::stable_sort(plot.rows, {}, &DotRow::value);
   return draw(plot);
 }
 
-bool has_cost(const ReplayRow& r, const PlottedCost& cost) { return r.*cost.of > least_cost && r.*cost.of < most_cost; }
+double cost_of(const ReplayRow& r, const PlottedCost& cost) { return (r.*cost.of)(); }
+bool has_cost(const ReplayRow& r, const PlottedCost& cost) {
+  return cost_of(r, cost) > least_cost && cost_of(r, cost) < most_cost;
+}
 
 /// Ticks at the budgets where they limit this cost, else round numbers.
 std::vector<Tick> cost_ticks(const BudgetGroup& budgets, const PlottedCost& cost, const Axis& axis) {
@@ -125,8 +125,8 @@ Axis cost_axis(const std::vector<Series>& all, const PlottedCost& cost, const Bu
   for (const Series& series : all) {
     for (const ReplayRow* r : series.rows) {
       if (!has_cost(*r, cost)) continue;
-      lo = std::min(lo, 100 * r->*cost.of);
-      hi = std::max(hi, 100 * r->*cost.of);
+      lo = std::min(lo, 100 * cost_of(*r, cost));
+      hi = std::max(hi, 100 * cost_of(*r, cost));
     }
   }
   if (lo > hi) lo = hi = 100;
@@ -144,7 +144,7 @@ ChartLine line_of(const Series& series, const PlottedCost& cost, const std::set<
   line.role = series.reference ? LineRole::reference : best ? LineRole::shown : LineRole::beaten;
   for (const ReplayRow* r : series.rows) {
     if (has_cost(*r, cost))
-      line.points.push_back({100 * r->*cost.of, r->error, r->error_lo, r->error_hi, tip(series, *r)});
+      line.points.push_back({100 * cost_of(*r, cost), r->error, r->error_lo, r->error_hi, tip(series, *r)});
   }
   std::ranges::stable_sort(line.points, {}, &ChartPoint::x);
   return line;
@@ -161,7 +161,7 @@ LineChart chart_of(const std::vector<Series>& all, const PlottedCost& cost, cons
                   .width = width,
                   .plot_height = 340};
   const std::vector<const ReplayRow*> frontier = frontier_of(all, cost.of);
-  for (const ReplayRow* r : frontier) chart.frontier.push_back({100 * r->*cost.of, r->error, NAN, NAN, ""});
+  for (const ReplayRow* r : frontier) chart.frontier.push_back({100 * cost_of(*r, cost), r->error, NAN, NAN, ""});
   const std::set<const ReplayRow*> best(frontier.begin(), frontier.end());
   for (const Series& series : all) {
     chart.lines.push_back(line_of(series, cost, best));

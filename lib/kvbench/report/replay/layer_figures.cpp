@@ -86,7 +86,7 @@ DocTable layer_numbers(const std::vector<Series>& all, std::span<const Budget> b
       std::vector<TableCell> cells = {series->method, series->params, budget.text()};
       for (const std::int64_t layer : layers) {
         const ReplayRow* r = find_row(series->layers, budget, layer);
-        cells.emplace_back(r == nullptr ? "" : r->ok() ? r->text("rel_err_mean") : std::string(name_of(r->status)));
+        cells.emplace_back(r == nullptr ? "" : r->ok() ? number_text(r->error) : std::string(name_of(r->status)));
       }
       table.rows.push_back(std::move(cells));
     }

@@ -30,12 +30,12 @@ namespace {
 /// "5 of 30 layers (0, 1, 4, 15, 29)"
 std::string layers_text(const ReplayPart& part) {
   DistinctTexts distinct;
-  for (const ReplayRow& r : part.layers) distinct.add(r.text("layer"));
+  for (const ReplayRow& r : part.layers) distinct.add(fmt::format("{}", *r.layer));
   const std::vector<std::string>& layers = distinct.list();
   double count = static_cast<double>(layers.size()), of = 0;
   for (const ReplayRow& r : part.overall) {
-    if (!r.ok() || !r.table->has("model_layers")) continue;
-    count = std::max(count, r.table->number(*r.row, "layers"));
+    if (!r.ok() || r.model_layers == 0) continue;
+    count = std::max(count, static_cast<double>(r.layer_count));
     of = std::max(of, static_cast<double>(r.model_layers));
   }
   if (count == 0) return "";
@@ -116,7 +116,7 @@ void add_row(const Series& series, const ReplayRow& r, const std::string& part, 
                                   std::isnan(r.error_lo) ? "too few queries"
                                   : r.estimable()        ? interval
                                                          : "not estimable"};
-  for (const double value : {r.median, r.held, r.read, r.seconds, r.recall}) cells.push_back(number_cell(value));
+  for (const double value : {r.median, r.held(), r.read(), r.seconds, r.recall}) cells.push_back(number_cell(value));
   cells.push_back(standing(series, r, lowest));
   table.rows.push_back(std::move(cells));
 }

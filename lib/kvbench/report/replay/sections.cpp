@@ -4,45 +4,23 @@
 #include <algorithm>
 #include <map>
 #include <set>
+#include <tuple>
 
 #include <fmt/format.h>
 
 #include <kvbench/compare/comparison.hpp>
 #include <kvbench/compare/configuration_name.hpp>
-#include <kvbench/core/error.hpp>
 #include <kvbench/core/ordered_map.hpp>
 #include <kvbench/report/columns/records.hpp>
-#include <kvbench/report/read/rows.hpp>
+#include <kvbench/report/read/row_keys.hpp>
 #include <kvbench/report/text/text.hpp>
 
 namespace kvbench::report {
 namespace {
 
-using Key = std::vector<std::string>;
-
-/// The columns that tell the rows of a section apart.
-constexpr const char* identity[] = {"trace", "sha256", "prompt", "layer",  "kv_head", "head",
-                                    "query", "seed",   "method", "params", "budget",  "refit"};
-constexpr const char* figures[] = {"status",     "reason",      "rel_err_mean", "rel_err_lo",
-                                   "rel_err_hi", "total_bytes", "bytes_read"};
-
-Key key_of(const CsvTable& table, const CsvRow& row, std::span<const char* const> columns) {
-  Key key;
-  for (const char* column : columns) key.push_back(table.has(column) ? table.text(row, column) : "");
-  return key;
-}
-
-Key section_key(const CsvTable& table, const CsvRow& row) {
-  constexpr const char* columns[] = {"run", "protocol", "device"};
-  return key_of(table, row, columns);
-}
-
-bool is_all(const CsvTable& table, const CsvRow& row, const char* column) { return table.text(row, column) == "all"; }
-
 ReplayRow replay_row(const RowReader<replay::Record>& read, const CsvTable& table, const CsvRow& row) {
-  ReplayRow r{read(row), &table, &row};
-  r.held = r.bytes.of(CostKind::memory) / r.bytes.full;
-  r.read = r.bytes.read / r.bytes.full;
+  ReplayRow r{read(row), &table};
+  r.label = compare::label_of({r.method, r.params, {}});
   r.seconds = r.compress_s + r.attend_s;
   const replay::Summary& error = r.of(replay::metric("rel_err"));
   r.error = error.mean, r.error_lo = error.lo, r.error_hi = error.hi, r.median = error.p50;
@@ -53,50 +31,49 @@ ReplayRow replay_row(const RowReader<replay::Record>& read, const CsvTable& tabl
   return r;
 }
 
+replay::Record record_at(const RowPlace& place) {
+  return RowReader<replay::Record>(*place.first, record_columns())(*place.second);
+}
+
+/// The figures by which rows of several files differ.
+auto figures_of(const replay::Record& r) {
+  const replay::Summary& error = r.of(replay::metric("rel_err"));
+  return std::tuple(r.status, r.reason, number_text(error.mean), number_text(error.lo), number_text(error.hi),
+                    number_text(r.bytes.of(CostKind::memory)), number_text(r.bytes.read));
+}
+
 /// Finds rows that several files have: with equal figures they are one row, with other figures rows of different
 /// methods.
 class Duplicates {
  public:
   /// Throws Error where a file has a row twice.
   explicit Duplicates(std::span<const CsvTable* const> tables) {
+    FirstRows<replay::Record> first(record_columns());
     for (const CsvTable* table : tables) {
-      for (const CsvRow& row : table->rows) add(*table, row);
+      for (const CsvRow& row : table->rows) {
+        const RowPlace known = first.add(*table, row);
+        if (known.second == &row) continue;
+        repeated_.insert(&row);
+        const replay::Record r = record_at({table, &row});
+        if (figures_of(r) != figures_of(record_at(known))) different_.insert(method_of(r));
+      }
     }
   }
 
-  /// Whether the row repeats that of another file.
-  bool repeats(const CsvTable& table, const CsvRow& row) const {
-    return !differs(table, row) && first_.at(key(table, row)).second != &row;
-  }
   /// Whether several files have other figures of the row's method.
-  bool differs(const CsvTable& table, const CsvRow& row) const { return different_.contains(method(table, row)); }
+  bool differs(const replay::Record& r) const { return !different_.empty() && different_.contains(method_of(r)); }
+  /// Whether the row, `r` as it was read, repeats that of another file.
+  bool repeats(const CsvRow& row, const replay::Record& r) const { return repeated_.contains(&row) && !differs(r); }
 
  private:
-  using Place = std::pair<const CsvTable*, const CsvRow*>;
-
-  static Key key(const CsvTable& table, const CsvRow& row) {
-    Key out = section_key(table, row);
-    std::ranges::move(key_of(table, row, identity), std::back_inserter(out));
-    return out;
-  }
-  static Key method(const CsvTable& table, const CsvRow& row) {
-    constexpr const char* columns[] = {"run", "protocol", "device", "trace", "sha256", "method", "params"};
-    return key_of(table, row, columns);
+  using Method =
+      std::tuple<std::string, replay::Protocol, std::string, std::string, std::string, std::string, std::string>;
+  static Method method_of(const replay::Record& r) {
+    return {r.run, r.protocol, r.device, r.trace, r.sha256, r.method, r.params};
   }
 
-  void add(const CsvTable& table, const CsvRow& row) {
-    const auto [known, fresh] = first_.emplace(key(table, row), Place(&table, &row));
-    if (fresh) return;
-    const auto [other, same] = known->second;
-    if (other == &table) {
-      throw Error("{}:{}: the row of {} {} at {} appears twice", table.file, row.line, table.text(row, "method"),
-                  table.text(row, "params"), table.text(row, "budget"));
-    }
-    if (key_of(table, row, figures) != key_of(*other, *same, figures)) different_.insert(method(table, row));
-  }
-
-  std::map<Key, Place> first_;
-  std::set<Key> different_;
+  std::set<const CsvRow*> repeated_;
+  std::set<Method> different_;
 };
 
 /// Tells the methods of several files apart by the names of the files.
@@ -115,8 +92,7 @@ void keep_valid_tests(std::vector<ReplayRow>& rows) {
   }
   for (ReplayRow& r : rows) {
     const ReplayRow* first = best[r.budget];
-    const bool same = first != nullptr && r.best == compare::label_of({first->method, first->text("params"), {}}) &&
-                      (!first->of_file || first->table == r.table);
+    const bool same = first != nullptr && r.best == first->label && (!first->of_file || first->table == r.table);
     if (!same) r.tied.reset(), r.best.clear();
   }
 }
@@ -164,25 +140,27 @@ void finish(const Gathered& gathered, std::vector<ReplayPart>& out) {
 
 std::vector<ReplaySection> replay_sections(std::span<const CsvTable* const> tables) {
   const Duplicates duplicates(tables);
-  OrderedMap<Key, OrderedMap<Key, Gathered>> sections;
+  using Section = std::tuple<std::string, replay::Protocol, std::string>;  // run, protocol, device
+  OrderedMap<Section, OrderedMap<std::pair<std::string, std::string>, Gathered>> sections;
   for (const CsvTable* table : tables) {
-    const RowReader<replay::Record> read(*table, record_columns());
+    const RowReader<replay::Record> read(*table, record_columns()), identity(*table, record_columns(), true);
     for (const CsvRow& row : table->rows) {
-      if (duplicates.repeats(*table, row)) continue;
-      const auto text = [&](const char* column) { return table->text(row, column); };
-      Gathered& into = sections[section_key(*table, row)][{text("trace"), text("sha256")}];
-      into.part.trace = text("trace"), into.part.sha256 = text("sha256"), into.part.model = text("model");
-      if (!is_all(*table, row, "query")) {
+      const replay::Record about = identity(row);
+      if (duplicates.repeats(row, about)) continue;
+      Gathered& into = sections[{about.run, about.protocol, about.device}][{about.trace, about.sha256}];
+      if (about.query) {
         ++into.part.finer;
         continue;
       }
-      into.rows.push_back(replay_row(read, *table, row));
-      if (duplicates.differs(*table, row)) name_file(into.rows.back());
+      const ReplayRow& r = into.rows.emplace_back(replay_row(read, *table, row));
+      into.part.trace = r.trace, into.part.sha256 = r.sha256, into.part.model = r.model;
+      if (duplicates.differs(r)) name_file(into.rows.back());
     }
   }
   std::vector<ReplaySection> out;
   for (const auto& [key, traces] : sections.items()) {
-    out.push_back({.run = key[0], .protocol = key[1], .device = key[2], .parts = {}});
+    const auto& [run, protocol, device] = key;
+    out.push_back({.run = run, .protocol = std::string(name_of(protocol)), .device = device, .parts = {}});
     for (const auto& [trace, gathered] : traces.items()) finish(gathered, out.back().parts);
   }
   return out;

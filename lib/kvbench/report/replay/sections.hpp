@@ -18,17 +18,14 @@ namespace kvbench::report {
 /// are empty where there was no test against the best row of all files.
 struct ReplayRow : replay::Record {
   const CsvTable* table = nullptr;
-  const CsvRow* row = nullptr;
+  std::string label;     ///< as the column `best` names it
   bool of_file = false;  ///< other files have other figures of its method; `params` then ends in the name of the file
   double share = NAN;    ///< the requested budget as a share of the context, or of the cost of the full cache
-  double held = NAN, read = NAN;  ///< bytes held, and read per query, divided by the bytes of the full cache
-  double seconds = NAN;           ///< of compression and of answering
+  double seconds = NAN;  ///< of compression and of answering
   double error = NAN, error_lo = NAN, error_hi = NAN, median = NAN, recall = NAN;
 
-  std::string name() const { return params.empty() ? method : method + " " + params; }
-  bool ok() const { return status == replay::Status::ok; }
   bool estimable() const { return of(replay::metric("rel_err")).mean_is_estimable(); }
-  const std::string& text(const char* column) const { return table->text(*row, column); }
+  bool is_best() const { return best == label; }
 };
 
 /// The rows of a section on one trace (over all prompts; of one prompt, where no row is over all prompts).

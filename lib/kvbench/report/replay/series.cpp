@@ -35,7 +35,7 @@ double lowest_error(const Series& series) {
 /// Styles and ranks.
 void set_styles(std::vector<Series>& all, const OwnStyles& own) {
   std::set<const ReplayRow*> best;
-  for (const auto cost : {&ReplayRow::held, &ReplayRow::read}) {
+  for (const auto cost : {&replay::Costs::held, &replay::Costs::read}) {
     for (const ReplayRow* r : frontier_of(all, cost)) best.insert(r);
   }
   std::vector<Series*> order;
@@ -58,12 +58,12 @@ void set_styles(std::vector<Series>& all, const OwnStyles& own) {
 
 }  // namespace
 
-std::vector<const ReplayRow*> frontier_of(const std::vector<Series>& all, double ReplayRow::*cost) {
+std::vector<const ReplayRow*> frontier_of(const std::vector<Series>& all, double (replay::Costs::*cost)() const) {
   std::vector<const ReplayRow*> rows;
   for (const Series& series : all) {
     if (series.reference) continue;
     for (const ReplayRow* r : series.rows) {
-      if (r->ok() && r->estimable() && std::isfinite(r->error) && std::isfinite(r->*cost)) rows.push_back(r);
+      if (r->ok() && r->estimable() && std::isfinite(r->error) && std::isfinite((r->*cost)())) rows.push_back(r);
     }
   }
   std::ranges::stable_sort(rows, {}, cost);
@@ -71,12 +71,14 @@ std::vector<const ReplayRow*> frontier_of(const std::vector<Series>& all, double
   std::map<double, double> cheapest;  // cost by error
   for (const ReplayRow* r : rows) {
     lowest.push_back(lowest.empty() ? r->error : std::min(lowest.back(), r->error));
-    cheapest.emplace(r->error, r->*cost);
+    cheapest.emplace(r->error, (r->*cost)());
   }
   const std::vector<const ReplayRow*> by_cost = rows;
   const auto beaten = [&](const ReplayRow* r) {
-    const auto count = std::ranges::upper_bound(by_cost, compare::equal_cost * r->*cost, {}, cost) - by_cost.begin();
-    return (count > 0 && lowest[static_cast<std::size_t>(count) - 1] < r->error) || cheapest.at(r->error) < r->*cost;
+    const auto count =
+        std::ranges::upper_bound(by_cost, compare::equal_cost * (r->*cost)(), {}, cost) - by_cost.begin();
+    return (count > 0 && lowest[static_cast<std::size_t>(count) - 1] < r->error) ||
+           cheapest.at(r->error) < (r->*cost)();
   };
   std::erase_if(rows, beaten);
   return rows;

@@ -38,6 +38,6 @@ std::vector<Budget> budgets_of(const ReplayPart& part);
 
 /// The rows that no other row beats by a lower error at no more than equal_cost times its cost, by ascending cost.
 /// References and rows whose mean is not estimable are not compared.
-std::vector<const ReplayRow*> frontier_of(const std::vector<Series>& all, double ReplayRow::*cost);
+std::vector<const ReplayRow*> frontier_of(const std::vector<Series>& all, double (replay::Costs::*cost)() const);
 
 }  // namespace kvbench::report
