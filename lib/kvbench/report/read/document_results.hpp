@@ -2,7 +2,7 @@
 // The damage to single documents from a table of `kveval --per-document`.
 #pragma once
 
-#include <kvbench/eval/damage.hpp>
+#include <kvbench/eval/eval_record.hpp>
 #include <kvbench/report/read/table_results.hpp>
 
 namespace kvbench::report {
@@ -16,7 +16,7 @@ class DocumentResults : public TableResults {
   DocumentResults(std::string path, eval::Damage figure);
 
  private:
-  void add(const CsvTable& table, const CsvRow& row, eval::Damage figure);
+  void add(const CsvTable& table, const CsvRow& line, const eval::EvalRecord& row, eval::Damage figure);
 };
 
 /// Whether the file is a CSV with the header of a table of kveval.

@@ -1,33 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <kvbench/report/read/query_csv.hpp>
 
+#include <limits>
+
 #include <kvbench/compare/raw_reader.hpp>
 #include <kvbench/core/error.hpp>
 #include <kvbench/core/input_file.hpp>
+#include <kvbench/report/columns/records.hpp>
 #include <kvbench/trace/guard/untrusted_file.hpp>
 
 namespace kvbench::report {
-namespace {
 
-/// The columns that identify a place.
-constexpr const char* place_columns[] = {"run",    "trace",    "sha256", "model", "prompt",
-                                         "device", "protocol", "layer",  "head"};
-
-}  // namespace
+constexpr std::int32_t most_tokens = std::numeric_limits<std::int32_t>::max();
 
 QueryCsv::QueryCsv(std::string path, std::string_view metric)
-    : TableResults(std::move(path)), column_(fmt::format("{}_mean", metric)) {
-  bool checked = false;
-  scan_csv(path_, [&](const CsvTable& table, const CsvRow& row) {
-    for (const char* needed : {"method", "status", "query", column_.c_str()}) {
-      if (!checked && !table.has(needed)) {
-        throw Error("{}: has no column '{}', so it is not a table of kvbench replay; see docs/results.md.", path_,
-                    needed);
-      }
-    }
-    checked = true;
-    const bool hindsight = table.has("refit") && !table.text(row, "refit").empty();
-    if (table.text(row, "query") != "all" && !hindsight) add(table, row);
+    : TableResults(std::move(path)), metric_(replay::find_metric(metric).value()) {
+  std::optional<RowReader<replay::Record>> read;
+  scan_csv(path_, [&](const CsvTable& table, const CsvRow& line) {
+    if (!read) check_header(table);
+    if (!read) read.emplace(table, record_columns());
+    const replay::Record row = (*read)(line);
+    if (row.query && row.refit == replay::Refit::none) add(table, line, row);
   });
   if (values_.empty()) {
     throw Error("{}: has no rows per query; write it with --rows query, or store the results of the replay with --raw.",
@@ -44,32 +37,38 @@ QueryCsv::QueryCsv(std::string path, std::string_view metric)
   }
 }
 
-void QueryCsv::add(const CsvTable& table, const CsvRow& row) {
-  const auto [at, added] = place_of(table, row, place_columns);
+void QueryCsv::check_header(const CsvTable& table) const {
+  for (const std::string& needed :
+       {std::string("method"), std::string("status"), std::string("query"), fmt::format("{}_mean", name_of(metric_))}) {
+    if (!table.has(needed))
+      throw Error("{}: has no column '{}', so it is not a table of kvbench replay; see docs/results.md.", path_,
+                  needed);
+  }
+}
+
+void QueryCsv::add(const CsvTable& table, const CsvRow& line, const replay::Record& row) {
+  const auto [at, added] = place_of(key_of(table, line, record_columns(), Tells::place));
   compare::QueryPlace& place = places_[at];
   if (added) {
-    place.run = table.text(row, "run"), place.trace = table.text(row, "trace"),
-    place.sha256 = table.text(row, "sha256");
-    place.model = table.text(row, "model"), place.prompt = table.text(row, "prompt");
-    place.protocol = table.text(row, "protocol");
-    place.layer = whole_number(table, row, "layer");
-    if (table.has("model_layers")) place.model_layers = whole_number(table, row, "model_layers");
-    place.kv_head = whole_number(table, row, "kv_head");
-    place.query_head = whole_number(table, row, "head");
+    place.run = row.run, place.trace = row.trace, place.sha256 = row.sha256, place.model = row.model;
+    place.prompt = row.prompt, place.protocol = std::string(name_of(row.protocol));
+    place.layer = row.layer.value_or(0), place.model_layers = row.model_layers;
+    place.kv_head = row.kv_head.value_or(0), place.query_head = row.query_head.value_or(0);
   }
-  if (place.context_tokens == 0 && table.has("context_tokens") && !table.text(row, "context_tokens").empty()) {
-    place.context_tokens = whole_number(table, row, "context_tokens");
-  }
-  compare::QueryValues& values = values_[{at, configuration_of(table, row)}];
-  const std::int32_t query = whole_number(table, row, "query");
+  if (place.context_tokens == 0 && row.context_tokens >= 1 && row.context_tokens <= most_tokens)
+    place.context_tokens = static_cast<Index>(row.context_tokens);
+  compare::QueryValues& values = values_[{at, configuration_of(row, row.seeded, row.seed.value_or(0))}];
+  if (*row.query > most_tokens) throw Error("{}:{}: {} is not the position of a query", path_, line.line, *row.query);
+  const auto query = static_cast<std::int32_t>(*row.query);
   const std::size_t next = values.values.size();
   if (next == place.positions.size()) place.positions.push_back(query);
   if (place.positions[next] != query) {
     throw Error(
         "{}:{}: query {} where {} was expected; the rows of a head must stay in the order in which kvbench wrote them",
-        path_, row.line, query, place.positions[next]);
+        path_, line.line, query, place.positions[next]);
   }
-  add_value(table, row, static_cast<float>(table.number(row, column_)), values);  // as in raw results
+  add_value(row, row, static_cast<float>(row.of(metric_).mean), values);  // as in raw results
+  values.dense |= row.dense;
 }
 
 std::unique_ptr<compare::QueryResults> open_query_results(const std::string& path, std::string_view metric) {

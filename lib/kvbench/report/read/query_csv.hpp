@@ -4,6 +4,7 @@
 
 #include <memory>
 
+#include <kvbench/replay/records/record.hpp>
 #include <kvbench/report/read/table_results.hpp>
 
 namespace kvbench::report {
@@ -15,9 +16,10 @@ class QueryCsv : public TableResults {
   QueryCsv(std::string path, std::string_view metric);
 
  private:
-  void add(const CsvTable& table, const CsvRow& row);
+  void check_header(const CsvTable& table) const;
+  void add(const CsvTable& table, const CsvRow& line, const replay::Record& row);
 
-  std::string column_;
+  replay::Metric metric_;
 };
 
 /// A RawReader for an HDF5 file, a QueryCsv for any other file. Throws what their constructors throw.

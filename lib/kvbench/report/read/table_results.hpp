@@ -3,10 +3,11 @@
 #pragma once
 
 #include <map>
-#include <span>
+#include <tuple>
 
 #include <kvbench/compare/query_results.hpp>
-#include <kvbench/report/read/csv.hpp>
+#include <kvbench/replay/records/row.hpp>
+#include <kvbench/report/read/row_keys.hpp>
 
 namespace kvbench::report {
 
@@ -20,13 +21,12 @@ class TableResults : public compare::QueryResults {
  protected:
   explicit TableResults(std::string path) : path_(std::move(path)) {}
 
-  /// The number of the row's place, by its text in these columns, and whether it is a new place, to be filled in by the
-  /// caller.
-  std::pair<std::size_t, bool> place_of(const CsvTable& table, const CsvRow& row, std::span<const char* const> columns);
-  /// The number of the row's configuration. Tables without a column `seed` have no seeds.
-  std::size_t configuration_of(const CsvTable& table, const CsvRow& row);
+  /// The number of the place, and whether it is a new one, to be filled in by the caller.
+  std::pair<std::size_t, bool> place_of(RowKey key);
+  std::size_t configuration_of(const replay::RowIdentity& row, bool seeded, std::uint32_t seed);
   /// Takes one value, with the status and the bytes of its row.
-  static void add_value(const CsvTable& table, const CsvRow& row, double value, compare::QueryValues& values);
+  static void add_value(const replay::RowIdentity& row, const replay::Costs& costs, double value,
+                        compare::QueryValues& values);
 
   std::string path_;
   std::vector<compare::QueryPlace> places_;
@@ -34,10 +34,9 @@ class TableResults : public compare::QueryResults {
   std::map<std::pair<std::size_t, std::size_t>, compare::QueryValues> values_;  ///< by place and configuration
 
  private:
-  std::map<std::vector<std::string>, std::size_t> known_places_, known_configurations_;
+  using Configuration = std::tuple<std::string, std::string, Budget, bool, std::uint32_t>;
+  std::map<RowKey, std::size_t> known_places_;
+  std::map<Configuration, std::size_t> known_configurations_;
 };
-
-/// A whole number in a column. Throws Error with file, line and column where it is none.
-std::int32_t whole_number(const CsvTable& table, const CsvRow& row, const char* column);
 
 }  // namespace kvbench::report
