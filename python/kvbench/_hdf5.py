@@ -11,11 +11,11 @@ from ._error import Error, require
 from ._schema import check_name
 
 
-def float_type(dtype):
-    """The HDF5 type of f32, f16 or bf16. numpy has no bfloat16, so that the type is constructed as in the C++
+def element_type(dtype):
+    """The HDF5 type of f32, f16, bf16 or i8. numpy has no bfloat16, so that the type is constructed as in the C++
     writer."""
-    made = h5t.IEEE_F32LE.copy()
-    if dtype == "f32":
+    made = h5t.STD_I8LE.copy() if dtype == "i8" else h5t.IEEE_F32LE.copy()
+    if dtype in ("f32", "i8"):
         return made
     exponent, mantissa, bias = (5, 10, 15) if dtype == "f16" else (8, 7, 127)
     made.set_fields(15, mantissa, exponent, 0, mantissa)
@@ -35,6 +35,15 @@ def narrowed(values, dtype):
     return ((words + 0x7FFF + ((words >> 16) & 1)) >> 16).astype(np.uint16)
 
 
+def rounded(values):
+    """float32 rows as int8 multiples of 1/127 of the largest value of each row, and these steps [...] in float32."""
+    values = np.asarray(values, np.float32)
+    scales = np.abs(values).max(-1) / np.float32(127)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        steps = np.where(scales[..., None] > 0, values / scales[..., None], 0)
+    return np.rint(steps).astype(np.int8), scales
+
+
 def widened(words, dtype):
     """The words of a file as float32, without loss."""
     if dtype == "bf16":
@@ -44,13 +53,13 @@ def widened(words, dtype):
 
 def read_slab(dataset, dtype, head=None):
     """float32 [rows, ...] of one head, or [heads, rows, ...] of all heads, for any stored type."""
-    word = {"f32": np.float32, "f16": np.float16, "bf16": np.uint16}[dtype]
+    word = {"f32": np.float32, "f16": np.float16, "bf16": np.uint16, "i8": np.int8}[dtype]
     shape = dataset.shape if head is None else (1, *dataset.shape[1:])
     words = np.empty(shape, word)
     space = dataset.id.get_space()
     if head is not None:
         space.select_hyperslab((head,) + (0,) * (len(shape) - 1), shape)
-    dataset.id.read(h5s.create_simple(shape), space, words, float_type(dtype))
+    dataset.id.read(h5s.create_simple(shape), space, words, element_type(dtype))
     return widened(words if head is None else words[0], dtype)
 
 
@@ -65,23 +74,27 @@ def create_group(parent, name):
     return h5py.Group(h5g.create(parent.id, name.encode(), gcpl=untimed(h5p.GROUP_CREATE)))
 
 
-def create_floats(parent, name, shape, dtype, compress):
+def create_array(parent, name, shape, dtype, compress):
     """A dataset to be written head by head: contiguous, or chunks of one head."""
     properties = untimed(h5p.DATASET_CREATE)
     properties.set_fill_time(h5d.FILL_TIME_NEVER)
     if compress:
-        row = 4 * int(np.prod(shape[2:]))
-        properties.set_chunk((1, min(shape[1], max(1, (2**32 - 1) // row)), *shape[2:]))  # chunks end below 4 GiB
+        at = min(1, len(shape) - 1)  # the dimension of the rows
+        row = 4 * int(np.prod(shape[at + 1:]))
+        rows = min(shape[at], max(1, (2**32 - 1) // row))  # chunks end below 4 GiB
+        properties.set_chunk((*(1,) * at, rows, *shape[at + 1:]))
         properties.set_shuffle()
         properties.set_deflate(4)
-    return h5py.Dataset(h5d.create(parent.id, name.encode(), float_type(dtype), h5s.create_simple(shape), properties))
+    return h5py.Dataset(h5d.create(parent.id, name.encode(), element_type(dtype), h5s.create_simple(shape),
+                                   properties))
 
 
 def write_head(dataset, dtype, head, words):
-    shape = (1, *words.shape)
+    """Writes the words of a head, or all of an array without heads."""
+    shape = (*(1,) * (len(dataset.shape) - words.ndim), *words.shape)
     space = dataset.id.get_space()
-    space.select_hyperslab((head,) + (0,) * words.ndim, shape)
-    dataset.id.write(h5s.create_simple(shape), space, np.ascontiguousarray(words).reshape(shape), float_type(dtype))
+    space.select_hyperslab((head,) + (0,) * (len(shape) - 1), shape)
+    dataset.id.write(h5s.create_simple(shape), space, np.ascontiguousarray(words).reshape(shape), element_type(dtype))
 
 
 def fixed_string(encoded):

@@ -15,7 +15,7 @@ RAW_SCHEMA = "1.0"
 ROPE_TYPES = ("default", "none", "partial", "linear", "dynamic", "yarn", "llama3", "longrope", "mrope", "proportional",
               "other", "unknown")
 MOST = {"num_layers": 65535, "num_query_heads": 65535, "num_kv_heads": 65535, "head_dim": 16384, "value_dim": 16384}
-MOST_TOKENS, MOST_PROMPTS = 2**24, 65535
+MOST_TOKENS, MOST_PROMPTS, MOST_PROBES, MOST_COLUMNS = 2**24, 65535, 512, 16384
 
 
 @dataclass(kw_only=True, eq=False)
@@ -47,6 +47,16 @@ class Header:
         return heads // kv_heads
 
 
+@dataclass(kw_only=True)
+class Probes:
+    """Gradients that say what an error of attention outputs does to the next-token distributions (docs/damage.md)."""
+
+    count: int  # R
+    tokens: int  # T: the scored tokens have the positions prompt_tokens .. prompt_tokens + T - 1
+    seed: int  # of the Philox generator that drew labels and signs
+    evaluated_in: str = ""  # element types in which the model was evaluated
+
+
 @dataclass(kw_only=True, eq=False)
 class PromptInfo:
     """A prompt without its layers."""
@@ -57,6 +67,7 @@ class PromptInfo:
     answer_start: int | None = None
     answer_end: int | None = None
     text: str | None = None
+    probes: Probes | None = None  # None: no layer has probes
 
     @property
     def num_tokens(self):
@@ -73,14 +84,26 @@ class LayerInfo:
     rope_theta: float = 0.0  # 0 = none
     softcap: float = 0.0  # logits become softcap * tanh(logit / softcap); 0 = none
     column_sums_end: int | None = None  # column_sums are sums over the queries 0 .. column_sums_end - 1
+    sketch_seed: int | None = None  # of the Gaussian matrix of output_sketch
+    sketch_misfit: float = 0.0  # how much the map that output_sketch describes differs between queries; 0: not at all
 
 
 REQUIRED = ("keys", "values", "queries")
-ARRAYS = (*REQUIRED, "column_sums", "keys_pre_rope", "queries_pre_rope", "speculated_queries", "attention_output")
+ARRAYS = (*REQUIRED, "column_sums", "keys_pre_rope", "queries_pre_rope", "speculated_queries", "attention_output",
+          "residual_norm", "output_sketch", "probes")
+WIDE = ("column_sums", "residual_norm")  # stored in f32 whatever the dtype of the trace
 
 
-def shape_of(name, header, num_tokens, queries):
-    """Shape of the array `name`: [heads, rows, dim], or [heads, rows] for column_sums."""
+def shape_of(name, header, prompt, queries):
+    """Shape of the array `name`: [heads, rows, dim]; [heads, rows] for column_sums, [queries] for residual_norm, [heads,
+    R, T, dv] for probes. None stands for a free number: that of columns of output_sketch."""
+    num_tokens = prompt.num_tokens
+    if name == "residual_norm":
+        return (queries,)
+    if name == "output_sketch":
+        return header.num_query_heads, header.value_dim, None
+    if name == "probes":
+        return header.num_query_heads, prompt.probes.count, prompt.probes.tokens, header.value_dim
     if name in ("keys", "keys_pre_rope"):
         return header.num_kv_heads, num_tokens, header.head_dim
     if name == "values":
@@ -90,6 +113,13 @@ def shape_of(name, header, num_tokens, queries):
     if name == "attention_output":
         return header.num_query_heads, queries, header.value_dim
     return header.num_query_heads, num_tokens
+
+
+def check_shape(shape, expected, where, required_by):
+    same = len(shape) == len(expected) and all(b is None and 1 <= a <= MOST_COLUMNS or a == b
+                                               for a, b in zip(shape, expected))
+    wanted = ", ".join("columns" if size is None else str(size) for size in expected)
+    require(same, where, f"has shape {list(shape)}; {required_by} [{wanted}].")
 
 
 def is_number(text):
@@ -185,6 +215,24 @@ def check_prompt(prompt, where):
     require(0 <= start <= end <= n, where,
             f"answer_start = {prompt.answer_start} and answer_end = {prompt.answer_end} do not lie in order in [0, "
             f"{n}].")
+    if prompt.probes is not None:
+        check_probes(prompt.probes, n - prompt.prompt_tokens, where)
+
+
+def check_probes(probes, decoded, where):
+    check_fields(probes, where)
+    check_name(probes.evaluated_in, f"{where}: attribute 'evaluated_in'")
+    require(1 <= probes.count <= MOST_PROBES, where,
+            f"num_probes is {probes.count}; it must be from 1 to {MOST_PROBES}.")
+    require(1 <= probes.tokens <= decoded, where,
+            f"scored_tokens is {probes.tokens}; it must be from 1 to {decoded}, the number of tokens after the context.")
+
+
+def check_scored(probes, positions, context, where):
+    """The scored tokens of a layer with probes are among its queries."""
+    found = np.count_nonzero((positions >= context) & (positions < context + probes.tokens))
+    require(found == probes.tokens, where, f"they are of the {probes.tokens} tokens from position {context} on, of which "
+            f"{found} have a query; record the queries of all scored tokens.")
 
 
 def check_array(name, values, where):
@@ -192,6 +240,9 @@ def check_array(name, values, where):
     require(np.isfinite(values).all(), where, "holds a number that is not finite; a trace must be finite.")
     require(name != "column_sums" or (values >= 0).all(), where,
             "holds a negative number; a sum of attention weights is not negative.")
+    require(name != "residual_norm" or (values > 0).all(), where,
+            "holds a number that is not above 0; the norm of a residual stream is.")
+    require(name != "probe_scales" or (values >= 0).all(), where, "holds a negative number; a scale is not negative.")
 
 
 def check_layer(layer, num_tokens, where):
@@ -213,3 +264,5 @@ def check_layer(layer, num_tokens, where):
     end = layer.column_sums_end
     require(end is None or 1 <= end <= num_tokens, f"{where}/column_sums",
             f"column_sums_end is {end}, outside [1, {num_tokens}].")
+    require(math.isfinite(layer.sketch_misfit) and layer.sketch_misfit >= 0, f"{where}/output_sketch",
+            f"attribute 'misfit' is {layer.sketch_misfit}; it must be a finite number >= 0.")

@@ -4,11 +4,11 @@
 import functools
 
 from ._files import InputFile, sha256_of_file
-from ._hdf5 import attribute, check_schema, float_type, read_slab, reading
+from ._hdf5 import attribute, check_schema, element_type, read_slab, reading
 from ._kinds import checked
-from ._schema import (ARRAYS, MOST_PROMPTS, REQUIRED, TRACE_SCHEMA, Error, Header, LayerInfo, PromptInfo, check_array,
-                      check_caches, check_header, check_layer, check_prompt, check_prompt_id, integers, is_number,
-                      order_of, require, shape_of)
+from ._schema import (ARRAYS, MOST_PROMPTS, REQUIRED, TRACE_SCHEMA, WIDE, Error, Header, LayerInfo, Probes, PromptInfo,
+                      check_array, check_caches, check_header, check_layer, check_prompt, check_prompt_id, check_scored,
+                      check_shape, integers, is_number, order_of, require, shape_of)
 
 
 class Layer(LayerInfo):
@@ -19,27 +19,39 @@ class Layer(LayerInfo):
         self._where = f"{prompt.trace.path}: {group.name}"
         for name in (*REQUIRED, "query_positions"):
             require(name in group, self._where, f"dataset '{name}' is missing; see docs/traces.md.")
-        sums = group.get("column_sums")
+        sums, sketch = group.get("column_sums"), group.get("output_sketch")
+        sketched = {} if sketch is None else {"sketch_seed": attribute(sketch, sketch.name, "seed", int),
+                                              "sketch_misfit": attribute(sketch, sketch.name, "misfit", float, 0.0)}
         super().__init__(window=attribute(group, self._where, "window", int),
                          rope_theta=attribute(group, self._where, "rope_theta", float),
                          scale=attribute(group, self._where, "scale", float),
                          softcap=attribute(group, self._where, "softcap", float),
                          query_positions=integers(group["query_positions"][()], f"{self._where}/query_positions"),
-                         column_sums_end=None if sums is None else attribute(sums, sums.name, "column_sums_end", int))
+                         column_sums_end=None if sums is None else attribute(sums, sums.name, "column_sums_end", int),
+                         **sketched)
         check_layer(self, prompt.num_tokens, self._where)
         for name in self.arrays:
             self._check_array(name)
 
     def _check_array(self, name):
-        trace, dataset, where = self.prompt.trace, self._group[name], f"{self._where}/{name}"
-        expected = shape_of(name, trace, self.prompt.num_tokens, len(self.query_positions))
-        require(dataset.shape == expected, where,
-                f"has shape {list(dataset.shape)}; the attributes require {list(expected)}.")
-        dtype = self._dtype(name)
-        require(dataset.id.get_type().equal(float_type(dtype)), where, f"its elements are not {dtype} (little-endian).")
+        where, prompt = f"{self._where}/{name}", self.prompt
+        if name == "probes":
+            require(prompt.probes is not None, where, "the prompt lacks the attribute 'num_probes'; see docs/traces.md.")
+            check_scored(prompt.probes, self.query_positions, prompt.prompt_tokens, where)
+            require("probe_scales" in self._group, where, "the dataset 'probe_scales' is missing.")
+        expected = shape_of(name, prompt.trace, prompt, len(self.query_positions))
+        self._check_dataset(name, "i8" if name == "probes" else self._dtype(name), expected)
+        if name == "probes":
+            self._check_dataset("probe_scales", "f32", expected[:3])
+
+    def _check_dataset(self, name, dtype, expected):
+        dataset, where = self._group[name], f"{self._where}/{name}"
+        check_shape(dataset.shape, expected, where, "the attributes require")
+        require(dataset.id.get_type().equal(element_type(dtype)), where,
+                f"its elements are not {dtype} (little-endian).")
 
     def _dtype(self, name):
-        return "f32" if name == "column_sums" else self.prompt.trace.dtype
+        return "f32" if name in WIDE else self.prompt.trace.dtype
 
     @property
     def arrays(self):
@@ -49,14 +61,22 @@ class Layer(LayerInfo):
 
     @checked
     def array(self, name: str, head: int | None = None):
-        """float32 array of one head, [rows, dim], or of all heads, [heads, rows, dim]; column_sums have no dim. Raises
-        Error if the trace lacks the array, and for values that are not finite."""
+        """float32 array of one head, [rows, dim], or of all heads, [heads, rows, dim]; column_sums have no dim,
+        residual_norm is [m], and probes of a head are [R, T, dv]. Raises Error if the trace lacks the array, and for
+        values that are not finite."""
         where = f"{self._where}/{name}"
         require(name in self.arrays, where, f"the trace does not hold this array; it has {', '.join(self.arrays)}.")
         dataset = self._group[name]
-        require(head is None or 0 <= head < dataset.shape[0], where, f"there is no head {head} of {dataset.shape[0]}.")
+        heads = 0 if name == "residual_norm" else dataset.shape[0]
+        require(head is None or 0 <= head < heads, where, f"there is no head {head} of {heads}.")
+        if name == "probes":
+            return self._read("probes", "i8", head) * self._read("probe_scales", "f32", head)[..., None]
+        return self._read(name, self._dtype(name), head)
+
+    def _read(self, name, dtype, head):
+        where = f"{self._where}/{name}"
         with reading(where):
-            values = read_slab(dataset, self._dtype(name), head)
+            values = read_slab(self._group[name], dtype, head)
         check_array(name, values, where)
         return values
 
@@ -103,6 +123,11 @@ class Prompt(PromptInfo):
                     for name in ("answer_start", "answer_end") if name in group.attrs}
         if "text" in group:
             optional["text"] = group["text"].asstr()[()]
+        if "num_probes" in group.attrs:
+            optional["probes"] = Probes(count=attribute(group, where, "num_probes", int),
+                                        tokens=attribute(group, where, "scored_tokens", int),
+                                        seed=attribute(group, where, "probe_seed", int),
+                                        evaluated_in=attribute(group, where, "evaluated_in", str, ""))
         super().__init__(name=attribute(group, where, "name", str),
                          tokens=integers(group["tokens"][()], f"{where}/tokens"),
                          prompt_tokens=attribute(group, where, "prompt_tokens", int), **optional)

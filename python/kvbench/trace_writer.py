@@ -7,11 +7,11 @@ import os
 import numpy as np
 
 from ._files import OutputFile
-from ._hdf5 import create_floats, create_group, fixed_string, narrowed, set_text, write_head, write_whole
+from ._hdf5 import create_array, create_group, fixed_string, narrowed, rounded, set_text, write_head, write_whole
 from ._kinds import checked
-from ._schema import (ARRAYS, MOST_PROMPTS, REQUIRED, TRACE_SCHEMA, Error, Header, LayerInfo, PromptInfo, check_array,
-                      check_caches, check_header, check_layer, check_prompt, check_prompt_id, integers, numbers,
-                      require, shape_of)
+from ._schema import (ARRAYS, MOST_PROMPTS, REQUIRED, TRACE_SCHEMA, WIDE, Error, Header, LayerInfo, PromptInfo,
+                      check_array, check_caches, check_header, check_layer, check_prompt, check_prompt_id, check_scored,
+                      check_shape, integers, numbers, require, shape_of)
 
 
 def _now():
@@ -75,13 +75,19 @@ class TraceWriter(OutputFile):
         require(np.array_equal(tokens, tokens.astype(np.int32)), f"{where}/tokens", "a token id exceeds 32 bits.")
         context = len(tokens) if info.prompt_tokens is None else info.prompt_tokens
         info = PromptInfo(name=info.name, tokens=tokens, prompt_tokens=context, answer_start=info.answer_start,
-                          answer_end=info.answer_end, text=info.text)
+                          answer_end=info.answer_end, text=info.text, probes=info.probes)
         check_prompt(info, where)
         group = create_group(self.file["prompts"], id)
         set_text(group, "name", info.name)
         for name in ("num_tokens", "prompt_tokens", "answer_start", "answer_end"):
             if getattr(info, name) is not None:
                 group.attrs[name] = np.int64(getattr(info, name))
+        if info.probes is not None:
+            for name, value in (("num_probes", info.probes.count), ("scored_tokens", info.probes.tokens),
+                                ("probe_seed", info.probes.seed)):
+                group.attrs[name] = np.int64(value)
+            if info.probes.evaluated_in:
+                set_text(group, "evaluated_in", info.probes.evaluated_in)
         write_whole(group, "tokens", tokens.astype("<i4"))
         if info.text is not None:  # a string of fixed length, as kvbench writes it
             encoded = info.text.encode()
@@ -93,8 +99,9 @@ class TraceWriter(OutputFile):
     @checked
     def layer(self, id: str | int, index: int, info: LayerInfo, **arrays):
         """Writes all arrays of a layer: keys, values, queries and optional ones (docs/traces.md), each [heads, rows,
-        dim], and column_sums [heads, n] with info.column_sums_end. They are stored in the dtype of the header,
-        column_sums in f32."""
+        dim]; column_sums [heads, n] with info.column_sums_end; residual_norm [m]; output_sketch [heads, dv, columns]
+        with info.sketch_seed; probes [heads, R, T, dv] where the prompt has them. They are stored in the dtype of the
+        header, column_sums and residual_norm in f32, probes in 8 bits with a scale for each row of dv numbers."""
         self.check_open()
         id = str(id)
         where = f"{self.path}: /prompts/{id}/layers/{index}"
@@ -107,7 +114,8 @@ class TraceWriter(OutputFile):
         prompt = self._prompts[id]
         positions = integers(info.query_positions, f"{where}/query_positions")
         info = LayerInfo(scale=info.scale, query_positions=positions, window=info.window, rope_theta=info.rope_theta,
-                         softcap=info.softcap, column_sums_end=info.column_sums_end)
+                         softcap=info.softcap, column_sums_end=info.column_sums_end, sketch_seed=info.sketch_seed,
+                         sketch_misfit=info.sketch_misfit)
         check_layer(info, prompt.num_tokens, where)
         arrays = self._checked(where, prompt, info, arrays)
         group = create_group(self.file["prompts"][id]["layers"], str(index))
@@ -119,6 +127,9 @@ class TraceWriter(OutputFile):
             self._write(group, name, values, where)
         if "column_sums" in arrays:
             group["column_sums"].attrs["column_sums_end"] = np.int64(info.column_sums_end)
+        if "output_sketch" in arrays:
+            group["output_sketch"].attrs["seed"] = np.int64(info.sketch_seed)
+            group["output_sketch"].attrs["misfit"] = np.float64(info.sketch_misfit)
         self._layers[id].add(index)
 
     def _checked(self, where, prompt, info, arrays):
@@ -129,18 +140,24 @@ class TraceWriter(OutputFile):
             require(arrays.get(name) is not None, where, f"'{name}' is missing; a layer needs {', '.join(REQUIRED)}.")
         require(("column_sums" in arrays) == (info.column_sums_end is not None), where,
                 "column_sums and column_sums_end belong together; give both or neither.")
+        require(("output_sketch" in arrays) == (info.sketch_seed is not None), where,
+                "output_sketch and sketch_seed belong together; give both or neither.")
+        if "probes" in arrays:
+            require(prompt.probes is not None, f"{where}/probes", "give PromptInfo(probes=Probes(...)) to prompt().")
+            check_scored(prompt.probes, info.query_positions, prompt.prompt_tokens, f"{where}/probes")
         found = {name: numbers(arrays[name], f"{where}/{name}") for name in ARRAYS if name in arrays}
         for name, values in found.items():
-            expected = shape_of(name, self._header, prompt.num_tokens, len(info.query_positions))
-            require(values.shape == expected, f"{where}/{name}",
-                    f"has shape {list(values.shape)}; header, tokens and query_positions require {list(expected)}.")
+            expected = shape_of(name, self._header, prompt, len(info.query_positions))
+            check_shape(values.shape, expected, f"{where}/{name}", "header, tokens and query_positions require")
         return found
 
     def _write(self, group, name, values, where):
         """Writes head by head, so that the conversion to a narrower type copies only one head."""
-        dtype = "f32" if name == "column_sums" else self._header.dtype
-        dataset = create_floats(group, name, values.shape, dtype, self._compress)
-        for head, slab in enumerate(values):
+        if name == "probes":
+            return self._write_probes(group, values, where)
+        dtype = "f32" if name in WIDE else self._header.dtype
+        dataset = create_array(group, name, values.shape, dtype, self._compress)
+        for head, slab in enumerate(values if values.ndim > 1 else [values]):
             check_array(name, slab, f"{where}/{name}: head {head}")
             with np.errstate(over="ignore"):  # numbers that became infinite are refused below
                 words = narrowed(slab, dtype)
@@ -149,6 +166,15 @@ class TraceWriter(OutputFile):
                     f"head {head} holds a number too large for {dtype}; "
                     + ("scale the numbers down." if dtype == "f32" else "use dtype='f32'."))
             write_head(dataset, dtype, head, words)
+            self.check_disk()
+
+    def _write_probes(self, group, values, where):
+        steps = create_array(group, "probes", values.shape, "i8", self._compress)
+        scales = create_array(group, "probe_scales", values.shape[:3], "f32", self._compress)
+        for head, slab in enumerate(values):
+            check_array("probes", slab, f"{where}/probes: head {head}")
+            for dataset, dtype, words in zip((steps, scales), ("i8", "f32"), rounded(slab)):
+                write_head(dataset, dtype, head, words)
             self.check_disk()
 
     def _check_complete(self):

@@ -15,6 +15,7 @@
 #include <kvbench/sweep/collect.hpp>
 #include <kvbench/sweep/merge.hpp>
 #include <kvbench/trace/create.hpp>
+#include <kvbench/trace/slab.hpp>
 #include <kvbench/trace/writer.hpp>
 
 #include <support/small_cells.hpp>
@@ -36,16 +37,13 @@ void write_old_format(const std::string& path, const TraceInfo& info, bool compr
   test::for_each_head(info, [&](std::size_t p, std::size_t l, Array array, std::int64_t head, const Shape& shape) {
     const PromptInfo& prompt = info.prompts[p];
     const std::vector<float> slab = test::sample_slab(shape, p, l, array, head);
-    std::vector<hsize_t> start{static_cast<hsize_t>(head), 0, 0};
-    std::vector<hsize_t> count{1, static_cast<hsize_t>(shape.rows), static_cast<hsize_t>(shape.dim)};
-    start.resize(static_cast<std::size_t>(rank_of(array)));
-    count.resize(static_cast<std::size_t>(rank_of(array)));
+    const Slab place = slab_of(dims_of(info, prompt, prompt.layers[l], array), shape, head, 0, shape.rows);
     file.group("prompts")
         .group(prompt.id)
         .group("layers")
         .group(std::to_string(prompt.layers[l].layer))
         .dataset(name_of(array))
-        .write_slab(H5T_NATIVE_FLOAT, start, count, slab.data());
+        .write_slab(H5T_NATIVE_FLOAT, place.start, place.count, slab.data());
   });
   file.close();
 }

@@ -103,6 +103,36 @@ void check_prompt(const PromptInfo& prompt, const std::string& file) {
   if (prompt.layers.empty()) throw Error("{}: no layers were recorded; dump at least one.", at);
 }
 
+void check_probes(const PromptInfo& prompt, const std::string& file) {
+  const std::string at = file + ": " + path_of(prompt);
+  const bool any = std::ranges::any_of(prompt.layers, [](const LayerInfo& layer) { return layer.probes; });
+  if (!prompt.probes) {
+    if (any) throw Error("{}: its layers have probes, but attribute 'num_probes' is missing; see docs/traces.md.", at);
+    return;
+  }
+  const Probes& probes = *prompt.probes;
+  check_name(probes.evaluated_in, at + ": attribute 'evaluated_in'");
+  if (probes.count < 1 || probes.count > most_probes)
+    throw Error("{}: num_probes is {}; it must be from 1 to {}.", at, probes.count, most_probes);
+  const std::int64_t most = prompt.num_tokens - prompt.prompt_tokens;
+  if (probes.tokens < 1 || probes.tokens > most) {
+    throw Error("{}: scored_tokens is {}; it must be from 1 to {}, the number of tokens after the context.", at,
+                probes.tokens, most);
+  }
+}
+
+/// The scored tokens of a layer with probes are among its queries.
+void check_scored(const LayerInfo& layer, const PromptInfo& prompt, const std::string& at) {
+  if (!layer.probes) return;
+  const auto first = std::ranges::lower_bound(layer.query_positions, prompt.prompt_tokens);
+  const auto last = std::ranges::lower_bound(layer.query_positions, prompt.prompt_tokens + prompt.probes->tokens);
+  if (last - first == prompt.probes->tokens) return;
+  throw Error(
+      "{}/probes: they are of the {} tokens from position {} on, of which {} have a query; record the queries of all "
+      "scored tokens.",
+      at, prompt.probes->tokens, prompt.prompt_tokens, last - first);
+}
+
 void check_positions(const LayerInfo& layer, std::int64_t n, const std::string& at) {
   if (layer.query_positions.empty()) throw Error("{}: no queries were recorded; dump at least one position.", at);
   std::int64_t previous = -1;
@@ -138,6 +168,13 @@ void check_layer(const LayerInfo& layer, const PromptInfo& prompt, const TraceIn
     throw Error("{}/column_sums: column_sums_end is {}, outside [1, {}].", at, *layer.column_sums_end,
                 prompt.num_tokens);
   }
+  check_scored(layer, prompt, at);
+  if (!layer.output_sketch) return;
+  const OutputSketch& sketch = *layer.output_sketch;
+  if (sketch.columns < 1 || sketch.columns > most_dimensions)
+    throw Error("{}/output_sketch: has {} columns; it must have from 1 to {}.", at, sketch.columns, most_dimensions);
+  if (!std::isfinite(sketch.misfit) || sketch.misfit < 0)
+    throw Error("{}/output_sketch: attribute 'misfit' is {}; it must be a finite number >= 0.", at, sketch.misfit);
 }
 
 }  // namespace
@@ -152,6 +189,7 @@ void check(const TraceInfo& info, const std::string& file) {
   std::set<std::string> ids;
   for (const PromptInfo& prompt : info.prompts) {
     check_prompt(prompt, file);
+    check_probes(prompt, file);
     if (!ids.insert(prompt.id).second) throw Error("{}: {} occurs twice.", file, path_of(prompt));
     int previous = -1;
     for (const LayerInfo& layer : prompt.layers) {

@@ -10,6 +10,7 @@
 
 #include <kvbench/trace/float_type.hpp>
 #include <kvbench/trace/layout.hpp>
+#include <kvbench/trace/slab.hpp>
 
 namespace kvbench::trace {
 namespace {
@@ -61,12 +62,14 @@ void write_text(const h5::Object& group, const std::string& text) {
 }
 
 /// One chunk per head; longer heads are split, because HDF5 limits chunks to 4 GiB.
-std::vector<hsize_t> chunk_of(const Shape& shape, int rank, std::size_t element) {
+std::vector<hsize_t> chunk_of(std::vector<hsize_t> dims, std::size_t element) {
   constexpr std::uint64_t limit = (std::uint64_t{1} << 32) - 1;
-  const auto dim = static_cast<hsize_t>(shape.dim);
-  const hsize_t rows =
-      std::min<hsize_t>(static_cast<hsize_t>(shape.rows), std::max<hsize_t>(1, limit / (dim * element)));
-  return rank == 2 ? std::vector<hsize_t>{1, rows} : std::vector<hsize_t>{1, rows, dim};
+  const std::size_t at = dims.size() < 2 ? 0 : 1;  // the dimension of the rows
+  if (at == 1) dims[0] = 1;
+  hsize_t row = element;
+  for (std::size_t i = at + 1; i < dims.size(); ++i) row *= dims[i];
+  dims[at] = std::min(dims[at], std::max<hsize_t>(1, limit / row));
+  return dims;
 }
 
 void create_layer(const h5::Object& group, const TraceInfo& info, const PromptInfo& prompt, const LayerInfo& layer,
@@ -78,16 +81,22 @@ void create_layer(const h5::Object& group, const TraceInfo& info, const PromptIn
   write_integers(group, "query_positions", layer.query_positions);
   for (const Array array : all_arrays) {
     if (!holds(layer, array)) continue;
-    const Shape shape = shape_of(info, prompt, layer, array);
-    const int rank = rank_of(array);
-    std::vector<hsize_t> dims{static_cast<hsize_t>(shape.heads), static_cast<hsize_t>(shape.rows),
-                              static_cast<hsize_t>(shape.dim)};
-    dims.resize(static_cast<std::size_t>(rank));
+    const std::vector<hsize_t> dims = dims_of(info, prompt, layer, array);
     const Dtype dtype = dtype_of(info, array);
-    const auto chunk = compress ? chunk_of(shape, rank, size_of(dtype)) : std::vector<hsize_t>{};
-    const h5::Object dataset = group.create_dataset(name_of(array), h5::float_type(dtype).get(), dims, chunk);
+    const auto chunk = compress ? chunk_of(dims, size_of(dtype)) : std::vector<hsize_t>{};
+    const h5::Object dataset = group.create_dataset(name_of(array), h5::element_type(dtype).get(), dims, chunk);
     if (array == Array::column_sums) dataset.set("column_sums_end", *layer.column_sums_end);
+    if (array != Array::output_sketch) continue;
+    dataset.set("seed", layer.output_sketch->seed);
+    dataset.set("misfit", layer.output_sketch->misfit);
   }
+}
+
+void describe_probes(const h5::Object& group, const Probes& probes) {
+  group.set("num_probes", probes.count);
+  group.set("scored_tokens", probes.tokens);
+  group.set("probe_seed", probes.seed);
+  set_if_known(group, "evaluated_in", probes.evaluated_in);
 }
 
 void create_prompt(const h5::Object& group, const TraceInfo& info, const PromptInfo& prompt, bool compress) {
@@ -96,6 +105,7 @@ void create_prompt(const h5::Object& group, const TraceInfo& info, const PromptI
   group.set("prompt_tokens", prompt.prompt_tokens);
   if (prompt.answer_start) group.set("answer_start", *prompt.answer_start);
   if (prompt.answer_end) group.set("answer_end", *prompt.answer_end);
+  if (prompt.probes) describe_probes(group, *prompt.probes);
   write_integers(group, "tokens", prompt.tokens);
   if (prompt.text) write_text(group, *prompt.text);
   const h5::Object layers = group.create_group("layers");

@@ -3,8 +3,9 @@
 
 namespace kvbench::trace::h5 {
 
-Handle float_type(Dtype dtype) {
-  Handle type(H5Tcopy(H5T_IEEE_F32LE), &H5Tclose);
+Handle element_type(Dtype dtype) {
+  Handle type(H5Tcopy(dtype == Dtype::i8 ? H5T_STD_I8LE : H5T_IEEE_F32LE), &H5Tclose);
+  if (dtype == Dtype::i8) return type;
   if (dtype == Dtype::f32) return type;
   const bool half = dtype == Dtype::f16;
   const std::size_t exponent = half ? 5 : 8, mantissa = half ? 10 : 7;

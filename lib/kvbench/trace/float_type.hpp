@@ -6,8 +6,8 @@
 
 namespace kvbench::trace::h5 {
 
-/// The stored element type: IEEE single, IEEE half, or bfloat16, little-endian. HDF5 1.10 has no predefined 16-bit
-/// float types.
-Handle float_type(Dtype dtype);
+/// The stored element type: IEEE single, IEEE half, bfloat16, or a signed byte, little-endian. HDF5 1.10 has no
+/// predefined 16-bit float types.
+Handle element_type(Dtype dtype);
 
 }  // namespace kvbench::trace::h5

@@ -17,19 +17,20 @@ inline constexpr std::array all_arrays{Array::keys,
                                        Array::keys_pre_rope,
                                        Array::queries_pre_rope,
                                        Array::speculated_queries,
-                                       Array::attention_output};
+                                       Array::attention_output,
+                                       Array::residual_norm,
+                                       Array::output_sketch,
+                                       Array::probes,
+                                       Array::probe_scales};
 
-/// [heads, rows, dim]; column sums are stored as [heads, rows] and have dim = 1.
+/// [heads, rows, dim] in memory; slab.hpp has the dimensions in the file.
 struct Shape {
   std::int64_t heads = 0, rows = 0, dim = 0;
 };
 
 Shape shape_of(const TraceInfo& info, const PromptInfo& prompt, const LayerInfo& layer, Array array);
-inline int rank_of(Array array) { return array == Array::column_sums ? 2 : 3; }
-inline Dtype dtype_of(const TraceInfo& info, Array array) {
-  return array == Array::column_sums ? Dtype::f32 : info.dtype;
-}
-inline std::size_t size_of(Dtype dtype) { return dtype == Dtype::f32 ? 4 : 2; }
+Dtype dtype_of(const TraceInfo& info, Array array);
+inline std::size_t size_of(Dtype dtype) { return dtype == Dtype::f32 ? 4 : dtype == Dtype::i8 ? 1 : 2; }
 bool holds(const LayerInfo& layer, Array array);
 
 /// Converts a value to a 16-bit type and back.

@@ -10,6 +10,7 @@
 #include <kvbench/core/error.hpp>
 #include <kvbench/trace/float_type.hpp>
 #include <kvbench/trace/layout.hpp>
+#include <kvbench/trace/slab.hpp>
 
 namespace kvbench::trace {
 namespace {
@@ -90,16 +91,13 @@ std::uint64_t check_arrays(const h5::InputObject& group, const TraceInfo& info, 
   for (const Array array : all_arrays) {
     if (!holds(layer, array)) continue;
     const h5::InputObject dataset = group.dataset(name_of(array), h5::Extent::part);
-    const Shape shape = shape_of(info, prompt, layer, array);
-    std::vector<hsize_t> expected{static_cast<hsize_t>(shape.heads), static_cast<hsize_t>(shape.rows)};
-    if (rank_of(array) == 3) expected.push_back(static_cast<hsize_t>(shape.dim));
-    const std::vector<hsize_t> dims = dataset.dims();
+    const std::vector<hsize_t> dims = dataset.dims(), expected = dims_of(info, prompt, layer, array);
     if (dims != expected) {
       throw Error("{}: has the shape [{}], but the attributes require [{}].", dataset.where(), fmt::join(dims, ", "),
                   fmt::join(expected, ", "));
     }
     const Dtype dtype = dtype_of(info, array);
-    if (H5Tequal(dataset.type().get(), h5::float_type(dtype).get()) <= 0) {
+    if (H5Tequal(dataset.type().get(), h5::element_type(dtype).get()) <= 0) {
       throw Error("{}: its elements are not {} (little-endian).", dataset.where(), name_of(dtype));
     }
     std::uint64_t chunk = size_of(dtype);
@@ -108,6 +106,22 @@ std::uint64_t check_arrays(const h5::InputObject& group, const TraceInfo& info, 
     if (!stored.chunk_dims.empty()) largest = std::max(largest, chunk);
   }
   return largest;
+}
+
+OutputSketch parse_sketch(const h5::InputObject& dataset) {
+  const std::vector<hsize_t> dims = dataset.dims();
+  if (dims.size() != 3 || dims[2] < 1 || dims[2] > static_cast<hsize_t>(most_dimensions)) {
+    throw Error("{}: has the shape [{}]; it must have three dimensions, and from 1 to {} columns in the last.",
+                dataset.where(), fmt::join(dims, ", "), most_dimensions);
+  }
+  return {static_cast<std::int64_t>(dims[2]), integer(dataset, "seed"), dataset.number("misfit").value_or(0)};
+}
+
+std::optional<Probes> parse_probes(const h5::InputObject& group) {
+  const auto count = group.integer("num_probes");
+  if (!count) return std::nullopt;
+  return Probes{*count, integer(group, "scored_tokens"), integer(group, "probe_seed"),
+                group.text("evaluated_in").value_or("")};
 }
 
 LayerInfo parse_layer(const h5::InputObject& group, std::int64_t index) {
@@ -123,6 +137,9 @@ LayerInfo parse_layer(const h5::InputObject& group, std::int64_t index) {
   layer.queries_pre_rope = group.has("queries_pre_rope");
   layer.speculated_queries = group.has("speculated_queries");
   layer.attention_output = group.has("attention_output");
+  layer.residual_norm = group.has("residual_norm");
+  if (group.has("output_sketch")) layer.output_sketch = parse_sketch(group.dataset("output_sketch", h5::Extent::part));
+  layer.probes = group.has("probes");
   return layer;
 }
 
@@ -136,6 +153,7 @@ PromptInfo parse_prompt(const h5::InputObject& group, const std::string& id, con
   prompt.answer_end = group.integer("answer_end");
   prompt.tokens = integers<std::int32_t>(group.dataset("tokens"));
   if (group.has("text")) prompt.text = long_text(group.dataset("text"));
+  prompt.probes = parse_probes(group);
   const h5::InputObject layers = group.group("layers");
   std::vector<std::int64_t> indices;
   for (const std::string& name : layers.members()) {

@@ -14,6 +14,7 @@
 #include <kvbench/trace/layout.hpp>
 #include <kvbench/trace/parse.hpp>
 #include <kvbench/trace/sha256.hpp>
+#include <kvbench/trace/slab.hpp>
 
 namespace kvbench::trace {
 namespace {
@@ -32,22 +33,31 @@ std::ptrdiff_t find_not_finite(const std::vector<float>& values) {
   return -1;
 }
 
-/// Widens the 16-bit values in the second half of `values` to fp32 in place, so that the slab of a head is stored once.
-/// No value is overwritten before it is widened.
-void widen_all(std::vector<float>& values, Dtype dtype) {
+/// Widens the words of type T at the end of `values` to fp32 in place, so that the slab of a head is stored once. No
+/// value is overwritten before it is widened.
+template <class T, class F>
+void widen_all(std::vector<float>& values, F widen) {
   constexpr std::size_t block = 1024;
-  std::array<std::uint16_t, block> halves;
-  const auto* stored = reinterpret_cast<const std::byte*>(values.data()) + 2 * values.size();
+  std::array<T, block> words;
+  const auto* stored = reinterpret_cast<const std::byte*>(values.data()) + (sizeof(float) - sizeof(T)) * values.size();
   for (std::size_t begin = 0; begin < values.size(); begin += block) {
     const std::size_t count = std::min(block, values.size() - begin);
-    std::memcpy(halves.data(), stored + 2 * begin, 2 * count);
-    float* out = values.data() + begin;
-    if (dtype == Dtype::f16) {
-      std::transform(halves.begin(), halves.begin() + count, out, [](std::uint16_t half) { return widen_f16(half); });
-    } else {
-      std::transform(halves.begin(), halves.begin() + count, out, [](std::uint16_t half) { return widen_bf16(half); });
-    }
+    std::memcpy(words.data(), stored + sizeof(T) * begin, sizeof(T) * count);
+    std::transform(words.begin(), words.begin() + count, values.data() + begin, widen);
   }
+}
+
+void widen_all(std::vector<float>& values, Dtype dtype) {
+  if (dtype == Dtype::f16) widen_all<std::uint16_t>(values, [](std::uint16_t half) { return widen_f16(half); });
+  if (dtype == Dtype::bf16) widen_all<std::uint16_t>(values, [](std::uint16_t half) { return widen_bf16(half); });
+  if (dtype == Dtype::i8) widen_all<std::int8_t>(values, [](std::int8_t byte) { return static_cast<float>(byte); });
+}
+
+/// What is wrong where the least value of an array is this; "" where nothing is.
+const char* complaint_of(Array array, float least) {
+  if (array == Array::column_sums && least < 0) return "a sum of attention weights is not negative";
+  if (array == Array::residual_norm && !(least > 0)) return "the norm of a residual stream is above 0";
+  return array == Array::probe_scales && least < 0 ? "a scale is not negative" : "";
 }
 
 }  // namespace
@@ -80,17 +90,14 @@ std::vector<float> Reader::read_head(const PromptInfo& prompt, const LayerInfo& 
   if (head < 0 || head >= shape.heads) throw Error("{}: {}: there is no head {} of {}.", path(), at, head, shape.heads);
   const Dtype dtype = dtype_of(impl_->info, array);
   const auto size = static_cast<std::size_t>(shape.rows * shape.dim);
-  std::vector<hsize_t> start{static_cast<hsize_t>(head), 0, 0};
-  std::vector<hsize_t> count{1, static_cast<hsize_t>(shape.rows), static_cast<hsize_t>(shape.dim)};
-  start.resize(static_cast<std::size_t>(rank_of(array)));
-  count.resize(static_cast<std::size_t>(rank_of(array)));
+  const Slab place = slab_of(dims_of(impl_->info, prompt, layer, array), shape, head, 0, shape.rows);
   std::vector<float> values = impl_->file.read([&](const h5::InputObject& root) {
     std::vector<float> slab(size);
     std::byte* const out = reinterpret_cast<std::byte*>(slab.data()) + (sizeof(float) - size_of(dtype)) * size;
     const h5::InputObject layers = root.group("prompts").group(prompt.id).group("layers");
     layers.group(std::to_string(layer.layer))
         .dataset(name_of(array), h5::Extent::part)
-        .read_slab(h5::float_type(dtype).get(), start, count, out);
+        .read_slab(h5::element_type(dtype).get(), place.start, place.count, out);
     return slab;
   });
   if (dtype != Dtype::f32) widen_all(values, dtype);
@@ -99,10 +106,11 @@ std::vector<float> Reader::read_head(const PromptInfo& prompt, const LayerInfo& 
                 bad % shape.dim, values[static_cast<std::size_t>(bad)]);
   }
   const auto least = std::ranges::min_element(values);
-  if (array == Array::column_sums && least != values.end() && *least < 0) {
-    throw Error("{}: {}: head {}, token {} is {}; a sum of attention weights is not negative.", path(), at, head,
-                least - values.begin(), *least);
-  }
+  if (const std::string wrong = least == values.end() ? "" : complaint_of(array, *least); !wrong.empty())
+    throw Error("{}: {}: head {}, entry {} is {}; {}.", path(), at, head, least - values.begin(), *least, wrong);
+  if (array != Array::probes) return values;
+  const std::vector<float> scales = read_head(prompt, layer, Array::probe_scales, head);
+  for (std::size_t i = 0; i < values.size(); ++i) values[i] *= scales[i / static_cast<std::size_t>(shape.dim)];
   return values;
 }
 

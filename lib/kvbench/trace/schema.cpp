@@ -29,6 +29,14 @@ const char* name_of(Array array) {
       return "speculated_queries";
     case Array::attention_output:
       return "attention_output";
+    case Array::residual_norm:
+      return "residual_norm";
+    case Array::output_sketch:
+      return "output_sketch";
+    case Array::probes:
+      return "probes";
+    case Array::probe_scales:
+      return "probe_scales";
   }
   return "?";
 }
@@ -41,12 +49,15 @@ const char* name_of(Dtype dtype) {
       return "f16";
     case Dtype::bf16:
       return "bf16";
+    case Dtype::i8:
+      return "i8";
   }
   return "?";
 }
 
 Shape shape_of(const TraceInfo& info, const PromptInfo& prompt, const LayerInfo& layer, Array array) {
   const auto queries = static_cast<std::int64_t>(layer.query_positions.size());
+  const Probes probes = prompt.probes.value_or(Probes{});
   switch (array) {
     case Array::keys:
     case Array::keys_pre_rope:
@@ -61,6 +72,14 @@ Shape shape_of(const TraceInfo& info, const PromptInfo& prompt, const LayerInfo&
       return {info.num_query_heads, queries, info.value_dim};
     case Array::column_sums:
       return {info.num_query_heads, prompt.num_tokens, 1};
+    case Array::residual_norm:
+      return {1, queries, 1};
+    case Array::output_sketch:
+      return {info.num_query_heads, info.value_dim, layer.output_sketch.value_or(OutputSketch{}).columns};
+    case Array::probes:
+      return {info.num_query_heads, probes.count * probes.tokens, info.value_dim};
+    case Array::probe_scales:
+      return {info.num_query_heads, probes.count * probes.tokens, 1};
   }
   return {};
 }
@@ -81,8 +100,20 @@ bool holds(const LayerInfo& layer, Array array) {
       return layer.speculated_queries;
     case Array::attention_output:
       return layer.attention_output;
+    case Array::residual_norm:
+      return layer.residual_norm;
+    case Array::output_sketch:
+      return layer.output_sketch.has_value();
+    case Array::probes:
+    case Array::probe_scales:
+      return layer.probes;
   }
   return false;
+}
+
+Dtype dtype_of(const TraceInfo& info, Array array) {
+  const bool wide = array == Array::column_sums || array == Array::residual_norm || array == Array::probe_scales;
+  return array == Array::probes ? Dtype::i8 : wide ? Dtype::f32 : info.dtype;
 }
 
 std::string path_of(const PromptInfo& prompt) { return "/prompts/" + prompt.id; }

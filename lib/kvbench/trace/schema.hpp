@@ -20,8 +20,39 @@ inline constexpr std::int64_t most_layers = 65535;
 inline constexpr std::int64_t most_heads = 65535;
 inline constexpr std::int64_t most_dimensions = 16384;
 inline constexpr std::int64_t most_prompts = 65535;
+inline constexpr std::int64_t most_probes = 512;
 
-enum class Dtype { f32, f16, bf16 };
+enum class Dtype {
+  f32,
+  f16,
+  bf16,
+  i8  ///< of probes alone, with a scale per row; never that of a trace
+};
+
+/// Gradients that say what an error of attention outputs does to the next-token distributions (docs/damage.md). Probe r
+/// draws a label y_t from the distribution p_t after each scored token t and a sign s_t; it is the gradient of
+/// sum_t s_t log p_t(y_t) with respect to the attention outputs of the scored tokens in every layer, in nats per unit
+/// of attention output.
+struct Probes {
+  std::int64_t count = 0;    ///< R
+  std::int64_t tokens = 0;   ///< T: the scored tokens have the positions prompt_tokens .. prompt_tokens + T - 1
+  std::int64_t seed = 0;     ///< of the Philox generator that drew labels and signs
+  std::string evaluated_in;  ///< element types in which the model was evaluated, for display
+
+  bool operator==(const Probes&) const = default;
+};
+
+/// W_O of a layer, times a Gaussian matrix: |dz' S| estimates the norm of what an error dz of the attention output of
+/// all query heads adds to the residual stream.
+struct OutputSketch {
+  std::int64_t columns = 0;  ///< s
+  std::int64_t seed = 0;     ///< of the Gaussian matrix
+  /// Where a norm follows W_O, the map is linear near each query alone: root mean square of the difference between the
+  /// maps of single queries, each divided by its norm, and the one that is stored. 0: the map is linear.
+  double misfit = 0;
+
+  bool operator==(const OutputSketch&) const = default;
+};
 
 /// One attention layer of one prompt. Shapes: n = num_tokens, m = query_positions.size(), d = head_dim, dv = value_dim.
 struct LayerInfo {
@@ -37,6 +68,9 @@ struct LayerInfo {
   bool queries_pre_rope = false;
   bool speculated_queries = false;
   bool attention_output = false;
+  bool residual_norm = false;
+  std::optional<OutputSketch> output_sketch;
+  bool probes = false;
 
   /// Whether methods run in the layer: a sliding window bounds its cache, and no method is defined on capped logits.
   bool has_methods() const { return window == 0 && softcap == 0; }
@@ -49,6 +83,7 @@ struct PromptInfo {
   std::int64_t prompt_tokens = 0;  ///< length of the context, after which decoding begins; n where nothing was decoded
   std::optional<std::int64_t> answer_start, answer_end;
   std::optional<std::string> text;
+  std::optional<Probes> probes;      ///< absent: no layer has probes
   std::vector<std::int32_t> tokens;  ///< [n]
   std::vector<LayerInfo> layers;     ///< by increasing layer
 };
@@ -76,7 +111,7 @@ struct TraceInfo {
 };
 
 /// The arrays of one layer, by dataset name. The number of heads is num_kv_heads or num_query_heads, depending on the
-/// array.
+/// array; residual_norm counts as one head.
 enum class Array {
   keys,
   values,
@@ -85,7 +120,11 @@ enum class Array {
   keys_pre_rope,
   queries_pre_rope,
   speculated_queries,
-  attention_output
+  attention_output,
+  residual_norm,  ///< norm of the residual stream before the layer, over the gain of a norm after W_O
+  output_sketch,
+  probes,       ///< row r * T + t: probe r, scored token t
+  probe_scales  ///< of the rows of probes, which are stored as 8-bit integers; Reader and Writer apply them
 };
 
 const char* name_of(Array array);

@@ -12,6 +12,7 @@
 #include <kvbench/trace/create.hpp>
 #include <kvbench/trace/float_type.hpp>
 #include <kvbench/trace/layout.hpp>
+#include <kvbench/trace/slab.hpp>
 
 namespace kvbench::trace {
 namespace {
@@ -32,16 +33,40 @@ h5::Object open_array(const h5::Object& file, const PromptInfo& prompt, const La
       .dataset(name_of(array));
 }
 
-struct Slab {
-  std::vector<hsize_t> start, count;
+/// The words of a file for `data`, in the type of an array; none for fp32.
+struct Words {
+  std::vector<std::uint16_t> halves;
+  std::vector<std::int8_t> bytes;
+  std::vector<float> scales;  ///< of the rows of probes
+
+  Words(std::span<const float> data, Dtype dtype, std::int64_t dim) {
+    if (dtype == Dtype::i8) {
+      round_rows(data, static_cast<std::size_t>(dim));
+    } else if (dtype != Dtype::f32) {
+      halves = narrow_all(data, dtype);
+    }
+  }
+
+  const void* of(std::span<const float> data) const {
+    if (!bytes.empty()) return bytes.data();
+    return halves.empty() ? static_cast<const void*>(data.data()) : halves.data();
+  }
+
+ private:
+  /// Rounds each row to multiples of 1/127 of its largest value.
+  void round_rows(std::span<const float> data, std::size_t dim) {
+    bytes.reserve(data.size());
+    for (std::size_t begin = 0; begin < data.size(); begin += dim) {
+      const auto row = data.subspan(begin, dim);
+      float largest = 0;
+      for (const float value : row) largest = std::max(largest, std::fabs(value));
+      const float scale = largest / 127;
+      for (const float value : row)
+        bytes.push_back(scale > 0 && std::isfinite(value) ? static_cast<std::int8_t>(std::lround(value / scale)) : 0);
+      scales.push_back(scale);
+    }
+  }
 };
-Slab slab_of(const Shape& shape, Array array, std::int64_t head, std::int64_t begin, std::int64_t rows) {
-  Slab slab{{static_cast<hsize_t>(head), static_cast<hsize_t>(begin), 0},
-            {1, static_cast<hsize_t>(rows), static_cast<hsize_t>(shape.dim)}};
-  slab.start.resize(static_cast<std::size_t>(rank_of(array)));
-  slab.count.resize(static_cast<std::size_t>(rank_of(array)));
-  return slab;
-}
 
 }  // namespace
 
@@ -122,10 +147,10 @@ struct Writer::Impl {
       std::vector<std::byte> slab_bytes;
       for_each_head([&](std::size_t p, std::size_t l, Array array, std::int64_t head, const Shape& shape) {
         const Dtype dtype = dtype_of(info, array);
-        const h5::Handle type = h5::float_type(dtype);
-        const Slab slab = slab_of(shape, array, head, 0, shape.rows);
-        slab_bytes.resize(static_cast<std::size_t>(shape.rows * shape.dim) * size_of(dtype));
+        const h5::Handle type = h5::element_type(dtype);
         const PromptInfo& prompt = info.prompts[p];
+        const Slab slab = slab_of(dims_of(info, prompt, prompt.layers[l], array), shape, head, 0, shape.rows);
+        slab_bytes.resize(static_cast<std::size_t>(shape.rows * shape.dim) * size_of(dtype));
         open_array(*file, prompt, prompt.layers[l], array)
             .read_slab(type.get(), slab.start, slab.count, slab_bytes.data());
         h5::Object out = open_array(packed, prompt, prompt.layers[l], array);
@@ -153,31 +178,31 @@ void Writer::write_rows(std::size_t prompt, std::size_t layer, Array array, std:
   const LayerInfo& l = p.layers.at(layer);
   const std::string at = impl_->path + ": " + path_of(p, l, array);
   const Shape shape = shape_of(impl_->info, p, l, array);
+  const std::vector<hsize_t> dims = dims_of(impl_->info, p, l, array);
   if (!impl_->file) throw Error("{}: commit() was already called.", impl_->path);
   if (!holds(l, array)) throw Error("{}: was not declared; set it in the description of the layer.", at);
   const std::int64_t rows = static_cast<std::int64_t>(data.size()) / shape.dim;
   if (rows * shape.dim != static_cast<std::int64_t>(data.size()) || head < 0 || head >= shape.heads || row_begin < 0 ||
-      rows > shape.rows - row_begin) {
+      rows > shape.rows - row_begin || !is_slab(dims, shape, row_begin, rows)) {
     throw Error("{}: head {}, rows from {}, {} values do not fit the shape [{}, {}, {}].", at, head, row_begin,
                 data.size(), shape.heads, shape.rows, shape.dim);
   }
   if (rows == 0) return;
   const Dtype dtype = dtype_of(impl_->info, array);
-  const std::vector<std::uint16_t> halves =
-      dtype == Dtype::f32 ? std::vector<std::uint16_t>{} : narrow_all(data, dtype);
+  const Words words(data, dtype, shape.dim);
   for (std::size_t i = 0; i < data.size(); ++i) {
-    if (std::isfinite(data[i]) && (dtype == Dtype::f32 || std::isfinite(widen(halves[i], dtype)))) continue;
+    if (std::isfinite(data[i]) && (words.halves.empty() || std::isfinite(widen(words.halves[i], dtype)))) continue;
     const auto index = static_cast<std::int64_t>(i);
     throw Error(
         "{}: head {}, row {}, column {}: {} {}.", at, head, row_begin + index / shape.dim, index % shape.dim, data[i],
         std::isfinite(data[i]) ? fmt::format("does not fit {}; use bf16 or f32", name_of(dtype)) : "is not finite");
   }
-  const Slab slab = slab_of(shape, array, head, row_begin, rows);
+  if (array == Array::probes) write_rows(prompt, layer, Array::probe_scales, head, row_begin, words.scales);
+  const Slab slab = slab_of(dims, shape, head, row_begin, rows);
   const h5::Session session;
   try {
     h5::Object dataset = open_array(*impl_->file, p, l, array);
-    const void* bytes = dtype == Dtype::f32 ? static_cast<const void*>(data.data()) : halves.data();
-    dataset.write_slab(h5::float_type(dtype).get(), slab.start, slab.count, bytes);
+    dataset.write_slab(h5::element_type(dtype).get(), slab.start, slab.count, words.of(data));
     dataset.close();
   } catch (const h5::Failure& failure) {
     throw h5::write_error(failure);

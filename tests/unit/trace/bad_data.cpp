@@ -137,7 +137,7 @@ TEST_CASE("sums of attention weights are not negative") {
     return message_of<Error>([&] { reader.read_head(prompt, prompt.layers[1], Array::column_sums, head); });
   };
   CHECK(read(1) == "");
-  CHECK(contains(read(2), "/prompts/0/layers/3/column_sums: head 2, token 3 is -0.001"));
+  CHECK(contains(read(2), "/prompts/0/layers/3/column_sums: head 2, entry 3 is -0.001"));
 }
 
 TEST_CASE("a truncated file is refused at every length") {

@@ -33,6 +33,9 @@ void check_same(const LayerInfo& a, const LayerInfo& b) {
   CHECK(a.queries_pre_rope == b.queries_pre_rope);
   CHECK(a.speculated_queries == b.speculated_queries);
   CHECK(a.attention_output == b.attention_output);
+  CHECK(a.residual_norm == b.residual_norm);
+  CHECK(a.output_sketch == b.output_sketch);
+  CHECK(a.probes == b.probes);
 }
 
 void check_same(const PromptInfo& a, const PromptInfo& b) {
@@ -43,6 +46,7 @@ void check_same(const PromptInfo& a, const PromptInfo& b) {
   CHECK(a.answer_start == b.answer_start);
   CHECK(a.answer_end == b.answer_end);
   CHECK(a.text == b.text);
+  CHECK(a.probes == b.probes);
   CHECK(a.tokens == b.tokens);
   REQUIRE(a.layers.size() == b.layers.size());
   for (std::size_t l = 0; l < a.layers.size(); ++l) check_same(a.layers[l], b.layers[l]);
@@ -116,10 +120,12 @@ TEST_CASE("rows arrive in any order and any pieces") {
   Writer writer(folder / "t.h5", info);
   for_each_head(info, [&](std::size_t p, std::size_t l, Array array, std::int64_t head, const Shape& shape) {
     const std::vector<float> slab = sample_slab(shape, p, l, array, head);
-    for (std::int64_t row = shape.rows - 1; row >= 0; --row) {
-      writer.write_rows(
-          p, l, array, head, row,
-          std::span(slab).subspan(static_cast<std::size_t>(row * shape.dim), static_cast<std::size_t>(shape.dim)));
+    const bool probes = array == Array::probes || array == Array::probe_scales;
+    const std::int64_t piece = probes ? info.prompts[p].probes->tokens : 1;  // rows of a probe come together
+    for (std::int64_t row = shape.rows - piece; row >= 0; row -= piece) {
+      writer.write_rows(p, l, array, head, row,
+                        std::span(slab).subspan(static_cast<std::size_t>(row * shape.dim),
+                                                static_cast<std::size_t>(piece * shape.dim)));
     }
   });
   writer.commit();

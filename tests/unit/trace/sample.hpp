@@ -44,11 +44,14 @@ inline LayerInfo sample_layer(int index, bool everything) {
   layer.softcap = everything ? 30 : 0;
   layer.query_positions = {1, 2, 5};
   if (everything) layer.column_sums_end = 4;
+  if (everything) layer.output_sketch = {.columns = 5, .seed = 9, .misfit = 0.25};
+  layer.residual_norm = everything;
   layer.keys_pre_rope = layer.queries_pre_rope = layer.speculated_queries = layer.attention_output = everything;
   return layer;
 }
 
-/// 7 tokens, 4 query heads on 2 kv heads, d = 4, dv = 3; layer 0 without, layer 3 with every optional array.
+/// 7 tokens, 4 query heads on 2 kv heads, d = 4, dv = 3; layer 0 without, layer 3 with every optional array. Prompt 10
+/// has 3 probes of 2 scored tokens in layer 3.
 inline TraceInfo sample_info(Dtype dtype = Dtype::f32) {
   TraceInfo info;
   info.model = "sample";
@@ -78,6 +81,9 @@ inline TraceInfo sample_info(Dtype dtype = Dtype::f32) {
   prompt.answer_start = 5;
   prompt.answer_end = 6;
   prompt.text = "gr\xc3\xbc\xc3\x9f dich";
+  prompt.probes = {.count = 3, .tokens = 2, .seed = 7, .evaluated_in = "f32"};
+  prompt.layers[1].query_positions = {1, 4, 5};
+  prompt.layers[1].probes = true;
   info.prompts.push_back(prompt);
   return info;
 }
@@ -86,10 +92,14 @@ inline TraceInfo sample_info(Dtype dtype = Dtype::f32) {
 inline std::vector<float> sample_slab(const Shape& shape, std::size_t prompt, std::size_t layer, Array array,
                                       std::int64_t head) {
   std::vector<float> slab(static_cast<std::size_t>(shape.rows * shape.dim));
+  if (array == Array::probe_scales) return std::vector<float>(slab.size(), 0.25F);
+  const bool positive = array == Array::column_sums || array == Array::residual_norm;
   for (std::size_t i = 0; i < slab.size(); ++i) {
     const std::size_t code =
         i * 31 + prompt * 17 + layer * 5 + static_cast<std::size_t>(array) * 7 + static_cast<std::size_t>(head) * 3;
-    slab[i] = static_cast<float>(code % 127) / 8 - (array == Array::column_sums ? 0.F : 6.F);  // sums are not negative
+    slab[i] = static_cast<float>(code % 127) / 8 - (positive ? -0.125F : 6.F);
+    if (array != Array::probes) continue;
+    slab[i] = i % static_cast<std::size_t>(shape.dim) == 0 ? -127 * 0.25F : 0.25F * static_cast<float>(code % 127);
   }
   return slab;
 }
