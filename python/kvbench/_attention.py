@@ -167,6 +167,7 @@ class Interface:
         self.pulse = lambda: None
         self._done = done
         self._peeking = False
+        self.answer = None  # what answering() was given
 
     @contextlib.contextmanager
     def attached(self, model):
@@ -188,12 +189,23 @@ class Interface:
     def attend(self, module, query, key, value, attention_mask, scaling=None, **options):
         if self._peeking:
             raise Peeked(query, key)
+        if self.answer is not None:
+            return self.answer[None], None
         refuse_unknown(module, attention_mask, scaling, options, self._done)
         if len(query) != 1:
             raise Error(f"a batch of {len(query)} sequences cannot be {self._done}; run them one at a time.")
         call = Call(module, query[0], key[0], value[0], attention_mask, float(scaling), {"dropout": 0.0, **options},
                     self.pulse)
         return self.on_call(call)[None], None
+
+    @contextlib.contextmanager
+    def answering(self, output):
+        """A context in which attention gives this output [t, q_heads, dv], whatever is asked."""
+        self.answer = output
+        try:
+            yield
+        finally:
+            self.answer = None
 
     def peek(self, module, args, kwargs):
         """The rotated queries and keys that an attention module computes from these arguments: [heads, t, d] each."""

@@ -130,7 +130,7 @@ class Model:
         if device == "cuda" and not torch.cuda.is_available():
             raise Error("--device cuda: PyTorch finds no CUDA device; leave --device out to run on the CPU.")
         self.name, self.weights = name, weights
-        self.model = load_model(name, TYPES[weights]).to(device)
+        self.model = load_model(name, TYPES[weights]).to(device).requires_grad_(False)
         self.stored = gguf_type(name) if "gguf_file" in source_of(name) else \
             stored_type(loaded(name, "configuration", AutoConfig.from_pretrained))
         self.config = self.model.config.get_text_config()

@@ -12,7 +12,7 @@ from . import dump_hf_plan as plan
 from ._error import Error, first_line
 from ._files import check_not_input, check_replaceable
 from ._kinds import of_kind
-from ._schema import PromptInfo
+from ._schema import MOST_PROBES, PromptInfo
 
 
 OLDEST = (5, 2)  # first version of transformers with the attention interface and masks that are used here
@@ -22,6 +22,10 @@ def positive(text):
     if not (text.isascii() and text.isdigit() and 0 < int(text) < 2**31):
         raise argparse.ArgumentTypeError(f"'{text}' is not a whole number of at least 1")
     return int(text)
+
+
+def natural(text):
+    return 0 if text == "0" else positive(text)
 
 
 class Parser(argparse.ArgumentParser):
@@ -58,6 +62,11 @@ def parser():
     add("--speculated", action="store_true",
         help="also store the queries that each layer would compute from the attention input of the layer before it")
     add("--attention-output", action="store_true", help="also store the model's own attention outputs")
+    add("--sketch", action=argparse.BooleanOptionalAction, default=True,
+        help="whether to store norms of the residual stream and a sketch of W_O, which say how large an error is there")
+    add("--probes", type=positive, metavar="R",
+        help="also record R gradients of the tokens after the context, from which a replay predicts KL divergences")
+    add("--seed", type=natural, default=0, metavar="N", help="seed of sketches and probes; default: 0")
     add("--no-check", dest="check", action="store_false", help="skip the comparison with the model's own attention")
     add("--force", action="store_true", help="replace an existing output")
     add("--quiet", action="store_true", help="print no progress")
@@ -169,6 +178,8 @@ class Deferred:
 def dump(options):
     check_output(options)
     plan.check_queries(options.queries)
+    if (options.probes or 0) > MOST_PROBES:
+        raise Error(f"--probes {options.probes} is more than a trace holds; give at most {MOST_PROBES}.")
     versions = check_installed()
     import torch
     from ._models import Model
@@ -181,16 +192,24 @@ def dump(options):
 
 
 def write(options, model, versions, progress):
+    from .dump_hf_probes import Prober, check_plan
     from .dump_hf_record import Recorder
     from .trace_writer import TraceWriter
     layers = plan.parse_layers(options.layers, model.num_layers)
     prompts = read_prompts(options, model)
     recorder = Recorder(model, layers, options, progress.say)
     longest = max(prompts, key=lambda prompt: len(prompt.tokens))
+    for prompt in prompts if options.probes and not options.decode else ():
+        check_plan(prompt)
     progress.stage("examining the layers")
     stock = recorder.examine(longest.tokens, len(longest.tokens) + options.decode)
     header = recorder.header(model=model.title, arch=model.arch, quantisation=model.quantisation, dtype=options.dtype,
                              source_tool="kvbench-dump-hf", source_version=versions)
+    prober = options.probes and Prober(model, recorder.interface, recorder.layers, options.probes, options.seed,
+                                       progress.stage)
+    if prober and not options.quiet:
+        expected = [prompt.extended([0] * options.decode) for prompt in prompts]
+        progress.say(prober.cost(recorder.facts, expected, recorder.pace))
     count = 0
     with Deferred() as signals, TraceWriter(options.output, header) as out:
         recorder.interface.pulse = signals.check
@@ -202,13 +221,18 @@ def write(options, model, versions, progress):
                 if missing:
                     progress.say(f"prompt '{prompt.name}': the model ended its text {missing} tokens before --decode "
                                  f"{options.decode}.")
-            out.prompt(number, PromptInfo(name=prompt.name, tokens=prompt.tokens, prompt_tokens=prompt.prompt_tokens))
+            probes = None
+            if prober:
+                with recorder.attached():
+                    probes = prober.run(prompt, number)
+            out.prompt(number, PromptInfo(name=prompt.name, tokens=prompt.tokens, prompt_tokens=prompt.prompt_tokens,
+                                          probes=probes and probes.info))
 
             def each(layer, info, arrays, number=number, prompt=prompt):
                 progress.stage(f"{prompt.name}: layer {layer} of {model.num_layers}")
                 out.layer(number, layer, info, **arrays)
 
-            recorder.record(prompt, each)
+            recorder.record(prompt, each, probes)
             count += len(prompt.tokens)
         signals.check()
     if not options.quiet:

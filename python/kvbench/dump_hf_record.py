@@ -2,14 +2,17 @@
 """Runs a model and records its attention layers. A short run first determines the layers and their parameters; then
 each prompt runs in one pass without a cache and is recorded one layer at a time."""
 
+import time
+
 import numpy as np
 import torch
 
 from ._attention import Call, Interface
-from ._error import Error
+from ._error import Error, first_line
 from ._measure import Examination, Hooks, input_of, numbers, unrotated, with_input
 from ._schema import ROPE_TYPES, Header, LayerInfo
 from .dump_hf_check import self_check
+from .dump_hf_sketch import Layer, NotFound, layers_around, sketch_of
 
 EXAMINED = 512  # tokens of the short run
 # Tolerances of the last hidden states, compared with those of the model's own attention. float32: both round alike,
@@ -27,8 +30,8 @@ class _Enough(Exception):
 
 
 class Recorder:
-    """`wanted`: an object with pre_rope, speculated, column_sums, attention_output and check. `say`: a function for
-    messages on stderr."""
+    """`wanted`: an object with pre_rope, speculated, column_sums, attention_output, sketch, seed and check. `say`: a
+    function for messages on stderr."""
 
     def __init__(self, model, layers, wanted, say):
         self._model, self.layers, self._wanted, self._say = model, layers, wanted, say
@@ -37,6 +40,9 @@ class Recorder:
         self.caches = []  # numbers of the layers that have a cache of their own
         self.windows = {}  # of the recorded layers
         self.largest = 0.0  # largest difference found by a self check
+        self.pace = 0.0  # seconds per token of the short run
+        self._around = {}  # by module of attention: its layer
+        self._unsketched = set()  # layers of which a message said that they have no sketch
 
     # The short run.
 
@@ -46,14 +52,15 @@ class Recorder:
         states from those that the model computes with its own eager attention. Raises Error if a layer cannot be
         recorded."""
         ids = ids[:EXAMINED]
-        with self._attached():
+        with self.attached():
             found = Examination(self._model.model, self.interface, ids, "recorded")
         self.facts, self.caches = found.layers, found.caches
         self._choose_layers()
+        self._around = layers_around(self._model.model, [self.facts[layer].module for layer in self.layers])
         self.windows = {layer: self.facts[layer].window_at(longest, "recorded") for layer in self.layers}
         return self._difference_from_stock(ids, found.hidden)
 
-    def _attached(self):
+    def attached(self):
         return self.interface.attached(self._model.model)
 
     def _before_attention(self, hook):
@@ -97,12 +104,13 @@ class Recorder:
         """Relative difference of the hidden states with both attentions on the same tokens; on the CPU in float32 they
         differ only by rounding."""
         model = self._model.model
-        before = model.config._attn_implementation
+        before, begin = model.config._attn_implementation, time.perf_counter()
         model.set_attn_implementation("eager")
         try:
             stock = self._model.hidden(ids, use_cache=False)
         finally:
             model.set_attn_implementation(before)
+        self.pace = (time.perf_counter() - begin) / len(ids)
         for whose, states in (("its own attention", stock), ("its attention recorded", ours)):
             if self._wanted.check and not bool(torch.isfinite(states).all()):
                 raise CheckFailed(f"with {whose}, {self._model.name} computes hidden states that are not finite with "
@@ -137,23 +145,32 @@ class Recorder:
     def decode(self, plan, count):
         """The plan extended by up to `count` tokens, decoded greedily."""
         self.interface.on_call = Call.run
-        with self._attached():
+        with self.attached():
             return plan.extended(self._model.greedy(plan.tokens, count))
 
-    def record(self, plan, each):
-        """Runs a prompt and calls each(layer, LayerInfo, arrays) for one layer at a time."""
-        self._plan, self._each = plan, each
-        self._extra, self._previous = {}, None
+    def record(self, plan, each, probes=None):
+        """Runs a prompt and calls each(layer, LayerInfo, arrays) for one layer at a time. `probes`: what Prober.run()
+        returned for the plan."""
+        self._plan, self._each, self._probes = plan, each, probes
+        self._extra, self._previous, self._arguments = {}, None, None
         self.interface.on_call = self._record_call
         try:
-            with self._attached(), self._before_attention(self._peek):
+            with self.attached(), self._before_attention(self._peek), \
+                    Hooks(list(set(self._around.values())), self._enter):
                 self._model.hidden(plan.tokens, use_cache=False)
         except _Enough:
             pass
+        finally:
+            self._arguments = None
+
+    def _enter(self, layer, args, kwargs):
+        self._arguments = (args, kwargs)
 
     def _peek(self, module, args, kwargs):
         """Computes the queries and keys that the pass itself does not compute: those before RoPE, and speculated
         queries."""
+        if self.interface.answer is not None:
+            return
         own, before = input_of(args, kwargs), self._previous
         self._previous = own if self._wanted.speculated else None
         if module.layer_idx not in self.layers:
@@ -186,14 +203,45 @@ class Recorder:
                 sums[:, :weights.shape[2]] += weights[:, :end - first].sum(1, dtype=torch.float64).cpu().numpy()
 
         whole = call.run(keep)
-        self._finish(layer, call, output, sums)
+        self._finish(layer, call, output, sums, self._sketch(call, whole))
         return whole
 
-    def _finish(self, layer, call, output, sums):
+    def _sketch(self, call, output):
+        """The Sketch of a layer; None where none is wanted or its residual stream cannot be found."""
+        number = call.module.layer_idx
+        if not self._wanted.sketch:
+            return None
+        try:
+            if call.module not in self._around:
+                raise NotFound
+            layer = Layer(self.interface, self._around[call.module], call.module, self._arguments, output)
+            return sketch_of(layer, self._plan.positions, self._wanted.seed, number)
+        except (Error, MemoryError, torch.OutOfMemoryError):
+            raise
+        except Exception as failure:
+            if number not in self._unsketched:
+                self._unsketched.add(number)
+                reason = "" if isinstance(failure, NotFound) else f" ({first_line(failure)})"
+                self._say(f"layer {number}: where attention adds to its residual stream was not found{reason}; "
+                          "residual_norm and output_sketch are left out.")
+            return None
+
+    def _check_probes(self, layer, output):
+        scored = np.searchsorted(self._plan.positions, self._plan.prompt_tokens)
+        difference = self._probes.difference(layer, output[:, scored:])
+        if self._wanted.check and not difference <= STOCK_TOLERANCE[self._model.weights]:
+            raise CheckFailed(f"the self check failed: prompt '{self._plan.name}', layer {layer}: where tokens continue "
+                              f"from a cache, attention outputs differ by {difference:.2g} from those of one pass "
+                              f"(tolerance {STOCK_TOLERANCE[self._model.weights]}); no trace was written. Leave out "
+                              "--probes.")
+
+    def _finish(self, layer, call, output, sums, sketch):
         facts, plan = self.facts[layer], self._plan
         info = LayerInfo(scale=float(facts.scale), query_positions=plan.positions,
                          window=self.windows[layer], rope_theta=facts.rotation.theta, softcap=facts.softcap,
-                         column_sums_end=None if sums is None else plan.prompt_tokens)
+                         column_sums_end=None if sums is None else plan.prompt_tokens,
+                         **({} if sketch is None else {"sketch_seed": self._wanted.seed,
+                                                       "sketch_misfit": sketch.misfit}))
         arrays = {"keys": numbers(call.key), "values": numbers(call.value),
                   "queries": numbers(call.query[:, torch.as_tensor(plan.positions)]), **self._extra}
         self._extra = {}
@@ -209,6 +257,11 @@ class Recorder:
             arrays["column_sums"] = sums
         if self._wanted.attention_output:
             arrays["attention_output"] = output
+        if sketch is not None:
+            arrays |= {"residual_norm": sketch.norms, "output_sketch": sketch.matrix}
+        if self._probes is not None:
+            self._check_probes(layer, output)
+            arrays["probes"] = self._probes.of(layer)
         self._each(layer, info, arrays)
         if layer == self.layers[-1]:
             raise _Enough
