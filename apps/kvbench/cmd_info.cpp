@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <cmath>
 
 #include <fmt/ranges.h>
 
@@ -36,6 +37,14 @@ std::string layer_text(const trace::LayerInfo& layer, std::int64_t context) {
   if (layer.keys_pre_rope) out += ", pre-RoPE keys";
   if (layer.speculated_queries) out += ", speculated queries";
   if (layer.attention_output) out += ", attention output";
+  if (layer.residual_norm) out += ", residual norms";
+  if (layer.output_sketch) {
+    out += fmt::format(", sketch of W_O ({} columns", layer.output_sketch->columns);
+    if (layer.output_sketch->misfit > 0)
+      out += fmt::format("; linear to within {:.0f} %", 100 * layer.output_sketch->misfit);
+    out += ")";
+  }
+  if (layer.probes) out += ", probes";
   return out;
 }
 
@@ -52,6 +61,31 @@ std::string contents_text(const trace::PromptInfo& prompt) {
                : fmt::format("    {} {}: {}\n", layers.size() == 1 ? "layer" : "layers", fmt::join(layers, ", "), text);
   }
   return out;
+}
+
+/// What the probes of a prompt can tell apart.
+std::string probes_text(const trace::PromptInfo& prompt) {
+  if (!prompt.probes) return "";
+  const trace::Probes& probes = *prompt.probes;
+  return fmt::format(
+      "    probes     {} of {} scored tokens, evaluated in {}, seed {}; a KL predicted from them alone has a relative "
+      "standard deviation of about {:.0f} %\n",
+      probes.count, probes.tokens, or_unknown(probes.evaluated_in), probes.seed,
+      100 * std::sqrt(2.0 / static_cast<double>(probes.count)));
+}
+
+/// What the probes of all prompts can tell apart together, where several have some.
+std::string all_probes_text(const trace::TraceInfo& info) {
+  std::int64_t documents = 0, count = 0;
+  for (const trace::PromptInfo& prompt : info.prompts) {
+    if (!prompt.probes) continue;
+    documents += 1, count += prompt.probes->count;
+  }
+  if (documents == 0) return "no; kvbench-dump-hf --probes R records them";
+  return fmt::format(
+      "{} of {} prompts; together they tell predicted KLs apart to about {:.0f} %, beside what differs "
+      "between documents",
+      documents, info.prompts.size(), 100 * std::sqrt(2.0 / static_cast<double>(count)));
 }
 
 std::string methods_text(const replay::RunnableMethods& methods) {
@@ -107,6 +141,7 @@ std::string prompts_text(const trace::TraceInfo& info, bool alike) {
     out += fmt::format("  prompt {}{}\n    tokens     {}, context {}, decoded {}\n", prompt.id,
                        prompt.name.empty() ? "" : " (" + prompt.name + ")", prompt.num_tokens, prompt.prompt_tokens,
                        prompt.num_tokens - prompt.prompt_tokens);
+    out += probes_text(prompt);
     if (!alike) out += fmt::format("    layers     {}\n", layers_text(prompt, info.num_layers));
     if (contents.size() > 1) out += contents[p];
     if (runnable.size() > 1) out += runnable[p];
@@ -126,6 +161,7 @@ std::string describe(const trace::Reader& reader) {
   const bool alike = same_layers(info);
   out += fmt::format("  layers       {}\n", alike ? layers_text(info.prompts.at(0), info.num_layers)
                                                   : fmt::format("{} in the model", info.num_layers));
+  out += fmt::format("  probes       {}\n", all_probes_text(info));
   out += fmt::format("  RoPE         {}, {} pairs\n  stored as    {}\n  sha256       {}\n", info.rope_type,
                      info.rope_layout, name_of(info.dtype), reader.sha256());
   return out + prompts_text(info, alike);
@@ -157,7 +193,9 @@ std::string layer_table(const trace::Reader& reader, const std::string& format) 
       column("prompt_tokens", [](const LayerRow& r) { return r.prompt.prompt_tokens; }),
       column("layer", [](const LayerRow& r) { return r.layer.layer; }),
       column("queries", [](const LayerRow& r) { return std::ssize(r.layer.query_positions); }),
-      column("window", [](const LayerRow& r) { return r.layer.window; })};
+      column("window", [](const LayerRow& r) { return r.layer.window; }),
+      column("probes", [](const LayerRow& r) { return r.layer.probes ? r.prompt.probes->count : 0; }),
+      column("scored_tokens", [](const LayerRow& r) { return r.layer.probes ? r.prompt.probes->tokens : 0; })};
   std::vector<LayerRow> rows;
   for (const trace::PromptInfo& prompt : reader.info().prompts) {
     for (const trace::LayerInfo& layer : prompt.layers) rows.push_back({reader.info(), prompt, layer, reader.sha256()});

@@ -95,8 +95,8 @@ WIDE = ("column_sums", "residual_norm")  # stored in f32 whatever the dtype of t
 
 
 def shape_of(name, header, prompt, queries):
-    """Shape of the array `name`: [heads, rows, dim]; [heads, rows] for column_sums, [queries] for residual_norm, [heads,
-    R, T, dv] for probes. None stands for a free number: that of columns of output_sketch."""
+    """Shape of the array `name`: [heads, rows, dim]; [heads, rows] for column_sums, [queries] for residual_norm,
+    [heads, R, T, dv] for probes. None stands for a free number: that of columns of output_sketch."""
     num_tokens = prompt.num_tokens
     if name == "residual_norm":
         return (queries,)
@@ -225,14 +225,16 @@ def check_probes(probes, decoded, where):
     require(1 <= probes.count <= MOST_PROBES, where,
             f"num_probes is {probes.count}; it must be from 1 to {MOST_PROBES}.")
     require(1 <= probes.tokens <= decoded, where,
-            f"scored_tokens is {probes.tokens}; it must be from 1 to {decoded}, the number of tokens after the context.")
+            f"scored_tokens is {probes.tokens}; it must be from 1 to {decoded}, the number of tokens after the "
+            "context.")
 
 
 def check_scored(probes, positions, context, where):
     """The scored tokens of a layer with probes are among its queries."""
     found = np.count_nonzero((positions >= context) & (positions < context + probes.tokens))
-    require(found == probes.tokens, where, f"they are of the {probes.tokens} tokens from position {context} on, of which "
-            f"{found} have a query; record the queries of all scored tokens.")
+    require(found == probes.tokens, where,
+            f"they are of the {probes.tokens} tokens from position {context} on, of which {found} have a query; record "
+            "the queries of all scored tokens.")
 
 
 def check_array(name, values, where):

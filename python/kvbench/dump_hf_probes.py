@@ -42,8 +42,8 @@ def draws(seed, prompt, count, tokens):
 
 
 def labels_of(logits, uniform):
-    """Labels [R, T] drawn from the distributions of logits [T, V]: the inverse of the cumulative distribution at uniform
-    numbers [R, T]."""
+    """Labels [R, T] drawn from the distributions of logits [T, V]: the inverse of the cumulative distribution at
+    uniform numbers [R, T]."""
     labels = np.empty(uniform.shape, np.int64)
     for t, row in enumerate(logits.detach()):
         summed = row.double().softmax(0).cumsum(0).cpu().numpy()
@@ -190,8 +190,8 @@ def check_plan(plan):
     """Raises Error unless there are tokens after the context and the queries of all of them are recorded."""
     scored = np.arange(plan.prompt_tokens, len(plan.tokens))
     if not len(scored):
-        raise Error(f"prompt '{plan.name}': --probes needs tokens after the context, whose predictions are scored; give "
-                    "--prompt-tokens or --decode.")
+        raise Error(f"prompt '{plan.name}': --probes needs tokens after the context, whose predictions are scored; "
+                    "give --prompt-tokens or --decode.")
     if not np.isin(scored, plan.positions).all():
         raise Error(f"prompt '{plan.name}': --probes needs the queries of all {len(scored)} tokens after the context; "
                     f"--queries {plan.spec} leaves some out.")

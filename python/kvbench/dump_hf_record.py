@@ -230,10 +230,10 @@ class Recorder:
         scored = np.searchsorted(self._plan.positions, self._plan.prompt_tokens)
         difference = self._probes.difference(layer, output[:, scored:])
         if self._wanted.check and not difference <= STOCK_TOLERANCE[self._model.weights]:
-            raise CheckFailed(f"the self check failed: prompt '{self._plan.name}', layer {layer}: where tokens continue "
-                              f"from a cache, attention outputs differ by {difference:.2g} from those of one pass "
-                              f"(tolerance {STOCK_TOLERANCE[self._model.weights]}); no trace was written. Leave out "
-                              "--probes.")
+            raise CheckFailed(f"the self check failed: prompt '{self._plan.name}', layer {layer}: where tokens "
+                              f"continue from a cache, attention outputs differ by {difference:.2g} from those of one "
+                              f"pass (tolerance {STOCK_TOLERANCE[self._model.weights]}); no trace was written. Leave "
+                              "out --probes.")
 
     def _finish(self, layer, call, output, sums, sketch):
         facts, plan = self.facts[layer], self._plan

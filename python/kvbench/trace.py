@@ -36,7 +36,8 @@ class Layer(LayerInfo):
     def _check_array(self, name):
         where, prompt = f"{self._where}/{name}", self.prompt
         if name == "probes":
-            require(prompt.probes is not None, where, "the prompt lacks the attribute 'num_probes'; see docs/traces.md.")
+            require(prompt.probes is not None, where,
+                    "the prompt lacks the attribute 'num_probes'; see docs/traces.md.")
             check_scored(prompt.probes, self.query_positions, prompt.prompt_tokens, where)
             require("probe_scales" in self._group, where, "the dataset 'probe_scales' is missing.")
         expected = shape_of(name, prompt.trace, prompt, len(self.query_positions))

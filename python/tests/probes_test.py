@@ -1,95 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Probes and sketches that kvbench-dump-hf records, against models whose attention outputs are disturbed by hooks of this
-file, in one pass without a cache and in double precision."""
+"""Probes that kvbench-dump-hf records, against finite differences."""
 import contextlib
 import io
 
 import environment
 
 environment.use(["h5py", "numpy", "torch", "transformers"], "KVBENCH_TORCH_PYTHON", "torch", "scripts/fetch-model --hf")
-from support import PackageTest, kvbench, main, run  # noqa: E402
+from support import kvbench, main, run  # noqa: E402
 import architectures  # noqa: E402
 import hf_models  # noqa: E402
 import numpy as np  # noqa: E402
 import torch  # noqa: E402
+from disturbed import CONTEXT, N, Disturbed, ProbesTest, drawn, merged, token_ids  # noqa: E402
 from kvbench import dump_hf  # noqa: E402
-from kvbench._measure import attention_modules  # noqa: E402
-
-N, CONTEXT = 44, 36
-SCORED = slice(CONTEXT, N)
-# A window, norms of queries and keys, norms after W_O, softcaps, partial rotation, attention beside the MLP, no rotation.
-NAMES = ("llama", "qwen2", "gemma2", "gemma3", "olmo2", "phi", "cohere", "gpt2")
-
-
-def token_ids(seed=0):
-    return [(seed * 31 + i * i * 29 + i * 7 + 3) % 95 + 1 for i in range(N)]
-
-
-def last_product(module):
-    """The module that applies W_O: the last one with a matrix inside a module of attention."""
-    return [part for part in module.modules() if getattr(getattr(part, "weight", None), "dim", lambda: 0)() == 2][-1]
-
-
-class Wide(torch.overrides.TorchFunctionMode):
-    """Norms and softmaxes that models compute in float32 are computed in float64."""
-
-    def __torch_function__(self, function, types, args=(), kwargs=None):
-        def wide(x):
-            return torch.float64 if x is torch.float32 else x
-        function = torch.Tensor.double if function is torch.Tensor.float else function
-        return function(*map(wide, args), **{name: wide(x) for name, x in (kwargs or {}).items()})
-
-
-class Disturbed:
-    """A model in double precision whose attention outputs [n, heads * dv] can be changed, by layer."""
-
-    def __init__(self, model):
-        self.model = model.double().requires_grad_(False)
-        self.model.set_attn_implementation("eager")
-        self.change, self.entered, self.left = {}, {}, {}
-        self.parts = {module.layer_idx: last_product(module) for module in attention_modules(model)}
-        for layer, part in self.parts.items():
-            part.register_forward_pre_hook(lambda part, args, layer=layer: self._enter(layer, args))
-
-    def _enter(self, layer, args):
-        self.entered[layer] = args[0][0]
-        return (args[0] + self.change[layer],) if layer in self.change else None
-
-    def log_p(self, ids, change=None):
-        """log p of the scored tokens [T, V], with `change` [T, heads * dv] by layer."""
-        self.change = {}
-        for layer, values in (change or {}).items():
-            self.change[layer] = torch.zeros(len(ids), values.shape[1], dtype=torch.float64)
-            self.change[layer][SCORED] = torch.as_tensor(values)
-        with torch.no_grad(), Wide():
-            return self.model(torch.tensor([ids]), use_cache=False).logits[0, SCORED].log_softmax(1).numpy()
-
-
-def merged(values):
-    """[heads, T, dv] as [T, heads * dv]"""
-    return values.transpose(1, 0, 2).reshape(values.shape[1], -1)
-
-
-def drawn(seed, prompt, count, p):
-    """Labels and signs [R, T] by the law of docs/traces.md, from probabilities [T, V]."""
-    uniform = np.random.Generator(np.random.Philox(key=seed, counter=[0, 0, prompt, 0])).random((count, len(p), 2))
-    labels = [[int(np.argmax(np.cumsum(p[t]) > u)) for t, u in enumerate(row)] for row in uniform[..., 0]]
-    return np.array(labels), np.where(uniform[..., 1] < 0.5, -1, 1)
-
-
-class ProbesTest(PackageTest):
-    def dump(self, model, *arguments, prompts=1, code=0):
-        """Runs the program on prompts of token_ids(); returns what it says."""
-        files = [self.path(f"ids{seed}") for seed in range(prompts)]
-        for seed, name in enumerate(files):
-            with open(name, "w") as file:
-                file.write(" ".join(map(str, token_ids(seed))))
-        said = io.StringIO()
-        with contextlib.redirect_stderr(said):
-            got = dump_hf.main(["--model", model, "--ids", *files, "--prompt-tokens", str(CONTEXT), "-o",
-                                self.path("t.h5"), "--force", *map(str, arguments)])
-        self.assertEqual(got, code, said.getvalue())
-        return said.getvalue()
+from kvbench.dump_hf_probes import Prober  # noqa: E402
 
 
 class Gradients(ProbesTest):
@@ -146,6 +70,82 @@ class Gradients(ProbesTest):
                         measured += (np.exp(exact) * (exact - moved)).sum(1).mean() / eps**2
                 print(f"{name}: predicted / measured = {predicted / measured:.3f}")
                 self.assertAlmostEqual(predicted / measured, 1, delta=0.1)  # sqrt(2 / 2048) = 3 %
+
+    def test_half_types_have_the_probes_of_float32(self):
+        """Where the weights are the same, gradients of a model in bf16 differ by the rounding of the context alone."""
+        hf_models.save(self.path("m"), "llama").to(torch.bfloat16).float().save_pretrained(self.path("m"))
+        found = []
+        for weights in ("f32", "bf16"):
+            self.dump(self.path("m"), "--probes", 4, "--weights", weights)
+            with kvbench.Trace(self.path("t.h5")) as trace:
+                info = trace.prompts["0"].probes
+                found.append(np.stack([layer.array("probes") for layer in trace.prompts["0"].layers.values()]))
+        self.assertEqual(info.evaluated_in, "bf16 weights, scored tokens in f32")
+        self.assertLess(np.linalg.norm(found[0] - found[1]) / np.linalg.norm(found[0]), 0.1)
+
+
+class Programs(ProbesTest):
+    def test_what_cannot_have_probes(self):
+        hf_models.save(self.path("m"), "llama")
+        for arguments, words in ((("--queries", "every:2"), "needs the queries of all 8 tokens after the context"),
+                                 (("--prompt-tokens", N), "needs tokens after the context"),
+                                 (("--probes", 513), "at most 512"), (("--probes", 0), "at least 1")):
+            self.assertIn(words, self.dump(self.path("m"), "--probes", 4, *arguments, code=2))
+
+    def test_a_model_whose_cache_does_not_continue_its_pass(self):
+        """Attention outputs of the continued run differ from those of one pass."""
+        hf_models.save(self.path("m"), "llama")
+        before = Prober._cache
+
+        def longer(self, context):
+            return before(self, [context[0], *context])
+        Prober._cache = longer
+        try:
+            self.assertIn("where tokens continue from a cache, attention outputs differ",
+                          self.dump(self.path("m"), "--probes", 2, code=1))
+        finally:
+            Prober._cache = before
+
+    def test_hybrid_models_and_shared_caches(self):
+        """Layers without attention have no probes; each model is recorded, or refused with a reason."""
+        for name in ("lfm2", "jamba", "gemma4_text"):
+            with self.subTest(model=name):
+                if name not in architectures.names():
+                    continue
+                architectures.build(name).save_pretrained(self.path(name))
+                said = io.StringIO()
+                with open(self.path("ids"), "w") as file:
+                    file.write(" ".join(map(str, token_ids())))
+                with contextlib.redirect_stderr(said):
+                    code = dump_hf.main(["--model", self.path(name), "--ids", self.path("ids"), "--prompt-tokens",
+                                         str(CONTEXT), "--probes", "2", "-o", self.path("t.h5"), "--force"])
+                print(name, code, said.getvalue())
+                if code:
+                    self.assertIn("--probes", said.getvalue())
+                    continue
+                with kvbench.Trace(self.path("t.h5")) as trace:
+                    for layer in trace.prompts["0"].layers.values():
+                        self.assertEqual(layer.array("probes").shape, (4, 2, 8, 16))
+
+    def test_the_same_seed_gives_the_same_probes_and_more_of_them_continue(self):
+        hf_models.save(self.path("m"), "llama")
+        found = []
+        for count in (2, 4):
+            said = self.dump(self.path("m"), "--probes", count, "--layers", 1)
+            self.assertIn(f"{count} probes of 8 scored tokens", said)
+            with kvbench.Trace(self.path("t.h5")) as trace:
+                self.assertEqual(list(trace.prompts["0"].layers), [1])
+                found.append(trace.prompts["0"].layers[1].array("probes"))
+                np.testing.assert_array_equal(trace.prompts["0"].layers[1].array("probes", 3), found[-1][3])
+        np.testing.assert_array_equal(found[0], found[1][:, :2])
+
+    def test_info_says_what_they_can_tell_apart(self):
+        hf_models.save(self.path("m"), "llama")
+        self.dump(self.path("m"), "--probes", 8, prompts=2)
+        said = " ".join(run("info", self.path("t.h5")).split())
+        self.assertIn("8 of 8 scored tokens, evaluated in f32, seed 0", said)
+        self.assertIn("relative standard deviation of about 50 %", said)
+        self.assertIn("2 of 2 prompts; together they tell predicted KLs apart to about 35 %", said)
 
 
 if __name__ == "__main__":
