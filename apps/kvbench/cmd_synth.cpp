@@ -68,6 +68,8 @@ Command add_synth(CLI::App& app) {
           "--speculated", synth.speculation_error,
           "Store speculated queries: the queries with Gaussian errors, relative to the typical norm of a query")
       ->check(number_in<double>());
+  count("--probes", synth.probes,
+        "Store this number of Gaussian probes of the tokens after the context, sketches of W_O and residual norms");
   add_choice(flags, "--dtype", synth.dtype, dtypes, "f32, f16 or bf16");
   flags->add_flag("--compress", synth.compress, "Compress the datasets of the file");
   flags->add_option("--seed", synth.seed, "Seed of the generator")

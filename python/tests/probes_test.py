@@ -12,7 +12,7 @@ import hf_models  # noqa: E402
 import numpy as np  # noqa: E402
 import torch  # noqa: E402
 from disturbed import CONTEXT, N, Disturbed, ProbesTest, drawn, merged, token_ids  # noqa: E402
-from kvbench import dump_hf  # noqa: E402
+from kvbench import dump_hf, dump_hf_probes  # noqa: E402
 from kvbench.dump_hf_probes import Prober  # noqa: E402
 
 
@@ -72,7 +72,10 @@ class Gradients(ProbesTest):
                 self.assertAlmostEqual(predicted / measured, 1, delta=0.1)  # sqrt(2 / 2048) = 3 %
 
     def test_half_types_have_the_probes_of_float32(self):
-        """Where the weights are the same, gradients of a model in bf16 differ by the rounding of the context alone."""
+        """Where weights and labels are the same, gradients of a model in bf16 differ by the rounding of its context."""
+        draw = dump_hf_probes.labels_of
+        dump_hf_probes.labels_of = lambda logits, uniform: (uniform * logits.shape[1]).astype(int)
+        self.addCleanup(setattr, dump_hf_probes, "labels_of", draw)
         hf_models.save(self.path("m"), "llama").to(torch.bfloat16).float().save_pretrained(self.path("m"))
         found = []
         for weights in ("f32", "bf16"):

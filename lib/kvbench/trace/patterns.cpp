@@ -22,7 +22,9 @@ class SynthHead::Generator {
     query_membership,
     direction,
     hitters,
-    speculation
+    speculation,
+    probes,
+    sketch
   };
 
   /// Counter-based random numbers: each (stream, head, row, column) has its number, in any order of evaluation.
@@ -91,6 +93,17 @@ class SynthHead::Generator {
       draws_.add_normals(Stream::speculation, head, i, error * sigma_, guess);
       const float* query = &queries[static_cast<std::size_t>((i - range.begin) * options_.head_dim)];
       for (std::size_t c = 0; c < guess.size(); ++c) guess[c] += query[c];
+    });
+  }
+
+  std::vector<float> probes(std::uint32_t head, Rows range) const {
+    return rows(range, options_.value_dim,
+                [&](std::int64_t i, std::vector<double>& row) { draws_.add_normals(Stream::probes, head, i, 1, row); });
+  }
+
+  std::vector<float> sketch(std::uint32_t head, std::int64_t columns) const {
+    return rows({0, options_.value_dim}, columns, [&](std::int64_t i, std::vector<double>& row) {
+      draws_.add_normals(Stream::sketch, head, i, 1 / std::sqrt(static_cast<double>(columns)), row);
     });
   }
 
@@ -186,6 +199,12 @@ std::vector<float> SynthHead::queries(std::int64_t head, Rows rows) const {
 std::vector<float> SynthHead::guesses(std::int64_t head, Rows rows, const std::vector<float>& queries,
                                       double error) const {
   return generator_->guesses(static_cast<std::uint32_t>(head), rows, queries, error);
+}
+std::vector<float> SynthHead::probes(std::int64_t head, Rows rows) const {
+  return generator_->probes(static_cast<std::uint32_t>(head), rows);
+}
+std::vector<float> SynthHead::sketch(std::int64_t head, std::int64_t columns) const {
+  return generator_->sketch(static_cast<std::uint32_t>(head), columns);
 }
 
 std::vector<float> column_sums(const std::vector<float>& keys, const std::vector<float>& queries,

@@ -34,6 +34,10 @@ class SynthHead {
   std::vector<float> queries(std::int64_t head, Rows rows) const;
   /// The same rows as `queries`, with Gaussian errors of `error` times the typical norm of a query.
   std::vector<float> guesses(std::int64_t head, Rows rows, const std::vector<float>& queries, double error) const;
+  /// Standard normal rows [rows, dv] of the probes of query head `head`.
+  std::vector<float> probes(std::int64_t head, Rows rows) const;
+  /// Normal numbers [dv, columns] with the variance 1 / columns.
+  std::vector<float> sketch(std::int64_t head, std::int64_t columns) const;
 
  private:
   class Generator;

@@ -46,6 +46,15 @@ void check_options(const SynthOptions& o) {
   if (o.query_heads % o.kv_heads != 0) {
     throw Error("`query_heads` is {}, which is not a multiple of `kv_heads`, {}.", o.query_heads, o.kv_heads);
   }
+  if (o.probes < 0 || o.probes > most_probes)
+    throw Error("`probes` is {}; it must be from 0 to {}.", o.probes, most_probes);
+  const std::int64_t scored = o.num_tokens - o.prompt_tokens;
+  if (o.probes > 0 && (scored < 1 || scored > o.num_queries)) {
+    throw Error(
+        "`probes` are of the {} tokens after the context, and there are {} queries; give at least one such "
+        "token, and as many `num_queries`.",
+        scored, o.num_queries);
+  }
   if (o.column_queries < 0) throw Error("`column_queries` is {}; it must be at least 0.", o.column_queries);
   constexpr double most = 1e6;  // products of queries and keys stay finite in fp32
   if (!(o.spread >= 0 && o.spread <= most)) throw Error("`spread` is {}; it must be from 0 to {:.0e}.", o.spread, most);
@@ -71,6 +80,8 @@ const char* name_of(Pattern pattern) {
   return "?";
 }
 
+constexpr std::int64_t sketch_columns = 64;
+
 LayerInfo describe_layer(const SynthOptions& options, std::int64_t index) {
   LayerInfo layer;
   layer.layer = static_cast<int>(index);
@@ -79,6 +90,8 @@ LayerInfo describe_layer(const SynthOptions& options, std::int64_t index) {
   std::iota(layer.query_positions.begin(), layer.query_positions.end(), options.num_tokens - options.num_queries);
   if (options.column_sums) layer.column_sums_end = options.prompt_tokens;
   layer.speculated_queries = options.speculation_error.has_value();
+  layer.probes = layer.residual_norm = options.probes > 0;
+  if (options.probes > 0) layer.output_sketch = {.columns = sketch_columns, .seed = options.seed};
   return layer;
 }
 
@@ -109,6 +122,8 @@ TraceInfo describe(const SynthOptions& options) {
     prompt.prompt_tokens = options.prompt_tokens;
     prompt.tokens.resize(static_cast<std::size_t>(options.num_tokens));
     std::iota(prompt.tokens.begin(), prompt.tokens.end(), 0);
+    if (options.probes > 0)
+      prompt.probes = {options.probes, options.num_tokens - options.prompt_tokens, options.seed, "synthetic"};
     for (std::int64_t l = 0; l < options.layers; ++l) prompt.layers.push_back(describe_layer(options, l));
     info.prompts.push_back(std::move(prompt));
   }
@@ -132,6 +147,11 @@ class HeadWriter {
     write_blocks(Array::values, place_.kv_head, all, [&](Rows rows) { return head_.values(rows); });
     for (std::int64_t g = 0; g < info_.group(); ++g) write_query_head(place_.kv_head * info_.group() + g);
     if (options_.column_sums) write_column_sums();
+    if (options_.probes > 0 && place_.kv_head == 0) {
+      const auto channels = static_cast<float>(options_.query_heads * options_.value_dim);
+      write_rows(Array::residual_norm, 0, 0,
+                 std::vector<float>(static_cast<std::size_t>(options_.num_queries), std::sqrt(channels)));
+    }
   }
 
  private:
@@ -151,10 +171,18 @@ class HeadWriter {
 
   void write_query_head(std::int64_t head) const {
     write_blocks(Array::queries, head, asked_, [&](Rows rows) { return head_.queries(head, rows); });
+    if (options_.probes > 0) write_probes(head);
     if (!options_.speculation_error) return;
     write_blocks(Array::speculated_queries, head, asked_, [&](Rows rows) {
       return head_.guesses(head, rows, head_.queries(head, rows), *options_.speculation_error);
     });
+  }
+
+  void write_probes(std::int64_t head) const {
+    write_rows(Array::output_sketch, head, 0, head_.sketch(head, sketch_columns));
+    const std::int64_t tokens = info_.prompts[place_.prompt].probes->tokens;
+    for (std::int64_t row = 0; row < options_.probes * tokens; row += tokens)
+      write_rows(Array::probes, head, row, head_.probes(head, {row, row + tokens}));
   }
 
   /// Rounds the values to the type of the trace, so that derived arrays match what a reader gets.

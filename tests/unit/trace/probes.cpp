@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Probes, sketches and residual norms: how they are stored, and what is refused.
+#include <cmath>
 #include <limits>
 
 #include <doctest/doctest.h>
+#include <kvbench/trace/synth.hpp>
 
 #include <unit/trace/complaint.hpp>
 
@@ -119,6 +121,42 @@ TEST_CASE("scales below 0, norms of 0 and numbers that are not finite are refuse
   CHECK(scales(2) == "");
   CHECK(contains(scales(-1), "probe_scales: head 0, entry 3 is -1; a scale is not negative"));
   CHECK(contains(scales(std::numeric_limits<float>::infinity()), "probe_scales: head 0, row 3, column 0 is inf"));
+}
+
+TEST_CASE("synthetic probes are standard normal, and sketches keep norms") {
+  const TempFolder folder;
+  SynthOptions options{.num_tokens = 96,
+                       .prompt_tokens = 64,
+                       .num_queries = 40,
+                       .layers = 1,
+                       .query_heads = 2,
+                       .kv_heads = 1,
+                       .head_dim = 4,
+                       .value_dim = 8,
+                       .probes = 20};
+  synthesize(folder / "t.h5", options);
+  const Reader reader(folder / "t.h5");
+  const PromptInfo& read = reader.info().prompts[0];
+  CHECK(read.probes == Probes{20, 32, 0, "synthetic"});
+  const std::vector<float> probes = reader.read_head(read, read.layers[0], Array::probes, 1);
+  REQUIRE(probes.size() == 20 * 32 * 8);
+  double sum = 0, squares = 0;
+  for (const float x : probes) sum += x, squares += x * x;
+  const auto count = static_cast<double>(probes.size());
+  CHECK(std::fabs(sum / count) < 4 / std::sqrt(count));
+  CHECK(std::fabs(squares / count - 1) < 4 * std::sqrt(2 / count));
+  const std::vector<float> sketch = reader.read_head(read, read.layers[0], Array::output_sketch, 0);
+  REQUIRE(sketch.size() == 8 * 64);
+  squares = 0;
+  for (const float x : sketch) squares += x * x;
+  CHECK(squares / 8 == doctest::Approx(1).epsilon(4 * std::sqrt(2.0 / 512)));
+  CHECK(reader.read_head(read, read.layers[0], Array::residual_norm, 0) == std::vector<float>(40, 4));
+
+  const auto complaint = [&] { return message_of<Error>([&] { synthesize(folder / "u.h5", options); }); };
+  options.num_queries = 31;
+  CHECK(contains(complaint(), "`probes` are of the 32 tokens after the context, and there are 31 queries"));
+  options.probes = 513;
+  CHECK(contains(complaint(), "`probes` is 513"));
 }
 
 }  // namespace
