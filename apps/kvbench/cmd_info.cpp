@@ -74,14 +74,15 @@ std::string probes_text(const trace::PromptInfo& prompt) {
       100 * std::sqrt(2.0 / static_cast<double>(probes.count)));
 }
 
-/// What the probes of all prompts can tell apart together, where several have some.
+/// What the probes of all prompts can tell apart together; that of a single prompt says it itself.
 std::string all_probes_text(const trace::TraceInfo& info) {
   std::int64_t documents = 0, count = 0;
   for (const trace::PromptInfo& prompt : info.prompts) {
     if (!prompt.probes) continue;
     documents += 1, count += prompt.probes->count;
   }
-  if (documents == 0) return "no; kvbench-dump-hf --probes R records them";
+  if (documents == 0) return "none; kvbench-dump-hf --probes R records them";
+  if (documents == 1) return fmt::format("in {} of {} prompts", documents, info.prompts.size());
   return fmt::format(
       "{} of {} prompts; together they tell predicted KLs apart to about {:.0f} %, beside what differs "
       "between documents",

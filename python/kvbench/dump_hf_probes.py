@@ -134,14 +134,14 @@ class Prober:
                         "leave out --probes.")
         return cache
 
-    def _continued(self, run):
+    def _continued(self, run, where="where tokens continue from a cache"):
         try:
             return run()
         except (Error, MemoryError, torch.OutOfMemoryError):
             raise
         except Exception as failure:
-            raise Error(f"{self._model.name}: its code fails where tokens continue from a cache "
-                        f"({first_line(failure)}); leave out --probes.") from failure
+            raise Error(f"{self._model.name}: its code fails {where} ({first_line(failure)}); leave out "
+                        "--probes.") from failure
 
     def _logits(self, scored, cache):
         """Logits [T, V] of the scored tokens, and by layer the attention outputs [T, q_heads, dv] on which they
@@ -172,8 +172,9 @@ class Prober:
         slope = -logits.detach().float().softmax(1)
         slope[rows, torch.as_tensor(labels, device=logits.device)] += 1
         slope *= torch.as_tensor(signs, device=logits.device, dtype=slope.dtype)[:, None]
-        found = torch.autograd.grad(logits, list(outputs.values()), slope.to(logits.dtype), retain_graph=True,
-                                    allow_unused=True)
+        found = self._continued(lambda: torch.autograd.grad(logits, list(outputs.values()), slope.to(logits.dtype),
+                                                            retain_graph=True, allow_unused=True),
+                                "where gradients are computed")
         for layer, gradient in zip(outputs, found):
             if gradient is None or not bool(torch.isfinite(gradient).all()):
                 raise Error(f"layer {layer}: the gradients of its attention output are "

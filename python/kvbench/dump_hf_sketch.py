@@ -64,10 +64,11 @@ def _stream(interface, layer, attention, args, kwargs, stream, output):
 
     def look(module, args, kwargs):
         for x in (*args, *kwargs.values()):
-            if torch.is_tensor(x) and x.shape == stream.shape and x.requires_grad:
+            if torch.is_tensor(x) and x.shape[-1:] == stream.shape[-1:] and x.numel() == stream.numel() and \
+                    x.requires_grad:
                 slopes = torch.autograd.grad(x.sum(), (stream, output), retain_graph=True, allow_unused=True)
                 if all(slope is not None for slope in slopes):
-                    raise _Reached(x)
+                    raise _Reached(x.reshape(stream.shape))
     args, kwargs = with_input(args, kwargs, stream)
     with Hooks(others, look), Hooks([attention], cut), interface.answering(output):
         try:
