@@ -41,8 +41,8 @@ struct SynthOptions {
   std::int64_t column_queries = 0;
   /// also write speculated queries, with errors of this share of the typical norm of a query
   std::optional<double> speculation_error;
-  /// Also write this number of Gaussian probes of all tokens after the context, sketches of an orthogonal W_O, and norms
-  /// of a residual stream in which each channel of the attention output has the size 1. 0: none of these.
+  /// Also write this number of Gaussian probes of all tokens after the context, sketches of an orthogonal W_O, and
+  /// norms of a residual stream in which each channel of the attention output has the size 1. 0: none of these.
   std::int64_t probes = 0;
   Dtype dtype = Dtype::f32;
   bool compress = false;
