@@ -13,7 +13,7 @@ BYTES = dict.fromkeys(("kv", "meta", "fast", "slow", "read", "full"), "d")
 HEAD = {"prompt": "Q", "layer_index": "Q", "kv_head": "q", "layer": "q", "positions": ["i"]}
 ENTRY = {"key": "s", "method": "I", "heads": ["I"]}
 FRAME = {"trace": "s", "sha256": "s", "model": "s", "model_layers": "q", "group": "q",
-         "prompts": [{"id": "s", "protocol": "I", "context_tokens": "q"}],
+         "prompts": [{"id": "s", "protocol": "I", "context_tokens": "q", "scored_tokens": "q"}],
          "methods": [{"name": "s", "params": "s", "seeded": "B"}], "budgets": ["s"],
          "configurations": [{"method": "Q", "budget": "Q", "seed": "I"}], "device": "s", "isa": "s",
          "standalone": "B"}
@@ -25,7 +25,7 @@ TYPES = {
              "claims": [{"id": "s", "text": "s", "metric": "I", "relations": [RELATION], "untestable": "s"}]},
     CELLS: [[{"status": "I", "reason": "s", "notes": [{"text": "s", "count": "d"}], "dense": "B",
               "budget_tokens": "q", "kept_tokens": "d", "bytes": BYTES, "peak_bytes": "d", "compress_flops": "d",
-              "attend_flops": "d", "compress_s": "d", "attend_s": "d", "exact_s": "d", "rel_err_fro": ["f"],
+              "attend_flops": "d", "compress_s": "d", "attend_s": "d", "exact_s": "d", "rel_err_fro": ["f"], "probe_sums": ["d"],
               "rows": "Q", "present": "I", "values": ["f"]}]],
     MEASURES: [{"trace": "s", "sha256": "s", "model": "s", "prompt": "s", "layer": "q", "kv_head": "q",
                 "measure": "I", "array": "s", "x": "q", "value": "d", "count": "q"}]}

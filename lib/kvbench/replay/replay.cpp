@@ -47,6 +47,7 @@ ReplayFrame replay_frame(const trace::Reader& reader, const ReplayPlan& plan, co
   for (const PromptPlan& prompt : plan.prompts) {
     frame.prompts[prompt.prompt].protocol = prompt.protocol;
     frame.prompts[prompt.prompt].context_tokens = budget_base(prompt, request.protect_outside);
+    frame.prompts[prompt.prompt].scored_tokens = scored_tokens(reader.info().prompts[prompt.prompt], prompt);
   }
   for (const MethodChoice& choice : request.methods) {
     check_origin(choice, reader);

@@ -9,6 +9,7 @@
 
 #include <kvbench/core/budget.hpp>
 #include <kvbench/store/check_values.hpp>
+#include <kvbench/trace/schema.hpp>
 
 namespace kvbench::sweep {
 namespace {
@@ -54,7 +55,7 @@ void check_frame(const replay::ReplayFrame& frame) {
   require(is_count(frame.model_layers), "a number of layers is wrong");
   require(frame.group >= 1 && frame.group <= most_group, "a number of query heads is wrong");
   for (const replay::ReplayFrame::Prompt& prompt : frame.prompts)
-    require(is_count(prompt.context_tokens), "a number of tokens is wrong");
+    require(is_count(prompt.context_tokens) && is_count(prompt.scored_tokens), "a number of tokens is wrong");
   for (const replay::Configuration& one : frame.configurations) {
     require(one.method < frame.methods.size() && one.budget < frame.budgets.size(),
             "a configuration has no method or budget");
@@ -122,6 +123,7 @@ void check_result(const replay::ConfigurationResult& result, std::size_t rows, s
   for (const replay::MetricRow& row : result.metrics) {
     for (std::size_t m = 0; m < row.size(); ++m) store::check_metric(static_cast<replay::Metric>(m), row[m]);
   }
+  require(result.probe_sums.size() <= trace::most_probes, "a cell has too many probes");
   for (const float error : result.rel_err_fro) require(!(error < 0), "an error is negative");
 }
 

@@ -30,7 +30,7 @@ void visit(A& archive, replay::Configuration& v) {
 
 template <class A>
 void visit(A& archive, replay::ReplayFrame::Prompt& v) {
-  archive(v.id, v.protocol, v.context_tokens);
+  archive(v.id, v.protocol, v.context_tokens, v.scored_tokens);
 }
 
 template <class A>
@@ -96,7 +96,7 @@ static std::vector<replay::MetricRow> to_rows(const MetricColumns& columns) {
 template <class A>
 void visit(A& archive, replay::ConfigurationResult& v) {
   archive(v.status, v.reason, v.notes, v.dense, v.budget_tokens, v.kept_tokens, v.bytes, v.peak_bytes, v.compress_flops,
-          v.attend_flops, v.compress_s, v.attend_s, v.exact_s, v.rel_err_fro);
+          v.attend_flops, v.compress_s, v.attend_s, v.exact_s, v.rel_err_fro, v.probe_sums);
   MetricColumns columns;
   if constexpr (!A::reads) columns = to_columns(v.metrics);
   archive(columns);

@@ -30,6 +30,33 @@ std::vector<float> stack_group(const trace::Reader& reader, const HeadPlace& pla
   return rows;
 }
 
+/// Probes in the order in which measurements take them.
+HeadProbes read_probes(const trace::Reader& reader, const PromptPlan& plan, const HeadPlace& place,
+                       const QueryRange& range) {
+  const trace::TraceInfo& info = reader.info();
+  const trace::PromptInfo& prompt = info.prompts[place.prompt];
+  const trace::LayerInfo& layer = prompt.layers[place.layer];
+  const Index tokens = scored_tokens(prompt, plan);
+  if (!layer.probes || tokens == 0) return {};
+  const auto& positions = layer.query_positions;
+  const auto evaluated = positions.begin() + static_cast<std::ptrdiff_t>(range.split);
+  HeadProbes probes{.count = prompt.probes->count,
+                    .first = std::lower_bound(evaluated, positions.end(), prompt.prompt_tokens) - evaluated,
+                    .tokens = tokens};
+  const Index dv = info.value_dim;
+  probes.gradients.resize(static_cast<std::size_t>(info.group() * tokens * probes.count * dv));
+  for (Index g = 0; g < info.group(); ++g) {
+    const std::vector<float> rows = reader.read_head(prompt, layer, Array::probes, place.kv_head * info.group() + g);
+    for (Index r = 0; r < probes.count; ++r) {
+      for (Index t = 0; t < tokens; ++t) {
+        std::copy_n(rows.begin() + (r * tokens + t) * dv, dv,
+                    probes.gradients.begin() + ((g * tokens + t) * probes.count + r) * dv);
+      }
+    }
+  }
+  return probes;
+}
+
 /// Column sums of the group over the method's context, [G, middle].
 std::vector<float> context_column_sums(const trace::Reader& reader, const trace::PromptInfo& prompt,
                                        const trace::LayerInfo& layer, const PromptPlan& plan, const HeadPlace& place) {
@@ -154,8 +181,13 @@ std::size_t slab_bytes(const trace::TraceInfo& info, const HeadPlace& place) {
   const Index token =
       info.value_dim + info.head_dim * (layer.keys_pre_rope ? 2 : 1) + (layer.column_sums_end ? info.group() : 0);
   const Index query = info.group() * info.head_dim * (layer.speculated_queries ? 2 : 1);
-  const Index numbers = prompt.num_tokens * token + static_cast<Index>(layer.query_positions.size()) * query;
+  const Index probes = layer.probes ? prompt.probes->count * prompt.probes->tokens * info.group() * info.value_dim : 0;
+  const Index numbers = prompt.num_tokens * token + static_cast<Index>(layer.query_positions.size()) * query + probes;
   return static_cast<std::size_t>(numbers) * sizeof(float);
+}
+
+Index scored_tokens(const trace::PromptInfo& prompt, const PromptPlan& plan) {
+  return prompt.probes && plan.context <= prompt.prompt_tokens ? prompt.probes->tokens : 0;
 }
 
 HeadSlabs read_head(const trace::Reader& reader, const PromptPlan& plan, const HeadPlace& place, Uploader& uploader) {
@@ -178,6 +210,7 @@ HeadSlabs read_head(const trace::Reader& reader, const PromptPlan& plan, const H
   std::vector<float> observed = stacked(Array::queries, range.first, range.split);
   check_logits(reader, place, largest_key, std::max(largest_magnitude(slabs.queries), largest_magnitude(observed)));
   if (range.first < range.split) slabs.observed = uploader.upload(std::move(observed));
+  slabs.probes = read_probes(reader, plan, place, range);
   if (layer.column_sums_end == plan.context) {
     slabs.column_sums = uploader.upload(context_column_sums(reader, prompt, layer, plan, place));
   }
@@ -200,6 +233,7 @@ Head place_head(const trace::TraceInfo& info, const PromptPlan& plan, const Head
   head.speculated = std::move(slabs.speculated);
   head.v_op = std::move(slabs.v_op);
   head.v_fro = std::move(slabs.v_fro);
+  head.probes = std::move(slabs.probes);
   head.tokens = {
       .keys = backend.adopt(std::move(slabs.keys), prompt.num_tokens, info.head_dim),
       .values = backend.adopt(std::move(slabs.values), prompt.num_tokens, info.value_dim),

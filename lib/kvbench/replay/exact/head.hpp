@@ -20,6 +20,20 @@ struct TokenMap {
   Index local_end(Index global_end) const;
 };
 
+/// The gradients that a trace records for the scored tokens of a kv head (trace::Probes).
+struct HeadProbes {
+  Index count = 0;               ///< R
+  Index first = 0, tokens = 0;   ///< the scored tokens among the evaluated queries
+  std::vector<float> gradients;  ///< [G, tokens, R, dv], nats per unit of output
+
+  /// The gradients [R, dv] at an evaluated query of query head g; empty for a query that is not scored.
+  std::span<const float> at(Index g, Index query, Index dv) const {
+    if (query < first || query >= first + tokens) return {};
+    const Index row = (g * tokens + query - first) * count * dv;
+    return std::span(gradients).subspan(static_cast<std::size_t>(row), static_cast<std::size_t>(count * dv));
+  }
+};
+
 struct Head {
   HeadPlace place;
   Index group = 1;
@@ -31,6 +45,7 @@ struct Head {
   std::vector<float> queries;           ///< [G*m, d] row g*m + i
   std::vector<float> speculated;        ///< the same, empty where the trace has none
   std::vector<double> v_op, v_fro;      ///< [m] operator and Frobenius norm of V over the visible tokens of each query
+  HeadProbes probes;                    ///< count = 0: none
 
   Index num_tokens() const { return tokens.keys.rows(); }
   /// The first visible token of a query at this position.
@@ -46,6 +61,7 @@ struct HeadSlabs {
   Uploaded<float> observed;                ///< as HeadPrompt::observed
   std::vector<float> queries, speculated;  ///< as in Head
   std::vector<double> v_op, v_fro;         ///< as in Head
+  HeadProbes probes;                       ///< as in Head
 };
 
 /// Bytes that read_head() leaves in the uploader's memory.
@@ -58,6 +74,9 @@ struct QueryRange {
   std::size_t end = 0;
 };
 QueryRange query_range(const trace::LayerInfo& layer, const PromptPlan& plan);
+
+/// The number of scored tokens of which the prompt has probes, where a replay evaluates all of them; otherwise 0.
+Index scored_tokens(const trace::PromptInfo& prompt, const PromptPlan& plan);
 
 /// Sets v_op and v_fro from the values [n, dv] of a head.
 void measure_values(std::span<const float> values, Index dv, const trace::LayerInfo& layer, const QueryRange& range,

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 #include <stdexcept>
 
 #include <fmt/format.h>
@@ -21,6 +22,8 @@ Measurements::Measurements(const Head& head, const Options& options, Configurati
   const auto rows = static_cast<std::size_t>(head.group * head.queries_per_head());
   result.metrics.resize(rows);
   for (MetricRow& row : result.metrics) row.fill(NAN);
+  // Rows that are measured on a part of the queries say nothing about the scored tokens.
+  if (options.first_measured == 0) result.probe_sums.resize(static_cast<std::size_t>(head.probes.count));
   if (!options.keep_outputs) return;
   result.raw.emplace().output.resize(rows * static_cast<std::size_t>(head.tokens.values.cols()));
   if (options.keep_exact) result.raw->exact.resize(result.raw->output.size());
@@ -64,6 +67,7 @@ void Measurements::add_row(ExactBlock& exact, QueryRun run, const HostEntries& e
   }
   const std::size_t row = row_of(exact, run, g, i);
   store_outputs(truth, answer, row);
+  if (!result_->probe_sums.empty()) add_probes(truth, answer, g, number);
   if (options_.floor != nullptr && !options_.floor->samples(number)) return;
   const Overlap overlap = overlap_of(entries, exact, recall, g, run.begin + i, i, backend);
   const bool all_plain = entries.all_plain();
@@ -76,6 +80,17 @@ void Measurements::measure(const Answered& answered, Index g, std::size_t row) {
   set_metrics(answered, result_->metrics[row]);
   squares_[static_cast<std::size_t>(g)].difference += answered.squares.difference;
   squares_[static_cast<std::size_t>(g)].exact += answered.squares.exact;
+}
+
+void Measurements::add_probes(const RowTruth& truth, const RowState& answer, Index g, Index query) {
+  const std::size_t dv = truth.out.size();
+  const std::span<const float> gradients = head_->probes.at(g, query, static_cast<Index>(dv));
+  std::vector<double> errors(gradients.empty() ? 0 : dv);
+  for (std::size_t c = 0; c < errors.size(); ++c) errors[c] = component(answer, c) - double{truth.out[c]};
+  for (std::size_t r = 0; r * dv < gradients.size(); ++r) {
+    result_->probe_sums[r] +=
+        std::inner_product(errors.begin(), errors.end(), gradients.begin() + static_cast<std::ptrdiff_t>(r * dv), 0.0);
+  }
 }
 
 void Measurements::store_outputs(const RowTruth& truth, const RowState& answer, std::size_t row) {

@@ -9,6 +9,7 @@
 #include <kvbench/core/error.hpp>
 #include <kvbench/core/paired_test.hpp>
 #include <kvbench/replay/records/values.hpp>
+#include <kvbench/trace/layer_spread.hpp>
 
 namespace kvbench::replay {
 
@@ -150,6 +151,46 @@ void add_metrics(const std::vector<Sample>& samples, std::size_t seeds, Record& 
   record.rel_err_fro = fro.summary(false);
 }
 
+/// The sums of probes by prompt. A layer in which the method did not run, or which is kept whole, has no error.
+std::vector<ProbeSums> probe_sums(const std::vector<Sample>& samples, std::size_t seeds,
+                                  std::span<const ReplayFrame::Prompt> prompts) {
+  std::map<std::size_t, ProbeSums> by_prompt;
+  std::map<std::pair<std::size_t, std::int64_t>, std::size_t> layers;
+  for (const Sample& s : samples) {
+    const std::vector<double>& sums = s.result->probe_sums;
+    const std::size_t prompt = s.head->place.prompt;
+    if (sums.empty() || prompts[prompt].scored_tokens == 0) continue;
+    ProbeSums& all = by_prompt[prompt];
+    all.scored = static_cast<std::size_t>(prompts[prompt].scored_tokens);
+    all.seeds = seeds, all.probes = sums.size();
+    const auto [layer, is_new] = layers.try_emplace({prompt, s.head->layer}, all.layers);
+    all.layers += is_new;
+    all.sums.resize(all.layers * seeds * all.probes);
+    double* const row = all.sums.data() + (layer->second * seeds + s.seed) * all.probes;
+    for (std::size_t r = 0; r < sums.size(); ++r) row[r] += sums[r];
+  }
+  std::vector<ProbeSums> all;
+  for (auto& [prompt, sums] : by_prompt) all.push_back(std::move(sums));
+  return all;
+}
+
+/// Predicts the KL of a row over all heads of its layers: of all layers of the model where these are among the replayed
+/// ones or evenly spaced, otherwise of the replayed layers alone.
+void add_predicted_kl(const std::vector<Sample>& samples, std::size_t seeds,
+                      std::span<const ReplayFrame::Prompt> prompts, Record& record) {
+  const auto replayed = static_cast<double>(record.replayed_layers.size());
+  const auto of = static_cast<double>(record.model_layers);
+  const trace::LayerSpread spread = trace::spread_of(record.replayed_layers, record.model_layers);
+  const bool sample = !record.layer && spread == trace::LayerSpread::evenly_spaced;
+  record.kl = predict_kl(probe_sums(samples, seeds, prompts), {.extrapolates = sample, .scale = of / replayed});
+  if (std::isnan(record.kl.mean)) return;
+  record.kl.about = record.layer                        ? "this layer alone"
+                    : sample                            ? fmt::format("{} layers, from {}", of, replayed)
+                    : spread == trace::LayerSpread::all ? "all layers"
+                                                        : "the replayed layers alone";
+  if (record.kl.mean > largest_predicted) record.kl.about += "; at least";
+}
+
 /// The samples with status ok. The cache of a model holds the layers that `dense_layers` keeps whole too; but these say
 /// nothing about the method, unless they are all that there is.
 struct OkSamples {
@@ -285,6 +326,7 @@ class Summarizer {
       if (!record.dense) record.compressed_layers = layers_of(ok.measured);
       add_costs(ok.measured, seeds, results_.prompts, record);
       add_metrics(ok.measured, seeds, record);
+      if (!record.query_head) add_predicted_kl(ok.measured, seeds, results_.prompts, record);
       add_notes(ok.measured, record);
       explain_unmeasured(record);
       explain_interval(record);

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include <kvbench/core/statistics.hpp>
+#include <kvbench/replay/records/predicted_kl.hpp>
 #include <kvbench/replay/records/row.hpp>
 
 namespace kvbench::replay {
@@ -75,6 +76,7 @@ struct Record : RowIdentity, Costs {
   double compress_flops = 0, attend_flops = 0;  ///< sum over heads, mean over seeds
   std::array<Summary, metric_count> metrics;
   Summary rel_err_fro;                    ///< over query heads
+  PredictedKl kl;                         ///< of rows over all heads of traces with probes
   ErrorSums sums, log_sums;               ///< of rel_err and of its logarithm, of rows over heads that are ok
   std::vector<PlaceError> places;         ///< of rows over heads that are ok, by prompt and layer
   Index blocks = 0;                       ///< blocks of neighbouring queries behind `sums`

@@ -48,6 +48,9 @@ struct ConfigurationResult {
   double compress_s = 0, attend_s = 0, exact_s = 0;
   std::vector<MetricRow> metrics;  ///< [G * m] row g*m + i
   std::optional<RawResult> raw;    ///< present where RunOptions::keep_raw
+  /// [R] of each probe of the trace: the sum over the query heads and scored tokens of the inner products of its
+  /// gradients with the errors of the outputs, in nats; empty: no probes
+  std::vector<double> probe_sums;
   std::vector<float> rel_err_fro;  ///< [G] Frobenius norm of the differences over that of the exact outputs
 };
 
@@ -64,6 +67,7 @@ struct ReplayFrame {
     std::string id;
     Protocol protocol = Protocol::automatic;  ///< resolved, where the prompt is replayed
     Index context_tokens = 0;  ///< tokens that budgets refer to (budget_base()), where the prompt is replayed
+    Index scored_tokens = 0;   ///< tokens of which the trace has probes that the replay evaluates; 0: none
   };
   struct Method {
     std::string name, params;

@@ -125,6 +125,26 @@ void add_summary(std::vector<RecordColumn>& c, const replay::MetricInfo& metric,
   add("_hi", ": upper end of the 95 % bootstrap interval of the mean", &replay::Summary::hi, true);
 }
 
+/// Columns of what the errors do to the output of the model.
+void add_predicted_kl(std::vector<RecordColumn>& c) {
+  c.push_back({"kl_predicted",
+               "predicted KL of the model's next-token distributions, in nats per scored token, from the probes of the "
+               "trace; empty where it has none",
+               where_ok([](auto& r) -> auto& { return r.kl.mean; }), "number"});
+  c.push_back({"kl_predicted_lo",
+               "lower end of its 95 % bootstrap interval over prompts, and over probes or the layers of a sample",
+               where_ok([](auto& r) -> auto& { return r.kl.interval.lo; }), "number"});
+  c.push_back({"kl_predicted_hi", "upper end of this interval",
+               where_ok([](auto& r) -> auto& { return r.kl.interval.hi; }), "number"});
+  c.push_back(
+      {"kl_about",
+       "layers whose compression kl_predicted is about; with `at least` where it is so large that it is a lower "
+       "bound",
+       value_where<Record>(
+           is_ok, [](auto& r) -> auto& { return r.kl.about; }),
+       "text"});
+}
+
 /// Columns of the paired comparison with the best row of the group.
 void add_best(std::vector<RecordColumn>& c) {
   c.push_back({"best",
@@ -174,6 +194,7 @@ std::vector<RecordColumn> make_record_columns() {
            .meaning = "Frobenius norm of the differences over the queries / of the exact outputs, by query "
                       "head"},
           false, [](auto& r) -> auto& { return r.rel_err_fro; });
+      add_predicted_kl(c);
       add_best(c);
     }
   }

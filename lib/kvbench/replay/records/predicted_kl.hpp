@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the errors of a replay do to the output of the model, to second order: docs/damage.md has the derivation.
+#pragma once
+
+#include <cmath>
+#include <span>
+#include <string>
+#include <vector>
+
+#include <kvbench/core/statistics.hpp>
+
+namespace kvbench::replay {
+
+/// Above this many nats the quadratic form is too small, so that a prediction is a lower bound.
+inline constexpr double largest_predicted = 0.15;
+
+/// c of a prompt: for each probe the inner products of its gradients with the errors of the attention outputs of the
+/// scored tokens, summed over the heads and queries of a layer.
+struct ProbeSums {
+  std::size_t scored = 0;  ///< T, tokens
+  std::size_t layers = 0, seeds = 0, probes = 0;
+  std::vector<double> sums;  ///< [layers][seeds][probes], row-major; layers without an error may lack
+
+  double at(std::size_t layer, std::size_t seed, std::size_t probe) const {
+    return sums[(layer * seeds + seed) * probes + probe];
+  }
+};
+
+/// Which layers a prediction is about.
+struct PredictedLayers {
+  bool extrapolates = false;  ///< the layers are a sample of those of the model: their damage is scaled up
+  double scale = 1;           ///< layers of the model per replayed layer, where it extrapolates
+};
+
+struct PredictedKl {
+  double mean = NAN;            ///< nats per scored token, mean over prompts and seeds
+  Interval interval{NAN, NAN};  ///< 95 %, bootstrap over prompts, and over probes or layers
+  std::string about;            ///< of which layers, and whether it is a lower bound; empty without a prediction
+};
+
+/// KL(full cache || method) per scored token: the mean over probes of (sum over layers of c)^2 / (2 T), or where the
+/// layers are a sample of others, `scale` times that of the sum of c^2. Prompts without probes are left out; NaN
+/// without any.
+PredictedKl predict_kl(std::span<const ProbeSums> prompts, const PredictedLayers& layers);
+
+}  // namespace kvbench::replay
