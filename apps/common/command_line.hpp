@@ -20,6 +20,7 @@
 #include <kvbench/core/suggest.hpp>
 
 #include <apps/common/program.hpp>
+#include <apps/common/slips.hpp>
 
 namespace kvbench::app {
 
@@ -93,31 +94,52 @@ inline std::string in_words(const CLI::ParseError& error) {
                                                  : name + " is given twice; it takes one value";
 }
 
+/// The subcommands that have a flag, as in "kvbench compare".
+inline std::vector<std::string> commands_with(const CLI::App& app, const std::string& flag) {
+  std::vector<std::string> found;
+  for (const CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; })) {
+    if (command->get_option_no_throw(flag) != nullptr) found.push_back(app.get_name() + " " + command->get_name());
+  }
+  return found;
+}
+
+/// The complaint about a flag that does not exist.
+inline std::string unknown_flag(const CLI::App& app, const std::string& name) {
+  const auto commands = app.get_subcommands();
+  const CLI::App& parsed = commands.empty() ? app : *commands.front();
+  const auto has = [&](const std::string& flag) { return parsed.get_option_no_throw(flag) != nullptr; };
+  if (!commands.empty() && has(name))
+    return fmt::format("{0} stands before the command; write it behind, as in {1} {2} {0}", name, app.get_name(),
+                       parsed.get_name());
+  std::string remedy = right_word(name, has);
+  std::vector<std::string> known;
+  for (const CLI::Option* option : parsed.get_options()) {
+    for (const std::string& own : option->get_lnames()) known.push_back("--" + own);
+  }
+  if (remedy.empty()) remedy = did_you_mean(name, known);
+  const std::vector<std::string> others = commands_with(app, name);
+  if (remedy.empty() && !others.empty()) remedy = fmt::format(" It is a flag of {}.", fmt::join(others, ", "));
+  return fmt::format("there is no flag {}.{}", name, remedy);
+}
+
 /// The message of a failed parse. Unknown flags and subcommands come first, with the nearest name: what is missing is
 /// often what they were meant to be.
 inline std::string complaint(const CLI::App& app, const CLI::ParseError& error) {
   const auto commands = app.get_subcommands();
-  const CLI::App& parsed = commands.empty() ? app : *commands.front();
   const std::vector<std::string> unknown = app.remaining(true);
-  std::vector<std::string> known;
   const auto flag = std::ranges::find_if(unknown, [](const std::string& text) { return text.starts_with('-'); });
-  if (flag != unknown.end()) {
-    for (const CLI::Option* option : parsed.get_options()) {
-      for (const std::string& name : option->get_lnames()) known.push_back("--" + name);
-    }
-    const std::string name = flag->substr(0, flag->find('='));
-    if (!commands.empty() && parsed.get_option_no_throw(name) != nullptr)
-      return fmt::format("{0} stands before the command; write it behind, as in {1} {2} {0}", name, app.get_name(),
-                         parsed.get_name());
-    return fmt::format("there is no flag {}.{}", name, did_you_mean(name, known));
-  }
-  if (commands.empty() && !unknown.empty()) {
-    for (const CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; }))
-      known.push_back(command->get_name());
-    if (!known.empty())
-      return fmt::format("there is no command {}.{}", unknown.front(), did_you_mean(unknown.front(), known));
-  }
-  return in_words(error);
+  if (flag != unknown.end()) return unknown_flag(app, flag->substr(0, flag->find('=')));
+  if (unknown.empty()) return in_words(error);
+  if (!commands.empty())
+    return fmt::format("'{}' has no place in {} {}", unknown.front(), app.get_name(), commands.front()->get_name());
+  std::vector<std::string> known;
+  for (const CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; }))
+    known.push_back(command->get_name());
+  if (known.empty()) return in_words(error);
+  const auto has = [&](const std::string& name) { return std::ranges::find(known, name) != known.end(); };
+  const std::string right = right_word(unknown.front(), has);
+  return fmt::format("there is no command {}.{}", unknown.front(),
+                     right.empty() ? did_you_mean(unknown.front(), known) : right);
 }
 
 /// Lets each occurrence of a flag take one value, so that lists do not swallow what stands behind them, such as the

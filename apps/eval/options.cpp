@@ -82,7 +82,7 @@ void declare_run(CLI::App& app, Options& o, Lists& lists) {
                "Convert the weights to fp32 once (cached), so that activations are not quantised; default: on");
   app.add_flag("--one-at-a-time", o.one_at_a_time,
                "Score the tokens one at a time, each after a pass of all before it (very slow): a check of the batch");
-  app.add_option("--threads", o.how.threads, "Threads; default: all processors")->check(number_in(0, 4096));
+  app.add_option("-j,--threads", o.how.threads, "Threads; default: all processors")->check(number_in(0, 4096));
   app::add_isa_flag(&app, o.how.isa);
   app.add_option("--memory", lists.memory,
                  "Memory that the run may take, such as 8G; default: three quarters of the machine's")

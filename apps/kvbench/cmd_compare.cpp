@@ -157,6 +157,10 @@ int run(const CompareFlags& o) {
     throw Error(
         "give a file of results: one written with replay --raw, a CSV with --rows query, the cells file of a sweep, or "
         "a table of kveval --per-document");
+  for (const std::string& file : o.files) {
+    if (is_method(file))
+      throw Error("{0}: there is no such file; name methods with --a and --b, as in --a {0} --b random", file);
+  }
   if (!o.sweep.empty()) return test_claims(o);
   Output output = open_output(o);
   compare::ComparisonRequest request{.files = {}, .a = {}, .b = {}, .metric = {}, .span = o.span};

@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <optional>
+
 #include <fmt/ranges.h>
 
 #include <kvbench/config/method_flags.hpp>
@@ -15,16 +18,20 @@ namespace kvbench::app {
 namespace {
 
 struct MethodsFlags {
-  std::string name, format = "text";
+  std::vector<std::string> names;
+  std::string format = "text";
   bool check = false;
 };
 
-std::string list_text() {
+/// All methods, or those of a kind.
+std::string list_text(std::optional<methods::Kind> kind = {}) {
   std::size_t width = 0;
   for (const methods::MethodInfo& m : methods::all_methods()) width = std::max(width, m.name.size());
   std::string out;
-  for (const methods::MethodInfo& m : methods::all_methods())
-    out += fmt::format("{:<{}}  {:<12}  {}\n", m.name, width, name_of(m.kind), m.summary);
+  for (const methods::MethodInfo& m : methods::all_methods()) {
+    if (!kind || m.kind == *kind) out += fmt::format("{:<{}}  {:<12}  {}\n", m.name, width, name_of(m.kind), m.summary);
+  }
+  if (kind) return out;
   return out + fmt::format("\n--method all leaves out {}, and also replays {}.\n", fmt::join(left_out(), ", "),
                            fmt::join(also_replayed(), ", "));
 }
@@ -93,11 +100,30 @@ std::string one(const methods::MethodInfo& method, const std::string& format) {
   return format == "md" ? method_page(method) : details(method);
 }
 
+/// What is printed of these names: methods, or one family of them.
+std::string answer(const MethodsFlags& o) {
+  if (o.names.empty()) return list(o.format);
+  const std::optional<methods::Kind> kind = methods::find_kind(o.names.front());
+  if (kind && kind != methods::Kind::exact && o.names.size() == 1) {
+    if (o.format != "text") throw Error("--format {}: a family is printed as text; leave it out", o.format);
+    return list_text(kind);
+  }
+  std::vector<const methods::MethodInfo*> methods;
+  for (const replay::MethodChoice& choice : config::parse_methods(o.names, {})) {
+    if (std::ranges::find(methods, choice.info) == methods.end()) methods.push_back(choice.info);
+  }
+  if (methods.size() > 1 && (o.format == "csv" || o.format == "json"))
+    throw Error("--format {}: the table is that of one method, and {} are given", o.format, methods.size());
+  std::string out;
+  for (const methods::MethodInfo* method : methods) out += (out.empty() ? "" : "\n") + one(*method, o.format);
+  return out;
+}
+
 /// Runs the property tests on these methods, one line each, and returns the exit code.
-int check_contract(const std::string& names) {
+int check_contract(const std::vector<std::string>& names) {
   const auto backend = make_cpu_backend(best_isa());
   int code = done;
-  for (const replay::MethodChoice& choice : config::parse_methods({names}, {})) {
+  for (const replay::MethodChoice& choice : config::parse_methods(names, {})) {
     const testing::Row row{choice.info, choice.params};
     const std::string settings = row.params.text();
     print(fmt::format("{}{}{}\n", row.info->name, settings.empty() ? "" : " ", settings));
@@ -114,7 +140,8 @@ int check_contract(const std::string& names) {
 Command add_methods(CLI::App& app) {
   CLI::App* flags = app.add_subcommand("methods", "List all methods, or describe one");
   auto options = std::make_shared<MethodsFlags>();
-  CLI::Option* name = flags->add_option("name", options->name, "Method to describe");
+  CLI::Option* name =
+      flags->add_option("name", options->names, "Methods to describe, or a family such as eviction to list");
   flags
       ->add_option("--format", options->format,
                    "text, md, or csv or json (the cost of all methods; with a name, its parameters)")
@@ -126,9 +153,8 @@ Command add_methods(CLI::App& app) {
           "FILE.py:NAME and all. Exit code 1 where it breaks one")
       ->needs(name);
   return {flags, [options] {
-            if (options->check) return check_contract(options->name);
-            print(options->name.empty() ? list(options->format)
-                                        : one(methods::find_method(options->name), options->format));
+            if (options->check) return check_contract(options->names);
+            print(answer(*options));
             return static_cast<int>(done);
           }};
 }

@@ -58,13 +58,10 @@ struct PlannedTrace {
 /// Throws Error where the name of a method or a budget stands where a trace is expected: a flag takes one value, which
 /// may be a list with commas.
 void refuse_value_of_flag(const std::string& path) {
+  if (is_method(path))
+    throw Error("{0}: there is no such trace; separate methods with commas, as in --method random,{0}", path);
   std::error_code unknown;  // what cannot be looked at is no such value, and the reader says what is wrong
-  if (std::filesystem::exists(path, unknown) || unknown) return;
-  for (const methods::MethodInfo& method : methods::all_methods()) {
-    if (same_name(method.name, path))
-      throw Error("{0}: there is no such trace; separate methods with commas, as in --method random,{0}", path);
-  }
-  if (Budget::find(path))
+  if (!std::filesystem::exists(path, unknown) && !unknown && Budget::find(path))
     throw Error("{0}: there is no such trace; separate the values of a flag with commas, as in --budget 50%,{0}", path);
 }
 

@@ -6,6 +6,7 @@
 
 #include <kvbench/bounds/check/synthetic.hpp>
 #include <kvbench/bounds/check/verdicts.hpp>
+#include <kvbench/config/field_names.hpp>
 #include <kvbench/core/suggest.hpp>
 #include <kvbench/report/claims/check_summary.hpp>
 #include <kvbench/report/claims/check_table.hpp>
@@ -30,7 +31,7 @@ namespace {
 
 struct ValidateFlags {
   std::string trace, output, format;
-  std::vector<std::string> checks, methods;
+  std::vector<std::string> checks, claims, methods;
   RequestFlags request;  ///< its layers and heads
   bounds::ValidateOptions validate;
   const CLI::Option *seeds_flag = nullptr, *queries_flag = nullptr;
@@ -63,11 +64,26 @@ std::string as_text(const ValidateFlags& o, const Output& output, std::span<cons
                                        : report::table_of(o.format, report::check_columns(), rows);
 }
 
+/// What --check and --claim name. Throws Error, which names --claim where its value is wrong; --check is the word of
+/// find_checks().
+std::vector<std::string> ids_of(const ValidateFlags& o) {
+  std::vector<std::string> ids = split_list(o.checks, "--check"), claims = split_list(o.claims, "--claim");
+  validate::find_checks(known_checks(), ids, {});
+  try {
+    validate::find_checks(known_checks(), claims, {});
+  } catch (const Error& error) {
+    const auto claim = [](std::string_view field) { return field == "checks" ? "--claim" : ""; };
+    throw Error("{}", config::rename_fields(error.what(), claim));
+  }
+  std::ranges::move(claims, std::back_inserter(ids));
+  return ids;
+}
+
 /// Plants the faults, and prints which checks catch them.
 int run_planted(const CLI::App& flags, const ValidateFlags& o) {
   if (!o.trace.empty()) throw Error("--mutants runs on synthetic streams; leave out {}", o.trace);
-  validate::find_checks(known_checks(), split_list(o.checks, "--check"), {});
-  refuse_without_effect(flags, {"--check", "--layers", "--heads", "--synthetic"},
+  ids_of(o);
+  refuse_without_effect(flags, {"--check", "--claim", "--layers", "--heads", "--synthetic"},
                         "beside --mutants, which runs the checks of each fault on synthetic streams; choose faults "
                         "with --method");
   if (o.format == "md") throw Error("--format md: the table of --mutants is csv, json or table");
@@ -128,9 +144,10 @@ int run(const CLI::App& flags, const ValidateFlags& o) {
   }
   check_effects(flags, o);
   if (o.mutants) return run_planted(flags, o);
+  if (is_method(o.trace)) throw Error("{0}: there is no such trace; choose checks with --check {0}", o.trace);
   if (o.trace.empty() && !o.synthetic) throw Error("give a trace, or --synthetic for the built-in streams, or both");
   const std::vector<const bounds::Check*> checks =
-      validate::find_checks(known_checks(), split_list(o.checks, "--check"), split_list(o.methods, "--method"));
+      validate::find_checks(known_checks(), ids_of(o), split_list(o.methods, "--method"));
   name_whole_trace_checks(flags, checks);
   check_distinct(std::vector<NamedFile>{{"-o", o.output}}, std::vector<NamedFile>{{"the trace", o.trace}});
   std::optional<trace::Reader> reader;
@@ -179,8 +196,8 @@ Command add_validate(CLI::App& app) {
       "--mutants", o.mutants,
       "Plant faults in the implementations under test, on synthetic streams, and print which checks catch them");
   flags->add_flag("--list", o.list, "List the checks and exit");
-  flags->add_option("--check,--claim", o.checks,
-                    "Ids of checks, or prefixes of ids: subgen.lemma1, balancekv (default: all)");
+  flags->add_option("--check", o.checks, "Ids of checks, or prefixes of ids: subgen.lemma1, balancekv (default: all)");
+  flags->add_option("--claim", o.claims, "The same as --check");
   flags->add_option("--method", o.methods, "Only checks about these methods");
   o.request.add(flags, &replay::FieldCommands::validate);
   flags->add_flag("--thorough", o.thorough, "2000 seeds and 32 queries, unless --seeds and --queries are given");
@@ -208,7 +225,8 @@ Command add_validate(CLI::App& app) {
       ->check(number_in(1e-6, 0.5))
       ->capture_default_str();
   flags
-      ->add_option("--threads", o.validate.threads, "Number of threads (default: OMP_NUM_THREADS, else all processors)")
+      ->add_option("-j,--threads", o.validate.threads,
+                   "Number of threads (default: OMP_NUM_THREADS, else all processors)")
       ->check(number_in(0, 4096));
   add_form_flags(flags, o.format, o.output);
   add_columns_flag(flags, "Print the columns of the CSV and exit", o.format, docs_of(report::check_columns()));

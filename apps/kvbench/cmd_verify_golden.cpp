@@ -37,6 +37,7 @@ struct VerifyFlags {
 /// is none.
 std::string trace_path(const std::string& given) {
   constexpr const char* bundled = "traces/smollm2-135m.h5";
+  if (is_method(given)) throw Error("{0}: there is no such trace; name a method with --method {0}", given);
   if (!given.empty()) return given;
   std::error_code unknown;
   const std::filesystem::path program = std::filesystem::read_symlink("/proc/self/exe", unknown);

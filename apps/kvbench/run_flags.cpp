@@ -85,7 +85,7 @@ void add_device_flags(CLI::App* flags, RunFlags& o) {
           ->check(one_of({"auto", "cpu", "cuda", "ref"}));
   add_isa_flag(flags, o.isa);
   flags
-      ->add_option("--threads", o.threads,
+      ->add_option("-j,--threads", o.threads,
                    "Number of threads (default: OMP_NUM_THREADS, else all processors; with cuda 1, as each thread "
                    "needs device memory)")
       ->check(number_in(0, 4096));

@@ -34,6 +34,7 @@ std::vector<std::string> in_flags(const CLI::App& app, std::vector<std::string> 
     throw Error("give a command: {}.\n{}kvbench help describes all commands, kvbench help COMMAND one of them.",
                 fmt::join(commands, ", "), examples);
   }
+  if (arguments.size() == 1 && (arguments[0] == "-v" || arguments[0] == "-V")) return {"--version"};
   const std::string first = arguments.front();
   if (first != "help" && first != "version") return arguments;
   const std::size_t most = first == "help" ? 2 : 1;
@@ -41,9 +42,8 @@ std::vector<std::string> in_flags(const CLI::App& app, std::vector<std::string> 
   if (first == "version") return {"--version"};
   if (arguments.size() == 1) return {"--help"};
   const std::string& asked = arguments[1];
-  if (asked == "help" || asked == "version") return {"--help"};  // which describes both
-  if (std::ranges::find(commands, asked) == commands.end())
-    throw Error("there is no command {}.{} (see kvbench --help)", asked, kvbench::did_you_mean(asked, commands));
+  if (asked == "help" || asked == "version") return {"--help"};              // which describes both
+  if (std::ranges::find(commands, asked) == commands.end()) return {asked};  // which there is not
   return {asked, "--help"};
 }
 

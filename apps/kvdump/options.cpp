@@ -32,7 +32,7 @@ void declare_input(CLI::App& app, Options& options) {
       ->check(positive);
   app.add_flag("--f32", options.f32,
                "Convert the weights to fp32 once (cached), so that activations are not quantised");
-  app.add_option("--threads", options.threads, "Threads; default: all cores")
+  app.add_option("-j,--threads", options.threads, "Threads; default: all cores")
       ->type_name("N")
       ->check(app::number_in(1, 4096).description(""));
 }

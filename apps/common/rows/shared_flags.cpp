@@ -1,9 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <apps/common/rows/shared_flags.hpp>
 
+#include <algorithm>
+#include <filesystem>
 #include <map>
 
 #include <kvbench/core/error.hpp>
+#include <kvbench/core/suggest.hpp>
+#include <kvbench/methods/contract/method_text.hpp>
+#include <kvbench/methods/registry.hpp>
 
 #include <apps/common/command_line.hpp>
 
@@ -22,6 +27,14 @@ Isa available(Isa isa) {
 void check_summary_flag(const CLI::App& flags, const std::string& output) {
   if (output.empty() || output == "-")
     refuse_without_effect(flags, {"--summary"}, "without -o FILE; for the table alone give --format table");
+}
+
+bool is_method(const std::string& file) {
+  std::error_code unknown;
+  if (std::filesystem::exists(file, unknown) || unknown) return false;
+  const std::optional<methods::MethodText> text = methods::parse_method_text(file);
+  const auto is = [&](const methods::MethodInfo& method) { return same_name(method.name, text->name); };
+  return text && std::ranges::any_of(methods::all_methods(), is);
 }
 
 void add_form_flags(CLI::App* flags, std::string& format, std::string& output) {

@@ -14,6 +14,9 @@ namespace kvbench::app {
 /// Throws Error where --summary, which prints an answer beside a file, is given without -o FILE.
 void check_summary_flag(const CLI::App& flags, const std::string& output);
 
+/// Whether a file that a user names does not exist, and is a method instead. What cannot be looked at is a file.
+bool is_method(const std::string& file);
+
 /// Adds --format and -o, for commands that write a table.
 void add_form_flags(CLI::App* flags, std::string& format, std::string& output);
 /// Adds --isa, whose value stays absent where it is not given. Parsing throws Error where the instruction set is not

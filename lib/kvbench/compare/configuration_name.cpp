@@ -29,14 +29,8 @@ std::set<std::string> parameters_of(std::string text) {
 /// The text that results have for parameters as written: without those with their default value. Absent where the
 /// method is not in the registry, or does not accept them.
 std::optional<std::string> canonical(const std::string& method, const std::string& params) {
-  std::vector<methods::Assignment> settings;
-  for (const std::string& one : parameters_of(params)) {
-    const std::size_t equals = one.find('=');
-    if (equals == std::string::npos) return std::nullopt;
-    settings.push_back({one.substr(0, equals), one.substr(equals + 1)});
-  }
   try {
-    return methods::find_method(method).bind(settings).text();
+    return methods::find_method(method).bind(methods::parse_settings(params)).text();
   } catch (const Error&) {
     return std::nullopt;
   }
@@ -84,7 +78,7 @@ ConfigurationName parse_configuration(std::string_view text, std::string_view fl
   }
   // Values of parameters may contain an @, but budgets contain no bracket.
   const std::size_t at = rest.rfind('@');
-  if (at != std::string_view::npos && (rest.rfind(']') == std::string_view::npos || at > rest.rfind(']'))) {
+  if (at != std::string_view::npos && (rest.find_last_of("])}") == rest.npos || at > rest.find_last_of("])}"))) {
     name.budget = std::string(rest.substr(at + 1));
     rest = rest.substr(0, at);
   }

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include <kvbench/core/name.hpp>
 #include <kvbench/core/suggest.hpp>
 #include <kvbench/methods/contract/method_text.hpp>
 #include <kvbench/methods/registry.hpp>
@@ -32,7 +33,14 @@ SetFlag parse_set_flag(const std::string& text) {
 class MethodFlags {
  public:
   explicit MethodFlags(const std::vector<std::string>& settings) {
-    for (const std::string& text : settings) settings_.push_back(parse_set_flag(text));
+    for (const std::string& text : settings) {
+      settings_.push_back(parse_set_flag(text));
+      const std::string& name = settings_.back().assignment.name;
+      const auto same = [&](const SetFlag& other) {
+        return same_name(other.method, settings_.back().method) && same_name(other.assignment.name, name);
+      };
+      if (std::ranges::count_if(settings_, same) > 1) throw Error("`settings` '{}' is given twice; give it once", text);
+    }
   }
 
   void add(const std::string& item) {
@@ -87,15 +95,17 @@ class MethodFlags {
 
 std::vector<std::string> split_items(const std::string& list) {
   std::vector<std::string> items(1);
+  const bool pairs = std::ranges::count(list, '(') == std::ranges::count(list, ')');  // else they are of a path
   int depth = 0;
   for (const char c : list) {
-    if (c == '[') ++depth;
-    if (c == ']') --depth;
+    if (c == '[' || c == '{' || (c == '(' && pairs)) ++depth;
+    if (c == ']' || c == '}' || (c == ')' && pairs)) --depth;
     if (c == ',' && depth <= 0)
       items.emplace_back();
     else
       items.back() += c;
   }
+  for (std::string& item : items) item = std::string(trimmed(item));
   if (std::ranges::count(items, "") > 0) throw Error("`methods`: '{}' has an empty item", list);
   return items;
 }

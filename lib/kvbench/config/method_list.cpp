@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include <kvbench/methods/contract/method_text.hpp>
 #include <kvbench/methods/registry.hpp>
 
 namespace kvbench::config {
@@ -73,15 +74,26 @@ class MethodList {
         add_choice(*info, own, item.place);
       }
     } else {
-      add_choice(
-          with_place(item.place, [&]() -> const methods::MethodInfo& { return methods::find_method(item.text); }), {},
-          item.place);
+      add_text(item);
     }
   }
 
   std::vector<replay::MethodChoice> choices;
 
  private:
+  /// A name, or a name with parameters in brackets as on the command line.
+  void add_text(const Value& item) {
+    std::vector<Setting> settings;
+    const methods::MethodInfo& info = with_place(item.place, [&]() -> const methods::MethodInfo& {
+      const std::optional<methods::MethodText> text = methods::parse_method_text(item.text);
+      if (!text) throw Error("'{}': brackets stand once, at the end; write METHOD[PARAMETER=VALUE,...]", item.text);
+      for (const methods::Assignment& one : methods::parse_settings(text->settings.value_or("")))
+        settings.push_back({one, item.place, item.place});
+      return methods::find_method(text->name);
+    });
+    add_choice(info, settings, item.place);
+  }
+
   void add_table(const Value& table) {
     const auto name = std::ranges::find(table.members, "name", &Member::key);
     if (name == table.members.end() || name->value.kind != Value::Kind::text) {

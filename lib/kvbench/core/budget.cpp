@@ -5,6 +5,7 @@
 #include <charconv>
 
 #include <kvbench/core/error.hpp>
+#include <kvbench/core/name.hpp>
 
 namespace kvbench {
 namespace {
@@ -36,7 +37,8 @@ Decimal parse_decimal(std::string_view number, std::string_view text) {
   const std::size_t dot = number.find('.');
   const std::string_view fraction = dot == std::string_view::npos ? "" : number.substr(dot + 1);
   if (fraction.size() > 6) reject(text, "has more than six decimals");
-  const std::int64_t whole = parse_digits(number.substr(0, dot), text);
+  const bool bare = dot == 0 && !fraction.empty();  // .25
+  const std::int64_t whole = bare ? 0 : parse_digits(number.substr(0, dot), text);
   if (whole > 1'000'000'000'000) reject(text, "is too large");
   Decimal value;
   for (std::size_t i = 0; i < fraction.size(); ++i) value.denominator *= 10;
@@ -45,36 +47,62 @@ Decimal parse_decimal(std::string_view number, std::string_view text) {
   return value;
 }
 
-struct ByteUnit {
-  std::string_view name;
-  std::int64_t bytes;
+/// What may stand behind the number, in lower case, and how results have it: "" for tokens, % for shares.
+struct UnitName {
+  std::string_view spelling, text;
+  std::int64_t scale = 1;
+  bool of_decimal = false;  ///< 0.25 is the share 25 % before it
 };
-constexpr ByteUnit byte_units[] = {
-    {"KiB", 1 << 10}, {"MiB", 1 << 20},   {"GiB", 1 << 30}, {"KB", 1000},
-    {"MB", 1000000},  {"GB", 1000000000}, {"B", 1}};  // longest first, because all of them end in B
+constexpr UnitName unit_names[] = {{"", "", 1, true},
+                                   {"token", ""},
+                                   {"tokens", ""},
+                                   {"k", "", 1024},
+                                   {"%", "%"},
+                                   {"percent", "%"},
+                                   {"%mem", "%mem"},
+                                   {"%memory", "%mem"},
+                                   {"mem", "%mem", 1, true},
+                                   {"memory", "%mem", 1, true},
+                                   {"%fast", "%fast"},
+                                   {"fast", "%fast", 1, true},
+                                   {"%read", "%read"},
+                                   {"%reads", "%read"},
+                                   {"read", "%read", 1, true},
+                                   {"reads", "%read", 1, true},
+                                   {"b", "B"},
+                                   {"kb", "KB", 1000},
+                                   {"mb", "MB", 1000000},
+                                   {"gb", "GB", 1000000000},
+                                   {"kib", "KiB", 1 << 10},
+                                   {"mib", "MiB", 1 << 20},
+                                   {"gib", "GiB", 1 << 30}};
 
 struct CostName {
-  std::string_view suffix;
+  std::string_view text;
   CostKind cost;
 };
 constexpr CostName cost_names[] = {{"%mem", CostKind::memory}, {"%fast", CostKind::fast}, {"%read", CostKind::read}};
 
-/// "25%" for "0.25", "1024" for "1k"; other texts as they are.
-std::string in_units(std::string_view text) {
-  constexpr std::string_view digits = "0123456789.";
-  if (text.ends_with('k') || text.ends_with('K')) {
-    const std::int64_t count = parse_digits(text.substr(0, text.size() - 1), text);
-    if (count >= 1'000'000'000'000) reject(text, "is too large");
-    return std::to_string(1024 * count);
+constexpr std::string_view digits = "0123456789.";
+
+/// The unit that begins at `from`, without spaces.
+const UnitName& find_unit(std::string_view text, std::size_t from) {
+  std::string unit;
+  for (const char c : text.substr(from)) {
+    if (c != ' ') unit += c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
   }
-  if (text.find('.') == text.npos || text.find_first_not_of(digits) != text.npos) return std::string(text);
-  const Decimal share = parse_decimal(text, text);
-  if (share.numerator >= share.denominator) reject(text, "is neither a whole number of tokens nor a share below 1");
-  std::string percent = fmt::format("{}.{:04}", 100 * share.numerator / share.denominator,
-                                    100 * share.numerator % share.denominator * 10'000 / share.denominator);
-  percent.erase(percent.find_last_not_of('0') + 1);
-  if (percent.ends_with('.')) percent.pop_back();
-  return percent + "%";
+  const auto* found = std::ranges::find(unit_names, unit, &UnitName::spelling);
+  if (found != std::end(unit_names)) return *found;
+  reject(text, from == 0 ? "is not a number" : fmt::format("has an unknown unit '{}'", unit));
+}
+
+/// "12.5" for 12500 / 1000.
+std::string text_of(Decimal value) {
+  std::string text = fmt::format("{}.{:08}", value.numerator / value.denominator,
+                                 value.numerator % value.denominator * (100'000'000 / value.denominator));
+  text.erase(text.find_last_not_of('0') + 1);
+  if (text.ends_with('.')) text.pop_back();
+  return text;
 }
 
 }  // namespace
@@ -82,31 +110,42 @@ std::string in_units(std::string_view text) {
 Budget Budget::tokens(std::int64_t count) { return parse(std::to_string(count)); }
 
 Budget Budget::parse(std::string_view given) {
+  const std::string_view text = trimmed(given);
+  const std::size_t behind = std::min(text.find_first_not_of(digits), text.size());
+  const std::string_view number = text.substr(0, behind);
+  const UnitName& unit = find_unit(text, behind);
+  const bool decimal = number.find('.') != number.npos;
   Budget budget;
-  budget.text_ = in_units(given);
-  const std::string_view text = budget.text_;
-  const auto* limit =
-      std::ranges::find_if(cost_names, [&](const CostName& name) { return text.ends_with(name.suffix); });
-  if (limit != std::end(cost_names)) budget.cost_ = limit->cost;
-  if (text.ends_with('%') || budget.cost_) {
-    const Decimal share = parse_decimal(text.substr(0, text.rfind('%')), text);
+  if (unit.text.starts_with('%') || (unit.of_decimal && decimal)) {
+    Decimal share = parse_decimal(number, text);
+    if (unit.of_decimal) {
+      if (!decimal || share.numerator >= share.denominator)
+        reject(text, unit.text.empty() ? "is neither a whole number of tokens nor a share below 1" : "lacks a %");
+      share.numerator *= 100;
+    }
+    if (share.numerator == 0) reject(text, "keeps nothing");
+    if (share.numerator > 100 * share.denominator) reject(text, "is more than the whole context");
     budget.unit_ = Unit::share;
     budget.numerator_ = share.numerator;
     budget.denominator_ = 100 * share.denominator;
-    if (budget.numerator_ == 0) reject(text, "keeps nothing");
-    if (budget.numerator_ > budget.denominator_) reject(text, "is more than the whole context");
+    budget.text_ = fmt::format("{}{}", text_of(share), unit.text.empty() ? "%" : unit.text);
+    const auto* limit = std::ranges::find(cost_names, unit.text, &CostName::text);
+    if (limit != std::end(cost_names)) budget.cost_ = limit->cost;
     return budget;
   }
-  const auto* unit = std::ranges::find_if(byte_units, [&](const ByteUnit& u) { return text.ends_with(u.name); });
-  if (unit != std::end(byte_units)) {
-    const Decimal number = parse_decimal(text.substr(0, text.size() - unit->name.size()), text);
-    budget.unit_ = Unit::bytes;
-    const auto bytes = static_cast<long double>(number.numerator) * static_cast<long double>(unit->bytes) /
-                       static_cast<long double>(number.denominator);
-    if (bytes > 1e18L) reject(text, "is too large");
-    budget.count_ = static_cast<std::int64_t>(bytes);
+  if (unit.text.empty()) {
+    const std::int64_t count = parse_digits(number, text);
+    if (unit.scale > 1 && count >= 1'000'000'000'000) reject(text, "is too large");
+    budget.count_ = unit.scale * count;
+    budget.text_ = std::to_string(budget.count_);
   } else {
-    budget.count_ = parse_digits(text, text);
+    const Decimal size = parse_decimal(number, text);
+    const auto bytes = static_cast<long double>(size.numerator) * static_cast<long double>(unit.scale) /
+                       static_cast<long double>(size.denominator);
+    if (bytes > 1e18L) reject(text, "is too large");
+    budget.unit_ = Unit::bytes;
+    budget.count_ = static_cast<std::int64_t>(bytes);
+    budget.text_ = fmt::format("{}{}", text_of(size), unit.text);
   }
   if (budget.count_ == 0) reject(text, "keeps nothing");
   return budget;

@@ -25,7 +25,7 @@ class Budget {
   Budget() = default;  ///< none, with an empty text
 
   /// "256" or "1k" (1024) tokens, "25%" / "12.5%" / "0.25" of the context, or "512KiB" / "1.5MB" per kv head (B, KB,
-  /// MB, GB, KiB, MiB, GiB).
+  /// MB, GB, KiB, MiB, GiB). Units are read in any case, behind spaces and in other words ("25 % memory", "0.25mem").
   /// Throws Error naming the text and the accepted forms; budgets must be positive, shares at most 100 %. "25%mem",
   /// "25%fast" and "25%read" limit a cost; the number of tokens then depends on the method.
   static Budget parse(std::string_view text);
@@ -38,7 +38,7 @@ class Budget {
   /// limit of a cost: the tokens of the same share of the context.
   std::int64_t resolve(std::int64_t context, std::int64_t token_bytes) const;
 
-  /// As given, but "1024" for "1k" and "25%" for "0.25".
+  /// One text for all spellings of a number with its unit: "1024" for "1k", "25%" for "0.25" and "25.0 %".
   const std::string& text() const { return text_; }
   bool is_share() const { return unit_ == Unit::share; }  ///< of the context, or of the cost that the budget limits
   bool is_bytes() const { return unit_ == Unit::bytes; }

@@ -10,4 +10,10 @@ namespace kvbench {
 /// U+007F to U+009F). Names become cells of tables and words of messages, which other programs read line by line.
 void check_name(std::string_view name, const std::string& where);
 
+/// The text without the spaces at its ends, as users write in lists: "snapkv, h2o".
+constexpr std::string_view trimmed(std::string_view text) {
+  const std::size_t begin = text.find_first_not_of(' ');
+  return begin == text.npos ? std::string_view() : text.substr(begin, text.find_last_not_of(' ') + 1 - begin);
+}
+
 }  // namespace kvbench

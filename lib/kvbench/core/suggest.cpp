@@ -44,7 +44,14 @@ std::string nearest_name(std::string_view name, std::span<const std::string> kno
       best_distance = distance;
     }
   }
-  return best;
+  if (!best.empty()) return best;
+  const auto begins_alike = [&](const std::string& candidate) {
+    const std::string_view common = std::string_view(candidate).substr(0, name.size());
+    const std::size_t letters = common.size() - std::min(common.find_first_not_of('-'), common.size());
+    return letters >= 2 && same_name(common, name.substr(0, common.size()));
+  };
+  const auto found = std::ranges::find_if(known, begins_alike);
+  return found == known.end() ? "" : *found;
 }
 
 std::string did_you_mean(std::string_view name, std::span<const std::string> known) {

@@ -11,7 +11,8 @@ namespace kvbench {
 bool same_name(std::string_view a, std::string_view b);
 
 /// The known name nearest to `name` by edit distance (insert, delete, replace, swap of neighbours) without case, or ""
-/// where none is within a third of the longer length (at least 1). Ties: the first.
+/// where none is within a third of the longer length (at least 1). Ties: the first. Where none is near, the first with
+/// which the name begins, or that begins with it: "turboquant" for "turbo", "kernel" for "kernel_size".
 std::string nearest_name(std::string_view name, std::span<const std::string> known);
 
 /// " Did you mean 'x'?" or "".

@@ -4,9 +4,11 @@
 #include <algorithm>
 #include <map>
 #include <mutex>
+#include <optional>
 #include <utility>
 
 #include <kvbench/core/enumeration.hpp>
+#include <kvbench/core/name.hpp>
 #include <kvbench/core/suggest.hpp>
 #include <kvbench/methods/compose.hpp>
 #include <kvbench/methods/eviction/exact.hpp>
@@ -125,12 +127,63 @@ const MethodInfo& find_composition(std::string_view name, std::size_t plus) {
   static std::map<std::pair<const MethodInfo*, const MethodInfo*>, MethodInfo> made;
   if (plus == 0 || plus + 1 == name.size() || name[plus + 1] == '+')
     throw Error("'{}' is no composition; write METHOD+QUANTISER, such as snapkv+kivi4", name);
-  const MethodInfo& method = find_method(name.substr(0, plus));
-  const MethodInfo& quantiser = find_method(name.substr(plus + 1));
+  const MethodInfo& method = find_method(trimmed(name.substr(0, plus)));
+  const MethodInfo& quantiser = find_method(trimmed(name.substr(plus + 1)));
   const std::lock_guard lock(mutex);
   const std::pair parts(&method, &quantiser);
   const auto found = made.find(parts);
   return found != made.end() ? found->second : made.emplace(parts, compose(method, quantiser)).first->second;
+}
+
+/// Presses that kvpress has and kvbench has not, in lower case and without the word press.
+constexpr std::string_view presses[] = {
+    "adakv",   "chunk",      "chunkkv", "compactor", "criticalkv", "cur",   "duoattention", "expectedattention",
+    "finch",   "keydiff",    "knorm",   "kvzap",     "kvzip",      "lagkv", "leverage",     "noncausalattention",
+    "qfilter", "simlayerkv", "think",   "tova"};
+
+/// Names that are known from other programs and papers, in lower case without - and _, and what has them here.
+struct OtherName {
+  std::string_view name, here;
+};
+constexpr OtherName other_names[] = {{"none", "exact"},
+                                     {"dense", "exact"},
+                                     {"baseline", "exact"},
+                                     {"original", "exact"},
+                                     {"uncompressed", "exact"},
+                                     {"nocompression", "exact"},
+                                     {"fp16", "exact"},
+                                     {"f16", "exact"},
+                                     {"bf16", "exact"},
+                                     {"f32", "exact"},
+                                     {"heavyhitter", "h2o"},
+                                     {"heavyhitters", "h2o"},
+                                     {"observedattention", "h2o"},
+                                     {"attentionsink", "sink"},
+                                     {"attentionsinks", "sink"},
+                                     {"slidingwindow", "sink"},
+                                     {"kivi", "kivi4 or kivi2"},
+                                     {"kvquant", "kvquant-nofisher"},
+                                     {"kmeanskv", "kmeans"},
+                                     {"oracle", "oracle-topk or oracle-error"}};
+
+/// What to write instead of a name that no method has.
+std::string right_name(std::string_view name) {
+  std::string plain;
+  for (const char c : name) {
+    if (c != '-' && c != '_') plain += c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+  }
+  constexpr std::string_view ending = "press";
+  if (plain.ends_with(ending)) plain.resize(plain.size() - ending.size());
+  if (std::ranges::find(presses, plain) != std::end(presses))
+    return " It is a press of kvpress: kvbench.from_kvpress() makes it a method in Python (docs/python.md).";
+  const auto* other = std::ranges::find(other_names, plain, &OtherName::name);
+  if (other != std::end(other_names)) return fmt::format(" Here it is {}.", other->here);
+  std::vector<std::string> known;
+  for (const MethodInfo& method : all_methods()) {
+    known.push_back(method.name);
+    known.insert(known.end(), method.aliases.begin(), method.aliases.end());
+  }
+  return did_you_mean(name, known);
 }
 
 }  // namespace
@@ -148,9 +201,17 @@ std::vector<MethodSettings> rows_of_all() {
   return rows;
 }
 
-std::string_view name_of(Kind kind) {
-  constexpr std::string_view names[] = {"exact", "eviction", "sampling", "merging", "retrieval", "quantisation"};
-  return name_in(names, kind);
+constexpr std::string_view kind_names[] = {"exact", "eviction", "sampling", "merging", "retrieval", "quantisation"};
+
+std::string_view name_of(Kind kind) { return name_in(kind_names, kind); }
+
+std::optional<Kind> find_kind(std::string_view name) {
+  const auto is = [&](std::string_view own) {
+    return same_name(own, same_name(name, "quantization") ? "quantisation" : name);
+  };
+  const auto* found = std::ranges::find_if(kind_names, is);
+  if (found == std::end(kind_names)) return std::nullopt;
+  return static_cast<Kind>(found - kind_names);
 }
 
 std::string_view family_of(std::string_view method) {
@@ -165,14 +226,18 @@ const MethodInfo& find_method(std::string_view name) {
   if (parse_python_name(name)) return find_python_method(name);
   if (name.find('(') != name.npos)
     throw Error("there is no wrapper '{}': this version has none", name.substr(0, name.find('(')));
-  std::vector<std::string> known;
   for (const MethodInfo& method : all_methods()) {
     const auto is = [&](const std::string& own) { return same_name(own, name); };
     if (is(method.name) || std::ranges::any_of(method.aliases, is)) return method;
-    known.push_back(method.name);
-    known.insert(known.end(), method.aliases.begin(), method.aliases.end());
   }
-  throw Error("there is no method '{}'.{} `kvbench methods` lists all of them.", name, did_you_mean(name, known));
+  if (const std::optional<Kind> kind = find_kind(name)) {
+    std::vector<std::string> names;
+    for (const MethodInfo& method : all_methods()) {
+      if (method.kind == *kind) names.push_back(method.name);
+    }
+    throw Error("'{}' is a family of methods; name those that you mean: {}", name, fmt::join(names, ","));
+  }
+  throw Error("there is no method '{}'.{} `kvbench methods` lists all of them.", name, right_name(name));
 }
 
 }  // namespace kvbench::methods

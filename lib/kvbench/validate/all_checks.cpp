@@ -105,8 +105,9 @@ std::vector<const bounds::Check*> find_checks(std::span<const bounds::Check> che
                                               const std::vector<std::string>& methods) {
   std::vector<std::string> known;
   for (const bounds::Check& check : checks) known.push_back(check.id);
-  const auto matches = [](const std::string& id, const bounds::Check& check) {
-    return check.id == id || check.id.starts_with(id + ".");
+  const auto matches = [](std::string_view id, const bounds::Check& check) {
+    if (id.ends_with(".*")) id.remove_suffix(2);  // a prefix, as shells write it
+    return check.id == id || check.id.starts_with(std::string(id) + ".");
   };
   for (const std::string& id : ids) {
     if (std::ranges::any_of(checks, [&](const bounds::Check& check) { return matches(id, check); })) continue;

@@ -39,6 +39,8 @@ TEST_CASE("methods by name, by alias and all of them") {
   CHECK(methods_of(files.read(run_with("[\"clustergen\", \"exact\"]"))) ==
         std::vector<std::string>{"subgen-kcenter", "exact"});
   CHECK(methods_of(files.read(run_with("\"all\""))).size() == rows_of_all().size());
+  CHECK(methods_of(files.read(run_with("[\"snapkv[window=64]\", \"SnapKV(kernel=5)\"]"))) ==
+        Names{"snapkv[window=64]", "snapkv[kernel=5]"});
 }
 
 TEST_CASE("lists of parameters expand to all combinations, the first one slowest") {

@@ -19,6 +19,18 @@ TEST_CASE("the nearest name is suggested if it is near enough") {
   CHECK(nearest_name("quest", known).empty());
   CHECK(did_you_mean("snik", known) == " Did you mean 'sink'?");
   CHECK(did_you_mean("zzz", known).empty());
+  const std::string longer[] = {"turboquant", "kernel", "q8_0", "--threads"};
+  for (const auto& [name, nearest] : {std::pair{"turbo", "turboquant"},
+                                      {"kernel_size", "kernel"},
+                                      {"Q8", "q8_0"},
+                                      {"--threads-per-core", "--threads"},
+                                      {"--t", ""},
+                                      {"--", ""},
+                                      {"q", ""},
+                                      {"", ""}}) {
+    CAPTURE(name);
+    CHECK(nearest_name(name, longer) == nearest);
+  }
 }
 
 TEST_CASE("of a long list the first names are shown") {

@@ -6,6 +6,7 @@
 #include <optional>
 
 #include <kvbench/core/error.hpp>
+#include <kvbench/core/name.hpp>
 #include <kvbench/core/suggest.hpp>
 
 namespace kvbench::methods::detail {
@@ -61,8 +62,9 @@ class AssignVisitor : public ParamVisitor {
   }
   void flag(std::string_view name, bool& value, std::string_view) override {
     if (!matches(name)) return;
-    if (setting_.value != "true" && setting_.value != "false") reject("true or false", "");
-    value = setting_.value == "true";
+    const bool yes = same_name(written(), "true");
+    if (!yes && !same_name(written(), "false")) reject("true or false", "");
+    value = yes;
   }
   void text(std::string_view name, std::string& value, std::string_view, std::string_view) override {
     if (matches(name)) value = setting_.value;
@@ -70,7 +72,7 @@ class AssignVisitor : public ParamVisitor {
   void choice(std::string_view name, int& value, std::span<const std::string> options, std::string_view) override {
     if (!matches(name)) return;
     for (std::size_t i = 0; i < options.size(); ++i) {
-      if (options[i] == setting_.value) {
+      if (same_name(options[i], written())) {
         value = static_cast<int>(i);
         return;
       }
@@ -88,14 +90,15 @@ class AssignVisitor : public ParamVisitor {
  private:
   bool matches(std::string_view name) {
     known_.emplace_back(name);
-    if (name != setting_.name) return false;
+    if (!same_name(name, setting_.name)) return false;
     return found_ = true;
   }
+  std::string_view written() const { return trimmed(setting_.value); }
   template <class T>
   std::optional<T> parse() const {
     T value{};
-    const char* end = setting_.value.data() + setting_.value.size();
-    const auto [stop, code] = std::from_chars(setting_.value.data(), end, value);
+    const char* end = written().data() + written().size();
+    const auto [stop, code] = std::from_chars(written().data(), end, value);
     if (code != std::errc{} || stop != end) return std::nullopt;
     return value;
   }

@@ -81,19 +81,32 @@ bool wanted(const std::vector<std::int64_t>& list, std::int64_t value) {
   return list.empty() || std::ranges::find(list, value) != list.end();
 }
 
+/// Whether a user means a prompt: by its id, or by a name that no other prompt has as id or name.
+bool is_called(const trace::PromptInfo& prompt, const trace::TraceInfo& trace, const std::string& asked) {
+  const auto called = [&](const trace::PromptInfo& other) { return other.id == asked || other.name == asked; };
+  return prompt.id == asked || (prompt.name == asked && std::ranges::count_if(trace.prompts, called) == 1);
+}
+bool selects(const ReplayRequest& request, const trace::TraceInfo& trace, const trace::PromptInfo& prompt) {
+  const auto is = [&](const std::string& asked) { return is_called(prompt, trace, asked); };
+  return request.prompts.empty() || std::ranges::any_of(request.prompts, is);
+}
+
 void check_selection(const trace::TraceInfo& trace, const ReplayRequest& request) {
   refuse_twice(request.prompts, "`prompts`");
   refuse_twice(request.layers, "`layers`");
   refuse_twice(request.kv_heads, "`kv_heads`");
-  std::vector<std::string> ids;
+  std::vector<std::string> names, ids;
   std::vector<std::int64_t> layers;
   for (const auto& prompt : trace.prompts) {
-    ids.push_back(prompt.id);
+    names.insert(names.end(), {prompt.id, prompt.name});
+    ids.push_back(prompt.name.empty() ? prompt.id : fmt::format("{} ({})", prompt.id, prompt.name));
     for (const auto& layer : prompt.layers) layers.push_back(layer.layer);
   }
-  for (const std::string& id : request.prompts) {
-    if (std::ranges::find(ids, id) != ids.end()) continue;
-    throw Error("`prompts`: the trace has no prompt '{}'.{} It has: {}", id, did_you_mean(id, ids), listed(ids));
+  for (const std::string& asked : request.prompts) {
+    const auto is = [&](const trace::PromptInfo& prompt) { return is_called(prompt, trace, asked); };
+    if (std::ranges::any_of(trace.prompts, is)) continue;
+    throw Error("`prompts`: the trace has no prompt '{}'.{} It has: {}", asked, did_you_mean(asked, names),
+                listed(ids));
   }
   std::ranges::sort(layers);
   layers.erase(std::unique(layers.begin(), layers.end()), layers.end());
@@ -222,7 +235,7 @@ std::vector<HeadPlace> select_heads(const trace::TraceInfo& trace, const ReplayR
   std::vector<HeadPlace> heads;
   for (std::size_t p = 0; p < trace.prompts.size(); ++p) {
     const trace::PromptInfo& prompt = trace.prompts[p];
-    if (!request.prompts.empty() && std::ranges::find(request.prompts, prompt.id) == request.prompts.end()) continue;
+    if (!selects(request, trace, prompt)) continue;
     for (std::size_t l = 0; l < prompt.layers.size(); ++l) {
       if (!wanted(request.layers, prompt.layers[l].layer)) continue;
       for (Index h = 0; h < trace.num_kv_heads; ++h) {
@@ -244,7 +257,7 @@ ReplayPlan make_plan(const trace::TraceInfo& trace, const ReplayRequest& request
   const MethodGroups methods(request);
   for (std::size_t p = 0; p < trace.prompts.size(); ++p) {
     const trace::PromptInfo& prompt = trace.prompts[p];
-    if (!request.prompts.empty() && std::ranges::find(request.prompts, prompt.id) == request.prompts.end()) continue;
+    if (!selects(request, trace, prompt)) continue;
     plan.prompts.push_back(plan_prompt(prompt, p, request));
     plan.prompts.back().token_bytes = token_bytes(trace, request);
     plan.prompts.back().layers = compressed_layers(prompt, request);

@@ -1,0 +1,106 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What users of other programs write: accepted where the meaning is clear, else the message names the right word."""
+import os
+
+from support import CliTest, main, run
+
+# Command lines, and the words of the message.
+ANSWERED = (
+    (["list"], "no command list. Write kvbench methods"), (["ls"], "Write kvbench methods"),
+    (["help", "ls"], "Write kvbench methods"), (["plot"], "Write kvbench report"),
+    (["dump", "model.gguf"], "Write kvdump or kvbench-dump-hf"), (["run"], "Write kvbench replay"),
+    (["test"], "Write kvbench validate"), (["verify"], "Did you mean 'verify-golden'?"),
+    (["evaluate"], "Did you mean 'eval'?"), (["kveval"], "Write kvbench eval"),
+    (["replay", "T", "-m", "sink", "-v"], "no flag -v. Write --verbose, or kvbench version"),
+    (["info", "T", "-v"], "no flag -v. Write --version"),
+    (["replay", "T", "-m", "sink", "--json"], "Write --format json"), (["info", "T", "--json"], "Write --format json"),
+    (["replay", "T", "-m", "sink", "--limit", "3"], "Write --prompts"),
+    (["validate", "T", "--limit", "3"], "Write --queries"),
+    (["replay", "T", "-m", "sink", "--ratio", ".5"], "Write --budget"),
+    (["replay", "T", "-m", "sink", "--compression-ratio=.75"], "0.75 in kvpress is --budget 25%"),
+    (["replay", "T", "-m", "sink", "--compression_ratio", ".75"], "0.75 in kvpress is --budget 25%"),
+    (["replay", "T", "-m", "sink", "-ctk", "q8_0"], "--method q8_0"),
+    (["replay", "T", "-m", "sink", "--cache-type-k", "q8_0"], "--method q8_0"),
+    (["replay", "T", "-m", "sink", "--mem", "25%"], "--budget 25%mem"),
+    (["replay", "-m", "sink", "--trace", "T"], "Write the file of the trace without a flag"),
+    (["validate", "--trace", "T"], "Write the file of the trace without a flag"),
+    (["replay", "T", "-m", "sink", "--out", "x"], "Write -o FILE"),
+    (["replay", "T", "-m", "sink", "--gpu"], "Write --device cuda"),
+    (["replay", "T", "-m", "sink", "--press", "SnapKVPress"], "Write --method; presses of kvpress run in Python"),
+    (["replay", "T", "-m", "sink", "--window-size", "4"], "Did you mean '--window'?"),
+    (["replay", "T", "-m", "sink", "--metric", "recall"], "It is a flag of kvbench compare"),
+    (["methods", "--list"], "Write kvbench methods alone"), (["methods", "--kind", "eviction"], "kvbench methods evict"),
+    (["replay", "T", "-m", "eviction"], "'eviction' is a family of methods; name those that you mean: sink,h2o,"),
+    (["replay", "T", "-m", "Quantization"], "is a family of methods; name those that you mean: int,int8,"),
+    (["replay", "T", "-m", "tova"], "It is a press of kvpress: kvbench.from_kvpress()"),
+    (["replay", "T", "-m", "ExpectedAttentionPress"], "It is a press of kvpress"),
+    (["replay", "T", "-m", "expected_attention"], "It is a press of kvpress"),
+    (["replay", "T", "-m", "SnapKVPress"], "Did you mean 'snapkv"), (["replay", "T", "-m", "none"], "Here it is exact."),
+    (["replay", "T", "-m", "kvquant"], "Here it is kvquant-nofisher."), (["methods", "turbo"], "'turboquant'?"),
+    (["replay", "T", "-m", "snapkv[kernel_size=5]"], "Did you mean 'kernel'?"),
+    (["replay", "T", "-m", "snapkv[window=4,window=8]"], "'window' is given twice"),
+    (["replay", "T", "-m", "snapkv", "--set", "snapkv.window=4", "--set", "snapkv.window=8"], "is given twice"),
+    (["replay", "T", "-m", "adakv(snapkv)"], "no wrapper 'adakv'"),
+    (["replay", "T", "-m", "sink", "-b", "25mem"], "lacks a %"), (["replay", "T", "-m", "sink", "-b", "4x"], "unit 'x'"),
+    (["replay", "T", "-m", "sink", "-b", "25%cache"], "unit '%cache'"),
+    (["compare", "T", "snapkv", "h2o"], "snapkv: there is no such file; name methods with --a and --b"),
+    (["validate", "T", "clusterkv"], "'clusterkv' has no place in kvbench validate"),
+    (["validate", "clusterkv"], "choose checks with --check clusterkv"),
+    (["validate", "T", "--claim", "nosuch"], "--claim: there is no check 'nosuch'"),
+    (["validate", "T", "--check", "nosuch"], "--check: there is no check 'nosuch'"),
+    (["verify-golden", "snapkv"], "name a method with --method snapkv"),
+    (["cache", "ls"], "'ls' has no place in kvbench cache"),
+    (["replay", "T", "-m", "sink", "--prompts", "gausian-0"], "Did you mean 'gaussian-0'? It has: 0 (gaussian-0)"))
+
+# Flags of a replay, and others that mean the same.
+REPLAY = (
+    (["-m", "snapkv[window=4]"], ["-m", "snapkv(window=4)"]), (["-m", "snapkv[window=4]"], ["-m", "snapkv{window=4}"]),
+    (["-m", "snapkv[window=4,kernel=5]"], ["-m", "snapkv(Window = 4, kernel=5)"]),
+    (["-m", "snapkv[pooling=mean]"], ["-m", "snapkv[pooling=Mean]"]),
+    (["-m", "snapkv,sink"], ["-m", "snapkv, sink"]), (["-m", "sink+int8"], ["-m", "sink + int8", "-b", "25%"]),
+    (["-m", "sink", "-b", "25%mem"], ["-m", "sink", "-b", "25 %mem"]),
+    (["-m", "sink", "-b", "25%mem,50%mem"], ["-m", "sink", "-b", "25%memory, 0.5mem"]),
+    (["-m", "sink", "-b", "8KB"], ["-m", "sink", "-b", "8kb"]), (["-m", "sink", "-b", "25%"], ["-m", "sink", "-b", ".25"]),
+    (["-m", "sink", "--threads", 1], ["-m", "sink", "-j", 1]),
+    (["-m", "sink", "--prompts", "0"], ["-m", "sink", "--prompts", "gaussian-0"]))
+
+
+class Slips(CliTest):
+    def test_answered(self):
+        for args, words in ANSWERED:
+            with self.subTest(args=args):
+                message = self.fails(2, words, args=[self.trace if arg == "T" else arg for arg in args])
+                self.assertNotIn("..", message)
+                self.assertNotRegex(message, r"`\w+`")  # the library's name of a field
+        self.only_files("t.h5")
+
+    def test_accepted(self):
+        for right, slip in REPLAY:
+            with self.subTest(slip=slip):
+                flags = ["replay", self.trace, "--rows", "trace", "--no-times"]
+                self.assertEqual(self.ok(*flags, *slip), self.ok(*flags, *right))
+        self.assertEqual(self.ok("-v"), self.ok("--version"))
+        self.assertEqual(self.ok("validate", "--synthetic", "--claim", "subgen.lemma1.*", "--queries", 1),
+                         self.ok("validate", "--synthetic", "--check", "subgen.lemma1", "--queries", 1))
+
+    def test_methods(self):
+        listed = self.ok("methods", "eviction").splitlines()
+        self.assertEqual(listed, [line for line in self.ok("methods").splitlines() if line.split()[1:2] == ["eviction"]])
+        self.assertGreater(len(listed), 5)
+        both = self.ok("methods", "snapkv", "h2o")
+        self.assertEqual(both, self.ok("methods", "snapkv(window=4), h2o"))
+        self.assertEqual(both, self.ok("methods", "snapkv") + "\n" + self.ok("methods", "h2o"))
+        self.fails(2, "a family is printed as text", args=["methods", "eviction", "--format", "csv"])
+        self.fails(2, "2 are given", args=["methods", "snapkv", "h2o", "--format", "json"])
+
+    def test_sweep_files(self):
+        path = os.path.join(self.folder, "s.toml")
+        def rows(methods):
+            with open(path, "w") as file:
+                file.write(f'[[run]]\ntraces = "t.h5"\nmethods = [{methods}]\nbudgets = ["25 %"]\n')
+            return run("sweep", path, "--no-times").stdout
+        self.assertEqual(rows('"snapkv(window=4)"'), rows('{ name = "snapkv", window = 4 }'))
+        os.remove(path)
+
+
+main()
