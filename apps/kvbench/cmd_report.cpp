@@ -9,6 +9,7 @@
 #include <kvbench/config/method_flags.hpp>
 #include <kvbench/config/sweep.hpp>
 #include <kvbench/core/error.hpp>
+#include <kvbench/core/input_file.hpp>
 #include <kvbench/core/utf8.hpp>
 #include <kvbench/report/document/figure_names.hpp>
 #include <kvbench/report/document/html.hpp>
@@ -33,18 +34,37 @@ struct ReportFlags {
   report::ReportOptions report;
 };
 
-/// A format, what the names of its files end with, and how a report or one of its figures is written in it.
+/// What stands behind the last words by which a report is known.
+enum class Behind { nothing, rest_of_line, anything };
+
+/// A format, what the names of its files end with, how a report or one of its figures is written in it, and how one is
+/// told from a page that quotes it: by what it begins with, and the last words.
 struct ReportFormat {
   const char* name;
   std::vector<std::string_view> endings;
   std::string (*page)(const report::Document&);
   std::string (*figure)(const report::Drawing&);
+  std::string_view first, last;
+  Behind behind;
 };
-const ReportFormat formats[] = {{"html", {".html", ".htm"}, report::html, nullptr},
-                                {"md", {".md", ".markdown"}, report::markdown, nullptr},
-                                {"latex", {".tex"}, report::latex, nullptr},
-                                {"svg", {".svg"}, nullptr, report::svg_file},
-                                {"pdf", {".pdf"}, nullptr, report::pdf_file}};
+const ReportFormat formats[] = {
+    {"html",
+     {".html", ".htm"},
+     report::html,
+     nullptr,
+     report::html_opening,
+     "</script>\n</body>\n</html>\n",
+     Behind::nothing},
+    {"md", {".md", ".markdown"}, report::markdown, nullptr, "# ", "\n---\nWritten by kvbench ", Behind::rest_of_line},
+    {"latex", {".tex"}, report::latex, nullptr, "% Written by kvbench ", "", Behind::nothing},
+    {"svg",
+     {".svg"},
+     nullptr,
+     report::svg_file,
+     "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<svg ",
+     "</svg>\n<!-- Written by kvbench -->\n",
+     Behind::nothing},
+    {"pdf", {".pdf"}, nullptr, report::pdf_file, "%PDF-", "/Creator (Written by kvbench)", Behind::anything}};
 
 /// --format, else the format that the name of the output implies.
 const ReportFormat& format_of(const ReportFlags& o) {
@@ -150,13 +170,22 @@ std::string output_of(const ReportFlags& o) {
   return "";
 }
 
-/// Throws Error where a file that no report wrote has the name that the user did not choose.
-void require_report(const std::string& path) {
+/// Throws Error where a file that no report of this format wrote has the name that the user did not choose.
+void require_report(const std::string& path, const ReportFormat& format) {
+  constexpr std::streamoff part = 4096;
   std::error_code none;
   if (!std::filesystem::is_regular_file(path, none)) return;
-  std::ifstream file(path, std::ios::binary);
-  const std::string text{std::istreambuf_iterator<char>(file), {}};
-  if (text.find(report::written_by) == text.npos)
+  std::ifstream file(path, std::ios::binary | std::ios::ate);
+  file.seekg(std::max<std::streamoff>(0, file.tellg() - part));
+  std::string end(part, '\0');
+  file.read(end.data(), part);
+  end.resize(static_cast<std::size_t>(file.gcount()));
+  const std::size_t at = end.rfind(format.last);
+  const std::string behind = at == end.npos ? "" : end.substr(at + format.last.size());
+  const bool ends =
+      at != end.npos && (format.behind == Behind::anything || behind.empty() ||
+                         (format.behind == Behind::rest_of_line && behind.find('\n') + 1 == behind.size()));
+  if (!file_begins_with(path, format.first) || !ends)
     throw Error("{}: exists and was not written by kvbench report; name the output with -o, which replaces it", path);
 }
 
@@ -180,7 +209,7 @@ int run(const ReportFlags& given) {
   const bool list = o.figure == "list";
   const ReportFormat* format = list ? nullptr : &format_of(o);
   check_distinct(std::vector<NamedFile>{{"-o", o.output}}, inputs_of(o));
-  if (given.output.empty() && !list) require_report(o.output);
+  if (given.output.empty() && !list) require_report(o.output, *format);
   Output output(o.output);
   std::vector<report::CsvTable> tables = read_tables(o.tables);
   std::vector<std::string> methods;

@@ -12,6 +12,7 @@
 #include <kvbench/golden/frozen.hpp>
 #include <kvbench/report/columns/golden.hpp>
 #include <kvbench/report/read/golden_rows.hpp>
+#include <kvbench/store/method_files.hpp>
 
 #include <apps/common/command_line.hpp>
 #include <apps/common/rows/output.hpp>
@@ -129,8 +130,11 @@ int verify(const VerifyFlags& o) {
   if (o.run.format == "md") throw Error("--format md: the table of verify-golden is csv, json or table");
   const std::vector<golden::Method> methods = methods_of(o);
   const trace::Reader reader(trace_path(o.trace));
-  check_distinct(std::vector<NamedFile>{{"-o", o.run.output}},
-                 std::vector<NamedFile>{{"the trace", reader.path()}, {"--golden", o.golden}});
+  std::vector<NamedFile> inputs{{"the trace", reader.path()}, {"--golden", o.golden}};
+  for (const golden::Method& method : methods)
+    std::ranges::move(store::files_of_method(method.replayed.info->name, method.replayed.params.text()),
+                      std::back_inserter(inputs));
+  check_distinct(std::vector<NamedFile>{{"-o", o.run.output}}, inputs);
   const std::vector<golden::Row> expected = golden_rows_of(o, methods, reader);
   Output output(o.run.output);
   const std::vector<golden::Row> found = computed_rows(reader, methods, run_options(o.run), o.run.quiet);

@@ -18,6 +18,7 @@ _WHOLE = ("seed", "layer", "kv_head", "budget_tokens")
 _EXACT = ("budget_tokens", "total_bytes", "bytes_read")
 _FIGURES = ("weight_num", "weight_den", "rel_err", "rel_err_last", "recall")
 _NUMBERS = ("total_bytes", "bytes_read", "rtol", "atol")
+_MOST_IDS = 2**24  # of a file, as in lib/kvbench/golden/ids.hpp: ranges make millions of ids of a few bytes
 _COLUMNS = (*_TEXTS, *_WHOLE, *_NUMBERS, "backends", "entries", "ids", *_FIGURES)
 
 
@@ -108,7 +109,11 @@ def golden(path: os.PathLike | None = None):
     Needs no build of kvbench. Several rows are about the same where back ends choose other entries."""
     path = path or _FILE
     _, (columns, *rows) = csv_rows(path, _COLUMNS, "a table of golden rows")
-    return [_row(path, number, dict(zip(columns, row))) for number, row in enumerate(rows, start=2)]
+    table, most = [], _MOST_IDS
+    for number, row in enumerate(rows, start=2):
+        table.append(_row(path, number, dict(zip(columns, row)), most))
+        most -= sum(map(len, table[-1].ids))
+    return table
 
 
 def verify_golden(trace=None, method=None, port=None, **flags):
@@ -125,16 +130,24 @@ def verify_golden(trace=None, method=None, port=None, **flags):
     return _commands._rows_of("verify-golden", given, {**names, **flags})
 
 
-def _row(path, number, cells):
+def _row(path, number, cells, most):
     where = f"{path}: row {number}"
     try:
         values = {name: plain(cells[name]) for name in _TEXTS}
         values.update({name: int(cells[name]) for name in _WHOLE})
         values.update({name: float(cells[name]) for name in _NUMBERS})
         values.update({name: _numbers(cells[name], float) for name in _FIGURES})
-        entries, lists = _numbers(cells["entries"], int), [_ids(text) for text in cells["ids"].split("/")]
-    except ValueError as fault:
+        entries, lists = _numbers(cells["entries"], int), []
+        for text in cells["ids"].split("/"):
+            lists.append(_ids(text, most))
+            most -= len(lists[-1])
+    except (ValueError, OverflowError) as fault:
         raise Error(f"{where}: {fault}; write the file again.") from None
+    for name in ("rtol", "atol"):
+        if not 0 <= values[name] < 1:  # NaN among them
+            raise Error(f"{where}: {name} is {values[name]}; a tolerance is at least 0 and below 1.")
+    if entries is None:
+        raise Error(f"{where}: entries is empty; write the file again.")
     ids = tuple(lists * len(entries) if len(lists) == 1 else lists)
     row = GoldenRow(**values, backends=tuple(cells["backends"].split()), ids=ids)
     if [len(one) for one in ids] != list(entries) or digest_of(ids) != row.ids_sha256:
@@ -151,11 +164,14 @@ def _numbers(text, kind):
     return np.array([kind(item) for item in text.split()]) if text else None
 
 
-def _ids(text):
+def _ids(text, most):
     ids = []
     for part in text.split():
         first, _, last = part.partition("-")
-        ids += range(int(first), int(last or first) + 1)
+        numbers = range(int(first), int(last or first) + 1)
+        if len(numbers) > most - len(ids):
+            raise ValueError(f"the rows up to it have more than {_MOST_IDS} ids")
+        ids += numbers
     return np.array(ids, np.int32)
 
 

@@ -145,6 +145,12 @@ class Golden(CliTest):
         self.refused(lambda golden: golden[0].update(ids="3-0"), ":2: column 'ids' holds '3-0'", "such as 0-3 7 9-12")
         self.refused(lambda golden: golden[0].update(ids="0/1"), ":2: column 'ids'", "each of the 3 query heads")
         self.refused(lambda golden: golden[0].update(rel_err="0.1 x 0.2"), ":2: column 'rel_err' holds 'x'")
+        for name in ("rtol", "atol"):
+            for value in ("-1e-5", "inf", "nan", "1", "1e9"):
+                self.refused(lambda golden: golden[1].update({name: value}), f":3: column '{name}' holds '{value}'")
+        many = {"ids": "0-1048575", "entries": "1048576 1048576 1048576", "ids_sha256": "0" * 64}
+        self.refused(lambda golden: [row.update(many) for row in golden], ":2: column 'ids_sha256'")
+        self.refused(lambda golden: golden[0].update(ids="0-1048576"), ":2: column 'ids'")
         self.refused(lambda golden: golden[1].update(sha256="0" * 64), ":3: column 'sha256'", "about one trace")
         self.refused(lambda golden: [row.pop("recall") for row in golden], "lacks the column 'recall'")
 

@@ -18,6 +18,17 @@ def as_json(text):
     return json.loads(text, parse_constant=refuse)
 
 
+BY = "Written by kvbench 0.1.0 (0123456789). docs/results.md defines the metrics."
+# Pages that quote a report, by format.
+QUOTES = {
+    "html": (f"<p>{BY}</p>\n",
+             f"<!DOCTYPE html>\n<html lang=\"en\">\n<footer>{BY}</footer>\n</script>\n</body>\n</html>\n"),
+    "md": (f"# Mine\n> {BY}\n", f"# Mine\n\n---\n{BY}\nand what I think of it\n"),
+    "latex": (f"%% {BY}\n", f"\\section{{Mine}}\n% {BY}\n"),
+    "svg": ("<svg >Written by kvbench</svg>\n", "<svg ></svg>\n<!-- Written by kvbench -->\n<!-- mine -->\n"),
+    "pdf": ("(Written by kvbench)\n", "%PDF-1.4\n(Written by kvbench)\n", "/Creator (Written by kvbench)\n")}
+
+
 class Usage(CliTest):
     def path(self, name):
         return os.path.join(self.folder, name)
@@ -207,10 +218,15 @@ class Usage(CliTest):
             flags = ("--format", form, *(("--figure", "error-by-method") if form in ("svg", "pdf") else ()))
             self.ok("report", table, *flags), self.ok("report", table, *flags)
             (name,) = {"run." + form.replace("latex", "tex")} & set(os.listdir(self.folder))
-            with open(self.path(name), "w") as file:
-                file.write("notes of mine\n")
-            self.fails(2, f"{name}: exists and was not written by kvbench report; name the output with -o",
-                       args=["report", table, *flags])
+            for notes in ("", "notes of mine\n", *QUOTES[form]):
+                with open(self.path(name), "w") as file:
+                    file.write(notes)
+                self.fails(2, f"{name}: exists and was not written by kvbench report; name the output with -o",
+                           args=["report", table, *flags])
+                with open(self.path(name)) as file:
+                    self.assertEqual(file.read(), notes)
+            os.truncate(self.path(name), 1 << 40)   # which is not read whole
+            self.fails(2, f"{name}: exists and was not", args=["report", table, *flags])
             self.ok("report", table, *flags, "-o", self.path(name))
             os.remove(self.path(name))
         shutil.copy(table, self.path("run.html"))

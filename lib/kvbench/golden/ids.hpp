@@ -28,6 +28,8 @@ Ids canonical(Ids ids);
 std::string text_of(const Ids& ids);
 /// The ids of such a text; absent where it is none, or has more than most_ids of them.
 inline constexpr std::size_t most_ids = std::size_t{1} << 20;
+/// Of all rows of a file, forty times what the frozen ones have: ranges make millions of ids of a few bytes.
+inline constexpr std::size_t most_ids_of_file = std::size_t{1} << 24;
 std::optional<Ids> parse_ids(std::string_view text);
 
 /// SHA-256 of one sequence of little-endian int32, in lower-case hex: for each of `group` query heads the number of its

@@ -9,6 +9,7 @@
 
 #include <kvbench/core/enumeration.hpp>
 #include <kvbench/core/name.hpp>
+#include <kvbench/core/read_files.hpp>
 #include <kvbench/core/suggest.hpp>
 #include <kvbench/methods/compose.hpp>
 #include <kvbench/methods/eviction/exact.hpp>
@@ -106,7 +107,9 @@ constexpr std::string_view too_slow = "oracle-error";
 
 FindPythonMethod python = nullptr;
 
+/// Its file is an input from here on, which no output replaces.
 const MethodInfo& find_python_method(std::string_view name) {
+  remember_read(parse_python_name(name)->file);
   if (python != nullptr) return python(std::string(name));
   throw Error(
       "'{}' is written in Python, and this program was built without it; `pip install .` in a clone of kvbench "

@@ -1,7 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <filesystem>
+#include <fstream>
+#include <tuple>
+
 #include <doctest/doctest.h>
 
 #include <kvbench/core/error.hpp>
+#include <kvbench/core/read_files.hpp>
+#include <kvbench/core/temporary_folder.hpp>
 #include <kvbench/methods/python_name.hpp>
 #include <kvbench/methods/registry.hpp>
 
@@ -32,6 +38,24 @@ TEST_CASE("methods in Python are an author's own, and a composition of one is a 
   CHECK(family_of("./mine.py:Mine") == "own");
   CHECK(family_of("./a+b.py:Mine") == "own");
   CHECK(family_of("./a+b.py:Mine+kivi4") == "composition");
+}
+
+TEST_CASE("the file of a method in Python is an input, which no output replaces") {
+  const std::filesystem::path folder = temporary_folder() / "kvbench-python-name";
+  std::filesystem::create_directories(folder);
+  protect_read_files();
+  for (const auto& [before, file, behind] : {std::tuple{"", "a.py", ":Mine"},
+                                             {"", "b+c.py", ":Mine"},
+                                             {"", "d.py", ":Mine+kivi4"},
+                                             {"snapkv+", "e.py", ":Mine"}}) {
+    CAPTURE(file);
+    const std::string path = (folder / file).string();
+    std::ofstream(path) << "class Mine: pass\n";
+    CHECK_NOTHROW(check_not_read(path));
+    CHECK_THROWS_AS(find_method(before + path + behind), Error);  // without a Python
+    CHECK_THROWS_AS(check_not_read(path), Error);
+  }
+  std::filesystem::remove_all(folder);
 }
 
 TEST_CASE("without a Python a method in Python is refused, also as a part of a composition") {

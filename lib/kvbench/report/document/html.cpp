@@ -189,13 +189,10 @@ std::string html(const Document& document) {
   writer.unfold(1);
   const std::string title = escape_xml(document.title);
   std::string out = fmt::format(
-      "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n<meta "
-      "http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'; script-src "
-      "'unsafe-inline'\">\n"
-      "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
+      "{}<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
       "<meta name=\"color-scheme\" content=\"light dark\">\n<title>{}</title>\n<style>\n{}</style>\n</head>\n<body>\n"
       "<header>\n<h1>{}</h1>\n",
-      title, std::string(report_css()) + looks_css(), title);
+      html_opening, title, std::string(report_css()) + looks_css(), title);
   if (!document.description.empty()) out += fmt::format("<p>{}</p>\n", escape_xml(document.description));
   for (const AnswerBlock& answer : document.answers) out += answer_html(answer);
   out += "</header>\n" + contents(document) + "<main>\n" + writer.out + "</main>\n";

@@ -1,11 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <kvbench/report/read/golden_rows.hpp>
 
+#include <utility>
+
 #include <kvbench/report/columns/golden.hpp>
 #include <kvbench/report/read/rows.hpp>
 
 namespace kvbench::report {
 namespace {
+
+void check_tolerances(const CsvTable& table, const CsvRow& line, const golden::Row& row) {
+  for (const auto& [name, value] : {std::pair{"rtol", row.rtol}, {"atol", row.atol}}) {
+    if (!(0 <= value && value < 1)) table.cell(line, name).refuse("a tolerance of at least 0 and below 1");
+  }
+}
 
 void check_ids(const CsvTable& table, const CsvRow& line, const golden::Row& row) {
   const Index group = std::ssize(row.entries);
@@ -25,8 +33,13 @@ std::vector<golden::Row> golden_rows(const CsvTable& table) {
   require_columns(table, golden_columns(), "kvbench verify-golden --write");
   const RowReader<golden::Row> read(table, golden_columns());
   std::vector<golden::Row> rows;
+  std::size_t ids = 0;
   for (const CsvRow& line : table.rows) {
     const golden::Row& row = rows.emplace_back(read(line));
+    for (const auto& list : row.ids) ids += list.size();
+    if (ids > golden::most_ids_of_file)
+      table.cell(line, "ids").refuse(fmt::format("short lists; the rows up to it have {} ids together", ids));
+    check_tolerances(table, line, row);
     check_ids(table, line, row);
     if (row.sha256 != rows.front().sha256)
       table.cell(line, "sha256").refuse("that of the rows before it; golden rows are about one trace");
