@@ -37,6 +37,20 @@ TEST_CASE("names and aliases are unique, lower case and found") {
   }
 }
 
+TEST_CASE("integers beyond 32 bits are refused wherever a parameter is one") {
+  for (const MethodInfo& method : all_methods()) {
+    for (const ParamSpec& param : method.params) {
+      if (param.type != "integer") continue;
+      for (const char* value : {"9223372036854775807", "4611686018427387904", "2147483648", "-9223372036854775808"}) {
+        CAPTURE(method.name);
+        CAPTURE(param.name);
+        CAPTURE(value);
+        CHECK_THROWS_AS(method.bind(std::vector<Assignment>{{param.name, value}}), Error);
+      }
+    }
+  }
+}
+
 TEST_CASE("every row has a description, parameters and functions") {
   for (const MethodInfo& method : all_methods()) {
     CAPTURE(method.name);

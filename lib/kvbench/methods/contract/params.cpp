@@ -3,6 +3,7 @@
 
 #include <charconv>
 #include <cmath>
+#include <limits>
 #include <optional>
 
 #include <kvbench/core/error.hpp>
@@ -11,6 +12,9 @@
 
 namespace kvbench::methods::detail {
 namespace {
+
+/// Tokens, channels and draws are counted in 32 bits, so that sums and products of two of them fit an Index.
+constexpr Index largest_integer = std::numeric_limits<std::int32_t>::max();
 
 std::string range_text(ParamRange range) {
   if (range.min == -unbounded && range.max == unbounded) return "";
@@ -52,6 +56,8 @@ class AssignVisitor : public ParamVisitor {
     if (!matches(name)) return;
     const auto parsed = parse<Index>();
     if (!parsed || !inside(static_cast<double>(*parsed), range)) reject("an integer", range_text(range));
+    if (*parsed > largest_integer || *parsed < -largest_integer)
+      reject(fmt::format("an integer of at most {}", largest_integer), "");
     value = *parsed;
   }
   void real(std::string_view name, double& value, ParamRange range, std::string_view) override {
