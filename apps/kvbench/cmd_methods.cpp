@@ -5,6 +5,8 @@
 #include <fmt/ranges.h>
 
 #include <kvbench/config/method_flags.hpp>
+#include <kvbench/core/suggest.hpp>
+#include <kvbench/core/utf8.hpp>
 #include <kvbench/methods/registry.hpp>
 #include <kvbench/report/columns/column.hpp>
 #include <kvbench/testing/contract.hpp>
@@ -103,10 +105,12 @@ std::string one(const methods::MethodInfo& method, const std::string& format) {
 /// What is printed of these names: methods, or one family of them.
 std::string answer(const MethodsFlags& o) {
   if (o.names.empty()) return list(o.format);
-  const std::optional<methods::Kind> kind = methods::find_kind(o.names.front());
-  if (kind && kind != methods::Kind::exact && o.names.size() == 1) {
+  const std::string& first = o.names.front();
+  const auto is_kind = [&](const methods::MethodInfo& m) { return same_name(name_of(m.kind), first); };
+  const auto found = std::ranges::find_if(methods::all_methods(), is_kind);
+  if (found != methods::all_methods().end() && !same_name(found->name, first) && o.names.size() == 1) {
     if (o.format != "text") throw Error("--format {}: a family is printed as text; leave it out", o.format);
-    return list_text(kind);
+    return list_text(found->kind);
   }
   std::vector<const methods::MethodInfo*> methods;
   for (const replay::MethodChoice& choice : config::parse_methods(o.names, {})) {

@@ -30,8 +30,8 @@ ANSWERED = (
     (["replay", "T", "-m", "sink", "--window-size", "4"], "Did you mean '--window'?"),
     (["replay", "T", "-m", "sink", "--metric", "recall"], "It is a flag of kvbench compare"),
     (["methods", "--list"], "Write kvbench methods alone"), (["methods", "--kind", "eviction"], "kvbench methods evict"),
-    (["replay", "T", "-m", "eviction"], "'eviction' is a family of methods; name those that you mean: sink,h2o,"),
-    (["replay", "T", "-m", "Quantization"], "is a family of methods; name those that you mean: int,int8,"),
+    (["replay", "T", "-m", "eviction"], "It is a family; name those that you mean: sink,h2o,"),
+    (["replay", "T", "-m", "Quantization"], "It is a family; name those that you mean: int,int8,"),
     (["replay", "T", "-m", "tova"], "It is a press of kvpress: kvbench.from_kvpress()"),
     (["replay", "T", "-m", "ExpectedAttentionPress"], "It is a press of kvpress"),
     (["replay", "T", "-m", "expected_attention"], "It is a press of kvpress"),
@@ -66,6 +66,11 @@ REPLAY = (
 
 
 class Slips(CliTest):
+    def ok(self, *args):
+        done = run(*args)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return done.stdout
+
     def test_answered(self):
         for args, words in ANSWERED:
             with self.subTest(args=args):

@@ -10,9 +10,8 @@ namespace kvbench {
 /// Whether two names are equal but for the case of ASCII letters.
 bool same_name(std::string_view a, std::string_view b);
 
-/// The known name nearest to `name` by edit distance (insert, delete, replace, swap of neighbours) without case, or ""
-/// where none is within a third of the longer length (at least 1). Ties: the first. Where none is near, the first with
-/// which the name begins, or that begins with it: "turboquant" for "turbo", "kernel" for "kernel_size".
+/// The known name nearest to `name` by edit distance (insert, delete, replace, swap of neighbours), up to a third of the
+/// longer length (at least 1), else the first of which one begins with the other, without case; "" where there is none.
 std::string nearest_name(std::string_view name, std::span<const std::string> known);
 
 /// " Did you mean 'x'?" or "".

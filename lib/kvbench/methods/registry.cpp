@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <map>
 #include <mutex>
-#include <optional>
 #include <utility>
 
 #include <kvbench/core/enumeration.hpp>
@@ -109,6 +108,7 @@ FindPythonMethod python = nullptr;
 
 /// Its file is an input from here on, which no output replaces.
 const MethodInfo& find_python_method(std::string_view name) {
+  check_name(name, fmt::format("The method '{}'", name));  // which tables and messages show
   remember_read(parse_python_name(name)->file);
   if (python != nullptr) return python(std::string(name));
   throw Error(
@@ -181,11 +181,15 @@ std::string right_name(std::string_view name) {
     return " It is a press of kvpress: kvbench.from_kvpress() makes it a method in Python (docs/python.md).";
   const auto* other = std::ranges::find(other_names, plain, &OtherName::name);
   if (other != std::end(other_names)) return fmt::format(" Here it is {}.", other->here);
-  std::vector<std::string> known;
+  std::vector<std::string> known, of_family;
   for (const MethodInfo& method : all_methods()) {
     known.push_back(method.name);
     known.insert(known.end(), method.aliases.begin(), method.aliases.end());
+    if (same_name(name_of(method.kind), plain == "quantization" ? "quantisation" : plain))
+      of_family.push_back(method.name);
   }
+  if (!of_family.empty())
+    return fmt::format(" It is a family; name those that you mean: {}.", fmt::join(of_family, ","));
   return did_you_mean(name, known);
 }
 
@@ -204,17 +208,9 @@ std::vector<MethodSettings> rows_of_all() {
   return rows;
 }
 
-constexpr std::string_view kind_names[] = {"exact", "eviction", "sampling", "merging", "retrieval", "quantisation"};
-
-std::string_view name_of(Kind kind) { return name_in(kind_names, kind); }
-
-std::optional<Kind> find_kind(std::string_view name) {
-  const auto is = [&](std::string_view own) {
-    return same_name(own, same_name(name, "quantization") ? "quantisation" : name);
-  };
-  const auto* found = std::ranges::find_if(kind_names, is);
-  if (found == std::end(kind_names)) return std::nullopt;
-  return static_cast<Kind>(found - kind_names);
+std::string_view name_of(Kind kind) {
+  constexpr std::string_view names[] = {"exact", "eviction", "sampling", "merging", "retrieval", "quantisation"};
+  return name_in(names, kind);
 }
 
 std::string_view family_of(std::string_view method) {
@@ -232,13 +228,6 @@ const MethodInfo& find_method(std::string_view name) {
   for (const MethodInfo& method : all_methods()) {
     const auto is = [&](const std::string& own) { return same_name(own, name); };
     if (is(method.name) || std::ranges::any_of(method.aliases, is)) return method;
-  }
-  if (const std::optional<Kind> kind = find_kind(name)) {
-    std::vector<std::string> names;
-    for (const MethodInfo& method : all_methods()) {
-      if (method.kind == *kind) names.push_back(method.name);
-    }
-    throw Error("'{}' is a family of methods; name those that you mean: {}", name, fmt::join(names, ","));
   }
   throw Error("there is no method '{}'.{} `kvbench methods` lists all of them.", name, right_name(name));
 }

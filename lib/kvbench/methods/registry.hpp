@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <optional>
 #include <span>
 #include <string_view>
 #include <vector>
@@ -25,7 +24,6 @@ std::vector<MethodSettings> rows_of_all();
 
 /// "eviction", "merging", ...
 std::string_view name_of(Kind kind);
-std::optional<Kind> find_kind(std::string_view name);
 /// The kind of a method by its name in results, "composition" of A+Q, "own" of methods in Python, and "other" of names
 /// that this version does not know.
 std::string_view family_of(std::string_view method);

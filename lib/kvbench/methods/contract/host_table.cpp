@@ -55,20 +55,23 @@ bool all_finite(const HostView<float>& values) {
 
 /// Why a method holds rows that are not finite where those of its tokens are: a format whose scales have 16 bits.
 /// Throws Infeasible where a row of the tokens exceeds them.
-void check_range(const Buffer<const float>& of_tokens, Backend& backend) {
+void check_range(const HeadTokens& tokens, Backend& backend) {
   constexpr double most = 65504;
-  const HostView<float> rows = backend.on_host(of_tokens);
-  double largest = 0, squares = 0;
-  for (Index i = 0; i < of_tokens.size(); ++i) {
-    if (i % of_tokens.cols() == 0) squares = 0;
-    const double x = rows[static_cast<std::size_t>(i)];
-    largest = std::max(largest, squares += x * x);
+  double largest = 0;
+  for (const auto* rows : {&tokens.keys, &tokens.values}) {
+    const HostView<float> numbers = backend.on_host(*rows);
+    double squares = 0;
+    for (std::size_t i = 0; i < numbers.size(); ++i) {
+      if (static_cast<Index>(i) % rows->cols() == 0) squares = 0;
+      squares += static_cast<double>(numbers[i]) * numbers[i];
+      largest = std::max(largest, squares);
+    }
   }
-  if (std::sqrt(largest) > most)
-    throw Infeasible(
-        fmt::format("numbers overflow: keys or values of the trace have norms up to {:.3g}, and a scale "
-                    "of 16 bits is at most {:.0f}",
-                    std::sqrt(largest), most));
+  if (std::sqrt(largest) <= most) return;
+  throw Infeasible(
+      fmt::format("numbers overflow: keys or values of the trace have norms up to {:.3g}, and a scale of 16 "
+                  "bits is at most {:.0f}",
+                  std::sqrt(largest), most));
 }
 
 bool all_within(const HostView<std::int32_t>& ids, std::int32_t limit) {
@@ -160,13 +163,10 @@ HostTable on_host(const EntryTable& table, Backend& backend) {
 }
 
 HostView<float> EntryChecker::read(const Buffer<const float>& rows, OwnRows& known, const char* fault,
-                                   const Buffer<const float>& of_tokens, Backend& backend) const {
+                                   Backend& backend) const {
   if (known.rows.present() && known.rows.same_as(rows)) return known.host;
   known = {rows, backend.on_host(rows)};
-  if (!all_finite(known.host)) {
-    check_range(of_tokens, backend);
-    refuse(fault);
-  }
+  require(all_finite(known.host), fault);
   return known.host;
 }
 
@@ -180,11 +180,15 @@ std::vector<HostTable> EntryChecker::check(Backend& backend, const HeadTokens& t
     EntryTable shared = tables[t];
     shared.own_keys = shared.own_values = {};
     HostTable& table = host.emplace_back(on_host(shared, backend));
-    table.own_keys = read(tables[t].own_keys, known_[t][0], "an own key that is not finite", tokens.keys, backend);
-    table.own_values =
-        read(tables[t].own_values, known_[t][1], "an own value that is not finite", tokens.values, backend);
-    read(tables[t].token_keys, known_by_token_[0], "a token key that is not finite", tokens.keys, backend);
-    read(tables[t].token_values, known_by_token_[1], "a token value that is not finite", tokens.values, backend);
+    try {
+      table.own_keys = read(tables[t].own_keys, known_[t][0], "an own key that is not finite", backend);
+      table.own_values = read(tables[t].own_values, known_[t][1], "an own value that is not finite", backend);
+      read(tables[t].token_keys, known_by_token_[0], "a token key that is not finite", backend);
+      read(tables[t].token_values, known_by_token_[1], "a token value that is not finite", backend);
+    } catch (const std::logic_error&) {
+      check_range(tokens, backend);
+      throw;
+    }
     check_numbers(table, limit);
   }
   check_distinct(host, tokens.group, num_queries, limit);

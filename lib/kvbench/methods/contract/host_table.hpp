@@ -54,8 +54,7 @@ class EntryChecker {
     Buffer<const float> rows;
     HostView<float> host;
   };
-  HostView<float> read(const Buffer<const float>& rows, OwnRows& known, const char* fault,
-                       const Buffer<const float>& of_tokens, Backend& backend) const;
+  HostView<float> read(const Buffer<const float>& rows, OwnRows& known, const char* fault, Backend& backend) const;
 
   std::vector<std::array<OwnRows, 2>> known_;  ///< keys and values, by table
   std::array<OwnRows, 2> known_by_token_;      ///< the same by token, of the last table that has them
