@@ -77,8 +77,13 @@ ModelCache::ModelCache() : folder_(cache_folder() / "f32"), limit_(limit_in_byte
 std::vector<ModelCopy> ModelCache::copies() const {
   std::vector<ModelCopy> all;
   std::error_code none;
+  // Folders, broken links and what is removed meanwhile are no copies.
   const auto add = [&](const fs::path& file, const fs::path& stamp) {
-    all.push_back({file, model_of(file), fs::file_size(file, none), fs::last_write_time(stamp, none)});
+    std::error_code gone;
+    if (!fs::is_regular_file(file, gone)) return;
+    const ModelCopy copy{file, model_of(file), fs::file_size(file, gone),
+                         fs::last_write_time(fs::is_regular_file(stamp, none) ? stamp : file, gone)};
+    if (!gone) all.push_back(copy);
   };
   for (const auto& entry : fs::directory_iterator(folder_.parent_path(), none))
     if (is_of_earlier_version(entry.path())) add(entry.path(), entry.path());

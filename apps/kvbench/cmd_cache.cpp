@@ -5,6 +5,7 @@
 #include <fmt/chrono.h>
 
 #include <kvbench/core/error.hpp>
+#include <kvbench/core/utf8.hpp>
 
 #include <apps/common/model_cache.hpp>
 #include <apps/kvbench/commands.hpp>
@@ -51,7 +52,7 @@ int run(const CacheFlags& flags) {
   });
   std::for_each(unwanted, copies.end(), ModelCache::remove);
   copies.erase(unwanted, copies.end());
-  print(list(cache, copies));
+  print(printable(list(cache, copies), "\n"));
   return done;
 }
 

@@ -132,7 +132,7 @@ int check_contract(const std::vector<std::string>& names) {
     const std::string settings = row.params.text();
     print(fmt::format("{}{}{}\n", row.info->name, settings.empty() ? "" : " ", settings));
     for (const testing::Finding& finding : testing::test_contract(row, *backend)) {
-      print("  " + describe(finding) + "\n");
+      print("  " + printable(describe(finding)) + "\n");
       if (finding.compliance == testing::Compliance::broken) code = rows_failed;
     }
   }
@@ -158,7 +158,7 @@ Command add_methods(CLI::App& app) {
       ->needs(name);
   return {flags, [options] {
             if (options->check) return check_contract(options->names);
-            print(answer(*options));
+            print(printable(answer(*options), "\n"));
             return static_cast<int>(done);
           }};
 }

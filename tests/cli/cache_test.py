@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """kvbench cache: what it lists of the fp32 copies of models, and what it removes."""
 import os
+import shutil
 
 from support import CliTest, main, run
 
@@ -8,6 +9,7 @@ from support import CliTest, main, run
 class Cache(CliTest):
     def setUp(self):
         self.home = os.path.join(self.folder, "cache")
+        shutil.rmtree(self.home, ignore_errors=True)
         for number, name in ((1, "small.gguf"), (2, "large.gguf")):
             path = os.path.join(self.home, "kvbench", "f32", f"{number:064x}.gguf")
             os.makedirs(os.path.dirname(path), exist_ok=True)
@@ -46,6 +48,38 @@ class Cache(CliTest):
         self.assertEqual(self.cache("--clear").returncode, 0)
         self.assertEqual(self.copies(), [])
         self.assertIn("0 fp32 copies", self.cache("--clear").stdout)
+
+    def test_what_is_no_copy(self):
+        """Folders and broken links are neither counted nor removed; a copy without its digest is, and so is a link."""
+        folder = os.path.join(self.home, "kvbench", "f32")
+        before = self.cache().stdout.splitlines()
+        os.mkdir(os.path.join(folder, "folder.gguf"))
+        os.mkdir(os.path.join(self.home, "kvbench", "folder-f32.gguf"))
+        os.symlink("nowhere", os.path.join(folder, "broken.gguf"))
+        os.symlink("circle.gguf", os.path.join(folder, "circle.gguf"))
+        os.mkfifo(os.path.join(folder, "pipe.gguf"))
+        self.assertEqual(self.cache().stdout.splitlines(), before)
+        with open(os.path.join(folder, "empty.gguf"), "w"):
+            os.remove(os.path.join(folder, f"{1:064x}.gguf.sha256"))
+        os.mkdir(os.path.join(folder, f"{1:064x}.gguf.sha256"))
+        lines = self.cache().stdout.splitlines()
+        self.assertTrue(lines[-1].startswith("4 fp32 copies of models, 1.75 of 50 GiB, in "), lines)
+        done = self.cache("--clear")
+        self.assertEqual((done.returncode, done.stdout.split()[0]), (0, "0"), done.stderr)
+        self.assertEqual(sorted(os.listdir(folder)),
+                         ["broken.gguf", "circle.gguf", "folder.gguf", "pipe.gguf"], done.stderr)
+
+    def test_names_cannot_command_a_terminal(self):
+        folder = os.path.join(self.home, "kvbench", "f32")
+        with open(os.path.join(folder, f"{1:064x}.gguf.sha256"), "w") as file:
+            file.write(f"{0:064x}  {1:064x}.gguf\n# \x1b[31mred\x07\u009b\n")
+        with open(os.path.join(folder, "\x1b[2J.gguf"), "w"):
+            pass
+        done = self.cache()
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn(r"\x1b[31mred\x07\xc2\x9b", done.stdout)
+        self.assertIn(r"\x1b[2J.gguf", done.stdout)
+        self.assertNotRegex(done.stdout.replace("\n", ""), "[\x00-\x1f\x7f-\x9f]")
 
     def test_refusals(self):
         for args, variables, words in ((("--remove", "none.gguf"), {}, "has no such copy"),

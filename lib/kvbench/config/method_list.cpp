@@ -2,8 +2,10 @@
 #include <kvbench/config/method_list.hpp>
 
 #include <algorithm>
+#include <filesystem>
 
 #include <kvbench/methods/contract/method_text.hpp>
+#include <kvbench/methods/python_name.hpp>
 #include <kvbench/methods/registry.hpp>
 
 namespace kvbench::config {
@@ -89,7 +91,7 @@ class MethodList {
       if (!text) throw Error("'{}': brackets stand once, at the end; write METHOD[PARAMETER=VALUE,...]", item.text);
       for (const methods::Assignment& one : methods::parse_settings(text->settings.value_or("")))
         settings.push_back({one, item.place, item.place});
-      return methods::find_method(text->name);
+      return methods::find_method(method_name(item.place, text->name));
     });
     add_choice(info, settings, item.place);
   }
@@ -99,8 +101,9 @@ class MethodList {
     if (name == table.members.end() || name->value.kind != Value::Kind::text) {
       fail_at(table.place, "a table of 'methods' needs the name of the method, such as {{name = \"subgen\", t = 4}}");
     }
-    const methods::MethodInfo& info = with_place(
-        name->value.place, [&]() -> const methods::MethodInfo& { return methods::find_method(name->value.text); });
+    const methods::MethodInfo& info = with_place(name->value.place, [&]() -> const methods::MethodInfo& {
+      return methods::find_method(method_name(name->value.place, name->value.text));
+    });
     std::vector<Axis> axes;
     for (const Member& member : table.members) {
       if (member.key != "name" && member.key != "zip") axes.push_back({&member});
@@ -167,6 +170,16 @@ class MethodList {
 };
 
 }  // namespace
+
+std::string path_of(const Place& place, const std::string& path) {
+  return (std::filesystem::path(place.file).parent_path() / path).lexically_normal().string();
+}
+
+std::string method_name(const Place& place, const std::string& name) {
+  const auto python = methods::parse_python_name(name);
+  if (!python || python->file.empty()) return name;
+  return path_of(place, python->file) + name.substr(python->file.size());
+}
 
 std::vector<replay::MethodChoice> read_methods(const Value& value) {
   MethodList list;

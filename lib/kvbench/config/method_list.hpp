@@ -1,12 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <string>
 #include <vector>
 
 #include <kvbench/config/value.hpp>
 #include <kvbench/replay/plan/request.hpp>
 
 namespace kvbench::config {
+
+/// A path relative to the folder of the sweep file.
+std::string path_of(const Place& place, const std::string& path);
+
+/// The name of a method as results have it, "mine.py:Mine", where its file is relative to the folder of the sweep file.
+std::string method_name(const Place& place, const std::string& name);
 
 /// Reads the value of the key `methods`: "all", a name, {name = "subgen", t = 4, delta = [1, 2]}, or a list of these.
 /// Lists of values expand to all combinations, in which the first parameter changes slowest; parameters in zip = ["t",

@@ -5,6 +5,7 @@
 #include <charconv>
 
 #include <kvbench/compare/configuration_name.hpp>
+#include <kvbench/config/method_list.hpp>
 #include <kvbench/config/run_keys.hpp>
 
 namespace kvbench::config {
@@ -79,8 +80,10 @@ void check_names(const Value& table, const compare::Relation& relation, const st
   }
   for (const Member& member : table.members) {
     if (member.key != "a" && (member.key != "b" || relation.b.empty())) continue;
-    with_place(member.value.place,
-               [&] { resolved(compare::parse_configuration(member.value.text, member.key), known, member.key); });
+    with_place(member.value.place, [&] {
+      resolved(compare::parse_configuration(member.key == "a" ? relation.a : relation.b, member.key), known,
+               member.key);
+    });
   }
 }
 
@@ -91,12 +94,12 @@ compare::Relation read_relation(const Value& table, const std::vector<SweepRun>&
     if (member.key == "run") {
       out.run = text_of(member);
     } else if (member.key == "a") {
-      out.a = text_of(member);
+      out.a = method_name(member.value.place, text_of(member));
     } else if (member.key == "is") {
       out.kind = named(member, compare::Relation::Kind::equal);
       is = true;
     } else if (member.key == "b" && member.value.kind == Value::Kind::text) {
-      out.b = text_of(member);
+      out.b = method_name(member.value.place, text_of(member));
     } else if (member.key == "b") {
       out.number = number_of(member);
     } else if (member.key == "within") {

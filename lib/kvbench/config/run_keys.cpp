@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <charconv>
-#include <filesystem>
 #include <functional>
 #include <map>
 #include <span>
@@ -97,15 +96,9 @@ struct Key {
   std::string example, doc;
 };
 
-/// A path relative to the folder of the sweep file.
-std::string path_of(const Entry& entry, const Value& item) {
-  const std::filesystem::path folder = std::filesystem::path(item.place.file).parent_path();
-  return (folder / entry.text(item)).lexically_normal().string();
-}
-
 void set_traces(const Entry& entry, SweepRun& run) {
   run.traces.clear();
-  for (const Value& item : entry.items()) run.traces.push_back({path_of(entry, item), item.place});
+  for (const Value& item : entry.items()) run.traces.push_back({path_of(item.place, entry.text(item)), item.place});
 }
 
 void set_measures(const Entry& entry, SweepRun& run) {
@@ -132,7 +125,10 @@ void set_exclusions(const Entry& entry, SweepRun& run) {
   for (const Value& item : entry.items()) {
     if (item.kind != Value::Kind::table || item.members.empty()) entry.reject(item);
     Exclusion exclusion{.place = item.place, .where = {}};
-    for (const Member& member : item.members) exclusion.where.emplace_back(member.key, entry.scalar(member.value));
+    for (const Member& member : item.members) {
+      const std::string& text = entry.scalar(member.value);
+      exclusion.where.emplace_back(member.key, member.key == "method" ? method_name(item.place, text) : text);
+    }
     run.exclusions.push_back(std::move(exclusion));
   }
 }
@@ -166,7 +162,7 @@ struct FieldSetter {
   }
   /// Opened with the traces.
   void operator()(std::optional<replay::Calibration> ReplayRequest::*) const {
-    run.calibrate = path_of(entry, entry.value());
+    run.calibrate = path_of(entry.value().place, entry.text(entry.value()));
   }
   void operator()(std::vector<std::uint32_t> ReplayRequest::*member) const {
     const bool list = entry.value().kind == Value::Kind::list;

@@ -50,7 +50,10 @@ std::vector<StepRequest> combinations(const SweepRun& run, const std::string& ba
 bool has(const StepRequest& step, const replay::MethodChoice& method, const Budget& budget, const std::string& key,
          const std::string& value) {
   if (key == "method") return &methods::find_method(value) == method.info;
-  if (key == "budget") return budget.text() == value;
+  if (key == "budget") {
+    const std::optional<Budget> named = Budget::find(value);
+    return named && budget.text() == named->text();
+  }
   if (key == "protocol") return name_of(step.request.protocol) == value;
   if (key == "device") return step.backend == value;
   if (key == "trace") {

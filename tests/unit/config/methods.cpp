@@ -2,6 +2,7 @@
 #include <doctest/doctest.h>
 
 #include <kvbench/config/method_flags.hpp>
+#include <kvbench/config/method_list.hpp>
 #include <kvbench/methods/registry.hpp>
 #include <unit/config/files.hpp>
 
@@ -41,6 +42,23 @@ TEST_CASE("methods by name, by alias and all of them") {
   CHECK(methods_of(files.read(run_with("\"all\""))).size() == rows_of_all().size());
   CHECK(methods_of(files.read(run_with("[\"snapkv[window=64]\", \"SnapKV(kernel=5)\"]"))) ==
         Names{"snapkv[window=64]", "snapkv[kernel=5]"});
+}
+
+TEST_CASE("the file of a method in Python is relative to the folder of the sweep file") {
+  const SweepFiles files;  // without a Python, the message has the name
+  const std::string mine = "'" + (files.folder / "mine.py");
+  for (const auto& [methods, name] : {std::pair{"\"mine.py:M\"", mine + ":M'"},
+                                      {"\"./sub/../mine.py:M\"", mine + ":M'"},
+                                      {"\"mine.py:M(a=1)\"", mine + ":M'"},
+                                      {"\"mine.py:M+kivi4\"", mine + ":M'"},
+                                      {"{ name = \"mine.py:M\", a = [1, 2] }", mine + ":M'"},
+                                      {"\"/usr/mine.py:M\"", "'/usr/mine.py:M'"},
+                                      {"\"py:M\"", "'py:M'"}}) {
+    CAPTURE(methods);
+    CHECK(contains(files.refusal(run_with(methods)), name + " is written in Python"));
+  }
+  CHECK(method_name({"a/s.toml"}, "../mine.py:M[x=1]@25%") == "mine.py:M[x=1]@25%");
+  CHECK(method_name({"s.toml"}, "snapkv") == "snapkv");
 }
 
 TEST_CASE("lists of parameters expand to all combinations, the first one slowest") {

@@ -65,6 +65,16 @@ TEST_CASE("configurations that exclude matches do not run") {
               "exclude = [{ window = 8, budget = 8 }, { window = 32 }]\n") == Texts{"t.h5 auto 8 9: snapkv-8 exact"});
 }
 
+TEST_CASE("an exclusion names a budget in any words") {
+  const Sweeps sweeps;
+  for (const char* budget : {"\"25%\"", "\"0.25\"", "\"25.0 %\""}) {
+    CAPTURE(budget);
+    CHECK(steps(sweeps,
+                std::string("traces = \"t.h5\"\nmethods = \"sink\"\nbudgets = [\"25%\", 9]\nexclude = [{ budget = ") +
+                    budget + " }]\n") == Texts{"t.h5 auto 25% 9: sink-25%"});
+  }
+}
+
 TEST_CASE("exclusions that match nothing are rejected with their place") {
   const Sweeps sweeps;
   const auto refused = [&](const std::string& exclusion) {
