@@ -168,6 +168,16 @@ inline void refuse_without_effect(const CLI::App& flags, const std::vector<std::
   }
 }
 
+/// Says on stderr which of the options, which have no effect and do no harm, were given: those that change how results
+/// are computed or shown, not which. Throws IoError.
+inline void note_without_effect(const CLI::App& flags, const std::vector<std::string>& names, std::string_view reason) {
+  const CLI::App* program = &flags;
+  while (program->get_parent() != nullptr) program = program->get_parent();
+  for (const std::string& name : names) {
+    if (flags.count(name) > 0) say(program->get_name(), fmt::format("{} has no effect {}", name, reason));
+  }
+}
+
 /// For a flag that prints a page and ends the program: throws Error where another option was given, except `form`, or
 /// what no option takes.
 inline void require_alone(const CLI::App& flags, const std::string& page, const std::string& form = "") {

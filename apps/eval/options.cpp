@@ -131,7 +131,7 @@ void check_effects(const CLI::App& app, const Options& o) {
   if (!any_task(o, &eval::TaskInfo::several))
     refuse_without_effect(app, {"--questions"}, "without a task that has several questions (--list-tasks)");
   if (o.format == "md" || o.format == "table")
-    refuse_without_effect(app, {"--no-times"}, "beside --format " + o.format + ", which shows no times");
+    app::note_without_effect(app, {"--no-times"}, "beside --format " + o.format + ", which shows no times");
 }
 
 void resolve(const CLI::App& app, Options& o, Lists& lists) {

@@ -108,7 +108,7 @@ void check_effects(const CLI::App& flags, const ReplayFlags& options, std::span<
     refuse_without_effect(flags, {"--recall-sinks"}, "without protected tokens; give --protect or --protect-outside");
   const std::string& device = options.run.device;
   if (device != "cpu" && options.run.device_flag->as<std::string>() == device)
-    refuse_without_effect(flags, {"--isa"}, "beside --device " + device + "; it is for the cpu");
+    note_without_effect(flags, {"--isa"}, "beside --device " + device + "; it is for the cpu");
   if (const Index dense = options.request.dense_layers; dense > 0 && first_layer(traces) >= dense)
     say("kvbench", fmt::format("--dense-layers {} keeps no layer exactly: the first that is replayed is layer {}",
                                dense, first_layer(traces)));

@@ -83,16 +83,17 @@ Shard shard_of(const CLI::App& flags, const SweepFlags& options) {
         "with `kvbench merge`",
         options.shard);
   }
-  refuse_without_effect(flags, {"-o", "--format", "--rows", "--no-times", "--summary"},
-                        "beside --shard, which computes cells, not rows; give it to `kvbench merge` instead");
+  constexpr const char* reason = "beside --shard, which computes cells, not rows; give it to `kvbench merge` instead";
+  refuse_without_effect(flags, {"-o", "--format", "--rows"}, reason);
+  note_without_effect(flags, {"--no-times", "--summary"}, reason);
   return Shard::parse(options.shard);
 }
 
 int run(const CLI::App& flags, SweepFlags& options) {
   resolve_device(options.run);
   const Shard shard = shard_of(flags, options);
-  check_table_flags(flags, options.run);
   const bool sharded = !options.shard.empty();
+  if (!sharded) check_table_flags(flags, options.run);
   const SweepPlan sweep = plan(options);
   if (options.dry_run) {
     print(describe(sweep));

@@ -110,7 +110,7 @@ void check_effects(const CLI::App& flags, const ValidateFlags& o) {
   if (o.trace.empty() && !o.mutants)
     refuse_without_effect(flags, {"--layers", "--heads"}, "without a trace; synthetic streams have one head");
   if (!o.seeds_flag->empty() && !o.queries_flag->empty())
-    refuse_without_effect(flags, {"--thorough"}, "beside --seeds and --queries, which it would set");
+    note_without_effect(flags, {"--thorough"}, "beside --seeds and --queries, which it would set");
 }
 
 /// What --layers and --heads leave as it is: claims about the whole trace. Throws Error where no other check runs.

@@ -72,7 +72,7 @@ void add_table_flags(CLI::App* flags, TableFlags& o) {
 void check_table_flags(const CLI::App& flags, const TableFlags& options) {
   check_summary_flag(flags, options.output);
   if (options.format == "md" || options.format == "table")
-    refuse_without_effect(flags, {"--no-times"}, "beside --format " + options.format + ", which shows no times");
+    note_without_effect(flags, {"--no-times"}, "beside --format " + options.format + ", which shows no times");
 }
 
 void add_device_flags(CLI::App* flags, RunFlags& o) {

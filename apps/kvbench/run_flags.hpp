@@ -38,7 +38,7 @@ struct RunFlags : TableFlags {
 
 /// Adds --format, -o, and the flags on rows of a replay.
 void add_table_flags(CLI::App* flags, TableFlags& options);
-/// Throws Error where one of them would have no effect.
+/// Says on stderr which of them have no effect.
 void check_table_flags(const CLI::App& flags, const TableFlags& options);
 /// Adds --device, --isa and --threads.
 void add_device_flags(CLI::App* flags, RunFlags& options);

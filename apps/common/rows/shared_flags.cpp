@@ -26,7 +26,7 @@ Isa available(Isa isa) {
 
 void check_summary_flag(const CLI::App& flags, const std::string& output) {
   if (output.empty() || output == "-")
-    refuse_without_effect(flags, {"--summary"}, "without -o FILE; for the table alone give --format table");
+    note_without_effect(flags, {"--summary"}, "without -o FILE; for the table alone give --format table");
 }
 
 bool is_method(const std::string& file) {

@@ -11,7 +11,7 @@
 
 namespace kvbench::app {
 
-/// Throws Error where --summary, which prints an answer beside a file, is given without -o FILE.
+/// Says on stderr where --summary, which prints an answer beside a file, is given without -o FILE.
 void check_summary_flag(const CLI::App& flags, const std::string& output);
 
 /// Whether a file that a user names does not exist, and is a method instead. What cannot be looked at is a file.

@@ -51,7 +51,6 @@ class Flags(unittest.TestCase):
             ("--question", [*text, "--question", "inside"]),
             ("--questions", [*text, "--questions", 5]),
             ("--questions", [*text, "--task", "text,passkey", "--questions", 5]),
-            ("--no-times", [*text, "--format", "md", "--no-times"]),
             ("--resume", [*text, "--resume"]),
             ("--overwrite", [*text, "--overwrite"]),
             ("--text", ["--list-tasks", "--text", "a.txt"]),
@@ -59,6 +58,7 @@ class Flags(unittest.TestCase):
             with self.subTest(flag=flag, arguments=arguments):
                 self.assertIn(f"kveval: {flag} has no effect ", self.fails(KVEVAL, *arguments))
         for arguments in ([*text, "--task", "passkey", "--question", "inside"],
+                          [*text, "--format", "md", "--no-times"],  # a note
                           [*text, "--task", "text,lines", "--questions", 2]):
             self.assertIn("there is no such model file", self.fails(KVEVAL, *arguments))
 
