@@ -104,8 +104,6 @@ std::int64_t first_layer(std::span<const PlannedTrace> traces) {
 void check_effects(const CLI::App& flags, const ReplayFlags& options, std::span<const PlannedTrace> traces) {
   using replay::Protocol;
   check_table_flags(flags, options.run);
-  if (options.request.protect_first == 0 && options.request.protect_last == 0)
-    refuse_without_effect(flags, {"--recall-sinks"}, "without protected tokens; give --protect or --protect-outside");
   const std::string& device = options.run.device;
   if (device != "cpu" && options.run.device_flag->as<std::string>() == device)
     note_without_effect(flags, {"--isa"}, "beside --device " + device + "; it is for the cpu");

@@ -276,3 +276,26 @@ class Usage(CliTest):
 
 
 main()
+    def test_the_name_of_an_output_implies_its_format(self):
+        flags = ["replay", self.trace, "-m", "sink", "--no-times", "--rows", "trace"]
+        for name, form in (("a.csv", "csv"), ("a.json", "json"), ("a.JSON", "json"), ("a.md", "md"), ("a", "csv"),
+                           ("a.txt", "csv"), ("a.json.part", "csv")):
+            with self.subTest(name=name):
+                self.ok(*flags, "-o", self.path(name))
+                with open(self.path(name)) as file:
+                    self.assertEqual(file.read(), self.ok(*flags, "--format", form))
+                os.remove(self.path(name))
+        for name in ("a.xlsx", "a.XLS", "a.ods", "a.tsv", "a.jsonl", "a.parquet", "a.h5", "a.html", "a.tex", "a.pdf",
+                     "a.svg", "a.png", "a.csv.gz"):
+            for command in (flags, ["validate", "--synthetic"], ["compare", "none.h5"]):
+                with self.subTest(name=name, command=command[0]):
+                    self.fails(2, f"-o {self.path(name)}: no table is written in this format: ",
+                               args=[*command, "-o", self.path(name)])
+            self.ok(*flags, "--format", "csv", "-o", self.path(name)), os.remove(self.path(name))
+        self.only_files("t.h5")
+
+    def test_recall_counts_tokens_that_a_method_keeps_itself(self):
+        flags = ["replay", self.trace, "-m", "sink[sinks=8]", "-b", "25%", "--no-times", "--rows", "trace"]
+        recalls = [float(rows(self.ok(*flags, *more))[0]["recall_mean"]) for more in ([], ["--recall-sinks"])]
+        self.assertNotEqual(*recalls)
+

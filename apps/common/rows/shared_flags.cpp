@@ -37,8 +37,51 @@ bool is_method(const std::string& file) {
   return text && std::ranges::any_of(methods::all_methods(), is);
 }
 
+namespace {
+
+/// What the name of an output ends with, in lower case, the format that it implies, and else why it is none.
+struct Ending {
+  std::string_view ending, format, remedy;
+};
+constexpr std::string_view no_spreadsheet = "spreadsheets read csv; end the name with .csv";
+constexpr Ending endings[] = {{".csv", "csv", ""},
+                              {".json", "json", ""},
+                              {".md", "md", ""},
+                              {".markdown", "md", ""},
+                              {".xlsx", "", no_spreadsheet},
+                              {".xls", "", no_spreadsheet},
+                              {".ods", "", no_spreadsheet},
+                              {".tsv", "", "write csv, or give --format"},
+                              {".jsonl", "", "write json, or give --format"},
+                              {".parquet", "", "write csv, which pandas.read_csv() reads, or give --format"},
+                              {".h5", "", "--raw writes HDF5; end the name with .csv, or give --format"},
+                              {".hdf5", "", "--raw writes HDF5; end the name with .csv, or give --format"},
+                              {".html", "", "`kvbench report` makes a page of a table; end the name with .csv"},
+                              {".tex", "", "`kvbench report` makes LaTeX of a table; end the name with .csv"},
+                              {".pdf", "", "`kvbench report` draws the figures of a table; end the name with .csv"},
+                              {".svg", "", "`kvbench report` draws the figures of a table; end the name with .csv"},
+                              {".png", "", "`kvbench report` draws the figures of a table; end the name with .csv"},
+                              {".gz", "", "tables are not compressed; end the name with .csv"}};
+
+}  // namespace
+
+void imply_format(std::string& format, const std::string& output) {
+  if (!format.empty()) return;
+  const auto ends = [&](const Ending& one) {
+    return output.size() > one.ending.size() && same_name(output.substr(output.size() - one.ending.size()), one.ending);
+  };
+  const auto* found = std::ranges::find_if(endings, ends);
+  if (found == std::end(endings)) return;
+  if (found->format.empty()) throw Error("-o {}: no table is written in this format: {}", output, found->remedy);
+  format = found->format;
+}
+
 void add_form_flags(CLI::App* flags, std::string& format, std::string& output) {
-  flags->add_option("--format", format, "csv, json, md or table (default: table on a terminal, else csv)")
+  flags->parse_complete_callback([&] { imply_format(format, output); });
+  flags
+      ->add_option("--format", format,
+                   "csv, json, md or table (default: what the name of the output ends with, else table on a terminal, "
+                   "else csv)")
       ->check(one_of({"csv", "json", "md", "table"}));
   flags->add_option("-o,--output", output, "Output file, written atomically (default: standard output)");
 }

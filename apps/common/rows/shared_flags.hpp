@@ -17,6 +17,10 @@ void check_summary_flag(const CLI::App& flags, const std::string& output);
 /// Whether a file that a user names does not exist, and is a method instead. What cannot be looked at is a file.
 bool is_method(const std::string& file);
 
+/// Sets the format that was not given to that which the name of the output implies; leaves it empty where it implies
+/// none. Throws Error where the name is of a format in which no table is written.
+void imply_format(std::string& format, const std::string& output);
+
 /// Adds --format and -o, for commands that write a table.
 void add_form_flags(CLI::App* flags, std::string& format, std::string& output);
 /// Adds --isa, whose value stays absent where it is not given. Parsing throws Error where the instruction set is not

@@ -108,7 +108,7 @@ constexpr RequestField request_table[] = {
      {.told = "{} dense layers", .stored = true, .of_evaluation = true}},
     {"recall_sinks",
      &ReplayRequest::recall_sinks,
-     {"--recall-sinks", replay_alone, "Count protected tokens in recall"},
+     {"--recall-sinks", replay_alone, "Count protected tokens in recall, also those that a method keeps itself"},
      {"recall_sinks", "true or false", "false", "whether recall counts protected tokens"},
      {.stored = true, .of_evaluation = true}},
     {"standalone",

@@ -73,12 +73,13 @@ void check_lock(int file, const std::string& path) {
         path);
 }
 
-[[noreturn]] void run_as_child(const std::function<void()>& read) {
+[[noreturn]] void run_as_child(const std::function<void()>& read, int seconds) {
   const rlimit no_core = {0, 0};
   ::setrlimit(RLIMIT_CORE, &no_core);
   const int null = ::open("/dev/null", O_WRONLY);  // a C library that detects heap corruption prints before it aborts
   if (null >= 0) ::dup2(null, STDERR_FILENO);
-  ::alarm(60);
+  const rlimit busy = {static_cast<rlim_t>(seconds), static_cast<rlim_t>(seconds) + 1};
+  ::setrlimit(RLIMIT_CPU, &busy);
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);  // an interrupted program leaves no child
   try {
     read();
@@ -121,21 +122,18 @@ FileState check_superblock(const std::string& path) {
   return state;
 }
 
-void try_in_child(const std::string& path, const std::function<void()>& read) {
+void try_in_child(const std::string& path, const std::function<void()>& read, int seconds) {
   const pid_t child = ::fork();
   if (child < 0) return;
-  if (child == 0) run_as_child(read);
+  if (child == 0) run_as_child(read, seconds);
   int status = 0;
   while (::waitpid(child, &status, 0) < 0) {
     if (errno != EINTR) return;
   }
   if (WIFEXITED(status) && WEXITSTATUS(status) == 0) return;
-  if (WIFSIGNALED(status) && WTERMSIG(status) == SIGALRM) {
-    throw Error(
-        "{}: reading its metadata takes more than a minute: the file is damaged, or the disk is too slow; copy it to a "
-        "local disk.",
-        path);
-  }
+  if (WIFSIGNALED(status) && WTERMSIG(status) == SIGXCPU)
+    throw Error("{}: its metadata keep a processor busy for {} s: the file is damaged; copy or write it again.", path,
+                seconds);
   throw Error("{}: the HDF5 library fails on its metadata: the file is damaged; copy or write it again.", path);
 }
 
