@@ -208,9 +208,16 @@ std::string method_table() {
                            fmt::join(also_replayed(), "`, `"));
 }
 
+/// Budgets at which every method of the kind runs.
+const char* example_budgets(methods::Kind kind) {
+  if (kind == methods::Kind::quantisation) return "100%mem";
+  return kind == methods::Kind::retrieval ? "128,50%read" : "128,25%";
+}
+
 std::string method_page(const methods::MethodInfo& method) {
   std::string out = fmt::format("# {}\n\nWhat it keeps: {}.\n\n{}\n", method.name, method.summary, facts(method));
-  out += fmt::format("    kvbench replay traces/smollm2-135m.h5 --method {} --budget 128,25%", method.name);
+  out += fmt::format("    kvbench replay traces/smollm2-135m.h5 --method {} --budget {}", method.name,
+                     example_budgets(method.kind));
   if (!method.params.empty()) {
     out += fmt::format(" --set {}.{}={}", method.name, method.params.front().name, method.params.front().default_value);
   }

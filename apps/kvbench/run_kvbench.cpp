@@ -21,8 +21,44 @@ namespace {
 constexpr const char* examples =
     "Examples:\n"
     "  kvbench info traces/smollm2-135m.h5\n"
-    "  kvbench replay traces/smollm2-135m.h5 --method snapkv,h2o,quest --budget 25%mem -o run.csv --summary\n"
+    "  kvbench replay traces/smollm2-135m.h5 --method snapkv,h2o,snapkv+kivi4 --budget 25%mem -o run.csv --summary\n"
     "  kvbench report run.csv -o run.html\n";
+
+struct CommandExamples {
+  const char* command;
+  std::vector<const char*> lines;
+};
+/// Those of the help of each command, behind "kvbench ". eval shows the help of kveval.
+const CommandExamples command_examples[] = {
+    {"info", {"info traces/smollm2-135m.h5", "info traces/smollm2-135m.h5 --format csv"}},
+    {"replay",
+     {"replay traces/smollm2-135m.h5 --method snapkv,h2o,snapkv+kivi4 --budget 25%mem -o run.csv --summary",
+      "replay traces/smollm2-135m.h5 --method quest,clusterkv --budget 25%read --format table",
+      "replay traces/smollm2-135m.h5 --method snapkv,h2o --budget 25%mem --raw run.h5 -o run.csv"}},
+    {"sweep", {"sweep configs/balancekv-fig2.toml -o fig2.csv", "sweep --example"}},
+    {"merge", {"merge part1.cells part2.cells -o rows.csv"}},
+    {"compare", {"compare run.h5 --a snapkv --b h2o@25%mem", "compare run.h5 --by layer --metric mass_recall"}},
+    {"report", {"report run.csv -o run.html", "report run.csv --figure list"}},
+    {"validate", {"validate --list", "validate traces/smollm2-135m.h5 --check chelsea -o validate.csv --summary"}},
+    {"methods", {"methods", "methods eviction", "methods snapkv", "methods \"snapkv[window=64]\" --check"}},
+    {"synth", {"synth --pattern needle --tokens 2048 --prompt-tokens 1792 -o needle.h5"}},
+    {"cache", {"cache", "cache --remove model.gguf"}},
+    {"verify-golden", {"verify-golden --method snapkv", "verify-golden --method snapkv --port ./mine.py:MySnapKV"}}};
+
+constexpr const char* exit_codes =
+    "Exit codes: 0 success, 1 some rows failed, a theorem was violated or a method breaks its contract, 2 bad usage or "
+    "bad input, 3 input/output or memory failure, 130 interrupted (SIGINT, SIGTERM or SIGHUP).";
+
+/// Replaces the footers that commands have inherited; those of their own stand behind the examples.
+void add_examples(CLI::App& app) {
+  for (const CommandExamples& examples_of : command_examples) {
+    CLI::App* command = app.get_subcommand(examples_of.command);
+    std::string text = examples_of.lines.size() == 1 ? "Example:\n" : "Examples:\n";
+    for (const char* line : examples_of.lines) text += fmt::format("  kvbench {}\n", line);
+    const std::string own = command->get_footer() == app.get_footer() ? exit_codes : command->get_footer();
+    command->footer(text + own);
+  }
+}
 
 /// The arguments in the words of flags: "help" and "help COMMAND" are --help and COMMAND --help, "version" is
 /// --version. Throws Error where no command is given, or one without help.
@@ -69,14 +105,14 @@ int run_arguments(const std::vector<std::string>& words, std::string& given) {
   CLI::App app("kvbench replays KV-cache compression methods on the attention of real models.", "kvbench");
   app.set_version_flag("--version", fmt::format("kvbench {} ({})", version(), commit()));
   app.footer(std::string(examples) +
-             "kvbench help COMMAND describes the flags of a command, kvbench version names the version.\n"
-             "Exit codes: 0 success, 1 some rows failed, a theorem was violated or a method breaks its contract, 2 bad "
-             "usage or bad input, 3 input/output or memory failure, 130 interrupted (SIGINT, SIGTERM or SIGHUP).");
+             "kvbench help COMMAND describes the flags of a command, kvbench version names the version.\n" +
+             exit_codes);
   app.require_subcommand(1);
   const Command commands[] = {add_info(app),    add_replay(app), add_sweep(app),    add_merge(app),
                               add_compare(app), add_report(app), add_validate(app), add_methods(app),
                               add_synth(app),   add_eval(app),   add_cache(app),    add_verify_golden(app)};
   for (const Command& command : commands) take_one_value_each(*command.flags);
+  add_examples(app);
   std::vector<std::string> arguments = in_flags(app, words);
   std::ranges::reverse(arguments);  // as CLI11 wants them
   try {

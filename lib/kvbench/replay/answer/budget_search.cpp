@@ -2,6 +2,7 @@
 #include <kvbench/replay/answer/budget_search.hpp>
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <utility>
 
@@ -138,10 +139,12 @@ Index BudgetSearch::allowed_level() const {
   const std::vector<std::string> levels = choice_.info->quantiser.levels(choice_.params);
   if (whole(layer_)) return std::ssize(levels);
   if (!budget_.cost()) {
+    const double least = 100 * cost_at_level(CostKind::memory, 1);
+    const std::string same = percentage();
     throw methods::Infeasible(fmt::format(
         "{} keeps every token in fewer bits, so that a budget in tokens does not apply; use one of memory, such as "
         "--budget {}mem",
-        choice_.info->name, percentage()));
+        choice_.info->name, std::stod(same) < least ? fmt::format("{:.0f}%", std::ceil(least)) : same));
   }
   check_whole_cost(budget_.share());
   return largest_within(
