@@ -5,7 +5,7 @@
 #include <fmt/format.h>
 
 #include <kvbench/compare/best.hpp>
-#include <kvbench/core/suggest.hpp>
+#include <kvbench/core/name.hpp>
 #include <kvbench/methods/registry.hpp>
 #include <kvbench/replay/plan/calibration.hpp>
 #include <kvbench/replay/records/raw.hpp>
@@ -131,9 +131,12 @@ std::vector<replay::Record> replay_all(const ReplayFlags& options, const replay:
                             .stop = &stop_requested()};
   hooks.progress = [&](double finished, Index) { progress.show(static_cast<double>(before) + finished, total); };
   std::vector<replay::Record> all;
-  for (const PlannedTrace& trace : traces) {
+  const std::vector<std::string> names = distinct_names(options.traces);
+  for (std::size_t t = 0; t < traces.size(); ++t) {
+    const PlannedTrace& trace = traces[t];
     const trace::Reader& reader = trace.reader;
-    const replay::ReplayResults results = replay::replay(reader, options.request, how, hooks);
+    replay::ReplayResults results = replay::replay(reader, options.request, how, hooks);
+    results.trace = names[t];
     if (raw) write_raw(*raw, reader, options.request, results);
     std::vector<replay::Record> records = summarize(results, options.run.grain);
     compare::mark_best(records);

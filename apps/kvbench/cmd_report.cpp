@@ -10,7 +10,7 @@
 #include <kvbench/config/sweep.hpp>
 #include <kvbench/core/error.hpp>
 #include <kvbench/core/input_file.hpp>
-#include <kvbench/core/utf8.hpp>
+#include <kvbench/core/name.hpp>
 #include <kvbench/report/document/figure_names.hpp>
 #include <kvbench/report/document/html.hpp>
 #include <kvbench/report/document/latex.hpp>
@@ -110,13 +110,10 @@ std::vector<compare::ClaimResult> claims_in(const std::vector<report::CsvTable>&
 
 /// Names files of the same name in different folders by their paths.
 void tell_apart(std::vector<report::CsvTable>& tables) {
-  for (report::CsvTable& table : tables) {
-    const std::string name = std::filesystem::path(table.file).filename().string();
-    const auto same = [&](const report::CsvTable& other) {
-      return std::filesystem::path(other.file).filename() == name;
-    };
-    if (std::ranges::count_if(tables, same) > 1) table.name = printable(table.file);
-  }
+  std::vector<std::string> files;
+  for (const report::CsvTable& table : tables) files.push_back(table.file);
+  const std::vector<std::string> names = distinct_names(files);
+  for (std::size_t t = 0; t < tables.size(); ++t) tables[t].name = names[t];
 }
 
 /// Throws Error unless some row is from the trace with this digest.

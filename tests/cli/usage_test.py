@@ -161,6 +161,15 @@ class Usage(CliTest):
                    args=["replay", self.path("two.h5"), self.trace, *flags, "--prompts", 1])
         for name in ("other.h5", "copy.h5", "two.h5"):
             os.remove(self.path(name))
+        os.mkdir(self.path("b"))
+        self.synth("b/t.h5", "--seed", 3)
+        sweep = self.path("s.toml")
+        with open(sweep, "w") as file:
+            file.write('[[run]]\ntraces = ["t.h5", "b/t.h5"]\nmethods = "sink"\nbudgets = [48]\n')
+        for command in (["replay", self.trace, self.path("b/t.h5"), *flags], ["sweep", sweep]):
+            both = rows(self.ok(*command))
+            self.assertEqual({row["trace"] for row in both}, {self.trace, self.path("b/t.h5")}, command[0])
+        os.remove(sweep), os.remove(self.path("b/t.h5")), os.rmdir(self.path("b"))
         self.only_files("t.h5")
 
     def test_the_contract_of_methods(self):
@@ -275,6 +284,29 @@ class Usage(CliTest):
         self.fails(2, "run.html", args=["report", self.path("run.html")])
         os.remove(table), os.remove(self.path("run.html"))
 
+    def test_the_name_of_an_output_implies_its_format(self):
+        flags = ["replay", self.trace, "-m", "sink", "--no-times", "--rows", "trace"]
+        for name, form in (("a.csv", "csv"), ("a.json", "json"), ("a.JSON", "json"), ("a.md", "md"), ("a", "csv"),
+                           ("a.txt", "csv"), ("a.json.part", "csv")):
+            with self.subTest(name=name):
+                self.ok(*flags, "-o", self.path(name))
+                with open(self.path(name)) as file:
+                    self.assertEqual(file.read(), self.ok(*flags, "--format", form))
+                os.remove(self.path(name))
+        for name in ("a.xlsx", "a.XLS", "a.ods", "a.tsv", "a.jsonl", "a.parquet", "a.h5", "a.html", "a.tex", "a.pdf",
+                     "a.svg", "a.png", "a.csv.gz"):
+            for command in (flags, ["validate", "--synthetic"], ["compare", "none.h5"]):
+                with self.subTest(name=name, command=command[0]):
+                    self.fails(2, f"-o {self.path(name)}: no table is written in this format: ",
+                               args=[*command, "-o", self.path(name)])
+            self.ok(*flags, "--format", "csv", "-o", self.path(name)), os.remove(self.path(name))
+        self.only_files("t.h5")
+
+    def test_recall_counts_tokens_that_a_method_keeps_itself(self):
+        flags = ["replay", self.trace, "-m", "sink[sinks=8]", "-b", "25%", "--no-times", "--rows", "trace"]
+        recalls = [float(rows(self.ok(*flags, *more))[0]["recall_mean"]) for more in ([], ["--recall-sinks"])]
+        self.assertNotEqual(*recalls)
+
     def test_a_report_counts_a_table_once(self):
         table, other = self.path("run.csv"), self.path("link.csv")
         self.ok("replay", self.trace, "-m", "sink", "-o", table)
@@ -318,26 +350,3 @@ class Usage(CliTest):
 
 
 main()
-    def test_the_name_of_an_output_implies_its_format(self):
-        flags = ["replay", self.trace, "-m", "sink", "--no-times", "--rows", "trace"]
-        for name, form in (("a.csv", "csv"), ("a.json", "json"), ("a.JSON", "json"), ("a.md", "md"), ("a", "csv"),
-                           ("a.txt", "csv"), ("a.json.part", "csv")):
-            with self.subTest(name=name):
-                self.ok(*flags, "-o", self.path(name))
-                with open(self.path(name)) as file:
-                    self.assertEqual(file.read(), self.ok(*flags, "--format", form))
-                os.remove(self.path(name))
-        for name in ("a.xlsx", "a.XLS", "a.ods", "a.tsv", "a.jsonl", "a.parquet", "a.h5", "a.html", "a.tex", "a.pdf",
-                     "a.svg", "a.png", "a.csv.gz"):
-            for command in (flags, ["validate", "--synthetic"], ["compare", "none.h5"]):
-                with self.subTest(name=name, command=command[0]):
-                    self.fails(2, f"-o {self.path(name)}: no table is written in this format: ",
-                               args=[*command, "-o", self.path(name)])
-            self.ok(*flags, "--format", "csv", "-o", self.path(name)), os.remove(self.path(name))
-        self.only_files("t.h5")
-
-    def test_recall_counts_tokens_that_a_method_keeps_itself(self):
-        flags = ["replay", self.trace, "-m", "sink[sinks=8]", "-b", "25%", "--no-times", "--rows", "trace"]
-        recalls = [float(rows(self.ok(*flags, *more))[0]["recall_mean"]) for more in ([], ["--recall-sinks"])]
-        self.assertNotEqual(*recalls)
-

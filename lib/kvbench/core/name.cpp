@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <kvbench/core/name.hpp>
 
+#include <algorithm>
+#include <filesystem>
+
 #include <kvbench/core/error.hpp>
 #include <kvbench/core/utf8.hpp>
 
@@ -16,6 +19,16 @@ void check_name(std::string_view name, const std::string& where) {
     }
     i += length;
   }
+}
+
+std::vector<std::string> distinct_names(std::span<const std::string> paths) {
+  const auto base = [](const std::string& path) { return std::filesystem::path(path).filename().string(); };
+  std::vector<std::string> names;
+  for (const std::string& path : paths) {
+    const auto clashes = [&](const std::string& other) { return other != path && base(other) == base(path); };
+    names.push_back(printable(std::ranges::any_of(paths, clashes) ? path : base(path)));
+  }
+  return names;
 }
 
 }  // namespace kvbench

@@ -1,14 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace kvbench {
 
 /// Throws Error, which begins with `where`, unless `name` is UTF-8 text without control characters (U+0000 to U+001F,
 /// U+007F to U+009F). Names become cells of tables and words of messages, which other programs read line by line.
 void check_name(std::string_view name, const std::string& where);
+
+/// The names of files without their folders; as they are given, for tables, where others of the files have the same.
+std::vector<std::string> distinct_names(std::span<const std::string> paths);
 
 /// The text without the spaces at its ends, as users write in lists: "snapkv, h2o".
 constexpr std::string_view trimmed(std::string_view text) {

@@ -6,6 +6,7 @@
 #include <fmt/ranges.h>
 
 #include <kvbench/compare/configuration_name.hpp>
+#include <kvbench/core/name.hpp>
 #include <kvbench/core/version.hpp>
 #include <kvbench/replay/plan/fields.hpp>
 #include <kvbench/replay/replay.hpp>
@@ -93,9 +94,14 @@ void add_measures(StepLayout& layout, const SweepStep& step, const std::vector<b
 
 SweepLayout layout_of(const SweepPlan& plan) {
   SweepLayout layout{plan.sweep.name, std::string(version()), std::string(commit()), {}, {}};
-  for (const SweepStep& step : plan.steps) {
+  std::vector<std::string> paths;
+  for (const SweepStep& step : plan.steps) paths.push_back(step.reader->path());
+  const std::vector<std::string> names = distinct_names(paths);
+  for (std::size_t s = 0; s < plan.steps.size(); ++s) {
+    const SweepStep& step = plan.steps[s];
     const config::SweepRun& run = plan.sweep.runs[step.run];
     StepLayout out{.run = run.name, .frame = replay_frame(*step.reader, step.replay, step.request, step.options)};
+    out.frame.trace = names[s];
     add_replay(out, step);
     add_measures(out, step, run.measures);
     layout.steps.push_back(std::move(out));
