@@ -62,22 +62,21 @@ compare::ClaimResult result_of(const config::Sweep& sweep, const bounds::CheckCo
 void add_row(bounds::CheckContext& context, const compare::RelationResult& result) {
   const compare::Comparison& comparison = result.comparison;
   const std::string place = test_text(result, false);
-  bounds::CheckRow& row =
-      context.add(bounds::CheckKind::claim, place.empty() ? result.relation : result.relation + ": " + place);
+  bounds::TwoWayTest test{.p_value = result.p_value, .holds = result.holds};
+  bounds::Figures figures;
+  const bool tested = comparison.outcome != compare::Outcome::skipped;
+  if (tested) {
+    figures = {.measured = comparison.test.mean_a, .bound = comparison.test.mean_b};
+    test.p_least = comparison.decided_over_places() ? 0 : comparison.test.p_least;
+    test.units = static_cast<Index>(comparison.units), test.units_needed = result.units_needed;
+    if (comparison.decided_over_places()) test.over_places = comparison.tested_over;
+  }
+  bounds::CheckRow& row = context.claim({place.empty() ? result.relation : result.relation + ": " + place,
+                                         comparison.run.empty() ? "" : "run=" + comparison.run},
+                                        test, effect_text(result), figures);
   row.prompt = comparison.prompt;
   row.layer = comparison.layer;
-  row.params = comparison.run.empty() ? "" : "run=" + comparison.run;
-  row.text = effect_text(result);
-  row.p_value = result.p_value;
-  row.holds = result.holds;
-  if (comparison.outcome == compare::Outcome::skipped) return;
-  row.measured = comparison.test.mean_a;
-  row.bound = comparison.test.mean_b;
-  row.p_least = comparison.decided_over_places() ? 0 : comparison.test.p_least;
-  row.units = static_cast<Index>(comparison.units);
-  if (comparison.decided_over_places()) row.over_places = comparison.tested_over;
-  row.units_needed = result.units_needed;
-  if (comparison.seeds > 0) row.trials = static_cast<std::int64_t>(comparison.seeds);
+  if (tested && comparison.seeds > 0) row.trials = static_cast<std::int64_t>(comparison.seeds);
 }
 
 /// Why the trace cannot serve this run of the file, such as a calibration on other layers; empty where it can.
@@ -105,14 +104,14 @@ void run_claim(config::Sweep sweep, bounds::CheckContext& context) {
     const auto fault =
         sweep.runs.empty() && !faults.contains(relation.run) ? faults.begin() : faults.find(relation.run);
     if (fault == faults.end()) return false;
-    context.add(bounds::CheckKind::claim, describe(relation)).text = fault->second;
+    context.claim({describe(relation)}, {}, fault->second);
     return true;
   });
   if (sweep.published.front().claim.relations.empty()) return;
   try {
     for (const compare::RelationResult& result : result_of(sweep, context).results) add_row(context, result);
   } catch (const Error& reason) {
-    context.add(bounds::CheckKind::claim, "").text = reason.what();
+    context.claim({}, {}, reason.what());
   }
 }
 

@@ -29,12 +29,6 @@ std::vector<CheckJob> list_jobs(std::span<const bounds::Check* const> checks,
   return jobs;
 }
 
-void add_not_applicable(bounds::CheckContext& context, const char* reason) {
-  bounds::CheckRow& row = context.add(bounds::CheckKind::data, "");
-  row.assumptions = false;
-  row.text = reason;
-}
-
 /// The rows of the job.
 std::vector<bounds::CheckRow> run_job(const CheckJob& job, const trace::Reader* reader,
                                       const bounds::ValidateOptions& options, const std::atomic<bool>* stop,
@@ -52,9 +46,9 @@ std::vector<bounds::CheckRow> run_job(const CheckJob& job, const trace::Reader* 
   try {
     job.check->run(context);
   } catch (const methods::Unavailable& reason) {
-    add_not_applicable(context, reason.what());
+    context.not_tested(bounds::CheckKind::data, {}, reason.what());
   } catch (const methods::Infeasible& reason) {
-    add_not_applicable(context, reason.what());
+    context.not_tested(bounds::CheckKind::data, {}, reason.what());
   }
   return rows;
 }

@@ -4,6 +4,8 @@
 
 #include <doctest/doctest.h>
 
+#include <unit/bounds/balance_fixture.hpp>
+
 using namespace kvbench;
 using namespace kvbench::bounds;
 
@@ -64,8 +66,7 @@ TEST_CASE("a row states the smallest p-value and failure rate that it could show
   CHECK(row.p_least == doctest::Approx(2e-3));
   CHECK(row.verdict == Verdict::not_applicable);
   CHECK(row.text == "3 trials cannot show a violation at this level; at least 4 are needed");
-  CheckRow exact{.kind = CheckKind::exact};
-  exact.count_exceptions(0, 10);
+  CheckRow exact{.kind = CheckKind::exact, .failures = 0, .trials = 10, .allowed = 0};
   judge({&exact, 1}, 1e-3);
   CHECK(exact.p_least == 0);
   CHECK(std::pow(1 - exact.detects, 10) == doctest::Approx(0.2));  // one failure is enough
@@ -98,6 +99,30 @@ TEST_CASE("one failure of a deterministic statement is a fault") {
   CHECK(verdict(row) == Verdict::violated);
   row.failures = 0;
   CHECK(holds(verdict(row)));
+}
+
+TEST_CASE("the builder of a kind sets what its verdict needs") {
+  const std::vector<CheckRow> rows = testing::CheckRun(1)([](CheckContext& context) {
+    context.law({"two tests", "k=2"}, 2 * 0.8, "a ratio", 0.9);
+    context.exact({"one exception"}, 1, 10);
+    context.theorem({"a bound alone"}, {.bound = 2, .trivial = 1});
+    context.theorem({"no failure"}, {.bound = 0.5, .trivial = 1}, "", {0, 400, 0.1});
+    context.data({"a number"}, {.measured = 3});
+    context.claim({"the other way"}, decide_between(0.9, 1e-6), "");
+    context.cost({"as stated"}, 2, 2, "");
+    context.cost({"no number"}, NAN, 2, "");
+    context.cost_order({"once out of order"}, 1, 4, 0.5, "");
+    context.not_tested(CheckKind::exact, {"no case"}, "the reason");
+  });
+  std::vector<Verdict> verdicts;
+  for (const CheckRow& row : rows) verdicts.push_back(row.verdict);
+  CHECK(verdicts == std::vector{Verdict::holds, Verdict::violated, Verdict::vacuous, Verdict::holds_with_margin,
+                                Verdict::none, Verdict::contradicted, Verdict::holds, Verdict::violated,
+                                Verdict::violated, Verdict::not_applicable});
+  CHECK(rows[0].params == "k=2");
+  CHECK(rows[0].p_value == 1);
+  CHECK(rows[0].bound == 1);
+  CHECK(rows.back().text == "the reason");
 }
 
 TEST_CASE("Holm adjusts over the run, separately for faults and for each claim") {

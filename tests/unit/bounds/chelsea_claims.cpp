@@ -8,9 +8,9 @@
 
 #include <doctest/doctest.h>
 
-#include <kvbench/bounds/check/verdicts.hpp>
 #include <kvbench/core/place_test.hpp>
 #include <kvbench/kernels/philox.hpp>
+#include <unit/bounds/balance_fixture.hpp>
 
 using namespace kvbench;
 using namespace kvbench::bounds;
@@ -41,10 +41,8 @@ std::vector<double> shape_of(F f) {
 }
 
 Verdict judged(const ShapeTest& test) {
-  CheckRow row{.kind = CheckKind::claim};
-  row.decide_between(test.p_for, test.p_against);
-  judge({&row, 1}, 1e-3);
-  return row.verdict;
+  const auto add = [&](CheckContext& context) { context.claim({}, decide_between(test.p_for, test.p_against), ""); };
+  return testing::CheckRun(1)(add).front().verdict;
 }
 
 Subject clustered(Backend& backend) {

@@ -3,9 +3,9 @@
 
 #include <doctest/doctest.h>
 
-#include <kvbench/bounds/check/verdicts.hpp>
 #include <kvbench/core/distributions.hpp>
 #include <kvbench/kernels/philox.hpp>
+#include <unit/bounds/balance_fixture.hpp>
 
 using namespace kvbench;
 using namespace kvbench::bounds;
@@ -20,10 +20,7 @@ double draw(std::uint32_t trial, std::uint32_t unit) {
 }
 
 Verdict judged(const Contrast& c) {
-  CheckRow row{.kind = CheckKind::claim};
-  set_claim(row, c, "difference");
-  judge({&row, 1}, 1e-3);
-  return row.verdict;
+  return testing::CheckRun(1)([&](CheckContext& context) { add_claim(context, {}, c, "difference"); }).front().verdict;
 }
 
 }  // namespace

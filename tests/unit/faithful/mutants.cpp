@@ -23,7 +23,7 @@ Mutant with_exceptions(std::int64_t exceptions, std::string why = "") {
           .run =
               [exceptions](CheckContext& context) {
                 CheckContext check = context.as("c");
-                check.add(CheckKind::exact, "part").count_exceptions(exceptions, 10);
+                check.exact({"part"}, exceptions, 10);
               },
           .exception = std::move(why)};
 }

@@ -19,11 +19,7 @@ namespace {
 /// A claim with a fixed number of failed seeds on every subject.
 Check counted(std::string id, Scope scope, std::int64_t failures) {
   return {.id = std::move(id), .scope = scope, .run = [failures](CheckContext& context) {
-            CheckRow& row = context.add(CheckKind::theorem, "counted");
-            row.failures = failures;
-            row.trials = context.options.seeds;
-            row.bound = 1;
-            row.allowed = 0.1;
+            context.theorem({"counted"}, {.bound = 1}, "", {failures, context.options.seeds, 0.1});
           }};
 }
 
@@ -59,7 +55,7 @@ TEST_CASE("an interruption keeps finished rows") {
   std::atomic<bool> stop = false;
   const Check good = counted("good", Scope::once, 0);
   const Check stopping{.id = "stopping", .scope = Scope::once, .run = [&](CheckContext& context) {
-                         context.add(CheckKind::data, "unfinished");
+                         context.data({"unfinished"}, {});
                          stop = true;
                          context.poll();
                        }};

@@ -43,15 +43,12 @@ Subject with_equal_norms(const Subject& subject, Index n, Backend& backend) {
 }
 
 void add_bucket_row(CheckContext& context, const char* part, Index needed, Index held) {
-  CheckRow& row = context.add(CheckKind::exact, part);
-  row.params = fmt::format("n={};eps={}", bucketed_tokens, bucket_eps);
-  if (needed < 0) {
-    row.assumptions = false;
-    row.text = "a norm is as near to a power of two as the rounding of fp32";
-    return;
-  }
-  row.count_exceptions(needed != held, 1);
-  row.text = fmt::format("the method holds {} buckets, the norms need {}", held, needed);
+  const Statement statement{part, fmt::format("n={};eps={}", bucketed_tokens, bucket_eps)};
+  if (needed < 0)
+    context.not_tested(CheckKind::exact, statement, "a norm is as near to a power of two as the rounding of fp32");
+  else
+    context.exact(statement, needed != held, 1,
+                  fmt::format("the method holds {} buckets, the norms need {}", held, needed));
 }
 
 void run_bucket_count(CheckContext& context) {
@@ -65,9 +62,9 @@ void run_bucket_count(CheckContext& context) {
     fewest = std::min(fewest, needed), most = std::max(most, needed);
     differences.push_back(std::log2(static_cast<double>(subject.tokens())) - static_cast<double>(needed));
   }
-  CheckRow& row = context.add(CheckKind::claim, "log2(n) buckets suffice");
-  row.params = fmt::format("unit=head of a prompt;eps={}", bucket_eps);
-  set_claim(row, contrast(differences), "log2(n) less the number of buckets");
+  CheckRow& row =
+      add_claim(context, {"log2(n) buckets suffice", fmt::format("unit=head of a prompt;eps={}", bucket_eps)},
+                contrast(differences), "log2(n) less the number of buckets");
   row.text += fmt::format("; {} to {} buckets; the worst case is log2(2 n e^(a r^2) / eps), which grows with the keys",
                           fewest, most);
 }

@@ -151,18 +151,17 @@ void check_exponent(CheckContext& context, const WalkSample& sample, const std::
   for (const bool growing : {false, true}) {
     const auto slopes = error_slopes(sample, queries, setup, growing, signs, [&] { context.poll(); });
     const Interval interval = student_interval(slopes);
-    // The theorem is about growing blocks; the row of fixed blocks is for comparison.
-    CheckRow& row = context.add(growing ? CheckKind::claim : CheckKind::data,
-                                growing ? "block = the list, error ~ 1/memory" : "fixed block");
-    row.params = fmt::format("n={};T=1..{};block={};c={}", sample.n, setup.rounds,
-                             growing ? "list" : fmt::format("{}", setup.fixed_block), constant);
-    row.bound = growing ? flattest : samples;
-    row.measured = mean(slopes);
-    row.measured_q99 = quantile(slopes, 0.99);
-    row.trials = static_cast<std::int64_t>(slopes.size());
-    row.text = describe(slopes, interval, samples);
+    const Statement statement{growing ? "block = the list, error ~ 1/memory" : "fixed block",
+                              fmt::format("n={};T=1..{};block={};c={}", sample.n, setup.rounds,
+                                          growing ? "list" : fmt::format("{}", setup.fixed_block), constant)};
+    const Figures figures{
+        .measured = mean(slopes), .bound = growing ? flattest : samples, .measured_q99 = quantile(slopes, 0.99)};
+    const std::string text = describe(slopes, interval, samples);
     const double p = p_of_inverse(slopes);
-    if (growing) row.decide_between(1 - p, p);
+    // The theorem is about growing blocks; the row of fixed blocks is for comparison.
+    CheckRow& row = growing ? context.claim(statement, decide_between(1 - p, p), text, figures)
+                            : context.data(statement, figures, text);
+    row.trials = std::ssize(slopes);
   }
 }
 

@@ -85,14 +85,13 @@ void check_index_errors(CheckContext& context, const std::string& method, Index 
                         std::span<const double> errors) {
   const auto failed = std::ranges::count_if(errors, [](double error) { return !(error <= 0.5); });
   const auto trials = std::ssize(errors);
-  CheckRow& row = context.add(CheckKind::claim, "more than a third of the bits is lost");
+  CheckRow& row = context.claim(
+      {"more than a third of the bits is lost", fmt::format("{};B={}", method, budget)},
+      decide_between(binomial_tail(failed, trials, most_lost), binomial_tail(trials - failed, trials, 1 - most_lost)),
+      fmt::format("the answers to {} of {} queries, each along the key of one token, are off by more than 1/2", failed,
+                  trials),
+      {.measured = static_cast<double>(failed) / static_cast<double>(trials), .bound = most_lost});
   row.source = "synthetic:index";
-  row.params = fmt::format("{};B={}", method, budget);
-  row.measured = static_cast<double>(failed) / static_cast<double>(trials);
-  row.bound = most_lost;
-  row.decide_between(binomial_tail(failed, trials, most_lost), binomial_tail(trials - failed, trials, 1 - most_lost));
-  row.text = fmt::format("the answers to {} of {} queries, each along the key of one token, are off by more than 1/2",
-                         failed, trials);
 }
 
 Check balancekv_lower_bound() {

@@ -82,7 +82,7 @@ void check_memory_rate(CheckContext& context, const WalkSample& sample, const st
     }
     sizes.push_back(numbers);
   }
-  add_rate(context, "slope of ln|z - Attn| over ln(numbers held)", fmt::format("n={};{}", sample.n, rate.method),
+  add_rate(context, {"slope of ln|z - Attn| over ln(numbers held)", fmt::format("n={};{}", sample.n, rate.method)},
            error_rate(sizes, errors), rate.expected,
            fmt::format("{:.0f} to {:.0f} numbers; samples without replacement are a little steeper than -1/2",
                        sizes.back(), sizes.front()));

@@ -134,16 +134,13 @@ class Theorem31Check {
       trials[q].tight = trials[q].bound = queries_[q].tight() / queries_[q].right_side;
       trials[q].trivial = length(queries_[q].exact) / queries_[q].right_side;  // the error of an output of 0
     }
-    CheckRow& row = context_.add(CheckKind::theorem, "Eq. 2, tight constants");
-    row.params = params();
     std::vector<double> medians;
     for (const QueryTrials& trial : trials) medians.push_back(quantile(trial.errors, 0.5));
-    row.text = fmt::format(
-        "errors over |softmax| |V|_F; trivial: an output of 0; median over queries of the median error {:.3g}; of {} "
-        "tokens, N keeps {:.4g} and D {:.4g} on average",
-        quantile(medians, 0.5), sample_.n, held_num_ / static_cast<double>(setup_.seeds),
-        held_den_ / static_cast<double>(setup_.seeds));
-    fill_worst_query(row, trials, setup_.delta);
+    add_theorem(context_, {"Eq. 2, tight constants", params()}, trials, setup_.delta,
+                fmt::format("errors over |softmax| |V|_F; trivial: an output of 0; median over queries of the median "
+                            "error {:.3g}; of {} tokens, N keeps {:.4g} and D {:.4g} on average",
+                            quantile(medians, 0.5), sample_.n, held_num_ / static_cast<double>(setup_.seeds),
+                            held_den_ / static_cast<double>(setup_.seeds)));
     const double s = static_cast<double>(sample_.dv), n = static_cast<double>(sample_.n);
     const double shape =
         std::pow(std::log(s * n), 2) * std::sqrt(s) * std::exp(2 * key_) / static_cast<double>(setup_.t);
@@ -158,9 +155,7 @@ class Theorem31Check {
       trials[q].tight = trials[q].bound = queries_[q].b_den / queries_[q].total;
       trials[q].trivial = 1;
     }
-    CheckRow& row = context_.add(CheckKind::theorem, "|D'/D - 1|, tight constants");
-    row.params = params();
-    fill_worst_query(row, trials, setup_.delta);
+    add_theorem(context_, {"|D'/D - 1|, tight constants", params()}, trials, setup_.delta);
   }
 
   void looseness() {
@@ -168,14 +163,10 @@ class Theorem31Check {
     for (const StreamQuery& query : queries_) {
       ratios.push_back(std::log(query.total / static_cast<double>(sample_.n)) + query.den.shift + key_);
     }
-    CheckRow& row = context_.add(CheckKind::data, "ln(D e^{a r^2} / j)");
-    row.params = params();
-    row.measured = mean(ratios);
-    row.measured_q99 = quantile(ratios, 0.99);
-    row.text = fmt::format(
-        "logarithm of the factor that the step eps j e^(-a r^2) <= eps D of the proof loses: median {:.3g}, {:.3g} to "
-        "{:.3g}",
-        quantile(ratios, 0.5), *std::ranges::min_element(ratios), *std::ranges::max_element(ratios));
+    context_.data({"ln(D e^{a r^2} / j)", params()}, {.measured = mean(ratios), .measured_q99 = quantile(ratios, 0.99)},
+                  fmt::format("logarithm of the factor that the step eps j e^(-a r^2) <= eps D of the proof loses: "
+                              "median {:.3g}, {:.3g} to {:.3g}",
+                              quantile(ratios, 0.5), std::ranges::min(ratios), std::ranges::max(ratios)));
   }
 
   /// eps that the derivation grants at t and T, for the worst query.
@@ -199,16 +190,14 @@ class Theorem31Check {
 
   void literal_memory() {
     const auto n = static_cast<double>(context_.subject->tokens());
-    CheckRow& row = context_.add(CheckKind::theorem, "memory at eps, literal constants");
-    row.params = fmt::format("eps={};n={};a r^2={:.3g}", setup_.eps, n, key_);
-    row.bound = row.literal = literal_ratio(n);
-    row.trivial = 1;
+    const double ratio = literal_ratio(n);
     double needed = n;
     while (literal_ratio(needed) >= 1 && needed < 1e100) needed *= 1.1;
-    row.text = fmt::format(
-        "numbers of all instances over those of the exact cache, at the proof's t for eps / 3; below 1 from n* = {} "
-        "tokens on",
-        needed < 1e100 ? fmt::format("{:.2g}", needed) : "beyond 1e100");
+    context_.theorem({"memory at eps, literal constants", fmt::format("eps={};n={};a r^2={:.3g}", setup_.eps, n, key_)},
+                     {.bound = ratio, .literal = ratio, .trivial = 1},
+                     fmt::format("numbers of all instances over those of the exact cache, at the proof's t for eps / "
+                                 "3; below 1 from n* = {} tokens on",
+                                 needed < 1e100 ? fmt::format("{:.2g}", needed) : "beyond 1e100"));
   }
 
   /// The smallest t = 2, 4, 8, .. at which the derivation grants eps on the whole stream, with T = log2(n/t).
@@ -216,8 +205,7 @@ class Theorem31Check {
     const Subject& subject = *context_.subject;
     const WalkSample all = walk_sample(subject, subject.tokens(), true);
     Theorem31Check whole(context_, all, subject.queries, setup_, sketch_);
-    CheckRow& row = context_.add(CheckKind::theorem, "memory at eps, tight constants");
-    row.trivial = 1;
+    const std::string part = "memory at eps, tight constants";
     Index t = 2, levels = 0;
     for (; t < all.n; t *= 2) {
       levels = static_cast<Index>(std::ceil(std::log2(static_cast<double>(all.n) / static_cast<double>(t))));
@@ -226,26 +214,26 @@ class Theorem31Check {
     if (t >= all.n) {
       t /= 2, levels = 1;
       const double granted = whole.granted(t, levels);
-      row.params = fmt::format("eps={};n={};a r^2={:.3g}", setup_.eps, all.n, key_);
-      row.bound = row.tight = 1;
-      row.text =
-          fmt::format("no t below n grants eps: t = {} grants {:.3g}, and the bound is the exact cache", t, granted);
+      context_.theorem(
+          {part, fmt::format("eps={};n={};a r^2={:.3g}", setup_.eps, all.n, key_)},
+          {.bound = 1, .tight = 1, .trivial = 1},
+          fmt::format("no t below n grants eps: t = {} grants {:.3g}, and the bound is the exact cache", t, granted));
       return;
     }
     const double exact = static_cast<double>(all.n * (all.d + all.dv));
-    row.params = fmt::format("eps={};n={};t*={};T={};a r^2={:.3g};buckets={}", setup_.eps, all.n, t, levels, key_,
-                             whole.kept_buckets_);
     double numbers = static_cast<double>(std::min(all.n, t * (levels + 1)) * all.d);
     for (const auto& [bucket, tokens] : norm_buckets(all)) {
       numbers += static_cast<double>(std::min<Index>(std::ssize(tokens), t * (levels + 1)) * (all.d + all.dv));
     }
-    row.bound = row.tight = numbers / exact;
     const Theorem31Setup at{.t = t, .levels = levels, .eps = setup_.eps, .delta = setup_.delta};
-    row.measured = numbers_held(subject, at, delta_of_calls(all, at), context_.backend) / exact;
-    row.count_exceptions(row.measured > row.bound, 1);
-    row.text =
-        "numbers over those of the exact cache; bound: t (T + 1) tokens of each instance; measured: what the method "
-        "holds at t*";
+    const double bound = numbers / exact,
+                 measured = numbers_held(subject, at, delta_of_calls(all, at), context_.backend) / exact;
+    context_.theorem({part, fmt::format("eps={};n={};t*={};T={};a r^2={:.3g};buckets={}", setup_.eps, all.n, t, levels,
+                                        key_, whole.kept_buckets_)},
+                     {.measured = measured, .bound = bound, .tight = bound, .trivial = 1},
+                     "numbers over those of the exact cache; bound: t (T + 1) tokens of each instance; measured: what "
+                     "the method holds at t*",
+                     {measured > bound, 1, 0});
   }
 
   CheckContext& context_;

@@ -19,10 +19,9 @@ class Theorem32Check {
     const WalkRuns paper = walks("paper", setup_.seeds_of_ratios), tight = walks("tight", setup_.seeds);
     discrepancy(tight, "tight", &QueryTrials::tight);
     discrepancy(tight, "data", &QueryTrials::data);
-    const std::vector<QueryTrials> fitted = trials(paper, &QueryTrials::literal);
-    add_constant(context_, params("paper", paper), shapes_of(fitted), setup_.delta, 30,
+    add_constant(context_, params("paper", paper), trials(paper, &QueryTrials::literal), setup_.delta, 30,
                  "sqrt(s) ln(n s/delta) R |phi(q)|");
-    halves(tight);
+    context_.exact({"C' holds at most half", params("tight", tight)}, tight.larger_halves, tight.seeds);
     show(paper, "paper");
     show(tight, "tight");
     for (const char* name : {"3", "1", "greedy"}) show(walks(name, setup_.seeds_of_ratios), name);
@@ -76,22 +75,15 @@ class Theorem32Check {
   }
 
   void discrepancy(const WalkRuns& runs, const std::string& tier, double QueryTrials::*decides) {
-    CheckRow& row = context_.add(CheckKind::theorem, "discrepancy, " + tier + " constants");
-    row.params = params(tier == "literal" ? "paper" : "tight", runs);
-    row.text =
-        fmt::format("trivial bound: the sum of all lengths; {} of {} seeds with a FAIL", runs.failed, runs.seeds);
-    fill_worst_query(row, trials(runs, decides), setup_.delta);
+    add_theorem(
+        context_, {"discrepancy, " + tier + " constants", params(tier == "literal" ? "paper" : "tight", runs)},
+        trials(runs, decides), setup_.delta,
+        fmt::format("trivial bound: the sum of all lengths; {} of {} seeds with a FAIL", runs.failed, runs.seeds));
   }
 
   void show(const WalkRuns& runs, const std::string& constant) {
     if (runs.c > 0) add_fail_row(context_, runs, sample_.n, params(constant, runs));
     add_ratio_row(context_, runs, queries_, params(constant, runs));
-  }
-
-  void halves(const WalkRuns& runs) {
-    CheckRow& row = context_.add(CheckKind::exact, "C' holds at most half");
-    row.params = params("tight", runs);
-    row.count_exceptions(runs.larger_halves, runs.seeds);
   }
 
   CheckContext& context_;
@@ -132,8 +124,9 @@ void check_theorem32_literal(CheckContext& context, const Subject& subject, cons
     Theorem32Check(context, sample, subject.queries, at, walk).run_literal();
     return;
   }
-  add_vacuous(context, "discrepancy, literal constants",
-              fmt::format("v=1;n<={}", std::min(subject.tokens(), longest_literal)), size.needed, "n*");
+  add_vacuous(context,
+              {"discrepancy, literal constants", fmt::format("v=1;n<={}", std::min(subject.tokens(), longest_literal))},
+              size.needed);
 }
 
 Check balancekv_theorem32() {

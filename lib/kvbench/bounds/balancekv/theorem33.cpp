@@ -38,8 +38,7 @@ class Theorem33Check {
     error_row(half, "halves, data constants", "tight", of_halves, &QueryTrials::data);
     error_row(pair, "pairs, tight constants", "tight", of_pairs, &QueryTrials::tight);
     error_row(pair, "pairs, data constants", "tight", of_pairs, &QueryTrials::data);
-    const std::vector<QueryTrials> fitted = trials(half, of_halves, &QueryTrials::literal);
-    add_constant(context_, params("tight"), shapes_of(fitted), setup_.delta, 30,
+    add_constant(context_, params("tight"), trials(half, of_halves, &QueryTrials::literal), setup_.delta, 30,
                  "sqrt(s) ln(s n/delta) T (n/t) e^(a r^2) max|v|");
     mean_row(pairs);
     memory_row(half);
@@ -128,12 +127,10 @@ class Theorem33Check {
 
   void error_row(const TreeRuns& runs, const std::string& part, const std::string& constant, const TreeBound& bound,
                  double QueryTrials::*decides) {
-    CheckRow& row = context_.add(CheckKind::theorem, part);
-    row.params = params(constant);
-    row.text =
-        fmt::format("trivial bound: the sum of all lengths; {} of {} seeds with a FAIL; {:.4g} of {} tokens kept",
-                    runs.failed, runs.seeds, runs.held, sample_.n);
-    fill_worst_query(row, trials(runs, bound, decides), setup_.delta);
+    add_theorem(context_, {part, params(constant)}, trials(runs, bound, decides), setup_.delta,
+                fmt::format("trivial bound: the sum of all lengths; {} of {} seeds with a FAIL; {:.4g} of {} tokens "
+                            "kept",
+                            runs.failed, runs.seeds, runs.held, sample_.n));
   }
 
   /// Given the lists that a call receives, the opposite of all its signs is equally likely: its error is as likely as
@@ -152,29 +149,25 @@ class Theorem33Check {
         before = after;
       }
     }
-    CheckRow& row = context_.add(CheckKind::law, "pairs, z is unbiased");
-    row.params = params("tight");
-    row.bound = 1;
-    double smallest = 2;
+    double smallest = 2, ratio = NAN;
     for (const std::vector<double>& of_query : errors) {
       const double p = symmetry_test(of_query);
       if (p >= smallest) continue;
       smallest = p;
-      row.measured = 1 + std::accumulate(of_query.begin(), of_query.end(), 0.0) / static_cast<double>(setup_.seeds);
+      ratio = 1 + std::accumulate(of_query.begin(), of_query.end(), 0.0) / static_cast<double>(setup_.seeds);
     }
-    row.p_value = std::min(1.0, smallest * static_cast<double>(queries_.size()));
-    row.text = fmt::format(
-        "mean of <z, N> / |N|^2 with the exact sum N; the errors of the calls are symmetric; worst of {} queries",
-        queries_.size());
+    context_.law(
+        {"pairs, z is unbiased", params("tight")}, smallest * static_cast<double>(queries_.size()),
+        fmt::format("mean of <z, N> / |N|^2 with the exact sum N; the errors of the calls are symmetric; worst of {} "
+                    "queries",
+                    queries_.size()),
+        ratio);
   }
 
   void memory_row(const TreeRuns& runs) {
-    CheckRow& row = context_.add(CheckKind::exact, "|C^i| <= t below C^T");
-    row.params = params("tight");
-    row.count_exceptions(runs.oversized, runs.seeds);
-    row.measured = runs.held;
-    row.bound = static_cast<double>(setup_.t * (setup_.levels + 1));
-    row.text = "measured: tokens kept at the end; bound: t (T + 1)";
+    context_.exact({"|C^i| <= t below C^T", params("tight")}, runs.oversized, runs.seeds,
+                   "measured: tokens kept at the end; bound: t (T + 1)",
+                   {.measured = runs.held, .bound = static_cast<double>(setup_.t * (setup_.levels + 1))});
   }
 
   CheckContext& context_;
@@ -228,7 +221,7 @@ void check_theorem33_literal(CheckContext& context, const Subject& subject, cons
     Theorem33Check(context, sample, subject.queries, half, sketch).run_literal();
     return;
   }
-  add_vacuous(context, "halves, literal constants", fmt::format("v=1;t=n/2;T=1;n<={}", most), size.needed, "n*");
+  add_vacuous(context, {"halves, literal constants", fmt::format("v=1;t=n/2;T=1;n<={}", most)}, size.needed);
 }
 
 Check balancekv_theorem33() {

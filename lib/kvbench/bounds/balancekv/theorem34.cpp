@@ -32,11 +32,10 @@ std::vector<QueryTrials> trials_of(const CheckContext& context, const PlainVecto
 
 void add_discrepancy(CheckContext& context, const PlainVectors& vectors, const WalkRuns& runs, const std::string& tier,
                      double QueryTrials::*decides, const std::string& params) {
-  CheckRow& row = context.add(CheckKind::theorem, "discrepancy, " + tier + " constants");
-  row.params = params;
-  row.text =
-      fmt::format("trivial bound: the sum of all |<u_i, u>|; {} of {} seeds with a FAIL", runs.failed, runs.seeds);
-  fill_worst_query(row, trials_of(context, vectors, runs, decides), context.options.delta);
+  add_theorem(
+      context, {"discrepancy, " + tier + " constants", params}, trials_of(context, vectors, runs, decides),
+      context.options.delta,
+      fmt::format("trivial bound: the sum of all |<u_i, u>|; {} of {} seeds with a FAIL", runs.failed, runs.seeds));
 }
 
 /// Over the queries, for each seed.
@@ -99,8 +98,8 @@ void check_theorem34(CheckContext& context, const PlainVectors& vectors, Index s
     const std::string params =
         fmt::format("n={};d={};c={}={:.4g}", vectors.sample.n, vectors.sample.dv, constant, runs.c);
     if (constant == "paper") {
-      add_constant(context, params, shapes_of(trials_of(context, vectors, runs, &QueryTrials::literal)),
-                   context.options.delta, 30, "ln(n/delta) max|u_i| |u|");
+      add_constant(context, params, trials_of(context, vectors, runs, &QueryTrials::literal), context.options.delta, 30,
+                   "ln(n/delta) max|u_i| |u|");
     } else {
       add_discrepancy(context, vectors, runs, "tight", &QueryTrials::tight, params);
       add_discrepancy(context, vectors, runs, "data", &QueryTrials::data, params);
@@ -123,7 +122,7 @@ void check_theorem34_literal(CheckContext& context, Index tokens, const std::fun
     return least;
   });
   if (size.n == 0) {
-    add_vacuous(context, "discrepancy, literal constants", fmt::format("n<={}", most), size.needed, "n*");
+    add_vacuous(context, {"discrepancy, literal constants", fmt::format("n<={}", most)}, size.needed);
     return;
   }
   const PlainVectors vectors = vectors_of(size.n);
@@ -149,7 +148,7 @@ void check_theorem34_rate(CheckContext& context, Index tokens, const std::functi
       errors.push_back(root_mean_squares(runs));
     }
     if (lengths.size() < 2) return;
-    add_rate(context, "slope of ln(discrepancy) over ln n", fmt::format("n=64..{};c={}", lengths.back(), constant),
+    add_rate(context, {"slope of ln(discrepancy) over ln n", fmt::format("n=64..{};c={}", lengths.back(), constant)},
              error_rate(lengths, errors), 0,
              "the theorem has ln n, slope about 0; fair coins have 1/2; root mean square over queries");
   }

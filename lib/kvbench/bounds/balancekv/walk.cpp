@@ -103,20 +103,11 @@ double negative_pivot(std::vector<double> matrix, Index n) {
 namespace {
 
 void add_step_rows(CheckContext& context, const StepLaw& law, const std::string& params) {
-  CheckRow& fit = context.add(CheckKind::law, "sign of a step, classes of p");
-  fit.params = params;
-  fit.p_value = law.classes;
-  fit.text = fmt::format("{} steps, mean |p - 1/2| = {:.3g}", law.steps, law.mean_bias);
-  CheckRow& drift = context.add(CheckKind::law, "sign of a step, drift");
-  drift.params = params;
-  drift.bound = 1;
-  drift.measured = law.drift_ratio;
-  drift.p_value = law.drift;
-  drift.text = "measured: the coefficient of <w, u> over the one that the threshold c R^2 prescribes";
-  if (law.forced == 0) return;
-  CheckRow& forced = context.add(CheckKind::exact, "sign of a step beyond the threshold");
-  forced.params = params;
-  forced.count_exceptions(law.forced_wrong, law.forced);
+  context.law({"sign of a step, classes of p", params}, law.classes,
+              fmt::format("{} steps, mean |p - 1/2| = {:.3g}", law.steps, law.mean_bias));
+  context.law({"sign of a step, drift", params}, law.drift,
+              "measured: the coefficient of <w, u> over the one that the threshold c R^2 prescribes", law.drift_ratio);
+  if (law.forced > 0) context.exact({"sign of a step beyond the threshold", params}, law.forced_wrong, law.forced);
 }
 
 void run_balancekv_walk(CheckContext& context) {
@@ -132,12 +123,9 @@ void check_walk(CheckContext& context, const WalkSample& sample, const SignWalk&
   if (sample.n == 0) throw methods::Unavailable("there are no tokens to balance");
   const std::string params = fmt::format("n={};c={};a|k|^2={:.3g};{}", sample.n, walk_constant, radii(sample).key,
                                          sample.dv == 0 ? "v=1" : "values of the head");
-  CheckRow& gram = context.add(CheckKind::exact, "products are those of vectors");
-  gram.params = params;
-  gram.measured = negative_pivot(relative_gram(sample), sample.n);
-  gram.bound = 0;
-  gram.count_exceptions(gram.measured < 0, 1);
-  gram.text = "negative pivot of the Gram matrix over R^2; 0: none beyond rounding";
+  const double pivot = negative_pivot(relative_gram(sample), sample.n);
+  context.exact({"products are those of vectors", params}, pivot < 0, 1,
+                "negative pivot of the Gram matrix over R^2; 0: none beyond rounding", {.measured = pivot, .bound = 0});
   const SignWalk from_offset = [&](const WalkSample& s, const methods::WalkSettings& settings, std::uint32_t seed) {
     return walk(s, settings, context.seed(seed));
   };

@@ -164,14 +164,11 @@ WalkRuns run_walks(const WalkSample& sample, std::span<const QueryRows> queries,
   return runs;
 }
 
-void add_vacuous(CheckContext& context, std::string part, const std::string& params, double needed,
-                 const std::string& unit) {
-  CheckRow& row = context.add(CheckKind::theorem, std::move(part));
-  row.params = params;
-  row.bound = row.literal = row.trivial = 1;
-  row.text =
-      fmt::format("over the trivial bound; vacuous at every size that is run, and informative from {} on",
-                  needed < 1e100 ? fmt::format("{} = {:.2g}", unit, needed) : fmt::format("{} beyond 1e100", unit));
+void add_vacuous(CheckContext& context, const Statement& statement, double needed) {
+  context.theorem(
+      statement, {.bound = 1, .literal = 1, .trivial = 1},
+      fmt::format("over the trivial bound; vacuous at every size that is run, and informative from n* {} on",
+                  needed < 1e100 ? fmt::format("= {:.2g}", needed) : "beyond 1e100"));
 }
 
 Index affordable_walks(const WalkSample& sample, Index seeds) {
@@ -179,35 +176,29 @@ Index affordable_walks(const WalkSample& sample, Index seeds) {
   return std::min(seeds, std::max<Index>(10, static_cast<Index>(4e8 / work)));
 }
 
-std::vector<BoundShape> shapes_of(std::span<const QueryTrials> trials) {
-  std::vector<BoundShape> shapes;
-  for (const QueryTrials& trial : trials) shapes.push_back({.shape = trial.literal / 30, .errors = trial.errors});
-  return shapes;
-}
-
 void add_fail_row(CheckContext& context, const WalkRuns& runs, Index n, const std::string& params) {
-  CheckRow& row = context.add(CheckKind::theorem, "FAIL");
-  row.params = params;
-  row.bound = row.tight = fail_bound(runs.c, n);
-  row.trivial = 1;
-  row.measured = static_cast<double>(runs.failed) / static_cast<double>(runs.seeds);
-  row.failures = runs.failed;
-  row.trials = runs.seeds;
-  row.allowed = std::min(1.0, row.bound);
-  row.text = fmt::format("seeds with a step beyond c R^2, as {} of all {} steps are", runs.fails, runs.steps);
+  const double bound = fail_bound(runs.c, n);
+  context.theorem({"FAIL", params},
+                  {.measured = static_cast<double>(runs.failed) / static_cast<double>(runs.seeds),
+                   .bound = bound,
+                   .tight = bound,
+                   .trivial = 1},
+                  fmt::format("seeds with a step beyond c R^2, as {} of all {} steps are", runs.fails, runs.steps),
+                  {runs.failed, runs.seeds, std::min(1.0, bound)});
 }
 
 void add_ratio_row(CheckContext& context, const WalkRuns& runs, std::span<const QueryRows> queries,
                    const std::string& params) {
   const std::vector<double> ratios = ratios_to_random_signs(runs, queries);
-  CheckRow& row = context.add(CheckKind::data, "ratio to random signs");
-  row.params = params;
-  if (ratios.empty()) return;
-  row.measured = mean(ratios);
-  row.measured_q99 = quantile(ratios, 0.99);
-  row.text = fmt::format(
-      "root mean square over {} seeds, divided by that of random signs; over queries: median {:.3g}, {:.3g} to {:.3g}",
-      runs.seeds, quantile(ratios, 0.5), *std::ranges::min_element(ratios), *std::ranges::max_element(ratios));
+  const Statement statement{"ratio to random signs", params};
+  if (ratios.empty()) {
+    context.data(statement, {});
+    return;
+  }
+  context.data(statement, {.measured = mean(ratios), .measured_q99 = quantile(ratios, 0.99)},
+               fmt::format("root mean square over {} seeds, divided by that of random signs; over queries: median "
+                           "{:.3g}, {:.3g} to {:.3g}",
+                           runs.seeds, quantile(ratios, 0.5), std::ranges::min(ratios), std::ranges::max(ratios)));
 }
 
 }  // namespace kvbench::bounds

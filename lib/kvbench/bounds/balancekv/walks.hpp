@@ -90,13 +90,10 @@ struct WalkRuns {
 WalkRuns run_walks(const WalkSample& sample, std::span<const QueryRows> queries, const methods::WalkSettings& settings,
                    Index seeds, const SignWalk& walk, const CheckContext& context);
 
-/// The part of a row of a literal bound that is vacuous at every size that is run.
-void add_vacuous(CheckContext& context, std::string part, const std::string& params, double needed,
-                 const std::string& unit);
+/// Adds the row of a literal bound that is vacuous at every size that is run, and not from `needed` tokens on.
+void add_vacuous(CheckContext& context, const Statement& statement, double needed);
 /// Seeds at which walks over n tokens of d + s numbers take about half a second; at least 10.
 Index affordable_walks(const WalkSample& sample, Index seeds);
-/// The errors of queries over the literal bound without its 30, for add_constant().
-std::vector<BoundShape> shapes_of(std::span<const QueryTrials> trials);
 
 /// Rows that every check of a walk adds: the rate of FAIL, and the signed sums over those of random signs.
 void add_fail_row(CheckContext& context, const WalkRuns& runs, Index n, const std::string& params);

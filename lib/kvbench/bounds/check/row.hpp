@@ -27,7 +27,19 @@ enum class CheckKind {
 };
 std::string_view name_of(CheckKind kind);
 
-/// The result of one statement on one subject. NaN and empty texts mean "does not apply".
+/// The result of one statement on one subject. NaN and empty texts mean "does not apply". A row is made by the builder
+/// of its kind (CheckContext), which sets the identity, part, params, text, and
+///
+/// | kind        | always                          | where they apply                                           |
+/// |-------------|---------------------------------|------------------------------------------------------------|
+/// | law         | p_value                         | measured and bound: a ratio and 1                          |
+/// | exact, cost | failures of trials, allowed = 0 | measured, bound                                            |
+/// | theorem     | bound                           | literal, tight, data, trivial, measured, measured_q99,     |
+/// |             |                                 | failures of trials, allowed and tests, or p_value          |
+/// | claim       | p_value, holds                  | p_least, units, units_needed, over_places, measured, bound |
+/// | data        |                                 | measured, measured_q99, and bounds to read beside them     |
+///
+/// Where a statement was not tested, `assumptions` is false and one of the texts says why.
 struct CheckRow {
   std::string check;  ///< "subgen.lemma1"
   std::string part;   ///< which statement of the check, at which sizes
@@ -67,14 +79,8 @@ struct CheckRow {
   double p_adjusted = NAN;
   Verdict verdict = Verdict::not_applicable;
 
-  /// For deterministic statements: the number of cases examined, and of those in which the statement does not hold.
-  void count_exceptions(std::int64_t exceptions, std::int64_t cases) {
-    failures = exceptions, trials = cases, allowed = 0;
-  }
-  /// For claims: the one-sided p-values of the data if the claim did not hold, and if it did.
-  void decide_between(double p_for, double p_against) {
-    p_value = std::min(1.0, 2 * std::min(p_for, p_against)), holds = p_for < p_against;
-  }
+  /// Notes that the assumptions are not met, in words.
+  void unmet(std::string words) { assumptions = false, assumptions_text = std::move(words); }
   double slack() const { return bound / measured; }
   bool vacuous() const { return !std::isnan(trivial) && bound >= trivial; }
   /// Whether failures were counted against a bound that is not a number, so that they say nothing.

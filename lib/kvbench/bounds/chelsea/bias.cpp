@@ -127,17 +127,15 @@ void check_chelsea_bias(CheckContext& context, const MethodUnderTest& method) {
     context.poll();
     const Index budget = std::max<Index>(1, problem.n / share);
     const BiasCount count = count_bias(problem, mass_entries(problem, subject, budget, method, context.backend));
-    CheckRow& row = context.add(CheckKind::exact, fmt::format("Jensen and conservation, B=n/{}", share));
-    row.count_exceptions(count.broken_sums + count.broken_entries, count.sums + count.entries);
-    row.params = fmt::format("queries={};merged={}", problem.queries.size(), count.merged);
-    row.text = fmt::format(
-        "{} of {} sums not conserved (largest relative error {:.1g}), {} of {} entries with more than the mass of "
-        "their tokens",
-        count.broken_sums, count.sums, count.worst_sum, count.broken_entries, count.entries);
-    CheckRow& bias = context.add(CheckKind::data, fmt::format("bias of ln Z, B=n/{}", share));
-    bias.measured = count.log_ratio;
-    bias.text = fmt::format("ln(Z_hat / Z) over the queries: mean {:.3g}, smallest {:.3g}; {} merged entries",
-                            count.log_ratio, count.lowest, count.merged);
+    context.exact({fmt::format("Jensen and conservation, B=n/{}", share),
+                   fmt::format("queries={};merged={}", problem.queries.size(), count.merged)},
+                  count.broken_sums + count.broken_entries, count.sums + count.entries,
+                  fmt::format("{} of {} sums not conserved (largest relative error {:.1g}), {} of {} entries with more "
+                              "than the mass of their tokens",
+                              count.broken_sums, count.sums, count.worst_sum, count.broken_entries, count.entries));
+    context.data({fmt::format("bias of ln Z, B=n/{}", share)}, {.measured = count.log_ratio},
+                 fmt::format("ln(Z_hat / Z) over the queries: mean {:.3g}, smallest {:.3g}; {} merged entries",
+                             count.log_ratio, count.lowest, count.merged));
   }
 }
 

@@ -126,19 +126,16 @@ class Observation {
     blocks_.add(curves);
     places_[subject.prompt][subject.head.layer.value].add({mean_curve(curves)});
     for (const bool octave : {true, false}) {
-      CheckRow& row = context_.add(CheckKind::data, octave ? "octaves of distance" : "every distance");
+      const ShapeTest test = test_shape(inequalities(curves, convex_, octave), over_blocks);
+      CheckRow& row = context_.data({octave ? "octaves of distance" : "every distance", lags_of(curves)},
+                                    {.measured = test.broken_share()}, shape_text(test, mean_curve(curves), convex_));
       row.prompt = subject.prompt;
       row.layer = subject.head.layer.value;
       row.kv_head = subject.head.head.value;
-      describe(row, test_shape(inequalities(curves, convex_, octave), over_blocks), mean_curve(curves));
     }
   }
 
-  void describe(CheckRow& row, const ShapeTest& test, const std::vector<double>& curve) const {
-    row.measured = static_cast<double>(test.broken_surely) / static_cast<double>(test.tested);
-    row.params = fmt::format("lags=1..{}", curve.size());
-    row.text = shape_text(test, curve, convex_);
-  }
+  static std::string lags_of(const LagCurves& curves) { return fmt::format("lags=1..{}", curves.front().size()); }
 
   /// The claim about the mean over heads: over layers and texts where these are units, otherwise over blocks of tokens.
   void add_claim(bool octave) {
@@ -164,16 +161,18 @@ class Observation {
     const LagCurves curves = units.tested() ? of_places : blocks_.mean();
     const auto values = inequalities(curves, convex_, octave);
     const ShapeTest test = units.tested() ? test_shape(values, over_places) : test_shape(values, over_blocks);
-    CheckRow& row = context_.add(
-        CheckKind::claim, octave ? "octaves of distance (the trend)" : "every distance (what Theorem 6.1 assumes)");
-    describe(row, test, mean_curve(curves));
-    row.decide_between(test.p_for, test.p_against);
-    if (!are_units) row.p_value = 1;  // undecided
-    row.units = units.tested() ? static_cast<Index>(units.units()) : std::ssize(curves);
-    if (units.tested()) row.over_places = units_of(units, static_cast<std::size_t>(info.num_layers));
-    row.text += units.tested() ? "; over " + row.over_places
-                : are_units    ? "; over blocks of 64 tokens, for these texts alone"
-                               : "; these layers cannot stand for the others, evenly spaced ones could";
+    TwoWayTest result = decide_between(test.p_for, test.p_against);
+    if (!are_units) result.p_value = 1;  // undecided
+    result.units = units.tested() ? static_cast<Index>(units.units()) : std::ssize(curves);
+    if (units.tested()) result.over_places = units_of(units, static_cast<std::size_t>(info.num_layers));
+    context_.claim(
+        {octave ? "octaves of distance (the trend)" : "every distance (what Theorem 6.1 assumes)", lags_of(curves)},
+        result,
+        shape_text(test, mean_curve(curves), convex_) +
+            (units.tested() ? "; over " + result.over_places
+             : are_units    ? "; over blocks of 64 tokens, for these texts alone"
+                            : "; these layers cannot stand for the others, evenly spaced ones could"),
+        {.measured = test.broken_share()});
   }
 
   CheckContext& context_;

@@ -30,6 +30,7 @@ struct ShapeTest {
   double worst = 0;         ///< smallest mean, or 0 where none is negative
   double p_against = 1;     ///< p-value of the data if all inequalities held, by Bonferroni
   double p_for = 0;         ///< p-value of the data if one of them did not
+  double broken_share() const { return static_cast<double>(broken_surely) / static_cast<double>(tested); }
 };
 /// One inequality: the mean of its terms over units, with its interval, and the one-sided p-value of the sign that the
 /// mean has.

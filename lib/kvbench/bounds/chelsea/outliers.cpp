@@ -79,14 +79,15 @@ void compare_texts(CheckContext& context, const std::vector<HeadLinks>& heads) {
   if (first.size() != second.size()) throw methods::Unavailable("the two texts were recorded on different heads");
   const bool two = prompts.size() > 1;
   const std::size_t worst = std::ranges::max_element(first, {}, &HeadLinks::unlinked) - first.begin();
-  CheckRow& row = context.add(CheckKind::claim, two ? "the worst-linked head of one text is so in another"
-                                                    : "the worst-linked head of the first half is so in the second");
-  row.params = two ? fmt::format("texts={},{}", prompts[0].name, prompts[1].name) : "texts=the halves of one";
-  set_claim(row, contrast(excess_by_block(second, worst)),
-            name_of(first[worst]) + ": unlinked share in the other text less that of the other heads");
+  const Statement statement =
+      two ? Statement{"the worst-linked head of one text is so in another",
+                      fmt::format("texts={},{}", prompts[0].name, prompts[1].name)}
+          : Statement{"the worst-linked head of the first half is so in the second", "texts=the halves of one"};
   const auto rank =
       std::ranges::count_if(second, [&](const HeadLinks& h) { return h.unlinked > second[worst].unlinked; }) + 1;
-  row.text += fmt::format("; by share it is number {} of {} heads there", rank, second.size());
+  add_claim(context, statement, contrast(excess_by_block(second, worst)),
+            name_of(first[worst]) + ": unlinked share in the other text less that of the other heads")
+      .text += fmt::format("; by share it is number {} of {} heads there", rank, second.size());
 }
 
 double half_mean(const HeadLinks& head, std::size_t parity) {
@@ -98,21 +99,20 @@ double half_mean(const HeadLinks& head, std::size_t parity) {
 void run_chelsea_observation3(CheckContext& context) {
   const std::vector<HeadLinks> heads = all_links(context);
   const std::size_t worst = worst_in_half(heads, 0);
-  CheckRow& row =
-      context.add(CheckKind::claim, "the worst-linked head of one half of the text is so in the other half");
-  set_claim(row, contrast(against_others(heads, worst, 0)),
-            name_of(heads[worst]) + ": unlinked share less that of the other heads");
+  CheckRow& row = add_claim(context, {"the worst-linked head of one half of the text is so in the other half"},
+                            contrast(against_others(heads, worst, 0)),
+                            name_of(heads[worst]) + ": unlinked share less that of the other heads");
   std::vector<double> shares;
   for (const HeadLinks& head : heads) shares.push_back(head.unlinked);
   row.text += fmt::format("; over {} heads the share is {:.3f} to {:.3f}, median {:.3f}", heads.size(),
                           quantile(shares, 0), quantile(shares, 1), quantile(shares, 0.5));
   compare_texts(context, heads);
   for (const HeadLinks& head : heads) {
-    CheckRow& one = context.add(CheckKind::data, "unlinked share of A tokens at cosine 0.8");
+    CheckRow& one = context.data(
+        {"unlinked share of A tokens at cosine 0.8"}, {.measured = head.unlinked},
+        fmt::format("{:.1f} % unlinked, mean cosine of best edges {:.3f}", 100 * head.unlinked, head.mean));
     one.layer = head.layer;
     one.kv_head = head.kv_head;
-    one.measured = head.unlinked;
-    one.text = fmt::format("{:.1f} % unlinked, mean cosine of best edges {:.3f}", 100 * head.unlinked, head.mean);
   }
 }
 
@@ -155,16 +155,13 @@ void run_chelsea_outlier_heads(CheckContext& context) {
   const std::string sizes =
       fmt::format("{};unit=16 queries of a head;heads={};outliers={};B={};others={}", replay.text(), heads.size(),
                   names, replay.request().budgets[0].text(), replay.request().budgets[1].text());
-  CheckRow& row = context.add(CheckKind::claim, "error with all heads merged less that with outliers whole");
-  row.params = sizes;
-  set_claim(row, contrast(gain), "difference of rel_err at equal total budgets");
-  row.text +=
+  add_claim(context, {"error with all heads merged less that with outliers whole", sizes}, contrast(gain),
+            "difference of rel_err at equal total budgets")
+      .text +=
       "; Table 11 reports scores of tasks, which a trace does not contain; 4 % of so few heads is rounded up to one";
-  CheckRow& target =
-      context.add(CheckKind::claim, "outliers have a larger error than the other heads at the same budget");
-  target.params = sizes;
-  set_claim(target, contrast(excess), "rel_err of the outliers less the mean of the others");
-  target.text += "; these are errors of the output of single layers, which need not change the answer of the model";
+  add_claim(context, {"outliers have a larger error than the other heads at the same budget", sizes}, contrast(excess),
+            "rel_err of the outliers less the mean of the others")
+      .text += "; these are errors of the output of single layers, which need not change the answer of the model";
 }
 
 }  // namespace

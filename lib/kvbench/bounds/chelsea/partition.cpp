@@ -61,9 +61,9 @@ void run_chelsea_partition(CheckContext& context) {
       add_partition_gains(head, chunk, alternating, gains);
     }
     const auto add_row = [&](const char* part, const std::vector<double>& differences, const char* what) {
-      CheckRow& row = context.add(CheckKind::claim, fmt::format("chunks of {}, {}", chunk, part));
-      row.params = fmt::format("unit=head;tokens={}", examined_tokens);
-      set_claim(row, contrast(differences), what);
+      add_claim(context,
+                {fmt::format("chunks of {}, {}", chunk, part), fmt::format("unit=head;tokens={}", examined_tokens)},
+                contrast(differences), what);
     };
     add_row("all pairs, against halves", gains.halves_pairs, "mean cosine between A and B, alternating less halves");
     add_row("all pairs, against random sides", gains.random_pairs,

@@ -86,10 +86,8 @@ void check_window_sums(CheckContext& context) {
     const Sides sides = random_sides(n, draw);
     for (Index m = 2; m <= n; ++m, ++cases) differences += ray_by_pairs(sides, m) != ray_by_windows(sides, m);
   }
-  CheckRow& row = context.add(CheckKind::exact, "x^T K x is the sum of the squared window sums");
-  row.params = fmt::format("n={};partitions=16", n);
-  row.count_exceptions(differences, cases);
-  row.text = fmt::format("{} of {} random partitions and rays differ", differences, cases);
+  context.exact({"x^T K x is the sum of the squared window sums", fmt::format("n={};partitions=16", n)}, differences,
+                cases, fmt::format("{} of {} random partitions and rays differ", differences, cases));
 }
 
 void run_chelsea_theorem61(CheckContext& context) {
@@ -98,23 +96,20 @@ void run_chelsea_theorem61(CheckContext& context) {
   for (int n = 2; n <= largest_n; ++n) {
     context.poll();
     const PartitionCount count = compare_partitions(n, alternating_partition(n));
-    CheckRow& row = context.add(CheckKind::exact, fmt::format("n={}, all partitions on {} rays", n, n - 1));
-    row.count_exceptions(count.better, count.partitions);
-    row.text =
+    context.exact(
+        {fmt::format("n={}, all partitions on {} rays", n, n - 1)}, count.better, count.partitions,
         fmt::format("{} of {} partitions are better than the alternating one on some ray, {} equal it on all rays",
-                    count.better, count.partitions, count.equal);
+                    count.better, count.partitions, count.equal));
   }
   for (const bool balanced : {false, true}) {
     for (const int n : {4, 8, 12, largest_n_of_edges}) {
       context.poll();
       const PartitionCount count = compare_best_edges(n, alternating_partition(n), balanced);
-      CheckRow& row = context.add(
-          CheckKind::data, fmt::format("n={}, best edges alone, {}", n, balanced ? "equal sides" : "all partitions"));
-      row.measured = static_cast<double>(count.better);
-      row.text = fmt::format(
-          "objective of the algorithm, the best edge of each A token: {} of {} partitions are better than the "
-          "alternating one on some ray, {} equal it on all rays",
-          count.better, count.partitions, count.equal);
+      context.data({fmt::format("n={}, best edges alone, {}", n, balanced ? "equal sides" : "all partitions")},
+                   {.measured = static_cast<double>(count.better)},
+                   fmt::format("objective of the algorithm, the best edge of each A token: {} of {} partitions are "
+                               "better than the alternating one on some ray, {} equal it on all rays",
+                               count.better, count.partitions, count.equal));
     }
   }
 }
@@ -202,12 +197,11 @@ void check_method_sides(CheckContext& context, const ChelseaUnderTest& chelsea) 
       const WindowCount chunk = count_windows(std::span(sides).subspan(to_size(begin), to_size(size)), size);
       count.windows += chunk.windows, count.above += chunk.above;
     }
-    CheckRow& row = context.add(CheckKind::exact, fmt::format("n={}, the method's own sides, every window", c.tokens));
-    row.params = fmt::format("chunk={}", c.chunk);
-    row.count_exceptions(count.above, count.windows);
-    row.text =
+    context.exact(
+        {fmt::format("n={}, the method's own sides, every window", c.tokens), fmt::format("chunk={}", c.chunk)},
+        count.above, count.windows,
         fmt::format("{} of {} windows of neighbours have a larger squared sum of signs than the smallest possible one",
-                    count.above, count.windows);
+                    count.above, count.windows));
   }
 }
 

@@ -80,21 +80,20 @@ void run_clusterkv_importance(CheckContext& context) {
   }
   const std::string sizes =
       fmt::format("important={};stride={};heads={}", found.important, found.stride, found.newcomers.size());
-  CheckRow& drift = context.add(CheckKind::claim, fmt::format("important tokens drift: steps {} and {} apart",
-                                                              found.stride, found.stride * found.reach));
-  drift.params = sizes;
-  set_claim(drift, contrast(found.drift),
-            fmt::format("share of common tokens {:.3f} against {:.3f}, difference", contrast(found.near).mean,
-                        contrast(found.far).mean));
-  drift.text += fmt::format(
+  add_claim(
+      context,
+      {fmt::format("important tokens drift: steps {} and {} apart", found.stride, found.stride * found.reach), sizes},
+      contrast(found.drift),
+      fmt::format("share of common tokens {:.3f} against {:.3f}, difference", contrast(found.near).mean,
+                  contrast(found.far).mean))
+      .text += fmt::format(
       "; {:.3f} of the important tokens of the last step were not important at the first; this does not show whether "
       "the model needs them",
       contrast(found.newcomers).mean);
-  CheckRow& pages = context.add(CheckKind::claim, "a page of 16 tokens that holds important ones holds one or two");
-  pages.params = sizes;
-  set_claim(pages, contrast(found.pages),
-            fmt::format("{:.2f} important tokens per page; 2 less this", 2 - contrast(found.pages).mean));
-  pages.text += "; the paper does not define how many tokens are important; it shows a picture of one head";
+  const Contrast pages = contrast(found.pages);
+  add_claim(context, {"a page of 16 tokens that holds important ones holds one or two", sizes}, pages,
+            fmt::format("{:.2f} important tokens per page; 2 less this", 2 - pages.mean))
+      .text += "; the paper does not define how many tokens are important; it shows a picture of one head";
 }
 
 }  // namespace

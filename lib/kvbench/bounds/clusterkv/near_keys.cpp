@@ -65,9 +65,8 @@ void run_clusterkv_near_keys(CheckContext& context) {
     add_near_keys(source.load(context.backend), gains);
   }
   const auto add_row = [&](const char* part, const std::vector<double>& differences, const char* what) {
-    CheckRow& row = context.add(CheckKind::claim, part);
-    row.params = fmt::format("unit=head of a prompt;queries={};tokens={}", asked_queries, paired_tokens);
-    set_claim(row, contrast(differences), what);
+    add_claim(context, {part, fmt::format("unit=head of a prompt;queries={};tokens={}", asked_queries, paired_tokens)},
+              contrast(differences), what);
   };
   add_row("logarithms of weights, against random tokens", gains.logits,
           "|ln p_i - ln p_j| of random tokens less that of tokens with the nearest keys");

@@ -46,16 +46,14 @@ void check_adaptive(CheckContext& context, const PlainVectors& vectors, Index se
     lengths.push_back(sum_length(sample, walk(sample, settings, context.seed(seed)).signs));
   }
   const auto failed = std::ranges::count_if(lengths, [&](double length) { return length > bound; });
-  CheckRow& row = context.add(CheckKind::claim, "a query chosen after the signs exceeds the bound");
-  row.params = fmt::format("n={};d={};c=tight={:.4g}", sample.n, sample.dv, c);
-  row.bound = bound;
-  row.measured = mean(lengths);
-  row.measured_q99 = quantile(lengths, 0.99);
-  row.decide_between(binomial_tail(failed, seeds, delta), binomial_tail(seeds - failed, seeds, 1 - delta));
-  row.text = fmt::format(
-      "negative control: u = w / |w|; beyond the tight bound of Theorem 3.4 in {} of {} seeds, where fixed queries are "
-      "with probability {} at most",
-      failed, seeds, delta);
+  context.claim(
+      {"a query chosen after the signs exceeds the bound",
+       fmt::format("n={};d={};c=tight={:.4g}", sample.n, sample.dv, c)},
+      decide_between(binomial_tail(failed, seeds, delta), binomial_tail(seeds - failed, seeds, 1 - delta)),
+      fmt::format("negative control: u = w / |w|; beyond the tight bound of Theorem 3.4 in {} of {} seeds, where fixed "
+                  "queries are with probability {} at most",
+                  failed, seeds, delta),
+      {.measured = mean(lengths), .bound = bound, .measured_q99 = quantile(lengths, 0.99)});
 }
 
 Check negative_adaptive() {

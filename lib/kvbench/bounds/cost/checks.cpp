@@ -149,13 +149,14 @@ void run_balancekv_cost(CheckContext& context) {
 
 /// The share of ranking the centroids in the work of a query: 2 C d of 2 C d + 4 B d operations with C clusters.
 void add_selection_share(CheckContext& context, const Series& s) {
-  CheckRow& row = context.add(CheckKind::data, "share of selection in a query");
-  const double attention = 4.0 * 256 * 16;
-  row.measured = 1 - attention / s.work.back().query_flops;
-  row.text = fmt::format(
-      "selection is {:.1f} % of the operations of a query at n = {}, C = n/80, B = 256; the paper measures about 5 % "
-      "of the latency at C = 400, and 6 to 8 % of the prefill for clustering, which are times and not tested here",
-      100 * row.measured, context_lengths.back());
+  const double attention = 4.0 * 256 * 16, share = 1 - attention / s.work.back().query_flops;
+  context.data(
+      {"share of selection in a query"}, {.measured = share},
+      fmt::format(
+          "selection is {:.1f} % of the operations of a query at n = {}, C = n/80, B = 256; the paper measures about "
+          "5 % of the latency at C = 400, and 6 to 8 % of the prefill for clustering, which are times and not tested "
+          "here",
+          100 * share, context_lengths.back()));
 }
 
 void run_clusterkv_cost(CheckContext& context) {
@@ -201,17 +202,16 @@ void run_chelsea_cost(CheckContext& context) {
 
   // Table 1 orders the methods; its formulas are missing in the available copy of the paper. The order is checked at
   // every length; each holds at least two chunks.
-  CheckRow& row = context.add(CheckKind::cost, "a round: chunked < bipartite < mesh, at every n");
-  row.source = "synthetic:cost";
   std::int64_t out_of_order = 0;
   for (std::size_t i = 0; i < context_lengths.size(); ++i)
     out_of_order += !(chunked[i] < whole[i] && whole[i] < mesh[i]);
-  row.count_exceptions(out_of_order, std::ssize(context_lengths));
-  row.measured = chunked.back() / whole.back();
-  row.text = fmt::format(
-      "operations at n = {}: chunked {:.3g}, bipartite {:.3g}, mesh {:.3g}, an iteration of k-means {:.3g}; chunked "
-      "over bipartite {:.3f}",
-      all, chunked.back(), whole.back(), mesh.back(), kmeans.work.back().compress_flops, row.measured);
+  const double ratio = chunked.back() / whole.back();
+  context
+      .cost_order({"a round: chunked < bipartite < mesh, at every n"}, out_of_order, std::ssize(context_lengths), ratio,
+                  fmt::format("operations at n = {}: chunked {:.3g}, bipartite {:.3g}, mesh {:.3g}, an iteration of "
+                              "k-means {:.3g}; chunked over bipartite {:.3f}",
+                              all, chunked.back(), whole.back(), mesh.back(), kmeans.work.back().compress_flops, ratio))
+      .source = "synthetic:cost";
 }
 
 Check cost_claim(std::string method, std::string paper, std::string statement, void (*run)(CheckContext&)) {

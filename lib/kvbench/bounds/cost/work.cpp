@@ -104,20 +104,16 @@ double growth(const std::vector<Index>& lengths, const std::vector<double>& y) {
 }
 
 void add_growth(CheckContext& context, const std::string& part, const CostCase& what, const Growth& of) {
-  CheckRow& row = context.add(CheckKind::cost, part);
-  row.source = "synthetic:cost";
-  std::string settings;
-  for (const methods::Assignment& a : what.settings)
-    settings += fmt::format("{}{}={}", settings.empty() ? "" : ";", a.name, a.value);
-  row.params = settings.empty() ? what.method : what.method + ";" + settings;
-  row.measured = growth(of.sizes, of.values);
-  row.bound = of.stated + exponent_tolerance;
-  row.count_exceptions(!(row.measured <= row.bound), 1);
-  row.text = fmt::format(
-      "stated {}, exponent {:.2f}; fitted exponent {:.3f} over {} = {} to {}, where the value goes from {:.4g} to "
-      "{:.4g}",
-      of.complexity, of.stated, row.measured, of.variable, of.sizes.front(), of.sizes.back(), of.values.front(),
-      of.values.back());
+  Statement statement{part, what.method};
+  for (const methods::Assignment& a : what.settings) statement.params += fmt::format(";{}={}", a.name, a.value);
+  const double measured = growth(of.sizes, of.values);
+  context
+      .cost(statement, measured, of.stated + exponent_tolerance,
+            fmt::format("stated {}, exponent {:.2f}; fitted exponent {:.3f} over {} = {} to {}, where the value goes "
+                        "from {:.4g} to {:.4g}",
+                        of.complexity, of.stated, measured, of.variable, of.sizes.front(), of.sizes.back(),
+                        of.values.front(), of.values.back()))
+      .source = "synthetic:cost";
 }
 
 }  // namespace kvbench::bounds

@@ -113,10 +113,8 @@ void try_product(const Subject& subject, const SubgenSketch& sketch, const Subge
 
 void add_product_mean(CheckContext& context, std::span<const SubgenQuery> queries, const std::string& params,
                       const ProductTrials& trials) {
-  CheckRow& row = context.add(CheckKind::law, "E z = V^T a, along V^T a");
-  row.params = params;
   const auto seeds = static_cast<double>(context.options.seeds);
-  double least = 2;
+  double least = 2, ratio = NAN;
   for (std::size_t q = 0; q < queries.size(); ++q) {
     const ProductLaw& law = trials.laws[q];
     const double length = std::sqrt(queries[q].product2);
@@ -125,37 +123,35 @@ void add_product_mean(CheckContext& context, std::span<const SubgenQuery> querie
         bernstein_tail(std::abs(trials.along[q]) / seeds - rounding, law.along / seeds, law.largest / seeds);
     if (p >= least) continue;
     least = p;
-    row.measured = length > 0 ? 1 + trials.along[q] / seeds / length : 1;
+    ratio = length > 0 ? 1 + trials.along[q] / seeds / length : 1;
   }
-  row.bound = 1;
-  row.p_value = std::min(1.0, least * static_cast<double>(queries.size()));
-  row.text = fmt::format("mean of <z, u> / |V^T a| over {} seeds, worst of {} queries, by Bernstein",
-                         context.options.seeds, queries.size());
+  context.law({"E z = V^T a, along V^T a", params}, least * static_cast<double>(queries.size()),
+              fmt::format("mean of <z, u> / |V^T a| over {} seeds, worst of {} queries, by Bernstein",
+                          context.options.seeds, queries.size()),
+              ratio);
 }
 
 void add_product_variance(CheckContext& context, std::span<const SubgenQuery> queries, const std::string& params,
                           Index s, const ProductTrials& trials) {
-  CheckRow& row = context.add(CheckKind::law, "E |z - V^T a|^2 = (|a|^2 |V|_F^2 - |V^T a|^2) / s");
-  row.params = params;
   const auto seeds = static_cast<double>(context.options.seeds);
   const auto slots = static_cast<double>(s), tests = static_cast<double>(queries.size() * directions);
-  double least = 2, spread = 0;
+  double least = 2, spread = 0, ratio = NAN;
   for (std::size_t q = 0; q < queries.size(); ++q) {
     for (const CosineTest& shape : trials.shapes[q]) {
       const double p = shape.p_value();
       if (p >= least) continue;
       least = p;
       const double variance = trials.laws[q].variance;
-      row.measured = variance > 0 ? trials.squares[q] / seeds / variance : 1;
+      ratio = variance > 0 ? trials.squares[q] / seeds / variance : 1;
       spread = std::sqrt(((trials.laws[q].kurtosis - 1) / slots + 2 * (slots - 1) / slots) / seeds);
     }
   }
-  row.bound = 1;
-  row.p_value = std::min(1.0, least * tests);
-  row.text = fmt::format(
-      "measured over exact, expected 1 +- at most {:.3g}; tested by the characteristic functions of <z, u>, u = V^T a "
-      "and {} other directions, all of the variance included; worst of {} queries",
-      spread, directions - 1, queries.size());
+  context.law(
+      {"E |z - V^T a|^2 = (|a|^2 |V|_F^2 - |V^T a|^2) / s", params}, least * tests,
+      fmt::format("measured over exact, expected 1 +- at most {:.3g}; tested by the characteristic functions of "
+                  "<z, u>, u = V^T a and {} other directions, all of the variance included; worst of {} queries",
+                  spread, directions - 1, queries.size()),
+      ratio);
 }
 
 double tail_driver(const SubgenValues& values, std::span<const SubgenQuery> queries) {
@@ -233,18 +229,12 @@ void check_product(CheckContext& context, const SubgenValues& values, std::span<
   const std::string params = fmt::format("s={}", s);
   add_product_mean(context, queries, params, trials);
   add_product_variance(context, queries, params, s, trials);
-  const auto tier = [&](std::string part, const std::vector<QueryTrials>& of) {
-    CheckRow& row = context.add(CheckKind::theorem, std::move(part));
-    row.params = params;
-    row.text = fmt::format("stable rank {:.3g}, max a_i/|v_i| is {:.3g} of |a|/|V|_F", values.stable_rank(),
-                           tail_driver(values, queries));
-    fill_worst_query(row, of, context.options.delta);
-  };
-  tier("Markov", trials.markov);
-  std::vector<BoundShape> shapes;
-  for (const QueryTrials& trial : trials.markov) shapes.push_back({.shape = trial.literal, .errors = trial.errors});
-  add_constant(context, params, shapes, context.options.delta, 1, "sqrt(d / (s p)) |a| |V|_op");
-  tier("Bernstein", trials.bernstein);
+  const double p = context.options.delta;
+  const std::string text = fmt::format("stable rank {:.3g}, max a_i/|v_i| is {:.3g} of |a|/|V|_F", values.stable_rank(),
+                                       tail_driver(values, queries));
+  add_theorem(context, {"Markov", params}, trials.markov, p, text);
+  add_constant(context, params, trials.markov, p, 1, "sqrt(d / (s p)) |a| |V|_op");
+  add_theorem(context, {"Bernstein", params}, trials.bernstein, p, text);
 }
 
 namespace {
@@ -267,10 +257,10 @@ void add_literal_product(CheckContext& context, const SubgenValues& values, std:
   for (const SubgenQuery& query : queries) trivial.push_back(std::sqrt(query.product2 / (query.norm2 * values.op2)));
   const double best = std::ranges::max(trivial), needed = 4 * d / (p * best * best);
   if (!(needed <= most_literal_slots)) {
-    CheckRow& row = context.add(CheckKind::theorem, "Markov, literal constants");
-    row.bound = row.literal = row.trivial = 1;
-    row.text = fmt::format(
-        "over the trivial bound; vacuous at every size that is run, and half of it at s* = {:.3g} slots", needed);
+    context.theorem({"Markov, literal constants"}, {.bound = 1, .literal = 1, .trivial = 1},
+                    fmt::format("over the trivial bound; vacuous at every size that is run, and half of it at s* = "
+                                "{:.3g} slots",
+                                needed));
     return;
   }
   const auto s = static_cast<Index>(std::ceil(needed));
@@ -282,10 +272,8 @@ void add_literal_product(CheckContext& context, const SubgenValues& values, std:
     const double bound = std::sqrt(d / (static_cast<double>(s) * p));
     trials.push_back({.literal = bound, .bound = bound, .trivial = trivial[q], .errors = errors[q]});
   }
-  CheckRow& row = context.add(CheckKind::theorem, "Markov, literal constants");
-  row.params = fmt::format("s={}", s);
-  row.text = "errors over |a| |V|_op; trivial: answering 0";
-  fill_worst_query(row, trials, p);
+  add_theorem(context, {"Markov, literal constants", fmt::format("s={}", s)}, trials, p,
+              "errors over |a| |V|_op; trivial: answering 0");
 }
 
 }  // namespace
@@ -301,7 +289,7 @@ void check_product_sizes(CheckContext& context, const SubgenValues& values, std:
     sizes.push_back(static_cast<double>(s));
     errors.push_back(product_errors(context, values, queries.subspan(0, 1), 40, sketcher_of(s)).front());
   }
-  add_rate(context, "slope of ln|z - V^T a| over ln s", fmt::format("s={},{},{}", n / 64, n / 16, n / 4),
+  add_rate(context, {"slope of ln|z - V^T a| over ln s", fmt::format("s={},{},{}", n / 64, n / 16, n / 4)},
            error_rate(sizes, errors), -0.5, "at the first query, groups of seeds");
 }
 

@@ -36,8 +36,8 @@ void run_subgen_keys_cluster(CheckContext& context) {
                                   subject.head.layer.value, subject.head.head.value, keys, values);
       }
     }
-    CheckRow& row = context.add(CheckKind::claim, fmt::format("k=16, first {} tokens", tokens));
-    set_claim(row, contrast(differences), "covering radius of values less that of keys, in spreads, over heads");
+    CheckRow& row = add_claim(context, {fmt::format("k=16, first {} tokens", tokens)}, contrast(differences),
+                              "covering radius of values less that of keys, in spreads, over heads");
     row.text += "; other way round: " + (exceptions.empty() ? "no head" : exceptions) +
                 "; the radius hangs on the farthest point; the paper shows a picture and no number";
   }
@@ -62,10 +62,8 @@ void run_subgen_dispersion(CheckContext& context) {
     distance.push_back(keys.distance - values.distance);
   }
   const auto add_row = [&](const char* part, const std::vector<double>& differences, const char* what) {
-    CheckRow& row = context.add(CheckKind::claim, part);
-    row.params = fmt::format("k={};tokens={};unit=head of a prompt", covering_centres, pictured_tokens);
-    set_claim(row, contrast(differences), what);
-    row.text += "; the paper shows a picture and no number";
+    const std::string params = fmt::format("k={};tokens={};unit=head of a prompt", covering_centres, pictured_tokens);
+    add_claim(context, {part, params}, contrast(differences), what).text += "; the paper shows a picture and no number";
   };
   add_row("centres evenly distributed", evenness, "evenness of the cluster sizes of keys less that of values");
   add_row("centres far apart", distance, "distance of the centres of keys less that of values, in distances of points");

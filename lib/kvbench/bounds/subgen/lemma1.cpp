@@ -46,9 +46,8 @@ void add_slot_row(CheckContext& context, const SubgenValues& values, Index n, st
       draws += 1;
     }
   }
-  CheckRow& row = context.add(CheckKind::law, fmt::format("law of the slots after {} tokens", n));
-  row.p_value = inside ? stratified_chi_square({&all, 1}) : 0;
-  row.text = fmt::format("chi-square of {:.0f} draws against |v_i|^2 / mu", draws);
+  context.law({fmt::format("law of the slots after {} tokens", n)}, inside ? stratified_chi_square({&all, 1}) : 0,
+              fmt::format("chi-square of {:.0f} draws against |v_i|^2 / mu", draws));
 }
 
 /// Pairs of slots at the last time, `apart` slots apart, each slot in one pair: 64 cells of two runs of tokens.
@@ -73,12 +72,11 @@ double pair_p_value(const SubgenValues& values, Index n, std::size_t apart, cons
 
 void add_pairs(CheckContext& context, const SubgenValues& values, Index n, const Histories& histories) {
   const std::size_t half = histories.front().back().size() / 2;
-  CheckRow& row = context.add(CheckKind::law, fmt::format("slots are independent after {} tokens", n));
   const double near = pair_p_value(values, n, 1, histories), far = pair_p_value(values, n, half, histories);
-  row.p_value = std::min(1.0, 2 * std::min(near, far));
-  row.text =
+  context.law(
+      {fmt::format("slots are independent after {} tokens", n)}, 2 * std::min(near, far),
       fmt::format("chi-square of {} x {} runs of tokens: p = {:.3g} for neighbouring slots, {:.3g} for slots {} apart",
-                  token_runs, token_runs, near, far, half);
+                  token_runs, token_runs, near, far, half));
 }
 
 /// One slot at two times: it keeps its token with probability mu1/mu2 whatever the token is, else it holds a later one
@@ -110,16 +108,15 @@ double times_p_value(const SubgenValues& values, Index n1, Index n2, std::size_t
 
 void add_times(CheckContext& context, const SubgenValues& values, std::span<const Index> times,
                const Histories& histories) {
-  CheckRow& row = context.add(CheckKind::law, "later draws owe nothing to earlier ones");
+  std::string text;
   double least = 1;
   for (std::size_t t = 0; t + 1 < times.size(); ++t) {
     const double p = times_p_value(values, times[t], times[t + 1], t, histories);
     least = std::min(least, p);
-    row.text +=
-        fmt::format("{}p = {:.3g} between {} and {} tokens",
-                    t > 0 ? ", " : "chi-square of each slot's token, then and now: ", p, times[t], times[t + 1]);
+    text += fmt::format("{}p = {:.3g} between {} and {} tokens",
+                        t > 0 ? ", " : "chi-square of each slot's token, then and now: ", p, times[t], times[t + 1]);
   }
-  row.p_value = std::min(1.0, least * static_cast<double>(times.size() - 1));
+  context.law({"later draws owe nothing to earlier ones"}, least * static_cast<double>(times.size() - 1), text);
 }
 
 SlotHistory reservoir_history(const SubgenValues& values, const methods::HeadPrompt& head) {
@@ -184,14 +181,11 @@ void check_mu(CheckContext& context, const SubgenValues& values, std::span<const
     worst = std::max(worst, error);
     failures += error <= mu_tolerance ? 0 : 1;  // NaN fails
   }
-  CheckRow& row = context.add(CheckKind::exact, "mu covers every token, the newest one too");
-  row.bound = mu_tolerance;
-  row.measured = worst;
-  row.count_exceptions(failures, std::ssize(sketches));
-  row.text = fmt::format(
-      "sum of wN |v|^2 over the entries against sum of |v_i|^2 at {} stream times, {} of them after one more token: "
-      "largest relative difference {:.2g}",
-      sketches.size(), sketches.size() - sketches.size() / (appended_tokens + 1), worst);
+  context.exact({"mu covers every token, the newest one too"}, failures, std::ssize(sketches),
+                fmt::format("sum of wN |v|^2 over the entries against sum of |v_i|^2 at {} stream times, {} of them "
+                            "after one more token: largest relative difference {:.2g}",
+                            sketches.size(), sketches.size() - sketches.size() / (appended_tokens + 1), worst),
+                {.measured = worst, .bound = mu_tolerance});
 }
 
 void check_entry_counts(CheckContext& context, const SubgenValues& values, Index count, const Sketcher& sketcher) {
@@ -209,13 +203,10 @@ void check_entry_counts(CheckContext& context, const SubgenValues& values, Index
     }
   }
   const bool whole = uneven <= 1e-3 && sum(all.counts) == static_cast<double>(count * context.options.seeds);
-  CheckRow& row = context.add(CheckKind::law, "law of the entries' weights");
-  row.params = fmt::format("s={}", count);
-  row.p_value = whole ? stratified_chi_square({&all, 1}) : 0;
-  row.text = fmt::format(
-      "weights are whole numbers of mu / (s |v|^2) to within {:.2g} and count {:.0f} of {} slots; chi-square against "
-      "|v_i|^2 / mu",
-      uneven, sum(all.counts), count * context.options.seeds);
+  context.law({"law of the entries' weights", fmt::format("s={}", count)}, whole ? stratified_chi_square({&all, 1}) : 0,
+              fmt::format("weights are whole numbers of mu / (s |v|^2) to within {:.2g} and count {:.0f} of {} slots; "
+                          "chi-square against |v_i|^2 / mu",
+                          uneven, sum(all.counts), count * context.options.seeds));
 }
 
 void check_slots(CheckContext& context, const SubgenValues& values, std::span<const Index> times,

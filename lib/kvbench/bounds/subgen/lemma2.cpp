@@ -21,12 +21,9 @@ class Count {
     ++trials_;
     failures_ += holds ? 0 : 1;
   }
-  void show(CheckContext& context, const SubgenSetup& setup, std::string part, std::string text) const {
-    CheckRow& row =
-        context.add(CheckKind::exact, fmt::format("{} after {} tokens", part, setup.partition.labels.size()));
-    row.params = setup.text();
-    row.count_exceptions(failures_, trials_);
-    row.text = std::move(text);
+  void show(CheckContext& context, const SubgenSetup& setup, const std::string& part, const std::string& text) const {
+    context.exact({fmt::format("{} after {} tokens", part, setup.partition.labels.size()), setup.text()}, failures_,
+                  trials_, text);
   }
 
  private:
@@ -205,13 +202,10 @@ void check_samples(CheckContext& context, const SubgenSetup& setup, const Sketch
     context.poll();
     count_samples(setup, sketcher(context.seed(seed)), samples);
   }
-  const auto show = [&](std::string part, std::span<const Stratum> strata, std::string text) {
-    CheckRow& row = context.add(CheckKind::law, std::move(part));
-    row.params = setup.text();
-    row.assumptions = shared > 0;
-    if (shared == 0) row.assumptions_text = "every cluster holds one key";
-    row.p_value = samples.uneven <= 1e-3 ? stratified_chi_square(strata) : 0;
-    row.text = std::move(text);
+  const auto show = [&](const std::string& part, std::span<const Stratum> strata, const std::string& text) {
+    const double p = samples.uneven <= 1e-3 ? stratified_chi_square(strata) : 0;
+    CheckRow& row = context.law({part, setup.text()}, p, text);
+    if (shared == 0) row.unmet("every cluster holds one key");
   };
   show("(5) samples are uniform", samples.tokens,
        fmt::format(

@@ -83,31 +83,28 @@ bool varies(const CheckContext& context, const SubgenQuery& query, const TauLaw&
 
 void add_tau_mean(CheckContext& context, const SubgenSetup& setup, std::span<const SubgenQuery> queries,
                   const TauTrials& trials) {
-  CheckRow& row = context.add(CheckKind::law, "E tau = Z");
-  row.params = setup.text();
   const auto seeds = static_cast<double>(trials.seeds);
-  double least = 1;
+  double least = 1, ratio = NAN;
   for (std::size_t q = 0; q < queries.size(); ++q) {
     const TauLaw& law = trials.laws[q];
     const double off = std::abs(trials.sums[q]) / seeds,
                  rounding = logit_rounding(*context.subject, queries[q]) * law.total;
     const double p = bernstein_tail(off - rounding, law.variance / seeds, law.largest / seeds);
-    if (!std::isnan(row.measured) && p >= least) continue;
+    if (!std::isnan(ratio) && p >= least) continue;
     least = std::min(least, p);
-    row.measured = 1 + trials.sums[q] / seeds / law.total;
+    ratio = 1 + trials.sums[q] / seeds / law.total;
   }
-  row.bound = 1;
-  row.p_value = std::min(1.0, least * static_cast<double>(queries.size()));
-  row.text =
-      fmt::format("mean of tau/Z over {} seeds, worst of {} queries, by Bernstein", trials.seeds, queries.size());
+  context.law(
+      {"E tau = Z", setup.text()}, least * static_cast<double>(queries.size()),
+      fmt::format("mean of tau/Z over {} seeds, worst of {} queries, by Bernstein", trials.seeds, queries.size()),
+      ratio);
 }
 
 void add_tau_variance(CheckContext& context, const SubgenSetup& setup, std::span<const SubgenQuery> queries,
                       const TauTrials& trials) {
-  CheckRow& row = context.add(CheckKind::law, "E (tau - Z)^2 = sum n_i^2 var_i / t");
-  row.params = setup.text();
+  const Statement statement{"E (tau - Z)^2 = sum n_i^2 var_i / t", setup.text()};
   const auto seeds = static_cast<double>(trials.seeds);
-  double least = 2, tested = 0, spread = 0;
+  double least = 2, tested = 0, spread = 0, ratio = NAN;
   for (std::size_t q = 0; q < queries.size(); ++q) {
     const TauLaw& law = trials.laws[q];
     if (!varies(context, queries[q], law)) continue;
@@ -115,20 +112,19 @@ void add_tau_variance(CheckContext& context, const SubgenSetup& setup, std::span
     const double p = trials.shapes[q].p_value();
     if (p >= least) continue;
     least = p;
-    row.measured = trials.squares[q] / seeds / law.variance;
+    ratio = trials.squares[q] / seeds / law.variance;
     spread = std::sqrt((2 + law.cumulant4 / (law.variance * law.variance)) / seeds);
   }
   if (tested == 0) {
-    row.assumptions = false;
-    row.assumptions_text = "no cluster holds two different keys: tau is exact";
+    context.law(statement, NAN, "").unmet("no cluster holds two different keys: tau is exact");
     return;
   }
-  row.bound = 1;
-  row.p_value = std::min(1.0, least * tested);
-  row.text = fmt::format(
-      "measured over exact, expected 1 +- {:.3g}; tested by the characteristic function of tau, all of the variance "
-      "included; worst of {} queries",
-      spread, tested);
+  context.law(
+      statement, least * tested,
+      fmt::format("measured over exact, expected 1 +- {:.3g}; tested by the characteristic function of tau, all "
+                  "of the variance included; worst of {} queries",
+                  spread, tested),
+      ratio);
 }
 
 void run_subgen_partition(CheckContext& context) {
@@ -211,17 +207,12 @@ void check_partition(CheckContext& context, const SubgenSetup& setup, std::span<
   }
   add_tau_mean(context, setup, queries, trials);
   add_tau_variance(context, setup, queries, trials);
-  const auto tier = [&](std::string part, const std::vector<QueryTrials>& of) {
-    CheckRow& row = context.add(CheckKind::theorem, std::move(part));
-    row.params = setup.text();
-    row.text = fmt::format("{} clusters", setup.clusters());
-    fill_worst_query(row, of, context.options.delta);
+  const auto tier = [&](const std::string& part, const std::vector<QueryTrials>& of) {
+    add_theorem(context, {part, setup.text()}, of, context.options.delta, fmt::format("{} clusters", setup.clusters()));
   };
   tier("(i) Chernoff in each cluster, union", trials.by_union);
-  std::vector<BoundShape> shapes;
-  for (const QueryTrials& trial : trials.by_union)
-    shapes.push_back({.shape = trial.literal / std::sqrt(3.0), .errors = trial.errors});
-  add_constant(context, setup.text(), shapes, context.options.delta, std::sqrt(3.0),
+  const double constant = std::sqrt(3.0);
+  add_constant(context, setup.text(), trials.by_union, context.options.delta, constant,
                "sqrt(e^(2 delta r) ln(2n/p) / t)");
   tier("(ii) Bernstein, variance from delta r", trials.by_variance);
   tier("(iii) Bernstein, variance of the data", trials.by_data);
@@ -262,17 +253,14 @@ void check_partition_literal(CheckContext& context, std::span<const SubgenQuery>
       trials.push_back(
           {.literal = eta, .bound = eta + logit_rounding(subject, queries[q]), .trivial = 1, .errors = errors[q]});
     }
-    CheckRow& row = context.add(CheckKind::theorem, "(i) literal constants");
-    row.params = setup.text();
-    row.text = fmt::format("{} clusters, delta r = {}", setup.clusters(), delta_r);
-    fill_worst_query(row, trials, p);
+    add_theorem(context, {"(i) literal constants", setup.text()}, trials, p,
+                fmt::format("{} clusters, delta r = {}", setup.clusters(), delta_r));
     return;
   }
-  CheckRow& row = context.add(CheckKind::theorem, "(i) literal constants");
-  row.bound = row.literal = row.trivial = 1;
-  row.text =
+  context.theorem(
+      {"(i) literal constants"}, {.bound = 1, .literal = 1, .trivial = 1},
       fmt::format("vacuous at every size that is run: eta = 1/2 takes at least m' t* = {:.3g} samples of {} tokens",
-                  least, subject.tokens());
+                  least, subject.tokens()));
 }
 
 void check_partition_rate(CheckContext& context, std::span<const SubgenQuery> queries,
@@ -287,7 +275,7 @@ void check_partition_rate(CheckContext& context, std::span<const SubgenQuery> qu
     sizes.push_back(static_cast<double>(t));
     errors.push_back(tau_errors(context, queries.subspan(0, 1), 40, sketcher_of(setup)).front());
   }
-  add_rate(context, "slope of ln|tau/Z - 1| over ln t", params, error_rate(sizes, errors), -0.5,
+  add_rate(context, {"slope of ln|tau/Z - 1| over ln t", params}, error_rate(sizes, errors), -0.5,
            "t = 1, 4, 16 at the first query, groups of seeds");
 }
 

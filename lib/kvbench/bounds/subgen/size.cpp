@@ -21,15 +21,6 @@ Index clusters_at(const Subject& subject, Index tokens, double delta, Backend& b
       .clusters();
 }
 
-CheckRow& data_row(CheckContext& context, std::string part, const SubgenSetup& setup, double measured,
-                   std::string text) {
-  CheckRow& row = context.add(CheckKind::data, std::move(part));
-  row.params = setup.text();
-  row.measured = measured;
-  row.text = std::move(text);
-  return row;
-}
-
 void run_subgen_size(CheckContext& context) {
   const Subject& subject = *context.subject;
   const double r = largest_query(subgen_queries(subject));
@@ -39,11 +30,11 @@ void run_subgen_size(CheckContext& context) {
                      clusters_at(subject, subject.tokens(), setup.delta() / 2, context.backend));
     if (subject.tokens() < 64) continue;
     const Growth growth = cluster_growth(subject, setup.partition.radius, context.backend);
-    data_row(context, "growth exponent of m'", setup, growth.exponent,
-             fmt::format("slope of log m'(n) over log n in the last 15/16 of the stream; 95 % interval {:.3f} .. "
-                         "{:.3f} over its quarters: {}",
-                         growth.interval.lo, growth.interval.hi,
-                         growth.interval.hi < 1 ? "sublinear" : "not shown to be sublinear"));
+    context.data({"growth exponent of m'", setup.text()}, {.measured = growth.exponent},
+                 fmt::format("slope of log m'(n) over log n in the last 15/16 of the stream; 95 % interval {:.3f} .. "
+                             "{:.3f} over its quarters: {}",
+                             growth.interval.lo, growth.interval.hi,
+                             growth.interval.hi < 1 ? "sublinear" : "not shown to be sublinear"));
   }
 }
 
@@ -64,12 +55,13 @@ void run_subgen_corollary1(CheckContext& context) {
       const double log = std::log(static_cast<double>(n)), delta_r = setup.delta() * r;
       const double m = counts[static_cast<std::size_t>(n - 1)];
       const TheoremSizes sizes = literal_sizes(delta_r, n, subject.d(), eps);
-      CheckRow& row = data_row(
-          context, fmt::format("delta r / ln n after {} tokens", n), setup, delta_r / log,
+      const double memory = memory_ratio(static_cast<Index>(m), sizes.t, sizes.s, n, subject.d(), subject.dv());
+      context.data(
+          {fmt::format("delta r / ln n after {} tokens", n), setup.text()},
+          {.measured = delta_r / log, .literal = memory},
           fmt::format(
               "m' = {:.0f} of {} keys; t of the theorem with constants as 1: {:.4g}; memory {:.4g} of the exact cache",
-              m, n, sizes.t, memory_ratio(static_cast<Index>(m), sizes.t, sizes.s, n, subject.d(), subject.dv())));
-      row.literal = memory_ratio(static_cast<Index>(m), sizes.t, sizes.s, n, subject.d(), subject.dv());
+              m, n, sizes.t, memory));
     }
   }
 }
@@ -79,29 +71,25 @@ void run_subgen_quantities(CheckContext& context) {
   const std::vector<SubgenQuery> queries = subgen_queries(subject);
   const SubgenValues values = subgen_values(subject);
   const double r = largest_query(queries);
-  CheckRow& norm = context.add(CheckKind::data, "r");
-  norm.measured = r;
-  norm.text = fmt::format("largest |scale q| of {} queries", queries.size());
-  CheckRow& rank = context.add(CheckKind::data, "stable rank of V");
-  rank.measured = values.stable_rank();
-  rank.bound = static_cast<double>(subject.dv());
-  rank.text = "|V|_F^2 / |V|_op^2, at most d";
+  context.data({"r"}, {.measured = r}, fmt::format("largest |scale q| of {} queries", queries.size()));
+  context.data({"stable rank of V"}, {.measured = values.stable_rank(), .bound = static_cast<double>(subject.dv())},
+               "|V|_F^2 / |V|_op^2, at most d");
   for (const SubgenSetup& setup : usual_setups(subject, r, context.backend)) {
     context.poll();
-    const double delta_r = setup.delta() * r;
-    data_row(context, "delta r", setup, delta_r, "with the logit scale folded into q");
-    data_row(context, "m'(delta)", setup, static_cast<double>(setup.clusters()),
-             fmt::format("clusters of {} keys; m'(delta/2) = {}", subject.tokens(),
-                         clusters_at(subject, subject.tokens(), setup.delta() / 2, context.backend)));
+    const double delta_r = setup.delta() * r, bound = std::exp(2 * delta_r);
+    context.data({"delta r", setup.text()}, {.measured = delta_r}, "with the logit scale folded into q");
+    context.data({"m'(delta)", setup.text()}, {.measured = static_cast<double>(setup.clusters())},
+                 fmt::format("clusters of {} keys; m'(delta/2) = {}", subject.tokens(),
+                             clusters_at(subject, subject.tokens(), setup.delta() / 2, context.backend)));
     double ratio = 1, largest_share = 0;
     for (const SubgenQuery& query : queries) {
       const TauLaw law = tau_law(query.a, setup);
       ratio = std::max(ratio, law.ratio);
       largest_share = std::max(largest_share, law.largest_share);
     }
-    CheckRow& row = data_row(context, "e^(2 delta r) against the largest max/min of exp within a cluster", setup, ratio,
-                             fmt::format("a cluster of more than one key holds at most {:.3g} of Z", largest_share));
-    row.literal = row.bound = std::exp(2 * delta_r);
+    context.data({"e^(2 delta r) against the largest max/min of exp within a cluster", setup.text()},
+                 {.measured = ratio, .bound = bound, .literal = bound},
+                 fmt::format("a cluster of more than one key holds at most {:.3g} of Z", largest_share));
   }
 }
 
@@ -140,12 +128,9 @@ Growth cluster_growth(const Subject& subject, float delta, Backend& backend) {
 }
 
 void check_sizes_nest(CheckContext& context, double delta, Index at_delta, Index at_half) {
-  CheckRow& row = context.add(CheckKind::exact, "m'(delta) <= m(delta) <= m'(delta/2)");
-  row.params = fmt::format("delta={:.4g}", delta);
-  row.measured = static_cast<double>(at_delta);
-  row.bound = static_cast<double>(at_half);
-  row.count_exceptions(at_delta > at_half, 1);
-  row.text = fmt::format("the least number of clusters of diameter delta lies between {} and {}", at_delta, at_half);
+  context.exact({"m'(delta) <= m(delta) <= m'(delta/2)", fmt::format("delta={:.4g}", delta)}, at_delta > at_half, 1,
+                fmt::format("the least number of clusters of diameter delta lies between {} and {}", at_delta, at_half),
+                {.measured = static_cast<double>(at_delta), .bound = static_cast<double>(at_half)});
 }
 
 void check_memory_growth(CheckContext& context, const SubgenSetup& setup, const Growth& growth,
@@ -166,16 +151,14 @@ void check_memory_growth(CheckContext& context, const SubgenSetup& setup, const 
     stated.push_back(clusters.back() + std::log(static_cast<double>(at.params.t)));
     declared.push_back(std::log(numbers));
   }
-  CheckRow& row = context.add(CheckKind::cost, "memory along the stream grows like m' t, t ~ ln n");
-  row.params = setup.text();
-  row.measured = slope(x, declared);
-  row.bound = slope(x, stated) + 0.1;
-  row.count_exceptions(!(row.measured <= row.bound), 1);
-  row.text = fmt::format(
-      "fitted exponents over n = {} to {}: of the numbers that the method holds, {:.3f}; of m', {:.3f}, {}; bound: "
-      "that of m' t, with 0.1 for terms of lower order",
-      n >> (prefixes - 1), n, row.measured, slope(x, clusters),
-      growth.interval.hi < 1 ? "sublinear" : "not shown to be sublinear, so that Corollary 1 promises nothing below n");
+  const double measured = slope(x, declared);
+  context.cost(
+      {"memory along the stream grows like m' t, t ~ ln n", setup.text()}, measured, slope(x, stated) + 0.1,
+      fmt::format("fitted exponents over n = {} to {}: of the numbers that the method holds, {:.3f}; of m', "
+                  "{:.3f}, {}; bound: that of m' t, with 0.1 for terms of lower order",
+                  n >> (prefixes - 1), n, measured, slope(x, clusters),
+                  growth.interval.hi < 1 ? "sublinear"
+                                         : "not shown to be sublinear, so that Corollary 1 promises nothing below n"));
 }
 
 Check subgen_size() {

@@ -58,17 +58,14 @@ void add_memory(CheckContext& context, const SubgenSetup& setup, double r, const
   const Subject& subject = *context.subject;
   const Index n = subject.tokens(), d = subject.d(), dv = subject.dv(), m = setup.clusters();
   const TheoremSizes literal = literal_sizes(setup.delta() * r, n, d, context.options.eps);
-  CheckRow& row = context.add(CheckKind::data, "memory at the theorem's t and s");
-  row.params =
-      fmt::format("eps={};delta={:.4g};t={:.4g};s={:.4g}", context.options.eps, setup.delta(), sizes.t, sizes.s);
-  row.literal = memory_ratio(m, literal.t, literal.s, n, d, dv);
-  row.tight = memory_ratio(m, sizes.t, sizes.s, n, d, dv);
-  row.bound = row.tight;
-  row.trivial = 1;
-  row.text = fmt::format(
-      "numbers kept over those of the exact cache with {} clusters of {} tokens; failure probability {}; with the "
-      "constants of Omega as 1, t = {:.4g} and s = {:.4g}",
-      m, n, context.options.delta, literal.t, literal.s);
+  const double tight = memory_ratio(m, sizes.t, sizes.s, n, d, dv);
+  context.data(
+      {"memory at the theorem's t and s",
+       fmt::format("eps={};delta={:.4g};t={:.4g};s={:.4g}", context.options.eps, setup.delta(), sizes.t, sizes.s)},
+      {.bound = tight, .literal = memory_ratio(m, literal.t, literal.s, n, d, dv), .tight = tight, .trivial = 1},
+      fmt::format("numbers kept over those of the exact cache with {} clusters of {} tokens; failure probability {}; "
+                  "with the constants of Omega as 1, t = {:.4g} and s = {:.4g}",
+                  m, n, context.options.delta, literal.t, literal.s));
 }
 
 /// The bytes that the method declares against O(d (m' t + s)) with its constant: 3 for d = dv, with the metadata.
@@ -79,13 +76,10 @@ void add_declared(CheckContext& context, const SubgenSetup& setup, const methods
   const auto m = static_cast<double>(setup.clusters()), t = static_cast<double>(setup.params.t);
   const auto s = static_cast<double>(setup.slots), d = static_cast<double>(std::max(subject.d(), subject.dv()));
   const double exact = static_cast<double>(subject.tokens() * (subject.d() + subject.dv()));
-  CheckRow& row = context.add(CheckKind::cost, "memory that the method declares, against 4 d (m' t + s)");
-  row.params = setup.text();
-  row.bound = 4 * d * (m * t + s) / exact;
-  row.measured = declared / exact;
-  row.count_exceptions(!(row.measured <= row.bound), 1);
-  row.text = fmt::format("{:.0f} numbers for {} clusters, of the {:.0f} of the exact cache", declared, setup.clusters(),
-                         exact);
+  context.cost({"memory that the method declares, against 4 d (m' t + s)", setup.text()}, declared / exact,
+               4 * d * (m * t + s) / exact,
+               fmt::format("{:.0f} numbers for {} clusters, of the {:.0f} of the exact cache", declared,
+                           setup.clusters(), exact));
 }
 
 void at_theorem_sizes(CheckContext& context, const SubgenSetup& setup, const SubgenValues& values,
@@ -95,11 +89,9 @@ void at_theorem_sizes(CheckContext& context, const SubgenSetup& setup, const Sub
   add_memory(context, setup, r, sizes);
   const double kept = static_cast<double>(setup.clusters()) * sizes.t + sizes.s;
   if (!(kept <= largest_sketch)) {
-    CheckRow& row = context.add(CheckKind::theorem, "Eq. 3 at the theorem's t and s");
-    row.assumptions = false;
-    row.bound = eps;
-    row.assumptions_text = fmt::format("t = {:.4g} and s = {:.4g} require {:.3g} samples of {} tokens; not run",
-                                       sizes.t, sizes.s, kept, context.subject->tokens());
+    context.theorem({"Eq. 3 at the theorem's t and s"}, {.bound = eps})
+        .unmet(fmt::format("t = {:.4g} and s = {:.4g} require {:.3g} samples of {} tokens; not run", sizes.t, sizes.s,
+                           kept, context.subject->tokens()));
     return;
   }
   SubgenSetup large = setup;
@@ -176,14 +168,10 @@ void check_attention(CheckContext& context, std::string part, const AttentionInp
         return std::sqrt(error2) / unit_of(queries[q], values);
       });
   for (std::size_t q = 0; q < queries.size(); ++q) trials[q].errors = errors[q];
-  CheckRow& row = context.add(CheckKind::theorem, std::move(part));
-  row.params = setup.text();
-  row.text = "errors over |softmax||V|_op; trivial: answering 0";
-  fill_worst_query(row, trials, context.options.delta);
+  add_theorem(context, {part, setup.text()}, trials, context.options.delta,
+              "errors over |softmax||V|_op; trivial: answering 0");
   if (!std::isnan(eps)) return;
-  std::vector<BoundShape> shapes;
-  for (const QueryTrials& trial : trials) shapes.push_back({.shape = trial.literal, .errors = trial.errors});
-  add_constant(context, setup.text(), shapes, context.options.delta, 1, "max(sqrt(d/s), e^(delta r) sqrt(ln n / t))");
+  add_constant(context, setup.text(), trials, context.options.delta, 1, "max(sqrt(d/s), e^(delta r) sqrt(ln n / t))");
 }
 
 Check subgen_theorem1() {

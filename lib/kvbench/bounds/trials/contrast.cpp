@@ -24,6 +24,20 @@ Contrast contrast(std::span<const double> differences, int resamples) {
   return result;
 }
 
+CheckRow& add_claim(CheckContext& context, const Statement& statement, const Contrast& c, const std::string& what) {
+  if (c.units == 0) return context.not_tested(CheckKind::claim, statement, what + ": no observations");
+  const std::string interval = c.units < 2 ? "" : fmt::format(" [{:+.4g}, {:+.4g}]", c.interval.lo, c.interval.hi);
+  return context.claim(statement,
+                       {.p_value = c.p_value,
+                        .holds = c.mean > 0,
+                        .p_least = c.p_least,
+                        .units = c.units,
+                        .units_needed = c.units_needed},
+                       fmt::format("{}: mean {:+.4g}{}, median {:+.4g}, positive in {} of {} independent units", what,
+                                   c.mean, interval, c.median, c.positive, c.units),
+                       {.measured = c.mean});
+}
+
 void set_claim(CheckRow& row, const Contrast& c, const std::string& what) {
   row.measured = c.mean;
   if (c.units == 0) {

@@ -4,7 +4,7 @@
 
 #include <span>
 
-#include <kvbench/bounds/check/row.hpp>
+#include <kvbench/bounds/check/check.hpp>
 
 namespace kvbench::bounds {
 
@@ -23,8 +23,11 @@ struct Contrast {
 /// Units whose difference is NaN have no observation and are left out. Without resamples there is no interval.
 Contrast contrast(std::span<const double> differences, int resamples = 1000);
 
-/// Fills the row of a claim that the mean is positive: the measured mean, the p-value, and a text. `what` begins the
-/// text.
+/// Adds the row of a claim that the mean, which becomes `measured`, is positive. `what` begins its text. Without units
+/// the row was not tested.
+CheckRow& add_claim(CheckContext& context, const Statement& statement, const Contrast& contrast,
+                    const std::string& what);
+/// Fills the row of such a claim.
 void set_claim(CheckRow& row, const Contrast& contrast, const std::string& what);
 
 }  // namespace kvbench::bounds

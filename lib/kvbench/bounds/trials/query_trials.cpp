@@ -19,22 +19,21 @@ std::tuple<std::int64_t, bool, double> severity(const QueryTrials& query) {
   return {failures(query), true, query.errors.empty() ? 0 : quantile(query.errors, 0.99) / query.bound};
 }
 
-void show(CheckRow& row, const QueryTrials& query) {
-  row.literal = query.literal;
-  row.tight = query.tight;
-  row.data = query.data;
-  row.bound = query.bound;
-  row.trivial = query.trivial;
-  if (query.errors.empty()) return;
-  row.measured = mean(query.errors);
-  row.measured_q99 = quantile(query.errors, 0.99);
-  row.failures = failures(query);
-  row.trials = static_cast<std::int64_t>(query.errors.size());
+Figures figures_of(const QueryTrials& query) {
+  Figures figures{.bound = query.bound,
+                  .literal = query.literal,
+                  .tight = query.tight,
+                  .data = query.data,
+                  .trivial = query.trivial};
+  if (query.errors.empty()) return figures;
+  figures.measured = mean(query.errors), figures.measured_q99 = quantile(query.errors, 0.99);
+  return figures;
 }
 
 }  // namespace
 
-void fill_worst_query(CheckRow& row, std::span<const QueryTrials> queries, double allowed) {
+CheckRow& add_theorem(CheckContext& context, const Statement& statement, std::span<const QueryTrials> queries,
+                      double allowed, std::string text) {
   Index known = 0, informative = 0;
   const QueryTrials* worst = nullptr;
   for (const QueryTrials& query : queries) {
@@ -43,17 +42,15 @@ void fill_worst_query(CheckRow& row, std::span<const QueryTrials> queries, doubl
     informative += !query.vacuous();
     if (worst == nullptr || severity(query) > severity(*worst)) worst = &query;
   }
-  row.text += fmt::format("{}worst of {} queries, {} of them with a bound that is not vacuous",
-                          row.text.empty() ? "" : "; ", queries.size(), informative);
+  text += fmt::format("{}worst of {} queries, {} of them with a bound that is not vacuous", text.empty() ? "" : "; ",
+                      queries.size(), informative);
   if (known < std::ssize(queries))
-    row.text += fmt::format(", {} with a bound that is not a number", std::ssize(queries) - known);
-  if (worst == nullptr) {
-    row.assumptions = false;
-    return;
-  }
-  show(row, *worst);
-  row.allowed = allowed;
+    text += fmt::format(", {} with a bound that is not a number", std::ssize(queries) - known);
+  if (worst == nullptr) return context.not_tested(CheckKind::theorem, statement, text);
+  CheckRow& row =
+      context.theorem(statement, figures_of(*worst), text, {failures(*worst), std::ssize(worst->errors), allowed});
   row.tests = known;
+  return row;
 }
 
 }  // namespace kvbench::bounds

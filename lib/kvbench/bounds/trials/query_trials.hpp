@@ -6,7 +6,7 @@
 #include <span>
 #include <vector>
 
-#include <kvbench/bounds/check/row.hpp>
+#include <kvbench/bounds/check/check.hpp>
 
 namespace kvbench::bounds {
 
@@ -19,11 +19,12 @@ struct QueryTrials {
   bool vacuous() const { return bound >= trivial; }
 };
 
-/// Fills bounds, errors and failures of the row, whose p-value judge() adjusts for the number of queries. The row shows
-/// the query with the most failures. Without failures it shows, of the queries whose bound is not vacuous, the one with
-/// the largest ratio of the 99 % quantile to the bound; where all bounds are vacuous, the one with the smallest ratio
-/// of bound to trivial bound. Queries whose bound is not a number are left out; where there is no other, the row has no
-/// verdict.
-void fill_worst_query(CheckRow& row, std::span<const QueryTrials> queries, double allowed);
+/// Adds the row of a theorem with bounds, errors and failures of one query; judge() adjusts its p-value for the number
+/// of queries. The row shows the query with the most failures. Without failures it shows, of the queries whose bound is
+/// not vacuous, the one with the largest ratio of the 99 % quantile to the bound; where all bounds are vacuous, the one
+/// with the smallest ratio of bound to trivial bound. Queries whose bound is not a number are left out; where there is
+/// no other, the row was not tested. `text` comes before the number of queries.
+CheckRow& add_theorem(CheckContext& context, const Statement& statement, std::span<const QueryTrials> queries,
+                      double allowed, std::string text = "");
 
 }  // namespace kvbench::bounds

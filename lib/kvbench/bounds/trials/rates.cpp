@@ -39,9 +39,7 @@ QuantileEstimate estimate_quantile(std::vector<double> numbers, double q) {
 
 void add_constant(CheckContext& context, const std::string& params, std::span<const BoundShape> queries, double delta,
                   double literal, const std::string& shape) {
-  CheckRow& row = context.add(CheckKind::data, std::string(constant_part));
-  row.params = params;
-  row.literal = literal;
+  const Statement statement{std::string(constant_part), params};
   QuantileEstimate worst{.value = -1};
   Index used = 0;
   for (const BoundShape& query : queries) {
@@ -53,14 +51,22 @@ void add_constant(CheckContext& context, const std::string& params, std::span<co
     if (estimate.value > worst.value) worst = estimate;
   }
   if (used == 0) {
-    row.assumptions = false;
-    row.text = "the bound is 0 or infinite for every query";
+    context.not_tested(CheckKind::data, statement, "the bound is 0 or infinite for every query").literal = literal;
     return;
   }
-  row.measured = worst.value;
-  row.text = fmt::format(
-      "{:.4g}, 95 % [{:.4g}, {:.4g}]: the {:.4g} quantile over {} seeds of error / ({}), worst of {} queries",
-      worst.value, worst.interval.lo, worst.interval.hi, 1 - delta, queries.front().errors.size(), shape, used);
+  context.data(
+      statement, {.measured = worst.value, .literal = literal},
+      fmt::format(
+          "{:.4g}, 95 % [{:.4g}, {:.4g}]: the {:.4g} quantile over {} seeds of error / ({}), worst of {} queries",
+          worst.value, worst.interval.lo, worst.interval.hi, 1 - delta, queries.front().errors.size(), shape, used));
+}
+
+void add_constant(CheckContext& context, const std::string& params, std::span<const QueryTrials> queries, double delta,
+                  double constant, const std::string& shape) {
+  std::vector<BoundShape> shapes;
+  for (const QueryTrials& query : queries)
+    shapes.push_back({.shape = query.literal / constant, .errors = query.errors});
+  add_constant(context, params, shapes, delta, constant, shape);
 }
 
 void name_largest_constants(std::span<CheckRow> rows) {
@@ -93,19 +99,15 @@ Rate error_rate(std::span<const double> sizes, std::span<const std::vector<doubl
   return {.slope = mean(slopes), .interval = student_interval(slopes)};
 }
 
-void add_rate(CheckContext& context, std::string part, const std::string& params, const Rate& rate, double expected,
+void add_rate(CheckContext& context, const Statement& statement, const Rate& rate, double expected,
               const std::string& text) {
-  CheckRow& row = context.add(CheckKind::data, std::move(part));
-  row.params = params;
-  row.bound = expected;
-  row.measured = rate.slope;
   if (std::isnan(rate.slope)) {
-    row.assumptions = false;
-    row.text = "the errors are zero";
+    context.not_tested(CheckKind::data, statement, "the errors are zero").bound = expected;
     return;
   }
-  row.text = fmt::format("slope {:.3f}, 95 % [{:.3f}, {:.3f}], expected {:.3g}; {}", rate.slope, rate.interval.lo,
-                         rate.interval.hi, expected, text);
+  context.data(statement, {.measured = rate.slope, .bound = expected},
+               fmt::format("slope {:.3f}, 95 % [{:.3f}, {:.3f}], expected {:.3g}; {}", rate.slope, rate.interval.lo,
+                           rate.interval.hi, expected, text));
 }
 
 InformativeSize informative_size(Index most, const std::function<double(Index)>& ratio) {

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include <kvbench/bounds/check/check.hpp>
+#include <kvbench/bounds/trials/query_trials.hpp>
 
 namespace kvbench::bounds {
 
@@ -35,6 +36,9 @@ struct BoundShape {
 /// left out.
 void add_constant(CheckContext& context, const std::string& params, std::span<const BoundShape> queries, double delta,
                   double literal, const std::string& shape);
+/// The same for literal bounds with this constant.
+void add_constant(CheckContext& context, const std::string& params, std::span<const QueryTrials> queries, double delta,
+                  double constant, const std::string& shape);
 
 /// Notes in the text of the largest C* of each claim that it is the largest one.
 void name_largest_constants(std::span<CheckRow> rows);
@@ -49,7 +53,7 @@ struct Rate {
 Rate error_rate(std::span<const double> sizes, std::span<const std::vector<double>> errors);
 
 /// Adds the row of a rate; `expected` in words and as the bound.
-void add_rate(CheckContext& context, std::string part, const std::string& params, const Rate& rate, double expected,
+void add_rate(CheckContext& context, const Statement& statement, const Rate& rate, double expected,
               const std::string& text);
 
 /// The longest stream on which a literal bound is tested.

@@ -39,22 +39,19 @@ Distances distances_of(bounds::CheckContext& context, const std::vector<float>& 
 
 void add_distortion_rows(bounds::CheckContext& context, int bits, const Distances& mean) {
   const Index d = context.subject->d(), seeds = context.options.seeds;
-  bounds::CheckRow& row = context.add(bounds::CheckKind::theorem, fmt::format("{} bit{}", bits, bits == 1 ? "" : "s"));
-  row.params = fmt::format("bits={};d={}", bits, d);
-  row.literal = row.bound = std::sqrt(3) * std::numbers::pi / 2 * std::pow(4, -bits);
-  row.trivial = 1;
-  row.measured = mean.square;
-  const double beyond = mean.distance - std::sqrt(row.bound) - distance_rounding * (1 + mean.distance);
-  row.p_value = std::isnan(beyond) ? 0
-                : beyond <= 0      ? 1
-                                   : std::exp(-static_cast<double>((d - 1) * seeds) * beyond * beyond / 2);
-  row.text = fmt::format("mean of |x - x'|^2 / |x|^2 over {} seeds; trivial: decoding zeros", seeds);
-
-  bounds::CheckRow& paper = context.add(bounds::CheckKind::data, fmt::format("paper's value, b={}", bits));
-  paper.params = fmt::format("bits={};d={}", bits, d);
-  paper.bound = paper_distortions[static_cast<std::size_t>(bits - 1)];
-  paper.measured = mean.square;
-  paper.text = "the same mean, and the one that the paper states for large d";
+  const std::string params = fmt::format("bits={};d={}", bits, d);
+  const double bound = std::sqrt(3) * std::numbers::pi / 2 * std::pow(4, -bits);
+  const double beyond = mean.distance - std::sqrt(bound) - distance_rounding * (1 + mean.distance);
+  context
+      .theorem({fmt::format("{} bit{}", bits, bits == 1 ? "" : "s"), params},
+               {.measured = mean.square, .bound = bound, .literal = bound, .trivial = 1},
+               fmt::format("mean of |x - x'|^2 / |x|^2 over {} seeds; trivial: decoding zeros", seeds))
+      .p_value = std::isnan(beyond) ? 0
+                 : beyond <= 0      ? 1
+                                    : std::exp(-static_cast<double>((d - 1) * seeds) * beyond * beyond / 2);
+  context.data({fmt::format("paper's value, b={}", bits), params},
+               {.measured = mean.square, .bound = paper_distortions[static_cast<std::size_t>(bits - 1)]},
+               "the same mean, and the one that the paper states for large d");
 }
 
 void run_turboquant_distortion(bounds::CheckContext& context) {

@@ -134,22 +134,21 @@ void add_row(bounds::CheckContext& context, const bounds::Subject& subject, Inde
   context.poll();
   const replay::Head head = causal_head(subject, window);
   const Errors errors = errors_of(subject, head, pass(head, context.backend));
-  bounds::CheckRow& row =
-      context.add(bounds::CheckKind::exact, window > 0 ? "with a sliding window" : "all tokens up to the query");
-  row.params =
-      window > 0 ? fmt::format("n={};window={}", subject.tokens(), window) : fmt::format("n={}", subject.tokens());
+  const bounds::Statement statement =
+      window > 0 ? bounds::Statement{"with a sliding window", fmt::format("n={};window={}", subject.tokens(), window)}
+                 : bounds::Statement{"all tokens up to the query", fmt::format("n={}", subject.tokens())};
   if (errors.cases == 0) {
-    row.assumptions = false;
-    row.text = "the logits are so large that their rounding hides every fault";
+    context.not_tested(bounds::CheckKind::exact, statement,
+                       "the logits are so large that their rounding hides every fault");
     return;
   }
-  row.bound = 1, row.measured = std::max(errors.out, errors.log_sum_exp);
-  row.count_exceptions(errors.exceptions, errors.cases);
-  row.text = fmt::format(
-      "{} queries: errors are at most {:.2g} of the rounding bound of the output and {:.2g} of that "
-      "of the log-sum-exp{}",
-      errors.cases, errors.out, errors.log_sum_exp,
-      errors.left_out > 0 ? fmt::format("; {} with larger logits left out", errors.left_out) : "");
+  context.exact(
+      statement, errors.exceptions, errors.cases,
+      fmt::format("{} queries: errors are at most {:.2g} of the rounding bound of the output and {:.2g} of "
+                  "that of the log-sum-exp{}",
+                  errors.cases, errors.out, errors.log_sum_exp,
+                  errors.left_out > 0 ? fmt::format("; {} with larger logits left out", errors.left_out) : ""),
+      {.measured = std::max(errors.out, errors.log_sum_exp), .bound = 1});
 }
 
 void run_exact_noise_floor(bounds::CheckContext& context) { check_exact_pass(context, replayed_exact_pass); }

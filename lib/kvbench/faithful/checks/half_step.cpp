@@ -65,18 +65,18 @@ void add_step_row(bounds::CheckContext& context, const StepFormat& format, const
   } catch (const methods::Unavailable& reason) {
     refusal = reason.what();
   }
-  bounds::CheckRow& row = context.add(bounds::CheckKind::exact, format.setting.method);
-  row.params = fmt::format("bits={}", format.bits);
+  const bounds::Statement statement{format.setting.method, fmt::format("bits={}", format.bits)};
   if (!refusal.empty() || errors.cases == 0) {
-    row.assumptions = false;
-    row.text = refusal.empty() ? "the numbers are too large for f16" : refusal;
+    context.not_tested(bounds::CheckKind::exact, statement,
+                       refusal.empty() ? "the numbers are too large for f16" : refusal);
     return;
   }
-  row.bound = 1, row.measured = errors.largest;
-  row.count_exceptions(errors.exceptions, errors.cases);
-  row.text = fmt::format(
-      "errors of keys and values are at most {:.3g} of half a step and the rounding of its f16{}", errors.largest,
-      errors.left_out > 0 ? fmt::format("; {} numbers too large for it left out", errors.left_out) : "");
+  context.exact(
+      statement, errors.exceptions, errors.cases,
+      fmt::format("errors of keys and values are at most {:.3g} of half a step and the rounding of its f16{}",
+                  errors.largest,
+                  errors.left_out > 0 ? fmt::format("; {} numbers too large for it left out", errors.left_out) : ""),
+      {.measured = errors.largest, .bound = 1});
 }
 
 void run_quantiser_half_step(bounds::CheckContext& context) {

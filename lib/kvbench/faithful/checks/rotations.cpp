@@ -87,12 +87,11 @@ void check_rotation(bounds::CheckContext& context, const Rotation& rotation) {
     context.poll();
     add_products(errors, rows, rotation.turned(rows, context.seed(trial)), subject.d(), rotation.rounding);
   }
-  bounds::CheckRow& row = context.add(bounds::CheckKind::exact, "<R x, R y> = <x, y>, " + rotation.name);
-  row.params = fmt::format("d={}", subject.d());
-  row.bound = 1, row.measured = errors.largest;
-  row.count_exceptions(errors.exceptions, errors.cases);
-  row.text = fmt::format("errors of {} pairs of keys and queries are at most {:.2g} of the rounding bound",
-                         errors.cases, errors.largest);
+  context.exact({"<R x, R y> = <x, y>, " + rotation.name, fmt::format("d={}", subject.d())}, errors.exceptions,
+                errors.cases,
+                fmt::format("errors of {} pairs of keys and queries are at most {:.2g} of the rounding bound",
+                            errors.cases, errors.largest),
+                {.measured = errors.largest, .bound = 1});
 }
 
 bounds::Check rotation_products() {

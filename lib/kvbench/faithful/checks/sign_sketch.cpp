@@ -68,12 +68,11 @@ void add_mean_row(bounds::CheckContext& context, const std::string& name, const 
     smallest = std::min(smallest, p_of(pair, seeds));
     if (pair.with_itself) ratios += pair.sum / seeds / pair.exact, ++own;
   }
-  bounds::CheckRow& row = context.add(bounds::CheckKind::law, "E <q, estimate> = <q, k>, " + name);
-  row.params = fmt::format("signs={}", context.subject->d());
-  row.bound = 1, row.measured = ratios / own;
-  row.p_value = std::min(1.0, smallest * static_cast<double>(pairs.size()));
-  row.text = fmt::format("mean of <k, estimate> / |k|^2 over {} seeds and {} keys; tested on the worst of {} pairs",
-                         context.options.seeds, own, pairs.size());
+  context.law({"E <q, estimate> = <q, k>, " + name, fmt::format("signs={}", context.subject->d())},
+              smallest * static_cast<double>(pairs.size()),
+              fmt::format("mean of <k, estimate> / |k|^2 over {} seeds and {} keys; tested on the worst of {} pairs",
+                          context.options.seeds, own, pairs.size()),
+              ratios / own);
 }
 
 /// ln of the sum of exponentials of the logits of a query.
@@ -103,13 +102,12 @@ void add_partition_row(bounds::CheckContext& context, const SketchedKeys& decode
     }
   }
   const auto cases = static_cast<double>(seeds * subject.num_queries());
-  bounds::CheckRow& row = context.add(bounds::CheckKind::data, "mean of ln(Z' / Z), " + decoders.name);
-  row.params = fmt::format("signs={}", subject.d());
-  row.bound = 0, row.measured = with / cases;
-  row.text = fmt::format(
-      "Z and Z': sums of exponentials of exact and estimated logits of {} keys; without the sketch, with its bit in "
-      "the codes, {:.3g}; over {} seeds and {} queries",
-      static_cast<Index>(keys.size()) / subject.d(), without / cases, seeds, subject.num_queries());
+  context.data(
+      {"mean of ln(Z' / Z), " + decoders.name, fmt::format("signs={}", subject.d())},
+      {.measured = with / cases, .bound = 0},
+      fmt::format("Z and Z': sums of exponentials of exact and estimated logits of {} keys; without the sketch, with "
+                  "its bit in the codes, {:.3g}; over {} seeds and {} queries",
+                  static_cast<Index>(keys.size()) / subject.d(), without / cases, seeds, subject.num_queries()));
 }
 
 void run_qjl_unbiased(bounds::CheckContext& context) {

@@ -53,11 +53,9 @@ std::optional<std::string> difference(const bounds::Snapshot& observed, const bo
 
 void add_oracle_row(bounds::CheckContext& context, const std::string& part, const std::string& params,
                     std::span<const bounds::Snapshot> observed, const OracleRun& expected) {
-  bounds::CheckRow& row = context.add(bounds::CheckKind::exact, part);
-  row.params = params;
   if (expected.decided == 0) {
-    row.assumptions = false;
-    row.text = "the first decision is closer than the rounding of fp32";
+    context.not_tested(bounds::CheckKind::exact, {part, params},
+                       "the first decision is closer than the rounding of fp32");
     return;
   }
   std::int64_t differences = 0;
@@ -70,14 +68,15 @@ void add_oracle_row(bounds::CheckContext& context, const std::string& part, cons
     if (differences++ == 0)
       first = fmt::format("; first difference after {} tokens: {}", expected.times[t].tokens, *found);
   }
-  row.count_exceptions(differences, expected.decided);
-  row.text = fmt::format(
-      "ids and weights at {} times of the stream{}{}", expected.decided,
-      expected.decided < std::ssize(expected.times)
-          ? fmt::format("; not compared at {} later ones, after a decision closer than the rounding of fp32",
-                        std::ssize(expected.times) - expected.decided)
-          : "",
-      first);
+  context.exact(
+      {part, params}, differences, expected.decided,
+      fmt::format(
+          "ids and weights at {} times of the stream{}{}", expected.decided,
+          expected.decided < std::ssize(expected.times)
+              ? fmt::format("; not compared at {} later ones, after a decision closer than the rounding of fp32",
+                            std::ssize(expected.times) - expected.decided)
+              : "",
+          first));
 }
 
 }  // namespace kvbench::faithful
