@@ -109,9 +109,6 @@ struct CheckContext {
     return row;
   }
 
-  /// A row without anything but its identity, for claims about errors.
-  CheckRow& add(CheckKind kind, const std::string& part) { return add(kind, {part}, "", {}); }
-
   /// The same context for the rows of another check.
   CheckContext as(std::string other_check) const {
     CheckContext copy = *this;

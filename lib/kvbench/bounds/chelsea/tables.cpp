@@ -25,10 +25,7 @@ PairedReplay replay_at_20_percent(const CheckContext& context, std::vector<repla
 
 void add_error_row(CheckContext& context, const PairedReplay& replay, const ErrorClaim& claim, const std::string& part,
                    const std::string& remark) {
-  CheckRow& row = context.add(CheckKind::claim, part);
-  row.params = "B=20%;" + replay.text();
-  set_error_claim(row, replay, claim);
-  row.text += "; " + remark;
+  add_error_claim(context, {part, "B=20%;" + replay.text()}, replay, claim).text += "; " + remark;
 }
 
 replay::MethodChoice chelsea_in_chunks(Index chunk) {

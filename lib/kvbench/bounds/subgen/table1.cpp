@@ -20,10 +20,10 @@ void run_subgen_table1(CheckContext& context) {
   for (std::size_t b = 0; b < budgets.size(); ++b) {
     for (std::size_t other = 1; other < 3; ++other) {
       context.poll();
-      CheckRow& row = context.add(
-          CheckKind::claim, fmt::format("B={}, k-center has a smaller error than {}", budgets[b], others[other - 1]));
-      row.params = replay.text();
-      set_error_claim(row, replay, {.better = 0, .other = other, .budget = b});
+      CheckRow& row = add_error_claim(
+          context,
+          {fmt::format("B={}, k-center has a smaller error than {}", budgets[b], others[other - 1]), replay.text()},
+          replay, {.better = 0, .other = other, .budget = b});
       row.text +=
           fmt::format("; {}; Table 1 reports the accuracy of line retrieval, {}, which a trace does not contain",
                       b < 3 ? "equal numbers of tokens" : "equal memory with all metadata", scores[other - 1]);

@@ -38,18 +38,4 @@ CheckRow& add_claim(CheckContext& context, const Statement& statement, const Con
                        {.measured = c.mean});
 }
 
-void set_claim(CheckRow& row, const Contrast& c, const std::string& what) {
-  row.measured = c.mean;
-  if (c.units == 0) {
-    row.assumptions = false;
-    row.text = what + ": no observations";
-    return;
-  }
-  row.p_value = c.p_value, row.holds = c.mean > 0;
-  row.p_least = c.p_least, row.units = c.units, row.units_needed = c.units_needed;
-  const std::string interval = c.units < 2 ? "" : fmt::format(" [{:+.4g}, {:+.4g}]", c.interval.lo, c.interval.hi);
-  row.text = fmt::format("{}: mean {:+.4g}{}, median {:+.4g}, positive in {} of {} independent units", what, c.mean,
-                         interval, c.median, c.positive, c.units);
-}
-
 }  // namespace kvbench::bounds

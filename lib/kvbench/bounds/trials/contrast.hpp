@@ -27,7 +27,5 @@ Contrast contrast(std::span<const double> differences, int resamples = 1000);
 /// the row was not tested.
 CheckRow& add_claim(CheckContext& context, const Statement& statement, const Contrast& contrast,
                     const std::string& what);
-/// Fills the row of such a claim.
-void set_claim(CheckRow& row, const Contrast& contrast, const std::string& what);
 
 }  // namespace kvbench::bounds

@@ -28,25 +28,29 @@ std::optional<PlaceTest> over_places(const PairedReplay& replay, const ErrorClai
 
 }  // namespace
 
-void set_error_claim(CheckRow& row, const PairedReplay& replay, const ErrorClaim& claim) {
+CheckRow& add_error_claim(CheckContext& context, const Statement& statement, const PairedReplay& replay,
+                          const ErrorClaim& claim) {
   try {
     if (const std::optional<PlaceTest> test = over_places(replay, claim)) {
-      row.measured = std::exp(test->mean);
-      row.p_value = test->p_value, row.holds = test->mean > 0;
-      row.units = static_cast<Index>(test->units());
-      row.over_places = units_of(*test, static_cast<std::size_t>(replay.results().model_layers));
-      row.text = fmt::format("ratio of errors {:.3g} [{:.3g}, {:.3g}] over {}", row.measured,
-                             std::exp(test->interval.lo), std::exp(test->interval.hi), row.over_places);
-      return;
+      const double ratio = std::exp(test->mean);
+      const std::string places = units_of(*test, static_cast<std::size_t>(replay.results().model_layers));
+      return context.claim(statement,
+                           {.p_value = test->p_value,
+                            .holds = test->mean > 0,
+                            .units = static_cast<Index>(test->units()),
+                            .over_places = places},
+                           fmt::format("ratio of errors {:.3g} [{:.3g}, {:.3g}] over {}", ratio,
+                                       std::exp(test->interval.lo), std::exp(test->interval.hi), places),
+                           {.measured = ratio});
     }
     const std::vector<double> small = replay.units({claim.better, claim.budget}),
                               large = replay.units({claim.other, claim.budget});
     std::vector<double> differences;
     for (std::size_t u = 0; u < small.size(); ++u) differences.push_back(claim.allowed * large[u] - small[u]);
-    set_claim(row, contrast(differences), "difference of errors in blocks of 16 queries, for these layers alone");
+    return add_claim(context, statement, contrast(differences),
+                     "difference of errors in blocks of 16 queries, for these layers alone");
   } catch (const methods::Unavailable& reason) {
-    row.assumptions = false;
-    row.text = reason.what();
+    return context.not_tested(CheckKind::claim, statement, reason.what());
   }
 }
 
