@@ -77,7 +77,7 @@ bool all_results(const Outcome& a, const Outcome& b, Test test) {
 Outcome outcome_of(const Run& run, const Heads& heads, Backend& backend) {
   Trial trial(run.row, backend);
   const Instance instance = trial.try_open(heads, run.budget, run.seed);
-  if (!instance.cache) return std::nullopt;
+  if (!instance.session) return std::nullopt;
   if (run.decode) return trial.decode(instance, heads);
   std::vector<std::vector<Result>> results;
   for (Result& result : trial.prefill(instance, heads)) results.push_back({std::move(result)});

@@ -7,6 +7,7 @@
 #include <doctest/doctest.h>
 
 #include <kvbench/methods/registry.hpp>
+#include <kvbench/methods/stages/wrapped_cache.hpp>
 #include <kvbench/testing/contract.hpp>
 
 using namespace kvbench;
@@ -19,7 +20,7 @@ namespace {
 template <class Change>
 void with_caches(MethodInfo& info, Change change) {
   info.prepare = [prepare = info.prepare, change](std::span<const HeadPrompt> heads, const Params& params,
-                                                  Backend& backend) -> MakeLayerCache {
+                                                  Backend& backend) -> MakeCaches {
     return [make = prepare(heads, params, backend), change, most = std::make_shared<Index>(0)](
                Index budget, std::uint32_t seed) mutable {
       change(budget, seed, *most);
@@ -27,6 +28,19 @@ void with_caches(MethodInfo& info, Change change) {
     };
   };
 }
+
+/// One of three caches of a layer: the one that is asked first has no entries.
+class EmptyWhenFirst : public WrappedCache {
+ public:
+  EmptyWhenFirst(std::unique_ptr<CompressedCache> cache, std::shared_ptr<int> asked)
+      : WrappedCache(std::move(cache), {}), asked_(std::move(asked)) {}
+  EntryTables entries(const QueryBlock& queries) const override {
+    return (*asked_)++ % 3 == 0 ? EntryTables() : WrappedCache::entries(queries);
+  }
+
+ private:
+  std::shared_ptr<int> asked_;
+};
 
 struct Fault {
   const char* method;
@@ -59,6 +73,18 @@ const Fault faults[] = {
     {"int8", "full budget", [](MethodInfo& m) { m.properties.full_budget_exact = Property::yes(); }},
     {"int8", "key shift", [](MethodInfo& m) { m.properties.key_shift = Property::yes(); }},
     {"random", "head numbers", [](MethodInfo& m) { m.properties.head_permutation = Property::yes(); }},
+    {"chelsea", "order of heads",
+     [](MethodInfo& m) {
+       m.prepare = [prepare = m.prepare](std::span<const HeadPrompt> heads, const Params& params,
+                                         Backend& backend) -> MakeCaches {
+         return [make = prepare(heads, params, backend)](Index budget, std::uint32_t seed) {
+           const auto asked = std::make_shared<int>(0);
+           Caches caches = make(budget, seed);
+           for (auto& cache : caches) cache = std::make_unique<EmptyWhenFirst>(std::move(cache), asked);
+           return caches;
+         };
+       };
+     }},
     {"sink", "caches",
      [](MethodInfo& m) {
        with_caches(m, [](Index& budget, auto&, Index& most) { budget = most = std::max(most, budget); });

@@ -43,33 +43,8 @@ std::vector<std::tuple<float, std::size_t, TokenId>> rank_of_layer(std::span<con
   return ranking;
 }
 
-class SharedLayerCache : public methods::LayerCache {
- public:
-  explicit SharedLayerCache(std::vector<methods::KeptCache> heads) : heads_(std::move(heads)) {}
-  Index append(std::span<const methods::TokenBlock> tokens) override {
-    for (std::size_t h = 0; h < heads_.size(); ++h) heads_[h].append(tokens[h]);
-    return tokens[0].size();
-  }
-  std::vector<methods::EntryTables> entries(std::span<const methods::QueryBlock> queries) const override {
-    std::vector<methods::EntryTables> tables;
-    for (std::size_t h = 0; h < heads_.size(); ++h) tables.push_back(heads_[h].entries(queries[h]));
-    return tables;
-  }
-  std::vector<methods::Footprint> footprint() const override {
-    std::vector<methods::Footprint> arrays;
-    for (const methods::KeptCache& head : heads_) arrays.push_back(head.footprint());
-    return arrays;
-  }
-  std::vector<methods::Protected> protected_tokens() const override {
-    return std::vector<methods::Protected>(heads_.size());
-  }
-
- private:
-  std::vector<methods::KeptCache> heads_;
-};
-
-methods::MakeLayerCache shared_layer(std::span<const methods::HeadPrompt> layer, const methods::NoParams&,
-                                     Backend& backend) {
+methods::MakeCaches shared_layer(std::span<const methods::HeadPrompt> layer, const methods::NoParams&,
+                                 Backend& backend) {
   for (const methods::HeadPrompt& head : layer) {
     if (!head.column_sums.present())
       throw methods::Unavailable("fake-shared-layer needs the column sums of every head");
@@ -79,12 +54,13 @@ methods::MakeLayerCache shared_layer(std::span<const methods::HeadPrompt> layer,
     std::vector<Ids> kept(heads.size());
     const std::size_t total = std::min(ranking.size(), static_cast<std::size_t>(budget) * heads.size());
     for (std::size_t i = 0; i < total; ++i) kept[std::get<1>(ranking[i])].push_back(std::get<2>(ranking[i]));
-    std::vector<methods::KeptCache> caches;
+    methods::Caches caches;
     for (std::size_t h = 0; h < heads.size(); ++h) {
       std::ranges::sort(kept[h]);
-      caches.emplace_back(backend, heads[h], methods::KeptTokens{.ids = std::move(kept[h])});
+      caches.push_back(
+          std::make_unique<methods::KeptCache>(backend, heads[h], methods::KeptTokens{.ids = std::move(kept[h])}));
     }
-    return std::make_unique<SharedLayerCache>(std::move(caches));
+    return caches;
   };
 }
 
@@ -94,10 +70,7 @@ class SpreadValues : public methods::CompressedCache {
       : backend_(backend), d_(head.keys.cols()), dv_(head.values.cols()), budget_(budget) {
     take(head.values);
   }
-  Index append(const methods::TokenBlock& tokens) override {
-    take(tokens.values.slice(0, 1));
-    return 1;
-  }
+  void append(const methods::TokenBlock& tokens) override { take(tokens.values); }
   methods::EntryTables entries(const methods::QueryBlock&) const override {
     const Index first = std::max<Index>(0, tokens_ - budget_);
     return {{.ids = backend_.adopt(methods::token_range(first, tokens_ - first), 1, tokens_ - first),
@@ -216,10 +189,7 @@ class Observer : public methods::CompressedCache {
       : backend_(backend), d_(head.keys.cols()), dv_(head.values.cols()), budget_(budget), next_(head.tokens()) {
     for (Index j = std::max<Index>(0, next_ - budget); j < next_; ++j) mass_[static_cast<TokenId>(j)] = 0;
   }
-  Index append(const methods::TokenBlock&) override {
-    mass_[static_cast<TokenId>(next_++)] = 0;
-    return 1;
-  }
+  void append(const methods::TokenBlock&) override { mass_[static_cast<TokenId>(next_++)] = 0; }
   methods::EntryTables entries(const methods::QueryBlock&) const override {
     Ids ids;
     for (const auto& [id, mass] : mass_) ids.push_back(id);
@@ -256,10 +226,8 @@ class Striped : public methods::CompressedCache {
  public:
   Striped(const methods::HeadPrompt& head, Index, Backend& backend)
       : backend_(backend), group_(head.group), d_(head.keys.cols()), dv_(head.values.cols()), tokens_(head.tokens()) {}
-  Index append(const methods::TokenBlock& tokens) override {
-    tokens_ += tokens.size();
-    return tokens.size();
-  }
+  Index takes(const methods::TokenBlock& tokens) override { return tokens.size(); }
+  void append(const methods::TokenBlock& tokens) override { tokens_ += tokens.size(); }
   methods::EntryTables entries(const methods::QueryBlock& queries) const override {
     Ids ids;
     for (Index g = 0; g < group_; ++g) {

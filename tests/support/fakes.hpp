@@ -13,7 +13,7 @@ namespace kvbench::testing {
 methods::MethodInfo fake_shared_layer();
 
 /// Own values (as CaM): a window of the last B tokens; the value of a token that leaves it is added in halves to the
-/// next two. Keys do not change. Every token changes the state, so append() takes one.
+/// next two. Keys do not change. Every token changes the state, so takes() is one.
 methods::MethodInfo fake_spread_values();
 
 /// Own keys and values with degrees (as Chelsea): tokens 2i and 2i + 1 become their mean, weight 2, entry id 2i. An odd

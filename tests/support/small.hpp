@@ -36,6 +36,13 @@ inline std::unique_ptr<methods::CompressedCache> open_cache(const std::string& m
   return info.prepare_head(prompt, info.bind(settings), backend)(budget, seed);
 }
 
+/// Appends as many of the tokens as the cache takes at once, and returns how many.
+inline Index append(methods::CompressedCache& cache, const methods::TokenBlock& tokens) {
+  const Index taken = cache.takes(tokens);
+  cache.append(tokens.front(taken));
+  return taken;
+}
+
 /// Tokens that answer query row `row` of the block.
 inline std::vector<TokenId> answering(const methods::CompressedCache& cache, const methods::QueryBlock& block,
                                       const HeadData& head, Backend& backend, std::size_t row = 0) {

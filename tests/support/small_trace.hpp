@@ -59,7 +59,8 @@ class FunctionCache : public methods::CompressedCache {
  public:
   using Entries = std::function<methods::EntryTables(const methods::QueryBlock&)>;
   explicit FunctionCache(Entries entries) : entries_(std::move(entries)) {}
-  Index append(const methods::TokenBlock& tokens) override { return tokens.size(); }
+  Index takes(const methods::TokenBlock& tokens) override { return tokens.size(); }
+  void append(const methods::TokenBlock&) override {}
   methods::EntryTables entries(const methods::QueryBlock& queries) const override { return entries_(queries); }
   methods::Footprint footprint() const override { return {}; }
 

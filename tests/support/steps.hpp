@@ -16,14 +16,16 @@ struct Step {
 
 /// Appends token t, answers its query, and calls observe() with the attention.
 inline Step decode_step(methods::CompressedCache& cache, const HeadData& head, Index t, Backend& backend) {
-  CHECK(cache.append(token_block(head, t, head.total, backend)) == 1);
+  CHECK(append(cache, token_block(head, t, head.total, backend)) == 1);
   const methods::QueryBlock block = query_block(head, t, t + 1, t + 1, backend);
   const methods::EntryTables tables = cache.entries(block);
   CHECK_NOTHROW(check_entries(backend, tokens_of(head, t + 1, backend), 1, t + 1, tables));
-  std::vector<Buffer<const float>> weights;
-  Step step{visible_entries(head, tables, block, backend), answer(head, block, tables, backend, &weights)};
-  cache.observe(block, tables, weights);
-  return step;
+  methods::AttentionState state = methods::empty_state(backend, head.group, head.dv);
+  std::vector<Buffer<float>> logits;
+  attend(backend, tokens_of(head, t + 1, backend), block, tables, state, &logits);
+  const methods::HostState sums = methods::on_host(state, backend);
+  cache.observe(block, tables, methods::observed_weights(tables, logits, sums, backend));
+  return {visible_entries(head, tables, block, backend), answers_of(sums)};
 }
 
 /// The entries and answers of the query after the context.

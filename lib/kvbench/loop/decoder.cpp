@@ -38,7 +38,7 @@ replay::OpenCaches Decoder::open(const replay::WorkItem& item, const LayerArrays
                                            .results = results,
                                            .stop = stop_},
                                           std::move(slabs), backend);
-  if (caches.cache) return caches;
+  if (!caches.caches.empty()) return caches;
   const replay::ConfigurationResult& result = results.front().results.front();
   const std::string& name = request_.methods.front().info->name;
   const int number = document_.prompts.front().layers[item.layer].layer;

@@ -2,10 +2,8 @@
 #include <kvbench/loop/stream.hpp>
 
 #include <algorithm>
-#include <stdexcept>
 
 #include <kvbench/methods/stages/rows.hpp>
-#include <kvbench/replay/answer/observed_weights.hpp>
 #include <kvbench/replay/measure/bytes.hpp>
 
 namespace kvbench::loop {
@@ -38,10 +36,7 @@ Stream::Stream(const replay::WorkItem& item, bool observes, Index context, repla
                std::unique_ptr<Backend> backend)
     : backend_(std::move(backend)),
       kv_heads_(item.kv_heads),
-      observes_(observes),
-      cache_(std::move(caches.cache)),
-      next_(context),
-      checkers_(kv_heads_.size()),
+      session_(std::move(caches.caches), context, observes, *backend_),
       read_(kv_heads_.size(), 0) {
   for (const replay::Head& head : caches.heads) {
     group_ = head.group;
@@ -67,32 +62,28 @@ void Stream::answer(const LayerArrays& arrays, Index count, std::span<float> out
     std::vector<methods::QueryBlock> blocks;
     for (std::size_t h = 0; h < keys_.size(); ++h)
       blocks.push_back(block(arrays, h, queries - count + done, taken, queries));
-    const std::vector<methods::EntryTables> tables = cache_->entries(blocks);
-    std::vector<std::vector<Buffer<const float>>> weights;
+    const std::vector<methods::EntryTables>& tables = session_.entries(blocks);
     for (std::size_t h = 0; h < blocks.size(); ++h) {
-      const std::vector<float> rows = attend(h, blocks[h], tables[h], weights);
+      const std::vector<float> rows = attend(h, blocks[h], tables[h]);
       for (Index g = 0; g < group_; ++g) {
         const Index row = (kv_heads_[h] * group_ + g) * count + done;
         std::copy_n(rows.begin() + g * taken * dv, taken * dv, outputs.begin() + row * dv);
       }
     }
-    if (observes_) cache_->observe(blocks, tables, weights);
+    session_.observe();
     done += taken;
   }
 }
 
 /// Appends as many of the next `count` tokens as the caches take, and returns how many.
 Index Stream::append(Index count) {
-  if (observes_) count = 1;
+  const Index next = session_.tokens();
   std::vector<methods::TokenBlock> tokens;
   for (std::size_t h = 0; h < keys_.size(); ++h) {
     tokens.push_back(
-        {.first = next_, .keys = keys_[h].rows().slice(next_, count), .values = values_[h].rows().slice(next_, count)});
+        {.first = next, .keys = keys_[h].rows().slice(next, count), .values = values_[h].rows().slice(next, count)});
   }
-  const Index taken = cache_->append(tokens);
-  if (taken < 1 || taken > count) throw std::logic_error("append() returned an invalid number of tokens");
-  next_ += taken;
-  return taken;
+  return session_.append(tokens);
 }
 
 /// The last `count` tokens' queries, which begin at row `begin` of the `queries` of each head.
@@ -104,36 +95,35 @@ methods::QueryBlock Stream::block(const LayerArrays& arrays, std::size_t h, Inde
     const auto first = arrays.queries.begin() + ((kv_heads_[h] * group_ + g) * queries + begin) * d;
     rows.insert(rows.end(), first, first + count * d);
   }
-  std::vector<std::int32_t> positions = methods::token_range(next_ - count, count);
-  std::vector<std::int32_t> last = methods::token_range(next_ - count + 1, count);
+  const Index begins = session_.tokens() - count;
+  std::vector<std::int32_t> positions = methods::token_range(begins, count);
+  std::vector<std::int32_t> last = methods::token_range(begins + 1, count);
   return {.queries = backend_->adopt(std::move(rows), group_ * count, d),
           .positions = std::move(positions),
           .first = backend_->adopt(std::vector<std::int32_t>(static_cast<std::size_t>(count), 0), count),
           .last = backend_->adopt(std::move(last), count)};
 }
 
-/// The outputs [G * m, dv] of a head. Adds the attention over its entries to `weights` where the method observes it.
-std::vector<float> Stream::attend(std::size_t h, const methods::QueryBlock& queries, const methods::EntryTables& tables,
-                                  std::vector<std::vector<Buffer<const float>>>& weights) {
-  const methods::HeadTokens tokens{keys_[h].rows().slice(0, next_), values_[h].rows().slice(0, next_), scale_, group_};
-  const Index m = queries.size(), rows = group_ * m, dv = tokens.values.cols();
+/// The outputs [G * m, dv] of a head.
+std::vector<float> Stream::attend(std::size_t h, const methods::QueryBlock& queries,
+                                  const methods::EntryTables& tables) {
+  const Index end = session_.tokens();
+  const methods::HeadTokens tokens{keys_[h].rows().slice(0, end), values_[h].rows().slice(0, end), scale_, group_};
+  const Index m = queries.size(), dv = tokens.values.cols();
   read_[h] = 0;
-  for (const methods::HostTable& table : checkers_[h].check(*backend_, tokens, m, next_, tables))
-    read_[h] += used_by_last(table, group_, m);
-  methods::AttentionState state = methods::empty_state(*backend_, rows, dv);
-  std::vector<Buffer<float>> logits;
-  methods::attend(*backend_, tokens, queries, tables, state, observes_ ? &logits : nullptr);
-  const replay::HostState answer{backend_->read(state.max), backend_->read(state.den), backend_->read(state.num)};
-  if (observes_) weights.push_back(replay::observed_weights(tables, logits, answer, *backend_));
+  for (const methods::HostTable& table : session_.checked(h, tokens)) read_[h] += used_by_last(table, group_, m);
+  const methods::HostState answer =
+      session_.attend(h, tokens, queries, tables, methods::empty_state(*backend_, group_ * m, dv));
   std::vector<float> out = answer.num;
   for (std::size_t i = 0; i < out.size(); ++i) out[i] /= answer.den[i / static_cast<std::size_t>(dv)];
   return out;
 }
 
 void Stream::add_bytes(methods::Element kv, replay::Bytes& sum) const {
-  const std::vector<methods::Footprint> footprints = cache_->footprint();
+  const std::vector<methods::Footprint> footprints = session_.footprint();
   for (std::size_t h = 0; h < footprints.size(); ++h)
-    sum += replay::account(footprints[h], kv, read_[h], next_, keys_[h].rows().cols(), values_[h].rows().cols());
+    sum += replay::account(footprints[h], kv, read_[h], session_.tokens(), keys_[h].rows().cols(),
+                           values_[h].rows().cols());
 }
 
 }  // namespace kvbench::loop

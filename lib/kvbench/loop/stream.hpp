@@ -7,9 +7,9 @@
 #include <vector>
 
 #include <kvbench/loop/layer_arrays.hpp>
-#include <kvbench/methods/contract/host_table.hpp>
 #include <kvbench/methods/stages/growing_rows.hpp>
 #include <kvbench/replay/answer/work_item.hpp>
+#include <kvbench/session/session.hpp>
 
 namespace kvbench::loop {
 
@@ -31,18 +31,14 @@ class Stream {
  private:
   Index append(Index count);
   methods::QueryBlock block(const LayerArrays& arrays, std::size_t h, Index begin, Index count, Index queries) const;
-  std::vector<float> attend(std::size_t h, const methods::QueryBlock& queries, const methods::EntryTables& tables,
-                            std::vector<std::vector<Buffer<const float>>>& weights);
+  std::vector<float> attend(std::size_t h, const methods::QueryBlock& queries, const methods::EntryTables& tables);
 
   std::unique_ptr<Backend> backend_;  ///< first: everything else refers to it
   std::vector<Index> kv_heads_;
-  bool observes_;
-  std::unique_ptr<methods::LayerCache> cache_;
-  Index next_;  ///< tokens so far
+  Session session_;
   Index group_ = 1;
   float scale_ = 1;
   std::vector<methods::GrowingRows> keys_, values_;  ///< by head, of all tokens
-  std::vector<methods::EntryChecker> checkers_;      ///< by head
   std::vector<double> read_;                         ///< by head: entries that the last query read
 };
 

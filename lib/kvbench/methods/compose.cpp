@@ -115,10 +115,10 @@ MethodInfo compose(const MethodInfo& method, const MethodInfo& quantiser) {
       return plan(layers, n, budget, params.as<Parts>().method);
     };
   }
-  both.prepare = [=](std::span<const HeadPrompt> given, const Params& params, Backend& backend) -> MakeLayerCache {
+  both.prepare = [=](std::span<const HeadPrompt> given, const Params& params, Backend& backend) -> MakeCaches {
     const Parts& parts = params.as<Parts>();
     const std::vector<HeadPrompt> heads(given.begin(), given.end());
-    const MakeLayerCache make = method.prepare(heads, parts.method, backend);
+    const MakeCaches make = method.prepare(heads, parts.method, backend);
     const Params& stored = parts.quantiser;
     const std::size_t level = only_level(quantiser, stored);
     if (retrieves) return tier_stored_by(quantiser, stored, level, make, heads, backend);

@@ -108,15 +108,15 @@ std::string entries_hold_the_budget(Trial& trial) {
   bool ran = false;
   for (const Index budget : budgets) {
     const Instance instance = trial.try_open(heads, budget);
-    if (!instance.cache) {
+    if (!instance.session) {
       refusal = instance.refusal;
       continue;
     }
     ran |= budget >= 13;
     const auto results = trial.prefill(instance, heads);
     require_finite(results);
-    const auto footprints = instance.cache->footprint();
-    const auto fixed = instance.cache->protected_tokens();
+    const auto footprints = instance.session->footprint();
+    const auto fixed = instance.session->protected_tokens();
     for (std::size_t h = 0; h < heads.size(); ++h) {
       require_footprint(footprints[h], results[h].entries, heads[h]);
       require_protected(fixed[h], budget, planned);
@@ -125,7 +125,7 @@ std::string entries_hold_the_budget(Trial& trial) {
     if (!planned) require_budget(trial.row(), footprints, results, heads, budget);
     const auto decoded = trial.decode(instance, heads);
     for (std::size_t h = 0; h < heads.size(); ++h)
-      require_footprint(instance.cache->footprint()[h], decoded[h].back().entries, heads[h]);
+      require_footprint(instance.session->footprint()[h], decoded[h].back().entries, heads[h]);
   }
   require(ran, "it has no result at any budget from 13 to 60 of a context of 48 tokens: {}", refusal);
   return {};
@@ -153,7 +153,7 @@ std::string weights_are_as_declared(Trial& trial) {
   const Heads heads = trial.heads();
   for (const Index budget : budgets) {
     const Instance instance = trial.try_open(heads, budget);
-    if (!instance.cache) continue;
+    if (!instance.session) continue;
     for (const Result& result : trial.prefill(instance, heads)) {
       for (const auto& entries : result.entries) {
         double sum = 0;
@@ -181,7 +181,7 @@ std::string budgets_are_nested(Trial& trial) {
   std::vector<std::vector<Ids>> before(heads.size());
   for (const Index budget : budgets) {
     const Instance instance = trial.try_open(heads, budget);
-    if (!instance.cache) continue;
+    if (!instance.session) continue;
     const auto results = trial.prefill(instance, heads);
     for (std::size_t h = 0; h < heads.size(); ++h) {
       std::vector<Ids> kept;

@@ -36,9 +36,9 @@ struct Pair {
 };
 Pair prefilled(Trial& alone, Trial& stored, const Heads& heads, Index budget) {
   Pair pair{alone.try_open(heads, budget), stored.try_open(heads, budget), {}, {}};
-  require((pair.alone.cache == nullptr) == (pair.stored.cache == nullptr), "one refuses, the other does not: {}{}",
+  require((pair.alone.session == nullptr) == (pair.stored.session == nullptr), "one refuses, the other does not: {}{}",
           pair.alone.refusal, pair.stored.refusal);
-  if (!pair.alone.cache) return pair;
+  if (!pair.alone.session) return pair;
   pair.expected = alone.prefill(pair.alone, heads);
   pair.got = stored.prefill(pair.stored, heads);
   return pair;
@@ -130,8 +130,8 @@ std::string int8_stores_its_tokens(Trial& trial) {
   Trial both(composed.stored, trial.backend());
   const Heads heads = trial.heads();
   const auto [alone, stored, expected, got] = prefilled(trial, both, heads, 13);
-  if (!alone.cache) return alone.refusal;
-  const auto plain = alone.cache->footprint(), packed = stored.cache->footprint();
+  if (!alone.session) return alone.refusal;
+  const auto plain = alone.session->footprint(), packed = stored.session->footprint();
   for (std::size_t h = 0; h < heads.size(); ++h) {
     require_same_entries(expected[h], got[h]);
     // 8 bits a number; 4 bytes of scale and minimum for each group of 4 channels, the last of which may be shorter.
@@ -158,9 +158,9 @@ std::string kivi4_stores_its_tokens(Trial& trial) {
   Trial both(composed.stored, trial.backend());
   const Heads heads = trial.heads();
   const auto [alone, stored, expected, got] = prefilled(trial, both, heads, 13);
-  if (!alone.cache) return alone.refusal;
+  if (!alone.session) return alone.refusal;
   require_finite(got);
-  const auto plain = alone.cache->footprint(), packed = stored.cache->footprint();
+  const auto plain = alone.session->footprint(), packed = stored.session->footprint();
   for (std::size_t h = 0; h < heads.size(); ++h) {
     require_same_entries(expected[h], got[h]);
     // Encoded keys: 4 bits, and 4 bytes for each pair of tokens in each channel. Encoded values: the same for each
@@ -184,7 +184,7 @@ std::string stored_tokens_decode(Trial& trial) {
   Trial both(composed.stored, trial.backend());
   const Heads heads = trial.heads();
   const auto pair = prefilled(trial, both, heads, 20);
-  if (!pair.alone.cache) return pair.alone.refusal;
+  if (!pair.alone.session) return pair.alone.refusal;
   const auto expected = trial.decode(pair.alone, heads), got = both.decode(pair.stored, heads);
   for (std::size_t h = 0; h < heads.size(); ++h) {
     require(expected[h].size() == got[h].size(), "stored it answers {} tokens, alone {}", got[h].size(),
@@ -209,7 +209,7 @@ std::string it_stores_tokens_of_others(Trial& trial) {
     trial.describe(composed.both.name);
     Trial alone(row, trial.backend()), both(composed.stored, trial.backend());
     const Heads heads = both.heads();
-    if (!both.try_open(heads, 13).cache) continue;
+    if (!both.try_open(heads, 13).session) continue;
     try {
       const auto pair = prefilled(alone, both, heads, 13);
       require_finite(pair.got);

@@ -31,6 +31,7 @@ constexpr PropertyTest properties[] = {
     {"head numbers", "results do not depend on the indices of the heads", heads_permute},
     {"caches", "a cache does not depend on the caches made before it", caches_are_independent},
     {"heads", "a head does not affect heads that are computed after it", heads_are_independent},
+    {"order of heads", "the heads of a layer may come in any order", heads_come_in_any_order},
     {"int8", "stored by int8 it has the same entries, 9/16 of the bytes, and errors within half a step",
      int8_stores_its_tokens},
     {"kivi4", "stored by kivi4 it has the same entries, and the bytes of groups and waiting rows",

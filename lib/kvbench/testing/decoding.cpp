@@ -15,7 +15,7 @@ void require_same(const Decoded& single, const Decoded& blocks) {
       const bool same = single[h][i].entries == blocks[h][i].entries &&
                         max_difference(single[h][i].answers, blocks[h][i].answers) < 1e-5;
       require(same,
-              "decoded token {} has another result in a block than alone; append() takes only as many tokens as the "
+              "decoded token {} has another result in a block than alone; takes() counts only as many tokens as the "
               "state after them answers",
               i);
     }
@@ -25,7 +25,7 @@ void require_same(const Decoded& single, const Decoded& blocks) {
 /// Absent (no heads) where the method refuses the budget.
 Decoded decoded_in(Index block, const Heads& heads, Index budget, Trial& trial) {
   const Instance instance = trial.try_open(heads, budget);
-  return instance.cache ? trial.decode(instance, heads, block) : Decoded{};
+  return instance.session ? trial.decode(instance, heads, block) : Decoded{};
 }
 
 void require_blocks(const Heads& heads, Index budget, std::initializer_list<Index> blocks, Trial& trial) {
@@ -48,7 +48,7 @@ std::string streams_start_empty(Trial& trial) {
   const Heads heads = trial.heads({.n = 0, .decoded = 40});
   for (const Index budget : {2, 16, 60}) {
     const Instance untouched = trial.try_open(heads, budget);
-    if (untouched.cache) require_finite(trial.prefill(untouched, heads));
+    if (untouched.session) require_finite(trial.prefill(untouched, heads));
     require_blocks(heads, budget, {7}, trial);
   }
   return {};

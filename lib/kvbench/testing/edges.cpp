@@ -36,7 +36,7 @@ void run_all(Trial& trial, const char* words, const Shape& shape, Change change,
   for (HeadData& head : heads) change(head);
   for (const Index budget : {Index{1}, Index{2}, Index{3}, shape.n / 2 + 1, shape.n, shape.n + 5}) {
     const Instance instance = trial.try_open(heads, budget);
-    if (!instance.cache) continue;
+    if (!instance.session) continue;
     check(trial.prefill(instance, heads));
     for (const auto& head : trial.decode(instance, heads, 3)) check(head);
   }

@@ -174,30 +174,18 @@ methods::EntryTable exact_entries(Index begin, Index end, Backend& backend) {
   return {.ids = backend.adopt(std::move(ids), 1, end - begin)};
 }
 
-std::vector<float> answer(const HeadData& head, const methods::QueryBlock& queries, const methods::EntryTables& tables,
-                          Backend& backend, std::vector<Buffer<const float>>* weights) {
-  const methods::HeadTokens tokens = tokens_of(head, queries.scores.cols(), backend);
-  methods::AttentionState state = methods::empty_state(backend, queries.queries.rows(), head.dv);
-  std::vector<Buffer<float>> logits;
-  attend(backend, tokens, queries, tables, state, weights == nullptr ? nullptr : &logits);
-  const std::vector<float> den = backend.read(state.den), max = backend.read(state.max);
-  std::vector<float> out = backend.read(state.num);
-  for (std::size_t i = 0; i < out.size(); ++i) {
-    const float sum = den[i / static_cast<std::size_t>(head.dv)];
-    out[i] = sum == 0 ? 0 : out[i] / sum;
-  }
-  for (std::size_t t = 0; t < logits.size(); ++t) {
-    std::vector<float> share = backend.read(logits[t]);
-    const std::vector<float> den_weight = backend.read(tables[t].weight_den);
-    const auto width = static_cast<std::size_t>(tables[t].ids.cols());
-    for (std::size_t i = 0; i < share.size(); ++i) {
-      const std::size_t slot = tables[t].per_head ? i : i % width;
-      const float weight = den_weight.empty() ? 1 : den_weight[slot];
-      share[i] = weight * std::exp(share[i] - max[i / width]) / den[i / width];
-    }
-    weights->push_back(backend.adopt(std::move(share), logits[t].rows(), logits[t].cols()));
-  }
+std::vector<float> answers_of(const methods::HostState& sums) {
+  std::vector<float> out = sums.num;
+  const std::size_t dv = out.size() / std::max<std::size_t>(1, sums.den.size());
+  for (std::size_t i = 0; i < out.size(); ++i) out[i] = sums.den[i / dv] == 0 ? 0 : out[i] / sums.den[i / dv];
   return out;
+}
+
+std::vector<float> answer(const HeadData& head, const methods::QueryBlock& queries, const methods::EntryTables& tables,
+                          Backend& backend) {
+  methods::AttentionState state = methods::empty_state(backend, queries.queries.rows(), head.dv);
+  attend(backend, tokens_of(head, queries.scores.cols(), backend), queries, tables, state);
+  return answers_of(methods::on_host(state, backend));
 }
 
 std::vector<std::vector<Entry>> visible_entries(const HeadData& head, const methods::EntryTables& tables,

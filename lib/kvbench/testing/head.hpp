@@ -44,10 +44,11 @@ methods::TokenBlock token_block(const HeadData& head, Index begin, Index end, Ba
 /// The causal queries at the positions begin .. end - 1, with exact logits for the tokens 0 .. tokens - 1.
 methods::QueryBlock query_block(const HeadData& head, Index begin, Index end, Index tokens, Backend& backend);
 
-/// Answers [G*m, dv] from these entries; 0 where there is none. With `weights`, one buffer [G, width] per table
-/// for observe().
+/// num / den; 0 where there is no entry.
+std::vector<float> answers_of(const methods::HostState& sums);
+/// Answers [G*m, dv] from these entries.
 std::vector<float> answer(const HeadData& head, const methods::QueryBlock& queries, const methods::EntryTables& tables,
-                          Backend& backend, std::vector<Buffer<const float>>* weights = nullptr);
+                          Backend& backend);
 /// Answers from all visible tokens of the queries.
 std::vector<float> exact_answer(const HeadData& head, const methods::QueryBlock& queries, Backend& backend);
 /// The tokens begin .. end - 1 as entries of weight 1: the exact tail of prefill.

@@ -22,7 +22,7 @@ void require_answers(Trial& trial, Change change) {
   Heads heads = trial.heads();
   for (HeadData& head : heads) change(head);
   const Instance instance = trial.try_open(heads, 24);
-  if (instance.cache) require_finite(trial.prefill(instance, heads));
+  if (instance.session) require_finite(trial.prefill(instance, heads));
 }
 
 }  // namespace
@@ -34,7 +34,7 @@ std::string evaluated_queries_do_not_matter(Trial& trial) {
   for (const HeadData& head : heads) altered.push_back(with_other_queries(head));
   for (const Index budget : {13, 24, 40}) {
     const Instance before = trial.try_open(heads, budget), after = trial.try_open(altered, budget);
-    if (!before.cache) continue;
+    if (!before.session) continue;
     const auto a = trial.prefill(before, heads), b = trial.prefill(after, altered);
     for (std::size_t h = 0; h < heads.size(); ++h)
       require(a[h].entries == b[h].entries,

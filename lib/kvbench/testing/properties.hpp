@@ -39,6 +39,7 @@ std::string heads_permute(Trial& trial);
 std::string seeds_repeat(Trial& trial);
 std::string caches_are_independent(Trial& trial);
 std::string heads_are_independent(Trial& trial);
+std::string heads_come_in_any_order(Trial& trial);
 
 // compositions.cpp
 std::string int8_stores_its_tokens(Trial& trial);

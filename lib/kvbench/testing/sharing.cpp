@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a result may depend on: the seed where a method draws, and neither the caches nor the heads that were computed
 // before. Results that a method computes on first use are shared by budgets and seeds.
+#include <algorithm>
 #include <iterator>
 #include <map>
 #include <optional>
@@ -24,10 +25,10 @@ std::optional<Made> make(const PreparedRow& prepared, Request request, const Hea
   trial.describe(fmt::format("budget {}, seed {}", request.first, request.second));
   Made made;
   try {
-    const Instance instance = prepared.make(request.first, request.second);
+    const Instance instance = prepared.open(request.first, request.second);
     made.results = trial.prefill(instance, heads);
     for (auto& head : trial.decode(instance, heads)) made.after_decode.push_back(head.back().entries);
-    for (const methods::Note& note : instance.cache->notes()) made.notes.emplace_back(note.text, note.count);
+    for (const methods::Note& note : instance.session->notes()) made.notes.emplace_back(note.text, note.count);
   } catch (const methods::Infeasible&) {
     return std::nullopt;
   }
@@ -102,6 +103,24 @@ std::string heads_are_independent(Trial& trial) {
   run(of_other_prompt, 1, trial);
   require(run(heads, 1, trial) == first,
           "after another prompt it gives another result; what is computed for a head must not be kept for others");
+  return {};
+}
+
+std::string heads_come_in_any_order(Trial& trial) {
+  const Heads heads = trial.heads();
+  if (heads.size() == 1) return "it sees one head at a time";
+  const Heads reversed(heads.rbegin(), heads.rend());
+  const PreparedRow prepared(trial.row(), heads, trial.backend());
+  for (const Index budget : {24, 40}) {
+    const Instance forth = prepared.open(budget, 1), back = prepared.open(budget, 1, true);
+    auto prefilled = trial.prefill(back, reversed);
+    std::ranges::reverse(prefilled);
+    require(trial.prefill(forth, heads) == prefilled,
+            "in reverse order the heads give another result; none may use what another has not brought yet");
+    auto decoded = trial.decode(back, reversed);
+    std::ranges::reverse(decoded);
+    require(trial.decode(forth, heads) == decoded, "in reverse order the heads decode to another result");
+  }
   return {};
 }
 

@@ -5,7 +5,6 @@
 #include <cmath>
 #include <limits>
 
-#include <kvbench/methods/contract/host_table.hpp>
 #include <kvbench/methods/python_name.hpp>
 
 namespace kvbench::testing {
@@ -39,31 +38,30 @@ Result of_query(const Result& block, std::size_t i, std::size_t m, std::size_t d
   return result;
 }
 
-std::vector<methods::EntryTables> checked_entries(const Instance& instance, const Heads& heads,
-                                                  const std::vector<methods::QueryBlock>& blocks, Index tokens,
-                                                  Index limit, Backend& backend) {
-  auto tables = instance.cache->entries(blocks);
-  require(tables.size() == heads.size(), "entries() returns tables of {} kv heads, not of {}", tables.size(),
-          heads.size());
-  for (std::size_t h = 0; h < heads.size(); ++h)
-    check_entries(backend, tokens_of(heads[h], tokens, backend), blocks[h].size(), limit, tables[h]);
+const std::vector<methods::EntryTables>& checked_entries(const Instance& instance, const Heads& heads,
+                                                         const std::vector<methods::QueryBlock>& blocks, Index tokens,
+                                                         Backend& backend) {
+  const auto& tables = instance.session->entries(blocks);
+  for (std::size_t h = 0; h < heads.size(); ++h) instance.session->checked(h, tokens_of(heads[h], tokens, backend));
   return tables;
 }
 
 }  // namespace
 
-PreparedRow::PreparedRow(const Row& row, const Heads& heads, Backend& backend) : row_(row) {
+PreparedRow::PreparedRow(const Row& row, const Heads& heads, Backend& backend) : row_(row), backend_(backend) {
   const auto prompts = prompts_of(heads, backend);
   head_ = prompts.front();
   make_ = row.info->prepare(prompts, row.params, backend);
 }
 
-Instance PreparedRow::make(Index budget, std::uint32_t seed) const {
+Instance PreparedRow::open(Index budget, std::uint32_t seed, bool reversed) const {
   if (row_.info->plan != nullptr) {
     const std::vector<Index> budgets = row_.info->plan(head_.num_caches, head_.tokens(), budget, row_.params);
     budget = budgets.at(static_cast<std::size_t>(head_.layer.value));
   }
-  return {make_(budget, seed), ""};
+  methods::Caches caches = make_(budget, seed);
+  if (reversed) std::ranges::reverse(caches);
+  return {std::make_unique<Session>(std::move(caches), head_.tokens(), row_.info->observes, backend_), ""};
 }
 
 Heads Trial::heads(const Shape& shape, std::uint32_t stream) const {
@@ -81,7 +79,7 @@ Instance Trial::open(const Heads& heads, Index budget, std::uint32_t seed) {
   if (limited() && heads[0].n > 0) budget = std::min(budget, heads[0].n);
   cache_ = fmt::format("budget {}, seed {}", budget, seed);
   phase_ = "";
-  return PreparedRow(row_, heads, backend_).make(budget, seed);
+  return PreparedRow(row_, heads, backend_).open(budget, seed);
 }
 
 Instance Trial::try_open(const Heads& heads, Index budget, std::uint32_t seed) {
@@ -102,7 +100,7 @@ std::vector<Result> Trial::prefill(const Instance& instance, const Heads& heads)
   const Index n = heads[0].n, total = heads[0].total;
   std::vector<methods::QueryBlock> blocks;
   for (const HeadData& head : heads) blocks.push_back(query_block(head, n, total, total, backend_));
-  const auto tables = checked_entries(instance, heads, blocks, total, n, backend_);
+  const auto& tables = checked_entries(instance, heads, blocks, total, backend_);
   std::vector<Result> results;
   for (std::size_t h = 0; h < heads.size(); ++h) {
     methods::EntryTables with_tail = tables[h];
@@ -121,24 +119,21 @@ std::vector<std::vector<Result>> Trial::decode(const Instance& instance, const H
     std::vector<methods::TokenBlock> pending;
     for (const HeadData& head : heads)
       pending.push_back(token_block(head, begin, std::min(begin + block, total), backend_));
-    const Index taken = instance.cache->append(pending);
-    require(taken >= 1 && taken <= pending[0].size(), "append() takes {} of {} tokens", taken, pending[0].size());
-    require(!info().observes || taken == 1, "append() takes {} tokens, and a method that observes takes one", taken);
-
-    const Index end = begin + taken;
+    const Index taken = instance.session->append(pending), end = begin + taken;
     std::vector<methods::QueryBlock> blocks;
     for (const HeadData& head : heads) blocks.push_back(query_block(head, begin, end, end, backend_));
-    const auto tables = checked_entries(instance, heads, blocks, end, end, backend_);
-    std::vector<std::vector<Buffer<const float>>> weights(heads.size());
+    const auto& tables = checked_entries(instance, heads, blocks, end, backend_);
     for (std::size_t h = 0; h < heads.size(); ++h) {
-      const Result whole{visible_entries(heads[h], tables[h], blocks[h], backend_),
-                         answer(heads[h], blocks[h], tables[h], backend_, &weights[h])};
+      methods::AttentionState empty = methods::empty_state(backend_, blocks[h].queries.rows(), heads[h].dv);
+      const methods::HostState sums =
+          instance.session->attend(h, tokens_of(heads[h], end, backend_), blocks[h], tables[h], std::move(empty));
+      const Result whole{visible_entries(heads[h], tables[h], blocks[h], backend_), answers_of(sums)};
       for (Index i = 0; i < taken; ++i) {
         results[h].push_back(of_query(whole, static_cast<std::size_t>(i), static_cast<std::size_t>(taken),
                                       static_cast<std::size_t>(heads[h].dv)));
       }
     }
-    if (info().observes) instance.cache->observe(blocks, tables, weights);
+    instance.session->observe();
     begin = end;
   }
   return results;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A configured method under test on one backend, with one interface for methods of single kv heads and of layers.
+// A configured method under test on one backend.
 #pragma once
 
 #include <memory>
@@ -10,6 +10,7 @@
 #include <fmt/format.h>
 
 #include <kvbench/methods/contract/info.hpp>
+#include <kvbench/session/session.hpp>
 #include <kvbench/testing/head.hpp>
 
 namespace kvbench::testing {
@@ -34,10 +35,10 @@ void require(bool holds, fmt::format_string<Args...> sentence, Args&&... args) {
 /// The kv heads that one instance of the method holds: one, or three of a layer.
 using Heads = std::vector<HeadData>;
 
-/// A cache over the kv heads of its instance, or why there is none. The objects from which it was made have been
+/// The caches of the kv heads of an instance, or why there are none. The objects from which they were made have been
 /// destroyed.
 struct Instance {
-  std::unique_ptr<methods::LayerCache> cache;
+  std::unique_ptr<Session> session;
   std::string refusal;
 };
 
@@ -52,13 +53,15 @@ struct Result {
 class PreparedRow {
  public:
   PreparedRow(const Row& row, const Heads& heads, Backend& backend);
-  /// Throws Infeasible as the method does. The budget of a planned method is that of the plan for the layer.
-  Instance make(Index budget, std::uint32_t seed) const;
+  /// The caches, in the order of the heads or in reverse. Throws Infeasible as the method does. The budget of a planned
+  /// method is that of the plan for the layer.
+  Instance open(Index budget, std::uint32_t seed, bool reversed = false) const;
 
  private:
   const Row& row_;
+  Backend& backend_;
   methods::HeadPrompt head_;  ///< of the first head
-  methods::MakeLayerCache make_;
+  methods::MakeCaches make_;
 };
 
 /// Runs a row, and remembers what it runs, which sentences about it end with.

@@ -132,17 +132,17 @@ TEST_CASE("clusterkv clusters `every` decoded tokens separately, after the query
   const auto at = [&](Index position) {
     return answering(*cache, query_block(head, position, position + 1, position + 1, *backend), head, *backend);
   };
-  CHECK(cache->append(token_block(head, 2, 7, *backend)) == 2);
+  CHECK(append(*cache, token_block(head, 2, 7, *backend)) == 2);
   CHECK(at(2) == Ids{0, 1, 2});
   CHECK(at(3) == Ids{0, 1, 2, 3});
   CHECK(cache->protected_tokens().decoded);
 
-  CHECK(cache->append(token_block(head, 4, 5, *backend)) == 1);
+  CHECK(append(*cache, token_block(head, 4, 5, *backend)) == 1);
   CHECK(at(4) == Ids{2, 3, 4});
   CHECK_FALSE(cache->protected_tokens().decoded);
-  CHECK(cache->append(token_block(head, 5, 7, *backend)) == 1);
+  CHECK(append(*cache, token_block(head, 5, 7, *backend)) == 1);
   CHECK(at(5) == Ids{2, 3, 4, 5});
-  CHECK(cache->append(token_block(head, 6, 7, *backend)) == 1);
+  CHECK(append(*cache, token_block(head, 6, 7, *backend)) == 1);
   CHECK(at(6) == Ids{4, 5, 6});
 
   const EntryTables tables = cache->entries(query_block(head, 6, 7, 7, *backend));
@@ -153,16 +153,16 @@ TEST_CASE("clusterkv-repo answers with every generated token and clusters none")
   const auto backend = make_ref_backend();
   const HeadData head = random_head({.n = 20, .decoded = 700, .d = 2}, 0, *backend);
   const auto cache = open_cache("clusterkv-repo", {}, prompt_of(head, *backend), 18, 0, *backend);
-  CHECK(cache->append(token_block(head, 20, 720, *backend)) == 700);
+  CHECK(append(*cache, token_block(head, 20, 720, *backend)) == 700);
   const Ids ids = answering(*cache, query_block(head, 719, 720, 720, *backend), head, *backend);
   CHECK(ids.size() == 18 + 700);
   CHECK(ids[18] == 20);
   CHECK(cache->protected_tokens().decoded);
   // By default clusterkv stops for a clustering after 320.
   const auto paper = open_cache("clusterkv", {}, prompt_of(head, *backend), 18, 0, *backend);
-  CHECK(paper->append(token_block(head, 20, 720, *backend)) == 320);
-  CHECK(paper->append(token_block(head, 340, 720, *backend)) == 320);
-  CHECK(paper->append(token_block(head, 660, 720, *backend)) == 60);
+  CHECK(append(*paper, token_block(head, 20, 720, *backend)) == 320);
+  CHECK(append(*paper, token_block(head, 340, 720, *backend)) == 320);
+  CHECK(append(*paper, token_block(head, 660, 720, *backend)) == 60);
   CHECK(paper->footprint()[4].rows == 1 + 4 + 4);
 }
 
@@ -173,8 +173,8 @@ TEST_CASE("clusterkv reports how often its clustering stopped at the cap") {
     const auto cache =
         open_cache("clusterkv", {{"iterations", iterations}, {"clusters", "20"}, {"every", "5"}, {"added", "5"}},
                    prompt_of(head, *backend), 40, 0, *backend);
-    cache->append(token_block(head, 200, 205, *backend));
-    cache->append(token_block(head, 205, 210, *backend));
+    append(*cache, token_block(head, 200, 205, *backend));
+    append(*cache, token_block(head, 205, 210, *backend));
     return cache->notes();
   };
   // Labels of five tokens in five clusters are fixed at once, those of 184 tokens in twenty clusters are not.
@@ -188,7 +188,7 @@ TEST_CASE("footprint of clusterkv: recallable tokens on the slow tier, the rest 
   const auto backend = make_ref_backend();
   const HeadData head = random_head({}, 0, *backend);
   const auto cache = open_cache("clusterkv", {{"clusters", "5"}}, prompt_of(head, *backend), 20, 0, *backend);
-  cache->append(token_block(head, 48, 58, *backend));
+  append(*cache, token_block(head, 48, 58, *backend));
   std::map<std::string, FootprintArray> arrays;
   for (const FootprintArray& array : cache->footprint()) arrays[array.name] = array;
   const auto check = [&](const char* name, Index rows, Index cols, Tier tier, Read read, bool meta) {

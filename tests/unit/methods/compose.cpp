@@ -96,9 +96,9 @@ TEST_CASE("a method that retrieves chooses by exact keys, and reads the full cac
 
   // A value is encoded at each step, so that tokens come one by one. Keys wait until there are three, and are encoded
   // after the step that completes them: {4, 1, 2.4} in steps of 1 from 1 on.
-  for (Index t = 6; t < 9; ++t) CHECK(cache->append(token_block(head, t, 10, *backend)) == 1);
+  for (Index t = 6; t < 9; ++t) CHECK(append(*cache, token_block(head, t, 10, *backend)) == 1);
   CHECK(keys(9) == std::vector<float>{0, 1, 3, 6, 0, 2, 4, 1, 2.4f});
-  CHECK(cache->append(token_block(head, 9, 10, *backend)) == 1);
+  CHECK(append(*cache, token_block(head, 9, 10, *backend)) == 1);
   CHECK(keys(10) == std::vector<float>{0, 1, 3, 6, 0, 2, 4, 1, 2, 0.5f});
 }
 
@@ -118,7 +118,7 @@ TEST_CASE("what a method keeps beside the full cache stays exact") {
     return backend->read(cache->entries(query_block(head, tokens - 1, tokens, tokens, *backend))[0].token_keys);
   };
   CHECK(keys(7) == std::vector<float>{0.7f, 0, 1, 3, 6, 0, 2});
-  for (Index t = 7; t < 10; ++t) REQUIRE(cache->append(token_block(head, t, t + 1, *backend)) == 1);
+  for (Index t = 7; t < 10; ++t) REQUIRE(append(*cache, token_block(head, t, t + 1, *backend)) == 1);
   CHECK(keys(10) == std::vector<float>{0.7f, 0, 1, 3, 6, 0, 2, 0.9f, 2.1f, 1});
   CHECK(cache->retrievable().first == 1);
   CHECK(cache->retrievable().count == 8);  // tokens 7 and 8 form a cluster when token 9 comes
@@ -146,7 +146,7 @@ TEST_CASE("budgets share the full cache of the prompt, and no decoded token") {
   };
   CHECK(keys(*decodes, 5).same_as(keys(*stays, 5)));
   CHECK(backend->read(keys(*stays, 5)) == std::vector<float>{0, 1, 3, 6, 1.3f});
-  for (Index t = 5; t < 8; ++t) REQUIRE(decodes->append(token_block(head, t, t + 1, *backend)) == 1);
+  for (Index t = 5; t < 8; ++t) REQUIRE(append(*decodes, token_block(head, t, t + 1, *backend)) == 1);
   CHECK(backend->read(keys(*decodes, 8)) == std::vector<float>{0, 1, 3, 6, 2, 0, 1, 2});
   CHECK(backend->read(keys(*stays, 5)) == std::vector<float>{0, 1, 3, 6, 1.3f});
 }

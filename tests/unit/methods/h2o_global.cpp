@@ -38,7 +38,7 @@ TEST_CASE("h2o-global moves its band with every decoded query, and its columns a
   const HeadData head = small_head({0, 0, 0, 0, 0, 0, 0, 0}, 4);
   const auto cache = open_with_sums(head, {1, 5, 2, 4}, {}, 4, *backend);
   CHECK(ask(*cache, head, *backend).ids() == Ids{1, 2, 3});
-  CHECK(cache->append(token_block(head, 4, 8, *backend)) == 4);
+  CHECK(append(*cache, token_block(head, 4, 8, *backend)) == 4);
   const QueryBlock block = query_block(head, 4, 8, 8, *backend);
   CHECK(answering(*cache, block, head, *backend, 0) == Ids{1, 2, 3, 4});
   CHECK(answering(*cache, block, head, *backend, 1) == Ids{1, 3, 4, 5});
@@ -70,7 +70,7 @@ TEST_CASE("h2o-global stores columns and band per query head, and overlaps once"
   const auto cache = open_with_sums(head, {4, 0, 3, 1, 0, 5, 3, 1}, {}, 4, *backend);
   CHECK(cache->footprint()[0].rows == 2 * (1 + 2));
   CHECK(cache->footprint()[1].rows == 2 * (1 + 2));
-  cache->append(token_block(head, 4, 7, *backend));
+  append(*cache, token_block(head, 4, 7, *backend));
   CHECK(cache->footprint()[0].rows == 2 * (2 + 3));  // band 4 5 6
   CHECK(cache->protected_tokens().recent == 2);
 }

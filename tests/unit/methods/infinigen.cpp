@@ -7,6 +7,7 @@
 #include <support/small.hpp>
 
 #include <kvbench/methods/retrieval/skew.hpp>
+#include <kvbench/session/session.hpp>
 
 using namespace kvbench;
 using namespace kvbench::methods;
@@ -16,24 +17,25 @@ namespace {
 
 using Settings = std::vector<Assignment>;
 
-/// A cache of a layer of these heads, with calls for single heads.
+/// The caches of a layer of these heads, with calls for single heads.
 struct Layer {
   std::vector<HeadData> heads;
   Backend& backend;
-  std::unique_ptr<LayerCache> cache;
+  std::unique_ptr<Session> session;
 
   Layer(std::vector<HeadData> of, const Settings& settings, Index budget, Backend& b)
       : heads(std::move(of)), backend(b) {
     const MethodInfo& info = find_method("infinigen");
     std::vector<HeadPrompt> prompts;
     for (const HeadData& head : heads) prompts.push_back(prompt_of(head, backend));
-    cache = info.prepare(prompts, info.bind(settings), backend)(budget, 0);
+    session = std::make_unique<Session>(info.prepare(prompts, info.bind(settings), backend)(budget, 0), heads[0].n,
+                                        false, backend);
   }
 
   void append(Index begin, Index end) {
     std::vector<TokenBlock> blocks;
     for (const HeadData& head : heads) blocks.push_back(token_block(head, begin, end, backend));
-    CHECK(cache->append(blocks) == end - begin);
+    CHECK(session->append(blocks) == end - begin);
   }
 
   /// Ids that answer the queries begin .. end - 1: by head, then row. `change` may alter a block.
@@ -44,7 +46,7 @@ struct Layer {
       blocks.push_back(query_block(head, begin, end, tokens, backend));
       if (change != nullptr) change(blocks.back(), backend);
     }
-    const auto tables = cache->entries(blocks);
+    const auto tables = session->entries(blocks);
     std::vector<std::vector<Ids>> ids(heads.size());
     for (std::size_t h = 0; h < heads.size(); ++h) {
       for (const auto& row : visible_entries(heads[h], tables[h], blocks[h], backend)) ids[h].push_back(ids_of(row));
@@ -110,7 +112,7 @@ TEST_CASE("infinigen's columns by queries, and by queries and keys") {
   CHECK(Layer({head}, {{"ratio", "0.5"}}, 1, *backend).answers(4, 5, 5)[0][0] == Ids{0});
   Layer both({head}, {{"ratio", "0.5"}, {"columns", "union"}}, 1, *backend);
   CHECK(both.answers(4, 5, 5)[0][0] == Ids{2});
-  CHECK(both.cache->footprint()[0][2].cols == 2);
+  CHECK(both.session->footprint()[0][2].cols == 2);
   // The same vector added to all keys moves all scores alike.
   for (std::size_t i = 0; i < head.keys.size(); i += 2) head.keys[i] += 5, head.keys[i + 1] -= 3;
   CHECK(Layer({head}, {{"ratio", "0.5"}}, 1, *backend).answers(4, 5, 5)[0][0] == Ids{0});
@@ -132,9 +134,9 @@ TEST_CASE("infinigen skews by the calibration text, which also chooses the colum
   HeadPrompt prompt = prompt_of(head, *backend);
   const auto fetched = [&](const char* columns) {
     const Settings settings = {{"ratio", "0.5"}, {"columns", columns}};
-    const auto cache = info.prepare({&prompt, 1}, info.bind(settings), *backend)(1, 0);
+    Session session(info.prepare({&prompt, 1}, info.bind(settings), *backend)(1, 0), 4, false, *backend);
     const QueryBlock block = query_block(head, 4, 5, 5, *backend);
-    return ids_of(visible_entries(head, cache->entries({&block, 1}).front(), block, *backend).front());
+    return ids_of(visible_entries(head, session.entries({block}).front(), block, *backend).front());
   };
   CHECK(fetched("q") == Ids{1});
   prompt.calibration = std::make_shared<const HeadPrompt>(prompt_of(sample, *backend));
@@ -152,15 +154,15 @@ TEST_CASE("infinigen fetches by the speculated query, and reports where it used 
   };
   Layer guess({head}, {}, 2, *backend);
   CHECK(guess.answers(5, 6, 6, mislead)[0][0] == Ids{0, 2});
-  CHECK(guess.cache->notes().empty());
+  CHECK(guess.session->notes().empty());
   Layer truth({head}, {{"query", "true"}}, 2, *backend);
   CHECK(truth.answers(5, 6, 6, mislead)[0][0] == Ids{1, 3});
-  REQUIRE(truth.cache->notes().size() == 1);
+  REQUIRE(truth.session->notes().size() == 1);
   Layer fallback({head, head}, {}, 2, *backend);
   CHECK(fallback.answers(5, 6, 6, without_speculation)[0][0] == Ids{1, 3});
-  REQUIRE(fallback.cache->notes().size() == 1);
-  CHECK(fallback.cache->notes()[0].text.starts_with("query=true (upper bound)"));
-  CHECK(fallback.cache->notes()[0].count == 2);
+  REQUIRE(fallback.session->notes().size() == 1);
+  CHECK(fallback.session->notes()[0].text.starts_with("query=true (upper bound)"));
+  CHECK(fallback.session->notes()[0].count == 2);
   Layer strict({head}, {{"query", "speculated"}}, 2, *backend);
   CHECK(strict.answers(5, 6, 6, mislead)[0][0] == Ids{0, 2});
   CHECK_THROWS_AS(strict.answers(5, 6, 6, without_speculation), Unavailable);
@@ -236,7 +238,7 @@ TEST_CASE("infinigen stores the cache on the slow tier and a few columns of the 
   const HeadData head = random_head({.n = 5, .decoded = 1, .d = 10, .dv = 3, .group = 2}, 0, *backend);
   Layer layer({head}, {}, 4, *backend);
   const auto check = [&](Index tokens) {
-    const Footprint arrays = layer.cache->footprint()[0];
+    const Footprint arrays = layer.session->footprint()[0];
     REQUIRE(arrays.size() == 5);
     CHECK(arrays[0].rows * arrays[0].cols == tokens * 10);
     CHECK(arrays[1].rows * arrays[1].cols == tokens * 3);
@@ -262,7 +264,7 @@ TEST_CASE("rows that are scored in parts fetch the same tokens as each query alo
   Layer layer({head}, {}, 12, *backend);
   const auto fetched = [&](Index begin, Index end) {
     const QueryBlock block = query_block(head, begin, end, n + m, *backend);
-    return visible_entries(head, layer.cache->entries({&block, 1}).front(), block, *backend);
+    return visible_entries(head, layer.session->entries({block}).front(), block, *backend);
   };
   const auto together = fetched(n, n + m);
   for (Index i = 0; i < m; ++i) {

@@ -30,7 +30,7 @@ TEST_CASE("kmeans answers from the means of keys and values, weighted by the num
   CHECK(answer(head, block, cache->entries(block), *backend)[0] == doctest::Approx((a * 1.5 + b * 6) / (a + b)));
 
   // Decoded tokens are kept exactly.
-  CHECK(cache->append(token_block(head, 4, 5, *backend)) == 1);
+  CHECK(append(*cache, token_block(head, 4, 5, *backend)) == 1);
   CHECK(answer(head, block, cache->entries(block), *backend)[0] ==
         doctest::Approx((a * 1.5 + b * 6 + 16) / (a + b + 1)));
 }
@@ -79,7 +79,7 @@ TEST_CASE("footprint of kmeans: centroids of keys and values, their degrees, and
   const auto backend = make_ref_backend();
   const HeadData head = random_head({}, 0, *backend);
   const auto cache = open_cache("kmeans", {{"distance", "l2"}}, prompt_of(head, *backend), 5, 0, *backend);
-  cache->append(token_block(head, 48, 58, *backend));
+  append(*cache, token_block(head, 48, 58, *backend));
   const Footprint arrays = cache->footprint();
   REQUIRE(arrays.size() == 3);
   CHECK(arrays[0].rows == 5 + 10);

@@ -18,7 +18,7 @@ TEST_CASE("oracle-topk takes the largest visible logits of each query and query 
   CHECK(answering(*cache, tail, head, *backend, 1) == Ids{1, 2});  // prefill: the context's tokens only
   CHECK(answering(*cache, tail, head, *backend, 3) == Ids{0, 2});
 
-  cache->append(token_block(head, 3, 5, *backend));
+  append(*cache, token_block(head, 3, 5, *backend));
   CHECK(answering(*cache, tail, head, *backend, 0) == Ids{1, 3});
   CHECK(answering(*cache, tail, head, *backend, 1) == Ids{1, 3});
   CHECK(answering(*cache, tail, head, *backend, 2) == Ids{0, 2});

@@ -80,7 +80,7 @@ TEST_CASE("pyramidkv keeps the same tokens as snapkv at the budget of its layer"
   }
   const auto cache = open_cache("pyramidkv", settings, prompt_of(head, *backend), 3, 0, *backend);
   CHECK(answering(*cache, block, head, *backend) == Ids{3, 5, 6});
-  cache->append(token_block(head, 7, 8, *backend));
+  append(*cache, token_block(head, 7, 8, *backend));
   CHECK(answering(*cache, block, head, *backend) == Ids{3, 5, 6, 7});
   // One query head: B = 3 kept tokens and the decoded one.
   CHECK(cache->footprint()[0].rows == 4);

@@ -73,14 +73,14 @@ TEST_CASE("the bounds of the open page of quest cover the visible tokens of the 
   const auto backend = make_ref_backend();
   const HeadData head = small_head({5, 1, 1, 1, 3, 3, 3, 3, 0, 0, 100, 0, 1}, 8);
   const auto cache = open_cache("quest", pages_of("4"), prompt_of(head, *backend), 4, 0, *backend);
-  CHECK(cache->append(token_block(head, 8, 13, *backend)) == 4);  // to the end of the page
+  CHECK(append(*cache, token_block(head, 8, 13, *backend)) == 4);  // to the end of the page
   const QueryBlock block = query_block(head, 8, 12, 12, *backend);
   CHECK(answering(*cache, block, head, *backend, 0) == Ids{0, 1, 2, 3});
   CHECK(answering(*cache, block, head, *backend, 1) == Ids{0, 1, 2, 3});
   CHECK(answering(*cache, block, head, *backend, 2) == Ids{8, 9, 10});
   CHECK(answering(*cache, block, head, *backend, 3) == Ids{8, 9, 10, 11});
 
-  CHECK(cache->append(token_block(head, 12, 13, *backend)) == 1);
+  CHECK(append(*cache, token_block(head, 12, 13, *backend)) == 1);
   const QueryBlock next = query_block(head, 12, 13, 13, *backend);
   CHECK(answering(*cache, next, head, *backend) == Ids{8, 9, 10, 11});
   const QueryBlock past = query_block(head, 11, 12, 13, *backend);
@@ -94,13 +94,13 @@ TEST_CASE("a page of quest that the context ends in continues with decoded token
   const auto cache = open_cache("quest", pages_of("4"), prompt_of(head, *backend), 4, 0, *backend);
   const QueryBlock first = query_block(head, 6, 7, 7, *backend);
   CHECK(answering(*cache, first, head, *backend) == Ids{4, 5});  // prefill: the context's tokens only
-  CHECK(cache->append(token_block(head, 6, 10, *backend)) == 2);
+  CHECK(append(*cache, token_block(head, 6, 10, *backend)) == 2);
   const QueryBlock block = query_block(head, 6, 8, 8, *backend);
   CHECK(answering(*cache, block, head, *backend, 0) == Ids{4, 5, 6});
   CHECK(answering(*cache, block, head, *backend, 1) == Ids{4, 5, 6, 7});
   const auto groups = groups_of(cache->entries(block), *backend);
   CHECK(groups == std::vector<std::int32_t>{1, 1, 1, 1, 1, 1, 1, 1});
-  CHECK(cache->append(token_block(head, 8, 10, *backend)) == 2);
+  CHECK(append(*cache, token_block(head, 8, 10, *backend)) == 2);
   CHECK(answering(*cache, query_block(head, 8, 10, 10, *backend), head, *backend, 1) == Ids{4, 5, 6, 7});
 }
 
@@ -111,7 +111,7 @@ TEST_CASE("quest starts from an empty context") {
   CHECK(cache->entries(query_block(head, 0, 1, 1, *backend)).empty());
   std::vector<Ids> kept;
   for (Index t = 0; t < 6;) {
-    const Index end = t + cache->append(token_block(head, t, 6, *backend));
+    const Index end = t + append(*cache, token_block(head, t, 6, *backend));
     const QueryBlock block = query_block(head, t, end, end, *backend);
     for (std::size_t i = 0; i < static_cast<std::size_t>(end - t); ++i) {
       kept.push_back(answering(*cache, block, head, *backend, i));
@@ -181,6 +181,6 @@ TEST_CASE("quest holds the whole cache on the fast tier and reads the bounds of 
     CHECK(arrays[3].rows == 2 * 2);
   };
   check(7, 4);
-  cache->append(token_block(head, 7, 8, *backend));
+  append(*cache, token_block(head, 7, 8, *backend));
   check(8, 4);
 }

@@ -30,7 +30,7 @@ TEST_CASE("sink slides its window over decoded tokens with every query") {
   const auto backend = make_ref_backend();
   const HeadData head = small_head({0, 0, 0, 0, 0, 0, 0, 0}, 3);
   const auto cache = open_cache("sink", {{"sinks", "1"}}, prompt_of(head, *backend), 4, 0, *backend);
-  CHECK(cache->append(token_block(head, 3, 8, *backend)) == 5);
+  CHECK(append(*cache, token_block(head, 3, 8, *backend)) == 5);
   const QueryBlock block = query_block(head, 3, 8, 8, *backend);
 
   CHECK(answering(*cache, block, head, *backend, 0) == Ids{0, 1, 2, 3});  // nothing lost yet
@@ -74,7 +74,7 @@ TEST_CASE("sink rotates the keys of sinks by the number of evicted tokens") {
   }
 
   // Decode: 3 tokens are evicted at position 4 (cos 3, sin 3), 4 at position 5 (cos 4, sin 4).
-  cache->append(token_block(head, 4, 6, *backend));
+  append(*cache, token_block(head, 4, 6, *backend));
   CHECK(sink_key(tail, 0)[0] == doctest::Approx(-0.989992));
   CHECK(sink_key(tail, 0)[1] == doctest::Approx(0.141120));
   CHECK(sink_key(tail, 1)[0] == doctest::Approx(-0.653644));
@@ -107,8 +107,8 @@ TEST_CASE("sink takes sinks from decoded tokens where the context has fewer toke
   const auto backend = make_ref_backend();
   const HeadData head = turning_head(1, 6);
   const auto cache = open_cache("sink", {{"sinks", "2"}}, prompt_of(head, *backend), 3, 0, *backend);
-  cache->append(token_block(head, 1, 2, *backend));
-  cache->append(token_block(head, 2, 6, *backend));
+  append(*cache, token_block(head, 1, 2, *backend));
+  append(*cache, token_block(head, 2, 6, *backend));
   const QueryBlock block = query_block(head, 5, 6, 6, *backend);
   const auto entries = visible_entries(head, cache->entries(block), block, *backend)[0];
 

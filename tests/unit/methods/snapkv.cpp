@@ -96,7 +96,7 @@ TEST_CASE("snapkv keeps decoded tokens and protects its window") {
   const auto backend = make_ref_backend();
   const HeadData head = small_head(logs({9, 1, 1, 1, 1, 1}), 4);
   const auto cache = open_cache("snapkv", {{"window", "1"}}, prompt_of(head, *backend), 2, 0, *backend);
-  cache->append(token_block(head, 4, 6, *backend));
+  append(*cache, token_block(head, 4, 6, *backend));
   CHECK(answering(*cache, query_block(head, 5, 6, 6, *backend), head, *backend) == Ids{0, 3, 4, 5});
   CHECK(cache->protected_tokens().recent == 1);
   CHECK(cache->protected_tokens().sinks == 0);

@@ -70,7 +70,7 @@ TEST_CASE("a kept cache adds decoded tokens and counts one copy per query head w
   const HeadData head = small_head({0, 0, 0, 0, 0, 0}, 4, 2);
   KeptCache cache(*backend, prompt_of(head, *backend),
                   {.per_head = true, .rows = 2, .ids = {0, 3, 2, -1}, .weight = {1, 2, 3, 0}});
-  CHECK(cache.append(token_block(head, 4, 6, *backend)) == 2);
+  CHECK(append(cache, token_block(head, 4, 6, *backend)) == 2);
   const QueryBlock block = query_block(head, 4, 6, 6, *backend);  // rows: head 0 at 4, 5; head 1 at 4, 5
 
   CHECK(answering(cache, block, head, *backend, 0) == Ids{0, 3, 4});

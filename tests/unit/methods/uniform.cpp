@@ -32,7 +32,7 @@ TEST_CASE("uniform keeps decoded tokens with weight 1") {
   HeadData head = small_head({0, 0, 0, 0, 0}, 4);
   head.values = {1, 1, 1, 1, 6};
   const auto cache = open_cache("uniform", {}, prompt_of(head, *backend), 2, 0, *backend);
-  cache->append(token_block(head, 4, 5, *backend));
+  append(*cache, token_block(head, 4, 5, *backend));
   const QueryBlock block = query_block(head, 4, 5, 5, *backend);
   CHECK(answer(head, block, cache->entries(block), *backend)[0] == doctest::Approx((4 * 1 + 6) / 5.0));
 }

@@ -29,7 +29,7 @@ void check_bytes(const char* name, const std::vector<Assignment>& settings, cons
   Trial trial(row, *backend);
   const Heads heads = trial.heads(retrieval_shape);
   const Instance instance = trial.open(heads, static_cast<Index>(budget), 0);
-  for (const Footprint& arrays : instance.cache->footprint()) {
+  for (const Footprint& arrays : instance.session->footprint()) {
     const Bytes bytes = account(arrays, Element::f16, 24, 96, 8, 6);
     CHECK(bytes.kv == expected.kv);
     CHECK(bytes.slow == expected.slow);

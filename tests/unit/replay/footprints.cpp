@@ -129,7 +129,7 @@ TEST_CASE("the footprint of every method equals its formula") {
     const Heads heads = trial.heads(shape);
     const Instance instance = trial.open(heads, static_cast<Index>(B), 0);
     double layer = 0;
-    for (const Footprint& arrays : instance.cache->footprint()) {
+    for (const Footprint& arrays : instance.session->footprint()) {
       const Bytes bytes = account(arrays, Element::f16, 0, shape.n, heads.front().d, heads.front().dv);
       layer += bytes.kv;
       if (!formula.of_layer) CHECK(bytes.kv == formula.kv);

@@ -47,8 +47,8 @@ Measured measure_exact(const std::function<void(Head&)>& fault) {
   blocks.emplace_back(seen, 0, seen.queries_per_head(), window, *backend);
 
   Measured measured{.result = {}, .pass = blocks[0].exact.out};
-  auto cache = exact.prepare(std::vector{heads[0].prompt}, exact.bind({}), *backend)(5, 0);
-  ConfigurationRun run(std::move(cache), {.noise_floors = floors, .keep_raw = true}, heads, {&measured.result});
+  ConfigurationRun run(exact.prepare(std::vector{heads[0].prompt}, exact.bind({}), *backend)(5, 0),
+                       {.noise_floors = floors, .keep_raw = true}, heads, {&measured.result}, *backend);
   run.start(blocks);
   const QueryRun all = run.advance(blocks[0].exact.block.positions, *backend);
   run.collect(blocks, all, *backend);

@@ -50,13 +50,12 @@ class Recorder : public CompressedCache {
     log_.fixed_log_sum_exp = backend.read(head.fixed_log_sum_exp);
     log_.budget = budget;
   }
-  Index append(const TokenBlock& tokens) override {
-    const Index count = std::min<Index>(2, tokens.size());
-    const Rows keys = backend_.read(tokens.keys.slice(0, count));
+  Index takes(const TokenBlock& tokens) override { return std::min<Index>(2, tokens.size()); }
+  void append(const TokenBlock& tokens) override {
+    const Rows keys = backend_.read(tokens.keys);
     log_.appended.insert(log_.appended.end(), keys.begin(), keys.end());
     log_.appended_first.push_back(tokens.first);
-    tokens_ += count;
-    return count;
+    tokens_ += tokens.size();
   }
   EntryTables entries(const QueryBlock& queries) const override {
     const std::vector<std::int32_t> last = backend_.read(queries.last);

@@ -6,8 +6,8 @@
 
 #include <kvbench/bounds/check/vectors.hpp>
 #include <kvbench/core/distributions.hpp>
-#include <kvbench/methods/contract/attend.hpp>
 #include <kvbench/methods/registry.hpp>
+#include <kvbench/session/session.hpp>
 
 namespace kvbench::bounds {
 namespace {
@@ -25,17 +25,14 @@ bool keeps_fewer(const methods::MethodInfo& method) {
 /// |answer - exact answer| of each query.
 std::vector<double> answer_errors(const Subject& subject, const methods::MethodInfo& method, Index budget,
                                   std::uint32_t seed, Backend& backend) {
-  const auto cache = method.prepare_head(subject.head, method.bind({}), backend)(budget, seed);
+  Session session(method.prepare_head(subject.head, method.bind({}), backend)(budget, seed), subject.tokens(), backend);
   const methods::QueryBlock block = attending_block(subject, backend);
-  const methods::EntryTables tables = cache->entries(block);
-  methods::AttentionState state = methods::empty_state(backend, subject.num_queries(), subject.dv());
-  attend(backend, {.keys = subject.head.keys, .values = subject.head.values, .scale = subject.head.scale}, block,
-         tables, state);
-  const std::vector<float> num = backend.read(state.num), den = backend.read(state.den);
+  const methods::HostState sums = session.attend(0, subject.all_tokens(), block, session.entries({block}).front(),
+                                                 methods::empty_state(backend, subject.num_queries(), subject.dv()));
   std::vector<double> errors;
-  for (std::size_t q = 0; q < den.size(); ++q) {
+  for (std::size_t q = 0; q < sums.den.size(); ++q) {
     const Index token = static_cast<Index>(q) * subject.tokens() / subject.num_queries();
-    errors.push_back(std::abs(double{num[q]} / double{den[q]} - double{subject.value(token)[0]}));
+    errors.push_back(std::abs(double{sums.num[q]} / double{sums.den[q]} - double{subject.value(token)[0]}));
   }
   return errors;
 }

@@ -17,9 +17,9 @@ WeighTokens weigh_with(const Subject& subject, Index n, const std::string& name,
   const methods::MethodInfo& method = methods::find_method(name);
   const methods::MakeCache make = method.prepare_head(first_context(subject.head, n), method.bind(settings), backend);
   return [make, n, &backend](Index budget, std::uint32_t seed) {
-    const auto cache = make(budget, seed);
-    HeldWeights held{token_weights(*cache, n, backend)};
-    for (const methods::FootprintArray& array : cache->footprint())
+    Session session(make(budget, seed), n, backend);
+    HeldWeights held{token_weights(session, backend)};
+    for (const methods::FootprintArray& array : session.footprint().front())
       held.numbers += static_cast<double>(array.rows * array.cols);
     return held;
   };

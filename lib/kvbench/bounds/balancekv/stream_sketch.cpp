@@ -58,7 +58,8 @@ StreamSketch library_stream(const Subject& subject, Index n, const Theorem31Setu
   const methods::MakeCache make = stream_method(first_context(subject.head, n), setup, delta, backend);
   return [make, n, &backend](std::uint32_t seed) {
     // t and T are given; the budget only has to be large enough for all tokens in both sums.
-    return token_weights(*make(2 * n, seed), n, backend);
+    Session session(make(2 * n, seed), n, backend);
+    return token_weights(session, backend);
   };
 }
 

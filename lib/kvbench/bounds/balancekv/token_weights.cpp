@@ -3,10 +3,10 @@
 
 namespace kvbench::bounds {
 
-TokenWeights token_weights(const methods::CompressedCache& cache, Index n, Backend& backend) {
-  TokenWeights held{.num = std::vector<double>(static_cast<std::size_t>(n)),
-                    .den = std::vector<double>(static_cast<std::size_t>(n))};
-  for (const methods::EntryTable& table : cache.entries({})) {
+TokenWeights token_weights(Session& session, Backend& backend) {
+  const auto n = static_cast<std::size_t>(session.tokens());
+  TokenWeights held{.num = std::vector<double>(n), .den = std::vector<double>(n)};
+  for (const methods::EntryTable& table : session.entries({{}}).front()) {
     const auto ids = backend.read(table.ids);
     const auto weights = [&](const Buffer<const float>& buffer) {
       return buffer.present() ? backend.read(buffer) : std::vector<float>(ids.size(), 1);

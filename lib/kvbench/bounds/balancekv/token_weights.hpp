@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include <kvbench/methods/contract/method.hpp>
+#include <kvbench/session/session.hpp>
 
 namespace kvbench::bounds {
 
@@ -11,8 +11,8 @@ namespace kvbench::bounds {
 struct TokenWeights {
   std::vector<double> num, den;  ///< [n]
 };
-/// Those of the entries of a cache that hold one of the first n tokens, summed by token. Its entries must not depend on
-/// the query.
-TokenWeights token_weights(const methods::CompressedCache& cache, Index n, Backend& backend);
+/// Those of the entries of a cache that hold one of its tokens, summed by token. Its entries must not depend on the
+/// query.
+TokenWeights token_weights(Session& session, Backend& backend);
 
 }  // namespace kvbench::bounds

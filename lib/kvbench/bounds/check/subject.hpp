@@ -23,6 +23,7 @@ struct Subject {
   Index tokens() const { return head.keys.rows(); }
   Index d() const { return head.keys.cols(); }
   Index dv() const { return head.values.cols(); }
+  methods::HeadTokens all_tokens() const { return {.keys = head.keys, .values = head.values, .scale = head.scale}; }
   Index num_queries() const { return static_cast<Index>(queries.size()) / d(); }
   std::span<const float> key(Index i) const { return {keys.data() + i * d(), static_cast<std::size_t>(d())}; }
   std::span<const float> value(Index i) const { return {values.data() + i * dv(), static_cast<std::size_t>(dv())}; }

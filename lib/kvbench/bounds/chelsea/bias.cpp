@@ -100,9 +100,9 @@ MassEntries mass_entries(const MassProblem& problem, const Subject& subject, Ind
   const auto d = static_cast<std::size_t>(problem.d), columns = problem.queries.size();
   methods::HeadPrompt head = subject.head;
   head.values = backend.adopt(std::vector(problem.values), problem.n, static_cast<Index>(columns));
-  const auto cache = method(head, backend)(budget, 0);
+  Session session(method(head, backend)(budget, 0), head.tokens(), backend);
   MassEntries entries;
-  for (const methods::EntryTable& table : cache->entries({})) {
+  for (const methods::EntryTable& table : session.entries({{}}).front()) {
     const std::vector<std::int32_t> ids = backend.read(table.ids);
     const std::vector<float> degrees = backend.read(table.weight_den), own_keys = backend.read(table.own_keys),
                              own_values = backend.read(table.own_values);

@@ -9,6 +9,7 @@
 #include <kvbench/bounds/check/vectors.hpp>
 #include <kvbench/methods/registry.hpp>
 #include <kvbench/replay/measure/bytes.hpp>
+#include <kvbench/session/session.hpp>
 
 namespace kvbench::bounds {
 namespace {
@@ -78,14 +79,14 @@ Work work_of(const CostCase& what, Index n, Backend& backend) {
   const methods::QueryBlock block = queries_of(n, what.shape, backend);
   Work work;
   const double start = backend.cost().flops;
-  const auto cache = info.prepare_head(head, info.bind(what.settings), backend)(what.budget(n), 0);
+  Session session(info.prepare_head(head, info.bind(what.settings), backend)(what.budget(n), 0), n, backend);
   const double compressed = backend.cost().flops;
-  const methods::EntryTables tables = cache->entries(block);
-  methods::AttentionState state = methods::empty_state(backend, stream_queries, what.shape.dim);
-  attend(backend, {head.keys, head.values, head.scale, 1}, block, tables, state);
+  const methods::EntryTables& tables = session.entries({block}).front();
+  session.attend(0, {head.keys, head.values, head.scale, 1}, block, tables,
+                 methods::empty_state(backend, stream_queries, what.shape.dim));
   work.compress_flops = compressed - start;
   work.query_flops = (backend.cost().flops - compressed) / static_cast<double>(stream_queries);
-  const replay::Bytes bytes = replay::account(cache->footprint(), methods::Element::f16,
+  const replay::Bytes bytes = replay::account(session.footprint().front(), methods::Element::f16,
                                               entries_per_query(tables, backend), n, what.shape.dim, what.shape.dim);
   work.bytes = bytes.of(CostKind::memory);
   work.fast_bytes = bytes.fast;

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include <kvbench/methods/contract/attend.hpp>
+#include <kvbench/bounds/trials/stream.hpp>
 #include <kvbench/methods/registry.hpp>
 
 namespace kvbench::bounds {
@@ -26,28 +26,34 @@ SubgenRunner::SubgenRunner(const Subject& subject, const SubgenSetup& setup, Bac
       make_(prepare(subject.head, setup, backend)),
       block_(attending_block(subject, backend)) {}
 
-SubgenSketch SubgenRunner::answered(std::uint32_t seed) const { return read(*make_(setup_.budget, seed), true); }
+SubgenSketch SubgenRunner::answered(std::uint32_t seed) const {
+  Session session(make_(setup_.budget, seed), subject_.tokens(), backend_);
+  return read(session, true);
+}
 
-SubgenSketch SubgenRunner::kept(std::uint32_t seed) const { return read(*make_(setup_.budget, seed), false); }
+SubgenSketch SubgenRunner::kept(std::uint32_t seed) const {
+  Session session(make_(setup_.budget, seed), subject_.tokens(), backend_);
+  return read(session, false);
+}
 
 std::vector<SubgenSketch> SubgenRunner::stream(Index context, Index appended, std::uint32_t seed) const {
-  const auto cache = cache_of(context, seed);
-  std::vector<SubgenSketch> sketches = {read(*cache, false)};
+  Session session = session_of(context, seed);
+  std::vector<SubgenSketch> sketches = {read(session, false)};
   for (Index i = context; i < context + appended; ++i) {
-    cache->append({.first = i, .keys = subject_.head.keys.slice(i, 1), .values = subject_.head.values.slice(i, 1)});
-    sketches.push_back(read(*cache, false));
+    append_token(session, subject_);
+    sketches.push_back(read(session, false));
   }
   return sketches;
 }
 
-methods::Footprint SubgenRunner::footprint(Index context) const { return cache_of(context, 0)->footprint(); }
+methods::Footprint SubgenRunner::footprint(Index context) const { return session_of(context, 0).footprint().front(); }
 
-std::unique_ptr<methods::CompressedCache> SubgenRunner::cache_of(Index context, std::uint32_t seed) const {
-  return prepare(first_context(subject_.head, context), setup_, backend_)(setup_.budget, seed);
+Session SubgenRunner::session_of(Index context, std::uint32_t seed) const {
+  return {prepare(first_context(subject_.head, context), setup_, backend_)(setup_.budget, seed), context, backend_};
 }
 
-SubgenSketch SubgenRunner::read(const methods::CompressedCache& cache, bool answers) const {
-  const methods::EntryTables tables = cache.entries(block_);
+SubgenSketch SubgenRunner::read(Session& session, bool answers) const {
+  const methods::EntryTables& tables = session.entries({block_}).front();
   SubgenSketch sketch;
   if (tables.empty()) return sketch;
   sketch.ids = backend_.read(tables.front().ids);
@@ -57,8 +63,7 @@ SubgenSketch SubgenRunner::read(const methods::CompressedCache& cache, bool answ
   const Index m = subject_.num_queries(), dv = subject_.dv();
   methods::AttentionState state = methods::empty_state(backend_, m, dv);
   std::vector<Buffer<float>> logits;
-  attend(backend_, {.keys = subject_.head.keys, .values = subject_.head.values, .scale = subject_.head.scale}, block_,
-         tables, state, &logits);
+  attend(backend_, subject_.all_tokens(), block_, tables, state, &logits);
   sketch.logits = widen(backend_.read(logits.front()));
   sketch.answers = widen(backend_.read(state.num));
   const std::vector<float> den = backend_.read(state.den);

@@ -8,6 +8,7 @@
 #include <memory>
 
 #include <kvbench/bounds/subgen/data.hpp>
+#include <kvbench/session/session.hpp>
 
 namespace kvbench::bounds {
 
@@ -34,8 +35,8 @@ class SubgenRunner {
   methods::Footprint footprint(Index context) const;
 
  private:
-  SubgenSketch read(const methods::CompressedCache& cache, bool answers) const;
-  std::unique_ptr<methods::CompressedCache> cache_of(Index context, std::uint32_t seed) const;
+  SubgenSketch read(Session& session, bool answers) const;
+  Session session_of(Index context, std::uint32_t seed) const;
 
   const Subject& subject_;
   const SubgenSetup& setup_;

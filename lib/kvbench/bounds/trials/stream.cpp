@@ -44,9 +44,9 @@ void add_table(std::vector<HeldEntry>& held, const methods::EntryTable& table, B
   }
 }
 
-Snapshot observe(const methods::CompressedCache& cache, const Subject& subject, Index tokens, Backend& backend) {
-  Snapshot snapshot{.tokens = tokens};
-  for (const methods::EntryTable& table : cache.entries(one_query(subject, tokens, backend))) {
+Snapshot observe(Session& session, const Subject& subject, Backend& backend) {
+  Snapshot snapshot{.tokens = session.tokens()};
+  for (const methods::EntryTable& table : session.entries({one_query(subject, session.tokens(), backend)}).front()) {
     add_table(snapshot.held, table, backend);
   }
   std::ranges::sort(snapshot.held, {}, &HeldEntry::id);
@@ -66,15 +66,21 @@ MethodUnderTest registered_method(const std::string& name, const std::vector<met
   };
 }
 
+void append_token(Session& session, const Subject& subject) {
+  const Index next = session.tokens();
+  const methods::TokenBlock token{next, subject.head.keys.slice(next, 1), subject.head.values.slice(next, 1)};
+  session.append({&token, 1});
+}
+
 std::vector<Snapshot> observe_stream(const Subject& subject, const StreamPlan& plan, const MethodUnderTest& method,
                                      Backend& backend) {
   methods::HeadPrompt head = first_context(subject.head, plan.prompt);
   if (plan.prompt == 0) head.calibration_keys = subject.head.keys.slice(0, plan.appended);
-  const auto cache = method(head, backend)(plan.budget, plan.seed);
-  std::vector<Snapshot> times = {observe(*cache, subject, plan.prompt, backend)};
-  for (Index i = plan.prompt; i < plan.prompt + plan.appended; ++i) {
-    cache->append({.first = i, .keys = subject.head.keys.slice(i, 1), .values = subject.head.values.slice(i, 1)});
-    times.push_back(observe(*cache, subject, i + 1, backend));
+  Session session(method(head, backend)(plan.budget, plan.seed), plan.prompt, backend);
+  std::vector<Snapshot> times = {observe(session, subject, backend)};
+  for (Index i = 0; i < plan.appended; ++i) {
+    append_token(session, subject);
+    times.push_back(observe(session, subject, backend));
   }
   return times;
 }

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include <kvbench/bounds/check/subject.hpp>
+#include <kvbench/session/session.hpp>
 
 namespace kvbench::bounds {
 
@@ -34,6 +35,9 @@ struct StreamPlan {
 /// The implementation under test. Mutants replace it.
 using MethodUnderTest = std::function<methods::MakeCache(const methods::HeadPrompt&, Backend&)>;
 MethodUnderTest registered_method(const std::string& name, const std::vector<methods::Assignment>& settings = {});
+
+/// Appends the next token of the subject.
+void append_token(Session& session, const Subject& subject);
 
 /// The entries after the prompt and after each appended token: appended + 1 snapshots. With an empty prompt the keys of
 /// the stream are the calibration keys.

@@ -20,10 +20,7 @@ constexpr double most_error = 0.25;  // of the sum of all relative errors: beyon
 /// A head of the subject's tokens and queries, spread over the context, the last one at its end.
 replay::Head causal_head(const bounds::Subject& subject, Index window) {
   const Index n = subject.tokens(), m = subject.num_queries();
-  replay::Head head{.window = window,
-                    .tokens = {.keys = subject.head.keys, .values = subject.head.values, .scale = subject.head.scale},
-                    .map = {.middle = n},
-                    .prompt = subject.head};
+  replay::Head head{.window = window, .tokens = subject.all_tokens(), .map = {.middle = n}, .prompt = subject.head};
   for (Index i = 0; i < m; ++i) head.positions.push_back(static_cast<std::int32_t>((i * n + n + m - 1) / m - 1));
   head.queries = subject.queries;
   return head;

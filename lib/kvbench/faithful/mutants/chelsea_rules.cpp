@@ -24,10 +24,8 @@ class RecomputedCache : public methods::CompressedCache {
  public:
   RecomputedCache(ChelseaOracle oracle, Backend& backend) : oracle_(std::move(oracle)), backend_(backend) {}
 
-  Index append(const methods::TokenBlock& tokens) override {
-    oracle_.append(
-        {.key = doubles(tokens.keys.slice(0, 1), backend_), .value = doubles(tokens.values.slice(0, 1), backend_)});
-    return 1;
+  void append(const methods::TokenBlock& tokens) override {
+    oracle_.append({.key = doubles(tokens.keys, backend_), .value = doubles(tokens.values, backend_)});
   }
   methods::EntryTables entries(const methods::QueryBlock&) const override {
     std::vector<TokenId> ids;

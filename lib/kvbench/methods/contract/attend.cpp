@@ -37,6 +37,10 @@ AttentionState empty_state(Backend& backend, Index rows, Index dv) {
   return state;
 }
 
+HostState on_host(const AttentionState& state, Backend& backend) {
+  return {backend.read(state.max), backend.read(state.den), backend.read(state.num)};
+}
+
 void attend(Backend& backend, const HeadTokens& tokens, const QueryBlock& queries, std::span<const EntryTable> tables,
             AttentionState& state, std::vector<Buffer<float>>* logits) {
   for (const EntryTable& t : tables) {
@@ -50,6 +54,24 @@ void attend(Backend& backend, const HeadTokens& tokens, const QueryBlock& querie
     }
     backend.run(op);
   }
+}
+
+std::vector<Buffer<const float>> observed_weights(std::span<const EntryTable> tables,
+                                                  std::span<const Buffer<float>> logits, const HostState& state,
+                                                  Backend& backend) {
+  std::vector<Buffer<const float>> weights;
+  for (std::size_t t = 0; t < tables.size(); ++t) {
+    std::vector<float> values = backend.read(logits[t]);
+    const std::vector<float> weight_den = backend.read(tables[t].weight_den);
+    const auto width = static_cast<std::size_t>(logits[t].cols());
+    for (std::size_t k = 0; k < values.size(); ++k) {
+      const std::size_t row = k / width;
+      const float factor = weight_den.empty() ? 1 : weight_den[(tables[t].per_head ? row : 0) * width + k % width];
+      values[k] = factor * std::exp(values[k] - state.max[row]) / state.den[row];
+    }
+    weights.push_back(backend.adopt(std::move(values), logits[t].rows(), logits[t].cols()));
+  }
+  return weights;
 }
 
 double attend_flops(const HeadTokens& tokens, const QueryBlock& queries, std::span<const EntryTable> tables) {

@@ -28,9 +28,22 @@ struct AttentionState {
 };
 AttentionState empty_state(Backend& backend, Index rows, Index dv);
 
+/// The same sums on the host.
+struct HostState {
+  std::vector<float> max, den;  ///< [R]
+  std::vector<float> num;       ///< [R, dv]
+};
+HostState on_host(const AttentionState& state, Backend& backend);
+
 /// Adds the entries to `state`. Where `logits` is not null, one buffer [R, width] per table is appended to it.
 void attend(Backend& backend, const HeadTokens& tokens, const QueryBlock& queries, std::span<const EntryTable> tables,
             AttentionState& state, std::vector<Buffer<float>>* logits = nullptr);
+
+/// Softmax weights of single-step queries over their entries, by table: [G, width]. `logits`: those of attend();
+/// `state`: after it.
+std::vector<Buffer<const float>> observed_weights(std::span<const EntryTable> tables,
+                                                  std::span<const Buffer<float>> logits, const HostState& state,
+                                                  Backend& backend);
 
 /// Floating point operations that attend() declares for these tables.
 double attend_flops(const HeadTokens& tokens, const QueryBlock& queries, std::span<const EntryTable> tables);

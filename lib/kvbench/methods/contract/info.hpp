@@ -10,7 +10,6 @@
 
 #include <kvbench/core/budget.hpp>
 #include <kvbench/methods/contract/codec.hpp>
-#include <kvbench/methods/contract/head_caches.hpp>
 #include <kvbench/methods/contract/method.hpp>
 #include <kvbench/methods/contract/params.hpp>
 
@@ -126,7 +125,7 @@ struct MethodInfo {
   /// The heads are all kv heads of a layer for Granularity::layer, otherwise any number of heads that do not affect
   /// each other. A method of Kind::quantisation keeps every token, and the budget of a cache is the number of its
   /// level, from 1; larger budgets are the last level.
-  std::function<MakeLayerCache(std::span<const HeadPrompt>, const Params&, Backend&)> prepare;
+  std::function<MakeCaches(std::span<const HeadPrompt>, const Params&, Backend&)> prepare;
   /// Granularity::model only: the budgets of the layers that have a cache, in their order, for a context of n tokens.
   std::function<std::vector<Index>(Index num_layers, Index n, Index budget, const Params&)> plan;
 
@@ -136,7 +135,7 @@ struct MethodInfo {
 
   /// prepare() for a single head.
   MakeCache prepare_head(const HeadPrompt& head, const Params& settings, Backend& backend) const {
-    return single_head(prepare({&head, 1}, settings, backend));
+    return only_head(prepare({&head, 1}, settings, backend));
   }
 };
 
@@ -160,7 +159,7 @@ MethodInfo with_params(MethodInfo info, MakeCache (*prepare)(const HeadPrompt&, 
 }
 /// The same with a prepare function for the kv heads of a layer.
 template <class P>
-MethodInfo with_params(MethodInfo info, MakeLayerCache (*prepare)(std::span<const HeadPrompt>, const P&, Backend&)) {
+MethodInfo with_params(MethodInfo info, MakeCaches (*prepare)(std::span<const HeadPrompt>, const P&, Backend&)) {
   info.prepare = [prepare](std::span<const HeadPrompt> heads, const Params& params, Backend& backend) {
     return prepare(heads, params.as<P>(), backend);
   };

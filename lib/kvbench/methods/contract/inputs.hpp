@@ -86,6 +86,8 @@ struct TokenBlock {
   Buffer<const float> values;  ///< [count, dv]
 
   Index size() const { return keys.rows(); }
+  /// The first `count` of them.
+  TokenBlock front(Index count) const { return {first, keys.slice(0, count), values.slice(0, count)}; }
 };
 
 }  // namespace kvbench::methods

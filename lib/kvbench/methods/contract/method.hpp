@@ -2,12 +2,13 @@
 // The contract of a method. A method decides which entries, with which weights, answer a query; the harness computes
 // outputs, errors, bytes and times from them and verifies everything that a method returns.
 //
-// A method is a function prepare(head, parameters, backend) that returns a MakeCache, which makes the cache of one
+// A method is a function prepare(heads, parameters, backend) that returns a MakeCaches, which makes the caches of one
 // budget and seed. Numbers go through the backend's kernels, so that the same source runs on every device.
 #pragma once
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <stdexcept>
 #include <string>
@@ -68,16 +69,35 @@ void merge_notes(std::vector<Note>& merged, std::span<const Note> notes);
 std::string describe(const Note& note);
 
 /// The compressed cache of one kv head, for one budget and seed.
+///
+/// The caches of a work item, one for each of its kv heads, go through the steps of decoding together. A step has
+/// phases, each of which is done on all heads before the next begins; within a phase the heads come in any order, which
+/// must not change a result:
+///   takes()     how many of the decoded tokens that come next
+///   append()    the first of them, as many as the head takes that takes the fewest
+///   announce()  the queries to be answered
+///   entries()   that answer them
+///   observe()   the attention over them, where MethodInfo::observes
+/// A step without new tokens begins with announce(), and one without queries ends with append(). The other functions
+/// are called between steps. kvbench::Session keeps this order.
+///
+/// Threads: the caches of a work item, and the MakeCaches that made them, are used by one thread at a time, so that
+/// what they share needs no lock. Those of other work items run at the same time on other threads.
 class CompressedCache {
  public:
   virtual ~CompressedCache() = default;
 
-  /// Takes decoded tokens, in order, from the front of `tokens`, and returns how many: the longest run (at least one)
-  /// such that the state after it, masked causally by id, answers the query of every token taken. A method whose state
-  /// changes with every token takes one; a method that only adds tokens takes all.
-  virtual Index append(const TokenBlock& tokens) = 0;
+  /// How many of these decoded tokens, from the front, append() takes at once: the longest run (at least one) such that
+  /// the state after it, masked causally by id, answers the query of every token taken. A method whose state changes
+  /// with every token takes one; a method that only adds tokens takes all. append() follows for the same tokens.
+  virtual Index takes(const TokenBlock& /*tokens*/) { return 1; }
+  /// Takes decoded tokens, the first ones of those that takes() was asked about, and not more than it said.
+  virtual void append(const TokenBlock& tokens) = 0;
 
-  /// The entries that answer these queries, in the state after the tokens taken so far.
+  /// The queries that entries() is asked about next. Methods that see a layer need those of all heads to answer one.
+  virtual void announce(const QueryBlock& /*queries*/) {}
+  /// The entries that answer these queries, in the state after the tokens taken so far. A block that has positions and
+  /// no queries asks what the cache holds: quantisers ask so between steps, unannounced, but not in Kind::retrieval.
   virtual EntryTables entries(const QueryBlock& queries) const = 0;
 
   /// The attention over those entries after a single decode step: weights[t] is the softmax over all entries,
@@ -90,7 +110,7 @@ class CompressedCache {
   /// Kind::retrieval: the tokens of the full cache, from which entries are chosen per query. Their keys and values are
   /// the arrays of Element::kv in the footprint that are read with entries, with a row each.
   virtual TokenRange retrievable() const { return {}; }
-  /// Remarks at the end of the run; they are printed in the row's `reason`.
+  /// Remarks at the end of the run; they are printed in the row's `reason`. Those of a layer are of its first head.
   virtual std::vector<Note> notes() const { return {}; }
 };
 
@@ -99,19 +119,45 @@ class CompressedCache {
 /// cache may outlive it; the backend outlives both.
 using MakeCache = std::function<std::unique_ptr<CompressedCache>(Index budget, std::uint32_t seed)>;
 
-/// The same for methods that see all kv heads of a layer at once. Vectors and spans run over the kv heads of the layer.
-class LayerCache {
+/// The caches of the kv heads of a work item, in its order. Methods that see a layer let them share what they need of
+/// each other (std::shared_ptr).
+using Caches = std::vector<std::unique_ptr<CompressedCache>>;
+using MakeCaches = std::function<Caches(Index budget, std::uint32_t seed)>;
+
+/// Makes caches that do not affect each other.
+MakeCaches each_head(std::vector<MakeCache> heads);
+/// Makes the cache of a work item of one head.
+MakeCache only_head(MakeCaches heads);
+
+/// What the heads of a layer bring one by one in a phase of a step.
+template <class T>
+class OfHeads {
  public:
-  virtual ~LayerCache() = default;
-  virtual Index append(std::span<const TokenBlock> tokens) = 0;
-  virtual std::vector<EntryTables> entries(std::span<const QueryBlock> queries) const = 0;
-  virtual void observe(std::span<const QueryBlock> /*queries*/, std::span<const EntryTables> /*entries*/,
-                       std::span<const std::vector<Buffer<const float>>> /*weights*/) {}
-  virtual std::vector<Footprint> footprint() const = 0;
-  virtual std::vector<Protected> protected_tokens() const = 0;
-  virtual TokenRange retrievable() const { return {}; }   ///< the same on all heads
-  virtual std::vector<Note> notes() const { return {}; }  ///< of all heads together
+  explicit OfHeads(std::size_t heads) : parts_(heads) {}
+
+  /// Adds the part of a head, and returns whether it was the last one. The first part after the last begins anew.
+  bool add(std::size_t head, T part) {
+    if (complete()) clear();
+    if (parts_.at(head)) throw std::logic_error("a head of a layer comes twice before the others have come");
+    parts_[head] = std::move(part);
+    return ++count_ == parts_.size();
+  }
+  bool complete() const { return count_ == parts_.size(); }
+  /// By head. Throws std::logic_error where one is missing.
+  std::vector<T> all() const {
+    if (!complete()) throw std::logic_error("a head of a layer is asked before all others have come");
+    std::vector<T> out;
+    for (const std::optional<T>& part : parts_) out.push_back(*part);
+    return out;
+  }
+  void clear() {
+    count_ = 0;
+    for (std::optional<T>& part : parts_) part.reset();
+  }
+
+ private:
+  std::vector<std::optional<T>> parts_;  ///< by head
+  std::size_t count_ = 0;
 };
-using MakeLayerCache = std::function<std::unique_ptr<LayerCache>(Index budget, std::uint32_t seed)>;
 
 }  // namespace kvbench::methods

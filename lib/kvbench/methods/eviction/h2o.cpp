@@ -25,11 +25,10 @@ class H2oCache : public CompressedCache {
         state_(std::move(state)),
         slots_(state_.held()) {}
 
-  Index append(const TokenBlock&) override {
+  void append(const TokenBlock&) override {
     state_.evict();  // in case observe() was not called for the last token
     state_.add(static_cast<TokenId>(tokens_++));
     slots_ = state_.held();
-    return 1;
   }
 
   EntryTables entries(const QueryBlock&) const override {

@@ -23,10 +23,8 @@ class H2oGlobalCache : public CompressedCache {
         context_(head.tokens()),
         tokens_(context_) {}
 
-  Index append(const TokenBlock& tokens) override {
-    tokens_ += tokens.size();
-    return tokens.size();
-  }
+  Index takes(const TokenBlock& tokens) override { return tokens.size(); }
+  void append(const TokenBlock& tokens) override { tokens_ += tokens.size(); }
 
   EntryTables entries(const QueryBlock& queries) const override {
     std::vector<Index> begins;  // of each query's band

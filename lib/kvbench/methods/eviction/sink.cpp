@@ -22,10 +22,8 @@ class SinkCache : public CompressedCache {
     take(head.keys);
   }
 
-  Index append(const TokenBlock& tokens) override {
-    take(tokens.keys);
-    return tokens.size();
-  }
+  Index takes(const TokenBlock& tokens) override { return tokens.size(); }
+  void append(const TokenBlock& tokens) override { take(tokens.keys); }
 
   EntryTables entries(const QueryBlock& queries) const override {
     std::vector<Index> ends;  // per query: tokens of the stream when it is answered

@@ -24,10 +24,8 @@ class KCenterCache : public CompressedCache {
         context_(head.tokens()),
         tokens_(head.tokens()) {}
 
-  Index append(const TokenBlock& tokens) override {
-    tokens_ += tokens.size();
-    return tokens.size();
-  }
+  Index takes(const TokenBlock& tokens) override { return tokens.size(); }
+  void append(const TokenBlock& tokens) override { tokens_ += tokens.size(); }
 
   EntryTables entries(const QueryBlock& queries) const override {
     EntryTables tables;

@@ -57,19 +57,18 @@ void CamCache::make_room() {
   base_ = begin_;
 }
 
-Index CamCache::append(const TokenBlock& tokens) {
+void CamCache::append(const TokenBlock& tokens) {
   slide();  // in case observe() was not called for the last token
   const Index token = tokens_;
   if (token >= rule_.start) make_room();
   ++tokens_;
   for (Index row = 0; row < rows_ && token >= rule_.start; ++row) {
-    copy_rows(tokens.values.slice(0, 1), stored(row).slice(token - base_, 1), backend_);
+    copy_rows(tokens.values, stored(row).slice(token - base_, 1), backend_);
   }
   for (auto& of_head : attention_) of_head.push_back(0);
   if (rule_.form == CamForm::eval) merge(rule_.merged_at(token));
   if (rule_.form == CamForm::decode) slide();
   slots_ = window();
-  return 1;
 }
 
 EntryTables CamCache::entries(const QueryBlock&) const {

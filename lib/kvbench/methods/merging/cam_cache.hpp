@@ -14,7 +14,7 @@ class CamCache : public CompressedCache {
   CamCache(const HeadPrompt& head, const CamRule& rule, const CamPrompt& prompt, const Draws& draws,
            std::vector<Note> notes, Backend& backend);
 
-  Index append(const TokenBlock& tokens) override;
+  void append(const TokenBlock& tokens) override;
   EntryTables entries(const QueryBlock& queries) const override;
   void observe(const QueryBlock& queries, const EntryTables& entries,
                std::span<const Buffer<const float>> weights) override;

@@ -6,53 +6,10 @@
 #include <kvbench/methods/merging/outlier_heads.hpp>
 #include <kvbench/methods/stages/kept_cache.hpp>
 #include <kvbench/methods/stages/rows.hpp>
+#include <kvbench/methods/stages/wrapped_cache.hpp>
 
 namespace kvbench::methods {
 namespace {
-
-/// The heads of a layer: those that merge, all of which take the same number of decoded tokens, and outliers that keep
-/// all tokens.
-class ChelseaCache : public LayerCache {
- public:
-  ChelseaCache(std::vector<std::unique_ptr<CompressedCache>> heads, std::vector<const MergingCache*> merging,
-               bool model_wide)
-      : whole_(std::ssize(heads) - std::ssize(merging)),
-        merging_(std::move(merging)),
-        model_wide_(model_wide),
-        heads_(layer_of(std::move(heads))) {}
-
-  Index append(std::span<const TokenBlock> tokens) override {
-    Index count = tokens[0].size();
-    for (const MergingCache* head : merging_) count = head->takes(count);
-    std::vector<TokenBlock> taken;
-    for (const TokenBlock& block : tokens) {
-      taken.push_back(
-          {.first = block.first, .keys = block.keys.slice(0, count), .values = block.values.slice(0, count)});
-    }
-    return heads_->append(taken);
-  }
-  std::vector<EntryTables> entries(std::span<const QueryBlock> queries) const override {
-    return heads_->entries(queries);
-  }
-  std::vector<Footprint> footprint() const override { return heads_->footprint(); }
-  std::vector<Protected> protected_tokens() const override { return heads_->protected_tokens(); }
-
-  std::vector<Note> notes() const override {
-    std::vector<Note> notes;
-    if (whole_ > 0)
-      notes.push_back({"outlier heads kept whole (recall is that of these heads only)", static_cast<double>(whole_)});
-    if (model_wide_)
-      notes.push_back(
-          {"the budget of outlier heads is taken from all heads of the model, including layers outside the trace"});
-    return notes;
-  }
-
- private:
-  Index whole_;
-  std::vector<const MergingCache*> merging_;
-  bool model_wide_;
-  std::unique_ptr<LayerCache> heads_;
-};
 
 /// The heads of the layer that are kept whole, and the numbers from which the budget of the others follows.
 struct Outliers {
@@ -103,31 +60,39 @@ Outliers outliers_of(std::span<const HeadPrompt> heads, std::vector<ContextRound
   return params.outliers == "auto" ? worst_outliers(rounds, params) : listed_outliers(heads, params.outliers);
 }
 
-std::unique_ptr<LayerCache> make_layer(std::vector<ContextRounds>& rounds, const Outliers& outliers, Index budget) {
-  const Index n = rounds.front().head().tokens();
-  const Index shared = budget_beside_outliers(budget, outliers.heads, outliers.full, n);
-  std::vector<std::unique_ptr<CompressedCache>> heads;
-  std::vector<const MergingCache*> merging;
-  for (std::size_t h = 0; h < rounds.size(); ++h) {
-    if (outliers.whole[h]) {
-      heads.push_back(
-          std::make_unique<KeptCache>(rounds[h].backend(), rounds[h].head(), KeptTokens{.ids = token_range(0, n)}));
-      continue;
-    }
-    auto cache = std::make_unique<MergingCache>(rounds[h], shared);
-    merging.push_back(cache.get());
-    heads.push_back(std::move(cache));
-  }
-  return std::make_unique<ChelseaCache>(std::move(heads), std::move(merging), outliers.heads > std::ssize(rounds));
+/// What the row says of the layer.
+std::vector<Note> notes_on(const Outliers& outliers) {
+  std::vector<Note> notes;
+  if (const auto whole = std::ranges::count(outliers.whole, true); whole > 0)
+    notes.push_back({"outlier heads kept whole (recall is that of these heads only)", static_cast<double>(whole)});
+  if (outliers.heads > std::ssize(outliers.whole))
+    notes.push_back(
+        {"the budget of outlier heads is taken from all heads of the model, including layers outside the trace"});
+  return notes;
 }
 
-MakeLayerCache prepare(std::span<const HeadPrompt> heads, const ChelseaParams& params, Backend& backend) {
+Caches make_caches(std::vector<ContextRounds>& rounds, const Outliers& outliers, Index budget) {
+  const Index n = rounds.front().head().tokens();
+  const Index shared = budget_beside_outliers(budget, outliers.heads, outliers.full, n);
+  Caches caches;
+  for (std::size_t h = 0; h < rounds.size(); ++h) {
+    if (outliers.whole[h])
+      caches.push_back(
+          std::make_unique<KeptCache>(rounds[h].backend(), rounds[h].head(), KeptTokens{.ids = token_range(0, n)}));
+    else
+      caches.push_back(std::make_unique<MergingCache>(rounds[h], shared));
+  }
+  caches.front() = std::make_unique<WrappedCache>(std::move(caches.front()), notes_on(outliers));
+  return caches;
+}
+
+MakeCaches prepare(std::span<const HeadPrompt> heads, const ChelseaParams& params, Backend& backend) {
   const auto rounds = std::make_shared<std::vector<ContextRounds>>();
   for (const HeadPrompt& head : heads) {
     rounds->emplace_back(head, MergeRule{.chunk = params.chunk, .order = params.order}, params.merging, backend);
   }
   return [rounds, outliers = outliers_of(heads, *rounds, params)](Index budget, std::uint32_t /*seed*/) {
-    return make_layer(*rounds, outliers, budget);
+    return make_caches(*rounds, outliers, budget);
   };
 }
 

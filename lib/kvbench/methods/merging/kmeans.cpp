@@ -56,10 +56,8 @@ class CentroidCache : public CompressedCache {
               .own_values = gathered(values, rows, backend)};
   }
 
-  Index append(const TokenBlock& tokens) override {
-    appended_ += tokens.size();
-    return tokens.size();
-  }
+  Index takes(const TokenBlock& tokens) override { return tokens.size(); }
+  void append(const TokenBlock& tokens) override { appended_ += tokens.size(); }
 
   EntryTables entries(const QueryBlock&) const override {
     EntryTables tables = {table_};

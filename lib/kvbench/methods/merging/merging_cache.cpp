@@ -86,13 +86,11 @@ MergingCache::MergingCache(ContextRounds& context, Index budget)
   }
 }
 
-Index MergingCache::takes(Index offered) const { return std::clamp<Index>(budget_ - size(), 1, offered); }
-
-Index MergingCache::append(const TokenBlock& tokens) {
-  const Index count = takes(tokens.size()), before = size();
+void MergingCache::append(const TokenBlock& tokens) {
+  const Index count = tokens.size(), before = size();
   reserve(before + count);
-  copy_rows(tokens.keys.slice(0, count), keys_.slice(before, count), backend_);
-  copy_rows(tokens.values.slice(0, count), values_.slice(before, count), backend_);
+  copy_rows(tokens.keys, keys_.slice(before, count), backend_);
+  copy_rows(tokens.values, values_.slice(before, count), backend_);
   for (Index i = 0; i < count; ++i) ids_.push_back(static_cast<TokenId>(tokens_++));
   degrees_.resize(ids_.size(), 1);
   if (size() > budget_) {
@@ -100,7 +98,6 @@ Index MergingCache::append(const TokenBlock& tokens) {
     MergeRounds rounds(rule_, schedule_, middle_of(whole, parts_), rounds_, backend_);
     hold(whole, rounds.last_round(budget_ - parts_.slack - parts_.sinks - parts_.recent));
   }
-  return count;
 }
 
 void MergingCache::hold_all(const MergedEntries& whole) {

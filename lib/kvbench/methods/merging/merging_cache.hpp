@@ -3,6 +3,7 @@
 // tokens.
 #pragma once
 
+#include <algorithm>
 #include <optional>
 
 #include <kvbench/methods/contract/info.hpp>
@@ -58,9 +59,8 @@ class MergingCache : public CompressedCache {
  public:
   MergingCache(ContextRounds& context, Index budget);
 
-  /// Number of tokens that append() takes where `offered` tokens are given.
-  Index takes(Index offered) const;
-  Index append(const TokenBlock& tokens) override;
+  Index takes(const TokenBlock& tokens) override { return std::clamp<Index>(budget_ - size(), 1, tokens.size()); }
+  void append(const TokenBlock& tokens) override;
   EntryTables entries(const QueryBlock& queries) const override;
   Footprint footprint() const override;
   Protected protected_tokens() const override { return fixed_; }

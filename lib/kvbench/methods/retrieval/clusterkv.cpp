@@ -57,14 +57,16 @@ class ClusterkvCache : public CompressedCache {
     }
   }
 
-  Index append(const TokenBlock& tokens) override {
-    const Index every = head_.params.every;
+  Index takes(const TokenBlock& tokens) override {
+    const Index every = head_.params.every, count = tokens.size();
+    return every > 0 ? std::min(count, tail_ == every ? every : every - tail_) : count;
+  }
+  void append(const TokenBlock& tokens) override {
+    const Index every = head_.params.every, count = tokens.size();
     if (every > 0 && tail_ == every) cluster_tail();
-    const Index count = every > 0 ? std::min(tokens.size(), every - tail_) : tokens.size();
-    if (every > 0) copy_rows(tokens.keys.slice(0, count), tail_keys_.slice(tail_, count), head_.backend);
+    if (every > 0) copy_rows(tokens.keys, tail_keys_.slice(tail_, count), head_.backend);
     tail_ += count;
     tokens_ += count;
-    return count;
   }
 
   EntryTables entries(const QueryBlock& queries) const override {

@@ -41,125 +41,130 @@ std::vector<Partial> make_partials(const HeadPrompt& head, const InfinigenParams
   return partials;
 }
 
-/// The part of a kv head's state that grows.
-struct HeadState {
-  HeadPrompt prompt;
-  std::vector<Buffer<const float>> directions;
-  std::vector<GrowingRows> keys;
-  std::shared_ptr<PerBlock<Buffer<const float>>> scores;  ///< of all budgets
-};
-
-/// What the caches of all budgets share.
+/// What the caches of all budgets of a head share.
 struct PreparedHead {
   HeadPrompt prompt;
   std::vector<Partial> partials;
-  std::shared_ptr<PerBlock<Buffer<const float>>> scores;
+  std::shared_ptr<PerBlock<Buffer<const float>>> scores = std::make_shared<PerBlock<Buffer<const float>>>();
 };
 
-class InfinigenCache : public LayerCache {
+/// What the heads of a layer share at one budget: the scores of the queries that were announced, which together say
+/// how many tokens each query fetches.
+class LayerScores {
  public:
-  InfinigenCache(const std::vector<PreparedHead>& heads, const InfinigenParams& params, Index budget, Backend& backend)
+  LayerScores(std::size_t heads, Index budget, const InfinigenParams& params, Backend& backend)
+      : scores_(heads), budget_(budget), params_(params), backend_(backend) {}
+
+  void add(std::size_t head, SpeculatedScores scores) {
+    scores_.add(head, std::move(scores));
+    reach_.reset();
+  }
+  /// The reach of the queries of a block, which is announced on all heads.
+  const std::vector<Reach>& reach(const QueryBlock& block, Index tokens) {
+    if (!reach_) reach_ = reach_of(block, scores_.all(), tokens, budget_, params_, backend_);
+    return *reach_;
+  }
+
+ private:
+  OfHeads<SpeculatedScores> scores_;
+  std::optional<std::vector<Reach>> reach_;
+  Index budget_;
+  InfinigenParams params_;
+  Backend& backend_;
+};
+
+class InfinigenCache : public CompressedCache {
+ public:
+  InfinigenCache(const PreparedHead& head, std::size_t number, std::shared_ptr<LayerScores> layer,
+                 const InfinigenParams& params, Index budget, Backend& backend)
       : backend_(backend),
         params_(params),
+        prompt_(head.prompt),
+        shared_(head.scores),
+        number_(number),
+        layer_(std::move(layer)),
         budget_(budget),
-        tokens_(heads.front().prompt.tokens()),
-        speculated_(heads.size(), true) {
-    for (const PreparedHead& head : heads) {
-      HeadState& state = heads_.emplace_back(HeadState{head.prompt, {}, {}, head.scores});
-      for (const Partial& partial : head.partials) {
-        state.directions.push_back(partial.directions);
-        state.keys.emplace_back(backend, partial.keys);
-      }
+        tokens_(head.prompt.tokens()) {
+    for (const Partial& partial : head.partials) {
+      directions_.push_back(partial.directions);
+      keys_.emplace_back(backend, partial.keys);
     }
   }
 
-  Index append(std::span<const TokenBlock> tokens) override {
-    const Index count = tokens.front().size();
-    for (std::size_t h = 0; h < heads_.size(); ++h) {
-      for (std::size_t s = 0; s < heads_[h].keys.size(); ++s) {
-        backend_.run(kernels::InnerProducts<Buffer>{
-            .a = tokens[h].keys, .b = heads_[h].directions[s], .out = heads_[h].keys[s].add(count)});
-      }
+  Index takes(const TokenBlock& tokens) override { return tokens.size(); }
+  void append(const TokenBlock& tokens) override {
+    for (std::size_t s = 0; s < keys_.size(); ++s) {
+      backend_.run(
+          kernels::InnerProducts<Buffer>{.a = tokens.keys, .b = directions_[s], .out = keys_[s].add(tokens.size())});
     }
-    tokens_ += count;
-    return count;
+    tokens_ += tokens.size();
   }
 
-  std::vector<EntryTables> entries(std::span<const QueryBlock> queries) const override {
-    if (tokens_ == 0) return std::vector<EntryTables>(heads_.size());
-    std::vector<SpeculatedScores> scores;
-    for (std::size_t h = 0; h < heads_.size(); ++h)
-      scores.push_back({speculate(h, queries[h]), heads_[h].prompt.scale});
-    const std::vector<Reach> reach = reach_of(queries.front(), scores, tokens_, budget_, params_, backend_);
-    std::vector<EntryTables> tables;
-    for (const SpeculatedScores& of_head : scores) {
-      EntryTable table = fetched_tokens(of_head.scores, reach, backend_);
-      table.per_head = params_.group.per_head();
-      tables.push_back({std::move(table)});
-    }
-    return tables;
+  void announce(const QueryBlock& queries) override {
+    if (tokens_ == 0) return;
+    scores_ = speculate(queries);
+    layer_->add(number_, {scores_, prompt_.scale});
+  }
+  EntryTables entries(const QueryBlock& queries) const override {
+    if (tokens_ == 0) return {};
+    EntryTable table = fetched_tokens(scores_, layer_->reach(queries, tokens_), backend_);
+    table.per_head = params_.group.per_head();
+    return {std::move(table)};
   }
 
-  std::vector<Footprint> footprint() const override {
-    std::vector<Footprint> heads;
-    for (const HeadState& head : heads_) {
-      const Index d = head.prompt.keys.cols(), sets = std::ssize(head.keys);
-      Index columns = 0;
-      for (const auto& directions : head.directions) columns += directions.rows();
-      heads.push_back({
-          {.name = "keys", .rows = tokens_, .cols = d, .tier = Tier::slow, .read = Read::with_entry},
-          {.name = "values",
-           .rows = tokens_,
-           .cols = head.prompt.values.cols(),
-           .tier = Tier::slow,
-           .read = Read::with_entry,
-           .content = Content::values},
-          {.name = "partial keys", .rows = tokens_, .cols = columns, .content = Content::meta},
-          {.name = "skewed directions", .rows = columns, .cols = d, .content = Content::meta},
-          {.name = "chosen tokens",
-           .element = Element::i32,
-           .rows = sets * std::min(budget_, tokens_),
-           .cols = 1,
-           .content = Content::meta},
-      });
-    }
-    return heads;
+  Footprint footprint() const override {
+    const Index d = prompt_.keys.cols(), sets = std::ssize(keys_);
+    Index columns = 0;
+    for (const auto& directions : directions_) columns += directions.rows();
+    return {
+        {.name = "keys", .rows = tokens_, .cols = d, .tier = Tier::slow, .read = Read::with_entry},
+        {.name = "values",
+         .rows = tokens_,
+         .cols = prompt_.values.cols(),
+         .tier = Tier::slow,
+         .read = Read::with_entry,
+         .content = Content::values},
+        {.name = "partial keys", .rows = tokens_, .cols = columns, .content = Content::meta},
+        {.name = "skewed directions", .rows = columns, .cols = d, .content = Content::meta},
+        {.name = "chosen tokens",
+         .element = Element::i32,
+         .rows = sets * std::min(budget_, tokens_),
+         .cols = 1,
+         .content = Content::meta},
+    };
   }
 
-  std::vector<Protected> protected_tokens() const override { return std::vector<Protected>(heads_.size()); }
   TokenRange retrievable() const override { return {.count = tokens_}; }
 
   std::vector<Note> notes() const override {
-    const auto heads = std::ranges::count(speculated_, false);
-    if (heads == 0) return {};
-    return {{.text = "query=true (upper bound), kv heads", .count = static_cast<double>(heads)}};
+    if (speculated_) return {};
+    return {{.text = "query=true (upper bound), kv heads", .count = 1}};
   }
 
  private:
   /// The queries that score the tokens.
-  const Buffer<const float>& scoring_queries(std::size_t h, const QueryBlock& block) const {
+  const Buffer<const float>& scoring_queries(const QueryBlock& block) {
     if (block.speculated.present() && params_.query != InfinigenParams::Query::truth) return block.speculated;
     if (params_.query == InfinigenParams::Query::speculated) {
       throw Unavailable(
           "the trace has no speculated queries for this layer (the first layer never has any); dump with --speculated, "
           "or use infinigen.query=auto");
     }
-    speculated_[h] = false;
+    speculated_ = false;
     return block.queries;
   }
 
   /// Speculated scores without their scale, [G*m or m, tokens].
-  Buffer<const float> speculate(std::size_t h, const QueryBlock& block) const {
-    const HeadState& head = heads_[h];
-    const Buffer<const float>& queries = scoring_queries(h, block);
-    return head.scores->of(block, tokens_, [&] {
-      const Index sets = std::ssize(head.keys), rows = queries.rows() / sets;
+  Buffer<const float> speculate(const QueryBlock& block) {
+    const Buffer<const float>& queries = scoring_queries(block);
+    return shared_->of(block, tokens_, [&] {
+      const Index sets = std::ssize(keys_), rows = queries.rows() / sets;
       const auto scores = backend_.allocate<float>(queries.rows(), tokens_);
       for (Index s = 0; s < sets; ++s) {
         const auto at = static_cast<std::size_t>(s);
         backend_.run(kernels::InnerProducts<Buffer>{
-            .a = inner_products(queries.slice(s * rows, rows), head.directions[at], backend_),
-            .b = head.keys[at].rows(),
+            .a = inner_products(queries.slice(s * rows, rows), directions_[at], backend_),
+            .b = keys_[at].rows(),
             .out = scores.slice(s * rows, rows)});
       }
       return group_scores(scores, block.size(), params_.group, backend_);
@@ -168,18 +173,26 @@ class InfinigenCache : public LayerCache {
 
   Backend& backend_;
   InfinigenParams params_;
+  HeadPrompt prompt_;
+  std::vector<Buffer<const float>> directions_;
+  std::vector<GrowingRows> keys_;
+  std::shared_ptr<PerBlock<Buffer<const float>>> shared_;  ///< scores, of all budgets
+  std::size_t number_;                                     ///< of the head in its layer
+  std::shared_ptr<LayerScores> layer_;
+  Buffer<const float> scores_;  ///< of the queries that were announced
   Index budget_, tokens_;
-  std::vector<HeadState> heads_;
-  mutable std::vector<bool> speculated_;  ///< per head: no true query was used. Set by entries(), reported by notes()
+  bool speculated_ = true;  ///< no true query was used
 };
 
-MakeLayerCache prepare(std::span<const HeadPrompt> layer, const InfinigenParams& params, Backend& backend) {
+MakeCaches prepare(std::span<const HeadPrompt> layer, const InfinigenParams& params, Backend& backend) {
   std::vector<PreparedHead> heads;
-  for (const HeadPrompt& head : layer) {
-    heads.push_back({head, make_partials(head, params, backend), std::make_shared<PerBlock<Buffer<const float>>>()});
-  }
+  for (const HeadPrompt& head : layer) heads.push_back({head, make_partials(head, params, backend)});
   return [heads, params, &backend](Index budget, std::uint32_t /*seed*/) {
-    return std::make_unique<InfinigenCache>(heads, params, budget, backend);
+    const auto scores = std::make_shared<LayerScores>(heads.size(), budget, params, backend);
+    Caches caches;
+    for (std::size_t h = 0; h < heads.size(); ++h)
+      caches.push_back(std::make_unique<InfinigenCache>(heads[h], h, scores, params, budget, backend));
+    return caches;
   };
 }
 

@@ -24,10 +24,10 @@ class OracleErrorCache : public CompressedCache {
         budget_(budget),
         values_(backend.read(head.values)) {}
 
-  Index append(const TokenBlock& tokens) override {
+  Index takes(const TokenBlock& tokens) override { return tokens.size(); }
+  void append(const TokenBlock& tokens) override {
     const std::vector<float> values = backend_.read(tokens.values);
     values_.insert(values_.end(), values.begin(), values.end());
-    return tokens.size();
   }
 
   EntryTables entries(const QueryBlock& queries) const override {

@@ -26,10 +26,8 @@ class OracleTopkCache : public CompressedCache {
         tokens_(head.tokens()),
         budget_(budget) {}
 
-  Index append(const TokenBlock& tokens) override {
-    tokens_ += tokens.size();
-    return tokens.size();
-  }
+  Index takes(const TokenBlock& tokens) override { return tokens.size(); }
+  void append(const TokenBlock& tokens) override { tokens_ += tokens.size(); }
 
   EntryTables entries(const QueryBlock& queries) const override {
     if (!queries.scores.present()) throw std::logic_error("oracle-topk needs the exact logits of the block");

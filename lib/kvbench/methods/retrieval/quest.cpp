@@ -34,11 +34,13 @@ class QuestCache : public CompressedCache {
     fill(head.keys.slice(closed, head.tokens() - closed));
   }
 
-  Index append(const TokenBlock& tokens) override {
+  /// Up to the end of the open page, or of the next one where it is full.
+  Index takes(const TokenBlock& tokens) override {
+    return std::min(tokens.size(), filled_ == params_.page ? params_.page : params_.page - filled_);
+  }
+  void append(const TokenBlock& tokens) override {
     if (filled_ == params_.page) close_page();
-    const Index taken = std::min(tokens.size(), params_.page - filled_);
-    fill(tokens.keys.slice(0, taken));
-    return taken;
+    fill(tokens.keys);
   }
 
   EntryTables entries(const QueryBlock& queries) const override {
@@ -76,7 +78,7 @@ class QuestCache : public CompressedCache {
     filled_ = 0;
   }
 
-  /// Number of visible tokens of each query. All of them end in the open page, as append() never goes beyond it.
+  /// Number of visible tokens of each query. All of them end in the open page, as takes() never goes beyond it.
   std::vector<Index> visible_ends(const QueryBlock& queries) const {
     std::vector<Index> ends;
     for (const std::int32_t last : backend_.read(queries.last)) {

@@ -5,7 +5,7 @@
 // Pages are the tokens 16 p .. 16 p + 15, generated ones included. The bound of a page is sum_c max(q_c lo_c, q_c
 // hi_c), at least <q, k> for each of its keys. Each query takes the max(3, B / 16) pages with the highest bound, ties
 // to the lower page; where all of its visible tokens fit into B, it takes all of them. The bounds of the last,
-// incomplete page cover the tokens that are visible to the query: append() takes tokens up to the end of a page, and
+// incomplete page cover the tokens that are visible to the query: takes() stops at the end of a page, and
 // each of their queries gets its own bounds for it.
 //
 // Parameters:

@@ -25,10 +25,28 @@ std::vector<double> norms(const Buffer<const float>& rows, Backend& backend) {
   return all;
 }
 
+struct TokenNorms {
+  double key = 0, value = 0;
+};
+std::vector<TokenNorms> norms_of(const Buffer<const float>& keys, const Buffer<const float>& values, Backend& backend) {
+  const std::vector<double> of_keys = norms(keys, backend), of_values = norms(values, backend);
+  std::vector<TokenNorms> all;
+  for (std::size_t i = 0; i < of_keys.size(); ++i) all.push_back({of_keys[i], of_values[i]});
+  return all;
+}
+
 /// Length and largest key norm that the cut assumes.
 struct Horizon {
   Index tokens = 0;
   double key_norm = 0;
+};
+
+/// What decides which tokens reduce an instance or drop one.
+struct StreamCounts {
+  Horizon horizon;  ///< n and r of the cut
+  Index tokens = 0;
+  double largest_value = 0;
+  std::map<int, Index> buckets = {};  ///< tokens by instance of N
 };
 
 class StreamCache : public CompressedCache {
@@ -42,27 +60,29 @@ class StreamCache : public CompressedCache {
         walk_(walk_settings(params, head.scale)),
         d_(head.keys.cols()),
         dv_(head.values.cols()),
-        horizon_(horizon),
+        counts_{.horizon = horizon},
         denominator_({.t = plan.t, .levels = plan.levels, .walk = walk_}, d_, dv_, backend) {
-    const std::vector<double> key_norms = norms(head.keys, backend), value_norms = norms(head.values, backend);
-    for (Index i = 0; i < head.tokens(); ++i) {
-      const auto row = static_cast<std::size_t>(i);
-      take(i, key_norms[row], value_norms[row], head.keys, head.values);
-    }
+    const std::vector<TokenNorms> norms = norms_of(head.keys, head.values, backend);
+    for (Index i = 0; i < head.tokens(); ++i) take(i, norms[static_cast<std::size_t>(i)], head.keys, head.values);
     flush(head.keys, head.values);
   }
 
-  Index append(const TokenBlock& tokens) override {
-    const std::vector<double> key_norms = norms(tokens.keys, backend_), value_norms = norms(tokens.values, backend_);
+  Index takes(const TokenBlock& tokens) override {
+    offered_ = norms_of(tokens.keys, tokens.values, backend_);
+    StreamCounts counts = counts_;
     Index taken = 0;
     for (bool changed = false; taken < tokens.size() && !changed; ++taken) {
-      const auto row = static_cast<std::size_t>(taken);
-      changed = changes_state(value_norms[row]);
+      const TokenNorms& norm = offered_[static_cast<std::size_t>(taken)];
+      changed = changes_state(counts, norm.value);
       if (changed && taken > 0) break;
-      take(taken, key_norms[row], value_norms[row], tokens.keys, tokens.values);
+      count(counts, norm);
     }
-    flush(tokens.keys, tokens.values);
     return taken;
+  }
+  void append(const TokenBlock& tokens) override {
+    for (Index i = 0; i < tokens.size(); ++i)
+      take(i, offered_.at(static_cast<std::size_t>(i)), tokens.keys, tokens.values);
+    flush(tokens.keys, tokens.values);
   }
 
   EntryTables entries(const QueryBlock&) const override {
@@ -125,33 +145,43 @@ class StreamCache : public CompressedCache {
   }
 
   /// Buckets with 2^i <= cut are dropped.
-  double cut(double largest_value) const {
-    const double r = horizon_.key_norm, n = static_cast<double>(horizon_.tokens);
+  double cut(const Horizon& horizon, double largest_value) const {
+    const double r = horizon.key_norm, n = static_cast<double>(horizon.tokens);
     return params_.eps / (2 * n) * std::exp(-double{walk_.scale} * r * r) * largest_value;
   }
 
   /// Whether a largest value norm so far drops the lowest bucket.
-  bool drops_bucket(double largest_value) const {
-    return !numerators_.empty() && std::ldexp(1.0, numerators_.begin()->first) <= cut(largest_value);
+  bool drops_bucket(const StreamCounts& counts, double largest_value) const {
+    return !counts.buckets.empty() &&
+           std::ldexp(1.0, counts.buckets.begin()->first) <= cut(counts.horizon, largest_value);
   }
+
+  /// Whether the next token reduces a level of an instance of so many.
+  bool reduces(Index tokens) const { return plan_.levels > 0 && (tokens + 1) % plan_.t == 0; }
 
   /// Whether the next token does more than join level 0 of its instances.
-  bool changes_state(double value_norm) const {
-    if (denominator_.next_reduces() || drops_bucket(std::max(largest_value_, value_norm))) return true;
+  bool changes_state(const StreamCounts& counts, double value_norm) const {
+    if (reduces(counts.tokens) || drops_bucket(counts, std::max(counts.largest_value, value_norm))) return true;
     if (value_norm == 0) return false;
-    const auto bucket = numerators_.find(norm_bucket(value_norm));
-    return bucket == numerators_.end() ? false : bucket->second.next_reduces();
+    const auto bucket = counts.buckets.find(norm_bucket(value_norm));
+    return bucket == counts.buckets.end() ? false : reduces(bucket->second);
   }
 
-  void take(Index row, double key_norm, double value_norm, const Buffer<const float>& keys,
-            const Buffer<const float>& values) {
-    const auto token = static_cast<TokenId>(tokens_++);
+  void count(StreamCounts& counts, const TokenNorms& norm) const {
+    ++counts.tokens;
+    counts.horizon.tokens = std::max(counts.horizon.tokens, counts.tokens);
+    counts.horizon.key_norm = std::max(counts.horizon.key_norm, norm.key);
+    if (norm.value > 0) ++counts.buckets[norm_bucket(norm.value)];
+    counts.largest_value = std::max(counts.largest_value, norm.value);
+    while (drops_bucket(counts, counts.largest_value)) counts.buckets.erase(counts.buckets.begin());
+  }
+
+  void take(Index row, const TokenNorms& norm, const Buffer<const float>& keys, const Buffer<const float>& values) {
+    const auto token = static_cast<TokenId>(counts_.tokens);
     const auto local = static_cast<std::int32_t>(row);
-    horizon_.tokens = std::max(horizon_.tokens, tokens_);
-    horizon_.key_norm = std::max(horizon_.key_norm, key_norm);
-    if (value_norm > 0) numerator(norm_bucket(value_norm)).take(token, local, keys, values, draws_);
-    largest_value_ = std::max(largest_value_, value_norm);
-    while (drops_bucket(largest_value_)) {
+    count(counts_, norm);
+    if (norm.value > 0) numerator(norm_bucket(norm.value)).take(token, local, keys, values, draws_);
+    while (!numerators_.empty() && !counts_.buckets.contains(numerators_.begin()->first)) {
       fails_ += numerators_.begin()->second.fails();
       steps_ += numerators_.begin()->second.steps();
       numerators_.erase(numerators_.begin());
@@ -182,9 +212,8 @@ class StreamCache : public CompressedCache {
   TreePlan plan_;
   WalkSettings walk_;
   Index d_, dv_;
-  Horizon horizon_;  ///< n and r of the cut
-  Index tokens_ = 0;
-  double largest_value_ = 0;
+  StreamCounts counts_;
+  std::vector<TokenNorms> offered_;  ///< of the tokens that takes() was asked about
   MergeAndReduce denominator_;
   std::map<int, MergeAndReduce> numerators_;  ///< by bucket
   std::uint32_t opened_ = 0;                  ///< instances of N so far

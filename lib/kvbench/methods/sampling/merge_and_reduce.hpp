@@ -24,8 +24,6 @@ class MergeAndReduce {
   /// For keys [*, d] and values [*, dv].
   MergeAndReduce(const Settings& settings, Index d, Index dv, Backend& backend);
 
-  /// Whether the next token reduces a level.
-  bool next_reduces() const { return settings_.levels > 0 && (tokens_ + 1) % settings_.t == 0; }
   /// Adds row `row` of the source as token `id`. The next reduction or flush() copies the row; it must be given the
   /// same source.
   void take(TokenId id, std::int32_t row, const Buffer<const float>& keys, const Buffer<const float>& values,

@@ -78,11 +78,10 @@ class SubgenCache : public CompressedCache {
     for (std::size_t i = 0; i < norms2.size(); ++i) take(partition->labels[i], norms2[i]);
   }
 
-  Index append(const TokenBlock& tokens) override {
+  void append(const TokenBlock& tokens) override {
     auto norm2 = backend_.allocate<double>(1);
-    backend_.run(kernels::SquaredNorms<Buffer>{.rows = tokens.values.slice(0, 1), .out = norm2});
-    take(representatives_.assign(tokens.keys.slice(0, 1)), backend_.read(norm2)[0]);
-    return 1;
+    backend_.run(kernels::SquaredNorms<Buffer>{.rows = tokens.values, .out = norm2});
+    take(representatives_.assign(tokens.keys), backend_.read(norm2)[0]);
   }
 
   EntryTables entries(const QueryBlock&) const override {

@@ -36,11 +36,6 @@ KeptCache::KeptCache(Backend& backend, const HeadPrompt& head, KeptTokens kept)
   }
 }
 
-Index KeptCache::append(const TokenBlock& tokens) {
-  appended_ += tokens.size();
-  return tokens.size();
-}
-
 EntryTables KeptCache::entries(const QueryBlock&) const {
   EntryTables tables = {context_};
   if (appended_ > 0) tables.push_back({.ids = backend_.adopt(token_range(context_tokens_, appended_), 1, appended_)});

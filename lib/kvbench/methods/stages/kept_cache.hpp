@@ -25,7 +25,8 @@ class KeptCache : public CompressedCache {
   /// d, dv and G are those of the head that the tokens belong to.
   KeptCache(Backend& backend, const HeadPrompt& head, KeptTokens kept);
 
-  Index append(const TokenBlock& tokens) override;
+  Index takes(const TokenBlock& tokens) override { return tokens.size(); }
+  void append(const TokenBlock& tokens) override { appended_ += tokens.size(); }
   EntryTables entries(const QueryBlock& queries) const override;
   Footprint footprint() const override;
   Protected protected_tokens() const override { return fixed_; }

@@ -11,11 +11,11 @@
 namespace kvbench::methods {
 namespace {
 
-std::unique_ptr<LayerCache> all_tokens(std::span<const HeadPrompt> heads, Backend& backend) {
-  std::vector<std::unique_ptr<CompressedCache>> caches;
+Caches all_tokens(std::span<const HeadPrompt> heads, Backend& backend) {
+  Caches caches;
   for (const HeadPrompt& head : heads)
     caches.push_back(std::make_unique<KeptCache>(backend, head, KeptTokens{.ids = token_range(0, head.tokens())}));
-  return layer_of(std::move(caches));
+  return caches;
 }
 
 void check_block(std::span<const HeadPrompt> heads, const ChannelBlock& block) {
@@ -59,7 +59,7 @@ MethodInfo quantiser_row(MethodInfo info) {
     };
   }
   info.prepare = [quantiser = info](std::span<const HeadPrompt> given, const Params& params,
-                                    Backend& backend) -> MakeLayerCache {
+                                    Backend& backend) -> MakeCaches {
     const std::vector<HeadPrompt> heads(given.begin(), given.end());
     const std::size_t levels = quantiser.quantiser.levels(params).size();
     return [=, &backend](Index budget, std::uint32_t seed) {
@@ -79,16 +79,17 @@ std::size_t only_level(const MethodInfo& quantiser, const Params& params) {
       quantiser.name, levels.size(), fmt::join(levels, ", "), quantiser.name);
 }
 
-std::unique_ptr<LayerCache> stored_by(const MethodInfo& quantiser, const Params& params, std::size_t level,
-                                      std::uint32_t seed, std::unique_ptr<LayerCache> cache,
-                                      std::span<const HeadPrompt> heads, Backend& backend) {
-  std::vector<Codecs> codecs = quantiser.quantiser.layer_codecs(heads, params, level, seed, backend);
-  std::vector<Note> notes = {{.text = name_of_level(quantiser, params, level)}};
-  return rounded_cache(std::move(cache), heads, std::move(codecs), std::move(notes), backend);
+Caches stored_by(const MethodInfo& quantiser, const Params& params, std::size_t level, std::uint32_t seed,
+                 Caches caches, std::span<const HeadPrompt> heads, Backend& backend) {
+  const std::vector<Codecs> codecs = quantiser.quantiser.layer_codecs(heads, params, level, seed, backend);
+  const Note note{.text = name_of_level(quantiser, params, level)};
+  for (std::size_t h = 0; h < caches.size(); ++h)
+    caches[h] = rounded_cache(std::move(caches[h]), heads[h], codecs[h], {note}, backend);
+  return caches;
 }
 
-MakeLayerCache tier_stored_by(const MethodInfo& quantiser, const Params& params, std::size_t level, MakeLayerCache make,
-                              const std::vector<HeadPrompt>& heads, Backend& backend) {
+MakeCaches tier_stored_by(const MethodInfo& quantiser, const Params& params, std::size_t level, MakeCaches make,
+                          const std::vector<HeadPrompt>& heads, Backend& backend) {
   const auto codecs = [=, codecs_of = quantiser.quantiser.layer_codecs, &backend](std::uint32_t seed) {
     return codecs_of(heads, params, level, seed, backend);
   };

@@ -43,13 +43,12 @@ MethodInfo quantiser(MethodInfo info, std::vector<std::string> (*levels)(const P
 /// The level that stores the tokens of another method: the only one. Throws Error where there are several.
 std::size_t only_level(const MethodInfo& quantiser, const Params& params);
 
-/// `cache` stored by the quantiser at this level.
-std::unique_ptr<LayerCache> stored_by(const MethodInfo& quantiser, const Params& params, std::size_t level,
-                                      std::uint32_t seed, std::unique_ptr<LayerCache> cache,
-                                      std::span<const HeadPrompt> heads, Backend& backend);
+/// The caches of these heads stored by the quantiser at this level.
+Caches stored_by(const MethodInfo& quantiser, const Params& params, std::size_t level, std::uint32_t seed,
+                 Caches caches, std::span<const HeadPrompt> heads, Backend& backend);
 
 /// The caches that `make` makes, of a method of Kind::retrieval, with their full cache stored in the same way.
-MakeLayerCache tier_stored_by(const MethodInfo& quantiser, const Params& params, std::size_t level, MakeLayerCache make,
-                              const std::vector<HeadPrompt>& heads, Backend& backend);
+MakeCaches tier_stored_by(const MethodInfo& quantiser, const Params& params, std::size_t level, MakeCaches make,
+                          const std::vector<HeadPrompt>& heads, Backend& backend);
 
 }  // namespace kvbench::methods

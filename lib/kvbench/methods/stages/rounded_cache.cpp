@@ -181,53 +181,40 @@ class RoundedHead {
 
 class RoundedCache : public WrappedCache {
  public:
-  RoundedCache(std::unique_ptr<LayerCache> cache, std::span<const HeadPrompt> heads, std::vector<Codecs> codecs,
-               std::vector<Note> notes, Backend& backend)
-      : WrappedCache(std::move(cache), std::move(notes)), tokens_(heads.front().tokens()) {
-    for (std::size_t h = 0; h < heads.size(); ++h) heads_.emplace_back(heads[h], std::move(codecs[h]), backend);
-  }
+  RoundedCache(std::unique_ptr<CompressedCache> cache, const HeadPrompt& head, Codecs codecs, std::vector<Note> notes,
+               Backend& backend)
+      : WrappedCache(std::move(cache), std::move(notes)),
+        head_(head, std::move(codecs), backend),
+        tokens_(head.tokens()) {}
 
-  Index append(std::span<const TokenBlock> tokens) override {
-    const std::vector<EntryTables> tables = held();
-    Index run = tokens.front().size();
-    for (std::size_t h = 0; h < heads_.size(); ++h) run = heads_[h].run(tables[h], run);
-    const Index taken = cache().append(first(tokens, run));
-    const std::vector<TokenBlock> added = first(tokens, taken);
-    for (std::size_t h = 0; h < heads_.size(); ++h) heads_[h].append(added[h]);
-    tokens_ += taken;
-    return taken;
+  Index takes(const TokenBlock& tokens) override {
+    return cache().takes(tokens.front(head_.run(held(), tokens.size())));
   }
-
-  std::vector<EntryTables> entries(std::span<const QueryBlock> queries) const override {
-    std::vector<EntryTables> tables = cache().entries(queries);
-    for (std::size_t h = 0; h < heads_.size(); ++h) tables[h] = heads_[h].stored(std::move(tables[h]));
-    return tables;
+  void append(const TokenBlock& tokens) override {
+    cache().append(tokens);
+    head_.append(tokens);
+    tokens_ += tokens.size();
   }
-
-  std::vector<Footprint> footprint() const override {
-    std::vector<Footprint> arrays = cache().footprint();
-    const std::vector<EntryTables> tables = held();
-    for (std::size_t h = 0; h < heads_.size(); ++h) arrays[h] = heads_[h].footprint(arrays[h], tables[h]);
-    return arrays;
-  }
+  EntryTables entries(const QueryBlock& queries) const override { return head_.stored(cache().entries(queries)); }
+  Footprint footprint() const override { return head_.footprint(cache().footprint(), held()); }
 
  private:
   /// The entries that would answer a query at the last token.
-  std::vector<EntryTables> held() const {
+  EntryTables held() const {
     QueryBlock last;
     if (tokens_ > 0) last.positions.push_back(static_cast<std::int32_t>(tokens_ - 1));
-    return cache().entries(std::vector<QueryBlock>(heads_.size(), last));
+    return cache().entries(last);
   }
 
-  mutable std::vector<RoundedHead> heads_;  ///< entries() keeps what it has encoded
-  Index tokens_;                            ///< so far
+  mutable RoundedHead head_;  ///< entries() keeps what it has encoded
+  Index tokens_;              ///< so far
 };
 
 }  // namespace
 
-std::unique_ptr<LayerCache> rounded_cache(std::unique_ptr<LayerCache> cache, std::span<const HeadPrompt> heads,
-                                          std::vector<Codecs> codecs, std::vector<Note> notes, Backend& backend) {
-  return std::make_unique<RoundedCache>(std::move(cache), heads, std::move(codecs), std::move(notes), backend);
+std::unique_ptr<CompressedCache> rounded_cache(std::unique_ptr<CompressedCache> cache, const HeadPrompt& head,
+                                               Codecs codecs, std::vector<Note> notes, Backend& backend) {
+  return std::make_unique<RoundedCache>(std::move(cache), head, std::move(codecs), std::move(notes), backend);
 }
 
 }  // namespace kvbench::methods

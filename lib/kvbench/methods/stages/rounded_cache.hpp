@@ -17,9 +17,9 @@
 
 namespace kvbench::methods {
 
-/// `cache` with its keys and values stored by `codecs`, one per head. It must not be of a method of Kind::retrieval,
+/// The cache of this head with its keys and values stored by `codecs`. It must not be of a method of Kind::retrieval,
 /// which holds more tokens than it returns (rounded_tier.hpp). `notes` are added to those of the cache.
-std::unique_ptr<LayerCache> rounded_cache(std::unique_ptr<LayerCache> cache, std::span<const HeadPrompt> heads,
-                                          std::vector<Codecs> codecs, std::vector<Note> notes, Backend& backend);
+std::unique_ptr<CompressedCache> rounded_cache(std::unique_ptr<CompressedCache> cache, const HeadPrompt& head,
+                                               Codecs codecs, std::vector<Note> notes, Backend& backend);
 
 }  // namespace kvbench::methods

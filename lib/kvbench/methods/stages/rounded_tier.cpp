@@ -101,49 +101,45 @@ Footprint stored_footprint(const Footprint& arrays, const TierHead& head, TokenR
 
 class TierCache : public WrappedCache {
  public:
-  TierCache(std::unique_ptr<LayerCache> cache, std::vector<TierHead> heads, Note note)
-      : WrappedCache(std::move(cache), {std::move(note)}), heads_(std::move(heads)) {}
+  TierCache(std::unique_ptr<CompressedCache> cache, TierHead head, Note note)
+      : WrappedCache(std::move(cache), {std::move(note)}), head_(std::move(head)) {}
 
-  Index append(std::span<const TokenBlock> tokens) override {
-    Index run = tokens.front().size();
-    for (const TierHead& head : heads_) {
-      const TokenRange before = retrievable();
-      run = std::min(head.keys.run(before, run), head.values.run(before, run));
-    }
-    const Index taken = cache().append(first(tokens, run));
-    const std::vector<TokenBlock> added = first(tokens, taken);
-    for (std::size_t h = 0; h < heads_.size(); ++h) {
-      heads_[h].keys.add(added[h].keys);
-      heads_[h].values.add(added[h].values);
-    }
-    for (TierHead& head : heads_) head.encode(retrievable());
-    return taken;
+  Index takes(const TokenBlock& tokens) override {
+    const TokenRange before = retrievable();
+    const Index run = std::min(head_.keys.run(before, tokens.size()), head_.values.run(before, tokens.size()));
+    return cache().takes(tokens.front(run));
+  }
+  void append(const TokenBlock& tokens) override {
+    cache().append(tokens);
+    head_.keys.add(tokens.keys);
+    head_.values.add(tokens.values);
   }
 
-  std::vector<EntryTables> entries(std::span<const QueryBlock> queries) const override {
-    std::vector<EntryTables> tables = cache().entries(queries);
-    for (std::size_t h = 0; h < heads_.size(); ++h) {
-      for (EntryTable& table : tables[h]) {
-        table.token_keys = heads_[h].keys.rows();
-        table.token_values = heads_[h].values.rows();
-        table.rounded = true;
-      }
+  EntryTables entries(const QueryBlock& queries) const override {
+    EntryTables tables = cache().entries(queries);
+    const TierHead& stored = encoded();
+    for (EntryTable& table : tables) {
+      table.token_keys = stored.keys.rows();
+      table.token_values = stored.values.rows();
+      table.rounded = true;
     }
     return tables;
   }
 
-  std::vector<Footprint> footprint() const override {
-    std::vector<Footprint> arrays = cache().footprint();
-    for (std::size_t h = 0; h < heads_.size(); ++h) arrays[h] = stored_footprint(arrays[h], heads_[h], retrievable());
-    return arrays;
-  }
+  Footprint footprint() const override { return stored_footprint(cache().footprint(), encoded(), retrievable()); }
 
  private:
-  std::vector<TierHead> heads_;
+  /// Rows are encoded when they are first asked for: codecs of a layer need the tokens of all heads.
+  const TierHead& encoded() const {
+    head_.encode(retrievable());
+    return head_;
+  }
+
+  mutable TierHead head_;
 };
 
-Note note_on(const LayerCache& cache, const std::string& stores) {
-  const Footprint arrays = cache.footprint().front();
+Note note_on(const CompressedCache& cache, const std::string& stores) {
+  const Footprint arrays = cache.footprint();
   const auto tier = std::ranges::find_if(arrays, in_tier);
   if (tier == arrays.end()) throw std::logic_error("a method that retrieves does not state its full cache");
   return {.text = fmt::format("{}, stores the full cache in {} memory", stores,
@@ -152,13 +148,13 @@ Note note_on(const LayerCache& cache, const std::string& stores) {
 
 }  // namespace
 
-MakeLayerCache rounded_tier(MakeLayerCache make, std::vector<HeadPrompt> heads,
-                            std::function<std::vector<Codecs>(std::uint32_t seed)> codecs, std::string stores,
-                            Backend& backend) {
+MakeCaches rounded_tier(MakeCaches make, std::vector<HeadPrompt> heads,
+                        std::function<std::vector<Codecs>(std::uint32_t seed)> codecs, std::string stores,
+                        Backend& backend) {
   // Budgets share the rows of a seed; those of another seed are dropped.
   const auto prompts = std::make_shared<std::map<std::uint32_t, std::vector<TierHead>>>();
   return [=, &backend](Index budget, std::uint32_t seed) {
-    std::unique_ptr<LayerCache> cache = make(budget, seed);
+    Caches caches = make(budget, seed);
     if (!prompts->contains(seed)) prompts->clear();
     const std::vector<TierHead>& prompt = computed_once(*prompts, seed, [&] {
       const std::vector<Codecs> of_heads = codecs(seed);
@@ -166,14 +162,15 @@ MakeLayerCache rounded_tier(MakeLayerCache make, std::vector<HeadPrompt> heads,
       for (std::size_t h = 0; h < heads.size(); ++h) {
         all.push_back({TierRows(heads[h].keys, of_heads[h].keys, backend),
                        TierRows(heads[h].values, of_heads[h].values, backend)});
-        all.back().encode(cache->retrievable());
+        all.back().encode(caches[h]->retrievable());
       }
       return all;
     });
-    std::vector<TierHead> branches;
-    for (const TierHead& head : prompt) branches.push_back(head.branch());
-    Note note = note_on(*cache, stores);
-    return std::make_unique<TierCache>(std::move(cache), std::move(branches), std::move(note));
+    for (std::size_t h = 0; h < caches.size(); ++h) {
+      Note note = note_on(*caches[h], stores);
+      caches[h] = std::make_unique<TierCache>(std::move(caches[h]), prompt[h].branch(), std::move(note));
+    }
+    return caches;
   };
 }
 

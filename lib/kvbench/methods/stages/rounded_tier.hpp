@@ -18,8 +18,8 @@ namespace kvbench::methods {
 
 /// Makes the caches of `make` with their full cache stored by `codecs`, one per head, which may depend on the seed. The
 /// caches of a seed share the rows of the prompt. `stores` says how, in a note of the row: "int8: 8 bits".
-MakeLayerCache rounded_tier(MakeLayerCache make, std::vector<HeadPrompt> heads,
-                            std::function<std::vector<Codecs>(std::uint32_t seed)> codecs, std::string stores,
-                            Backend& backend);
+MakeCaches rounded_tier(MakeCaches make, std::vector<HeadPrompt> heads,
+                        std::function<std::vector<Codecs>(std::uint32_t seed)> codecs, std::string stores,
+                        Backend& backend);
 
 }  // namespace kvbench::methods

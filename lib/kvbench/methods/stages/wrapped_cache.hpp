@@ -12,17 +12,22 @@
 
 namespace kvbench::methods {
 
-class WrappedCache : public LayerCache {
+class WrappedCache : public CompressedCache {
  public:
   /// `notes` follow those of the cache.
-  WrappedCache(std::unique_ptr<LayerCache> cache, std::vector<Note> notes)
+  WrappedCache(std::unique_ptr<CompressedCache> cache, std::vector<Note> notes)
       : cache_(std::move(cache)), notes_(std::move(notes)) {}
 
-  void observe(std::span<const QueryBlock> queries, std::span<const EntryTables> entries,
-               std::span<const std::vector<Buffer<const float>>> weights) override {
+  Index takes(const TokenBlock& tokens) override { return cache_->takes(tokens); }
+  void append(const TokenBlock& tokens) override { cache_->append(tokens); }
+  void announce(const QueryBlock& queries) override { cache_->announce(queries); }
+  EntryTables entries(const QueryBlock& queries) const override { return cache_->entries(queries); }
+  void observe(const QueryBlock& queries, const EntryTables& entries,
+               std::span<const Buffer<const float>> weights) override {
     cache_->observe(queries, entries, weights);
   }
-  std::vector<Protected> protected_tokens() const override { return cache_->protected_tokens(); }
+  Footprint footprint() const override { return cache_->footprint(); }
+  Protected protected_tokens() const override { return cache_->protected_tokens(); }
   TokenRange retrievable() const override { return cache_->retrievable(); }
   std::vector<Note> notes() const override {
     std::vector<Note> all = cache_->notes();
@@ -31,19 +36,11 @@ class WrappedCache : public LayerCache {
   }
 
  protected:
-  LayerCache& cache() { return *cache_; }
-  const LayerCache& cache() const { return *cache_; }
-
-  /// The first `count` tokens of each head's block.
-  static std::vector<TokenBlock> first(std::span<const TokenBlock> tokens, Index count) {
-    std::vector<TokenBlock> out;
-    for (const TokenBlock& block : tokens)
-      out.push_back({.first = block.first, .keys = block.keys.slice(0, count), .values = block.values.slice(0, count)});
-    return out;
-  }
+  CompressedCache& cache() { return *cache_; }
+  const CompressedCache& cache() const { return *cache_; }
 
  private:
-  std::unique_ptr<LayerCache> cache_;
+  std::unique_ptr<CompressedCache> cache_;
   std::vector<Note> notes_;
 };
 

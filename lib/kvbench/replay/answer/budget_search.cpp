@@ -74,8 +74,7 @@ double BudgetSearch::cost_at(CostKind cost, Index tokens, const PreparedMethod& 
   }
   for (const auto& [own, count] : layers) {
     check_stop();
-    std::unique_ptr<methods::LayerCache> cache = method.make(own, seed_);
-    total += count * cost_share(cost, std::move(cache), options_, heads_, backend_);
+    total += count * cost_share(cost, method.make(own, seed_), options_, heads_, backend_);
   }
   return total / static_cast<double>(task_.item.prompt.layers.size());
 }

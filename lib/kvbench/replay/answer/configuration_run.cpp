@@ -3,17 +3,16 @@
 
 #include <algorithm>
 #include <iterator>
-#include <stdexcept>
 
 #include <kvbench/core/stopwatch.hpp>
-#include <kvbench/replay/answer/observed_weights.hpp>
 
 namespace kvbench::replay {
-ConfigurationRun::ConfigurationRun(std::unique_ptr<methods::LayerCache> cache, Options options,
-                                   std::span<const Head> heads, std::vector<ConfigurationResult*> results)
-    : cache_(std::move(cache)), options_(options), heads_(heads), results_(std::move(results)) {
-  next_ = heads.front().map.to_global(heads.front().map.middle);
-  checkers_.resize(heads.size());
+ConfigurationRun::ConfigurationRun(methods::Caches caches, Options options, std::span<const Head> heads,
+                                   std::vector<ConfigurationResult*> results, Backend& backend)
+    : session_(std::move(caches), heads.front().map.middle, options.observes, backend),
+      options_(options),
+      heads_(heads),
+      results_(std::move(results)) {
   for (std::size_t h = 0; h < heads.size(); ++h) {
     const Measurements::Options measured{.keep_outputs = options.keep_raw,
                                          .keep_exact = options.keep_exact,
@@ -36,7 +35,7 @@ QueryRun ConfigurationRun::advance(std::span<const std::int32_t> positions, Back
   if (!options_.decode) answered_ = static_cast<Index>(positions.size());
   while (answered_ == begin && begin < static_cast<Index>(positions.size())) {
     append(positions.back() + 1, backend);
-    answered_ = static_cast<Index>(std::ranges::lower_bound(positions, next_) - positions.begin());
+    answered_ = static_cast<Index>(std::ranges::lower_bound(positions, next()) - positions.begin());
   }
   return {begin, answered_};
 }
@@ -45,17 +44,13 @@ QueryRun ConfigurationRun::advance(std::span<const std::int32_t> positions, Back
 void ConfigurationRun::append(Index end, Backend& backend) {
   std::vector<methods::TokenBlock> tokens;
   for (const Head& head : heads_) {
-    const Index count = options_.observes ? 1 : end - next_;
-    tokens.push_back({.first = head.map.local_end(next_),
-                      .keys = head.tokens.keys.slice(next_, count),
-                      .values = head.tokens.values.slice(next_, count)});
+    tokens.push_back({.first = session_.tokens(),
+                      .keys = head.tokens.keys.slice(next(), end - next()),
+                      .values = head.tokens.values.slice(next(), end - next())});
   }
   const Stopwatch watch(backend);
   const double flops = backend.cost().flops;
-  const Index taken = cache_->append(tokens);
-  if (taken < 1 || taken > tokens.front().size())
-    throw std::logic_error("append() returned an invalid number of tokens");
-  next_ += taken;
+  session_.append(tokens);
   const double share = 1.0 / static_cast<double>(heads_.size());
   const double seconds = watch.seconds() * share;
   for (ConfigurationResult* result : results_) {
@@ -66,22 +61,22 @@ void ConfigurationRun::append(Index end, Backend& backend) {
 
 void ConfigurationRun::collect(std::span<HeadBlock> blocks, QueryRun run, Backend& backend) {
   collected_ = {};
+  std::vector<methods::QueryBlock> queries;
   for (HeadBlock& block : blocks) {
     collected_.heads.push_back({.part = block.part(run, backend)});
     if (options_.standalone) collected_.heads.back().part.global.scores = {};
-    collected_.locals.push_back(collected_.heads.back().part.local);
+    queries.push_back(collected_.heads.back().part.local);
   }
   const Stopwatch watch(backend);
   double flops = -backend.cost().flops;
-  collected_.entries = cache_->entries(collected_.locals);
+  const std::vector<methods::EntryTables>& entries = session_.entries(std::move(queries));
   const double share = 1.0 / static_cast<double>(heads_.size());
   const double seconds = watch.seconds() * share;
   flops += backend.cost().flops;
   for (std::size_t h = 0; h < heads_.size(); ++h) {
     Collected::OfHead& of_head = collected_.heads[h];
-    read_entries(h, run.size(), backend);
-    of_head.complete =
-        shares() && options_.noise_floors.empty() && of_head.host->complete(heads_[h].map.local_end(next_));
+    read_entries(h, entries[h], run.size(), backend);
+    of_head.complete = shares() && options_.noise_floors.empty() && of_head.host->complete(session_.tokens());
     if (!fitted_.empty() && !of_head.complete) fit_entries(blocks[h].exact, run, h, backend);
     results_[h]->attend_s += seconds;
     results_[h]->attend_flops += flops * share + attend_flops(heads_[h].tokens, of_head.part.global, of_head.tables);
@@ -92,12 +87,11 @@ void ConfigurationRun::collect(std::span<HeadBlock> blocks, QueryRun run, Backen
   }
 }
 
-void ConfigurationRun::read_entries(std::size_t h, Index queries, Backend& backend) {
+void ConfigurationRun::read_entries(std::size_t h, const methods::EntryTables& entries, Index queries,
+                                    Backend& backend) {
   const Head& head = heads_[h];
-  const methods::EntryTables& entries = collected_.entries[h];
   Collected::OfHead& of_head = collected_.heads[h];
-  std::vector<methods::HostTable> host =
-      checkers_[h].check(backend, head.tokens, queries, head.map.local_end(next_), entries);
+  std::vector<methods::HostTable> host = session_.checked(h, head.tokens);
   for (const methods::EntryTable& table : entries) of_head.tables.push_back(to_global(table, head.map, backend));
   for (std::size_t t = 0; t < host.size() && !head.map.identity(); ++t)
     host[t].ids = backend.on_host(of_head.tables[t].ids);
@@ -134,36 +128,27 @@ Answer ConfigurationRun::attend(const HostState& fixed, std::size_t h, Backend& 
   const Head& head = heads_[h];
   Collected::OfHead& of_head = collected_.heads[h];
   const auto rows = static_cast<Index>(fixed.max.size()), dv = head.tokens.values.cols();
-  const auto over = [&](const methods::EntryTables& tables, std::vector<Buffer<float>>* logits) {
-    methods::AttentionState state{backend.adopt(std::vector(fixed.max), rows),
-                                  backend.adopt(std::vector(fixed.den), rows),
-                                  backend.adopt(std::vector(fixed.num), rows, dv)};
-    kvbench::methods::attend(backend, head.tokens, of_head.part.global, tables, state, logits);
-    return HostState{backend.read(state.max), backend.read(state.den), backend.read(state.num)};
+  const auto begin = [&] {
+    return methods::AttentionState{backend.adopt(std::vector(fixed.max), rows),
+                                   backend.adopt(std::vector(fixed.den), rows),
+                                   backend.adopt(std::vector(fixed.num), rows, dv)};
   };
-  std::vector<Buffer<float>> logits;
   const Stopwatch watch(backend);
-  Answer answer{over(of_head.tables, options_.observes ? &logits : nullptr), fixed};
+  Answer answer{session_.attend(h, head.tokens, of_head.part.global, of_head.tables, begin()), fixed};
   results_[h]->attend_s += watch.seconds();
   if (of_head.host->all_plain()) {
     answer.plain = answer.all;
   } else if (of_head.host->any_plain()) {
-    answer.plain = over(of_head.host->plain_part(backend), nullptr);
+    methods::AttentionState plain = begin();
+    kvbench::methods::attend(backend, head.tokens, of_head.part.global, of_head.host->plain_part(backend), plain);
+    answer.plain = methods::on_host(plain, backend);
   }
-  if (options_.observes) of_head.weights = observed_weights(of_head.tables, logits, answer.all, backend);
   return answer;
-}
-
-void ConfigurationRun::observe() {
-  if (!options_.observes) return;
-  std::vector<std::vector<Buffer<const float>>> weights;
-  for (Collected::OfHead& head : collected_.heads) weights.push_back(std::move(head.weights));
-  cache_->observe(collected_.locals, collected_.entries, weights);
 }
 
 RecallRange ConfigurationRun::recall_range(std::size_t h) const {
   const TokenMap& map = heads_[h].map;
-  const methods::Protected kept = cache_->protected_tokens()[h];
+  const methods::Protected kept = session_.protected_tokens()[h];
   const bool may_drop_decoded = options_.decode && !kept.decoded;
   if (may_drop_decoded && map.last > 0)
     return {};  // the tokens that may be dropped are on both sides of protected tokens
@@ -172,13 +157,11 @@ RecallRange ConfigurationRun::recall_range(std::size_t h) const {
 }
 
 void ConfigurationRun::finish() {
-  const std::vector<methods::Footprint> footprints = cache_->footprint();
+  const std::vector<methods::Footprint> footprints = session_.footprint();
   results_.front()->notes = options_.notes;
-  std::ranges::move(cache_->notes(), std::back_inserter(results_.front()->notes));
-  for (std::size_t h = 0; h < heads_.size(); ++h) {
-    const TokenMap& map = heads_[h].map;
-    measurements_[h].finish(footprints[h], options_.kv_element, options_.decode ? map.local_end(next_) : map.middle);
-  }
+  std::ranges::move(session_.notes(), std::back_inserter(results_.front()->notes));
+  for (std::size_t h = 0; h < heads_.size(); ++h)
+    measurements_[h].finish(footprints[h], options_.kv_element, session_.tokens());
 }
 
 }  // namespace kvbench::replay

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include <kvbench/replay/answer/fitted_entries.hpp>
+#include <kvbench/session/session.hpp>
 
 namespace kvbench::replay {
 
@@ -36,9 +37,10 @@ class ConfigurationRun {
     double seconds = 0;
   };
 
-  /// `results` are those of the heads of the work item, in the order of `heads`; both must outlive this object.
-  ConfigurationRun(std::unique_ptr<methods::LayerCache> cache, Options options, std::span<const Head> heads,
-                   std::vector<ConfigurationResult*> results);
+  /// `caches` and `results` are those of the heads of the work item, in the order of `heads`; heads and results must
+  /// outlive this object.
+  ConfigurationRun(methods::Caches caches, Options options, std::span<const Head> heads,
+                   std::vector<ConfigurationResult*> results, Backend& backend);
 
   /// Whether attention over its entries may be computed together with that of another configuration.
   bool shares() const { return !options_.standalone && !options_.observes; }
@@ -55,7 +57,7 @@ class ConfigurationRun {
   bool complete(std::size_t h) const { return collected_.heads[h].complete; }
   /// Measures the answers to the run's queries of one head: `shared`, or computed here where that is null.
   void answer(HeadBlock& block, QueryRun run, std::size_t h, const Shared* shared, Backend& backend);
-  void observe();
+  void observe() { session_.observe(); }
   /// Counts the entries that answer the run's queries of one head, where no answer is measured.
   void count(const HeadBlock& block, QueryRun run, std::size_t h) {
     measurements_[h].count(block.exact, run, entries(h));
@@ -71,30 +73,27 @@ class ConfigurationRun {
       methods::EntryTables tables;  // in the trace's token numbers
       std::optional<HostEntries> host;
       bool complete = false;
-      std::vector<Buffer<const float>> weights;  // for observe()
     };
-    std::vector<methods::QueryBlock> locals;
-    std::vector<methods::EntryTables> entries;  // in the cache's token numbers
     std::vector<OfHead> heads;
   };
 
+  /// The trace's number of the next token to append.
+  Index next() const { return heads_.front().map.to_global(session_.tokens()); }
   void append(Index end, Backend& backend);
   /// Checks the entries that the cache returned for a head, and reads them in the trace's token numbers.
-  void read_entries(std::size_t h, Index queries, Backend& backend);
+  void read_entries(std::size_t h, const methods::EntryTables& entries, Index queries, Backend& backend);
   void fit_entries(const ExactBlock& exact, QueryRun run, std::size_t h, Backend& backend);
   Answer attend(const HostState& fixed, std::size_t h, Backend& backend);
   RecallRange recall_range(std::size_t h) const;
 
-  std::unique_ptr<methods::LayerCache> cache_;
+  Session session_;
   Options options_;
   std::span<const Head> heads_;
   std::vector<ConfigurationResult*> results_;
-  std::vector<Measurements> measurements_;       ///< by head
-  std::vector<methods::EntryChecker> checkers_;  ///< by head
-  std::vector<FittedEntries> fitted_;            ///< by head, with Refit::fitted
+  std::vector<Measurements> measurements_;  ///< by head
+  std::vector<FittedEntries> fitted_;       ///< by head, with Refit::fitted
   Collected collected_;
   Index answered_ = 0;  ///< queries of the block
-  Index next_;          ///< trace number of the next token to append
 };
 
 }  // namespace kvbench::replay

@@ -35,13 +35,13 @@ Index interpolate(const Point& a, const Point& b, double limit) {
 
 }  // namespace
 
-double cost_share(CostKind cost, std::unique_ptr<methods::LayerCache> cache, ConfigurationRun::Options options,
-                  std::span<const Head> heads, Backend& backend) {
+double cost_share(CostKind cost, methods::Caches caches, ConfigurationRun::Options options, std::span<const Head> heads,
+                  Backend& backend) {
   options.keep_raw = options.keep_exact = false;
   std::vector<ConfigurationResult> results(heads.size());
   std::vector<ConfigurationResult*> pointers;
   for (ConfigurationResult& result : results) pointers.push_back(&result);
-  ConfigurationRun run(std::move(cache), options, heads, pointers);
+  ConfigurationRun run(std::move(caches), options, heads, pointers, backend);
   if (cost == CostKind::read) {
     count_entries(run, heads, backend);
   } else {

@@ -14,10 +14,9 @@
 
 namespace kvbench::replay {
 
-/// The cost of a cache after the last query, relative to the exact cache of the same tokens, over all heads of a work
-/// item.
-double cost_share(CostKind cost, std::unique_ptr<methods::LayerCache> cache, ConfigurationRun::Options options,
-                  std::span<const Head> heads, Backend& backend);
+/// The cost of the caches of a work item after the last query, relative to the exact caches of the same tokens.
+double cost_share(CostKind cost, methods::Caches caches, ConfigurationRun::Options options, std::span<const Head> heads,
+                  Backend& backend);
 
 /// What a long cache of keys [n, d] and values [n, dv] holds with these codecs: how many rows are encoded, and their
 /// bytes, of keys and of values. Layers for which it is equal cost the same.

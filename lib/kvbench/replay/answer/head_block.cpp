@@ -10,7 +10,7 @@ HeadBlock::HeadBlock(const Head& head, Index begin, Index count, const std::vect
     const methods::EntryTable table{.ids = backend.adopt(std::vector(fixed), 1, static_cast<Index>(fixed.size()))};
     attend(backend, head.tokens, exact.block, {&table, 1}, state);
   }
-  fixed_ = {backend.read(state.max), backend.read(state.den), backend.read(state.num)};
+  fixed_ = methods::on_host(state, backend);
 }
 
 const BlockPart& HeadBlock::part(QueryRun run, Backend& backend) {

@@ -40,7 +40,7 @@ std::vector<Answer> answers_of(std::span<const HostEntries* const> sets, std::sp
   for (const Segment& segment : segments) {
     methods::AttentionState state = methods::empty_state(backend, queries.queries.rows(), tokens.values.cols());
     attend(backend, tokens, queries, {&segment.table, 1}, state);
-    const HostState part{backend.read(state.max), backend.read(state.den), backend.read(state.num)};
+    const HostState part = methods::on_host(state, backend);
     for (std::size_t s = 0; s < sets.size(); ++s) {
       const SetWeight weight = segment.weights[s];
       if (weight == SetWeight{}) continue;

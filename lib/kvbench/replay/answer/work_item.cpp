@@ -52,7 +52,7 @@ class WorkItemRun {
 
   OpenCaches open() && {
     OpenCaches opened;
-    attempt(0, [&] { opened.cache = make(0).cache; });
+    attempt(0, [&] { opened.caches = make(0).caches; });
     opened.heads = std::move(heads_);
     return opened;
   }
@@ -161,17 +161,17 @@ class WorkItemRun {
   }
 
   struct Made {
-    std::unique_ptr<methods::LayerCache> cache;
+    methods::Caches caches;
     Spent spent;
   };
-  /// The cache of a configuration. Throws as the method does.
+  /// The caches of a configuration. Throws as the method does.
   Made make(std::size_t c) {
     const PreparedMethod& method = prepared(c);
     if (method.failure) std::rethrow_exception(method.failure);
     const Index budget = allowed_budget(c, method);
     Made made;
-    made.spent =
-        method.spent + measured(backend_, [&] { made.cache = method.make(budget, task_.plan.configurations[c].seed); });
+    made.spent = method.spent +
+                 measured(backend_, [&] { made.caches = method.make(budget, task_.plan.configurations[c].seed); });
     return made;
   }
 
@@ -193,8 +193,8 @@ class WorkItemRun {
       const Configuration& key = task_.plan.configurations[c];
       Together& group =
           groups.try_emplace({key.method, key.seed, task_.request.standalone ? c : 0}, attempt_one).first->second;
-      group.add(c,
-                std::make_unique<ConfigurationRun>(std::move(made.cache), options_of(c), heads_, std::move(results)));
+      group.add(c, std::make_unique<ConfigurationRun>(std::move(made.caches), options_of(c), heads_, std::move(results),
+                                                      backend_));
     });
   }
 

@@ -11,6 +11,14 @@
 #include <kvbench/replay/measure/bytes.hpp>
 
 namespace kvbench::replay {
+namespace {
+
+RowState state_row(const HostState& state, std::size_t r) {
+  const std::size_t dv = state.num.size() / state.max.size();
+  return {state.max[r], state.den[r], std::span(state.num).subspan(r * dv, dv)};
+}
+
+}  // namespace
 
 Measurements::Measurements(const Head& head, const Options& options, ConfigurationResult& result)
     : head_(&head),
@@ -56,9 +64,9 @@ void Measurements::add_row(ExactBlock& exact, QueryRun run, const HostEntries& e
   const RowTruth truth{std::span(exact.out).subspan(exact_row * dv, dv), exact.log_sum_exp[exact_row],
                        exact.p_norm[exact_row], head_->v_op[query], head_->v_fro[query]};
   const auto answer_row = static_cast<std::size_t>(g * run.size() + i);
-  const RowState answer = set.all.row(answer_row);
+  const RowState answer = state_row(set.all, answer_row);
   // Without a common set of tokens the error has no two terms.
-  const RowState plain = entries.two_sets() ? RowState{} : set.plain.row(answer_row);
+  const RowState plain = entries.two_sets() ? RowState{} : state_row(set.plain, answer_row);
   const SquaredNorms squares = squared_norms(truth, answer, plain);
   if (std::isnan(squares.difference)) {  // means would leave it out
     throw std::runtime_error(fmt::format("the answer to query head {} at position {} is not a number",

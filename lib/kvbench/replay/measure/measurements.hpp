@@ -12,16 +12,7 @@
 
 namespace kvbench::replay {
 
-/// Running sums of query rows on the host (see AttentionState).
-struct HostState {
-  std::vector<float> max, den;  ///< [R]
-  std::vector<float> num;       ///< [R, dv]
-
-  RowState row(std::size_t r) const {
-    const std::size_t dv = num.size() / max.size();
-    return {max[r], den[r], std::span(num).subspan(r * dv, dv)};
-  }
-};
+using methods::HostState;
 
 /// The answer of a configuration over all its entries, and over its plain entries only (their token's key and value,
 /// unit weights).

@@ -104,7 +104,7 @@ TEST_CASE("balancekv keeps decoded tokens and its window, and does not exceed th
   const HeadData head = random_head({.n = 48, .decoded = 6, .d = 4, .dv = 3}, 1, *backend);
   const auto cache = open_cache("balancekv", {{"half", "smaller"}}, prompt_of(head, *backend), 15, 0, *backend);
   CHECK(cache->protected_tokens().recent == 4);  // 4 + 44 / 4 = 15
-  CHECK(cache->append(token_block(head, 48, 54, *backend)) == 6);
+  CHECK(append(*cache, token_block(head, 48, 54, *backend)) == 6);
   const Weights kept = weights_of(*cache, head, 54, *backend);
   for (TokenId id = 44; id < 54; ++id) CHECK(kept.at(id) == 1);
   const Index middle = std::ssize(kept) - 10;

@@ -140,7 +140,7 @@ TEST_CASE("balancekv-repo: decoded tokens are exact, and the footprint has two w
   const auto backend = make_ref_backend();
   const HeadData head = random_head({.n = 48, .decoded = 5, .d = 4, .dv = 3, .group = 1}, 1, *backend);
   const auto cache = open_cache("balancekv-repo", {}, prompt_of(head, *backend), 15, 0, *backend);
-  CHECK(cache->append(token_block(head, 48, 53, *backend)) == 5);
+  CHECK(append(*cache, token_block(head, 48, 53, *backend)) == 5);
   CHECK(cache->protected_tokens().recent == 4);
   const Footprint arrays = cache->footprint();
   CHECK(arrays[0].rows == 20);

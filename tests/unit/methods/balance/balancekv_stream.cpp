@@ -36,7 +36,7 @@ TEST_CASE("a run of decoded tokens is appended at once up to the next batch") {
                                 prompt_of(head, *backend), 1000, 4, *backend);
   Index blocks = 0;
   for (Index begin = head.n; begin < head.total; ++blocks)
-    begin += cache->append(token_block(head, begin, head.total, *backend));
+    begin += append(*cache, token_block(head, begin, head.total, *backend));
   CHECK(blocks > 1);
   CHECK(blocks < (head.total - head.n) * 3 / 4);
 }

@@ -12,8 +12,8 @@ using Degrees = std::vector<std::pair<TokenId, float>>;
 /// The entries of chelsea for the eight tokens, with one sink, one recent token and chunks of four.
 std::vector<Entry> eight_held(Index budget, Backend& backend) {
   const HeadData head = eight_tokens();
-  const auto cache = open_layer("chelsea", {{"sinks", "1"}, {"recent", "1"}, {"chunk", "4"}}, {head}, budget, backend);
-  return held(cache->entries(std::vector<QueryBlock>(1))[0], head, backend);
+  auto session = open_layer("chelsea", {{"sinks", "1"}, {"recent", "1"}, {"chunk", "4"}}, {head}, budget, backend);
+  return held(session.entries(std::vector<QueryBlock>(1))[0], head, backend);
 }
 
 }  // namespace
@@ -45,9 +45,9 @@ TEST_CASE("chelsea answers with degrees as weights in both sums") {
   const auto backend = make_ref_backend();
   HeadData head = eight_tokens();
   head.n = 7;  // the query is that of token 7, which is in no entry
-  const auto cache = open_layer("chelsea", {{"sinks", "1"}, {"recent", "0"}, {"chunk", "4"}}, {head}, 5, *backend);
+  auto session = open_layer("chelsea", {{"sinks", "1"}, {"recent", "0"}, {"chunk", "4"}}, {head}, 5, *backend);
   const QueryBlock block = query_block(head, 7, 8, 8, *backend);
-  const auto tables = cache->entries(std::vector<QueryBlock>{block})[0];
+  const auto tables = session.entries(std::vector<QueryBlock>{block})[0];
   double num = 0, den = 0;
   const auto add = [&](double degree, double logit, double value) {
     num += degree * std::exp(logit) * value;
@@ -63,9 +63,8 @@ TEST_CASE("chelsea: a last chunk of one token has no link, and merges once chunk
   const auto backend = make_ref_backend();
   const HeadData head = small_head(std::vector<float>(6, 1), 5);
   const auto degrees = [&](Index budget) {
-    const auto cache =
-        open_layer("chelsea", {{"sinks", "0"}, {"recent", "0"}, {"chunk", "4"}}, {head}, budget, *backend);
-    return degrees_of(held(cache->entries(std::vector<QueryBlock>(1))[0], head, *backend));
+    auto session = open_layer("chelsea", {{"sinks", "0"}, {"recent", "0"}, {"chunk", "4"}}, {head}, budget, *backend);
+    return degrees_of(held(session.entries(std::vector<QueryBlock>(1))[0], head, *backend));
   };
   CHECK(degrees(3) == Degrees{{1, 3}, {3, 1}, {4, 1}});  // tokens 0 and 2 join 1
   CHECK(degrees(2) == Degrees{{3, 4}, {4, 1}});
@@ -79,8 +78,8 @@ TEST_CASE("chelsea links inside chunks only, bsm over the whole middle") {
   const std::vector<Assignment> bare = {{"sinks", "0"}, {"recent", "0"}};
   std::vector<Assignment> chunked = bare;
   chunked.push_back({"chunk", "2"});
-  const auto layer = open_layer("chelsea", chunked, {head}, 2, *backend);
-  const auto near = held(layer->entries(std::vector<QueryBlock>(1))[0], head, *backend);
+  auto layer = open_layer("chelsea", chunked, {head}, 2, *backend);
+  const auto near = held(layer.entries(std::vector<QueryBlock>(1))[0], head, *backend);
   check_merged(near[0], {0.5f, 0.5f}, 1.5f);
   check_merged(near[1], {0.5f, 0.5f}, 6);
   const auto cache = open_cache("bsm", bare, prompt_of(head, *backend), 2, 0, *backend);
@@ -95,8 +94,8 @@ TEST_CASE("chelsea: every head of a layer merges by its own keys") {
   const HeadData a = random_head({.n = 40, .decoded = 6}, 1, *backend),
                  b = random_head({.n = 40, .decoded = 6}, 2, *backend);
   const auto held_by = [&](std::vector<HeadData> heads, std::size_t h) {
-    const auto cache = open_layer("chelsea", {{"chunk", "16"}}, heads, 20, *backend);
-    return held(cache->entries(std::vector<QueryBlock>(heads.size()))[h], heads[h], *backend);
+    auto session = open_layer("chelsea", {{"chunk", "16"}}, heads, 20, *backend);
+    return held(session.entries(std::vector<QueryBlock>(heads.size()))[h], heads[h], *backend);
   };
   CHECK(held_by({a, b}, 0) == held_by({a}, 0));
   CHECK(held_by({a, b}, 1) == held_by({b}, 0));
@@ -106,13 +105,13 @@ TEST_CASE("chelsea: every head of a layer merges by its own keys") {
 TEST_CASE("chelsea starts from an empty context, and its first tokens are the sinks") {
   const auto backend = make_ref_backend();
   const HeadData head = random_head({.n = 0, .decoded = 40, .d = 4, .dv = 2, .group = 1}, 9, *backend);
-  const auto cache =
+  auto session =
       open_layer("chelsea", {{"sinks", "2"}, {"recent", "3"}, {"chunk", "4"}, {"slack", "2"}}, {head}, 8, *backend);
   for (Index t = 0; t < 40;) {
-    const Index taken = cache->append(std::vector<TokenBlock>{token_block(head, t, 40, *backend)});
+    const Index taken = session.append(std::vector<TokenBlock>{token_block(head, t, 40, *backend)});
     t += taken;
     const QueryBlock block = query_block(head, t - 1, t, t, *backend);
-    const auto entries = visible_entries(head, cache->entries(std::vector<QueryBlock>{block})[0], block, *backend)[0];
+    const auto entries = visible_entries(head, session.entries(std::vector<QueryBlock>{block})[0], block, *backend)[0];
     float sum = 0;
     for (const Entry& entry : entries) sum += entry.den;
     CHECK(sum == static_cast<float>(t));

@@ -21,11 +21,14 @@ std::vector<HeadData> layer(Backend& backend) {
   return heads;
 }
 
-std::vector<std::size_t> sizes(const LayerCache& cache, const std::vector<HeadData>& heads, Backend& backend) {
-  const auto tables = cache.entries(std::vector<QueryBlock>(heads.size()));
+std::vector<std::size_t> sizes(Session& session, const std::vector<HeadData>& heads, Backend& backend) {
+  const auto tables = session.entries(std::vector<QueryBlock>(heads.size()));
   std::vector<std::size_t> counts;
   for (std::size_t h = 0; h < heads.size(); ++h) counts.push_back(held(tables[h], heads[h], backend).size());
   return counts;
+}
+std::vector<std::size_t> sizes_of(Session session, const std::vector<HeadData>& heads, Backend& backend) {
+  return sizes(session, heads, backend);
 }
 
 }  // namespace
@@ -34,14 +37,14 @@ std::vector<std::size_t> sizes(const LayerCache& cache, const std::vector<HeadDa
 TEST_CASE("chelsea: outliers=auto keeps the least linked head whole and lowers the budget of the others") {
   const auto backend = make_ref_backend();
   const auto heads = layer(*backend);
-  CHECK(sizes(*open_layer("chelsea", {}, heads, 16, *backend), heads, *backend) ==
+  CHECK(sizes_of(open_layer("chelsea", {}, heads, 16, *backend), heads, *backend) ==
         std::vector<std::size_t>{16, 16, 16});
-  const auto cache = open_layer("chelsea", {{"outliers", "auto"}}, heads, 16, *backend);
-  CHECK(sizes(*cache, heads, *backend) == std::vector<std::size_t>{12, 24, 12});
-  REQUIRE(cache->notes().size() == 1);
-  CHECK(cache->notes()[0].count == 1);
-  CHECK(cache->footprint()[1][0].rows == 24);
-  CHECK(cache->footprint()[0][0].rows == 12);
+  auto session = open_layer("chelsea", {{"outliers", "auto"}}, heads, 16, *backend);
+  CHECK(sizes(session, heads, *backend) == std::vector<std::size_t>{12, 24, 12});
+  REQUIRE(session.notes().size() == 1);
+  CHECK(session.notes()[0].count == 1);
+  CHECK(session.footprint()[1][0].rows == 24);
+  CHECK(session.footprint()[0][0].rows == 12);
   CHECK_THROWS_AS(open_layer("chelsea", {{"outliers", "auto"}}, heads, 8, *backend), Infeasible);
 }
 
@@ -49,17 +52,17 @@ TEST_CASE("chelsea: outliers=auto keeps the least linked head whole and lowers t
 TEST_CASE("chelsea: a layer takes as many tokens as the head that takes the fewest") {
   const auto backend = make_ref_backend();
   const auto heads = layer(*backend);
-  const auto cache = open_layer("chelsea", {{"outliers", "auto"}}, heads, 16, *backend);
+  auto session = open_layer("chelsea", {{"outliers", "auto"}}, heads, 16, *backend);
   const auto append = [&](Index begin) {
     std::vector<TokenBlock> blocks;
     for (const HeadData& head : heads) blocks.push_back(token_block(head, begin, 30, *backend));
-    return cache->append(blocks);
+    return session.append(blocks);
   };
   CHECK(append(24) == 1);
-  CHECK(sizes(*cache, heads, *backend) == std::vector<std::size_t>{11, 25, 11});
+  CHECK(sizes(session, heads, *backend) == std::vector<std::size_t>{11, 25, 11});
   CHECK(append(25) == 1);
   CHECK(append(26) == 1);
-  CHECK(sizes(*cache, heads, *backend) == std::vector<std::size_t>{11, 27, 11});
+  CHECK(sizes(session, heads, *backend) == std::vector<std::size_t>{11, 27, 11});
 }
 
 // Four layers (prompt_of) of three heads, of which two are kept whole; these are the heads of layer 1:
@@ -71,12 +74,12 @@ TEST_CASE("chelsea: outliers=FILE counts the heads of the whole model") {
   const auto write = [&](const char* text) { std::ofstream(path) << text; };
   const std::vector<Assignment> settings = {{"outliers", path.string()}};
   write("1 2\n3 0\n");
-  CHECK(sizes(*open_layer("chelsea", settings, heads, 16, *backend), heads, *backend) ==
+  CHECK(sizes_of(open_layer("chelsea", settings, heads, 16, *backend), heads, *backend) ==
         std::vector<std::size_t>{14, 14, 24});
   write("2 2\n3 0\n");
-  const auto none_here = open_layer("chelsea", settings, heads, 16, *backend);
-  CHECK(sizes(*none_here, heads, *backend) == std::vector<std::size_t>{14, 14, 14});
-  CHECK(none_here->notes().size() == 1);  // the budget is that of the model
+  auto none_here = open_layer("chelsea", settings, heads, 16, *backend);
+  CHECK(sizes(none_here, heads, *backend) == std::vector<std::size_t>{14, 14, 14});
+  CHECK(none_here.notes().size() == 1);  // the budget is that of the model
   write("1 3\n");
   CHECK_THROWS_WITH_AS(open_layer("chelsea", settings, heads, 16, *backend),
                        doctest::Contains("4 layers of 3 kv heads, and no layer 1 with kv head 3"), Error);

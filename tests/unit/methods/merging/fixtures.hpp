@@ -10,6 +10,7 @@
 #include <support/small.hpp>
 
 #include <kvbench/methods/merging/merging_cache.hpp>
+#include <kvbench/session/session.hpp>
 
 namespace kvbench::testing {
 
@@ -77,9 +78,8 @@ inline void check_merged(const Entry& entry, Key key, float value) {
 }
 
 /// A method of granularity `layer` over these heads; they are numbered in order.
-inline std::unique_ptr<methods::LayerCache> open_layer(const std::string& method,
-                                                       const std::vector<methods::Assignment>& settings,
-                                                       std::vector<HeadData> heads, Index budget, Backend& backend) {
+inline Session open_layer(const std::string& method, const std::vector<methods::Assignment>& settings,
+                          std::vector<HeadData> heads, Index budget, Backend& backend) {
   std::vector<methods::HeadPrompt> prompts;
   for (std::size_t h = 0; h < heads.size(); ++h) {
     heads[h].head = KvHeadId(static_cast<std::int64_t>(h));
@@ -87,7 +87,7 @@ inline std::unique_ptr<methods::LayerCache> open_layer(const std::string& method
     prompts.back().num_kv_heads = std::ssize(heads);
   }
   const methods::MethodInfo& info = methods::find_method(method);
-  return info.prepare(prompts, info.bind(settings), backend)(budget, 0);
+  return {info.prepare(prompts, info.bind(settings), backend)(budget, 0), heads[0].n, info.observes, backend};
 }
 
 }  // namespace kvbench::testing

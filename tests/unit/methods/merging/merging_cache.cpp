@@ -46,16 +46,16 @@ TEST_CASE("decoding merges down to budget - slack when the cache would exceed th
   const auto cache = open_bsm(head, {{"sinks", "0"}, {"recent", "0"}, {"slack", "3"}}, 4, *backend);
   CHECK(degrees_of(seen(*cache, head, 4, 9, *backend)) == Degrees{{0, 1}, {1, 1}, {2, 1}, {3, 1}});
 
-  REQUIRE(cache->append(token_block(head, 4, 9, *backend)) == 1);
+  REQUIRE(append(*cache, token_block(head, 4, 9, *backend)) == 1);
   const auto merged = seen(*cache, head, 4, 5, *backend);
   CHECK(degrees_of(merged) == Degrees{{3, 4}, {4, 1}});
   CHECK(merged[0].value[0] == doctest::Approx((1 + 2 + 4 + 8) / 4.0));
 
-  REQUIRE(cache->append(token_block(head, 5, 9, *backend)) == 2);
+  REQUIRE(append(*cache, token_block(head, 5, 9, *backend)) == 2);
   CHECK(degrees_of(seen(*cache, head, 5, 9, *backend)) == Degrees{{3, 4}, {4, 1}, {5, 1}});  // causal: not token 6
   CHECK(degrees_of(seen(*cache, head, 6, 9, *backend)) == Degrees{{3, 4}, {4, 1}, {5, 1}, {6, 1}});
   // (0123) 4 5 6 7: A (0123) 5 7, B 4 6; two of the three join 4, then (01235 4) joins 6.
-  REQUIRE(cache->append(token_block(head, 7, 9, *backend)) == 1);
+  REQUIRE(append(*cache, token_block(head, 7, 9, *backend)) == 1);
   CHECK(degrees_of(seen(*cache, head, 7, 8, *backend)) == Degrees{{6, 7}, {7, 1}});
 }
 
@@ -64,7 +64,7 @@ TEST_CASE("decoding keeps sinks and recent tokens, and the recent window slides"
   const HeadData head = random_head({.n = 20, .decoded = 20, .d = 4, .dv = 3, .group = 1}, 5, *backend);
   const auto cache = open_bsm(head, {{"sinks", "2"}, {"recent", "3"}, {"slack", "2"}}, 10, *backend);
   for (Index t = 20; t < 40; ++t) {
-    REQUIRE(cache->append(token_block(head, t, t + 1, *backend)) == 1);
+    REQUIRE(append(*cache, token_block(head, t, t + 1, *backend)) == 1);
     const auto entries = seen(*cache, head, t, t + 1, *backend);
     CHECK(std::ssize(entries) <= 10);
     const auto single = [&](TokenId id) {
@@ -89,7 +89,7 @@ TEST_CASE("decoding continues the round number, so that a decreasing share conti
   const std::vector<Assignment> halves = {{"sinks", "0"}, {"recent", "0"}};
   const auto run = [&](const std::vector<Assignment>& settings) {
     const auto cache = open_bsm(head, settings, 39, *backend);  // the first round removes one either way
-    for (Index t = 40; t < 50; ++t) cache->append(token_block(head, t, t + 1, *backend));
+    for (Index t = 40; t < 50; ++t) append(*cache, token_block(head, t, t + 1, *backend));
     return seen(*cache, head, 49, 50, *backend);
   };
   const auto slow = run(one_by_one), fast = run(halves);
@@ -122,8 +122,8 @@ TEST_CASE("the footprint holds every entry and its degree") {
   CHECK((arrays[1].rows == 24 && arrays[1].cols == 6 && arrays[1].element == Element::kv));
   CHECK((arrays[2].rows == 24 && arrays[2].cols == 1 && arrays[2].element == Element::i32 && arrays[2].meta()));
   // 24 -> 24 - (24 - 6 - 12) / 2 = 21 with the first decoded token, then one more each.
-  cache->append(token_block(head, 48, 49, *backend));
+  append(*cache, token_block(head, 48, 49, *backend));
   CHECK(cache->footprint()[0].rows == 21);
-  cache->append(token_block(head, 49, 51, *backend));
+  append(*cache, token_block(head, 49, 51, *backend));
   CHECK(cache->footprint()[2].rows == 23);
 }

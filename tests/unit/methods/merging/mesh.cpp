@@ -43,5 +43,5 @@ TEST_CASE("mesh is infeasible above its limit of pairs, and the message names th
                        Infeasible);
   // Nothing to merge yet: the limit applies when decoding fills the budget.
   const auto cache = open("899", 40);
-  CHECK_THROWS_AS(cache->append(token_block(head, 40, 50, *backend)), Infeasible);
+  CHECK_THROWS_AS(append(*cache, token_block(head, 40, 50, *backend)), Infeasible);
 }

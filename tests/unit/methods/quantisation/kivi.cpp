@@ -59,7 +59,7 @@ TEST_CASE("waiting keys are encoded together, after the step that completes them
   Stream stream(8, 15);
   CHECK(stream.rounded(8, true) == Ids{1, 4});
   for (Index t = 8; t < 15; ++t) {
-    REQUIRE(stream.cache->append(token_block(stream.head, t, t + 1, *stream.backend)) == 1);
+    REQUIRE(append(*stream.cache, token_block(stream.head, t, t + 1, *stream.backend)) == 1);
     CAPTURE(t);
     CHECK(stream.rounded(t + 1, true) == (t + 1 <= 12 ? Ids{1, 4} : Ids{1, 4, 7, 10}));
   }
@@ -90,7 +90,7 @@ TEST_CASE("one value is encoded after each step, and the last six wait") {
   };
   CHECK(encoded(8) == 2);
   for (Index t = 8; t < 12; ++t) {
-    REQUIRE(cache->append(token_block(head, t, t + 1, *backend)) == 1);
+    REQUIRE(append(*cache, token_block(head, t, t + 1, *backend)) == 1);
     CHECK(encoded(t + 1) == t + 1 - 7);  // the step's own value waits beside the six before it
   }
 }
@@ -98,7 +98,7 @@ TEST_CASE("one value is encoded after each step, and the last six wait") {
 // A step changes what waits: of the six tokens offered after 8, the run ends with the first.
 TEST_CASE("a block of decoded tokens is taken one by one, because each step encodes a value") {
   Stream stream(8, 15);
-  CHECK(stream.cache->append(token_block(stream.head, 8, 14, *stream.backend)) == 1);
+  CHECK(append(*stream.cache, token_block(stream.head, 8, 14, *stream.backend)) == 1);
 }
 
 TEST_CASE("a residual that is no multiple of the group is refused") {

@@ -7,6 +7,7 @@
 #include <kvbench/methods/compose.hpp>
 #include <kvbench/methods/quantisation/fitted_codebook.hpp>
 #include <kvbench/methods/quantisation/outliers.hpp>
+#include <kvbench/session/session.hpp>
 
 #include "coded_rows.hpp"
 
@@ -127,13 +128,14 @@ TEST_CASE("kvquant-nofisher: values of a decoded token have the range of all hea
   const auto backend = make_ref_backend();
   const std::vector<HeadPrompt> heads = two_heads(*backend);
   const MethodInfo& info = find_method("kvquant-nofisher");
-  const auto cache = info.prepare(heads, info.bind(std::vector<Assignment>{{"bits", "2"}}), *backend)(1, 0);
+  Session session(info.prepare(heads, info.bind(std::vector<Assignment>{{"bits", "2"}}), *backend)(1, 0), 2, false,
+                  *backend);
   const auto block = [&](const Floats& values) {
     return TokenBlock{
         .first = 2, .keys = backend->adopt(Floats{0, 0}, 1, 2), .values = backend->adopt(Floats(values), 1, 2)};
   };
-  REQUIRE(cache->append(std::vector{block({10, 13}), block({15, 110})}) == 1);
-  const auto tables = cache->entries(std::vector<QueryBlock>(2, {.positions = {2}}));
+  REQUIRE(session.append(std::vector{block({10, 13}), block({15, 110})}) == 1);
+  const auto tables = session.entries(std::vector<QueryBlock>(2, {.positions = {2}}));
   const std::vector<Floats> expected = {{0, 3.873338f, 7, 7, 10, 13.873338f}, {4.126662f, 100, 7, 7, 14.126662f, 110}};
   for (std::size_t h = 0; h < 2; ++h) {
     Floats got;

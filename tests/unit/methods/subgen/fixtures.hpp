@@ -70,8 +70,9 @@ class Stream {
   /// Appends tokens [first, first + count) in the blocks that the cache takes.
   void append(methods::CompressedCache& cache, Index first, Index count) const {
     while (count > 0) {
-      const Index taken =
-          cache.append({.first = first, .keys = keys.slice(first, count), .values = values.slice(first, count)});
+      const methods::TokenBlock block{first, keys.slice(first, count), values.slice(first, count)};
+      const Index taken = cache.takes(block);
+      cache.append(block.front(taken));
       first += taken;
       count -= taken;
     }

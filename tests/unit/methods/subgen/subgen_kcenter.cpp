@@ -85,7 +85,8 @@ TEST_CASE("subgen-kcenter: in decode the window slides and the centres are fixed
   CHECK(kept(stream, *cache, 5) == std::vector<TokenId>{0, 1, 3, 4});
   CHECK(cache->protected_tokens().recent == 2);
 
-  CHECK(cache->append({.first = 5, .keys = stream.keys.slice(5, 3), .values = stream.values.slice(5, 3)}) == 3);
+  CHECK(cache->takes({.first = 5, .keys = stream.keys.slice(5, 3), .values = stream.values.slice(5, 3)}) == 3);
+  stream.append(*cache, 5, 3);
 
   const EntryTables tables = cache->entries(stream.queries({5, 6, 7}));
   REQUIRE(tables.size() == 2);

@@ -22,4 +22,17 @@ std::string describe(const Note& note) {
   return note.count > 0 ? fmt::format("{}: {}", note.text, note.count) : note.text;
 }
 
+MakeCaches each_head(std::vector<MakeCache> heads) {
+  return [heads = std::move(heads)](Index budget, std::uint32_t seed) {
+    Caches caches;
+    for (const MakeCache& make : heads) caches.push_back(make(budget, seed));
+    return caches;
+  };
+}
+
+MakeCache only_head(MakeCaches heads) {
+  return
+      [heads = std::move(heads)](Index budget, std::uint32_t seed) { return std::move(heads(budget, seed).front()); };
+}
+
 }  // namespace kvbench::methods
