@@ -27,10 +27,8 @@ class FixedCache : public methods::CompressedCache {
     }
   }
 
-  Index append(const methods::TokenBlock& tokens) override {
-    decoded_ += tokens.size();
-    return tokens.size();
-  }
+  Index takes(const methods::TokenBlock& tokens) override { return tokens.size(); }
+  void append(const methods::TokenBlock& tokens) override { decoded_ += tokens.size(); }
 
   methods::EntryTables entries(const methods::QueryBlock&) const override {
     methods::EntryTables tables = tables_;

@@ -8,7 +8,6 @@
 #include <fmt/format.h>
 #include <nanobind/stl/string.h>
 
-#include <kvbench/methods/contract/head_caches.hpp>
 #include <kvbench/methods/stages/kept_cache.hpp>
 #include <kvbench/methods/stages/rows.hpp>
 
@@ -22,7 +21,7 @@ namespace kvbench::python {
 namespace {
 
 /// A cache in Python, of one kv head, or of all heads of a layer, whose methods then take and return lists.
-class PythonCache : public methods::LayerCache {
+class PythonCache {
  public:
   /// With the GIL.
   PythonCache(nb::object cache, const Allowance& allowance, bool whole_layer,
@@ -37,22 +36,23 @@ class PythonCache : public methods::LayerCache {
         held_(heads.size()),
         latest_(heads.size()) {}
 
-  Index append(std::span<const methods::TokenBlock> tokens) override {
-    const Index given = tokens.front().size(), count = appends_ && !in_blocks_ ? 1 : given;
-    const Index taken = appends_ ? with_python([&] { return append_in_python(tokens, count); }) : count;
-    if (taken < 1 || taken > count)
-      throw std::logic_error(
-          fmt::format("append() of {} tokens returned {}; it must return how many it took, or "
-                      "nothing",
-                      count, taken));
-    allowance_.decoded += taken;
+  std::size_t heads() const { return held_.size(); }
+
+  Index takes(Index offered) const {
+    if (!appends_) return offered;
+    return with_python(
+        [&] { return nb::hasattr(cache_.get(), "takes") ? nb::cast<Index>(call("takes", nb::int_(offered))) : 1; });
+  }
+
+  void append(std::span<const methods::TokenBlock> tokens) {
+    if (appends_) with_python([&] { return append_in_python(tokens); });
+    allowance_.decoded += tokens.front().size();
     at_query_.reset();
     for (HeldEntries& held : held_) held.forget();
     std::ranges::fill(latest_, nullptr);
-    return taken;
   }
 
-  std::vector<methods::EntryTables> entries(std::span<const methods::QueryBlock> given) const override {
+  std::vector<methods::EntryTables> entries(std::span<const methods::QueryBlock> given) const {
     if (given.front().size() == 0) return std::vector<methods::EntryTables>(held_.size());
     std::vector<methods::QueryBlock> queries;
     for (const methods::QueryBlock& block : given) queries.push_back(with_numbers(block));
@@ -70,8 +70,7 @@ class PythonCache : public methods::LayerCache {
     return tables;
   }
 
-  void observe(std::span<const methods::QueryBlock>, std::span<const methods::EntryTables>,
-               std::span<const std::vector<Buffer<const float>>> weights) override {
+  void observe(std::span<const std::vector<Buffer<const float>>> weights) {
     with_python([&] {
       at_query_.emplace(call("footprint"));
       std::vector<nb::object> heads;
@@ -85,7 +84,7 @@ class PythonCache : public methods::LayerCache {
     });
   }
 
-  std::vector<methods::Footprint> footprint() const override {
+  std::vector<methods::Footprint> footprint() const {
     std::vector<methods::Footprint> arrays = with_python([&] {
       const nb::object given = at_query_ ? nb::borrow(at_query_->get()) : call("footprint");
       std::vector<methods::Footprint> all;
@@ -103,7 +102,7 @@ class PythonCache : public methods::LayerCache {
     return arrays;
   }
 
-  std::vector<methods::Protected> protected_tokens() const override {
+  std::vector<methods::Protected> protected_tokens() const {
     std::vector<methods::Protected> all(held_.size(), {.decoded = !appends_});
     with_python([&] {
       if (!nb::hasattr(cache_.get(), "protected_tokens")) return 0;
@@ -119,14 +118,14 @@ class PythonCache : public methods::LayerCache {
     return all;
   }
 
-  methods::TokenRange retrievable() const override {
+  methods::TokenRange retrievable() const {
     return with_python([&] {
       const nb::object range = call("retrievable");
       return methods::TokenRange{nb::cast<Index>(range[0]), nb::cast<Index>(range[1])};
     });
   }
 
-  std::vector<methods::Note> notes() const override {
+  std::vector<methods::Note> notes() const {
     return with_python([&] {
       std::vector<methods::Note> all;
       if (!nb::hasattr(cache_.get(), "notes")) return all;
@@ -165,18 +164,23 @@ class PythonCache : public methods::LayerCache {
     for (const nb::handle head : given) visit(head);
   }
 
-  Index append_in_python(std::span<const methods::TokenBlock> tokens, Index count) {
+  int append_in_python(std::span<const methods::TokenBlock> tokens) {
     std::vector<nb::object> keys, values;
     for (const methods::TokenBlock& block : tokens) {
-      keys.push_back(array_of(block.keys.slice(0, count), backend_));
-      values.push_back(array_of(block.values.slice(0, count), backend_));
+      keys.push_back(array_of(block.keys, backend_));
+      values.push_back(array_of(block.values, backend_));
     }
+    const Index count = tokens.front().size();
     const nb::object taken = call("append", keys, values, positions_of(tokens.front().first, count));
-    in_blocks_ = !taken.is_none();
-    return in_blocks_ ? nb::cast<Index>(taken) : count;
+    if (!taken.is_none() && nb::cast<Index>(taken) != count)
+      throw std::logic_error(
+          fmt::format("append() of {} tokens returned {}; it takes all of them and returns nothing, and takes() says "
+                      "how many it may "
+                      "be given",
+                      count, nb::cast<Index>(taken)));
+    return 0;
   }
 
-  /// Asks for the entries that answer query i of the block of each head.
   /// A quantiser asks what is held, by a block without queries (stages/rounded_cache.cpp). What it stores does not
   /// depend on them, and Python gets zeros.
   methods::QueryBlock with_numbers(methods::QueryBlock block) const {
@@ -191,6 +195,7 @@ class PythonCache : public methods::LayerCache {
     return block;
   }
 
+  /// Asks for the entries that answer query i of the block of each head.
   void ask(std::span<const methods::QueryBlock> queries, Index i,
            std::vector<std::vector<std::shared_ptr<const Answer>>>& answers) const {
     std::vector<nb::object> blocks;
@@ -215,7 +220,6 @@ class PythonCache : public methods::LayerCache {
   bool appends_;  ///< otherwise decoded tokens are added exactly
   Held cache_;
   bool whole_layer_;
-  bool in_blocks_ = false;  ///< append() says how many tokens it took, and so may be given many
   Index group_, first_decoded_;
   Allowance allowance_;
   mutable std::vector<HeldEntries> held_;                      ///< by head
@@ -223,14 +227,62 @@ class PythonCache : public methods::LayerCache {
   std::optional<Held> at_query_;  ///< what footprint() returned before observe(), which may drop tokens
 };
 
+/// A cache in Python, and what its heads bring to the calls that are made for all of them together.
+struct SharedCache {
+  explicit SharedCache(PythonCache all) : cache(std::move(all)), tokens(heads()), queries(heads()), weights(heads()) {}
+  std::size_t heads() const { return cache.heads(); }
+
+  PythonCache cache;
+  methods::OfHeads<methods::TokenBlock> tokens;
+  methods::OfHeads<methods::QueryBlock> queries;
+  methods::OfHeads<std::vector<Buffer<const float>>> weights;
+  std::optional<std::vector<methods::EntryTables>> answers;  ///< to the queries
+};
+
+/// One kv head of a cache in Python. The head that comes last, or asks first, makes the call for all of them.
+class PythonHead : public methods::CompressedCache {
+ public:
+  PythonHead(std::shared_ptr<SharedCache> shared, std::size_t head) : shared_(std::move(shared)), head_(head) {}
+
+  Index takes(const methods::TokenBlock& tokens) override { return shared_->cache.takes(tokens.size()); }
+  void append(const methods::TokenBlock& tokens) override {
+    shared_->answers.reset();
+    if (shared_->tokens.add(head_, tokens)) shared_->cache.append(shared_->tokens.all());
+  }
+  void announce(const methods::QueryBlock& queries) override {
+    shared_->answers.reset();
+    shared_->queries.add(head_, queries);
+  }
+  methods::EntryTables entries(const methods::QueryBlock& queries) const override {
+    if (!queries.queries.present())  // what is held
+      return shared_->cache.entries(std::vector(shared_->heads(), queries))[head_];
+    if (!shared_->answers) shared_->answers = shared_->cache.entries(shared_->queries.all());
+    return (*shared_->answers)[head_];
+  }
+  void observe(const methods::QueryBlock&, const methods::EntryTables&,
+               std::span<const Buffer<const float>> weights) override {
+    if (shared_->weights.add(head_, {weights.begin(), weights.end()})) shared_->cache.observe(shared_->weights.all());
+  }
+  methods::Footprint footprint() const override { return shared_->cache.footprint()[head_]; }
+  methods::Protected protected_tokens() const override { return shared_->cache.protected_tokens()[head_]; }
+  methods::TokenRange retrievable() const override { return shared_->cache.retrievable(); }
+  std::vector<methods::Note> notes() const override {
+    return head_ == 0 ? shared_->cache.notes() : std::vector<methods::Note>();
+  }
+
+ private:
+  std::shared_ptr<SharedCache> shared_;
+  std::size_t head_;
+};
+
 /// Fixed entries of the heads. With the GIL.
-std::unique_ptr<methods::LayerCache> fixed_caches(const nb::object& made, const Allowance& allowance, bool whole_layer,
-                                                  std::span<const methods::HeadPrompt> heads, Backend& backend) {
+methods::Caches fixed_caches(const nb::object& made, const Allowance& allowance, bool whole_layer,
+                             std::span<const methods::HeadPrompt> heads, Backend& backend) {
   if (whole_layer && (!nb::isinstance<nb::list>(made) || nb::len(made) != heads.size()))
     throw std::logic_error(
         fmt::format("make() must return a list with one item for each of the {} kv heads", heads.size()));
   std::vector<HeldEntries> held(heads.size());
-  std::vector<std::unique_ptr<methods::CompressedCache>> caches;
+  methods::Caches caches;
   for (std::size_t h = 0; h < heads.size(); ++h) {
     FixedEntries entries = fixed_entries_of(whole_layer ? nb::object(made[h]) : made, heads[h]);
     held[h].note(entries.answer);
@@ -240,21 +292,23 @@ std::unique_ptr<methods::LayerCache> fixed_caches(const nb::object& made, const 
     caches.push_back(fixed_cache(std::move(entries), heads[h], backend));
   }
   allowance.check(held);
-  return methods::layer_of(std::move(caches));
+  return caches;
 }
 
 }  // namespace
 
-methods::MakeLayerCache cache_maker(Held maker, methods::Kind kind, bool whole_layer,
-                                    std::vector<methods::HeadPrompt> heads, Backend& backend) {
+methods::MakeCaches cache_maker(Held maker, methods::Kind kind, bool whole_layer,
+                                std::vector<methods::HeadPrompt> heads, Backend& backend) {
   return [=, heads = std::move(heads), &backend](Index budget, std::uint32_t seed) {
     const Allowance allowance{
         .kind = kind, .budget = budget, .d = heads.front().keys.cols(), .dv = heads.front().values.cols()};
-    return with_python([&]() -> std::unique_ptr<methods::LayerCache> {
+    return with_python([&]() -> methods::Caches {
       const nb::object made = maker.get().attr("make")(budget, seed);
-      if (nb::hasattr(made, "entries"))
-        return std::make_unique<PythonCache>(made, allowance, whole_layer, heads, backend);
-      return fixed_caches(made, allowance, whole_layer, heads, backend);
+      if (!nb::hasattr(made, "entries")) return fixed_caches(made, allowance, whole_layer, heads, backend);
+      const auto shared = std::make_shared<SharedCache>(PythonCache(made, allowance, whole_layer, heads, backend));
+      methods::Caches caches;
+      for (std::size_t h = 0; h < heads.size(); ++h) caches.push_back(std::make_unique<PythonHead>(shared, h));
+      return caches;
     });
   };
 }

@@ -12,7 +12,7 @@ namespace kvbench::python {
 
 /// Makes the caches of `maker`, an object with make(budget, seed), for these heads: one, or with `whole_layer` all
 /// heads of a layer, for which make() returns one cache of lists, or a list of results.
-methods::MakeLayerCache cache_maker(Held maker, methods::Kind kind, bool whole_layer,
-                                    std::vector<methods::HeadPrompt> heads, Backend& backend);
+methods::MakeCaches cache_maker(Held maker, methods::Kind kind, bool whole_layer,
+                                std::vector<methods::HeadPrompt> heads, Backend& backend);
 
 }  // namespace kvbench::python

@@ -54,24 +54,24 @@ Held prepared(const Held& method, const nb::object& part) {
   return Held(caches_module().attr("prepared")(method.get(), part));
 }
 
-methods::MakeLayerCache prepare_layer(const Held& method, methods::Kind kind,
-                                      std::span<const methods::HeadPrompt> heads, Backend& backend) {
+methods::MakeCaches prepare_layer(const Held& method, methods::Kind kind, std::span<const methods::HeadPrompt> heads,
+                                  Backend& backend) {
   const Held maker = with_python([&] { return prepared(method, heads_of(heads, backend)); });
   return cache_maker(maker, kind, true, {heads.begin(), heads.end()}, backend);
 }
 
-methods::MakeLayerCache prepare_heads(const Held& method, methods::Kind kind,
-                                      std::span<const methods::HeadPrompt> heads, Backend& backend) {
+methods::MakeCaches prepare_heads(const Held& method, methods::Kind kind, std::span<const methods::HeadPrompt> heads,
+                                  Backend& backend) {
   std::vector<methods::MakeCache> makers;
   for (const methods::HeadPrompt& head : heads) {
     const Held maker = with_python([&] { return prepared(method, head_prompt(head, backend)); });
-    makers.push_back(methods::single_head(cache_maker(maker, kind, false, {head}, backend)));
+    makers.push_back(methods::only_head(cache_maker(maker, kind, false, {head}, backend)));
   }
   return methods::each_head(std::move(makers));
 }
 
-methods::MakeLayerCache prepare_scores(std::span<const methods::HeadPrompt> heads, const methods::Params& params,
-                                       Backend& backend) {
+methods::MakeCaches prepare_scores(std::span<const methods::HeadPrompt> heads, const methods::Params& params,
+                                   Backend& backend) {
   const auto& own = params.as<PythonParams>();
   std::vector<Buffer<const float>> scores;
   with_python([&] {

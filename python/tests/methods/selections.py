@@ -60,7 +60,7 @@ class WindowCache:
 
 
 class Adding:
-    """A cache that says how many tokens it took, and so gets them in blocks: the same rows as fixed ids."""
+    """A cache that says how many tokens it takes, and so gets them in blocks: the same rows as fixed ids."""
 
     def prepare(self, head):
         self.head = head
@@ -75,10 +75,12 @@ class AddingCache:
     def __init__(self, head, ids):
         self.ids, self.dims = ids, (head.keys.shape[1], head.values.shape[1])
 
+    def takes(self, count):
+        return count
+
     def append(self, keys, values, positions):
         self.blocks.append(len(positions))
         self.ids = np.append(self.ids, positions)
-        return len(positions)
 
     def entries(self, queries):
         return self.ids
@@ -189,7 +191,6 @@ class LayerCache:
     def append(self, keys, values, positions):
         assert len(keys) == len(values) == len(self.ids)
         self.ids = [np.append(ids, positions) for ids in self.ids]
-        return len(positions)
 
     def entries(self, queries):
         assert len(queries) == len(self.ids)
