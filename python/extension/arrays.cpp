@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <python/extension/arrays.hpp>
 
+#include <algorithm>
+#include <new>
 #include <numeric>
+#include <span>
 
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/string.h>
@@ -9,18 +12,15 @@
 namespace kvbench::python {
 namespace {
 
-/// The array keeps `owner`, which holds its memory.
-template <class T, class Owner>
-nb::object array(const T* data, std::vector<std::size_t> shape, Owner owner) {
-  auto* const held = new Owner(std::move(owner));
-  const nb::capsule keeper(held, [](void* memory) noexcept { delete static_cast<Owner*>(memory); });
-  return nb::cast(nb::ndarray<nb::numpy, const T>(data, shape.size(), shape.data(), keeper));
-}
-
+/// A read-only array with a copy of these numbers: PyTorch writes to read-only arrays too, and what a method does to
+/// its arrays must reach no other row. Their alignment is always the same, because sums of NumPy may depend on it.
 template <class T>
-nb::object array(std::vector<T> values, std::vector<std::size_t> shape) {
-  HostView<T> view(std::move(values));
-  return array(view.data(), std::move(shape), view);
+nb::object array(std::span<const T> numbers, std::vector<std::size_t> shape) {
+  constexpr std::align_val_t alignment{64};
+  void* const memory = ::operator new(numbers.size_bytes(), alignment);
+  const nb::capsule owner(memory, [](void* held) noexcept { ::operator delete(held, alignment); });
+  std::ranges::copy(numbers, static_cast<T*>(memory));
+  return nb::cast(nb::ndarray<nb::numpy, const T>(memory, shape.size(), shape.data(), owner));
 }
 
 /// A class of kvbench.method, which is kept for ever.
@@ -43,14 +43,13 @@ nb::object rows_of_query(const Buffer<const float>& all, Index group, Index i, B
     const float* const row = rows.begin() + (g * m + i) * d;
     own.insert(own.end(), row, row + d);
   }
-  return array(std::move(own), {static_cast<std::size_t>(group), static_cast<std::size_t>(d)});
+  return array<float>(own, {static_cast<std::size_t>(group), static_cast<std::size_t>(d)});
 }
 
 nb::object array_of(const Buffer<const float>& buffer, std::vector<std::size_t> shape, Backend& backend) {
   if (!buffer.present()) return nb::none();
-  HostView<float> view = backend.on_host(buffer);
-  const float* const data = view.data();
-  return array(data, std::move(shape), std::move(view));
+  const HostView<float> numbers = backend.on_host(buffer);
+  return array<float>({numbers.data(), numbers.size()}, std::move(shape));
 }
 
 }  // namespace
@@ -60,13 +59,9 @@ nb::object array_of(const Buffer<const float>& buffer, Backend& backend) {
 }
 
 nb::object positions_of(Index first, Index count) {
-  static nb::handle numbers = nb::none().release();  // 0, 1, ..., kept for ever
-  if (numbers.is_none() || static_cast<Index>(nb::len(numbers)) < first + count) {
-    std::vector<std::int64_t> more(static_cast<std::size_t>(2 * (first + count)));
-    std::iota(more.begin(), more.end(), 0);
-    numbers = array(more, {more.size()}).release();
-  }
-  return numbers[nb::slice(first, first + count)];
+  std::vector<std::int64_t> numbers(static_cast<std::size_t>(count));
+  std::iota(numbers.begin(), numbers.end(), first);
+  return array<std::int64_t>(numbers, {numbers.size()});
 }
 
 nb::object head_prompt(const methods::HeadPrompt& head, Backend& backend) {
@@ -86,7 +81,7 @@ nb::object head_prompt(const methods::HeadPrompt& head, Backend& backend) {
   fields["keys"] = array_of(head.keys, backend);
   fields["values"] = array_of(head.values, backend);
   fields["observed"] = array_of(head.observed, {group, observed, static_cast<std::size_t>(head.keys.cols())}, backend);
-  fields["observed_positions"] = array(head.observed_positions, {observed});
+  fields["observed_positions"] = array<std::int32_t>(head.observed_positions, {observed});
   fields["fixed_log_sum_exp"] = array_of(head.fixed_log_sum_exp, {group, observed}, backend);
   fields["rope"] = rope_of(head.rope);
   fields["column_sums"] = array_of(head.column_sums, backend);

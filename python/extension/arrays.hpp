@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a method is given, as objects of Python. With the GIL.
+// What a method is given, as objects of Python, which share memory with nothing else. With the GIL.
 #pragma once
 
 #include <vector>
@@ -13,8 +13,7 @@ namespace kvbench::python {
 
 namespace nb = nanobind;
 
-/// A read-only array of NumPy with the shape of the buffer, without a copy where the buffer is in host memory; it keeps
-/// the memory. None where the buffer is absent.
+/// A read-only array of NumPy with the shape and a copy of the numbers of the buffer. None where the buffer is absent.
 nb::object array_of(const Buffer<const float>& buffer, Backend& backend);
 
 /// The numbers first, ..., first + count - 1.

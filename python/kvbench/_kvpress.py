@@ -130,7 +130,7 @@ class Press:
         hidden = positions[None, :, None].double().as_subclass(_Positions)
         given = {"position_embeddings": trace.embeddings(positions), "cache_position": positions}
         with torch.no_grad():
-            keys, values = press.compress(module, hidden, trace.keys, trace.values, None, given)
+            keys, values = press.compress(module, hidden, trace.keys.clone(), trace.values.clone(), None, given)
         if module.masked_key_indices is not None:
             return self._without(module.masked_key_indices)
         return [_ids_of(*arrays) for arrays in zip(trace.keys[0], trace.values[0], keys[0], values[0])]
