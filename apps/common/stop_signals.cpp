@@ -1,13 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <apps/common/stop_signals.hpp>
 
+#include <cerrno>
 #include <csignal>
 #include <cstring>
+#include <ctime>
 #include <mutex>
 #include <semaphore>
 
 #include <fmt/core.h>
 #include <pthread.h>
+#include <semaphore.h>
 #include <unistd.h>
 
 #include <kvbench/core/atomic_file.hpp>
@@ -18,12 +21,13 @@
 namespace kvbench::app {
 namespace {
 
-constexpr timespec grace_period = {.tv_sec = 1, .tv_nsec = 0};
+constexpr time_t grace_period = 1;  // seconds
 
 /// Never destroyed: the waiting thread runs until the process ends.
 struct Waiting {
   std::atomic<bool> requested = false;
-  sigset_t signals{};
+  sem_t received{};  ///< counts signals: what may wake a thread from inside a handler
+  pid_t process = 0;
   std::string program;
   std::binary_semaphore started{0};  ///< by the thread; a process may run several programs, one after the other
   std::mutex acting;
@@ -34,13 +38,29 @@ Waiting& waiting() {
   return *state;
 }
 
+/// A handler, because programs that this one starts would inherit signals that are blocked. In a process that was
+/// forked from this one, where no thread waits, the signal does what it does by default.
+void receive(int number) {
+  Waiting& state = waiting();
+  if (getpid() == state.process) {
+    sem_post(&state.received);
+    return;
+  }
+  std::signal(number, SIG_DFL);
+  raise(number);
+}
+
 void* wait_and_exit(void*) {
   Waiting& state = waiting();
   state.started.release();
-  int number = 0;
-  sigwait(&state.signals, &number);
+  while (sem_wait(&state.received) != 0) {  // interrupted by a signal of another kind
+  }
   state.requested = true;
-  sigtimedwait(&state.signals, nullptr, &grace_period);  // ends early with a second signal
+  timespec end{};
+  clock_gettime(CLOCK_REALTIME, &end);
+  end.tv_sec += grace_period;
+  while (sem_timedwait(&state.received, &end) != 0 && errno == EINTR) {  // ends early with a second signal
+  }
   const std::lock_guard lock(state.acting);
   if (::isatty(STDERR_FILENO) != 0) try_to_show("\r\033[K");  // clears the progress bar
   try {
@@ -64,11 +84,14 @@ bool is_ignored(int number) {
 void wait_for_stop_signals(const std::string& program) {
   Waiting& state = waiting();
   state.program = program;
-  sigemptyset(&state.signals);
-  sigaddset(&state.signals, SIGINT);
-  sigaddset(&state.signals, SIGTERM);
-  if (!is_ignored(SIGHUP)) sigaddset(&state.signals, SIGHUP);
-  pthread_sigmask(SIG_BLOCK, &state.signals, nullptr);
+  state.process = getpid();
+  sem_init(&state.received, 0, 0);
+  struct sigaction action {};
+  action.sa_handler = &receive;
+  action.sa_flags = SA_RESTART;
+  for (const int number : {SIGINT, SIGTERM, SIGHUP}) {
+    if (number != SIGHUP || !is_ignored(number)) sigaction(number, &action, nullptr);
+  }
   std::signal(SIGXFSZ, SIG_IGN);
   pthread_attr_t attributes;
   pthread_attr_init(&attributes);

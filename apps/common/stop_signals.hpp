@@ -12,9 +12,9 @@
 
 namespace kvbench::app {
 
-/// Waits for these signals from now on, in a thread of its own; they are blocked in the calling thread and in those
-/// that it starts. To be called first in main(), once. A SIGHUP that is ignored, as under nohup, stays ignored. Writing
-/// beyond the file size limit is an error from now on, not a signal. `program` begins the message of a forced exit.
+/// Waits for these signals from now on, in a thread of its own. To be called first in main(), once. A SIGHUP that is
+/// ignored, as under nohup, stays ignored; programs that this one starts get signals as usual. Writing beyond the file
+/// size limit is an error from now on, not a signal. `program` begins the message of a forced exit.
 /// Throws IoError where no thread can be started.
 void wait_for_stop_signals(const std::string& program);
 

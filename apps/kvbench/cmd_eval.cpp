@@ -3,7 +3,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <csignal>
 #include <filesystem>
 
 #include <kvbench/core/error.hpp>
@@ -21,13 +20,6 @@ namespace {
 
 constexpr const char* evaluator = "kveval";
 
-/// The signals are blocked since main() waits for them in a thread, and a program that is executed inherits this.
-void unblock_signals() {
-  sigset_t all;
-  sigfillset(&all);
-  pthread_sigmask(SIG_UNBLOCK, &all, nullptr);
-}
-
 /// Replaces this program by the kveval beside it, or else by the one that PATH finds. Returns where there is none.
 void become_evaluator(const std::vector<std::string>& arguments) {
   std::vector<char*> argv;
@@ -35,7 +27,6 @@ void become_evaluator(const std::vector<std::string>& arguments) {
   texts.insert(texts.end(), arguments.begin(), arguments.end());
   for (std::string& text : texts) argv.push_back(text.data());
   argv.push_back(nullptr);
-  unblock_signals();
   std::error_code error;
   const std::filesystem::path beside = std::filesystem::read_symlink("/proc/self/exe", error).parent_path() / evaluator;
   if (!error) execv(beside.c_str(), argv.data());

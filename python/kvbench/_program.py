@@ -8,9 +8,7 @@ import sys
 
 def main():
     """Runs the program with the arguments of this process and ends with its exit code."""
-    # Before numpy or a method starts a thread: a signal that a thread does not block would never reach the one that
-    # waits for it (apps/common/stop_signals.cpp).
-    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGTERM, signal.SIGHUP})
+    signal.signal(signal.SIGINT, signal.SIG_DFL)  # until the program waits for it (apps/common/stop_signals.cpp)
     signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # Python ignores it; `kvbench ... | head` should end at once
     for library in ("OPENBLAS", "MKL", "BLIS"):  # methods run on threads of kvbench, one each (_commands.py)
         os.environ.setdefault(f"{library}_NUM_THREADS", "1")
