@@ -130,6 +130,9 @@ const MethodInfo& find_composition(std::string_view name, std::size_t plus) {
   static std::map<std::pair<const MethodInfo*, const MethodInfo*>, MethodInfo> made;
   if (plus == 0 || plus + 1 == name.size() || name[plus + 1] == '+')
     throw Error("'{}' is no composition; write METHOD+QUANTISER, such as snapkv+kivi4", name);
+  if (name.find('+', plus + 1) != name.npos)  // before its parts are looked up, because there may be thousands
+    throw Error("there is no method '{}...': it has more than one +; write METHOD+QUANTISER, such as snapkv+kivi4",
+                name.substr(0, plus + 20));
   const MethodInfo& method = find_method(trimmed(name.substr(0, plus)));
   const MethodInfo& quantiser = find_method(trimmed(name.substr(plus + 1)));
   const std::lock_guard lock(mutex);
