@@ -127,7 +127,7 @@ replay::RunOptions run_options(const RunFlags& flags) {
 std::vector<NamedFile> input_files(const replay::ReplayRequest& request) {
   std::vector<NamedFile> files;
   for (const replay::MethodChoice& choice : request.methods)
-    std::ranges::move(store::files_of_method(choice.info->name, choice.params.text()), std::back_inserter(files));
+    std::ranges::move(store::files_of_method(*choice.info, choice.params.text()), std::back_inserter(files));
   if (request.calibration) files.push_back({"the calibration trace", request.calibration->trace->path()});
   return files;
 }

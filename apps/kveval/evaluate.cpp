@@ -108,7 +108,7 @@ void check_paths(const Options& options) {
       {"the model", options.model}, {"the text", options.text}, {"the sweep file", options.sweep}};
   for (const std::string& ids : options.ids) inputs.push_back({"the file of token ids", ids});
   for (const auto& [method, budget, seed] : options.configurations)
-    std::ranges::move(store::files_of_method(method.info->name, method.params.text()), std::back_inserter(inputs));
+    std::ranges::move(store::files_of_method(*method.info, method.params.text()), std::back_inserter(inputs));
   check_distinct(std::vector<NamedFile>{{"-o", options.output},
                                         {"--raw", options.raw},
                                         {"the cells file", app::cells_path(options.cells, options.output)}},

@@ -38,7 +38,7 @@ eval::DocumentInputs inputs_of(const Machine& machine, const std::vector<int>& l
 std::vector<store::MethodInputs> inputs_of(const std::vector<loop::LoopConfiguration>& configurations) {
   std::vector<store::MethodInputs> out;
   for (const auto& [method, budget, seed] : configurations)
-    out.push_back(store::inputs_of(method.info->name, method.params.text()));
+    out.push_back(store::inputs_of(*method.info, method.params.text()));
   return out;
 }
 

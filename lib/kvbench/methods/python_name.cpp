@@ -2,6 +2,11 @@
 #include <kvbench/methods/python_name.hpp>
 
 namespace kvbench::methods {
+namespace {
+
+std::string (*source_of)(const std::string&) = nullptr;
+
+}  // namespace
 
 std::optional<PythonName> parse_python_name(std::string_view name) {
   constexpr std::string_view defined = "py:", ending = ".py:";
@@ -11,5 +16,9 @@ std::optional<PythonName> parse_python_name(std::string_view name) {
   const std::size_t colon = at + ending.size() - 1;
   return PythonName{std::string(name.substr(0, colon)), std::string(name.substr(colon + 1))};
 }
+
+std::string source_sha256(const std::string& file) { return source_of != nullptr ? source_of(file) : ""; }
+
+void set_source_sha256(std::string (*of_file)(const std::string&)) { source_of = of_file; }
 
 }  // namespace kvbench::methods

@@ -15,4 +15,9 @@ struct PythonName {
 /// Absent where `name` is not the name of such a method.
 std::optional<PythonName> parse_python_name(std::string_view name);
 
+/// SHA-256 of the state of a file FILE.py that runs, which a file on the disk may have left behind; "" where none runs.
+std::string source_sha256(const std::string& file);
+/// Makes this function answer it, with Python: kvbench._core.
+void set_source_sha256(std::string (*of_file)(const std::string& file));
+
 }  // namespace kvbench::methods

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <kvbench/core/version.hpp>
+#include <kvbench/methods/python_name.hpp>
 #include <kvbench/store/method_files.hpp>
 #include <kvbench/trace/sha256.hpp>
 
@@ -13,9 +14,12 @@ std::string key_of_bytes(std::string_view bytes) {
   return trace::Sha256().add(fmt::format("{} {} {}", version(), commit(), bytes)).hex();
 }
 
-MethodInputs inputs_of(const std::string& method, const std::string& params) {
-  MethodInputs inputs{method, params, {}};
-  for (const NamedFile& file : files_of_method(method, params)) inputs.files += " " + trace::sha256_of_file(file.path);
+MethodInputs inputs_of(const methods::MethodInfo& method, const std::string& params) {
+  MethodInputs inputs{method.name, params, {}};
+  for (const NamedFile& file : files_of_method(method, params)) {
+    const std::string ran = methods::source_sha256(file.path);
+    inputs.files += " " + (ran.empty() ? trace::sha256_of_file(file.path) : ran);
+  }
   return inputs;
 }
 

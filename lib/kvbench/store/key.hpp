@@ -6,6 +6,7 @@
 #include <string>
 #include <string_view>
 
+#include <kvbench/methods/contract/info.hpp>
 #include <kvbench/store/archive.hpp>
 
 namespace kvbench::store {
@@ -19,12 +20,12 @@ std::string key_of(Inputs inputs) {
 }
 
 /// A method with its parameters ("a=1;b=FILE"), and digests of the files that it reads (files_of_method()), because
-/// results depend on their content.
+/// results depend on their content: of a method in Python that of the source which runs.
 struct MethodInputs {
   std::string name, params, files;
 };
 /// Throws IoError where one of these files cannot be read.
-MethodInputs inputs_of(const std::string& method, const std::string& params);
+MethodInputs inputs_of(const methods::MethodInfo& method, const std::string& params);
 
 template <class A>
 void visit(A& archive, MethodInputs& v) {

@@ -1,25 +1,50 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <kvbench/store/method_files.hpp>
 
+#include <algorithm>
 #include <filesystem>
 #include <sstream>
+#include <string_view>
 
 #include <fmt/format.h>
 
 #include <kvbench/methods/python_name.hpp>
 
 namespace kvbench::store {
+namespace {
 
-std::vector<NamedFile> files_of_method(const std::string& name, const std::string& params) {
+/// A value of a method in Python without the escapes of python/kvbench/_parameters.py, such as %2C for a comma.
+std::string without_escapes(const std::string& value) {
+  constexpr std::string_view digits = "0123456789ABCDEF";
+  std::string out;
+  for (std::size_t i = 0; i < value.size(); ++i) {
+    const std::size_t high = i + 2 < value.size() ? digits.find(value[i + 1]) : digits.npos;
+    const std::size_t low = i + 2 < value.size() ? digits.find(value[i + 2]) : digits.npos;
+    const bool escape = value[i] == '%' && high != digits.npos && low != digits.npos;
+    out += escape ? static_cast<char>(16 * high + low) : value[i];
+    if (escape) i += 2;
+  }
+  return out;
+}
+
+bool is_file(const methods::MethodInfo& method, const std::string& parameter) {
+  const auto spec = std::ranges::find(method.params, parameter, &methods::ParamSpec::name);
+  return spec != method.params.end() && spec->type.find("file") != spec->type.npos;
+}
+
+}  // namespace
+
+std::vector<NamedFile> files_of_method(const methods::MethodInfo& method, const std::string& params) {
   std::vector<NamedFile> files;
-  const auto python = methods::parse_python_name(name);
+  const auto python = methods::parse_python_name(method.name);
   if (python && !python->file.empty()) files.push_back({"the file of a method in Python", python->file});
   std::istringstream settings(params);
   for (std::string setting; std::getline(settings, setting, ';');) {
-    const std::string value = setting.substr(setting.find('=') + 1);
+    const std::size_t equals = setting.find('=');
+    const std::string text = setting.substr(equals + 1), value = python ? without_escapes(text) : text;
     std::error_code none;
-    if (std::filesystem::is_regular_file(value, none))
-      files.push_back({fmt::format("a file that {} reads", name), value});
+    if (is_file(method, setting.substr(0, equals)) && std::filesystem::is_regular_file(value, none))
+      files.push_back({fmt::format("a file that {} reads", method.name), value});
   }
   return files;
 }

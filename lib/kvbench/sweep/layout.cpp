@@ -24,7 +24,7 @@ std::vector<CellInputs> inputs_of_methods(const replay::ReplayFrame& frame, cons
     CellInputs& inputs = methods.emplace_back();
     inputs.trace = frame.sha256, inputs.device = frame.device, inputs.isa = frame.isa;
     inputs.request = replay::stored_text(request);
-    inputs.method = store::inputs_of(method.name, method.params);
+    inputs.method = store::inputs_of(*request.methods[m].info, method.params);
     if (!request.calibration || !request.methods[m].info->calibrates) continue;
     const trace::Reader& other = *request.calibration->trace;
     inputs.calibration_trace = other.sha256();
