@@ -12,12 +12,14 @@
 
 #include <kvbench/config/method_flags.hpp>
 #include <kvbench/core/error.hpp>
+#include <kvbench/methods/python_name.hpp>
 #include <kvbench/methods/registry.hpp>
 #include <kvbench/testing/contract.hpp>
 
 #include <apps/kvbench/run_kvbench.hpp>
 #include <python/extension/decoder.hpp>
 #include <python/extension/python_method.hpp>
+#include <python/extension/python_object.hpp>
 #include <python/extension/worker.hpp>
 
 namespace nb = nanobind;
@@ -75,10 +77,12 @@ NB_MODULE(_core, module) {
   const nb::object error_class = nb::module_::import_("kvbench._error").attr("Error");
   nb::module_::import_("threading");  // takes the thread that imports it first for the main one, and waits for its end
   kvbench::methods::set_python(&kvbench::python::find_python_method);
+  kvbench::methods::set_source_sha256(&kvbench::python::source_sha256);
   nb::register_exception_translator(&translate, error_class.inc_ref().ptr());
   module.def("run_program", &run_program, nb::arg("arguments"));
   module.def("run_command", &kvbench::python::run_command, nb::arg("arguments"), nb::arg("show").none());
   kvbench::python::add_decoder(module);
   module.def("test_contract", &test_contract, nb::arg("method"));
+  module.def("in_method", &kvbench::python::in_method);
   module.def("wait_for_worker", &kvbench::python::wait_for_worker);
 }

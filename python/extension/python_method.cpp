@@ -125,12 +125,14 @@ struct Binding {
     }
     auto params = std::make_shared<PythonParams>();
     params->selection = selection;
-    std::string text = select(name, params->selection, selected);
+    std::string text;
     with_definitions([&] {
       const nb::object made = methods_module().attr("configure")(method.get(), name, own);
       params->method = Held(nb::object(made[0]));
       const auto of_method = nb::cast<std::string>(made[1]);
-      text = of_method + (of_method.empty() || text.empty() ? "" : ";") + text;
+      for (auto& [setting, value] : nb::cast<Settings>(made[2])) selected.push_back({setting, value});
+      const std::string of_scorer = select(name, params->selection, selected);
+      text = of_method + (of_method.empty() || of_scorer.empty() ? "" : ";") + of_scorer;
       return 0;
     });
     return {std::move(params), std::move(text)};
@@ -183,14 +185,14 @@ methods::Properties properties_of(const nb::handle& facts) {
           .weight_sum = methods::WeightSum::free};
 }
 
-methods::MethodInfo describe(const std::string& name, const methods::PythonName& parts, const nb::object& method) {
+/// `facts` are those of kvbench._methods.describe().
+methods::MethodInfo describe(const std::string& name, const nb::object& method, const nb::object& facts) {
   using methods::Granularity, methods::Kind;
-  const nb::object facts = methods_module().attr("describe")(method);
   Binding binding{.name = name, .method = Held(method), .scorer = nb::cast<bool>(facts["scorer"]), .selection = {}};
   if (binding.scorer) select(name, binding.selection, assignments_of(nb::cast<Settings>(facts["selection"])));
   methods::MethodInfo info{
       .name = name,
-      .aliases = {parts.object},
+      .aliases = {nb::cast<std::string>(facts["name"])},
       .paper = nb::cast<std::string>(facts["paper"]),
       .summary = nb::cast<std::string>(facts["summary"]),
       .notes = "written in Python",
@@ -230,20 +232,28 @@ methods::MethodInfo describe(const std::string& name, const methods::PythonName&
 
 const methods::MethodInfo& find_python_method(const std::string& name) {
   struct Found {
-    nb::object method;  ///< a notebook defines it again, and a file changes
+    nb::object method, facts;  ///< a notebook defines and changes it again, and a file changes
     methods::MethodInfo info;
   };
   // Nothing is destroyed: callers hold references, and Python ends before this program does.
   static auto* known = new std::multimap<std::string, Found>;
   const methods::PythonName parts = *methods::parse_python_name(name);
   return *with_definitions([&]() -> const methods::MethodInfo* {
-    nb::object method = methods_module().attr("find")(parts.file, parts.object);
-    for (auto [at, end] = known->equal_range(name); at != end; ++at) {
-      if (at->second.method.is(method)) return &at->second.info;
+    const nb::object method = methods_module().attr("find")(parts.file, parts.object);
+    const nb::object facts = methods_module().attr("describe")(method);
+    const auto own = parts.file.empty() ? "py:" + nb::cast<std::string>(facts["name"]) : name;
+    for (auto [at, end] = known->equal_range(own); at != end; ++at) {
+      const Found& one = at->second;
+      if (one.method.is(method) && one.facts.equal(facts)) return &one.info;
     }
-    methods::MethodInfo info = describe(name, parts, method);
-    return &known->emplace(name, Found{std::move(method), std::move(info)})->second.info;
+    methods::MethodInfo info = describe(own, method, facts);
+    return &known->emplace(own, Found{method, facts, std::move(info)})->second.info;
   });
+}
+
+std::string source_sha256(const std::string& file) {
+  return with_definitions(
+      [&] { return nb::cast<std::string>(nb::module_::import_("kvbench._source").attr("digest_of")(file)); });
 }
 
 }  // namespace kvbench::python

@@ -11,4 +11,7 @@ namespace kvbench::python {
 /// the first call. Throws Error where there is none.
 const methods::MethodInfo& find_python_method(const std::string& name);
 
+/// methods::source_sha256() of a file that find_python_method() has run.
+std::string source_sha256(const std::string& file);
+
 }  // namespace kvbench::python

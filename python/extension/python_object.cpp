@@ -1,8 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <python/extension/python_object.hpp>
 
+#include <cfenv>
 #include <set>
 #include <string>
+#ifdef __SSE2__
+#include <xmmintrin.h>
+#endif
 
 #include <nanobind/stl/string.h>
 
@@ -18,13 +22,16 @@ std::multiset<unsigned long>& running() {
   return *threads;
 }
 
-bool is(const nb::python_error& error, const char* module, const char* name) {
-  return error.matches(nb::module_::import_(module).attr(name));
-}
-
-std::string message(const nb::python_error& error) { return nb::cast<std::string>(nb::str(error.value())); }
-
-std::string joined(const nb::object& lines) { return nb::cast<std::string>(nb::str("").attr("join")(lines)); }
+#ifdef __SSE2__
+unsigned control_bits() { return _mm_getcsr() & ~unsigned{_MM_EXCEPT_MASK}; }
+void set_control_bits(unsigned bits) { _mm_setcsr(bits | (_mm_getcsr() & _MM_EXCEPT_MASK)); }
+#elif defined(__aarch64__)
+unsigned control_bits() { return __builtin_aarch64_get_fpcr(); }
+void set_control_bits(unsigned bits) { __builtin_aarch64_set_fpcr(bits); }
+#else
+unsigned control_bits() { return 0; }
+void set_control_bits(unsigned) {}
+#endif
 
 }  // namespace
 
@@ -47,20 +54,44 @@ MethodCall::MethodCall() { running().insert(PyThread_get_thread_ident()); }
 
 MethodCall::~MethodCall() { running().erase(running().find(PyThread_get_thread_ident())); }
 
+ArithmeticGuard::ArithmeticGuard() : rounding_(std::fegetround()), control_(control_bits()) {}
+
+bool ArithmeticGuard::changed() const { return std::fegetround() != rounding_ || control_bits() != control_; }
+
+ArithmeticGuard::~ArithmeticGuard() {
+  std::fesetround(rounding_);
+  set_control_bits(control_);
+}
+
+void ArithmeticGuard::restore() {
+  if (!changed()) return;
+  std::fesetround(rounding_);
+  set_control_bits(control_);
+  constexpr const char* said =
+      "a method in Python, or a library that it loaded, has changed how this thread rounds, or that it takes tiny "
+      "numbers for zero (fesetround(), torch.set_flush_denormal()); kvbench has restored it";
+  if (PyErr_WarnEx(PyExc_UserWarning, said, 1) != 0) throw nb::python_error();
+}
+
 void interrupt_calls() {
   for (const unsigned long thread : running()) PyThreadState_SetAsyncExc(thread, PyExc_KeyboardInterrupt);
 }
 
+bool in_method() { return running().contains(PyThread_get_thread_ident()); }
+
 void rethrow(nb::python_error& error) {
   if (error.matches(PyExc_KeyboardInterrupt)) throw Interrupted();
-  if (is(error, "kvbench.method", "Unavailable")) throw methods::Unavailable(message(error));
-  if (is(error, "kvbench.method", "Infeasible")) throw methods::Infeasible(message(error));
-  const nb::module_ traceback = nb::module_::import_("traceback");
-  const nb::object whole = traceback.attr("format_exception")(error.type(), error.value(), error.traceback());
-  std::string line = joined(traceback.attr("format_exception_only")(error.type(), error.value()));
-  if (is(error, "kvbench._error", "Error")) line = message(error);
-  while (line.ends_with('\n')) line.pop_back();
-  throw methods::Failed(line.substr(line.rfind('\n') + 1), joined(whole));
+  std::string kind, line, whole;
+  try {
+    const nb::object told = nb::module_::import_("kvbench._caches").attr("told")(error.value());
+    kind = nb::cast<std::string>(told[0]), line = nb::cast<std::string>(told[1]),
+    whole = nb::cast<std::string>(told[2]);
+  } catch (const nb::python_error&) {  // no memory or stack is left
+    line = whole = "an exception that cannot be described";
+  }
+  if (kind == "unavailable") throw methods::Unavailable(line);
+  if (kind == "infeasible") throw methods::Infeasible(line);
+  throw methods::Failed(line, whole);
 }
 
 }  // namespace kvbench::python

@@ -27,7 +27,7 @@ class Held {
 
 /// The end of a call of Python: throws what the exception means to the library. kvbench.Unavailable and
 /// kvbench.Infeasible become those of the contract, KeyboardInterrupt Interrupted, and every other one methods::Failed
-/// with the last line of its traceback (of kvbench.Error: its message) and the whole one. With the GIL.
+/// with the last line of its traceback (of kvbench.Error: its message) and the whole one, shortened. With the GIL.
 [[noreturn]] void rethrow(nb::python_error& error);
 
 /// As long as it exists, this thread holds the GIL for a call of a method, which interrupt_calls() can end.
@@ -48,12 +48,33 @@ class MethodCall {
   nb::gil_scoped_acquire gil_;
 };
 
+/// How this thread rounds, and whether it takes subnormal numbers for zero, on which the rows of all methods depend:
+/// what has changed is restored when the guard ends.
+class ArithmeticGuard {
+ public:
+  ArithmeticGuard();
+  ~ArithmeticGuard();
+  ArithmeticGuard(const ArithmeticGuard&) = delete;
+  ArithmeticGuard& operator=(const ArithmeticGuard&) = delete;
+  /// Restores it now, with a warning of Python. With the GIL.
+  void restore();
+
+ private:
+  bool changed() const;
+
+  int rounding_;
+  unsigned control_;
+};
+
 /// call() with the GIL, and its result, which must not be an object of Python. Throws as rethrow() does.
 template <class F>
 auto with_python(F call) {
   const MethodCall running;
   try {
-    return call();
+    ArithmeticGuard arithmetic;
+    auto result = call();
+    arithmetic.restore();
+    return result;
   } catch (nb::python_error& error) {
     rethrow(error);
   } catch (const nb::cast_error&) {
@@ -61,6 +82,8 @@ auto with_python(F call) {
   }
 }
 
+/// Whether a method, or the file of one, runs in this thread. With the GIL.
+bool in_method();
 /// Raises KeyboardInterrupt in all threads in which a method runs. With the GIL.
 void interrupt_calls();
 

@@ -1,33 +1,42 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the extension (python/extension) asks of methods written in Python before it makes their caches. Lists have one
-item per kv head of the work item."""
+"""What the extension (python/extension) asks of methods written in Python before it makes their caches, and what it
+says of their exceptions. Lists have one item per kv head of the work item."""
 
 import copy
+import re
+import traceback
 
 import numpy as np
 
-from ._error import Error
+from ._entries import numbers_of
+from ._error import Error, require
+from ._source import PREFIX
+from .method import Infeasible, Unavailable
+
+LONGEST, WHOLE = 1000, 20000  # characters of a reason, and of a traceback
 
 
 def scores(method, heads):
     """The scores of a scorer for each head, float32 [1 or G, c], of its first c tokens."""
+    where = f"{method.__name__}()"
     given = method(heads) if method.granularity == "layer" else [method(head) for head in heads]
-    return [_scores_of(one, head) for one, head in zip(one_per_head(given, heads, "the scorer"), heads)]
+    return [_scores_of(one, head, where) for one, head in zip(one_per_head(given, heads, where), heads)]
 
 
-def _scores_of(given, head):
-    rows = np.atleast_2d(np.ascontiguousarray(given, np.float32))
-    if rows.ndim != 2 or len(rows) not in (1, head.group) or rows.shape[1] > head.tokens:
-        raise Error(f"the scorer returned an array of shape {list(np.shape(given))}; it must be [{head.tokens}], or "
-                    f"[{head.group}, {head.tokens}] for one score per query head")
-    if np.isnan(rows).any():
-        raise Error(f"the scorer returned NaN for token {int(np.isnan(rows).any(0).argmax())}")
+def _scores_of(given, head, where):
+    rows = numbers_of(given, f"{where}: the scores are")
+    shape, rows = list(rows.shape), np.atleast_2d(rows)
+    require(shape and rows.ndim == 2 and len(rows) in (1, head.group) and rows.shape[1] <= head.tokens, where,
+            f"the scores have the shape {shape}; it must be [{head.tokens}], or [{head.group}, "
+            f"{head.tokens}] for one score per query head")
+    wrong = np.flatnonzero(np.isnan(rows).any(0))
+    require(len(wrong) == 0, where, f"the score is NaN for token {wrong[0] if len(wrong) else ''}")
     return rows
 
 
-def one_per_head(given, heads, what):
-    if not isinstance(given, (list, tuple)) or len(given) != len(heads):
-        raise Error(f"{what} must return a list with one item for each of the {len(heads)} kv heads")
+def one_per_head(given, heads, where):
+    require(isinstance(given, (list, tuple)) and len(given) == len(heads), where,
+            f"it must return a list with one item for each of the {len(heads)} kv heads")
     return list(given)
 
 
@@ -36,4 +45,30 @@ def prepared(method, part):
     method in which prepare() has left what it needs."""
     own = copy.copy(method)
     result = own.prepare(part) if hasattr(own, "prepare") else None
-    return own if result is None else result
+    maker = own if result is None else result
+    require(callable(getattr(maker, "make", None)), "prepare()",
+            f"what it returned, of type {type(maker).__name__}, has no make(budget, seed)")
+    return maker
+
+
+def told(failure):
+    """What an exception means to a row: "unavailable", "infeasible" or "failed"; its last line, of kvbench's own its
+    message; and the traceback."""
+    kinds = {Unavailable: "unavailable", Infeasible: "infeasible"}
+    kind = next((kind for error, kind in kinds.items() if isinstance(failure, error)), "")
+    try:
+        text = str(failure)
+        line = "".join(traceback.format_exception_only(failure)).rstrip("\n").rpartition("\n")[2]
+        whole = "".join(traceback.format_exception(failure))
+    except Exception as other:  # of its own __str__()
+        text = line = whole = f"{type(failure).__name__}, whose text raises {type(other).__name__}"
+    line = text if kind or isinstance(failure, Error) else line
+    return kind or "failed", shown(line, LONGEST), shown(whole, WHOLE)
+
+
+def shown(text, longest):
+    """A text as tables and terminals can show it: without control characters, of no more than so many characters."""
+    text = text.encode("utf-8", "backslashreplace").decode().replace("\t", " ")
+    text = re.sub("[\x00-\x08\x0b-\x1f\x7f-\x9f]", lambda found: f"\\x{ord(found[0]):02x}", text)
+    text = re.sub(rf"{PREFIX}\d+\.", "", text)
+    return text if len(text) <= longest else f"{text[:longest]} ... ({len(text)} characters)"

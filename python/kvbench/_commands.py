@@ -10,14 +10,15 @@ import html
 import json
 import os
 import tempfile
+import threading
 import warnings
 
 from . import _methods
-from ._error import Error
+from ._error import Error, check_text
 from ._files import read_text
-from ._kinds import checked
+from ._kinds import TRUTHS, checked, of_kind
 from ._progress import notebook_bar
-from .results import load_csv
+from .results import load_csv, save_csv
 from .trace import Trace
 
 
@@ -32,67 +33,98 @@ def _core():
     return _core
 
 
+_calls = threading.Lock()  # the program has one set of messages, signals and progress: calls wait for each other
+
+
 @contextlib.contextmanager
-def _one_thread_each():
-    """Methods run on threads of kvbench, one each: more threads below them would be in each other's way, and how a
-    product is divided among threads decides its last bits."""
+def _call(function):
+    """The extension, for one call. Methods run on threads of kvbench, one each: more threads below them would be in
+    each other's way, and how a product is divided among threads decides its last bits."""
     from threadpoolctl import threadpool_limits
-    with threadpool_limits(1, user_api="blas"):
-        yield
-
-
-def _run(*arguments):
     core = _core()
-    with notebook_bar() as show, _one_thread_each():
-        return core.run_command(list(arguments), show)
+    if core.in_method():
+        raise Error(f"{function}() is called by a method, or by its file while kvbench reads it, and would wait for "
+                    "itself; call it elsewhere, in a file below `if __name__ == \"__main__\":`")
+    with _calls, threadpool_limits(1, user_api="blas"):
+        yield core
+
+
+def _run(command, *arguments):
+    for argument in arguments:
+        check_text(argument, f"{command}: the argument {ascii(argument[:100])}")
+    with _call(command.replace("-", "_")) as core, notebook_bar() as show:
+        return core.run_command([command, *arguments], show)
 
 
 def test_contract(method):
     """What each property demands, whether it "holds", is "broken" or "not tested" with this method, and why."""
-    core = _core()
-    with _one_thread_each(), warnings.catch_warnings():
+    with named(method, "check") as names, _call("check") as core, warnings.catch_warnings():
         warnings.simplefilter("ignore", RuntimeWarning)  # of keys of zero, say, which NumPy divides by
-        return core.test_contract(method)
+        return core.test_contract(names[0])
 
 
-def _listed(value):
-    """A value, or the items of a list, as flags take them: with commas."""
-    items = value if isinstance(value, (list, tuple, range)) else [value]
-    return ",".join(str(item) for item in items)
+def _items(value):
+    """A value, or the items of what can be listed, as texts."""
+    one = isinstance(value, (str, bytes, os.PathLike)) or not hasattr(value, "__iter__")
+    return [str(item) for item in ([value] if one else value)]
 
 
-def _flags(named):
+def _flags(options):
     """Keyword arguments as flags: kv_dtype="f32" is --kv-dtype f32, standalone=True is --standalone."""
     flags = []
-    for name, value in named.items():
-        if value is None or value is False:
+    for name, value in options.items():
+        if value is None or (isinstance(value, TRUTHS) and not value):
             continue
-        flags += [f"--{name.replace('_', '-')}"] + ([] if value is True else [_listed(value)])
+        flags.append(f"--{name.replace('_', '-')}")
+        if isinstance(value, TRUTHS):
+            continue
+        items = _items(value)
+        if name == "seeds" and len(items) == 1 and not isinstance(value, str) and hasattr(value, "__iter__"):
+            items *= 2  # 7-7 is a list of one seed, 7 is a number of seeds
+            flags.append("-".join(items))
+        else:
+            flags.append(",".join(items))
     return flags
 
 
-def _method_names(methods):
-    """Methods as --method takes them: names, and methods in Python, which become known to the program."""
-    items = methods if isinstance(methods, (list, tuple)) else [methods]
-    names = [item if isinstance(item, str) else _methods.define(item) for item in items]
-    for name in names:
-        same = [item for item, own in zip(items, names) if own == name and not isinstance(item, str)]
-        if any(item is not same[0] for item in same):
-            raise Error(f"replay(): two methods are called {name}; give them other classes, or parameters that are "
-                        "numbers, texts or choices.")
-    return names
+@contextlib.contextmanager
+def named(methods, function):
+    """Methods as --method takes them: names, and methods in Python, which the program knows as long as the with
+    statement lasts."""
+    items = list(methods) if isinstance(methods, (list, tuple)) else [methods]
+    if not items:
+        raise Error(f"{function}(): no method is given")
+    with _methods.known([item for item in items if not isinstance(item, str)]) as names:
+        labels = {}
+        for item in items:
+            label = item if isinstance(item, str) else _methods.label(item)
+            if labels.setdefault(label, item) is not item and not isinstance(item, str):
+                raise Error(f"{function}(): two methods are called {label}; give them other classes, or parameters "
+                            "that are numbers, texts or choices.")
+        names = iter(names)
+        yield [item if isinstance(item, str) else next(names) for item in items]
 
 
-def _paths(given, folder):
-    """Files of results by their names; data frames as CSV files in this folder."""
-    items = given if isinstance(given, (list, tuple)) else [given]
+def _is_rows(given):
+    """Whether this is a data frame, or a list of rows as dicts."""
+    return hasattr(given, "to_csv") or (isinstance(given, list) and len(given) > 0
+                                        and all(isinstance(row, dict) for row in given))
+
+
+def _paths(given, folder, where):
+    """Files by their names; rows as CSV files in this folder."""
+    items = [given] if _is_rows(given) or not isinstance(given, (list, tuple)) else given
     paths = []
     for item in items:
-        if hasattr(item, "to_csv"):
+        if _is_rows(item):
             path = os.path.join(folder, f"rows{len(paths)}.csv")
-            item.to_csv(path, index=False)
+            save_csv(item, path, where)
         else:
-            path = os.fspath(item)
+            path = item.path if isinstance(item, Trace) else item
+            if not isinstance(path, (str, os.PathLike)):
+                raise Error(f"{where} takes data frames, lists of rows as dicts, and paths of files; it was given a "
+                            f"value of type {type(item).__name__}.")
+            path = of_kind(path, os.PathLike, where)
         paths.append(path)
     return paths
 
@@ -101,7 +133,8 @@ def _rows_of(command, arguments, flags):
     """The rows that a command writes as JSON: a data frame, or without pandas a list of dicts."""
     with tempfile.TemporaryDirectory(prefix="kvbench-") as folder:
         path = os.path.join(folder, "rows.json")
-        _run(command, *_paths(arguments, folder), *_flags({**flags, "format": "json"}), "-o", path)
+        _run(command, *_paths(arguments, folder, f"{command.replace('-', '_')}()"),
+             *_flags({**flags, "format": "json"}), "-o", path)
         rows = json.loads(read_text(path))
     try:
         import pandas
@@ -119,10 +152,10 @@ def replay(trace: os.PathLike | Trace, methods, budgets=None, *, output: os.Path
     as "25%mem" or 256, or a list; None: 25%. output: a file that gets the CSV. flags: those of `kvbench replay`, such
     as seeds=3, layers=[2, 5] or raw="run.h5"."""
     path = trace.path if isinstance(trace, Trace) else trace
-    with tempfile.TemporaryDirectory(prefix="kvbench-") as folder:
+    with tempfile.TemporaryDirectory(prefix="kvbench-") as folder, named(methods, "replay") as names:
         rows = output or os.path.join(folder, "rows.csv")
         given = {"budget": budgets, "format": "csv", **flags}
-        _run("replay", path, f"--method={_listed(_method_names(methods))}", *_flags(given), "-o", rows)
+        _run("replay", path, f"--method={','.join(names)}", *_flags(given), "-o", rows)
         return load_csv(rows)
 
 
@@ -163,5 +196,5 @@ def report(tables, output=None, **flags):
     with tempfile.TemporaryDirectory(prefix="kvbench-") as folder:
         figure = flags.get("figure") is not None
         path = output or os.path.join(folder, "report.svg" if figure else "report.html")
-        _run("report", *_paths(tables, folder), *_flags(flags), "-o", os.fspath(path))
+        _run("report", *_paths(tables, folder, "report()"), *_flags(flags), "-o", path)
         return path if output else Page(read_text(path), figure)

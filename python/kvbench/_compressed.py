@@ -11,7 +11,7 @@ import torch
 
 from . import _methods
 from ._attention import Interface
-from ._commands import _core
+from ._commands import _core, named
 from ._error import Error, first_line
 from ._measure import Examination, Hooks
 from ._models import refuse_unsupported
@@ -51,7 +51,9 @@ class Compression:
         self._found = examination(model)
         self._config = model.config.get_text_config()
         self._name = type(model).__name__
-        self.method = method if isinstance(method, str) else _methods.define(method)
+        with named(method, "compressed"):  # which checks it
+            self._given = method
+        self.method = method if isinstance(method, str) else _methods.label(method)
         self.budget, self._seed, self.context, self._threads = str(budget), seed, context, threads
         self.decode = decode
         self.decoded = 0  # tokens that compressed caches have answered, in all sequences
@@ -97,17 +99,21 @@ class Compression:
         if self._keep_whole and self.budget.isdigit() and int(self.budget) > context:
             reason = f"the budget of {self.budget} tokens is larger than the context"
         else:
-            made = _core().Decoder(document, self.method, self.budget, self._seed, self._threads)
+            made = self._decoder(document, self._given, self.budget)
             reason = made.compress(index, *arrays)
         if reason and not self._keep_whole:
             raise Error(reason)
         if reason:
-            made = _core().Decoder(document, "exact", "100%", self._seed, self._threads)
+            made = self._decoder(document, "exact", "100%")
             made.compress(index, *arrays)
             if not any(layer.whole for layer in self._present.values()):
                 self.whole[reason] += 1
             self._present[number].whole = True
         return made, index
+
+    def _decoder(self, document, method, budget):
+        with named(method, "compressed") as names:
+            return _core().Decoder(document, names[0], budget, self._seed, self._threads)
 
     def note(self, module, args, kwargs):
         """Called before each module of attention."""

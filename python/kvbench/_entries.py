@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Entries that methods in Python return, in the form in which the extension (python/extension) reads them. Ids and
-numbers are checked there, as those of all methods are."""
+"""Entries that methods in Python return, in the form in which the extension (python/extension) reads them. Arrays are
+checked here; which tokens there are is checked there, as for the entries of all methods."""
 
 from dataclasses import dataclass
 
 import numpy as np
 
-from ._error import Error
+from ._error import Error, first_line, require
+from ._kinds import TRUTHS
 from .method import Kept, Table
 
 NUMBERS = ("weight_num", "weight_den", "own_keys", "own_values")
@@ -22,54 +23,69 @@ class Entries:
     own_values: np.ndarray | None = None  # float32 [rows, width, dv]
 
 
-def entries_of(given, group, d, dv):
-    """What entries() returned for the queries of one position, as a list of Entries."""
+def entries_of(given, group, d, dv, where="entries()"):
+    """What entries() returned for the queries of one position, as a list of Entries. Errors begin with `where`."""
     listed = given if _is_tables(given) else [given]
-    return [_entries_of_table(one if isinstance(one, Table) else Table(ids=one), group, d, dv) for one in listed]
+    return [_entries_of_table(one if isinstance(one, Table) else Table(ids=one), group, d, dv, where) for one in listed]
 
 
-def fixed_of(made, group, d, dv):
+def fixed_of(made, group, d, dv, where="make()"):
     """What make() returned in place of a cache: (list of Entries, sinks, recent)."""
     if not isinstance(made, Kept):
-        return entries_of(made, group, d, dv), 0, 0
-    ids = _ids(made.ids)
-    weights = None if made.weights is None else _numbers(made.weights, ids.shape, "weights")
+        return entries_of(made, group, d, dv, where), 0, 0
+    ids = _ids(made.ids, where)
+    weights = None if made.weights is None else _shaped(made.weights, ids.shape, "weights", where)
     table = Table(ids=ids, weight_num=weights, weight_den=weights)
-    return [_entries_of_table(table, group, d, dv)], int(made.sinks), int(made.recent)
+    return [_entries_of_table(table, group, d, dv, where)], made.sinks, made.recent
 
 
 def _is_tables(given):
     return isinstance(given, (list, tuple)) and len(given) > 0 and all(isinstance(one, Table) for one in given)
 
 
-def _entries_of_table(table, group, d, dv):
-    ids = _ids(table.ids)
-    if table.per_query:
-        raise Error("a table is per_query, but entries() answers the queries of one position")
-    if len(ids) not in (1, group) or (table.per_head and len(ids) != group):
-        raise Error(f"ids of shape {list(np.shape(table.ids))} must have the shape [width], or [{group}, width] for "
-                    "entries per query head")
+def _entries_of_table(table, group, d, dv, where):
+    ids = _ids(table.ids, where)
+    for name in ("per_head", "per_query"):
+        require(isinstance(getattr(table, name), TRUTHS), where, f"{name} of a table must be True or False")
+    require(not table.per_query, where, "a table is per_query, but these entries answer the queries of one position")
+    require(len(ids) in (1, group) and not (table.per_head and len(ids) != group), where,
+            f"ids of shape {list(np.shape(table.ids))} must have the shape [width], or [{group}, width] for entries "
+            "per query head")
     shapes = {"weight_num": ids.shape, "weight_den": ids.shape, "own_keys": (*ids.shape, d),
               "own_values": (*ids.shape, dv)}
-    numbers = {name: _numbers(getattr(table, name), shapes[name], name) for name in NUMBERS
-               if getattr(table, name) is not None}
-    return Entries(ids=ids, **numbers)
+    return Entries(ids, **{name: _shaped(getattr(table, name), shapes[name], name, where) for name in NUMBERS
+                           if getattr(table, name) is not None})
 
 
-def _ids(given):
-    ids = np.atleast_2d(np.asarray(given))
+def _ids(given, where):
+    ids = _array(given, f"{where}: ids")
+    require(ids.ndim in (1, 2) and (ids.dtype.kind in "iu" or (ids.size == 0 and ids.dtype.kind == "f")), where,
+            f"ids must be integers of shape [width] or [rows, width]; they are {ids.dtype} of shape {list(ids.shape)}")
     if ids.size == 0:
         return np.empty((1, 0), np.int32)
-    if ids.dtype.kind not in "iu" or ids.ndim != 2:
-        raise Error(f"ids must be integers of shape [width] or [rows, width]; they are {ids.dtype} of shape "
-                    f"{list(np.shape(given))}")
-    if ids.min() < -1 or ids.max() >= 2**31:
-        raise Error(f"there is no token {ids.min() if ids.min() < -1 else ids.max()}")
-    return np.ascontiguousarray(ids, np.int32)
+    require(ids.min() >= -1 and ids.max() < 2**31 - 1, where,
+            f"there is no token {ids.min() if ids.min() < -1 else ids.max()}")
+    return np.ascontiguousarray(np.atleast_2d(ids), np.int32)
 
 
-def _numbers(given, shape, name):
-    numbers = np.ascontiguousarray(given, np.float32)
-    if numbers.size != np.prod(shape):
-        raise Error(f"{name} has shape {list(np.shape(given))}; the ids require {list(shape)}")
+def _shaped(given, shape, name, where):
+    numbers = numbers_of(given, f"{where}: {name}")
+    require(numbers.shape == shape or (shape[0] == 1 and numbers.shape == shape[1:]), where,
+            f"{name} has the shape {list(numbers.shape)}; the ids require {list(shape)}")
     return numbers.reshape(shape)
+
+
+def numbers_of(given, where):
+    """An array of numbers, float32 and C-contiguous. Raises Error, which begins with `where`, for anything else."""
+    array = _array(given, where)
+    if array.dtype.kind not in "biuf":
+        raise Error(f"{where} of the type {array.dtype}; they must be numbers")
+    with np.errstate(over="ignore"):  # what float32 cannot hold becomes infinite, and is refused as such
+        return np.asarray(array, np.float32, order="C")
+
+
+def _array(given, where):
+    try:
+        return np.asarray(given)
+    except (TypeError, ValueError) as fault:  # of lists of different lengths, say, or of tensors on a GPU
+        raise Error(f"{where} cannot be an array ({first_line(fault)})") from None

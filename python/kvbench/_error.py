@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """The error of this package, and how it is raised."""
 
+import os
+import stat
+
 
 class Error(ValueError):
     """A file, an argument, or data to be written is not what it must be. The message names the file or argument, the
@@ -22,3 +25,13 @@ def check_text(text, where):
     """Raises Error for text that UTF-8 or a string of HDF5 cannot represent."""
     require("\0" not in text, where, "has a control character (NUL), at which strings in HDF5 end; remove it.")
     require(not any(0xD800 <= ord(c) < 0xE000 for c in text), where, "is not UTF-8 text; choose another text.")
+
+
+def check_regular(path):
+    """Raises Error unless `path` is a regular file: a pipe can block for ever, and a device need not end."""
+    try:
+        mode = os.stat(path).st_mode
+    except (FileNotFoundError, NotADirectoryError):
+        raise Error(f"{path}: there is no such file; check the name.") from None
+    require(not stat.S_ISDIR(mode), path, "is a folder; name a file in it.")
+    require(stat.S_ISREG(mode), path, "is a device, a pipe or a socket; copy its contents into a regular file.")

@@ -6,13 +6,12 @@ import io
 import os
 import shutil
 import socket
-import stat
 import weakref
 
 import h5py
 from h5py import h5f, h5fd, h5p
 
-from ._error import Error, require
+from ._error import Error, check_regular, require
 from ._hdf5 import reading, untimed
 from ._kinds import checked
 
@@ -45,16 +44,6 @@ def check_replaceable(path):
     require(not os.path.isdir(path), path, "is a directory; choose another file name.")
     require(os.path.isfile(path) or not os.path.exists(path), path,
             "is a device, a pipe or a socket, which cannot be replaced by a file; name a regular file.")
-
-
-def check_regular(path):
-    """Raises Error unless `path` is a regular file: a pipe can block for ever, and a device need not end."""
-    try:
-        mode = os.stat(path).st_mode
-    except (FileNotFoundError, NotADirectoryError):
-        raise Error(f"{path}: there is no such file; check the name.") from None
-    require(not stat.S_ISDIR(mode), path, "is a folder; name a file in it.")
-    require(stat.S_ISREG(mode), path, "is a device, a pipe or a socket; copy its contents into a regular file.")
 
 
 def read_text(path):

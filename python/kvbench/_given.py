@@ -11,8 +11,7 @@ import zipfile
 import numpy as np
 
 from ._entries import NUMBERS, fixed_of
-from ._error import Error, require
-from ._files import check_regular
+from ._error import Error, check_regular, require
 from ._kinds import of_kind
 from .method import Infeasible, Table, Unavailable
 from .trace import Trace
@@ -24,7 +23,7 @@ _ARRAY = re.compile(f"([^/]+)/([0-9]+)/([0-9]+)(?:/({'|'.join(NUMBERS)}))?")
 class _Given:
     """What the methods that entries() makes have in common."""
     # A parameter, so that rows name the file, sweeps store its digest, and no output replaces it.
-    file: str = dataclasses.field(default="", metadata={"doc": "the .npz file that holds the entries"})
+    file: os.PathLike = dataclasses.field(default="", metadata={"doc": "the .npz file that holds the entries"})
     granularity = "layer"  # a head may hold more than the budget where the others of its layer hold less
     whole_context = True  # the numbers of tokens are those of the prompt
     heads = {}  # by (prompt, layer, kv head): what make() may return for it
@@ -54,10 +53,7 @@ def _check(key, made, tokens, group, d, dv):
     """The most entries that answer a query. Raises Error, which names the head, where they do not fit a head of these
     sizes."""
     where = f"entries(): {_place(key)}"
-    try:
-        tables, _, _ = fixed_of(made, group, d, dv)
-    except (Error, TypeError, ValueError, OverflowError) as fault:
-        raise Error(f"{where}: {fault}") from None
+    tables, _, _ = fixed_of(made, group, d, dv, where)
     for table in tables:
         last = table.ids.max(initial=-1)
         require(last < tokens, where, f"there is no token {last} among {tokens}, the first of which is 0.")

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Golden rows: what every method gives on the bundled trace, for tests of other implementations (docs/golden.md)."""
 
+import contextlib
 import hashlib
 import os
 import pathlib
@@ -124,10 +125,10 @@ def verify_golden(trace=None, method=None, port=None, **flags):
     rows of these methods. port: a method in Python (a class, an object, a scorer or FILE.py:NAME), which is
     replayed in place of the one method. flags: those of the command, such as isa="scalar"."""
     from . import _commands
-    names = {"method": method and _commands._listed(method),
-             "port": port and _commands._method_names(port)[0]}
     given = [] if trace is None else [getattr(trace, "path", trace)]
-    return _commands._rows_of("verify-golden", given, {**names, **flags})
+    with contextlib.ExitStack() as stack:
+        names = stack.enter_context(_commands.named(port, "verify_golden")) if port is not None else [None]
+        return _commands._rows_of("verify-golden", given, {"method": method, "port": names[0], **flags})
 
 
 def _row(path, number, cells, most):

@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """kvbench.sentences(): what comparisons decide, in words."""
 
+from ._error import require
+
+_COLUMNS = ("a", "b", "budget_a", "verdict", "reason", "metric", "mean_a", "mean_b", "p_adjusted", "tested_over")
 _VERDICTS = {"a better": "better than", "b better": "worse than", "not distinguishable": "not distinguishable from",
              "not tested": "not tested against"}
 
@@ -11,7 +14,10 @@ def sentences(comparisons):
     adjusted p-values, and the units of the test.
 
     comparisons: a data frame, or a list of dicts. "Better" is a lower error, or a higher recall."""
-    rows = comparisons.to_dict("records") if hasattr(comparisons, "to_dict") else list(comparisons)
+    rows = comparisons.to_dict("records") if hasattr(comparisons, "to_dict") else comparisons
+    require(isinstance(rows, (list, tuple)) and all(isinstance(row, dict) and all(name in row for name in _COLUMNS)
+                                                    for row in rows), "sentences()",
+            f"these are not the rows of kvbench.compare(), with the columns {', '.join(_COLUMNS)}.")
     groups = {}
     for row in rows:
         groups.setdefault((row["a"], row["budget_a"]), []).append(row)

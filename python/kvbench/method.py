@@ -9,8 +9,11 @@ import functools
 import inspect
 import zlib
 from dataclasses import dataclass, field
+from numbers import Integral
 
 import numpy as np
+
+from ._error import Error, require
 
 
 class Unavailable(Exception):
@@ -111,18 +114,25 @@ class Table:
     per_query: bool = False
 
 
+# Parameters of every scorer, by which kvbench selects tokens.
+SELECTION = ("sinks", "recent", "kernel", "pooling", "per", "reduce", "order")
+
+
 class Scorer:
     """A score-only method, made by scorer()."""
 
     def __init__(self, function, facts, selection, settings=(), base=None):
         functools.update_wrapper(self, function)
+        for name, value in {**selection, **dict(settings)}.items():
+            require(name not in SELECTION or isinstance(value, (str, Integral)), f"scorer(): {self.__name__}()",
+                    f"{name} is {value!r}; it must be a whole number, or one of its texts")
         vars(self).update(facts)
         self.function, self.facts = function, facts
         self.selection = selection  # its defaults of the selection
         self.settings = dict(settings)  # that differ from the defaults of selection and function
         self.base = base or self  # the one without settings
 
-    def __call__(self, head=None, **settings):
+    def __call__(self, head=None, /, **settings):
         """With a head, or a list of heads: the scores. Without: the method with these settings, as knorm(recent=16)."""
         if head is None:
             return Scorer(self.function, self.facts, self.selection, {**self.settings, **settings}, self.base)
@@ -132,6 +142,16 @@ class Scorer:
     def parameters(self):
         """The parameters of the function after the head, by name."""
         return dict(list(inspect.signature(self.function).parameters.items())[1:])
+
+    def check_parameters(self):
+        """Raises Error where an argument of the function cannot be a parameter of the method."""
+        where = f"scorer(): {self.__name__}()"
+        for name, argument in self.parameters.items():
+            require(argument.kind in (argument.POSITIONAL_OR_KEYWORD, argument.KEYWORD_ONLY), where,
+                    f"no setting can give the argument '{argument}'; arguments after the head have names and defaults")
+            require(argument.default is not argument.empty, where, f"the argument '{name}' has no default; give it one")
+            require(name not in SELECTION, where, f"the argument '{name}' would never get its value, because every "
+                    f"scorer has a parameter of this name ({', '.join(SELECTION)}); give it another name")
 
 
 def scorer(function=None, *, needs=(), granularity="kv_head", windowed=False, calibrates=False, **selection):
@@ -150,4 +170,8 @@ def scorer(function=None, *, needs=(), granularity="kv_head", windowed=False, ca
     facts = {"needs": needs, "granularity": granularity, "windowed": windowed, "calibrates": calibrates}
     if function is None:
         return functools.partial(scorer, **facts, **selection)
-    return Scorer(function, facts, {"per": "kv_head", **selection})
+    if not callable(function) or not hasattr(function, "__name__"):
+        raise Error(f"scorer(): {function!r} is no function with a name")
+    made = Scorer(function, facts, {"per": "kv_head", **selection})
+    made.check_parameters()
+    return made

@@ -77,3 +77,17 @@ def load_csv(path: os.PathLike):
     for column in texts:
         frame[column] = frame[column].map(plain, na_action="ignore")
     return frame
+
+
+def save_csv(rows, path, where):
+    """Writes a data frame, or a list of dicts with the same keys, as load_csv() reads it."""
+    if hasattr(rows, "to_csv"):
+        rows.to_csv(path, index=False)
+        return
+    columns = list(rows[0])
+    with open(path, "w", newline="", encoding="utf-8") as file:
+        table = csv.writer(file, lineterminator="\n")
+        table.writerow(columns)
+        for number, row in enumerate(rows):
+            require(list(row) == columns, where, f"row {number} of a table has other columns than its first row.")
+            table.writerow("" if cell is None or cell != cell else cell for cell in row.values())

@@ -42,11 +42,11 @@ class PackageTest(unittest.TestCase):
     def path(self, name):
         return os.path.join(self.folder, name)
 
-    def synth(self, name, *flags):
-        """A trace of two layers with 4 query heads on 2 kv heads, d = 16 and dv = 12; queries at positions 160..255 of
-        256, and a context of 192."""
+    def synth(self, name, *flags, d=16, dv=12):
+        """A trace of two layers with 4 query heads on 2 kv heads; queries at positions 160..255 of 256, and a context
+        of 192."""
         run("synth", "-o", self.path(name), "--tokens", 256, "--prompt-tokens", 192, "--queries", 96, "--layers", 2,
-            "--query-heads", 4, "--kv-heads", 2, "--head-dim", 16, "--value-dim", 12, *flags)
+            "--query-heads", 4, "--kv-heads", 2, "--head-dim", d, "--value-dim", dv, *flags)
         return self.path(name)
 
     def replay(self, trace, *flags):
