@@ -35,9 +35,9 @@ bool read_ids(const nb::handle& given, AnswerTable& table) {
   nb::ndarray<const std::int64_t, nb::ndim<1>, nb::c_contig, nb::device::cpu> ids;
   if (!nb::try_cast(given, ids, false)) return false;
   table.width = static_cast<Index>(ids.size());
-  const auto no_token = [](std::int64_t id) { return id < -1 || id > std::numeric_limits<std::int32_t>::max(); };
+  const auto no_token = [](std::int64_t id) { return id < -1 || id >= std::numeric_limits<std::int32_t>::max(); };
   const std::int64_t* const wrong = std::find_if(ids.data(), ids.data() + ids.size(), no_token);
-  if (wrong != ids.data() + ids.size()) throw std::logic_error(fmt::format("there is no token {}", *wrong));
+  if (wrong != ids.data() + ids.size()) throw std::logic_error(fmt::format("entries(): there is no token {}", *wrong));
   table.ids.resize(ids.size());
   std::transform(ids.data(), ids.data() + ids.size(), table.ids.begin(),
                  [](std::int64_t id) { return static_cast<std::int32_t>(id); });
@@ -111,6 +111,15 @@ class JoinedTable {
   Index m_, rows_ = 1, width_ = 0;
 };
 
+/// Throws std::logic_error for an id beyond these tokens.
+void check_ids(const Answer& answer, Index tokens, const char* function) {
+  for (const AnswerTable& table : answer) {
+    const auto last = std::ranges::max_element(table.ids);
+    if (last == table.ids.end() || *last < tokens) continue;
+    throw std::logic_error(fmt::format("{} returned the id {}; there are {} tokens so far", function, *last, tokens));
+  }
+}
+
 methods::EntryTable on(const AnswerTable& table, Backend& backend) {
   const Index slots = table.rows * table.width;
   const auto numbers = [&](const std::vector<float>& values, Index rows) -> Buffer<const float> {
@@ -136,16 +145,22 @@ Index AnswerTable::most_used() const {
   return most;
 }
 
-Answer answer_of(nb::handle entries) {
+Answer answer_of(nb::handle entries, Index tokens, const char* function) {
   Answer answer;
   for (const nb::handle table : entries) answer.push_back(table_of(table));
+  check_ids(answer, tokens, function);
   return answer;
 }
 
-Answer answer_of(nb::handle given, Index group, Index d, Index dv) {
-  AnswerTable plain;
-  if (read_ids(given, plain)) return {std::move(plain)};
-  return answer_of(nb::object(nb::module_::import_("kvbench._entries").attr("entries_of")(given, group, d, dv)));
+Answer answer_of(nb::handle given, Index group, Index d, Index dv, Index tokens) {
+  constexpr const char* function = "entries()";
+  Answer plain(1);
+  if (read_ids(given, plain.front())) {
+    check_ids(plain, tokens, function);
+    return plain;
+  }
+  const nb::object read = nb::module_::import_("kvbench._entries").attr("entries_of")(given, group, d, dv);
+  return answer_of(read, tokens, function);
 }
 
 methods::EntryTables joined(std::span<const std::shared_ptr<const Answer>> positions, Index group, Backend& backend) {

@@ -31,10 +31,11 @@ struct AnswerTable {
 };
 using Answer = std::vector<AnswerTable>;
 
-/// Of a list of kvbench._entries.Entries.
-Answer answer_of(nb::handle entries);
+/// Of a list of kvbench._entries.Entries, which this function returned. Throws std::logic_error for an id that is none
+/// of the tokens 0 .. tokens - 1.
+Answer answer_of(nb::handle entries, Index tokens, const char* function);
 /// Of what entries() returned: an array of ids is read here, everything else is given to kvbench._entries.
-Answer answer_of(nb::handle given, Index group, Index d, Index dv);
+Answer answer_of(nb::handle given, Index group, Index d, Index dv, Index tokens);
 
 /// The tables that answer several positions, each with its answer: rows per query where answers differ. Throws
 /// std::logic_error where tables of different positions have different forms.

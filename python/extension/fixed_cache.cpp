@@ -6,6 +6,8 @@
 #include <kvbench/methods/stages/kept_cache.hpp>
 #include <kvbench/methods/stages/rows.hpp>
 
+#include <python/extension/returned.hpp>
+
 namespace kvbench::python {
 namespace {
 
@@ -64,8 +66,8 @@ class FixedCache : public methods::CompressedCache {
 FixedEntries fixed_entries_of(nb::handle made, const methods::HeadPrompt& head) {
   const nb::object fixed =
       nb::module_::import_("kvbench._entries").attr("fixed_of")(made, head.group, head.keys.cols(), head.values.cols());
-  return {.answer = answer_of(fixed[0]),
-          .fixed = {.sinks = nb::cast<Index>(fixed[1]), .recent = nb::cast<Index>(fixed[2])}};
+  return {.answer = answer_of(fixed[0], head.tokens(), "make()"),
+          .fixed = protected_in(fixed[1], fixed[2], head.tokens(), "make()")};
 }
 
 std::unique_ptr<methods::CompressedCache> fixed_cache(FixedEntries entries, const methods::HeadPrompt& head,

@@ -10,7 +10,7 @@ namespace kvbench::python {
 namespace nb = nanobind;
 
 /// What footprint() returned for a kv head: a number of tokens whose keys and values are held, or a list of
-/// kvbench.Array. Throws std::logic_error for texts that an array may not have. With the GIL.
+/// kvbench.Array. Throws std::logic_error for texts and sizes that an array may not have. With the GIL.
 methods::Footprint footprint_of(nb::handle given, Index d, Index dv);
 
 }  // namespace kvbench::python

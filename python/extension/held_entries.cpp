@@ -36,21 +36,25 @@ void HeldEntries::note(const Answer& answer) {
 
 Index HeldEntries::rows_needed() const { return std::ranges::count(tokens_, true) + own_; }
 
-void HeldEntries::check(const methods::Footprint& arrays) const {
+void HeldEntries::check(const methods::Footprint& arrays, Index d, Index dv) const {
   for (const Content content : {Content::keys, Content::values}) {
-    Index rows = 0;
+    const bool keys = content == Content::keys;
+    Index rows = 0, numbers = 0;
     bool codes = false;  // whose rows are not those of tokens
     for (const methods::FootprintArray& array : arrays) {
       if (array.content != content) continue;
-      rows += array.rows;
+      rows += array.rows, numbers += array.rows * array.cols;
       codes |= array.element != Element::kv && array.element != Element::f16 && array.element != Element::f32;
     }
-    if (codes || rows >= rows_needed()) continue;
+    const Index needed = rows_needed(), cols = keys ? d : dv;
+    if (codes || (rows >= needed && numbers >= needed * cols)) continue;
+    const std::string held = rows < needed ? fmt::format("{} rows", rows) : fmt::format("{} numbers", numbers);
     throw std::logic_error(fmt::format(
-        "footprint() holds {} rows of {}, but {} different entries have answered queries since tokens were appended",
-        rows, content == Content::keys ? "keys" : "values", rows_needed()));
+        "footprint() holds {} of {}, but {} different entries have answered queries since tokens were appended{}", held,
+        keys ? "keys" : "values", needed, rows < needed ? "" : fmt::format(", with {} numbers each", cols)));
   }
-  if (weighted_ && std::ranges::none_of(arrays, &methods::FootprintArray::meta))
+  const auto holds = [](const methods::FootprintArray& array) { return array.meta() && array.rows > 0; };
+  if (weighted_ && std::ranges::none_of(arrays, holds))
     throw std::logic_error("entries have weights, but footprint() has no array of content \"meta\" that holds them");
 }
 
@@ -66,7 +70,7 @@ void Allowance::check(std::span<const HeldEntries> heads) const {
 }
 
 void Allowance::check(std::span<const HeldEntries> heads, std::span<const methods::Footprint> arrays) const {
-  for (std::size_t h = 0; h < heads.size(); ++h) heads[h].check(arrays[h]);
+  for (std::size_t h = 0; h < heads.size(); ++h) heads[h].check(arrays[h], d, dv);
   if (kind == Kind::retrieval) return;
   Index numbers = 0, copies = 1;
   for (const HeldEntries& head : heads) copies = std::max(copies, head.copies);

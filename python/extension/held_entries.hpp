@@ -18,11 +18,8 @@ class HeldEntries {
   /// Forgets the entries: a new state begins.
   void forget();
   void note(const Answer& answer);
-  /// Throws std::logic_error where these arrays cannot hold the entries.
-  void check(const methods::Footprint& arrays) const;
-
-  /// The last token that has answered a query by its own key and value; -1: none has.
-  Index last_token() const { return std::ssize(tokens_) - 1; }
+  /// Throws std::logic_error where these arrays cannot hold the entries, with d numbers per key and dv per value.
+  void check(const methods::Footprint& arrays, Index d, Index dv) const;
 
   Index most_used = 0;  ///< entries that answered a query
   Index copies = 1;     ///< G where query heads read entries of their own, at any time

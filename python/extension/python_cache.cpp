@@ -16,9 +16,12 @@
 #include <python/extension/fixed_cache.hpp>
 #include <python/extension/footprints.hpp>
 #include <python/extension/held_entries.hpp>
+#include <python/extension/returned.hpp>
 
 namespace kvbench::python {
 namespace {
+
+constexpr std::size_t most_notes = 100;
 
 /// A cache in Python, of one kv head, or of all heads of a layer, whose methods then take and return lists.
 class PythonCache {
@@ -41,7 +44,7 @@ class PythonCache {
   Index takes(Index offered) const {
     if (!appends_) return offered;
     return with_python(
-        [&] { return nb::hasattr(cache_.get(), "takes") ? nb::cast<Index>(call("takes", nb::int_(offered))) : 1; });
+        [&] { return nb::hasattr(cache_.get(), "takes") ? count_in(call("takes", nb::int_(offered)), "takes()") : 1; });
   }
 
   void append(std::span<const methods::TokenBlock> tokens) {
@@ -108,10 +111,10 @@ class PythonCache {
       if (!nb::hasattr(cache_.get(), "protected_tokens")) return 0;
       std::size_t h = 0;
       for_each_head(call("protected_tokens"), "protected_tokens", [&](nb::handle head) {
-        all[h].sinks = nb::cast<Index>(head[0]);
-        all[h].recent = nb::cast<Index>(head[1]);
-        if (nb::len(head) > 2) all[h].decoded = nb::cast<bool>(head[2]);
-        ++h;
+        const bool says = items_in(head, 2, 3, "protected_tokens()") == 3;
+        const bool decoded = says ? truth_in(head[2], "protected_tokens(): decoded") : all[h].decoded;
+        all[h] = protected_in(head[0], head[1], first_decoded_, "protected_tokens()");
+        all[h++].decoded = decoded;
       });
       return 0;
     });
@@ -121,7 +124,10 @@ class PythonCache {
   methods::TokenRange retrievable() const {
     return with_python([&] {
       const nb::object range = call("retrievable");
-      return methods::TokenRange{nb::cast<Index>(range[0]), nb::cast<Index>(range[1])};
+      const Index tokens = first_decoded_ + allowance_.decoded;
+      items_in(range, 2, 2, "retrievable()");
+      const Index first = count_in(range[0], "retrievable(): first", tokens);
+      return methods::TokenRange{first, count_in(range[1], "retrievable(): count", tokens - first)};
     });
   }
 
@@ -129,11 +135,15 @@ class PythonCache {
     return with_python([&] {
       std::vector<methods::Note> all;
       if (!nb::hasattr(cache_.get(), "notes")) return all;
-      for (const nb::handle note : call("notes")) {
-        if (nb::isinstance<nb::str>(note))
-          all.push_back({.text = nb::cast<std::string>(note)});
-        else
-          all.push_back({.text = nb::cast<std::string>(note[0]), .count = nb::cast<double>(note[1])});
+      const nb::object given = call("notes");
+      const std::size_t count = items_in(given, 0, most_notes, "notes()");
+      for (std::size_t i = 0; i < count; ++i) {
+        const nb::object note = given[i];
+        const bool counts = !nb::isinstance<nb::str>(note);
+        methods::Note& out = all.emplace_back();
+        if (counts) items_in(note, 2, 2, "notes(): a note");
+        out.text = text_in(counts ? nb::object(note[0]) : note, "notes(): a sentence");
+        if (counts) out.count = amount_in(note[1], "notes(): a number");
       }
       return all;
     });
@@ -158,7 +168,9 @@ class PythonCache {
   template <class F>
   void for_each_head(const nb::object& given, const char* name, F visit) const {
     if (!whole_layer_) return visit(given);
-    if (nb::len(given) != held_.size())
+    const Py_ssize_t items = PySequence_Size(given.ptr());
+    PyErr_Clear();
+    if (items != std::ssize(held_))
       throw std::logic_error(
           fmt::format("{}() must return a list with one item for each of the {} kv heads", name, held_.size()));
     for (const nb::handle head : given) visit(head);
@@ -172,12 +184,9 @@ class PythonCache {
     }
     const Index count = tokens.front().size();
     const nb::object taken = call("append", keys, values, positions_of(tokens.front().first, count));
-    if (!taken.is_none() && nb::cast<Index>(taken) != count)
-      throw std::logic_error(
-          fmt::format("append() of {} tokens returned {}; it takes all of them and returns nothing, and takes() says "
-                      "how many it may "
-                      "be given",
-                      count, nb::cast<Index>(taken)));
+    if (!taken.is_none() && count_in(taken, "append(): what it returned") != count)
+      throw std::logic_error(fmt::format(
+          "append() of {} tokens takes all of them and returns nothing; takes() says how many it may be given", count));
     return 0;
   }
 
@@ -202,7 +211,7 @@ class PythonCache {
     for (const methods::QueryBlock& block : queries) blocks.push_back(query_block(block, group_, i, backend_));
     std::size_t h = 0;
     for_each_head(call("entries", blocks), "entries", [&](nb::handle given) {
-      Answer answer = answer_of(given, group_, allowance_.d, allowance_.dv);
+      Answer answer = answer_of(given, group_, allowance_.d, allowance_.dv, first_decoded_ + allowance_.decoded);
       if (!latest_[h] || *latest_[h] != answer) {
         held_[h].note(answer);
         latest_[h] = std::make_shared<const Answer>(std::move(answer));
@@ -286,9 +295,6 @@ methods::Caches fixed_caches(const nb::object& made, const Allowance& allowance,
   for (std::size_t h = 0; h < heads.size(); ++h) {
     FixedEntries entries = fixed_entries_of(whole_layer ? nb::object(made[h]) : made, heads[h]);
     held[h].note(entries.answer);
-    if (const Index last = held[h].last_token(); last >= heads[h].tokens())
-      throw std::logic_error(
-          fmt::format("make() returned the id {}; the context has {} tokens", last, heads[h].tokens()));
     caches.push_back(fixed_cache(std::move(entries), heads[h], backend));
   }
   allowance.check(held);

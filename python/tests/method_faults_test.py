@@ -17,7 +17,7 @@ FAULTS = str(PACKAGE / "tests" / "methods" / "faults.py")
 
 STATUS = {  # status, and words of the reason
     "Floats": ("failed", "ids must be integers", "float64"),
-    "Beyond": ("failed", "make() returned the id 192; the context has 192 tokens"),
+    "Beyond": ("failed", "make() returned the id 192; there are 192 tokens"),
     "Twice": ("failed", "an id twice in N: 0"),
     "Negative": ("failed", "no token -2"),
     "Huge": ("failed", "no token 1099511627776"),
@@ -31,14 +31,14 @@ STATUS = {  # status, and words of the reason
     "TakesNothing": ("failed", "tokens returned 0"),
     "TakesSome": ("failed", "append() of 1 tokens returned 0"),
     "TakesMore": ("failed", "append() of 1 tokens returned 2"),
-    "TakesText": ("failed", "type"),
+    "TakesText": ("failed", "append()", "'all'"),
     "TooLittle": ("failed", "footprint() holds 23 rows of keys, but 24 different entries"),
     "TooLarge": ("failed", "footprint() holds", "a budget of 24"),
     "Retrieves": ("failed", "30 different entries have answered queries"),
     "NoFootprint": ("failed", "no footprint()"),
     "NoObserve": ("failed", "no observe()"),
     "BadElement": ("failed", "element", "'f8'", "b4", "kv"),
-    "NegativeRows": ("failed", "'keys'", "negative"),
+    "NegativeRows": ("failed", "rows of the array 'keys' is -1"),
     "Weighted": ("failed", "weights", '"meta"'),
     "Uneven": ("failed", "different numbers of tables"),
     "Writes": ("failed", "read-only"),
@@ -196,7 +196,7 @@ class Information(PackageTest):
             for now, position in Peeking.found:
                 self.assertTrue(position <= now or position < context, (now, position))
 
-    def test_arrays_are_views_that_cannot_be_written(self):
+    def test_arrays_are_copies_that_cannot_be_written(self):
         heads = []
 
         class Looks:
