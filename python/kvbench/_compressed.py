@@ -3,6 +3,7 @@
 
 import collections
 import contextlib
+import threading
 import warnings
 import weakref
 from dataclasses import replace
@@ -12,7 +13,8 @@ import torch
 from . import _methods
 from ._attention import Interface
 from ._commands import _core, named
-from ._error import Error, first_line
+from ._error import Error, first_line, require
+from ._kinds import checked
 from ._measure import Examination, Hooks
 from ._models import refuse_unsupported
 from ._sequences import Document, Layer, LayerFacts
@@ -187,8 +189,9 @@ class Compression:
 def check_mask(call):
     """Raises Error unless each query of the call sees all tokens up to its own."""
     t, n = call.query.shape[1], call.key.shape[1]
-    rows = [(0, t)] if t * n <= 2**24 else [(0, 1), (t // 2, t // 2 + 1), (t - 1, t)]
-    for first, last in rows:
+    block = max(1, 2**24 // n)
+    for first in range(0, t, block):
+        last = min(t, first + block)
         seen = call.mask.rows(first, last, n)
         expected = torch.arange(n, device=seen.device) <= torch.arange(n - t + first, n - t + last,
                                                                        device=seen.device)[:, None]
@@ -198,8 +201,31 @@ def check_mask(call):
                         "one sequence without padding at a time.")
 
 
+class _Gradients(threading.local):
+    """The gradients of a thread, which are off from the first context that begins to the last one that ends."""
+    contexts, before = 0, True
+
+    @contextlib.contextmanager
+    def off(self):
+        if self.contexts == 0:
+            self.before = torch.is_grad_enabled()
+        self.contexts += 1
+        torch.set_grad_enabled(False)
+        try:
+            yield
+        finally:
+            self.contexts -= 1
+            if self.contexts == 0:
+                torch.set_grad_enabled(self.before)
+
+
+_gradients = _Gradients()
+
+
+@checked
 @contextlib.contextmanager
-def compressed(model, method="snapkv", budget="25%mem", *, seed=0, context=None, decode=None, whole=False, threads=0):
+def compressed(model, method="snapkv", budget="25%mem", *, seed: int = 0, context: int | None = None,
+               decode: int | None = None, whole: bool = False, threads: int = 0):
     """Runs a model of transformers with a compressed KV cache, inside a with statement:
 
         with kvbench.compressed(model, method="snapkv", budget="25%mem") as run:
@@ -220,11 +246,16 @@ def compressed(model, method="snapkv", budget="25%mem", *, seed=0, context=None,
 
     Layers with a sliding window or capped logits stay as they are (run.layers are the others). One sequence at a time,
     without gradients, in float32 on the host; weights and other activations stay where the model has them."""
+    require(isinstance(model, torch.nn.Module) and hasattr(model, "config"), "compressed()",
+            f"{type(model).__name__} is no model of transformers.")
+    for name, number, least, most in (("seed", seed, 0, 2**32 - 1), ("threads", threads, 0, 4096),
+                                      ("decode", decode or 1, 1, 2**31 - 1)):
+        require(least <= number <= most, "compressed()", f"{name} is {number}; it is from {least} to {most}.")
     run = Compression(model, method, budget, seed, context, decode, threads, whole)
     interface = Interface("compressed")
     interface.on_call = run.attend
     modules = [fact.module for fact in run._found.layers.values()]
-    with torch.no_grad(), interface.attached(model), Hooks(modules, run.note):
+    with _gradients.off(), interface.attached(model), Hooks(modules, run.note):
         yield run
     if not run.layers:
         warnings.warn("inside kvbench.compressed() no method ran: every layer of this model has a sliding window or "

@@ -2,6 +2,7 @@
 """kvbench.compressed() with several models, contexts and caches, masks, chunks, gradients, and models whose attention
 differs from layer to layer."""
 import copy
+import types
 import warnings
 
 import environment
@@ -11,8 +12,10 @@ environment.use(["h5py", "numpy", "torch", "transformers", "threadpoolctl"], "KV
 from support import PackageTest, kvbench, main  # noqa: E402
 import architectures  # noqa: E402
 import hf_models  # noqa: E402
+import numpy as np  # noqa: E402
 import torch  # noqa: E402
 import transformers  # noqa: E402
+from kvbench._compressed import check_mask  # noqa: E402
 
 N, CONTEXT = 60, 48
 SNAPKV = "snapkv[window=8]"
@@ -57,6 +60,16 @@ class Several(ContextsTest):
         outer.__exit__(None, None, None)
         self.assertTrue(torch.equal(self.model(token_ids()).logits[0], expected[1]))
         inner.__exit__(None, None, None)
+        for one, other in ((0, 1), (1, 0)):
+            with torch.enable_grad():
+                contexts = [kvbench.compressed(self.model, SNAPKV, 16) for _ in range(2)]
+                for context in contexts:
+                    context.__enter__()
+                self.assertFalse(torch.is_grad_enabled())
+                for number in (one, other):
+                    with self.assertWarnsRegex(UserWarning, "decoded no token"):
+                        contexts[number].__exit__(None, None, None)
+                self.assertTrue(torch.is_grad_enabled())
         self.assertEqual(self.model.config._attn_implementation, implementation)
 
     def test_a_model_that_shares_the_configuration_is_refused(self):
@@ -135,6 +148,54 @@ class Calls(ContextsTest):
             self.assertFalse(got.requires_grad)
             with self.refuses("no gradient"), kvbench.compressed(self.model, SNAPKV, 16), torch.enable_grad():
                 self.model(token_ids())
+
+
+    def test_masks_of_long_calls(self):
+        """Each row of a mask is looked at: of 5000 queries one does not see one token."""
+        n, rows = 5000, []
+
+        def seen(first, last, keys):
+            rows.extend(range(first, last))
+            mask = torch.ones(n, n, dtype=torch.bool).tril()
+            mask[1234, 17] = False
+            return mask[first:last, :keys]
+        call = types.SimpleNamespace(query=torch.empty(1, n, 1), key=torch.empty(1, n, 1),
+                                     mask=types.SimpleNamespace(rows=seen), module=types.SimpleNamespace(layer_idx=3))
+        with self.refuses("layer 3", "hides tokens"):
+            check_mask(call)
+        self.assertEqual(rows, list(range(len(rows))))
+
+    def test_arguments(self):
+        for named, words in (({"seed": -1}, ["seed is -1"]), ({"seed": 2**32}, ["seed"]), ({"seed": 1.5}, ["seed"]),
+                             ({"threads": -1}, ["threads"]), ({"decode": 0}, []), ({"decode": -1}, ["decode"]),
+                             ({"context": "all"}, ["context"]), ({"context": 1.5}, ["context"]),
+                             ({"whole": 1}, ["whole"]),
+                             ({"method": 3}, ["int object is no method"]), ({"method": []}, ["no method"])):
+            with self.subTest(named):
+                if words:
+                    with self.refuses(*words), kvbench.compressed(self.model, **named):
+                        pass
+        for model in (3, None, torch.nn.Linear(2, 2), "model"):
+            with self.refuses("is no model of transformers"), kvbench.compressed(model):
+                pass
+
+    def test_objects_of_one_class(self):
+        """Two contexts whose methods have one name and other state."""
+        class Own:
+            first = 0
+
+            def make(self, budget, seed):
+                return np.arange(self.first, self.first + budget)
+        one, other = Own(), Own()
+        one.first = 20
+        expected = [self.logits(self.model, method, 16) for method in (one, other)]
+        second = hf_models.build(*hf_models.MODELS["llama"][:2])
+        with kvbench.compressed(self.model, one, 16, context=CONTEXT), kvbench.compressed(second, other, 16,
+                                                                                           context=CONTEXT):
+            got = [self.model(token_ids()).logits[0], second(token_ids()).logits[0]]
+        self.assertFalse(torch.equal(*expected))
+        for a, b in zip(got, expected):
+            self.assertTrue(torch.equal(a, b))
 
 
 class Budgets(ContextsTest):
