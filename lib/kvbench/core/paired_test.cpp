@@ -107,7 +107,19 @@ Differences differences(const PairedSums& pairs) {
   return out;
 }
 
+/// 1000 at 95 %, which leave 25 of them in each tail.
+int resamples_for(double level) { return 1000 * static_cast<int>(std::clamp(std::ceil(0.05 / (1 - level)), 1.0, 4.0)); }
+
 }  // namespace
+
+Interval difference_interval(const PairedSums& pairs, double level) {
+  const Differences grid = differences(pairs);
+  return bootstrap_mean(grid.sums, grid.counts, pairs.seeds, resamples_for(level), (1 - level) / 2);
+}
+
+Interval ratio_interval(const PairedSums& pairs, double level) {
+  return bootstrap_mean(pairs.a, pairs.b, pairs.seeds, resamples_for(level), (1 - level) / 2);
+}
 
 double sign_flip_p(std::span<const double> values, int flips) {
   std::vector<double> known;  // zeros do not depend on their sign

@@ -45,6 +45,11 @@ struct PairedTest {
 /// includes the variance over seeds but assumes nearly normal means.
 PairedTest paired_test(const PairedSums& sums, int flips = 9999, int resamples = 1000);
 
+/// The intervals of the mean difference, and of the ratio of the means, at a level; NaN as those of bootstrap_mean().
+/// The closer the level is to 1, the more resamples are drawn, up to 4000.
+Interval difference_interval(const PairedSums& sums, double level);
+Interval ratio_interval(const PairedSums& sums, double level);
+
 /// Share of the 2^n choices of signs for which |sum of +-x| is at least |sum of x|: the two-sided p-value of "each x is
 /// as likely as -x". All choices for up to 16 values, otherwise `flips` of them, drawn with a fixed key, and the
 /// observed one.

@@ -25,8 +25,8 @@ struct PartOfVariance {
 
 }  // namespace
 
-std::string units_of(const PlaceTest& test, std::size_t model_layers) {
-  const std::string texts = test.texts == 0 ? "" : fmt::format("{} texts", test.texts);
+std::string units_of(const PlaceTest& test, std::size_t model_layers, std::string_view name) {
+  const std::string texts = test.texts == 0 ? "" : fmt::format("{} {}", test.texts, name);
   if (test.layers == 0) return texts;
   const std::string layers = test.layers == model_layers ? fmt::format("all {} layers", model_layers)
                                                          : fmt::format("{} of {} layers", test.layers, model_layers);
@@ -52,16 +52,21 @@ PlaceTest place_test(std::span<const double> differences, std::size_t layers, bo
     variance.add(by_text);
   }
   if (test.units() == 0) return test;
+  test.error = std::sqrt(variance.value);
   if (variance.value == 0) {
-    test.interval = {test.mean, test.mean};
     test.p_value = test.mean == 0 ? 1 : 0;
-    return test;
+  } else {
+    test.degrees = variance.value * variance.value / variance.squares;
+    test.p_value = student_p(test.mean / test.error, test.degrees);
   }
-  const double error = std::sqrt(variance.value), degrees = variance.value * variance.value / variance.squares;
-  const double half = student_bound(0.95, degrees) * error;
-  test.interval = {test.mean - half, test.mean + half};
-  test.p_value = student_p(test.mean / error, degrees);
+  test.interval = test.interval_at(0.95);
   return test;
+}
+
+Interval PlaceTest::interval_at(double level) const {
+  if (error == 0) return {mean, mean};
+  const double half = student_bound(level, degrees) * error;
+  return {mean - half, mean + half};
 }
 
 }  // namespace kvbench

@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <span>
 #include <string>
+#include <string_view>
 
 #include <kvbench/core/statistics.hpp>
 
@@ -17,9 +18,12 @@ struct PlaceTest {
   double mean = NAN;                  ///< over all places
   Interval interval{NAN, NAN};        ///< 95 %, of the mean over layers and texts like these
   double p_value = NAN;               ///< two-sided, of "this mean is 0"
+  double error = NAN, degrees = NAN;  ///< standard error of the mean, and its degrees of freedom
   std::size_t layers = 0, texts = 0;  ///< whose variance was used; 0: none
 
   bool tested() const { return !std::isnan(p_value); }
+  /// The interval at another level.
+  Interval interval_at(double level) const;
   /// Layers or texts, whichever are fewer.
   std::size_t units() const { return layers == 0 ? texts : texts == 0 ? layers : std::min(layers, texts); }
 };
@@ -27,8 +31,8 @@ struct PlaceTest {
 /// The fewest texts whose variance is used; with fewer, a result holds for these texts alone.
 inline constexpr std::size_t fewest_texts = 3;
 
-/// "10 of 30 layers and 3 texts", "all 30 layers".
-std::string units_of(const PlaceTest& test, std::size_t model_layers);
+/// "10 of 30 layers and 3 texts", "all 30 layers"; `texts`: what the texts are called, such as documents.
+std::string units_of(const PlaceTest& test, std::size_t model_layers, std::string_view texts = "texts");
 
 /// Student's test of the mean of `differences` [texts][layers], row-major. The variance of the mean is V = V_layers +
 /// V_texts, with Satterthwaite's degrees of freedom. V_layers is that of the means of layers, where there are several

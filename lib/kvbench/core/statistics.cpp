@@ -52,7 +52,8 @@ std::vector<double> resampled_counts(std::uint32_t count, std::uint32_t resample
 
 }  // namespace
 
-Interval bootstrap_mean(std::span<const double> sums, std::span<const double> counts, std::size_t cols, int resamples) {
+Interval bootstrap_mean(std::span<const double> sums, std::span<const double> counts, std::size_t cols, int resamples,
+                        double tail) {
   assert(sums.size() == counts.size() && !sums.empty() && sums.size() % cols == 0);
   const std::size_t rows = sums.size() / cols;
   std::size_t observed = 0;
@@ -76,7 +77,7 @@ Interval bootstrap_mean(std::span<const double> sums, std::span<const double> co
     if (count > 0) means.push_back(sum / count);
   }
   if (means.empty()) return {NAN, NAN};
-  return {quantile(means, 0.025), quantile(means, 0.975)};
+  return {quantile(means, tail), quantile(means, 1 - tail)};
 }
 
 Interval clopper_pearson(std::int64_t failures, std::int64_t trials, double alpha) {

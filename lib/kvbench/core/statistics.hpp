@@ -25,13 +25,14 @@ struct Interval {
 /// 95 % interval of the mean of at least two independent, nearly normal values, by Student's t distribution.
 Interval student_interval(std::span<const double> values);
 
-/// 95 % percentile bootstrap interval of a mean over a grid of observations that are correlated within a row (a block
-/// of neighbouring queries) and within a column (one seed). `sums` and `counts` are [rows][cols] row-major: the sum and
+/// Percentile bootstrap interval of a mean over a grid of observations that are correlated within a row (a block of
+/// neighbouring queries) and within a column (one seed). `sums` and `counts` are [rows][cols] row-major: the sum and
 /// the number of the observations of each cell. Rows and columns are drawn with replacement, independently, `resamples`
-/// times (Philox key 0). NaN where fewer than two rows have observations, because their variance is unknown, and where
-/// no resample has a positive count: compare takes errors as counts, and files can hold negative ones.
+/// times (Philox key 0); `tail` of them lie below the interval, and as many above it. NaN where fewer than two rows
+/// have observations, because their variance is unknown, and where no resample has a positive count: compare takes
+/// errors as counts, and files can hold negative ones.
 Interval bootstrap_mean(std::span<const double> sums, std::span<const double> counts, std::size_t cols,
-                        int resamples = 1000);
+                        int resamples = 1000, double tail = 0.025);
 
 /// Clopper-Pearson interval of a failure probability after `failures` of `trials`, two-sided level 1 - alpha.
 Interval clopper_pearson(std::int64_t failures, std::int64_t trials, double alpha = 0.05);
