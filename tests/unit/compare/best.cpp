@@ -100,17 +100,6 @@ TEST_CASE("differences to the best by hand") {
   CHECK(rows[4].tied == true);
 }
 
-TEST_CASE("the value of a method without seeds pairs with each seed") {
-  Made made;
-  made.with("fixed", constant(5))
-      .with("drawn", [](auto, std::uint32_t seed) { return static_cast<float>(seed); }, {1, 2, 3});
-  const auto rows = made.rows();
-  CHECK(rows[0].best == "drawn");
-  CHECK(rows[0].diff_best == Approx(3));  // 5 - (1 + 2 + 3) / 3
-  CHECK(rows[0].diff_best_interval.lo == Approx(2));
-  CHECK(rows[0].diff_best_interval.hi == Approx(4));
-}
-
 TEST_CASE("rows that cannot be compared have no flag") {
   Made made;
   made.with("a", constant(1)).with("partial", constant(0.5f)).with("broken", constant(2)).with("endless", constant(2));
@@ -178,6 +167,8 @@ TEST_CASE("rows over some layers of a model are tested over layers: ratios by ha
   CHECK(rows[1].ratio_best == Approx(16));
   CHECK(rows[1].ratio_best_interval.lo == Approx(std::exp2(4 - 3.182446 * std::sqrt(13. / 6))));
   CHECK(rows[1].ratio_best_interval.hi == Approx(std::exp2(4 + 3.182446 * std::sqrt(13. / 6))));
+  CHECK(rows[0].geomean == 1);
+  CHECK(rows[1].geomean == Approx(16));
   CHECK(rows[1].diff_best_interval.lo == Approx(rows[1].diff_best));  // all blocks are alike: certain for these layers
   CHECK(rows[1].tied == true);
   CHECK(rows[1].tested_over == "4 of 8 layers");
@@ -207,9 +198,27 @@ TEST_CASE("with all layers of three texts, texts are the units") {
   CHECK(over_all.tied == true);
 }
 
-TEST_CASE("a method with one seed is tested over layers, where its draws are independent") {
-  const auto rows = rows_over(8, 2, {{{1, 1, 1, 1}}, {{4, 4, 5, 4}}});
+TEST_CASE("a row that is exact on a layer has no test in a group over layers, unless it may be the best") {
+  const auto rows = rows_over(8, 2, {{{1, 1, 1, 1}}, {{4, 4, 5, 4}}, {{0, 9, 9, 9}}});
   CHECK(rows[1].tied == false);
+  CHECK(rows[1].tested_over == "4 of 8 layers");
+  CHECK(!rows[2].tied);
+  CHECK(rows[2].tested_over.empty());
+  CHECK(std::isnan(rows[2].ratio_best));
+  const auto low = rows_over(8, 2, {{{1, 1, 1, 1}}, {{4, 4, 5, 4}}, {{0, 0.5, 0.5, 0.5}}});
+  for (const Record& r : low) {
+    CHECK(r.best == "m2");
+    CHECK(std::isnan(r.ratio_best));
+    CHECK(std::isnan(r.geomean));
+  }
+  CHECK(low[0].tested_over == "8 blocks of queries");
+}
+
+TEST_CASE("over layers the best is that of the geometric mean") {
+  const auto rows = rows_over(8, 2, {{{1, 1, 1, 1}}, {{0.1f, 0.1f, 0.1f, 10}}});
+  CHECK(rows[0].best == "m1");
+  CHECK(rows[0].ratio_best == Approx(std::pow(100, 0.25)));
+  CHECK(rows[0].diff_best < 0);
 }
 
 TEST_CASE("joined parts of a replay are marked like the whole replay") {

@@ -13,7 +13,7 @@
 
 namespace kvbench::replay {
 
-double log_error(double error) { return std::log(std::max(error, 1e-8)); }
+double log_error(double error) { return std::log(std::max(error, least_error)); }
 
 namespace {
 

@@ -41,6 +41,7 @@ struct ErrorSums {
 };
 
 /// The logarithm of an error. Errors below the rounding of fp32 count as equal.
+inline constexpr double least_error = 1e-8;
 double log_error(double error);
 
 /// The mean rel_err of a row on one layer of one prompt, over its heads, queries and seeds.
@@ -83,9 +84,9 @@ struct Record : RowIdentity, Costs {
   std::string best;                       ///< see mark_best(); empty where it does not apply
   double diff_best = NAN;                 ///< mean rel_err minus that of the best
   Interval diff_best_interval{NAN, NAN};  ///< 95 %
-  /// Geometric mean over layers and texts of the error divided by that of the best, with its 95 % interval: see
-  /// place_test(). NaN where layers and texts are no sample of others.
-  double ratio_best = NAN;
+  /// Geometric mean over layers and texts of the error, and this mean divided by that of the best, with an interval at
+  /// the level at which Holm tested the row. NaN where layers and texts are no sample of others.
+  double geomean = NAN, ratio_best = NAN;
   Interval ratio_best_interval{NAN, NAN};
   std::string tested_over;   ///< units of this comparison: "10 of 30 layers and 3 texts", "24 blocks of queries"
   std::optional<bool> tied;  ///< the trace does not distinguish the row from the best; absent: not testable

@@ -148,8 +148,8 @@ void add_predicted_kl(std::vector<RecordColumn>& c) {
 /// Columns of the paired comparison with the best row of the group.
 void add_best(std::vector<RecordColumn>& c) {
   c.push_back({"best",
-               "configuration with the lowest rel_err_mean for this trace, prompt, layer and budget, except exact, "
-               "oracles and rows with hindsight",
+               "configuration with the lowest rel_err_geomean, or rel_err_mean where this is empty, for this trace, "
+               "prompt, layer and budget, except exact, oracles and rows with hindsight",
                value_of(&Record::best), "text"});
   c.push_back({"diff_best", "mean of rel_err minus that of the best, paired by query, query head and seed",
                where_ok(&Record::diff_best), "number"});
@@ -158,11 +158,14 @@ void add_best(std::vector<RecordColumn>& c) {
                where_ok([](auto& r) -> auto& { return r.diff_best_interval.lo; }), "number"});
   c.push_back({"diff_best_hi", "upper end of this interval",
                where_ok([](auto& r) -> auto& { return r.diff_best_interval.hi; }), "number"});
-  c.push_back({"ratio_best",
-               "rel_err on a layer and text divided by that of the best: geometric mean over layers and texts; empty "
-               "where these are no sample of others",
-               where_ok(&Record::ratio_best), "number"});
-  c.push_back({"ratio_best_lo", "lower end of its 95 % interval, for layers and texts like these",
+  c.push_back({"rel_err_geomean",
+               "geometric mean over layers and texts of rel_err on each, by which rows are ranked; empty where these "
+               "are no sample of others, or where an error is 0",
+               where_ok(&Record::geomean), "number"});
+  c.push_back({"ratio_best", "rel_err_geomean divided by that of the best", where_ok(&Record::ratio_best), "number"});
+  c.push_back({"ratio_best_lo",
+               "lower end of its interval, for layers and texts like these, at the level at which Holm tested the row: "
+               "it holds 1 where tied is 1",
                where_ok([](auto& r) -> auto& { return r.ratio_best_interval.lo; }), "number"});
   c.push_back({"ratio_best_hi", "upper end of this interval",
                where_ok([](auto& r) -> auto& { return r.ratio_best_interval.hi; }), "number"});
