@@ -99,45 +99,53 @@ class Comparer {
     return row.outcome != Outcome::skipped && row.outcome != Outcome::untested;
   }
 
-  void add(Comparison row) {
-    family_ += tested(row);
-    rows_.push_back(std::move(row));
+  /// Tests a group and adds its rows. Returns whether it was tested over places.
+  bool add(const GroupComparer& comparer, std::vector<GroupComparer::Prepared> group) {
+    std::vector<Comparison> rows = comparer.test(std::move(group));
+    family_ += static_cast<std::size_t>(std::ranges::count_if(rows, tested));
+    const bool over_places = std::ranges::any_of(rows, &Comparison::decided_over_places);
+    std::ranges::move(rows, std::back_inserter(rows_));
+    return over_places;
   }
 
   void compare_pairs(const GroupComparer& comparer) {
     std::optional<Side> last_a, last_b;
     GroupValues in_a, in_b;
+    std::vector<GroupComparer::Prepared> group;
     for (const auto& [a, b] : pairs_) {
       if (!(last_a == a)) in_a = comparer.read(a), last_a = a;
       if (!(last_b == b)) in_b = comparer.read(b), last_b = b;
-      if (found(in_a) || found(in_b)) add(comparer.compare(a, in_a, b, in_b));
+      if (found(in_a) || found(in_b)) group.push_back(comparer.prepare(a, in_a, b, in_b));
     }
+    add(comparer, std::move(group));
   }
 
-  /// A side that may be the best, with its mean.
+  /// A side that may be the best.
   struct Candidate {
     Side side;
-    double mean = 0;
-    Index layers = 0;        ///< most layers that it compressed of any document
-    std::size_t places = 0;  ///< number of places that are ok
+    evidence::Values values;
+    std::size_t layers = 0;              ///< of its places
+    std::pair<Index, std::size_t> size;  ///< most layers that it compressed of any document, and places that are ok
   };
 
   std::vector<Candidate> candidates(const GroupComparer& comparer, const Budget& budget) const {
     std::vector<Candidate> all;
     for (const Side& side : catalogue_.sides()) {
       if (side.configuration.budget != budget || is_reference(side.configuration.method)) continue;
-      Candidate one{.side = side};
+      const GroupValues of = comparer.read(side);
+      Candidate one{.side = side, .values = {}, .size = {}};
       double sum = 0, count = 0;
-      for (const SideValues& values : comparer.read(side)) {
-        one.places += values.found && values.status == replay::Status::ok;
-        one.layers = std::max(one.layers, values.compressed_layers);
+      for (const SideValues& values : of) {
+        one.size.second += values.found && values.status == replay::Status::ok;
+        one.size.first = std::max(one.size.first, values.compressed_layers);
         for (const auto& [seed, row] : values.seeds) {
           for (const double value : row) {
             if (!std::isnan(value)) sum += value, count += 1;
           }
         }
       }
-      one.mean = sum / count;
+      const PlaceSums places = comparer.sums_of(of);
+      one.values.mean = sum / count, one.values.places = places.cells(), one.layers = places.layers();
       all.push_back(std::move(one));
     }
     return all;
@@ -153,33 +161,37 @@ class Comparer {
     }
     for (const Budget& budget : budgets) {
       const std::vector<Candidate> all = candidates(comparer, budget);
-      const Candidate* best = nullptr;
+      std::vector<const Candidate*> largest;
+      std::vector<const evidence::Values*> values;
       std::pair<Index, std::size_t> most;
       for (const Candidate& one : all) {
-        if (!std::isnan(one.mean)) most = std::max(most, {one.layers, one.places});
+        if (!std::isnan(one.values.mean)) most = std::max(most, one.size);
       }
       for (const Candidate& one : all) {
-        if (std::pair(one.layers, one.places) < most || std::isnan(one.mean)) continue;
-        if (!best || (request_.metric.better == replay::Better::larger ? one.mean > best->mean : one.mean < best->mean))
-          best = &one;
+        if (one.size < most || std::isnan(one.values.mean)) continue;
+        largest.push_back(&one), values.push_back(&one.values);
       }
-      if (best) compare_all(comparer, all, *best);
+      if (largest.empty()) continue;
+      const auto sample = comparer.sample_of(largest.front()->layers);
+      const evidence::Best best = evidence::best_of(values, sample, comparer.scale());
+      compare_all(comparer, all, *largest[best.index], best.over_places);
     }
   }
 
-  void compare_all(const GroupComparer& comparer, const std::vector<Candidate>& all, const Candidate& best) {
+  void compare_all(const GroupComparer& comparer, const std::vector<Candidate>& all, const Candidate& best,
+                   bool over_places) {
     const GroupValues in_b = comparer.read(best.side);
     const std::size_t before = family_;
-    bool over_places = false;  // then Holm counts the comparisons, as in mark_best()
+    std::vector<GroupComparer::Prepared> group;
     for (const Candidate& one : all) {
       if (&one == &best) continue;
       const GroupValues in_a = comparer.read(one.side);
       if (!found(in_a)) continue;
-      add(comparer.compare(one.side, in_a, best.side, in_b));
-      over_places |= rows_.back().decided_over_places();
+      group.push_back(comparer.prepare(one.side, in_a, best.side, in_b));
+      if (!over_places) group.back().pair.sample.reset();
     }
-    if (over_places) return;
-    const std::size_t count = family_ - before;  // tested against the best, so that there are count + 1 candidates
+    if (add(comparer, std::move(group))) return;  // then Holm counts the comparisons, as in mark_best()
+    const std::size_t count = family_ - before;   // tested against the best, so that there are count + 1 candidates
     family_ = before + count * (count + 1) / 2;
   }
 
@@ -196,15 +208,14 @@ class Comparer {
 
   void decide() {
     std::vector<double> p_values;
-    for (const Comparison& row : rows_) {
-      if (tested(row)) p_values.push_back(row.p_value);
-    }
-    const std::vector<double> adjusted = holm(p_values, family_);
-    std::size_t next = 0;
-    for (Comparison& row : rows_) {
+    for (const Comparison& row : rows_) p_values.push_back(tested(row) ? row.p_value : NAN);
+    const std::vector<evidence::Adjusted> adjusted = evidence::adjust(p_values, family_);
+    for (std::size_t i = 0; i < rows_.size(); ++i) {
+      Comparison& row = rows_[i];
       row.family = family_;
-      row.p_adjusted = tested(row) ? adjusted[next++] : NAN;
+      row.p_adjusted = adjusted[i].p;
       if (!tested(row)) continue;
+      row.set_level(adjusted[i].level);
       if (row.p_adjusted > decided_at) {
         explain_holm(row);
         continue;
@@ -258,6 +269,15 @@ std::string_view name_of(Outcome outcome) {
 std::string_view name_of(Span span) {
   constexpr std::string_view names[] = {"layer", "head", "prompt", "all"};
   return name_in(names, span);
+}
+
+void Comparison::set_level(double level) {
+  if (sums && !test.infinite && level != 0.95) test.interval = difference_interval(*sums, level);
+  if (sums && metric.has_ratio() && !test.infinite && test.mean_b != 0)
+    ratio_interval = kvbench::ratio_interval(*sums, level);
+  if (!decided_over_places()) return;
+  const Interval shown = places.interval_at(level);
+  over_places_interval = metric.has_ratio() ? Interval{std::exp(shown.lo), std::exp(shown.hi)} : shown;
 }
 
 std::string place_text(const Comparison& row, bool with_source) {

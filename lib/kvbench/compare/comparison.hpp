@@ -6,6 +6,7 @@
 
 #include <kvbench/compare/catalogue.hpp>
 #include <kvbench/core/paired_test.hpp>
+#include <kvbench/core/place_test.hpp>
 #include <kvbench/core/verdict.hpp>
 
 namespace kvbench::compare {
@@ -48,10 +49,12 @@ struct Comparison {
   Outcome outcome = Outcome::skipped;
   std::string reason;  ///< why there is no verdict, or a note on the verdict
   PairedTest test;
+  PlaceTest places;                ///< of log(a / b), or a - b; this and the next one: not of rows read back
+  std::optional<PairedSums> sums;  ///< both sides, by block and seed
   /// mean_a / mean_b on a layer and text: the geometric mean over layers and texts; for metrics that may be negative
   /// the mean of mean_a - mean_b. NaN where layers and texts are no sample of others (place_test()).
   double over_places = NAN;
-  Interval over_places_interval{NAN, NAN};  ///< 95 %, for layers and texts like these
+  Interval over_places_interval{NAN, NAN};  ///< for layers and texts like these
   /// Units of the test that decides: "10 of 30 layers and 3 texts", else those of `test`, which holds for the replayed
   /// layers and texts alone: "24 blocks of queries", "12 documents". Empty where nothing was tested.
   std::string tested_over;
@@ -59,7 +62,7 @@ struct Comparison {
   /// Over some layers of a model, of which no test could say what they mean for the others.
   bool some_layers_alone = false;
   double p_value = NAN;               ///< of that test: two-sided, of "a and b are equal on average"
-  Interval ratio_interval{NAN, NAN};  ///< of mean_a / mean_b: 95 %, by the same bootstrap as that of the difference
+  Interval ratio_interval{NAN, NAN};  ///< of mean_a / mean_b, by the same bootstrap as that of the difference
   double p_adjusted = 1;              ///< by Holm over all comparisons of the call
   Index
       pairs = 0,
@@ -70,7 +73,9 @@ struct Comparison {
   bool decided_over_places() const { return !std::isnan(over_places); }
   bool a_is_higher() const { return decided_over_places() ? over_places > equal_places() : test.difference > 0; }
   bool a_is_lower() const { return decided_over_places() ? over_places < equal_places() : test.difference < 0; }
-  /// What the test is about, with its 95 % interval: a / b, or a - b of metrics that may be negative.
+  /// Sets all intervals to those at this level, at which Holm tested the row (evidence::adjust()).
+  void set_level(double level);
+  /// What the test is about, with its interval: a / b, or a - b of metrics that may be negative.
   std::pair<double, Interval> effect() const {
     if (decided_over_places()) return {over_places, over_places_interval};
     if (metric.has_ratio()) return {ratio(), ratio_interval};

@@ -2,19 +2,15 @@
 #include <kvbench/compare/group_comparer.hpp>
 
 #include <cmath>
-#include <map>
 #include <set>
 #include <tuple>
 
 #include <kvbench/core/ordered_map.hpp>
-#include <kvbench/core/place_test.hpp>
 #include <kvbench/replay/records/record.hpp>
 #include <kvbench/trace/layer_spread.hpp>
 
 namespace kvbench::compare {
 namespace {
-
-using Seeds = std::vector<std::pair<std::optional<std::uint32_t>, std::optional<std::uint32_t>>>;
 
 Comparison identity_of(const QueryPlace& place, Span span) {
   Comparison c;
@@ -27,101 +23,7 @@ Comparison identity_of(const QueryPlace& place, Span span) {
   return c;
 }
 
-std::vector<std::uint32_t> seeds_of(const GroupValues& group) {
-  std::vector<std::uint32_t> seeds;
-  for (const SideValues& values : group) {
-    for (const auto& [seed, row] : values.seeds) {
-      if (std::ranges::find(seeds, seed) == seeds.end()) seeds.push_back(seed);
-    }
-  }
-  std::ranges::sort(seeds);
-  return seeds;
-}
-
-/// The seeds of both sides that are paired; no seed: the side has one value.
-Seeds pair_seeds(const GroupValues& a, bool a_draws, const GroupValues& b, bool b_draws) {
-  Seeds pairs;
-  const auto of_a = seeds_of(a), of_b = seeds_of(b);
-  if (!a_draws && !b_draws) return {{std::nullopt, std::nullopt}};
-  if (!a_draws || !b_draws) {
-    for (const std::uint32_t seed : a_draws ? of_a : of_b) {
-      pairs.emplace_back(a_draws ? std::optional(seed) : std::nullopt, b_draws ? std::optional(seed) : std::nullopt);
-    }
-    return pairs;
-  }
-  for (const std::uint32_t seed : of_a) {
-    if (std::ranges::binary_search(of_b, seed)) pairs.emplace_back(seed, seed);
-  }
-  if (!pairs.empty()) return pairs;
-  for (std::size_t k = 0; k < std::min(of_a.size(), of_b.size()); ++k) pairs.emplace_back(of_a[k], of_b[k]);
-  return pairs;
-}
-
-const std::vector<double>* row_of(const SideValues& values, std::optional<std::uint32_t> seed) {
-  for (const auto& [known, row] : values.seeds) {
-    if (!seed || known == *seed) return &row;
-  }
-  return nullptr;
-}
-
 void add_sentence(std::string& text, const std::string& sentence) { text += (text.empty() ? "" : "; ") + sentence; }
-
-/// Sums and counts per block and seed of both sides, over the pairs with both values.
-class PairSums {
- public:
-  explicit PairSums(const Seeds& seeds) : seeds_(seeds) {}
-
-  void add(const QueryPlace& place, const SideValues& in_a, const SideValues& in_b) {
-    for (std::size_t s = 0; s < seeds_.size(); ++s) {
-      const auto* a = row_of(in_a, seeds_[s].first);
-      const auto* b = row_of(in_b, seeds_[s].second);
-      for (std::size_t q = 0; a && b && q < place.positions.size(); ++q) add(place, q, s, (*a)[q], (*b)[q]);
-    }
-  }
-  PairedSums sums(bool drawn) {
-    sums_.seeds = seeds_.size();
-    sums_.drawn = drawn;
-    return std::move(sums_);
-  }
-  /// Sums of both sides and their number.
-  struct Sums {
-    double a = 0, b = 0, count = 0;
-  };
-  using ByPlace = std::map<std::pair<std::string, std::int64_t>, Sums>;  // by prompt and layer
-  const ByPlace& by_place() const { return by_place_; }
-  Index pairs = 0, left_out = 0;
-
- private:
-  void add(const QueryPlace& place, std::size_t query, std::size_t seed, double a, double b) {
-    if (std::isnan(a) || std::isnan(b)) {
-      ++left_out;
-      return;
-    }
-    const std::size_t row =
-        rows_.try_emplace({place.identity(), query / queries_per_block}, rows_.size()).first->second;
-    const std::size_t at = row * seeds_.size() + seed;
-    for (auto* grid : {&sums_.a, &sums_.b, &sums_.counts})
-      grid->resize(std::max(grid->size(), (row + 1) * seeds_.size()));
-    sums_.a[at] += a, sums_.b[at] += b, sums_.counts[at] += 1;
-    Sums& here = by_place_[{place.identity(), place.layer}];
-    here.a += a, here.b += b, here.count += 1;
-    const std::size_t unit =
-        units_.try_emplace({place.identity(), place.layer, place.kv_head}, units_.size()).first->second;
-    for (auto* grid : {&sums_.unit_sums, &sums_.unit_counts}) {
-      grid->resize(std::max(grid->size(), (unit + 1) * seeds_.size()));
-    }
-    sums_.unit_sums[unit * seeds_.size() + seed] += a - b;
-    sums_.unit_counts[unit * seeds_.size() + seed] += 1;
-    ++pairs;
-  }
-
-  const Seeds& seeds_;
-  std::map<std::pair<std::string, std::size_t>, std::size_t> rows_;  // by prompt and block
-  std::map<std::tuple<std::string, std::int64_t, Index>, std::size_t>
-      units_;  // by kv head, because each has its own random numbers
-  PairedSums sums_;
-  ByPlace by_place_;
-};
 
 /// Why a side has no values at a place, or "".
 std::string fault_of(const SideValues& values, const std::string& label) {
@@ -159,47 +61,33 @@ std::string cost_note(const Side& a, const Side& b, const GroupValues& in_a, con
                      read ? "reads" : "holds", of_a, b.label(), of_b);
 }
 
-/// Layers of the places of a group.
-struct GroupLayers {
-  std::set<std::int64_t> replayed;
-  std::int64_t of_model = 0;
-};
-
-/// The test over the layers and texts of a group of query heads, where these are a sample and no text lacks a layer.
-void add_places(const PairSums& sums, const GroupLayers& of_group, Comparison& out) {
-  const bool ratios = out.metric.has_ratio();
-  std::set<std::int64_t> layers;
-  std::set<std::string> prompts;
-  std::vector<double> differences;
-  for (const auto& [place, both] : sums.by_place()) {
-    prompts.insert(place.first), layers.insert(place.second);
-    const double a = both.a / both.count, b = both.b / both.count;
-    const bool exact = ratios && (a == 0 || b == 0);  // a ratio would be one to the floor of log_error()
-    differences.push_back(exact ? NAN : ratios ? replay::log_error(a) - replay::log_error(b) : a - b);
-  }
-  const std::vector<std::int64_t> replayed(of_group.replayed.begin(), of_group.replayed.end());
-  const auto are_units = trace::layers_are_units(replayed, layers.size(), of_group.of_model);
-  out.some_layers_alone = are_units.value_or(true);  // until they are tested
-  const bool finite = std::ranges::all_of(differences, [](double x) { return std::isfinite(x); });
-  if (!are_units || !finite || differences.empty() || differences.size() != layers.size() * prompts.size()) return;
-  const PlaceTest test = place_test(differences, layers.size(), *are_units);
-  if (!test.tested()) return;
+/// Writes the figures of a test.
+void fill(Comparison& out, const evidence::Test& test) {
+  out.test = test.blocks;
+  out.p_value = test.blocks.p_value;
+  out.units = test.blocks.blocks;
+  out.tested_over = test.tested_over;
+  if (test.over != evidence::Test::Over::places) return;
   out.some_layers_alone = false;
-  const auto shown = [&](double mean) { return ratios ? std::exp(mean) : mean; };
-  out.over_places = shown(test.mean);
-  out.over_places_interval = {shown(test.interval.lo), shown(test.interval.hi)};
+  out.over_places = test.effect;
   out.p_value = test.p_value;
-  out.units = test.units();
-  out.tested_over = units_of(test, static_cast<std::size_t>(of_group.of_model));
+  out.units = test.units;
 }
 
-void explain(Comparison& out) {
+/// Why there was no test, or what it holds for. `in_places`: others of the group were tested over places.
+void explain(Comparison& out, bool in_places) {
   const PairedTest& t = out.test;
   if (t.infinite) add_sentence(out.reason, "infinite values: the means cannot be compared");
   if (out.decided_over_places()) return;
+  if (in_places) {
+    out.outcome = Outcome::untested;
+    if (!t.infinite)
+      add_sentence(out.reason, "a mean of 0 on a layer, where there is no ratio: compare the two alone, or by layer");
+    return;
+  }
   if (out.some_layers_alone)
     add_sentence(out.reason, "holds for the replayed layers alone; evenly spaced ones could speak for the others");
-  if (t.infinite || t.one_seed || t.p_least > decided_at) out.outcome = Outcome::untested, out.tested_over.clear();
+  if (t.infinite || t.one_seed || t.p_least > decided_at) out.outcome = Outcome::untested;
   if (t.one_seed)
     add_sentence(out.reason, "one seed does not show the variance between seeds: replay with more --seeds");
   if (t.p_least > decided_at && !t.one_seed) {
@@ -294,41 +182,82 @@ std::vector<std::size_t> GroupComparer::usable_places(const GroupValues& in_a, c
   return sparse.empty() ? ok : sparse;
 }
 
-Comparison GroupComparer::compare(const Side& a, const GroupValues& in_a, const Side& b,
-                                  const GroupValues& in_b) const {
-  Comparison out = group_.identity;
-  out.metric = metric_;
-  out.a = a.label(), out.budget_a = a.configuration.budget, out.b = b.label(), out.budget_b = b.configuration.budget;
-  const std::vector<std::size_t> usable = usable_places(in_a, in_b, out);
+evidence::Scale GroupComparer::scale() const {
+  return {
+      .ratios = metric_.has_ratio(), .larger = metric_.better == replay::Better::larger, .least = replay::least_error};
+}
+
+std::optional<evidence::PlaceSample> GroupComparer::sample_of(std::size_t layers) const {
+  if (layers == 0 || group_.identity.layer || !group_.identity.eval.empty()) return std::nullopt;
+  std::set<std::int64_t> of_group;
+  for (const std::size_t place : group_.places) of_group.insert(catalogue_.places()[place].layer);
+  const std::vector<std::int64_t> replayed(of_group.begin(), of_group.end());
+  const std::int64_t of_model = catalogue_.places()[group_.places.front()].model_layers;
+  const auto are_units = trace::layers_are_units(replayed, layers, of_model);
+  if (!are_units) return std::nullopt;
+  return evidence::PlaceSample{layers, *are_units, static_cast<std::size_t>(of_model)};
+}
+
+PlaceSums GroupComparer::sums_of(const GroupValues& of) const {
+  const bool all_dense = std::ranges::all_of(of, [](const SideValues& v) { return v.dense || v.seeds.empty(); });
+  PlaceSums places;
+  for (std::size_t i = 0; i < of.size(); ++i) {
+    if (of[i].dense && !all_dense) continue;
+    for (const auto& [seed, row] : of[i].seeds) {
+      for (const double value : row) {
+        if (!std::isnan(value)) places.add(catalogue_.places()[group_.places[i]], value);
+      }
+    }
+  }
+  return places;
+}
+
+GroupComparer::Prepared GroupComparer::prepare(const Side& a, const GroupValues& in_a, const Side& b,
+                                               const GroupValues& in_b) const {
+  Prepared out{.row = group_.identity, .pair = {}, .cost = ""};
+  Comparison& row = out.row;
+  row.metric = metric_;
+  row.a = a.label(), row.budget_a = a.configuration.budget, row.b = b.label(), row.budget_b = b.configuration.budget;
+  const std::vector<std::size_t> usable = usable_places(in_a, in_b, row);
   if (usable.empty()) return out;
   const bool a_draws = a.configuration.seeded, b_draws = b.configuration.seeded;
-  const Seeds seeds = pair_seeds(in_a, a_draws, in_b, b_draws);
-  PairSums sums(seeds);
-  for (const std::size_t i : usable) sums.add(catalogue_.places()[group_.places[i]], in_a[i], in_b[i]);
-  out.seeds = a_draws || b_draws ? seeds.size() : 0;
-  out.pairs = sums.pairs, out.left_out = sums.left_out;
-  if (out.pairs == 0) {
-    out.reason = fmt::format("{} applies to no {} of both", metric_.name, out.eval.empty() ? "query" : "document");
+  PairValues values(in_a, a_draws, in_b, b_draws);
+  for (const std::size_t i : usable) values.add(catalogue_.places()[group_.places[i]], in_a[i], in_b[i]);
+  row.seeds = a_draws || b_draws ? values.seeds() : 0;
+  row.pairs = values.pairs, row.left_out = values.left_out;
+  if (row.pairs == 0) {
+    row.reason = fmt::format("{} applies to no {} of both", metric_.name, row.eval.empty() ? "query" : "document");
     return out;
   }
-  const PairedSums paired = sums.sums(a_draws || b_draws);
-  out.test = paired_test(paired, flips_);
-  if (metric_.has_ratio() && !out.test.infinite && out.test.mean_b != 0)
-    out.ratio_interval = bootstrap_mean(paired.a, paired.b, paired.seeds);
-  out.outcome = Outcome::tied;  // until the p-values are adjusted
-  out.p_value = out.test.p_value;
-  out.units = out.test.blocks;
-  out.tested_over = fmt::format("{} {}", out.test.blocks, out.eval.empty() ? "blocks of queries" : "documents");
-  if (!out.layer && out.eval.empty()) {
-    GroupLayers layers;
-    for (const std::size_t place : group_.places) {
-      layers.replayed.insert(catalogue_.places()[place].layer);
-      layers.of_model = catalogue_.places()[place].model_layers;
-    }
-    add_places(sums, layers, out);
+  row.outcome = Outcome::tied;  // until the p-values are adjusted
+  out.pair = values.pair();
+  out.pair.sample = sample_of(values.layers());
+  if (!row.layer && row.eval.empty()) row.some_layers_alone = !out.pair.sample || out.pair.sample->layers_are_units;
+  out.cost = cost_note(a, b, in_a, in_b, usable);
+  return out;
+}
+
+std::vector<Comparison> GroupComparer::test(std::vector<Prepared> group) const {
+  std::vector<evidence::Pair> pairs;
+  for (Prepared& one : group) {
+    if (one.row.outcome != Outcome::skipped) pairs.push_back(std::move(one.pair));
   }
-  explain(out);
-  if (const std::string note = cost_note(a, b, in_a, in_b, usable); !note.empty()) add_sentence(out.reason, note);
+  const bool documents = !group_.identity.eval.empty();
+  const std::vector<evidence::Test> tests =
+      test_group(pairs, {.scale = scale(), .flips = flips_, .block = documents ? "documents" : "blocks of queries"});
+  const bool over_places = std::ranges::count(tests, evidence::Test::Over::places, &evidence::Test::over) > 0;
+  std::vector<Comparison> out;
+  std::size_t next = 0;
+  for (Prepared& one : group) {
+    Comparison& row = out.emplace_back(std::move(one.row));
+    if (row.outcome == Outcome::skipped) continue;
+    fill(row, tests[next]);
+    row.places = tests[next].places, row.sums = paired(pairs[next].a, pairs[next].reference);
+    ++next;
+    row.set_level(0.95);
+    explain(row, over_places);
+    if (!one.cost.empty()) add_sentence(row.reason, one.cost);
+  }
   return out;
 }
 

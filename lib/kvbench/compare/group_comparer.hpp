@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include <kvbench/compare/comparison.hpp>
+#include <kvbench/compare/pair_values.hpp>
 
 namespace kvbench::compare {
 
@@ -20,8 +21,6 @@ std::vector<ComparisonGroup> groups_of(const std::vector<QueryPlace>& places, Sp
 /// 0-29)", or "".
 std::string difference_of(std::span<const ComparisonGroup> groups);
 
-/// The values of a side at all places of a group.
-using GroupValues = std::vector<SideValues>;
 inline bool found(const GroupValues& group) { return std::ranges::any_of(group, &SideValues::found); }
 
 class GroupComparer {
@@ -32,8 +31,28 @@ class GroupComparer {
   /// The values that are compared.
   GroupValues read(const Side& side) const;
 
-  /// A row without an adjusted p-value: `tied`, or `skipped` with the reason.
-  Comparison compare(const Side& a, const GroupValues& in_a, const Side& b, const GroupValues& in_b) const;
+  /// Two sides whose values are read: a row without a test, `skipped` with the reason where there is no pair.
+  struct Prepared {
+    Comparison row;
+    evidence::Pair pair;
+    std::string cost;  ///< that the two do not cost the same
+  };
+  Prepared prepare(const Side& a, const GroupValues& in_a, const Side& b, const GroupValues& in_b) const;
+
+  /// Tests prepared pairs as one group (evidence::test_group()). Rows without an adjusted p-value: `tied`, `untested`
+  /// or `skipped`, the last two with the reason.
+  std::vector<Comparison> test(std::vector<Prepared> group) const;
+  /// A pair alone.
+  Comparison compare(const Side& a, const GroupValues& in_a, const Side& b, const GroupValues& in_b) const {
+    return test({prepare(a, in_a, b, in_b)}).front();
+  }
+
+  /// How the values of the metric are compared.
+  evidence::Scale scale() const;
+  /// The values of a side by place, without those of layers that no method compressed unless all are such.
+  PlaceSums sums_of(const GroupValues& of) const;
+  /// What places with so many layers are a sample of, in a group over several layers; none of documents.
+  std::optional<evidence::PlaceSample> sample_of(std::size_t layers) const;
 
  private:
   std::vector<std::size_t> usable_places(const GroupValues& in_a, const GroupValues& in_b, Comparison& out) const;

@@ -179,16 +179,15 @@ class ClaimTest {
 
   void adjust() {
     std::vector<double> p_values;
-    for (const RelationResult& result : results_) {
-      if (!std::isnan(result.p_value)) p_values.push_back(result.p_value);
-    }
-    const std::vector<double> adjusted = holm(p_values);
-    std::size_t next = 0;
-    for (RelationResult& result : results_) {
-      Comparison& comparison = result.comparison;
-      comparison.family = p_values.size();
-      comparison.p_adjusted = std::isnan(result.p_value) ? NAN : adjusted[next++];
-      result.verdict = claim_verdict(comparison.p_adjusted, result.holds);
+    for (const RelationResult& result : results_) p_values.push_back(result.p_value);
+    const std::vector<evidence::Adjusted> adjusted = evidence::adjust(p_values);
+    const auto untested = [](double p) { return std::isnan(p); };
+    for (std::size_t i = 0; i < results_.size(); ++i) {
+      Comparison& comparison = results_[i].comparison;
+      comparison.family = results_.size() - static_cast<std::size_t>(std::ranges::count_if(p_values, untested));
+      comparison.p_adjusted = adjusted[i].p;
+      comparison.set_level(adjusted[i].level);
+      results_[i].verdict = claim_verdict(comparison.p_adjusted, results_[i].holds);
     }
   }
 

@@ -136,6 +136,35 @@ TEST_CASE("over several layers of a model, layers are the units: by hand") {
   CHECK(compared(files, "x", "y")[1].outcome == Outcome::untested);
 }
 
+TEST_CASE("a group is tested over the same, and intervals have the level of its adjustment") {
+  std::vector<Made> layers;
+  for (const std::int64_t layer : {0, 2, 4, 6}) {
+    const auto ratio = static_cast<float>(2 * std::exp2(layer / 2));
+    layers.push_back(std::move(Made("m", 128, layer)
+                                   .with("x", constant(1))
+                                   .with("y", constant(ratio))
+                                   .with("near", constant(layer == 0 ? 2 : 1))
+                                   .with("exact on one", constant(layer == 0 ? 0 : 9))
+                                   .of_layers(8)));
+  }
+  const std::vector<const QueryResults*> files = {&layers[0], &layers[1], &layers[2], &layers[3]};
+  const auto rows = compared(files, "x", nullptr, rel_err, Span::all);
+  REQUIRE(rows.size() == 3);
+  CHECK(rows[0].family == 2);
+  CHECK(rows[0].p_adjusted == Approx(2 * rows[0].p_value));  // 0.0610, of two: not significant
+  CHECK(rows[0].over_places_interval.lo == Approx(std::exp2(-2.5 - 4.176535 * std::sqrt(5. / 12))));
+  CHECK(rows[0].outcome == Outcome::tied);
+  CHECK(rows[2].outcome == Outcome::untested);
+  CHECK(rows[2].tested_over.empty());
+  CHECK(std::isnan(rows[2].p_adjusted));
+  CHECK(contains(rows[2].reason, "a mean of 0 on a layer, where there is no ratio"));
+  const Comparison alone = compared(files, "x", "exact on one", rel_err, Span::all)[0];
+  CHECK(alone.tested_over == "8 blocks of queries");
+  CHECK(alone.some_layers_alone);
+  // Without a and b the best is that of the geometric mean, as the ratios are.
+  CHECK(compared(files, nullptr, nullptr, rel_err, Span::all)[0].b == "x");
+}
+
 TEST_CASE("comparisons with too few blocks for Holm state it") {
   Made made("m");  // 8 blocks: 2 / 2^8 for each of 7, and Holm starts with 7
   for (int i = 0; i < 8; ++i) made.with(fmt::format("m{}", i), constant(static_cast<float>(i)));

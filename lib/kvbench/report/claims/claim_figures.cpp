@@ -123,9 +123,10 @@ std::vector<Block> claim_figures(const compare::ClaimResult& claim) {
     ratios.push_back({place, c.a + " / " + c.b, c.budget_a, ratio, interval.lo, interval.hi});
   }
   if (means.empty()) return {};
-  return {figure_of(means, fmt::format("mean {}", name_of(claim.claim.metric)),
-                    "Means over the queries and seeds that the tests compare.", {}),
-          figure_of(ratios, "ratio", "Bars: 95 % interval over the units of the tests. Dashed line: equal.", {1})};
+  return {
+      figure_of(means, fmt::format("mean {}", name_of(claim.claim.metric)),
+                "Means over the queries and seeds that the tests compare.", {}),
+      figure_of(ratios, "ratio", "Bars: adjusted 95 % interval over the units of the tests. Dashed line: equal.", {1})};
 }
 
 }  // namespace kvbench::report

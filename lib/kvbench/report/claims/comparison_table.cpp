@@ -31,7 +31,7 @@ DocTable table_of(std::span<const compare::Comparison> rows) {
                            {"mean a", true},
                            {"mean b", true},
                            {ratios ? "a / b" : "a - b", true},
-                           {"95% interval", true},
+                           {"adjusted 95% interval", true},
                            {"tested over"},
                            {"p", true},
                            {"adjusted", true},

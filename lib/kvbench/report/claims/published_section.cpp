@@ -148,7 +148,7 @@ DocTable test_table(const compare::ClaimResult& claim) {
                            {"verdict"},
                            {"mean a", true},
                            {"mean b", true},
-                           {"a / b [95 % interval]", true},
+                           {"a / b [adjusted 95 % interval]", true},
                            {"p, by Holm", true},
                            {"tested over", false, false, true},
                            {"seeds", true, false, true},

@@ -60,13 +60,15 @@ std::span<const Column<Comparison>> compare_columns() {
       {"mean_a", "mean of a over the pairs", needed(of_test(&PairedTest::mean_a))},
       {"mean_b", "mean of b over the pairs", needed(of_test(&PairedTest::mean_b))},
       {"diff", "mean of a - b over the pairs", needed(of_test(&PairedTest::difference))},
-      {"diff_lo", "lower end of its 95 % bootstrap interval; empty where there are fewer than two units",
+      {"diff_lo",
+       "lower end of its bootstrap interval, at the level at which Holm tested the row (95 % of a single row); empty "
+       "where there are fewer than two units",
        needed(where_compared([](auto& r) -> auto& { return r.test.interval.lo; }))},
       {"diff_hi", "upper end of this interval",
        needed(where_compared([](auto& r) -> auto& { return r.test.interval.hi; }))},
       {"ratio", "mean_a / mean_b; empty for metrics that may be negative",
        where_compared([](const Comparison& r) { return r.ratio(); })},
-      {"ratio_lo", "lower end of its 95 % bootstrap interval; empty where there are fewer than two units",
+      {"ratio_lo", "lower end of its bootstrap interval at this level; empty where there are fewer than two units",
        needed(where_compared([](auto& r) -> auto& { return r.ratio_interval.lo; }))},
       {"ratio_hi", "upper end of this interval",
        needed(where_compared([](auto& r) -> auto& { return r.ratio_interval.hi; }))},
@@ -75,7 +77,9 @@ std::span<const Column<Comparison>> compare_columns() {
        "the "
        "mean of mean_a - mean_b; empty where layers and texts are no sample of others",
        where_compared(&Comparison::over_places)},
-      {"over_places_lo", "lower end of its 95 % interval, for layers and texts like these",
+      {"over_places_lo",
+       "lower end of its interval at this level, for layers and texts like these: it holds \"no difference\" where "
+       "the verdict is \"not distinguishable\"",
        where_compared([](auto& r) -> auto& { return r.over_places_interval.lo; })},
       {"over_places_hi", "upper end of this interval",
        where_compared([](auto& r) -> auto& { return r.over_places_interval.hi; })},
