@@ -14,8 +14,9 @@ struct ErrorClaim {
 };
 
 /// Adds the row of a claim. Over layers and texts, where these are units (trace::layers_are_units()), the logarithm of
-/// allowed * error of other / error of better is tested (place_test()), and `measured` is the geometric mean of this
-/// ratio; otherwise the difference of the errors over blocks of 16 queries. Without results the row is untestable.
+/// allowed * error of other / error of better is tested (evidence::test_group()), and `measured` is the geometric mean
+/// of this ratio; otherwise the difference of the errors over blocks of 16 queries. Without results the row is
+/// untestable.
 CheckRow& add_error_claim(CheckContext& context, const Statement& statement, const PairedReplay& replay,
                           const ErrorClaim& claim);
 
