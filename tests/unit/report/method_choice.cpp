@@ -79,7 +79,7 @@ TEST_CASE("methods by budgets for LaTeX: the best bold, what cannot be told from
                                {.method = "random", .error = "0.3,,"}})});
   const std::string text = latex(document);
   CHECK(has(text,
-            "\\caption{Mean relative error by method and budget. Bold: the lowest of a budget; underlined: not "
+            "\\caption{Mean relative error by method and budget. Bold: the best of a budget; underlined: not "
             "distinguishable from it; ?: not tested against it; without marks: not tested}"));
   CHECK(has(text,
             "method & 12.5\\% & 25\\% & 50\\% \\\\\n\\midrule\n"

@@ -63,7 +63,7 @@ TEST_CASE("a replay at one budget ends with the answer, the five lowest errors, 
   records.push_back(without_result("cam", Status::failed));
   const Lines lines = brief(records);
   check_size(lines);
-  CHECK(lines.at(0).starts_with("At 25 % of the memory, snapkv has the lowest error (0.125)"));
+  CHECK(lines.at(0).starts_with("At 25 % of the memory, snapkv has the lowest error of the 7 methods run (0.125)"));
   const auto header = std::ranges::find_if(lines, [](const std::string& l) { return l.starts_with("method"); });
   REQUIRE(lines.end() - header > 6);
   CHECK(header[1].starts_with("snapkv   eviction"));

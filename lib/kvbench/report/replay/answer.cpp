@@ -13,16 +13,20 @@
 #include <kvbench/compare/texts.hpp>
 #include <kvbench/core/budget.hpp>
 #include <kvbench/core/ordered_map.hpp>
+#include <kvbench/core/paired_test.hpp>
 #include <kvbench/core/suggest.hpp>
 #include <kvbench/methods/registry.hpp>
 #include <kvbench/report/text/sentences.hpp>
+#include <kvbench/report/text/standing.hpp>
 #include <kvbench/report/text/text.hpp>
 
 namespace kvbench::report {
 
 std::string label(const replay::Record& r) { return compare::label_of({r.method, r.params, {}}); }
 
-double error_of(const replay::Record& r) { return r.of(replay::metric("rel_err")).mean; }
+double error_of(const replay::Record& r) {
+  return std::isnan(r.geomean) ? r.of(replay::metric("rel_err")).mean : r.geomean;
+}
 
 namespace {
 
@@ -33,97 +37,50 @@ bool is_ranked(const replay::Record& r) {
 
 using Rows = std::vector<const replay::Record*>;
 
-std::string with_error(const replay::Record& r) { return fmt::format("{} ({})", label(r), short_number(error_of(r))); }
-
-/// The rows of a budget by what a test said of them: one of the lists below, or `best`.
-struct Standing {
-  const replay::Record* best = nullptr;
-  Rows worse, tied, untested;
-  Rows elsewhere;  ///< answered other queries than the best, as on fewer texts: means over them are not comparable
-};
-
-/// `rows` in ascending order of the error. Rows of files without a best row are all ranked by their errors.
-Standing standing_of(const Rows& rows) {
-  const auto is_best = [](const replay::Record* r) { return r->best == label(*r); };
-  const bool compared = std::ranges::any_of(rows, is_best);
-  Standing out{.best = compared ? *std::ranges::find_if(rows, is_best) : rows.front()};
+/// The rows of a budget as mark_best() left them. Rows of files without a best row are all ranked by their errors.
+evidence::Standing standing_of(const Rows& rows) {
+  std::vector<evidence::Mark> marks;
+  std::optional<std::size_t> best;
   for (const replay::Record* r : rows) {
-    if (r == out.best) continue;
-    Rows& list = compared && r->best.empty() ? out.elsewhere
-                 : compared && !r->tied      ? out.untested
-                 : r->tied.value_or(false)   ? out.tied
-                                             : out.worse;
-    list.push_back(r);
+    if (!best && r->best == label(*r)) best = marks.size();
+    marks.push_back({.name = label(*r),
+                     .mean = error_of(*r),
+                     .ratio = r->ratio_best,
+                     .interval = r->ratio_best_interval,
+                     .tied = r->tied,
+                     .compared = !r->best.empty(),
+                     .tested_over = r->tested_over});
   }
-  return out;
+  return evidence::standing_of(std::move(marks), best);
 }
 
-std::vector<std::string> with_errors(const Rows& rows) {
+/// What the sentences about rows at a budget say beside the standing.
+StandingWords words_of(const Rows& rows, const evidence::Standing& s) {
+  const replay::Record& best = *rows[s.best.row];
+  StandingWords words{.at = at_budget(best.budget), .best = short_number(s.best.mean), .figures = "", .needs = ""};
+  if (!std::isnan(best.geomean)) words.best = "geometric mean " + words.best;
+  words.figures = words.best;
+  if (s.untested.empty()) return words;
+  if (!std::isnan(best.geomean) && s.tested() > 0) {
+    words.needs = "An error of 0 on a layer of a text has no ratio.";
+    return words;
+  }
+  const std::size_t others = s.compared() - 1;
+  words.needs = fmt::format(
+      "A test takes evenly spaced layers, three texts, or at least {} blocks of {} neighbouring queries (here {}) and "
+      "several seeds where a method draws at random.",
+      sign_flip_units(others * (others + 1) / 2), queries_per_block, rows[s.untested.front().row]->blocks);
+  return words;
+}
+
+std::string elsewhere_note(const evidence::Standing& s) {
+  if (s.elsewhere.empty()) return "";
   std::vector<std::string> names;
-  for (const replay::Record* r : rows) names.push_back(with_error(*r));
-  return names;
-}
-
-/// "; the next is a with 1.4 times the error (95 % interval 1.2 to 1.6)"
-std::string next_text(const Standing& s) {
-  if (s.worse.empty()) return "";
-  const replay::Record& next = *s.worse.front();
-  if (error_of(*s.best) == 0) return "; the next is " + with_error(next);
-  const bool over_places = !std::isnan(next.ratio_best);
-  std::string out = fmt::format("; the next is {} with {:.3g} times the error", label(next),
-                                over_places ? next.ratio_best : error_of(next) / error_of(*s.best));
-  if (over_places)
-    out += fmt::format(" (95 % interval {} to {})", short_number(next.ratio_best_interval.lo),
-                       short_number(next.ratio_best_interval.hi));
-  return out;
-}
-
-/// Over what the rows were tested, and how far that carries.
-std::string tested_text(const Standing& s) {
-  const Rows& rows = s.worse.empty() ? s.tied : s.worse;
-  if (rows.empty() || rows.front()->tested_over.empty()) return "";
-  const std::string& units = rows.front()->tested_over;
-  const bool blocks = units.ends_with("queries"), texts = units.ends_with("texts");
-  const bool few = units == "3 texts" || units == "4 texts";  // and all layers
-  return fmt::format(" Tested over {}{}.", units,
-                     blocks   ? ", for the replayed layers and texts alone"
-                     : !texts ? ", for the replayed texts alone"
-                     : few    ? ", which leave much undecided; five texts or more decide most"
-                              : "");
-}
-
-std::string verdict(const Standing& s) {
-  const std::string at = at_budget(s.best->budget);
-  const bool none_tested = s.tied.empty() && !s.untested.empty();
-  if (s.worse.empty() && (!s.tied.empty() || none_tested)) {
-    Rows all = none_tested ? s.untested : s.tied;
-    all.insert(all.begin(), s.best);
-    return fmt::format("{}, this trace cannot tell which method has the lowest error: {}.{}", at,
-                       listed_up_to(with_errors(all)), tested_text(s));
-  }
-  std::string out =
-      fmt::format("{}, {} has the lowest error ({})", at, label(*s.best), short_number(error_of(*s.best)));
-  if (!s.tied.empty()) out += fmt::format("; {} cannot be told from it", listed_up_to(with_errors(s.tied)));
-  return out + next_text(s) + "." + tested_text(s);
-}
-
-/// Rows that were not tested against the best, and why.
-std::string untested_note(const Standing& s) {
-  std::string out;
-  if (!s.untested.empty()) {
-    const std::size_t tested = s.tied.size() + s.worse.size(), compared = s.untested.size() + tested;
-    const std::string what =
-        tested == 0 ? "Nothing was tested" : "Not tested against it: " + listed_up_to(with_errors(s.untested));
-    out = fmt::format(
-        "{}. A test takes evenly spaced layers, three texts, or at least {} blocks of {} neighbouring queries (here "
-        "{}) "
-        "and several seeds where a method draws at random.",
-        what, sign_flip_units(compared * (compared + 1) / 2), queries_per_block, s.untested.front()->blocks);
-  }
-  if (s.elsewhere.empty()) return out;
+  for (const evidence::Mark& mark : s.elsewhere)
+    names.push_back(fmt::format("{} ({})", mark.name, short_number(mark.mean)));
   return fmt::format(
-      "{}{}Not ranked, because they stand in another table than {}, or answered other layers, texts or queries: {}.",
-      out, out.empty() ? "" : " ", label(*s.best), listed_up_to(with_errors(s.elsewhere)));
+      "Not ranked, because they stand in another table than {}, or answered other layers, texts or queries: {}.",
+      s.best.name, listed_up_to(names));
 }
 
 /// The rows of a budget whose means a few huge errors determine.
@@ -179,29 +136,27 @@ std::string own_calibration_note(std::span<const replay::Record> rows) {
                      listed(names));
 }
 
-BudgetAnswer answer_at(Rows group, const std::vector<std::string>& wins) {
-  std::ranges::stable_sort(group, {}, [](const replay::Record* r) { return error_of(*r); });
-  const Standing standing = standing_of(group);
-  const replay::Record& first = *group.front();
-  BudgetAnswer out{.run = first.run,
-                   .trace = first.trace,
-                   .budget = first.budget,
+BudgetAnswer answer_at(const Rows& group, const std::vector<std::string>& wins) {
+  evidence::Standing standing = standing_of(group);
+  const StandingWords words = words_of(group, standing);
+  BudgetAnswer out{.run = group.front()->run,
+                   .trace = group.front()->trace,
+                   .budget = group.front()->budget,
+                   .standing = std::move(standing),
                    .ranked = {},
-                   .tied = standing.tied,
-                   .next = standing.worse.empty() ? nullptr : standing.worse.front(),
-                   .verdict = verdict(standing),
+                   .verdict = "",
                    .notes = {},
                    .cost = ""};
+  for (const evidence::Mark* mark : out.standing.ranked()) out.ranked.push_back(group[mark->row]);
+  out.verdict = standing_sentence(out.standing, words);
   for (const std::string& sentence : wins) {
-    if (sentence.starts_with(at_budget(first.budget) + ",")) out.notes.push_back(sentence);
+    if (sentence.starts_with(words.at + ",")) out.notes.push_back(sentence);
   }
-  std::erase_if(group, [&](const replay::Record* r) { return std::ranges::count(standing.elsewhere, r) > 0; });
-  for (const std::string& note : {untested_note(standing), family_note(group), tail_note(group)}) {
+  for (const std::string& note : {untested_sentence(out.standing, words), elsewhere_note(out.standing),
+                                  family_note(out.ranked), tail_note(out.ranked)}) {
     if (!note.empty()) out.notes.push_back(note);
   }
-  out.cost = cost_note(group);
-  std::ranges::stable_partition(group, [&](const replay::Record* r) { return r == standing.best; });
-  out.ranked = std::move(group);
+  out.cost = cost_note(out.ranked);
   return out;
 }
 
@@ -232,7 +187,7 @@ std::vector<BudgetAnswer> budget_answers(std::span<const replay::Record> rows,
   std::vector<BudgetAnswer> out;
   for (auto& [key, group] : groups.items()) {
     if (group.size() < 2) continue;
-    BudgetAnswer& answer = out.emplace_back(answer_at(std::move(group), wins));
+    BudgetAnswer& answer = out.emplace_back(answer_at(group, wins));
     if (!traces) answer.trace.clear();
     if (!runs) answer.run.clear();
   }

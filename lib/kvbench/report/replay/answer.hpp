@@ -7,23 +7,24 @@
 #include <string>
 #include <vector>
 
+#include <kvbench/evidence/standing.hpp>
 #include <kvbench/replay/records/record.hpp>
 
 namespace kvbench::report {
 
 /// "snapkv[window=64]"
 std::string label(const replay::Record& r);
-/// The mean rel_err, by which rows are ranked.
+/// The mean by which rows are ranked: the geometric one over layers and texts where these were tested, else that of
+/// rel_err.
 double error_of(const replay::Record& r);
 
 /// What the rows at one budget of one trace, protocol and run say.
 struct BudgetAnswer {
   std::string run, trace;  ///< empty where all rows have the same
   Budget budget;
-  std::vector<const replay::Record*> ranked;  ///< compared with the best, which is the first, by ascending error
-  std::vector<const replay::Record*> tied;    ///< not distinguishable from the best
-  const replay::Record* next = nullptr;       ///< the lowest error that is distinguishable from the best; null: none
-  std::string verdict;                        ///< which has the lowest error, which cannot be told from it, the next
+  evidence::Standing standing;
+  std::vector<const replay::Record*> ranked;  ///< the rows of Standing::ranked()
+  std::string verdict;                        ///< standing_sentence()
   std::vector<std::string>
       notes;         ///< wins over texts; rows that were not tested; families; means that huge errors make
   std::string cost;  ///< where rows differ by more than 5 % in what the budget limits; else ""

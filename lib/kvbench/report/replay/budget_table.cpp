@@ -5,6 +5,8 @@
 #include <cmath>
 #include <tuple>
 
+#include <kvbench/report/replay/answer.hpp>
+#include <kvbench/report/text/budget_words.hpp>
 #include <kvbench/report/text/text.hpp>
 
 namespace kvbench::report {
@@ -26,7 +28,7 @@ struct RankedRows {
     for (const Series* series : all) {
       const ReplayRow* r = row_at(*series, budget);
       if (series->reference || r == nullptr) continue;
-      lowest = std::min(lowest, r->error);
+      lowest = std::min(lowest, error_of(*r));
       ++count, tested += r->tied.has_value();
     }
   }
@@ -35,7 +37,7 @@ struct RankedRows {
     const std::string text = three_digits(r.error);
     if (series.reference) return {text, Tone::dim};
     if (tested < 2) return text;  // the best alone has no test
-    if (r.error == lowest) return {text, Tone::best};
+    if (error_of(r) == lowest) return {text, Tone::best};
     if (!r.tied) return text + "?";
     return {text, *r.tied ? Tone::tied : Tone::plain};
   }
@@ -56,7 +58,7 @@ DocTable budget_table(const std::vector<Series>& all, const std::vector<Budget>&
     return std::tuple(series->reference, r == nullptr ? INFINITY : r->error);
   });
   DocTable table{.title = "Mean relative error by method and budget" + part +
-                          ". Bold: the lowest of a budget; underlined: not distinguishable from it",
+                          ". Bold: the best of a budget; underlined: not distinguishable from it",
                  .columns = {{"method"}},
                  .rows = {},
                  .paper = true};

@@ -83,8 +83,8 @@ std::map<Budget, double> lowest_errors(const std::vector<Series>& all) {
   for (const Series& series : all) {
     for (const ReplayRow* r : series.rows) {
       if (series.reference || !r->ok() || std::isnan(r->error)) continue;
-      const auto [known, fresh] = lowest.emplace(r->budget, r->error);
-      if (!fresh) known->second = std::min(known->second, r->error);
+      const auto [known, fresh] = lowest.emplace(r->budget, error_of(*r));
+      if (!fresh) known->second = std::min(known->second, error_of(*r));
     }
   }
   return lowest;
@@ -96,10 +96,10 @@ std::string sort_key(double value) { return std::isinf(value) ? "Infinity" : num
 /// "best", "tied, 1.02", "1.4"; sorted by the ratio of the errors.
 TableCell standing(const Series& series, const ReplayRow& r, double lowest) {
   if (series.reference) return {"reference", Tone::dim};
-  const double ratio = std::isnan(r.ratio_best) || r.tied == std::nullopt ? r.error / lowest : r.ratio_best;
+  const double ratio = std::isnan(r.ratio_best) || r.tied == std::nullopt ? error_of(r) / lowest : r.ratio_best;
   if (std::isnan(ratio)) return "";
   const std::string key = sort_key(ratio);
-  if (r.error == lowest) return {"best", Tone::plain, key};
+  if (error_of(r) == lowest) return {"best", Tone::plain, key};
   if (lowest == 0) return {"", Tone::plain, key};
   const char* tie = r.tied == true ? "tied, " : r.tied == false ? "" : "not tested, ";
   return {fmt::format("{}{:.3g}", tie, ratio), Tone::plain, key};
@@ -116,7 +116,8 @@ void add_row(const Series& series, const ReplayRow& r, const std::string& part, 
                                   std::isnan(r.error_lo) ? "too few queries"
                                   : r.estimable()        ? interval
                                                          : "not estimable"};
-  for (const double value : {r.median, r.held(), r.read(), r.seconds, r.recall}) cells.push_back(number_cell(value));
+  for (const double value : {r.median, r.held(), r.read(), r.seconds, r.recall, r.geomean})
+    cells.push_back(number_cell(value));
   cells.push_back(standing(series, r, lowest));
   table.rows.push_back(std::move(cells));
 }
@@ -133,7 +134,7 @@ void add_rows(const std::vector<Series>& all, const std::vector<Budget>& budgets
   }
   for (const Budget& budget : budgets) {
     auto& rows = by_budget[budget];
-    std::ranges::stable_sort(rows, {}, [](const auto& row) { return row.second->error; });
+    std::ranges::stable_sort(rows, {}, [](const auto& row) { return error_of(*row.second); });
     for (const auto& [series, r] : rows)
       add_row(*series, *r, part, lowest.contains(budget) ? lowest.at(budget) : NAN, table);
   }
@@ -151,6 +152,7 @@ DocTable method_table() {
                       {"bytes read / full", true, false, true},
                       {"time, s", true, false, true},
                       {"recall", true, false, true},
+                      {"geometric mean", true, false, true},
                       {"times the best", true}},
           .rows = {},
           .sortable = true};

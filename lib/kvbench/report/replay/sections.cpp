@@ -13,6 +13,7 @@
 #include <kvbench/core/ordered_map.hpp>
 #include <kvbench/report/columns/records.hpp>
 #include <kvbench/report/read/row_keys.hpp>
+#include <kvbench/report/replay/answer.hpp>
 #include <kvbench/report/text/text.hpp>
 
 namespace kvbench::report {
@@ -88,7 +89,7 @@ void keep_valid_tests(std::vector<ReplayRow>& rows) {
   for (const ReplayRow& r : rows) {
     if (!r.ok() || compare::is_baseline(r.method) || !std::isfinite(r.error)) continue;
     const ReplayRow*& known = best[r.budget];
-    if (known == nullptr || r.error < known->error) known = &r;
+    if (known == nullptr || error_of(r) < error_of(*known)) known = &r;
   }
   for (ReplayRow& r : rows) {
     const ReplayRow* first = best[r.budget];

@@ -29,39 +29,42 @@ std::string cut(const std::string& text, std::size_t most) {
   return text.substr(0, end) + "..";
 }
 
-double ratio(const replay::Record& r, const replay::Record& best) {
-  return std::isnan(r.ratio_best) ? error_of(r) / error_of(best) : r.ratio_best;
-}
-
-/// times_best(), or the ratio of the mean errors alone.
+/// times_best(), or the ratio of the mean errors alone. The means of rows without a geometric one have no ratio to it.
 std::string times(const replay::Record& r, const replay::Record& best) {
   if (&r == &best) return "1";
-  return std::isnan(r.ratio_best) ? short_number(ratio(r, best)) : times_best(r);
+  if (!std::isnan(r.ratio_best)) return times_best(r);
+  return std::isnan(best.geomean) ? short_number(error_of(r) / error_of(best)) : "-";
 }
 
 /// The first rows of a list in ascending order of the error.
-DocTable best_rows(std::span<const replay::Record* const> rows, std::span<const replay::Record* const> tied) {
+DocTable best_rows(std::span<const replay::Record* const> rows) {
   constexpr std::size_t name = 40;
-  DocTable table{
-      .title = "",
-      .columns =
-          {{"method"}, {"family"}, {"rel_err", true}, {"times the best"}, {"bytes/full", true}, {"read/full", true}},
-      .rows = {}};
+  const bool geometric = !std::isnan(rows.front()->geomean);
+  const auto is_tied = [](const replay::Record* r) { return r->tied == true && r->best != label(*r); };
+  const bool ties = std::ranges::any_of(rows, is_tied);
+  DocTable table{.title = "",
+                 .columns = {{"method"},
+                             {"family"},
+                             {geometric ? "geometric mean" : "rel_err", true},
+                             {"times the best"},
+                             {"bytes/full", true},
+                             {"read/full", true}},
+                 .rows = {}};
   for (const replay::Record* r : rows.first(std::min(rows.size(), most_best))) {
-    const bool tie = std::ranges::count(tied, r) > 0;
+    const double error = geometric ? r->geomean : r->of(replay::metric("rel_err")).mean;
     table.rows.push_back({cut(label(*r), name), std::string(methods::family_of(r->method)),
-                          short_number(error_of(*r)) + (tie            ? "~"
-                                                        : tied.empty() ? ""
-                                                                       : " "),
+                          (std::isnan(error) ? "-" : short_number(error)) + (is_tied(r) ? "~"
+                                                                             : ties     ? " "
+                                                                                        : ""),
                           times(*r, *rows.front()), short_number(r->bytes.of(CostKind::memory) / r->bytes.full),
                           short_number(r->bytes.of(CostKind::read) / r->bytes.full)});
   }
   return table;
 }
 
-std::string names_of(std::span<const replay::Record* const> rows) {
+std::string names_of(const std::vector<evidence::Mark>& marks) {
   std::vector<std::string> names;
-  for (const replay::Record* r : rows) names.push_back(label(*r));
+  for (const evidence::Mark& mark : marks) names.push_back(mark.name);
   return fmt::format("{}", fmt::join(names, ", "));
 }
 
@@ -72,12 +75,11 @@ DocTable answer_rows(std::span<const BudgetAnswer> answers) {
                  .columns = {{"run"}, {"trace"}, {"budget"}, {"lowest error"}, {"cannot be told from it"}, {"next"}},
                  .rows = {}};
   for (const BudgetAnswer& a : answers.first(std::min(answers.size(), most_answers))) {
-    const replay::Record& first = *a.ranked.front();
+    const evidence::Mark &first = a.standing.best, *other = a.standing.next();
     table.rows.push_back(
         {cut(a.run, place), cut(a.trace, place), a.budget.text(),
-         cut(fmt::format("{} ({})", label(first), short_number(error_of(first))), best), cut(names_of(a.tied), tied),
-         a.next == nullptr ? ""
-                           : cut(fmt::format("{}: x {}", label(*a.next), short_number(ratio(*a.next, first))), next)});
+         cut(fmt::format("{} ({})", first.name, short_number(first.mean)), best), cut(names_of(a.standing.tied), tied),
+         other == nullptr ? "" : cut(fmt::format("{}: x {}", other->name, short_number(other->ratio)), next)});
   }
   return compact(std::move(table));
 }
@@ -101,7 +103,7 @@ std::string rest_of(std::span<const replay::Record> rows, std::size_t shown, con
 std::vector<Block> of_one_budget(std::span<const replay::Record> rows, std::span<const BudgetAnswer> answers) {
   if (!answers.empty()) {
     const BudgetAnswer& answer = answers.front();
-    std::vector<Block> blocks = {Paragraph{answer.verdict}, best_rows(answer.ranked, answer.tied)};
+    std::vector<Block> blocks = {Paragraph{answer.verdict}, best_rows(answer.ranked)};
     if (const std::string families = family_note(answer.ranked); !families.empty())
       blocks.emplace_back(Paragraph{families});
     return blocks;
@@ -112,7 +114,7 @@ std::vector<Block> of_one_budget(std::span<const replay::Record> rows, std::span
   }
   std::ranges::stable_sort(ok, {}, [](const replay::Record* r) { return error_of(*r); });
   if (ok.empty()) return {};
-  return {best_rows(ok, {})};
+  return {best_rows(ok)};
 }
 
 }  // namespace

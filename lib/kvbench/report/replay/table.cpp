@@ -50,6 +50,7 @@ constexpr Brief columns[] = {
     {"read/full", [](const replay::Record& r) { return short_number(r.bytes.of(CostKind::read) / r.bytes.full); }},
     {"rel_err", [](const replay::Record& r) { return short_number(r.of(replay::metric("rel_err")).mean); }},
     {"95% interval", interval_of},
+    {"geometric", [](const replay::Record& r) { return std::isnan(r.geomean) ? "-" : short_number(r.geomean); }},
     {"times the best", times_best},
     {"median", [](const replay::Record& r) { return short_number(r.of(replay::metric("rel_err")).p50); }},
     {"p99", [](const replay::Record& r) { return short_number(r.of(replay::metric("rel_err")).p99); }},
@@ -115,8 +116,7 @@ std::vector<replay::Record> in_order(std::span<const replay::Record> all) {
   }
   std::ranges::stable_sort(shown, {}, [&](const replay::Record& r) {
     const bool hindsight = r.refit != replay::Refit::none;  // not ranked: pairs stay in their order
-    const double error = hindsight ? 0 : r.of(replay::metric("rel_err")).mean;
-    return std::tuple(hindsight, traces.at(r.sha256), budgets.at(r.budget), error);
+    return std::tuple(hindsight, traces.at(r.sha256), budgets.at(r.budget), hindsight ? 0 : error_of(r));
   });
   return shown;
 }
