@@ -53,40 +53,40 @@ Answers said(const Rows& rows) { return damage_answers(std::span(&rows.rows(), 1
 }  // namespace
 
 TEST_CASE("the method with the lowest KL, those that cannot be told from it, and the next, by hand") {
-  // log2 of the ratios to a: b -1, 0, 1, 2 (mean 1/2), c 2, 3, 4, 3 (mean 3, variance of the mean 1/6; t_3 is 3.1824).
+  // log2 of the ratios to a: b -1, 0, 1, 2 (mean 1/2, variance of the mean 5/12), c 2, 3, 4, 3 (mean 3, variance of the
+  // mean 1/6; t_3 is 4.177 at 1 - 5 % / 2 and 3.182 at 95 %). c is significant by Holm (p = 0.0052 * 2), b is not.
   Rows rows;
   rows.with("c", {4, 8, 16, 8}).with("b", {0.5, 1, 2, 4}).with("a", {1, 1, 1, 1}).with("random", {0.1, 0.1, 0.1, 0.1});
   CHECK(said(rows) ==
-        Answers{"At 25 % of the memory on the task text, a changes the output least (KL 1 nats, perplexity x 1, the "
-                "same most probable token in 87.5 % of the predictions); b (KL 1.88) cannot be told from it; the next "
-                "is c with 8 times the KL (95 % interval 3.25 to 19.7 over 4 documents). 4 documents tell KL apart "
-                "where it differs by a factor of about 3.3 or more."});
+        Answers{"At 25 % of the memory on the task text, a changes the output least of the 3 methods run (geometric "
+                "mean KL 1 nats, "
+                "perplexity x 1, the same most probable token in 87.5 % of the predictions); b (1.41 times) cannot be "
+                "told from it; the next is c with 8 times the KL (adjusted 95 % interval 2.45 to 26.1). Tested over 4 "
+                "documents. 4 documents tell KL apart where it differs by a factor of about 3.7 or more."});
 }
 
-TEST_CASE("where no method can be told from the best, none is named") {
+TEST_CASE("the best is that of the geometric mean over documents, which is tested") {
   Rows rows;
-  rows.with("a", {1, 1, 1}).with("b", {0.5, 1, 3});
-  CHECK(said(rows) ==
-        Answers{"At 25 % of the memory on the task text, 3 documents cannot tell which method changes the "
-                "output least: a (KL 1), b (KL 1.5). 3 documents tell KL apart where it differs by a factor of about "
-                "9.4 or more."});
+  rows.with("a", {1, 1, 1}).with("b", {0.1, 0.1, 10});
+  CHECK(
+      said(rows).at(0).find(
+          "documents cannot tell which method changes the output least: b (geometric mean KL 0.464), a (2.15 times)") !=
+      std::string::npos);
 }
 
 TEST_CASE("answers are counted") {
   Rows rows;
   rows.with("a", {1, 1, 1}, "passkey").with("b", {9, 9, 9}, "passkey").answering(2, 0.5, 1);
-  CHECK(said(rows).at(0).starts_with(
-      "At 25 % of the memory on the task passkey, a changes the output least (KL 1 nats, perplexity x 1, the same most "
-      "probable token in 87.5 % of the predictions, 1 of 2 answers right (2 with the full cache)); the next is b"));
+  CHECK(said(rows).at(0).find("predictions, 1 of 2 answers right (2 with the full cache)); the next is b") !=
+        std::string::npos);
 }
 
-TEST_CASE("two documents test nothing, and no best method is named") {
+TEST_CASE("two documents test nothing, and the answer says what a test takes") {
   Rows rows;
   rows.with("a", {1, 1}, "passkey").with("b", {9, 9}, "passkey");
-  CHECK(said(rows) ==
-        Answers{"At 25 % of the memory on the task passkey, these rows cannot tell which method changes the output "
-                "least: a (KL 1), b (KL 9). Nothing was tested; a test takes rows of at least 3 documents "
-                "(--per-document)."});
+  CHECK(said(rows).at(0).ends_with(
+      ", these rows cannot tell which method changes the output least: a (KL 1), b (KL 9). Nothing was tested. A test "
+      "takes rows of at least 3 documents (--per-document)."));
 }
 
 TEST_CASE("methods that compressed fewer layers, and those without rows on every text, are not ranked") {
@@ -95,11 +95,11 @@ TEST_CASE("methods that compressed fewer layers, and those without rows on every
   other.with("a", {4, 4}).with("b", {2, 2}).with("few", {0.1, 0.1}, "text", 29);
   const RowsOfText texts[] = {one.rows(), other.rows()};
   // Geometric means: a and b 2. Ratios b / a of the four documents: 2, 2, 1/2, 1/2.
-  CHECK(
-      damage_answers(texts) ==
-      Answers{"At 25 % of the memory on the task text, 4 documents cannot tell which method changes the output least: "
-              "a (KL 2), b (KL 2). 4 documents tell KL apart where it differs by a factor of about 3.6 or more. a has "
-              "the lowest KL on 1 of 2 texts, b on 1."});
+  const Answers answers = damage_answers(texts);
+  REQUIRE(answers.size() == 1);
+  CHECK(answers[0].find("output least: a (geometric mean KL 2), b (1 times). Tested over 4 documents of 2 texts.") !=
+        std::string::npos);
+  CHECK(answers[0].ends_with(" factor of about 3.6 or more. a has the lowest KL on 1 of 2 texts, b on 1."));
 }
 
 TEST_CASE("over texts, the documents of all texts are paired with their own") {
@@ -109,8 +109,6 @@ TEST_CASE("over texts, the documents of all texts are paired with their own") {
   const RowsOfText texts[] = {one.rows(), other.rows()};
   const Answers answers = damage_answers(texts);
   REQUIRE(answers.size() == 1);
-  CHECK(
-      answers[0].ends_with(" times the KL (95 % interval 2.74 to 8.26 over 4 documents of 2 texts). 4 documents tell "
-                           "KL apart where it differs by a factor of about 1.7 or more. a has the lowest KL "
-                           "on 2 of 2 texts."));
+  CHECK(answers[0].find("times the KL (adjusted 95 % interval 2.74 to 8.26). Tested over 4 documents of 2 texts.") !=
+        std::string::npos);
 }

@@ -11,8 +11,11 @@
 
 #include <kvbench/compare/comparison.hpp>
 #include <kvbench/core/ordered_map.hpp>
-#include <kvbench/core/place_test.hpp>
+#include <kvbench/core/verdict.hpp>
+#include <kvbench/evidence/standing.hpp>
+#include <kvbench/evidence/test.hpp>
 #include <kvbench/report/text/sentences.hpp>
+#include <kvbench/report/text/standing.hpp>
 #include <kvbench/report/text/text.hpp>
 
 namespace kvbench::report {
@@ -23,10 +26,8 @@ using eval::EvalRecord;
 /// A configuration at one budget on one task.
 struct DamageOf {
   std::string name;
-  std::vector<const EvalRecord*> of_texts;        ///< over all documents, one per text
-  std::vector<std::map<std::string, double>> kl;  ///< by digest of the document, one map per text
-  PlaceTest test;                                 ///< against the best, of log(KL / KL of the best)
-  double adjusted = NAN;
+  std::vector<const EvalRecord*> of_texts;                   ///< over all documents, one per text
+  std::map<std::pair<std::size_t, std::string>, double> kl;  ///< by text and digest of the document
 
   template <class F>
   double mean_of(F value) const {
@@ -38,6 +39,16 @@ struct DamageOf {
     return std::exp(
         mean_of([](const EvalRecord& r) { return std::log(std::max(r.of(eval::damage("kl_mean")).mean, 1e-12)); }));
   }
+  evidence::Values values() const {
+    evidence::Values out{.mean = kl_over_texts()};
+    for (const auto& [document, of_document] : kl)
+      out.places.sums.push_back(of_document), out.places.counts.push_back(1);
+    return out;
+  }
+  bool same_documents(const DamageOf& other) const {
+    constexpr auto document = &decltype(kl)::value_type::first;
+    return std::ranges::equal(kl, other.kl, {}, document, document);
+  }
 };
 
 bool is_damage_of_method(const EvalRecord& r) {
@@ -45,7 +56,7 @@ bool is_damage_of_method(const EvalRecord& r) {
          !compare::is_baseline(r.method) && std::isfinite(r.of(eval::damage("kl_mean")).mean);
 }
 
-/// The configurations with rows on every text that compressed the most layers, in ascending order of KL.
+/// The configurations with rows on every text that compressed the most layers.
 std::vector<DamageOf> ranked(std::span<const RowsOfText> texts, const std::string& task, const Budget& budget) {
   OrderedMap<std::string, DamageOf> found;
   Index most = 0;
@@ -57,8 +68,7 @@ std::vector<DamageOf> ranked(std::span<const RowsOfText> texts, const std::strin
         one.of_texts.push_back(r);
         most = std::max(most, r->compressed_layers);
       } else {
-        one.kl.resize(texts.size());
-        one.kl[static_cast<std::size_t>(&rows - texts.data())][r->document_sha256] =
+        one.kl[{static_cast<std::size_t>(&rows - texts.data()), r->document_sha256}] =
             r->of(eval::damage("kl_mean")).mean;
       }
     }
@@ -70,37 +80,42 @@ std::vector<DamageOf> ranked(std::span<const RowsOfText> texts, const std::strin
     one.name = name;
     out.push_back(std::move(one));
   }
-  std::ranges::stable_sort(out, {}, &DamageOf::kl_over_texts);
   return out;
 }
 
-/// Student's test over documents of log(KL / KL of the best); none where their documents differ.
-PlaceTest over_documents(const DamageOf& one, const DamageOf& best) {
-  std::vector<double> differences;
-  if (one.kl.size() != best.kl.size()) return {};
-  for (std::size_t text = 0; text < one.kl.size(); ++text) {
-    if (!std::ranges::equal(one.kl[text], best.kl[text], {}, &std::pair<const std::string, double>::first,
-                            &std::pair<const std::string, double>::first))
-      return {};
-    const auto is_exact = [](const auto& document) { return document.second == 0; };
-    if (std::ranges::any_of(one.kl[text], is_exact) || std::ranges::any_of(best.kl[text], is_exact)) return {};
-    for (const auto& [document, kl] : one.kl[text])
-      differences.push_back(std::log(std::max(kl, 1e-12)) - std::log(std::max(best.kl[text].at(document), 1e-12)));
-  }
-  return differences.empty() ? PlaceTest{} : place_test(differences, 1, false);
-}
+/// Where the configurations stand. By what is tested: the geometric mean over documents, where there are rows of them.
+struct Tested {
+  evidence::Standing standing;
+  bool over_documents = false;
+  std::vector<double> factors;  ///< by which KL must differ from that of the best to be told from it
+};
 
-void test_all(std::vector<DamageOf>& all) {
-  std::vector<DamageOf*> tested;
-  std::vector<double> p_values;
-  for (DamageOf& one : std::span(all).subspan(1)) {
-    one.test = over_documents(one, all.front());
-    if (!one.test.tested()) continue;
-    tested.push_back(&one);
-    p_values.push_back(one.test.mean > 0 ? one.test.p_value : 1);
+Tested tested(const std::vector<DamageOf>& all, std::size_t texts) {
+  const evidence::PlaceSample documents{.rows = "documents"};
+  const evidence::Scale scale{.least = 1e-12};
+  std::vector<evidence::Values> values;
+  for (const DamageOf& one : all) values.push_back(one.values());
+  std::vector<const evidence::Values*> group;
+  for (const evidence::Values& one : values) group.push_back(&one);
+  const evidence::Best best = best_of(group, documents, scale);
+  std::vector<evidence::Pair> pairs;
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    const bool comparable = i != best.index && best.over_places && all[i].same_documents(all[best.index]);
+    pairs.push_back({values[i], values[best.index], comparable ? std::optional(documents) : std::nullopt});
   }
-  const std::vector<double> adjusted = holm(p_values);
-  for (std::size_t i = 0; i < tested.size(); ++i) tested[i]->adjusted = adjusted[i];
+  Tested out{.standing = {}, .over_documents = best.over_places, .factors = {}};
+  std::vector<evidence::Mark> marks;
+  for (const evidence::Test& test : test_group(pairs, {.scale = scale})) {
+    const std::size_t i = marks.size();
+    marks.push_back({.name = all[i].name, .mean = values[i].mean, .ratio = test.effect, .interval = test.interval});
+    if (i == best.index && best.over_places) marks[i].mean = std::exp(over_places(values[i], scale));
+    if (test.over == evidence::Test::Over::nothing) continue;
+    marks[i].tied = test.p_adjusted > decided_at;
+    marks[i].tested_over = test.tested_over + (texts > 1 ? fmt::format(" of {} texts", texts) : "");
+    out.factors.push_back(test.interval.hi / test.effect);
+  }
+  out.standing = standing_of(std::move(marks), best.index);
+  return out;
 }
 
 /// ", and 5 of 6 right answers (6 with the full cache)"
@@ -116,30 +131,21 @@ std::string answers_text(const DamageOf& one) {
   return fmt::format(", {:.4g} of {:.4g} answers right ({:.4g} with the full cache)", right, answers, full);
 }
 
-/// "a (KL 0.01)"
-std::string with_kl(const DamageOf& one) {
-  return fmt::format("{} (KL {})", one.name, short_number(one.kl_over_texts()));
-}
-
-/// "KL 0.12 nats, perplexity x 1.1, the same most probable token in 88 % of the predictions"
+/// "perplexity x 1.1, the same most probable token in 88 % of the predictions"
 std::string figures_text(const DamageOf& one) {
   const double perplexity = one.mean_of([](const EvalRecord& r) { return r.of(eval::damage("nll_diff")).mean; });
-  return fmt::format("KL {} nats, perplexity x {:.3g}, the same most probable token in {:.3g} % of the predictions{}",
-                     short_number(one.kl_over_texts()), std::exp(perplexity),
+  return fmt::format("perplexity x {:.3g}, the same most probable token in {:.3g} % of the predictions{}",
+                     std::exp(perplexity),
                      100 * one.mean_of([](const EvalRecord& r) { return r.of(eval::damage("top1")).mean; }),
                      answers_text(one));
 }
 
 /// " 12 documents tell KL apart where it differs by a factor of about 1.5 or more.": the median over the methods of the
 /// half width of the intervals.
-std::string power_text(const std::vector<DamageOf>& all) {
-  std::vector<double> factors;
-  for (const DamageOf& one : all) {
-    if (one.test.tested()) factors.push_back(std::exp(one.test.interval.hi - one.test.mean));
-  }
-  if (factors.empty()) return "";
-  return fmt::format(" {} documents tell KL apart where it differs by a factor of about {:.2g} or more.",
-                     all.back().test.texts, quantile(factors, 0.5));
+std::string power_text(const Tested& tested, std::size_t documents) {
+  if (tested.factors.empty()) return "";
+  return fmt::format(" {} documents tell KL apart where it differs by a factor of about {:.2g} or more.", documents,
+                     quantile(tested.factors, 0.5));
 }
 
 /// " It has the lowest KL on 2 of 3 texts, b on 1."
@@ -160,43 +166,26 @@ std::string wins_text(const std::vector<DamageOf>& all, std::size_t texts) {
 }
 
 std::string damage_sentence(const std::vector<DamageOf>& all, std::size_t texts) {
-  const DamageOf& best = all.front();
-  std::vector<std::string> tied, untested;
-  const DamageOf* next = nullptr;
-  for (const DamageOf& one : std::span(all).subspan(1)) {
-    if (std::isnan(one.adjusted))
-      untested.push_back(with_kl(one));
-    else if (one.adjusted > decided_at)
-      tied.push_back(with_kl(one));
-    else if (!next)
-      next = &one;
-  }
-  const std::size_t documents = all.back().test.texts;
-  std::string out =
-      fmt::format("{} on the task {}, ", at_budget(best.of_texts.front()->budget), best.of_texts.front()->task);
-  const bool none_tested = !next && tied.empty();
-  if (none_tested) {
-    untested.insert(untested.begin(), with_kl(best));
-    out += fmt::format("these rows cannot tell which method changes the output least: {}", listed_up_to(untested));
-  } else if (!next) {
-    tied.insert(tied.begin(), with_kl(best));
-    out += fmt::format("{} documents cannot tell which method changes the output least: {}", documents,
-                       listed_up_to(tied));
-  } else {
-    out += fmt::format("{} changes the output least ({})", best.name, figures_text(best));
-    if (!tied.empty()) out += fmt::format("; {} cannot be told from it", listed_up_to(tied));
-  }
-  if (next)
-    out += fmt::format("; the next is {} with {:.3g} times the KL (95 % interval {} to {} over {} documents{})",
-                       next->name, std::exp(next->test.mean), short_number(std::exp(next->test.interval.lo)),
-                       short_number(std::exp(next->test.interval.hi)), documents,
-                       texts > 1 ? fmt::format(" of {} texts", texts) : "");
-  out += ".";
-  if (!untested.empty())
-    out += fmt::format(" {}; a test takes rows of at least {} documents (--per-document).",
-                       none_tested ? "Nothing was tested" : "Not tested against it: " + listed_up_to(untested),
-                       fewest_texts);
-  return out + power_text(all) + wins_text(all, texts);
+  const Tested tested = report::tested(all, texts);
+  const evidence::Standing& standing = tested.standing;
+  const DamageOf& best = all[standing.best.row];
+  const std::size_t documents = best.kl.size();
+  const std::string rows = standing.tested() > 0 ? fmt::format("{} documents", documents) : "these rows";
+  const std::string kl =
+      fmt::format("{}KL {}", tested.over_documents ? "geometric mean " : "", short_number(standing.best.mean));
+  const StandingWords words{
+      .at = fmt::format("{} on the task {}", at_budget(best.of_texts.front()->budget), best.of_texts.front()->task),
+      .is_best = "changes the output least",
+      .which = "which method changes the output least",
+      .quantity = "KL",
+      .unit = "KL ",
+      .best = kl,
+      .figures = fmt::format("{} nats, {}", kl, figures_text(best)),
+      .rows = rows,
+      .needs = fmt::format("A test takes rows of at least {} documents (--per-document).", fewest_texts)};
+  std::string out = standing_sentence(standing, words);
+  if (const std::string untested = untested_sentence(standing, words); !untested.empty()) out += " " + untested;
+  return out + power_text(tested, documents) + wins_text(all, texts);
 }
 
 /// What sections over several texts have in common.
@@ -217,9 +206,8 @@ std::vector<std::string> damage_answers(std::span<const RowsOfText> texts) {
   std::vector<std::string> out;
   for (const std::string& task : tasks.list()) {
     for (const Budget& budget : budgets.list()) {
-      std::vector<DamageOf> all = ranked(texts, task, budget);
+      const std::vector<DamageOf> all = ranked(texts, task, budget);
       if (all.size() < 2) continue;
-      test_all(all);
       out.push_back(damage_sentence(all, texts.size()));
     }
   }
