@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Checks who includes whom: every #include must follow the Map of HACKING.md, and every library must link what it
-includes.
+includes. Paired tests are called by one folder.
 
     arrows.py SOURCE_TREE
 
@@ -168,10 +168,22 @@ def link_faults(tree, arrows):
             yield f"lib/kvbench/{library}/CMakeLists.txt: {library} must link {missing}"
 
 
+def test_faults(tree, arrows):
+    """Configurations are tested against each other by `evidence` alone; Chelsea's checks have a statistic of their
+    own."""
+    for file in sources(tree):
+        path = file.relative_to(tree).as_posix()
+        if path.startswith("tests/") or folder_of(arrows, place(path)) in ("core", "evidence", "bounds/chelsea"):
+            continue
+        for line, text in enumerate(file.read_text(encoding="utf-8").splitlines(), start=1):
+            if re.search(r"\b(paired|place)_test\(", text.split("//")[0]):
+                yield f"{path}:{line}: paired tests are those of evidence"
+
+
 def faults(tree):
     arrows = table(tree)
     rows = list(row_faults(tree, arrows))
-    return rows or [*include_faults(tree, arrows), *link_faults(tree, arrows)]
+    return rows or [*include_faults(tree, arrows), *link_faults(tree, arrows), *test_faults(tree, arrows)]
 
 
 def main():

@@ -85,6 +85,10 @@ class Arrows(unittest.TestCase):
         self.write("kernels/ref/bad.cpp", '#include "kvbench/core/error.hpp"\n')
         self.check("bad.cpp:1: kernels must not include kvbench/core/error.hpp")
 
+    def test_paired_test_elsewhere(self):
+        self.write("lib/kvbench/methods/registry.cpp", "// place_test() is named\nauto t = place_test(x, 1, true);\n")
+        self.check("registry.cpp:2: paired tests are those of evidence")
+
     def test_missing_header(self):
         self.write("lib/kvbench/core/bad.cpp", "#include <kvbench/core/gone.hpp>\n")
         self.check("there is no file kvbench/core/gone.hpp")
