@@ -8,7 +8,7 @@
 
 namespace kvbench::app {
 
-/// " Write ..." with the right word for a command, such as "list", or a flag, such as "--ratio"; "" where none is known.
+/// " Write ..." with the right word for a command, such as "list", or a flag, such as "--ratio"; "" without one.
 /// has() tells whether a flag, a positional or a subcommand exists where it was written.
 std::string right_word(std::string_view written, const std::function<bool(const std::string&)>& has);
 

@@ -122,7 +122,8 @@ class Rows(PackageTest):
                                 (row.ids_sha256, "0" * 64, ["row 2", "edited"]),
                                 *(("1e-05,5e-06", numbers, ["row 2", "tolerance"])
                                   for numbers in ("-1,5e-06", "1e-05,inf", "nan,0", "1,0", "1e-05,-0.1")),
-                                ("0-1119", "0-999999999999", ["row 2", "ids"]), ("0-1119", "/".join(["0-1048575"] * 99), ["row 2", "ids"]),
+                                ("0-1119", "0-999999999999", ["row 2", "ids"]),
+                                 ("0-1119", "/".join(["0-1048575"] * 99), ["row 2", "ids"]),
                                 ("0-1119", "1" * 5000, ["row 2"]), ("1120 1120 1120", "", ["row 2", "entries"]),
                                 ("1120 1120 1120", "9" * 30, ["row 2"])):
             path.write_text(header + first.replace(old, new))

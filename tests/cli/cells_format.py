@@ -25,7 +25,8 @@ TYPES = {
              "claims": [{"id": "s", "text": "s", "metric": "I", "relations": [RELATION], "untestable": "s"}]},
     CELLS: [[{"status": "I", "reason": "s", "notes": [{"text": "s", "count": "d"}], "dense": "B",
               "budget_tokens": "q", "kept_tokens": "d", "bytes": BYTES, "peak_bytes": "d", "compress_flops": "d",
-              "attend_flops": "d", "compress_s": "d", "attend_s": "d", "exact_s": "d", "rel_err_fro": ["f"], "probe_sums": ["d"],
+              "attend_flops": "d", "compress_s": "d", "attend_s": "d", "exact_s": "d", "rel_err_fro": ["f"],
+              "probe_sums": ["d"],
               "rows": "Q", "present": "I", "values": ["f"]}]],
     MEASURES: [{"trace": "s", "sha256": "s", "model": "s", "prompt": "s", "layer": "q", "kv_head": "q",
                 "measure": "I", "array": "s", "x": "q", "value": "d", "count": "q"}]}

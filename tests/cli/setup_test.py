@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""scripts/setup --prefix with stand-ins for apt-get and dpkg: what the user has in a folder stays, and no shell evaluates
+"""scripts/setup --prefix with stand-ins for apt-get and dpkg: what the user has in a folder stays; no shell evaluates
 the name of the folder."""
 import os
 import pathlib
@@ -42,7 +42,8 @@ class Prefix(unittest.TestCase):
                 self.assertEqual((prefix / "usr/bin/one").read_text(), "new\n")
                 self.assertEqual(sorted(path.name for path in prefix.iterdir()), ["env", "usr"])
                 line = done.stdout.splitlines()[-1].removeprefix("For every shell: ")
-                shown = subprocess.run(["sh", "-c", f'set -u; {line} && printf "%s\\n" "${{PATH%%:*}}" "$CMAKE_PREFIX_PATH"'],
+                shown = subprocess.run(["sh", "-c",
+                                f'set -u; {line} && printf "%s\\n" "${{PATH%%:*}}" "$CMAKE_PREFIX_PATH"'],
                                        cwd=self.folder, text=True, capture_output=True)
                 self.assertEqual(shown.stdout.splitlines(), [f"{prefix}/usr/bin", f"{prefix}/usr"], shown.stderr)
         self.assertFalse((self.folder / "evil").exists())

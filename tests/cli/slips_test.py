@@ -29,19 +29,22 @@ ANSWERED = (
     (["replay", "T", "-m", "sink", "--press", "SnapKVPress"], "Write --method; presses of kvpress run in Python"),
     (["replay", "T", "-m", "sink", "--window-size", "4"], "Did you mean '--window'?"),
     (["replay", "T", "-m", "sink", "--metric", "recall"], "It is a flag of kvbench compare"),
-    (["methods", "--list"], "Write kvbench methods alone"), (["methods", "--kind", "eviction"], "kvbench methods evict"),
+    (["methods", "--list"], "Write kvbench methods alone"),
+    (["methods", "--kind", "eviction"], "kvbench methods evict"),
     (["replay", "T", "-m", "eviction"], "It is a family; name those that you mean: sink,h2o,"),
     (["replay", "T", "-m", "Quantization"], "It is a family; name those that you mean: int,int8,"),
     (["replay", "T", "-m", "tova"], "It is a press of kvpress: kvbench.from_kvpress()"),
     (["replay", "T", "-m", "ExpectedAttentionPress"], "It is a press of kvpress"),
     (["replay", "T", "-m", "expected_attention"], "It is a press of kvpress"),
-    (["replay", "T", "-m", "SnapKVPress"], "Did you mean 'snapkv"), (["replay", "T", "-m", "none"], "Here it is exact."),
+    (["replay", "T", "-m", "SnapKVPress"], "Did you mean 'snapkv"),
+    (["replay", "T", "-m", "none"], "Here it is exact."),
     (["replay", "T", "-m", "kvquant"], "Here it is kvquant-nofisher."), (["methods", "turbo"], "'turboquant'?"),
     (["replay", "T", "-m", "snapkv[kernel_size=5]"], "Did you mean 'kernel'?"),
     (["replay", "T", "-m", "snapkv[window=4,window=8]"], "'window' is given twice"),
     (["replay", "T", "-m", "snapkv", "--set", "snapkv.window=4", "--set", "snapkv.window=8"], "is given twice"),
     (["replay", "T", "-m", "adakv(snapkv)"], "no wrapper 'adakv'"),
-    (["replay", "T", "-m", "sink", "-b", "25mem"], "lacks a %"), (["replay", "T", "-m", "sink", "-b", "4x"], "unit 'x'"),
+    (["replay", "T", "-m", "sink", "-b", "25mem"], "lacks a %"),
+    (["replay", "T", "-m", "sink", "-b", "4x"], "unit 'x'"),
     (["replay", "T", "-m", "sink", "-b", "25%cache"], "unit '%cache'"),
     (["compare", "T", "snapkv", "h2o"], "snapkv: there is no such file; name methods with --a and --b"),
     (["validate", "T", "clusterkv"], "'clusterkv' has no place in kvbench validate"),
@@ -60,7 +63,8 @@ REPLAY = (
     (["-m", "snapkv,sink"], ["-m", "snapkv, sink"]), (["-m", "sink+int8"], ["-m", "sink + int8", "-b", "25%"]),
     (["-m", "sink", "-b", "25%mem"], ["-m", "sink", "-b", "25 %mem"]),
     (["-m", "sink", "-b", "25%mem,50%mem"], ["-m", "sink", "-b", "25%memory, 0.5mem"]),
-    (["-m", "sink", "-b", "8KB"], ["-m", "sink", "-b", "8kb"]), (["-m", "sink", "-b", "25%"], ["-m", "sink", "-b", ".25"]),
+    (["-m", "sink", "-b", "8KB"], ["-m", "sink", "-b", "8kb"]),
+    (["-m", "sink", "-b", "25%"], ["-m", "sink", "-b", ".25"]),
     (["-m", "sink", "--threads", 1], ["-m", "sink", "-j", 1]),
     (["-m", "sink", "--prompts", "0"], ["-m", "sink", "--prompts", "gaussian-0"]))
 
@@ -90,7 +94,8 @@ class Slips(CliTest):
 
     def test_methods(self):
         listed = self.ok("methods", "eviction").splitlines()
-        self.assertEqual(listed, [line for line in self.ok("methods").splitlines() if line.split()[1:2] == ["eviction"]])
+        self.assertEqual(listed,
+                         [line for line in self.ok("methods").splitlines() if line.split()[1:2] == ["eviction"]])
         self.assertGreater(len(listed), 5)
         both = self.ok("methods", "snapkv", "h2o")
         self.assertEqual(both, self.ok("methods", "snapkv(window=4), h2o"))

@@ -70,8 +70,8 @@ class Usage(CliTest):
             if flag in words:
                 del words[words.index(flag):words.index(flag) + (1 if flag == "--summary" else 2)]
         table = rows(self.ok("replay", SAMPLE, *words, "--layers", 2, "--prompts", 0, "--seeds", 1))
-        self.assertEqual({(row["status"], row["reason"].split(" ")[0]) for row in table if row["status"] != "ok"}, set(),
-                         example)
+        self.assertEqual({(row["status"], row["reason"].split(" ")[0]) for row in table if row["status"] != "ok"},
+                         set(), example)
 
     def test_examples_run(self):
         examples = [line for line in self.ok("help", "replay").splitlines() if line.startswith("  kvbench replay")]
@@ -89,7 +89,8 @@ class Usage(CliTest):
     def test_advice_runs(self):
         """The budget that a quantiser asks for in place of one in tokens is one at which it runs."""
         flags = ["replay", SAMPLE, "--layers", 2, "--prompts", 0, "--rows", "trace", "--seeds", 1]
-        methods = [row["method"] for row in rows(self.ok("methods", "--format", "csv")) if row["kind"] == "quantisation"]
+        methods = [row["method"] for row in rows(self.ok("methods", "--format", "csv"))
+                   if row["kind"] == "quantisation"]
         self.assertGreater(len(methods), 10)
         for method in methods:
             with self.subTest(method=method):

@@ -10,7 +10,7 @@ namespace kvbench {
 /// Whether two names are equal but for the case of ASCII letters.
 bool same_name(std::string_view a, std::string_view b);
 
-/// The known name nearest to `name` by edit distance (insert, delete, replace, swap of neighbours), up to a third of the
+/// The known name nearest to `name` by edit distance (insert, delete, replace, swap neighbours), up to a third of the
 /// longer length (at least 1), else the first of which one begins with the other, without case; "" where there is none.
 std::string nearest_name(std::string_view name, std::span<const std::string> known);
 

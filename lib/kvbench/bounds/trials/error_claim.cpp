@@ -33,15 +33,15 @@ CheckRow& add_error_claim(CheckContext& context, const Statement& statement, con
   try {
     if (const evidence::Test test = over_places(replay, claim); test.over == evidence::Test::Over::places) {
       const double ratio = std::exp(test.places.mean);
-      return context.claim(statement,
-                           {.p_value = test.p_value,
-                            .holds = test.places.mean > 0,
-                            .units = static_cast<Index>(test.units),
-                            .over_places = test.tested_over},
-                           fmt::format("ratio of errors {:.3g} [{:.3g}, {:.3g}] over {}", ratio,
-                                       std::exp(test.places.interval.lo), std::exp(test.places.interval.hi),
-                                       test.tested_over),
-                           {.measured = ratio});
+      return context.claim(
+          statement,
+          {.p_value = test.p_value,
+           .holds = test.places.mean > 0,
+           .units = static_cast<Index>(test.units),
+           .over_places = test.tested_over},
+          fmt::format("ratio of errors {:.3g} [{:.3g}, {:.3g}] over {}", ratio, std::exp(test.places.interval.lo),
+                      std::exp(test.places.interval.hi), test.tested_over),
+          {.measured = ratio});
     }
     const std::vector<double> small = replay.units({claim.better, claim.budget}),
                               large = replay.units({claim.other, claim.budget});

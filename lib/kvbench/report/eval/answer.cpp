@@ -134,10 +134,9 @@ std::string answers_text(const DamageOf& one) {
 /// "perplexity x 1.1, the same most probable token in 88 % of the predictions"
 std::string figures_text(const DamageOf& one) {
   const double perplexity = one.mean_of([](const EvalRecord& r) { return r.of(eval::damage("nll_diff")).mean; });
-  return fmt::format("perplexity x {:.3g}, the same most probable token in {:.3g} % of the predictions{}",
-                     std::exp(perplexity),
-                     100 * one.mean_of([](const EvalRecord& r) { return r.of(eval::damage("top1")).mean; }),
-                     answers_text(one));
+  return fmt::format(
+      "perplexity x {:.3g}, the same most probable token in {:.3g} % of the predictions{}", std::exp(perplexity),
+      100 * one.mean_of([](const EvalRecord& r) { return r.of(eval::damage("top1")).mean; }), answers_text(one));
 }
 
 /// " 12 documents tell KL apart where it differs by a factor of about 1.5 or more.": the median over the methods of the

@@ -37,8 +37,8 @@ FileState check_superblock(const std::string& path);
 
 /// Runs `read` in a child process first, which damaged metadata may crash without harm. Throws Error with `path` where
 /// the child is killed by a signal or takes `seconds` of processor time, so that a good file may wait for a busy
-/// machine. Exceptions of `read` in the child are ignored, because the caller runs it again. Does nothing where no child
-/// can be created.
+/// machine. Exceptions of `read` in the child are ignored, because the caller runs it again. Does nothing where no
+/// child can be created.
 void try_in_child(const std::string& path, const std::function<void()>& read, int seconds = 60);
 
 }  // namespace kvbench::trace
