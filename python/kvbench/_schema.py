@@ -267,4 +267,4 @@ def check_layer(layer, num_tokens, where):
     require(end is None or 1 <= end <= num_tokens, f"{where}/column_sums",
             f"column_sums_end is {end}, outside [1, {num_tokens}].")
     require(math.isfinite(layer.sketch_misfit) and layer.sketch_misfit >= 0, f"{where}/output_sketch",
-            f"attribute 'misfit' is {layer.sketch_misfit}; it must be a finite number >= 0.")
+            f"sketch_misfit is {layer.sketch_misfit}; it must be a finite number >= 0.")

@@ -18,6 +18,7 @@ JUNK = {"None": None, "object": object(), "bytes": b"\xff", "surrogate": "\ud800
         "masked": np.ma.masked_array([0], [True])}
 HEADER = dict(model="m", num_layers=4, num_query_heads=4, num_kv_heads=2, head_dim=3, value_dim=2, rope_type="none")
 PROMPT = dict(name="p", tokens=np.arange(5))
+PROBES = dict(count=2, tokens=1, seed=0, evaluated_in="f32")
 LAYER = dict(scale=0.5, query_positions=[3, 4])
 ARRAYS = dict(keys=np.ones((2, 5, 3)), values=np.ones((2, 5, 2)), queries=np.ones((4, 2, 3)))
 NUMBERS = ("99", "1.5")  # accepted where any positive number is right
@@ -115,13 +116,18 @@ class BadInput(PackageTest):
                         "model", "arch", "quantisation", "source_tool", "source_version", "created")}}),
                 (kvbench.PromptInfo, PROMPT, "prompt", {
                     "name": texts, "prompt_tokens": optional, "answer_start": optional, "answer_end": optional,
-                    "text": {*texts, *optional, "control"}}),
+                    "text": {*texts, *optional, "control"}, "probes": optional}),
+                (kvbench.Probes, PROBES, "prompt", {"count": {"99"}, "seed": {"99", "-1"}, "evaluated_in": texts}),
                 (kvbench.LayerInfo, LAYER, "layer", {
                     "scale": {*NUMBERS, "huge"}, "window": {"99"}, "rope_theta": {*NUMBERS, "huge"},
-                    "softcap": {*NUMBERS, "huge"}, "column_sums_end": optional})):
+                    "softcap": {*NUMBERS, "huge"}, "column_sums_end": optional,
+                    "sketch_seed": optional, "sketch_misfit": {*NUMBERS, "huge"}})):
             for field in dataclasses.fields(kind):
                 def call(kind=kind, fields=fields, where=where, **given):
-                    write_trace("x.h5", **{where: kind(**{**fields, **given})})
+                    made = kind(**{**fields, **given})
+                    if kind is kvbench.Probes:
+                        made = kvbench.PromptInfo(**PROMPT, prompt_tokens=4, probes=made)
+                    write_trace("x.h5", **{where: made})
                 given = {field.name: fields[field.name]} if field.name in fields else {field.name: field.default}
                 yield f"{kind.__name__}.{field.name}", call, given, right
 
@@ -131,7 +137,7 @@ class BadInput(PackageTest):
             out.layer(id, 1, kvbench.LayerInfo(**LAYER), **ARRAYS)
 
     # Where the sentence does not name the argument: what it names instead.
-    NAMED = {"id": "'id'|prompt", "kv_head": "head",
+    NAMED = {"id": "'id'|prompt", "count": "count|num_probes", "tokens": "tokens", "kv_head": "head",
              "query_positions": "position", "index": "layer", "name": "array|metric|name",
              "num_query_heads": "shape|num_query_heads", "num_kv_heads": "shape|num_kv_heads|num_query_heads",
              "head_dim": "shape|head_dim", "value_dim": "shape|value_dim", "layer": "layer|prompt"}
