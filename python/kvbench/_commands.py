@@ -14,9 +14,10 @@ import threading
 import warnings
 
 from . import _methods
-from ._error import Error, check_text
+from ._error import Error, require
 from ._files import read_text
 from ._kinds import TRUTHS, checked, of_kind
+from ._parameters import written
 from ._progress import notebook_bar
 from .results import load_csv, save_csv
 from .trace import Trace
@@ -51,7 +52,8 @@ def _call(function):
 
 def _run(command, *arguments):
     for argument in arguments:
-        check_text(argument, f"{command}: the argument {ascii(argument[:100])}")
+        require("\0" not in argument and written(argument) is not None, command,
+                f"the argument {ascii(argument[:100])} has a NUL character or is not UTF-8 text; choose another text")
     with _call(command.replace("-", "_")) as core, notebook_bar() as show:
         return core.run_command([command, *arguments], show)
 
