@@ -132,7 +132,7 @@ int verify(const VerifyFlags& o) {
   const trace::Reader reader(trace_path(o.trace));
   std::vector<NamedFile> inputs{{"the trace", reader.path()}, {"--golden", o.golden}};
   for (const golden::Method& method : methods)
-    std::ranges::move(store::files_of_method(method.replayed.info->name, method.replayed.params.text()),
+    std::ranges::move(store::files_of_method(*method.replayed.info, method.replayed.params.text()),
                       std::back_inserter(inputs));
   check_distinct(std::vector<NamedFile>{{"-o", o.run.output}}, inputs);
   const std::vector<golden::Row> expected = golden_rows_of(o, methods, reader);
