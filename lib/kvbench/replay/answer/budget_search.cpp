@@ -134,16 +134,24 @@ std::string BudgetSearch::percentage() const {
 
 /// The level of a quantiser, from 1, that the budget allows. Throws Infeasible where none fits, and for budgets in
 /// tokens, which say nothing to a method that keeps every token.
+std::string BudgetSearch::percentage_in_bits() const {
+  const std::string same = percentage();
+  try {
+    const double least = std::ceil(100 * cost_at_level(CostKind::memory, 1));
+    return std::stod(same) < least ? fmt::format("{:.0f}%", least) : same;
+  } catch (const methods::Unavailable&) {  // the format does not fit these heads at any budget
+    return same;
+  }
+}
+
 Index BudgetSearch::allowed_level() const {
   const std::vector<std::string> levels = choice_.info->quantiser.levels(choice_.params);
   if (whole(layer_)) return std::ssize(levels);
   if (!budget_.cost()) {
-    const double least = 100 * cost_at_level(CostKind::memory, 1);
-    const std::string same = percentage();
     throw methods::Infeasible(fmt::format(
         "{} keeps every token in fewer bits, so that a budget in tokens does not apply; use one of memory, such as "
         "--budget {}mem",
-        choice_.info->name, std::stod(same) < least ? fmt::format("{:.0f}%", std::ceil(least)) : same));
+        choice_.info->name, percentage_in_bits()));
   }
   check_whole_cost(budget_.share());
   return largest_within(

@@ -29,6 +29,8 @@ class BudgetSearch {
   Index allowed_tokens(const PreparedMethod& method) const;
   Index allowed_level() const;
   std::string percentage() const;
+  /// The same, or the least share in which the quantiser can keep the cache where that is more.
+  std::string percentage_in_bits() const;
   double cost_at(CostKind cost, Index tokens, const PreparedMethod& method) const;
   double cost_at_level(CostKind cost, Index level) const;
   std::vector<methods::HeadPrompt> prompts_in_layer(std::int64_t layer) const;
