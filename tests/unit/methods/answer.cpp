@@ -32,8 +32,10 @@ TEST_CASE("answers are the weighted sums over all tables") {
   const EntryTables tables = {table_of(*backend, {0}), weighted};
 
   CHECK(answer(head, block, tables, *backend)[0] == doctest::Approx(29.0 / 7));
-  std::vector<Buffer<const float>> shares;
-  answer(head, block, tables, *backend, &shares);
+  AttentionState sums = empty_state(*backend, 1, 1);
+  std::vector<Buffer<float>> logits;
+  attend(*backend, tokens_of(head, 3, *backend), block, tables, sums, &logits);
+  const auto shares = observed_weights(tables, logits, on_host(sums, *backend), *backend);
   CHECK(backend->read(shares[0])[0] == doctest::Approx(1.0 / 7));
   CHECK(backend->read(shares[1])[0] == doctest::Approx(6.0 / 7));
 }
