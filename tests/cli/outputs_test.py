@@ -96,21 +96,21 @@ class Outputs(SweepTest):
         self.assertEqual(run("sweep", config, "--shard", "2/2", "--cells", self.path("d.cells")).returncode, 0)
         inputs = [self.trace, config, table, raw, cells]
         before = [self.identity(path) for path in inputs]
-        for args in (["replay", self.trace, "-m", "uniform", "-o", self.trace],
+        for args in (["replay", self.trace, "-m", "uniform", "-o", self.trace, "--format", "csv"],
                      ["replay", self.trace, "-m", "uniform", "-o", self.path("link")],
                      ["replay", self.trace, "-m", "uniform", "-o", self.path("hard")],
                      ["replay", self.path("link"), "-m", "uniform", "--raw", self.trace],
                      ["replay", self.trace, "-m", "uniform", "-o", self.path("x"), "--raw", self.path("./x")],
                      ["merge", cells, self.path("d.cells"), "-o", cells],
                      ["sweep", config, "-o", config],
-                     ["sweep", config, "-o", self.trace],
+                     ["sweep", config, "-o", self.trace, "--format", "csv"],
                      ["sweep", config, "-o", self.path("x"), "--cells", self.path("x")],
                      ["sweep", config, "-o", self.path("x"), "--cells", config, "--overwrite"],
                      ["sweep", config, "--shard", "1/2", "--cells", self.trace],
                      ["report", table, "-o", table, "--format", "md"],
                      ["report", table, "--raw", raw, "-o", raw, "--format", "md"],
-                     ["compare", raw, "-o", raw],
-                     ["validate", self.trace, "--claim", "chelsea", "-o", self.trace]):
+                     ["compare", raw, "-o", raw, "--format", "csv"],
+                     ["validate", self.trace, "--claim", "chelsea", "-o", self.trace, "--format", "csv"]):
             with self.subTest(args=" ".join(args)):
                 self.fails(2, "name another file", args=args)
         self.assertEqual([self.identity(path) for path in inputs], before)
