@@ -27,7 +27,7 @@ struct Results {
     results.group = 2;
     results.prompts = {{"first", Protocol::decode, 28}};
     results.methods = {{"seeded", "t=4", true}, {"plain", "", false}};
-    results.budgets = {"5"};
+    results.budgets = {Budget::parse("5")};
     results.configurations = {{0, 0, 7}, {0, 0, 9}, {1, 0, 0}};
     for (std::size_t h = 0; h < 4; ++h) {
       HeadResult head{.place = {0, h / 2, static_cast<Index>(h % 2)},
