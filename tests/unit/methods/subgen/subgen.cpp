@@ -107,7 +107,9 @@ TEST_CASE("subgen: blocks, single tokens and the prompt give the same state") {
 TEST_CASE("subgen: appending takes one token, because weights change at each") {
   const Stream stream(eight, 4);
   const auto cache = stream.prepare("subgen", {{"delta", "2"}})(4, 0);
-  CHECK(cache->takes({.first = 4, .keys = stream.keys.slice(4, 4), .values = stream.values.slice(4, 4)}) == 1);
+  const TokenBlock rest{.first = 4, .keys = stream.keys.slice(4, 4), .values = stream.values.slice(4, 4)};
+  CHECK(cache->takes(rest) == 1);
+  cache->append(rest.front(1));
   CHECK(total_den(entries_of(stream, *cache, 5)) == 5);
 }
 
