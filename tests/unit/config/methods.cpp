@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <doctest/doctest.h>
+#include <fmt/format.h>
 
 #include <kvbench/config/method_flags.hpp>
 #include <kvbench/config/method_list.hpp>
@@ -46,7 +47,7 @@ TEST_CASE("methods by name, by alias and all of them") {
 
 TEST_CASE("the file of a method in Python is relative to the folder of the sweep file") {
   const SweepFiles files;  // without a Python, the message has the name
-  const std::string mine = "'" + (files.folder / "mine.py");
+  const std::string mine = fmt::format("'{}/mine.py", files.folder.path());
   for (const auto& [methods, name] : {std::pair{"\"mine.py:M\"", mine + ":M'"},
                                       {"\"./sub/../mine.py:M\"", mine + ":M'"},
                                       {"\"mine.py:M(a=1)\"", mine + ":M'"},
