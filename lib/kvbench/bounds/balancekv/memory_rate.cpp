@@ -19,7 +19,8 @@ WeighTokens weigh_with(const Subject& subject, Index n, const std::string& name,
   return [make, n, &backend](Index budget, std::uint32_t seed) {
     Session session(make(budget, seed), n, backend);
     HeldWeights held{token_weights(session, backend)};
-    for (const methods::FootprintArray& array : session.footprint().front())
+    const std::vector<methods::Footprint> footprints = session.footprint();
+    for (const methods::FootprintArray& array : footprints.front())
       held.numbers += static_cast<double>(array.rows * array.cols);
     return held;
   };
