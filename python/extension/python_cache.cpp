@@ -184,9 +184,11 @@ class PythonCache {
     }
     const Index count = tokens.front().size();
     const nb::object taken = call("append", keys, values, positions_of(tokens.front().first, count));
-    if (!taken.is_none() && count_in(taken, "append(): what it returned") != count)
+    if (taken.is_none()) return 0;
+    if (const Index returned = count_in(taken, "append(): what it returned"); returned != count)
       throw std::logic_error(fmt::format(
-          "append() of {} tokens takes all of them and returns nothing; takes() says how many it may be given", count));
+          "append() of {} tokens returned {}; it takes all of them, and takes() says how many it may be given", count,
+          returned));
     return 0;
   }
 

@@ -63,13 +63,15 @@ cached("TakesMore", append=lambda self, keys, values, positions: 2 * len(positio
 cached("TakesText", append=lambda self, keys, values, positions: "all")
 cached("TooLittle", footprint=lambda self: self.budget - 1)
 cached("TooLarge", footprint=lambda self: 10 * self.head.tokens)
-cached("Retrieves", entries=lambda self, queries: np.arange(queries.position % 7, queries.position % 7 + self.budget))
+cached("Retrieves", takes=lambda self, count: count,
+       entries=lambda self, queries: np.arange(queries.position % 7, queries.position % 7 + self.budget))
 cached("NoFootprint", footprint=property())
 cached("NoObserve", observes=True)
 cached("BadElement", footprint=lambda self: [kvbench.Array(name="keys", rows=1, element="f8")])
 cached("NegativeRows", footprint=lambda self: [kvbench.Array(name="keys", rows=-1)])
 cached("Weighted", entries=lambda self, queries: kvbench.Table(ids=np.arange(2), weight_num=np.ones(2)))
-cached("Uneven", entries=lambda self, queries: [kvbench.Table(ids=np.arange(1))] * (1 + queries.position % 2))
+cached("Uneven", takes=lambda self, count: count,
+       entries=lambda self, queries: [kvbench.Table(ids=np.arange(1))] * (1 + queries.position % 2))
 cached("Writes", append=lambda self, keys, values, positions: keys.fill(0))
 
 
