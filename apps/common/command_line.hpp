@@ -3,7 +3,6 @@
 #pragma once
 
 #include <algorithm>
-#include <cctype>
 #include <charconv>
 #include <cmath>
 #include <concepts>
@@ -17,6 +16,7 @@
 #include <CLI/CLI.hpp>
 
 #include <kvbench/core/error.hpp>
+#include <kvbench/core/name.hpp>
 #include <kvbench/core/suggest.hpp>
 
 #include <apps/common/program.hpp>
@@ -57,7 +57,7 @@ inline CLI::Validator to_bytes() {
             double number = 0;
             const auto [rest, code] = std::from_chars(given.data(), given.data() + given.size(), number);
             std::string unit = given.substr(static_cast<std::size_t>(rest - given.data()));
-            std::ranges::transform(unit, unit.begin(), [](unsigned char c) { return std::tolower(c); });
+            std::ranges::transform(unit, unit.begin(), lower_case);
             const std::size_t power = unit.empty() ? 0 : units.find(unit[0]);
             const std::string ending = unit.substr(std::min<std::size_t>(1, unit.size()));
             const bool known = ending.empty() || (power > 0 && (ending == "b" || ending == "i" || ending == "ib"));

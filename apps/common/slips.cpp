@@ -2,10 +2,11 @@
 #include <apps/common/slips.hpp>
 
 #include <algorithm>
-#include <cctype>
 #include <span>
 
 #include <fmt/format.h>
+
+#include <kvbench/core/name.hpp>
 
 namespace kvbench::app {
 namespace {
@@ -103,7 +104,7 @@ constexpr Slip flags[] = {
 
 std::string right_word(std::string_view written, const std::function<bool(const std::string&)>& has) {
   std::string plain(written.substr(std::min(written.find_first_not_of('-'), written.size())));
-  std::ranges::transform(plain, plain.begin(), [](unsigned char c) { return c == '_' ? '-' : std::tolower(c); });
+  std::ranges::transform(plain, plain.begin(), [](char c) { return c == '_' ? '-' : lower_case(c); });
   const auto holds = [&](const Slip& slip) {
     return slip.written == plain && (*slip.needs == '\0' || has(slip.needs));
   };

@@ -89,7 +89,7 @@ constexpr std::string_view digits = "0123456789.";
 const UnitName& find_unit(std::string_view text, std::size_t from) {
   std::string unit;
   for (const char c : text.substr(from)) {
-    if (c != ' ') unit += c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+    if (c != ' ') unit += lower_case(c);
   }
   const auto* found = std::ranges::find(unit_names, unit, &UnitName::spelling);
   if (found != std::end(unit_names)) return *found;

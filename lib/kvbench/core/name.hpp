@@ -15,6 +15,9 @@ void check_name(std::string_view name, const std::string& where);
 /// The names of files without their folders; as they are given, for tables, where others of the files have the same.
 std::vector<std::string> distinct_names(std::span<const std::string> paths);
 
+/// An ASCII letter in lower case, whatever the locale; other characters as they are.
+constexpr char lower_case(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; }
+
 /// The text without the spaces at its ends, as users write in lists: "snapkv, h2o".
 constexpr std::string_view trimmed(std::string_view text) {
   const std::size_t begin = text.find_first_not_of(' ');

@@ -176,7 +176,7 @@ constexpr OtherName other_names[] = {{"none", "exact"},
 std::string right_name(std::string_view name) {
   std::string plain;
   for (const char c : name) {
-    if (c != '-' && c != '_') plain += c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+    if (c != '-' && c != '_') plain += lower_case(c);
   }
   constexpr std::string_view ending = "press";
   if (plain.ends_with(ending)) plain.resize(plain.size() - ending.size());

@@ -5,6 +5,7 @@
 #include <unordered_set>
 
 #include <kvbench/core/error.hpp>
+#include <kvbench/core/name.hpp>
 #include <kvbench/methods/stages/draws.hpp>
 
 namespace kvbench::eval {
@@ -120,9 +121,9 @@ std::vector<std::string> shuffled_words(const TaskRequest& request, TaskDraws& d
   std::unordered_set<std::string> words;
   std::string word;
   for (const char c : request.haystack + '\n') {
-    const char lower = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
-    if (lower >= 'a' && lower <= 'z') {
-      word += lower;
+    const char letter = lower_case(c);
+    if (letter >= 'a' && letter <= 'z') {
+      word += letter;
       continue;
     }
     if (word.size() >= 3 && word.size() <= 10) words.insert(word);
