@@ -48,7 +48,7 @@ class PythonCache {
   }
 
   void append(std::span<const methods::TokenBlock> tokens) {
-    if (appends_) with_python([&] { return append_in_python(tokens); });
+    if (appends_) with_python([&] { append_in_python(tokens); });
     allowance_.decoded += tokens.front().size();
     at_query_.reset();
     for (HeldEntries& held : held_) held.forget();
@@ -62,7 +62,6 @@ class PythonCache {
     std::vector<std::vector<std::shared_ptr<const Answer>>> answers(held_.size());
     with_python([&] {
       for (Index i = 0; i < queries.front().size(); ++i) ask(queries, i, answers);
-      return 0;
     });
     allowance_.check(held_);
     std::vector<methods::EntryTables> tables;
@@ -83,7 +82,6 @@ class PythonCache {
         heads.push_back(nb::len(tables) == 1 ? nb::object(tables[0]) : tables);
       }
       call("observe", heads);
-      return 0;
     });
   }
 
@@ -108,7 +106,7 @@ class PythonCache {
   std::vector<methods::Protected> protected_tokens() const {
     std::vector<methods::Protected> all(held_.size(), {.decoded = !appends_});
     with_python([&] {
-      if (!nb::hasattr(cache_.get(), "protected_tokens")) return 0;
+      if (!nb::hasattr(cache_.get(), "protected_tokens")) return;
       std::size_t h = 0;
       for_each_head(call("protected_tokens"), "protected_tokens", [&](nb::handle head) {
         const bool says = items_in(head, 2, 3, "protected_tokens()") == 3;
@@ -116,7 +114,6 @@ class PythonCache {
         all[h] = protected_in(head[0], head[1], first_decoded_, "protected_tokens()");
         all[h++].decoded = decoded;
       });
-      return 0;
     });
     return all;
   }
@@ -176,7 +173,7 @@ class PythonCache {
     for (const nb::handle head : given) visit(head);
   }
 
-  int append_in_python(std::span<const methods::TokenBlock> tokens) {
+  void append_in_python(std::span<const methods::TokenBlock> tokens) {
     std::vector<nb::object> keys, values;
     for (const methods::TokenBlock& block : tokens) {
       keys.push_back(array_of(block.keys, backend_));
@@ -184,12 +181,11 @@ class PythonCache {
     }
     const Index count = tokens.front().size();
     const nb::object taken = call("append", keys, values, positions_of(tokens.front().first, count));
-    if (taken.is_none()) return 0;
+    if (taken.is_none()) return;
     if (const Index returned = count_in(taken, "append(): what it returned"); returned != count)
       throw std::logic_error(fmt::format(
           "append() of {} tokens returned {}; it takes all of them, and takes() says how many it may be given", count,
           returned));
-    return 0;
   }
 
   /// A quantiser asks what is held, by a block without queries (stages/rounded_cache.cpp). What it stores does not

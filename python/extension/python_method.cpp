@@ -81,7 +81,6 @@ methods::MakeCaches prepare_scores(std::span<const methods::HeadPrompt> heads, c
       scores.push_back(
           backend.adopt(std::move(numbers), static_cast<Index>(rows.shape(0)), static_cast<Index>(rows.shape(1))));
     }
-    return 0;
   });
   std::vector<methods::MakeCache> caches;
   for (std::size_t h = 0; h < heads.size(); ++h)
@@ -133,7 +132,6 @@ struct Binding {
       for (auto& [setting, value] : nb::cast<Settings>(made[2])) selected.push_back({setting, value});
       const std::string of_scorer = select(name, params->selection, selected);
       text = of_method + (of_method.empty() || of_scorer.empty() ? "" : ";") + of_scorer;
-      return 0;
     });
     return {std::move(params), std::move(text)};
   }

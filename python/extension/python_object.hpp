@@ -4,6 +4,7 @@
 
 #include <memory>
 #include <stdexcept>
+#include <type_traits>
 #include <utility>
 
 #include <nanobind/nanobind.h>
@@ -66,15 +67,20 @@ class ArithmeticGuard {
   unsigned control_;
 };
 
-/// call() with the GIL, and its result, which must not be an object of Python. Throws as rethrow() does.
+/// call() with the GIL, and its result, if it has one, which must not be an object of Python. Throws as rethrow() does.
 template <class F>
 auto with_python(F call) {
   const MethodCall running;
   try {
     ArithmeticGuard arithmetic;
-    auto result = call();
-    arithmetic.restore();
-    return result;
+    if constexpr (std::is_void_v<std::invoke_result_t<F>>) {
+      call();
+      arithmetic.restore();
+    } else {
+      auto result = call();
+      arithmetic.restore();
+      return result;
+    }
   } catch (nb::python_error& error) {
     rethrow(error);
   } catch (const nb::cast_error&) {
