@@ -243,7 +243,7 @@ std::vector<Comparison> GroupComparer::test(std::vector<Prepared> group) const {
     if (one.row.outcome != Outcome::skipped) pairs.push_back(std::move(one.pair));
   }
   const bool documents = !group_.identity.eval.empty();
-  const std::vector<evidence::Test> tests =
+  std::vector<evidence::Test> tests =
       test_group(pairs, {.scale = scale(), .flips = flips_, .block = documents ? "documents" : "blocks of queries"});
   const bool over_places = std::ranges::count(tests, evidence::Test::Over::places, &evidence::Test::over) > 0;
   std::vector<Comparison> out;
@@ -252,7 +252,7 @@ std::vector<Comparison> GroupComparer::test(std::vector<Prepared> group) const {
     Comparison& row = out.emplace_back(std::move(one.row));
     if (row.outcome == Outcome::skipped) continue;
     fill(row, tests[next]);
-    row.places = tests[next].places, row.sums = paired(pairs[next].a, pairs[next].reference);
+    row.places = tests[next].places, row.sums = std::move(tests[next].sums);
     ++next;
     row.set_level(0.95);
     explain(row, over_places);

@@ -8,8 +8,6 @@
 namespace kvbench::compare {
 namespace {
 
-using Seeds = std::vector<std::pair<std::optional<std::uint32_t>, std::optional<std::uint32_t>>>;
-
 std::vector<std::uint32_t> seeds_of(const GroupValues& group) {
   std::vector<std::uint32_t> seeds;
   for (const SideValues& values : group) {
@@ -21,9 +19,9 @@ std::vector<std::uint32_t> seeds_of(const GroupValues& group) {
   return seeds;
 }
 
-/// The seeds of both sides that are paired; no seed: the side has one value.
-Seeds pair_seeds(const GroupValues& a, bool a_draws, const GroupValues& b, bool b_draws) {
-  Seeds pairs;
+/// The seeds of both sides that are paired.
+PairedSeeds pair_seeds(const GroupValues& a, bool a_draws, const GroupValues& b, bool b_draws) {
+  PairedSeeds pairs;
   const auto of_a = seeds_of(a), of_b = seeds_of(b);
   if (!a_draws && !b_draws) return {{std::nullopt, std::nullopt}};
   if (!a_draws || !b_draws) {

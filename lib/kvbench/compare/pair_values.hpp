@@ -28,6 +28,9 @@ class PlaceSums {
   std::map<std::pair<std::string, std::int64_t>, std::pair<double, double>> sums_;  // and numbers, by text and layer
 };
 
+/// Seeds of both sides; no seed: the side has one value.
+using PairedSeeds = std::vector<std::pair<std::optional<std::uint32_t>, std::optional<std::uint32_t>>>;
+
 /// The values of both sides on the queries with both. Equal seeds are paired, or, where the sides have none in common,
 /// the k-th with the k-th; a side that draws nothing is paired with each seed of the other.
 class PairValues {
@@ -43,8 +46,7 @@ class PairValues {
  private:
   void add(const QueryPlace& place, std::size_t query, std::size_t seed, double a, double b);
 
-  /// No seed: the side has one value.
-  std::vector<std::pair<std::optional<std::uint32_t>, std::optional<std::uint32_t>>> seeds_;
+  PairedSeeds seeds_;
   std::map<std::pair<std::string, std::size_t>, std::size_t> blocks_;  // by prompt and block
   std::map<std::tuple<std::string, std::int64_t, Index>, std::size_t>
       heads_;  // by kv head, because each has its own random numbers

@@ -102,7 +102,9 @@ std::vector<Test> test_group(std::span<const Pair> pairs, const Design& design) 
   std::vector<Test> tests;
   for (const Pair& pair : pairs) {
     Test& test = tests.emplace_back(Test{.places = places_test(pair, design.scale)});
-    if (!pair.a.blocks.sums.empty()) test.blocks = paired_test(*paired(pair.a, pair.reference), design.flips);
+    if (pair.a.blocks.sums.empty()) continue;
+    test.sums = paired(pair.a, pair.reference);
+    test.blocks = paired_test(*test.sums, design.flips);
   }
   const bool over_places = std::ranges::any_of(tests, [](const Test& t) { return t.places.tested(); });
   std::vector<double> p_values;

@@ -23,7 +23,8 @@ struct Test {
   /// nothing: an infinite mean, one seed of random draws, too few blocks, or no ratio in a group over places.
   Over over = Over::nothing;
   PlaceTest places = {};  ///< of the differences of Scale::of(); not tested where places are no sample or have no ratio
-  PairedTest blocks = {};  ///< of the means; of no blocks where the values have none
+  std::optional<PairedSums> sums = {};  ///< both sides over blocks; absent where the values have none
+  PairedTest blocks = {};               ///< of their means; of no blocks where the values have none
   double p_value = NAN;
   std::size_t units = 0;         ///< layers or texts, whichever are fewer, or blocks
   std::string tested_over = "";  ///< "10 of 30 layers and 3 texts", "24 blocks of queries"; empty over nothing
