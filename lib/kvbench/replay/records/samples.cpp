@@ -1,0 +1,265 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <kvbench/replay/records/samples.hpp>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <set>
+
+#include <kvbench/core/error.hpp>
+#include <kvbench/core/paired_test.hpp>
+#include <kvbench/replay/records/values.hpp>
+#include <kvbench/trace/layer_spread.hpp>
+
+namespace kvbench::replay {
+
+double log_error(double error) { return std::log(std::max(error, least_error)); }
+
+namespace {
+
+std::vector<std::int64_t> layers_of(const std::vector<Sample>& samples) {
+  std::set<std::int64_t> layers;
+  for (const Sample& sample : samples) layers.insert(sample.head->layer);
+  return {layers.begin(), layers.end()};
+}
+
+/// Mean bytes. They are summed before they are divided, so that means of equal whole numbers are whole.
+Bytes mean_bytes(const std::vector<Sample>& samples) {
+  Bytes mean;
+  for (const auto field : {&Bytes::kv, &Bytes::meta, &Bytes::fast, &Bytes::slow, &Bytes::read, &Bytes::full}) {
+    for (const Sample& sample : samples) mean.*field += sample.result->bytes.*field;
+    mean.*field /= static_cast<double>(samples.size());
+  }
+  return mean;
+}
+
+/// Means and sums of all figures except the metrics and the bytes. Sums are divided once, as in mean_bytes().
+void add_costs(const std::vector<Sample>& samples, std::size_t seeds, std::span<const ReplayFrame::Prompt> prompts,
+               Record& record) {
+  for (const Sample& sample : samples) {
+    const ConfigurationResult& result = *sample.result;
+    record.context_tokens += static_cast<double>(prompts[sample.head->place.prompt].context_tokens);
+    record.budget_tokens += static_cast<double>(result.budget_tokens);
+    record.kept_tokens += result.kept_tokens;
+    record.peak_bytes = std::max(record.peak_bytes, result.peak_bytes);
+    record.compress_flops += result.compress_flops;
+    record.attend_flops += result.attend_flops;
+    record.compress_s += result.compress_s;
+    record.attend_s += result.attend_s;
+    record.exact_s += result.exact_s;
+  }
+  const auto count = static_cast<double>(samples.size());
+  record.context_tokens /= count, record.budget_tokens /= count, record.kept_tokens /= count;
+  for (const auto field :
+       {&Record::compress_flops, &Record::attend_flops, &Record::compress_s, &Record::attend_s, &Record::exact_s}) {
+    record.*field /= static_cast<double>(seeds);
+  }
+}
+
+/// Appends the notes to the reason; notes of equal text become one, with their counts summed.
+void add_notes(const std::vector<Sample>& samples, Record& record) {
+  std::vector<methods::Note> merged;
+  for (const Sample& sample : samples) merge_notes(merged, sample.result->notes);
+  for (const methods::Note& note : merged) {
+    if (!record.reason.empty()) record.reason += "; ";
+    record.reason += describe(note);
+  }
+}
+
+/// Sums of function(rel_err) by kv head and seed; the samples of a head are adjacent.
+void add_head_sums(const std::vector<Sample>& samples, double (*function)(double), ErrorSums& sums) {
+  const HeadResult* last = nullptr;
+  for (const Sample& s : samples) {
+    if (s.head != last) {
+      sums.heads.resize(sums.heads.size() + sums.seeds);
+      sums.head_counts.resize(sums.heads.size());
+      last = s.head;
+    }
+    const std::size_t at = sums.heads.size() - sums.seeds + s.seed;
+    for (const MetricRow& row : s.result->metrics) {
+      const double value = row[index_of(metric("rel_err"))];
+      if (std::isnan(value)) continue;
+      sums.heads[at] += function(value);
+      sums.head_counts[at] += 1;
+    }
+  }
+}
+
+/// Errors by prompt and layer, in the order of the samples.
+std::vector<PlaceError> place_errors(const std::vector<Sample>& samples) {
+  std::vector<PlaceError> places;
+  for (const Sample& s : samples) {
+    const auto is_here = [&](const PlaceError& p) {
+      return p.prompt == s.head->place.prompt && p.layer == s.head->layer;
+    };
+    auto place = std::ranges::find_if(places, is_here);
+    if (place == places.end()) place = places.insert(places.end(), {s.head->place.prompt, s.head->layer});
+    for (const MetricRow& row : s.result->metrics) {
+      const double value = row[index_of(metric("rel_err"))];
+      if (!std::isnan(value)) place->sum += value, place->count += 1;
+    }
+  }
+  return places;
+}
+
+/// The values of a metric; function(value) of each.
+Values values_of(const std::vector<Sample>& samples, std::size_t seeds, std::size_t metric,
+                 double (*function)(double)) {
+  Values values(seeds);
+  for (const Sample& s : samples) {
+    const auto m = static_cast<Index>(s.head->positions.size());
+    for (Index g = s.g; g < s.g + s.heads; ++g) {
+      for (Index i = s.i; i < s.i + s.queries; ++i) {
+        const float value = s.result->metrics[static_cast<std::size_t>(g * m + i)][metric];
+        values.add(s.head->place.prompt, i, s.seed, std::isnan(value) ? NAN : function(value));
+      }
+    }
+  }
+  return values;
+}
+
+void add_metrics(const std::vector<Sample>& samples, std::size_t seeds, Record& record) {
+  const auto itself = [](double value) { return value; };
+  constexpr std::size_t error = index_of(metric("rel_err"));
+  for (std::size_t metric = 0; metric < metric_count; ++metric) {
+    const Values values = values_of(samples, seeds, metric, itself);
+    record.metrics[metric] = values.summary(metric == error);
+    if (metric != error) continue;
+    record.query_rows = values.size();
+    if (!record.query_head) record.sums = values.block_sums();
+  }
+  if (!record.query_head) {
+    record.blocks = record.sums.blocks_with_values();
+    add_head_sums(samples, itself, record.sums);
+    record.log_sums = values_of(samples, seeds, error, log_error).block_sums();
+    add_head_sums(samples, log_error, record.log_sums);
+    record.places = place_errors(samples);
+  }
+  Values fro(seeds);
+  for (const Sample& s : samples) {
+    for (Index g = s.g; g < s.g + s.heads; ++g)
+      fro.add(s.head->place.prompt, 0, s.seed, s.result->rel_err_fro[static_cast<std::size_t>(g)]);
+  }
+  record.rel_err_fro = fro.summary(false);
+}
+
+/// The sums of probes by prompt. A layer in which the method did not run, or which is kept whole, has no error.
+std::vector<ProbeSums> probe_sums(const std::vector<Sample>& samples, std::size_t seeds,
+                                  std::span<const ReplayFrame::Prompt> prompts) {
+  std::map<std::size_t, ProbeSums> by_prompt;
+  std::map<std::pair<std::size_t, std::int64_t>, std::size_t> layers;
+  for (const Sample& s : samples) {
+    const std::vector<double>& sums = s.result->probe_sums;
+    const std::size_t prompt = s.head->place.prompt;
+    if (sums.empty() || prompts[prompt].scored_tokens == 0) continue;
+    ProbeSums& all = by_prompt[prompt];
+    all.scored = static_cast<std::size_t>(prompts[prompt].scored_tokens);
+    all.seeds = seeds, all.probes = sums.size();
+    const auto [layer, is_new] = layers.try_emplace({prompt, s.head->layer}, all.layers);
+    all.layers += is_new;
+    all.sums.resize(all.layers * seeds * all.probes);
+    double* const row = all.sums.data() + (layer->second * seeds + s.seed) * all.probes;
+    for (std::size_t r = 0; r < sums.size(); ++r) row[r] += sums[r];
+  }
+  std::vector<ProbeSums> all;
+  for (auto& [prompt, sums] : by_prompt) all.push_back(std::move(sums));
+  return all;
+}
+
+/// Predicts the KL of a row over all heads of its layers: of all layers of the model where these are among the replayed
+/// ones or evenly spaced, otherwise of the replayed layers alone.
+void add_predicted_kl(const std::vector<Sample>& samples, std::size_t seeds,
+                      std::span<const ReplayFrame::Prompt> prompts, Record& record) {
+  const auto replayed = static_cast<double>(record.replayed_layers.size());
+  const auto of = static_cast<double>(record.model_layers);
+  const trace::LayerSpread spread = trace::spread_of(record.replayed_layers, record.model_layers);
+  const bool sample = !record.layer && spread == trace::LayerSpread::evenly_spaced;
+  record.kl = predict_kl(probe_sums(samples, seeds, prompts), {.extrapolates = sample, .scale = of / replayed});
+  if (std::isnan(record.kl.mean)) return;
+  record.kl.about = record.layer                        ? "this layer alone"
+                    : sample                            ? fmt::format("{} layers, from {}", of, replayed)
+                    : spread == trace::LayerSpread::all ? "all layers"
+                                                        : "the replayed layers alone";
+  if (record.kl.mean > largest_predicted) record.kl.about += "; at least";
+}
+
+/// The samples with status ok. The cache of a model holds the layers that `dense_layers` keeps whole too; but these say
+/// nothing about the method, unless they are all that there is.
+struct OkSamples {
+  std::vector<Sample> held;      ///< what bytes are the mean of
+  std::vector<Sample> measured;  ///< what everything else summarises
+};
+
+/// Reports the samples that are not ok in the record. One failed sample fails the row; others are left out as long as a
+/// compressed layer remains.
+OkSamples keep_ok(const std::vector<Sample>& samples, Record& record) {
+  OkSamples ok;
+  std::vector<const ConfigurationResult*> ended;
+  bool compresses = false;
+  for (const Sample& s : samples) {
+    compresses |= !s.result->dense;
+    if (s.result->status == Status::ok)
+      ok.held.push_back(s);
+    else
+      ended.push_back(s.result);
+  }
+  std::ranges::copy_if(ok.held, std::back_inserter(ok.measured),
+                       [&](const Sample& s) { return s.result->dense != compresses; });
+  record.dense = !compresses;
+  const auto failed = std::ranges::find(ended, Status::failed, &ConfigurationResult::status);
+  if (failed != ended.end()) {
+    record.status = Status::failed;
+    record.reason = fmt::format("{} of {} parts failed: {}",
+                                std::ranges::count(ended, Status::failed, &ConfigurationResult::status), samples.size(),
+                                (*failed)->reason);
+  } else if (ok.measured.empty()) {
+    // What does not run in some layers, and costs too much in the others, costs too much.
+    const auto infeasible = std::ranges::find(ended, Status::infeasible, &ConfigurationResult::status);
+    const ConfigurationResult& why = infeasible == ended.end() ? *ended.front() : **infeasible;
+    record.status = why.status;
+    record.reason = why.reason;
+  } else if (!ended.empty()) {
+    record.reason = fmt::format("without {} of {} parts: {}", ended.size(), samples.size(), ended.front()->reason);
+  }
+  return ok;
+}
+
+/// The reason why a row of a query has no metrics, which every answer but that of `exact` has.
+void explain_unmeasured(Record& record) {
+  if (record.query_rows > 0) return;
+  if (!record.reason.empty()) record.reason += "; ";
+  record.reason += record.refit == Refit::none
+                       ? "the noise floor is measured on a sample of the queries, and this one is not in it"
+                       : "this query is in the first half";
+}
+
+/// The reason why a row has no interval, which would be that of a single block and so claim certainty. Rows of one
+/// query need none.
+void explain_interval(Record& record) {
+  const Summary& error = record.of(metric("rel_err"));
+  if (record.query || std::isnan(error.mean) || !std::isnan(error.lo)) return;
+  if (!record.reason.empty()) record.reason += "; ";
+  record.reason +=
+      fmt::format("no interval of the mean: it takes two blocks of {} neighbouring queries", queries_per_block);
+}
+
+}  // namespace
+
+void summarize(const std::vector<Sample>& samples, std::size_t seeds, std::span<const ReplayFrame::Prompt> prompts,
+               Record& record) {
+  const OkSamples ok = keep_ok(samples, record);
+  if (record.status != Status::ok) return;
+  record.bytes = mean_bytes(ok.held);
+  record.layers = layers_of(ok.held);
+  record.layer_count = std::ssize(record.layers);
+  record.replayed_layers = layers_of(samples);
+  if (!record.dense) record.compressed_layers = layers_of(ok.measured);
+  add_costs(ok.measured, seeds, prompts, record);
+  add_metrics(ok.measured, seeds, record);
+  if (!record.query_head) add_predicted_kl(ok.measured, seeds, prompts, record);
+  add_notes(ok.measured, record);
+  explain_unmeasured(record);
+  explain_interval(record);
+}
+
+}  // namespace kvbench::replay
