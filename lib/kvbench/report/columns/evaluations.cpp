@@ -128,7 +128,7 @@ void add_eval_sizes(EvalColumns& c) {
   c.count("scored_key", "of these, key tokens: their nll rises by at least 2 without the distant context",
           &EvalRecord::key_tokens);
   c.count("answers", "answers, of tasks with exact match", &EvalRecord::answers);
-  c.tokens(is_over_layers);
+  c.tokens(is_over_layers, false);
   c.held(is_over_layers, "keys and values held, mean per kv head over all layers of the model");
   c.moved(is_over_layers);
 }

@@ -77,8 +77,7 @@ void add_kept(RecordColumns& c) {
   c.number("context_tokens", "tokens",
            "tokens that the budget refers to: the context, without those of --protect-outside",
            needed(where_ok(&Record::context_tokens)));
-  c.tokens(is_ok);
-  c.list[c.list.size() - 2].value.needed = true;
+  c.tokens(is_ok, true);
   c.number("kept_fraction", "", "kept_tokens / context_tokens",
            where_ok([](const Record& r) { return r.kept_tokens / r.context_tokens; }));
   c.held(is_ok, "keys and values held, mean per kv head");

@@ -38,9 +38,11 @@ class SharedColumns {
   void number(const char* key, const char* unit, const char* doc, Value<Row> value) {
     list.push_back({key, doc, std::move(value), "number", unit});
   }
-  /// The number of tokens that a budget means, and of entries that answer. `has`: whether a row has costs.
-  void tokens(Has has) {
+  /// The number of tokens that a budget means, and of entries that answer. `has`: whether a row has costs;
+  /// `budget_needed`: whether a table without the former is not read.
+  void tokens(Has has, bool budget_needed) {
     number("budget_tokens", "tokens", "the budget in tokens", value_where<Row>(has, &replay::Costs::budget_tokens));
+    list.back().value.needed = budget_needed;
     number("kept_tokens", "tokens", "entries that answer a query, without those that the harness keeps exactly",
            value_where<Row>(has, &replay::Costs::kept_tokens));
   }
