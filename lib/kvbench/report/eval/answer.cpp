@@ -147,21 +147,16 @@ std::string power_text(const Tested& tested, std::size_t documents) {
                      quantile(tested.factors, 0.5));
 }
 
-/// " It has the lowest KL on 2 of 3 texts, b on 1."
-std::string wins_text(const std::vector<DamageOf>& all, std::size_t texts) {
+/// " a has the lowest KL on 2 of 3 texts, b on 1."
+std::string wins_sentence(const std::vector<DamageOf>& all, std::size_t texts) {
   if (texts < 2) return "";
-  std::map<std::string, int> wins;
-  for (std::size_t text = 0; text < texts; ++text)
-    ++wins[std::ranges::min_element(all, {}, [&](const DamageOf& one) {
-             return one.of_texts[text]->of(eval::damage("kl_mean")).mean;
-           })->name];
-  std::vector<std::string> parts;
-  for (const DamageOf& one : all) {
-    if (const int count = wins[one.name]; count > 0)
-      parts.push_back(parts.empty() ? fmt::format("{} has the lowest KL on {} of {} texts", one.name, count, texts)
-                                    : fmt::format("{} on {}", one.name, count));
+  std::vector<std::pair<std::string, std::int64_t>> wins;
+  for (const DamageOf& one : all) wins.emplace_back(one.name, 0);
+  for (std::size_t text = 0; text < texts; ++text) {
+    const auto kl = [&](const DamageOf& one) { return one.of_texts[text]->of(eval::damage("kl_mean")).mean; };
+    ++wins[static_cast<std::size_t>(std::ranges::min_element(all, {}, kl) - all.begin())].second;
   }
-  return fmt::format(" {}.", fmt::join(parts, ", "));
+  return fmt::format(" {}.", wins_text("KL", wins, static_cast<std::int64_t>(texts)));
 }
 
 std::string damage_sentence(const std::vector<DamageOf>& all, std::size_t texts) {
@@ -184,7 +179,7 @@ std::string damage_sentence(const std::vector<DamageOf>& all, std::size_t texts)
       .needs = fmt::format("A test takes rows of at least {} documents (--per-document).", fewest_texts)};
   std::string out = standing_sentence(standing, words);
   if (const std::string untested = untested_sentence(standing, words); !untested.empty()) out += " " + untested;
-  return out + power_text(tested, documents) + wins_text(all, texts);
+  return out + power_text(tested, documents) + wins_sentence(all, texts);
 }
 
 /// What sections over several texts have in common.

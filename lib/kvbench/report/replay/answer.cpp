@@ -216,18 +216,13 @@ std::vector<std::string> wins_of(std::span<const replay::Record> records) {
   const std::vector<compare::TextSummary> texts = compare::summarize_texts(records);
   std::vector<std::string> out;
   for (std::size_t first = 0; first < texts.size();) {
-    std::vector<std::string> winners;
+    std::vector<std::pair<std::string, std::int64_t>> wins;
     std::size_t next = first;
-    for (; next < texts.size() && texts[next].budget == texts[first].budget; ++next) {
-      const compare::TextSummary& t = texts[next];
-      if (t.wins == 0) continue;
-      const std::string name = compare::label_of({t.method, t.params, {}});
-      winners.push_back(winners.empty()
-                            ? fmt::format("{} has the lowest error on {} of {} texts", name, t.wins, t.texts)
-                            : fmt::format("{} on {}", name, t.wins));
-    }
-    if (next - first > 1)
-      out.push_back(fmt::format("{}, {}.", at_budget(texts[first].budget), fmt::join(winners, ", ")));
+    for (; next < texts.size() && texts[next].budget == texts[first].budget; ++next)
+      wins.emplace_back(compare::label_of({texts[next].method, texts[next].params, {}}), texts[next].wins);
+    if (wins.size() > 1)
+      out.push_back(
+          fmt::format("{}, {}.", at_budget(texts[first].budget), wins_text("error", wins, texts[first].texts)));
     first = next;
   }
   return out;
