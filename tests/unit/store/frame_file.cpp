@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <sstream>
@@ -105,6 +106,18 @@ TEST_CASE("any single damaged byte costs at most its own frame") {
       const std::string text = file.read(frame);
       CHECK((text == "one" || text.empty() || text == "three"));
     }
+  }
+}
+
+TEST_CASE("a frame whose length is not that of its payload ends the file") {
+  const TempFolder folder;
+  std::string bytes = three_frames(folder / "f");
+  for (const std::uint64_t length :
+       {std::uint64_t{0}, std::uint64_t{1}, std::uint64_t{1} << 31, std::uint64_t{1} << 63, ~std::uint64_t{0}}) {
+    std::memcpy(bytes.data() + 8, &length, sizeof length);
+    write(folder / "d", bytes);
+    const FrameFile file(folder / "d", Mode::read);
+    CHECK(std::ranges::none_of(file.frames(), [](const Frame& frame) { return frame.kind == 1; }));
   }
 }
 

@@ -45,28 +45,6 @@ SweepResults run_all(const SweepPlan& plan, const ReplayHooks& hooks = {}) {
   return collect(layout, files, Grain::query);
 }
 
-bool same(double a, double b) { return a == b || (std::isnan(a) && std::isnan(b)); }
-
-void check_same(const SweepResults& a, const SweepResults& b) {
-  REQUIRE(a.records.size() == b.records.size());
-  REQUIRE(a.measures.size() == b.measures.size());
-  for (std::size_t i = 0; i < a.records.size(); ++i) {
-    const Record &x = a.records[i], &y = b.records[i];
-    CHECK(x.run == y.run);
-    CHECK(x.method == y.method);
-    CHECK(x.order == y.order);
-    CHECK(x.query == y.query);
-    CHECK(x.kept_tokens == y.kept_tokens);
-    CHECK(x.bytes.kv == y.bytes.kv);
-    CHECK(x.reason == y.reason);
-    for (std::size_t m = 0; m < metric_count; ++m) {
-      CHECK(same(x.metrics[m].mean, y.metrics[m].mean));
-      CHECK(same(x.metrics[m].lo, y.metrics[m].lo));
-    }
-  }
-  for (std::size_t i = 0; i < a.measures.size(); ++i) CHECK(a.measures[i].value == b.measures[i].value);
-}
-
 }  // namespace
 
 TEST_CASE("a sweep gives the records and measures of its runs, named and in order") {
