@@ -114,6 +114,7 @@ TEST_CASE("rows that only one side has") {
   CHECK(rows[0].difference ==
         "sampled[t=4] at 4, decode, prompt 0, layer 5, kv head 1: there is no golden row; see --write");
   CHECK(rows[1].outcome == Outcome::gone);
+  CHECK(rows[1].difference.ends_with(": this version does not compute the row"));
   fresh.fault = "infeasible: too small";
   CHECK(verify({}, {&fresh, 1}, "ref").empty());  // it never ran
   fresh.budget = Budget::parse("3");

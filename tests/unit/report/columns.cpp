@@ -12,6 +12,12 @@
 
 #include <kvbench/compare/comparison.hpp>
 #include <kvbench/kernels/philox.hpp>
+#include <kvbench/report/columns/checks.hpp>
+#include <kvbench/report/columns/claims.hpp>
+#include <kvbench/report/columns/comparisons.hpp>
+#include <kvbench/report/columns/evaluations.hpp>
+#include <kvbench/report/columns/golden.hpp>
+#include <kvbench/report/columns/measures.hpp>
 #include <kvbench/report/columns/records.hpp>
 #include <kvbench/report/read/rows.hpp>
 #include <unit/trace/sample.hpp>
@@ -29,30 +35,36 @@ bool snake_case(const std::string& key) {
          std::ranges::all_of(key, [](char c) { return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_'; });
 }
 
-}  // namespace
-
-TEST_CASE("every column has a unique key, a type and a description") {
+template <class Row>
+void check_table(std::span<const Column<Row>> columns) {
   std::set<std::string> keys;
-  for (const Column<Record>& column : record_columns()) {
+  for (const Column<Row>& column : columns) {
     CAPTURE(column.key);
     CHECK(keys.insert(column.key).second);
     CHECK(snake_case(column.key));
     CHECK(!column.doc.empty());
     CHECK((column.type == "text" || column.type == "integer" || column.type == "number"));
     CHECK(column.value.print);
-  }
-  CHECK(keys.contains("rel_err_mean"));
-}
-
-TEST_CASE("names contain the unit") {
-  for (const Column<Record>& column : record_columns()) {
-    CAPTURE(column.key);
     CHECK((column.key.find("bytes") != std::string::npos) == (column.unit == "B"));
     CHECK(column.key.ends_with("_s") == (column.unit == "s"));
     CHECK(column.key.ends_with("_tokens") == (column.unit == "tokens"));
     CHECK(column.key.ends_with("_flops") == (column.unit == "flop"));
     CHECK(column.time == (column.unit == "s"));
   }
+  CHECK(std::ranges::is_sorted(columns, {}, &Column<Row>::time));
+}
+
+}  // namespace
+
+TEST_CASE("columns have unique keys that hold the unit, a type and a description; times come last") {
+  check_table(record_columns());
+  check_table(eval_columns());
+  check_table(check_columns());
+  check_table(claim_columns());
+  check_table(compare_columns());
+  check_table(measure_columns());
+  check_table(golden_columns());
+  check_table(verified_columns());
 }
 
 TEST_CASE("JSON has numbers as numbers, null for nothing, and texts in quotes") {
@@ -66,12 +78,6 @@ TEST_CASE("JSON has numbers as numbers, null for nothing, and texts in quotes") 
   CHECK(json_text("\x1b\xff\xc3\xa9") == "\"\\\\x1b\\\\xff\xc3\xa9\"");
 }
 
-TEST_CASE("times are the last columns") {
-  const auto first = std::ranges::find_if(record_columns(), &Column<Record>::time);
-  REQUIRE(first != record_columns().end());
-  CHECK(std::all_of(first, record_columns().end(), [](const Column<Record>& c) { return c.time; }));
-}
-
 TEST_CASE("every metric has its mean and the quantile of its bad tail") {
   std::set<std::string> keys;
   for (const Column<Record>& column : record_columns()) keys.insert(column.key);
@@ -79,6 +85,7 @@ TEST_CASE("every metric has its mean and the quantile of its bad tail") {
     const std::string name(name_of(static_cast<Metric>(m)));
     CAPTURE(name);
     CHECK(keys.contains(name + "_mean"));
+    CHECK(std::ranges::count(eval_columns(), name + "_mean", &Column<eval::EvalRecord>::key) == 1);
     CHECK(keys.contains(name + "_p99") == (info_of(static_cast<Metric>(m)).better != Better::larger));
     CHECK(keys.contains(name + "_p1") == (info_of(static_cast<Metric>(m)).better == Better::larger));
   }

@@ -2,7 +2,6 @@
 #include <kvbench/report/eval/table.hpp>
 
 #include <cmath>
-#include <set>
 
 #include <doctest/doctest.h>
 
@@ -100,22 +99,6 @@ std::string markdown_of(const std::vector<CsvTable>& tables) { return markdown(m
 using report_test::has;
 
 }  // namespace
-
-TEST_CASE("columns of evaluations: unique keys, types, descriptions, units in names, times last") {
-  std::set<std::string> keys;
-  for (const Column<EvalRecord>& column : eval_columns()) {
-    CAPTURE(column.key);
-    CHECK(keys.insert(column.key).second);
-    CHECK(!column.doc.empty());
-    CHECK((column.type == "text" || column.type == "integer" || column.type == "number"));
-    CHECK((column.key.find("bytes") != std::string::npos) == (column.unit == "B"));
-    CHECK(column.key.ends_with("_tokens") == (column.unit == "tokens"));
-    CHECK(column.time == (column.unit == "s"));
-  }
-  CHECK(eval_columns().back().time);
-  for (std::size_t m = 0; m < metric_count; ++m)
-    CHECK(keys.contains(std::string(name_of(static_cast<Metric>(m))) + "_mean"));
-}
 
 TEST_CASE("the CSV of an evaluation reads back; its kind comes from the header") {
   const CsvTable table = csv_of_lines({{}});

@@ -2,6 +2,7 @@
 #include <kvbench/report/columns/records.hpp>
 #include <kvbench/report/document/markdown.hpp>
 #include <kvbench/report/document/terminal.hpp>
+#include <kvbench/report/read/csv.hpp>
 #include <kvbench/report/replay/reason_groups.hpp>
 #include <kvbench/report/replay/table.hpp>
 #include <kvbench/report/text/similar.hpp>
@@ -42,38 +43,11 @@ Record broken(std::string method, Status status, std::string reason) {
   return r;
 }
 
-/// Parses RFC 4180: a quoted field has quotes at both ends and doubled quotes inside.
-std::vector<std::vector<std::string>> parse_csv(const std::string& text) {
-  std::vector<std::vector<std::string>> rows = {{""}};
-  bool quoted = false;
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    const char c = text[i];
-    if (quoted && c == '"' && i + 1 < text.size() && text[i + 1] == '"') {
-      rows.back().back() += text[++i];
-    } else if (c == '"') {
-      quoted = !quoted;
-    } else if (!quoted && c == ',') {
-      rows.back().emplace_back();
-    } else if (!quoted && c == '\n') {
-      rows.push_back({""});
-    } else {
-      rows.back().back() += c;
-    }
-  }
-  rows.pop_back();  // empty row after the last line end
-  return rows;
-}
-
 std::vector<std::string> lines_of(const std::string& text) {
   std::istringstream stream(text);
   std::vector<std::string> lines;
   for (std::string line; std::getline(stream, line);) lines.push_back(line);
   return lines;
-}
-
-std::size_t column_of(const std::string& key) {
-  return static_cast<std::size_t>(std::ranges::find(record_columns(), key, &Column<Record>::key) -
-                                  record_columns().begin());
 }
 
 }  // namespace
@@ -83,57 +57,40 @@ TEST_CASE("the header of a CSV is the columns, and lines end in LF") {
   const std::string csv = csv_table(records, true);
   CHECK(csv.find('\r') == std::string::npos);
   CHECK(csv.back() == '\n');
-  const auto rows = parse_csv(csv);
-  REQUIRE(rows.size() == 3);
-  for (const auto& row : rows) REQUIRE(row.size() == record_columns().size());
+  const CsvTable table = parse_csv(csv, "r.csv");
+  REQUIRE(table.rows.size() == 2);
+  REQUIRE(table.columns.size() == record_columns().size());
   for (std::size_t c = 0; c < record_columns().size(); ++c) {
-    CHECK(rows[0][c] == record_columns()[c].key);
-    CHECK(rows[2][c] == record_columns()[c].value.print(records[1]));
+    CHECK(table.columns[c] == record_columns()[c].key);
+    CHECK(table.rows[1].cells[c] == record_columns()[c].value.print(records[1]));
   }
-  CHECK(rows[1][column_of("rel_err_mean")] == "0.5");
-  CHECK(rows[1][column_of("compression")] == "4");
-  CHECK(rows[1][column_of("kept_fraction")] == "0.25");
-  CHECK(rows[1][column_of("layer")] == "all");
-  CHECK(rows[1][column_of("seed")].empty());
+  for (const auto& [key, text] : {std::pair("rel_err_mean", "0.5"),
+                                  {"compression", "4"},
+                                  {"kept_fraction", "0.25"},
+                                  {"layer", "all"},
+                                  {"seed", ""}})
+    CHECK(table.text(table.rows[0], key) == text);
   CHECK(lines_of(csv_table({}, true)).size() == 1);
-}
-
-TEST_CASE("fields with commas, quotes and line ends are quoted") {
-  Record r = broken("m", Status::failed, "one, two \"three\"\nfour");
-  r.trace = "a\rb.h5";
-  r.params = "plain;x=1";
-  const std::string csv = csv_table({&r, 1}, true);
-  CHECK(csv.find("\"one, two \"\"three\"\"\nfour\"") != std::string::npos);
-  CHECK(csv.find("\"a\rb.h5\"") != std::string::npos);
-  CHECK(csv.find(",plain;x=1,") != std::string::npos);
-  const auto rows = parse_csv(csv);
-  REQUIRE(rows.size() == 2);
-  REQUIRE(rows[1].size() == record_columns().size());
-  CHECK(rows[1][column_of("reason")] == r.reason);
-  CHECK(rows[1][column_of("trace")] == r.trace);
 }
 
 TEST_CASE("without times exactly the time columns are missing") {
   const Record r = record("a", 0.5);
-  const auto with = parse_csv(csv_table({&r, 1}, true)), without = parse_csv(csv_table({&r, 1}, false));
-  std::vector<std::vector<std::string>> expected(2);
-  for (std::size_t c = 0; c < record_columns().size(); ++c) {
-    for (std::size_t row = 0; row < 2; ++row) {
-      if (!record_columns()[c].time) expected[row].push_back(with[row][c]);
-    }
+  const CsvTable with = parse_csv(csv_table({&r, 1}, true), "r.csv"),
+                 without = parse_csv(csv_table({&r, 1}, false), "r.csv");
+  for (const Column<Record>& column : record_columns()) {
+    CHECK(without.has(column.key) == !column.time);
+    if (!column.time) CHECK(without.text(without.rows[0], column.key) == with.text(with.rows[0], column.key));
   }
-  CHECK(without == expected);
-  CHECK(without[0].size() == with[0].size() - 3);
-  CHECK(std::ranges::find(without[0], "compress_s") == without[0].end());
+  CHECK(without.columns.size() == with.columns.size() - 3);
 }
 
 TEST_CASE("a row that is not ok has a reason and no numbers") {
   const Record r = broken("m", Status::skipped, "no queries");
-  const auto rows = parse_csv(csv_table({&r, 1}, true));
-  CHECK(rows[1][column_of("status")] == "skipped");
-  CHECK(rows[1][column_of("reason")] == "no queries");
-  for (std::size_t c = 0; c < record_columns().size(); ++c) {
-    if (record_columns()[c].type == "number") CHECK_MESSAGE(rows[1][c].empty(), record_columns()[c].key);
+  const CsvTable table = parse_csv(csv_table({&r, 1}, true), "r.csv");
+  CHECK(table.text(table.rows[0], "status") == "skipped");
+  CHECK(table.text(table.rows[0], "reason") == "no queries");
+  for (const Column<Record>& column : record_columns()) {
+    if (column.type == "number") CHECK_MESSAGE(table.text(table.rows[0], column.key).empty(), column.key);
   }
 }
 
@@ -256,10 +213,9 @@ TEST_CASE("rows that are tied with the best are marked, and the mark is explaine
   CHECK(markdown(all_rows(records)).find("\n\n~ not") != std::string::npos);
   for (Record& r : records) r.layers = r.compressed_layers = {3}, r.model_layers = 30;
   CHECK(markdown(all_rows(records)).ends_with("\nLayer 3 of 30.\n"));
-  const auto rows = parse_csv(csv_table(records, false));
-  CHECK(rows[2][column_of("tied")] == "1");
-  CHECK(rows[3][column_of("tied")] == "0");
-  CHECK(rows[4][column_of("tied")].empty());
+  const CsvTable table = parse_csv(csv_table(records, false), "r.csv");
+  for (const std::size_t row : {1, 2, 3})
+    CHECK(table.text(table.rows[row], "tied") == std::array{"", "1", "0", ""}[row]);
   records[1].tied = false;
   CHECK(terminal_text(rows_by_error(records)).find('~') == std::string::npos);  // the best row itself has no mark
 }
