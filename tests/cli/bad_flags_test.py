@@ -98,7 +98,7 @@ class BadFlags(CliTest):
         self.fails(2, "--isa is given twice; it takes one value",
                    args=["replay", *needed["replay"], "--isa", "scalar", "--isa", "scalar"])
         self.fails(2, "--isa needs a value", args=["replay", *needed["replay"], "--isa"])
-        self.assertEqual(run("replay", self.trace, "-m", "sink", "--memory", "1.5GiB", "--threads", 1).returncode, 0)
+        self.ok("replay", self.trace, "-m", "sink", "--memory", "1.5GiB", "--threads", 1)
 
     def test_protocols(self):
         stream = ["-m", "sink", "--protocol", "stream"]
@@ -117,7 +117,7 @@ class BadFlags(CliTest):
         self.fails(2, "--by: 'haed' is not one of all, head, layer, prompt. Did you mean 'head'?",
                    args=["compare", "x", "--by", "haed"])
         self.fails(2, "device", args=["replay", self.trace, "-m", "exact", "--device", "tpu"])
-        self.assertEqual(run("--help").returncode, 0)
+        self.ok("--help")
         for command in ("replay", "compare", "synth"):
             page = run(command, "--help")
             self.assertEqual(page.returncode, 0)
@@ -128,8 +128,7 @@ class BadFlags(CliTest):
     def test_device(self):
         """Without a GPU the error names the reason; with one, cuda runs."""
         asked = run("replay", self.trace, "-m", "sink", "-b", "16", "--no-times", "--device", "cuda")
-        auto = run("replay", self.trace, "-m", "sink", "-b", "16", "--no-times", "--device", "auto")
-        self.assertEqual(auto.returncode, 0, auto.stderr)
+        auto = self.succeeds("replay", self.trace, "-m", "sink", "-b", "16", "--no-times", "--device", "auto")
         device = rows(auto.stdout)[0]["device"]
         if asked.returncode == 0:
             self.assertTrue(device.startswith("cuda ("), device)
@@ -149,12 +148,11 @@ class BadFlags(CliTest):
 
     def test_a_cuda_module_that_is_missing_or_of_another_version(self):
         flags = ("replay", self.trace, "-m", "sink", "--device", "cuda")
-        alone = shutil.copy(KVBENCH, os.path.join(self.folder, "alone"))
+        alone = shutil.copy(KVBENCH, self.path("alone"))
         done = subprocess.run([alone, *flags], capture_output=True, text=True)
         self.assertEqual((done.returncode, done.stdout), (2, ""))
         for words in ("libkvbench_cuda.so", "`make build` builds it", "set --device to cpu"):
             self.assertIn(words, done.stderr)
-        os.remove(alone)
         self.fails(2, "belongs to another version of kvbench", "make build", args=flags,
                    env={**os.environ, "LD_LIBRARY_PATH": os.environ["KVBENCH_OTHER_MODULE"]})
 
@@ -162,15 +160,13 @@ class BadFlags(CliTest):
         """A flag that would choose other results, and changes nothing, is an error that says beside what it has no
         effect; one that would change how they are computed or shown is a note."""
         replay = ["replay", self.trace, "-m", "sink"]
-        sweep = os.path.join(self.folder, "s.toml")
-        with open(sweep, "w") as file:
-            file.write('[[run]]\nname = "a"\ntraces = "t.h5"\nmethods = ["sink"]\n')
-        cells = os.path.join(self.folder, "a.cells")
-        self.assertEqual(run("sweep", sweep, "--cells", cells, "-o", os.path.join(self.folder, "a.csv")).returncode, 0)
-        synth = ["synth", "-o", os.path.join(self.folder, "never.h5")]
+        sweep = self.write('[[run]]\nname = "a"\ntraces = "t.h5"\nmethods = ["sink"]\n')
+        cells = self.path("a.cells")
+        self.ok("sweep", sweep, "--cells", cells, "-o", self.path("a.csv"))
+        synth = ["synth", "-o", self.path("never.h5")]
         validate, mutants = ["validate", "--synthetic", "--claim", "subgen.lemma2"], ["validate", "--mutants"]
-        shard = ["sweep", sweep, "--shard", "1/2", "--cells", os.path.join(self.folder, "never.cells")]
-        out = os.path.join(self.folder, "never.csv")
+        shard = ["sweep", sweep, "--shard", "1/2", "--cells", self.path("never.cells")]
+        out = self.path("never.csv")
         cases = [
             ("--window", [*replay, "--protocol", "stream", "--window", 8]),
             ("--window", [*replay, "--protocol", "decode", "--window", 8]),
@@ -221,18 +217,14 @@ class BadFlags(CliTest):
         ]
         for flag, command in notes:
             with self.subTest(command=command[0], note=flag):
-                done = run(*command)
-                self.assertEqual(done.returncode, 0, done.stderr)
+                done = self.succeeds(*command)
                 self.assertEqual(done.stderr.count("has no effect"), 1, done.stderr)
                 self.assertIn(f"kvbench: {flag} has no effect ", done.stderr)
-        os.remove(os.path.join(self.folder, "never.cells"))
         self.fails(2, "--summary", "short", "full", args=[*replay, "-o", out, "--summary=long"])
         self.fails(2, "there is no check 'nope'", args=[*mutants, "--claim", "nope"])
         self.fails(2, "--method sink: no fault is planted", args=[*mutants, "--method", "sink"])
         self.fails(2, "--format md: the table of --mutants is csv, json or table", args=[*mutants, "--format", "md"])
-        for name in ("s.toml", "a.cells", "a.csv"):
-            os.remove(os.path.join(self.folder, name))
-        self.only_files("t.h5")
+        self.only_files("a.cells", "a.csv", "never.cells", "s.toml", "t.h5")
 
     def test_empty_values(self):
         """An empty text, as of an unset variable of a script, is no value of any flag of any command."""
@@ -251,7 +243,7 @@ class BadFlags(CliTest):
         self.only_files("t.h5")
 
     def test_synth_options(self):
-        out = os.path.join(self.folder, "bad.h5")
+        out = self.path("bad.h5")
         synth = ["synth", "--pattern", "clusters", "-o", out]
         self.fails(2, "--query-heads is 3, which is not a multiple of --kv-heads, 2",
                    args=[*synth, "--query-heads", 3, "--kv-heads", 2])
@@ -284,9 +276,9 @@ class BadFlags(CliTest):
 class BadOutput(CliTest):
     def test_unwritable_output(self):
         self.fails(3, "nowhere", "create the folder",
-                   args=["replay", self.trace, "-m", "exact", "-o", os.path.join(self.folder, "nowhere", "o.csv")])
+                   args=["replay", self.trace, "-m", "exact", "-o", self.path("nowhere", "o.csv")])
         self.fails(3, args=["replay", self.trace, "-m", "exact", "-o", self.folder])
-        self.fails(3, args=["synth", "-o", os.path.join(self.folder, "nowhere", "o.h5"), "--tokens", 64,
+        self.fails(3, args=["synth", "-o", self.path("nowhere", "o.h5"), "--tokens", 64,
                             "--prompt-tokens", 48, "--queries", 24])
         self.only_files("t.h5")
 
@@ -299,10 +291,9 @@ class BadOutput(CliTest):
 
     def test_closed_and_full_streams(self):
         """No command aborts, or ends as a success whose message nobody could read."""
-        table, sweep = os.path.join(self.folder, "o.csv"), os.path.join(self.folder, "s.toml")
-        with open(sweep, "w") as file:
-            file.write('[[run]]\nname = "a"\ntraces = "t.h5"\nmethods = ["sink"]\n')
-        self.assertEqual(run("replay", self.trace, "-m", "sink", "-o", table).returncode, 0)
+        table = self.path("o.csv")
+        sweep = self.write('[[run]]\nname = "a"\ntraces = "t.h5"\nmethods = ["sink"]\n')
+        self.ok("replay", self.trace, "-m", "sink", "-o", table)
         commands = [["--version"], ["--help"], ["info", self.trace], ["methods"], ["replay", self.trace, "-m", "sink"],
                     ["sweep", sweep], ["merge", "--help"], ["cache", "--help"],
                     ["validate", self.trace, "--claim", "subgen.lemma2"], ["nonsense"], ["replay", "nowhere.h5"]]
@@ -318,13 +309,10 @@ class BadOutput(CliTest):
                 silent = subprocess.run([KVBENCH, *command], stdout=subprocess.DEVNULL, stderr=full)
                 self.assertEqual(silent.returncode, 3 if wrong else 0)
         with open("/dev/full", "w") as full:
-            cells = ["sweep", sweep, "--cells", os.path.join(self.folder, "c"), "-o",
-                     os.path.join(self.folder, "p.csv")]
-            self.assertEqual(run(*cells).returncode, 0)
+            cells = ["sweep", sweep, "--cells", self.path("c"), "-o", self.path("p.csv")]
+            self.ok(*cells)
             resumed = subprocess.run([KVBENCH, *cells, "--resume"], stderr=full)
         self.assertEqual(resumed.returncode, 3)
-        for name in set(os.listdir(self.folder)) - {"t.h5"}:
-            os.remove(os.path.join(self.folder, name))
 
     @unittest.skipIf(os.environ.get("KVBENCH_SANITIZE") == "thread",
                      "the limit also holds for the runtime of ThreadSanitizer")
@@ -333,20 +321,16 @@ class BadOutput(CliTest):
         def limit():
             signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
             resource.setrlimit(resource.RLIMIT_FSIZE, (100, 100))
-        out = os.path.join(self.folder, "o.csv")
+        out = self.path("o.csv")
         self.fails(3, "o.csv", args=["replay", self.trace, "-m", "exact", "-o", out], preexec_fn=limit)
-        self.fails(3, "o.h5", args=["synth", "-o", os.path.join(self.folder, "o.h5"), "--tokens", 64, "--prompt-tokens",
+        self.fails(3, "o.h5", args=["synth", "-o", self.path("o.h5"), "--tokens", 64, "--prompt-tokens",
                                     48, "--queries", 24], preexec_fn=limit)
         self.only_files("t.h5")
 
     def test_old_output_survives(self):
-        out = os.path.join(self.folder, "kept.csv")
-        with open(out, "w") as file:
-            file.write("old\n")
+        out = self.write("old\n", "kept.csv")
         self.fails(2, args=["replay", self.trace, "-m", "nothing", "-o", out])
-        with open(out) as file:
-            self.assertEqual(file.read(), "old\n")
-        os.remove(out)
+        self.assertEqual(self.read(out), "old\n")
 
 
 main()

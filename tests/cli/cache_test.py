@@ -1,22 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
 """kvbench cache: what it lists of the fp32 copies of models, and what it removes."""
 import os
-import shutil
 
 from support import CliTest, main, run
 
 
 class Cache(CliTest):
     def setUp(self):
-        self.home = os.path.join(self.folder, "cache")
-        shutil.rmtree(self.home, ignore_errors=True)
+        super().setUp()
+        self.home = self.path("cache")
         for number, name in ((1, "small.gguf"), (2, "large.gguf")):
             path = os.path.join(self.home, "kvbench", "f32", f"{number:064x}.gguf")
             os.makedirs(os.path.dirname(path), exist_ok=True)
             with open(path, "wb") as file:
                 file.truncate(number << 29)
-            with open(path + ".sha256", "w") as file:
-                file.write(f"{0:064x}  {number:064x}.gguf\n# {name}\n")
+            self.write(f"{0:064x}  {number:064x}.gguf\n# {name}\n", path + ".sha256")
             os.utime(path + ".sha256", (number * 86400, number * 86400))
         with open(os.path.join(self.home, "kvbench", "old-0123456789abcdef-f32.gguf"), "wb") as file:
             file.truncate(1 << 28)

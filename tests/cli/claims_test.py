@@ -27,29 +27,12 @@ class Claims(CliTest):
     @classmethod
     def setUpClass(cls):
         super().setUpClass()
-        with open(FIGURE) as file:
-            text = reduced(file.read())
-        cls.file = cls.out("fig2.toml")
-        with open(cls.file, "w") as file:
-            file.write(text)
-        cls.swept = run("sweep", cls.file, "-o", cls.out("fig2.csv"), "--cells", cls.out("fig2.cells"), "--summary",
+        text = reduced(cls.read(FIGURE))
+        cls.file = cls.write(text, "fig2.toml")
+        cls.swept = run("sweep", cls.file, "-o", cls.path("fig2.csv"), "--cells", cls.path("fig2.cells"), "--summary",
                         "-q")
         assert cls.swept.returncode == 0, cls.swept.stderr
         cls.claims = cls.read("fig2.claims.csv")
-
-    @classmethod
-    def out(cls, name):
-        return os.path.join(cls.folder, name)
-
-    @classmethod
-    def read(cls, name):
-        with open(cls.out(name), newline="") as file:
-            return file.read()
-
-    def ok(self, *args):
-        done = run(*args)
-        self.assertEqual(done.returncode, 0, done.stderr)
-        return done.stdout
 
     def test_one_row_per_relation_layer_and_rate(self):
         table = rows(self.claims)
@@ -67,8 +50,8 @@ class Claims(CliTest):
             self.assertAlmostEqual(float(r["mean_b"]), float(row["relerr_balancekv_mean"]), places=9)
 
     def test_sweep_and_report_end_with_the_same_verdict(self):
-        report = self.ok("report", self.out("fig2.csv"), self.out("fig2.claims.csv"), "--sweep", self.file, "-o",
-                         self.out("fig2.md"))
+        report = self.ok("report", self.path("fig2.csv"), self.path("fig2.claims.csv"), "--sweep", self.file, "-o",
+                         self.path("fig2.md"))
         verdict = rows(self.claims)[0]["claim_verdict"]
         self.assertRegex(report, f"^{verdict}( as a whole [(].*[)])?: BalanceKV's error is much lower")
         self.assertTrue(self.swept.stdout.endswith(report), self.swept.stdout)
@@ -77,22 +60,22 @@ class Claims(CliTest):
         self.assertIn("mean relerr_balancekv against budget", page)
         self.assertIn("| prompt 0, layer 2 | balancekv-repo[temp=0.1] / uniform-repo | 25% |", page)
         self.assertLess(page.index(f"### {verdict}"), page.index("mean relerr_balancekv against budget"))
-        self.ok("report", self.out("fig2.csv"), "--sweep", self.file, "-o", self.out("fig2.md"))
+        self.ok("report", self.path("fig2.csv"), "--sweep", self.file, "-o", self.path("fig2.md"))
         self.assertIn("No verdict", self.read("fig2.md"))
 
     def test_compare_gives_the_same_rows_from_the_cells(self):
-        self.assertEqual(self.ok("compare", self.out("fig2.cells"), "--sweep", self.file), self.claims)
-        text = self.ok("compare", self.out("fig2.cells"), "--sweep", self.file, "--format", "table")
+        self.assertEqual(self.ok("compare", self.path("fig2.cells"), "--sweep", self.file), self.claims)
+        text = self.ok("compare", self.path("fig2.cells"), "--sweep", self.file, "--format", "table")
         self.assertTrue(self.swept.stdout.endswith(text))
 
     def test_compare_gives_the_same_rows_from_raw_results(self):
         flags = ("--protocol", "prefill", "--window", "128", "--protect-outside", "128,0", "--layers", "2", "--prompts",
                  "0", "-b", "50%,25%", "--seeds", "2", "-q")
-        self.ok("replay", SAMPLE, "-m", "uniform,uniform-repo", "--raw", self.out("u.h5"), "-o", self.out("u.csv"),
+        self.ok("replay", SAMPLE, "-m", "uniform,uniform-repo", "--raw", self.path("u.h5"), "-o", self.path("u.csv"),
                 *flags)
         self.ok("replay", SAMPLE, "-m", "balancekv,balancekv-repo", "--set", "balancekv.half=exact", "--set",
-                "balancekv-repo.temp=0.1", "--raw", self.out("b.h5"), "-o", self.out("b.csv"), *flags)
-        raw = rows(self.ok("compare", self.out("u.h5"), self.out("b.h5"), "--sweep", self.file))
+                "balancekv-repo.temp=0.1", "--raw", self.path("b.h5"), "-o", self.path("b.csv"), *flags)
+        raw = rows(self.ok("compare", self.path("u.h5"), self.path("b.h5"), "--sweep", self.file))
         swept = rows(self.claims)
         self.assertEqual(len(raw), len(swept))
         for a, b in zip(raw, swept):
@@ -103,22 +86,22 @@ class Claims(CliTest):
 
     def test_shards_give_the_same_verdict(self):
         for part in (1, 2):
-            self.ok("sweep", self.file, "--shard", f"{part}/2", "--cells", self.out(f"{part}.cells"), "-q")
-        self.ok("merge", self.out("1.cells"), self.out("2.cells"), "-o", self.out("merged.csv"))
+            self.ok("sweep", self.file, "--shard", f"{part}/2", "--cells", self.path(f"{part}.cells"), "-q")
+        self.ok("merge", self.path("1.cells"), self.path("2.cells"), "-o", self.path("merged.csv"))
         self.assertEqual(self.read("merged.claims.csv"), self.claims)
 
     def test_compare_of_a_pair_agrees(self):
-        table = rows(self.ok("compare", self.out("fig2.cells"), "--a", "balancekv-repo", "--b", "uniform-repo",
+        table = rows(self.ok("compare", self.path("fig2.cells"), "--a", "balancekv-repo", "--b", "uniform-repo",
                              "--metric", "relerr_balancekv", "--by", "layer"))
         claim = [r for r in rows(self.claims) if r["run"] == "released"]
         self.assertEqual([[r[k] for k in ("ratio", "diff", "p_value")] for r in table],  # Holm counts other tests
                          [[r[k] for k in ("ratio", "diff", "p_value")] for r in claim])
 
     def test_bad_requests(self):
-        self.fails(2, "--sweep", args=["compare", self.out("fig2.cells"), "--sweep", self.file, "--a", "uniform"])
-        with open(self.out("bad.csv"), "w") as file:
+        self.fails(2, "--sweep", args=["compare", self.path("fig2.cells"), "--sweep", self.file, "--a", "uniform"])
+        with open(self.path("bad.csv"), "w") as file:
             file.write(self.claims.replace(rows(self.claims)[0]["claim_verdict"], "perhaps"))
-        self.fails(2, "bad.csv:2", "'perhaps'", args=["report", self.out("bad.csv"), "-o", self.out("bad.html")])
+        self.fails(2, "bad.csv:2", "'perhaps'", args=["report", self.path("bad.csv"), "-o", self.path("bad.html")])
 
 
 main()

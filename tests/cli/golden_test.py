@@ -7,8 +7,6 @@ import hashlib
 import json
 import os
 import pathlib
-import shutil
-import unittest
 
 from support import SAMPLE, CliTest, main, run, rows
 
@@ -42,7 +40,7 @@ class Golden(CliTest):
         """A copy of the golden rows of FEW after change(rows), a list of dicts."""
         kept = [row for row in rows(GOLDEN.read_text()) if row["method"] in FEW.split(",") and not row["params"]]
         change(kept)
-        path = os.path.join(self.folder, name)
+        path = self.path(name)
         with open(path, "w", newline="") as file:
             writer = csv.DictWriter(file, kept[0].keys(), lineterminator="\n")
             writer.writeheader()
@@ -94,14 +92,6 @@ class Golden(CliTest):
         self.assertEqual({(row["protocol"], row["prompt"]) for row in golden},
                          {("decode", "0"), ("prefill", "1"), ("decode", "2")})
 
-    def test_another_figure(self):
-        def change(golden):
-            figures = golden[0]["rel_err"].split()
-            golden[0]["rel_err"] = " ".join([figures[0], str(float(figures[1]) * 1.001), figures[2]])
-
-        self.differs(change, "sink at 128, decode, prompt 0, layer 2, kv head 0: rel_err of query head 1 is 0.",
-                     "expected 0.", "(within ")
-
     def test_another_id(self):
         def change(golden):
             self.assertEqual(golden[0]["ids"], "0-3 996-1119")
@@ -110,22 +100,6 @@ class Golden(CliTest):
 
         self.differs(change, "query head 0 answers the last query by 128 entries: 996 in place of 995 (3 query heads "
                      "differ)")
-
-    def test_other_bytes_and_weights(self):
-        self.differs(lambda golden: golden[1].update(total_bytes="1"), "kv head 1: total_bytes is 32768, expected 1")
-        self.differs(lambda golden: golden[1].update(budget_tokens="12"), "budget_tokens is 128, expected 12")
-
-        def change(golden):
-            weighted = next(row for row in golden if row["method"] == "uniform")
-            weighted["weight_den"] = "1000 1120 1120"
-
-        self.differs(change, "uniform", "weight_den of query head 0 is 1120, expected 1000")
-
-    def test_a_row_too_many_or_too_few(self):
-        self.differs(lambda golden: golden.pop(0), "sink at 128, decode, prompt 0, layer 2, kv head 0: there is no "
-                     "golden row; see --write")
-        self.differs(lambda golden: golden.append({**golden[0], "budget": "129"}),
-                     "sink at 129, decode, prompt 0, layer 2, kv head 0: this version does not compute the row")
 
     def test_rows_of_single_back_ends(self):
         def change(golden):
@@ -161,11 +135,9 @@ class Golden(CliTest):
     def test_where_the_trace_is_found(self):
         self.fails(2, "name the bundled trace", "traces/smollm2-135m.h5", args=["verify-golden"], cwd=self.folder)
         few = ["-m", "sink", "--format", "table"]
-        os.makedirs(os.path.join(self.folder, "clone", "traces"))
-        os.symlink(SAMPLE, os.path.join(self.folder, "clone", "traces", "smollm2-135m.h5"))
-        done = run("verify-golden", *few, cwd=os.path.join(self.folder, "clone"))
-        self.assertEqual(done.returncode, 0, done.stderr)
-        shutil.rmtree(os.path.join(self.folder, "clone"))
+        os.makedirs(self.path("clone", "traces"))
+        os.symlink(SAMPLE, self.path("clone", "traces", "smollm2-135m.h5"))
+        self.ok("verify-golden", *few, cwd=self.path("clone"))
 
     def test_formats(self):
         header = GOLDEN.read_text().splitlines()[0].split(",")
@@ -178,13 +150,13 @@ class Golden(CliTest):
         listed = json.loads(run("verify-golden", SAMPLE, "-m", "sink", "--format", "json").stdout)
         self.assertEqual([row["ids"] for row in listed], [row["ids"] for row in found])
         self.assertEqual(listed[0]["kv_head"], 0)
-        out = os.path.join(self.folder, "rows.csv")
+        out = self.path("rows.csv")
         done = run("verify-golden", SAMPLE, "-m", "sink", "-o", out, "--summary")
         self.assertEqual(rows(pathlib.Path(out).read_text()), found)
         self.assertTrue(done.stdout.startswith("All 18 golden rows are the same on "))
 
     def test_flags_without_effect(self):
-        out = os.path.join(self.folder, "new.csv")
+        out = self.path("new.csv")
         for flags in (["--isa", "scalar"], ["--device", "ref"], ["--golden", GOLDEN], ["-o", out], ["--port", "sink"]):
             self.fails(2, flags[0], "beside --write", args=["verify-golden", SAMPLE, "--write", out, *flags])
         self.fails(2, "--format md", args=["verify-golden", SAMPLE, "--format", "md"])
@@ -206,9 +178,8 @@ class Golden(CliTest):
     def test_writing(self):
         if available().keys() != BACKENDS.keys():
             self.skipTest("this processor lacks an instruction set")
-        out = os.path.join(self.folder, "new.csv")
-        done = run("verify-golden", SAMPLE, "-m", FEW, "--write", out)
-        self.assertEqual(done.returncode, 0, done.stderr)
+        out = self.path("new.csv")
+        done = self.succeeds("verify-golden", SAMPLE, "-m", FEW, "--write", out)
         self.assertIn("golden rows; where back ends share one, the largest difference of a figure is ", done.stdout)
         self.assertIn("clusterkv-repo at 128, decode, prompt 0, layer 2, kv head 2: a row of its own for ref\n",
                       done.stdout)

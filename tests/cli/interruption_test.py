@@ -30,7 +30,7 @@ class Interruption(CliTest):
         return process
 
     def test_interrupt(self):
-        out = os.path.join(self.folder, "o.csv")
+        out = self.path("o.csv")
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             process = self.start(out)
             process.send_signal(number)
@@ -58,22 +58,21 @@ class Interruption(CliTest):
     def test_within_a_long_kernel(self):
         """One kernel of several seconds, which does not look at signals: the reference best match of mesh, k-center of
         SubGen."""
-        long = os.path.join(self.folder, "one.h5")
+        long = self.path("one.h5")
         subprocess.run([KVBENCH, "synth", "-o", long, "--tokens", "20000", "--prompt-tokens", "19900", "--queries", "8",
                         "--layers", "1", "--kv-heads", "1", "--query-heads", "1", "--head-dim", "64", "--column-sums",
                         "false"], check=True)
-        out = os.path.join(self.folder, "o.csv")
+        out = self.path("o.csv")
         for method in ("mesh", "subgen-kcenter"):
             message = self.ends_soon(["replay", long, "-m", method, "--device", "ref", "-o", out])
             self.assertIn("interrupted", message)
             self.assertEqual([n for n in os.listdir(self.folder) if n.startswith("o.csv")], [])
-        os.remove(long)
 
     def test_every_method_on_a_long_context(self):
         """Every method at 262,144 tokens, on which single kernels take seconds: the program ends within the 1.5 seconds
         that README promises: a second of grace, and half of one to remove outputs and give gigabytes back. Four at a
         time; what ends by itself is infeasible or fast."""
-        long = os.path.join(self.folder, "huge.h5")
+        long = self.path("huge.h5")
         subprocess.run([KVBENCH, "synth", "-o", long, "--tokens", "262144", "--prompt-tokens", "262000", "--queries",
                         "32", "--layers", "1", "--kv-heads", "1", "--query-heads", "1", "--head-dim", "64",
                         "--value-dim", "64", "--column-queries", "16", "--dtype", "f16"], check=True)
@@ -104,14 +103,14 @@ class Interruption(CliTest):
 
     def test_while_a_trace_is_written(self):
         """Column sums take many seconds, and a trace of this size fits on any disk."""
-        out = os.path.join(self.folder, "s.h5")
+        out = self.path("s.h5")
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             self.ends_soon(["synth", "-o", out, "--tokens", 30000, "--prompt-tokens", 29000, "--queries", 900,
                             "--layers", 2], number)
             self.only_files("t.h5", "long.h5")
 
     def test_a_second_signal_ends_the_process_at_once(self):
-        process = self.start(os.path.join(self.folder, "o.csv"))
+        process = self.start(self.path("o.csv"))
         process.send_signal(signal.SIGINT)
         process.send_signal(signal.SIGTERM)
         process.communicate(timeout=10)
@@ -120,7 +119,7 @@ class Interruption(CliTest):
 
     def test_ignored_hangup(self):
         """Under nohup a lost terminal does not end the run."""
-        out = os.path.join(self.folder, "o.csv")
+        out = self.path("o.csv")
         process = subprocess.Popen(["nohup", KVBENCH, "replay", self.trace, "-m", "uniform,snapkv", "--seeds", "200",
                                     "--device", "ref", "-o", out], stderr=subprocess.PIPE, text=True)
         while not any(name.startswith("o.csv.tmp.") for name in os.listdir(self.folder)) and process.poll() is None:
@@ -128,7 +127,6 @@ class Interruption(CliTest):
         process.send_signal(signal.SIGHUP)
         _, stderr = process.communicate(timeout=120)
         self.assertEqual(process.returncode, 0, stderr)
-        os.remove(out)
 
     @unittest.skipIf(os.environ.get("KVBENCH_SANITIZE") == "thread",
                      "the limit also holds for the runtime of ThreadSanitizer")
@@ -146,17 +144,11 @@ class Interruption(CliTest):
             self.only_files("t.h5", "long.h5")
 
     def test_kill(self):
-        out = os.path.join(self.folder, "o.csv")
-        with open(out, "w") as file:
-            file.write("old\n")
+        out = self.write("old\n", "o.csv")
         process = self.start(out)
         process.kill()
         process.communicate(timeout=60)
-        with open(out) as file:
-            self.assertEqual(file.read(), "old\n")
-        for name in os.listdir(self.folder):
-            if name.startswith("o.csv"):
-                os.remove(os.path.join(self.folder, name))
+        self.assertEqual(self.read(out), "old\n")
 
 
 main()

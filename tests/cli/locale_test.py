@@ -2,10 +2,9 @@
 """In a locale with a decimal comma, every command prints and writes the same bytes."""
 import os
 import pathlib
-import shutil
 
 from comma import comma_environment
-from support import CliTest, KVBENCH, main, run
+from support import CliTest, main, run
 
 TRACE = pathlib.Path(__file__).resolve().parents[2] / "traces/smollm2-135m.h5"
 SWEEP = """
@@ -44,10 +43,9 @@ TIMES = ("s.cells",)  # holds times
 class DecimalComma(CliTest):
     def results(self, name, environment):
         """Stdout of each command, and the files."""
-        folder = os.path.join(self.folder, name)
+        folder = self.path(name)
         os.mkdir(folder)
-        with open(os.path.join(folder, "s.toml"), "w") as file:
-            file.write(SWEEP)
+        self.write(SWEEP, os.path.join(folder, "s.toml"))
         found = {}
         for command in COMMANDS:
             done = run(*command, cwd=folder, env={**environment, "SOURCE_DATE_EPOCH": "1234567",
@@ -58,7 +56,6 @@ class DecimalComma(CliTest):
             if file not in TIMES:
                 with open(os.path.join(folder, file), "rb") as opened:
                     found[file] = opened.read()
-        shutil.rmtree(folder)
         return found
 
     def test_nothing_depends_on_the_locale(self):

@@ -30,7 +30,7 @@ class Memory(CliTest):
     def test_a_trace_is_written_and_replayed_head_by_head(self):
         # 12 heads of 49152 tokens and 64 + 64 dimensions take 12 MiB each on disk, 24 MiB in fp32, and 288 MiB in
         # total.
-        long = os.path.join(self.folder, "long.h5")
+        long = self.path("long.h5")
         code, bytes_held = resident("synth", "-o", long, "--tokens", 49152, "--prompt-tokens", 49148, "--queries",
                                     8, "--layers", 3, "--query-heads", 4, "--kv-heads", 4, "--dtype", "f16",
                                     "--column-sums", "false")
@@ -41,11 +41,10 @@ class Memory(CliTest):
             self.assertEqual(code, 0)
             # two heads, copies by a method, and freed memory that the program keeps
             self.assertLess(bytes_held, 192 * MIB, method)
-        os.remove(long)
 
     @unittest.skipIf(os.environ.get("KVBENCH_SANITIZE"), "a sanitizer's own memory would count as the program's")
     def test_a_chunk_that_inflates_to_more_than_its_size_takes_no_memory(self):
-        bomb = os.path.join(self.folder, "bomb.h5")
+        bomb = self.path("bomb.h5")
         shutil.copy(self.trace, bomb)
         subprocess.run([SPOIL, bomb, "bomb"], check=True)  # 256 MiB
         code, bytes_held = resident("replay", bomb, "-m", "sink", "--threads", 1, "-q")
@@ -53,15 +52,13 @@ class Memory(CliTest):
         self.assertLess(bytes_held, 128 * MIB)
         self.fails(3, "bomb.h5: /prompts/0/layers/0/keys: the chunk at [0, 0, 0] is damaged",
                    args=("replay", bomb, "-m", "sink"))
-        os.remove(bomb)
 
     @unittest.skipIf(os.environ.get("KVBENCH_SANITIZE"), "a sanitizer's own memory would count as the program's")
     def test_quantisers_stay_within_what_a_head_needs(self):
-        long = os.path.join(self.folder, "quantised.h5")
-        done = run("synth", "-o", long, "--tokens", 262208, "--prompt-tokens", 262144, "--queries", 128, "--layers", 1,
-                   "--query-heads", 1, "--kv-heads", 1, "--head-dim", 64, "--value-dim", 64, "--dtype", "f16",
-                   "--column-queries", 8)
-        self.assertEqual(done.returncode, 0, done.stderr)
+        long = self.path("quantised.h5")
+        self.ok("synth", "-o", long, "--tokens", 262208, "--prompt-tokens", 262144, "--queries", 128, "--layers", 1,
+                "--query-heads", 1, "--kv-heads", 1, "--head-dim", 64, "--value-dim", 64, "--dtype", "f16",
+                "--column-queries", 8)
         for method, budget in (("kivi4", "100%mem"), ("qjl", "100%mem"), ("snapkv+kivi4", "25%mem")):
             with self.subTest(method=method):
                 flags = ("replay", long, "-m", method, "-b", budget, "--protocol", "prefill", "--threads", 1, "-q")
@@ -69,7 +66,6 @@ class Memory(CliTest):
                 code, bytes_held = resident(*flags)
                 self.assertEqual(code, 0)
                 self.assertLess(bytes_held, needed * 1024 * MIB)
-        os.remove(long)
 
     def test_fewer_threads_run_where_memory_is_short_and_the_rows_stay_the_same(self):
         flags = ("replay", self.trace, "-m", "sink,subgen", "--no-times", "--threads", 4)
@@ -92,16 +88,15 @@ class Memory(CliTest):
     @unittest.skipIf(os.environ.get("KVBENCH_SANITIZE"), "a sanitizer reserves terabytes of addresses")
     @unittest.skipIf(LLVM_OPENMP, "LLVM's OpenMP aborts where it cannot start a thread")
     def test_short_addresses_are_an_error_of_the_machine(self):
-        sweep, table = os.path.join(self.folder, "s.toml"), os.path.join(self.folder, "r.csv")
-        with open(sweep, "w") as file:
-            file.write(f'[[run]]\ntraces = "{self.trace}"\nmethods = ["sink"]\n')
+        sweep, table = self.path("s.toml"), self.path("r.csv")
+        self.write(f'[[run]]\ntraces = "{self.trace}"\nmethods = ["sink"]\n', sweep)
         commands = [("info", self.trace),
                     ("replay", self.trace, "-m", "sink,subgen", "--threads", 4, "-q", "-o", table),
                     ("sweep", sweep, "--threads", 4, "-q"), ("report", table, "-o", table + ".html"),
                     ("validate", self.trace, "--claim", "subgen.size", "--seeds", 20, "--threads", 4, "-q"),
-                    ("synth", "-o", os.path.join(self.folder, "other.h5"), "--tokens", 4096, "--query-heads", 2,
+                    ("synth", "-o", self.path("other.h5"), "--tokens", 4096, "--query-heads", 2,
                      "--kv-heads", 1)]
-        self.assertEqual(run(*commands[1]).returncode, 0)
+        self.ok(*commands[1])
         refused = 0
         for mib in (*range(20, 60, 4), 60, 80, 100, 150, 200, 300, 500):
             if limited(mib, "--version").returncode == 127:

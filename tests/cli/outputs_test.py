@@ -15,18 +15,8 @@ LONG = SWEEP.replace("seeds = 2", "seeds = 200").replace('["25%"]', '["10%", "20
 
 
 class Outputs(SweepTest):
-    def path(self, name):
-        return os.path.join(self.folder, name)
-
-    def tearDown(self):
-        for name in os.listdir(self.folder):
-            if name != "t.h5":
-                os.remove(self.path(name))
-
-    @staticmethod
-    def identity(path):
-        with open(path, "rb") as file:
-            return os.stat(path).st_ino, file.read()
+    def identity(self, path):
+        return os.stat(path).st_ino, self.read_bytes(path)
 
     def replay(self, *args):
         return run("replay", self.trace, "-m", "uniform", "--seeds", 1, *args)
@@ -43,7 +33,7 @@ class Outputs(SweepTest):
         for args in (["replay", self.trace, "-m", "uniform", "--raw", null], ["synth", "-o", null]):
             self.fails(3, null, "a device", "name a regular file", args=args)
         config = self.write(SWEEP)
-        self.assertEqual(run("sweep", config, "-o", null).returncode, 0)
+        self.ok("sweep", config, "-o", null)
         self.fails(2, null, args=["sweep", config, "--overwrite", "--cells", null, "-o", self.path("o.csv")])
         self.assertTrue(stat.S_ISCHR(os.stat(null).st_mode))
 
@@ -75,15 +65,13 @@ class Outputs(SweepTest):
         self.assertTrue(stat.S_ISFIFO(os.stat(self.path("pipe")).st_mode))
 
     def test_link_and_mode(self):
-        with open(self.path("real.csv"), "w") as file:
-            file.write("old\n")
+        self.write("old\n", "real.csv")
         os.chmod(self.path("real.csv"), 0o640)
         os.symlink("real.csv", self.path("link.csv"))
         self.assertEqual(self.replay("-o", self.path("link.csv")).returncode, 0)
         self.assertTrue(os.path.islink(self.path("link.csv")))
         self.assertEqual(stat.S_IMODE(os.stat(self.path("real.csv")).st_mode), 0o640)
-        with open(self.path("real.csv")) as file:
-            self.assertGreater(len(rows(file.read())), 1)
+        self.assertGreater(len(rows(self.read("real.csv"))), 1)
 
     def test_onto_an_input(self):
         """Refused before any work, whatever name or link the output has; the input keeps its bytes."""
@@ -92,8 +80,8 @@ class Outputs(SweepTest):
         config, table, raw = self.write(SWEEP), self.path("t.csv"), self.path("raw.h5")
         cells = self.path("c.cells")
         self.assertEqual(self.replay("-o", table, "--raw", raw).returncode, 0)
-        self.assertEqual(run("sweep", config, "--shard", "1/2", "--cells", cells).returncode, 0)
-        self.assertEqual(run("sweep", config, "--shard", "2/2", "--cells", self.path("d.cells")).returncode, 0)
+        self.ok("sweep", config, "--shard", "1/2", "--cells", cells)
+        self.ok("sweep", config, "--shard", "2/2", "--cells", self.path("d.cells"))
         inputs = [self.trace, config, table, raw, cells]
         before = [self.identity(path) for path in inputs]
         for args in (["replay", self.trace, "-m", "uniform", "-o", self.trace, "--format", "csv"],
@@ -119,13 +107,12 @@ class Outputs(SweepTest):
     def test_onto_a_file_that_is_read_on_the_way(self):
         """Files that no flag names: those of parameters, the digest beside a trace, an open file of the process."""
         outliers, digest, table = self.path("ol.txt"), self.trace + ".sha256", self.path("t.csv")
-        with open(outliers, "w") as file:
-            file.write("0 0\n")
+        self.write("0 0\n", outliers)
         with open(self.trace, "rb") as trace, open(digest, "w") as file:
             file.write(f"{hashlib.sha256(trace.read()).hexdigest()}  t.h5\n")
         self.assertEqual(self.replay("-o", table).returncode, 0)
         chelsea = ["replay", self.trace, "-m", f"chelsea[outliers={outliers}]", "-b", "25%"]
-        self.assertEqual(run(*chelsea).returncode, 0)
+        self.ok(*chelsea)
         before = [self.identity(path) for path in (outliers, digest, table, self.trace)]
         for args in ([*chelsea, "-o", outliers], [*chelsea, "--raw", outliers],
                      ["replay", self.trace, "-m", "uniform", "-o", digest],
@@ -143,8 +130,7 @@ class Outputs(SweepTest):
         self.assertEqual([self.identity(path) for path in (outliers, digest, table, self.trace)], before)
 
     def test_write_protected(self):
-        with open(self.path("o.csv"), "w") as file:
-            file.write("old\n")
+        self.write("old\n", "o.csv")
         os.chmod(self.path("o.csv"), 0o444)
         if os.access(self.path("o.csv"), os.W_OK):
             self.skipTest("root may write to every file")
@@ -175,12 +161,10 @@ class Outputs(SweepTest):
             first.send_signal(signal.SIGKILL)
             first.wait()
         self.fails(2, "--resume", args=["sweep", config, "-o", self.path("o.csv")])
-        with open(self.path("notes.txt"), "w") as file:
-            file.write("not cells")
+        self.write("not cells", "notes.txt")
         self.fails(2, "not a file of cells",
                    args=["sweep", config, "-o", self.path("p.csv"), "--cells", self.path("notes.txt"), "--overwrite"])
-        with open(self.path("notes.txt")) as file:
-            self.assertEqual(file.read(), "not cells")
+        self.assertEqual(self.read("notes.txt"), "not cells")
 
     def test_temporary_files_of_killed_runs_are_removed_by_the_next_run(self):
         slow = [KVBENCH, "replay", self.trace, "-m", "all", "--seeds", "200", "-b", "5%,10%,20%,30%,40%", "--device",

@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
 """The HTML report in a browser. Skipped (exit code 77) where there is no Chromium (scripts/setup page)."""
-import os
 import sys
 
 import browser
@@ -20,7 +19,7 @@ class Page(CliTest):
     @classmethod
     def setUpClass(cls):
         super().setUpClass()
-        cls.csv, raw, cls.page = (os.path.join(cls.folder, name) for name in ("run.csv", "raw.h5", "report.html"))
+        cls.csv, raw, cls.page = (cls.path(name) for name in ("run.csv", "raw.h5", "report.html"))
         made = run("replay", cls.trace, "-m", "exact,sink,snapkv,cam,chelsea,quest,random", "-b", "12.5%mem,25%mem",
                    "--seeds", 2, "--rows", "head", "--raw", raw, "-q", "-o", cls.csv)
         assert made.returncode == 0, made.stderr
@@ -39,7 +38,7 @@ class Page(CliTest):
 
     def spoiled(self, old, new):
         """The page with a fault."""
-        path = os.path.join(self.folder, "spoiled.html")
+        path = self.path("spoiled.html")
         with open(self.page) as source, open(path, "w") as file:
             text = source.read()
             self.assertIn(old, text)

@@ -55,22 +55,10 @@ class Report(CliTest):
     @classmethod
     def setUpClass(cls):
         super().setUpClass()
-        cls.csv = os.path.join(cls.folder, "run.csv")
+        cls.csv = cls.path("run.csv")
         done = run("replay", cls.trace, "-m", "exact,sink,snapkv,cam,chelsea,quest,random", "-b", "12.5%,25%",
                    "--seeds", 2, "-q", "-o", cls.csv)
         assert done.returncode == 0, done.stderr
-
-    def path(self, name):
-        return os.path.join(self.folder, name)
-
-    def write(self, name, text):
-        with open(self.path(name), "w") as file:
-            file.write(text)
-        return self.path(name)
-
-    def read(self, path):
-        with open(path) as file:
-            return file.read()
 
     def report(self, *args, name="report.html"):
         done = run("report", *args, "-o", self.path(name))
@@ -144,8 +132,7 @@ class Report(CliTest):
         done = run("report", self.csv, "--figure", "error-by-method", "-o", self.path("one.pdf"))
         self.assertEqual((done.returncode, done.stdout, done.stderr), (0, "", ""))
         time.sleep(1.1)  # a date in the file would differ
-        done = run("report", self.csv, "--figure", "error-by-method", "-o", self.path("two.pdf"))
-        self.assertEqual(done.returncode, 0, done.stderr)
+        self.ok("report", self.csv, "--figure", "error-by-method", "-o", self.path("two.pdf"))
         with open(self.path("one.pdf"), "rb") as one, open(self.path("two.pdf"), "rb") as two:
             self.assertEqual(one.read(), two.read())
 
@@ -189,9 +176,8 @@ class Report(CliTest):
 
     def test_raw_results_and_the_trace_add_figures_of_queries(self):
         table, raw = self.path("queries.csv"), self.path("queries.h5")
-        done = run("replay", self.trace, "-m", "sink,snapkv,quest", "-b", "25%", "--rows", "head", "--raw", raw, "-q",
-                   "-o", table)
-        self.assertEqual(done.returncode, 0, done.stderr)
+        self.ok("replay", self.trace, "-m", "sink,snapkv,quest", "-b", "25%", "--rows", "head", "--raw", raw, "-q",
+                "-o", table)
         words = Page(self.report(table)).words
         self.assertIn("Layers and heads of snapkv at 25%", words)
         self.assertNotIn("Errors of single queries at 25%", words)
@@ -213,8 +199,7 @@ class Report(CliTest):
     def test_files_of_one_replay_share_a_section(self):
         for name, methods, budget in (("a.csv", "snapkv,sink", "25%"), ("b.csv", "snapkv,cam", "25%"),
                                       ("c.csv", "snapkv,cam", "25%mem")):
-            done = run("replay", self.trace, "-m", methods, "-b", budget, "-q", "-o", self.path(name))
-            self.assertEqual(done.returncode, 0, done.stderr)
+            self.ok("replay", self.trace, "-m", methods, "-b", budget, "-q", "-o", self.path(name))
         text = self.report(*map(self.path, ("a.csv", "b.csv", "c.csv")))
         self.assertEqual(re.findall("<h2[^>]*>([^<]*)", text), ["Replay: t.h5, decode", "Inputs"])
         shown, every = text.split("Methods: error and cost</p>")
@@ -223,18 +208,18 @@ class Report(CliTest):
         self.assertEqual(shown.count('<tr data-m="cam">'), 1)
 
     def test_reasons_are_text(self):
-        spoiled = self.write("spoiled.csv", self.read(self.csv).replace(",ok,,", ",failed,it <broke>,", 1))
+        spoiled = self.write(self.read(self.csv).replace(",ok,,", ",failed,it <broke>,", 1), "spoiled.csv")
         self.assertIn("it <broke>", Page(self.report(spoiled)).words)
 
     def test_checks_measures_and_runs_together(self):
         checks = self.path("checks.csv")
         self.assertEqual(run("validate", self.trace, "--claim", "subgen.lemma1,chelsea.obs1", "--seeds", 20, "-q", "-o",
                              checks).returncode, 0)
-        sweep = self.write("s.toml", '[defaults]\ntraces = "t.h5"\n[[run]]\nname = "first"\nmethods = "sink"\n'
+        sweep = self.write('[defaults]\ntraces = "t.h5"\n[[run]]\nname = "first"\nmethods = "sink"\n'
                            '[[run]]\nname = "second"\nmethods = ["sink", "h2o"]\nbudgets = ["10%", 64]\n'
                            '[[run]]\nname = "third"\nmeasure = "clusterability"\n')
         swept = self.path("swept.csv")
-        self.assertEqual(run("sweep", sweep, "-q", "-o", swept).returncode, 0)
+        self.ok("sweep", sweep, "-q", "-o", swept)
         words = Page(self.report(self.csv, checks, swept, self.path("swept.measures.csv"))).words
         for word in ("Replay: t.h5, decode", "Run first: t.h5, decode", "Run second: t.h5, decode", "Bounds and claims",
                      "Measures of keys and values", "subgen.lemma1", "covering radius / spread", "run.csv",
@@ -244,22 +229,20 @@ class Report(CliTest):
     def test_names_of_any_kind(self):
         """What replay and sweep write is read again, whatever the names of files and runs hold."""
         swept, title = self.path("names.csv"), b"\x01\xfftitle"
-        sweep = self.write("names.toml",
-                           '[[run]]\nname = "=1+1\\""\ntraces = "t.h5"\nmethods = ["sink", "quest"]\n')
-        self.assertEqual(run("sweep", sweep, "-q", "-o", swept).returncode, 0)
+        sweep = self.write('[[run]]\nname = "=1+1\\""\ntraces = "t.h5"\nmethods = ["sink", "quest"]\n')
+        self.ok("sweep", sweep, "-q", "-o", swept)
         self.assertTrue(self.read(swept).split("\n")[1].startswith("\"'=1+1\"\"\""))
         page = subprocess.run([KVBENCH, "report", swept, "-o", self.path("names.html"), "--title", title],
                               capture_output=True)
         self.assertEqual(page.returncode, 0, page.stderr)
-        text = self.read(self.path("names.html"))
+        text = self.read("names.html")
         Page(text)
         self.assertIn("\\x01\\xfftitle", text)
         self.assertIn("Run =1+1", text)
 
     def test_few_queries_have_no_interval(self):
         short = self.synth("short.h5", queries=16)
-        done = run("replay", short, "-m", "sink,random,quest", "-q", "-o", self.path("short.csv"))
-        self.assertEqual(done.returncode, 0, done.stderr)
+        self.ok("replay", short, "-m", "sink,random,quest", "-q", "-o", self.path("short.csv"))
         for row in rows(self.read(self.path("short.csv"))):
             self.assertEqual([row[c] for c in ("rel_err_lo", "rel_err_hi", "diff_best_lo", "diff_best_hi")], [""] * 4)
             self.assertIn("no interval of the mean: it takes two blocks of 16 neighbouring queries", row["reason"])
@@ -267,11 +250,8 @@ class Report(CliTest):
         self.assertIn("too few queries", self.report(self.path("short.csv")))
         raw = self.path("short.raw.h5")
         run("replay", short, "-m", "sink,random,quest", "-q", "--raw", raw)
-        compared = run("compare", raw)
-        self.assertEqual(compared.returncode, 0, compared.stderr)
+        compared = self.succeeds("compare", raw)
         self.assertEqual({r["diff_lo"] + r["ratio_hi"] for r in rows(compared.stdout)}, {""})
-        for name in ("short.h5", "short.raw.h5"):
-            os.remove(self.path(name))
 
     def many(self, name, count, **changes):
         """A table with `count` copies of the row of sink over all layers, in which columns have these values; %d is
@@ -284,13 +264,11 @@ class Report(CliTest):
             table.append(list(row))
             for column, value in changes.items():
                 table[-1][at[column]] = value.replace("%d", str(number))
-        return self.write(name, "".join(",".join(r) + "\n" for r in table))
+        return self.write("".join(",".join(r) + "\n" for r in table), name)
 
     def seconds_of(self, table):
         out, begin = self.path("many.html"), time.monotonic()
-        done = run("report", table, "-o", out)
-        self.assertEqual(done.returncode, 0, done.stderr)
-        os.remove(out)
+        self.ok("report", table, "-o", out)
         return time.monotonic() - begin
 
     def test_huge_and_tiny_figures(self):
@@ -317,7 +295,7 @@ class Report(CliTest):
                  ("other.csv", "a,b\n1,2\n", "is not a table of kvbench")]
         for name, text, complaint in cases:
             with self.subTest(name):
-                self.fails(2, complaint, args=["report", self.write(name, text), *out])
+                self.fails(2, complaint, args=["report", self.write(text, name), *out])
         self.fails(2, "nowhere.csv: there is no such file", args=["report", self.path("nowhere.csv"), *out])
         self.fails(2, "t.h5:1: has bytes that are not UTF-8 text", args=["report", self.trace, *out])
         self.fails(2, "are the same table", args=["report", self.csv, self.csv, *out])
@@ -332,7 +310,7 @@ class Report(CliTest):
 
 class LargeTables(CliTest):
     def test_a_table_of_96_megabytes_takes_seconds(self):
-        path = os.path.join(self.folder, "large.csv")
+        path = self.path("large.csv")
         text = run("replay", self.trace, "-m", "sink,uniform,snapkv", "-b", "16,32,64", "--rows", "head",
                    "--no-times").stdout
         header, *lines = csv.reader(io.StringIO(text))
@@ -347,8 +325,7 @@ class LargeTables(CliTest):
                     line[prompt] = str(number)
                     writer.writerow(line)
         before, began = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime, time.monotonic()
-        done = run("report", path, "-o", os.path.join(self.folder, "large.html"))
-        self.assertEqual(done.returncode, 0, done.stderr)
+        self.ok("report", path, "-o", self.path("large.html"))
         used = resource.getrusage(resource.RUSAGE_CHILDREN)
         print(f"96 MB of rows: {time.monotonic() - began:.1f} s, at most {used.ru_maxrss // 1024} MiB")
         if not os.environ.get("KVBENCH_SANITIZE"):

@@ -7,7 +7,7 @@ import subprocess
 import time
 import unittest
 
-from support import KVBENCH, SweepTest, main, rows, run
+from support import KVBENCH, CliTest, SweepTest, main, rows, run
 
 # Long enough on the slow back end to be interrupted in the middle; many work items, so that some are finished by then.
 LONG = """
@@ -29,19 +29,10 @@ FLAGS = ("--no-times", "--rows", "head")
 
 class ResumeTest(SweepTest):
     def setUp(self):
+        super().setUp()
         self.synth("u.h5", "--seed", 5)
 
-    def path(self, name):
-        return os.path.join(self.folder, name)
-
-    def read(self, name):
-        with open(self.path(name), "rb") as file:
-            return file.read()
-
-    def ok(self, *args, **options):
-        done = run(*args, **options)
-        self.assertEqual(done.returncode, 0, done.stderr)
-        return done
+    read, ok = CliTest.read_bytes, CliTest.succeeds
 
     def stopped(self, config, number):
         """Starts a sweep that writes o.csv, and sends it a signal when it has finished some cells. Returns its exit

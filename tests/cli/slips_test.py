@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What users of other programs write: accepted where the meaning is clear, else the message names the right word."""
-import os
 
-from support import CliTest, main, run
+from support import CliTest, main
 
 # Command lines, and the words of the message.
 ANSWERED = (
@@ -70,11 +69,6 @@ REPLAY = (
 
 
 class Slips(CliTest):
-    def ok(self, *args):
-        done = run(*args)
-        self.assertEqual(done.returncode, 0, done.stderr)
-        return done.stdout
-
     def test_answered(self):
         for args, words in ANSWERED:
             with self.subTest(args=args):
@@ -104,13 +98,10 @@ class Slips(CliTest):
         self.fails(2, "2 are given", args=["methods", "snapkv", "h2o", "--format", "json"])
 
     def test_sweep_files(self):
-        path = os.path.join(self.folder, "s.toml")
         def rows(methods):
-            with open(path, "w") as file:
-                file.write(f'[[run]]\ntraces = "t.h5"\nmethods = [{methods}]\nbudgets = ["25 %"]\n')
-            return run("sweep", path, "--no-times").stdout
+            path = self.write(f'[[run]]\ntraces = "t.h5"\nmethods = [{methods}]\nbudgets = ["25 %"]\n')
+            return self.ok("sweep", path, "--no-times")
         self.assertEqual(rows('"snapkv(window=4)"'), rows('{ name = "snapkv", window = 4 }'))
-        os.remove(path)
 
 
 main()

@@ -74,26 +74,10 @@ void fill(RawFile& file, const char* path, float value) {
 
 int main(int argc, char** argv) {
   const std::map<std::string, std::function<void(RawFile&)>> ways = {
-      {"newer-schema", [](RawFile& f) { f.set("/", "kvbench_trace", std::string("2.0")); }},
-      {"not-a-trace", [](RawFile& f) { f.remove_attribute("/", "kvbench_trace"); }},
-      {"no-heads", [](RawFile& f) { f.set("/", "num_kv_heads", std::int64_t{0}); }},
-      {"wrong-heads", [](RawFile& f) { f.set("/", "num_query_heads", std::int64_t{3}); }},
-      {"no-keys", [](RawFile& f) { f.remove("/prompts/0/layers/0/keys"); }},
-      {"wrong-shape",
-       [](RawFile& f) {
-         const std::vector<float> zeros(2 * 8 * 5);
-         f.replace("/prompts/0/layers/0/values", H5T_IEEE_F32LE, {2, 8, 5}, zeros.data());
-       }},
-      {"no-queries",
-       [](RawFile& f) {
-         f.replace("/prompts/0/layers/0/queries", H5T_IEEE_F32LE, {4, 0, 16}, nullptr);
-         f.replace("/prompts/0/layers/0/query_positions", H5T_STD_I64LE, {0}, nullptr);
-       }},
       {"huge-logits",
        [](RawFile& f) {
          for (const char* array : {"/prompts/0/layers/0/keys", "/prompts/0/layers/0/queries"}) fill(f, array, 1e30F);
        }},
-      {"no-prompts", [](RawFile& f) { f.remove("/prompts/0"); }},
       {"bomb", &plant_bomb},
       {"ids-external", [](RawFile& f) { store_outside(f, ids, H5T_STD_I32LE, &in_external_file); }},
       {"ids-virtual", [](RawFile& f) { store_outside(f, ids, H5T_STD_I32LE, &in_virtual_dataset); }},

@@ -25,23 +25,61 @@ def rows(text):
 
 
 class CliTest(unittest.TestCase):
+    """A class has a folder with the small trace t.h5; what a test adds to it is removed after the test."""
     @classmethod
     def setUpClass(cls):
         cls.folder = tempfile.mkdtemp(prefix="kvbench-")
-        cls.trace = os.path.join(cls.folder, "t.h5")
-        cls.synth("t.h5")
+        cls.trace = cls.synth("t.h5")
 
     @classmethod
     def tearDownClass(cls):
         shutil.rmtree(cls.folder)
 
     @classmethod
+    def path(cls, *names):
+        return os.path.join(cls.folder, *names)
+
+    @classmethod
     def synth(cls, name, *flags, queries=96):
-        path = os.path.join(cls.folder, name)
-        made = run("synth", "-o", path, "--tokens", 256, "--prompt-tokens", 192, "--queries", queries, "--layers", 2,
-                   "--query-heads", 4, "--kv-heads", 2, "--head-dim", 16, "--value-dim", 16, *flags)
+        made = run("synth", "-o", cls.path(name), "--tokens", 256, "--prompt-tokens", 192, "--queries", queries,
+                   "--layers", 2, "--query-heads", 4, "--kv-heads", 2, "--head-dim", 16, "--value-dim", 16, *flags)
         assert made.returncode == 0, made.stderr
-        return path
+        return cls.path(name)
+
+    def setUp(self):
+        before = os.listdir(self.folder)
+
+        def clean():
+            for name in set(os.listdir(self.folder)) - set(before):
+                path = self.path(name)
+                shutil.rmtree(path) if os.path.isdir(path) and not os.path.islink(path) else os.remove(path)
+        self.addCleanup(clean)
+
+    @classmethod
+    def write(cls, text, name="s.toml"):
+        with open(cls.path(name), "w") as file:
+            file.write(text)
+        return cls.path(name)
+
+    @classmethod
+    def read(cls, name):
+        with open(cls.path(name)) as file:
+            return file.read()
+
+    @classmethod
+    def read_bytes(cls, name):
+        with open(cls.path(name), "rb") as file:
+            return file.read()
+
+    def succeeds(self, *args, **options):
+        """The finished process of a command that must end with exit code 0."""
+        done = run(*args, **options)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return done
+
+    def ok(self, *args, **options):
+        """Its standard output."""
+        return self.succeeds(*args, **options).stdout
 
     def fails(self, code, *words, args, **options):
         """Asserts that the command ends with exit code `code`, prints all `words` on stderr, and prints nothing on
@@ -59,21 +97,8 @@ class CliTest(unittest.TestCase):
 
 
 class SweepTest(CliTest):
-    def write(self, text, name="s.toml"):
-        path = os.path.join(self.folder, name)
-        with open(path, "w") as file:
-            file.write(text)
-        return path
-
-    def tearDown(self):
-        for name in os.listdir(self.folder):
-            if name != "t.h5":
-                os.remove(os.path.join(self.folder, name))
-
     def sweep(self, text, *flags):
-        done = run("sweep", self.write(text), *flags)
-        self.assertEqual(done.returncode, 0, done.stderr)
-        return done.stdout
+        return self.ok("sweep", self.write(text), *flags)
 
 
 def main():

@@ -31,14 +31,6 @@ QUOTES = {
 
 
 class Usage(CliTest):
-    def path(self, name):
-        return os.path.join(self.folder, name)
-
-    def ok(self, *args):
-        done = run(*args)
-        self.assertEqual(done.returncode, 0, done.stderr)
-        return done.stdout
-
     def replay(self, *args):
         return rows(self.ok("replay", *args, "--seeds", 1, "--rows", "trace", "--no-times"))
 
@@ -120,8 +112,6 @@ class Usage(CliTest):
         self.ok("report", "--title", "x", "-o", self.path("order.html"), table)
         self.ok("validate", "--check", "subgen.lemma1", "--layers", 0, "--heads", 0, self.trace)
         self.assertEqual(self.ok("methods", "--format", "md", "sink"), self.ok("methods", "sink", "--format", "md"))
-        for name in ("order.csv", "order.html"):
-            os.remove(self.path(name))
 
     def test_names_without_case(self):
         table = self.replay(self.trace, "-m", "SnapKV[window=16],H2O,snapkv+KIVI4", "--set", "SNAPKV.kernel=5")
@@ -160,18 +150,13 @@ class Usage(CliTest):
         self.synth("two.h5", "--prompts", 2, "--seed", 2)
         self.fails(2, "t.h5: --prompts: the trace has no prompt '1'",
                    args=["replay", self.path("two.h5"), self.trace, *flags, "--prompts", 1])
-        for name in ("other.h5", "copy.h5", "two.h5"):
-            os.remove(self.path(name))
         os.mkdir(self.path("b"))
         self.synth("b/t.h5", "--seed", 3)
-        sweep = self.path("s.toml")
-        with open(sweep, "w") as file:
-            file.write('[[run]]\ntraces = ["t.h5", "b/t.h5"]\nmethods = "sink"\nbudgets = [48]\n')
+        sweep = self.write('[[run]]\ntraces = ["t.h5", "b/t.h5"]\nmethods = "sink"\nbudgets = [48]\n')
         for command in (["replay", self.trace, self.path("b/t.h5"), *flags], ["sweep", sweep]):
             both = rows(self.ok(*command))
             self.assertEqual({row["trace"] for row in both}, {self.trace, self.path("b/t.h5")}, command[0])
-        os.remove(sweep), os.remove(self.path("b/t.h5")), os.rmdir(self.path("b"))
-        self.only_files("t.h5")
+        self.only_files("b", "copy.h5", "other.h5", "s.toml", "t.h5", "two.h5")
 
     def test_the_contract_of_methods(self):
         lines = self.ok("methods", "SnapKV[window=4],quest[page=4]", "--check").splitlines()
@@ -189,9 +174,7 @@ class Usage(CliTest):
         raw = self.path("raw.h5")
         replay = ("replay", self.trace, "-m", "sink,subgen,quest,exact", "-b", "10%mem,25%", "--seeds", 2, "--no-times")
         self.ok(*replay, "--raw", raw)
-        sweep = self.path("s.toml")
-        with open(sweep, "w") as file:
-            file.write('[[run]]\nname = "a"\ntraces = "t.h5"\nmethods = ["sink", "snapkv"]\n')
+        sweep = self.write('[[run]]\nname = "a"\ntraces = "t.h5"\nmethods = ["sink", "snapkv"]\n')
         commands = (replay, ("compare", raw), ("sweep", sweep, "--no-times"), ("methods",), ("methods", "SnapKV"),
                     ("info", self.trace), ("validate", "--synthetic", "--check", "subgen.lemma1"))
         for command in commands:
@@ -219,14 +202,11 @@ class Usage(CliTest):
         for thing in as_json(run(*replay, "--format", "json").stdout):
             self.assertIsInstance(thing["budget"], str)  # a text, also where it is 48
             self.assertEqual(isinstance(thing["rel_err_mean"], (int, float)), thing["status"] == "ok")
-        for name in ("raw.h5", "s.toml"):
-            os.remove(self.path(name))
 
     def test_files_of_another_kind_name_their_command(self):
         raw, table, cells, sweep = (self.path(name) for name in ("raw.h5", "a.csv", "a.cells", "s.toml"))
         self.ok("replay", self.trace, "-m", "sink", "--raw", raw, "-o", table)
-        with open(sweep, "w") as file:
-            file.write('[[run]]\nname = "a"\ntraces = "t.h5"\nmethods = ["sink"]\n')
+        self.write('[[run]]\nname = "a"\ntraces = "t.h5"\nmethods = ["sink"]\n', sweep)
         self.ok("sweep", sweep, "--cells", cells, "-o", self.path("b.csv"))
         model, folder = self.path("m.gguf"), self.path("hf")
         with open(model, "wb") as file:
@@ -250,9 +230,6 @@ class Usage(CliTest):
                 with self.subTest(command=command[0], file=os.path.basename(path)):
                     self.fails(2, os.path.basename(path), words, args=command)
         self.fails(2, "a GPU is cuda", args=[*replay(self.trace), "--device", "gpu"])
-        shutil.rmtree(folder)
-        for name in ("raw.h5", "a.csv", "a.cells", "b.csv", "s.toml", "m.gguf"):
-            os.remove(self.path(name))
 
     def test_a_report_without_a_name_stands_beside_its_table(self):
         table = self.path("run.csv")
@@ -261,29 +238,23 @@ class Usage(CliTest):
             done = run("report", table, *flags)
             self.assertEqual((done.returncode, done.stdout), (0, ""))
             self.assertEqual(done.stderr, f"kvbench: the report is {self.path(name)}\n")
-            with open(self.path(name)) as file:
-                self.assertEqual(self.ok("report", table, "--format", name[4:], "-o", "-"), file.read())
-            done = run("report", table, *flags)   # replaces the report
-            self.assertEqual(done.returncode, 0, done.stderr)
-            os.remove(self.path(name))
+            self.assertEqual(self.ok("report", table, "--format", name[4:], "-o", "-"), self.read(name))
+            self.ok("report", table, *flags)  # replaces the report
         for form in ("html", "md", "latex", "svg", "pdf"):
             flags = ("--format", form, *(("--figure", "error-by-method") if form in ("svg", "pdf") else ()))
             self.ok("report", table, *flags), self.ok("report", table, *flags)
             (name,) = {"run." + form.replace("latex", "tex")} & set(os.listdir(self.folder))
             for notes in ("", "notes of mine\n", *QUOTES[form]):
-                with open(self.path(name), "w") as file:
-                    file.write(notes)
+                self.write(notes, name)
                 self.fails(2, f"{name}: exists and was not written by kvbench report; name the output with -o",
                            args=["report", table, *flags])
-                with open(self.path(name)) as file:
-                    self.assertEqual(file.read(), notes)
+                self.assertEqual(self.read(name), notes)
             os.truncate(self.path(name), 1 << 40)   # which is not read whole
             self.fails(2, f"{name}: exists and was not", args=["report", table, *flags])
             self.ok("report", table, *flags, "-o", self.path(name))
             os.remove(self.path(name))
         shutil.copy(table, self.path("run.html"))
         self.fails(2, "run.html", args=["report", self.path("run.html")])
-        os.remove(table), os.remove(self.path("run.html"))
 
     def test_the_name_of_an_output_implies_its_format(self):
         flags = ["replay", self.trace, "-m", "sink", "--no-times", "--rows", "trace"]
@@ -291,8 +262,7 @@ class Usage(CliTest):
                            ("a.txt", "csv"), ("a.json.part", "csv")):
             with self.subTest(name=name):
                 self.ok(*flags, "-o", self.path(name))
-                with open(self.path(name)) as file:
-                    self.assertEqual(file.read(), self.ok(*flags, "--format", form))
+                self.assertEqual(self.read(name), self.ok(*flags, "--format", form))
                 os.remove(self.path(name))
         for name in ("a.xlsx", "a.XLS", "a.ods", "a.tsv", "a.jsonl", "a.parquet", "a.h5", "a.html", "a.tex", "a.pdf",
                      "a.svg", "a.png", "a.csv.gz"):
@@ -312,11 +282,10 @@ class Usage(CliTest):
         table, other = self.path("run.csv"), self.path("link.csv")
         self.ok("replay", self.trace, "-m", "sink", "-o", table)
         os.symlink(table, other)
-        for same in (table, other, os.path.join(self.folder, ".", "run.csv")):
+        for same in (table, other, self.path(".", "run.csv")):
             self.fails(2, f"{table} and {same} are the same table; name it once",
                        args=["report", table, same, "-o", self.path("run.html")])
         self.only_files("link.csv", "run.csv", "t.h5")
-        os.remove(table), os.remove(other)
 
     def test_a_plain_name_is_the_method_with_default_parameters(self):
         raw = self.path("raw.h5")
@@ -330,7 +299,6 @@ class Usage(CliTest):
         self.ok("replay", self.trace, "-m", "snapkv[window=16],snapkv[window=8],h2o", "--raw", raw)
         self.fails(2, "--a: 'snapkv' matches 2 configurations", "snapkv[window=16], snapkv[window=8]",
                    args=["compare", raw, "--a", "snapkv", "--b", "h2o"])
-        os.remove(raw)
 
     def test_reasons_advise_what_suits_the_row(self):
         table = {row["method"]: row["reason"] for row in self.replay(self.trace, "-m", "quest", "-b", "50%mem")}

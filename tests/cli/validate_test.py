@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
 """kvbench validate: rows with verdicts, selection of claims, exit codes, interruption."""
-import os
 import signal
 import subprocess
 import time
@@ -28,9 +27,7 @@ class Validate(CliTest):
             self.assertEqual(r["failures"], "0" if r["kind"] == "exact" else "")
 
     def test_planted_faults_are_caught(self):
-        done = run("validate", "--mutants", "-q", "--format", "csv")
-        self.assertEqual(done.returncode, 0, done.stderr)
-        table = rows(done.stdout)
+        table = rows(self.ok("validate", "--mutants", "-q", "--format", "csv"))
         self.assertGreaterEqual(len(table), 25)
         for r in table:
             self.assertEqual(r["outcome"], "exception" if r["exception"] else "caught", r["mutant"])
@@ -69,10 +66,9 @@ class Validate(CliTest):
         self.assertEqual(run(*flags, "--threads", 1).stdout, run(*flags, "--threads", 4).stdout)
 
     def test_markdown_and_file(self):
-        out = os.path.join(self.folder, "v.csv")
+        out = self.path("v.csv")
         done = run("validate", "--synthetic", "--claim", "chelsea", "-o", out, "--summary")
         self.assertIn("chelsea.thm61", done.stdout)
-        os.remove(out)
         self.assertIn("| chelsea.thm61 |",
                       run("validate", "--synthetic", "--claim", "chelsea.thm61", "--format", "md").stdout)
 
@@ -84,7 +80,7 @@ class Validate(CliTest):
         self.fails(2, "no method", args=["validate", "--synthetic", "--method", "subgn"])
 
     def test_an_interruption_keeps_finished_rows(self):
-        out = os.path.join(self.folder, "i.csv")
+        out = self.path("i.csv")
         command = [KVBENCH, "validate", "--synthetic", "--threads", "1", "--seeds", "100000", "--claim",
                    "chelsea.thm61,subgen.amm", "-o", out]
         process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
@@ -95,7 +91,6 @@ class Validate(CliTest):
         self.assertIn("interrupted", errors)
         with open(out, newline="") as file:
             self.assertTrue(file.readline().startswith("claim,"))
-        os.remove(out)
 
 
 main()
