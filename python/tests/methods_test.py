@@ -145,14 +145,6 @@ class Names(MethodTest):
         row = self.rows(trace, f"{METHODS}:Recent", [24], rows="trace", set="Recent.sinks=7")[0]
         self.assertEqual(row["params"], "sinks=7")
 
-    def test_settings_that_are_refused(self):
-        self.refused(f"{METHODS}:Recent[sinks=two]", "selections.py:Recent.sinks", "'two'", "an integer")
-        self.refused(f"{METHODS}:Recent[reverse=1]", "Recent.reverse", "true or false")
-        self.refused(f"{METHODS}:Recent[form=tuple]", "Recent.form", "one of array|list|kept|table|heads")
-        self.refused(f"{METHODS}:Recent[sink=2]", "no parameter 'sink'", "sinks, share, reverse, form")
-        self.refused(f"{METHODS}:knorm[pooling=median]", "knorm.pooling", "none, max, mean")
-        self.refused(f"{METHODS}:knorm[kernel=2]", "kernel", "odd")
-
     def test_names_that_are_refused(self):
         self.refused(f"{METHODS}:Recant", "selections.py defines no 'Recant'")
         self.refused(self.path("none.py") + ":Recent", "none.py", "no such file")
@@ -163,42 +155,6 @@ class Names(MethodTest):
         self.refused([selections.Recent(form="list"), type("Other", (), {})()], "Other object", "is no method")
         pathlib.Path(self.path("broken.py")).write_text("import kvbench\ndef half(:\n")
         self.refused(self.path("broken.py") + ":half", "SyntaxError", "broken.py", "line 2")
-
-    def test_two_objects_that_no_text_tells_apart(self):
-        class Own:
-            def __init__(self, ids):
-                self.ids = ids
-
-            def make(self, budget, seed):
-                return self.ids
-        self.refused([Own([1]), Own([2])], "two methods are called py:Own")
-
-    def test_a_class_that_is_defined_again(self):
-        def define(first):
-            class Again:
-                def make(self, budget, seed):
-                    return np.arange(first, first + budget)
-            return Again
-        trace = self.synth("t.h5")
-        errors = [self.rows(trace, define(first), [24], rows="trace")[0]["rel_err_mean"] for first in (0, 100, 0)]
-        self.assertEqual(errors[0], errors[2])
-        self.assertNotEqual(errors[0], errors[1])
-
-    def test_a_file_that_changes(self):
-        file, trace = pathlib.Path(self.path("mine.py")), self.synth("t.h5")
-        errors = []
-        for first in ("0", "100"):
-            file.write_text(f"class Own:\n    def make(self, budget, seed):\n"
-                            f"        return list(range({first}, {first} + budget))\n")
-            errors.append(self.rows(trace, f"{file}:Own", [24], rows="trace")[0]["rel_err_mean"])
-        self.assertNotEqual(*errors)
-
-    def test_modules_beside_the_file(self):
-        pathlib.Path(self.path("helper_of_mine.py")).write_text("def first(n):\n    return list(range(n))\n")
-        pathlib.Path(self.path("mine.py")).write_text(
-            "class Own:\n    def make(self, budget, seed):\n        from helper_of_mine import first\n"
-            "        return first(budget)\n")
-        self.rows(self.synth("t.h5"), self.path("mine.py") + ":Own", [24])
 
     def test_the_program_without_python(self):
         done = subprocess.run([KVBENCH, "replay", SAMPLE, "-m", f"{METHODS}:Recent"], capture_output=True, text=True)

@@ -47,6 +47,7 @@ FOOTPRINT = [
     ([*arrays(), *[A(name="more", rows=2**47, element="u8")] * 3], ("footprint()", "2^48")),
     (plus(rows=1) + [A(name="more", rows=1, element="u8")] * 1000, ("footprint()", "more than 1000 arrays")),
     ([A(name=3, rows=1)], ("footprint()", "name", "text")), (plus(rows=1, element=None), ("footprint()", "element")),
+    (plus(rows=1, element="f8"), ("element", "'f8'", "b4", "kv")),
     (plus(rows=1, tier="ram"), ("footprint()", "tier", "'ram'", "fast, slow")),
     (plus(rows=1, read=3), ("the read of a kvbench.Array is 3",)),
 ]

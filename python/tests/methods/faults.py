@@ -7,30 +7,13 @@ import numpy as np
 
 
 class Fixed:
-    """Returns what `result` is for a budget."""
-
     def prepare(self, head):
         self.head = head
 
+
+class TooMany(Fixed):
     def make(self, budget, seed):
-        return self.result(budget)
-
-
-def fixed(name, result):
-    globals()[name] = type(name, (Fixed,), {"result": result, "__doc__": f"Returns {name}."})
-
-
-fixed("Floats", lambda self, budget: np.zeros(budget))
-fixed("Beyond", lambda self, budget: np.arange(self.head.tokens - budget + 1, self.head.tokens + 1))
-fixed("Twice", lambda self, budget: np.zeros(budget, int))
-fixed("Negative", lambda self, budget: np.array([-2]))
-fixed("Huge", lambda self, budget: np.array([2**40]))
-fixed("TooMany", lambda self, budget: np.arange(budget + 1))
-fixed("ManyRows", lambda self, budget: np.zeros((7, 1), int))
-fixed("Infinite", lambda self, budget: kvbench.Kept(np.arange(2), weights=[1, np.inf]))
-fixed("Unfitting", lambda self, budget: kvbench.Kept(np.arange(2), weights=[1, 2, 3]))
-fixed("PerQuery", lambda self, budget: kvbench.Table(ids=np.arange(2), per_query=True))
-fixed("Nothing", lambda self, budget: None)
+        return np.arange(budget + 1)
 
 
 class Cache:
@@ -58,17 +41,11 @@ def cached(name, **parts):
 
 cached("Well")
 cached("TakesNothing", takes=lambda self, count: 0)
-cached("TakesSome", append=lambda self, keys, values, positions: 0)
-cached("TakesMore", append=lambda self, keys, values, positions: 2 * len(positions))
-cached("TakesText", append=lambda self, keys, values, positions: "all")
-cached("TooLittle", footprint=lambda self: self.budget - 1)
 cached("TooLarge", footprint=lambda self: 10 * self.head.tokens)
 cached("Retrieves", takes=lambda self, count: count,
        entries=lambda self, queries: np.arange(queries.position % 7, queries.position % 7 + self.budget))
 cached("NoFootprint", footprint=property())
 cached("NoObserve", observes=True)
-cached("BadElement", footprint=lambda self: [kvbench.Array(name="keys", rows=1, element="f8")])
-cached("NegativeRows", footprint=lambda self: [kvbench.Array(name="keys", rows=-1)])
 cached("Weighted", entries=lambda self, queries: kvbench.Table(ids=np.arange(2), weight_num=np.ones(2)))
 cached("Uneven", takes=lambda self, count: count,
        entries=lambda self, queries: [kvbench.Table(ids=np.arange(1))] * (1 + queries.position % 2))
@@ -97,18 +74,6 @@ class Spins:
     def make(self, budget, seed):
         while True:
             sys.getrecursionlimit()
-
-
-@kvbench.scorer
-def nan(head):
-    """A NaN among the scores."""
-    return np.where(np.arange(head.tokens) == 3, np.nan, 0)
-
-
-@kvbench.scorer
-def short(head):
-    """Two scores for each token."""
-    return np.zeros(2 * head.tokens)
 
 
 class NoMethod:
