@@ -182,32 +182,3 @@ TEST_CASE("clusterkv reports how often its clustering stopped at the cap") {
   CHECK(notes("1")[0].count == 1);
   CHECK(notes("300").empty());
 }
-
-// n = 48, B = 20, 3 query heads, d = 8, dv = 6: 16 sinks, 32 recallable tokens, 4 of them selected per query head.
-TEST_CASE("footprint of clusterkv: recallable tokens on the slow tier, the rest on the fast tier") {
-  const auto backend = make_ref_backend();
-  const HeadData head = random_head({}, 0, *backend);
-  const auto cache = open_cache("clusterkv", {{"clusters", "5"}}, prompt_of(head, *backend), 20, 0, *backend);
-  append(*cache, token_block(head, 48, 58, *backend));
-  std::map<std::string, FootprintArray> arrays;
-  for (const FootprintArray& array : cache->footprint()) arrays[array.name] = array;
-  const auto check = [&](const char* name, Index rows, Index cols, Tier tier, Read read, bool meta) {
-    CAPTURE(name);
-    const FootprintArray& array = arrays.at(name);
-    CHECK(array.rows == rows);
-    CHECK(array.cols == cols);
-    CHECK(array.tier == tier);
-    CHECK(array.read == read);
-    CHECK(array.meta() == meta);
-    arrays.erase(name);
-  };
-  check("recallable keys", 32, 8, Tier::slow, Read::with_entry, false);
-  check("recallable values", 32, 6, Tier::slow, Read::with_entry, false);
-  check("sink and tail keys", 26, 8, Tier::fast, Read::never, false);
-  check("sink and tail values", 26, 6, Tier::fast, Read::never, false);
-  check("centroids", 5, 8, Tier::fast, Read::every_query, true);
-  check("cluster sizes and offsets", 5, 2, Tier::fast, Read::every_query, true);
-  check("tokens by cluster", 32, 1, Tier::fast, Read::with_entry, true);
-  check("chosen tokens", 12, 1, Tier::fast, Read::every_query, true);
-  CHECK(arrays.empty());
-}

@@ -232,31 +232,6 @@ TEST_CASE("infinigen needs observed queries") {
   CHECK_THROWS_AS(info.prepare(prompts, info.bind({}), *backend), Unavailable);
 }
 
-// d = 10, ratio 0.2: two columns for each of two query heads, over 5 tokens and then 6; dv = 3.
-TEST_CASE("infinigen stores the cache on the slow tier and a few columns of the keys on the fast tier") {
-  const auto backend = make_ref_backend();
-  const HeadData head = random_head({.n = 5, .decoded = 1, .d = 10, .dv = 3, .group = 2}, 0, *backend);
-  Layer layer({head}, {}, 4, *backend);
-  const auto check = [&](Index tokens) {
-    const Footprint arrays = layer.session->footprint()[0];
-    REQUIRE(arrays.size() == 5);
-    CHECK(arrays[0].rows * arrays[0].cols == tokens * 10);
-    CHECK(arrays[1].rows * arrays[1].cols == tokens * 3);
-    CHECK(arrays[0].tier == Tier::slow);
-    CHECK(arrays[1].tier == Tier::slow);
-    CHECK(arrays[0].read == Read::with_entry);
-    CHECK(arrays[2].rows * arrays[2].cols == tokens * 2 * 2);
-    CHECK(arrays[2].tier == Tier::fast);
-    CHECK(arrays[2].read == Read::every_query);
-    CHECK(arrays[3].rows * arrays[3].cols == 2 * 2 * 10);
-    CHECK(arrays[4].rows == 2 * 4);
-    CHECK((arrays[2].meta() && arrays[3].meta() && arrays[4].meta()));
-  };
-  check(5);
-  layer.append(5, 6);
-  check(6);
-}
-
 TEST_CASE("rows that are scored in parts fetch the same tokens as each query alone") {
   const auto backend = make_ref_backend();
   const Index n = 40, m = 70;  // more queries than a part has rows

@@ -74,19 +74,3 @@ TEST_CASE("kmeans keeps all tokens where the budget holds them") {
     CHECK(entries_of(*cache, head, *backend) == std::vector<Entry>{{0}, {1}, {2}, {3}});
   }
 }
-
-TEST_CASE("footprint of kmeans: centroids of keys and values, their degrees, and decoded tokens") {
-  const auto backend = make_ref_backend();
-  const HeadData head = random_head({}, 0, *backend);
-  const auto cache = open_cache("kmeans", {{"distance", "l2"}}, prompt_of(head, *backend), 5, 0, *backend);
-  append(*cache, token_block(head, 48, 58, *backend));
-  const Footprint arrays = cache->footprint();
-  REQUIRE(arrays.size() == 3);
-  CHECK(arrays[0].rows == 5 + 10);
-  CHECK(arrays[0].cols == 8);
-  CHECK(arrays[1].rows == 5 + 10);
-  CHECK(arrays[1].cols == 6);
-  CHECK(arrays[2].rows == 5);
-  CHECK(arrays[2].element == Element::f32);
-  CHECK(arrays[2].meta());
-}

@@ -159,28 +159,3 @@ TEST_CASE("quest takes three pages at least, and a budget that holds all tokens 
   const auto seven = open_cache("quest", {{"page", "2"}}, prompt_of(head, *backend), 7, 0, *backend);
   CHECK(answering(*seven, block, head, *backend) == Ids{0, 1, 2, 3, 4, 5, 6});  // 7 / 2 pages would be three of four
 }
-
-// 7 tokens of d = dv = 1 for two query heads: 4 pages of 2 tokens, 2 of which each head selects.
-TEST_CASE("quest holds the whole cache on the fast tier and reads the bounds of all pages") {
-  const auto backend = make_ref_backend();
-  const HeadData head = small_head({8, 7, 6, 5, 4, 3, 2, 0}, 7, 2);
-  const auto cache = open_cache("quest", pages_of("2"), prompt_of(head, *backend), 4, 0, *backend);
-  const auto check = [&](Index tokens, Index pages) {
-    const Footprint arrays = cache->footprint();
-    REQUIRE(arrays.size() == 4);
-    for (std::size_t a = 0; a < 2; ++a) {
-      CHECK(arrays[a].rows == tokens);
-      CHECK(arrays[a].cols == 1);
-      CHECK(arrays[a].tier == Tier::fast);
-      CHECK(arrays[a].read == Read::with_entry);
-      CHECK_FALSE(arrays[a].meta());
-    }
-    CHECK(arrays[2].rows * arrays[2].cols == pages * 2 * 1);
-    CHECK(arrays[2].read == Read::every_query);
-    CHECK(arrays[2].meta());
-    CHECK(arrays[3].rows == 2 * 2);
-  };
-  check(7, 4);
-  append(*cache, token_block(head, 7, 8, *backend));
-  check(8, 4);
-}

@@ -110,20 +110,3 @@ TEST_CASE("an entry of one token is that token after any number of rounds") {
   }
   CHECK(singles > 3);
 }
-
-// d = 8, dv = 6: 24 entries of 14 numbers and one degree.
-TEST_CASE("the footprint holds every entry and its degree") {
-  const auto backend = make_ref_backend();
-  const HeadData head = random_head({}, 8, *backend);
-  const auto cache = open_bsm(head, {}, 24, *backend);
-  const Footprint arrays = cache->footprint();
-  REQUIRE(arrays.size() == 3);
-  CHECK((arrays[0].rows == 24 && arrays[0].cols == 8 && arrays[0].element == Element::kv));
-  CHECK((arrays[1].rows == 24 && arrays[1].cols == 6 && arrays[1].element == Element::kv));
-  CHECK((arrays[2].rows == 24 && arrays[2].cols == 1 && arrays[2].element == Element::i32 && arrays[2].meta()));
-  // 24 -> 24 - (24 - 6 - 12) / 2 = 21 with the first decoded token, then one more each.
-  append(*cache, token_block(head, 48, 49, *backend));
-  CHECK(cache->footprint()[0].rows == 21);
-  append(*cache, token_block(head, 49, 51, *backend));
-  CHECK(cache->footprint()[2].rows == 23);
-}
