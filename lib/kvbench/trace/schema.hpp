@@ -74,6 +74,7 @@ struct LayerInfo {
 
   /// Whether methods run in the layer: a sliding window bounds its cache, and no method is defined on capped logits.
   bool has_methods() const { return window == 0 && softcap == 0; }
+  bool operator==(const LayerInfo&) const = default;
 };
 
 struct PromptInfo {
@@ -86,6 +87,8 @@ struct PromptInfo {
   std::optional<Probes> probes;      ///< absent: no layer has probes
   std::vector<std::int32_t> tokens;  ///< [n]
   std::vector<LayerInfo> layers;     ///< by increasing layer
+
+  bool operator==(const PromptInfo&) const = default;
 };
 
 struct TraceInfo {
@@ -108,6 +111,7 @@ struct TraceInfo {
   /// Layers of the model that have a cache of their own, and the index of one of them among these.
   std::int64_t num_caches() const { return cache_layers.empty() ? num_layers : std::ssize(cache_layers); }
   std::int64_t depth_of(std::int64_t layer) const;
+  bool operator==(const TraceInfo&) const = default;
 };
 
 /// The arrays of one layer, by dataset name. The number of heads is num_kv_heads or num_query_heads, depending on the

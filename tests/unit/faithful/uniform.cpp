@@ -5,7 +5,6 @@
 #include <map>
 
 #include <kvbench/faithful/checks/uniform.hpp>
-#include <kvbench/faithful/mutants/uniform.hpp>
 #include <kvbench/methods/stages/draws.hpp>
 
 using namespace kvbench;
@@ -89,16 +88,5 @@ TEST_CASE("the uniform baselines agree with their rules") {
     CHECK(judged.rows().size() == 16);
     CHECK(judged.none_violated());
     for (const CheckRow& row : judged.rows()) CHECK(row.trials.value_or(0) > 0);
-  }
-}
-
-TEST_CASE("every fault of the uniform baselines is found") {
-  const auto backend = make_cpu_backend();
-  const Subject subject = subgen_subject(*backend, 400);
-  const std::vector<Mutant> mutants = baseline_mutants();
-  CHECK(mutants.size() >= 5);
-  for (const Mutant& mutant : mutants) {
-    CAPTURE(mutant.id);
-    CHECK_FALSE(Judged(*backend, subject, mutant.run).none_violated());
   }
 }
