@@ -247,16 +247,12 @@ class BadFlags(CliTest):
         synth = ["synth", "--pattern", "clusters", "-o", out]
         self.fails(2, "--query-heads is 3, which is not a multiple of --kv-heads, 2",
                    args=[*synth, "--query-heads", 3, "--kv-heads", 2])
-        self.fails(2, "--queries is 900, more than --tokens",
-                   args=[*synth, "--tokens", 800, "--prompt-tokens", 700, "--queries", 900])
-        self.fails(2, "--prompt-tokens is 900, more than --tokens",
-                   args=[*synth, "--tokens", 800, "--prompt-tokens", 900])
         for flag in ("--layers", "--query-heads", "--kv-heads", "--head-dim", "--value-dim", "--prompts", "--clusters"):
             self.fails(2, f"{flag} is 0; it must be at least 1", args=[*synth, flag, 0])
         for flag in ("--column-queries", "--spread", "--key-norm", "--speculated"):
             self.fails(2, f"{flag} is -1; it must be", args=[*synth, flag, -1])
-            if flag != "--column-queries":
-                self.fails(2, f"{flag} is 1e+30; it must be", args=[*synth, flag, "1e30"])
+        self.fails(2, "--queries is 900, more than --tokens",
+                   args=[*synth, "--tokens", 800, "--prompt-tokens", 700, "--queries", 900])
         self.fails(2, "--head-dim is 1000000; it must be at most 16384",
                    args=[*synth, "--head-dim", 1000000])
         self.fails(2, "--tokens is 4611686018427387904; it must be at most",

@@ -164,16 +164,6 @@ class Report(CliTest):
         self.assertEqual(len(body.strip().split("\n")), len(results))
         self.assertRegex(body, r"snapkv & 25\\% & [\d.]+ & [\d.]+ to [\d.]+ & ")
 
-    def test_rows_that_are_not_ok_keep_their_reasons(self):
-        done = run("replay", self.trace, "-m", "sink,balancekv-repo", "-b", "25%", "--protocol", "stream", "-q", "-o",
-                   self.path("skipped.csv"))
-        self.assertIn(done.returncode, (0, 1), done.stderr)
-        broken = [r for r in rows(self.read(self.path("skipped.csv"))) if r["status"] != "ok"]
-        self.assertTrue(broken)
-        text = "".join(Page(self.report(self.path("skipped.csv"))).texts)
-        for row in broken:
-            self.assertIn(row["reason"], text)
-
     def test_raw_results_and_the_trace_add_figures_of_queries(self):
         table, raw = self.path("queries.csv"), self.path("queries.h5")
         self.ok("replay", self.trace, "-m", "sink,snapkv,quest", "-b", "25%", "--rows", "head", "--raw", raw, "-q",
@@ -195,21 +185,6 @@ class Report(CliTest):
         other = self.synth("other.h5", "--seed", 9)
         self.fails(2, "other.h5: no row of the tables is from this trace",
                    args=["report", table, "--raw", raw, "--trace", other, *out])
-
-    def test_files_of_one_replay_share_a_section(self):
-        for name, methods, budget in (("a.csv", "snapkv,sink", "25%"), ("b.csv", "snapkv,cam", "25%"),
-                                      ("c.csv", "snapkv,cam", "25%mem")):
-            self.ok("replay", self.trace, "-m", methods, "-b", budget, "-q", "-o", self.path(name))
-        text = self.report(*map(self.path, ("a.csv", "b.csv", "c.csv")))
-        self.assertEqual(re.findall("<h2[^>]*>([^<]*)", text), ["Replay: t.h5, decode", "Inputs"])
-        shown, every = text.split("Methods: error and cost</p>")
-        self.assertEqual(every.count('<tr data-m="snapkv">'), 1)  # of two files; without a result at 25%mem
-        self.assertEqual(every.count('<tr data-m="cam">'), 2)  # once per budget
-        self.assertEqual(shown.count('<tr data-m="cam">'), 1)
-
-    def test_reasons_are_text(self):
-        spoiled = self.write(self.read(self.csv).replace(",ok,,", ",failed,it <broke>,", 1), "spoiled.csv")
-        self.assertIn("it <broke>", Page(self.report(spoiled)).words)
 
     def test_checks_measures_and_runs_together(self):
         checks = self.path("checks.csv")
@@ -281,21 +256,11 @@ class Report(CliTest):
         self.assertNotRegex(page, r"\d{30}")
 
     def test_complaints(self):
-        good = self.read(self.csv)
         out = ("-o", self.path("never.html"))
-        head, first = good.split("\n")[:2]
-        cases = [("empty.csv", "", "empty.csv: the file is empty"),
-                 ("header.csv", head + "\n", "no rows"),
-                 ("short.csv", head + "\n" + first + "\n1,2\n", "short.csv:3: 2 fields"),
-                 ("quote.csv", head + "\n\"" + first + "\n", "quote.csv:2: the quote that begins here is not closed"),
-                 ("number.csv", good.replace(first, re.sub(r",ok,,(\d+),", r",ok,,\1,x", first)),
-                  "number.csv:2: column"),
-                 ("column.csv",
-                  good.replace("rel_err_lo", "rel_err_low", 1), "column.csv: lacks the column 'rel_err_lo'"),
-                 ("other.csv", "a,b\n1,2\n", "is not a table of kvbench")]
-        for name, text, complaint in cases:
-            with self.subTest(name):
-                self.fails(2, complaint, args=["report", self.write(text, name), *out])
+        lacks = self.write(self.read(self.csv).replace("rel_err_lo", "rel_err_low", 1), "column.csv")
+        self.fails(2, "column.csv: lacks the column 'rel_err_lo'", args=["report", lacks, *out])
+        other = self.write("a,b\n1,2\n", "other.csv")
+        self.fails(2, "other.csv", "is not a table of kvbench", args=["report", other, *out])
         self.fails(2, "nowhere.csv: there is no such file", args=["report", self.path("nowhere.csv"), *out])
         self.fails(2, "t.h5:1: has bytes that are not UTF-8 text", args=["report", self.trace, *out])
         self.fails(2, "are the same table", args=["report", self.csv, self.csv, *out])
