@@ -32,7 +32,7 @@ class ResumeTest(SweepTest):
         super().setUp()
         self.synth("u.h5", "--seed", 5)
 
-    read, ok = CliTest.read_bytes, CliTest.succeeds
+    ok = CliTest.succeeds
 
     def stopped(self, config, number):
         """Starts a sweep that writes o.csv, and sends it a signal when it has finished some cells. Returns its exit
@@ -63,8 +63,8 @@ class Resume(ResumeTest):
                        args=["sweep", config, "--device", "ref", "-o", self.path("o.csv"), *FLAGS])
             done = self.ok("sweep", config, "--device", "ref", "-o", self.path("o.csv"), "--resume", *FLAGS)
             self.assertRegex(done.stderr, r"o\.csv\.cells: [1-9][0-9]* of 40 cells are already computed\n")
-            self.assertEqual(self.read("o.csv"), self.read("whole.csv"))
-            self.assertEqual(self.read("o.measures.csv"), self.read("whole.measures.csv"))
+            self.assertEqual(self.read_bytes("o.csv"), self.read_bytes("whole.csv"))
+            self.assertEqual(self.read_bytes("o.measures.csv"), self.read_bytes("whole.measures.csv"))
             self.assertFalse(os.path.exists(self.path("o.csv.cells")))
             os.remove(self.path("o.csv"))
 
@@ -79,19 +79,19 @@ class Resume(ResumeTest):
         self.assertIn("--resume", done.stderr)
         self.assertFalse(os.path.exists(self.path("o.csv")))
         self.ok("sweep", config, "-o", self.path("o.csv"), "--resume", *FLAGS)
-        self.assertEqual(self.read("o.csv"), self.read("whole.csv"))
+        self.assertEqual(self.read_bytes("o.csv"), self.read_bytes("whole.csv"))
 
     def test_changed_inputs_are_noticed(self):
         config = self.write(SHORT)
         args = ("sweep", config, "-o", self.path("o.csv"), "--cells", self.path("c.cells"), "--resume", *FLAGS)
         self.assertNotIn("cells are already computed", self.ok(*args).stderr)
-        before = self.read("o.csv")
+        before = self.read_bytes("o.csv")
         self.assertIn("40 of 40 cells are already computed\n", self.ok(*args).stderr)
-        self.assertEqual(self.read("o.csv"), before)
+        self.assertEqual(self.read_bytes("o.csv"), before)
         self.synth("u.h5", "--seed", 6)
         changed = self.ok(*args).stderr
         self.assertIn("24 of 40 cells are already computed; the sweep file, a trace", changed)
-        now = rows(self.read("o.csv").decode())
+        now = rows(self.read_bytes("o.csv").decode())
         old = rows(before.decode())
         self.assertEqual([r for r in now if r["trace"] == "t.h5"], [r for r in old if r["trace"] == "t.h5"])
         self.assertNotEqual([r["rel_err_mean"] for r in now], [r["rel_err_mean"] for r in old])
@@ -116,8 +116,8 @@ class Shards(ResumeTest):
         for count in (1, 3, 50):
             names = self.shards(config, count, "--threads", count % 3 + 1)
             self.ok("merge", *reversed(names), "-o", self.path("o.csv"), *FLAGS)
-            self.assertEqual(self.read("o.csv"), self.read("whole.csv"))
-            self.assertEqual(self.read("o.measures.csv"), self.read("whole.measures.csv"))
+            self.assertEqual(self.read_bytes("o.csv"), self.read_bytes("whole.csv"))
+            self.assertEqual(self.read_bytes("o.measures.csv"), self.read_bytes("whole.measures.csv"))
             for name in names:
                 os.remove(name)
 
@@ -130,7 +130,7 @@ class Shards(ResumeTest):
         self.assertFalse(os.path.exists(self.path("o.csv")))
         partial = self.ok("merge", names[0], names[2], "--partial", *out)
         self.assertIn("are left out of the rows", partial.stderr)
-        self.assertIn("not computed", self.read("o.csv").decode())
+        self.assertIn("not computed", self.read_bytes("o.csv").decode())
         again = self.path("again.cells")
         self.ok("sweep", config, "--shard", "1/2", "--cells", again)
         self.assertRegex(self.ok("merge", *names, again, *out).stderr,
