@@ -6,9 +6,7 @@ import pathlib
 import re
 import subprocess
 import sys
-import time
 
-import numpy as np
 from support import KVBENCH, PACKAGE, SAMPLE, PackageTest, kvbench, main, records, run
 
 PROGRAM = sys.argv[3]
