@@ -16,6 +16,15 @@ class Rotation:
     type: str  # default, none, partial, the type of the configuration, "other", or "unknown": it was not measured
     layout: str = "half"  # or interleaved
     theta: float = 0.0  # 0 = none, or unknown
+    channels: int = 0  # the first ones of a head, which are rotated; 0 = none, or unknown
+
+    def in_layout(self, rows, layout):
+        """Rows [..., d] in the order of channels in which another layout pairs them. Products of queries and keys stay
+        the same."""
+        if layout == self.layout or not self.channels:
+            return rows
+        pairs = np.arange(self.channels).reshape((2, -1) if self.layout == "half" else (-1, 2))
+        return np.concatenate([rows[..., pairs.T.ravel()], rows[..., self.channels:]], axis=-1)
 
 
 UNKNOWN = Rotation("unknown")
@@ -78,7 +87,7 @@ def rotation_of(rows, channels, thetas, named, tolerance):
         return UNKNOWN
     error, r, layout, base = min(found)
     if kind not in LAWS:  # dynamic and longrope may rotate differently in a longer prompt
-        return Rotation(kind, layout, theta)
+        return Rotation(kind, layout, theta, r)
     if error > tolerance:
-        return Rotation("other", layout, theta)
-    return Rotation("partial" if r < rows.shape[2] else "default", layout, base)
+        return Rotation("other", layout, theta, r)
+    return Rotation("partial" if r < rows.shape[2] else "default", layout, base, r)

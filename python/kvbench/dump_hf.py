@@ -57,6 +57,9 @@ def parser():
     add("--weights", choices=("f32", "f16", "bf16"), default="f32", help="type in which the model runs; default: f32")
     add("--device", choices=("cpu", "cuda"), default="cpu", help="where the model runs; default: cpu")
     add("--pre-rope", action="store_true", help="also store queries and keys before RoPE")
+    add("--rope-layout", choices=("half", "interleaved"),
+        help="which channels of keys and queries form a rotary pair: half (i and i + d/2) or interleaved (2i and 2i + "
+        "1, as in llama.cpp for many models); default: as in the model's code")
     add("--column-sums", action=argparse.BooleanOptionalAction, default=True,
         help="whether to store the attention mass of each key, summed over the queries of the context")
     add("--speculated", action="store_true",

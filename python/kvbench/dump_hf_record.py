@@ -30,8 +30,8 @@ class _Enough(Exception):
 
 
 class Recorder:
-    """`wanted`: an object with pre_rope, speculated, column_sums, attention_output, sketch, seed and check. `say`: a
-    function for messages on stderr."""
+    """`wanted`: an object with pre_rope, rope_layout, speculated, column_sums, attention_output, sketch, seed and
+    check. `say`: a function for messages on stderr."""
 
     def __init__(self, model, layers, wanted, say):
         self._model, self.layers, self._wanted, self._say = model, layers, wanted, say
@@ -92,6 +92,9 @@ class Recorder:
                         f"--layers one of: {kinds}.")
         for layer in self.layers:
             if self.facts[layer].rotation.type == "unknown":
+                if self._wanted.rope_layout:
+                    raise Error(f"--rope-layout: the rotary embedding of layer {layer} could not be measured, so that "
+                                "its channels cannot be put into another order; leave the option out.")
                 self._say(f"layer {layer}: its rotary embedding could not be measured; the trace says unknown, and "
                           "methods that need it skip such traces.")
             if self._wanted.pre_rope and not self.facts[layer].can_unrotate:
@@ -130,16 +133,16 @@ class Recorder:
         facts = [self.facts[layer] for layer in self.layers]
         types = [fact.rotation.type for fact in facts]
         turning = [fact.rotation for fact in facts if fact.rotation.type not in ("none", "unknown")]
-        if len({rotation.layout for rotation in turning}) > 1:
+        if len({rotation.layout for rotation in turning}) > 1 and not self._wanted.rope_layout:
             raise Error("the layers pair their channels differently for the rotary embedding, and a trace has one "
-                        "layout; choose --layers.")
+                        "layout; choose --layers, or give --rope-layout.")
         other = [kind if kind in ROPE_TYPES else "other" for kind in types if kind not in ("default", "none")]
         other.sort(key="unknown".__ne__)
         heads, kv_heads, d, dv = facts[0].shape
         whole = len(self.caches) == self._model.num_layers
         return Header(num_layers=self._model.num_layers, num_query_heads=heads, num_kv_heads=kv_heads,
                       head_dim=d, value_dim=dv, rope_type=(other or ["default" if turning else "none"])[0],
-                      rope_layout=turning[0].layout if turning else "half",
+                      rope_layout=self._wanted.rope_layout or (turning[0].layout if turning else "half"),
                       cache_layers=None if whole else self.caches, **fields)
 
     def decode(self, plan, count):
@@ -253,6 +256,9 @@ class Recorder:
                                   f"from the model's own by {difference:.2g} (tolerance {tolerance:.0e}); no trace was "
                                   "written. Leave the layer out with --layers.")
             self.largest = max(self.largest, difference)
+        if self._wanted.rope_layout:
+            arrays |= {name: facts.rotation.in_layout(rows, self._wanted.rope_layout)
+                       for name, rows in arrays.items() if name != "values"}
         if sums is not None:
             arrays["column_sums"] = sums
         if self._wanted.attention_output:

@@ -88,6 +88,24 @@ class Architectures(DumpTest):
                                                     trace.rope_layout)
                         np.testing.assert_allclose(layer.array(array), expected, atol=1e-4)
 
+    def test_channels_in_the_layout_that_is_asked_for(self):
+        """Keys and queries turn by the layout that the trace names, and their products do not depend on it."""
+        for name, (_, _, (*_, kind, own, _, _)) in hf_models.MODELS.items():
+            hf_models.save(self.path(name), name)
+            products = {}
+            for layout in (None, "half", "interleaved"):
+                with self.subTest(model=name, layout=layout):
+                    self.dump(self.path(name), "--ids", self.ids(), "--queries", "all", "--pre-rope", "--force",
+                              *(("--rope-layout", layout) if layout else ()))
+                    trace = self.trace()
+                    self.assertEqual(trace.rope_layout, layout or own)
+                    layer = trace.prompts["0"].layers[1]
+                    products[layout] = hf_models.probabilities(layer)
+                    np.testing.assert_allclose(products[layout], products[None], atol=1e-5)
+                    if kind == "default" and "keys_pre_rope" in layer.arrays:
+                        turned = hf_models.turned(layer.array("keys_pre_rope"), layer.rope_theta, trace.rope_layout)
+                        np.testing.assert_allclose(layer.array("keys"), turned, atol=1e-4)
+
     def test_speculated_queries(self):
         """Speculated queries are computed from the input of the layer before. They equal the layer's own queries if
         that layer adds nothing to its input and both layers have the same norm."""
