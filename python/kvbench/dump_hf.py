@@ -71,6 +71,7 @@ def parser():
         help="also record R gradients of the tokens after the context, from which a replay predicts KL divergences")
     add("--seed", type=natural, default=0, metavar="N", help="seed of sketches and probes; default: 0")
     add("--no-check", dest="check", action="store_false", help="skip the comparison with the model's own attention")
+    add("--compress", action="store_true", help="write a compressed file, which is smaller and slower to read")
     add("--force", action="store_true", help="replace an existing output")
     add("--quiet", action="store_true", help="print no progress")
     add("--threads", type=positive, metavar="N", help="number of threads; default: that of PyTorch")
@@ -214,7 +215,7 @@ def write(options, model, versions, progress):
         expected = [prompt.extended([0] * options.decode) for prompt in prompts]
         progress.say(prober.cost(recorder.facts, expected, recorder.pace))
     count = 0
-    with Deferred() as signals, TraceWriter(options.output, header) as out:
+    with Deferred() as signals, TraceWriter(options.output, header, options.compress) as out:
         recorder.interface.pulse = signals.check
         for number, prompt in enumerate(prompts):
             if options.decode:
