@@ -74,6 +74,22 @@ TEST_CASE("a composition keeps the tokens of its method, and rounds them in the 
   CHECK(stored->notes().back().text == "kivi2: 2 bits");
 }
 
+TEST_CASE("a composition gives its quantiser the seed, also where its method draws nothing") {
+  const auto backend = make_ref_backend();
+  const Index n = 6, d = 16;
+  HeadData head{.n = n, .total = n, .d = d, .dv = d};
+  for (Index i = 0; i < n * d; ++i) head.keys.push_back(static_cast<float>((i * i + 3 * i) % 17));
+  head.values = head.queries = head.keys;
+  const QueryBlock block = query_block(head, n - 1, n, n, *backend);
+  const auto stored = [&](std::uint32_t seed) {
+    const auto cache =
+        open_cache("sink+turboquant", {{"turboquant.bits", "4"}}, prompt_of(head, *backend), n, seed, *backend);
+    return visible_entries(head, cache->entries(block), block, *backend)[0][0].key;
+  };
+  CHECK(stored(7) == stored(7));
+  CHECK(stored(7) != stored(8));
+}
+
 // Pages {0, 1.4}, {3, 6} and {0, 1.3}: at two pages quest takes the first two. kivi2 stores keys by groups of three:
 // {0, 1.4, 3} in steps of 1 as 0 1 3, and {6, 0, 1.3} in steps of 2 as 6 0 2, by which the last page would beat the
 // first one. Values are single channels, which are exact: 1 2 4 8.
