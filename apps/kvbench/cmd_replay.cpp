@@ -139,7 +139,7 @@ std::vector<replay::Record> replay_all(const ReplayFlags& options, const replay:
     results.trace = names[t];
     if (raw) write_raw(*raw, reader, options.request, results);
     std::vector<replay::Record> records = summarize(results, options.run.grain);
-    compare::mark_best(records);
+    compare::mark_best(records, options.request.rank_by);
     std::ranges::move(records, std::back_inserter(all));
     before += trace.work_items();
   }

@@ -23,21 +23,21 @@ struct BudgetRows {
   std::set<Text> texts;
   Errors errors;
 };
-using Groups = OrderedMap<std::pair<replay::Protocol, Budget>, BudgetRows>;
+using Groups = OrderedMap<std::tuple<replay::Protocol, Budget, replay::RankBy>, BudgetRows>;
 
 bool is_row_of_text(const replay::Record& r) {
   return !r.layer && !r.query_head && r.prompt != "all" && r.status == replay::Status::ok && !r.dense &&
-         !is_baseline(r.method) && !r.has_hindsight() && std::isfinite(r.of(replay::metric("rel_err")).mean);
+         !is_baseline(r.method) && !r.has_hindsight() && std::isfinite(r.mean_of(r.ranked_by));
 }
 
 Groups groups_of(std::span<const replay::Record> records) {
   Groups groups;
   for (const replay::Record& r : records) {
     if (!is_row_of_text(r)) continue;
-    BudgetRows& group = groups[{r.protocol, r.budget}];
+    BudgetRows& group = groups[{r.protocol, r.budget, r.ranked_by}];
     const Text text(r.sha256, r.prompt);
     group.texts.insert(text);
-    group.errors[{r.method, r.params}][text] = r.of(replay::metric("rel_err")).mean;
+    group.errors[{r.method, r.params}][text] = r.mean_of(r.ranked_by);
   }
   for (auto& item : groups.items()) {
     BudgetRows& group = item.second;
@@ -61,7 +61,7 @@ void add_ranks(const Errors& errors, const Text& text, std::map<Setting, TextSum
   }
 }
 
-std::vector<TextSummary> summarize(const Budget& budget, const BudgetRows& group) {
+std::vector<TextSummary> summarize(const Budget& budget, replay::RankBy figure, const BudgetRows& group) {
   std::map<Setting, TextSummary> summaries;
   for (const auto& [configuration, errors] : group.errors) summaries[configuration];
   for (const Text& text : group.texts) add_ranks(group.errors, text, summaries);
@@ -70,7 +70,7 @@ std::vector<TextSummary> summarize(const Budget& budget, const BudgetRows& group
     std::vector<double> logs;
     for (const auto& [text, error] : group.errors.at(configuration)) logs.push_back(replay::log_error(error));
     std::tie(summary.method, summary.params) = configuration;
-    summary.budget = budget;
+    summary.budget = budget, summary.figure = figure;
     summary.texts = std::ssize(logs);
     summary.mean_rank /= static_cast<double>(logs.size());
     summary.error = std::exp(mean(logs));
@@ -95,7 +95,8 @@ std::vector<TextSummary> summarize_texts(std::span<const replay::Record> records
   const Groups groups = groups_of(records);
   for (const auto& [key, group] : groups.items()) {
     if (group.texts.size() < 2) continue;
-    std::ranges::move(summarize(key.second, group), std::back_inserter(out));
+    const auto& [protocol, budget, figure] = key;
+    std::ranges::move(summarize(budget, figure, group), std::back_inserter(out));
   }
   return out;
 }

@@ -9,6 +9,7 @@
 #include <kvbench/replay/answer/work_item.hpp>
 #include <kvbench/replay/exact/read_ahead.hpp>
 #include <kvbench/replay/plan/calibration.hpp>
+#include <kvbench/replay/records/layer_metrics.hpp>
 #include <kvbench/replay/run/device_memory.hpp>
 #include <kvbench/replay/run/head_memory.hpp>
 #include <kvbench/replay/run/workers.hpp>
@@ -33,10 +34,30 @@ void check_origin(const MethodChoice& choice, const trace::Reader& reader) {
               info.trace_sha256, reader.path(), reader.sha256());
 }
 
+/// Throws Error where no replayed layer has what rows are to be ranked by.
+void check_rank_by(const trace::Reader& reader, const ReplayPlan& plan, RankBy figure) {
+  const trace::TraceInfo& trace = reader.info();
+  const auto has = [&](const HeadPlace& place) {
+    const trace::PromptInfo& prompt = trace.prompts[place.prompt];
+    const trace::LayerInfo& layer = prompt.layers[place.layer];
+    if (figure == RankBy::residual_err) return layer.output_sketch && layer.residual_norm;
+    const auto planned = std::ranges::lower_bound(plan.prompts, place.prompt, {}, &PromptPlan::prompt);
+    return layer.probes && scored_tokens(prompt, *planned) > 0;
+  };
+  if ((figure != RankBy::kl_predicted && figure != RankBy::residual_err) || std::ranges::any_of(plan.heads, has))
+    return;
+  throw Error(
+      "`rank_by` is {}, but {} has no {} in the replayed layers; record them with kvbench-dump-hf{}, or leave it out",
+      name_of(figure), reader.path(),
+      figure == RankBy::kl_predicted ? "probes of scored tokens that are all evaluated" : "sketches of W_O",
+      figure == RankBy::kl_predicted ? " --probes" : "");
+}
+
 }  // namespace
 
 ReplayFrame replay_frame(const trace::Reader& reader, const ReplayPlan& plan, const ReplayRequest& request,
                          const RunOptions& options) {
+  check_rank_by(reader, plan, request.rank_by);
   ReplayFrame frame;
   frame.trace = std::filesystem::path(reader.path()).filename().string();
   frame.sha256 = reader.sha256();
@@ -59,6 +80,7 @@ ReplayFrame replay_frame(const trace::Reader& reader, const ReplayPlan& plan, co
   frame.device = backend->name();
   frame.isa = backend->isa();
   frame.standalone = request.standalone;
+  frame.rank_by = request.rank_by;
   return frame;
 }
 
@@ -129,6 +151,7 @@ ReplayResults replay(const trace::Reader& reader, const ReplayRequest& request, 
       }
     }
   });
+  set_layer_metrics(results.heads);
   return results;
 }
 

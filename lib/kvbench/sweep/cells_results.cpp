@@ -5,6 +5,7 @@
 
 #include <kvbench/core/error.hpp>
 #include <kvbench/core/input_file.hpp>
+#include <kvbench/replay/records/layer_metrics.hpp>
 
 namespace kvbench::sweep {
 namespace {
@@ -80,21 +81,46 @@ const CellEntry* CellsResults::entry_of(const StepLayout& step, std::size_t meth
   return found == step.cells.end() ? nullptr : &*found;
 }
 
-std::optional<compare::QueryValues> CellsResults::read(std::size_t place, std::size_t configuration) const {
-  const auto [step, head] = place_heads_[place];
-  const auto slot = std::ranges::find(slots_[configuration], step, &Slot::step);
-  if (slot == slots_[configuration].end()) return std::nullopt;
-  const StepLayout& layout = layout_.steps[step];
-  const CellEntry* entry = entry_of(layout, slot->method, head);
+const replay::ConfigurationResult* CellsResults::result_of(const Slot& slot, std::size_t head) const {
+  const StepLayout& layout = layout_.steps[slot.step];
+  const CellEntry* entry = entry_of(layout, slot.method, head);
   const CellsFile* file = entry == nullptr ? nullptr : holder(files_, entry->key);
-  if (file == nullptr) return std::nullopt;
-  const std::lock_guard lock(mutex_);
+  if (file == nullptr) return nullptr;
   if (last_key_ != entry->key) {
     last_ = file->cells(layout, *entry);
     last_key_ = entry->key;
   }
   const auto item_head = static_cast<std::size_t>(std::ranges::find(entry->heads, head) - entry->heads.begin());
-  const replay::ConfigurationResult& result = last_.at(item_head).at(slot->configuration);
+  return &last_.at(item_head).at(slot.configuration);
+}
+
+std::optional<replay::ConfigurationResult> CellsResults::result_in_layer(const Slot& slot, std::size_t head) const {
+  const std::vector<replay::HeadResult>& heads = layout_.steps[slot.step].heads;
+  const auto layer_of = [](const replay::HeadResult& of) { return std::pair(of.place.prompt, of.place.layer); };
+  std::vector<replay::HeadResult> layer;
+  std::size_t own = 0;
+  for (std::size_t h = 0; h < heads.size(); ++h) {
+    if (layer_of(heads[h]) != layer_of(heads[head])) continue;
+    if (h == head) own = layer.size();
+    const replay::ConfigurationResult* result = result_of(slot, h);
+    if (result == nullptr) return std::nullopt;
+    layer.push_back({heads[h].place, heads[h].layer, heads[h].positions, {*result}});
+  }
+  set_layer_metrics(layer);
+  return std::move(layer[own].results.front());
+}
+
+std::optional<compare::QueryValues> CellsResults::read(std::size_t place, std::size_t configuration) const {
+  const auto [step, head] = place_heads_[place];
+  const auto slot = std::ranges::find(slots_[configuration], step, &Slot::step);
+  if (slot == slots_[configuration].end()) return std::nullopt;
+  const std::lock_guard lock(mutex_);
+  std::optional<replay::ConfigurationResult> of_layer;
+  if (is_of_layer(metric_)) of_layer = result_in_layer(*slot, head);
+  const replay::ConfigurationResult* found =
+      is_of_layer(metric_) ? (of_layer ? &*of_layer : nullptr) : result_of(*slot, head);
+  if (found == nullptr) return std::nullopt;
+  const replay::ConfigurationResult& result = *found;
   compare::QueryValues out{.status = result.status,
                            .reason = result.reason,
                            .dense = result.dense,
@@ -103,7 +129,8 @@ std::optional<compare::QueryValues> CellsResults::read(std::size_t place, std::s
                            .values = {}};
   if (result.status != replay::Status::ok) return out;
   const std::size_t queries = places_[place].positions.size();
-  const auto g = static_cast<std::size_t>(places_[place].query_head - places_[place].kv_head * layout.frame.group);
+  const auto g =
+      static_cast<std::size_t>(places_[place].query_head - places_[place].kv_head * layout_.steps[step].frame.group);
   for (std::size_t i = 0; i < queries; ++i)
     out.values.push_back(result.metrics.at(g * queries + i)[static_cast<std::size_t>(metric_)]);
   return out;

@@ -31,6 +31,10 @@ class CellsResults : public compare::QueryResults {
   void add_steps();
   void add_step(std::size_t step);
   const CellEntry* entry_of(const StepLayout& step, std::size_t method, std::size_t head) const;
+  /// A result of a head; null where no file has its cell. Valid until the next call.
+  const replay::ConfigurationResult* result_of(const Slot& slot, std::size_t head) const;
+  /// The result of a head with the metrics of its layer; absent where a file lacks its cell.
+  std::optional<replay::ConfigurationResult> result_in_layer(const Slot& slot, std::size_t head) const;
 
   std::vector<CellsFile> own_;  ///< the file that the results opened
   std::span<const CellsFile> files_;

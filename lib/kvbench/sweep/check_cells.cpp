@@ -124,6 +124,10 @@ void check_result(const replay::ConfigurationResult& result, std::size_t rows, s
     for (std::size_t m = 0; m < row.size(); ++m) store::check_metric(static_cast<replay::Metric>(m), row[m]);
   }
   require(result.probe_sums.size() <= trace::most_probes, "a cell has too many probes");
+  const std::size_t queries = rows / group;
+  require(result.residual.empty() || (queries > 0 && result.residual.size() % queries == 0 &&
+                                      result.residual.size() / queries <= trace::most_dimensions),
+          "a cell has other sketches than its layout says");
   for (const float error : result.rel_err_fro) require(!(error < 0), "an error is negative");
 }
 

@@ -5,6 +5,7 @@
 
 #include <kvbench/compare/best.hpp>
 #include <kvbench/core/error.hpp>
+#include <kvbench/replay/records/layer_metrics.hpp>
 #include <kvbench/sweep/cells_results.hpp>
 
 namespace kvbench::sweep {
@@ -39,6 +40,7 @@ std::vector<replay::Record> records_of(const StepLayout& step, std::span<const C
   for (std::size_t m = 0; m < methods; ++m) {
     results.configurations = configurations[m];
     read_results(step, cells[m], files, results);
+    set_layer_metrics(results.heads);
     for (replay::Record& record : summarize(results, grain)) {
       record.run = step.run;
       records.push_back(std::move(record));
@@ -54,7 +56,7 @@ SweepResults collect(const SweepLayout& layout, std::span<const CellsFile> files
   SweepResults all;
   for (const StepLayout& step : layout.steps) {
     std::vector<replay::Record> records = records_of(step, files, grain);
-    compare::mark_best(records);
+    compare::mark_best(records, step.frame.rank_by);
     std::ranges::move(records, std::back_inserter(all.records));
     for (const CellEntry& entry : step.measures) {
       const CellsFile* file = holder(files, entry.key);

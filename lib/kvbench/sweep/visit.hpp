@@ -43,7 +43,7 @@ void visit(A& archive, replay::ReplayFrame::Method& v) {
 template <class A>
 void visit(A& archive, replay::ReplayFrame& v) {
   archive(v.trace, v.sha256, v.model, v.model_layers, v.group, v.prompts, v.methods, v.budgets, v.configurations,
-          v.device, v.isa, v.standalone);
+          v.device, v.isa, v.standalone, v.rank_by);
 }
 
 template <class A>
@@ -98,7 +98,7 @@ inline std::vector<replay::MetricRow> to_rows(const MetricColumns& columns) {
 template <class A>
 void visit(A& archive, replay::ConfigurationResult& v) {
   archive(v.status, v.reason, v.notes, v.dense, v.budget_tokens, v.kept_tokens, v.bytes, v.peak_bytes, v.compress_flops,
-          v.attend_flops, v.compress_s, v.attend_s, v.exact_s, v.rel_err_fro, v.probe_sums);
+          v.attend_flops, v.compress_s, v.attend_s, v.exact_s, v.rel_err_fro, v.probe_sums, v.residual);
   MetricColumns columns;
   if constexpr (!A::reads) columns = to_columns(v.metrics);
   archive(columns);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Predicted KL: sums by hand, and a network of two layers whose gradients and KL are computed here.
 #include <kvbench/replay/records/predicted_kl.hpp>
+#include <kvbench/replay/records/record.hpp>
 
 #include <array>
 #include <cmath>
@@ -118,4 +119,34 @@ TEST_CASE("KL over the square of the size of the errors approaches the predictio
   const double predicted = predict_kl({&sums, 1}, {}).mean;
   CHECK(kl_of(network, exact, errors, 1e-3) / 1e-6 == doctest::Approx(predicted).epsilon(0.03));
   CHECK(kl_of(network, exact, errors, 1e-1) / 1e-2 == doctest::Approx(predicted).epsilon(0.3));
+}
+
+// Two texts, each with one layer of two heads; the second one has no probes. c = 1 + 2 and -1 + 2 for two probes, of
+// one scored token: (9 + 1) / 2 / 2.
+TEST_CASE("a row over texts of which some have probes is predicted from these, and says from how many") {
+  ReplayResults results;
+  results.model_layers = 1;
+  results.prompts = {{.id = "0", .protocol = Protocol::decode, .scored_tokens = 1}, {.id = "1"}};
+  results.budgets = {Budget::parse("25%")};
+  results.methods = {{.name = "a"}};
+  results.configurations = {{}};
+  for (std::size_t prompt = 0; prompt < 2; ++prompt) {
+    for (Index h = 0; h < 2; ++h) {
+      HeadResult head{.place = {prompt, 0, h}, .layer = 0, .positions = {8}};
+      ConfigurationResult& result = head.results.emplace_back();
+      result.metrics.emplace_back().fill(0.5F);
+      result.rel_err_fro = {0};
+      if (prompt == 0) result.probe_sums = h == 0 ? std::vector<double>{1, -1} : std::vector<double>{2, 2};
+      results.heads.push_back(std::move(head));
+    }
+  }
+  const std::vector<Record> rows = summarize(results, Grain::head);
+  REQUIRE(rows.size() > 4);
+  CHECK(rows[0].prompt == "all");
+  CHECK(rows[0].kl.mean == doctest::Approx(2.5));
+  CHECK(rows[0].kl.about == "all layers; 1 of 2 texts; at least");
+  for (const Record& row : rows) {
+    if (row.prompt == "1" || row.query_head) CHECK(std::isnan(row.kl.mean));
+    if (row.prompt == "0" && !row.query_head && !row.layer) CHECK(row.kl.about == "all layers; at least");
+  }
 }

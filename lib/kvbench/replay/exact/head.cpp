@@ -57,6 +57,21 @@ HeadProbes read_probes(const trace::Reader& reader, const PromptPlan& plan, cons
   return probes;
 }
 
+HeadSketch read_sketch(const trace::Reader& reader, const HeadPlace& place, const QueryRange& range) {
+  const trace::TraceInfo& info = reader.info();
+  const trace::PromptInfo& prompt = info.prompts[place.prompt];
+  const trace::LayerInfo& layer = prompt.layers[place.layer];
+  if (!layer.output_sketch || !layer.residual_norm) return {};
+  HeadSketch sketch{.columns = layer.output_sketch->columns, .matrix = {}, .norms = {}};
+  for (Index g = 0; g < info.group(); ++g) {
+    const auto rows = reader.read_head(prompt, layer, Array::output_sketch, place.kv_head * info.group() + g);
+    sketch.matrix.insert(sketch.matrix.end(), rows.begin(), rows.end());
+  }
+  const std::vector<float> norms = reader.read_head(prompt, layer, Array::residual_norm, 0);
+  sketch.norms.assign(norms.begin() + static_cast<std::ptrdiff_t>(range.split), norms.end());
+  return sketch;
+}
+
 /// Column sums of the group over the method's context, [G, middle].
 std::vector<float> context_column_sums(const trace::Reader& reader, const trace::PromptInfo& prompt,
                                        const trace::LayerInfo& layer, const PromptPlan& plan, const HeadPlace& place) {
@@ -182,7 +197,10 @@ std::size_t slab_bytes(const trace::TraceInfo& info, const HeadPlace& place) {
       info.value_dim + info.head_dim * (layer.keys_pre_rope ? 2 : 1) + (layer.column_sums_end ? info.group() : 0);
   const Index query = info.group() * info.head_dim * (layer.speculated_queries ? 2 : 1);
   const Index probes = layer.probes ? prompt.probes->count * prompt.probes->tokens * info.group() * info.value_dim : 0;
-  const Index numbers = prompt.num_tokens * token + static_cast<Index>(layer.query_positions.size()) * query + probes;
+  const Index sketch =
+      layer.output_sketch && layer.residual_norm ? info.group() * info.value_dim * layer.output_sketch->columns : 0;
+  const Index numbers =
+      prompt.num_tokens * token + static_cast<Index>(layer.query_positions.size()) * query + probes + sketch;
   return static_cast<std::size_t>(numbers) * sizeof(float);
 }
 
@@ -211,6 +229,7 @@ HeadSlabs read_head(const trace::Reader& reader, const PromptPlan& plan, const H
   check_logits(reader, place, largest_key, std::max(largest_magnitude(slabs.queries), largest_magnitude(observed)));
   if (range.first < range.split) slabs.observed = uploader.upload(std::move(observed));
   slabs.probes = read_probes(reader, plan, place, range);
+  slabs.sketch = read_sketch(reader, place, range);
   if (layer.column_sums_end == plan.context) {
     slabs.column_sums = uploader.upload(context_column_sums(reader, prompt, layer, plan, place));
   }
@@ -234,6 +253,7 @@ Head place_head(const trace::TraceInfo& info, const PromptPlan& plan, const Head
   head.v_op = std::move(slabs.v_op);
   head.v_fro = std::move(slabs.v_fro);
   head.probes = std::move(slabs.probes);
+  head.sketch = std::move(slabs.sketch);
   head.tokens = {
       .keys = backend.adopt(std::move(slabs.keys), prompt.num_tokens, info.head_dim),
       .values = backend.adopt(std::move(slabs.values), prompt.num_tokens, info.value_dim),

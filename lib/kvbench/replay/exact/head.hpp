@@ -34,6 +34,16 @@ struct HeadProbes {
   }
 };
 
+/// What a trace records of the output projection of a kv head and of the residual stream before it.
+struct HeadSketch {
+  Index columns = 0;          ///< s; 0: none
+  std::vector<float> matrix;  ///< [G, dv, s]
+  std::vector<float> norms;   ///< [m] of the residual stream at the evaluated queries
+
+  /// The sketch of query head g, [dv, s].
+  const float* of(Index g, Index dv) const { return matrix.data() + g * dv * columns; }
+};
+
 struct Head {
   HeadPlace place;
   Index group = 1;
@@ -46,6 +56,7 @@ struct Head {
   std::vector<float> speculated;        ///< the same, empty where the trace has none
   std::vector<double> v_op, v_fro;      ///< [m] operator and Frobenius norm of V over the visible tokens of each query
   HeadProbes probes;                    ///< count = 0: none
+  HeadSketch sketch;                    ///< columns = 0: none
 
   Index num_tokens() const { return tokens.keys.rows(); }
   /// The first visible token of a query at this position.
@@ -62,6 +73,7 @@ struct HeadSlabs {
   std::vector<float> queries, speculated;  ///< as in Head
   std::vector<double> v_op, v_fro;         ///< as in Head
   HeadProbes probes;                       ///< as in Head
+  HeadSketch sketch;                       ///< as in Head
 };
 
 /// Bytes that read_head() leaves in the uploader's memory.

@@ -32,6 +32,7 @@ Measurements::Measurements(const Head& head, const Options& options, Configurati
   for (MetricRow& row : result.metrics) row.fill(NAN);
   // Rows that are measured on a part of the queries say nothing about the scored tokens.
   if (options.first_measured == 0) result.probe_sums.resize(static_cast<std::size_t>(head.probes.count));
+  result.residual.assign(static_cast<std::size_t>(head.queries_per_head() * head.sketch.columns), NAN);
   if (!options.keep_outputs) return;
   result.raw.emplace().output.resize(rows * static_cast<std::size_t>(head.tokens.values.cols()));
   if (options.keep_exact) result.raw->exact.resize(result.raw->output.size());
@@ -86,6 +87,7 @@ void Measurements::add_row(ExactBlock& exact, QueryRun run, const HostEntries& e
 
 void Measurements::measure(const Answered& answered, Index g, std::size_t row) {
   set_metrics(answered, result_->metrics[row]);
+  if (!result_->residual.empty()) add_residual(answered, g, static_cast<Index>(row) % head_->queries_per_head());
   squares_[static_cast<std::size_t>(g)].difference += answered.squares.difference;
   squares_[static_cast<std::size_t>(g)].exact += answered.squares.exact;
 }
@@ -98,6 +100,20 @@ void Measurements::add_probes(const RowTruth& truth, const RowState& answer, Ind
   for (std::size_t r = 0; r * dv < gradients.size(); ++r) {
     result_->probe_sums[r] +=
         std::inner_product(errors.begin(), errors.end(), gradients.begin() + static_cast<std::ptrdiff_t>(r * dv), 0.0);
+  }
+}
+
+/// Query heads are added in their order, from the first one on.
+void Measurements::add_residual(const Answered& answered, Index g, Index query) {
+  const auto dv = std::ssize(answered.exact.out), columns = head_->sketch.columns;
+  const std::span out = std::span(result_->residual)
+                            .subspan(static_cast<std::size_t>(query * columns), static_cast<std::size_t>(columns));
+  if (g == 0) std::ranges::fill(out, 0.0F);
+  const double norm = head_->sketch.norms[static_cast<std::size_t>(query)];
+  const float* row = head_->sketch.of(g, dv);
+  for (std::size_t c = 0; c < answered.exact.out.size(); ++c, row += columns) {
+    const auto error = static_cast<float>((component(answered.answer, c) - double{answered.exact.out[c]}) / norm);
+    for (std::size_t k = 0; k < out.size(); ++k) out[k] += error * row[k];
   }
 }
 

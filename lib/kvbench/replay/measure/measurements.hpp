@@ -58,6 +58,7 @@ class Measurements {
   void measure(const Answered& answered, Index g, std::size_t row);
   void set_mass_ceiling();
   void add_probes(const RowTruth& truth, const RowState& answer, Index g, Index query);
+  void add_residual(const Answered& answered, Index g, Index query);
   void store_outputs(const RowTruth& truth, const RowState& answer, std::size_t row);
   void count_entries(const ExactBlock& exact, QueryRun run, const HostEntries& entries, Index g, Index i);
   std::size_t row_of(const ExactBlock& exact, QueryRun run, Index g, Index i) const {

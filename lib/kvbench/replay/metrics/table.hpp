@@ -67,11 +67,14 @@ struct HitRate {
 /// The largest mean of `kept_mass` over the queries of a kv head (measure/mass_ceiling.hpp).
 struct MassCeiling {};
 
-/// A row: what the metric says, and what computes it from a single answer, from the steps of a query head, or from all
-/// queries of a kv head.
+/// A figure of all heads of a layer (records/layer_metrics.hpp), which only its first query head has.
+struct OfLayer {};
+
+/// A row: what the metric says, and what computes it from a single answer, from the steps of a query head, from all
+/// queries of a kv head, or from all heads of a layer.
 struct AttentionMetric {
   MetricInfo info;
-  std::variant<double (*)(const Answered&), HitRate, MassCeiling> value;
+  std::variant<double (*)(const Answered&), HitRate, MassCeiling, OfLayer> value;
 };
 
 /// Where a metric applies.
@@ -86,6 +89,7 @@ inline constexpr std::string_view shrinking =
     "these answers, where one set of tokens, from which tokens of the context only leave, answers all queries";
 inline constexpr std::string_view clusters =
     "methods that retrieve clusters or pages, after the first R steps of a run";
+inline constexpr std::string_view sketched = "layers, not single heads, of traces with residual norms and sketches";
 }  // namespace applies
 
 constexpr AttentionMetric hit_rate(std::string_view name, Index window, double CacheHits::*rate,
@@ -179,6 +183,12 @@ inline constexpr auto attention_metrics = std::to_array<AttentionMetric>({
       .limits = limits::share,
       .applies = applies::shrinking},
      MassCeiling{}},
+    {{.name = "residual_err",
+      .meaning = "|W_O (z - z*)| / |x| over all heads of a layer, x the residual stream before it",
+      .better = Better::smaller,
+      .limits = limits::at_least_zero,
+      .applies = applies::sketched},
+     OfLayer{}},
 });
 inline constexpr std::size_t metric_count = attention_metrics.size();
 
@@ -198,6 +208,10 @@ consteval Metric metric(std::string_view name) { return find_metric(name).value(
 constexpr std::size_t index_of(Metric metric) { return static_cast<std::size_t>(metric); }
 constexpr const MetricInfo& info_of(Metric metric) { return attention_metrics[index_of(metric)].info; }
 constexpr std::string_view name_of(Metric metric) { return info_of(metric).name; }
+/// Whether it is a figure of all heads of a layer, which no single head has.
+constexpr bool is_of_layer(Metric metric) {
+  return std::holds_alternative<OfLayer>(attention_metrics[index_of(metric)].value);
+}
 /// The names of all metrics, separated by commas: an attribute of raw results.
 std::string metric_names();
 

@@ -25,7 +25,8 @@ using FieldMember =
                  std::optional<Calibration> ReplayRequest::*, std::vector<std::uint32_t> ReplayRequest::*,
                  std::vector<std::int64_t> ReplayRequest::*, std::vector<std::string> ReplayRequest::*,
                  Protocol ReplayRequest::*, Decoded ReplayRequest::*, methods::Element ReplayRequest::*,
-                 std::optional<Index> ReplayRequest::*, Index ReplayRequest::*, bool ReplayRequest::*, Protection>;
+                 RankBy ReplayRequest::*, std::optional<Index> ReplayRequest::*, Index ReplayRequest::*,
+                 bool ReplayRequest::*, Protection>;
 
 /// The commands that have the flag of a field.
 struct FieldCommands {
@@ -69,7 +70,7 @@ std::span<const RequestField> request_fields();
 /// The row with this name, or the one that sets the member of this name; null where there is none.
 const RequestField* find_field(std::string_view name);
 
-/// The values of an enumeration by the names that users write: Protocol, Decoded, methods::Element.
+/// The values of an enumeration by the names that users write: Protocol, Decoded, methods::Element, RankBy.
 template <class E>
 const std::map<std::string, E>& value_names();
 template <>
@@ -78,6 +79,8 @@ template <>
 const std::map<std::string, Decoded>& value_names();
 template <>
 const std::map<std::string, methods::Element>& value_names();
+template <>
+const std::map<std::string, RankBy>& value_names();
 
 /// The value as text: "2", "true", "0,4". A list in any order is the same selection. "" where nothing is set.
 std::string value_text(const RequestField& field, const ReplayRequest& request);

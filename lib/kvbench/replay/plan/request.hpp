@@ -32,6 +32,14 @@ std::string_view name_of(Protocol protocol);
 /// addition to the budget.
 enum class Decoded { method, keep };
 
+/// The figure by which rows are ranked.
+///   kl_predicted  predicted KL of the model's output, from the probes of a trace
+///   residual_err  root mean square error of what attention adds to the residual stream, from the sketches of a trace
+///   rel_err       mean relative error of the attention outputs, the metric of the papers
+///   automatic     the first of these that all rows of a budget have
+enum class RankBy { automatic, kl_predicted, residual_err, rel_err };
+std::string_view name_of(RankBy figure);
+
 /// Rows with hindsight, measured on the last half of the evaluated queries: the entries of a method with its own
 /// weights, or its tokens with the best non-negative weights for the first half.
 enum class Refit { none, own, fitted };
@@ -77,6 +85,7 @@ struct ReplayRequest {
   bool standalone = false;                 ///< compute every configuration alone: nothing is shared between budgets
   /// Element type of a deployment's cache, for the byte columns (bf16 and f16 cost the same).
   methods::Element kv_element = methods::Element::f16;
+  RankBy rank_by = RankBy::automatic;
 };
 
 /// How a replay runs, and which outputs it keeps. These options do not change results, except that `backend` and

@@ -8,11 +8,20 @@
 #include <vector>
 
 #include <kvbench/core/statistics.hpp>
+#include <kvbench/replay/metrics/info.hpp>
 
 namespace kvbench::replay {
 
 /// Above this many nats the quadratic form is too small, so that a prediction is a lower bound.
 inline constexpr double largest_predicted = 0.15;
+
+/// The prediction as a metric of comparisons, of texts with probes.
+inline constexpr MetricInfo predicted_kl_info{
+    .name = "kl_predicted",
+    .meaning = "predicted KL of the model's next-token distributions, in nats per scored token",
+    .better = Better::smaller,
+    .limits = limits::at_least_zero,
+    .applies = "texts with probes"};
 
 /// c of a prompt: for each probe the inner products of its gradients with the errors of the attention outputs of the
 /// scored tokens, summed over the heads and queries of a layer.
@@ -37,6 +46,10 @@ struct PredictedKl {
   Interval interval{NAN, NAN};  ///< 95 %, bootstrap over prompts, and over probes or layers
   std::string about;            ///< of which layers, and whether it is a lower bound; empty without a prediction
 };
+
+/// The predictions [units][seeds] of a prompt whose mean is that of the prompt, row-major. Units are probes, or, where
+/// the layers are a sample of others, layers and probes [layers][probes].
+std::vector<double> unit_predictions(const ProbeSums& prompt, const PredictedLayers& layers);
 
 /// KL(full cache || method) per scored token: the mean over probes of (sum over layers of c)^2 / (2 T), or where the
 /// layers are a sample of others, `scale` times that of the sum of c^2. Prompts without probes are left out; NaN

@@ -133,6 +133,11 @@ class Summarizer {
 
 }  // namespace
 
+double Record::mean_of(RankBy figure) const {
+  if (figure == RankBy::kl_predicted) return kl.mean;
+  return figure == RankBy::residual_err ? of(metric("residual_err")).rms : of(metric("rel_err")).mean;
+}
+
 std::vector<Record> summarize(const ReplayResults& results, Grain grain) { return Summarizer(results, grain).run(); }
 
 void put_in_order(std::vector<Record>& records) { std::ranges::stable_sort(records, {}, &Record::order); }

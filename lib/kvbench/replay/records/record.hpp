@@ -23,14 +23,14 @@ enum class Grain { trace, layer, head, query };
 struct Summary {
   double mean = NAN, p1 = NAN, p50 = NAN, p90 = NAN, p99 = NAN, max = NAN;
   double lo = NAN, hi = NAN;  ///< 95 % bootstrap interval of the mean; NaN with fewer than two blocks of queries
+  double rms = NAN;           ///< root of the mean square
 
   /// Whether the mean is known to better than a factor of four. Where a few huge values determine it, another sample of
   /// queries could give a mean of another order of magnitude.
   bool mean_is_estimable() const { return !(hi > 4 * lo); }
 };
 
-/// The sums of rel_err, or of its logarithm, of a row over heads, and the numbers of values in them, row-major: the
-/// input of paired comparisons.
+/// Sums of a figure of a row over heads, and the numbers of values in them, row-major: the input of paired comparisons.
 struct ErrorSums {
   std::size_t seeds = 0;  ///< 0: no sums
   std::vector<double> blocks,
@@ -44,13 +44,19 @@ struct ErrorSums {
 inline constexpr double least_error = 1e-8;
 double log_error(double error);
 
-/// The mean rel_err of a row on one layer of one prompt, over its heads, queries and seeds.
+/// The mean of a figure of a row on one layer of one prompt, over its heads, queries and seeds.
 struct PlaceError {
   std::size_t prompt = 0;
   std::int64_t layer = 0;
   double sum = 0, count = 0;
 
   double mean() const { return sum / count; }
+};
+
+/// A figure as tests of rows over heads take it.
+struct TestedSums {
+  ErrorSums sums, log_sums;  ///< of the figure, and of its logarithm
+  std::vector<PlaceError> places;
 };
 
 struct Record : RowIdentity, Costs {
@@ -78,13 +84,15 @@ struct Record : RowIdentity, Costs {
   std::array<Summary, metric_count> metrics;
   Summary rel_err_fro;                    ///< over query heads
   PredictedKl kl;                         ///< of rows over all heads of traces with probes
-  ErrorSums sums, log_sums;               ///< of rel_err and of its logarithm, of rows over heads that are ok
-  std::vector<PlaceError> places;         ///< of rows over heads that are ok, by prompt and layer
-  Index blocks = 0;                       ///< blocks of neighbouring queries behind `sums`
+  std::vector<ProbeSums> probes;          ///< behind `kl`, of the prompts with probes
+  PredictedLayers probed;                 ///< how `kl` follows from them
+  TestedSums errors, squares;             ///< of rel_err, and of the square of residual_err, of rows over heads
+  Index blocks = 0;                       ///< blocks of neighbouring queries behind `errors`
+  RankBy ranked_by = RankBy::automatic;   ///< the figure of the next ones; automatic: there are none
   std::string best;                       ///< see mark_best(); empty where it does not apply
-  double diff_best = NAN;                 ///< mean rel_err minus that of the best
+  double diff_best = NAN;                 ///< mean of the figure, of residual_err its square, minus that of the best
   Interval diff_best_interval{NAN, NAN};  ///< 95 %
-  /// Geometric mean over layers and texts of the error, and this mean divided by that of the best, with an interval at
+  /// Geometric mean over layers and texts of the figure, and this mean divided by that of the best, with an interval at
   /// the level at which Holm tested the row. NaN where layers and texts are no sample of others.
   double geomean = NAN, ratio_best = NAN;
   Interval ratio_best_interval{NAN, NAN};
@@ -93,6 +101,11 @@ struct Record : RowIdentity, Costs {
   double compress_s = 0, attend_s = 0, exact_s = 0;  ///< sum over heads, mean over seeds
 
   const Summary& of(Metric metric) const { return metrics[index_of(metric)]; }
+  /// Whether rel_err ranks the row, as it does where nothing else was said.
+  bool by_error() const { return ranked_by == RankBy::automatic || ranked_by == RankBy::rel_err; }
+  /// The mean over the row of a figure by which rows are ranked: of residual_err the root mean square; `automatic`:
+  /// rel_err.
+  double mean_of(RankBy figure) const;
 
   bool calibrated_on_itself() const { return reason.find(calibrated_on_evaluated) != std::string::npos; }
   /// Whether the row knows of the evaluated queries or text what a deployment would not. Such rows are not ranked.

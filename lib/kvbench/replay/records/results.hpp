@@ -51,6 +51,10 @@ struct ConfigurationResult {
   /// [R] of each probe of the trace: the sum over the query heads and scored tokens of the inner products of its
   /// gradients with the errors of the outputs, in nats; empty: no probes
   std::vector<double> probe_sums;
+  /// [m, s] of the evaluated queries: S' (z - z*) / |x| of the query heads of this kv head, added up, with the sketch S
+  /// of W_O and the residual stream x of the trace; NaN where a query is not measured. Empty: the trace has none, or
+  /// set_layer_metrics() has used it
+  std::vector<float> residual;
   std::vector<float> rel_err_fro;  ///< [G] Frobenius norm of the differences over that of the exact outputs
 };
 
@@ -83,6 +87,7 @@ struct ReplayFrame {
   std::vector<Configuration> configurations;
   std::string device, isa;
   bool standalone = false;  ///< every configuration was computed alone
+  RankBy rank_by = RankBy::automatic;
 };
 
 struct ReplayResults : ReplayFrame {

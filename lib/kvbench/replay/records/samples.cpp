@@ -66,8 +66,29 @@ void add_notes(const std::vector<Sample>& samples, Record& record) {
   }
 }
 
-/// Sums of function(rel_err) by kv head and seed; the samples of a head are adjacent.
-void add_head_sums(const std::vector<Sample>& samples, double (*function)(double), ErrorSums& sums) {
+using Transform = double (*)(double);
+double itself(double value) { return value; }
+double square(double value) { return value * value; }
+double log_square(double value) { return 2 * log_error(value); }
+
+/// The values of a metric, transformed.
+Values values_of(const std::vector<Sample>& samples, std::size_t seeds, Metric metric, Transform transform) {
+  Values values(seeds);
+  for (const Sample& s : samples) {
+    const auto m = static_cast<Index>(s.head->positions.size());
+    for (Index g = s.g; g < s.g + s.heads; ++g) {
+      for (Index i = s.i; i < s.i + s.queries; ++i) {
+        const float value = s.result->metrics[static_cast<std::size_t>(g * m + i)][index_of(metric)];
+        values.add(s.head->place.prompt, i, s.seed, std::isnan(value) ? NAN : transform(value));
+      }
+    }
+  }
+  return values;
+}
+
+/// The sums of a transformed metric by block, and by kv head and seed; the samples of a head are adjacent.
+ErrorSums sums_of(const std::vector<Sample>& samples, std::size_t seeds, Metric metric, Transform transform) {
+  ErrorSums sums = values_of(samples, seeds, metric, transform).block_sums();
   const HeadResult* last = nullptr;
   for (const Sample& s : samples) {
     if (s.head != last) {
@@ -77,16 +98,17 @@ void add_head_sums(const std::vector<Sample>& samples, double (*function)(double
     }
     const std::size_t at = sums.heads.size() - sums.seeds + s.seed;
     for (const MetricRow& row : s.result->metrics) {
-      const double value = row[index_of(metric("rel_err"))];
+      const double value = row[index_of(metric)];
       if (std::isnan(value)) continue;
-      sums.heads[at] += function(value);
+      sums.heads[at] += transform(value);
       sums.head_counts[at] += 1;
     }
   }
+  return sums;
 }
 
-/// Errors by prompt and layer, in the order of the samples.
-std::vector<PlaceError> place_errors(const std::vector<Sample>& samples) {
+/// A transformed metric by prompt and layer, in the order of the samples.
+std::vector<PlaceError> place_errors(const std::vector<Sample>& samples, Metric metric, Transform transform) {
   std::vector<PlaceError> places;
   for (const Sample& s : samples) {
     const auto is_here = [&](const PlaceError& p) {
@@ -95,45 +117,33 @@ std::vector<PlaceError> place_errors(const std::vector<Sample>& samples) {
     auto place = std::ranges::find_if(places, is_here);
     if (place == places.end()) place = places.insert(places.end(), {s.head->place.prompt, s.head->layer});
     for (const MetricRow& row : s.result->metrics) {
-      const double value = row[index_of(metric("rel_err"))];
-      if (!std::isnan(value)) place->sum += value, place->count += 1;
+      const double value = row[index_of(metric)];
+      if (!std::isnan(value)) place->sum += transform(value), place->count += 1;
     }
   }
   return places;
 }
 
-/// The values of a metric; function(value) of each.
-Values values_of(const std::vector<Sample>& samples, std::size_t seeds, std::size_t metric,
-                 double (*function)(double)) {
-  Values values(seeds);
-  for (const Sample& s : samples) {
-    const auto m = static_cast<Index>(s.head->positions.size());
-    for (Index g = s.g; g < s.g + s.heads; ++g) {
-      for (Index i = s.i; i < s.i + s.queries; ++i) {
-        const float value = s.result->metrics[static_cast<std::size_t>(g * m + i)][metric];
-        values.add(s.head->place.prompt, i, s.seed, std::isnan(value) ? NAN : function(value));
-      }
-    }
-  }
-  return values;
+TestedSums tested_sums(const std::vector<Sample>& samples, std::size_t seeds, Metric metric, Transform transform,
+                       Transform logarithm) {
+  return {sums_of(samples, seeds, metric, transform), sums_of(samples, seeds, metric, logarithm),
+          place_errors(samples, metric, transform)};
 }
 
 void add_metrics(const std::vector<Sample>& samples, std::size_t seeds, Record& record) {
-  const auto itself = [](double value) { return value; };
-  constexpr std::size_t error = index_of(metric("rel_err"));
-  for (std::size_t metric = 0; metric < metric_count; ++metric) {
+  constexpr Metric error = metric("rel_err"), residual = metric("residual_err");
+  for (std::size_t m = 0; m < metric_count; ++m) {
+    const auto metric = static_cast<Metric>(m);
+    if (record.query_head && is_of_layer(metric)) continue;
     const Values values = values_of(samples, seeds, metric, itself);
-    record.metrics[metric] = values.summary(metric == error);
-    if (metric != error) continue;
-    record.query_rows = values.size();
-    if (!record.query_head) record.sums = values.block_sums();
+    record.metrics[m] = values.summary(metric == error);
+    if (metric == error) record.query_rows = values.size();
   }
   if (!record.query_head) {
-    record.blocks = record.sums.blocks_with_values();
-    add_head_sums(samples, itself, record.sums);
-    record.log_sums = values_of(samples, seeds, error, log_error).block_sums();
-    add_head_sums(samples, log_error, record.log_sums);
-    record.places = place_errors(samples);
+    record.errors = tested_sums(samples, seeds, error, itself, log_error);
+    record.blocks = record.errors.sums.blocks_with_values();
+    if (!std::isnan(record.of(residual).mean))
+      record.squares = tested_sums(samples, seeds, residual, square, log_square);
   }
   Values fro(seeds);
   for (const Sample& s : samples) {
@@ -174,12 +184,18 @@ void add_predicted_kl(const std::vector<Sample>& samples, std::size_t seeds,
   const auto of = static_cast<double>(record.model_layers);
   const trace::LayerSpread spread = trace::spread_of(record.replayed_layers, record.model_layers);
   const bool sample = !record.layer && spread == trace::LayerSpread::evenly_spaced;
-  record.kl = predict_kl(probe_sums(samples, seeds, prompts), {.extrapolates = sample, .scale = of / replayed});
+  record.probes = probe_sums(samples, seeds, prompts);
+  record.probed = {.extrapolates = sample, .scale = of / replayed};
+  record.kl = predict_kl(record.probes, record.probed);
   if (std::isnan(record.kl.mean)) return;
   record.kl.about = record.layer                        ? "this layer alone"
                     : sample                            ? fmt::format("{} layers, from {}", of, replayed)
                     : spread == trace::LayerSpread::all ? "all layers"
                                                         : "the replayed layers alone";
+  std::set<std::size_t> replayed_prompts;
+  for (const Sample& s : samples) replayed_prompts.insert(s.head->place.prompt);
+  if (record.probes.size() < replayed_prompts.size())
+    record.kl.about += fmt::format("; {} of {} texts", record.probes.size(), replayed_prompts.size());
   if (record.kl.mean > largest_predicted) record.kl.about += "; at least";
 }
 

@@ -2,6 +2,7 @@
 #include <kvbench/replay/records/values.hpp>
 
 #include <algorithm>
+#include <numeric>
 
 #include <kvbench/core/paired_test.hpp>
 
@@ -23,7 +24,9 @@ Summary Values::summary(bool interval) const {
             .p50 = quantile(all_, 0.5),
             .p90 = quantile(all_, 0.9),
             .p99 = quantile(all_, 0.99),
-            .max = *std::ranges::max_element(all_)};
+            .max = *std::ranges::max_element(all_),
+            .rms = std::sqrt(std::inner_product(all_.begin(), all_.end(), all_.begin(), 0.0) /
+                             static_cast<double>(all_.size()))};
   if (!interval) return s;
   const ErrorSums sums = block_sums();
   const Interval ci = bootstrap_mean(sums.blocks, sums.block_counts, seeds_);

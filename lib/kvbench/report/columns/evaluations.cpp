@@ -178,6 +178,7 @@ void add_errors(EvalColumns& c) {
       "the same of the exact output at the model's current state; mean over tokens and layers",
       &EvalRecord::residual);
   for (std::size_t m = 0; m < replay::metric_count; ++m) {
+    if (replay::is_of_layer(static_cast<replay::Metric>(m))) continue;  // as the column before, from W_O itself
     const replay::MetricInfo& info = replay::attention_metrics[m].info;
     add(
         fmt::format("{}_mean", info.name),

@@ -111,6 +111,8 @@ void add_summary(std::vector<RecordColumn>& c, const replay::MetricInfo& metric,
                  "number"});
   };
   add("_mean", ": mean", &replay::Summary::mean, main || metric.name == name_of(replay::metric("recall")));
+  if (main || metric.name == name_of(replay::metric("residual_err")))
+    add("_rms", ": root mean square", &replay::Summary::rms);
   if (main) add("_p50", ": median", &replay::Summary::p50);
   if (main) add("_p90", ": 90 % quantile", &replay::Summary::p90);
   if (metric.better == replay::Better::larger)
@@ -144,14 +146,31 @@ void add_predicted_kl(std::vector<RecordColumn>& c) {
        "text"});
 }
 
+/// Record::geomean of rows that are ranked by rel_err, or by another figure.
+Value<Record> geomean_where(bool rel_err) {
+  const auto has = [rel_err](const Record& r) { return is_ok(r) && r.by_error() == rel_err; };
+  Value<Record> value = value_where<Record>(has, &Record::geomean);
+  value.parse = [](Record& r, const CsvCell& cell) {
+    if (!cell.text.empty()) r.geomean = cell.number();
+  };
+  return value;
+}
+
 /// Columns of the paired comparison with the best row of the group.
 void add_best(std::vector<RecordColumn>& c) {
+  c.push_back({"ranked_by",
+               "figure by which the rows of this trace, prompt, layer and budget are ranked: kl_predicted, "
+               "residual_err (its root mean square) or rel_err; empty: they are not ranked",
+               value_of(&Record::ranked_by), "text"});
   c.push_back({"best",
-               "configuration with the lowest rel_err_geomean, or rel_err_mean where this is empty, for this trace, "
-               "prompt, layer and budget, except exact, oracles and rows with hindsight",
+               "configuration with the lowest geometric mean of this figure, or mean where this is empty, for this "
+               "trace, prompt, layer and budget, except exact, oracles and rows with hindsight",
                value_of(&Record::best), "text"});
-  c.push_back({"diff_best", "mean of rel_err minus that of the best, paired by query, query head and seed",
-               where_ok(&Record::diff_best), "number"});
+  c.push_back(
+      {"diff_best",
+       "mean of the figure, of residual_err its square, minus that of the best, paired by what was seen: query, "
+       "query head and seed, or probe and seed",
+       where_ok(&Record::diff_best), "number"});
   c.push_back({"diff_best_lo",
                "lower end of its 95 % bootstrap interval; empty where the row has fewer than two blocks",
                where_ok([](auto& r) -> auto& { return r.diff_best_interval.lo; }), "number"});
@@ -160,24 +179,30 @@ void add_best(std::vector<RecordColumn>& c) {
   c.push_back({"rel_err_geomean",
                "geometric mean over layers and texts of rel_err on each, by which rows are ranked; empty where these "
                "are no sample of others, or where an error is 0",
-               where_ok(&Record::geomean), "number"});
-  c.push_back({"ratio_best", "rel_err_geomean divided by that of the best", where_ok(&Record::ratio_best), "number"});
+               geomean_where(true), "number"});
+  c.push_back(
+      {"ranked_geomean",
+       "the same of another figure in ranked_by: geometric mean over texts of the figure of all layers of each, "
+       "by which rows are ranked; empty with fewer than three texts, or where it is 0",
+       geomean_where(false), "number"});
+  c.push_back(
+      {"ratio_best", "this geometric mean divided by that of the best", where_ok(&Record::ratio_best), "number"});
   c.push_back({"ratio_best_lo",
                "lower end of its interval, for layers and texts like these, at the level at which Holm tested the row: "
                "it holds 1 where tied is 1",
                where_ok([](auto& r) -> auto& { return r.ratio_best_interval.lo; }), "number"});
   c.push_back({"ratio_best_hi", "upper end of this interval",
                where_ok([](auto& r) -> auto& { return r.ratio_best_interval.hi; }), "number"});
-  c.push_back({"tested_over", "units of the test behind tied: layers and texts, or blocks of queries",
+  c.push_back({"tested_over", "units of the test behind tied: layers and texts, blocks of queries, or probes",
                value_of(&Record::tested_over), "text"});
   c.push_back(
       {"tied",
        "1 where the test does not distinguish the row from the best (Holm over the group at 5 %), else 0; empty "
        "where nothing was tested",
        value_of(&Record::tied, ""), "integer"});
-  c.push_back({"blocks", "independent blocks of 16 neighbouring queries, the units of this comparison",
-               value_where<Record>([](const Record& r) { return is_ok(r) && !r.query_head; }, &Record::blocks),
-               "integer"});
+  c.push_back(
+      {"blocks", "independent blocks of 16 neighbouring queries, the units of a comparison by errors within texts",
+       value_where<Record>([](const Record& r) { return is_ok(r) && !r.query_head; }, &Record::blocks), "integer"});
 }
 
 std::vector<RecordColumn> make_record_columns() {

@@ -16,7 +16,6 @@
 namespace kvbench::report {
 namespace {
 
-constexpr const char* residual_metric = "residual_err";
 constexpr std::string_view relative_error = name_of(replay::metric("rel_err"));
 
 /// Errors and damage by document; of a section without rows per document, the means over documents as one document.
@@ -140,7 +139,7 @@ std::string best_sentence(const Predictions& all, std::span<const MetricPredicti
 
 double error_of(const EvalRow& row, const std::string& metric) {
   const auto known = replay::find_metric(metric);
-  if (!known) return row.residual;
+  if (!known || is_of_layer(*known)) return row.residual;
   const double value = row.metrics[index_of(*known)];
   if (info_of(*known).better == replay::Better::smaller) return value;
   return info_of(*known).better == replay::Better::larger ? -value : std::abs(value);
@@ -171,7 +170,6 @@ Predictions predictions_of(std::span<const EvalSection* const> sections) {
     out.metrics.push_back(std::move(metric));
   };
   for (const auto& [info, value] : replay::attention_metrics) add(std::string(info.name), std::string(info.meaning));
-  add(residual_metric, "error of what attention adds to the residual stream, relative to the stream");
   std::size_t most = 0;
   for (const MetricPrediction& p : out.metrics) most = std::max(most, p.prediction.all.pairs);
   std::ranges::stable_sort(out.metrics, std::greater{}, [&](const MetricPrediction& p) {

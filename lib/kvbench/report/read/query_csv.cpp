@@ -15,6 +15,11 @@ constexpr std::int32_t most_tokens = std::numeric_limits<std::int32_t>::max();
 
 QueryCsv::QueryCsv(std::string path, std::string_view metric)
     : TableResults(std::move(path)), metric_(replay::find_metric(metric).value()) {
+  if (is_of_layer(metric_))
+    throw Error(
+        "{}: rows of single queries have no {}, a figure of all heads of a layer; store the results of the replay with "
+        "--raw, and compare these.",
+        path_, metric);
   std::optional<RowReader<replay::Record>> read;
   scan_csv(path_, [&](const CsvTable& table, const CsvRow& line) {
     if (!read) check_header(table);
