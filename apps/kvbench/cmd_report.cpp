@@ -11,6 +11,7 @@
 #include <kvbench/core/error.hpp>
 #include <kvbench/core/input_file.hpp>
 #include <kvbench/core/name.hpp>
+#include <kvbench/replay/plan/fields.hpp>
 #include <kvbench/report/document/figure_names.hpp>
 #include <kvbench/report/document/html.hpp>
 #include <kvbench/report/document/latex.hpp>
@@ -258,6 +259,10 @@ Command add_report(CLI::App& app) {
   flags->add_option("--sweep", o.sweep,
                     "Sweep file of the tables: adds its title, and the published results beside the measured ones; its "
                     "verdicts are in the table of claims");
+  add_choice(
+      flags, "--rank-by", o.report.rank_by, replay::value_names<replay::RankBy>(),
+      "What ranks the methods of replays, in figures, tables and answers: kl_predicted, residual_err, rel_err, or "
+      "auto: what ranked them in the tables. Another figure than there has no tests");
   flags->add_option("--title", o.report.title, "Title of the report")->capture_default_str();
   return {flags, [options] { return run(*options); }};
 }

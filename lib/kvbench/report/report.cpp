@@ -90,7 +90,7 @@ Document make_report(std::span<const CsvTable> tables, const ReportOptions& opti
       .answers = {},
       .blocks = {}};
   std::vector<EvalSection> evaluations = eval_sections(sorted.evaluations);
-  std::vector<ReplaySection> sections = replay_sections(sorted.replays);
+  std::vector<ReplaySection> sections = replay_sections(sorted.replays, options.rank_by);
   style_own_methods(sections, evaluations);
   std::vector<OverTexts> over_texts;
   for (const TextsTogether& texts : texts_together(evaluations)) {

@@ -17,6 +17,7 @@ struct ReportOptions {
   std::string title = "kvbench report", description;
   std::vector<Published> published;
   QueryFiles files;
+  replay::RankBy rank_by = replay::RankBy::automatic;  ///< of rows of replays; automatic: what ranked them there
 };
 
 /// Takes tables of replays and sweeps, of checks (`kvbench validate`), of measures and of claims, in any order and

@@ -188,3 +188,52 @@ TEST_CASE("on how many texts a configuration has the lowest error") {
   rows.erase(rows.begin() + 1), rows.pop_back();
   CHECK(wins_of(rows).empty());  // a on both texts, and nothing to compare it with
 }
+
+namespace {
+
+/// A row that mark_best() ranked by predicted KL.
+Record predicted(Record r, double kl, double geomean = NAN, std::string about = "all layers") {
+  r.ranked_by = RankBy::kl_predicted;
+  r.kl = {.mean = kl, .interval = {kl / 2, kl * 2}, .about = std::move(about)};
+  r.geomean = geomean;
+  return r;
+}
+
+}  // namespace
+
+TEST_CASE("rows that are ranked by predicted KL say so, with its interval, its ratio and what it is about") {
+  const Record rows[] = {marked(predicted(row("a", "25%mem", 0.9, 25, true), 0.0085, 0.006), "a", 1, ""),
+                         marked(predicted(row("b", "25%mem", 0.1, 25), 0.03, 0.018), "a", 3, "6 texts"),
+                         predicted(row("exact", "25%mem", 0, 25), 0)};
+  CHECK(answers_of(rows) ==
+        Answers{"At 25 % of the memory, a has the lowest predicted KL of the 2 methods run (geometric mean over texts "
+                "0.006, mean 0.0085 nats per token, 95 % interval 0.00425 to 0.017); the next is b with 3 times the "
+                "predicted KL (adjusted 95 % interval 1.5 to 6). Tested over 6 texts."});
+  const Record one[] = {
+      marked(predicted(row("a", "64", 0.9, 25, true), 0.01, NAN, "30 layers, from 10; 1 of 2 texts"), "a", NAN, ""),
+      marked(predicted(row("b", "64", 0.1, 25, true), 0.02), "a", NAN, "16 probes")};
+  CHECK(answers_of(one) == Answers{"At a budget of 64 tokens, this trace cannot tell which method has the lowest "
+                                   "predicted KL: a (0.01 nats per token, 95 % interval 0.005 to 0.02; 30 layers, from "
+                                   "10; 1 of 2 texts) and b (KL 0.02). Tested over 16 probes, for the replayed texts "
+                                   "alone."});
+}
+
+TEST_CASE("a prediction above 0.15 nats is a lower bound, which sentences say of the best and of the others") {
+  const Record rows[] = {predicted(row("a", "64", 0.9, 25), 0.2), predicted(row("b", "64", 0.1, 25), 0.4)};
+  const Answers said = answers_of(rows);
+  CHECK(said.at(0).find("(at least 0.2 nats per token, ") != std::string::npos);
+  CHECK(said.at(1) ==
+        "Above 0.15 nats a prediction is a lower bound, so that ranks there are uncertain: a (0.2) and b (0.4).");
+}
+
+TEST_CASE("rows that are ranked by residual errors say so") {
+  Record rows[] = {row("a", "64", 0.9, 25), row("b", "64", 0.1, 25)};
+  double rms = 0.02;
+  for (Record& r : rows) {
+    r.ranked_by = RankBy::residual_err;
+    r.metrics[index_of(metric("residual_err"))].rms = rms, rms *= 2;
+  }
+  CHECK(answers_of(rows).at(0).starts_with(
+      "At a budget of 64 tokens, a has the lowest residual error of the 2 methods run (root mean square 0.02); the "
+      "next is b with 2 times the residual error"));
+}

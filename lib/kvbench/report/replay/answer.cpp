@@ -16,6 +16,7 @@
 #include <kvbench/core/paired_test.hpp>
 #include <kvbench/core/suggest.hpp>
 #include <kvbench/methods/registry.hpp>
+#include <kvbench/report/replay/ranked_figure.hpp>
 #include <kvbench/report/text/sentences.hpp>
 #include <kvbench/report/text/standing.hpp>
 #include <kvbench/report/text/text.hpp>
@@ -24,9 +25,7 @@ namespace kvbench::report {
 
 std::string label(const replay::Record& r) { return compare::label_of({r.method, r.params, {}}); }
 
-double error_of(const replay::Record& r) {
-  return std::isnan(r.geomean) ? r.of(replay::metric("rel_err")).mean : r.geomean;
-}
+double error_of(const replay::Record& r) { return std::isnan(r.geomean) ? r.mean_of(r.ranked_by) : r.geomean; }
 
 namespace {
 
@@ -54,23 +53,68 @@ evidence::Standing standing_of(const Rows& rows) {
   return evidence::standing_of(std::move(marks), best);
 }
 
+/// "geometric mean 0.1"; of a prediction also its mean over texts with the interval, and of which layers it is.
+std::string best_text(const replay::Record& best, const evidence::Standing& s) {
+  const bool geometric = !std::isnan(best.geomean);
+  if (best.ranked_by == replay::RankBy::kl_predicted) {
+    std::string about = best.kl.about.substr(0, best.kl.about.find("; at least"));
+    about = about == "all layers" || about.empty() ? "" : "; " + about;
+    const Interval& interval = best.kl.interval;
+    return fmt::format("{}{} nats per token{}{}",
+                       geometric ? fmt::format("geometric mean over texts {}, mean ", short_number(best.geomean)) : "",
+                       ranked_text(best),
+                       std::isnan(interval.lo) ? ""
+                                               : fmt::format(", 95 % interval {} to {}", short_number(interval.lo),
+                                                             short_number(interval.hi)),
+                       about);
+  }
+  const bool root = best.ranked_by == replay::RankBy::residual_err;
+  return (geometric ? "geometric mean " : root ? "root mean square " : "") + short_number(s.best.mean);
+}
+
+/// What a test of these rows would take.
+std::string needs_text(const replay::Record& r, std::size_t others) {
+  const std::size_t units = sign_flip_units(others * (others + 1) / 2);
+  const char* seeds = "several seeds where a method draws at random";
+  if (r.ranked_by == replay::RankBy::kl_predicted)
+    return fmt::format("A test takes three texts, or at least {} probes, and {}.", units, seeds);
+  return fmt::format("A test takes {}three texts, or at least {} blocks of {} neighbouring queries (here {}) and {}.",
+                     r.ranked_by == replay::RankBy::residual_err ? "" : "evenly spaced layers, ", units,
+                     queries_per_block, r.blocks, seeds);
+}
+
 /// What the sentences about rows at a budget say beside the standing.
 StandingWords words_of(const Rows& rows, const evidence::Standing& s) {
   const replay::Record& best = *rows[s.best.row];
-  StandingWords words{.at = at_budget(best.budget), .best = short_number(s.best.mean), .figures = "", .needs = ""};
-  if (!std::isnan(best.geomean)) words.best = "geometric mean " + words.best;
+  const FigureWords& figure = figure_words(best.ranked_by);
+  StandingWords words{.at = at_budget(best.budget),
+                      .is_best = figure.is_best,
+                      .which = figure.which,
+                      .quantity = figure.quantity,
+                      .unit = figure.unit,
+                      .best = best_text(best, s),
+                      .figures = "",
+                      .needs = ""};
   words.figures = words.best;
   if (s.untested.empty()) return words;
-  if (!std::isnan(best.geomean) && s.tested() > 0) {
-    words.needs = "An error of 0 on a layer of a text has no ratio.";
-    return words;
-  }
-  const std::size_t others = s.compared() - 1;
-  words.needs = fmt::format(
-      "A test takes evenly spaced layers, three texts, or at least {} blocks of {} neighbouring queries (here {}) and "
-      "several seeds where a method draws at random.",
-      sign_flip_units(others * (others + 1) / 2), queries_per_block, rows[s.untested.front().row]->blocks);
+  if (!std::isnan(best.geomean) && s.tested() > 0)
+    words.needs = fmt::format("{} of 0 on {} has no ratio.",
+                              best.ranked_by == replay::RankBy::kl_predicted ? "A prediction" : "An error",
+                              best.by_error() ? "a layer of a text" : "a text");
+  else
+    words.needs = needs_text(*rows[s.untested.front().row], s.compared() - 1);
   return words;
+}
+
+/// The rows of a budget whose predictions are lower bounds.
+std::string lower_bound_note(const Rows& rows) {
+  std::vector<std::string> names;
+  for (const replay::Record* r : rows) {
+    if (is_lower_bound(*r)) names.push_back(fmt::format("{} ({})", label(*r), short_number(r->kl.mean)));
+  }
+  if (names.empty()) return "";
+  return fmt::format("Above {} nats a prediction is a lower bound, so that ranks there are uncertain: {}.",
+                     replay::largest_predicted, listed_up_to(names));
 }
 
 std::string elsewhere_note(const evidence::Standing& s) {
@@ -87,7 +131,7 @@ std::string elsewhere_note(const evidence::Standing& s) {
 std::string tail_note(const Rows& rows) {
   std::vector<std::string> names;
   for (const replay::Record* r : rows) {
-    if (!r->of(replay::metric("rel_err")).mean_is_estimable()) names.push_back(label(*r));
+    if (r->by_error() && !r->of(replay::metric("rel_err")).mean_is_estimable()) names.push_back(label(*r));
   }
   if (names.empty()) return "";
   return fmt::format(
@@ -153,7 +197,7 @@ BudgetAnswer answer_at(const Rows& group, const std::vector<std::string>& wins) 
     if (sentence.starts_with(words.at + ",")) out.notes.push_back(sentence);
   }
   for (const std::string& note : {untested_sentence(out.standing, words), elsewhere_note(out.standing),
-                                  family_note(out.ranked), tail_note(out.ranked)}) {
+                                  family_note(out.ranked), tail_note(out.ranked), lower_bound_note(out.ranked)}) {
     if (!note.empty()) out.notes.push_back(note);
   }
   out.cost = cost_note(out.ranked);
@@ -170,7 +214,9 @@ std::string family_note(std::span<const replay::Record* const> ranked) {
     families.push_back(family);
     best.push_back(fmt::format("{} {} ({})", family, label(*r), short_number(error_of(*r))));
   }
-  return families.size() < 2 ? "" : fmt::format("The lowest error of each family: {}.", fmt::join(best, ", "));
+  if (families.size() < 2) return "";
+  return fmt::format("The lowest {} of each family: {}.", figure_words(ranked.front()->ranked_by).quantity,
+                     fmt::join(best, ", "));
 }
 
 std::vector<BudgetAnswer> budget_answers(std::span<const replay::Record> rows,
@@ -221,8 +267,8 @@ std::vector<std::string> wins_of(std::span<const replay::Record> records) {
     for (; next < texts.size() && texts[next].budget == texts[first].budget; ++next)
       wins.emplace_back(compare::label_of({texts[next].method, texts[next].params, {}}), texts[next].wins);
     if (wins.size() > 1)
-      out.push_back(
-          fmt::format("{}, {}.", at_budget(texts[first].budget), wins_text("error", wins, texts[first].texts)));
+      out.push_back(fmt::format("{}, {}.", at_budget(texts[first].budget),
+                                wins_text(figure_words(texts[first].figure).quantity, wins, texts[first].texts)));
     first = next;
   }
   return out;

@@ -14,8 +14,8 @@ namespace kvbench::report {
 
 /// "snapkv[window=64]"
 std::string label(const replay::Record& r);
-/// The mean by which rows are ranked: the geometric one over layers and texts where these were tested, else that of
-/// rel_err.
+/// The mean by which rows are ranked: the geometric one over layers and texts where these were tested, else that of the
+/// figure that ranks the row (Record::ranked_by).
 double error_of(const replay::Record& r);
 
 /// What the rows at one budget of one trace, protocol and run say.
@@ -36,7 +36,7 @@ struct BudgetAnswer {
 std::vector<BudgetAnswer> budget_answers(std::span<const replay::Record> rows,
                                          std::span<const replay::Record> of_texts = {});
 
-/// "The lowest error of each family: eviction h2o (0.1), ...", where there are several; else "".
+/// "The lowest error of each family: eviction h2o (0.1), ..." (or predicted KL), where there are several; else "".
 std::string family_note(std::span<const replay::Record* const> ranked);
 
 /// Where the notes of a budget stand: with its verdict, or behind the verdicts and costs of all budgets.

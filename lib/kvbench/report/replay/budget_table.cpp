@@ -6,6 +6,7 @@
 #include <tuple>
 
 #include <kvbench/report/replay/answer.hpp>
+#include <kvbench/report/replay/ranked_figure.hpp>
 #include <kvbench/report/text/budget_words.hpp>
 #include <kvbench/report/text/text.hpp>
 
@@ -57,7 +58,7 @@ DocTable budget_table(const std::vector<Series>& all, const std::vector<Budget>&
     const ReplayRow* r = row_at(*series, first.front());
     return std::tuple(series->reference, r == nullptr ? INFINITY : r->error);
   });
-  DocTable table{.title = "Mean relative error by method and budget" + part +
+  DocTable table{.title = std::string(figure_words(figure_of(all)).name) + " by method and budget" + part +
                           ". Bold: the best of a budget; underlined: not distinguishable from it",
                  .columns = {{"method"}},
                  .rows = {},

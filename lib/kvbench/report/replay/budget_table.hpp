@@ -10,7 +10,7 @@
 
 namespace kvbench::report {
 
-/// The mean relative error of each series at each budget, for LaTeX: in ascending order of the error at the budget
+/// The figure (figure_of()) of each series at each budget, for LaTeX: in ascending order of the error at the budget
 /// nearest to a quarter, references last. Of a budget whose rows were tested the lowest error is bold, those not
 /// distinguishable from it are underlined, and those that were not tested against it have a question mark. `part`: of
 /// the title; may be empty. No columns where no two series have errors.

@@ -12,6 +12,7 @@
 #include <kvbench/report/drawing/dot_plot.hpp>
 #include <kvbench/report/drawing/line_chart.hpp>
 #include <kvbench/report/drawing/marks.hpp>
+#include <kvbench/report/replay/ranked_figure.hpp>
 #include <kvbench/report/replay/series.hpp>
 #include <kvbench/report/text/budget_words.hpp>
 #include <kvbench/report/text/text.hpp>
@@ -25,8 +26,8 @@ struct PlottedCost {
   CostKind kind;
 };
 constexpr PlottedCost plotted_costs[] = {
-    {"Error against bytes held", "bytes held / bytes of the full cache", &replay::Costs::held, CostKind::memory},
-    {"Error against bytes read per query", "bytes read per query / bytes of the full cache", &replay::Costs::read,
+    {"against bytes held", "bytes held / bytes of the full cache", &replay::Costs::held, CostKind::memory},
+    {"against bytes read per query", "bytes read per query / bytes of the full cache", &replay::Costs::read,
      CostKind::read},
 };
 
@@ -68,20 +69,23 @@ Axis error_axis(const std::vector<Series>& all) {
     for (const ReplayRow* r : series.rows) values.insert(values.end(), {r->error, r->error_lo, r->error_hi});
   }
   const Extent extent = log_extent(values);
-  return {Scale::log, extent.lo, extent.hi, log_ticks(extent.lo, extent.hi), "mean relative error"};
+  return {Scale::log, extent.lo, extent.hi, log_ticks(extent.lo, extent.hi),
+          std::string(figure_words(figure_of(all)).axis)};
 }
 
 std::string tip(const Series& series, const ReplayRow& r) {
   const char* tie = r.tied == true ? r.is_best() ? ", best" : ", not distinguishable from the best" : "";
-  return fmt::format("{}, budget {}: error {}, holds {} and reads {} of the full cache{}{}", series.name(), r.budget,
+  return fmt::format("{}, budget {}: {} {}{}, holds {} and reads {} of the full cache{}{}", series.name(), r.budget,
+                     figure_words(r.ranked_by).quantity, is_lower_bound(r) ? "at least " : "",
                      interval_text(r.error, r.error_lo, r.error_hi), short_number(r.held()), short_number(r.read()),
                      tie, r.estimable() ? "" : "; the mean is not estimable");
 }
 
 Drawing dots_at(const std::vector<Series>& all, const Budget& budget) {
   const std::vector<Series> shown = at_budgets(all, {budget});
-  DotPlot plot{.title = "Error at " + budget_words(budget),
-               .description = "Mean relative error of every method, in ascending order",
+  const FigureWords& words = figure_words(figure_of(all));
+  DotPlot plot{.title = fmt::format("{} at {}", words.title, budget_words(budget)),
+               .description = std::string(words.name) + " of every method, in ascending order",
                .x = error_axis(shown),
                .rows = {}};
   for (const Series& series : shown) {
@@ -151,8 +155,9 @@ ChartLine line_of(const Series& series, const PlottedCost& cost, const std::set<
 }
 
 LineChart chart_of(const std::vector<Series>& all, const PlottedCost& cost, const BudgetGroup& budgets, double width) {
-  LineChart chart{.title = cost.title,
-                  .description = "Mean relative error of every method against its cost",
+  const FigureWords& words = figure_words(figure_of(all));
+  LineChart chart{.title = fmt::format("{} {}", words.title, cost.title),
+                  .description = std::string(words.name) + " of every method against its cost",
                   .x = cost_axis(all, cost, budgets),
                   .y = error_axis(all),
                   .lines = {},
@@ -174,14 +179,16 @@ LineChart chart_of(const std::vector<Series>& all, const PlottedCost& cost, cons
 
 }  // namespace
 
-Figure error_figure(const std::vector<Series>& all, const std::vector<Budget>& budgets, const std::string& title) {
-  Figure figure{.title = title,
-                .drawings = {},
-                .caption =
-                    "Mean of |z - z*| / |z*| over all queries, heads, layers and seeds, in ascending order; "
-                    "bars: its 95 % interval. Colours: families of methods; grey crosses: references, which "
-                    "are not ranked. ~: not distinguishable from the best. Triangles: beyond the axis.",
-                .numbers = {}};
+Figure error_figure(const std::vector<Series>& all, const std::vector<Budget>& budgets, const std::string& of_part) {
+  const FigureWords& words = figure_words(figure_of(all));
+  Figure figure{
+      .title = fmt::format("{} by method{}", words.title, of_part),
+      .drawings = {},
+      .caption = fmt::format("{}, in ascending order; bars: its 95 % interval. Colours: families of methods; "
+                             "grey crosses: references, which are not ranked. ~: not distinguishable from the "
+                             "best. Triangles: beyond the axis.",
+                             words.meaning),
+      .numbers = {}};
   for (const BudgetGroup& group : budget_groups(budgets)) {
     const Budget budget = main_budgets(group).front();
     if (!at_budgets(all, {budget}).empty()) figure.drawings.push_back(dots_at(all, budget));
@@ -189,17 +196,18 @@ Figure error_figure(const std::vector<Series>& all, const std::vector<Budget>& b
   return figure;
 }
 
-Figure cost_figure(const std::vector<Series>& all, const std::vector<Budget>& budgets, const std::string& title) {
+Figure cost_figure(const std::vector<Series>& all, const std::vector<Budget>& budgets, const std::string& of_part) {
+  const FigureWords& words = figure_words(figure_of(all));
   Figure figure{
-      .title = title,
+      .title = fmt::format("{} and cost{}", words.title, of_part),
       .drawings = {},
       .caption = fmt::format(
-          "Mean of |z - z*| / |z*| over all queries, heads, layers and seeds; bars: its 95 % interval; methods at the "
-          "same cost are drawn side by side. Strong line: the rows that no other row beats by a lower error at no more "
+          "{}; bars: its 95 % interval; methods at the "
+          "same cost are drawn side by side. Strong line: the rows that no other row beats by a lower {} at no more "
           "than {} times the bytes. Named and coloured by family: their methods, and those not distinguishable from "
           "the best of a budget; grey rings: all other methods; grey crosses: references. Triangles at an edge: values "
           "outside the axis.",
-          compare::equal_cost),
+          words.meaning, words.quantity, compare::equal_cost),
       .numbers = {}};
   for (const BudgetGroup& group : budget_groups(budgets)) {
     if (group.size() < 2) continue;

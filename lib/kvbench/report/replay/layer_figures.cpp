@@ -10,6 +10,7 @@
 
 #include <kvbench/report/drawing/axis.hpp>
 #include <kvbench/report/drawing/heat_map.hpp>
+#include <kvbench/report/replay/ranked_figure.hpp>
 #include <kvbench/report/replay/series.hpp>
 #include <kvbench/report/text/budget_words.hpp>
 #include <kvbench/report/text/text.hpp>
@@ -52,9 +53,9 @@ std::vector<const Series*> ranked(const std::vector<Series>& all, const Budget& 
 }
 
 HeatMap map_of(const std::vector<const Series*>& order, const Budget& budget, const std::vector<std::int64_t>& layers,
-               Extent extent) {
+               const FigureWords& words, Extent extent) {
   HeatMap map{.title = fmt::format("budget {}", budget),
-              .description = "Mean relative error by method and layer",
+              .description = std::string(words.name) + " by method and layer",
               .columns = {},
               .rows = {},
               .lo = extent.lo,
@@ -76,7 +77,7 @@ HeatMap map_of(const std::vector<const Series*>& order, const Budget& budget, co
 
 DocTable layer_numbers(const std::vector<Series>& all, std::span<const Budget> budgets,
                        const std::vector<std::int64_t>& layers) {
-  DocTable table{.title = "Numbers of this figure (rel_err_mean)",
+  DocTable table{.title = fmt::format("Numbers of this figure ({})", figure_words(figure_of(all)).key),
                  .columns = {{"method"}, {"params"}, {"budget", true}},
                  .rows = {},
                  .folded = true};
@@ -110,16 +111,20 @@ std::vector<Block> layer_figures(const std::vector<Series>& all, const std::vect
   const std::vector<std::int64_t> layers = layers_of(all);
   if (layers.empty() || budgets.empty()) return {};
   const Extent extent = colours_of(all);
-  const auto figure = [&](std::span<const Budget> shown, std::string title, bool folded) {
-    Figure f{.title = std::move(title),
+  const FigureWords& words = figure_words(figure_of(all));
+  const std::string title = fmt::format("{} by layer", words.title);
+  const auto figure = [&](std::span<const Budget> shown, const std::string& name, bool folded) {
+    Figure f{.title = name,
              .drawings = {},
              .caption =
-                 "Mean relative error of the methods with results, in ascending order of the error over all "
-                 "layers at the budget of the map. The colour scale is logarithmic; values outside it have the "
-                 "colour of its end. A dash: no result in this layer.",
+                 fmt::format("{} of the methods with results, in ascending order of the {} over all "
+                             "layers at the budget of the map. The colour scale is logarithmic; values outside it have "
+                             "the colour of its end. A dash: no result in this layer.",
+                             words.name, words.quantity),
              .numbers = layer_numbers(all, shown, layers),
              .folded = folded};
-    for (const Budget& budget : shown) f.drawings.push_back(draw(map_of(ranked(all, budget), budget, layers, extent)));
+    for (const Budget& budget : shown)
+      f.drawings.push_back(draw(map_of(ranked(all, budget), budget, layers, words, extent)));
     return f;
   };
   std::vector<Budget> filled;
@@ -127,13 +132,13 @@ std::vector<Block> layer_figures(const std::vector<Series>& all, const std::vect
                        [&](const Budget& budget) { return !ranked(all, budget).empty(); });
   if (filled.empty()) return {};
   const bool narrow = layers.size() <= layers_of_narrow_map;
-  if (narrow && filled.size() <= most_maps) return {figure(filled, "Error by layer", false)};
+  if (narrow && filled.size() <= most_maps) return {figure(filled, title, false)};
   std::vector<Budget> open = main_budgets(filled);
   open.resize(std::min(open.size(), narrow ? most_maps : 1));
-  std::vector<Block> blocks = {figure(open, "Error by layer", false)};
+  std::vector<Block> blocks = {figure(open, title, false)};
   for (const Budget& budget : filled) {
     if (std::ranges::find(open, budget) == open.end())
-      blocks.emplace_back(figure({&budget, 1}, "Error by layer: budget " + budget.text(), true));
+      blocks.emplace_back(figure({&budget, 1}, title + ": budget " + budget.text(), true));
   }
   return blocks;
 }

@@ -19,6 +19,7 @@
 #include <kvbench/report/replay/head_figures.hpp>
 #include <kvbench/report/replay/layer_figures.hpp>
 #include <kvbench/report/replay/query_figures.hpp>
+#include <kvbench/report/replay/ranked_figure.hpp>
 #include <kvbench/report/replay/reason_groups.hpp>
 #include <kvbench/report/replay/series.hpp>
 #include <kvbench/report/text/budget_words.hpp>
@@ -77,7 +78,7 @@ std::string introduction(const ReplaySection& section, const ReplayPart& part) {
   return out;
 }
 
-/// The lowest error of each budget, references excepted.
+/// The lowest error of each budget, or the lowest one of the figure that ranks the rows; references excepted.
 std::map<Budget, double> lowest_errors(const std::vector<Series>& all) {
   std::map<Budget, double> lowest;
   for (const Series& series : all) {
@@ -113,9 +114,10 @@ void add_row(const Series& series, const ReplayRow& r, const std::string& part, 
                                   part,
                                   {r.budget.text(), Tone::plain, number_text(r.share)},
                                   number_cell(r.error),
-                                  std::isnan(r.error_lo) ? "too few queries"
+                                  std::isnan(r.error_lo) ? (r.by_error() ? "too few queries" : "")
                                   : r.estimable()        ? interval
                                                          : "not estimable"};
+  if (is_lower_bound(r)) cells[3].text = "at least " + cells[3].text;
   for (const double value : {r.median, r.held(), r.read(), r.seconds, r.recall, r.geomean})
     cells.push_back(number_cell(value));
   cells.push_back(standing(series, r, lowest));
@@ -140,12 +142,13 @@ void add_rows(const std::vector<Series>& all, const std::vector<Budget>& budgets
   }
 }
 
-DocTable method_table() {
-  return {.title = "Methods: error and cost",
+DocTable method_table(replay::RankBy figure) {
+  const FigureWords& words = figure_words(figure);
+  return {.title = fmt::format("Methods: {} and cost", words.quantity),
           .columns = {{"method"},
                       {"trace"},
                       {"budget", true},
-                      {"error", true},
+                      {std::string(words.quantity), true},
                       {"95 % interval", true},
                       {"median", true, false, true},
                       {"bytes held / full", true},
@@ -174,19 +177,20 @@ DocTable text_averages(const ReplaySection& section) {
   });
   const bool intervals =
       std::ranges::any_of(summaries, [](const compare::TextSummary& t) { return !std::isnan(t.interval.lo); });
-  DocTable table{.title = intervals ? "Averages over texts: geometric mean of the errors, with the 95 % interval for "
-                                      "another text"
-                                    : "Averages over texts: geometric mean of the errors (too few texts for an "
-                                      "interval)",
-                 .columns = {{"method"},
-                             {"budget", true},
-                             {"texts", true},
-                             {"error", true},
-                             {"95 % interval", true},
-                             {"mean rank", true},
-                             {"wins", true}},
-                 .rows = {},
-                 .sortable = true};
+  const FigureWords& words = figure_words(summaries.empty() ? replay::RankBy::automatic : summaries.front().figure);
+  DocTable table{
+      .title = fmt::format(
+          "Averages over texts: geometric mean of {}{}", words.quantity == "error" ? "the errors" : words.quantity,
+          intervals ? ", with the 95 % interval for another text" : " (too few texts for an interval)"),
+      .columns = {{"method"},
+                  {"budget", true},
+                  {"texts", true},
+                  {std::string(words.quantity), true},
+                  {"95 % interval", true},
+                  {"mean rank", true},
+                  {"wins", true}},
+      .rows = {},
+      .sortable = true};
   for (const compare::TextSummary& t : summaries) {
     const bool enough = !std::isnan(t.interval.lo);
     table.rows.push_back(
@@ -262,7 +266,7 @@ std::vector<Block> reason_tables(const ReplaySection& section) {
 /// The blocks that are shown at once, and the figures and tables that are folded, of all parts of a section.
 struct SectionBlocks {
   std::vector<Block> shown, figures, details;
-  DocTable all = method_table();
+  DocTable all;
   bool several = false;  ///< parts or budgets, of which `shown` has one each
 };
 
@@ -273,11 +277,11 @@ void add_part(const ReplaySection& section, const ReplayPart& part, const QueryF
   const std::vector<Series> all = series_of(part);
   const std::vector<Budget> budgets = budgets_of(part);
   const Shown shown = shown_of(all, budgets);
-  std::vector<Figure> figures = {cost_figure(shown.series, shown.budgets, "Error and cost" + of_part),
-                                 error_figure(shown.series, shown.budgets, "Error by method" + of_part)};
+  std::vector<Figure> figures = {cost_figure(shown.series, shown.budgets, of_part),
+                                 error_figure(shown.series, shown.budgets, of_part)};
   if (std::optional<Figure> first = take_first_drawing(figures)) into.shown.emplace_back(*std::move(first));
   if (const std::vector<Budget> main = main_budgets(budgets); !main.empty()) {
-    DocTable table = method_table();
+    DocTable table = method_table(part.ranked_by);
     table.title = fmt::format("Methods at {}{}", budget_words(main.front()), of_part);
     add_rows(all, {main.front()}, "", table);
     for (auto& row : table.rows) row[2] = "";  // the budget, which the title states
@@ -318,6 +322,7 @@ std::vector<AnswerBlock> main_answers(const ReplaySection& section) {
 std::vector<Block> replay_blocks(const ReplaySection& section, const QueryFiles& files,
                                  const std::vector<std::string>& said) {
   SectionBlocks gathered;
+  gathered.all = method_table(section.parts.empty() ? replay::RankBy::automatic : section.parts.front().ranked_by);
   for (const ReplayPart& part : section.parts) add_part(section, part, files, said, gathered);
   std::vector<Block> blocks = {Heading{2, heading_of(section)}};
   append(blocks, std::move(gathered.shown));

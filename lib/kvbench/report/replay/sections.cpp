@@ -10,10 +10,12 @@
 
 #include <kvbench/compare/comparison.hpp>
 #include <kvbench/compare/configuration_name.hpp>
+#include <kvbench/core/error.hpp>
 #include <kvbench/core/ordered_map.hpp>
 #include <kvbench/report/columns/records.hpp>
 #include <kvbench/report/read/row_keys.hpp>
 #include <kvbench/report/replay/answer.hpp>
+#include <kvbench/report/replay/ranked_figure.hpp>
 #include <kvbench/report/text/text.hpp>
 
 namespace kvbench::report {
@@ -23,8 +25,6 @@ ReplayRow replay_row(const RowReader<replay::Record>& read, const CsvTable& tabl
   ReplayRow r{read(row), &table};
   r.label = compare::label_of({r.method, r.params, {}});
   r.seconds = r.compress_s + r.attend_s;
-  const replay::Summary& error = r.of(replay::metric("rel_err"));
-  r.error = error.mean, r.error_lo = error.lo, r.error_hi = error.hi, r.median = error.p50;
   r.recall = r.of(replay::metric("recall")).mean;
   if (r.budget == Budget()) table.cell(row, "budget").refuse("a budget");
   const double whole = r.budget.is_bytes() ? r.bytes.full : r.context_tokens;
@@ -118,8 +118,37 @@ void add_row(const ReplayRow& r, bool own, ReplayPart& part) {
   part.finer += !own && !head;
 }
 
+/// Makes a figure the one that ranks the row and that drawings and tables show.
+void show(ReplayRow& r, replay::RankBy figure) {
+  rank_by(r, figure);
+  const Interval interval = ranked_interval(r);
+  r.error = r.mean_of(figure), r.error_lo = interval.lo, r.error_hi = interval.hi;
+  if (r.by_error()) r.median = r.of(replay::metric("rel_err")).p50;
+}
+
+/// All rows over all layers of a part are ranked by one figure: that of their tables, where these have the same.
+/// Query heads and rows with hindsight have errors alone.
+void choose_figure(ReplayPart& part, replay::RankBy wanted) {
+  Distinct<replay::RankBy> figures;
+  for (const ReplayRow& r : part.overall) figures.add(r.ranked_by);
+  const bool one = figures.list().size() == 1;
+  part.ranked_by = wanted != replay::RankBy::automatic ? wanted
+                   : one                               ? figures.list().front()
+                                                       : replay::RankBy::rel_err;
+  for (auto* rows : {&part.overall, &part.layers, &part.texts}) {
+    for (ReplayRow& r : *rows) show(r, part.ranked_by);
+  }
+  const auto lacks = [](const ReplayRow& r) { return std::isnan(r.error); };
+  if (wanted != replay::RankBy::automatic && std::ranges::all_of(part.overall, lacks))
+    throw Error("`rank_by` is {}, and no row of {} has it; leave it out, or replay a trace that has what it takes",
+                name_of(wanted), part.trace);
+  for (auto* rows : {&part.heads, &part.broken, &part.hindsight}) {
+    for (ReplayRow& r : *rows) show(r, replay::RankBy::rel_err);
+  }
+}
+
 /// A part shows the rows over all prompts; without such rows there is one part per prompt.
-void finish(const Gathered& gathered, std::vector<ReplayPart>& out) {
+void finish(const Gathered& gathered, replay::RankBy figure, std::vector<ReplayPart>& out) {
   OrderedMap<std::string, ReplayPart> parts;
   for (const ReplayRow& r : gathered.rows) {
     if (!r.query_head && parts.find(r.prompt) == nullptr) parts[r.prompt] = gathered.part;
@@ -132,6 +161,7 @@ void finish(const Gathered& gathered, std::vector<ReplayPart>& out) {
   for (auto& [prompt, part] : parts.items()) {
     if (joined && prompt != "all") continue;
     if (several) part.prompt = prompt;
+    choose_figure(part, figure);
     keep_valid_tests(part.overall);
     out.push_back(std::move(part));
   }
@@ -139,7 +169,7 @@ void finish(const Gathered& gathered, std::vector<ReplayPart>& out) {
 
 }  // namespace
 
-std::vector<ReplaySection> replay_sections(std::span<const CsvTable* const> tables) {
+std::vector<ReplaySection> replay_sections(std::span<const CsvTable* const> tables, replay::RankBy figure) {
   const Duplicates duplicates(tables);
   using Section = std::tuple<std::string, replay::Protocol, std::string>;  // run, protocol, device
   OrderedMap<Section, OrderedMap<std::pair<std::string, std::string>, Gathered>> sections;
@@ -162,7 +192,7 @@ std::vector<ReplaySection> replay_sections(std::span<const CsvTable* const> tabl
   for (const auto& [key, traces] : sections.items()) {
     const auto& [run, protocol, device] = key;
     out.push_back({.run = run, .protocol = std::string(name_of(protocol)), .device = device, .parts = {}});
-    for (const auto& [trace, gathered] : traces.items()) finish(gathered, out.back().parts);
+    for (const auto& [trace, gathered] : traces.items()) finish(gathered, figure, out.back().parts);
   }
   return out;
 }

@@ -22,9 +22,11 @@ struct ReplayRow : replay::Record {
   bool of_file = false;  ///< other files have other figures of its method; `params` then ends in the name of the file
   double share = NAN;    ///< the requested budget as a share of the context, or of the cost of the full cache
   double seconds = NAN;  ///< of compression and of answering
-  double error = NAN, error_lo = NAN, error_hi = NAN, median = NAN, recall = NAN;
+  double error = NAN, error_lo = NAN, error_hi = NAN;  ///< the figure that ranks the row, and its interval
+  double median = NAN, recall = NAN;                   ///< median: of rel_err, where this ranks the row
 
-  bool estimable() const { return of(replay::metric("rel_err")).mean_is_estimable(); }
+  /// A few huge values decide means of relative errors alone.
+  bool estimable() const { return !by_error() || of(replay::metric("rel_err")).mean_is_estimable(); }
   bool is_best() const { return best == label; }
 };
 
@@ -37,8 +39,9 @@ struct ReplayPart {
   std::vector<ReplayRow> texts;              ///< over all layers of single prompts, where `overall` is over all prompts
   std::vector<ReplayRow> broken;             ///< rows over heads that are not ok, of any prompt
   std::vector<ReplayRow> hindsight;          ///< rows of --refit weights over all layers, which are in no other list
-  OwnStyles own;                             ///< of the report
-  std::size_t finer = 0;                     ///< number of rows per query or prompt, which are not shown
+  replay::RankBy ranked_by = replay::RankBy::automatic;  ///< the figure of `overall`, `layers` and `texts`
+  OwnStyles own;                                         ///< of the report
+  std::size_t finer = 0;                                 ///< number of rows per query or prompt, which are not shown
 };
 
 /// The rows of one run, protocol and device, whatever the files, traces and budgets.
@@ -48,7 +51,9 @@ struct ReplaySection {
 };
 
 /// Sections and their parts in the order of the files. Of rows with equal figures in several files the first is taken.
-std::vector<ReplaySection> replay_sections(std::span<const CsvTable* const> tables);
+/// `figure`: what ranks the rows; automatic: what ranked them in the tables.
+std::vector<ReplaySection> replay_sections(std::span<const CsvTable* const> tables,
+                                           replay::RankBy figure = replay::RankBy::automatic);
 
 /// The part's name among the parts of its section: trace and prompt.
 std::string name_of(const ReplayPart& part);

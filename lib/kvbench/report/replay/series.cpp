@@ -84,6 +84,15 @@ std::vector<const ReplayRow*> frontier_of(const std::vector<Series>& all, double
   return rows;
 }
 
+replay::RankBy figure_of(const std::vector<Series>& all) {
+  for (const Series& series : all) {
+    for (const auto* rows : {&series.rows, &series.layers}) {
+      if (!rows->empty()) return rows->front()->ranked_by;
+    }
+  }
+  return replay::RankBy::automatic;
+}
+
 std::vector<Series> series_of(const ReplayPart& part) {
   OrderedMap<std::pair<std::string, std::string>, Series> by_name;
   const auto find = [&](const ReplayRow& r) -> Series& {

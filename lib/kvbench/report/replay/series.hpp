@@ -21,6 +21,9 @@ struct Series {
   std::string name() const { return params.empty() ? method : method + " " + params; }
 };
 
+/// The figure that all rows of the series show (ReplayPart::ranked_by).
+replay::RankBy figure_of(const std::vector<Series>& all);
+
 /// The series of a part, in the order of the CSV.
 std::vector<Series> series_of(const ReplayPart& part);
 

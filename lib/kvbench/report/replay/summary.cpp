@@ -11,6 +11,7 @@
 #include <kvbench/methods/registry.hpp>
 #include <kvbench/report/document/terminal.hpp>
 #include <kvbench/report/replay/answer.hpp>
+#include <kvbench/report/replay/ranked_figure.hpp>
 #include <kvbench/report/replay/reason_groups.hpp>
 #include <kvbench/report/replay/table.hpp>
 #include <kvbench/report/text/text.hpp>
@@ -39,27 +40,33 @@ std::string times(const replay::Record& r, const replay::Record& best) {
 /// The first rows of a list in ascending order of the error.
 DocTable best_rows(std::span<const replay::Record* const> rows) {
   constexpr std::size_t name = 40;
-  const bool geometric = !std::isnan(rows.front()->geomean);
+  const replay::RankBy figure = rows.front()->ranked_by;
+  const bool predicted = figure == replay::RankBy::kl_predicted;
+  const bool geometric = !std::isnan(rows.front()->geomean) && !predicted;
   const auto is_tied = [](const replay::Record* r) { return r->tied == true && r->best != label(*r); };
   const bool ties = std::ranges::any_of(rows, is_tied);
   DocTable table{.title = "",
                  .columns = {{"method"},
                              {"family"},
-                             {geometric ? "geometric mean" : "rel_err", true},
+                             {std::string(geometric ? "geometric mean" : figure_words(figure).column), true},
+                             {predicted ? "95% interval" : "", true},
                              {"times the best"},
                              {"bytes/full", true},
                              {"read/full", true}},
                  .rows = {}};
   for (const replay::Record* r : rows.first(std::min(rows.size(), most_best))) {
-    const double error = geometric ? r->geomean : r->of(replay::metric("rel_err")).mean;
+    const double error = geometric ? r->geomean : r->mean_of(figure);
+    const std::string text = std::isnan(error) ? "-" : geometric ? short_number(error) : ranked_text(*r);
+    const Interval interval = ranked_interval(*r);
     table.rows.push_back({cut(label(*r), name), std::string(methods::family_of(r->method)),
-                          (std::isnan(error) ? "-" : short_number(error)) + (is_tied(r) ? "~"
-                                                                             : ties     ? " "
-                                                                                        : ""),
-                          times(*r, *rows.front()), short_number(r->bytes.of(CostKind::memory) / r->bytes.full),
+                          text + (is_tied(r) ? "~"
+                                  : ties     ? " "
+                                             : ""),
+                          predicted ? short_interval(interval.lo, interval.hi) : "", times(*r, *rows.front()),
+                          short_number(r->bytes.of(CostKind::memory) / r->bytes.full),
                           short_number(r->bytes.of(CostKind::read) / r->bytes.full)});
   }
-  return table;
+  return compact(std::move(table));
 }
 
 std::string names_of(const std::vector<evidence::Mark>& marks) {
@@ -71,9 +78,11 @@ std::string names_of(const std::vector<evidence::Mark>& marks) {
 /// One line per budget, trace and run.
 DocTable answer_rows(std::span<const BudgetAnswer> answers) {
   constexpr std::size_t place = 14, best = 26, tied = 30, next = 24;
-  DocTable table{.title = "",
-                 .columns = {{"run"}, {"trace"}, {"budget"}, {"lowest error"}, {"cannot be told from it"}, {"next"}},
-                 .rows = {}};
+  DocTable table{
+      .title = "", .columns = {{"run"}, {"trace"}, {"budget"}, {""}, {"cannot be told from it"}, {"next"}}, .rows = {}};
+  Distinct<std::string_view> quantities;
+  for (const BudgetAnswer& a : answers) quantities.add(figure_words(a.ranked.front()->ranked_by).quantity);
+  table.columns[3].title = fmt::format("lowest {}", fmt::join(quantities.list(), " or "));
   for (const BudgetAnswer& a : answers.first(std::min(answers.size(), most_answers))) {
     const evidence::Mark &first = a.standing.best, *other = a.standing.next();
     table.rows.push_back(

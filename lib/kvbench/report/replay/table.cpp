@@ -13,6 +13,7 @@
 #include <kvbench/compare/configuration_name.hpp>
 #include <kvbench/compare/texts.hpp>
 #include <kvbench/report/replay/answer.hpp>
+#include <kvbench/report/replay/ranked_figure.hpp>
 #include <kvbench/report/replay/reason_groups.hpp>
 #include <kvbench/report/text/text.hpp>
 
@@ -38,7 +39,13 @@ std::string interval_of(const replay::Record& r) {
   return !std::isnan(s.mean) && std::isnan(s.lo) ? "too few queries" : short_interval(s.lo, s.hi);
 }
 
-constexpr Brief columns[] = {
+std::string prediction_of(const replay::Record& r) {
+  if (std::isnan(r.kl.mean)) return "-";
+  return fmt::format("{}{} ({})", r.kl.mean > replay::largest_predicted ? "at least " : "", short_number(r.kl.mean),
+                     short_interval(r.kl.interval.lo, r.kl.interval.hi));
+}
+
+constexpr Brief all_columns[] = {
     {"method",
      [](const replay::Record& r) {
        const std::string name = r.params.empty() ? r.method : fmt::format("{} ({})", r.method, r.params);
@@ -48,6 +55,8 @@ constexpr Brief columns[] = {
     {"kept", [](const replay::Record& r) { return short_number(r.kept_tokens); }},
     {"bytes/full", [](const replay::Record& r) { return short_number(r.bytes.of(CostKind::memory) / r.bytes.full); }},
     {"read/full", [](const replay::Record& r) { return short_number(r.bytes.of(CostKind::read) / r.bytes.full); }},
+    {"predicted KL", prediction_of},
+    {"residual_err", [](const replay::Record& r) { return short_number(r.of(replay::metric("residual_err")).rms); }},
     {"rel_err", [](const replay::Record& r) { return short_number(r.of(replay::metric("rel_err")).mean); }},
     {"95% interval", interval_of},
     {"geometric", [](const replay::Record& r) { return std::isnan(r.geomean) ? "-" : short_number(r.geomean); }},
@@ -68,14 +77,40 @@ constexpr const char* tie_note =
     "~ not distinguishable from the best of its budget (Holm at 5 %; columns best, ratio_best, tied)";
 constexpr const char* hindsight_note =
     "own weights, fitted weights: measured on the last half of the evaluated queries; fitted to the first half";
-constexpr std::size_t budget_column = 1, error_column = 5;
+constexpr std::size_t budget_column = 1;
+
+/// The columns of a table: predictions and residual errors where rows have them.
+std::vector<Brief> columns_of(std::span<const replay::Record> records) {
+  std::vector<Brief> out(std::begin(all_columns), std::end(all_columns));
+  for (const replay::RankBy figure : {replay::RankBy::kl_predicted, replay::RankBy::residual_err}) {
+    const auto lacks = [&](const replay::Record& r) { return std::isnan(r.mean_of(figure)); };
+    if (std::ranges::all_of(records, lacks))
+      std::erase_if(out, [&](const Brief& column) { return column.title == figure_words(figure).column; });
+  }
+  return out;
+}
+
+/// That of the figure which ranks the row.
+std::size_t ranked_column(std::span<const Brief> columns, const replay::Record& r) {
+  const auto found =
+      std::ranges::find_if(columns, [&](const Brief& c) { return c.title == figure_words(r.ranked_by).column; });
+  return static_cast<std::size_t>(found - columns.begin());
+}
+
+/// Moves the columns of the test behind that of the figure which was tested.
+void move_test(std::vector<Brief>& columns, const replay::Record& r) {
+  if (r.by_error()) return;
+  const auto at = columns.begin() + static_cast<std::ptrdiff_t>(ranked_column(columns, r)) + 1;
+  const auto test = std::ranges::find(columns, std::string_view("geometric"), &Brief::title);
+  if (at < test) std::rotate(at, test, test + 2);
+}
 
 bool of_several_traces(std::span<const replay::Record> records) {
   return std::ranges::any_of(records, [&](const replay::Record& r) { return r.sha256 != records.front().sha256; });
 }
 
 /// The cells of a row that is ok; else its name, budget, status and reason.
-std::vector<TableCell> cells_of(const replay::Record& r, bool ties) {
+std::vector<TableCell> cells_of(const replay::Record& r, std::span<const Brief> columns, bool ties) {
   std::vector<TableCell> cells;
   for (const Brief& column : columns) {
     cells.emplace_back(column.text(r));
@@ -84,7 +119,7 @@ std::vector<TableCell> cells_of(const replay::Record& r, bool ties) {
       break;
     }
   }
-  if (ties && r.status == replay::Status::ok) cells[error_column].text += has_tie(r) ? '~' : ' ';
+  if (ties && r.status == replay::Status::ok) cells[ranked_column(columns, r)].text += has_tie(r) ? '~' : ' ';
   return cells;
 }
 
@@ -92,12 +127,14 @@ std::vector<TableCell> cells_of(const replay::Record& r, bool ties) {
 DocTable table_of_records(std::span<const replay::Record> records, bool traces, bool layers) {
   DocTable table;
   const bool ties = std::ranges::any_of(records, has_tie);
+  std::vector<Brief> columns = columns_of(records);
+  move_test(columns, records.front());
   for (const Brief& column : columns) table.columns.push_back({column.title, !table.columns.empty()});
-  if (ties) table.columns[error_column].title += ' ';
+  if (ties) table.columns[ranked_column(columns, records.front())].title += ' ';
   if (layers) table.columns.insert(table.columns.begin() + 1, {"layer"});
   if (traces) table.columns.insert(table.columns.begin(), {"trace"});
   for (const replay::Record& r : records) {
-    std::vector<TableCell> cells = cells_of(r, ties);
+    std::vector<TableCell> cells = cells_of(r, columns, ties);
     if (layers) cells.insert(cells.begin() + 1, r.layer ? fmt::format("{}", *r.layer) : "all");
     if (traces) cells.insert(cells.begin(), r.trace);
     table.rows.push_back(std::move(cells));
@@ -160,13 +197,14 @@ std::optional<DocTable> averages_over_texts(std::span<const replay::Record> reco
                  .columns = {{"over texts"},
                              {"budget", true},
                              {"texts", true},
-                             {"rel_err", true},
+                             {"", true},
                              {"95% interval", true},
                              {"mean rank", true},
                              {"wins", true}},
                  .rows = {}};
   for (const compare::TextSummary& t : compare::summarize_texts(records)) {
     if (t.texts < 3) continue;
+    table.columns[3].title = figure_words(t.figure).column;
     table.rows.push_back({compare::label_of({t.method, t.params, {}}), t.budget.text(), fmt::format("{}", t.texts),
                           short_number(t.error), short_interval(t.interval.lo, t.interval.hi),
                           short_number(t.mean_rank), fmt::format("{}", t.wins)});

@@ -43,10 +43,12 @@ std::string tested_text(const Standing& s) {
   if (units.empty()) return "";
   const bool few = units == "3 texts" || units == "4 texts";  // and all layers
   return fmt::format(" Tested over {}{}.", units,
-                     units.ends_with("queries")  ? ", for the replayed layers and texts alone"
-                     : units.ends_with("layers") ? ", for the replayed texts alone"
-                     : few                       ? ", which leave much undecided; five texts or more decide most"
-                                                 : "");
+                     units.ends_with("queries") || units.ends_with("probes of layers")
+                         ? ", for the replayed layers and texts alone"
+                     : units.find(" on these ") != units.npos                 ? ""
+                     : units.ends_with("layers") || units.ends_with("probes") ? ", for the replayed texts alone"
+                     : few ? ", which leave much undecided; five texts or more decide most"
+                           : "");
 }
 
 }  // namespace

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+// What sentences, tables and drawings say of the figure by which rows are ranked.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include <kvbench/replay/records/record.hpp>
+
+namespace kvbench::report {
+
+struct FigureWords {
+  std::string_view key;                  ///< its column in CSV files
+  std::string_view quantity;             ///< "error": "has the lowest error", "1.4 times the error"
+  std::string_view title;                ///< "Error": "Error by layer"
+  std::string_view column;               ///< heading of a column
+  std::string_view name;                 ///< "Mean relative error"
+  std::string_view axis;                 ///< title of an axis
+  std::string_view meaning;              ///< how captions begin
+  std::string_view is_best = "", which;  ///< as in StandingWords
+  std::string_view unit = "";            ///< before a number: "KL "
+};
+const FigureWords& figure_words(replay::RankBy figure);
+
+/// Whether the prediction is a lower bound.
+bool is_lower_bound(const replay::Record& r);
+/// The mean over the row of the figure that ranks it: "0.12", and of predictions that are lower bounds "at least 0.3".
+std::string ranked_text(const replay::Record& r);
+/// Its 95 % interval; NaN where there is none.
+Interval ranked_interval(const replay::Record& r);
+
+/// Makes `figure` the one that ranks the row. What another figure decided is no longer said of it.
+void rank_by(replay::Record& r, replay::RankBy figure);
+
+}  // namespace kvbench::report
