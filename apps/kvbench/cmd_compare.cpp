@@ -3,7 +3,9 @@
 
 #include <fmt/ranges.h>
 
+#include <kvbench/compare/raw_predictions.hpp>
 #include <kvbench/config/sweep.hpp>
+#include <kvbench/core/input_file.hpp>
 #include <kvbench/core/suggest.hpp>
 #include <kvbench/report/claims/comparison_table.hpp>
 #include <kvbench/report/columns/claims.hpp>
@@ -13,6 +15,7 @@
 #include <kvbench/report/read/document_results.hpp>
 #include <kvbench/report/read/query_csv.hpp>
 #include <kvbench/sweep/cells_results.hpp>
+#include <kvbench/trace/guard/untrusted_file.hpp>
 
 #include <apps/common/command_line.hpp>
 #include <apps/common/rows/output.hpp>
@@ -44,9 +47,12 @@ std::size_t position_of_metric(const std::string& name, const std::vector<std::s
               fmt::join(names, ", "));
 }
 
+bool is_prediction(const std::string& metric) { return metric == replay::predicted_kl_info.name; }
+
 replay::Metric query_metric(const std::string& name) {
   std::vector<std::string> names;
   for (const replay::AttentionMetric& metric : replay::attention_metrics) names.emplace_back(metric.info.name);
+  if (!is_prediction(name)) names.emplace_back(replay::predicted_kl_info.name);
   return static_cast<replay::Metric>(position_of_metric(name, names, "query"));
 }
 static_assert(replay::metric("rel_err") == replay::Metric{});
@@ -70,6 +76,7 @@ std::vector<std::string> document_metrics() {
 MetricGroups metric_groups() {
   MetricGroups groups(2);
   for (const replay::AttentionMetric& metric : replay::attention_metrics) groups[0].push_back(metric.info);
+  groups[0].push_back(replay::predicted_kl_info);
   for (const eval::Damage figure : document_figures()) groups[1].push_back(figure_of(figure).compared());
   return groups;
 }
@@ -105,6 +112,17 @@ class OpenResults {
   OpenResults(const std::vector<std::string>& paths, eval::Damage metric) {
     for (const std::string& path : paths) add(std::make_unique<report::DocumentResults>(path, metric));
   }
+  OpenResults(const std::vector<std::string>& paths, compare::Span span) {
+    for (const std::string& path : paths) {
+      if (!file_begins_with(path, trace::hdf5_signature))
+        throw Error(
+            "{}: --metric {} pairs methods on single probes, which {}; replay the trace with --raw and compare the raw "
+            "results",
+            path, replay::predicted_kl_info.name,
+            sweep::is_cells_file(path) ? "a file of cells is not read for" : "rows of a table do not hold");
+      add(std::make_unique<compare::RawPredictions>(path, span));
+    }
+  }
   std::vector<const compare::QueryResults*> files;
 
  private:
@@ -139,9 +157,12 @@ int test_claims(const CompareFlags& o) {
 
 OpenResults open_results(const CompareFlags& o, replay::MetricInfo& metric) {
   if (!are_evaluations(o.files)) {
-    const replay::Metric chosen = query_metric(o.metric);
-    metric = info_of(chosen);
-    return {o.files, chosen};
+    const bool prediction = is_prediction(o.metric);
+    const replay::Metric chosen = prediction ? replay::Metric{} : query_metric(o.metric);
+    if (o.span == compare::Span::head && (prediction || is_of_layer(chosen)))
+      throw Error("--by head: {} is a figure of all heads of a layer; compare by layer, prompt or all", o.metric);
+    metric = prediction ? replay::predicted_kl_info : info_of(chosen);
+    return prediction ? OpenResults(o.files, o.span) : OpenResults(o.files, chosen);
   }
   if (o.span_flag->count() > 0)
     throw Error(
@@ -191,8 +212,11 @@ Command add_compare(CLI::App& app) {
   flags->add_option("--a", o.a, fmt::format("A configuration: [FILE:]METHOD[PARAMS][@BUDGET], {}", syntax));
   flags->add_option("--b", o.b,
                     "The other configuration (default: all others; without --a and --b: all against the best one)");
-  flags->add_option("--metric", o.metric,
-                    "Metric with values per query (default: rel_err); of tables of kveval " + document_metric_names());
+  flags->add_option(
+      "--metric", o.metric,
+      "Metric with values per query (default: rel_err), or kl_predicted of raw results of a trace with probes; "
+      "of tables of kveval " +
+          document_metric_names());
   o.span_flag = add_choice(flags, "--by", o.span, spans,
                            "Scope of one comparison: all (the default), prompt, layer or head (query head)");
   CLI::Option* sweep =

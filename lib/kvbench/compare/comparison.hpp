@@ -8,6 +8,7 @@
 #include <kvbench/core/paired_test.hpp>
 #include <kvbench/core/place_test.hpp>
 #include <kvbench/core/verdict.hpp>
+#include <kvbench/replay/records/predicted_kl.hpp>
 
 namespace kvbench::compare {
 
@@ -82,8 +83,9 @@ struct Comparison {
     return {test.difference, test.interval};
   }
   double ratio() const { return metric.has_ratio() ? test.mean_a / test.mean_b : NAN; }
-  /// The independent unit of the test: a block of queries, or a document.
-  std::string_view unit() const { return eval.empty() ? "block" : "document"; }
+  /// The independent unit of the test: a block of queries, a probe, or a document.
+  std::string_view unit() const { return !eval.empty() ? "document" : is_prediction() ? "probe" : "block"; }
+  bool is_prediction() const { return metric.name == replay::predicted_kl_info.name; }
 
  private:
   double equal_places() const { return metric.has_ratio() ? 1 : 0; }

@@ -78,6 +78,8 @@ void fill(Comparison& out, const evidence::Test& test) {
 void explain(Comparison& out, bool in_places) {
   const PairedTest& t = out.test;
   if (t.infinite) add_sentence(out.reason, "infinite values: the means cannot be compared");
+  if (out.is_prediction() && std::max(t.mean_a, t.mean_b) > replay::largest_predicted)
+    add_sentence(out.reason, fmt::format("above {} nats a prediction is a lower bound", replay::largest_predicted));
   if (out.decided_over_places()) return;
   if (in_places) {
     out.outcome = Outcome::untested;
@@ -91,7 +93,7 @@ void explain(Comparison& out, bool in_places) {
   if (t.one_seed)
     add_sentence(out.reason, "one seed does not show the variance between seeds: replay with more --seeds");
   if (t.p_least > decided_at && !t.one_seed) {
-    const std::string size = out.eval.empty() ? fmt::format(" of {} queries", queries_per_block) : "";
+    const std::string size = out.unit() == "block" ? fmt::format(" of {} queries", queries_per_block) : "";
     add_sentence(out.reason,
                  fmt::format("{} {}{}{}: no p-value below {:.2g} is possible; at least {} {}s are needed", t.blocks,
                              out.unit(), t.blocks == 1 ? "" : "s", size, t.p_least, sign_flip_units(1), out.unit()));
@@ -242,9 +244,9 @@ std::vector<Comparison> GroupComparer::test(std::vector<Prepared> group) const {
   for (Prepared& one : group) {
     if (one.row.outcome != Outcome::skipped) pairs.push_back(std::move(one.pair));
   }
-  const bool documents = !group_.identity.eval.empty();
-  std::vector<evidence::Test> tests =
-      test_group(pairs, {.scale = scale(), .flips = flips_, .block = documents ? "documents" : "blocks of queries"});
+  const bool documents = !group_.identity.eval.empty(), probes = metric_.name == replay::predicted_kl_info.name;
+  const char* block = documents ? "documents" : probes ? "probes" : "blocks of queries";
+  std::vector<evidence::Test> tests = test_group(pairs, {.scale = scale(), .flips = flips_, .block = block});
   const bool over_places = std::ranges::count(tests, evidence::Test::Over::places, &evidence::Test::over) > 0;
   std::vector<Comparison> out;
   std::size_t next = 0;

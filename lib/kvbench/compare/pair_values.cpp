@@ -95,7 +95,8 @@ void PairValues::add(const QueryPlace& place, std::size_t query, std::size_t see
   }
   ++pairs;
   const std::size_t block =
-      blocks_.try_emplace({place.identity(), query / queries_per_block}, blocks_.size()).first->second;
+      blocks_.try_emplace({place.identity(), query / static_cast<std::size_t>(place.per_block)}, blocks_.size())
+          .first->second;
   const std::size_t head =
       heads_.try_emplace({place.identity(), place.layer, place.kv_head}, heads_.size()).first->second;
   for (const auto& [side, value] : {std::pair(&a_, a), std::pair(&b_, b)}) {

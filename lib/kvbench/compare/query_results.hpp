@@ -11,6 +11,7 @@
 #include <string_view>
 #include <vector>
 
+#include <kvbench/core/paired_test.hpp>
 #include <kvbench/replay/records/results.hpp>
 
 namespace kvbench::compare {
@@ -31,6 +32,7 @@ struct QueryPlace {
   Index kv_head = 0, query_head = 0;
   Index context_tokens = 0;             ///< tokens that budgets refer to; 0: the file does not say
   std::vector<std::int32_t> positions;  ///< positions of the queries in the prompt; of a document: one
+  Index per_block = queries_per_block;  ///< neighbouring positions that count as one observation
   EvalSetting eval;                     ///< empty: a query head
   std::string document_sha256;          ///< of the tokens of the document, which identify it; empty: a query head
 

@@ -113,6 +113,8 @@ void add_places(const InputObject& head, const QueryPlace& common, RawLayout& la
   place.layer = *head.integer("layer");
   place.kv_head = *head.integer("kv_head");
   place.context_tokens = integer_of(head, "context_tokens", 0);
+  const Index scored = integer_of(head, "scored_tokens", 0);
+  require(scored >= 0, head, fmt::format("'scored_tokens' is {}", scored));
   if (head.has("positions")) place.positions = head.dataset("positions").integers<std::int32_t>();
   layout.positions += place.positions.size();
   require(layout.positions * static_cast<std::size_t>(layout.group) * sizeof(float) <= head.readable_bytes(), head,
@@ -120,6 +122,7 @@ void add_places(const InputObject& head, const QueryPlace& common, RawLayout& la
   for (Index g = 0; g < layout.group; ++g) {
     place.query_head = place.kv_head * layout.group + g;
     layout.places.push_back(place);
+    layout.scored_tokens.push_back(scored);
   }
 }
 
@@ -167,6 +170,7 @@ void open_all(const InputObject& heads) {
       result.text("status"), result.text("reason"), result.integer("dense"), result.number("total_bytes"),
           result.number("bytes_read");
       if (result.has("metrics")) result.dataset("metrics", Extent::part);
+      if (result.has("probe_sums")) result.dataset("probe_sums");
       for_each_table(result, [](const InputObject& entries, const InputObject& table) {
         integer_of(entries, "first_query", 0), integer_of(table, "per_head", 0), integer_of(table, "per_query", 0);
         table.dataset("ids", Extent::part);
@@ -230,6 +234,21 @@ std::optional<QueryValues> RawReader::read(std::size_t place, std::size_t config
     const InputObject group = root.group("heads").group(head);
     if (!group.has(name)) return std::nullopt;
     return read_values(group.group(name), layout_, place);
+  });
+}
+
+std::vector<double> RawReader::probe_sums(std::size_t place, std::size_t configuration) const {
+  const std::string head = std::to_string(place / static_cast<std::size_t>(layout_.group));
+  const std::string name = std::to_string(configuration);
+  return file_->read([&](const InputObject& root) {
+    const InputObject group = root.group("heads").group(head);
+    if (!group.has(name) || !group.group(name).has("probe_sums")) return std::vector<double>();
+    const InputObject sums = group.group(name).dataset("probe_sums");
+    require(sums.dims().size() == 1 && sums.dims()[0] <= trace::most_probes, sums, "it is not [probes]");
+    std::vector<double> values(sums.dims()[0]);
+    sums.read_slab(H5T_NATIVE_DOUBLE, {0}, {values.size()}, values.data());
+    for (const double value : values) require(std::isfinite(value), sums, "a sum is not finite");
+    return values;
   });
 }
 

@@ -41,6 +41,8 @@ void write_result(const Object& group, const ConfigurationResult& result, const 
   std::vector<float> metrics;
   for (const MetricRow& row : result.metrics) metrics.insert(metrics.end(), row.begin(), row.end());
   write(group, "metrics", metrics, {info.group(), queries, static_cast<Index>(metric_count)});
+  if (!result.probe_sums.empty())
+    write(group, "probe_sums", result.probe_sums, {static_cast<Index>(result.probe_sums.size())});
   if (!result.raw) return;
   write(group, "output", result.raw->output, {info.group(), queries, info.value_dim});
   write_entries(group, *result.raw, info);
@@ -80,6 +82,8 @@ void write_all(const Object& root, const trace::Reader& reader, const ReplayRequ
     group.set("tokens_sha256", digests[head.place.prompt]);
     group.set("protocol", std::string(name_of(results.prompts[head.place.prompt].protocol)));
     group.set("context_tokens", static_cast<std::int64_t>(results.prompts[head.place.prompt].context_tokens));
+    if (const Index scored = results.prompts[head.place.prompt].scored_tokens; scored > 0)
+      group.set("scored_tokens", static_cast<std::int64_t>(scored));
     group.set("layer", static_cast<std::int64_t>(prompt.layers[head.place.layer].layer));
     group.set("kv_head", static_cast<std::int64_t>(head.place.kv_head));
     const auto queries = static_cast<Index>(head.positions.size());
