@@ -1,0 +1,141 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What ranks rows, of traces with probes and without: protocols, layers, texts, budgets, rows of heads, shards and
+resumed sweeps, and reports; and comparisons by predicted KL and by residual error."""
+import os
+
+from support import CliTest, main, rows, run
+
+METHODS = "sink,random,exact,uniform"
+SWEEP = '[[run]]\ntraces = "p.h5"\nmethods = ["sink", "uniform"]\nbudgets = ["25%"]\nseeds = 2\n'
+
+
+class RankedBy(CliTest):
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        cls.probed = cls.synth("p.h5", "--probes", 16, "--prompts", 3)
+        cls.one = cls.synth("o.h5", "--probes", 1)
+
+    def done(self, *args):
+        done = run(*args)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return done.stdout
+
+    def replay(self, trace, *flags):
+        return rows(self.done("replay", trace, "-m", METHODS, "--seeds", 2, "--format", "csv", "-q", *flags))
+
+    def overall(self, table):
+        prompts = {r["prompt"] for r in table}
+        whole = "all" if "all" in prompts else min(prompts)
+        return {r["method"]: r for r in table
+                if (r["layer"], r["head"], r["prompt"]) == ("all", "all", whole)}
+
+    def test_what_ranks_the_rows_and_what_it_was_tested_over(self):
+        # Trace, flags, what ranks, and what the tests were made over; all layers of the model have probes.
+        table = ((self.probed, [], "kl_predicted", "3 texts"),
+                 (self.probed, ["--protocol", "stream"], "kl_predicted", "3 texts"),
+                 (self.probed, ["--protocol", "prefill", "--window", "64"], "kl_predicted", "3 texts"),
+                 (self.probed, ["--protocol", "prefill", "--window", "32"], "residual_err", "3 texts"),
+                 (self.probed, ["--prompts", "1"], "kl_predicted", "16 probes"),
+                 (self.probed, ["--layers", "0"], "kl_predicted", "3 texts on these 1 layers"),
+                 (self.probed, ["--rank-by", "residual_err"], "residual_err", "3 texts"),
+                 (self.probed, ["--rank-by", "rel_err"], "rel_err", "3 texts"),
+                 (self.one, [], "kl_predicted", ""),
+                 (self.trace, [], "rel_err", "6 blocks of queries"))
+        for trace, flags, figure, over in table:
+            with self.subTest(trace=os.path.basename(trace), flags=flags):
+                ranked = self.overall(self.replay(trace, *flags))
+                self.assertEqual({r["ranked_by"] for r in ranked.values()}, {figure})
+                best = ranked["sink"]["best"]
+                self.assertIn(best, ("sink", "random", "uniform"))
+                self.assertEqual(ranked["exact"]["best"], "")
+                others = {r["tested_over"] for m, r in ranked.items() if m not in (best, "exact")}
+                self.assertLessEqual(others, {over, ""})
+
+    def test_exact_has_no_damage_and_rows_of_heads_have_no_figure_of_a_layer(self):
+        table = self.replay(self.probed, "--rows", "head")
+        self.assertEqual(float(self.overall(table)["exact"]["kl_predicted"]), 0)
+        heads = [r for r in table if r["head"] != "all"]
+        self.assertTrue(heads)
+        for r in heads:
+            self.assertEqual((r["kl_predicted"], r["residual_err_mean"], r["ranked_by"]), ("", "", ""))
+        layers = [r for r in table if r["layer"] != "all" and r["head"] == "all"]
+        for r in layers:
+            self.assertNotEqual(r["residual_err_rms"], "")
+            self.assertGreaterEqual(float(r["residual_err_rms"]), float(r["residual_err_mean"]))
+
+    def test_the_best_row_has_the_lowest_figure(self):
+        ranked = self.overall(self.replay(self.probed))
+        best = ranked[ranked["sink"]["best"]]
+        self.assertEqual(float(best["ratio_best"]), 1)
+        for method in ("sink", "random", "uniform"):
+            row = ranked[method]
+            self.assertGreaterEqual(float(row["ranked_geomean"]), float(best["ranked_geomean"]))
+            ratio = float(row["ranked_geomean"]) / float(best["ranked_geomean"])
+            self.assertAlmostEqual(ratio, float(row["ratio_best"]), delta=1e-5 * ratio)
+
+    def test_the_answer_names_the_figure(self):
+        text = self.done("replay", self.probed, "-m", METHODS, "-b", "25%mem", "-q", "--format", "table")
+        self.assertIn("predicted KL", text)
+        by_error = self.done("replay", self.probed, "-m", METHODS, "-b", "25%mem", "-q", "--format", "table",
+                             "--rank-by", "rel_err")
+        self.assertIn("the lowest error", by_error)
+
+    def test_a_figure_that_a_trace_lacks_is_refused_before_anything_runs(self):
+        for figure, remedy in (("kl_predicted", "--probes"), ("residual_err", "sketches")):
+            self.fails(2, "--rank-by", figure, remedy,
+                       args=["replay", self.trace, "-m", "sink,uniform", "--rank-by", figure])
+
+    def test_shards_and_resumed_sweeps_give_the_same_rows(self):
+        path = os.path.join(self.folder, "s.toml")
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(SWEEP)
+        whole = self.done("sweep", path, "--no-times", "-q")
+        self.assertEqual({r["ranked_by"] for r in rows(whole) if r["head"] == "all"}, {"kl_predicted"})
+        self.assertTrue(any(r["residual_err_rms"] for r in rows(whole)))
+        cells = [os.path.join(self.folder, f"{i}.cells") for i in (1, 2)]
+        for i, file in enumerate(cells, 1):
+            self.done("sweep", path, "--shard", f"{i}/2", "--cells", file, "-q")
+        self.assertEqual(self.done("merge", *cells, "--no-times"), whole)
+        resumed = os.path.join(self.folder, "r.cells")
+        self.done("sweep", path, "--cells", resumed, "-q")
+        self.assertEqual(self.done("sweep", path, "--cells", resumed, "--resume", "--no-times", "-q"), whole)
+        compared = self.done("compare", resumed, "--a", "sink", "--b", "uniform", "--metric", "residual_err")
+        self.assertIn("residual_err", compared)
+
+    def test_methods_are_compared_on_the_same_probes_and_texts(self):
+        raw, table = (os.path.join(self.folder, name) for name in ("raw.h5", "rows.csv"))
+        csv = self.replay(self.probed, "--raw", raw, "-b", "25%", "--rows", "trace")
+        (row,) = rows(self.done("compare", raw, "--a", "sink", "--b", "uniform", "--metric", "kl_predicted",
+                                "--format", "csv"))
+        ranked = self.overall(csv)
+        self.assertEqual(row["tested_over"], "3 texts")
+        ratio = float(ranked["sink"]["ranked_geomean"]) / float(ranked["uniform"]["ranked_geomean"])
+        self.assertAlmostEqual(float(row["ratio_over_places"]), ratio, delta=1e-4 * ratio)
+        self.assertAlmostEqual(float(row["mean_a"]), float(ranked["sink"]["kl_predicted"]), delta=1e-6)
+        by_layer = rows(self.done("compare", raw, "--a", "sink", "--b", "uniform", "--metric", "kl_predicted",
+                                  "--by", "layer", "--format", "csv"))
+        self.assertEqual([r["layer"] for r in by_layer], ["0", "1"] * 3)
+        self.done("replay", self.probed, "-m", "sink,uniform", "--rows", "query", "-o", table, "-q")
+        for metric in ("kl_predicted", "residual_err"):
+            self.fails(2, "--raw", args=["compare", table, "--metric", metric])
+            self.fails(2, "--by head", args=["compare", raw, "--metric", metric, "--by", "head"])
+        plain = os.path.join(self.folder, "plain.h5")
+        self.replay(self.trace, "--raw", plain)
+        self.fails(2, "--probes", args=["compare", plain, "--metric", "kl_predicted"])
+
+    def test_a_report_ranks_by_what_its_tables_do_or_as_asked(self):
+        table, page = (os.path.join(self.folder, name) for name in ("t.csv", "t.md"))
+        self.done("replay", self.probed, "-m", METHODS, "-b", "25%mem,50%mem", "-o", table, "-q")
+        self.done("report", table, "-o", page)
+        with open(page, encoding="utf-8") as file:
+            text = file.read()
+        self.assertIn("has the lowest predicted KL", text)
+        self.assertIn("Predicted KL", text)
+        self.done("report", table, "-o", page, "--rank-by", "rel_err")
+        with open(page, encoding="utf-8") as file:
+            self.assertNotIn("predicted KL", file.read())
+
+
+
+main()
