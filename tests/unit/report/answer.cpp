@@ -237,3 +237,16 @@ TEST_CASE("rows that are ranked by residual errors say so") {
       "At a budget of 64 tokens, a has the lowest residual error of the 2 methods run (root mean square 0.02); the "
       "next is b with 2 times the residual error"));
 }
+
+TEST_CASE("predictions of rounding and of dropping are not equally right, which a comparison of both says") {
+  const auto warns = [](const char* a, const char* b) {
+    const Record rows[] = {predicted(row(a, "64", 0.9, 25), 0.02), predicted(row(b, "64", 0.1, 25), 0.04)};
+    const Answers said = answers_of(rows);
+    return std::ranges::any_of(said,
+                               [](const std::string& text) { return text.starts_with("Where tokens are dropped"); });
+  };
+  CHECK(warns("int4", "h2o"));
+  CHECK(warns("h2o+q5_1", "q5_1"));
+  CHECK(!warns("h2o", "snapkv+kivi4"));
+  CHECK(!warns("int4", "q5_1"));
+}

@@ -139,6 +139,16 @@ std::string tail_note(const Rows& rows) {
       listed(names));
 }
 
+/// Predictions of one kind are compared with those of another, of which one is too small (docs/damage.md).
+std::string kinds_note(const Rows& rows) {
+  const auto rounds = [](const replay::Record* r) { return methods::family_of(r->method) == "quantisation"; };
+  if (rows.front()->ranked_by != replay::RankBy::kl_predicted || std::ranges::all_of(rows, rounds) ||
+      std::ranges::none_of(rows, rounds))
+    return "";
+  return "Where tokens are dropped or merged, a predicted KL tends to be too small, by a factor of up to 2; where they "
+         "are only rounded, it does not.";
+}
+
 /// The budgets with which rows cost the same: a limit of memory, and one of reads for methods that keep everything.
 /// None where the budget is the whole context.
 std::string equal_cost_hint(const Rows& rows, const Budget& budget) {
@@ -196,8 +206,9 @@ BudgetAnswer answer_at(const Rows& group, const std::vector<std::string>& wins) 
   for (const std::string& sentence : wins) {
     if (sentence.starts_with(words.at + ",")) out.notes.push_back(sentence);
   }
-  for (const std::string& note : {untested_sentence(out.standing, words), elsewhere_note(out.standing),
-                                  family_note(out.ranked), tail_note(out.ranked), lower_bound_note(out.ranked)}) {
+  for (const std::string& note :
+       {untested_sentence(out.standing, words), elsewhere_note(out.standing), family_note(out.ranked),
+        tail_note(out.ranked), lower_bound_note(out.ranked), kinds_note(out.ranked)}) {
     if (!note.empty()) out.notes.push_back(note);
   }
   out.cost = cost_note(out.ranked);
