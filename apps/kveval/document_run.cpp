@@ -37,12 +37,12 @@ std::vector<int> batches_of(Index tokens) {
 }
 
 /// The trace that a dump of these tokens would be, with the layers in which methods can run.
-trace::TraceInfo describe(const llama::Model& model, const llama::Capture& capture, const std::vector<int>& layers,
+trace::TraceInfo describe(const Machine& machine, const llama::Capture& capture, const std::vector<int>& layers,
                           const std::vector<std::int32_t>& tokens, Index context) {
   const llama::LayerCapture& first = *capture.layer(layers.front());
   trace::TraceInfo info;
-  info.model = std::filesystem::path(model.path()).stem().string();
-  info.num_layers = model.num_layers();
+  info.model = std::filesystem::path(machine.options.model).stem().string();
+  info.num_layers = machine.model.num_layers();
   info.num_query_heads = first.query_heads;
   info.num_kv_heads = first.kv_heads;
   info.head_dim = first.head_dim;
@@ -147,8 +147,8 @@ DocumentRun::DocumentRun(const Machine& machine, const eval::TaskDocument& docum
     throw Error("{}: every layer has a sliding window or caps its logits, and methods run in neither",
                 machine_.model.path());
   }
-  loop_.emplace(describe(machine_.model, capture, layers_, tokens_, begin_), machine_.options.request,
-                machine_.options.how, &app::stop_requested());
+  loop_.emplace(describe(machine_, capture, layers_, tokens_, begin_), machine_.options.request, machine_.options.how,
+                &app::stop_requested());
 }
 
 void DocumentRun::decode(Index begin, Index count, llama::Sequence sequence) {

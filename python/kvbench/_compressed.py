@@ -93,7 +93,8 @@ class Compression:
         """A decoder that has compressed the context of a layer, and the index of this layer in it."""
         rotation, index = self._found.layers[number].rotation, self._numbers.index(number)
         document = Document(
-            model=self._name, num_layers=self._config.num_hidden_layers, cache_layers=self._found.caches,
+            model="",  # transformers forgets which file a model came from
+            num_layers=self._config.num_hidden_layers, cache_layers=self._found.caches,
             num_query_heads=len(call.query), num_kv_heads=len(call.key), head_dim=call.key.shape[2],
             value_dim=call.value.shape[2], rope_type=rotation.type, rope_layout=rotation.layout, context=context,
             known=known, observed=observed,

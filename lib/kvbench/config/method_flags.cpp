@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include <kvbench/config/plan_file.hpp>
 #include <kvbench/core/name.hpp>
 #include <kvbench/core/suggest.hpp>
 #include <kvbench/methods/contract/method_text.hpp>
@@ -52,7 +53,7 @@ class MethodFlags {
     if (!text) throw Error("`methods` '{}': brackets stand once, at the end; write METHOD[PARAMETER=VALUE,...]", item);
     if (same_name(text->name, "all"))
       throw Error("`methods` '{}': all has no parameters; set those of one method with `settings`", item);
-    const methods::MethodInfo& info = methods::find_method(text->name);
+    const methods::MethodInfo& info = find_method(text->name);
     std::vector<methods::Assignment> settings;
     try {
       settings = methods::parse_settings(text->settings.value_or(""));
@@ -67,7 +68,7 @@ class MethodFlags {
       if (std::ranges::any_of(choices_, [&](const replay::MethodChoice& m) { return setting.names(*m.info); }))
         continue;
       throw Error("`settings` '{}' is for a method that is not replayed; add `methods` {}", setting.text,
-                  methods::find_method(setting.method).name);
+                  find_method(setting.method).name);
     }
     return choices_;
   }

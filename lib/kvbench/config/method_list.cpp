@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <filesystem>
 
+#include <kvbench/config/plan_file.hpp>
 #include <kvbench/methods/contract/method_text.hpp>
 #include <kvbench/methods/python_name.hpp>
 #include <kvbench/methods/registry.hpp>
@@ -91,7 +92,7 @@ class MethodList {
       if (!text) throw Error("'{}': brackets stand once, at the end; write METHOD[PARAMETER=VALUE,...]", item.text);
       for (const methods::Assignment& one : methods::parse_settings(text->settings.value_or("")))
         settings.push_back({one, item.place, item.place});
-      return methods::find_method(method_name(item.place, text->name));
+      return find_method(method_name(item.place, text->name));
     });
     add_choice(info, settings, item.place);
   }
@@ -102,7 +103,7 @@ class MethodList {
       fail_at(table.place, "a table of 'methods' needs the name of the method, such as {{name = \"subgen\", t = 4}}");
     }
     const methods::MethodInfo& info = with_place(name->value.place, [&]() -> const methods::MethodInfo& {
-      return methods::find_method(method_name(name->value.place, name->value.text));
+      return find_method(method_name(name->value.place, name->value.text));
     });
     std::vector<Axis> axes;
     for (const Member& member : table.members) {
@@ -176,6 +177,10 @@ std::string path_of(const Place& place, const std::string& path) {
 }
 
 std::string method_name(const Place& place, const std::string& name) {
+  if (methods::is_plan(name)) {
+    const std::string path = methods::plan_path(name);
+    return name.substr(0, name.size() - path.size()) + path_of(place, path);
+  }
   const auto python = methods::parse_python_name(name);
   if (!python || python->file.empty()) return name;
   return path_of(place, python->file) + name.substr(python->file.size());

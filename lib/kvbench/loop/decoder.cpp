@@ -49,7 +49,6 @@ replay::OpenCaches Decoder::open(const replay::WorkItem& item, const LayerArrays
 void Decoder::compress(std::size_t layer, const LayerArrays& arrays) {
   check_arrays(document_, layer, arrays);
   const trace::PromptInfo& prompt = document_.prompts.front();
-  const replay::MethodChoice& method = request_.methods.front();
   std::vector<const replay::WorkItem*> items;
   for (const replay::WorkItem& item : plan_.work_items) {
     if (item.layer == layer) items.push_back(&item);
@@ -58,8 +57,9 @@ void Decoder::compress(std::size_t layer, const LayerArrays& arrays) {
   parallel_for(items.size(), thread_count(options_), [&](std::size_t i, std::size_t) {
     std::unique_ptr<Backend> backend = make_backend(options_);
     replay::OpenCaches caches = open(*items[i], arrays, *backend);
-    streams[i] = std::make_unique<Stream>(*items[i], method.info->observes, prompt.prompt_tokens, std::move(caches),
-                                          std::move(backend));
+    const bool observes = caches.observes;
+    streams[i] =
+        std::make_unique<Stream>(*items[i], observes, prompt.prompt_tokens, std::move(caches), std::move(backend));
   });
   layers_[layer] = std::move(streams);
 }

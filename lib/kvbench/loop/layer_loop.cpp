@@ -7,6 +7,7 @@
 
 #include <kvbench/core/error.hpp>
 #include <kvbench/core/parallel_for.hpp>
+#include <kvbench/replay/plan/layer_choice.hpp>
 #include <kvbench/replay/replay.hpp>
 #include <kvbench/replay/run/workers.hpp>
 
@@ -50,8 +51,7 @@ LayerLoop::LayerLoop(trace::TraceInfo document, replay::ReplayRequest request, r
 LayerLoop::~LayerLoop() = default;
 
 void LayerLoop::start(const LoopConfiguration& configuration) {
-  const bool same = request_.methods.size() == 1 && request_.methods[0].info == configuration.method.info &&
-                    request_.methods[0].params.text() == configuration.method.params.text();
+  const bool same = request_.methods.size() == 1 && replay::same(request_.methods[0], configuration.method);
   request_ = configuration.in(std::move(request_));
   plan_ = make_plan(document_, request_);
   if (same) return;

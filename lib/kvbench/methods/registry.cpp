@@ -11,6 +11,7 @@
 #include <kvbench/core/read_files.hpp>
 #include <kvbench/core/suggest.hpp>
 #include <kvbench/methods/compose.hpp>
+#include <kvbench/methods/contract/layer_plan.hpp>
 #include <kvbench/methods/eviction/exact.hpp>
 #include <kvbench/methods/eviction/h2o.hpp>
 #include <kvbench/methods/eviction/h2o_global.hpp>
@@ -117,9 +118,10 @@ const MethodInfo& find_python_method(std::string_view name) {
       name);
 }
 
-/// Where + begins the quantiser of a composition; npos where the name is that of a single method. The path of a method
-/// in Python may have a + of its own.
+/// Where + begins the quantiser of a composition; npos where the name is that of a single method or of a plan. The path
+/// of a method in Python may have a + of its own.
 std::size_t find_plus(std::string_view name) {
+  if (is_plan(name)) return name.npos;
   const auto in_python = parse_python_name(name);
   return name.find('+', in_python ? name.size() - in_python->object.size() : 0);
 }
@@ -217,7 +219,7 @@ std::string_view name_of(Kind kind) {
 }
 
 std::string_view family_of(std::string_view method) {
-  if (find_plus(method) != method.npos) return "composition";
+  if (find_plus(method) != method.npos || is_plan(method)) return "composition";
   if (parse_python_name(method)) return "own";
   const auto known = std::ranges::find(all_methods(), method, &MethodInfo::name);
   return known == all_methods().end() ? "other" : name_of(known->kind);
@@ -225,6 +227,7 @@ std::string_view family_of(std::string_view method) {
 
 const MethodInfo& find_method(std::string_view name) {
   if (const std::size_t plus = find_plus(name); plus != name.npos) return find_composition(name, plus);
+  if (is_plan(name)) throw Error("'{}': a plan stands for a whole method; it runs in replays and evaluations", name);
   if (parse_python_name(name)) return find_python_method(name);
   if (name.find('(') != name.npos)
     throw Error("there is no wrapper '{}': this version has none", name.substr(0, name.find('(')));

@@ -24,8 +24,8 @@ std::vector<MethodSettings> rows_of_all();
 
 /// "eviction", "merging", ...
 std::string_view name_of(Kind kind);
-/// The kind of a method by its name in results, "composition" of A+Q, "own" of methods in Python, and "other" of names
-/// that this version does not know.
+/// The kind of a method by its name in results, "composition" of A+Q and of plans, "own" of methods in Python, and
+/// "other" of names that this version does not know.
 std::string_view family_of(std::string_view method);
 
 /// The method of this name or alias, one that is written in Python (python_name.hpp), or the composition A+Q of two

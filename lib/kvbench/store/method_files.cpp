@@ -3,11 +3,13 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <iterator>
 #include <sstream>
 #include <string_view>
 
 #include <fmt/format.h>
 
+#include <kvbench/methods/contract/layer_plan.hpp>
 #include <kvbench/methods/python_name.hpp>
 
 namespace kvbench::store {
@@ -38,6 +40,14 @@ std::vector<NamedFile> files_of_method(const methods::MethodInfo& method, const 
   std::vector<NamedFile> files;
   const auto python = methods::parse_python_name(method.name);
   if (python && !python->file.empty()) files.push_back({"the file of a method in Python", python->file});
+  if (methods::is_plan(method.name)) {
+    files.push_back({"the file of a plan", methods::plan_path(method.name)});
+    const methods::Params lines = method.bind({});
+    for (const methods::PlannedBudget& plan : lines.as<methods::LayerPlan>().budgets) {
+      for (const auto& [layer, of] : plan.layers)
+        std::ranges::move(files_of_method(*of.info, of.params.text()), std::back_inserter(files));
+    }
+  }
   std::istringstream settings(params);
   for (std::string setting; std::getline(settings, setting, ';');) {
     const std::size_t equals = setting.find('=');

@@ -4,9 +4,9 @@
 #include <algorithm>
 #include <filesystem>
 
+#include <kvbench/config/plan_file.hpp>
 #include <kvbench/config/run_keys.hpp>
 #include <kvbench/core/suggest.hpp>
-#include <kvbench/methods/registry.hpp>
 #include <kvbench/replay/run/workers.hpp>
 
 namespace kvbench::sweep {
@@ -49,7 +49,7 @@ std::vector<StepRequest> combinations(const SweepRun& run, const std::string& ba
 /// Whether `key` has this value in a configuration of a step.
 bool has(const StepRequest& step, const replay::MethodChoice& method, const Budget& budget, const std::string& key,
          const std::string& value) {
-  if (key == "method") return &methods::find_method(value) == method.info;
+  if (key == "method") return &config::find_method(value) == method.info;
   if (key == "budget") {
     const std::optional<Budget> named = Budget::find(value);
     return named && budget.text() == named->text();
@@ -81,7 +81,7 @@ void check(const SweepRun& run, const Exclusion& exclusion) {
                       "method of this run.{}",
                       key, did_you_mean(key, known));
     }
-    if (key == "method") config::with_place(exclusion.place, [&name = value] { methods::find_method(name); });
+    if (key == "method") config::with_place(exclusion.place, [&name = value] { config::find_method(name); });
   }
 }
 

@@ -10,14 +10,15 @@
 
 namespace kvbench::replay {
 
-BudgetSearch::BudgetSearch(const WorkItemTask& task, std::size_t configuration,
+BudgetSearch::BudgetSearch(const WorkItemTask& task, const LayerChoice& choice, std::uint32_t seed,
                            std::span<const methods::HeadPrompt> prompts, std::span<const Head> heads, Backend& backend,
                            ConfigurationRun::Options options)
     : task_(task),
-      choice_(task.request.methods[task.plan.configurations[configuration].method]),
-      budget_(task.request.budgets[task.plan.configurations[configuration].budget]),
-      seed_(task.plan.configurations[configuration].seed),
+      choice_(choice.method),
+      budget_(choice.budget),
+      seed_(seed),
       layer_(task.trace.prompts[task.item.prompt.prompt].layers[task.item.layer].layer),
+      layers_(choice.of_layer ? std::vector{layer_} : task.item.prompt.layers),
       prompts_(prompts),
       heads_(heads),
       backend_(backend),
@@ -66,7 +67,7 @@ Index BudgetSearch::own_tokens(Index tokens, std::int64_t layer) const {
 double BudgetSearch::cost_at(CostKind cost, Index tokens, const PreparedMethod& method) const {
   std::map<Index, double> layers;  // number of layers by own tokens
   double total = 0;
-  for (const std::int64_t layer : task_.item.prompt.layers) {
+  for (const std::int64_t layer : layers_) {
     if (whole(layer))
       total += 1;
     else
@@ -76,7 +77,7 @@ double BudgetSearch::cost_at(CostKind cost, Index tokens, const PreparedMethod& 
     check_stop();
     total += count * cost_share(cost, method.make(own, seed_), options_, heads_, backend_);
   }
-  return total / static_cast<double>(task_.item.prompt.layers.size());
+  return total / static_cast<double>(layers_.size());
 }
 
 /// The heads as if they were of another layer.
@@ -88,10 +89,9 @@ std::vector<methods::HeadPrompt> BudgetSearch::prompts_in_layer(std::int64_t lay
 
 /// As cost_at() for a level of a quantiser, whose codecs may depend on the number of the layer.
 double BudgetSearch::cost_at_level(CostKind cost, Index level) const {
-  const auto& all = task_.item.prompt.layers;
   std::map<StoredBytes, std::pair<std::int64_t, double>> alike;  // a layer, and how many are stored like it
   double total = 0;
-  for (const std::int64_t layer : all) {
+  for (const std::int64_t layer : layers_) {
     if (whole(layer)) {
       total += 1;
       continue;
@@ -109,18 +109,17 @@ double BudgetSearch::cost_at_level(CostKind cost, Index level) const {
     const auto make = choice_.info->prepare(prompts_in_layer(layers.first), choice_.params, backend_);
     total += layers.second * cost_share(cost, make(level, seed_), options_, heads_, backend_);
   }
-  return total / static_cast<double>(all.size());
+  return total / static_cast<double>(layers_.size());
 }
 
 /// Throws Infeasible where the layers that are kept whole cost more than the budget, whatever the others hold.
 void BudgetSearch::check_whole_cost(double limit) const {
-  const auto& layers = task_.item.prompt.layers;
-  const auto count = std::ranges::count_if(layers, [&](std::int64_t l) { return whole(l); });
-  const double cost = static_cast<double>(count) / static_cast<double>(layers.size());
+  const auto count = std::ranges::count_if(layers_, [&](std::int64_t l) { return whole(l); });
+  const double cost = static_cast<double>(count) / static_cast<double>(layers_.size());
   if (cost <= limit) return;
   throw methods::Infeasible(
       fmt::format("{} of {} layers are kept whole, which costs {:.4g} % of the full cache; the budget is {:.4g} %",
-                  count, layers.size(), 100 * cost, 100 * limit));
+                  count, layers_.size(), 100 * cost, 100 * limit));
 }
 
 /// The budget as a percentage of the context, for advice: "12.5%".

@@ -8,6 +8,7 @@
 
 #include <kvbench/replay/answer/cost_budget.hpp>
 #include <kvbench/replay/answer/work_item.hpp>
+#include <kvbench/replay/plan/layer_choice.hpp>
 
 namespace kvbench::replay {
 
@@ -15,8 +16,9 @@ namespace kvbench::replay {
 class BudgetSearch {
  public:
   /// `prompts` and `heads`: those of the work item, whose costs stand for those of all layers.
-  BudgetSearch(const WorkItemTask& task, std::size_t configuration, std::span<const methods::HeadPrompt> prompts,
-               std::span<const Head> heads, Backend& backend, ConfigurationRun::Options options);
+  BudgetSearch(const WorkItemTask& task, const LayerChoice& choice, std::uint32_t seed,
+               std::span<const methods::HeadPrompt> prompts, std::span<const Head> heads, Backend& backend,
+               ConfigurationRun::Options options);
 
   /// The budget of the caches that `method` makes: tokens that it may keep itself, or a level of a quantiser, from 1.
   /// Calls report(tokens) with the budget in tokens, protected tokens included. Throws methods::Infeasible where no
@@ -38,10 +40,11 @@ class BudgetSearch {
   void check_stop() const;
 
   const WorkItemTask& task_;
-  const MethodChoice& choice_;
-  const Budget& budget_;
+  MethodChoice choice_;
+  Budget budget_;
   std::uint32_t seed_;
-  std::int64_t layer_;  ///< of the work item
+  std::int64_t layer_;                ///< of the work item
+  std::vector<std::int64_t> layers_;  ///< that share the budget
   std::span<const methods::HeadPrompt> prompts_;
   std::span<const Head> heads_;
   Backend& backend_;

@@ -9,6 +9,7 @@
 #include <kvbench/methods/registry.hpp>
 #include <kvbench/replay/answer/budget_search.hpp>
 #include <kvbench/replay/answer/together.hpp>
+#include <kvbench/replay/plan/layer_choice.hpp>
 #include <kvbench/replay/plan/needs.hpp>
 
 namespace kvbench::replay {
@@ -52,14 +53,17 @@ class WorkItemRun {
 
   OpenCaches open() && {
     OpenCaches opened;
-    attempt(0, [&] { opened.caches = make(0).caches; });
+    attempt(0, [&] {
+      opened.caches = make(0).caches;
+      opened.observes = choice_of(0).method.info->observes;
+    });
     opened.heads = std::move(heads_);
     return opened;
   }
 
  private:
-  /// The configurations of a method and seed, which are answered together. With `standalone` each configuration is a
-  /// group.
+  /// The configurations of a method and seed, which are answered together. With `standalone`, and of a plan, each
+  /// configuration is a group.
   using Groups = std::map<std::tuple<std::size_t, std::uint32_t, std::size_t>, Together>;
 
   void check_stop() const {
@@ -73,10 +77,10 @@ class WorkItemRun {
                                [&](std::size_t m) { return task_.request.methods[m].info->calibrates; });
   }
   bool dense() const { return layer().layer < task_.request.dense_layers; }
-  const MethodChoice& method_of(std::size_t c) const {
-    return task_.request.methods[task_.plan.configurations[c].method];
+  /// The method and the budget of a configuration in this layer. Throws methods::Infeasible where a plan has none.
+  LayerChoice choice_of(std::size_t c) const {
+    return choice_in_layer(task_.request, task_.plan.configurations[c], layer().layer);
   }
-  const Budget& budget_of(std::size_t c) const { return task_.request.budgets[task_.plan.configurations[c].budget]; }
   ConfigurationResult& result(std::size_t head, std::size_t c) { return task_.results[head].results[c]; }
 
   /// Runs `work` for a configuration and returns true. What a method may throw ends the configuration: it becomes its
@@ -124,19 +128,18 @@ class WorkItemRun {
     }
     std::ranges::stable_sort(order, {}, [&](std::size_t c) {
       const Configuration& key = task_.plan.configurations[c];
-      const Index budget = budget_tokens(task_.item.prompt, budget_of(c), task_.request.protect_outside);
+      const Index budget =
+          budget_tokens(task_.item.prompt, task_.request.budgets[key.budget], task_.request.protect_outside);
       return std::tuple(key.method, key.seed, -budget);
     });
     return order;
   }
 
   /// The method of the configuration, prepared once for all of its configurations; for each with `standalone`.
-  const PreparedMethod& prepared(std::size_t c) {
-    const std::size_t m = task_.plan.configurations[c].method;
-    const MethodChoice& choice = task_.request.methods[m];
-    if (prepared_ && prepared_->method == m && !task_.request.standalone) return *prepared_;
+  const PreparedMethod& prepared(const MethodChoice& choice) {
+    if (prepared_ && same(prepared_->method, choice) && !task_.request.standalone) return *prepared_;
     PreparedMethod& out = prepared_.emplace();
-    out.method = m;
+    out.method = choice;
     out.spent = measured(backend_, [&] {
       try {
         check_available(choice, layer(), task_.item.prompt, decodes());
@@ -151,10 +154,11 @@ class WorkItemRun {
   }
 
   /// The budget of the cache of a configuration. Throws methods::Infeasible where there is none.
-  Index allowed_budget(std::size_t c, const PreparedMethod& method) {
-    ConfigurationRun::Options options = options_of(c);
+  Index allowed_budget(std::size_t c, const LayerChoice& choice, const PreparedMethod& method) {
+    ConfigurationRun::Options options = options_of(choice.method);
     options.refit = Refit::none;  // budgets are those of the method
-    const BudgetSearch search(task_, c, prompts_, heads_, backend_, std::move(options));
+    const BudgetSearch search(task_, choice, task_.plan.configurations[c].seed, prompts_, heads_, backend_,
+                              std::move(options));
     return search.allowed(method, [&](Index tokens) {
       for (std::size_t h = 0; h < heads_.size(); ++h) result(h, c).budget_tokens = tokens;
     });
@@ -166,9 +170,10 @@ class WorkItemRun {
   };
   /// The caches of a configuration. Throws as the method does.
   Made make(std::size_t c) {
-    const PreparedMethod& method = prepared(c);
+    const LayerChoice choice = choice_of(c);
+    const PreparedMethod& method = prepared(choice.method);
     if (method.failure) std::rethrow_exception(method.failure);
-    const Index budget = allowed_budget(c, method);
+    const Index budget = allowed_budget(c, choice, method);
     Made made;
     made.spent = method.spent +
                  measured(backend_, [&] { made.caches = method.make(budget, task_.plan.configurations[c].seed); });
@@ -191,10 +196,10 @@ class WorkItemRun {
         return attempt(one, work);
       };
       const Configuration& key = task_.plan.configurations[c];
-      Together& group =
-          groups.try_emplace({key.method, key.seed, task_.request.standalone ? c : 0}, attempt_one).first->second;
-      group.add(c, std::make_unique<ConfigurationRun>(std::move(made.caches), options_of(c), heads_, std::move(results),
-                                                      backend_));
+      const bool alone = task_.request.standalone || plan_of(task_.request.methods[key.method]) != nullptr;
+      Together& group = groups.try_emplace({key.method, key.seed, alone ? c : 0}, attempt_one).first->second;
+      group.add(c, std::make_unique<ConfigurationRun>(std::move(made.caches), options_of(choice_of(c).method), heads_,
+                                                      std::move(results), backend_));
     });
   }
 
@@ -211,9 +216,9 @@ class WorkItemRun {
     return notes;
   }
 
-  ConfigurationRun::Options options_of(std::size_t c) {
-    const methods::MethodInfo& info = *method_of(c).info;
-    const Refit refit = method_of(c).refit;
+  ConfigurationRun::Options options_of(const MethodChoice& choice) {
+    const methods::MethodInfo& info = *choice.info;
+    const Refit refit = choice.refit;
     return {.decode = decodes(),
             .observes = info.observes && decodes(),
             .recall_sinks = task_.request.recall_sinks,
@@ -225,7 +230,7 @@ class WorkItemRun {
             .keep_raw = task_.options.keep_raw,
             .keep_exact = task_.options.keep_exact,
             .kv_element = task_.request.kv_element,
-            .notes = notes_on(method_of(c))};
+            .notes = notes_on(choice)};
   }
 
   /// The tokens that the harness keeps exactly.

@@ -16,7 +16,7 @@ namespace kvbench::replay {
 
 /// The result of prepare() for a method, or its failure.
 struct PreparedMethod {
-  std::size_t method = 0;  ///< index into ReplayRequest::methods
+  MethodChoice method;
   methods::MakeCaches make;
   std::exception_ptr failure;
   Spent spent;
@@ -41,6 +41,7 @@ struct WorkItemTask {
 /// The caches of a configuration, which have not answered yet.
 struct OpenCaches {
   std::vector<Head> heads;
+  bool observes = false;   ///< the caches want to observe() each decode step
   methods::Caches caches;  ///< none where the configuration has ended; WorkItemTask::results say why
 };
 /// Makes the caches of the first configuration of a work item, as run_work_item() does. Throws as it does.

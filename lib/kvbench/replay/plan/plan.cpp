@@ -5,6 +5,7 @@
 
 #include <kvbench/core/error.hpp>
 #include <kvbench/core/suggest.hpp>
+#include <kvbench/replay/plan/layer_choice.hpp>
 
 namespace kvbench::replay {
 namespace {
@@ -251,6 +252,7 @@ ReplayPlan make_plan(const trace::TraceInfo& trace, const ReplayRequest& request
   refuse_twice(request.budgets, "`budgets`");
   refuse_twice(request.seeds, "`seeds`");
   check_selection(trace, request);
+  check_plans(trace, request);
   ReplayPlan plan;
   plan.configurations = list_configurations(request);
   plan.calibration = request.calibration;

@@ -1,0 +1,229 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <kvbench/config/plan_file.hpp>
+
+#include <algorithm>
+#include <charconv>
+#include <mutex>
+#include <utility>
+
+#include <fmt/ranges.h>
+
+#include <kvbench/config/method_list.hpp>
+#include <kvbench/config/run_keys.hpp>
+#include <kvbench/core/input_file.hpp>
+#include <kvbench/core/name.hpp>
+#include <kvbench/methods/contract/method_text.hpp>
+#include <kvbench/methods/registry.hpp>
+#include <kvbench/trace/sha256.hpp>
+
+namespace kvbench::config {
+namespace {
+
+using methods::LayerMethod;
+using methods::LayerPlan;
+using methods::MethodInfo;
+using methods::PlannedBudget;
+
+constexpr std::uint64_t largest_plan = 1 << 20;  // bytes
+constexpr std::int64_t most_layers = 10000;
+constexpr std::size_t digits_shown = 12;
+
+/// The members of a table, each of which has one of these keys. Throws Error where one is missing.
+std::vector<const Value*> members_of(const Value& table, const std::vector<std::string>& keys, const char* where) {
+  if (table.kind != Value::Kind::table) fail_at(table.place, "{} is a table, not {}", where, describe(table));
+  std::vector<const Value*> found(keys.size());
+  for (const Member& member : table.members) {
+    const auto key = std::ranges::find(keys, member.key);
+    if (key == keys.end()) reject_key(member, keys, where);
+    found[static_cast<std::size_t>(key - keys.begin())] = &member.value;
+  }
+  for (std::size_t k = 0; k < keys.size(); ++k) {
+    if (found[k] == nullptr) fail_at(table.place, "'{}' is missing: {} has {}", keys[k], where, fmt::join(keys, ", "));
+  }
+  return found;
+}
+
+const std::string& text_of(const Value& value, const char* what) {
+  if (value.kind == Value::Kind::text) return value.text;
+  fail_at(value.place, "{} is a text, not {}", what, describe(value));
+}
+
+const std::vector<Value>& items_of(const Value& value, const char* what) {
+  if (value.kind == Value::Kind::list && !value.items.empty()) return value.items;
+  fail_at(value.place, "{} are a list with at least one item, not {}", what,
+          value.kind == Value::Kind::list ? "an empty one" : describe(value));
+}
+
+std::int64_t number_of(const Value& value, std::int64_t least, std::int64_t most, const std::string& what) {
+  std::int64_t number = -1;
+  if (value.kind == Value::Kind::integer)
+    std::from_chars(value.text.data(), value.text.data() + value.text.size(), number);
+  if (value.kind == Value::Kind::integer && number >= least && number <= most) return number;
+  fail_at(value.place, "{} is a whole number from {} to {}, not {}", what, least, most, describe(value));
+}
+
+Budget memory_of(const Value& value) {
+  const std::string& text = text_of(value, "a budget");
+  const Budget budget = with_place(value.place, [&] { return Budget::parse(text); });
+  if (budget.cost() != CostKind::memory)
+    fail_at(value.place, "a plan divides memory; write a budget such as \"25%mem\", not \"{}\"", text);
+  return budget;
+}
+
+LayerMethod method_of(const Value& value, Budget budget) {
+  const std::string& text = text_of(value, "a method");
+  return with_place(value.place, [&] {
+    const auto named = methods::parse_method_text(text);
+    if (!named) throw Error("'{}': brackets stand once, at the end; write METHOD[PARAMETER=VALUE,...]", text);
+    if (methods::is_plan(named->name)) throw Error("'{}' is a plan; name a method for each layer", text);
+    const MethodInfo& info = methods::find_method(method_name(value.place, named->name));
+    if (info.plan) throw Error("{} divides its budget among layers itself; name another method", info.name);
+    return LayerMethod{&info, info.bind(methods::parse_settings(named->settings.value_or(""))), std::move(budget)};
+  });
+}
+
+void add_line(const Value& line, std::int64_t model_layers, PlannedBudget& plan) {
+  const auto parts = members_of(line, {"layer", "method", "budget"}, "a line of 'layers'");
+  const std::int64_t layer = number_of(*parts[0], 0, model_layers - 1, "a layer");
+  if (!plan.layers.emplace(layer, method_of(*parts[1], memory_of(*parts[2]))).second)
+    fail_at(line.place, "layer {} has two lines; leave one of them out", layer);
+}
+
+/// Throws Error where the layers may hold more than the budget: their exact caches are of one size.
+void check_sum(const Value& table, const PlannedBudget& plan) {
+  constexpr double rounding = 1e-9;
+  double sum = 0;
+  for (const auto& [layer, method] : plan.layers) sum += method.budget.share();
+  const double mean = sum / static_cast<double>(plan.layers.size());
+  if (mean <= plan.budget.share() + rounding) return;
+  fail_at(table.place, "the layers hold {:.6g} % of the memory on average, and the plan is for {}; lower their budgets",
+          100 * mean, plan.budget.text());
+}
+
+PlannedBudget read_planned(const Value& table, std::int64_t model_layers) {
+  const auto parts = members_of(table, {"budget", "layers"}, "a block [[plans]]");
+  PlannedBudget plan{memory_of(*parts[0]), {}};
+  for (const Value& line : items_of(*parts[1], "'layers'")) add_line(line, model_layers, plan);
+  check_sum(table, plan);
+  return plan;
+}
+
+LayerPlan read_plan(const Value& file) {
+  const auto parts = members_of(file, {"model", "model_layers", "traces", "plans"}, "a plan");
+  LayerPlan plan{.model = text_of(*parts[0], "'model'"), .budgets = {}};
+  plan.model_layers = number_of(*parts[1], 1, most_layers, "'model_layers'");
+  for (const Value& digest : items_of(*parts[2], "'traces'")) text_of(digest, "a digest");
+  for (const Value& table : items_of(*parts[3], "'plans'")) {
+    PlannedBudget planned = read_planned(table, plan.model_layers);
+    if (std::ranges::count(plan.budgets, planned.budget, &PlannedBudget::budget) > 0)
+      fail_at(table.place, "there are two plans for {}; leave one of them out", planned.budget.text());
+    plan.budgets.push_back(std::move(planned));
+  }
+  return plan;
+}
+
+/// Calls visit(method) for the methods of all layers at all budgets.
+template <class F>
+void for_each_method(const LayerPlan& plan, F visit) {
+  for (const PlannedBudget& budget : plan.budgets) {
+    for (const auto& [layer, method] : budget.layers) visit(method);
+  }
+}
+
+/// What commands ask of a method before it runs holds for a plan where it holds for one of its methods.
+void add_traits(const LayerPlan& plan, MethodInfo& info) {
+  bool together = false;
+  for_each_method(plan, [&](const LayerMethod& method) {
+    const MethodInfo& of = *method.info;
+    info.seeded |= of.depends_on_seed(method.params);
+    info.observes |= of.observes, info.calibrates |= of.calibrates;
+    info.speculates |= of.speculates, info.rounds |= of.rounds;
+    for (const methods::Part part : of.needs) {
+      if (std::ranges::find(info.needs, part) == info.needs.end()) info.needs.push_back(part);
+    }
+    if (of.granularity != methods::Granularity::layer) return;
+    info.granularity = methods::Granularity::layer;
+    together |= !of.independent_heads || !of.independent_heads(method.params);
+  });
+  if (info.granularity == methods::Granularity::layer)
+    info.independent_heads = [together](const methods::Params&) { return !together; };
+}
+
+methods::Params bind_plan(const std::string& name, const std::string& digest,
+                          const std::shared_ptr<const LayerPlan>& plan, std::span<const methods::Assignment> settings) {
+  for (const methods::Assignment& setting : settings) {
+    if (setting.name != "sha256")
+      throw Error("{} has no parameter '{}'; its file says what each layer runs", name, setting.name);
+    if (setting.value.empty() || !digest.starts_with(setting.value))
+      throw Error("{} has the SHA-256 {}, not {}: the file has changed", name, digest, setting.value);
+  }
+  return {plan, "sha256=" + digest.substr(0, digits_shown)};
+}
+
+MethodInfo plan_method(const std::string& name, const std::string& digest, LayerPlan read) {
+  const auto plan = std::make_shared<const LayerPlan>(std::move(read));
+  MethodInfo info{.name = name,
+                  .paper = "a plan of kvbench allocate",
+                  .summary = "a method and a budget for each layer of " + plan->model};
+  add_traits(*plan, info);
+  info.params = {{"sha256", "text", digest.substr(0, digits_shown), "", "first digits of the SHA-256 of the file"}};
+  info.bind = [=](std::span<const methods::Assignment> settings) { return bind_plan(name, digest, plan, settings); };
+  info.prepare = [name](std::span<const methods::HeadPrompt>, const methods::Params&, Backend&) -> methods::MakeCaches {
+    throw methods::Unavailable(name + " runs in the layers of its model alone; test the methods that it names");
+  };
+  return info;
+}
+
+/// Each content of a file is a method of its own, which lives as long as the program.
+const MethodInfo& find_plan(const std::string& name) {
+  static std::mutex mutex;
+  static std::map<std::pair<std::string, std::string>, MethodInfo> known;  // by name and digest
+  check_name(name, fmt::format("The method '{}'", name));
+  const std::string path = methods::plan_path(name);
+  const std::string text = read_input_file(path, largest_plan, "a plan, which kvbench allocate writes");
+  const std::string digest = trace::Sha256().add(text).hex();
+  const std::lock_guard lock(mutex);
+  const std::pair key(name, digest);
+  const auto found = known.find(key);
+  if (found != known.end()) return found->second;
+  return known.emplace(key, plan_method(name, digest, read_plan(parse_toml(path, text)))).first->second;
+}
+
+/// A text in quotes, as TOML has it.
+std::string quoted(const std::string& text) {
+  std::string out = "\"";
+  for (const char c : text) {
+    if (c == '"' || c == '\\') out += '\\';
+    out += c;
+  }
+  return out + '"';
+}
+
+}  // namespace
+
+const methods::MethodInfo& find_method(std::string_view name) {
+  return methods::is_plan(name) ? find_plan(std::string(name)) : methods::find_method(name);
+}
+
+std::string plan_text(const LayerPlan& plan, const PlanOrigin& origin) {
+  std::string out;
+  for (const std::string& line : origin.comments) out += fmt::format("# {}\n", line);
+  std::vector<std::string> traces;
+  for (const std::string& digest : origin.traces) traces.push_back(quoted(digest));
+  out += fmt::format("model = {}\nmodel_layers = {}\ntraces = [{}]\n", quoted(plan.model), plan.model_layers,
+                     fmt::join(traces, ", "));
+  for (const PlannedBudget& planned : plan.budgets) {
+    out += fmt::format("\n[[plans]]\nbudget = {}\nlayers = [\n", quoted(planned.budget.text()));
+    for (const auto& [layer, method] : planned.layers) {
+      std::string settings = method.params.text();
+      std::ranges::replace(settings, ';', ',');
+      const std::string named = method.info->name + (settings.empty() ? "" : "[" + settings + "]");
+      out += fmt::format("  {{ layer = {}, method = {}, budget = {} }},\n", layer, quoted(named),
+                         quoted(method.budget.text()));
+    }
+    out += "]\n";
+  }
+  return out;
+}
+
+}  // namespace kvbench::config

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+// Plans: TOML files that name the method and the budget of each layer of a model. The method `plan:FILE.toml` runs one.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <kvbench/methods/contract/info.hpp>
+#include <kvbench/methods/contract/layer_plan.hpp>
+
+namespace kvbench::config {
+
+/// A method by its name: a plan, or one of methods::find_method(). A plan is found by the name and the content of its
+/// file, which is read anew each time; its parameters hold the first digits of the digest, so that rows and keys of an
+/// edited plan are others. Throws Error with the place in the file for anything that is no plan; as find_method() does
+/// for other names.
+const methods::MethodInfo& find_method(std::string_view name);
+
+/// What a plan was computed from.
+struct PlanOrigin {
+  std::vector<std::string> comments;  ///< lines at the top of the file, for readers
+  std::vector<std::string> traces;    ///< SHA-256
+};
+
+/// The text of the file of a plan.
+std::string plan_text(const methods::LayerPlan& plan, const PlanOrigin& origin);
+
+}  // namespace kvbench::config

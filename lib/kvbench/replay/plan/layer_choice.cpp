@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <kvbench/replay/plan/layer_choice.hpp>
+
+#include <algorithm>
+
+#include <fmt/ranges.h>
+
+#include <kvbench/core/error.hpp>
+#include <kvbench/core/name.hpp>
+
+namespace kvbench::replay {
+namespace {
+
+using methods::LayerPlan;
+using methods::PlannedBudget;
+
+/// Whether the end of a model's name says only in which format its weights are stored: Q4_K_M, IQ2_XS, F16, bf16.
+bool is_format(std::string_view text) {
+  std::string name;
+  for (const char c : text) name += lower_case(c);
+  if (name == "f16" || name == "f32" || name == "bf16") return true;
+  if (name.starts_with('i')) name.erase(0, 1);
+  return name.size() > 1 && name[0] == 'q' && name[1] >= '0' && name[1] <= '9';
+}
+
+/// The name of a model without the folder or organisation before it and the format of its weights behind it, in lower
+/// case: "smollm2-135m" of "HuggingFaceTB/SmolLM2-135M" and of "SmolLM2-135M.Q4_1.gguf".
+std::string plain_name(std::string_view model) {
+  model = model.substr(model.find_last_of('/') + 1);
+  if (model.ends_with(".gguf")) model.remove_suffix(5);
+  const std::size_t end = model.find_last_of(".-");
+  if (end != model.npos && is_format(model.substr(end + 1))) model = model.substr(0, end);
+  std::string name;
+  for (const char c : model) name += lower_case(c);
+  return name;
+}
+
+void check_model(const std::string& name, const LayerPlan& plan, const trace::TraceInfo& trace) {
+  if (!trace.model.empty() && plain_name(plan.model) != plain_name(trace.model))
+    throw Error("{}: the plan was made for the model {}, and this one is {}; make one with kvbench allocate", name,
+                plan.model, trace.model);
+  if (plan.model_layers != trace.num_layers)
+    throw Error("{}: the plan was made for a model of {} layers, and this one has {}; make one with kvbench allocate",
+                name, plan.model_layers, trace.num_layers);
+}
+
+/// Throws Error where a layer in which methods run has no method in the plan.
+void check_layers(const std::string& name, const PlannedBudget& plan, const trace::TraceInfo& trace) {
+  for (const trace::PromptInfo& prompt : trace.prompts) {
+    for (const trace::LayerInfo& layer : prompt.layers) {
+      if (!layer.has_methods() || plan.layers.contains(layer.layer)) continue;
+      throw Error(
+          "{}: the plan for {} has no line for layer {}; make one with kvbench allocate, from a trace of all "
+          "layers",
+          name, plan.budget.text(), layer.layer);
+    }
+  }
+}
+
+}  // namespace
+
+const LayerPlan* plan_of(const MethodChoice& method) {
+  return methods::is_plan(method.info->name) ? &method.params.as<LayerPlan>() : nullptr;
+}
+
+bool same(const MethodChoice& a, const MethodChoice& b) {
+  return a.info == b.info && a.params.text() == b.params.text();
+}
+
+LayerChoice choice_in_layer(const ReplayRequest& request, const Configuration& configuration, std::int64_t layer) {
+  const MethodChoice& choice = request.methods[configuration.method];
+  const Budget& budget = request.budgets[configuration.budget];
+  const LayerPlan* plan = plan_of(choice);
+  if (!plan) return {choice, budget};
+  const auto planned = std::ranges::find(plan->budgets, budget, &PlannedBudget::budget);
+  if (planned == plan->budgets.end()) {
+    std::vector<std::string> made;
+    for (const PlannedBudget& other : plan->budgets) made.push_back(other.budget.text());
+    throw methods::Infeasible(
+        fmt::format("the plan was made for {0}, not for {1}; use --budget {2}, or make one for "
+                    "{1} with kvbench allocate",
+                    fmt::join(made, ", "), budget.text(), fmt::join(made, ",")));
+  }
+  const auto line = planned->layers.find(layer);
+  if (line == planned->layers.end())  // a layer in which no method runs, but `exact`
+    throw methods::Unavailable(fmt::format("the plan has no method for layer {}", layer));
+  return {{line->second.info, line->second.params, choice.refit}, line->second.budget, true};
+}
+
+void check_plans(const trace::TraceInfo& trace, const ReplayRequest& request) {
+  for (const MethodChoice& choice : request.methods) {
+    const LayerPlan* plan = plan_of(choice);
+    if (plan == nullptr) continue;
+    if (request.dense_layers > 0)
+      throw Error("`dense_layers` keeps layers whole, and {} says what each layer keeps; leave one of the two out",
+                  choice.info->name);
+    check_model(choice.info->name, *plan, trace);
+    for (const PlannedBudget& planned : plan->budgets) check_layers(choice.info->name, planned, trace);
+  }
+}
+
+}  // namespace kvbench::replay

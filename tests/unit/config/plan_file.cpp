@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <doctest/doctest.h>
+
+#include <kvbench/config/plan_file.hpp>
+#include <kvbench/methods/registry.hpp>
+#include <unit/config/files.hpp>
+
+using namespace kvbench;
+using namespace kvbench::config;
+using kvbench::testing::SweepFiles;
+using trace::test::contains;
+using trace::test::message_of;
+
+namespace {
+
+constexpr const char* two_layers = R"(model = "m"
+model_layers = 2
+traces = ["ab"]
+
+[[plans]]
+budget = "25%mem"
+layers = [
+  { layer = 0, method = "h2o", budget = "12.5%mem" },
+  { layer = 1, method = "snapkv[window=16]", budget = "37.5%mem" },
+]
+)";
+
+std::string with(std::string from, std::string to) {
+  std::string text = two_layers;
+  const std::size_t at = text.find(from);
+  REQUIRE(at != text.npos);
+  return text.replace(at, from.size(), to);
+}
+
+const methods::MethodInfo& find(const std::string& path) { return config::find_method("plan:" + path); }
+
+methods::LayerPlan plan_in(const std::string& path) { return find(path).bind({}).as<methods::LayerPlan>(); }
+
+}  // namespace
+
+TEST_CASE("a plan names the method and the budget of each layer") {
+  const SweepFiles files;
+  const methods::LayerPlan plan = plan_in(files.write(two_layers, "p.toml"));
+  CHECK(plan.model == "m");
+  CHECK(plan.model_layers == 2);
+  REQUIRE(plan.budgets.size() == 1);
+  CHECK(plan.budgets[0].budget.text() == "25%mem");
+  const methods::LayerMethod& second = plan.budgets[0].layers.at(1);
+  CHECK(second.info->name == "snapkv");
+  CHECK(second.params.text() == "window=16");
+  CHECK(second.budget.text() == "37.5%mem");
+}
+
+TEST_CASE("a plan that was written is the plan that is read") {
+  const SweepFiles files;
+  const methods::LayerPlan plan = plan_in(files.write(two_layers, "p.toml"));
+  CHECK(plan_text(plan, {{}, {"ab"}}) == two_layers);
+  CHECK(plan_text(plan, {{"why"}, {"ab"}}) == std::string("# why\n") + two_layers);
+}
+
+TEST_CASE("an edited plan is another method, and the same content is the same one") {
+  const SweepFiles files;
+  const std::string path = files.write(two_layers, "p.toml");
+  const methods::MethodInfo& before = find(path);
+  CHECK(&find(path) == &before);
+  files.write(with("12.5%mem", "12.4%mem"), "p.toml");
+  const methods::MethodInfo& after = find(path);
+  CHECK(&after != &before);
+  CHECK(after.name == before.name);
+  CHECK(before.bind({}).text() != after.bind({}).text());
+  CHECK(before.bind({}).text().size() == std::string("sha256=").size() + 12);
+  const methods::Assignment other{"sha256", before.bind({}).text().substr(7)};
+  CHECK(contains(message_of<Error>([&] { after.bind({&other, 1}); }), "the file has changed"));
+  const methods::Assignment own{"sha256", after.bind({}).text().substr(7)}, none{"window", "16"};
+  CHECK(after.bind({&own, 1}).text() == after.bind({}).text());
+  CHECK(contains(message_of<Error>([&] { after.bind({&none, 1}); }), "has no parameter 'window'"));
+}
+
+TEST_CASE("what is no plan is refused with its place") {
+  const SweepFiles files;
+  const struct {
+    std::string from, to, message;
+  } faults[] = {
+      {"model = \"m\"\n", "", "'model' is missing"},
+      {"model = \"m\"", "model = 3", ":1:9: 'model' is a text, not the number 3"},
+      {"model_layers = 2", "model_layers = 0", "'model_layers' is a whole number from 1 to 10000, not the number 0"},
+      {"model_layers = 2", "model_layers = \"2\"", "not the text '2'"},
+      {"model_layers = 2", "model_layers = 1", "a layer is a whole number from 0 to 0, not the number 1"},
+      {"traces = [\"ab\"]", "traces = []", "'traces' are a list with at least one item"},
+      {"traces = [\"ab\"]", "traces = [\"ab\"]\nlayer = 1", "'layer'"},
+      {"[[plans]]", "[plans]", "'plans' are a list with at least one item, not a table"},
+      {"budget = \"25%mem\"\n", "", "'budget' is missing"},
+      {"budget = \"25%mem\"", "budget = \"25%\"", "a plan divides memory; write a budget such as \"25%mem\""},
+      {"budget = \"25%mem\"", "budget = \"a lot\"", "budget 'a lot'"},
+      {"budget = \"25%mem\"", "budget = \"24.9%mem\"", "the layers hold 25 % of the memory on average"},
+      {"layer = 1", "layer = 0", "layer 0 has two lines"},
+      {"layer = 1", "layer = 1.5", "a layer is a whole number from 0 to 1"},
+      {"layer = 1, ", "", "'layer' is missing"},
+      {"layer = 1", "layers = 1", "did you mean 'layer'"},
+      {"\"h2o\"", "\"h20\"", "there is no method 'h20'"},
+      {"\"h2o\"", "\"pyramidkv\"", "pyramidkv divides its budget among layers itself"},
+      {"\"h2o\"", "\"plan:x.toml\"", "'plan:x.toml' is a plan; name a method for each layer"},
+      {"\"h2o\"", "\"plan:x.toml+q8_0\"", "is a plan; name a method for each layer"},
+      {"\"h2o\"", "\"h2o[window=3]\"", "window"},
+      {"\"h2o\"", "\"h2o[\"", "brackets stand once, at the end"},
+      {"\"h2o\"", "\"all\"", "there is no method 'all'"},
+      {"12.5%mem", "0%mem", "keeps nothing"},
+      {"12.5%mem", "101%mem", "is more than the whole"},
+      {"12.5%mem", "12.5%read", "a plan divides memory"},
+      {"[[plans]]", "[[plans", "this is not valid TOML"},
+  };
+  for (const auto& [from, to, message] : faults) {
+    CAPTURE(to);
+    const std::string path = files.write(with(from, to), "p.toml");
+    std::string said = message_of<Error>([&] { find(path); });
+    for (char& c : said) c = c == 'D' ? 'd' : c;
+    CHECK_MESSAGE(contains(said, message), said);
+    CHECK(said.find("p.toml:") != said.npos);
+  }
+}
+
+TEST_CASE("a file that is missing or of another kind is refused by its path") {
+  const SweepFiles files;
+  CHECK(contains(message_of<Error>([&] { find(files.folder / "none.toml"); }), "none.toml"));
+  CHECK(contains(message_of<Error>([&] { find(files.folder.path()); }), files.folder.path()));
+  CHECK(contains(message_of<Error>([&] { methods::find_method("plan:p.toml"); }), "a plan stands for a whole method"));
+}
+
+TEST_CASE("two plans for one budget are refused, for two budgets taken") {
+  const SweepFiles files;
+  const std::string more =
+      "\n[[plans]]\nbudget = \"25%mem\"\nlayers = [{ layer = 0, method = \"h2o\", budget = "
+      "\"1%mem\" }]\n";
+  CHECK(contains(message_of<Error>([&] { find(files.write(two_layers + more, "p.toml")); }),
+                 "there are two plans for 25%mem"));
+  std::string other = more;
+  other.replace(other.find("25%"), 3, "50%");
+  CHECK(plan_in(files.write(two_layers + other, "p.toml")).budgets.size() == 2);
+}
+
+TEST_CASE("paths of plans in a sweep file begin in its folder") {
+  const SweepFiles files;
+  files.write(two_layers, "p.toml");
+  const config::Sweep sweep = files.read("[[run]]\ntraces = \"a.h5\"\nmethods = [\"plan:p.toml\", \"h2o\"]\n");
+  CHECK(sweep.runs[0].request.methods[0].info->name == "plan:" + (files.folder / "p.toml"));
+}
