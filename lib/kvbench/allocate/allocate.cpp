@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <kvbench/allocate/allocate.hpp>
+
+#include <algorithm>
+#include <numeric>
+
+#include <kvbench/core/error.hpp>
+
+namespace kvbench::allocate {
+namespace {
+
+constexpr double shrinkages[] = {1, 0.75, 0.5, 0.25, 0};
+
+std::vector<std::size_t> all_but(std::size_t count, std::size_t left_out) {
+  std::vector<std::size_t> rest;
+  for (std::size_t d = 0; d < count; ++d) {
+    if (d != left_out) rest.push_back(d);
+  }
+  return rest;
+}
+
+/// What the plans of documents predict: plans[d] on document d, of which each counts as often.
+class HeldOut {
+ public:
+  HeldOut(const Damages& damages, const std::vector<Plan>& plans) {
+    for (std::size_t d = 0; d < plans.size(); ++d) sums_.push_back(sums_of(damages, d, plans[d]));
+  }
+  replay::PredictedKl mean() const { return replay::predict_kl(sums_, {}); }
+  /// By document.
+  std::vector<double> logs() const {
+    constexpr double least = 1e-12;  // nats; less is rounding
+    std::vector<double> out;
+    for (const replay::ProbeSums& sums : sums_)
+      out.push_back(std::log(std::max(least, replay::predict_kl({&sums, 1}, {}).mean)));
+    return out;
+  }
+
+ private:
+  std::vector<replay::ProbeSums> sums_;
+};
+
+/// The plans of all documents but one, for each of them; `of` makes a plan of choices.
+template <class F>
+std::vector<Plan> without_each(const std::vector<Choices>& folds, F of) {
+  std::vector<Plan> plans;
+  for (const Choices& fold : folds) plans.push_back(of(fold));
+  return plans;
+}
+
+Spending spending(const Damages& damages, const Choices& choices, Plan plan) {
+  const HeldOut fitted(damages, std::vector<Plan>(damages.documents.size(), plan));
+  const std::int64_t cost = cost_of(choices, plan);
+  return {std::move(plan), cost, fitted.mean().mean, {}};
+}
+
+}  // namespace
+
+Allocation allocate(const Damages& damages, const Budget& budget) {
+  const std::size_t documents = damages.documents.size();
+  const std::int64_t bytes = damages.budget_of(budget.share());
+  std::vector<std::size_t> everything(documents);
+  std::iota(everything.begin(), everything.end(), std::size_t{0});
+  const Choices all = choices_of(damages, everything);
+  const auto equal_of = [&](const Choices& choices) {
+    const auto entry = best_equal(choices, bytes);
+    if (!entry) {
+      throw Error(
+          "`menu`: none of its configurations fits in {} in all layers; add h2o or another method that keeps "
+          "fewer tokens, or choose a larger budget",
+          budget.text());
+    }
+    return Plan(choices.layers, *entry);
+  };
+  Allocation out{.budget = budget, .documents = documents, .plan = {}, .equal = spending(damages, all, equal_of(all))};
+  if (documents == 1) {
+    out.plan = spending(damages, all, *solve(all, bytes));
+    return out;
+  }
+  std::vector<Choices> folds;
+  for (std::size_t d = 0; d < documents; ++d) folds.push_back(choices_of(damages, all_but(documents, d)));
+  const HeldOut equal(damages, without_each(folds, equal_of));
+  std::vector<double> best;
+  for (const double share : shrinkages) {
+    const auto plan_of = [&](const Choices& choices) { return *solve(shrunk(choices, share), bytes); };
+    const HeldOut plans(damages, without_each(folds, plan_of));
+    std::vector<double> logs = plans.logs();
+    if (!best.empty() && mean(logs) >= mean(best)) continue;
+    best = std::move(logs);
+    out.shrinkage = share;
+    out.plan = spending(damages, all, plan_of(all));
+    out.plan.held_out = plans.mean();
+  }
+  out.equal.held_out = equal.mean();
+  const std::vector<double> reference = equal.logs();
+  for (std::size_t d = 0; d < documents; ++d) best[d] -= reference[d];
+  const Interval interval = student_interval(best);
+  out.ratio = std::exp(mean(best));
+  out.interval = {std::exp(interval.lo), std::exp(interval.hi)};
+  return out;
+}
+
+methods::PlannedBudget planned(const Damages& damages, const Allocation& allocation) {
+  methods::PlannedBudget out{allocation.budget, {}};
+  const Plan& plan = allocation.answer().plan;
+  for (std::size_t l = 0; l < plan.size(); ++l) {
+    const replay::MethodChoice& method = damages.menu[plan[l]].method;
+    const auto cost = static_cast<double>(damages.cost[l * damages.menu.size() + plan[l]]);
+    const double percent = 100 * cost / static_cast<double>(whole_layer);
+    out.layers[damages.layers[l]] = {method.info, method.params, Budget::parse(fmt::format("{:.3f}%mem", percent))};
+  }
+  return out;
+}
+
+}  // namespace kvbench::allocate

@@ -1,0 +1,295 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <kvbench/allocate/damage.hpp>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+
+#include <fmt/ranges.h>
+
+#include <kvbench/core/error.hpp>
+#include <kvbench/replay/exact/head.hpp>
+#include <kvbench/replay/plan/layer_choice.hpp>
+#include <kvbench/replay/replay.hpp>
+
+namespace kvbench::allocate {
+namespace {
+
+using replay::Configuration;
+using replay::ConfigurationResult;
+
+/// What is kept of a configuration on a kv head.
+struct HeadDamage {
+  replay::Status status = replay::Status::skipped;
+  std::string reason;
+  double held = 0, full = 0;  ///< bytes
+  std::vector<double> sums;   ///< [probes]
+};
+
+/// Throws Error unless the damage to the output of the whole model follows from the trace.
+void check_trace(const trace::Reader& reader) {
+  const trace::TraceInfo& trace = reader.info();
+  for (const trace::PromptInfo& prompt : trace.prompts) {
+    if (!prompt.probes)
+      throw Error(
+          "{}: prompt '{}' has no probes, from which the damage of a layer follows; record the trace with "
+          "kvbench-dump-hf --probes 16",
+          reader.path(), prompt.id);
+    std::vector<std::int32_t> missing;
+    for (std::int32_t l = 0; l < trace.num_layers; ++l) {
+      const bool cached = trace.cache_layers.empty() || std::ranges::count(trace.cache_layers, l) > 0;
+      if (cached && std::ranges::find(prompt.layers, l, &trace::LayerInfo::layer) == prompt.layers.end())
+        missing.push_back(l);
+    }
+    if (!missing.empty())
+      throw Error(
+          "{}: prompt '{}' has {} of the {} layers of the model, and a plan needs the damage in each of them; "
+          "record the trace with kvbench-dump-hf --layers all --probes 16",
+          reader.path(), prompt.id, prompt.layers.size(), trace.num_layers);
+  }
+}
+
+/// Leaves out what a method that keeps every token in one number of bits would repeat: all budgets but the last.
+void exclude_repeated(replay::ReplayRequest& request) {
+  for (std::size_t m = 0; m < request.methods.size(); ++m) {
+    const auto& [info, params, refit] = request.methods[m];
+    const bool one_size = info->kind == methods::Kind::exact ||
+                          (info->kind == methods::Kind::quantisation && info->quantiser.levels(params).size() == 1);
+    for (std::size_t b = 0; one_size && b + 1 < request.budgets.size(); ++b) request.excluded.emplace_back(m, b);
+  }
+}
+
+/// The damage of the documents of one trace.
+class TraceDamage {
+ public:
+  TraceDamage(const trace::Reader& reader, const replay::ReplayRequest& request, Damages& damages)
+      : reader_(reader), request_(request), plan_(make_plan(reader.info(), request)), damages_(damages) {
+    for (const Configuration& c : plan_.configurations) {
+      if (entries_.empty() || entries_.back().method != c.method || entries_.back().budget != c.budget)
+        entries_.push_back(c);
+    }
+  }
+
+  void add(const replay::RunOptions& options, const replay::ReplayHooks& hooks) {
+    replay(options, hooks);
+    start_damages();
+    for (const replay::PromptPlan& prompt : plan_.prompts) add_document(prompt);
+  }
+
+  /// Why methods have no cache at some budget, by index.
+  const std::map<std::size_t, std::string>& reasons() const { return reasons_; }
+
+ private:
+  void replay(const replay::RunOptions& options, const replay::ReplayHooks& hooks) {
+    heads_.assign(plan_.heads.size(), std::vector<HeadDamage>(plan_.configurations.size()));
+    replay_work_items(reader_, plan_, request_, options, hooks, [&](std::size_t u, std::vector<replay::HeadResult> of) {
+      const replay::WorkItem& item = plan_.work_items[u];
+      for (std::size_t h = 0; h < of.size(); ++h) {
+        for (std::size_t c = 0; c < plan_.configurations.size(); ++c) {
+          if (!item.runs(plan_.configurations[c].method)) continue;
+          ConfigurationResult& r = of[h].results[c];
+          heads_[item.first_result + h][c] = {r.status, std::move(r.reason), r.bytes.of(CostKind::memory), r.bytes.full,
+                                              std::move(r.probe_sums)};
+        }
+      }
+    });
+  }
+
+  /// The first trace says which layers and entries there are.
+  void start_damages() {
+    const std::vector<std::int64_t>& layers = plan_.prompts.front().layers;
+    if (damages_.layers.empty()) {
+      damages_.model = reader_.info().model, damages_.model_layers = reader_.info().num_layers;
+      damages_.layers = layers;
+      for (const Configuration& c : entries_)
+        damages_.menu.push_back({request_.methods[c.method], request_.budgets[c.budget]});
+      damages_.cost.assign(layers.size() * entries_.size(), 0);
+    }
+    if (damages_.model != reader_.info().model || damages_.layers != layers)
+      throw Error("{}: is a trace of {}, and the first one is of {}; a plan is for one model", reader_.path(),
+                  reader_.info().model, damages_.model);
+  }
+
+  void add_document(const replay::PromptPlan& plan) {
+    const trace::PromptInfo& prompt = reader_.info().prompts[plan.prompt];
+    const Index scored = replay::scored_tokens(prompt, plan);
+    if (scored == 0)
+      throw Error(
+          "{}: prompt '{}' has probes of tokens that are not decoded; record it with kvbench-dump-hf "
+          "--prompt-tokens N --probes 16",
+          reader_.path(), prompt.id);
+    DocumentDamage document{.name = prompt.name.empty() ? prompt.id : prompt.name,
+                            .scored = static_cast<std::size_t>(scored),
+                            .probes = static_cast<std::size_t>(prompt.probes->count),
+                            .sums = {}};
+    for (const std::int64_t layer : damages_.layers) {
+      for (const Configuration& entry : entries_) {
+        std::int64_t& cost = damages_.cost[document.sums.size()];
+        document.sums.push_back(sums_in(plan.prompt, layer, entry, document.probes, cost));
+      }
+    }
+    damages_.documents.push_back(std::move(document));
+  }
+
+  /// The sums over the heads of a layer, in their order. Raises the cost to that of this document; negative where the
+  /// entry cannot run.
+  std::vector<double> sums_in(std::size_t prompt, std::int64_t layer, const Configuration& entry, std::size_t probes,
+                              std::int64_t& cost) {
+    std::vector<double> sums;
+    double held = 0, full = 0;
+    std::size_t seeds = 0;
+    for (std::size_t c = 0; c < plan_.configurations.size(); ++c) {
+      if (plan_.configurations[c].method != entry.method || plan_.configurations[c].budget != entry.budget) continue;
+      sums.resize(++seeds * probes);
+      for (std::size_t h = 0; h < plan_.heads.size(); ++h) {
+        const replay::HeadPlace& place = plan_.heads[h];
+        if (place.prompt != prompt || number_of(place) != layer) continue;
+        const HeadDamage& head = heads_[h][c];
+        if (head.status != replay::Status::ok) return ended(head, entry, cost);
+        held += head.held, full += head.full;
+        for (std::size_t r = 0; r < head.sums.size(); ++r) sums[(seeds - 1) * probes + r] += head.sums[r];
+      }
+    }
+    constexpr double rounding = 1e-6;
+    const auto own = static_cast<std::int64_t>(std::ceil(held / full * static_cast<double>(whole_layer) - rounding));
+    if (cost >= 0) cost = std::max(cost, own);
+    return sums;
+  }
+
+  std::int64_t number_of(const replay::HeadPlace& place) const {
+    return reader_.info().prompts[place.prompt].layers[place.layer].layer;
+  }
+
+  /// Throws Error where a method fails; one that costs more than the budget or lacks data here is not chosen.
+  std::vector<double> ended(const HeadDamage& head, const Configuration& entry, std::int64_t& cost) {
+    if (head.status == replay::Status::failed)
+      throw Error("{} fails at {}: {}", request_.methods[entry.method].info->name,
+                  request_.budgets[entry.budget].text(), head.reason);
+    reasons_[entry.method] = head.reason;
+    cost = -1;
+    return {};
+  }
+
+  const trace::Reader& reader_;
+  const replay::ReplayRequest& request_;
+  replay::ReplayPlan plan_;
+  Damages& damages_;
+  std::vector<Configuration> entries_;          ///< of the menu, with their first seed
+  std::vector<std::vector<HeadDamage>> heads_;  ///< [heads][configurations]
+  std::map<std::size_t, std::string> reasons_;
+};
+
+bool runs(const Damages& damages, std::size_t entry) {
+  for (std::size_t l = 0; l < damages.layers.size(); ++l) {
+    if (damages.cost[l * damages.menu.size() + entry] >= 0) return true;
+  }
+  return false;
+}
+
+/// Whether the entry costs in every layer what the one before costs, which is a smaller budget of its method.
+bool repeats(const Damages& damages, std::size_t entry) {
+  if (entry == 0 || !same(damages.menu[entry].method, damages.menu[entry - 1].method)) return false;
+  for (std::size_t l = 0; l < damages.layers.size(); ++l) {
+    const std::size_t at = l * damages.menu.size() + entry;
+    if (damages.cost[at] != damages.cost[at - 1]) return false;
+  }
+  return true;
+}
+
+/// The damages of these entries alone.
+void keep(Damages& damages, const std::vector<std::size_t>& entries) {
+  const std::size_t all = damages.menu.size();
+  const auto kept = [&](auto& table) {
+    std::remove_reference_t<decltype(table)> out;
+    for (std::size_t l = 0; l < damages.layers.size(); ++l) {
+      for (const std::size_t e : entries) out.push_back(std::move(table[l * all + e]));
+    }
+    table = std::move(out);
+  };
+  kept(damages.cost);
+  for (DocumentDamage& document : damages.documents) kept(document.sums);
+  std::vector<MenuEntry> menu;
+  for (const std::size_t e : entries) menu.push_back(damages.menu[e]);
+  damages.menu = std::move(menu);
+}
+
+}  // namespace
+
+std::int64_t Damages::budget_of(double share) const {
+  constexpr double rounding = 1e-6;
+  return static_cast<std::int64_t>(
+      std::floor(share * static_cast<double>(whole_layer) * static_cast<double>(layers.size()) + rounding));
+}
+
+std::vector<Budget> budget_grid(std::span<const Budget> others) {
+  constexpr int steps = 15;
+  std::vector<Budget> grid(others.begin(), others.end());
+  for (int k = 0; k <= steps; ++k) {
+    const Budget budget = Budget::parse(fmt::format("{:.3f}%mem", 100 * std::exp2(-k / 3.0)));
+    if (std::ranges::find(grid, budget) == grid.end()) grid.push_back(budget);
+  }
+  std::ranges::sort(grid, {}, &Budget::share);
+  return grid;
+}
+
+Damages measure(std::span<const std::unique_ptr<trace::Reader>> traces, replay::ReplayRequest request,
+                const replay::RunOptions& options, const replay::ReplayHooks& hooks) {
+  exclude_repeated(request);
+  Damages damages;
+  std::map<std::size_t, std::string> reasons;
+  for (const auto& reader : traces) check_trace(*reader);
+  for (const auto& reader : traces) {
+    TraceDamage trace(*reader, request, damages);
+    trace.add(options, hooks);
+    reasons.insert(trace.reasons().begin(), trace.reasons().end());
+  }
+  std::vector<std::size_t> entries;
+  for (std::size_t e = 0; e < damages.menu.size(); ++e) {
+    if (runs(damages, e) && !repeats(damages, e)) entries.push_back(e);
+  }
+  for (std::size_t m = 0; m < request.methods.size(); ++m) {
+    const auto of_method = [&](std::size_t e) { return same(damages.menu[e].method, request.methods[m]); };
+    if (std::ranges::any_of(entries, of_method)) continue;
+    throw Error("`menu`: {} runs at no budget: {}; leave it out", request.methods[m].info->name, reasons[m]);
+  }
+  keep(damages, entries);
+  return damages;
+}
+
+Choices choices_of(const Damages& damages, std::span<const std::size_t> documents) {
+  Choices out{damages.layers.size(), damages.menu.size(), {}, damages.cost};
+  out.damage.resize(out.cost.size());
+  for (const std::size_t d : documents) {
+    const DocumentDamage& document = damages.documents[d];
+    std::vector<double> own(out.damage.size());
+    for (std::size_t i = 0; i < own.size(); ++i) {
+      for (const double c : document.sums[i]) own[i] += c * c;
+      if (own[i] > 0) own[i] /= static_cast<double>(2 * document.scored * document.sums[i].size());
+    }
+    double logs = 0, count = 0;
+    for (std::size_t e = 0; e < out.entries; ++e) {
+      double total = 0;
+      for (std::size_t l = 0; l < out.layers; ++l) total += own[out.at(l, e)];
+      if (total > 0) logs += std::log(total), count += 1;
+    }
+    const double typical = count > 0 ? std::exp(logs / count) : 1;
+    for (std::size_t i = 0; i < own.size(); ++i)
+      out.damage[i] += own[i] / (typical * static_cast<double>(documents.size()));
+  }
+  return out;
+}
+
+replay::ProbeSums sums_of(const Damages& damages, std::size_t document, const Plan& plan) {
+  const DocumentDamage& of = damages.documents[document];
+  replay::ProbeSums out{.scored = of.scored, .layers = plan.size(), .seeds = 1, .probes = of.probes, .sums = {}};
+  const auto sums = [&](std::size_t l) -> const std::vector<double>& {
+    return of.sums[l * damages.menu.size() + plan[l]];
+  };
+  for (std::size_t l = 0; l < plan.size(); ++l) out.seeds = std::max(out.seeds, sums(l).size() / of.probes);
+  for (std::size_t l = 0; l < plan.size(); ++l) {
+    for (std::size_t i = 0; i < out.seeds * of.probes; ++i) out.sums.push_back(sums(l)[i % sums(l).size()]);
+  }
+  return out;
+}
+
+}  // namespace kvbench::allocate

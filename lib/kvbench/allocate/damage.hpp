@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+// What each configuration of a menu does to the output of a model in each of its layers, measured on the documents of
+// traces with probes.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include <kvbench/allocate/solve.hpp>
+#include <kvbench/replay/plan/request.hpp>
+#include <kvbench/replay/records/predicted_kl.hpp>
+#include <kvbench/trace/reader.hpp>
+
+namespace kvbench::allocate {
+
+/// Costs are counted in shares of the exact cache of one layer, of which this number is the whole.
+inline constexpr std::int64_t whole_layer = 100'000;
+
+/// A method at a budget, which is what the layers of a plan choose from.
+struct MenuEntry {
+  replay::MethodChoice method;
+  Budget budget;
+};
+
+/// A prompt of a trace.
+struct DocumentDamage {
+  std::string name;
+  std::size_t scored = 0, probes = 0;  ///< T and R of docs/damage.md
+  /// [layers][entries] of [seeds][probes]: what the errors in the layer add to each probe, in nats; empty where the
+  /// layer cannot have the entry.
+  std::vector<std::vector<double>> sums;
+};
+
+struct Damages {
+  std::string model;
+  std::int64_t model_layers = 0;
+  std::vector<std::int64_t> layers;  ///< numbers of those in which methods run
+  std::vector<MenuEntry> menu;
+  std::vector<std::int64_t> cost;  ///< as Choices::cost, the largest over the documents
+  std::vector<DocumentDamage> documents;
+
+  /// The budget for all layers, rounded down.
+  std::int64_t budget_of(double share) const;
+};
+
+/// Replays the methods of a menu on all documents, each at every budget; methods without a choice of bits, which keep
+/// every token, at their own size. Budgets limit the memory. Entries that hold the same bytes as a smaller budget of
+/// their method are left out. Throws Error where a trace has no probes or not all layers of its model, where traces are
+/// of several models, and where a method runs at no budget; as replay() does.
+Damages measure(std::span<const std::unique_ptr<trace::Reader>> traces, replay::ReplayRequest request,
+                const replay::RunOptions& options, const replay::ReplayHooks& hooks);
+
+/// Budgets between 1/32 and all of the memory, each larger than the one before by a third of a power of two, and these
+/// others, in increasing order.
+std::vector<Budget> budget_grid(std::span<const Budget> others);
+
+/// The damage D[l, c] = mean over probes and seeds of c^2 / (2 T), as the mean over these documents (indices). Each is
+/// first divided by the geometric mean of its entries, so that documents weigh alike.
+Choices choices_of(const Damages& damages, std::span<const std::size_t> documents);
+
+/// What a plan adds to each probe of a document.
+replay::ProbeSums sums_of(const Damages& damages, std::size_t document, const Plan& plan);
+
+}  // namespace kvbench::allocate

@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <doctest/doctest.h>
+
+#include <kvbench/allocate/allocate.hpp>
+#include <kvbench/core/error.hpp>
+#include <kvbench/methods/registry.hpp>
+#include <unit/trace/sample.hpp>
+
+using namespace kvbench;
+using namespace kvbench::allocate;
+
+namespace {
+
+/// Two layers, and documents with one probe of one scored token, so that D = c^2 / 2.
+Damages damages_of(const std::vector<std::vector<double>>& documents, std::vector<std::int64_t> costs) {
+  Damages out{.model = "m", .model_layers = 2, .layers = {0, 1}, .menu = {}, .cost = {}, .documents = {}};
+  const methods::MethodInfo& h2o = methods::find_method("h2o");
+  for (std::size_t e = 0; e < costs.size(); ++e) out.menu.push_back({{&h2o, h2o.bind({})}, Budget::parse("50%mem")});
+  for (int layer = 0; layer < 2; ++layer) out.cost.insert(out.cost.end(), costs.begin(), costs.end());
+  for (const std::vector<double>& sums : documents) {
+    DocumentDamage& document = out.documents.emplace_back(DocumentDamage{"d", 1, 1, {}});
+    for (const double c : sums) document.sums.push_back({c});
+  }
+  return out;
+}
+
+/// Entries that keep 20, 30 and 40 % of a layer. Layer 0 needs its tokens, layer 1 does not.
+const std::vector<double> first_layer_matters = {2, 1.5, 0.2, 0.2, 0.15, 0.1};
+const std::vector<std::int64_t> costs = {20000, 30000, 40000};
+
+std::vector<double> times(std::vector<double> sums, double factor) {
+  for (double& c : sums) c *= factor;
+  return sums;
+}
+
+}  // namespace
+
+TEST_CASE("documents that agree confirm a plan, whatever their damage") {
+  const Damages damages =
+      damages_of({first_layer_matters, times(first_layer_matters, 10), times(first_layer_matters, 0.1)}, costs);
+  const Allocation found = allocate::allocate(damages, Budget::parse("30%mem"));
+  CHECK(found.plan.plan == Plan{2, 0});
+  CHECK(found.plan.cost == 60000);
+  CHECK(found.equal.plan == Plan{1, 1});
+  // (0.2 + 0.2)^2 / 2 = 0.08 against (1.5 + 0.15)^2 / 2 = 1.36125 on each document, times 1, 100 and 0.01
+  CHECK(found.plan.fitted == doctest::Approx(0.08 * 101.01 / 3));
+  CHECK(found.plan.held_out.mean == doctest::Approx(found.plan.fitted));
+  CHECK(found.equal.held_out.mean == doctest::Approx(1.36125 * 101.01 / 3));
+  CHECK(found.ratio == doctest::Approx(0.08 / 1.36125));
+  CHECK(found.confirmed());
+  const methods::PlannedBudget lines = planned(damages, found);
+  CHECK(lines.layers.at(0).budget.text() == "40%mem");
+  CHECK(lines.layers.at(1).budget.text() == "20%mem");
+}
+
+TEST_CASE("documents that contradict each other confirm no plan, and equal budgets are the answer") {
+  const std::vector<double> second_layer_matters = {0.2, 0.15, 0.1, 2, 1.5, 0.2};
+  const Damages damages =
+      damages_of({first_layer_matters, second_layer_matters, first_layer_matters, second_layer_matters}, costs);
+  const Allocation found = allocate::allocate(damages, Budget::parse("30%mem"));
+  CHECK_FALSE(found.confirmed());
+  CHECK(&found.answer() == &found.equal);
+  CHECK(planned(damages, found).layers.at(0).budget.text() == "30%mem");
+}
+
+TEST_CASE("one document confirms nothing") {
+  const Allocation found = allocate::allocate(damages_of({first_layer_matters}, costs), Budget::parse("30%mem"));
+  CHECK(found.plan.plan == Plan{2, 0});
+  CHECK(std::isnan(found.ratio));
+  CHECK(std::isnan(found.plan.held_out.mean));
+  CHECK_FALSE(found.confirmed());
+}
+
+TEST_CASE("a menu of one entry has no plan to confirm") {
+  const Allocation found = allocate::allocate(damages_of({{1, 2}, {2, 1}, {1, 1}}, {25000}), Budget::parse("25%mem"));
+  CHECK(found.plan.plan == found.equal.plan);
+  CHECK(found.ratio == doctest::Approx(1));
+  CHECK_FALSE(found.confirmed());
+}
+
+TEST_CASE("a budget below the cheapest entry is refused") {
+  const Damages damages = damages_of({first_layer_matters}, costs);
+  CHECK(trace::test::contains(
+      trace::test::message_of<Error>([&] { allocate::allocate(damages, Budget::parse("19.999%mem")); }),
+      "none of its configurations fits in 19.999%mem in all layers"));
+}
+
+TEST_CASE("documents weigh alike in the damage that plans are computed from") {
+  const Damages damages = damages_of({first_layer_matters, times(first_layer_matters, 10)}, costs);
+  const std::size_t first[] = {0}, both[] = {0, 1};
+  const Choices one = choices_of(damages, first), two = choices_of(damages, both);
+  for (std::size_t i = 0; i < one.damage.size(); ++i) CHECK(two.damage[i] == doctest::Approx(one.damage[i]));
+}
+
+TEST_CASE(
+    "what a plan adds to the probes comes from the entry of each layer, for each seed of those that have several") {
+  Damages damages = damages_of({{1, 2, 3, 4}}, {10000, 20000});
+  damages.documents[0].sums[1] = {2, 5};  // layer 0, entry 1: two seeds
+  const replay::ProbeSums sums = sums_of(damages, 0, {1, 0});
+  CHECK(sums.seeds == 2);
+  CHECK(sums.sums == std::vector<double>{2, 5, 3, 3});
+}
+
+TEST_CASE("the grid of budgets runs from 1/32 to all of the memory and has those that are asked for") {
+  const Budget asked[] = {Budget::parse("20%mem"), Budget::parse("25%mem")};
+  const std::vector<Budget> grid = budget_grid(asked);
+  CHECK(grid.size() == 17);
+  CHECK(grid.front().text() == "3.125%mem");
+  CHECK(grid.back().text() == "100%mem");
+  CHECK(std::ranges::count(grid, asked[0]) == 1);
+  CHECK(std::ranges::count(grid, asked[1]) == 1);
+}
