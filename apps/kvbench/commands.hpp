@@ -15,6 +15,7 @@ struct Command {
   std::function<int()> run;  ///< returns the exit code
 };
 
+Command add_allocate(CLI::App& app);
 Command add_cache(CLI::App& app);
 Command add_compare(CLI::App& app);
 Command add_eval(CLI::App& app);

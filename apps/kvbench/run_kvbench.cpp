@@ -36,6 +36,7 @@ const CommandExamples command_examples[] = {
       "replay traces/smollm2-135m.h5 --method quest,clusterkv --budget 25%read --format table",
       "replay traces/smollm2-135m.h5 --method snapkv,h2o --budget 25%mem --raw run.h5 -o run.csv"}},
     {"sweep", {"sweep configs/balancekv-fig2.toml -o fig2.csv", "sweep --example"}},
+    {"allocate", {"allocate probes.h5 --menu h2o,h2o+q5_1,q8_0,q5_1,q4_0 --budget 25%mem,12.5%mem -o plan.toml"}},
     {"merge", {"merge part1.cells part2.cells -o rows.csv"}},
     {"compare", {"compare run.h5 --a snapkv --b h2o@25%mem", "compare run.h5 --by layer --metric mass_recall"}},
     {"report", {"report run.csv -o run.html", "report run.csv --figure list"}},
@@ -110,7 +111,8 @@ int run_arguments(const std::vector<std::string>& words, std::string& given) {
   app.require_subcommand(1);
   const Command commands[] = {add_info(app),    add_replay(app), add_sweep(app),    add_merge(app),
                               add_compare(app), add_report(app), add_validate(app), add_methods(app),
-                              add_synth(app),   add_eval(app),   add_cache(app),    add_verify_golden(app)};
+                              add_synth(app),   add_eval(app),   add_cache(app),    add_verify_golden(app),
+                              add_allocate(app)};
   for (const Command& command : commands) take_one_value_each(*command.flags);
   add_examples(app);
   std::vector<std::string> arguments = in_flags(app, words);

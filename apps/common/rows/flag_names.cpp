@@ -31,6 +31,9 @@ constexpr Flag flags[] = {
     {"eval", "documents", "--documents"},
     {"eval", "questions", "--questions"},
     {"eval", "chat", "--chat"},
+    // budgets by layer
+    {"allocate", "menu", "--menu"},
+    {"allocate", "methods", "--menu"},
     // comparisons and checks
     {"", "a", "--a"},
     {"", "b", "--b"},

@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <apps/kvbench/allocation_rows.hpp>
+
+#include <algorithm>
+#include <map>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <kvbench/report/text/sentences.hpp>
+
+namespace kvbench::app {
+namespace {
+
+using allocate::Damages;
+using report::Column;
+
+template <class F>
+Column<AllocationRow> computed(const char* key, const char* doc, F of) {
+  return {key, doc, report::value_where<AllocationRow>(report::always, of)};
+}
+
+std::string percent(double share) { return fmt::format("{:.4g} %", 100 * share); }
+
+/// "0.0052 [0.0031, 0.0084]", with what the quadratic form says above its range.
+std::string kl_text(const replay::PredictedKl& kl) {
+  const char* bound = kl.mean > replay::largest_predicted ? "at least " : "";
+  return bound + report::interval_text(kl.mean, kl.interval.lo, kl.interval.hi);
+}
+
+/// "12 layers h2o+q5_1, 10 q5_1", the most frequent first.
+std::string what_layers_get(const Damages& damages, const allocate::Plan& plan) {
+  std::map<std::string, std::size_t> layers;
+  for (const std::size_t entry : plan) {
+    const replay::MethodChoice& method = damages.menu[entry].method;
+    ++layers[method.info->name + (method.params.text().empty() ? "" : " " + method.params.text())];
+  }
+  std::vector<std::pair<std::string, std::size_t>> ordered(layers.begin(), layers.end());
+  std::ranges::stable_sort(ordered, std::greater(), [](const auto& item) { return item.second; });
+  std::vector<std::string> parts;
+  for (const auto& [name, count] : ordered)
+    parts.push_back(fmt::format("{}{} {}", count, !parts.empty() ? "" : count == 1 ? " layer" : " layers", name));
+  return report::listed_up_to(parts);
+}
+
+std::string range_of_shares(const Damages& damages, const allocate::Plan& plan) {
+  std::vector<double> shares;
+  for (std::size_t l = 0; l < plan.size(); ++l) {
+    shares.push_back(static_cast<double>(damages.cost[l * damages.menu.size() + plan[l]]) /
+                     static_cast<double>(allocate::whole_layer));
+  }
+  const auto [least, most] = std::ranges::minmax(shares);
+  return fmt::format("{} to {}", percent(least), percent(most));
+}
+
+}  // namespace
+
+AllocationRow allocation_row(const allocate::Damages& damages, allocate::Allocation allocation) {
+  const auto share = [&](std::int64_t cost) {
+    return static_cast<double>(cost) / static_cast<double>(allocate::whole_layer) /
+           static_cast<double>(damages.layers.size());
+  };
+  const replay::MethodChoice& equal = damages.menu[allocation.equal.plan.front()].method;
+  AllocationRow row{std::move(allocation), damages.model, damages.layers.size(), {}, 0, 0};
+  row.equal_method = equal.info->name + (equal.params.text().empty() ? "" : " " + equal.params.text());
+  row.plan_share = share(row.plan.cost), row.equal_share = share(row.equal.cost);
+  return row;
+}
+
+std::span<const Column<AllocationRow>> allocation_columns() {
+  static const std::vector<Column<AllocationRow>> table = {
+      computed("model", "model that the traces came from", [](auto& r) { return r.model; }),
+      computed("budget", "budget as given", [](auto& r) { return r.budget.text(); }),
+      computed("documents", "prompts of the traces", [](auto& r) { return r.documents; }),
+      computed("layers", "layers that the budget is divided among", [](auto& r) { return r.layers; }),
+      computed("plan_kl", "predicted KL per scored token of plans on the documents from which they were not computed",
+               [](auto& r) { return r.plan.held_out.mean; }),
+      computed("plan_kl_lo", "lower end of its 95 % interval over documents and probes",
+               [](auto& r) { return r.plan.held_out.interval.lo; }),
+      computed("plan_kl_hi", "upper end", [](auto& r) { return r.plan.held_out.interval.hi; }),
+      computed("plan_kl_fitted", "the same on the documents from which the plan was computed: too small",
+               [](auto& r) { return r.plan.fitted; }),
+      computed("plan_share", "memory that the plan holds, of the full cache", [](auto& r) { return r.plan_share; }),
+      computed("equal", "the best configuration that all layers can have at this budget",
+               [](auto& r) { return r.equal_method; }),
+      computed("equal_kl", "predicted KL of the best equal configuration of the other documents, as plan_kl",
+               [](auto& r) { return r.equal.held_out.mean; }),
+      computed("equal_kl_lo", "lower end of its interval", [](auto& r) { return r.equal.held_out.interval.lo; }),
+      computed("equal_kl_hi", "upper end", [](auto& r) { return r.equal.held_out.interval.hi; }),
+      computed("equal_kl_fitted", "the same on the documents from which it was chosen",
+               [](auto& r) { return r.equal.fitted; }),
+      computed("equal_share", "memory that it holds, of the full cache", [](auto& r) { return r.equal_share; }),
+      computed("ratio", "plan_kl to equal_kl, geometric mean over documents", [](auto& r) { return r.ratio; }),
+      computed("ratio_lo", "lower end of its 95 % interval over documents (Student's t)",
+               [](auto& r) { return r.interval.lo; }),
+      computed("ratio_hi", "upper end", [](auto& r) { return r.interval.hi; }),
+      computed("shrinkage", "of the plan towards equal layers, between 0 and 1", [](auto& r) { return r.shrinkage; }),
+      computed("confirmed", "1 where the interval of the ratio is below 1: the plan is the answer",
+               [](auto& r) { return r.confirmed() ? 1 : 0; }),
+      report::version_column<AllocationRow>(),
+      report::commit_column<AllocationRow>(),
+  };
+  return table;
+}
+
+std::vector<std::string> sentences(const Damages& damages, const AllocationRow& row) {
+  const std::string at = report::at_budget(row.budget), equal = row.equal_method + " in all layers";
+  const std::string held = fmt::format("(holds {})", percent(row.equal_share));
+  if (row.documents == 1) {
+    return {
+        fmt::format("{} one document cannot confirm a plan: the answer is {} {}, with a predicted KL of {} on the "
+                    "document that chose it. Give traces of at least three documents.",
+                    at, equal, held, report::three_digits(row.equal.fitted))};
+  }
+  const std::string ratio = fmt::format("{} times", report::interval_text(row.ratio, row.interval.lo, row.interval.hi));
+  const std::string over = fmt::format("each of {} documents held out once", row.documents);
+  if (!row.confirmed()) {
+    return {
+        fmt::format("{} held-out documents do not confirm a plan: it has {} the predicted KL of the best equal "
+                    "budget ({}). The answer is {} {}, predicted KL {}.",
+                    at, ratio, over, equal, held, kl_text(row.equal.held_out))};
+  }
+  return {
+      fmt::format("{} the plan has a predicted KL of {} on held-out documents, {} that of the best equal budget, "
+                  "{} {}, {} ({}).",
+                  at, kl_text(row.plan.held_out), ratio, equal, held, kl_text(row.equal.held_out), over),
+      fmt::format("It gives {}; a layer holds {} of its cache, all layers {}. Fitted to all documents its KL is {}, "
+                  "which is too small; shrinkage towards equal layers: {}.",
+                  what_layers_get(damages, row.plan.plan), range_of_shares(damages, row.plan.plan),
+                  percent(row.plan_share), report::three_digits(row.plan.fitted), row.shrinkage)};
+}
+
+}  // namespace kvbench::app

@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+
+#include <kvbench/allocate/allocate.hpp>
+#include <kvbench/config/method_flags.hpp>
+#include <kvbench/config/plan_file.hpp>
+#include <kvbench/replay/plan/layer_choice.hpp>
+#include <kvbench/report/document/terminal.hpp>
+
+#include <apps/common/command_line.hpp>
+#include <apps/common/rows/output.hpp>
+#include <apps/common/rows/progress.hpp>
+#include <apps/common/stop_signals.hpp>
+#include <apps/kvbench/allocation_rows.hpp>
+#include <apps/kvbench/column_page.hpp>
+#include <apps/kvbench/commands.hpp>
+#include <apps/kvbench/run_flags.hpp>
+
+namespace kvbench::app {
+namespace {
+
+using allocate::Allocation;
+using allocate::Damages;
+
+struct AllocateFlags : RunFlags {
+  std::vector<std::string> traces, menu, budgets{"25%mem"};
+  std::string curve;
+};
+
+std::vector<Budget> parse_budgets(const std::vector<std::string>& given) {
+  std::vector<Budget> budgets;
+  for (const std::string& text : split_list(given, "--budget")) {
+    const Budget budget = Budget::parse(text);
+    if (budget.cost() != CostKind::memory)
+      throw Error("--budget {}: a plan divides memory among layers; give a share of it, such as 25%mem", text);
+    if (std::ranges::find(budgets, budget) != budgets.end())
+      throw Error("--budget: {} is given twice; give it once", budget.text());
+    budgets.push_back(budget);
+  }
+  return budgets;
+}
+
+std::vector<std::unique_ptr<trace::Reader>> open_traces(const std::vector<std::string>& paths) {
+  std::vector<std::unique_ptr<trace::Reader>> traces;
+  for (const std::string& path : paths) {
+    auto opened = std::make_unique<trace::Reader>(path);
+    for (const auto& other : traces) {
+      if (other->sha256() == opened->sha256())
+        throw Error("{} and {} are the same trace; name it once", other->path(), path);
+    }
+    traces.push_back(std::move(opened));
+  }
+  return traces;
+}
+
+/// The damage of the menu at a grid of budgets that has these.
+Damages measure_all(const AllocateFlags& o, const std::vector<std::unique_ptr<trace::Reader>>& traces,
+                    std::span<const Budget> budgets) {
+  replay::ReplayRequest request;
+  request.methods = config::parse_methods(o.menu, {});
+  request.protocol = replay::Protocol::decode;
+  request.budgets = allocate::budget_grid(budgets);
+  for (const replay::MethodChoice& choice : request.methods) {
+    if (plan_of(choice) != nullptr || choice.info->plan)
+      throw Error("--menu: {} divides its budget among layers itself; leave it out", choice.info->name);
+  }
+  Progress progress("heads", o.quiet);
+  const replay::ReplayHooks hooks{.progress = [&](double done, Index total) { progress.show(done, total); },
+                                  .note = note_to_stderr(o.quiet),
+                                  .stop = &stop_requested()};
+  return allocate::measure(traces, request, run_options(o), hooks);
+}
+
+/// The rows of a curve: at each budget of the grid that a configuration of the menu fits.
+std::vector<AllocationRow> curve_of(const Damages& damages, std::span<const Budget> budgets) {
+  std::vector<AllocationRow> rows;
+  const allocate::Choices choices{damages.layers.size(), damages.menu.size(), std::vector<double>(damages.cost.size()),
+                                  damages.cost};
+  for (const Budget& budget : allocate::budget_grid(budgets)) {
+    if (best_equal(choices, damages.budget_of(budget.share())))
+      rows.push_back(allocation_row(damages, allocate::allocate(damages, budget)));
+  }
+  return rows;
+}
+
+/// The file of the plans, which says above them what a reader is told.
+std::string file_text(const Damages& damages, std::span<const AllocationRow> rows,
+                      const std::vector<std::unique_ptr<trace::Reader>>& traces) {
+  methods::LayerPlan plan{damages.model, damages.model_layers, {}};
+  config::PlanOrigin origin{{"Budgets by layer, written by kvbench allocate; --method plan:THIS_FILE runs them.", ""},
+                            {}};
+  for (const AllocationRow& row : rows) {
+    plan.budgets.push_back(planned(damages, row));
+    std::ranges::move(sentences(damages, row), std::back_inserter(origin.comments));
+  }
+  for (const auto& trace : traces) origin.traces.push_back(trace->sha256());
+  return plan_text(plan, origin);
+}
+
+int run(AllocateFlags& o) {
+  resolve_device(o);
+  const std::vector<Budget> budgets = parse_budgets(o.budgets);
+  std::vector<NamedFile> inputs;
+  for (const std::string& path : o.traces) inputs.push_back({"the trace", path});
+  check_distinct(std::vector<NamedFile>{{"-o", o.output}, {"--curve", o.curve}}, inputs);
+  Output output(o.output);
+  std::optional<Output> curve;
+  if (!o.curve.empty()) curve.emplace(o.curve);
+  const std::vector<std::unique_ptr<trace::Reader>> traces = open_traces(o.traces);
+  const Damages damages = measure_all(o, traces, budgets);
+  std::vector<AllocationRow> rows;
+  std::vector<report::Block> told;
+  for (const Budget& budget : budgets) {
+    rows.push_back(allocation_row(damages, allocate::allocate(damages, budget)));
+    told.emplace_back(report::AnswerBlock{"", sentences(damages, rows.back())});
+  }
+  if (curve) {
+    const std::vector<AllocationRow> points = curve_of(damages, budgets);
+    curve->finish(report::csv_of(allocation_columns(), std::span<const AllocationRow>(points)));
+  }
+  output.finish(file_text(damages, rows, traces));
+  if (output.to_file()) print(report::terminal_text(told));
+  report_device_memory(o);
+  return done;
+}
+
+}  // namespace
+
+Command add_allocate(CLI::App& app) {
+  CLI::App* flags = app.add_subcommand(
+      "allocate", "Divide a budget of memory among the layers of a model, so that its output changes least");
+  auto options = std::make_shared<AllocateFlags>();
+  AllocateFlags& o = *options;
+  flags->add_option("traces", o.traces, "Traces of all layers with probes (.h5); each of their prompts is a document")
+      ->required();
+  flags
+      ->add_option(
+          "--menu", o.menu,
+          "Methods that a layer may get, with parameters in brackets, such as \"h2o,h2o+q5_1,q8_0\" (repeat, or "
+          "separate with commas)")
+      ->required();
+  flags->add_option("-b,--budget", o.budgets,
+                    "Budgets of memory of all layers together, a plan for each, such as 25%mem,12.5%mem. "
+                    "Default: 25%mem");
+  flags->add_option("-o,--output", o.output, "The plans (TOML), written atomically (default: standard output)");
+  flags->add_option("--curve", o.curve,
+                    "Also write the predicted KL at budgets from 1/32 to all of the memory to this CSV file");
+  add_columns_flag(flags, "Print the columns of --curve and exit", o.format, docs_of(allocation_columns()));
+  add_device_flags(flags, o);
+  flags
+      ->add_option("--memory", o.memory,
+                   "Memory for all heads that are computed at the same time, such as 2G (default: three quarters of "
+                   "the machine's)")
+      ->transform(to_bytes());
+  flags->add_flag("-q,--quiet", o.quiet, "Do not show a progress bar");
+  return {flags, [options] { return run(*options); }};
+}
+
+}  // namespace kvbench::app

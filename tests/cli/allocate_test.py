@@ -1,0 +1,168 @@
+# SPDX-License-Identifier: Apache-2.0
+"""kvbench allocate, and the plans that it writes in replays and sweeps."""
+import os
+import re
+import tomllib
+
+from support import CliTest, main, rows, run
+
+MENU = "h2o,h2o+int8,int8,int4"
+
+
+class Allocate(CliTest):
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        cls.probes = cls.synth("probes.h5", "--probes", 4, "--prompts", 4, "--pattern", "heavy-hitters")
+        cls.plan = os.path.join(cls.folder, "plan.toml")
+        cls.curve = os.path.join(cls.folder, "curve.csv")
+        made = run("allocate", cls.probes, "--menu", MENU, "--budget", "25%mem,40%mem", "-o", cls.plan, "--curve",
+                   cls.curve)
+        assert made.returncode == 0, made.stderr
+        cls.said = made.stdout
+        with open(cls.plan, encoding="utf-8") as file:
+            cls.text = file.read()
+
+    def write(self, name, text):
+        path = os.path.join(self.folder, name)
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(text)
+        self.addCleanup(os.remove, path)
+        return path
+
+    def replay(self, plan, *flags, trace=None):
+        done = run("replay", trace or self.probes, "--method", f"plan:{plan}", *flags)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return rows(done.stdout)
+
+    def test_the_plan_names_a_method_and_a_budget_for_each_layer(self):
+        plan = tomllib.loads(self.text)
+        self.assertEqual([p["budget"] for p in plan["plans"]], ["25%mem", "40%mem"])
+        self.assertEqual(plan["model_layers"], 2)
+        self.assertTrue(re.fullmatch("[0-9a-f]{64}", plan["traces"][0]))
+        for of in plan["plans"]:
+            self.assertEqual([line["layer"] for line in of["layers"]], [0, 1])
+            shares = [float(line["budget"].removesuffix("%mem")) for line in of["layers"]]
+            self.assertLessEqual(sum(shares) / 2, float(of["budget"].removesuffix("%mem")))
+            for line in of["layers"]:
+                self.assertIn(line["method"], MENU.split(","))
+
+    def test_the_answer_begins_with_held_out_documents(self):
+        self.assertRegex(self.said, r"At 25 % of the memory.*held-out\s+documents")
+        self.assertIn("At 40 % of the memory", self.said)
+        self.assertIn("4 documents", self.said)
+
+    def test_two_runs_and_any_threads_give_the_same_bytes(self):
+        for threads in (1, 2):
+            again, curve = os.path.join(self.folder, "again.toml"), os.path.join(self.folder, "again.csv")
+            done = run("allocate", self.probes, "--menu", MENU, "--budget", "25%mem,40%mem", "-o", again, "--curve",
+                       curve, "-j", threads)
+            self.assertEqual((done.returncode, done.stdout), (0, self.said))
+            for path, first in ((again, self.plan), (curve, self.curve)):
+                with open(path, "rb") as a, open(first, "rb") as b:
+                    self.assertEqual(a.read(), b.read())
+                os.remove(path)
+
+    def test_without_an_output_the_plan_is_printed_alone(self):
+        done = run("allocate", self.probes, "--menu", MENU, "--budget", "25%mem,40%mem")
+        self.assertEqual((done.returncode, done.stdout), (0, self.text))
+
+    def test_a_replay_of_the_plan_holds_the_bytes_that_it_promised(self):
+        for budget in ("25%mem", "40%mem"):
+            table = self.replay(self.plan, "--budget", budget)
+            self.assertEqual([r["status"] for r in table], ["ok"] * 3)
+            held = [(float(r["kv_bytes"]) + float(r["meta_bytes"])) / float(r["full_bytes"]) for r in table]
+            self.assertAlmostEqual(held[0], sum(held[1:]) / 2)
+            self.assertLessEqual(held[0], float(budget.removesuffix("%mem")) / 100)
+            lines = next(p for p in tomllib.loads(self.text)["plans"] if p["budget"] == budget)["layers"]
+            for line, share in zip(lines, held[1:]):
+                promised = float(line["budget"].removesuffix("%mem")) / 100
+                self.assertLessEqual(share, promised)
+                self.assertGreater(share, promised - 2 / 256)  # less than a token is left over
+            self.assertRegex(table[0]["params"], "^sha256=[0-9a-f]{12}$")
+            self.assertEqual(table[0]["method"], f"plan:{self.plan}")
+
+    def test_a_layer_of_a_plan_is_the_method_alone(self):
+        both = self.write("both.toml", self.text[:self.text.index("[[plans]]")] + '[[plans]]\nbudget = "60%mem"\n'
+                          'layers = [{ layer = 0, method = "h2o", budget = "30%mem" },\n'
+                          '          { layer = 1, method = "int8", budget = "90%mem" }]\n')
+        table = self.replay(both, "--budget", "60%mem", "--no-times")
+        for layer, method, budget in ((0, "h2o", "30%mem"), (1, "int8", "90%mem")):
+            done = run("replay", self.probes, "--method", method, "--budget", budget, "--no-times", "--layers", layer)
+            alone = next(r for r in rows(done.stdout) if r["layer"] == str(layer))
+            planned = next(r for r in table if r["layer"] == str(layer))
+            for column in ("rel_err_mean", "kv_bytes", "meta_bytes", "kept_tokens", "kl_predicted"):
+                self.assertEqual(planned[column], alone[column], (layer, column))
+
+    def test_an_edited_plan_is_another_configuration_of_a_sweep(self):
+        edited = self.write("edited.toml", self.text)
+        sweep = self.write("s.toml", '[[run]]\ntraces = "probes.h5"\nmethods = ["h2o", "plan:edited.toml"]\n'
+                                     'budgets = ["25%mem", "40%mem"]\n')
+        first = rows(run("sweep", sweep).stdout)
+        self.assertEqual({r["status"] for r in first}, {"ok"})
+        with open(edited, "a", encoding="utf-8") as file:
+            file.write("# changed\n")
+        second = rows(run("sweep", sweep).stdout)
+        names = [{r["params"] for r in table if r["method"] != "h2o"} for table in (first, second)]
+        self.assertEqual(len(names[0] | names[1]), 2)
+
+    def test_a_plan_runs_for_its_own_budgets_and_model_alone(self):
+        table = self.replay(self.plan, "--budget", "50%mem")
+        self.assertEqual({r["status"] for r in table}, {"infeasible"})
+        self.assertIn("the plan was made for 25%mem, 40%mem, not for 50%mem", table[0]["reason"])
+        other = self.write("other.toml", re.sub('model = ".*"', 'model = "another"', self.text))
+        self.fails(2, "the plan was made for the model another",
+                   args=("replay", self.probes, "--method", f"plan:{other}", "--budget", "25%mem"))
+        longer = self.write("longer.toml", self.text.replace("model_layers = 2", "model_layers = 3"))
+        self.fails(2, "a model of 3 layers, and this one has 2",
+                   args=("replay", self.probes, "--method", f"plan:{longer}", "--budget", "25%mem"))
+        part = self.write("part.toml", re.sub(r"  \{ layer = 1.*\n", "", self.text))
+        self.fails(2, "has no line for layer 1",
+                   args=("replay", self.probes, "--method", f"plan:{part}", "--budget", "25%mem"))
+        self.fails(2, "--dense-layers keeps layers whole",
+                   args=("replay", self.probes, "--method", f"plan:{self.plan}", "--budget", "25%mem",
+                         "--dense-layers", 1))
+
+    def test_the_curve_has_a_row_per_budget(self):
+        with open(self.curve, encoding="utf-8") as file:
+            table = rows(file.read())
+        budgets = [float(r["budget"].removesuffix("%mem")) for r in table]
+        self.assertEqual(budgets, sorted(budgets))
+        self.assertIn(25, budgets)
+        self.assertIn(40, budgets)
+        self.assertEqual(budgets[-1], 100)
+        for r, budget in zip(table, budgets):
+            self.assertLessEqual(float(r["plan_share"]), budget / 100)
+            self.assertLessEqual(float(r["equal_share"]), budget / 100)
+            self.assertEqual(r["confirmed"], "1" if float(r["ratio_hi"]) < 1 else "0")
+        self.assertIn("plan_kl_fitted", run("allocate", "--columns").stdout)
+
+    def test_one_document_confirms_no_plan(self):
+        one = self.synth("one.h5", "--probes", 2)
+        done = run("allocate", one, "--menu", "h2o", "-o", os.path.join(self.folder, "one.toml"))
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("one document cannot confirm a plan", done.stdout)
+        os.remove(one)
+        os.remove(os.path.join(self.folder, "one.toml"))
+
+    def test_what_cannot_be_allocated_is_refused_with_the_remedy(self):
+        for words, args in (
+                (["has no probes", "kvbench-dump-hf --probes 16"], [self.trace, "--menu", "h2o"]),
+                (["--menu", "there is no method 'h20'"], [self.probes, "--menu", "h20"]),
+                (["pyramidkv divides its budget"], [self.probes, "--menu", "pyramidkv"]),
+                (["divides its budget"], [self.probes, "--menu", f"plan:{self.plan}"]),
+                (["--menu: quest runs at no budget"], [self.probes, "--menu", "quest"]),
+                (["--budget 25%", "a plan divides memory"], [self.probes, "--menu", "h2o", "--budget", "25%"]),
+                (["given twice"], [self.probes, "--menu", "h2o", "--budget", "25%mem,0.25mem"]),
+                (["none of its configurations fits in 25%mem"], [self.probes, "--menu", "int8"]),
+                (["same trace"], [self.probes, self.probes, "--menu", "h2o"]),
+                (["the trace"], [self.probes, "--menu", "h2o", "-o", self.probes]),
+                (["--curve"], [self.probes, "--menu", "h2o", "-o", self.plan, "--curve", self.plan])):
+            with self.subTest(args=args):
+                self.fails(2, *words, args=("allocate", *args))
+        self.fails(2, "plan.toml", args=("replay", self.probes, "--method", f"plan:{self.plan}", "--budget", "25%mem",
+                                         "-o", self.plan))
+
+
+if __name__ == "__main__":
+    main()
