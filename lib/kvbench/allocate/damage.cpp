@@ -213,6 +213,26 @@ void keep(Damages& damages, const std::vector<std::size_t>& entries) {
   damages.menu = std::move(menu);
 }
 
+/// c^2 / (2 T), mean over seeds and probes.
+std::vector<double> damage_in(const DocumentDamage& document) {
+  std::vector<double> damage(document.sums.size());
+  for (std::size_t i = 0; i < damage.size(); ++i) {
+    for (const double c : document.sums[i]) damage[i] += c * c;
+    if (damage[i] > 0) damage[i] /= static_cast<double>(2 * document.scored * document.sums[i].size());
+  }
+  return damage;
+}
+
+/// The geometric mean over the entries that all layers can have of the sum over layers; 1 where none does damage.
+double typical_damage(const Choices& choices) {
+  double logs = 0, count = 0;
+  for (std::size_t e = 0; e < choices.entries; ++e) {
+    const double total = has_everywhere(choices, e) ? damage_of(choices, Plan(choices.layers, e)) : 0;
+    if (total > 0) logs += std::log(total), count += 1;
+  }
+  return count > 0 ? std::exp(logs / count) : 1;
+}
+
 }  // namespace
 
 std::int64_t Damages::budget_of(double share) const {
@@ -260,21 +280,10 @@ Choices choices_of(const Damages& damages, std::span<const std::size_t> document
   Choices out{damages.layers.size(), damages.menu.size(), {}, damages.cost};
   out.damage.resize(out.cost.size());
   for (const std::size_t d : documents) {
-    const DocumentDamage& document = damages.documents[d];
-    std::vector<double> own(out.damage.size());
-    for (std::size_t i = 0; i < own.size(); ++i) {
-      for (const double c : document.sums[i]) own[i] += c * c;
-      if (own[i] > 0) own[i] /= static_cast<double>(2 * document.scored * document.sums[i].size());
-    }
-    double logs = 0, count = 0;
-    for (std::size_t e = 0; e < out.entries; ++e) {
-      double total = 0;
-      for (std::size_t l = 0; l < out.layers; ++l) total += own[out.at(l, e)];
-      if (total > 0) logs += std::log(total), count += 1;
-    }
-    const double typical = count > 0 ? std::exp(logs / count) : 1;
-    for (std::size_t i = 0; i < own.size(); ++i)
-      out.damage[i] += own[i] / (typical * static_cast<double>(documents.size()));
+    Choices own = out;
+    own.damage = damage_in(damages.documents[d]);
+    const double typical = typical_damage(own) * static_cast<double>(documents.size());
+    for (std::size_t i = 0; i < own.damage.size(); ++i) out.damage[i] += own.damage[i] / typical;
   }
   return out;
 }

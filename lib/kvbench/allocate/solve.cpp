@@ -57,6 +57,13 @@ std::optional<std::int64_t> improve(const Choices& choices, Plan& plan, std::int
 
 }  // namespace
 
+bool has_everywhere(const Choices& choices, std::size_t entry) {
+  for (std::size_t l = 0; l < choices.layers; ++l) {
+    if (!choices.has(l, entry)) return false;
+  }
+  return true;
+}
+
 std::int64_t cost_of(const Choices& choices, const Plan& plan) {
   std::int64_t cost = 0;
   for (std::size_t l = 0; l < plan.size(); ++l) cost += choices.cost[choices.at(l, plan[l])];
@@ -93,9 +100,7 @@ std::optional<std::size_t> best_equal(const Choices& choices, std::int64_t budge
   double least = std::numeric_limits<double>::infinity();
   for (std::size_t e = 0; e < choices.entries; ++e) {
     const Plan plan(choices.layers, e);
-    bool all = true;
-    for (std::size_t l = 0; l < choices.layers; ++l) all &= choices.has(l, e);
-    if (!all || cost_of(choices, plan) > budget || damage_of(choices, plan) >= least) continue;
+    if (!has_everywhere(choices, e) || cost_of(choices, plan) > budget || damage_of(choices, plan) >= least) continue;
     best = e, least = damage_of(choices, plan);
   }
   return best;

@@ -19,6 +19,9 @@ struct Choices {
   bool has(std::size_t layer, std::size_t entry) const { return cost[at(layer, entry)] >= 0; }
 };
 
+/// Whether all layers can have the entry.
+bool has_everywhere(const Choices& choices, std::size_t entry);
+
 /// An entry per layer.
 using Plan = std::vector<std::size_t>;
 

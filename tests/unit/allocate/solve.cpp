@@ -29,7 +29,7 @@ double least_damage(const Choices& choices, std::int64_t budget) {
 }  // namespace
 
 TEST_CASE("the plan of two layers and three entries is the best one at every budget") {
-  // By hand, as damages: at 4, (4, 2) has 6 and (4, 3) 7; at 5, (1, 3) has 4; at 6, (1, 2) has 3 and (4, 0) 4; at 8 all.
+  // By hand, damages: at 4, (4, 2) has 6 and (4, 3) 7; at 5, (1, 3) has 4; at 6, (1, 2) has 3 and (4, 0) 4; at 8 all.
   CHECK_FALSE(solve(two_layers, 1));
   CHECK(solve(two_layers, 2) == Plan{0, 0});
   CHECK(solve(two_layers, 3) == Plan{1, 0});
