@@ -84,15 +84,12 @@ std::vector<AllocationRow> curve_of(const Damages& damages, std::span<const Budg
 }
 
 /// The file of the plans, which says above them what a reader is told.
-std::string file_text(const Damages& damages, std::span<const AllocationRow> rows,
+std::string file_text(const Damages& damages, std::span<const AllocationRow> rows, const std::string& told,
                       const std::vector<std::unique_ptr<trace::Reader>>& traces) {
   methods::LayerPlan plan{damages.model, damages.model_layers, {}};
-  config::PlanOrigin origin{{"Budgets by layer, written by kvbench allocate; --method plan:THIS_FILE runs them.", ""},
-                            {}};
-  for (const AllocationRow& row : rows) {
-    plan.budgets.push_back(planned(damages, row));
-    std::ranges::move(sentences(damages, row), std::back_inserter(origin.comments));
-  }
+  config::PlanOrigin origin{
+      "Budgets by layer, written by kvbench allocate; --method plan:THIS_FILE runs them.\n\n" + told, {}};
+  for (const AllocationRow& row : rows) plan.budgets.push_back(planned(damages, row));
   for (const auto& trace : traces) origin.traces.push_back(trace->sha256());
   return plan_text(plan, origin);
 }
@@ -118,8 +115,9 @@ int run(AllocateFlags& o) {
     const std::vector<AllocationRow> points = curve_of(damages, budgets);
     curve->finish(report::csv_of(allocation_columns(), std::span<const AllocationRow>(points)));
   }
-  output.finish(file_text(damages, rows, traces));
-  if (output.to_file()) print(report::terminal_text(told));
+  const std::string text = report::terminal_text(told);
+  output.finish(file_text(damages, rows, text, traces));
+  if (output.to_file()) print(text);
   report_device_memory(o);
   return done;
 }

@@ -33,7 +33,7 @@ class Allocate(CliTest):
     def replay(self, plan, *flags, trace=None):
         done = run("replay", trace or self.probes, "--method", f"plan:{plan}", *flags)
         self.assertEqual(done.returncode, 0, done.stderr)
-        return rows(done.stdout)
+        return [r for r in rows(done.stdout) if r["prompt"] == "all"]
 
     def test_the_plan_names_a_method_and_a_budget_for_each_layer(self):
         plan = tomllib.loads(self.text)
@@ -90,7 +90,7 @@ class Allocate(CliTest):
         table = self.replay(both, "--budget", "60%mem", "--no-times")
         for layer, method, budget in ((0, "h2o", "30%mem"), (1, "int8", "90%mem")):
             done = run("replay", self.probes, "--method", method, "--budget", budget, "--no-times", "--layers", layer)
-            alone = next(r for r in rows(done.stdout) if r["layer"] == str(layer))
+            alone = next(r for r in rows(done.stdout) if (r["layer"], r["prompt"]) == (str(layer), "all"))
             planned = next(r for r in table if r["layer"] == str(layer))
             for column in ("rel_err_mean", "kv_bytes", "meta_bytes", "kept_tokens", "kl_predicted"):
                 self.assertEqual(planned[column], alone[column], (layer, column))
@@ -149,7 +149,7 @@ class Allocate(CliTest):
     def test_what_cannot_be_allocated_is_refused_with_the_remedy(self):
         for words, args in (
                 (["has no probes", "kvbench-dump-hf --probes 16"], [self.trace, "--menu", "h2o"]),
-                (["--menu", "there is no method 'h20'"], [self.probes, "--menu", "h20"]),
+                (["there is no method 'h20'"], [self.probes, "--menu", "h20"]),
                 (["pyramidkv divides its budget"], [self.probes, "--menu", "pyramidkv"]),
                 (["divides its budget"], [self.probes, "--menu", f"plan:{self.plan}"]),
                 (["--menu: quest runs at no budget"], [self.probes, "--menu", "quest"]),

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <charconv>
 #include <mutex>
+#include <sstream>
 #include <utility>
 
 #include <fmt/ranges.h>
@@ -207,7 +208,8 @@ const methods::MethodInfo& find_method(std::string_view name) {
 
 std::string plan_text(const LayerPlan& plan, const PlanOrigin& origin) {
   std::string out;
-  for (const std::string& line : origin.comments) out += fmt::format("# {}\n", line);
+  std::istringstream told(origin.told);
+  for (std::string line; std::getline(told, line);) out += line.empty() ? "#\n" : fmt::format("# {}\n", line);
   std::vector<std::string> traces;
   for (const std::string& digest : origin.traces) traces.push_back(quoted(digest));
   out += fmt::format("model = {}\nmodel_layers = {}\ntraces = [{}]\n", quoted(plan.model), plan.model_layers,

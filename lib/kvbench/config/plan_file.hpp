@@ -19,8 +19,8 @@ const methods::MethodInfo& find_method(std::string_view name);
 
 /// What a plan was computed from.
 struct PlanOrigin {
-  std::vector<std::string> comments;  ///< lines at the top of the file, for readers
-  std::vector<std::string> traces;    ///< SHA-256
+  std::string told;                 ///< lines at the top of the file, for readers
+  std::vector<std::string> traces;  ///< SHA-256
 };
 
 /// The text of the file of a plan.

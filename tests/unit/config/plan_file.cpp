@@ -55,7 +55,7 @@ TEST_CASE("a plan that was written is the plan that is read") {
   const SweepFiles files;
   const methods::LayerPlan plan = plan_in(files.write(two_layers, "p.toml"));
   CHECK(plan_text(plan, {{}, {"ab"}}) == two_layers);
-  CHECK(plan_text(plan, {{"why"}, {"ab"}}) == std::string("# why\n") + two_layers);
+  CHECK(plan_text(plan, {"why\n\nso\n", {"ab"}}) == std::string("# why\n#\n# so\n") + two_layers);
 }
 
 TEST_CASE("an edited plan is another method, and the same content is the same one") {
