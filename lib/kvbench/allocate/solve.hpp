@@ -28,10 +28,10 @@ using Plan = std::vector<std::size_t>;
 std::int64_t cost_of(const Choices& choices, const Plan& plan);
 double damage_of(const Choices& choices, const Plan& plan);
 
-/// A plan of small damage among those that cost at most `budget`; absent where every plan costs more. A Lagrange
-/// multiplier on the cost, found by bisection, gives a plan that no other one of its cost or less can improve (Everett
-/// 1963). What is left of the budget is spent by the exchange in one layer that fits and lowers the damage most, again
-/// and again. The damage is therefore at most that of the best plan for the budget without one exchange.
+/// A plan of small damage that costs at most `budget`; absent where every plan costs more. A Lagrange multiplier on the
+/// cost, found by bisection, gives a plan with the least damage of all that cost as much as it or less (Everett 1963),
+/// but may leave a part of the budget. This is spent by the exchange in one layer that fits and lowers the damage most,
+/// again and again, which need not lead to the least damage for the whole budget.
 std::optional<Plan> solve(const Choices& choices, std::int64_t budget);
 
 /// The entry with the least damage that all layers can have within the budget; absent where none fits.
