@@ -55,12 +55,12 @@ const std::vector<Value>& items_of(const Value& value, const char* what) {
           value.kind == Value::Kind::list ? "an empty one" : describe(value));
 }
 
-std::int64_t number_of(const Value& value, std::int64_t least, std::int64_t most, const std::string& what) {
+std::int64_t number_of(const Value& value, std::int64_t least, std::int64_t limit, const std::string& what) {
   std::int64_t number = -1;
   if (value.kind == Value::Kind::integer)
     std::from_chars(value.text.data(), value.text.data() + value.text.size(), number);
-  if (value.kind == Value::Kind::integer && number >= least && number <= most) return number;
-  fail_at(value.place, "{} is a whole number from {} to {}, not {}", what, least, most, describe(value));
+  if (value.kind == Value::Kind::integer && number >= least && number <= limit) return number;
+  fail_at(value.place, "{} is a whole number from {} to {}, not {}", what, least, limit, describe(value));
 }
 
 Budget memory_of(const Value& value) {
