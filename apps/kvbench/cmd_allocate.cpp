@@ -95,6 +95,7 @@ std::string file_text(const Damages& damages, std::span<const AllocationRow> row
 }
 
 int run(AllocateFlags& o) {
+  if (o.format == "md") throw Error("--format md: only --columns has it; give csv or json");
   resolve_device(o);
   const std::vector<Budget> budgets = parse_budgets(o.budgets);
   std::vector<NamedFile> inputs;
@@ -113,7 +114,7 @@ int run(AllocateFlags& o) {
   }
   if (curve) {
     const std::vector<AllocationRow> points = curve_of(damages, budgets);
-    curve->finish(report::csv_of(allocation_columns(), std::span<const AllocationRow>(points)));
+    curve->finish(report::table_of(o.format, allocation_columns(), std::span<const AllocationRow>(points)));
   }
   const std::string text = report::terminal_text(told);
   output.finish(file_text(damages, rows, text, traces));
@@ -143,6 +144,8 @@ Command add_allocate(CLI::App& app) {
   flags->add_option("-o,--output", o.output, "The plans (TOML), written atomically (default: standard output)");
   flags->add_option("--curve", o.curve,
                     "Also write the predicted KL at budgets from 1/32 to all of the memory to this CSV file");
+  flags->add_option("--format", o.format, "Format of --curve: csv (the default) or json; md: that of --columns alone")
+      ->check(one_of({"csv", "json", "md"}));
   add_columns_flag(flags, "Print the columns of --curve and exit", o.format, docs_of(allocation_columns()));
   add_device_flags(flags, o);
   flags

@@ -153,6 +153,7 @@ class Allocate(CliTest):
                 (["pyramidkv divides its budget"], [self.probes, "--menu", "pyramidkv"]),
                 (["divides its budget"], [self.probes, "--menu", f"plan:{self.plan}"]),
                 (["--menu: quest runs at no budget"], [self.probes, "--menu", "quest"]),
+                (["--format md"], [self.probes, "--menu", "h2o", "--format", "md"]),
                 (["--budget 25%", "a plan divides memory"], [self.probes, "--menu", "h2o", "--budget", "25%"]),
                 (["given twice"], [self.probes, "--menu", "h2o", "--budget", "25%mem,0.25mem"]),
                 (["none of its configurations fits in 25%mem"], [self.probes, "--menu", "int8"]),
