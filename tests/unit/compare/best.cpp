@@ -68,8 +68,8 @@ Value constant(float value) {
 TEST_CASE("a row that was calibrated on the evaluated text is no candidate") {
   Made made;
   made.with("a", constant(3)).with("calibrated", constant(1)).with("c", constant(2));
-  for (HeadResult& head : made.results.heads)
-    head.results[1].notes.push_back({.text = "calibrated on the evaluated context"});
+  const kvbench::methods::Note note{.text = "calibrated on the evaluated context"};
+  for (HeadResult& head : made.results.heads) head.results[1].notes.push_back(note);
   const auto rows = made.rows();
   CHECK(rows[1].reason == "calibrated on the evaluated context");
   CHECK(rows[1].best.empty());

@@ -120,7 +120,8 @@ TEST_CASE("a claim begins with its verdict, then its metric against the budget b
                           .p_value = 0.01,
                           .verdict = Verdict::supported};
     Comparison& c = result.comparison;
-    c.trace = "t.h5", c.prompt = "0", c.layer = layer, c.a = "sink", c.b = "cam[s=1]",
+    c.trace = std::string("t.h5"), c.prompt = std::string("0"), c.a = std::string("sink");
+    c.b = std::string("cam[s=1]"), c.layer = layer;
     c.budget_a = c.budget_b = Budget::parse("25%");
     c.outcome = Outcome::tied;
     c.test.mean_a = 0.5, c.test.mean_b = 0.25, c.test.difference = 0.25, c.test.interval = {0.2, 0.3},
