@@ -21,6 +21,9 @@ measure = "similarity-by-distance"
 COMMANDS = [
     ["synth", "-o", "t.h5", "--tokens", 256, "--prompt-tokens", 192, "--queries", 32, "--layers", 2, "--query-heads", 4,
      "--kv-heads", 2, "--head-dim", 16, "--value-dim", 16, "--pattern", "clusters", "--spread", "0.25"],
+    ["synth", "-o", "p.h5", "--tokens", 128, "--prompt-tokens", 96, "--queries", 32, "--layers", 2, "--prompts", 2,
+     "--head-dim", 16, "--value-dim", 16, "--probes", 4],
+    ["allocate", "p.h5", "--menu", "sink,h2o", "-o", "p.toml", "--curve", "p.csv"],
     ["info", "t.h5"],
     ["methods"], ["methods", "subgen"],
     ["replay", "t.h5", "-m", "uniform,snapkv", "-b", "12.5%,12.5%mem,1.5KiB", "--seeds", 3, "--no-times", "-o",

@@ -54,7 +54,7 @@ class RankedBy(CliTest):
 
     def test_exact_has_no_damage_and_rows_of_heads_have_no_figure_of_a_layer(self):
         table = self.replay(self.probed, "--rows", "head")
-        self.assertEqual(float(self.overall(table)["exact"]["kl_predicted"]), 0)
+        self.assertLess(float(self.overall(table)["exact"]["kl_predicted"]), 1e-9)
         heads = [r for r in table if r["head"] != "all"]
         self.assertTrue(heads)
         for r in heads:
@@ -75,11 +75,11 @@ class RankedBy(CliTest):
             self.assertAlmostEqual(ratio, float(row["ratio_best"]), delta=1e-5 * ratio)
 
     def test_the_answer_names_the_figure(self):
-        text = self.done("replay", self.probed, "-m", METHODS, "-b", "25%mem", "-q", "--format", "table")
-        self.assertIn("predicted KL", text)
-        by_error = self.done("replay", self.probed, "-m", METHODS, "-b", "25%mem", "-q", "--format", "table",
+        text = self.done("replay", self.probed, "-m", METHODS, "-b", "25%", "-q", "--format", "table")
+        self.assertIn("has the lowest predicted KL", text)
+        by_error = self.done("replay", self.probed, "-m", METHODS, "-b", "25%", "-q", "--format", "table",
                              "--rank-by", "rel_err")
-        self.assertIn("the lowest error", by_error)
+        self.assertIn("has the lowest error", by_error)
 
     def test_a_figure_that_a_trace_lacks_is_refused_before_anything_runs(self):
         for figure, remedy in (("kl_predicted", "--probes"), ("residual_err", "sketches")):
@@ -111,7 +111,7 @@ class RankedBy(CliTest):
         ranked = self.overall(csv)
         self.assertEqual(row["tested_over"], "3 texts")
         ratio = float(ranked["sink"]["ranked_geomean"]) / float(ranked["uniform"]["ranked_geomean"])
-        self.assertAlmostEqual(float(row["ratio_over_places"]), ratio, delta=1e-4 * ratio)
+        self.assertAlmostEqual(float(row["over_places"]), ratio, delta=1e-4 * ratio)
         self.assertAlmostEqual(float(row["mean_a"]), float(ranked["sink"]["kl_predicted"]), delta=1e-6)
         by_layer = rows(self.done("compare", raw, "--a", "sink", "--b", "uniform", "--metric", "kl_predicted",
                                   "--by", "layer", "--format", "csv"))

@@ -214,7 +214,7 @@ TEST_CASE("rows that are ranked by predicted KL say so, with its interval, its r
       marked(predicted(row("b", "64", 0.1, 25, true), 0.02), "a", NAN, "16 probes")};
   CHECK(answers_of(one) == Answers{"At a budget of 64 tokens, this trace cannot tell which method has the lowest "
                                    "predicted KL: a (0.01 nats per token, 95 % interval 0.005 to 0.02; 30 layers, from "
-                                   "10; 1 of 2 texts) and b (KL 0.02). Tested over 16 probes, for the replayed texts "
+                                   "10; 1 of 2 texts), b (KL 0.02). Tested over 16 probes, for the replayed texts "
                                    "alone."});
 }
 
@@ -223,7 +223,7 @@ TEST_CASE("a prediction above 0.15 nats is a lower bound, which sentences say of
   const Answers said = answers_of(rows);
   CHECK(said.at(0).find("(at least 0.2 nats per token, ") != std::string::npos);
   CHECK(said.at(1) ==
-        "Above 0.15 nats a prediction is a lower bound, so that ranks there are uncertain: a (0.2) and b (0.4).");
+        "Above 0.15 nats a prediction is a lower bound, so that ranks there are uncertain: a (0.2), b (0.4).");
 }
 
 TEST_CASE("rows that are ranked by residual errors say so") {

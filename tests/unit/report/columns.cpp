@@ -97,7 +97,9 @@ TEST_CASE("every metric has its mean and the quantile of its bad tail") {
     const std::string name(name_of(static_cast<Metric>(m)));
     CAPTURE(name);
     CHECK(keys.contains(name + "_mean"));
-    CHECK(std::ranges::count(eval_columns(), name + "_mean", &Column<eval::EvalRecord>::key) == 1);
+    // kveval has a figure of its own for what an error is in the residual stream, which it reads from the model.
+    const std::string evaluated = name == "residual_err" ? name : name + "_mean";
+    CHECK(std::ranges::count(eval_columns(), evaluated, &Column<eval::EvalRecord>::key) == 1);
     CHECK(keys.contains(name + "_p99") == (info_of(static_cast<Metric>(m)).better != Better::larger));
     CHECK(keys.contains(name + "_p1") == (info_of(static_cast<Metric>(m)).better == Better::larger));
   }
@@ -135,7 +137,8 @@ TEST_CASE("what a column prints it parses: a row reads back as the same row") {
   CHECK(back[0].tied == false);
   CHECK(!back[1].tied);
   CHECK(back[1].seed == 7);
-  CHECK(back[0].metrics[metric_count - 1].p1 == row.metrics[metric_count - 1].p1);
+  const std::size_t ceiling = index_of(metric("mass_ceiling"));
+  CHECK(back[0].metrics[ceiling].p1 == row.metrics[ceiling].p1);
 }
 
 TEST_CASE("a cell that cannot be read is named with file, line and column") {
