@@ -50,7 +50,7 @@ TEST_CASE("where nothing is told from the best, none is named") {
   CHECK(said({mark("b", 0.2, std::nullopt)}) ==
         "At 64 tokens, this trace cannot tell which method has the lowest error: a (0.1), b (0.2).");
   StandingWords damage = words;
-  damage.which = "which method changes the output least", damage.unit = "KL ", damage.rows = "3 documents";
+  damage.is_best = "changes the output least", damage.unit = "KL ", damage.rows = "3 documents";
   damage.best = "KL 0.1";
   CHECK(said({mark("b", 0.2, true, "3 documents")}, damage) ==
         "At 64 tokens, 3 documents cannot tell which method changes the output least: a (KL 0.1), b (KL 0.2). Tested "

@@ -170,7 +170,6 @@ std::string damage_sentence(const std::vector<DamageOf>& all, std::size_t texts)
   const StandingWords words{
       .at = fmt::format("{} on the task {}", at_budget(best.of_texts.front()->budget), best.of_texts.front()->task),
       .is_best = "changes the output least",
-      .which = "which method changes the output least",
       .quantity = "KL",
       .unit = "KL ",
       .best = kl,

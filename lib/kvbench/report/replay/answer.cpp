@@ -88,8 +88,7 @@ StandingWords words_of(const Rows& rows, const evidence::Standing& s) {
   const replay::Record& best = *rows[s.best.row];
   const FigureWords& figure = figure_words(best.ranked_by);
   StandingWords words{.at = at_budget(best.budget),
-                      .is_best = figure.is_best,
-                      .which = figure.which,
+                      .is_best = fmt::format("has the lowest {}", figure.quantity),
                       .quantity = figure.quantity,
                       .unit = figure.unit,
                       .best = best_text(best, s),

@@ -14,9 +14,7 @@ const FigureWords& figure_words(RankBy figure) {
                                      .column = "rel_err",
                                      .name = "Mean relative error",
                                      .axis = "mean relative error",
-                                     .meaning = "Mean of |z - z*| / |z*| over all queries, heads, layers and seeds",
-                                     .is_best = "has the lowest error",
-                                     .which = "which method has the lowest error"};
+                                     .meaning = "Mean of |z - z*| / |z*| over all queries, heads, layers and seeds"};
   static constexpr FigureWords residual{
       .key = "residual_err_rms",
       .quantity = "residual error",
@@ -24,9 +22,7 @@ const FigureWords& figure_words(RankBy figure) {
       .column = "residual_err",
       .name = "Root mean square residual error",
       .axis = "root mean square residual error",
-      .meaning = "Root mean square of |W_O (z - z*)| / |x| over all queries, layers and seeds",
-      .is_best = "has the lowest residual error",
-      .which = "which method has the lowest residual error"};
+      .meaning = "Root mean square of |W_O (z - z*)| / |x| over all queries, layers and seeds"};
   static constexpr FigureWords kl{
       .key = "kl_predicted",
       .quantity = "predicted KL",
@@ -37,8 +33,6 @@ const FigureWords& figure_words(RankBy figure) {
       .meaning =
           "KL divergence of the model's next-token distributions that the errors cause, predicted from the "
           "probes of the trace, in nats per scored token; above 0.15 a lower bound",
-      .is_best = "has the lowest predicted KL",
-      .which = "which method has the lowest predicted KL",
       .unit = "KL "};
   return figure == RankBy::kl_predicted ? kl : figure == RankBy::residual_err ? residual : error;
 }

@@ -10,15 +10,14 @@
 namespace kvbench::report {
 
 struct FigureWords {
-  std::string_view key;                  ///< its column in CSV files
-  std::string_view quantity;             ///< "error": "has the lowest error", "1.4 times the error"
-  std::string_view title;                ///< "Error": "Error by layer"
-  std::string_view column;               ///< heading of a column
-  std::string_view name;                 ///< "Mean relative error"
-  std::string_view axis;                 ///< title of an axis
-  std::string_view meaning;              ///< how captions begin
-  std::string_view is_best = "", which;  ///< as in StandingWords
-  std::string_view unit = "";            ///< before a number: "KL "
+  std::string_view key;        ///< its column in CSV files
+  std::string_view quantity;   ///< "error": "has the lowest error", "1.4 times the error"
+  std::string_view title;      ///< "Error": "Error by layer"
+  std::string_view column;     ///< heading of a column
+  std::string_view name;       ///< "Mean relative error"
+  std::string_view axis;       ///< title of an axis
+  std::string_view meaning;    ///< how captions begin
+  std::string_view unit = "";  ///< before a number: "KL "
 };
 const FigureWords& figure_words(replay::RankBy figure);
 

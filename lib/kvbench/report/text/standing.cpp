@@ -57,7 +57,7 @@ std::string standing_sentence(const Standing& s, const StandingWords& words) {
   if (s.worse.empty() && s.compared() > 1) {
     const std::vector<Mark>& others = s.tied.empty() ? s.untested : s.tied;
     const std::string best = fmt::format("{} ({})", s.best.name, words.best);
-    return fmt::format("{}, {} cannot tell {}: {}.{}", words.at, words.rows, words.which,
+    return fmt::format("{}, {} cannot tell which method {}: {}.{}", words.at, words.rows, words.is_best,
                        listed_marks(others, words, {best}), tested_text(s));
   }
   const std::string of = s.compared() > 1 ? fmt::format(" of the {} methods run", s.compared()) : "";

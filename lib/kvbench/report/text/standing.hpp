@@ -12,7 +12,7 @@ namespace kvbench::report {
 /// What a standing is about.
 struct StandingWords {
   std::string at;  ///< how the sentence begins: "At 25 % of the memory"
-  std::string_view is_best = "has the lowest error", which = "which method has the lowest error";
+  std::string is_best = "has the lowest error";
   std::string_view quantity = "error";   ///< of which ratios are
   std::string_view unit = "";            ///< before a mean: "KL "
   std::string best;                      ///< the mean of the best one: "0.1"
