@@ -28,13 +28,16 @@ std::string kl_text(const replay::PredictedKl& kl) {
   return bound + report::interval_text(kl.mean, kl.interval.lo, kl.interval.hi);
 }
 
+/// "h2o+q5_1", "h2o sinks=8"
+std::string name_of(const replay::MethodChoice& method) {
+  const std::string params = method.params.text();
+  return method.info->name + (params.empty() ? "" : " " + params);
+}
+
 /// "12 layers h2o+q5_1, 10 q5_1", the most frequent first.
 std::string what_layers_get(const Damages& damages, const allocate::Plan& plan) {
   std::map<std::string, std::size_t> layers;
-  for (const std::size_t entry : plan) {
-    const replay::MethodChoice& method = damages.menu[entry].method;
-    ++layers[method.info->name + (method.params.text().empty() ? "" : " " + method.params.text())];
-  }
+  for (const std::size_t entry : plan) ++layers[name_of(damages.menu[entry].method)];
   std::vector<std::pair<std::string, std::size_t>> ordered(layers.begin(), layers.end());
   std::ranges::stable_sort(ordered, std::greater(), [](const auto& item) { return item.second; });
   std::vector<std::string> parts;
@@ -60,9 +63,8 @@ AllocationRow allocation_row(const allocate::Damages& damages, allocate::Allocat
     return static_cast<double>(cost) / static_cast<double>(allocate::whole_layer) /
            static_cast<double>(damages.layers.size());
   };
-  const replay::MethodChoice& equal = damages.menu[allocation.equal.plan.front()].method;
-  AllocationRow row{std::move(allocation), damages.model, damages.layers.size(), {}, 0, 0};
-  row.equal_method = equal.info->name + (equal.params.text().empty() ? "" : " " + equal.params.text());
+  std::string equal = name_of(damages.menu[allocation.equal.plan.front()].method);
+  AllocationRow row{std::move(allocation), damages.model, damages.layers.size(), std::move(equal), 0, 0};
   row.plan_share = share(row.plan.cost), row.equal_share = share(row.equal.cost);
   return row;
 }

@@ -148,11 +148,7 @@ Command add_allocate(CLI::App& app) {
       ->check(one_of({"csv", "json", "md"}));
   add_columns_flag(flags, "Print the columns of --curve and exit", o.format, docs_of(allocation_columns()));
   add_device_flags(flags, o);
-  flags
-      ->add_option("--memory", o.memory,
-                   "Memory for all heads that are computed at the same time, such as 2G (default: three quarters of "
-                   "the machine's)")
-      ->transform(to_bytes());
+  add_memory_flag(flags, o);
   flags->add_flag("-q,--quiet", o.quiet, "Do not show a progress bar");
   return {flags, [options] { return run(*options); }};
 }

@@ -91,13 +91,17 @@ void add_device_flags(CLI::App* flags, RunFlags& o) {
       ->check(number_in(0, 4096));
 }
 
-void add_run_flags(CLI::App* flags, RunFlags& o) {
-  add_device_flags(flags, o);
+void add_memory_flag(CLI::App* flags, RunFlags& o) {
   flags
       ->add_option("--memory", o.memory,
                    "Memory for all heads that are computed at the same time, such as 2G (default: three quarters of "
                    "the machine's); where they need more, fewer threads run")
       ->transform(to_bytes());
+}
+
+void add_run_flags(CLI::App* flags, RunFlags& o) {
+  add_device_flags(flags, o);
+  add_memory_flag(flags, o);
   o.request.add(flags, &replay::FieldCommands::runs);
   add_table_flags(flags, o);
   flags->add_flag("-q,--quiet", o.quiet, "Do not show a progress bar");

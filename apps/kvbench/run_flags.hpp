@@ -42,6 +42,8 @@ void add_table_flags(CLI::App* flags, TableFlags& options);
 void check_table_flags(const CLI::App& flags, const TableFlags& options);
 /// Adds --device, --isa and --threads.
 void add_device_flags(CLI::App* flags, RunFlags& options);
+/// Adds --memory.
+void add_memory_flag(CLI::App* flags, RunFlags& options);
 /// Adds all of these, and the other flags of commands that replay.
 void add_run_flags(CLI::App* flags, RunFlags& options);
 /// Resolves --device; reports on stderr where `auto` finds no GPU. Throws Error where the device cannot be used.
