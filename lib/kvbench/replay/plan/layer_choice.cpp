@@ -14,12 +14,11 @@ namespace {
 using methods::LayerPlan;
 using methods::PlannedBudget;
 
-/// Whether the end of a model's name says only in which format its weights are stored: Q4_K_M, IQ2_XS, F16, bf16.
-bool is_format(std::string_view text) {
-  std::string name;
-  for (const char c : text) name += lower_case(c);
+/// Whether the end of a model's name in lower case says only in which format its weights are stored: q4_k_m, iq2_xs,
+/// f16, bf16.
+bool is_format(std::string_view name) {
   if (name == "f16" || name == "f32" || name == "bf16") return true;
-  if (name.starts_with('i')) name.erase(0, 1);
+  if (name.starts_with('i')) name.remove_prefix(1);
   return name.size() > 1 && name[0] == 'q' && name[1] >= '0' && name[1] <= '9';
 }
 
@@ -28,10 +27,10 @@ bool is_format(std::string_view text) {
 std::string plain_name(std::string_view model) {
   model = model.substr(model.find_last_of('/') + 1);
   if (model.ends_with(".gguf")) model.remove_suffix(5);
-  const std::size_t end = model.find_last_of(".-");
-  if (end != model.npos && is_format(model.substr(end + 1))) model = model.substr(0, end);
-  std::string name;
-  for (const char c : model) name += lower_case(c);
+  std::string name(model);
+  std::ranges::transform(name, name.begin(), lower_case);
+  const std::size_t end = name.find_last_of(".-");
+  if (end != name.npos && is_format(std::string_view(name).substr(end + 1))) name.resize(end);
   return name;
 }
 
