@@ -41,8 +41,12 @@ bool is_lower_bound(const replay::Record& r) {
   return r.ranked_by == RankBy::kl_predicted && r.kl.mean > replay::largest_predicted;
 }
 
+std::string predicted_text(const replay::PredictedKl& kl) {
+  return (kl.mean > replay::largest_predicted ? "at least " : "") + short_number(kl.mean);
+}
+
 std::string ranked_text(const replay::Record& r) {
-  return (is_lower_bound(r) ? "at least " : "") + short_number(r.mean_of(r.ranked_by));
+  return r.ranked_by == RankBy::kl_predicted ? predicted_text(r.kl) : short_number(r.mean_of(r.ranked_by));
 }
 
 Interval ranked_interval(const replay::Record& r) {

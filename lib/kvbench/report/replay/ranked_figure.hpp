@@ -23,7 +23,9 @@ const FigureWords& figure_words(replay::RankBy figure);
 
 /// Whether the prediction is a lower bound.
 bool is_lower_bound(const replay::Record& r);
-/// The mean over the row of the figure that ranks it: "0.12", and of predictions that are lower bounds "at least 0.3".
+/// "0.12", or of a lower bound "at least 0.3".
+std::string predicted_text(const replay::PredictedKl& kl);
+/// The mean over the row of the figure that ranks it.
 std::string ranked_text(const replay::Record& r);
 /// Its 95 % interval; NaN where there is none.
 Interval ranked_interval(const replay::Record& r);

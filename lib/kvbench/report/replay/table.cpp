@@ -41,8 +41,7 @@ std::string interval_of(const replay::Record& r) {
 
 std::string prediction_of(const replay::Record& r) {
   if (std::isnan(r.kl.mean)) return "-";
-  return fmt::format("{}{} ({})", r.kl.mean > replay::largest_predicted ? "at least " : "", short_number(r.kl.mean),
-                     short_interval(r.kl.interval.lo, r.kl.interval.hi));
+  return fmt::format("{} ({})", predicted_text(r.kl), short_interval(r.kl.interval.lo, r.kl.interval.hi));
 }
 
 constexpr Brief all_columns[] = {
