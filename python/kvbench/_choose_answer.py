@@ -1,0 +1,120 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The answer of kvbench-choose in sentences."""
+
+import math
+
+# Formats that an engine runs today, and its settings: llama.cpp's server (tools/server/README.md, --cache-type-k and
+# --cache-type-v) and vLLM (docs, quantized KV cache), both read in November 2026.
+SETTINGS = {"q8_0": "llama.cpp -ctk q8_0 -ctv q8_0", "q5_1": "llama.cpp -ctk q5_1 -ctv q5_1",
+            "q4_0": "llama.cpp -ctk q4_0 -ctv q4_0", "fp8": "vLLM --kv-cache-dtype fp8"}
+
+# What a method asks of an engine, by the method before a +.
+MERGED = "merged keys and values with weights inside the softmax"
+NEEDS = {"h2o": "sums of the attention weights of every step, which FlashAttention kernels do not return, and a list "
+                "of tokens for each kv head",
+         "snapkv": "the attention weights of the last prompt tokens once, and a list of tokens for each kv head",
+         "sink": "a window of recent tokens beside the first ones", "chelsea": MERGED, "bsm": MERGED, "kmeans": MERGED}
+
+
+def configuration(row, plans=False):
+    """METHOD[PARAMETERS] of a row; for a plan its file alone, where `plans`, since its parameter is a digest."""
+    if not row["params"] or (plans and row["method"].startswith("plan:")):
+        return row["method"]
+    return f"{row['method']}[{row['params'].replace(';', ',')}]"
+
+
+def number(value):
+    return f"{value:.3g}"
+
+
+def average(rows, column):
+    """Mean of a column over rows of one document each."""
+    return math.fsum(float(row[column]) for row in rows) / len(rows)
+
+
+def share(rows):
+    return math.fsum(float(row["total_bytes"]) for row in rows) / math.fsum(float(row["full_bytes"]) for row in rows)
+
+
+def times(contest, name, best):
+    """A configuration beside a better one, on the documents of both."""
+    return f"{name} ({number(contest.ratio(name, best))} times the KL of {best})"
+
+
+def headline(contest, rows, best, documents):
+    own = rows[best]
+    text = (f"**{best}** changes the output least of the {len(contest.names)} configurations that were measured: KL "
+            f"{number(contest.mean(best))} nats per token (geometric mean over {len(own)} documents that nothing was "
+            f"chosen on), perplexity x {number(average(own, 'ppl_ratio'))}, the same most probable token in "
+            f"{100 * average(own, 'top1'):.1f} % of the predictions, with {100 * share(own):.1f} % of the bytes of the "
+            "full cache.")
+    return text if contest.decided else text.replace("changes the output least", "leads, undecided,")
+
+
+def evidence(contest, options, best, documents):
+    lost = sorted(contest.dropped, key=lambda name: contest.dropped[name][1])
+    sentences = []
+    if lost:
+        each = [f"{times(contest, name, contest.dropped[name][0])} after {contest.dropped[name][1]} documents"
+                for name in lost]
+        sentences.append(f"Known to be worse, at an error rate of {100 * options.error:g} % for all of these "
+                         f"statements together: {'; '.join(each)}.")
+    rest = [name for name in contest.alive if name != best]
+    if rest:
+        why = "the documents ended" if contest.documents == documents else "the time was over"
+        sentences.append(f"Not told from it when {why}: {', '.join(times(contest, name, best) for name in rest)}.")
+    return " ".join(sentences)
+
+
+def prediction(predictions, options, best, recorded):
+    found = [row for row in predictions if row["budget"] == options.budget and configuration(row) == best
+             and row["kl_predicted"]]
+    if not found:
+        return ""
+    row = found[0]
+    return (f"From {recorded} other documents KL {number(float(row['kl_predicted']))} had been predicted for it, "
+            f"{number(float(row['kl_predicted_lo']))} to {number(float(row['kl_predicted_hi']))} (mean; where tokens "
+            "are dropped, predictions are up to twice too small).")
+
+
+def needs(best):
+    """What the configuration asks of an engine, and where it runs."""
+    if best.startswith("plan:"):
+        return (f"The plan is {best.removeprefix('plan:')}; it asks an engine for caches of another size in each "
+                "layer, and for what its methods ask.")
+    base = best.split("[")[0]
+    if base in SETTINGS:
+        return f"It runs today: {SETTINGS[base]}."
+    method, _, stored = base.partition("+")
+    asked = NEEDS.get(method)
+    rounded = f"rows stored as {stored}" if stored else ""
+    asked = ", ".join(filter(None, [asked, rounded]))
+    return f"It asks an engine for {asked}." if asked else ""
+
+
+def engines(predictions):
+    """What staying with the formats that engines have costs, at the bytes that they take."""
+    lines = []
+    for row in predictions:
+        name = configuration(row)
+        if row["budget"] == "100%mem" and name in SETTINGS and row["status"] == "ok" and row["kl_predicted"]:
+            held = float(row["total_bytes"]) / float(row["full_bytes"])
+            lines.append((held, f"| {SETTINGS[name]} | {100 * held:.1f} % | {number(float(row['kl_predicted']))} "
+                          f"({number(float(row['kl_predicted_lo']))} to {number(float(row['kl_predicted_hi']))}) |"))
+    if not lines:
+        return ""
+    table = "\n".join(line for _, line in sorted(lines))
+    return ("\nWhat engines run today, at the bytes that it takes (predicted, not measured):\n\n"
+            f"| setting | bytes / full | predicted KL |\n| --- | --- | --- |\n{table}\n")
+
+
+def paragraphs(options, contest, rows, predictions, recorded, raced):
+    """The whole answer. `rows`: those of kveval by configuration, of one document each."""
+    if contest.documents == 0:
+        return (f"Nothing was measured in {options.minutes:g} minutes. By prediction from {recorded} documents the "
+                f"best configurations at {options.memory} of the memory are, in this order: "
+                f"{', '.join(contest.names)}.\n")
+    best = contest.leader
+    sentences = [headline(contest, rows, best, raced), evidence(contest, options, best, raced),
+                 prediction(predictions, options, best, recorded), needs(best)]
+    return " ".join(filter(None, sentences)) + "\n" + engines(predictions)

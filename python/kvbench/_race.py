@@ -1,0 +1,95 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A race of configurations over documents, which may be looked at after every document without spoiling its error rate.
+
+Two configurations are compared by d, the logarithm of the ratio of their damage on one document. Under the hypothesis
+that neither is better, d is symmetric about 0 given the documents before. Two e-values measure the evidence that it
+lies above: by size, with S = sum of d and V = sum of d^2,
+
+    mean over lambda > 0 of exp(lambda S - lambda^2 V / 2),    lambda half-normal with standard deviation SPREAD
+
+(each is a supermartingale, de la Pena 1999),
+
+and by sign, with k of n nonzero d positive: the mean over p in (1/2, 1) of (2p)^k (2(1-p))^(n-k). The first is the
+stronger one over many documents, the second over few, or where single documents differ a lot. Their mean is an e-value
+too: by Ville's inequality it ever exceeds 1 / a with probability at most a. Each ordered pair is given its equal share
+of the error rate."""
+
+import math
+
+SPREAD = 2.0  # of lambda: differences of about 1 / SPREAD in the logarithm are found soonest
+
+
+def evidence_by_size(total, squares):
+    """The first e-value, of S and V."""
+    spread = 1 + SPREAD**2 * squares
+    z = SPREAD * total / math.sqrt(spread)
+    chance = 0.5 * math.erfc(-z / math.sqrt(2))
+    return math.exp(min(700.0, z * z / 2)) * 2 * chance / math.sqrt(spread) if chance > 0 else 0.0
+
+
+def evidence_by_sign(above, count):
+    """The second e-value, of k and n."""
+    # The integral of p^k (1-p)^(n-k) from 1/2 on is B(k+1, n-k+1) times the chance that a binomial variable of n + 1
+    # trials at 1/2 is at most k.
+    chance = sum(math.comb(count + 1, i) for i in range(above + 1)) / 2**(count + 1)
+    return 2**(count + 1) * chance / ((count + 1) * math.comb(count, above))
+
+
+class Race:
+    """Configurations by name, all in the race at first. `error`: the probability that the race ever drops a
+    configuration in favour of one that is not better."""
+
+    def __init__(self, names, error=0.05):
+        self.names, self.error = list(names), error
+        self.alive = list(names)
+        self.documents = 0
+        self.dropped = {}  # name: (name of the better one, documents so far)
+        self._damage = {name: [] for name in names}  # by document, as long as the configuration is in the race
+
+    def add(self, damage):
+        """The damage of one document, a number of at least 0 for each configuration that is still in the race. Drops
+        the configurations that are now known to be worse than another one."""
+        if set(damage) != set(self.alive) or not all(0 <= value < math.inf for value in damage.values()):
+            raise ValueError(f"the race is between {self.alive}, and the document has {damage}")
+        self.documents += 1
+        for name, value in damage.items():
+            self._damage[name].append(max(value, 1e-12))
+        worse = {}
+        for name in self.alive:
+            better = [other for other in self.alive
+                      if other != name and self.evidence(other, name) >= self.threshold]
+            if better:
+                worse[name] = (min(better, key=self.mean), self.documents)
+        self.dropped.update(worse)
+        self.alive = [name for name in self.alive if name not in worse]
+
+    @property
+    def threshold(self):
+        pairs = len(self.names) * (len(self.names) - 1)
+        return pairs / self.error
+
+    def evidence(self, better, worse):
+        """The e-value that `better` does less damage than `worse`, over the documents of both."""
+        logs = [math.log(b / a) for a, b in zip(self._damage[better], self._damage[worse])]
+        by_size = evidence_by_size(sum(logs), sum(d * d for d in logs))
+        by_sign = evidence_by_sign(sum(d > 0 for d in logs), sum(d != 0 for d in logs))
+        return (by_size + by_sign) / 2
+
+    def mean(self, name):
+        """Geometric mean of the damage over the documents that the configuration was measured on; None without any."""
+        values = self._damage[name]
+        return math.exp(math.fsum(map(math.log, values)) / len(values)) if values else None
+
+    def ratio(self, name, to):
+        """Geometric mean of the ratio of the damage of two configurations over the documents of both."""
+        logs = [math.log(a / b) for a, b in zip(self._damage[name], self._damage[to])]
+        return math.exp(math.fsum(logs) / len(logs)) if logs else None
+
+    @property
+    def leader(self):
+        """The configuration with the least damage among those in the race."""
+        return min(self.alive, key=lambda name: (self.mean(name) or 0, self.names.index(name)))
+
+    @property
+    def decided(self):
+        return len(self.alive) == 1

@@ -1,0 +1,283 @@
+# SPDX-License-Identifier: Apache-2.0
+"""kvbench-choose: from a model, texts and a size of the cache to a configuration, and the evidence for it.
+
+A part of each text is recorded with probes; every family and the best budgets by layer are predicted from it. The best
+few then race in the model on the other part, document by document, until one is known to be better or the time is
+over. Everything is a file in the output folder; a run that was stopped goes on from there."""
+
+import json
+import math
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import time
+
+from . import _choose_answer as answer
+from ._error import Error
+from ._files import check_not_input, read_text
+from ._race import Race
+from .dump_hf import Parser, positive
+from .results import csv_rows
+
+METHODS = ("sink,h2o,snapkv,chelsea,bsm,kmeans,int,kivi4,kivi2,turboquant,q8_0,q5_1,q4_0,fp8,h2o+q8_0,h2o+q5_1,"
+           "h2o+q4_0,snapkv+q8_0,snapkv+q5_1,snapkv+kivi4,kmeans+int8")
+MENU = "h2o,h2o+q8_0,h2o+q5_1,snapkv,snapkv+q8_0,snapkv+q5_1,q8_0,q5_1,q4_0"
+
+
+def parser():
+    made = Parser(prog="kvbench-choose", allow_abbrev=False,
+                  description="Choose a KV-cache compression for a model and texts: predict, then measure.")
+    add = made.add_argument
+    add("--model", required=True, metavar="FILE", help="GGUF model file")
+    add("--text", nargs="+", required=True, metavar="FILE", help="text files of the kinds that the model will read")
+    add("--memory", default="25%", metavar="SHARE", help="size of the cache, a share of the full one; default: 25%%")
+    add("-o", "--output", required=True, metavar="FOLDER", help="folder of the answer and of what it follows from")
+    add("--context", type=positive, default=1024, metavar="N", help="tokens that are compressed; default: 1024")
+    add("--score", type=positive, default=64, metavar="N", help="scored tokens after them; default: 64")
+    add("--documents", type=positive, default=6, metavar="N", help="documents that are recorded; default: 6")
+    add("--probes", type=positive, default=8, metavar="R", help="probes of each of them; default: 8")
+    add("--methods", default=METHODS, metavar="LIST", help="configurations to predict; default: %(default)s")
+    add("--menu", default=MENU, metavar="LIST", help="what a plan may give a layer; default: %(default)s")
+    add("--race", type=positive, default=4, metavar="N", help="configurations that are measured; default: 4")
+    add("--error", type=float, default=0.05, metavar="P",
+        help="probability that the race drops a configuration in favour of one that is not better; default: 0.05")
+    add("--minutes", type=float, default=20.0, metavar="M", help="time of the race; default: 20")
+    add("--programs", metavar="FOLDER", help="folder of kvbench and kveval; default: PATH, then build/release")
+    add("--threads", type=positive, metavar="N", help="number of threads; default: all processors")
+    add("--quiet", action="store_true", help="print nothing but the answer")
+    return made
+
+
+def check(options):
+    share = re.fullmatch(r"([0-9]{1,3}(?:\.[0-9]{1,6})?)\s?%(?:mem)?", options.memory)
+    if not share or not 0 < float(share[1]) < 100:
+        raise Error(f"--memory {options.memory}: give a share of the full cache between 0 and 100 %, such as 25%.")
+    options.budget = f"{share[1]}%mem"
+    if not 0 < options.error < 1:
+        raise Error(f"--error {options.error}: give a probability between 0 and 1.")
+    if not 0 <= options.minutes < math.inf:
+        raise Error(f"--minutes {options.minutes}: give a number of minutes.")
+    if options.score < 2 or options.score > 512:
+        raise Error(f"--score {options.score}: kveval scores from 2 to 512 tokens.")
+    for path in (options.model, *options.text):
+        if not os.path.isfile(path):
+            raise Error(f"{path}: there is no such file; check the name."
+                        + (" The race runs in llama.cpp, which needs a GGUF file." if path == options.model else ""))
+    options.programs = {name: program(name, options.programs) for name in ("kvbench", "kveval")}
+
+
+def program(name, folder):
+    places = [folder] if folder else [*os.environ.get("PATH", "").split(os.pathsep), "build/release"]
+    found = shutil.which(name, path=os.pathsep.join(places))
+    if not found:
+        raise Error(f"there is no program {name} in {folder or 'PATH or build/release'}; build it (docs/eval.md), and "
+                    "name its folder with --programs.")
+    return os.path.abspath(found)
+
+
+class Work:
+    """The output folder: what a step has made stays, and belongs to these options."""
+
+    def __init__(self, options):
+        self.options, self.folder = options, options.output
+        self.started = time.monotonic()
+        if os.path.exists(self.folder) and not os.path.isdir(self.folder):
+            raise Error(f"-o {self.folder}: this is no folder; give the name of one.")
+        os.makedirs(self.folder, exist_ok=True)
+        check_not_input(self.path("settings.json"), [options.model, *options.text])
+        self._settle()
+
+    def _settle(self):
+        kept = ("model", "text", "budget", "context", "score", "documents", "probes", "methods", "menu", "race",
+                "error")
+        settings = {name: getattr(self.options, name) for name in kept}
+        settings["model"] = os.path.abspath(settings["model"])
+        settings["text"] = [os.path.abspath(path) for path in settings["text"]]
+        settings["sizes"] = [os.path.getsize(path) for path in (settings["model"], *settings["text"])]
+        path = self.path("settings.json")
+        if os.path.exists(path):
+            if json.loads(read_text(path)) != settings:
+                raise Error(f"-o {self.folder}: this folder holds the answer to other options or other texts (see "
+                            "settings.json in it); give another folder, or remove this one.")
+        elif os.listdir(self.folder):
+            raise Error(f"-o {self.folder}: this folder has files and none of this command; give a new one.")
+        else:
+            self.write("settings.json", json.dumps(settings, indent=1) + "\n")
+
+    def path(self, *names):
+        return os.path.join(self.folder, *names)
+
+    def write(self, name, text):
+        temporary = self.path(f"{name}.tmp.{os.getpid()}")
+        with open(temporary, "w", encoding="utf-8") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(temporary, self.path(name))
+
+    def say(self, sentence):
+        if not self.options.quiet:
+            sys.stderr.write(f"kvbench-choose: [{time.monotonic() - self.started:4.0f} s] {sentence}\n")
+
+    def run(self, made, *command):
+        """Runs a program that makes this file, unless it is there. Its messages are shown where it fails."""
+        if os.path.exists(made):
+            return
+        done = subprocess.run([str(word) for word in command], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+                              stderr=subprocess.PIPE, text=True)
+        if done.returncode < 0 or done.returncode == 130:
+            raise KeyboardInterrupt
+        if not os.path.exists(made):  # exit code 1: some rows failed, and the others are there
+            last = done.stderr.strip().splitlines() or [f"exit code {done.returncode}"]
+            failure = OSError if done.returncode == 3 else Error
+            raise failure(f"{os.path.basename(str(command[0]))} failed: {last[-1]}")
+
+    def threads(self, flag="-j"):
+        return [flag, self.options.threads] if self.options.threads else []
+
+
+def documents_of(work):
+    """Writes the documents as files of token ids, once: of each text the first half is recorded, and the documents of
+    the second half race, one of each text in turn. Returns the two lists of files."""
+    if os.path.exists(work.path("documents.json")):
+        return [[work.path(name) for name in part] for part in json.loads(read_text(work.path("documents.json")))]
+    from ._models import AutoTokenizer, loaded
+    options, length = work.options, work.options.context + work.options.score
+    tokenizer = loaded(options.model, "tokenizer", AutoTokenizer.from_pretrained)
+    first, second = [], []
+    for number, path in enumerate(options.text):
+        ids = tokenizer(read_text(path), split_special_tokens=True, verbose=False)["input_ids"]
+        blocks = [ids[at:at + length] for at in range(0, len(ids) - length + 1, length)]
+        if len(blocks) < 2:
+            raise Error(f"{path}: has {len(ids)} tokens, and two documents of {length} are needed, one to predict from "
+                        "and one to measure; give a longer text, or a smaller --context.")
+        half = max(1, len(blocks) // 2)
+        first.append([(f"{number}-{i}", block) for i, block in enumerate(blocks[:half])])
+        second.append([(f"{number}-{i}", block) for i, block in enumerate(blocks[half:], half)])
+    recorded = spread(first, options.documents)
+    raced = spread(second, sum(map(len, second)))
+    names = []
+    for part in (recorded, raced):
+        names.append([f"{name}.ids" for name, _ in part])
+        for name, ids in part:
+            work.write(f"{name}.ids", " ".join(map(str, ids)) + "\n")
+    work.write("documents.json", json.dumps(names) + "\n")
+    return [[work.path(name) for name in part] for part in names]
+
+
+def spread(texts, count):
+    """`count` documents, one of each text in turn, and those of a text evenly spaced."""
+    turns = [text for i in range(max(map(len, texts))) for text, blocks in enumerate(texts) if i < len(blocks)][:count]
+    picked = [[blocks[i * len(blocks) // turns.count(text)] for i in range(turns.count(text))]
+              for text, blocks in enumerate(texts)]
+    return [picked[text].pop(0) for text in turns]
+
+
+def predict(work, recorded):
+    """Records the trace, replays every configuration, and finds a plan. Returns the rows of the replay over all texts,
+    and whether held-out documents confirm the plan."""
+    options, kvbench = work.options, work.options.programs["kvbench"]
+    trace, rows, plan = work.path("probes.h5"), work.path("predicted.csv"), work.path("plan.toml")
+    work.say(f"recording {len(recorded)} documents with {options.probes} probes each")
+    length = options.context + options.score
+    work.run(trace, sys.executable, "-m", "kvbench.dump_hf", "--model", options.model, "--ids", *recorded, "--ctx",
+             length, "--prompt-tokens", options.context, "--probes", options.probes, "--rope-layout", "interleaved",
+             "--dtype", "f16", "--quiet", "-o", trace, *work.threads("--threads"))
+    work.say("predicting what every configuration does")
+    work.run(rows, kvbench, "replay", trace, "-m", options.methods, "-b", f"{options.budget},100%mem", "--rows",
+             "trace", "--no-times", "-q", "-o", rows, *work.threads())
+    work.say("dividing the memory among the layers")
+    if len(recorded) > 1:
+        work.run(plan, kvbench, "allocate", trace, "--menu", options.menu, "-b", options.budget, "-q", "-o", plan,
+                 *work.threads())
+    table = [dict(zip(columns, row)) for columns, *found in [csv_rows(rows, ("kl_predicted",), "a replay")[1]]
+             for row in found]
+    return [row for row in table if row["prompt"] == row["layer"] == "all"], differs_by_layer(plan)
+
+
+def differs_by_layer(plan):
+    """Whether a plan gives its layers different things: allocate writes equal budgets where it confirms nothing."""
+    if not os.path.exists(plan):
+        return False
+    return len(set(re.findall(r"(method = .*?) }", read_text(plan)))) > 1
+
+
+def candidates(options, rows, plan):
+    """The names of the configurations that race: those of the least predicted KL at the budget, and the plan."""
+    ranked = sorted((row for row in rows if row["status"] == "ok" and row["budget"] == options.budget
+                     and row["kl_predicted"]), key=lambda row: float(row["kl_predicted"]))
+    if not ranked:
+        reason = next((row["reason"] for row in rows if row["reason"]), "nothing fits")
+        raise Error(f"--memory {options.memory}: no configuration has a prediction at this size ({reason}).")
+    names = [answer.configuration(row) for row in ranked[:options.race - bool(plan)]]
+    return names + ([f"plan:{plan}"] if plan else [])
+
+
+def race(work, names, documents):
+    """Measures the configurations in the model, document by document. Returns the race and the rows of kveval by
+    configuration, each of one document."""
+    options, contest, rows = work.options, Race(names, work.options.error), {name: [] for name in names}
+    deadline = time.monotonic() + 60 * options.minutes
+    for number, document in enumerate(documents):
+        made = work.path(f"measured-{number:03}.csv")
+        if contest.decided or not (os.path.exists(made) or time.monotonic() < deadline):
+            break
+        work.run(made, options.programs["kveval"], options.model, "--ids", document, "--context", options.context,
+                 "--score", options.score, "-m", ",".join(contest.alive), "-b", options.budget, "--no-times", "-q",
+                 "-o", made, *work.threads())
+        _, (columns, *found) = csv_rows(made, ("kl_mean", "method", "params"), "a table of kveval")
+        measured = {answer.configuration(row, plans=True): row for row in (dict(zip(columns, cells)) for cells in found)
+                    if row["layer"] == "all" and row["document"] == "all"}
+        lacking = [name for name in contest.alive if measured.get(name, {}).get("status") != "ok"]
+        if lacking:
+            reason = measured.get(lacking[0], {}).get("reason") or "it has no row"
+            raise Error(f"{made}: {lacking[0]} did not run ({reason}); leave it out with --methods or --menu.")
+        for name in contest.alive:
+            rows[name].append(measured[name])
+        contest.add({name: float(measured[name]["kl_mean"]) for name in contest.alive})
+        work.say(f"document {number + 1} of {len(documents)}: {contest.leader} leads, {len(contest.alive)} in the race")
+    return contest, rows
+
+
+def choose(options):
+    check(options)
+    work = Work(options)
+    recorded, raced = documents_of(work)
+    predictions, confirmed = predict(work, recorded)
+    names = candidates(options, predictions, os.path.abspath(work.path("plan.toml")) if confirmed else None)
+    work.say(f"measuring {', '.join(names)} on up to {len(raced)} documents")
+    contest, rows = race(work, names, raced)
+    text = answer.paragraphs(options, contest, rows, predictions, len(recorded), len(raced))
+    work.write("answer.md", text)
+    return text
+
+
+def stop(*_):
+    raise KeyboardInterrupt
+
+
+def fail(code, message):
+    sys.stderr.write(f"kvbench-choose: {' '.join(str(message).split())}\n")
+    return code
+
+
+def main(arguments=None):
+    """Returns the exit code: 0 done; 2 bad usage or input; 3 input/output or memory; 130 interrupted."""
+    signal.signal(signal.SIGTERM, stop)
+    try:
+        sys.stdout.write(choose(parser().parse_args(arguments)))
+        sys.stdout.flush()
+        return 0
+    except KeyboardInterrupt:
+        return fail(130, "interrupted; what was computed stays, and the same command goes on")
+    except (OSError, MemoryError) as failure:
+        return fail(3, failure)
+    except Error as failure:
+        return fail(2, failure)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

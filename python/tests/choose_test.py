@@ -1,0 +1,228 @@
+# SPDX-License-Identifier: Apache-2.0
+"""kvbench-choose: the race keeps its error rate, and the steps from options to an answer, with stand-ins for the
+programs. extension_choose goes through the real ones."""
+import csv
+import json
+import math
+import os
+import pathlib
+import random
+import re
+import sys
+import types
+from unittest import mock
+
+from support import PackageTest, kvbench, main
+
+from kvbench import _choose_answer, _race, choose
+
+
+class Evidence(PackageTest):
+    def test_by_size_is_the_integral(self):
+        for total, squares in ((3.0, 2.5), (-2.0, 1.5), (0.0, 0.0), (40.0, 60.0)):
+            steps, most = 200_000, 20.0
+            width = most / steps
+            sd = 2.0
+            integral = math.fsum(math.exp(x * total - x * x * squares / 2) * math.exp(-(x / sd)**2 / 2)
+                                 for x in ((i + 0.5) * width for i in range(steps))) * width * 2 / (
+                                     sd * math.sqrt(2 * math.pi))
+            self.assertAlmostEqual(_race.evidence_by_size(total, squares) / integral, 1, places=5)
+
+    def test_by_sign_by_hand(self):
+        """One positive: the integral of 2p over (1/2, 1), times 2, is 2 (1 - 1/4) = 3/2. One negative: 1/2. Two
+        positive: 2 * 4/3 * (1 - 1/8) = 7/3."""
+        self.assertEqual([_race.evidence_by_sign(0, 0), _race.evidence_by_sign(1, 1), _race.evidence_by_sign(0, 1)],
+                         [1, 1.5, 0.5])
+        self.assertAlmostEqual(_race.evidence_by_sign(2, 2), 7 / 3)
+
+    def test_nothing_overflows(self):
+        self.assertEqual(_race.evidence_by_size(-1e6, 1e3), 0)
+        self.assertGreater(_race.evidence_by_size(1e6, 1e3), 1e100)
+
+
+class Races(PackageTest):
+    def race(self, draw, true, documents, error=0.05):
+        race = _race.Race(true, error)
+        for _ in range(documents):
+            common = random.gauss(0, 1)  # a document that is hard for all
+            race.add({name: math.exp(min(300, common + true[name] + draw())) for name in race.alive})
+            if race.decided:
+                break
+        return race
+
+    def test_wrong_decisions(self):
+        """200 races with a known best, and 200 between equals that anything dropped is wrong about."""
+        random.seed(5)
+        for draw in (lambda: random.gauss(0, 0.4), lambda: random.choice((-1, 1)) * random.paretovariate(1.2) / 4):
+            known = [self.race(draw, {"a": 0, "b": 0.1, "c": 0.4, "d": 1.0}, 80) for _ in range(200)]
+            self.assertLessEqual(sum("a" not in race.alive for race in known), 10 + 6)  # 5 %, and twice its deviation
+            equal = [self.race(draw, {"a": 0, "b": 0}, 80) for _ in range(200)]
+            self.assertLessEqual(sum(race.decided for race in equal), 10 + 6)
+        self.assertGreater(sum("d" not in race.alive for race in known), 150)
+
+    def test_a_clear_difference_takes_a_dozen_documents(self):
+        random.seed(6)
+        races = [self.race(lambda: random.gauss(0, 0.3), {"a": 0, "b": 1.5}, 40) for _ in range(20)]
+        self.assertTrue(all(race.alive == ["a"] for race in races))
+        self.assertLess(sorted(race.documents for race in races)[10], 14)
+
+    def test_looking_once_too_often_is_the_fault_that_it_avoids(self):
+        """A t-test after every document, the obvious rule, is wrong in far more than 5 % of races between equals."""
+        random.seed(7)
+        wrong = 0
+        for _ in range(200):
+            logs = []
+            for _ in range(80):
+                logs.append(random.gauss(0, 1))
+                if len(logs) > 3:
+                    mean = math.fsum(logs) / len(logs)
+                    sd = math.sqrt(math.fsum((d - mean)**2 for d in logs) / (len(logs) - 1))
+                    if abs(mean) > 2.2 * sd / math.sqrt(len(logs)):
+                        wrong += 1
+                        break
+        self.assertGreater(wrong, 30)
+
+    def test_damage_of_the_wrong_configurations(self):
+        race = _race.Race(["a", "b"])
+        for damage in ({"a": 1}, {"a": 1, "b": math.nan}, {"a": 1, "b": -1}, {"a": 1, "b": 2, "c": 3}):
+            with self.subTest(damage=damage), self.assertRaises(ValueError):
+                race.add(damage)
+        race.add({"a": 0, "b": 0})  # exact both
+        self.assertEqual((race.leader, race.alive), ("a", ["a", "b"]))
+
+
+TRUE = {"h2o": 0.05, "h2o+q5_1": 0.01, "snapkv": 0.1, "sink": 0.3}  # KL in the stand-in of kveval
+
+
+class Programs:
+    """Stands for kvbench, kveval and the recording: writes the files that they would write."""
+
+    def __init__(self, noise=0.1, broken=None, plan=""):
+        self.true, self.noise, self.broken, self.plan, self.made = TRUE, noise, broken, plan, []
+
+    def run(self, work, made, *command):
+        if os.path.exists(made):
+            return
+        self.made.append(os.path.basename(made))
+        words = [str(word) for word in command]
+        if made.endswith("probes.h5"):
+            pathlib.Path(made).write_bytes(b"")
+        elif made.endswith("plan.toml"):
+            pathlib.Path(made).write_text(self.plan)
+        else:
+            names = words[words.index("-m") + 1].split(",")
+            replay = "replay" in words
+            kl = "kl_predicted" if replay else "kl_mean"
+            rows = [{"method": re.sub(r"\[.*", "", name), "params": "", "prompt": "all", "layer": "all",
+                     "document": "all", "budget": budget, "status": "infeasible" if name == self.broken else "ok",
+                     "reason": "does not fit" if name == self.broken else "", "total_bytes": 25, "full_bytes": 100,
+                     "top1": 0.9, "ppl_ratio": 1.1, kl: self.kl(name), "kl_predicted_lo": 0.001, "kl_predicted_hi": 9}
+                    for name in names for budget in ("25%mem", "100%mem")[:1 + replay]]
+            with open(made, "w", newline="") as file:
+                table = csv.DictWriter(file, rows[0], lineterminator="\n")
+                table.writeheader()
+                table.writerows(rows)
+
+    def kl(self, name):
+        return self.true.get(name, 0.5) * math.exp(random.gauss(0, self.noise))
+
+
+class Choose(PackageTest):
+    def choose(self, programs, *flags, documents=30, code=0):
+        def split(work):
+            return ["r0.ids", "r1.ids"], [f"{i}.ids" for i in range(documents)]
+
+        for name in ("model.gguf", "text.txt"):
+            pathlib.Path(self.path(name)).write_text("x")
+        said, wrong = [], []
+        arguments = ["--model", self.path("model.gguf"), "--text", self.path("text.txt"), "-o", self.path("out"),
+                     "--quiet", "--methods", ",".join([*TRUE, "q8_0"]), *flags]
+        with mock.patch.object(choose, "documents_of", split), mock.patch.object(
+                choose, "program", lambda name, folder: name), mock.patch.object(
+                choose.Work, "run", lambda work, *a: programs.run(work, *a)), mock.patch.object(
+                sys, "stdout", types.SimpleNamespace(write=said.append, flush=lambda: None)), mock.patch.object(
+                sys, "stderr", types.SimpleNamespace(write=wrong.append)):
+            self.assertEqual(choose.main(arguments), code, wrong)
+        return "".join(said or wrong)
+
+    def setUp(self):
+        super().setUp()
+        random.seed(1)
+
+    def test_the_best_is_found(self):
+        text = self.choose(Programs())
+        self.assertRegex(text, r"^\*\*h2o\+q5_1\*\* changes the output least of the 4 configurations")
+        self.assertIn("25.0 % of the bytes", text)
+        self.assertRegex(text, r"at an error rate of 5 %.*sink \([0-9.]+ times the KL of h2o\+q5_1\) after \d+ doc")
+        self.assertIn("From 2 other documents KL", text)
+        self.assertIn("rows stored as q5_1", text)
+        self.assertRegex(text, r"\| llama.cpp -ctk q8_0 -ctv q8_0 \| 25.0 % \|")
+        self.assertEqual(self.read("out/answer.md"), text)
+
+    def read(self, name):
+        return pathlib.Path(self.path(name)).read_text()
+
+    def test_a_second_run_computes_nothing(self):
+        text = self.choose(Programs())
+        again = Programs()
+        self.assertEqual((self.choose(again), again.made), (text, []))
+
+    def test_it_goes_on_where_it_stopped(self):
+        first = Programs()
+        self.choose(first, documents=3)
+        second = Programs()
+        self.choose(second)
+        self.assertNotIn("probes.h5", second.made)
+        self.assertEqual(second.made[0], "measured-003.csv")
+
+    def test_other_options_in_the_same_folder(self):
+        self.choose(Programs(), documents=2)
+        self.assertIn("other options", self.choose(Programs(), "--memory", "12.5%", code=2))
+
+    def test_undecided(self):
+        self.assertRegex(self.choose(Programs(), documents=2),
+                         r"leads, undecided, of the 4.* Not told from it when the documents ended: ")
+        self.assertIn("when the documents ended", self.choose(Programs(), documents=2))
+
+    def test_no_time(self):
+        self.assertIn("Nothing was measured in 0 minutes", self.choose(Programs(), "--minutes", "0"))
+
+    def test_a_plan_that_is_confirmed_races(self):
+        plan = "".join(f'  {{ layer = {n}, method = "h2o", budget = "{n + 1}0%mem" }},\n' for n in (1, 2))
+        programs = Programs(plan=plan)
+        programs.true = {**TRUE, f"plan:{self.path('out/plan.toml')}": 0.001}
+        text = self.choose(programs)
+        self.assertIn(f"**plan:{self.path('out/plan.toml')}** changes", text)
+        self.assertIn("caches of another size in each layer", text)
+
+    def test_a_plan_of_equal_budgets_does_not(self):
+        plan = "".join(f'  {{ layer = {n}, method = "h2o", budget = "25%mem" }},\n' for n in (1, 2))
+        self.assertNotIn("plan:", self.choose(Programs(plan=plan)))
+
+    def test_nothing_fits(self):
+        with mock.patch.dict(TRUE, clear=True):
+            self.assertIn("no configuration has a prediction", self.choose(Programs(broken="q8_0"), code=2))
+
+    def test_wrong_options(self):
+        for flags, words in ((["--memory", "3GB"], "--memory 3GB"), (["--memory", "0%"], "--memory 0%"),
+                             (["--memory", "100%"], "--memory 100%"), (["--error", "0"], "--error"),
+                             (["--minutes", "-1"], "--minutes"), (["--score", "1"], "--score"),
+                             (["--text", self.path("none")], "there is no such file"), (["--mem", "25%"], "--mem")):
+            with self.subTest(flags=flags):
+                self.assertIn(words, self.choose(Programs(), *flags, code=2))
+        self.assertFalse(os.path.exists(self.path("out")))
+
+    def test_a_folder_of_other_files(self):
+        os.mkdir(self.path("out"))
+        pathlib.Path(self.path("out/mine.txt")).write_text("mine")
+        self.assertIn("has files and none of this command", self.choose(Programs(), code=2))
+
+    def test_documents_of_several_texts_take_turns(self):
+        texts = [[("0", i) for i in range(9)], [("1", i) for i in range(2)]]
+        self.assertEqual(choose.spread(texts, 6), [("0", 0), ("1", 0), ("0", 2), ("1", 1), ("0", 4), ("0", 6)])
+        self.assertEqual(sorted(choose.spread(texts, 11)), texts[0] + texts[1])
+        self.assertEqual(choose.spread(texts, 99), choose.spread(texts, 11))
+
+
+if __name__ == "__main__":
+    main()
