@@ -81,8 +81,7 @@ std::vector<MergeLink> bipartite_links(const MergeRule& rule, const Buffer<const
 }
 
 std::vector<MergeLink> mesh_links(const Buffer<const float>& keys, Backend& backend) {
-  const auto unit = backend.allocate<float>(keys.rows(), keys.cols());
-  backend.run(kernels::NormalizeRows<Buffer>{.rows = keys, .out = unit});
+  const auto unit = normalized(keys, backend);
   const Matches matches = run({.points = unit, .candidates = unit, .skip_self = true}, backend);
   std::vector<MergeLink> links;
   for (std::size_t i = 0; i < matches.best.size(); ++i) {

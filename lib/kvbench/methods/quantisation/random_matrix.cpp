@@ -53,10 +53,4 @@ MatrixPair matrix_pair(const std::vector<double>& matrix, Index rows, Index cols
   return {backend.adopt(std::move(plain), rows, cols), backend.adopt(std::move(transposed), cols, rows)};
 }
 
-Buffer<const float> projected(const Buffer<const float>& rows, const Buffer<const float>& matrix, Backend& backend) {
-  const auto out = backend.allocate<float>(rows.rows(), matrix.rows());
-  backend.run(kernels::ProjectRows<Buffer>{.rows = rows, .matrix = matrix, .out = out});
-  return out;
-}
-
 }  // namespace kvbench::methods

@@ -6,6 +6,7 @@
 
 #include <kvbench/kernels/backend.hpp>
 #include <kvbench/methods/stages/draws.hpp>
+#include <kvbench/methods/stages/rows.hpp>
 
 namespace kvbench::methods {
 
@@ -21,8 +22,5 @@ struct MatrixPair {
   Buffer<const float> matrix, transpose;
 };
 MatrixPair matrix_pair(const std::vector<double>& matrix, Index rows, Index cols, double factor, Backend& backend);
-
-/// rows [n, d] times the transpose of matrix [m, d], as a new buffer [n, m].
-Buffer<const float> projected(const Buffer<const float>& rows, const Buffer<const float>& matrix, Backend& backend);
 
 }  // namespace kvbench::methods

@@ -9,20 +9,6 @@
 #include <kvbench/methods/stages/rows.hpp>
 
 namespace kvbench::methods {
-namespace {
-
-Buffer<const float> transposed(const Buffer<const float>& rows, Backend& backend) {
-  const std::vector<float> in = backend.read(rows);
-  const auto m = static_cast<std::size_t>(rows.rows()), d = static_cast<std::size_t>(rows.cols());
-  std::vector<float> out(in.size());
-  for (std::size_t c = 0; c < d; ++c) {
-    for (std::size_t i = 0; i < m; ++i) out[c * m + i] = in[i * d + c];
-  }
-  return backend.adopt(std::move(out), rows.cols(), rows.rows());
-}
-
-}  // namespace
-
 Buffer<const float> skewing(const Buffer<const float>& queries, Backend& backend) {
   using Matrix = Eigen::Matrix<float, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
   const Index d = queries.cols();

@@ -10,12 +10,6 @@
 namespace kvbench::methods {
 namespace {
 
-Buffer<const float> normalized(const Buffer<const float>& rows, Backend& backend) {
-  const auto out = backend.allocate<float>(rows.rows(), rows.cols());
-  backend.run(kernels::NormalizeRows<Buffer>{.rows = rows, .out = out});
-  return out;
-}
-
 /// -|c|^2 / 2 of each centroid: |x - c|^2 = |x|^2 - 2 (<x, c> - |c|^2 / 2).
 Buffer<const float> l2_bias(const Buffer<const float>& centroids, Backend& backend) {
   const auto norms2 = backend.allocate<double>(centroids.rows());

@@ -30,6 +30,16 @@ Buffer<const float> rows_at(const Buffer<const float>& source, const std::vector
   return source.slice(ids.front(), std::ssize(ids));
 }
 
+Buffer<const float> transposed(const Buffer<const float>& source, Backend& backend) {
+  const std::vector<float> in = backend.read(source);
+  const auto n = static_cast<std::size_t>(source.rows()), columns = static_cast<std::size_t>(source.cols());
+  std::vector<float> out(in.size());
+  for (std::size_t c = 0; c < columns; ++c) {
+    for (std::size_t i = 0; i < n; ++i) out[c * n + i] = in[i * columns + c];
+  }
+  return backend.adopt(std::move(out), source.cols(), source.rows());
+}
+
 void copy_rows(const Buffer<const float>& source, const Buffer<float>& out, Backend& backend) {
   const Index count = source.rows();
   if (count == 0) return;
@@ -40,6 +50,28 @@ void copy_rows(const Buffer<const float>& source, const Buffer<float>& out, Back
 Buffer<float> inner_products(const Buffer<const float>& a, const Buffer<const float>& b, Backend& backend) {
   const auto out = backend.allocate<float>(a.rows(), b.rows());
   backend.run(kernels::InnerProducts<Buffer>{.a = a, .b = b, .out = out});
+  return out;
+}
+
+Buffer<const float> normalized(const Buffer<const float>& rows, Backend& backend) {
+  const auto out = backend.allocate<float>(rows.rows(), rows.cols());
+  backend.run(kernels::NormalizeRows<Buffer>{.rows = rows, .out = out});
+  return out;
+}
+
+Buffer<float> mean_of_rows(const Buffer<const float>& rows, Backend& backend) {
+  const auto out = backend.allocate<float>(1, rows.cols());
+  backend.run(kernels::MeanRows<Buffer>{
+      .rows = rows,
+      .labels = backend.adopt(std::vector<std::int32_t>(static_cast<std::size_t>(rows.rows())), rows.rows()),
+      .out = out,
+      .mass = backend.allocate<float>(1)});
+  return out;
+}
+
+Buffer<const float> projected(const Buffer<const float>& rows, const Buffer<const float>& matrix, Backend& backend) {
+  const auto out = backend.allocate<float>(rows.rows(), matrix.rows());
+  backend.run(kernels::ProjectRows<Buffer>{.rows = rows, .matrix = matrix, .out = out});
   return out;
 }
 

@@ -18,10 +18,18 @@ Buffer<float> gathered(const Buffer<const float>& source, const Buffer<const std
 Buffer<float> gathered(const Buffer<const float>& source, std::vector<std::int32_t> ids, Backend& backend);
 /// The same, read-only: where `ids` are consecutive, the result is a slice and not a copy.
 Buffer<const float> rows_at(const Buffer<const float>& source, const std::vector<std::int32_t>& ids, Backend& backend);
+/// The columns of `source` [n, c] as the rows of a new buffer [c, n].
+Buffer<const float> transposed(const Buffer<const float>& source, Backend& backend);
 /// Copies `source` [k, c] to `out` [k, c]. Either may be a slice, and both may be empty.
 void copy_rows(const Buffer<const float>& source, const Buffer<float>& out, Backend& backend);
 /// <a[i], b[j]> of a [m, c] and b [n, c] as a new buffer [m, n].
 Buffer<float> inner_products(const Buffer<const float>& a, const Buffer<const float>& b, Backend& backend);
+/// <rows[i], matrix[j]> of rows [n, c] and matrix [m, c] as a new buffer [n, m], summed in fp64.
+Buffer<const float> projected(const Buffer<const float>& rows, const Buffer<const float>& matrix, Backend& backend);
+/// rows[i] / |rows[i]| of [n, c]; rows of zeros stay zero.
+Buffer<const float> normalized(const Buffer<const float>& rows, Backend& backend);
+/// The mean [1, c] of the rows [n, c], n > 0.
+Buffer<float> mean_of_rows(const Buffer<const float>& rows, Backend& backend);
 
 /// The `count` best columns of each row of `scores` among columns first, ..., last - 1, as TopK returns them: [rows,
 /// count].
