@@ -49,4 +49,11 @@ inline std::vector<TokenId> answering(const methods::CompressedCache& cache, con
   return ids_of(visible_entries(head, cache.entries(block), block, backend)[row]);
 }
 
+/// The tokens of the context that answer query head `row` of the token after it.
+inline Ids kept_tokens(const std::string& method, std::vector<methods::Assignment> settings, const HeadData& head,
+                       Index budget, Backend& backend, std::size_t row = 0) {
+  const auto cache = open_cache(method, std::move(settings), prompt_of(head, backend), budget, 0, backend);
+  return answering(*cache, query_block(head, head.n, head.n + 1, head.n + 1, backend), head, backend, row);
+}
+
 }  // namespace kvbench::testing

@@ -17,6 +17,7 @@
 #include <kvbench/methods/eviction/h2o_global.hpp>
 #include <kvbench/methods/eviction/pyramidkv.hpp>
 #include <kvbench/methods/eviction/random.hpp>
+#include <kvbench/methods/eviction/scored.hpp>
 #include <kvbench/methods/eviction/sink.hpp>
 #include <kvbench/methods/eviction/snapkv.hpp>
 #include <kvbench/methods/eviction/subgen_kcenter.hpp>
@@ -58,6 +59,7 @@ std::span<const MethodInfo> all_methods() {
       snapkv_method(),
       snapkv_kvpress_method(),
       pyramidkv_method(),
+      knorm_method(),
       cam_method(),
       uniform_method(),
       uniform_repo_method(),

@@ -12,12 +12,9 @@ using namespace kvbench::testing;
 
 namespace {
 
-/// The tokens of the context that answer query head `row` of the token after it.
 Ids kept(const HeadData& head, std::vector<Assignment> settings, Index budget, Backend& backend, std::size_t row = 0,
          const char* method = "snapkv") {
-  const auto cache = open_cache(method, std::move(settings), prompt_of(head, backend), budget, 0, backend);
-  const QueryBlock block = query_block(head, head.n, head.n + 1, head.n + 1, backend);
-  return answering(*cache, block, head, backend, row);
+  return kept_tokens(method, std::move(settings), head, budget, backend, row);
 }
 
 }  // namespace

@@ -8,6 +8,7 @@
 
 #include <kvbench/methods/sampling/merge_and_reduce.hpp>
 #include <kvbench/methods/stages/draws.hpp>
+#include <kvbench/methods/stages/token_numbers.hpp>
 
 namespace kvbench::methods {
 namespace {
@@ -16,20 +17,11 @@ namespace {
 /// they open.
 constexpr std::uint32_t draws_per_instance = 64;
 
-std::vector<double> norms(const Buffer<const float>& rows, Backend& backend) {
-  if (rows.rows() == 0) return {};
-  const auto norms2 = backend.allocate<double>(rows.rows());
-  backend.run(kernels::SquaredNorms<Buffer>{.rows = rows, .out = norms2});
-  std::vector<double> all = backend.read(norms2);
-  for (double& x : all) x = std::sqrt(x);
-  return all;
-}
-
 struct TokenNorms {
   double key = 0, value = 0;
 };
 std::vector<TokenNorms> norms_of(const Buffer<const float>& keys, const Buffer<const float>& values, Backend& backend) {
-  const std::vector<double> of_keys = norms(keys, backend), of_values = norms(values, backend);
+  const TokenNumbers of_keys = norms(keys, backend), of_values = norms(values, backend);
   std::vector<TokenNorms> all;
   for (std::size_t i = 0; i < of_keys.size(); ++i) all.push_back({of_keys[i], of_values[i]});
   return all;

@@ -27,9 +27,15 @@ Buffer<const float> reduced_and_pooled(const Buffer<const float>& scores, const 
 
 }  // namespace
 
-void fields(ParamVisitor& visitor, SelectionParams& params) {
+void fields(ParamVisitor& visitor, KvHeadSelection& params) {
   visitor.integer("sinks", params.sinks, {.min = 0}, "first tokens that are always kept");
   visitor.integer("recent", params.recent, {.min = 0}, "last tokens that are always kept");
+}
+
+void fields(ParamVisitor& visitor, SelectionParams& params) {
+  KvHeadSelection ends{params};
+  fields(visitor, ends);
+  params = ends;
   visitor.integer("kernel", params.kernel, {.min = 1}, "pooling width in tokens, odd");
   visitor.choice("pooling", params.pooling, {"none", "max", "mean"}, "pooling of the scores along the context");
   fields(visitor, params.group);

@@ -23,6 +23,9 @@ struct SelectionParams {
   Order order = Order::reduce_first;  ///< of reduction and pooling, per=kv_head only: the two do not commute
 };
 void fields(ParamVisitor& visitor, SelectionParams& params);
+/// The parameters of methods with one score for a kv head: the tokens that are always kept.
+struct KvHeadSelection : SelectionParams {};
+void fields(ParamVisitor& visitor, KvHeadSelection& params);
 /// Throws Error, naming the method, for an even kernel.
 void check_selection(std::string_view method, const SelectionParams& params);
 

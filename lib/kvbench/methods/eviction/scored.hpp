@@ -1,0 +1,11 @@
+// SPDX-License-Identifier: Apache-2.0
+// Score-only methods, one expression each: the file of a method has its banner, its expression and its row.
+#pragma once
+
+#include <kvbench/methods/contract/info.hpp>
+
+namespace kvbench::methods {
+
+MethodInfo knorm_method();
+
+}  // namespace kvbench::methods

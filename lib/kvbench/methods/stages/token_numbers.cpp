@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <kvbench/methods/stages/token_numbers.hpp>
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+#include <utility>
+#include <vector>
+
+#include <kvbench/methods/stages/rows.hpp>
+
+namespace kvbench::methods {
+Buffer<const float> as_scores(const TokenNumbers& numbers, Backend& backend, Index rows) {
+  std::vector<float> scores(numbers.size());
+  std::ranges::transform(numbers, scores.begin(), [](double x) { return static_cast<float>(x); });
+  return backend.adopt(std::move(scores), rows, static_cast<Index>(numbers.size()) / rows);
+}
+
+TokenNumbers norms2(const Buffer<const float>& rows, Backend& backend) {
+  if (rows.rows() == 0) return {};
+  const auto out = backend.allocate<double>(rows.rows());
+  backend.run(kernels::SquaredNorms<Buffer>{.rows = rows, .out = out});
+  return on_host(out, backend);
+}
+
+TokenNumbers norms(const Buffer<const float>& rows, Backend& backend) { return std::sqrt(norms2(rows, backend)); }
+
+TokenNumbers cosines(const Buffer<const float>& rows, const Buffer<const float>& direction, Backend& backend) {
+  return on_host(projected(normalized(rows, backend), normalized(direction, backend), backend), backend);
+}
+
+TokenNumbers shares_in_blocks(const TokenNumbers& numbers, Index block) {
+  TokenNumbers shares(numbers.size());
+  const auto width = static_cast<std::size_t>(block);
+  for (std::size_t begin = 0; begin < numbers.size(); begin += width) {
+    const std::slice part(begin, std::min(width, numbers.size() - begin), 1);
+    const TokenNumbers own = numbers[part];
+    if (const double sum = own.sum(); sum > 0) shares[part] = TokenNumbers(own / sum);
+  }
+  return shares;
+}
+
+TokenNumbers ranks_in_blocks(const TokenNumbers& numbers, Index block) {
+  TokenNumbers ranks(numbers.size());
+  const auto width = static_cast<std::size_t>(block);
+  for (std::size_t begin = 0; begin < numbers.size(); begin += width) {
+    std::vector<std::size_t> order(std::min(width, numbers.size() - begin));
+    std::iota(order.begin(), order.end(), begin);
+    std::ranges::sort(order, [&](std::size_t a, std::size_t b) {
+      return numbers[a] != numbers[b] ? numbers[a] < numbers[b] : a > b;
+    });
+    for (std::size_t rank = 0; rank < order.size(); ++rank) ranks[order[rank]] = static_cast<double>(rank);
+  }
+  return ranks;
+}
+
+TokenNumbers softmax(const TokenNumbers& numbers) {
+  if (numbers.size() == 0) return numbers;
+  const TokenNumbers mass = std::exp(numbers - numbers.max());
+  return mass / mass.sum();
+}
+
+TokenNumbers z_scores(const TokenNumbers& numbers) {
+  if (numbers.size() == 0) return numbers;
+  const auto count = static_cast<double>(numbers.size());
+  const TokenNumbers centred = numbers - numbers.sum() / count;
+  return centred / std::max(1e-6, std::sqrt((centred * centred).sum() / count));
+}
+
+TokenNumbers numbered(Index n) {
+  TokenNumbers numbers(static_cast<std::size_t>(n));
+  std::iota(std::begin(numbers), std::end(numbers), 0.0);
+  return numbers;
+}
+
+TokenNumbers behind(Index count, const TokenNumbers& numbers) {
+  TokenNumbers out(static_cast<std::size_t>(count) + numbers.size());
+  out[std::slice(static_cast<std::size_t>(count), numbers.size(), 1)] = numbers;
+  return out;
+}
+
+}  // namespace kvbench::methods
