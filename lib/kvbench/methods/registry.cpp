@@ -60,6 +60,7 @@ std::span<const MethodInfo> all_methods() {
       snapkv_kvpress_method(),
       pyramidkv_method(),
       knorm_method(),
+      keydiff_method(),
       cam_method(),
       uniform_method(),
       uniform_repo_method(),

@@ -18,3 +18,32 @@ TEST_CASE("knorm keeps the shortest keys") {
   CHECK(kept_tokens("knorm", {{"sinks", "1"}}, head, 2, *backend) == Ids{0, 3});
   CHECK(kept_tokens("knorm", {{"recent", "2"}}, head, 3, *backend) == Ids{3, 4, 5});  // 4 is the longest, and recent
 }
+
+// Keys of one channel are directions 1, -1 or 0. Four of six point up, one down, one is zero: the anchor is
+// (4 - 1) / 6, and scores are -1 -1 1 0 -1 -1.
+TEST_CASE("keydiff keeps the keys that differ from the mean direction") {
+  const auto backend = make_ref_backend();
+  const HeadData head = small_head({1, 5, -2, 0, 0.1f, 3, 0}, 6);
+  CHECK(kept_tokens("keydiff", {}, head, 1, *backend) == Ids{2});
+  CHECK(kept_tokens("keydiff", {}, head, 2, *backend) == Ids{2, 3});
+  CHECK(kept_tokens("keydiff", {}, head, 3, *backend) == Ids{0, 2, 3});
+}
+
+// Directions a = (1, 0), b = (0, 1), c = (-1, 0); keys a a b a c c c. Two tokens are held, blocks of two compete.
+//   0 1 | 2 3: a a b a, anchor (3, 1) / 4: b is the farthest, a follows, of which token 0 is the lowest: 0 2
+//   0 2 | 4 5: a b c c, anchor (-1, 1) / 4: -cos is .71 for a, -.71 for b and c: token 0, and of 2 4 5 the lowest: 0 2
+//   0 2 | 6:   a b c, anchor (0, 1) / 3: 0 for a and c, -1 for b: 0 6
+// At once the anchor is (0, 1) / 7: 0 for all but token 2, so that the lowest are kept.
+TEST_CASE("keydiff in blocks compares with the tokens that are held") {
+  const auto backend = make_ref_backend();
+  HeadData head = small_head(std::vector<float>(8), 7);
+  head.d = 2;
+  head.keys = {1, 0, 2, 0, 0, 1, 1, 0, -1, 0, -2, 0, -1, 0, 0, 0};
+  head.queries.assign(16, 0);
+  CHECK(kept_tokens("keydiff", {{"block", "2"}}, head, 2, *backend) == Ids{0, 6});
+  CHECK(kept_tokens("keydiff", {}, head, 2, *backend) == Ids{0, 1});
+  // Token 0 is a sink and token 6 recent; 1 is held, then 1 | 2 3: a b a, anchor (2, 1) / 3, so that b = 2 is held;
+  // 2 | 4 5: b c c, anchor (-2, 1) / 3: b again.
+  CHECK(kept_tokens("keydiff", {{"block", "2"}, {"sinks", "1"}, {"recent", "1"}}, head, 3, *backend) == Ids{0, 2, 6});
+  CHECK(kept_tokens("keydiff", {{"block", "128"}}, head, 6, *backend) == Ids{0, 1, 3, 4, 5, 6});  // one block
+}

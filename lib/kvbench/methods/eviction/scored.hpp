@@ -7,5 +7,6 @@
 namespace kvbench::methods {
 
 MethodInfo knorm_method();
+MethodInfo keydiff_method();
 
 }  // namespace kvbench::methods
