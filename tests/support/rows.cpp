@@ -38,6 +38,7 @@ std::vector<Row> all_rows() {
   add("snapkv", {{"window", "1"}, {"order", "pool_first"}, {"reduce", "max"}});
   add("pyramidkv", {{"window", "4"}, {"beta", "2"}});
   add("keydiff", {{"block", "5"}, {"sinks", "2"}});
+  add("curdkv", {{"window", "5"}, {"leverage", "mean"}, {"sinks", "0"}, {"recent", "3"}});
   add("quest", {{"page", "5"}, {"min_pages", "1"}, {"last_page", "true"}});
   add("quest", {{"min_pages", "1"}, {"per", "kv_head"}});
   add("infinigen", {{"columns", "union"}, {"per", "kv_head"}});

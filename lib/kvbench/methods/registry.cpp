@@ -61,6 +61,7 @@ std::span<const MethodInfo> all_methods() {
       pyramidkv_method(),
       knorm_method(),
       keydiff_method(),
+      curdkv_method(),
       cam_method(),
       uniform_method(),
       uniform_repo_method(),

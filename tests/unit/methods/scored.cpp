@@ -47,3 +47,27 @@ TEST_CASE("keydiff in blocks compares with the tokens that are held") {
   CHECK(kept_tokens("keydiff", {{"block", "2"}, {"sinks", "1"}, {"recent", "1"}}, head, 3, *backend) == Ids{0, 2, 6});
   CHECK(kept_tokens("keydiff", {{"block", "128"}}, head, 6, *backend) == Ids{0, 1, 3, 4, 5, 6});  // one block
 }
+
+// Squared keys 1 4 4 | 9 16 and values 2^j, squares 1 4 16 | 64 256, in blocks of 3 of which the last has two:
+//   key shares 1/9 4/9 4/9 | 9/25 16/25; value shares 1/21 4/21 16/21 | 1/5 4/5
+//   products .005 .085 .339 | .072 .512; sums .16 .63 1.21 | .56 1.44
+TEST_CASE("curdkv multiplies the shares of key and value among their neighbours") {
+  const auto backend = make_ref_backend();
+  const HeadData head = small_head({1, -2, 2, 3, -4, 0}, 5);
+  const auto kept = [&](const char* leverage, Index budget, const char* sinks) {
+    return kept_tokens("curdkv", {{"window", "3"}, {"leverage", leverage}, {"sinks", sinks}}, head, budget, *backend);
+  };
+  CHECK(kept("product", 3, "0") == Ids{1, 2, 4});
+  CHECK(kept("product", 4, "0") == Ids{1, 2, 3, 4});
+  CHECK(kept("mean", 3, "0") == Ids{1, 2, 4});
+  CHECK(kept("key", 2, "0") == Ids{1, 4});  // 1 and 2 are equal: the lower token
+  CHECK(kept("value", 3, "0") == Ids{2, 3, 4});
+  CHECK(kept("product", 3, "2") == Ids{0, 1, 4});
+  CHECK(kept_tokens("curdkv", {}, head, 4, *backend) == Ids{0, 1, 2, 3});  // four sinks
+}
+
+TEST_CASE("curdkv takes shares of zeros as zero") {
+  const auto backend = make_ref_backend();
+  const HeadData head = small_head({0, 0, 1, 0, 0}, 4);
+  CHECK(kept_tokens("curdkv", {{"window", "2"}, {"sinks", "0"}}, head, 1, *backend) == Ids{2});
+}

@@ -37,6 +37,7 @@ const std::map<std::string, Formula>& formulas() {
       {"pyramidkv", {.settings = {{"window", "8"}, {"beta", "1"}}, .kv = B * token}},
       {"knorm", {.kv = B * token}},
       {"keydiff", {.kv = B * token}},
+      {"curdkv", {.kv = B * token}},
       {"h2o", {.kv = B * token, .meta = B * 4}},
       {"h2o-global", {.settings = {{"heavy", "1"}}, .kv = G * B * token}},
       // 4 first tokens and a window; each query head has its own values of the window, with one attention sum each.

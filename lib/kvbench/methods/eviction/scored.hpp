@@ -8,5 +8,6 @@ namespace kvbench::methods {
 
 MethodInfo knorm_method();
 MethodInfo keydiff_method();
+MethodInfo curdkv_method();
 
 }  // namespace kvbench::methods
