@@ -10,6 +10,7 @@ namespace {
 /// Settings for methods whose defaults need larger budgets than those of the tests.
 std::vector<methods::Assignment> small_settings(const methods::MethodInfo& info) {
   if (info.name == "quest") return {{"page", "4"}};
+  if (info.name == "lagkv") return {{"lag", "8"}};
   return {};
 }
 
@@ -39,6 +40,7 @@ std::vector<Row> all_rows() {
   add("pyramidkv", {{"window", "4"}, {"beta", "2"}});
   add("keydiff", {{"block", "5"}, {"sinks", "2"}});
   add("curdkv", {{"window", "5"}, {"leverage", "mean"}, {"sinks", "0"}, {"recent", "3"}});
+  add("lagkv", {{"sinks", "2"}, {"lag", "7"}});
   add("quest", {{"page", "5"}, {"min_pages", "1"}, {"last_page", "true"}});
   add("quest", {{"min_pages", "1"}, {"per", "kv_head"}});
   add("infinigen", {{"columns", "union"}, {"per", "kv_head"}});

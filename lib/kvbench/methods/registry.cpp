@@ -62,6 +62,7 @@ std::span<const MethodInfo> all_methods() {
       knorm_method(),
       keydiff_method(),
       curdkv_method(),
+      lagkv_method(),
       cam_method(),
       uniform_method(),
       uniform_repo_method(),

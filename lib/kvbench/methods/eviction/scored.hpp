@@ -9,5 +9,6 @@ namespace kvbench::methods {
 MethodInfo knorm_method();
 MethodInfo keydiff_method();
 MethodInfo curdkv_method();
+MethodInfo lagkv_method();
 
 }  // namespace kvbench::methods

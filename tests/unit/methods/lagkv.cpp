@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <doctest/doctest.h>
+
+#include <support/small.hpp>
+
+using namespace kvbench;
+using namespace kvbench::methods;
+using namespace kvbench::testing;
+
+namespace {
+
+/// Rows of two channels, whose deviation is |y1 - y2| / sqrt 2. Behind one sink there are parts of two tokens:
+///   1 2 with the ranges of 3 4, [0, 1] and [0, 2]: y = (1, 1) and (0, 1), deviations 0 and .71
+///   3 4 with the ranges of 5 6, [0, 4] and none:   y = (0, 0) and (.25, 0), deviations 0 and .18
+///   5 6 with the ranges of 7 8, [0, 1] and [0, 1]: y = (0, 1) and (4, 1), deviations .71 and 2.1
+const std::vector<float> rows = {9, 9, 1, 2, 0, 2, 0, 0, 1, 2, 0, 1, 4, 1, 0, 0, 1, 1, 5, 5, 5, 5};
+
+/// A context of 8 tokens and three more; the rows are its keys, or its values. The others have one channel, whose
+/// deviation is 0.
+HeadData parts_head(bool of_values) {
+  HeadData head = small_head(std::vector<float>(11), 8);
+  (of_values ? head.dv : head.d) = 2;
+  (of_values ? head.values : head.keys) = rows;
+  head.queries.assign(static_cast<std::size_t>(11 * head.d), 0);
+  return head;
+}
+
+const std::vector<Assignment> small_parts = {{"sinks", "1"}, {"lag", "2"}};
+
+}  // namespace
+
+TEST_CASE("lagkv keeps as many tokens of each part but the last, those that fill the next one's ranges unevenly") {
+  const auto backend = make_ref_backend();
+  for (const bool of_values : {false, true}) {
+    const HeadData head = parts_head(of_values);
+    const auto kept = [&](Index budget) { return kept_tokens("lagkv", small_parts, head, budget, *backend); };
+    CHECK(kept(4) == Ids{0, 5, 6, 7});  // the sink and the tail
+    CHECK(kept(5) == Ids{0, 5, 6, 7});  // half a token of each part
+    CHECK(kept(6) == Ids{0, 2, 4, 5, 6, 7});
+    CHECK(kept(7) == Ids{0, 2, 4, 5, 6, 7});
+    CHECK(kept(8) == Ids{0, 1, 2, 3, 4, 5, 6, 7});
+  }
+}
+
+TEST_CASE("lagkv compresses a part when a decoded token has filled the next one and was answered") {
+  const auto backend = make_ref_backend();
+  const HeadData head = parts_head(false);
+  const auto cache = open_cache("lagkv", small_parts, prompt_of(head, *backend), 6, 0, *backend);
+  const auto answered = [&](Index token) {
+    return answering(*cache, query_block(head, token, token + 1, token + 1, *backend), head, *backend);
+  };
+  CHECK(cache->protected_tokens().sinks == 1);
+  CHECK(cache->protected_tokens().recent == 3);
+  CHECK(append(*cache, token_block(head, 8, 11, *backend)) == 1);
+  CHECK(answered(8) == Ids{0, 2, 4, 5, 6, 7, 8});
+  CHECK(append(*cache, token_block(head, 9, 11, *backend)) == 2);
+  CHECK(answered(9) == Ids{0, 2, 4, 6, 7, 8, 9});
+  CHECK(answered(10) == Ids{0, 2, 4, 6, 7, 8, 9, 10});
+
+  const auto whole = open_cache("lagkv", small_parts, prompt_of(head, *backend), 8, 0, *backend);
+  for (Index token = 8; token < 11; ++token) append(*whole, token_block(head, token, token + 1, *backend));
+  CHECK(answering(*whole, query_block(head, 10, 11, 11, *backend), head, *backend).size() == 11);
+}
+
+TEST_CASE("lagkv refuses budgets below its tail, and contexts that it cannot compress") {
+  const auto backend = make_ref_backend();
+  const HeadPrompt prompt = prompt_of(parts_head(false), *backend);
+  CHECK_THROWS_WITH_AS(open_cache("lagkv", small_parts, prompt, 3, 0, *backend),
+                       "lagkv never drops its 1 sinks and the last part of 2 tokens with the rest behind it, 4 of "
+                       "these 8 tokens; lower lagkv.lag",
+                       Infeasible);
+  CHECK_THROWS_AS(open_cache("lagkv", {}, prompt, 7, 0, *backend), Infeasible);
+  CHECK_NOTHROW(open_cache("lagkv", {}, prompt, 8, 0, *backend));
+}
+
