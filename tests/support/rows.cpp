@@ -41,6 +41,7 @@ std::vector<Row> all_rows() {
   add("keydiff", {{"block", "5"}, {"sinks", "2"}});
   add("curdkv", {{"window", "5"}, {"leverage", "mean"}, {"sinks", "0"}, {"recent", "3"}});
   add("lagkv", {{"sinks", "2"}, {"lag", "7"}});
+  add("lagkv@kvpress", {{"sinks", "2"}, {"lag", "7"}});
   add("quest", {{"page", "5"}, {"min_pages", "1"}, {"last_page", "true"}});
   add("quest", {{"min_pages", "1"}, {"per", "kv_head"}});
   add("infinigen", {{"columns", "union"}, {"per", "kv_head"}});

@@ -63,6 +63,7 @@ std::span<const MethodInfo> all_methods() {
       keydiff_method(),
       curdkv_method(),
       lagkv_method(),
+      lagkv_kvpress_method(),
       cam_method(),
       uniform_method(),
       uniform_repo_method(),

@@ -73,3 +73,18 @@ TEST_CASE("lagkv refuses budgets below its tail, and contexts that it cannot com
   CHECK_NOTHROW(open_cache("lagkv", {}, prompt, 8, 0, *backend));
 }
 
+// Within each part the rank decides: 1 for tokens 2 and 4, 0 for 1 and 3, and among equal ranks the lower token.
+TEST_CASE("lagkv@kvpress keeps the best ranks of all parts, before them sinks and tail") {
+  const auto backend = make_ref_backend();
+  for (const bool of_values : {false, true}) {
+    const HeadData head = parts_head(of_values);
+    const auto kept = [&](Index budget) { return kept_tokens("lagkv@kvpress", small_parts, head, budget, *backend); };
+    CHECK(kept(3) == Ids{5, 6, 7});
+    CHECK(kept(4) == Ids{0, 5, 6, 7});
+    CHECK(kept(5) == Ids{0, 2, 5, 6, 7});
+    CHECK(kept(6) == Ids{0, 2, 4, 5, 6, 7});
+    CHECK(kept(7) == Ids{0, 1, 2, 4, 5, 6, 7});
+  }
+  CHECK(kept_tokens("lagkv@kvpress", {{"sinks", "1"}, {"lag", "4"}}, parts_head(false), 3, *backend) == Ids{0, 6, 7});
+  CHECK(kept_tokens("lagkv@kvpress", {}, parts_head(false), 5, *backend) == Ids{0, 1, 2, 3, 7});
+}

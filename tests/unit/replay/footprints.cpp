@@ -41,6 +41,7 @@ const std::map<std::string, Formula>& formulas() {
       // Parts of 10 tokens behind 4 sinks: 9 whole ones, of which the last is kept with 2 tokens, 16 in all; B - 16 is
       // one token of each of 8.
       {"lagkv", {.settings = {{"sinks", "4"}, {"lag", "10"}}, .kv = B * token}},
+      {"lagkv@kvpress", {.settings = {{"lag", "10"}}, .kv = B * token}},
       {"h2o", {.kv = B * token, .meta = B * 4}},
       {"h2o-global", {.settings = {{"heavy", "1"}}, .kv = G * B * token}},
       // 4 first tokens and a window; each query head has its own values of the window, with one attention sum each.

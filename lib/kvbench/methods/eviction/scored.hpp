@@ -10,5 +10,6 @@ MethodInfo knorm_method();
 MethodInfo keydiff_method();
 MethodInfo curdkv_method();
 MethodInfo lagkv_method();
+MethodInfo lagkv_kvpress_method();
 
 }  // namespace kvbench::methods
