@@ -64,6 +64,8 @@ std::span<const MethodInfo> all_methods() {
       curdkv_method(),
       lagkv_method(),
       lagkv_kvpress_method(),
+      tova_method(),
+      tova_kvpress_method(),
       cam_method(),
       uniform_method(),
       uniform_repo_method(),

@@ -11,5 +11,7 @@ MethodInfo keydiff_method();
 MethodInfo curdkv_method();
 MethodInfo lagkv_method();
 MethodInfo lagkv_kvpress_method();
+MethodInfo tova_method();
+MethodInfo tova_kvpress_method();
 
 }  // namespace kvbench::methods

@@ -84,6 +84,20 @@ Buffer<float> add_exp(const Buffer<float>& a, const Buffer<const float>& b, Back
   return backend.adopt(std::move(sum), a.rows());
 }
 
+/// The attention [G, count] that the first `count` tokens of the context get from the window's queries, summed.
+Buffer<const float> votes_for(const HeadPrompt& head, const Window& window, Index count, Backend& backend) {
+  const auto sums = backend.allocate<float>(head.group, count);
+  if (count == 0) return sums;
+  const Index rest = head.tokens() - count;
+  Logits logits = score(head, window, 0, count, backend);
+  if (rest > 0) {
+    logits.log_sum_exp = add_exp(logits.log_sum_exp, score(head, window, count, rest, backend).log_sum_exp, backend);
+  }
+  if (window.fixed.present()) logits.log_sum_exp = add_exp(logits.log_sum_exp, window.fixed, backend);
+  backend.run(kernels::ColumnSums<Buffer>{.scores = logits.scores, .log_sum_exp = logits.log_sum_exp, .out = sums});
+  return sums;
+}
+
 }  // namespace
 
 void fields(ParamVisitor& visitor, WindowVoteParams& params) {
@@ -101,26 +115,30 @@ void check_window(const ContextData& data, std::string_view method, Index size) 
   const LastPositions last(data, size);
   const Index found = std::ssize(last.observed), wanted = last.end - last.begin;
   if (found == wanted) return;
-  throw Unavailable(
-      fmt::format("{0} needs the queries at the positions {1} .. {2}, the end of the context, and the trace has {3} of "
-                  "these {4}; dump them (kvdump --queries) or lower {0}.window",
-                  method, last.begin, last.end - 1, found, wanted));
+  throw Unavailable(fmt::format(
+      "{0} needs the queries at the positions {1} .. {2}, the end of the context, and the trace has {3} of "
+      "these {4}; dump them (kvdump --queries){5}",
+      method, last.begin, last.end - 1, found, wanted, size > 1 ? fmt::format(" or lower {}.window", method) : ""));
 }
 
 Buffer<const float> window_votes(const HeadPrompt& head, std::string_view method, Index size, Backend& backend) {
   check_window(head.data(), method, size);
   const Window window = find_window(head, size, backend);
-  const auto sums = backend.allocate<float>(head.group, window.past);
-  if (window.past == 0) return sums;
-  const Index inside = head.tokens() - window.past;
-  Logits past = score(head, window, 0, window.past, backend);
-  if (inside > 0) {
-    past.log_sum_exp =
-        add_exp(past.log_sum_exp, score(head, window, window.past, inside, backend).log_sum_exp, backend);
+  return votes_for(head, window, window.past, backend);
+}
+
+TokenNumbers last_query_weights(std::span<const HeadPrompt> heads, std::string_view method, LastToken last,
+                                Backend& backend) {
+  TokenNumbers sum;
+  for (const HeadPrompt& head : heads) {
+    check_window(head.data(), method, 1);
+    const Window window = find_window(head, 1, backend);
+    const Index count = last == LastToken::competes ? head.tokens() : window.past;
+    const Buffer<const float> weights = votes_for(head, window, count, backend);
+    const TokenNumbers mean = on_host(group_scores(weights, 1, {.per = GroupChoice::Per::kv_head}, backend), backend);
+    sum = sum.size() == 0 ? mean : TokenNumbers(sum + mean);
   }
-  if (window.fixed.present()) past.log_sum_exp = add_exp(past.log_sum_exp, window.fixed, backend);
-  backend.run(kernels::ColumnSums<Buffer>{.scores = past.scores, .log_sum_exp = past.log_sum_exp, .out = sums});
-  return sums;
+  return sum / static_cast<double>(heads.size());
 }
 
 }  // namespace kvbench::methods

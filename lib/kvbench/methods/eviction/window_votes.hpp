@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include <kvbench/methods/stages/score_only.hpp>
+#include <kvbench/methods/stages/token_numbers.hpp>
 
 namespace kvbench::methods {
 
@@ -20,10 +21,15 @@ void fields(ParamVisitor& visitor, WindowVoteParams& params);
 void check_window(const ContextData& data, std::string_view method, Index window);
 
 /// Attention that each of the n - W tokens before the voting window receives from the window's queries, summed over
-/// them: [G, n
-/// - W]. The tokens of the window, and those that the harness keeps outside the context, take part in each softmax but
-///   have no
-/// column. Throws as check_window() does.
+/// them: [G, n - W]. The tokens of the window, and those that the harness keeps outside the context, take part in each
+/// softmax but have no column. Throws as check_window() does.
 Buffer<const float> window_votes(const HeadPrompt& head, std::string_view method, Index window, Backend& backend);
+
+/// Whether the token of the last query has a weight of its own, or is kept.
+enum class LastToken { competes, kept };
+/// Weights of the last query, the mean over all query heads of a layer: n numbers, or n - 1 without the last token,
+/// which takes part in each softmax. Throws as check_window() does.
+TokenNumbers last_query_weights(std::span<const HeadPrompt> heads, std::string_view method, LastToken last,
+                                Backend& backend);
 
 }  // namespace kvbench::methods

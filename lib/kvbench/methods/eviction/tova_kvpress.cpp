@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+// tova@kvpress: the tokens to which the last query of the context attends most, the same ones for all kv heads of a
+// layer, and the last token. TOVA, arXiv 2401.06104, section 3; TOVAPress of kvpress 0.5.4.
+//
+// The score is the softmax weight, the mean over all query heads of the layer. The last token is always kept.
+// Parameters: sinks, recent: tokens that are always kept, default 0, beside the last one.
+// Complexity: O(H G n d + n log n) for a layer of H kv heads. Memory: B (d + dv) numbers for each of them.
+// Deviations: as in kvpress the last token is kept, and decoded tokens are never dropped; the original is `tova`. Equal
+// weights: the lower token.
+#include <kvbench/methods/eviction/scored.hpp>
+#include <kvbench/methods/eviction/window_votes.hpp>
+
+namespace kvbench::methods {
+
+MethodInfo tova_kvpress_method() {
+  MethodInfo info = with_schema<KvHeadSelection>(score_only_row(
+      {.name = "tova@kvpress",
+       .paper = "NVIDIA kvpress, TOVAPress; after TOVA, arXiv 2401.06104",
+       .summary = "tokens to which the last query attends most, the same for all kv heads of a layer",
+       .notes = "The last token is kept and the prompt is compressed once; the original, `tova`, evicts at each step.",
+       .complexity = {.compress = "O(G n d + n log n)", .growth = {.compress = 1}},
+       .granularity = Granularity::layer,
+       .needs = {Part::observed_queries},
+       .check_data = [](const ContextData& data, const Params&) { check_window(data, "tova@kvpress", 1); }}));
+  info.prepare = [](std::span<const HeadPrompt> heads, const Params& params, Backend& backend) {
+    const auto scores = as_scores(last_query_weights(heads, "tova@kvpress", LastToken::kept, backend), backend);
+    std::vector<MakeCache> caches;
+    for (const HeadPrompt& head : heads)
+      caches.push_back(keep_best(head, scores, params.as<KvHeadSelection>(), backend));
+    return each_head(std::move(caches));
+  };
+  return info;
+}
+
+}  // namespace kvbench::methods
