@@ -66,6 +66,7 @@ std::span<const MethodInfo> all_methods() {
       lagkv_kvpress_method(),
       tova_method(),
       tova_kvpress_method(),
+      expected_attention_method(),
       cam_method(),
       uniform_method(),
       uniform_repo_method(),

@@ -13,5 +13,6 @@ MethodInfo lagkv_method();
 MethodInfo lagkv_kvpress_method();
 MethodInfo tova_method();
 MethodInfo tova_kvpress_method();
+MethodInfo expected_attention_method();
 
 }  // namespace kvbench::methods

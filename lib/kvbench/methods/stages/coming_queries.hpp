@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+// Scores of tokens for queries to come, from what the observed queries have in
+// common before RoPE. These are the queries that the calibration text, or else
+// the context, holds. Both functions throw Unavailable, naming the method,
+// where it holds none, and where the model's RoPE is scaled or the head
+// dimension odd.
+#pragma once
+
+#include <string_view>
+
+#include <kvbench/methods/contract/method.hpp>
+#include <kvbench/methods/stages/token_numbers.hpp>
+
+namespace kvbench::methods {
+
+/// Expected Attention (arXiv 2510.00636): the weights that normal queries at
+/// the next `count` positions behind the prompt are expected to give to the
+/// tokens from `first` <= n on, the mean over the query group. Mean and
+/// covariance S are those before RoPE of the queries from position `first` on,
+/// turned by the mean rotation R of the positions to R mean and R S R'; a
+/// weight is the softmax of ln of the mean of exp(scale <q, k>), scale <mean,
+/// k> + scale^2 k' S k / 2.
+TokenNumbers expected_weights(const HeadPrompt& head, std::string_view method, Index first, Index count,
+                              Backend& backend);
+
+}  // namespace kvbench::methods

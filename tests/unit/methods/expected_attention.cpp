@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <cmath>
+
+#include <doctest/doctest.h>
+
+#include <support/turning.hpp>
+
+using namespace kvbench;
+using namespace kvbench::methods;
+using namespace kvbench::testing;
+
+// All queries are (1, 0) before RoPE, so that their covariance is 0 and the queries at the next position, 4, lie at 4
+// radians: keys that point there are expected to be attended to.
+TEST_CASE("expected-attention turns the mean query to the positions that follow") {
+  const auto backend = make_ref_backend();
+  std::vector<float> keys;
+  for (const double angle : {1.0, 4.0, 3.0, 5.5, 0.0}) add_key(keys, 1, angle);
+  const HeadData head = turning_head(keys, {1, 0, 1, 0, 1, 0, 1, 0, 1, 0}, 4);
+  const auto kept = [&](const char* future, const char* sinks, Index budget) {
+    return kept_tokens("expected-attention", {{"future", future}, {"sinks", sinks}}, head, budget, *backend);
+  };
+  CHECK(kept("1", "0", 1) == Ids{1});
+  CHECK(kept("1", "0", 2) == Ids{1, 2});  // cos 1 at token 2, cos 1.5 at 3, cos 3 at 0
+  CHECK(kept("4", "0", 1) == Ids{3});     // positions 4 .. 7, in the mean 5.5
+  CHECK(kept("1", "1", 2) == Ids{0, 1});
+}
+
+// The mean is (0, 0), queries are (2, 0) and (-2, 0), whose covariance is 4 in the first channel: at position 4 its
+// direction has turned to 4 radians. Keys of length 1 along it have z = 4/2, across it 0, of length 2 across it 0.
+TEST_CASE("expected-attention expects queries on both sides of their mean") {
+  const auto backend = make_ref_backend();
+  std::vector<float> keys;
+  const double across = 4 + std::acos(0.0);
+  add_key(keys, 2, across), add_key(keys, 1, across), add_key(keys, 1, 4), add_key(keys, -1, 4), add_key(keys, 1, 0);
+  const HeadData head = turning_head(keys, {2, 0, -2, 0, 2, 0, -2, 0, 1, 0}, 4);
+  const auto kept = [&](Index budget) {
+    return kept_tokens("expected-attention", {{"future", "1"}, {"sinks", "0"}}, head, budget, *backend);
+  };
+  CHECK(kept(2) == Ids{2, 3});
+}
+
+// Weights e^1 and e^-1 of the sum for the keys along and against the query, .88 and .12, times values of length 1 and
+// 5: .88 and .60; with epsilon 1, 1.88 and 5.6.
+TEST_CASE("expected-attention multiplies the weight, and epsilon, by the norm of the value") {
+  const auto backend = make_ref_backend();
+  std::vector<float> keys;
+  add_key(keys, 1, 2), add_key(keys, -1, 2), add_key(keys, 1, 0);
+  HeadData head = turning_head(keys, {1, 0, 1, 0, 1, 0}, 2);
+  head.values[1] = -5;
+  const auto kept = [&](const char* epsilon) {
+    return kept_tokens("expected-attention", {{"future", "1"}, {"sinks", "0"}, {"epsilon", epsilon}}, head, 1,
+                       *backend);
+  };
+  CHECK(kept("0") == Ids{0});
+  CHECK(kept("1") == Ids{1});
+}
+
+TEST_CASE("expected-attention takes the queries of another text where it has one") {
+  const auto backend = make_ref_backend();
+  std::vector<float> keys;
+  add_key(keys, 1, 2), add_key(keys, -1, 2), add_key(keys, 1, 0);
+  const HeadData head = turning_head(keys, {1, 0, 1, 0, 1, 0}, 2), other = turning_head(keys, {-1, 0, -1, 0, -1, 0}, 2);
+  HeadPrompt prompt = prompt_of(head, *backend);
+  const auto kept = [&] {
+    const auto cache = open_cache("expected-attention", {{"future", "1"}, {"sinks", "0"}}, prompt, 1, 0, *backend);
+    return answering(*cache, query_block(head, 2, 3, 3, *backend), head, *backend);
+  };
+  CHECK(kept() == Ids{0});
+  prompt.calibration = std::make_shared<const HeadPrompt>(prompt_of(other, *backend));
+  CHECK(kept() == Ids{1});
+}
+
+TEST_CASE("expected-attention says what it needs of the trace") {
+  const auto backend = make_ref_backend();
+  HeadData head = turning_head({1, 0, 1, 0, 1, 0}, {1, 0, 1, 0, 1, 0}, 2);
+  CHECK_THROWS_WITH_AS(kept_tokens("expected-attention", {}, head, 1, *backend),
+                       "expected-attention needs queries of the context from position 2 on; dump them (kvdump "
+                       "--queries)",
+                       Unavailable);
+  head.rope.reset();
+  CHECK_THROWS_WITH_AS(kept_tokens("expected-attention", {}, head, 1, *backend),
+                       "expected-attention turns queries back by the model's RoPE, and this trace has no unscaled RoPE "
+                       "over an even head dimension",
+                       Unavailable);
+}
