@@ -43,6 +43,7 @@ std::vector<Row> all_rows() {
   add("lagkv", {{"sinks", "2"}, {"lag", "7"}});
   add("lagkv@kvpress", {{"sinks", "2"}, {"lag", "7"}});
   add("tova@kvpress", {{"sinks", "2"}, {"recent", "3"}});
+  add("triattention", {{"reach", "4"}, {"reduce", "mean"}, {"recent", "3"}});
   add("expected-attention", {{"sinks", "0"}, {"future", "7"}, {"epsilon", "0.01"}});
   add("quest", {{"page", "5"}, {"min_pages", "1"}, {"last_page", "true"}});
   add("quest", {{"min_pages", "1"}, {"per", "kv_head"}});

@@ -67,6 +67,7 @@ std::span<const MethodInfo> all_methods() {
       tova_method(),
       tova_kvpress_method(),
       expected_attention_method(),
+      triattention_method(),
       cam_method(),
       uniform_method(),
       uniform_repo_method(),

@@ -14,5 +14,6 @@ MethodInfo lagkv_kvpress_method();
 MethodInfo tova_method();
 MethodInfo tova_kvpress_method();
 MethodInfo expected_attention_method();
+MethodInfo triattention_method();
 
 }  // namespace kvbench::methods

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
+#include <limits>
 #include <utility>
 #include <vector>
 
@@ -154,6 +156,36 @@ TokenNumbers expected_logits(const Buffer<const float>& keys, const QueryMoments
          double{scale} * double{scale} / 2 * spread;
 }
 
+/// The channels [n, d] with those that RoPE turns together side by side.
+Buffer<const float> paired(const Buffer<const float>& rows, const Rope& rope, Backend& backend) {
+  if (rope.interleaved) return rows;
+  const Index d = rows.cols();
+  Rows order = Rows::Zero(d, d);
+  for (Index p = 0; p < d / 2; ++p) order(2 * p, p) = order(2 * p + 1, p + d / 2) = 1;
+  return projected(rows, adopted(order, backend), backend);
+}
+
+/// Lengths [n, d/2] of the pairs of channels that RoPE turns together, which no rotation changes.
+Buffer<const float> pair_norms(const Buffer<const float>& rows, const Rope& rope, Backend& backend) {
+  const auto array = [&] { return backend.allocate<float>(rows.rows(), rows.cols() / 2); };
+  const auto out = array();
+  backend.run(kernels::GroupScales<Buffer>{.rows = paired(rows, rope, backend),
+                                           .format = {.group = 2, .scale = kernels::Scale::norm},
+                                           .scale = out,
+                                           .inverse = array(),
+                                           .offset = array(),
+                                           .stored_scale = array(),
+                                           .stored_offset = array()});
+  return out;
+}
+
+/// a - b, element by element, of small rows.
+Buffer<const float> difference(const Buffer<const float>& a, const Buffer<const float>& b, Backend& backend) {
+  std::vector<float> out = backend.read(a);
+  std::ranges::transform(out, backend.read(b), out.begin(), std::minus());
+  return backend.adopt(std::move(out), a.rows(), a.cols());
+}
+
 }  // namespace
 
 TokenNumbers expected_weights(const HeadPrompt& head, std::string_view method, Index first, Index count,
@@ -167,6 +199,28 @@ TokenNumbers expected_weights(const HeadPrompt& head, std::string_view method, I
     sum += softmax(expected_logits(keys, next, head.scale, backend));
   }
   return sum / static_cast<double>(head.group);
+}
+
+TokenNumbers ahead_scores(const HeadPrompt& head, std::string_view method, Index reach, Backend& backend) {
+  const QueriesBeforeRope queries = queries_before_rope(head, method, std::numeric_limits<Index>::min(), backend);
+  std::vector<std::int64_t> ahead;
+  for (Index offset = 1; offset <= reach; offset *= 2) ahead.push_back(next_position(head) + offset);
+  const auto key_lengths = pair_norms(head.keys, queries.rope, backend);
+  const auto query_lengths = pair_norms(queries.rows, queries.rope, backend);
+  const auto n = static_cast<std::size_t>(head.tokens());
+  TokenNumbers scores(static_cast<std::size_t>(head.group) * n);
+  for (Index g = 0; g < head.group; ++g) {
+    const Buffer<const float> mean = mean_of_rows(queries.of_head(g), backend);
+    const Buffer<const float> copies = gathered(mean, std::vector<std::int32_t>(ahead.size()), backend);
+    const Buffer<const float> direction = mean_of_rows(turned(copies, ahead, queries.rope, backend), backend);
+    const Buffer<const float> scatter =
+        difference(mean_of_rows(query_lengths.slice(g * queries.count, queries.count), backend),
+                   pair_norms(mean, queries.rope, backend), backend);
+    const TokenNumbers own = on_host(projected(head.keys, direction, backend), backend) +
+                             on_host(projected(key_lengths, scatter, backend), backend);
+    scores[std::slice(static_cast<std::size_t>(g) * n, n, 1)] = z_scores(own);
+  }
+  return scores;
 }
 
 }  // namespace kvbench::methods

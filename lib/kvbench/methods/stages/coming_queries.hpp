@@ -23,4 +23,12 @@ namespace kvbench::methods {
 TokenNumbers expected_weights(const HeadPrompt& head, std::string_view method, Index first, Index count,
                               Backend& backend);
 
+/// TriAttention (arXiv 2604.04921): scores [G*n] of each query head. The mean
+/// query turned to the positions 1, 2, 4, ...
+/// <= reach ahead of the prompt's end, times the key, in the mean over them;
+/// plus, for each pair of channels that RoPE turns, the length of the key's
+/// pair times the mean length of the queries' pairs beyond that of their mean;
+/// z-scores over the tokens.
+TokenNumbers ahead_scores(const HeadPrompt& head, std::string_view method, Index reach, Backend& backend);
+
 }  // namespace kvbench::methods
