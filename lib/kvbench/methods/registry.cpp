@@ -155,9 +155,8 @@ const MethodInfo& find_composition(std::string_view name, std::size_t plus) {
 
 /// Presses that kvpress has and kvbench has not, in lower case and without the word press.
 constexpr std::string_view presses[] = {
-    "adakv",   "chunk",      "chunkkv", "compactor", "criticalkv", "cur",   "duoattention", "expectedattention",
-    "finch",   "keydiff",    "knorm",   "kvzap",     "kvzip",      "lagkv", "leverage",     "noncausalattention",
-    "qfilter", "simlayerkv", "think",   "tova"};
+    "adakv", "chunk", "chunkkv",  "compactor",          "criticalkv", "duoattention", "finch",
+    "kvzap", "kvzip", "leverage", "noncausalattention", "qfilter",    "simlayerkv",   "think"};
 
 /// Names that are known from other programs and papers, in lower case without - and _, and what has them here.
 struct OtherName {
@@ -182,16 +181,31 @@ constexpr OtherName other_names[] = {{"none", "exact"},
                                      {"kivi", "kivi4 or kivi2"},
                                      {"kvquant", "kvquant-nofisher"},
                                      {"kmeanskv", "kmeans"},
-                                     {"oracle", "oracle-topk or oracle-error"}};
+                                     {"oracle", "oracle-topk or oracle-error"},
+                                     {"cur", "curdkv"},
+                                     {"l2compress", "knorm"},
+                                     {"l2norm", "knorm"}};
 
-/// What to write instead of a name that no method has.
-std::string right_name(std::string_view name) {
+/// In lower case without - and _.
+std::string plain_name(std::string_view name) {
   std::string plain;
   for (const char c : name) {
     if (c != '-' && c != '_') plain += lower_case(c);
   }
+  return plain;
+}
+
+/// What to write instead of a name that no method has.
+std::string right_name(std::string_view name) {
+  std::string plain = plain_name(name);
   constexpr std::string_view ending = "press";
-  if (plain.ends_with(ending)) plain.resize(plain.size() - ending.size());
+  if (plain.ends_with(ending)) {
+    plain.resize(plain.size() - ending.size());
+    for (const std::string& own : {plain + "@kvpress", plain}) {
+      const auto here = std::ranges::find(all_methods(), own, [](const auto& info) { return plain_name(info.name); });
+      if (here != all_methods().end()) return fmt::format(" Here it is {}.", here->name);
+    }
+  }
   if (std::ranges::find(presses, plain) != std::end(presses))
     return " It is a press of kvpress: kvbench.from_kvpress() makes it a method in Python (docs/python.md).";
   const auto* other = std::ranges::find(other_names, plain, &OtherName::name);
