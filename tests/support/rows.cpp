@@ -49,6 +49,8 @@ std::vector<Row> all_rows() {
   add("quest", {{"min_pages", "1"}, {"per", "kv_head"}});
   add("infinigen", {{"columns", "union"}, {"per", "kv_head"}});
   add("infinigen", {{"fetch", "dynamic"}, {"alpha", "1000"}, {"max_share", "1"}});
+  add("vattention", {{"sinks", "2"}, {"heavy", "0.2"}, {"eps", "0.5"}, {"repeats", "each"}});
+  add("vattention", {{"base", "0"}});
   add("subgen", {{"t", "1"}, {"s", "3"}});
   add("subgen-kcenter", {{"recent", "0.2"}});
   add("chelsea", {{"chunk", "8"}, {"order", "concat"}, {"ratio", "0.3"}, {"decay", "0.1"}, {"slack", "3"}});

@@ -9,6 +9,7 @@
 #include <boost/math/distributions/beta.hpp>
 #include <boost/math/distributions/binomial.hpp>
 #include <boost/math/distributions/gamma.hpp>
+#include <boost/math/distributions/normal.hpp>
 #include <boost/math/distributions/students_t.hpp>
 
 namespace kvbench {
@@ -25,6 +26,7 @@ using Quiet =
 using Beta = math::beta_distribution<double, Quiet>;
 using Binomial = math::binomial_distribution<double, Quiet>;
 using Gamma = math::gamma_distribution<double, Quiet>;
+using Normal = math::normal_distribution<double, Quiet>;
 using Student = math::students_t_distribution<double, Quiet>;
 
 Binomial binomial(std::int64_t trials, double probability) {
@@ -48,6 +50,8 @@ double beta_quantile(double p, double a, double b) { return quantile(Beta(a, b),
 double gamma_tail(double x, double shape) { return cdf(complement(Gamma(shape), x)); }
 
 double student_tail(double t, double degrees) { return cdf(complement(Student(degrees), t)); }
+
+double normal_quantile(double p) { return quantile(Normal(0, 1), p); }
 
 double student_p(double t, double degrees) { return 2 * student_tail(std::abs(t), degrees); }
 

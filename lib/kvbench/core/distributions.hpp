@@ -21,6 +21,9 @@ double gamma_tail(double x, double shape);
 /// P(T >= t) of Student's t with `degrees` of freedom.
 double student_tail(double t, double degrees);
 
+/// The x with P(X <= x) = p of the standard normal distribution.
+double normal_quantile(double p);
+
 /// Two-sided p-value of Student's t.
 double student_p(double t, double degrees);
 

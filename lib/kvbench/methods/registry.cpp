@@ -41,6 +41,7 @@
 #include <kvbench/methods/retrieval/oracle_error.hpp>
 #include <kvbench/methods/retrieval/oracle_topk.hpp>
 #include <kvbench/methods/retrieval/quest.hpp>
+#include <kvbench/methods/retrieval/vattention.hpp>
 #include <kvbench/methods/sampling/balancekv.hpp>
 #include <kvbench/methods/sampling/balancekv_repo.hpp>
 #include <kvbench/methods/sampling/subgen.hpp>
@@ -79,6 +80,7 @@ std::span<const MethodInfo> all_methods() {
       clusterkv_repo_method(),
       quest_method(),
       infinigen_method(),
+      vattention_method(),
       chelsea_method(),
       bsm_method(),
       kmeans_method(),

@@ -35,6 +35,13 @@ TEST_CASE("Student's t with one degree of freedom is the Cauchy distribution") {
   CHECK(std::isnan(student_p(NAN, 3)));
 }
 
+// P(|X| < 1.96) = 0.95 and the symmetry of the density.
+TEST_CASE("quantiles of the standard normal distribution") {
+  CHECK(normal_quantile(0.975) == doctest::Approx(1.959964));
+  CHECK(normal_quantile(0.5) == 0);
+  CHECK(normal_quantile(0.05) == doctest::Approx(-normal_quantile(0.95)));
+}
+
 TEST_CASE("laws of beta and gamma with one parameter equal to 1") {
   CHECK(beta_quantile(0.3, 1, 1) == doctest::Approx(0.3));
   CHECK(beta_quantile(0.3, 1, 7) == doctest::Approx(1 - std::pow(0.7, 1.0 / 7)));

@@ -54,6 +54,15 @@ const std::map<std::string, Formula>& formulas() {
       {"quest", {.settings = {{"page", "4"}}, .kv = n * token, .meta = 24 * 2 * d * 2 + G * 6 * 4}},
       // int(0.2 d) = 1 skewed channel per query head: its direction, and one number per token.
       {"infinigen", {.kv = n * token, .meta = G * (n + d) * 2 + G * B * 4, .slow = n * token}},
+      {"vattention", {.kv = n * token, .meta = G * B * 8, .slow = n * token}},
+        .kv = n * token,
+        .meta = (n - 10) * 4 * 4 + 4 * 16 * 4 + (n - 10) * 4 + d * 2 + G * (B - 10) * 8,
+        .slow = (n - 10) * token}},
+        .kv = n * token,
+        .meta = token + 2 * 4 + 4,
+        .slow = (n - 4) * token}},
+        .kv = n * token,
+        .meta = 24 * 2 * d * 2 + G * 6 * 4 + n * (d / 2 + 4) + G * B * 4}},
       {"uniform", {.kv = B * token, .meta = B * 4}},
       // Two rounds leave a quarter of 96 tokens, with one weight each, or one per sum where the sums differ.
       {"uniform-repo", {.kv = B * token, .meta = B * 4}},
