@@ -51,6 +51,7 @@ std::vector<Row> all_rows() {
   add("infinigen", {{"fetch", "dynamic"}, {"alpha", "1000"}, {"max_share", "1"}});
   add("vattention", {{"sinks", "2"}, {"heavy", "0.2"}, {"eps", "0.5"}, {"repeats", "each"}});
   add("vattention", {{"base", "0"}});
+  add("attention-matching", {{"form", "omp"}, {"queries", "30"}});
   add("subgen", {{"t", "1"}, {"s", "3"}});
   add("subgen-kcenter", {{"recent", "0.2"}});
   add("chelsea", {{"chunk", "8"}, {"order", "concat"}, {"ratio", "0.3"}, {"decay", "0.1"}, {"slack", "3"}});

@@ -21,6 +21,7 @@
 #include <kvbench/methods/eviction/sink.hpp>
 #include <kvbench/methods/eviction/snapkv.hpp>
 #include <kvbench/methods/eviction/subgen_kcenter.hpp>
+#include <kvbench/methods/merging/attention_matching.hpp>
 #include <kvbench/methods/merging/bsm.hpp>
 #include <kvbench/methods/merging/cam.hpp>
 #include <kvbench/methods/merging/chelsea.hpp>
@@ -85,6 +86,7 @@ std::span<const MethodInfo> all_methods() {
       bsm_method(),
       kmeans_method(),
       mesh_method(),
+      attention_matching_method(),
       int_method(),
       int8_method(),
       int4_method(),

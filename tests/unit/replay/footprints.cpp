@@ -63,6 +63,7 @@ const std::map<std::string, Formula>& formulas() {
         .slow = (n - 4) * token}},
         .kv = n * token,
         .meta = 24 * 2 * d * 2 + G * 6 * 4 + n * (d / 2 + 4) + G * B * 4}},
+      {"attention-matching", {.kv = B * token, .meta = B * 4}},
       {"uniform", {.kv = B * token, .meta = B * 4}},
       // Two rounds leave a quarter of 96 tokens, with one weight each, or one per sum where the sums differ.
       {"uniform-repo", {.kv = B * token, .meta = B * 4}},
