@@ -42,6 +42,7 @@
 #include <kvbench/methods/retrieval/oracle_error.hpp>
 #include <kvbench/methods/retrieval/oracle_topk.hpp>
 #include <kvbench/methods/retrieval/quest.hpp>
+#include <kvbench/methods/retrieval/rocketkv.hpp>
 #include <kvbench/methods/retrieval/vattention.hpp>
 #include <kvbench/methods/sampling/balancekv.hpp>
 #include <kvbench/methods/sampling/balancekv_repo.hpp>
@@ -82,6 +83,7 @@ std::span<const MethodInfo> all_methods() {
       quest_method(),
       infinigen_method(),
       vattention_method(),
+      rocketkv_method(),
       chelsea_method(),
       bsm_method(),
       kmeans_method(),

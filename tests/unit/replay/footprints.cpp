@@ -55,6 +55,9 @@ const std::map<std::string, Formula>& formulas() {
       // int(0.2 d) = 1 skewed channel per query head: its direction, and one number per token.
       {"infinigen", {.kv = n * token, .meta = G * (n + d) * 2 + G * B * 4, .slow = n * token}},
       {"vattention", {.kv = n * token, .meta = G * B * 8, .slow = n * token}},
+      // c = 96 / 48 = 2, 96 / 2^0.26 = 80.2 stay, and 80 / 48 = 1.67 is left: pages of one token with a copy of its
+      // key.
+      {"rocketkv", {.settings = {{"window", "8"}}, .kv = 80 * token, .meta = 80 * d * 2 + B * 4}},
         .kv = n * token,
         .meta = (n - 10) * 4 * 4 + 4 * 16 * 4 + (n - 10) * 4 + d * 2 + G * (B - 10) * 8,
         .slow = (n - 10) * token}},

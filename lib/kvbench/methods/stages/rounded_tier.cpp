@@ -90,8 +90,9 @@ Footprint stored_footprint(const Footprint& arrays, const TierHead& head, TokenR
       out.push_back(array);
       continue;
     }
-    if (array.rows != tier.count) throw std::logic_error("an array of the full cache does not have a row per token");
-    Index waiting = rows.waiting(tier);
+    // Where a method has dropped tokens for good, the groups of a codec are those of all tokens.
+    if (array.rows > tier.count) throw std::logic_error("an array of the full cache has more rows than tokens");
+    Index waiting = std::min(rows.waiting(tier), array.rows);
     add_encoded(array, *rows.codec(), waiting, out);
   }
   head.keys.add_extras_to(out, tier, Content::keys, where);
