@@ -53,6 +53,7 @@ std::vector<Row> all_rows() {
   add("vattention", {{"base", "0"}});
   add("attention-matching", {{"form", "omp"}, {"queries", "30"}});
   add("rocketkv", {{"window", "4"}, {"kernel", "5"}, {"split", "0"}});
+  add("magicpig", {{"bits", "3"}, {"tables", "20"}, {"sinks", "1"}, {"window", "6"}});
   add("subgen", {{"t", "1"}, {"s", "3"}});
   add("subgen-kcenter", {{"recent", "0.2"}});
   add("chelsea", {{"chunk", "8"}, {"order", "concat"}, {"ratio", "0.3"}, {"decay", "0.1"}, {"slack", "3"}});

@@ -39,6 +39,7 @@
 #include <kvbench/methods/quantisation/turboquant_vllm.hpp>
 #include <kvbench/methods/retrieval/clusterkv.hpp>
 #include <kvbench/methods/retrieval/infinigen.hpp>
+#include <kvbench/methods/retrieval/magicpig.hpp>
 #include <kvbench/methods/retrieval/oracle_error.hpp>
 #include <kvbench/methods/retrieval/oracle_topk.hpp>
 #include <kvbench/methods/retrieval/quest.hpp>
@@ -84,6 +85,7 @@ std::span<const MethodInfo> all_methods() {
       infinigen_method(),
       vattention_method(),
       rocketkv_method(),
+      magicpig_method(),
       chelsea_method(),
       bsm_method(),
       kmeans_method(),

@@ -58,6 +58,9 @@ const std::map<std::string, Formula>& formulas() {
       // c = 96 / 48 = 2, 96 / 2^0.26 = 80.2 stay, and 80 / 48 = 1.67 is left: pages of one token with a copy of its
       // key.
       {"rocketkv", {.settings = {{"window", "8"}}, .kv = 80 * token, .meta = 80 * d * 2 + B * 4}},
+      // 4 tables of 8 codes, with two bounds each. 2 first and 8 last tokens; the codes and the norm of each other.
+      {"magicpig",
+       {.settings = {{"bits", "3"}, {"tables", "4"}, {"sinks", "2"}, {"window", "8"}},
         .kv = n * token,
         .meta = (n - 10) * 4 * 4 + 4 * 16 * 4 + (n - 10) * 4 + d * 2 + G * (B - 10) * 8,
         .slow = (n - 10) * token}},

@@ -10,6 +10,7 @@
 #include <fmt/format.h>
 
 #include <kvbench/core/error.hpp>
+#include <kvbench/methods/stages/rows.hpp>
 
 namespace kvbench::methods {
 namespace {
@@ -24,12 +25,6 @@ std::vector<double> block_maxima(const std::vector<double>& values, const std::v
         starts[b] == starts[b + 1] ? 0 : *std::max_element(values.begin() + starts[b], values.begin() + starts[b + 1]));
   }
   return maxima;
-}
-
-std::vector<double> squared_norms(const Buffer<const float>& rows, Backend& backend) {
-  const auto norms2 = backend.allocate<double>(rows.rows());
-  backend.run(kernels::SquaredNorms<Buffer>{.rows = rows, .out = norms2});
-  return backend.read(norms2);
 }
 
 /// r_val^2 of each block.

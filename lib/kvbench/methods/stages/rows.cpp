@@ -47,6 +47,35 @@ void copy_rows(const Buffer<const float>& source, const Buffer<float>& out, Back
       kernels::GatherRows<Buffer>{.source = source, .ids = backend.adopt(token_range(0, count), count), .out = out});
 }
 
+Buffer<float> mean_of_rows(const Buffer<const float>& rows, Backend& backend) {
+  const Index n = rows.rows();
+  auto mean = backend.allocate<float>(1, rows.cols());
+  backend.fill(mean, 0.0f);
+  backend.run(
+      kernels::MeanRows<Buffer>{.rows = rows,
+                                .labels = backend.adopt(std::vector<std::int32_t>(static_cast<std::size_t>(n), 0), n),
+                                .out = mean,
+                                .mass = backend.allocate<float>(1)});
+  return mean;
+}
+
+Buffer<float> plus_row(const Buffer<const float>& rows, const Buffer<const float>& row, float factor,
+                       Backend& backend) {
+  const Index n = rows.rows();
+  const auto out = backend.allocate<float>(n + 1, rows.cols());
+  copy_rows(row, out.slice(0, 1), backend);
+  copy_rows(rows, out.slice(1, n), backend);
+  backend.run(kernels::SpreadRows<Buffer>{
+      .sources = backend.adopt(std::vector<std::int32_t>{0}, 1), .count = n, .factor = factor, .rows = out});
+  return out.slice(1, n);
+}
+
+std::vector<double> squared_norms(const Buffer<const float>& rows, Backend& backend) {
+  const auto norms2 = backend.allocate<double>(rows.rows());
+  backend.run(kernels::SquaredNorms<Buffer>{.rows = rows, .out = norms2});
+  return backend.read(norms2);
+}
+
 Buffer<float> inner_products(const Buffer<const float>& a, const Buffer<const float>& b, Backend& backend) {
   const auto out = backend.allocate<float>(a.rows(), b.rows());
   backend.run(kernels::InnerProducts<Buffer>{.a = a, .b = b, .out = out});

@@ -22,6 +22,12 @@ Buffer<const float> rows_at(const Buffer<const float>& source, const std::vector
 Buffer<const float> transposed(const Buffer<const float>& source, Backend& backend);
 /// Copies `source` [k, c] to `out` [k, c]. Either may be a slice, and both may be empty.
 void copy_rows(const Buffer<const float>& source, const Buffer<float>& out, Backend& backend);
+/// The mean of at least one row, [1, c].
+Buffer<float> mean_of_rows(const Buffer<const float>& rows, Backend& backend);
+/// `rows` [n, c] + factor * `row` [1, c], as a new buffer.
+Buffer<float> plus_row(const Buffer<const float>& rows, const Buffer<const float>& row, float factor, Backend& backend);
+/// |rows[i]|^2, summed in fp64.
+std::vector<double> squared_norms(const Buffer<const float>& rows, Backend& backend);
 /// <a[i], b[j]> of a [m, c] and b [n, c] as a new buffer [m, n].
 Buffer<float> inner_products(const Buffer<const float>& a, const Buffer<const float>& b, Backend& backend);
 /// <rows[i], matrix[j]> of rows [n, c] and matrix [m, c] as a new buffer [n, m], summed in fp64.
