@@ -54,6 +54,8 @@ std::vector<Row> all_rows() {
   add("attention-matching", {{"form", "omp"}, {"queries", "30"}});
   add("rocketkv", {{"window", "4"}, {"kernel", "5"}, {"split", "0"}});
   add("magicpig", {{"bits", "3"}, {"tables", "20"}, {"sinks", "1"}, {"window", "6"}});
+  add("retroinfer", {{"tokens_per_cluster", "4"}, {"segment", "12"}, {"update", "5"}, {"window", "3"}});
+  add("retroinfer", {{"estimated", "1"}, {"tokens_per_cluster", "3"}, {"sinks", "0"}, {"update", "0"}});
   add("subgen", {{"t", "1"}, {"s", "3"}});
   add("subgen-kcenter", {{"recent", "0.2"}});
   add("chelsea", {{"chunk", "8"}, {"order", "concat"}, {"ratio", "0.3"}, {"decay", "0.1"}, {"slack", "3"}});

@@ -43,6 +43,7 @@
 #include <kvbench/methods/retrieval/oracle_error.hpp>
 #include <kvbench/methods/retrieval/oracle_topk.hpp>
 #include <kvbench/methods/retrieval/quest.hpp>
+#include <kvbench/methods/retrieval/retroinfer.hpp>
 #include <kvbench/methods/retrieval/rocketkv.hpp>
 #include <kvbench/methods/retrieval/vattention.hpp>
 #include <kvbench/methods/sampling/balancekv.hpp>
@@ -86,6 +87,7 @@ std::span<const MethodInfo> all_methods() {
       vattention_method(),
       rocketkv_method(),
       magicpig_method(),
+      retroinfer_method(),
       chelsea_method(),
       bsm_method(),
       kmeans_method(),

@@ -64,6 +64,9 @@ const std::map<std::string, Formula>& formulas() {
         .kv = n * token,
         .meta = (n - 10) * 4 * 4 + 4 * 16 * 4 + (n - 10) * 4 + d * 2 + G * (B - 10) * 8,
         .slow = (n - 10) * token}},
+      // One cluster, of the tokens between 2 first and 2 last ones.
+      {"retroinfer",
+       {.settings = {{"sinks", "2"}, {"window", "2"}, {"tokens_per_cluster", "1000"}},
         .kv = n * token,
         .meta = token + 2 * 4 + 4,
         .slow = (n - 4) * token}},

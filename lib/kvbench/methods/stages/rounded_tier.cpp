@@ -120,6 +120,7 @@ class TierCache : public WrappedCache {
     EntryTables tables = cache().entries(queries);
     const TierHead& stored = encoded();
     for (EntryTable& table : tables) {
+      if (table.own_keys.present()) continue;  // entries that stand for several tokens, beside the full cache
       table.token_keys = stored.keys.rows();
       table.token_values = stored.values.rows();
       table.rounded = true;

@@ -1,0 +1,292 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <kvbench/methods/retrieval/retroinfer.hpp>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <optional>
+
+#include <kvbench/methods/retrieval/estimated_clusters.hpp>
+#include <kvbench/methods/stages/growing_rows.hpp>
+#include <kvbench/methods/stages/rows.hpp>
+
+namespace kvbench::methods {
+namespace {
+
+/// Clusters of the tokens first, ..., first + keys.rows() - 1, in segments.
+EstimatedClusters cluster(const RetroinferParams& params, const Buffer<const float>& keys,
+                          const Buffer<const float>& values, Index first, Index tokens, Backend& backend) {
+  const Index n = keys.rows();
+  const auto rounded = [](Index a, Index b) { return std::max<Index>(1, (2 * a + b) / (2 * b)); };
+  const Index segments = std::min(rounded(tokens, params.segment), n);
+  const Index share = std::min(rounded(rounded(tokens, params.tokens_per_cluster), segments), n / segments);
+  check_pairs(params.limit, "retroinfer",
+              static_cast<double>(n) * static_cast<double>(share) * static_cast<double>(params.iterations + segments),
+              "raise retroinfer.tokens_per_cluster");
+  return segmented_clusters(keys, values, first, share * segments, segments, params.iterations, backend);
+}
+
+class RetroinferCache : public CompressedCache {
+ public:
+  /// `clusters` are those of the tokens between first and last ones; absent where there are none.
+  RetroinferCache(const HeadPrompt& head, const std::optional<EstimatedClusters>& clusters,
+                  const RetroinferParams& params, Index budget, Index sinks, Index window, Backend& backend)
+      : backend_(backend),
+        params_(params),
+        group_(head.group),
+        d_(head.keys.cols()),
+        dv_(head.values.cols()),
+        context_(head.tokens()),
+        budget_(budget),
+        scale_(head.scale),
+        sinks_(sinks),
+        window_(window),
+        tail_(window),
+        centroids_(backend, backend.allocate<float>(0, d_)),
+        values_(backend, backend.allocate<float>(0, dv_)) {
+    if (clusters) add(*clusters);
+    if (params.update == 0) return;
+    tail_keys_ = backend.allocate<float>(window + params.update, d_);
+    tail_values_ = backend.allocate<float>(window + params.update, dv_);
+    copy_rows(head.keys.slice(context_ - window, window), tail_keys_.slice(0, window), backend);
+    copy_rows(head.values.slice(context_ - window, window), tail_values_.slice(0, window), backend);
+  }
+
+  /// Up to the token after which decoded ones are clustered.
+  Index takes(const TokenBlock& tokens) override {
+    if (params_.update == 0) return tokens.size();
+    const Index room = window_ + params_.update - tail_;
+    return std::min(tokens.size(), room == 0 ? params_.update : room);
+  }
+  void append(const TokenBlock& tokens) override {
+    const Index count = tokens.size();
+    if (params_.update > 0) {
+      if (tail_ == window_ + params_.update) cluster_tail();
+      copy_rows(tokens.keys, tail_keys_.slice(tail_, count), backend_);
+      copy_rows(tokens.values, tail_values_.slice(tail_, count), backend_);
+    }
+    tail_ += count;
+    appended_ += count;
+  }
+
+  EntryTables entries(const QueryBlock& queries) const override {
+    EntryTables tables;
+    const auto add_range = [&](Index first, Index count) {
+      if (count > 0) tables.push_back({.ids = backend_.adopt(token_range(first, count), 1, count)});
+    };
+    add_range(0, sinks_);
+    if (clustered() > 0 && room() > 0 && queries.size() > 0) add_ranked(queries, tables);
+    add_range(context_ + appended_ - tail_, tail_);
+    return tables;
+  }
+
+  Footprint footprint() const override {
+    const Index kept = sinks_ + tail_, clusters = std::ssize(tokens_);
+    const auto meta = [](const char* name, Element element, Index rows, Index cols) {
+      return FootprintArray{.name = name, .element = element, .rows = rows, .cols = cols, .content = Content::meta};
+    };
+    Footprint arrays = {
+        {.name = "clustered keys", .rows = clustered(), .cols = d_, .tier = Tier::slow, .read = Read::with_entry},
+        {.name = "clustered values",
+         .rows = clustered(),
+         .cols = dv_,
+         .tier = Tier::slow,
+         .read = Read::with_entry,
+         .content = Content::values},
+        {.name = "first and last keys", .rows = kept, .cols = d_, .read = Read::never},
+        {.name = "first and last values", .rows = kept, .cols = dv_, .read = Read::never, .content = Content::values},
+        meta("centroids", Element::kv, clusters, d_),
+        meta("sums of values", Element::kv, clusters, dv_),
+        meta("sizes and offsets", Element::i32, clusters, 2),
+        meta("chosen clusters", Element::i32, std::min(clusters, std::max<Index>(0, room())), 1),
+    };
+    arrays[5].read = Read::with_entry;  // those of the estimated clusters
+    return arrays;
+  }
+
+  Protected protected_tokens() const override {
+    return {.sinks = sinks_, .recent = window_, .decoded = !clustered_decoded_};
+  }
+  TokenRange retrievable() const override { return {.first = sinks_, .count = clustered()}; }
+
+ private:
+  Index room() const { return budget_ - sinks_ - window_; }
+  Index clustered() const { return context_ + appended_ - sinks_ - tail_; }
+
+  void add(const EstimatedClusters& clusters) {
+    const Index count = std::ssize(clusters.tokens);
+    copy_rows(clusters.centroids, centroids_.add(count), backend_);
+    copy_rows(clusters.values, values_.add(count), backend_);
+    tokens_.insert(tokens_.end(), clusters.tokens.begin(), clusters.tokens.end());
+  }
+
+  void cluster_tail() {
+    const Index count = params_.update, first = context_ + appended_ - tail_;
+    add(cluster(params_, tail_keys_.slice(0, count), tail_values_.slice(0, count), first, count, backend_));
+    for (const Buffer<float>* tail : {&tail_keys_, &tail_values_})
+      copy_rows(gathered(*tail, token_range(count, window_), backend_), tail->slice(0, window_), backend_);
+    tail_ = window_;
+    clustered_decoded_ = true;
+  }
+
+  /// Clusters in falling order for each query, `most` of them, ties to the lower.
+  std::vector<std::vector<std::int32_t>> ranked(const QueryBlock& queries, Index most) const {
+    const Index m = queries.size(), rows = group_ * m, clusters = std::ssize(tokens_);
+    const auto bounds = [&](Index value) {
+      return backend_.adopt(std::vector(static_cast<std::size_t>(m), static_cast<std::int32_t>(value)), m);
+    };
+    auto none = backend_.allocate<float>(clusters, 1);
+    backend_.fill(none, 0.0f);
+    const kernels::ExactAttention<Buffer> pass{.queries = queries.queries,
+                                               .keys = centroids_.rows(),
+                                               .values = none,
+                                               .first = bounds(0),
+                                               .last = bounds(clusters),
+                                               .scale = scale_,
+                                               .out = backend_.allocate<float>(rows, 1),
+                                               .max = backend_.allocate<float>(rows),
+                                               .log_sum_exp = backend_.allocate<float>(rows),
+                                               .scores = backend_.allocate<float>(rows, clusters)};
+    backend_.run(pass);
+    const auto weights = backend_.allocate<float>(rows, clusters), sums = backend_.allocate<float>(m, clusters);
+    backend_.run(kernels::SoftmaxRows<Buffer>{.scores = pass.scores,
+                                              .log_sum_exp = pass.log_sum_exp,
+                                              .out = weights,
+                                              .norm = backend_.allocate<float>(rows)});
+    backend_.run(kernels::ReduceRows<Buffer>{.rows = weights, .mode = kernels::Reduction::sum, .out = sums});
+    const std::vector<std::int32_t> best = backend_.read(best_columns(sums, 0, clusters, most, backend_));
+    const HostView<float> host = backend_.on_host(Buffer<const float>(sums));
+    std::vector<std::vector<std::int32_t>> order;
+    for (Index i = 0; i < m; ++i) {
+      order.emplace_back(best.begin() + i * most, best.begin() + (i + 1) * most);
+      const float* const own = host.data() + i * clusters;
+      std::ranges::stable_sort(order.back(), std::greater{}, [&](std::int32_t c) { return own[c]; });
+    }
+    return order;
+  }
+
+  /// Adds the tokens of the best clusters of each query, and the clusters that follow as one entry each.
+  void add_ranked(const QueryBlock& queries, EntryTables& tables) const {
+    const Index clusters = std::ssize(tokens_), m = queries.size();
+    const bool all = clustered() <= room();
+    const Index estimated =
+        all ? 0 : std::min(clusters, static_cast<Index>(params_.estimated * static_cast<double>(room())));
+    // Clusters have at least a token each, so that no more can be read or estimated than the budget has room for.
+    const auto order = ranked(queries, std::min(clusters, room()));
+    std::vector<std::int32_t> ids, of, entry_ids(static_cast<std::size_t>(m * estimated), -1);
+    std::vector<std::int32_t> rows(entry_ids.size(), 0);
+    std::vector<float> weights(entry_ids.size(), 1);
+    const Index width = std::max<Index>(1, std::min(clustered(), room() - estimated));
+    ids.assign(static_cast<std::size_t>(m * width), -1);
+    of = ids;
+    for (Index i = 0; i < m; ++i) {
+      std::size_t rank = 0;
+      Index slot = i * width, left = room() - estimated;
+      const auto& own = order[static_cast<std::size_t>(i)];
+      for (; rank < own.size() && std::ssize(members(own[rank])) <= left; ++rank) {
+        left -= std::ssize(members(own[rank]));
+        for (const TokenId id : members(own[rank])) {
+          ids[static_cast<std::size_t>(slot)] = id;
+          of[static_cast<std::size_t>(slot++)] = own[rank];
+        }
+      }
+      for (Index e = i * estimated; e < (i + 1) * estimated && rank < own.size(); ++e, ++rank) {
+        entry_ids[static_cast<std::size_t>(e)] = members(own[rank]).back();
+        rows[static_cast<std::size_t>(e)] = own[rank];
+        weights[static_cast<std::size_t>(e)] = static_cast<float>(members(own[rank]).size());
+      }
+    }
+    tables.push_back({.per_query = true,
+                      .ids = backend_.adopt(std::move(ids), m, width),
+                      .cluster_ids = backend_.adopt(std::move(of), m, width)});
+    if (estimated == 0) return;
+    const Buffer<const float> weight = backend_.adopt(std::move(weights), m, estimated);
+    const auto gather = backend_.adopt(std::move(rows), m * estimated);
+    tables.push_back({.per_query = true,
+                      .ids = backend_.adopt(std::move(entry_ids), m, estimated),
+                      .weight_num = weight,
+                      .weight_den = weight,
+                      .own_keys = gathered(centroids_.rows(), gather, backend_),
+                      .own_values = gathered(values_.rows(), gather, backend_)});
+  }
+
+  const std::vector<TokenId>& members(std::int32_t cluster) const { return tokens_[static_cast<std::size_t>(cluster)]; }
+
+  Backend& backend_;
+  RetroinferParams params_;
+  Index group_, d_, dv_, context_, budget_;
+  float scale_;
+  Index sinks_, window_;
+  Index tail_;                                ///< last tokens that are not clustered
+  Index appended_ = 0;                        ///< decoded tokens
+  GrowingRows centroids_, values_;            ///< [C, d], [C, dv] means
+  std::vector<std::vector<TokenId>> tokens_;  ///< [C]
+  Buffer<float> tail_keys_, tail_values_;     ///< [window + update, ...], rows in use: tail_
+  bool clustered_decoded_ = false;
+};
+
+MakeCache prepare(const HeadPrompt& head, const RetroinferParams& params, Backend& backend) {
+  // Budgets with the same window share the clusters.
+  const auto known = std::make_shared<std::pair<Index, std::optional<EstimatedClusters>>>(-1, std::nullopt);
+  return [=, &backend](Index budget, std::uint32_t) {
+    const Index n = head.tokens();
+    if (n < params.least) {
+      throw Infeasible(
+          fmt::format("retroinfer leaves contexts below {} tokens whole, and this one has {}; lower "
+                      "retroinfer.least",
+                      params.least, n));
+    }
+    const Index sinks = std::min({params.sinks, budget, n});
+    const Index window = std::min({params.window, (budget - sinks) / 2, n - sinks}), count = n - sinks - window;
+    if (known->first != sinks + window) {
+      known->second.reset();
+      if (count > 0)
+        known->second =
+            cluster(params, head.keys.slice(sinks, count), head.values.slice(sinks, count), sinks, n, backend);
+      known->first = sinks + window;
+    }
+    return std::make_unique<RetroinferCache>(head, known->second, params, budget, sinks, window, backend);
+  };
+}
+
+}  // namespace
+
+void fields(ParamVisitor& visitor, RetroinferParams& params) {
+  visitor.integer("sinks", params.sinks, {.min = 0}, "first tokens that answer every query and are not clustered");
+  visitor.integer("window", params.window, {.min = 0}, "last tokens that answer every query and are not clustered");
+  visitor.integer("tokens_per_cluster", params.tokens_per_cluster, {.min = 1}, "tokens per cluster, on average");
+  visitor.integer("segment", params.segment, {.min = 1}, "tokens whose clusters are trained together");
+  visitor.integer("iterations", params.iterations, {.min = 0}, "iterations of k-means with normalised centroids");
+  visitor.real("estimated", params.estimated, {.min = 0, .max = 1},
+               "share of the entries beside first and last tokens that stand for a cluster");
+  visitor.integer("update", params.update, {.min = 0}, "decoded tokens that are clustered together; 0: never");
+  visitor.integer("least", params.least, {.min = 0}, "tokens of the shortest context that is compressed");
+  fields(visitor, params.limit);
+}
+
+MethodInfo retroinfer_method() {
+  return with_params<RetroinferParams>(
+      {
+          .name = "retroinfer",
+          .aliases = {},
+          .paper = "RetroInfer, arXiv 2505.02922, section 4",
+          .summary = "clusters of keys: the best are read per query, the next are estimated by centroid and mean value",
+          .notes = "The released code leaves contexts below 16384 tokens whole (least=16384) and has a budget in "
+                   "clusters, 1.8 % read and 23.2 % estimated; here a budget in entries is divided in the same ratio. "
+                   "Its numbers of clusters are multiples of 8.",
+          .complexity = {.compress = "O(n C d), C = n/16",
+                         .query = "O(C d + B (d + dv))",
+                         .memory = "n (d + dv) + C (d + dv)",
+                         .growth = {.compress = 2, .query = 1, .memory = 1}},
+          .kind = Kind::retrieval,
+          .properties = {.full_budget_exact = Property::yes(),
+                         .value_scaling = Property::yes(),
+                         .key_shift = Property::yes(),
+                         .head_permutation = Property::yes(),
+                         .nested_budgets = Property::no("an estimated cluster is one token of it"),
+                         .weight_sum = WeightSum::at_most_context},
+      },
+      prepare);
+}
+
+}  // namespace kvbench::methods
