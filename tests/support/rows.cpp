@@ -9,7 +9,7 @@ namespace {
 
 /// Settings for methods whose defaults need larger budgets than those of the tests.
 std::vector<methods::Assignment> small_settings(const methods::MethodInfo& info) {
-  if (info.name == "quest") return {{"page", "4"}};
+  if (info.name == "quest" || info.name == "twilight") return {{"page", "4"}};
   if (info.name == "lagkv") return {{"lag", "8"}};
   return {};
 }
@@ -56,6 +56,7 @@ std::vector<Row> all_rows() {
   add("magicpig", {{"bits", "3"}, {"tables", "20"}, {"sinks", "1"}, {"window", "6"}});
   add("retroinfer", {{"tokens_per_cluster", "4"}, {"segment", "12"}, {"update", "5"}, {"window", "3"}});
   add("retroinfer", {{"estimated", "1"}, {"tokens_per_cluster", "3"}, {"sinks", "0"}, {"update", "0"}});
+  add("twilight", {{"p", "0.5"}, {"page", "3"}, {"min_pages", "1"}, {"per", "kv_head"}});
   add("subgen", {{"t", "1"}, {"s", "3"}});
   add("subgen-kcenter", {{"recent", "0.2"}});
   add("chelsea", {{"chunk", "8"}, {"order", "concat"}, {"ratio", "0.3"}, {"decay", "0.1"}, {"slack", "3"}});

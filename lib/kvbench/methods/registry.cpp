@@ -45,6 +45,7 @@
 #include <kvbench/methods/retrieval/quest.hpp>
 #include <kvbench/methods/retrieval/retroinfer.hpp>
 #include <kvbench/methods/retrieval/rocketkv.hpp>
+#include <kvbench/methods/retrieval/twilight.hpp>
 #include <kvbench/methods/retrieval/vattention.hpp>
 #include <kvbench/methods/sampling/balancekv.hpp>
 #include <kvbench/methods/sampling/balancekv_repo.hpp>
@@ -88,6 +89,7 @@ std::span<const MethodInfo> all_methods() {
       rocketkv_method(),
       magicpig_method(),
       retroinfer_method(),
+      twilight_method(),
       chelsea_method(),
       bsm_method(),
       kmeans_method(),

@@ -70,6 +70,9 @@ const std::map<std::string, Formula>& formulas() {
         .kv = n * token,
         .meta = token + 2 * 4 + 4,
         .slow = (n - 4) * token}},
+      // Those of quest, keys of 4 bits with two numbers each, and the ids of tokens.
+      {"twilight",
+       {.settings = {{"page", "4"}},
         .kv = n * token,
         .meta = 24 * 2 * d * 2 + G * 6 * 4 + n * (d / 2 + 4) + G * B * 4}},
       {"attention-matching", {.kv = B * token, .meta = B * 4}},

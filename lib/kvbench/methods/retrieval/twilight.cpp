@@ -1,0 +1,218 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <kvbench/methods/retrieval/twilight.hpp>
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+#include <utility>
+
+#include <kvbench/methods/contract/attend.hpp>
+#include <kvbench/methods/stages/growing_rows.hpp>
+#include <kvbench/methods/stages/per_block.hpp>
+#include <kvbench/methods/stages/rows.hpp>
+
+namespace kvbench::methods {
+namespace {
+
+constexpr int index_bits = 4;
+
+/// Keys as their codes decode.
+Buffer<const float> rounded(const Buffer<const float>& keys, Backend& backend) {
+  const Index n = keys.rows(), d = keys.cols();
+  const kernels::GroupFormat format{.group = d, .scale = kernels::Scale::range, .peak = 15, .bits = index_bits};
+  const auto numbers = [&] { return backend.allocate<float>(format.scale_rows(n), format.scale_cols(d)); };
+  const kernels::GroupScales<Buffer> scales{.rows = keys,
+                                            .format = format,
+                                            .scale = numbers(),
+                                            .inverse = numbers(),
+                                            .offset = numbers(),
+                                            .stored_scale = numbers(),
+                                            .stored_offset = numbers()};
+  backend.run(scales);
+  const auto codes = backend.allocate<std::uint8_t>(n, d);
+  backend.run(kernels::EncodeGroups<Buffer>{.rows = keys,
+                                            .format = format,
+                                            .scale = scales.scale,
+                                            .inverse = scales.inverse,
+                                            .offset = scales.offset,
+                                            .codes = codes});
+  const auto out = backend.allocate<float>(n, d);
+  backend.run(kernels::DecodeGroups<Buffer>{
+      .codes = codes, .format = format, .scale = scales.stored_scale, .offset = scales.stored_offset, .out = out});
+  return out;
+}
+
+/// The places of the largest numbers, ties to the lower place, until they sum to `share` of all.
+std::vector<std::size_t> largest_until(const std::vector<double>& numbers, double share) {
+  std::vector<std::size_t> places(numbers.size());
+  std::iota(places.begin(), places.end(), std::size_t{0});
+  const auto before = [&](std::size_t a, std::size_t b) {
+    return numbers[a] != numbers[b] ? numbers[a] > numbers[b] : a < b;
+  };
+  double left = share * std::accumulate(numbers.begin(), numbers.end(), 0.0);
+  auto first = places.begin(), last = places.end();  // the last place that is needed is one of these
+  while (last - first > 1) {
+    const auto middle = first + (last - first) / 2;
+    std::nth_element(first, middle, last, before);
+    double sum = 0;
+    for (auto place = first; place != middle; ++place) sum += numbers[*place];
+    if (sum >= left) {
+      last = middle;
+    } else {
+      left -= sum;
+      first = middle;
+    }
+  }
+  places.erase(last, places.end());
+  std::ranges::sort(places);
+  return places;
+}
+
+class TwilightCache : public CompressedCache {
+ public:
+  TwilightCache(std::unique_ptr<CompressedCache> quest, const HeadPrompt& head, Buffer<const float> keys,
+                const TwilightParams& params, Index budget, Backend& backend)
+      : backend_(backend),
+        quest_(std::move(quest)),
+        params_(params),
+        group_(head.group),
+        d_(head.keys.cols()),
+        budget_(budget),
+        scale_(head.scale),
+        keys_(backend, std::move(keys)) {}
+
+  Index takes(const TokenBlock& tokens) override { return quest_->takes(tokens); }
+  void append(const TokenBlock& tokens) override {
+    quest_->append(tokens);
+    copy_rows(rounded(tokens.keys, backend_), keys_.add(tokens.size()), backend_);
+  }
+
+  EntryTables entries(const QueryBlock& queries) const override {
+    EntryTables tables = quest_->entries(queries);
+    if (tables.empty()) return {};
+    return {pruned(queries, tables.front())};
+  }
+
+  Footprint footprint() const override {
+    Footprint arrays = quest_->footprint();
+    const Index tokens = keys_.rows().rows();
+    const Index read = std::min(tokens, (params_.quest.group.per_head() ? group_ : 1) * budget_);
+    for (const bool is_read : {true, false}) {
+      const Index rows = is_read ? read : tokens - read;
+      const Read how = is_read ? Read::every_query : Read::never;
+      arrays.push_back({.name = is_read ? "keys in 4 bits of quest's tokens" : "keys in 4 bits of other tokens",
+                        .element = packed(index_bits),
+                        .rows = rows,
+                        .cols = d_,
+                        .read = how,
+                        .content = Content::meta});
+      arrays.push_back({.name = is_read ? "their scales and minima" : "scales and minima of others",
+                        .element = Element::f16,
+                        .rows = rows,
+                        .cols = 2,
+                        .read = how,
+                        .content = Content::meta});
+    }
+    const Index chosen = group_ * std::min(budget_, tokens);
+    arrays.push_back(
+        {.name = "chosen tokens", .element = Element::i32, .rows = chosen, .cols = 1, .content = Content::meta});
+    return arrays;
+  }
+
+  TokenRange retrievable() const override { return quest_->retrievable(); }
+
+ private:
+  EntryTable pruned(const QueryBlock& queries, const EntryTable& table) const {
+    QueryBlock estimated = queries;
+    estimated.scores = {};
+    const Index rows = queries.queries.rows(), m = queries.size(), tokens = keys_.rows().rows();
+    auto none = backend_.allocate<float>(tokens, 1);
+    backend_.fill(none, 0.0f);
+    AttentionState state = empty_state(backend_, rows, 1);
+    std::vector<Buffer<float>> logits;
+    attend(backend_, {.keys = keys_.rows(), .values = none, .scale = scale_, .group = group_}, estimated, {&table, 1},
+           state, &logits);
+    const std::vector<float> host = backend_.read(logits.front()), max = backend_.read(state.max);
+    const std::vector<std::int32_t> ids = backend_.read(table.ids), pages = backend_.read(table.cluster_ids);
+    const auto width = static_cast<std::size_t>(table.ids.cols());
+    std::vector<std::vector<std::size_t>> kept;  // slots of the table
+    std::size_t most = 1;
+    for (Index r = 0; r < rows; ++r) {
+      const std::size_t of_row = static_cast<std::size_t>(r) * width;
+      const std::size_t of_table = static_cast<std::size_t>(table_row(table, r / m, r % m, m)) * width;
+      std::vector<double> weights;
+      std::vector<std::size_t> slots;
+      for (std::size_t s = 0; s < width; ++s) {
+        if (std::isinf(host[of_row + s])) continue;  // not visible, or unused
+        weights.push_back(std::exp(static_cast<double>(host[of_row + s] - max[static_cast<std::size_t>(r)])));
+        slots.push_back(of_table + s);
+      }
+      kept.emplace_back();
+      for (const std::size_t place : largest_until(weights, params_.p)) kept.back().push_back(slots[place]);
+      most = std::max(most, kept.back().size());
+    }
+    std::vector<std::int32_t> out(kept.size() * most, -1), of = out;
+    for (std::size_t r = 0; r < kept.size(); ++r) {
+      for (std::size_t k = 0; k < kept[r].size(); ++k) {
+        out[r * most + k] = ids[kept[r][k]];
+        of[r * most + k] = pages[kept[r][k]];
+      }
+    }
+    return {.per_head = true,
+            .per_query = true,
+            .ids = backend_.adopt(std::move(out), rows, static_cast<Index>(most)),
+            .cluster_ids = backend_.adopt(std::move(of), rows, static_cast<Index>(most))};
+  }
+
+  Backend& backend_;
+  std::unique_ptr<CompressedCache> quest_;
+  TwilightParams params_;
+  Index group_, d_, budget_;
+  float scale_;
+  GrowingRows keys_;  ///< [tokens, d] as the codes decode
+};
+
+MakeCache prepare(const HeadPrompt& head, const TwilightParams& params, Backend& backend) {
+  const MakeCache quest =
+      quest_method().prepare_head(head, Params(std::make_shared<QuestParams>(params.quest), ""), backend);
+  const Buffer<const float> keys = rounded(head.keys, backend);
+  return [=, &backend](Index budget, std::uint32_t seed) {
+    return std::make_unique<TwilightCache>(quest(budget, seed), head, keys, params, budget, backend);
+  };
+}
+
+}  // namespace
+
+void fields(ParamVisitor& visitor, TwilightParams& params) {
+  visitor.real("p", params.p, {.min = 0, .max = 1}, "share of the estimated attention that is kept");
+  fields(visitor, params.quest);
+}
+
+MethodInfo twilight_method() {
+  return with_params<TwilightParams>(
+      {
+          .name = "twilight",
+          .aliases = {},
+          .paper = "Twilight, arXiv 2502.02770, section 4",
+          .summary = "quest's tokens, pruned to those that hold a share of the attention by keys in 4 bits",
+          .notes = "The released configuration with quest, whose token_budget of 8192 is the budget here: fewer tokens "
+                   "answer, as many as hold 0.85 of the estimated attention. It keeps the first two layers dense "
+                   "(--dense-layers 2).",
+          .complexity = {.compress = "O(n d)",
+                         .query = "O(2 d n / page + B (d + dv))",
+                         .memory = "n (d + dv) + 2 d n / page + n (d / 4 + 2)",
+                         .growth = {.compress = 1, .query = 1, .memory = 1}},
+          .kind = Kind::retrieval,
+          .granularity = Granularity::query_head,
+          .streaming = true,
+          .properties = {.full_budget_exact = Property::no("the last 15 % of the attention are dropped at any budget"),
+                         .value_scaling = Property::yes(),
+                         .key_shift = Property::no("keys are rounded in steps of their range"),
+                         .head_permutation = Property::yes(),
+                         .nested_budgets = Property::no("more tokens share the same attention"),
+                         .weight_sum = WeightSum::ones},
+      },
+      prepare);
+}
+
+}  // namespace kvbench::methods
