@@ -57,6 +57,7 @@ std::vector<Row> all_rows() {
   add("retroinfer", {{"tokens_per_cluster", "4"}, {"segment", "12"}, {"update", "5"}, {"window", "3"}});
   add("retroinfer", {{"estimated", "1"}, {"tokens_per_cluster", "3"}, {"sinks", "0"}, {"update", "0"}});
   add("twilight", {{"p", "0.5"}, {"page", "3"}, {"min_pages", "1"}, {"per", "kv_head"}});
+  add("kh-compress", {{"weight", "one"}, {"delta", "1"}});
   add("subgen", {{"t", "1"}, {"s", "3"}});
   add("subgen-kcenter", {{"recent", "0.2"}});
   add("chelsea", {{"chunk", "8"}, {"order", "concat"}, {"ratio", "0.3"}, {"decay", "0.1"}, {"slack", "3"}});

@@ -49,6 +49,7 @@
 #include <kvbench/methods/retrieval/vattention.hpp>
 #include <kvbench/methods/sampling/balancekv.hpp>
 #include <kvbench/methods/sampling/balancekv_repo.hpp>
+#include <kvbench/methods/sampling/kh_compress.hpp>
 #include <kvbench/methods/sampling/subgen.hpp>
 #include <kvbench/methods/sampling/uniform.hpp>
 #include <kvbench/methods/sampling/uniform_repo.hpp>
@@ -81,6 +82,7 @@ std::span<const MethodInfo> all_methods() {
       subgen_kcenter_method(),
       balancekv_method(),
       balancekv_repo_method(),
+      kh_compress_method(),
       clusterkv_method(),
       clusterkv_repo_method(),
       quest_method(),

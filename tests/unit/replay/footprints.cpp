@@ -81,6 +81,8 @@ const std::map<std::string, Formula>& formulas() {
       {"uniform-repo", {.kv = B * token, .meta = B * 4}},
       {"balancekv", {.kv = B * token, .meta = B * 4}},
       {"balancekv-repo", {.kv = B * token, .meta = 2 * B * 4}},
+      // The largest power of 4 in 96 is 64, whose root is 8: 16 tokens are the most within 24.
+      {"kh-compress", {.kv = 16 * token, .meta = 16 * 4}},
       {"kmeans", {.kv = B * token, .meta = B * 4}},
       // 8 sinks on the fast tier; 5 centroids with a size and an offset each; the tokens by cluster, and the ids of a
       // query.
