@@ -61,7 +61,7 @@ Damages measure_all(const AllocateFlags& o, const std::vector<std::unique_ptr<tr
   request.protocol = replay::Protocol::decode;
   request.budgets = allocate::budget_grid(budgets);
   for (const replay::MethodChoice& choice : request.methods) {
-    if (plan_of(choice) != nullptr || choice.info->plan)
+    if (plan_of(choice) != nullptr || choice.info->divides(choice.params))
       throw Error("--menu: {} divides its budget among layers itself; leave it out", choice.info->name);
   }
   Progress progress("heads", o.quiet);

@@ -70,22 +70,20 @@ methods::MakeCaches prepare_heads(const Held& method, methods::Kind kind, std::s
   return methods::each_head(std::move(makers));
 }
 
-methods::MakeCaches prepare_scores(std::span<const methods::HeadPrompt> heads, const methods::Params& params,
-                                   Backend& backend) {
+std::vector<methods::TokenScores> scores_of(std::span<const methods::HeadPrompt> heads, const methods::Params& params,
+                                            Backend& backend) {
   const auto& own = params.as<PythonParams>();
-  std::vector<Buffer<const float>> scores;
+  std::vector<methods::TokenScores> scores;
   with_python([&] {
     for (const nb::handle given : caches_module().attr("scores")(own.method.get(), heads_of(heads, backend))) {
       const auto rows = nb::cast<nb::ndarray<const float, nb::ndim<2>, nb::c_contig, nb::device::cpu>>(given);
       std::vector<float> numbers(rows.data(), rows.data() + rows.size());
-      scores.push_back(
-          backend.adopt(std::move(numbers), static_cast<Index>(rows.shape(0)), static_cast<Index>(rows.shape(1))));
+      const auto ranked =
+          backend.adopt(std::move(numbers), static_cast<Index>(rows.shape(0)), static_cast<Index>(rows.shape(1)));
+      scores.push_back(methods::token_scores(heads[scores.size()], ranked, own.selection, backend));
     }
   });
-  std::vector<methods::MakeCache> caches;
-  for (std::size_t h = 0; h < heads.size(); ++h)
-    caches.push_back(methods::keep_best(heads[h], scores[h], own.selection, backend));
-  return methods::each_head(std::move(caches));
+  return scores;
 }
 
 std::vector<methods::Assignment> assignments_of(const Settings& settings) {
@@ -214,7 +212,7 @@ methods::MethodInfo describe(const std::string& name, const nb::object& method, 
       .params = specs_of(facts, binding.selection, binding.scorer),
   };
   if (binding.scorer) {
-    info.prepare = &prepare_scores;
+    info = methods::with_scores(std::move(info), &scores_of);
   } else {
     info.prepare = [kind = info.kind, layer = info.granularity == Granularity::layer](
                        std::span<const methods::HeadPrompt> heads, const methods::Params& params, Backend& backend) {

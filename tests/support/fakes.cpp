@@ -289,7 +289,8 @@ methods::MethodInfo fake_striped() {
 }
 methods::MethodInfo fake_planned() {
   methods::MethodInfo info = fake<LastTokens>({.name = "fake-planned", .granularity = methods::Granularity::model});
-  info.plan = [](Index num_layers, Index, Index budget, const methods::Params&) {
+  info.plan = [](const methods::ModelContext& context, Index budget, const methods::Params&) {
+    const Index num_layers = std::ssize(context.layers);
     std::vector<Index> budgets;
     for (Index l = 0; l < num_layers; ++l)
       budgets.push_back(std::max<Index>(1, 2 * budget * (l + 1) / (num_layers + 1)));

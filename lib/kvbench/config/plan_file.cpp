@@ -78,8 +78,9 @@ LayerMethod method_of(const Value& value, Budget budget) {
     if (!named) throw Error("'{}': brackets stand once, at the end; write METHOD[PARAMETER=VALUE,...]", text);
     if (methods::is_plan(named->name)) throw Error("'{}' is a plan; name a method for each layer", text);
     const MethodInfo& info = methods::find_method(method_name(value.place, named->name));
-    if (info.plan) throw Error("{} divides its budget among layers itself; name another method", info.name);
-    return LayerMethod{&info, info.bind(methods::parse_settings(named->settings.value_or(""))), std::move(budget)};
+    methods::Params params = info.bind(methods::parse_settings(named->settings.value_or("")));
+    if (info.divides(params)) throw Error("{} divides its budget among layers itself; name another method", info.name);
+    return LayerMethod{&info, std::move(params), std::move(budget)};
   });
 }
 

@@ -111,9 +111,10 @@ MethodInfo compose(const MethodInfo& method, const MethodInfo& quantiser) {
   if (quantiser.block)
     both.block = [block = quantiser.block](const Params& params) { return block(params.as<Parts>().quantiser); };
   if (method.plan) {
-    both.plan = [plan = method.plan](Index layers, Index n, Index budget, const Params& params) {
-      return plan(layers, n, budget, params.as<Parts>().method);
+    both.plan = [plan = method.plan](const ModelContext& context, Index budget, const Params& params) {
+      return plan(context, budget, params.as<Parts>().method);
     };
+    both.planned = [method](const Params& params) { return method.divides(params.as<Parts>().method); };
   }
   both.prepare = [=](std::span<const HeadPrompt> given, const Params& params, Backend& backend) -> MakeCaches {
     const Parts& parts = params.as<Parts>();
@@ -126,6 +127,7 @@ MethodInfo compose(const MethodInfo& method, const MethodInfo& quantiser) {
       return stored_by(quantiser, stored, level, seed, make(budget, seed), heads, backend);
     };
   };
+  both.scores = nullptr;  // those of the method hold for exact keys and values
   return both;
 }
 

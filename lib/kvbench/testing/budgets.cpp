@@ -103,7 +103,7 @@ void require_protected(const methods::Protected& fixed, Index budget, bool plann
 
 std::string entries_hold_the_budget(Trial& trial) {
   const Heads heads = trial.heads();
-  const bool planned = trial.info().plan != nullptr;
+  const bool planned = trial.info().divides(trial.row().params);
   std::string refusal;
   bool ran = false;
   for (const Index budget : budgets) {
@@ -132,9 +132,10 @@ std::string entries_hold_the_budget(Trial& trial) {
 }
 
 std::string plans_hold_the_budget(Trial& trial) {
-  if (trial.info().plan == nullptr) return "it has no plan";
+  if (!trial.info().divides(trial.row().params)) return "it has no plan";
+  const methods::ModelContext model{.prompt_group = "", .layers = {0, 1, 2, 3}, .tokens = context};
   for (const Index budget : {8, 40, 100}) {
-    const auto layers = trial.info().plan(4, context, budget, trial.row().params);
+    const auto layers = trial.info().plan(model, budget, trial.row().params);
     require(layers.size() == 4, "a plan for 4 layers has {}", layers.size());
     Index sum = 0;
     for (const Index layer : layers) {

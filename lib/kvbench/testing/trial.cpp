@@ -55,8 +55,10 @@ PreparedRow::PreparedRow(const Row& row, const Heads& heads, Backend& backend) :
 }
 
 Instance PreparedRow::open(Index budget, std::uint32_t seed, bool reversed) const {
-  if (row_.info->plan != nullptr) {
-    const std::vector<Index> budgets = row_.info->plan(head_.num_caches, head_.tokens(), budget, row_.params);
+  if (row_.info->divides(row_.params)) {
+    methods::ModelContext context{.prompt_group = head_.prompt_group, .layers = {}, .tokens = head_.tokens()};
+    for (Index l = 0; l < head_.num_caches; ++l) context.layers.push_back(l);
+    const std::vector<Index> budgets = row_.info->plan(context, budget, row_.params);
     budget = budgets.at(static_cast<std::size_t>(head_.layer.value));
   }
   methods::Caches caches = make_(budget, seed);

@@ -27,6 +27,22 @@ enum class Granularity {
   model,       ///< as kv_head or query_head, with a plan that assigns a budget to each layer
 };
 
+/// By what a score-only method ranks the tokens of a head. Its budget goes to the `recent` last tokens, then to the
+/// `sinks` first ones, then to the best scores of the others, ties to the lower token.
+struct TokenScores {
+  /// [1, c] of the tokens 0 .. c - 1, no NaN; those from n - recent on are not read. [G, c] where each query head
+  /// selects by scores of its own.
+  Buffer<const float> scores;
+  Index sinks = 0, recent = 0;  ///< tokens of the context: sinks + recent <= n, n - recent <= c
+};
+
+/// A context, for methods that divide a budget among the layers of a model.
+struct ModelContext {
+  std::string prompt_group;          ///< name of the prompt in the trace
+  std::vector<std::int64_t> layers;  ///< numbers of the layers that have a cache of their own, increasing
+  Index tokens = 0;                  ///< n
+};
+
 /// Optional parts of a trace that a method requires.
 enum class Part { observed_queries, column_sums, keys_pre_rope, speculated_queries };
 
@@ -126,12 +142,21 @@ struct MethodInfo {
   /// each other. A method of Kind::quantisation keeps every token, and the budget of a cache is the number of its
   /// level, from 1; larger budgets are the last level.
   std::function<MakeCaches(std::span<const HeadPrompt>, const Params&, Backend&)> prepare;
-  /// Granularity::model only: the budgets of the layers that have a cache, in their order, for a context of n tokens.
-  std::function<std::vector<Index>(Index num_layers, Index n, Index budget, const Params&)> plan;
+  /// Of methods that divide a budget among layers, as those of Granularity::model do: the budgets of the layers of the
+  /// context, in their order. Throws Unavailable where the context lacks what it needs.
+  std::function<std::vector<Index>(const ModelContext&, Index budget, const Params&)> plan;
+  /// Whether these parameters divide the budget; see divides(). Absent: all, where there is a plan.
+  std::function<bool(const Params&)> planned;
+
+  /// Of score-only methods: the scores of these heads, from which prepare() follows. They let another selection rank
+  /// tokens as the method does.
+  std::function<std::vector<TokenScores>(std::span<const HeadPrompt>, const Params&, Backend&)> scores;
 
   Quantiser quantiser;  ///< its functions are absent in methods of other kinds
 
   bool depends_on_seed(const Params& settings) const { return seeded && (!draws || draws(settings)); }
+  /// Whether each layer has a budget of its own, which plan() assigns.
+  bool divides(const Params& settings) const { return plan && (!planned || planned(settings)); }
 
   /// prepare() for a single head.
   MakeCache prepare_head(const HeadPrompt& head, const Params& settings, Backend& backend) const {

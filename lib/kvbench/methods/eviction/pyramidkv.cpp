@@ -6,8 +6,9 @@
 namespace kvbench::methods {
 namespace {
 
-std::vector<Index> plan(Index num_layers, Index n, Index budget, const Params& params) {
+std::vector<Index> plan(const ModelContext& context, Index budget, const Params& params) {
   const PyramidkvParams& own = params.as<PyramidkvParams>();
+  const Index num_layers = std::ssize(context.layers), n = context.tokens;
   const Index past = budget - own.window;
   std::vector<Index> budgets(static_cast<std::size_t>(num_layers), std::min(budget, n));
   if (n < budget || past <= 0 || n < 2 * past || num_layers == 1) return budgets;

@@ -18,6 +18,7 @@ KeptCache::KeptCache(Backend& backend, const HeadPrompt& head, KeptTokens kept)
       d_(head.keys.cols()),
       dv_(head.values.cols()),
       context_tokens_(head.tokens()),
+      ragged_(kept.ragged),
       fixed_(kept.fixed),
       notes_(std::move(kept.notes)) {
   fixed_.decoded = true;
@@ -50,6 +51,8 @@ Footprint KeptCache::footprint() const {
     arrays.push_back(
         {.name = "weights", .element = Element::f32, .rows = held_, .cols = weights_, .content = Content::meta});
   }
+  if (ragged_)
+    arrays.push_back({.name = "length", .element = Element::i32, .rows = 1, .cols = 1, .content = Content::meta});
   return arrays;
 }
 

@@ -18,6 +18,7 @@ struct KeptTokens {
   Protected fixed = {};                ///< tokens among them that are always kept
   std::vector<float> weight_den = {};  ///< [L, width] in the denominator; empty: `weight`
   std::vector<Note> notes = {};        ///< about the selection
+  bool ragged = false;                 ///< the heads of a layer hold different numbers of tokens: each stores its own
 };
 
 class KeptCache : public CompressedCache {
@@ -39,6 +40,7 @@ class KeptCache : public CompressedCache {
   Index held_ = 0;  ///< slots in use, over all rows
   Index appended_ = 0;
   Index weights_ = 1;  ///< weights stored per token, if any: one for both sums, or one for each
+  bool ragged_;
   Protected fixed_;
   std::vector<Note> notes_;
 };

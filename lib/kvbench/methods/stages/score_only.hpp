@@ -29,11 +29,21 @@ void fields(ParamVisitor& visitor, KvHeadSelection& params);
 /// Throws Error, naming the method, for an even kernel.
 void check_selection(std::string_view method, const SelectionParams& params);
 
-/// Keeps, for a budget of B tokens, the last min(recent, B) tokens, then the first `sinks` tokens as far as B allows,
-/// and the best of the others, ties to the lower token. A budget of at least n keeps all tokens. Decoded tokens are
-/// kept exactly. `scores` [G or 1, c] are those of tokens 0 .. c - 1; the tokens c .. n - 1 are kept as recent ones.
-MakeCache keep_best(const HeadPrompt& head, const Buffer<const float>& scores, const SelectionParams& params,
-                    Backend& backend);
+/// The scores [G or 1, c] of the tokens 0 .. c - 1 as the selection ranks them: reduced over the query group and
+/// pooled. The tokens c .. n - 1 are kept as recent ones.
+TokenScores token_scores(const HeadPrompt& head, const Buffer<const float>& scores, const SelectionParams& params,
+                         Backend& backend);
+
+/// How many of `kept` tokens are the first and the last ones, which these scores protect. The others are the best.
+Protected protected_within(const TokenScores& scores, Index kept);
+
+/// The cache of the tokens that a budget of B tokens keeps by these scores (TokenScores); 0 and all are possible.
+/// Decoded tokens are kept exactly. `ragged` as in KeptTokens.
+std::unique_ptr<CompressedCache> keep_best(const HeadPrompt& head, const TokenScores& scores, Index budget,
+                                           Backend& backend, bool ragged = false);
+
+/// The method that states these scores and keeps the best tokens of each head.
+MethodInfo with_scores(MethodInfo info, decltype(MethodInfo::scores) scores);
 
 /// Fills in the fields of a row that all score-only methods have in common.
 MethodInfo score_only_row(MethodInfo info);
@@ -41,8 +51,7 @@ MethodInfo score_only_row(MethodInfo info);
 /// The method that keeps the tokens with the highest score(head, parameters, backend).
 template <class P>
 MethodInfo score_only(MethodInfo info, Buffer<const float> (*score)(const HeadPrompt&, const P&, Backend&)) {
-  info = with_schema<P>(score_only_row(std::move(info)));
-  info.prepare = [score](std::span<const HeadPrompt> heads, const Params& params, Backend& backend) {
+  const auto scores = [score](std::span<const HeadPrompt> heads, const Params& params, Backend& backend) {
     const P& own = params.as<P>();
     const auto selection = [&]() -> const SelectionParams& {
       if constexpr (requires { own.selection; })
@@ -50,12 +59,12 @@ MethodInfo score_only(MethodInfo info, Buffer<const float> (*score)(const HeadPr
       else
         return own;
     };
-    std::vector<MakeCache> caches;
+    std::vector<TokenScores> all;
     for (const HeadPrompt& head : heads)
-      caches.push_back(keep_best(head, score(head, own, backend), selection(), backend));
-    return each_head(std::move(caches));
+      all.push_back(token_scores(head, score(head, own, backend), selection(), backend));
+    return all;
   };
-  return info;
+  return with_scores(with_schema<P>(score_only_row(std::move(info))), scores);
 }
 
 }  // namespace kvbench::methods

@@ -41,6 +41,17 @@ void BudgetSearch::check_stop() const {
   if (task_.stop != nullptr && task_.stop->load()) throw Interrupted();
 }
 
+/// The budgets of the layers of the model, by depth, at a budget of `tokens`.
+const std::vector<Index>& BudgetSearch::plan_at(Index tokens) const {
+  if (planned_ && planned_->first == tokens) return planned_->second;
+  const PromptPlan& prompt = task_.item.prompt;
+  const trace::TraceInfo& trace = task_.trace;
+  methods::ModelContext context{.prompt_group = trace.prompts[prompt.prompt].id, .layers = {}, .tokens = prompt.base};
+  context.layers.assign(trace.cache_layers.begin(), trace.cache_layers.end());
+  for (Index l = 0; trace.cache_layers.empty() && l < trace.num_layers; ++l) context.layers.push_back(l);
+  return planned_.emplace(tokens, choice_.info->plan(context, tokens, choice_.params)).second;
+}
+
 /// The tokens that the method may keep itself on a layer of this number, at a budget of `tokens`. Throws Infeasible
 /// where there are none.
 Index BudgetSearch::own_tokens(Index tokens, std::int64_t layer) const {
@@ -49,11 +60,9 @@ Index BudgetSearch::own_tokens(Index tokens, std::int64_t layer) const {
     throw methods::Infeasible(
         fmt::format("the budget of {} tokens is larger than the context of {}", tokens, prompt.base));
   }
-  if (choice_.info->plan) {
-    const auto layers = choice_.info->plan(task_.trace.num_caches(), prompt.base, tokens, choice_.params);
-    // A plan may give a layer more than the context; the mean over the layers is the budget and fits.
-    tokens = std::min(layers.at(static_cast<std::size_t>(task_.trace.depth_of(layer))), prompt.base);
-  }
+  // A plan may give a layer more than the context; the mean over the layers is the budget and fits.
+  if (choice_.info->divides(choice_.params))
+    tokens = std::min(plan_at(tokens).at(static_cast<std::size_t>(task_.trace.depth_of(layer))), prompt.base);
   const Index fixed = prompt.protect_first + prompt.protect_last;
   if (tokens <= fixed) {
     throw methods::Infeasible(
@@ -63,7 +72,8 @@ Index BudgetSearch::own_tokens(Index tokens, std::int64_t layer) const {
 }
 
 /// The mean cost over the layers that are replayed, each at its own part of the budget, computed on the heads of this
-/// work item: the caches of methods that divide a budget among layers have the same size on every head.
+/// work item: the caches of methods that divide a budget among layers have the same size in every layer, with all heads
+/// together.
 double BudgetSearch::cost_at(CostKind cost, Index tokens, const PreparedMethod& method) const {
   std::map<Index, double> layers;  // number of layers by own tokens
   double total = 0;

@@ -3,7 +3,9 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include <kvbench/replay/answer/cost_budget.hpp>
@@ -27,6 +29,7 @@ class BudgetSearch {
 
  private:
   bool whole(std::int64_t layer) const { return layer < task_.request.dense_layers; }
+  const std::vector<Index>& plan_at(Index tokens) const;
   Index own_tokens(Index tokens, std::int64_t layer) const;
   Index allowed_tokens(const PreparedMethod& method) const;
   Index allowed_level() const;
@@ -49,6 +52,8 @@ class BudgetSearch {
   std::span<const Head> heads_;
   Backend& backend_;
   ConfigurationRun::Options options_;
+  mutable std::optional<std::pair<Index, std::vector<Index>>>
+      planned_;  ///< the last plan, and the tokens that it divides
 };
 
 }  // namespace kvbench::replay
