@@ -34,6 +34,8 @@ std::string list_text(std::optional<methods::Kind> kind = {}) {
     if (!kind || m.kind == *kind) out += fmt::format("{:<{}}  {:<12}  {}\n", m.name, width, name_of(m.kind), m.summary);
   }
   if (kind) return out;
+  for (const methods::Wrapper& w : methods::all_wrappers())
+    out += fmt::format("{:<{}}  {:<12}  {}\n", w.info.name, width, "wrapper", w.info.summary);
   return out + fmt::format("\n--method all leaves out {}, and also replays {}.\n", fmt::join(left_out(), ", "),
                            fmt::join(also_replayed(), ", "));
 }
@@ -73,7 +75,7 @@ std::string details(const methods::MethodInfo& m) {
   if (!m.variants.empty()) out += fmt::format("  variants     {}\n", fmt::join(variant_names({&m, 1}), ", "));
   if (!traits.empty()) out += fmt::format("  traits       {}\n", fmt::join(traits, ", "));
   if (!m.notes.empty()) out += fmt::format("  notes        {}\n", m.notes);
-  if (!m.params.empty()) out += fmt::format("  parameters   (--set {}.NAME=VALUE)\n", m.name);
+  if (!m.params.empty()) out += fmt::format("  parameters   (--set {}.NAME=VALUE)\n", name_in_command(m));
   for (const methods::ParamSpec& p : m.params) {
     out += fmt::format("    {} = {}  [{}{}]\n        {}\n", p.name, p.default_value, p.type,
                        p.range.empty() ? "" : ", " + p.range, p.doc);
@@ -102,6 +104,16 @@ std::string one(const methods::MethodInfo& method, const std::string& format) {
   return format == "md" ? method_page(method) : details(method);
 }
 
+/// The methods that an item of a list names, or the wrapper.
+std::vector<const methods::MethodInfo*> described(const std::string& name) {
+  for (const methods::Wrapper& wrapper : methods::all_wrappers()) {
+    if (same_name(wrapper.info.name, name)) return {&wrapper.info};
+  }
+  std::vector<const methods::MethodInfo*> methods;
+  for (const replay::MethodChoice& choice : config::parse_methods({name}, {})) methods.push_back(choice.info);
+  return methods;
+}
+
 /// What is printed of these names: methods, or one family of them.
 std::string answer(const MethodsFlags& o) {
   if (o.names.empty()) return list(o.format);
@@ -113,8 +125,10 @@ std::string answer(const MethodsFlags& o) {
     return list_text(found->kind);
   }
   std::vector<const methods::MethodInfo*> methods;
-  for (const replay::MethodChoice& choice : config::parse_methods(o.names, {})) {
-    if (std::ranges::find(methods, choice.info) == methods.end()) methods.push_back(choice.info);
+  for (const std::string& name : o.names) {
+    for (const methods::MethodInfo* method : described(name)) {
+      if (std::ranges::find(methods, method) == methods.end()) methods.push_back(method);
+    }
   }
   if (methods.size() > 1 && (o.format == "csv" || o.format == "json"))
     throw Error("--format {}: the table is that of one method, and {} are given", o.format, methods.size());
@@ -128,6 +142,8 @@ int check_contract(const std::vector<std::string>& names) {
   const auto backend = make_cpu_backend(best_isa());
   int code = done;
   for (const replay::MethodChoice& choice : config::parse_methods(names, {})) {
+    if (!choice.info->trace_sha256.empty())
+      throw Error("--check: {} belongs to a trace, and methods are tested on random heads", choice.info->name);
     const testing::Row row{choice.info, choice.params};
     const std::string settings = row.params.text();
     print(fmt::format("{}{}{}\n", row.info->name, settings.empty() ? "" : " ", settings));

@@ -185,7 +185,8 @@ std::vector<std::string> variant_names(std::span<const methods::MethodInfo> meth
 std::vector<std::string> also_replayed() {
   std::vector<std::string> names = variant_names(methods::all_methods());
   for (const auto& [info, settings] : methods::rows_of_all()) {
-    if (methods::family_of(info->name) == "composition") names.push_back(info->name);
+    const auto same = [&](const methods::MethodInfo& method) { return info == &method; };
+    if (std::ranges::none_of(methods::all_methods(), same)) names.push_back(info->name);
   }
   return names;
 }
@@ -204,6 +205,10 @@ std::string method_table() {
   for (const methods::MethodInfo& m : methods::all_methods()) {
     out += fmt::format("| `{}` | {} | {} | {} |\n", m.name, name_of(m.kind), cell(m.paper), cell(m.summary));
   }
+  for (const methods::Wrapper& wrapper : methods::all_wrappers()) {
+    const methods::MethodInfo& m = wrapper.info;
+    out += fmt::format("| `{}` | wrapper | {} | {} |\n", m.name, cell(m.paper), cell(m.summary));
+  }
   return out + fmt::format("\n`--method all` leaves out `{}`, and also replays `{}`.\n", fmt::join(left_out(), "`, `"),
                            fmt::join(also_replayed(), "`, `"));
 }
@@ -214,12 +219,17 @@ const char* example_budgets(methods::Kind kind) {
   return kind == methods::Kind::retrieval ? "128,50%read" : "128,25%";
 }
 
+std::string name_in_command(const methods::MethodInfo& method) {
+  return method.prepare ? method.name : fmt::format("\"{}(snapkv)\"", method.name);
+}
+
 std::string method_page(const methods::MethodInfo& method) {
+  const std::string name = name_in_command(method);
   std::string out = fmt::format("# {}\n\nWhat it keeps: {}.\n\n{}\n", method.name, method.summary, facts(method));
-  out += fmt::format("    kvbench replay traces/smollm2-135m.h5 --method {} --budget {}", method.name,
+  out += fmt::format("    kvbench replay traces/smollm2-135m.h5 --method {} --budget {}", name,
                      example_budgets(method.kind));
   if (!method.params.empty()) {
-    out += fmt::format(" --set {}.{}={}", method.name, method.params.front().name, method.params.front().default_value);
+    out += fmt::format(" --set {}.{}={}", name, method.params.front().name, method.params.front().default_value);
   }
   out += fmt::format("\n\n## Notes\n{}\n\n## Parameters\n", method.notes);
   out += method.params.empty() ? "None.\n" : parameter_table(method);

@@ -17,7 +17,10 @@ std::vector<std::string> also_replayed();
 /// The methods that --method all does not replay.
 std::vector<std::string> left_out();
 
-/// One row per method: name, kind, source, what it keeps.
+/// The name of a method as a command line has it; of a wrapper around snapkv.
+std::string name_in_command(const methods::MethodInfo& method);
+
+/// One row per method and wrapper: name, kind, source, what it keeps.
 std::string method_table();
 /// The content of MethodInfo, and a command that runs the method.
 std::string method_page(const methods::MethodInfo& method);

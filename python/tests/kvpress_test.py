@@ -67,6 +67,33 @@ class Presses(PackageTest):
                         self.assertEqual(sorted(ids[ids < CONTEXT].tolist()), tokens)
                         self.assertEqual(len(tokens), BUDGET)
 
+    def kept_by_heads_that_compete(self, press):
+        """The tokens of each layer and kv head that the model attends to: the others are masked."""
+        press.compression_ratio = 1 - (BUDGET + 0.5) / CONTEXT
+        self.model.set_attn_implementation("sdpa")
+        with press(self.model):
+            self.model(torch.tensor([token_ids()[:CONTEXT]]), use_cache=True)
+        kept = {}
+        for number, layer in enumerate(self.model.model.layers):
+            _, heads, tokens = layer.self_attn.masked_key_indices
+            layer.self_attn.masked_key_indices = None
+            for head in range(2):
+                kept[number, head] = sorted(set(range(CONTEXT)) - set(tokens[heads == head].tolist()))
+        self.model.set_attn_implementation("eager")
+        return kept
+
+    def test_adakv_is_the_built_in_one(self):
+        trace = self.dumped("--queries", "all")
+        for window, alpha in ((16, 0.0), (16, 0.2), (20, 0.8)):
+            press = kvpress.AdaKVPress(kvpress.SnapKVPress(window_size=window), alpha_safeguard=alpha)
+            kvbench.replay(trace, f"adakv@kvpress(snapkv@kvpress)[window={window},alpha={alpha}]", BUDGET, rows="trace",
+                           raw=self.path("r.h5"), raw_outputs=True)
+            with self.subTest(repr(press)), kvbench.Raw(self.path("r.h5")) as raw:
+                for (layer, head), tokens in self.kept_by_heads_that_compete(press).items():
+                    tables, _ = raw.head("0", layer, head).entries()
+                    ids = np.concatenate([table.ids.ravel() for table in tables])
+                    self.assertEqual(sorted(ids[ids < CONTEXT].tolist()), tokens)
+
     def test_snapkv_is_the_built_in_one(self):
         trace = self.dumped("--queries", "all")
         own = kvbench.from_kvpress(kvpress.SnapKVPress(window_size=16))

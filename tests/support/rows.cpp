@@ -84,6 +84,10 @@ std::vector<Row> all_rows() {
   add("qjl", {{"group", "4"}, {"residual", "8"}, {"sketch", "16"}, {"initial_sketch", "16"}, {"outliers", "2"}});
   add("kvquant-nofisher", {{"bits", "2"}, {"first", "true"}});
   add("h2o+kvquant-nofisher", {{"kvquant-nofisher.bits", "3"}});
+  add("adakv(snapkv)", {{"window", "4"}, {"alpha", "0"}});
+  add("adakv(pyramidkv)", {{"window", "4"}, {"beta", "2"}});
+  add("adakv@kvpress(snapkv)", {{"window", "4"}, {"alpha", "0.5"}});
+  add("adakv(snapkv)+kivi4", {{"window", "4"}, {"kivi4.group", "2"}, {"kivi4.residual", "4"}});
   add("snapkv+kivi2", {{"per", "query_head"}, {"kivi2.group", "2"}, {"kivi2.residual", "4"}});
   add("quest+kivi2", {{"page", "4"}, {"kivi2.group", "2"}, {"kivi2.residual", "4"}});
   add("clusterkv+kivi4", {{"clusters", "6"},

@@ -3,15 +3,19 @@
 
 #include <algorithm>
 
+#include <fmt/ranges.h>
+
+#include <kvbench/core/suggest.hpp>
 #include <kvbench/methods/contract/method_text.hpp>
+#include <kvbench/methods/registry.hpp>
 #include <kvbench/methods/stages/quantiser.hpp>
 
 namespace kvbench::methods {
 namespace {
 
-/// The parameters of both parts.
+/// The parameters of a method, and of the quantiser or the wrapper around it.
 struct Parts {
-  Params method, quantiser;
+  Params method, other;
 };
 
 void check_order(const MethodInfo& method, const MethodInfo& quantiser) {
@@ -30,21 +34,57 @@ void check_order(const MethodInfo& method, const MethodInfo& quantiser) {
     throw Error("there is no method '{}': '{}' alone stores all tokens", name, quantiser.name);
 }
 
-std::vector<ParamSpec> joined_params(const MethodInfo& method, const MethodInfo& quantiser) {
-  std::vector<ParamSpec> params = method.params;
-  for (ParamSpec spec : quantiser.params) {
-    spec.name = quantiser.name + "." + spec.name;
-    params.push_back(std::move(spec));
-  }
-  return params;
+bool has_param(const MethodInfo& info, std::string_view name) {
+  return std::ranges::any_of(info.params, [&](const ParamSpec& spec) { return same_name(spec.name, name); });
 }
 
-std::string joined_text(const Parts& parts, const std::string& quantiser) {
-  std::string text = parts.method.text();
-  for (const Assignment& setting : parse_settings(parts.quantiser.text()))
-    text += fmt::format("{}{}.{}={}", text.empty() ? "" : ";", quantiser, setting.name, setting.value);
-  return text;
-}
+/// The parameters of both parts. Those of the other one have its name before them, `always` or where the method has one
+/// of the same name.
+class JoinedParams {
+ public:
+  JoinedParams(const MethodInfo& method, const MethodInfo& other, bool always)
+      : method_(method), other_(other), always_(always) {}
+
+  std::vector<ParamSpec> specs() const {
+    std::vector<ParamSpec> params = method_.params;
+    for (ParamSpec spec : other_.params) {
+      spec.name = name_of(spec.name);
+      params.push_back(std::move(spec));
+    }
+    return params;
+  }
+
+  std::shared_ptr<const Parts> bind(std::span<const Assignment> settings) const {
+    const std::string prefix = other_.name + ".";
+    std::vector<Assignment> of_method, of_other;
+    for (const Assignment& setting : settings) {
+      if (setting.name.starts_with(prefix))
+        of_other.push_back({setting.name.substr(prefix.size()), setting.value});
+      else if (has_param(method_, setting.name) || !has_param(other_, setting.name))
+        of_method.push_back(setting);
+      else if (always_)
+        throw Error("'{0}' is a parameter of '{1}'; write {1}.{0}", setting.name, other_.name);
+      else
+        of_other.push_back(setting);
+    }
+    return std::make_shared<Parts>(Parts{method_.bind(of_method), other_.bind(of_other)});
+  }
+
+  std::string text(const Parts& parts) const {
+    std::string text = parts.method.text();
+    for (const Assignment& setting : parse_settings(parts.other.text()))
+      text += fmt::format("{}{}={}", text.empty() ? "" : ";", name_of(setting.name), setting.value);
+    return text;
+  }
+
+ private:
+  std::string name_of(const std::string& param) const {
+    return always_ || has_param(method_, param) ? other_.name + "." + param : param;
+  }
+
+  MethodInfo method_, other_;
+  bool always_;
+};
 
 bool sees_layer(const MethodInfo& part) { return part.granularity == Granularity::layer; }
 
@@ -53,22 +93,69 @@ bool heads_alone(const MethodInfo& part, const Params& params) {
   return !sees_layer(part) || (part.independent_heads && part.independent_heads(params));
 }
 
-Params bind_parts(const MethodInfo& method, const MethodInfo& quantiser, std::span<const Assignment> settings) {
-  const std::string prefix = quantiser.name + ".";
-  std::vector<Assignment> of_method, of_quantiser;
-  for (const Assignment& setting : settings) {
-    const auto named = [&](const ParamSpec& spec) { return spec.name == setting.name; };
-    if (std::ranges::none_of(method.params, named) && std::ranges::any_of(quantiser.params, named))
-      throw Error("'{0}' is a parameter of '{1}'; write {1}.{0}", setting.name, quantiser.name);
-    if (setting.name.starts_with(prefix))
-      of_quantiser.push_back({setting.name.substr(prefix.size()), setting.value});
-    else
-      of_method.push_back(setting);
+/// What holds for a composition where it holds for its method, and no part of it changes.
+void take_from_method(const MethodInfo& method, MethodInfo& both) {
+  both.aliases.clear();
+  both.variants.clear();
+  if (method.check_data) {
+    both.check_data = [check = method.check_data](const ContextData& data, const Params& params) {
+      check(data, params.as<Parts>().method);
+    };
   }
-  const auto parts = std::make_shared<Parts>(Parts{method.bind(of_method), quantiser.bind(of_quantiser)});
-  only_level(quantiser, parts->quantiser);
-  return {parts, joined_text(*parts, quantiser.name)};
+  if (method.plan) {
+    both.plan = [plan = method.plan](const ModelContext& context, Index budget, const Params& params) {
+      return plan(context, budget, params.as<Parts>().method);
+    };
+    both.planned = [method](const Params& params) { return method.divides(params.as<Parts>().method); };
+  }
+  both.draws = nullptr;
+  if (method.draws)
+    both.draws = [draws = method.draws](const Params& params) { return draws(params.as<Parts>().method); };
 }
+
+/// "snapkv, pyramidkv"
+std::string methods_with_scores() {
+  std::vector<std::string> names;
+  for (const MethodInfo& method : all_methods()) {
+    if (method.scores) names.push_back(method.name);
+  }
+  return fmt::format("{}", fmt::join(names, ", "));
+}
+
+void check_scores(const MethodInfo& wrapper, const MethodInfo& method) {
+  const std::string name = wrapper.name + "(" + method.name + ")";
+  const std::size_t plus = method.name.rfind('+');
+  if (method.rounds && method.kind != Kind::quantisation && plus != std::string::npos)
+    throw Error("there is no method '{}': tokens are chosen and then stored; write {}({}){}", name, wrapper.name,
+                method.name.substr(0, plus), method.name.substr(plus));
+  if (method.name.ends_with(')'))
+    throw Error("there is no method '{}': {} chooses tokens already, and one wrapper can", name, method.name);
+  if (method.scores) return;
+  throw Error("there is no method '{}': {} does not rank tokens by scores that another method could use; {} wraps {}",
+              name, method.name, wrapper.name, methods_with_scores());
+}
+
+constexpr const char* per_kv_head =
+    "{} needs one selection per kv head, by one score for each of its tokens; set "
+    "per=kv_head";
+
+/// Throws Error where the parameters of a wrapped method say that each query head selects.
+void check_selection_of(const std::string& name, const Params& method) {
+  for (const Assignment& setting : parse_settings(method.text())) {
+    if (setting.name == "per" && setting.value == "query_head") throw Error(per_kv_head, name);
+  }
+}
+
+/// Throws Unavailable where query heads have scores of their own.
+std::vector<TokenScores> one_row(const std::string& name, std::vector<TokenScores> scores) {
+  for (const TokenScores& head : scores) {
+    if (head.scores.rows() > 1) throw Unavailable(fmt::format(per_kv_head, name));
+  }
+  return scores;
+}
+
+/// The least that a wrapper of this name holds where its method does.
+Property both_hold(const Property& wrapper, const Property& method) { return wrapper.holds ? method : wrapper; }
 
 }  // namespace
 
@@ -77,8 +164,6 @@ MethodInfo compose(const MethodInfo& method, const MethodInfo& quantiser) {
   MethodInfo both = method;
   both.name = method.name + "+" + quantiser.name;
   both.rounds = true;
-  both.aliases.clear();
-  both.variants.clear();
   both.paper = method.paper + "; " + quantiser.paper;
   both.summary = method.summary + "; " + quantiser.summary;
   const bool retrieves = method.kind == Kind::retrieval;
@@ -89,45 +174,69 @@ MethodInfo compose(const MethodInfo& method, const MethodInfo& quantiser) {
   both.seeded = method.seeded || quantiser.seeded;
   both.calibrates = method.calibrates || quantiser.calibrates;
   both.whole_context = method.whole_context || quantiser.whole_context;
-  both.params = joined_params(method, quantiser);
-  both.bind = [=](std::span<const Assignment> settings) { return bind_parts(method, quantiser, settings); };
-  if (method.check_data) {
-    both.check_data = [check = method.check_data](const ContextData& data, const Params& params) {
-      check(data, params.as<Parts>().method);
-    };
-  }
+  take_from_method(method, both);
+  if (quantiser.seeded) both.draws = nullptr;
+  const JoinedParams joined(method, quantiser, true);
+  both.params = joined.specs();
+  both.bind = [=](std::span<const Assignment> settings) {
+    auto parts = joined.bind(settings);
+    only_level(quantiser, parts->other);
+    return Params(parts, joined.text(*parts));
+  };
   // A method of Granularity::model sees single heads, and so does a quantiser that stores its tokens.
   if (sees_layer(quantiser) && method.granularity != Granularity::model) both.granularity = Granularity::layer;
   if (sees_layer(both)) {
     both.independent_heads = [=](const Params& params) {
       const Parts& parts = params.as<Parts>();
-      return heads_alone(method, parts.method) && heads_alone(quantiser, parts.quantiser);
+      return heads_alone(method, parts.method) && heads_alone(quantiser, parts.other);
     };
-  }
-  both.draws = nullptr;
-  if (method.draws && !quantiser.seeded) {
-    both.draws = [draws = method.draws](const Params& params) { return draws(params.as<Parts>().method); };
   }
   if (quantiser.block)
-    both.block = [block = quantiser.block](const Params& params) { return block(params.as<Parts>().quantiser); };
-  if (method.plan) {
-    both.plan = [plan = method.plan](const ModelContext& context, Index budget, const Params& params) {
-      return plan(context, budget, params.as<Parts>().method);
-    };
-    both.planned = [method](const Params& params) { return method.divides(params.as<Parts>().method); };
-  }
+    both.block = [block = quantiser.block](const Params& params) { return block(params.as<Parts>().other); };
   both.prepare = [=](std::span<const HeadPrompt> given, const Params& params, Backend& backend) -> MakeCaches {
     const Parts& parts = params.as<Parts>();
     const std::vector<HeadPrompt> heads(given.begin(), given.end());
     const MakeCaches make = method.prepare(heads, parts.method, backend);
-    const Params& stored = parts.quantiser;
+    const Params& stored = parts.other;
     const std::size_t level = only_level(quantiser, stored);
     if (retrieves) return tier_stored_by(quantiser, stored, level, make, heads, backend);
     return [=, &backend](Index budget, std::uint32_t seed) {
       return stored_by(quantiser, stored, level, seed, make(budget, seed), heads, backend);
     };
   };
-  both.scores = nullptr;  // those of the method hold for exact keys and values
+  both.scores = nullptr;
+  return both;
+}
+
+MethodInfo wrap(const Wrapper& wrapper, const MethodInfo& method) {
+  check_scores(wrapper.info, method);
+  MethodInfo both = wrapper.info;
+  both.name = fmt::format("{}({})", wrapper.info.name, method.name);
+  both.paper += "; " + method.paper;
+  both.summary += "; " + method.summary;
+  both.kind = method.kind;
+  if (both.granularity != Granularity::layer) both.granularity = method.granularity;
+  for (const Part part : method.needs) {
+    if (std::ranges::find(both.needs, part) == both.needs.end()) both.needs.push_back(part);
+  }
+  both.seeded = method.seeded, both.calibrates = method.calibrates, both.speculates = method.speculates;
+  both.whole_context = method.whole_context, both.trace_sha256 = method.trace_sha256;
+  for (Property Properties::*one : {&Properties::full_budget_exact, &Properties::value_scaling, &Properties::key_shift,
+                                    &Properties::head_permutation, &Properties::nested_budgets})
+    both.properties.*one = both_hold(wrapper.info.properties.*one, method.properties.*one);
+  take_from_method(method, both);
+  const JoinedParams joined(method, wrapper.info, false);
+  both.params = joined.specs();
+  both.bind = [=, name = both.name](std::span<const Assignment> settings) {
+    auto parts = joined.bind(settings);
+    check_selection_of(name, parts->method);
+    return Params(parts, joined.text(*parts));
+  };
+  both.prepare = [scores = method.scores, select = wrapper.select, name = both.name](
+                     std::span<const HeadPrompt> heads, const Params& params, Backend& backend) {
+    const Parts& parts = params.as<Parts>();
+    return select(heads, one_row(name, scores(heads, parts.method, backend)), parts.other, backend);
+  };
   return both;
 }
 

@@ -7,13 +7,20 @@
 // where A has no other. What A keeps beside it stays in 16 bits.
 //
 // A budget is that of A: under one that limits a cost, A's tokens are searched, at the bits of Q.
+//
+// Wrappers W(A): W selects by the scores of A. The parameters are those of A and those of W, which have the name of W
+// before them where A has one of the same name: adakv(snapkv)[window=16,alpha=0.3].
 #pragma once
 
-#include <kvbench/methods/contract/info.hpp>
+#include <kvbench/methods/contract/wrapper.hpp>
 
 namespace kvbench::methods {
 
 /// Throws Error where the composition makes no sense: Q is no quantiser, or A is one or keeps everything.
 MethodInfo compose(const MethodInfo& method, const MethodInfo& quantiser);
+
+/// Throws Error where A states no scores, or is a composition itself. Parameters by which each query head selects are
+/// refused when they are bound.
+MethodInfo wrap(const Wrapper& wrapper, const MethodInfo& method);
 
 }  // namespace kvbench::methods

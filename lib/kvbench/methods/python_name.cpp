@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <kvbench/methods/python_name.hpp>
 
+#include <kvbench/methods/contract/wrapper.hpp>
+
 namespace kvbench::methods {
 namespace {
 
@@ -10,6 +12,9 @@ std::string (*source_of)(const std::string&) = nullptr;
 
 std::optional<PythonName> parse_python_name(std::string_view name) {
   constexpr std::string_view defined = "py:", ending = ".py:";
+  if (const auto wrapped = parse_wrapped(name)) {
+    if (auto inside = parse_python_name(wrapped->inside)) return inside;
+  }
   if (name.starts_with(defined)) return PythonName{"", std::string(name.substr(defined.size()))};
   const std::size_t at = name.rfind(ending);
   if (at == 0 || at == name.npos) return std::nullopt;

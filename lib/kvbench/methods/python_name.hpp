@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Names of methods that are written in Python: FILE.py:NAME, or py:NAME for one that a running Python has defined.
+// Names of methods that are written in Python: FILE.py:NAME, or py:NAME for one that a running Python has defined;
+// alone, or inside a wrapper.
 #pragma once
 
 #include <optional>

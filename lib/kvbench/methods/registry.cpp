@@ -6,12 +6,15 @@
 #include <mutex>
 #include <utility>
 
+#include <fmt/ranges.h>
+
 #include <kvbench/core/enumeration.hpp>
 #include <kvbench/core/name.hpp>
 #include <kvbench/core/read_files.hpp>
 #include <kvbench/core/suggest.hpp>
 #include <kvbench/methods/compose.hpp>
 #include <kvbench/methods/contract/layer_plan.hpp>
+#include <kvbench/methods/eviction/adakv.hpp>
 #include <kvbench/methods/eviction/exact.hpp>
 #include <kvbench/methods/eviction/h2o.hpp>
 #include <kvbench/methods/eviction/h2o_global.hpp>
@@ -121,15 +124,28 @@ std::span<const MethodInfo> all_methods() {
   return table;
 }
 
+std::span<const Wrapper> all_wrappers() {
+  static const std::vector<Wrapper> table = {adakv_wrapper(), adakv_kvpress_wrapper()};
+  return table;
+}
+
 namespace {
 
 /// Compositions that `all` replays too.
-constexpr std::string_view compositions[] = {"snapkv+kivi4", "h2o+q5_1", "kmeans+int8"};
+constexpr std::string_view compositions[] = {"adakv(snapkv)", "snapkv+kivi4", "h2o+q5_1", "kmeans+int8"};
 
 /// `all` leaves it out: a ceiling that takes seconds per head.
 constexpr std::string_view too_slow = "oracle-error";
 
 FindPythonMethod python = nullptr;
+
+/// Null where there is none of this name.
+const Wrapper* find_wrapper(std::string_view name) {
+  for (const Wrapper& wrapper : all_wrappers()) {
+    if (same_name(wrapper.info.name, name)) return &wrapper;
+  }
+  return nullptr;
+}
 
 /// Its file is an input from here on, which no output replaces.
 const MethodInfo& find_python_method(std::string_view name) {
@@ -142,18 +158,29 @@ const MethodInfo& find_python_method(std::string_view name) {
       name);
 }
 
-/// Where + begins the quantiser of a composition; npos where the name is that of a single method or of a plan. The path
-/// of a method in Python may have a + of its own.
+/// Where + begins the quantiser of a composition; npos where the name is that of a single method, of a wrapped one or
+/// of a plan. The path of a file may have a + of its own.
 std::size_t find_plus(std::string_view name) {
   if (is_plan(name)) return name.npos;
+  if (const auto wrapped = parse_wrapped(name); wrapped && find_wrapper(wrapped->wrapper))
+    return wrapped->after.empty() ? name.npos : name.size() - wrapped->after.size();
   const auto in_python = parse_python_name(name);
   return name.find('+', in_python ? name.size() - in_python->object.size() : 0);
 }
 
-/// The composition of this name, A+Q. It is made once and lives as long as the program, as the table does.
-const MethodInfo& find_composition(std::string_view name, std::size_t plus) {
+/// A method of two parts, made once; it lives as long as the program, as the table does.
+template <class Make>
+const MethodInfo& made_of(const MethodInfo& a, const MethodInfo& b, Make make) {
   static std::mutex mutex;
   static std::map<std::pair<const MethodInfo*, const MethodInfo*>, MethodInfo> made;
+  const std::lock_guard lock(mutex);
+  const std::pair parts(&a, &b);
+  const auto found = made.find(parts);
+  return found != made.end() ? found->second : made.emplace(parts, make()).first->second;
+}
+
+/// The composition of this name, A+Q.
+const MethodInfo& find_composition(std::string_view name, std::size_t plus) {
   if (plus == 0 || plus + 1 == name.size() || name[plus + 1] == '+')
     throw Error("'{}' is no composition; write METHOD+QUANTISER, such as snapkv+kivi4", name);
   if (name.find('+', plus + 1) != name.npos)  // before its parts are looked up, because there may be thousands
@@ -161,16 +188,38 @@ const MethodInfo& find_composition(std::string_view name, std::size_t plus) {
                 name.substr(0, plus + 20));
   const MethodInfo& method = find_method(trimmed(name.substr(0, plus)));
   const MethodInfo& quantiser = find_method(trimmed(name.substr(plus + 1)));
-  const std::lock_guard lock(mutex);
-  const std::pair parts(&method, &quantiser);
-  const auto found = made.find(parts);
-  return found != made.end() ? found->second : made.emplace(parts, compose(method, quantiser)).first->second;
+  return made_of(method, quantiser, [&] { return compose(method, quantiser); });
+}
+
+/// "adakv, adakv@kvpress"
+std::string wrapper_names() {
+  std::vector<std::string> names;
+  for (const Wrapper& wrapper : all_wrappers()) names.push_back(wrapper.info.name);
+  return fmt::format("{}", fmt::join(names, ", "));
+}
+
+/// The method of this name, W(A) with a known W.
+const MethodInfo& find_wrapped(const Wrapper& wrapper, std::string_view inside) {
+  if (inside.empty()) throw Error("{0} wraps a method that ranks tokens; write {0}(snapkv)", wrapper.info.name);
+  const MethodInfo& method = find_method(inside);
+  return made_of(wrapper.info, method, [&] { return wrap(wrapper, method); });
+}
+
+/// Throws Error where a name has round brackets, and is none of a method in Python or of a known wrapper around
+/// another.
+void check_brackets(std::string_view name) {
+  const std::size_t open = name.find('(');
+  if (open == name.npos) return;
+  const std::string_view before = trimmed(name.substr(0, open));
+  if (find_wrapper(before) == nullptr) throw Error("there is no wrapper '{}'; there are {}", before, wrapper_names());
+  if (name.find(')') == name.npos) throw Error("'{}' has a bracket that is not closed; write {}(snapkv)", name, before);
+  throw Error("'{}': nothing follows the bracket but a quantiser; write {}(snapkv)+int8", name, before);
 }
 
 /// Presses that kvpress has and kvbench has not, in lower case and without the word press.
-constexpr std::string_view presses[] = {
-    "adakv", "chunk", "chunkkv",  "compactor",          "criticalkv", "duoattention", "finch",
-    "kvzap", "kvzip", "leverage", "noncausalattention", "qfilter",    "simlayerkv",   "think"};
+constexpr std::string_view presses[] = {"chunk",   "chunkkv",    "compactor", "criticalkv", "duoattention",
+                                        "finch",   "kvzap",      "kvzip",     "leverage",   "noncausalattention",
+                                        "qfilter", "simlayerkv", "think"};
 
 /// Names that are known from other programs and papers, in lower case without - and _, and what has them here.
 struct OtherName {
@@ -220,6 +269,8 @@ std::string right_name(std::string_view name) {
       if (here != all_methods().end()) return fmt::format(" Here it is {}.", here->name);
     }
   }
+  if (const Wrapper* wrapper = find_wrapper(plain))
+    return fmt::format(" {0} wraps a method that ranks tokens; write {0}(snapkv).", wrapper->info.name);
   if (std::ranges::find(presses, plain) != std::end(presses))
     return " It is a press of kvpress: kvbench.from_kvpress() makes it a method in Python (docs/python.md).";
   const auto* other = std::ranges::find(other_names, plain, &OtherName::name);
@@ -258,6 +309,8 @@ std::string_view name_of(Kind kind) {
 
 std::string_view family_of(std::string_view method) {
   if (find_plus(method) != method.npos || is_plan(method)) return "composition";
+  if (const auto wrapped = parse_wrapped(method); wrapped && find_wrapper(wrapped->wrapper))
+    return family_of(wrapped->inside);
   if (parse_python_name(method)) return "own";
   const auto known = std::ranges::find(all_methods(), method, &MethodInfo::name);
   return known == all_methods().end() ? "other" : name_of(known->kind);
@@ -265,10 +318,12 @@ std::string_view family_of(std::string_view method) {
 
 const MethodInfo& find_method(std::string_view name) {
   if (const std::size_t plus = find_plus(name); plus != name.npos) return find_composition(name, plus);
+  if (const auto wrapped = parse_wrapped(name)) {
+    if (const Wrapper* wrapper = find_wrapper(wrapped->wrapper)) return find_wrapped(*wrapper, wrapped->inside);
+  }
   if (is_plan(name)) throw Error("'{}': a plan stands for a whole method; it runs in replays and evaluations", name);
   if (parse_python_name(name)) return find_python_method(name);
-  if (name.find('(') != name.npos)
-    throw Error("there is no wrapper '{}': this version has none", name.substr(0, name.find('(')));
+  check_brackets(name);
   for (const MethodInfo& method : all_methods()) {
     const auto is = [&](const std::string& own) { return same_name(own, name); };
     if (is(method.name) || std::ranges::any_of(method.aliases, is)) return method;

@@ -5,13 +5,16 @@
 #include <string_view>
 #include <vector>
 
-#include <kvbench/methods/contract/info.hpp>
+#include <kvbench/methods/contract/wrapper.hpp>
 
 namespace kvbench::methods {
 
 /// Every method, in the order of the table in registry.cpp, which `kvbench methods`, --help, docs and the property
 /// tests follow.
 std::span<const MethodInfo> all_methods();
+
+/// Every wrapper: W in W(A).
+std::span<const Wrapper> all_wrappers();
 
 /// A method and the settings that differ from its defaults.
 struct MethodSettings {
@@ -24,12 +27,12 @@ std::vector<MethodSettings> rows_of_all();
 
 /// "eviction", "merging", ...
 std::string_view name_of(Kind kind);
-/// The kind of a method by its name in results, "composition" of A+Q and of plans, "own" of methods in Python, and
-/// "other" of names that this version does not know.
+/// The kind of a method by its name in results, of W(A) that of A, "composition" of A+Q and of plans, "own" of methods
+/// in Python, and "other" of names that this version does not know.
 std::string_view family_of(std::string_view method);
 
-/// The method of this name or alias, one that is written in Python (python_name.hpp), or the composition A+Q of two
-/// (compose.hpp). Throws Error with the nearest known name otherwise.
+/// The method of this name or alias, one that is written in Python (python_name.hpp), the composition A+Q of two or a
+/// method W(A) inside a wrapper (compose.hpp). Throws Error with the nearest known name otherwise.
 const MethodInfo& find_method(std::string_view name);
 
 /// Returns the method in Python of this name, which lives as long as the program. Throws Error where there is none.

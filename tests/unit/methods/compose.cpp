@@ -41,7 +41,6 @@ TEST_CASE("compositions that make no sense are refused, with the right order") {
   for (const char* name : {"snapkv+", "+int8", "snapkv++int8"})
     CHECK(refusal(name).find("no composition") != std::string::npos);
   CHECK(refusal("snapkv+int8+int4").find("no method") != std::string::npos);
-  CHECK(refusal("adakv(snapkv)").find("no wrapper 'adakv'") != std::string::npos);
 }
 
 TEST_CASE("a quantiser of several levels stores another method only at one of them") {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The bytes of methods that retrieve from a full cache in fewer bits, recomputed from n, d, the budget and the
-// settings.
+// The bytes of methods that retrieve from a full cache in fewer bits, and of heads that share a budget, recomputed from
+// n, d, the budget and the settings.
 #include <doctest/doctest.h>
 
 #include <kvbench/replay/measure/bytes.hpp>
@@ -78,4 +78,28 @@ TEST_CASE("bytes of oracle-topk+kivi2") {
                .slow = kv,
                .meta = meta,
                .read = 20 * d / 4 + 10 * d * 4 + 4 * d * 2 + 14 * (dv / 4 + 4) + 10 * dv * 2 + meta});
+}
+
+// The three heads of the layer hold 3 * 24 tokens together, whoever holds them, and each the number of its own in 4
+// bytes. int8: one group per key and per value, each with a minimum and a step.
+TEST_CASE("bytes of heads that share a budget: those of the layer are those of equal heads") {
+  const auto backend = make_ref_backend();
+  const double token = 2 * (d + dv), rounded = d + 4 + dv + 4;
+  const std::pair<const char*, double> cases[] = {
+      {"adakv(snapkv)", token}, {"adakv@kvpress(snapkv)", token}, {"adakv(snapkv)+int8", rounded}};
+  for (const auto& [name, row_bytes] : cases) {
+    CAPTURE(name);
+    const MethodInfo& info = find_method(name);
+    const Row row{&info, info.bind(std::vector<Assignment>{{"window", "4"}, {"alpha", "0"}})};
+    Trial trial(row, *backend);
+    const Heads heads = trial.heads(retrieval_shape);
+    double kv = 0, fewest = tokens;
+    for (const Footprint& arrays : trial.open(heads, static_cast<Index>(budget), 0).session->footprint()) {
+      const Bytes bytes = account(arrays, Element::f16, 24, 96, 8, 6);
+      kv += bytes.kv, fewest = std::min(fewest, bytes.kv / row_bytes);
+      CHECK(bytes.meta == 4);
+    }
+    CHECK(kv == 3 * budget * row_bytes);
+    CHECK(fewest < budget);
+  }
 }

@@ -148,8 +148,8 @@ struct MethodInfo {
   /// Whether these parameters divide the budget; see divides(). Absent: all, where there is a plan.
   std::function<bool(const Params&)> planned;
 
-  /// Of score-only methods: the scores of these heads, from which prepare() follows. They let another selection rank
-  /// tokens as the method does.
+  /// Of score-only methods: the scores of these heads, from which prepare() follows. A wrapper selects by them in
+  /// another way (wrapper.hpp).
   std::function<std::vector<TokenScores>(std::span<const HeadPrompt>, const Params&, Backend&)> scores;
 
   Quantiser quantiser;  ///< its functions are absent in methods of other kinds

@@ -14,7 +14,9 @@ std::optional<MethodText> parse_method_text(std::string_view given) {
   if (open == text.npos && (text.ends_with(')') || text.ends_with('}'))) {
     const std::size_t other = text.rfind(text.ends_with(')') ? '(' : '{');
     const std::string_view inside = text.substr(std::min(other, text.size() - 1));  // with its first bracket
-    if (other != text.npos && (inside.find('=') != inside.npos || inside.size() == 2)) open = other;
+    const bool holds = inside.find('=') != inside.npos || inside.size() == 2;
+    if (other != text.npos && holds && inside.find(text.back()) != inside.size() - 1) return std::nullopt;
+    if (other != text.npos && holds) open = other;
   } else if (open != text.npos && (text.find(']') != text.size() - 1 || text.rfind('[') != open)) {
     return std::nullopt;
   }

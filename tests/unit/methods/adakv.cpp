@@ -1,0 +1,227 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <cmath>
+#include <numeric>
+
+#include <doctest/doctest.h>
+
+#include <support/scored_layer.hpp>
+
+#include <kvbench/methods/compose.hpp>
+#include <kvbench/methods/stages/competition.hpp>
+#include <kvbench/methods/stages/score_only.hpp>
+
+using namespace kvbench;
+using namespace kvbench::methods;
+using namespace kvbench::testing;
+
+namespace {
+
+const Wrapper& wrapper(std::string_view name) {
+  for (const Wrapper& one : all_wrappers()) {
+    if (one.info.name == name) return one;
+  }
+  throw Error("no wrapper {}", name);
+}
+
+/// Tokens that the heads of a layer with these scores keep.
+std::vector<Ids> kept(const char* name, std::vector<std::vector<float>> scores, Index budget,
+                      std::vector<Assignment> settings) {
+  const ScoredLayer layer(std::move(scores));
+  return layer.kept(wrap(wrapper(name), layer.method()), std::move(settings), budget);
+}
+
+std::string refusal(const char* name) {
+  try {
+    find_method(name);
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "";
+}
+
+const std::vector<std::vector<float>> two_heads = {{9, 8, 7, 6, 1, 0}, {5, 4, 3, 2, 0.5, 0.4f}};
+
+}  // namespace
+
+// The best 6 of both heads are 9 8 7 6 5 4: 4 of head 0, 2 of head 1.
+TEST_CASE("adakv blends the shares that scores win with equal ones, and the sum is the budget") {
+  const std::vector<Ids> unequal = {{0, 1, 2, 3}, {0, 1}}, equal = {{0, 1, 2}, {0, 1, 2}};
+  CHECK(kept("adakv", two_heads, 3, {}) == unequal);                  // 0.8 * (4, 2) + 0.6 = (3.8, 2.2)
+  CHECK(kept("adakv", two_heads, 3, {{"alpha", "0"}}) == unequal);    // (4, 2)
+  CHECK(kept("adakv", two_heads, 3, {{"alpha", "0.5"}}) == unequal);  // (3.5, 2.5): 6 is better than 3
+  CHECK(kept("adakv", two_heads, 3, {{"alpha", "1"}}) == equal);
+  CHECK(kept("adakv", two_heads, 3, {{"alpha", "0.9"}}) == equal);  // (3.1, 2.9)
+  CHECK(kept("adakv", two_heads, 6, {}) == std::vector<Ids>{{0, 1, 2, 3, 4, 5}, {0, 1, 2, 3, 4, 5}});
+  CHECK(kept("adakv", two_heads, 9, {}) == std::vector<Ids>{{0, 1, 2, 3, 4, 5}, {0, 1, 2, 3, 4, 5}});
+}
+
+// Tokens 0 and 5 of both heads are kept; 8 7 6 4 are the best 4 of tokens 1 .. 4: 0.8 * (3, 1) + 0.4 = (2.8, 1.2).
+TEST_CASE("what the method of adakv always keeps is kept in every head, in addition to its share") {
+  const std::vector<Assignment> ends = {{"sinks", "1"}, {"recent", "1"}};
+  for (const char* name : {"adakv", "adakv@kvpress"}) {
+    CHECK(kept(name, two_heads, 4, ends) == std::vector<Ids>{{0, 1, 2, 3, 5}, {0, 1, 5}});
+    CHECK(kept(name, two_heads, 2, ends) == std::vector<Ids>{{0, 5}, {0, 5}});
+    CHECK(kept(name, two_heads, 1, ends) == std::vector<Ids>{{5}, {5}});
+  }
+}
+
+// The best 4 of both heads are all of head 0.
+TEST_CASE("adakv@kvpress guarantees each head its best tokens, and drops the lowest scores of the layer") {
+  CHECK(kept("adakv@kvpress", two_heads, 2, {}) == std::vector<Ids>{{0, 1, 2}, {0}});  // int(0.4), at least 1
+  CHECK(kept("adakv@kvpress", two_heads, 2, {{"alpha", "0"}}) == std::vector<Ids>{{0, 1, 2, 3}, {}});
+  CHECK(kept("adakv@kvpress", two_heads, 2, {{"alpha", "0.5"}}) == std::vector<Ids>{{0, 1, 2}, {0}});        // int(1)
+  CHECK(kept("adakv@kvpress", two_heads, 2, {{"alpha", "1"}}) == std::vector<Ids>{{0, 1}, {0, 1}});          // int(2)
+  CHECK(kept("adakv@kvpress", two_heads, 3, {{"alpha", "0.9"}}) == std::vector<Ids>{{0, 1, 2, 3}, {0, 1}});  // int(2.7)
+  // The two tokens at the ends count as safe ones: int(0.5 * 4) = 2, none in addition.
+  CHECK(kept("adakv@kvpress", {{9, 8, 7, 6, 1, 0}, {5, 0, 0, 0, 0, 0}}, 4,
+             {{"sinks", "1"}, {"recent", "1"}, {"alpha", "0.5"}}) == std::vector<Ids>{{0, 1, 2, 3, 4, 5}, {0, 5}});
+}
+
+// (1 - alpha) c + int(alpha b), rounded to nearest, ties to even, as the released code has it.
+TEST_CASE("adakv has the released shares where alpha b is whole and their sum is the budget") {
+  int same = 0;
+  for (std::uint32_t stream = 0; stream < 40; ++stream) {
+    std::vector<std::vector<float>> scores;
+    for (std::uint32_t h = 0; h < 4; ++h) scores.push_back(random_numbers(30, stream, h));
+    for (float& score : scores[0]) score *= 3;
+    for (const Index b : {5, 10, 13, 20, 27}) {
+      std::vector<std::pair<float, std::size_t>> all;
+      for (std::size_t h = 0; h < scores.size(); ++h) {
+        for (const float score : scores[h]) all.emplace_back(-score, h);
+      }
+      std::ranges::sort(all);
+      std::vector<Index> released(4, 0), own;
+      for (Index i = 0; i < 4 * b; ++i) ++released[all[static_cast<std::size_t>(i)].second];
+      for (Index& c : released)
+        c = std::llrint(std::nearbyint(0.8 * static_cast<double>(c) + std::floor(0.2 * static_cast<double>(b))));
+      for (const Ids& ids : kept("adakv", scores, b, {})) own.push_back(std::ssize(ids));
+      CHECK(std::accumulate(own.begin(), own.end(), Index{0}) == 4 * b);
+      for (std::size_t h = 0; h < own.size(); ++h) CHECK(std::abs(own[h] - released[h]) <= 2);
+      if (b % 5 != 0 || std::accumulate(released.begin(), released.end(), Index{0}) != 4 * b) continue;
+      CHECK(own == released);
+      ++same;
+    }
+  }
+  CHECK(same > 40);
+}
+
+TEST_CASE("the heads of a layer that compete hold what they keep, and a length where they differ") {
+  const ScoredLayer layer(two_heads);
+  const auto footprints = [&](const char* name, Index budget) {
+    return layer.open(wrap(wrapper(name), layer.method()), {}, budget)->footprint();
+  };
+  for (const char* name : {"adakv", "adakv@kvpress"}) {
+    const auto ragged = footprints(name, 3);
+    CHECK(ragged[0][0].rows == 4);
+    CHECK(ragged[1][0].rows == 2);
+    CHECK(ragged[0].back().name == "length");
+    CHECK(footprints(name, 6)[0].size() == 2);  // keys and values: every head keeps all tokens
+  }
+}
+
+TEST_CASE("ties go to the lower head and the lower token, and NaN-free scores of any sign are ranked") {
+  CHECK(kept("adakv", {{1, 1, 1}, {1, 1, 1}}, 1, {{"alpha", "0"}}) == std::vector<Ids>{{0, 1}, {}});
+  CHECK(kept("adakv", {{-3, -1, -2}, {-4, -5, 0}}, 1, {{"alpha", "0"}}) == std::vector<Ids>{{1}, {2}});
+}
+
+TEST_CASE("a competition knows how many tokens each competitor wins, and where its next one lies") {
+  const Competition two({{3, 1, 2}, {5, 0}});
+  CHECK(two.won(0) == std::vector<Index>{0, 0});
+  CHECK(two.won(2) == std::vector<Index>{1, 1});
+  CHECK(two.won(4) == std::vector<Index>{3, 1});
+  CHECK(two.won(4, 2) == std::vector<Index>{2, 2});
+  CHECK(two.won(5, 9) == std::vector<Index>{3, 2});
+  CHECK(two.place(0, 0) == 1);
+  CHECK(two.place(1, 1) == 4);
+  CHECK(two.place(1, 2) == 5);
+  CHECK(rounded_shares({1.5, 0.5}, two) == std::vector<Index>{1, 1});  // 5 is better than 2
+  CHECK(rounded_shares({1.5, 1.5}, two) == std::vector<Index>{2, 1});  // 2 is better than 0
+  CHECK(rounded_shares({0.4, 1.6}, two) == std::vector<Index>{0, 2});
+}
+
+TEST_CASE("a wrapper has the parameters of both, is found once, and is stored by quantisers") {
+  const MethodInfo& both = find_method("adakv(snapkv)");
+  CHECK(&both == &find_method("AdaKV( SnapKV )"));
+  CHECK(both.name == "adakv(snapkv)");
+  CHECK(both.granularity == Granularity::layer);
+  CHECK(both.bind(std::vector<Assignment>{{"alpha", "0.3"}, {"window", "16"}}).text() == "window=16;alpha=0.3");
+  CHECK(both.bind(std::vector<Assignment>{{"adakv.alpha", "0.3"}}).text() == "alpha=0.3");
+  CHECK(both.bind({}).text().empty());
+  const MethodInfo& stored = find_method("adakv(snapkv)+int8");
+  CHECK(stored.name == "adakv(snapkv)+int8");
+  CHECK(stored.bind(std::vector<Assignment>{{"window", "16"}, {"alpha", "0"}, {"int8.group", "4"}}).text() ==
+        "window=16;alpha=0;int8.group=4");
+  CHECK(find_method("adakv(pyramidkv)").plan != nullptr);
+  CHECK(find_method("adakv@kvpress(snapkv@kvpress)").name == "adakv@kvpress(snapkv@kvpress)");
+  CHECK(family_of("adakv(snapkv)") == "eviction");
+  CHECK(family_of("adakv(snapkv)+int8") == "composition");
+  CHECK(family_of("adakv(mine.py:Mine)") == "own");
+}
+
+TEST_CASE("wrappers that make no sense are refused with a true sentence") {
+  const struct {
+    const char *name, *sentence;
+  } cases[] = {{"adakv", "write adakv(snapkv)"},
+               {"AdaKVPress", "write adakv(snapkv)"},
+               {"adakv()", "write adakv(snapkv)"},
+               {"adakv( )", "write adakv(snapkv)"},
+               {"adakv(kmeans)", "kmeans does not rank tokens by scores"},
+               {"adakv(exact)", "exact does not rank tokens by scores"},
+               {"adakv(int8)", "int8 does not rank tokens by scores"},
+               {"adakv(adakv(snapkv))", "adakv(snapkv) chooses tokens already"},
+               {"adakv(snapkv+int8)", "write adakv(snapkv)+int8"},
+               {"adakv(snapkv", "a bracket that is not closed"},
+               {"adakv(snapkv)x", "nothing follows the bracket"},
+               {"adakv(snapvk)", "snapkv"},
+               {"adakv(plan:p.toml)", "a plan stands for a whole method"},
+               {"adokv(snapkv)", "no wrapper 'adokv'; there are adakv, adakv@kvpress"},
+               {"adakv(snapkv)+", "no composition"},
+               {"adakv(snapkv)+h2o", "'h2o' does not"}};
+  for (const auto& [name, sentence] : cases) {
+    CAPTURE(name);
+    CHECK_THROWS_WITH_AS(find_method(name), doctest::Contains(sentence), Error);
+  }
+  CHECK_THROWS_WITH_AS(find_method("adakv(snapkv)").bind(std::vector<Assignment>{{"per", "query_head"}}),
+                       doctest::Contains("set per=kv_head"), Error);
+  CHECK(refusal("adakv(kmeans)").find("adakv wraps snapkv") != std::string::npos);
+}
+
+TEST_CASE("a score per query head, and heads with scores of other tokens, are no competition") {
+  const auto backend = make_ref_backend();
+  std::vector<HeadPrompt> heads;
+  for (std::uint32_t h = 0; h < 2; ++h) {
+    heads.push_back(prompt_of(random_head({}, h, *backend), *backend));
+    heads.back().num_kv_heads = 2;
+  }
+  const auto reason = [&](std::vector<Index> rows, std::vector<Index> columns) -> std::string {
+    const auto score = [&](std::span<const HeadPrompt> of, const Params&, Backend&) {
+      std::vector<TokenScores> out;
+      for (std::size_t h = 0; h < of.size(); ++h) {
+        const auto all =
+            backend->adopt(std::vector<float>(static_cast<std::size_t>(rows[h] * columns[h]), 1), rows[h], columns[h]);
+        out.push_back({all, 0, of[h].tokens() - columns[h]});
+      }
+      return out;
+    };
+    MethodInfo info = with_scores(with_schema<NoParams>({.name = "rows"}), score);
+    info = wrap(wrapper("adakv"), info);
+    try {
+      info.prepare(heads, info.bind({}), *backend);
+    } catch (const Unavailable& error) {
+      return error.what();
+    }
+    return "";
+  };
+  CHECK(reason({1, 1}, {48, 48}).empty());
+  CHECK(reason({3, 3}, {48, 48}).find("set per=kv_head") != std::string::npos);
+  CHECK(reason({1, 1}, {48, 40}).find("different numbers of last tokens") != std::string::npos);
+}
+
+TEST_CASE("heads of a layer compete all together or not at all") {
+  const auto backend = make_ref_backend();
+  HeadPrompt prompt = prompt_of(random_head({}, 1, *backend), *backend);
+  prompt.num_kv_heads = 2;
+  const MethodInfo& info = find_method("adakv(snapkv)");
+  CHECK_THROWS_WITH_AS(info.prepare({&prompt, 1}, info.bind(std::vector<Assignment>{{"window", "4"}}), *backend),
+                       doctest::Contains("omit --kv-heads"), Unavailable);
+}
