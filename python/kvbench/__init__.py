@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """kvbench from Python: methods of your own (scorer, and classes with make()), the commands of the program (replay,
 compare, sentences, validate, report), models with compressed caches (compressed), traces (Trace, TraceWriter), raw
-results (Raw), entries of your own (entries), result CSVs (load_csv) and golden rows (golden). docs/python.md describes
-the package."""
+results (Raw), entries and scores of your own (entries, write_scores), result CSVs
+(load_csv) and golden rows (golden). docs/python.md describes the package."""
 
 import importlib
 
@@ -13,6 +13,7 @@ _NAMES = {
     "trace": "Layer Prompt Trace",
     "trace_writer": "TraceWriter",
     "raw": "Raw",
+    "scores": "write_scores",
     "results": "load_csv",
     "_check": "check",
     "_compressed": "compressed",

@@ -6,7 +6,7 @@
 
 #include <kvbench/config/plan_file.hpp>
 #include <kvbench/methods/contract/method_text.hpp>
-#include <kvbench/methods/python_name.hpp>
+#include <kvbench/methods/file_name.hpp>
 #include <kvbench/methods/registry.hpp>
 
 namespace kvbench::config {
@@ -177,13 +177,10 @@ std::string path_of(const Place& place, const std::string& path) {
 }
 
 std::string method_name(const Place& place, const std::string& name) {
-  if (methods::is_plan(name)) {
-    const std::string path = methods::plan_path(name);
-    return name.substr(0, name.size() - path.size()) + path_of(place, path);
-  }
-  const auto python = methods::parse_python_name(name);
-  if (!python || python->file.empty()) return name;
-  return path_of(place, python->file) + name.substr(python->file.size());
+  const std::string_view file = methods::file_in(name);
+  if (file.empty()) return name;
+  const auto before = static_cast<std::size_t>(file.data() - name.data());
+  return name.substr(0, before) + path_of(place, std::string(file)) + name.substr(before + file.size());
 }
 
 std::vector<replay::MethodChoice> read_methods(const Value& value) {

@@ -9,8 +9,10 @@
 
 #include <fmt/ranges.h>
 
+#include <kvbench/config/file_digest.hpp>
 #include <kvbench/config/method_list.hpp>
 #include <kvbench/config/run_keys.hpp>
+#include <kvbench/config/scores_file.hpp>
 #include <kvbench/core/input_file.hpp>
 #include <kvbench/core/name.hpp>
 #include <kvbench/methods/contract/method_text.hpp>
@@ -27,7 +29,6 @@ using methods::PlannedBudget;
 
 constexpr std::uint64_t largest_plan = 1 << 20;  // bytes
 constexpr std::int64_t most_layers = 10000;
-constexpr std::size_t digits_shown = 12;
 
 /// The members of a table, each of which has one of these keys. Throws Error where one is missing.
 std::vector<const Value*> members_of(const Value& table, const std::vector<std::string>& keys, const char* where) {
@@ -77,7 +78,7 @@ LayerMethod method_of(const Value& value, Budget budget) {
     const auto named = methods::parse_method_text(text);
     if (!named) throw Error("'{}': brackets stand once, at the end; write METHOD[PARAMETER=VALUE,...]", text);
     if (methods::is_plan(named->name)) throw Error("'{}' is a plan; name a method for each layer", text);
-    const MethodInfo& info = methods::find_method(method_name(value.place, named->name));
+    const MethodInfo& info = methods::find_method(method_name(value.place, named->name), &find_scores);
     methods::Params params = info.bind(methods::parse_settings(named->settings.value_or("")));
     if (info.divides(params)) throw Error("{} divides its budget among layers itself; name another method", info.name);
     return LayerMethod{&info, std::move(params), std::move(budget)};
@@ -140,6 +141,7 @@ void add_traits(const LayerPlan& plan, MethodInfo& info) {
     info.seeded |= of.depends_on_seed(method.params);
     info.observes |= of.observes, info.calibrates |= of.calibrates;
     info.speculates |= of.speculates, info.rounds |= of.rounds;
+    if (!of.trace_sha256.empty()) info.trace_sha256 = of.trace_sha256;
     for (const methods::Part part : of.needs) {
       if (std::ranges::find(info.needs, part) == info.needs.end()) info.needs.push_back(part);
     }
@@ -153,13 +155,10 @@ void add_traits(const LayerPlan& plan, MethodInfo& info) {
 
 methods::Params bind_plan(const std::string& name, const std::string& digest,
                           const std::shared_ptr<const LayerPlan>& plan, std::span<const methods::Assignment> settings) {
-  for (const methods::Assignment& setting : settings) {
-    if (setting.name != "sha256")
-      throw Error("{} has no parameter '{}'; its file says what each layer runs", name, setting.name);
-    if (setting.value.empty() || !digest.starts_with(setting.value))
-      throw Error("{} has the SHA-256 {}, not {}: the file has changed", name, digest, setting.value);
-  }
-  return {plan, "sha256=" + digest.substr(0, digits_shown)};
+  std::vector<methods::Assignment> own(settings.begin(), settings.end());
+  std::string text = take_digest(name, digest, own);
+  if (!own.empty()) throw Error("{} has no parameter '{}'; its file says what each layer runs", name, own[0].name);
+  return {plan, std::move(text)};
 }
 
 MethodInfo plan_method(const std::string& name, const std::string& digest, LayerPlan read) {
@@ -168,7 +167,7 @@ MethodInfo plan_method(const std::string& name, const std::string& digest, Layer
                   .paper = "a plan of kvbench allocate",
                   .summary = "a method and a budget for each layer of " + plan->model};
   add_traits(*plan, info);
-  info.params = {{"sha256", "text", digest.substr(0, digits_shown), "", "first digits of the SHA-256 of the file"}};
+  info.params = {digest_param(digest)};
   info.bind = [=](std::span<const methods::Assignment> settings) { return bind_plan(name, digest, plan, settings); };
   info.prepare = [name](std::span<const methods::HeadPrompt>, const methods::Params&, Backend&) -> methods::MakeCaches {
     throw methods::Unavailable(name + " runs in the layers of its model alone; test the methods that it names");
@@ -204,7 +203,7 @@ std::string quoted(const std::string& text) {
 }  // namespace
 
 const methods::MethodInfo& find_method(std::string_view name) {
-  return methods::is_plan(name) ? find_plan(std::string(name)) : methods::find_method(name);
+  return methods::is_plan(name) ? find_plan(std::string(name)) : methods::find_method(name, &find_scores);
 }
 
 std::string plan_text(const LayerPlan& plan, const PlanOrigin& origin) {

@@ -11,10 +11,10 @@
 
 namespace kvbench::config {
 
-/// A method by its name: a plan, or one of methods::find_method(). A plan is found by the name and the content of its
-/// file, which is read anew each time; its parameters hold the first digits of the digest, so that rows and keys of an
-/// edited plan are others. Throws Error with the place in the file for anything that is no plan; as find_method() does
-/// for other names.
+/// A method by its name: a plan, or one of methods::find_method(), in which scores:FILE.h5 is found too. A plan is
+/// found by the name and the content of its file, which is read anew each time; its parameters hold the first digits of
+/// the digest, so that rows and keys of an edited plan are others. Throws Error with the place in the file for anything
+/// that is no plan; as find_method() does for other names.
 const methods::MethodInfo& find_method(std::string_view name);
 
 /// What a plan was computed from.

@@ -24,6 +24,7 @@
 #include <kvbench/methods/eviction/sink.hpp>
 #include <kvbench/methods/eviction/snapkv.hpp>
 #include <kvbench/methods/eviction/subgen_kcenter.hpp>
+#include <kvbench/methods/file_name.hpp>
 #include <kvbench/methods/merging/attention_matching.hpp>
 #include <kvbench/methods/merging/bsm.hpp>
 #include <kvbench/methods/merging/cam.hpp>
@@ -164,6 +165,7 @@ std::size_t find_plus(std::string_view name) {
   if (is_plan(name)) return name.npos;
   if (const auto wrapped = parse_wrapped(name); wrapped && find_wrapper(wrapped->wrapper))
     return wrapped->after.empty() ? name.npos : name.size() - wrapped->after.size();
+  if (is_scores(name)) return name.find('+', scores_prefix.size() + file_in(name).size());
   const auto in_python = parse_python_name(name);
   return name.find('+', in_python ? name.size() - in_python->object.size() : 0);
 }
@@ -180,13 +182,13 @@ const MethodInfo& made_of(const MethodInfo& a, const MethodInfo& b, Make make) {
 }
 
 /// The composition of this name, A+Q.
-const MethodInfo& find_composition(std::string_view name, std::size_t plus) {
+const MethodInfo& find_composition(std::string_view name, std::size_t plus, FindMethodOfFile of_file) {
   if (plus == 0 || plus + 1 == name.size() || name[plus + 1] == '+')
     throw Error("'{}' is no composition; write METHOD+QUANTISER, such as snapkv+kivi4", name);
   if (name.find('+', plus + 1) != name.npos)  // before its parts are looked up, because there may be thousands
     throw Error("there is no method '{}...': it has more than one +; write METHOD+QUANTISER, such as snapkv+kivi4",
                 name.substr(0, plus + 20));
-  const MethodInfo& method = find_method(trimmed(name.substr(0, plus)));
+  const MethodInfo& method = find_method(trimmed(name.substr(0, plus)), of_file);
   const MethodInfo& quantiser = find_method(trimmed(name.substr(plus + 1)));
   return made_of(method, quantiser, [&] { return compose(method, quantiser); });
 }
@@ -199,9 +201,9 @@ std::string wrapper_names() {
 }
 
 /// The method of this name, W(A) with a known W.
-const MethodInfo& find_wrapped(const Wrapper& wrapper, std::string_view inside) {
+const MethodInfo& find_wrapped(const Wrapper& wrapper, std::string_view inside, FindMethodOfFile of_file) {
   if (inside.empty()) throw Error("{0} wraps a method that ranks tokens; write {0}(snapkv)", wrapper.info.name);
-  const MethodInfo& method = find_method(inside);
+  const MethodInfo& method = find_method(inside, of_file);
   return made_of(wrapper.info, method, [&] { return wrap(wrapper, method); });
 }
 
@@ -311,17 +313,20 @@ std::string_view family_of(std::string_view method) {
   if (find_plus(method) != method.npos || is_plan(method)) return "composition";
   if (const auto wrapped = parse_wrapped(method); wrapped && find_wrapper(wrapped->wrapper))
     return family_of(wrapped->inside);
-  if (parse_python_name(method)) return "own";
+  if (parse_python_name(method) || is_scores(method)) return "own";
   const auto known = std::ranges::find(all_methods(), method, &MethodInfo::name);
   return known == all_methods().end() ? "other" : name_of(known->kind);
 }
 
-const MethodInfo& find_method(std::string_view name) {
-  if (const std::size_t plus = find_plus(name); plus != name.npos) return find_composition(name, plus);
+const MethodInfo& find_method(std::string_view name, FindMethodOfFile of_file) {
+  if (const std::size_t plus = find_plus(name); plus != name.npos) return find_composition(name, plus, of_file);
   if (const auto wrapped = parse_wrapped(name)) {
-    if (const Wrapper* wrapper = find_wrapper(wrapped->wrapper)) return find_wrapped(*wrapper, wrapped->inside);
+    if (const Wrapper* wrapper = find_wrapper(wrapped->wrapper))
+      return find_wrapped(*wrapper, wrapped->inside, of_file);
   }
   if (is_plan(name)) throw Error("'{}': a plan stands for a whole method; it runs in replays and evaluations", name);
+  if (is_scores(name) && of_file != nullptr) return of_file(name);
+  if (is_scores(name)) throw Error("'{}' has the scores of a trace; it runs in replays of this trace", name);
   if (parse_python_name(name)) return find_python_method(name);
   check_brackets(name);
   for (const MethodInfo& method : all_methods()) {

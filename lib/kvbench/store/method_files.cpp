@@ -10,6 +10,7 @@
 #include <fmt/format.h>
 
 #include <kvbench/methods/contract/layer_plan.hpp>
+#include <kvbench/methods/file_name.hpp>
 #include <kvbench/methods/python_name.hpp>
 
 namespace kvbench::store {
@@ -40,6 +41,8 @@ std::vector<NamedFile> files_of_method(const methods::MethodInfo& method, const 
   std::vector<NamedFile> files;
   const auto python = methods::parse_python_name(method.name);
   if (python && !python->file.empty()) files.push_back({"the file of a method in Python", python->file});
+  const std::string named(methods::file_in(method.name));
+  if (named.ends_with(methods::scores_ending)) files.push_back({"the file of scores", named});
   if (methods::is_plan(method.name)) {
     files.push_back({"the file of a plan", methods::plan_path(method.name)});
     const methods::Params lines = method.bind({});

@@ -174,6 +174,7 @@ TEST_CASE("wrappers that make no sense are refused with a true sentence") {
                {"adakv(snapkv)x", "nothing follows the bracket"},
                {"adakv(snapvk)", "snapkv"},
                {"adakv(plan:p.toml)", "a plan stands for a whole method"},
+               {"adakv(scores:s.h5)", "has the scores of a trace"},
                {"adokv(snapkv)", "no wrapper 'adokv'; there are adakv, adakv@kvpress"},
                {"adakv(snapkv)+", "no composition"},
                {"adakv(snapkv)+h2o", "'h2o' does not"}};

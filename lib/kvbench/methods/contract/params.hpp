@@ -69,6 +69,8 @@ class Params {
   /// Canonical text of the parameters that differ from their defaults, in declaration order: "delta=4;s=8"; "" where
   /// none does.
   const std::string& text() const { return text_; }
+  /// The same parameters with another text, of a method that adds to it.
+  Params with_text(std::string text) const { return {value_, std::move(text)}; }
 
  private:
   std::shared_ptr<const void> value_;

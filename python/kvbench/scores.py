@@ -1,0 +1,89 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Files of scores, by which the method scores:FILE.h5 keeps tokens."""
+
+import contextlib
+import operator
+import os
+
+import numpy as np
+
+from ._error import Error, require
+from ._files import OutputFile
+from ._hdf5 import create_group, set_text, write_whole
+from ._kinds import checked
+from ._schema import numbers
+from .trace import Trace
+
+SCHEMA = "1.0"
+
+
+def _by_layer(layers, where):
+    require(isinstance(layers, dict), where, "give the scores of a prompt as a dict by the number of the layer.")
+    try:
+        return {operator.index(number): scores for number, scores in layers.items()}
+    except TypeError:
+        raise Error(f"{where}: {list(layers)} are not numbers of layers.") from None
+
+
+def _checked(scores, trace):
+    """The scores as {prompt: {layer: float32 [kv heads, tokens]}}. Raises Error where they are not those of the
+    trace."""
+    require(isinstance(scores, dict) and scores, "write_scores()", "give a dict {prompt: {layer: scores}}.")
+    found = {}
+    for id, layers in ((str(id), layers) for id, layers in scores.items()):
+        where = f"write_scores(): prompt '{id}'"
+        require(id in trace.prompts, where, f"{trace.path} has no such prompt; it has {', '.join(trace.prompts)}.")
+        prompt, layers = trace.prompts[id], _by_layer(layers, where)
+        needed = [number for number, layer in prompt.layers.items() if not layer.window and not layer.softcap]
+        for number in layers:
+            require(number in prompt.layers, where, f"{trace.path} has no layer {number}.")
+        missing = [number for number in needed if number not in layers]
+        require(not missing, where, f"there are no scores of layers {missing}; give those of all layers in which "
+                f"methods run: {needed}.")
+        found[id] = {number: _of_layer(layers[number], trace, prompt, f"{where}, layer {number}")
+                     for number in sorted(layers)}
+        counts = {number: values.shape[1] for number, values in found[id].items()}
+        require(len(set(counts.values())) == 1, where, f"its layers have scores of different numbers of tokens: "
+                f"{counts}.")
+    return found
+
+
+def _of_layer(scores, trace, prompt, where):
+    with np.errstate(over="ignore"):  # numbers that became infinite are refused below
+        values = numbers(scores, where).astype(np.float32)
+    require(values.ndim == 2 and values.shape[0] == trace.num_kv_heads and 1 <= values.shape[1] <= prompt.num_tokens,
+            where, f"the scores have the shape {list(values.shape)}, and must have [{trace.num_kv_heads} kv heads, "
+            f"tokens] with 1 to {prompt.num_tokens} tokens.")
+    for head, token in np.argwhere(~np.isfinite(values))[:1]:
+        raise Error(f"{where}: the score of kv head {head}, token {token} is no finite number in float32.")
+    return values
+
+
+class _ScoresFile(OutputFile):
+    def fill(self, scores, sha256):
+        set_text(self.file, "kvbench_scores", SCHEMA)
+        set_text(self.file, "trace_sha256", sha256)
+        prompts = create_group(self.file, "prompts")
+        for id, layers in scores.items():
+            group = create_group(prompts, id)
+            for number, values in layers.items():
+                write_whole(group, str(number), values)
+                self.check_disk()
+
+
+@checked
+def write_scores(path: os.PathLike, scores, *, trace):
+    """Writes importance scores of the tokens of a trace to a file, from which the method scores:FILE.h5 keeps the best
+    ones (docs/scores.md).
+
+        scores = {"0": {15: array, ...}, ...}        # by prompt and layer: [kv heads, tokens], larger is better
+        kvbench.write_scores("s.h5", scores, trace="t.h5")
+        kvbench.replay("t.h5", ["scores:s.h5[scope=model]", "snapkv"], "25%mem")
+
+    trace: the Trace, or its path, whose contexts they score; the method runs on it alone. Tokens count from the start
+    of the prompt and cover the context at least. A prompt has scores of all layers in which methods run. Raises Error,
+    naming the prompt and the layer, for other shapes and for numbers that are not finite; no file is then left."""
+    with contextlib.nullcontext(trace) if isinstance(trace, Trace) else Trace(trace) as opened:
+        found = _checked(scores, opened)
+        with _ScoresFile(path) as out:
+            out.fill(found, opened.sha256)

@@ -1,0 +1,142 @@
+# SPDX-License-Identifier: Apache-2.0
+"""kvbench.write_scores() and the method scores:FILE.h5."""
+
+import os
+import pathlib
+import re
+import subprocess
+import sys
+
+import environment
+
+environment.use(["h5py", "numpy"], "KVBENCH_PYTHON", "venv", "scripts/fetch-model --python")
+from support import KVBENCH, PACKAGE, PackageTest, kvbench, main  # noqa: E402
+import h5py  # noqa: E402
+import numpy as np  # noqa: E402
+
+
+class Scores(PackageTest):
+    """On a trace of two layers, each with 2 kv heads, and 192 of 256 tokens as the context."""
+
+    def setUp(self):
+        super().setUp()
+        self.trace = self.synth("t.h5")
+        random = np.random.default_rng(1)
+        self.scores = {"0": {layer: random.normal(size=(2, 192)) + layer for layer in (0, 1)}}
+
+    def write(self, scores=None, name="s.h5"):
+        kvbench.write_scores(self.path(name), scores or self.scores, trace=self.trace)
+        return "scores:" + self.path(name)
+
+    def heads(self, *methods, budget="32"):
+        """The rows by method, layer and kv head."""
+        rows = self.replay(self.trace, "--method", ",".join(methods), "--budget", budget, "--rows", "head",
+                           "--protocol", "prefill")
+        return {(row["method"], row["layer"], row["kv_head"]): row for row in rows if row["query_head"] is not None}
+
+    def test_kept_tokens_follow_the_scores_within_each_scope(self):
+        name = self.write()
+        scores = np.array([self.scores["0"][layer] for layer in (0, 1)], np.float32)
+        for scope, groups in (("head", scores.reshape(4, 192)), ("layer", scores.reshape(2, 384)),
+                              ("model", scores.reshape(1, 768))):
+            rows = self.heads(f"{name}[scope={scope}]")
+            kept = np.array([[row["kept_tokens"] for (_, at, head), row in sorted(rows.items()) if at == layer]
+                             for layer in (0, 1)])
+            best = np.zeros(scores.size)
+            for group, part in zip(groups, np.split(np.arange(768), len(groups))):
+                best[part[np.argsort(-group, kind="stable")[:32 * len(part) // 192]]] = 1
+            won = best.reshape(2, 2, 192).sum(-1)
+            with self.subTest(scope):
+                self.assertEqual(kept.sum(), 4 * 32)
+                # A layer's budget is rounded to whole tokens per head.
+                np.testing.assert_allclose(kept, won, atol=0 if scope != "model" else 1)
+
+    def test_scores_of_the_norms_of_keys_keep_the_tokens_of_a_method_in_python(self):
+        with kvbench.Trace(self.trace) as trace:
+            scores = {id: {number: -np.linalg.norm(layer.keys(), axis=-1) for number, layer in prompt.layers.items()}
+                      for id, prompt in trace.prompts.items()}
+            kvbench.write_scores(self.path("n.h5"), scores, trace=trace)
+        mine = pathlib.Path(self.path("mine.py"))
+        mine.write_text("import kvbench\nimport numpy as np\n\n\n@kvbench.scorer\ndef norms(head):\n"
+                        "    return -np.linalg.norm(head.keys, axis=1)\n")
+        try:
+            theirs = kvbench.replay(self.trace, [f"{mine}:norms"], 32, protocol="prefill", rows="head")
+        except kvbench.Error as fault:
+            self.skipTest(str(fault))
+        from support import records
+        ours = kvbench.replay(self.trace, ["scores:" + self.path("n.h5")], 32, protocol="prefill", rows="head")
+        for a, b in zip(records(ours), records(theirs)):
+            self.assertEqual(a["rel_err_mean"], b["rel_err_mean"])
+
+    def test_a_file_that_is_replaced_is_another_configuration(self):
+        first = self.heads(self.write())
+        second = self.heads(self.write({"0": {layer: -values for layer, values in self.scores["0"].items()}}))
+        self.assertNotEqual({row["params"] for row in first.values()}, {row["params"] for row in second.values()})
+
+    def test_compositions(self):
+        name = self.write()
+        rows = self.heads(name + "+int8", f"adakv({name})", f"adakv({name})+int8", budget="25%mem")
+        self.assertEqual({row["status"] for row in rows.values()}, {"ok"})
+        self.assertEqual(len({row["method"] for row in rows.values()}), 3)
+
+    def test_scores_that_do_not_fit_are_refused_and_leave_no_file(self):
+        good = self.scores["0"]
+        cases = {"no prompt": ({}, "give a dict"),
+                 "another prompt": ({"7": good}, "prompt '7'", "it has 0"),
+                 "no layers": ({"0": good[0]}, "as a dict by the number"),
+                 "words": ({"0": {"first": good[0]}}, "numbers of layers"),
+                 "a missing layer": ({"0": {0: good[0]}}, "no scores of layers \\[1\\]"),
+                 "another layer": ({"0": {**good, 2: good[0]}}, "no layer 2"),
+                 "a head less": ({"0": {0: good[0][:1], 1: good[1]}}, "layer 0", "\\[1, 192\\]", "2 kv heads"),
+                 "one axis": ({"0": {0: good[0][0], 1: good[1]}}, "layer 0", "\\[192\\]"),
+                 "too many": ({"0": {0: np.zeros((2, 257)), 1: good[1]}}, "1 to 256 tokens"),
+                 "none": ({"0": {0: np.zeros((2, 0)), 1: good[1]}}, "\\[2, 0\\]"),
+                 "other numbers of tokens": ({"0": {0: good[0][:, :100], 1: good[1]}}, "different numbers of tokens"),
+                 "NaN": ({"0": {0: good[0], 1: np.where(good[1] == good[1][1, 5], np.nan, good[1])}},
+                         "layer 1", "kv head 1, token 5"),
+                 "infinity": ({"0": {0: good[0] * 1e300, 1: good[1]}}, "layer 0", "no finite number"),
+                 "text": ({"0": {0: [["a"] * 192] * 2, 1: good[1]}}, "layer 0", "numbers")}
+        for what, (scores, *words) in cases.items():
+            with self.subTest(what), self.refuses(*words):
+                kvbench.write_scores(self.path("s.h5"), scores, trace=self.trace)
+            self.assertFalse(os.path.exists(self.path("s.h5")))
+
+    def test_what_a_replay_does_with_files_that_do_not_fit(self):
+        name = self.write()
+        other = self.synth("other.h5", "--seed", "5")
+        self.fails(["replay", other, "--method", name, "--budget", "32"], "belongs to a trace with the SHA-256")
+        self.fails(["replay", self.trace, "--method", "scores:" + self.path("none.h5"), "--budget", "32"], "none.h5")
+        self.fails(["replay", self.trace, "--method", "scores:" + self.trace, "--budget", "32"], "it is a trace")
+        self.fails(["methods", name, "--check"], "random heads")
+        short = self.write({"0": {layer: values[:, :100] for layer, values in self.scores["0"].items()}}, "short.h5")
+        (reason,) = {row["reason"] for row in self.heads(short).values()}
+        self.assertRegex(reason, "short.h5 has scores of the first 100 tokens")
+        with h5py.File(self.path("s.h5"), "r+") as file:
+            del file["prompts/0/1"]
+        reasons = {(row["layer"], row["reason"]) for row in self.heads(name).values()}
+        self.assertRegex(dict(reasons)[1], "no scores of layer 1 of prompt '0'")
+        with h5py.File(self.path("s.h5"), "r+") as file:
+            file["prompts/0/0"][1, 7] = np.nan
+        self.fails(["replay", self.trace, "--method", name, "--budget", "32"],
+                   "/prompts/0/0: kv head 1, token 7 is nan", "kvbench.write_scores")
+
+    def fails(self, command, *words):
+        done = subprocess.run([KVBENCH, *command], capture_output=True, text=True, timeout=300)
+        self.assertEqual(done.returncode, 2, done.stderr)
+        for word in words:
+            self.assertIn(word, done.stderr)
+
+    def test_the_example_of_the_page_runs(self):
+        page = (PACKAGE.parent / "docs/scores.md").read_text()
+        (code,) = re.findall(r"```python\n(.*?)```", page, re.S)
+        script = pathlib.Path(self.path("example.py"))
+        script.write_text(code)
+        done = subprocess.run([sys.executable, script], cwd=self.folder, capture_output=True, text=True, timeout=300,
+                              env={**os.environ, "PYTHONPATH": str(PACKAGE)})
+        self.assertEqual(done.returncode, 0, done.stderr)
+        rows = self.heads("scores:" + self.path("scores.h5") + "[scope=model;sinks=4]")
+        self.assertEqual({row["status"] for row in rows.values()}, {"ok"})
+
+
+if __name__ == "__main__":
+    main()
