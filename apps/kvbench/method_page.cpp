@@ -77,6 +77,9 @@ std::string needs_text(const methods::MethodInfo& method) {
       case methods::Part::speculated_queries:
         out += "; speculated queries (`--speculated`)";
         break;
+      case methods::Part::output_sketch:
+        out += "; sketches of W_O, which kvbench-dump-hf writes";
+        break;
     }
   }
   return out + "; some parameters need more, which is stated in the row";

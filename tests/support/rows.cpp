@@ -87,6 +87,7 @@ std::vector<Row> all_rows() {
   add("adakv(snapkv)", {{"window", "4"}, {"alpha", "0"}});
   add("adakv(pyramidkv)", {{"window", "4"}, {"beta", "2"}});
   add("adakv@kvpress(snapkv)", {{"window", "4"}, {"alpha", "0.5"}});
+  add("criticalkv(snapkv)", {{"window", "4"}});
   add("adakv(snapkv)+kivi4", {{"window", "4"}, {"kivi4.group", "2"}, {"kivi4.residual", "4"}});
   add("snapkv+kivi2", {{"per", "query_head"}, {"kivi2.group", "2"}, {"kivi2.residual", "4"}});
   add("quest+kivi2", {{"page", "4"}, {"kivi2.group", "2"}, {"kivi2.residual", "4"}});

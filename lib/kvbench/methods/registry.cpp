@@ -15,6 +15,7 @@
 #include <kvbench/methods/compose.hpp>
 #include <kvbench/methods/contract/layer_plan.hpp>
 #include <kvbench/methods/eviction/adakv.hpp>
+#include <kvbench/methods/eviction/criticalkv.hpp>
 #include <kvbench/methods/eviction/exact.hpp>
 #include <kvbench/methods/eviction/h2o.hpp>
 #include <kvbench/methods/eviction/h2o_global.hpp>
@@ -126,7 +127,7 @@ std::span<const MethodInfo> all_methods() {
 }
 
 std::span<const Wrapper> all_wrappers() {
-  static const std::vector<Wrapper> table = {adakv_wrapper(), adakv_kvpress_wrapper()};
+  static const std::vector<Wrapper> table = {adakv_wrapper(), adakv_kvpress_wrapper(), criticalkv_wrapper()};
   return table;
 }
 
@@ -219,9 +220,9 @@ void check_brackets(std::string_view name) {
 }
 
 /// Presses that kvpress has and kvbench has not, in lower case and without the word press.
-constexpr std::string_view presses[] = {"chunk",   "chunkkv",    "compactor", "criticalkv", "duoattention",
-                                        "finch",   "kvzap",      "kvzip",     "leverage",   "noncausalattention",
-                                        "qfilter", "simlayerkv", "think"};
+constexpr std::string_view presses[] = {"chunk",      "chunkkv", "compactor", "duoattention",       "finch",
+                                        "kvzap",      "kvzip",   "leverage",  "noncausalattention", "qfilter",
+                                        "simlayerkv", "think"};
 
 /// Names that are known from other programs and papers, in lower case without - and _, and what has them here.
 struct OtherName {

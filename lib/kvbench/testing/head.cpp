@@ -127,6 +127,11 @@ methods::HeadPrompt prompt_of(const HeadData& head, Backend& backend) {
   prompt.values = upload(head.values, head.dv, 0, head.n, backend);
   if (!head.pre_rope.empty() && has(head, methods::Part::keys_pre_rope))
     prompt.keys_pre_rope = upload(head.pre_rope, head.d, 0, head.n, backend);
+  constexpr Index sketch_columns = 5;
+  if (has(head, methods::Part::output_sketch)) {
+    prompt.output_sketch = backend.adopt(random_numbers(head.group * head.dv * sketch_columns, 0, 4),
+                                         head.group * head.dv, sketch_columns);
+  }
   if (head.n == 0) return prompt;
   const methods::QueryBlock observed = causal_block(head, 0, head.n, backend);
   if (has(head, methods::Part::observed_queries)) {

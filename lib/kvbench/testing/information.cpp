@@ -48,7 +48,8 @@ std::string parts_are_declared(Trial& trial) {
   constexpr std::pair<Part, const char*> parts[] = {{Part::observed_queries, "observed_queries"},
                                                     {Part::column_sums, "column_sums"},
                                                     {Part::keys_pre_rope, "keys_pre_rope"},
-                                                    {Part::speculated_queries, "speculated_queries"}};
+                                                    {Part::speculated_queries, "speculated_queries"},
+                                                    {Part::output_sketch, "output_sketch"}};
   for (const auto& [part, name] : parts) {
     if (std::ranges::find(trial.info().needs, part) != trial.info().needs.end()) continue;
     trial.describe(fmt::format("without {}, which is not in `needs`", name));

@@ -175,7 +175,7 @@ TEST_CASE("wrappers that make no sense are refused with a true sentence") {
                {"adakv(snapvk)", "snapkv"},
                {"adakv(plan:p.toml)", "a plan stands for a whole method"},
                {"adakv(scores:s.h5)", "has the scores of a trace"},
-               {"adokv(snapkv)", "no wrapper 'adokv'; there are adakv, adakv@kvpress"},
+               {"adokv(snapkv)", "no wrapper 'adokv'; there are adakv, adakv@kvpress, criticalkv"},
                {"adakv(snapkv)+", "no composition"},
                {"adakv(snapkv)+h2o", "'h2o' does not"}};
   for (const auto& [name, sentence] : cases) {

@@ -103,3 +103,7 @@ TEST_CASE("bytes of heads that share a budget: those of the layer are those of e
     CHECK(fewest < budget);
   }
 }
+
+TEST_CASE("bytes of criticalkv(snapkv) are those of snapkv: what ranks tokens is not kept") {
+  check_bytes("criticalkv(snapkv)", {{"window", "4"}}, {.kv = budget * 2 * (d + dv), .read = budget * 2 * (d + dv)});
+}

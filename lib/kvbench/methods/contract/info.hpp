@@ -44,7 +44,7 @@ struct ModelContext {
 };
 
 /// Optional parts of a trace that a method requires.
-enum class Part { observed_queries, column_sums, keys_pre_rope, speculated_queries };
+enum class Part { observed_queries, column_sums, keys_pre_rope, speculated_queries, output_sketch };
 
 /// Whether a method has a property, which the property tests verify, or the reason why it does not.
 struct Property {

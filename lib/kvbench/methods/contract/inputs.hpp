@@ -52,6 +52,8 @@ struct HeadPrompt {
   std::optional<Rope> rope;           ///< absent where the model's RoPE is scaled or missing
   Buffer<const float> column_sums;    ///< [G, n] attention mass from all queries of the context
   Buffer<const float> keys_pre_rope;  ///< [n, d]
+  /// [G*dv, s] the rows of W_O of each query head times a Gaussian matrix: |v S_g| estimates |W_O v| (docs/damage.md)
+  Buffer<const float> output_sketch;
   /// [n', d] the first n' keys of the stream, where the context is empty (protocol `stream`). Only scalars that a user
   /// would tune beforehand (SubGen's radius) may depend on them.
   Buffer<const float> calibration_keys;

@@ -151,6 +151,9 @@ void set_prompt(const trace::TraceInfo& info, const PromptPlan& plan, const trac
     view.keys_pre_rope = backend.adopt(std::move(slabs.keys_pre_rope), head.num_tokens(), info.head_dim)
                              .slice(head.map.first, head.map.middle);
   }
+  if (head.sketch.columns > 0)
+    view.output_sketch =
+        backend.adopt(std::vector(head.sketch.matrix), head.group * info.value_dim, head.sketch.columns);
   if (!slabs.observed.present()) return;
   const QueryRange range = query_range(layer, plan);
   for (std::size_t i = range.first; i < range.split; ++i) {

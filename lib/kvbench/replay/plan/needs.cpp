@@ -28,6 +28,9 @@ std::optional<std::string> lacking_part(methods::Part part, const trace::LayerIn
     case methods::Part::speculated_queries:
       if (layer.speculated_queries) return std::nullopt;
       return "the trace has no speculated queries; dump with --speculated";
+    case methods::Part::output_sketch:
+      if (layer.output_sketch && layer.residual_norm) return std::nullopt;
+      return "the trace has no sketches of W_O; record it with kvbench-dump-hf without --no-sketch";
   }
   return std::nullopt;
 }

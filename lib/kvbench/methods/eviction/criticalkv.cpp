@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <kvbench/methods/eviction/criticalkv.hpp>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <utility>
+
+#include <kvbench/methods/stages/rows.hpp>
+#include <kvbench/methods/stages/score_only.hpp>
+
+namespace kvbench::methods {
+namespace {
+
+/// `count` rows of `cols` numbers, from `first_row` on, as the matrix [cols, count].
+std::vector<float> transposed(const std::vector<float>& rows, Index first_row, Index count, Index cols) {
+  std::vector<float> out(static_cast<std::size_t>(count * cols));
+  for (Index r = 0; r < count; ++r) {
+    for (Index c = 0; c < cols; ++c)
+      out[static_cast<std::size_t>(c * count + r)] = rows[static_cast<std::size_t>((first_row + r) * cols + c)];
+  }
+  return out;
+}
+
+/// |W_O v| of each token, estimated from the sketch and averaged over the query heads.
+std::vector<double> output_norms(const HeadPrompt& head, Backend& backend) {
+  const Index n = head.tokens(), dv = head.values.cols(), columns = head.output_sketch.cols();
+  const std::vector<float> sketch = backend.read(head.output_sketch);
+  std::vector<double> norms(static_cast<std::size_t>(n), 0);
+  for (Index g = 0; g < head.group; ++g) {
+    const auto matrix = backend.adopt(transposed(sketch, g * dv, dv, columns), columns, dv);
+    const auto squared = backend.allocate<double>(n);
+    backend.run(kernels::SquaredNorms<Buffer>{.rows = inner_products(head.values, matrix, backend), .out = squared});
+    const std::vector<double> own = backend.read(squared);
+    for (std::size_t t = 0; t < norms.size(); ++t) norms[t] += std::sqrt(own[t]) / static_cast<double>(head.group);
+  }
+  return norms;
+}
+
+/// The scores of the second stage, for tokens that have one.
+std::vector<float> second_scores(const HeadPrompt& head, const TokenScores& scores, double epsilon, Backend& backend) {
+  const std::vector<double> norms = output_norms(head, backend);
+  std::vector<float> out = backend.read(scores.scores);
+  for (std::size_t t = 0; t < out.size(); ++t) out[t] = static_cast<float>((double{out[t]} + epsilon) * norms[t]);
+  return out;
+}
+
+MakeCache two_stages(const HeadPrompt& head, const TokenScores& scores, const CriticalkvParams& params,
+                     Backend& backend) {
+  if (!head.output_sketch.present())
+    throw Unavailable("criticalkv needs sketches of W_O, and there are none; record the trace with kvbench-dump-hf");
+  return [=, second = second_scores(head, scores, params.epsilon, backend), &backend](Index budget,
+                                                                                      std::uint32_t /*seed*/) {
+    const Index n = head.tokens(), kept = std::min(budget, n);
+    const Protected fixed = protected_within(scores, kept);
+    const Index protects = fixed.sinks + fixed.recent;
+    const auto half = static_cast<Index>(std::floor(params.first * static_cast<double>(kept) + 1e-9));
+    const Index first = kept == n ? 0 : std::clamp<Index>(half - protects, 0, kept - protects);
+    std::vector<float> merged = second;
+    if (first > 0) {
+      for (const TokenId id :
+           backend.read(best_columns(scores.scores, scores.sinks, n - scores.recent, first, backend)))
+        merged[static_cast<std::size_t>(id)] = std::numeric_limits<float>::max();
+    }
+    const Index count = std::ssize(merged);
+    const TokenScores rule{backend.adopt(std::move(merged), 1, count), scores.sinks, scores.recent};
+    return keep_best(head, rule, budget, backend);
+  };
+}
+
+}  // namespace
+
+void fields(ParamVisitor& visitor, CriticalkvParams& params) {
+  visitor.real("first", params.first, {.min = 0, .max = 1}, "share of the budget for the best scores alone");
+  visitor.real("epsilon", params.epsilon, {.min = 0}, "added to a score before it is multiplied by the norm");
+}
+
+Wrapper criticalkv_wrapper() {
+  MethodInfo info = with_schema<CriticalkvParams>(score_only_row(
+      {.name = "criticalkv",
+       .paper = "CriticalKV, arXiv 2502.03805; NVIDIA kvpress, CriticalKVPress",
+       .summary = "half of the budget by scores, the rest by scores times the size of a value after W_O",
+       .notes =
+           "The norm |W_O v| is the Euclidean one, estimated from the trace's sketch of W_O; paper and kvpress take "
+           "the sum of magnitudes. epsilon is in units of the scores.",
+       .complexity = {.compress = "O(G n dv s + n log n), and the scores of M", .growth = {.compress = 1}},
+       .needs = {Part::output_sketch}}));
+  const auto select = [](std::span<const HeadPrompt> heads, const std::vector<TokenScores>& scores,
+                         const Params& params, Backend& backend) {
+    std::vector<MakeCache> caches;
+    for (std::size_t h = 0; h < heads.size(); ++h)
+      caches.push_back(two_stages(heads[h], scores[h], params.as<CriticalkvParams>(), backend));
+    return each_head(std::move(caches));
+  };
+  return {std::move(info), select};
+}
+
+}  // namespace kvbench::methods
