@@ -13,23 +13,21 @@
 namespace kvbench::methods {
 
 MethodInfo tova_kvpress_method() {
-  MethodInfo info = with_schema<KvHeadSelection>(score_only_row(
-      {.name = "tova@kvpress",
-       .paper = "NVIDIA kvpress, TOVAPress; after TOVA, arXiv 2401.06104",
-       .summary = "tokens to which the last query attends most, the same for all kv heads of a layer",
-       .notes = "The last token is kept and the prompt is compressed once; the original, `tova`, evicts at each step.",
-       .complexity = {.compress = "O(G n d + n log n)", .growth = {.compress = 1}},
-       .granularity = Granularity::layer,
-       .needs = {Part::observed_queries},
-       .check_data = [](const ContextData& data, const Params&) { check_window(data, "tova@kvpress", 1); }}));
-  info.prepare = [](std::span<const HeadPrompt> heads, const Params& params, Backend& backend) {
-    const auto scores = as_scores(last_query_weights(heads, "tova@kvpress", LastToken::kept, backend), backend);
-    std::vector<MakeCache> caches;
-    for (const HeadPrompt& head : heads)
-      caches.push_back(keep_best(head, scores, params.as<KvHeadSelection>(), backend));
-    return each_head(std::move(caches));
-  };
-  return info;
+  return with_scores(
+      with_schema<KvHeadSelection>(score_only_row(
+          {.name = "tova@kvpress",
+           .paper = "NVIDIA kvpress, TOVAPress; after TOVA, arXiv 2401.06104",
+           .summary = "tokens to which the last query attends most, the same for all kv heads of a layer",
+           .notes =
+               "The last token is kept and the prompt is compressed once; the original, `tova`, evicts at each step.",
+           .complexity = {.compress = "O(G n d + n log n)", .growth = {.compress = 1}},
+           .granularity = Granularity::layer,
+           .needs = {Part::observed_queries},
+           .check_data = [](const ContextData& data, const Params&) { check_window(data, "tova@kvpress", 1); }})),
+      [](std::span<const HeadPrompt> heads, const Params& params, Backend& backend) {
+        const auto weights = as_scores(last_query_weights(heads, "tova@kvpress", LastToken::kept, backend), backend);
+        return std::vector(heads.size(), token_scores(heads.front(), weights, params.as<KvHeadSelection>(), backend));
+      });
 }
 
 }  // namespace kvbench::methods

@@ -19,7 +19,8 @@ std::vector<TokenId> staying(const HeadPrompt& head, const RocketkvParams& param
   const SelectionParams selection{.group = {.per = GroupChoice::Per::kv_head, .reduce = kernels::Reduction::sum},
                                   .pooling = kernels::Pooling::max,
                                   .kernel = params.kernel};
-  return backend.read(keep_best(head, votes, selection, backend)(count, 0)->entries({})[0].ids);
+  const TokenScores scores = token_scores(head, votes, selection, backend);
+  return backend.read(keep_best(head, scores, count, backend)->entries({})[0].ids);
 }
 
 /// The queries of a block as one row each of weights of (hi, lo) of a page, times the factor of their softmax.

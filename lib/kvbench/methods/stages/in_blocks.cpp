@@ -9,7 +9,7 @@ namespace kvbench::methods {
 
 MakeCache keep_best_in_blocks(const HeadPrompt& head, std::function<Buffer<const float>(const HeadPrompt&)> score,
                               const SelectionParams& params, Index block, Backend& backend) {
-  return [head, score = std::move(score), params, block, &backend](Index budget, std::uint32_t seed) {
+  return [head, score = std::move(score), params, block, &backend](Index budget, std::uint32_t) {
     const Index n = head.tokens(), recent = std::min(params.recent, n), first = std::min(params.sinks, n - recent);
     const Index last = n - recent, count = std::clamp<Index>(budget - recent - first, 0, last - first);
     std::vector<TokenId> held = token_range(first, count);
@@ -25,7 +25,8 @@ MakeCache keep_best_in_blocks(const HeadPrompt& head, std::function<Buffer<const
     }
     std::vector<float> chosen(static_cast<std::size_t>(n));
     for (const TokenId id : held) chosen[static_cast<std::size_t>(id)] = 1;
-    return keep_best(head, backend.adopt(std::move(chosen), 1, n), params, backend)(budget, seed);
+    return keep_best(head, token_scores(head, backend.adopt(std::move(chosen), 1, n), params, backend), budget,
+                     backend);
   };
 }
 

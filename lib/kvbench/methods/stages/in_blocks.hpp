@@ -14,7 +14,8 @@ namespace kvbench::methods {
 MakeCache keep_best_in_blocks(const HeadPrompt& head, std::function<Buffer<const float>(const HeadPrompt&)> score,
                               const SelectionParams& params, Index block, Backend& backend);
 
-/// A method of score_only() with this score, whose tokens compete in blocks where params.block > 0.
+/// A method of score_only() with this score, whose tokens compete in blocks where params.block > 0. Its scores then
+/// depend on the budget, so that wrappers cannot select by them.
 template <class P>
 MethodInfo in_blocks(MethodInfo info, Buffer<const float> (*score)(const HeadPrompt&, const P&, Backend&)) {
   info.prepare = [at_once = info.prepare, score](std::span<const HeadPrompt> heads, const Params& params,
@@ -29,6 +30,12 @@ MethodInfo in_blocks(MethodInfo info, Buffer<const float> (*score)(const HeadPro
       caches.push_back(keep_best_in_blocks(head, of_part, own, own.block, backend));
     }
     return each_head(std::move(caches));
+  };
+  info.scores = [at_once = info.scores, name = info.name](std::span<const HeadPrompt> heads, const Params& params,
+                                                          Backend& backend) {
+    if (params.as<P>().block > 0)
+      throw Infeasible(name + "[block > 0] scores tokens anew at every budget; a wrapper needs block=0");
+    return at_once(heads, params, backend);
   };
   return info;
 }

@@ -47,18 +47,6 @@ void copy_rows(const Buffer<const float>& source, const Buffer<float>& out, Back
       kernels::GatherRows<Buffer>{.source = source, .ids = backend.adopt(token_range(0, count), count), .out = out});
 }
 
-Buffer<float> mean_of_rows(const Buffer<const float>& rows, Backend& backend) {
-  const Index n = rows.rows();
-  auto mean = backend.allocate<float>(1, rows.cols());
-  backend.fill(mean, 0.0f);
-  backend.run(
-      kernels::MeanRows<Buffer>{.rows = rows,
-                                .labels = backend.adopt(std::vector<std::int32_t>(static_cast<std::size_t>(n), 0), n),
-                                .out = mean,
-                                .mass = backend.allocate<float>(1)});
-  return mean;
-}
-
 Buffer<float> plus_row(const Buffer<const float>& rows, const Buffer<const float>& row, float factor,
                        Backend& backend) {
   const Index n = rows.rows();

@@ -34,8 +34,6 @@ Buffer<float> inner_products(const Buffer<const float>& a, const Buffer<const fl
 Buffer<const float> projected(const Buffer<const float>& rows, const Buffer<const float>& matrix, Backend& backend);
 /// rows[i] / |rows[i]| of [n, c]; rows of zeros stay zero.
 Buffer<const float> normalized(const Buffer<const float>& rows, Backend& backend);
-/// The mean [1, c] of the rows [n, c], n > 0.
-Buffer<float> mean_of_rows(const Buffer<const float>& rows, Backend& backend);
 
 /// The `count` best columns of each row of `scores` among columns first, ..., last - 1, as TopK returns them: [rows,
 /// count].
