@@ -134,10 +134,11 @@ class _Disk(io.FileIO):
 class OutputFile:
     """A new file that is named NAME.tmp.HOST.PID until commit(), which syncs it to the disk and renames it. Symbolic
     links are followed, and the mode of a replaced file is kept. A with statement commits at its end, or removes the
-    file if the statement ended in an exception."""
+    file if the statement ended in an exception. `aligned`: arrays begin at multiples of 4096 bytes, which wastes 2 KB
+    of each chunk of a compressed array."""
 
     @checked
-    def __init__(self, path: os.PathLike):
+    def __init__(self, path: os.PathLike, aligned: bool = True):
         self.path = path
         check_replaceable(path)
         self._target = os.path.realpath(self.path)
@@ -150,7 +151,8 @@ class OutputFile:
         self._disk = _Disk(self._temporary, "w+")
         access = h5p.create(h5p.FILE_ACCESS)
         access.set_libver_bounds(h5f.LIBVER_V110, h5f.LIBVER_V110)  # checksums on metadata, readable by HDF5 1.10
-        access.set_alignment(4096, 4096)
+        if aligned:
+            access.set_alignment(4096, 4096)
         access.set_fclose_degree(h5f.CLOSE_STRONG)
         access.set_fileobj_driver(h5fd.fileobj_driver, self._disk)
         name = os.fsencode(self._temporary)

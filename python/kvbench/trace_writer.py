@@ -38,7 +38,7 @@ class TraceWriter(OutputFile):
     @checked
     def __init__(self, path: os.PathLike, header: Header, compress: bool = False):
         check_header(header, path)
-        super().__init__(path)
+        super().__init__(path, aligned=not compress)
         self._header, self._compress = header, compress
         self._prompts = {}  # PromptInfo by group name
         self._layers = {}  # layer numbers written, by group name

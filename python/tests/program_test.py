@@ -22,7 +22,7 @@ class Program(PackageTest):
                 for program in (KVBENCH, PROGRAM)]
 
     def test_rows_are_the_same_bytes(self):
-        plain, inside = self.both("replay", SAMPLE, "-m", "sink,snapkv,uniform", "-b", "25%mem", "--layers", "2,29",
+        plain, inside = self.both("replay", SAMPLE, "-m", "sink,snapkv,uniform", "-b", "25%mem", "--layers", "2,26",
                                   "--no-times")
         self.assertEqual(plain.returncode, 0, plain.stderr)
         self.assertGreater(len(plain.stdout.splitlines()), 9)

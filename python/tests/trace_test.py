@@ -75,13 +75,13 @@ class Traces(PackageTest):
         with kvbench.Trace(SAMPLE) as trace:
             self.assertEqual((trace.model, trace.group, trace.dtype), ("SmolLM2-135M-Instruct.Q4_1", 3, "f16"))
             prompt = trace.prompts["0"]
-            self.assertEqual((prompt.name, prompt.num_tokens, prompt.prompt_tokens), ("genesis", 1120, 1024))
-            self.assertEqual(list(prompt.layers), list(range(2, 30, 3)))
+            self.assertEqual((prompt.name, prompt.num_tokens, prompt.prompt_tokens), ("genesis", 1072, 1024))
+            self.assertEqual(list(prompt.layers), [2, 8, 14, 20, 26])
             layer = prompt.layers[8]
             self.assertEqual((layer.scale, layer.window, layer.column_sums_end), (0.125, 0, 1024))
-            self.assertEqual(layer.query_positions.tolist(), list(range(976, 1120)))
+            self.assertEqual(layer.query_positions.tolist(), list(range(944, 1072)))
             self.assertEqual((layer.kv_head_of(5), list(layer.query_heads_of(1))), (1, [3, 4, 5]))
-            self.assertEqual((layer.keys(2).shape, layer.keys(2).dtype), ((1120, 64), np.float32))
+            self.assertEqual((layer.keys(2).shape, layer.keys(2).dtype), ((1072, 64), np.float32))
             # The column sums of a head add up to the number of queries of the context, 1024, each with an attention
             # mass of 1.
             self.assertAlmostEqual(float(layer.array("column_sums", 5).sum()), 1024, delta=1)

@@ -140,7 +140,7 @@ class Pages(unittest.TestCase):
     def test_pictures_exist_and_are_small(self):
         pictures = [(page, target) for page in PAGES
                     for target in re.findall(r"!\[[^]]*\]\(([^)\s]+)\)", without_code(page.read_text()))]
-        self.assertIn("docs/figures/error-against-bytes.svg", [target for _, target in pictures])
+        self.assertIn("docs/figures/damage-against-bytes.svg", [target for _, target in pictures])
         for page, target in pictures:
             with self.subTest(page=page.name, target=target):
                 picture = page.parent / target

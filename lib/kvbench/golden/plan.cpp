@@ -15,7 +15,7 @@ struct Place {
   std::int64_t layer;
 };
 constexpr Place places[] = {
-    {replay::Protocol::decode, "0", 2}, {replay::Protocol::prefill, "1", 14}, {replay::Protocol::decode, "2", 29}};
+    {replay::Protocol::decode, "0", 2}, {replay::Protocol::prefill, "1", 14}, {replay::Protocol::decode, "2", 26}};
 
 /// A number of tokens and a share of the memory; what a method cannot meet is replaced by what it can: retrieval holds
 /// more than the full cache, and quantisers hold every token.
@@ -38,7 +38,6 @@ std::vector<std::string> budgets_of(methods::Kind kind) {
 std::vector<Method> golden_methods() {
   std::vector<methods::MethodSettings> rows = methods::rows_of_all();
   rows.push_back({&methods::find_method("oracle-error"), {}});
-  rows.push_back({&methods::find_method("snapkv@kvpress"), {{"window", "32"}}});
   std::vector<Method> out;
   for (const auto& [info, settings] : rows) {
     const replay::MethodChoice choice{info, info->bind(settings)};
