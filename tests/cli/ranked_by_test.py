@@ -37,7 +37,7 @@ class RankedBy(CliTest):
                  (self.probed, ["--protocol", "prefill", "--window", "64"], "kl_predicted", "3 texts"),
                  (self.probed, ["--protocol", "prefill", "--window", "32"], "residual_err", "3 texts"),
                  (self.probed, ["--prompts", "1"], "kl_predicted", "16 probes"),
-                 (self.probed, ["--layers", "0"], "kl_predicted", "3 texts on these 1 layers"),
+                 (self.probed, ["--layers", "0"], "kl_predicted", "3 texts on this layer"),
                  (self.probed, ["--rank-by", "residual_err"], "residual_err", "3 texts"),
                  (self.probed, ["--rank-by", "rel_err"], "rel_err", "3 texts"),
                  (self.one, [], "kl_predicted", ""),

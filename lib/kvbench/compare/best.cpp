@@ -134,7 +134,8 @@ std::pair<const Candidate*, bool> best_of(const std::vector<Candidate>& group, R
 std::string tested_over(const Test& test, const replay::Record& r, RankBy figure) {
   const bool alone = std::ssize(r.replayed_layers) < r.model_layers;
   if (figure == RankBy::rel_err || test.over != Test::Over::places || !alone) return test.tested_over;
-  return fmt::format("{} on these {} layers", test.tested_over, r.compressed_layers.size());
+  const std::size_t layers = r.compressed_layers.size();
+  return test.tested_over + (layers == 1 ? " on this layer" : fmt::format(" on these {} layers", layers));
 }
 
 void mark(replay::Record& r, const Test& test, RankBy figure) {

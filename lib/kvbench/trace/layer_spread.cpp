@@ -47,10 +47,11 @@ std::string describe_spread(std::span<const std::int64_t> layers, std::int64_t o
     case LayerSpread::all:
       return fmt::format("all {}: comparisons hold for the whole model", of);
     case LayerSpread::evenly_spaced:
-      return described(", evenly spaced",
-                       layers.size() < few_layers
-                           ? "comparisons hold for all layers, with intervals so wide that few are decided"
-                           : "comparisons hold for all layers, with their interval over layers");
+      return described(
+          ", evenly spaced",
+          layers.size() < few_layers
+              ? "comparisons of relative errors hold for all layers, with intervals so wide that few are decided"
+              : "comparisons of relative errors hold for all layers, with their interval over layers");
     case LayerSpread::alone:
       return layers.size() == 1 ? described("", "comparisons hold for this layer alone")
                                 : described(", not evenly spaced", "comparisons hold for these layers alone");

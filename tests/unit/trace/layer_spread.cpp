@@ -40,10 +40,12 @@ TEST_CASE("evenly spaced layers are units, and five or more of a model all of wh
 
 TEST_CASE("a description says what comparisons hold for") {
   CHECK(describe_spread(std::vector<std::int64_t>{2, 5, 8, 11, 14, 17, 20, 23, 26, 29}, 30) ==
-        "2, 5, 8, ..., 29 (10 of 30, evenly spaced): comparisons hold for all layers, with their interval over layers");
+        "2, 5, 8, ..., 29 (10 of 30, evenly spaced): comparisons of relative errors hold for all layers, with their "
+        "interval over layers");
   CHECK(describe_spread(std::vector<std::int64_t>{3}, 30) == "3 (1 of 30): comparisons hold for this layer alone");
   CHECK(describe_spread(std::vector<std::int64_t>{0, 8, 16, 24}, 30) ==
-        "0, 8, 16, 24 (4 of 30, evenly spaced): comparisons hold for all layers, with intervals so wide that few are "
+        "0, 8, 16, 24 (4 of 30, evenly spaced): comparisons of relative errors hold for all layers, with intervals so "
+        "wide that few are "
         "decided");
   CHECK(describe_spread(std::vector<std::int64_t>{0, 1, 2, 3, 4}, 30) ==
         "0, 1, 2, 3, 4 (5 of 30, not evenly spaced): comparisons hold for these layers alone");

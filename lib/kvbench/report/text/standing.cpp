@@ -45,7 +45,7 @@ std::string tested_text(const Standing& s) {
   return fmt::format(" Tested over {}{}.", units,
                      units.ends_with("queries") || units.ends_with("probes of layers")
                          ? ", for the replayed layers and texts alone"
-                     : units.find(" on these ") != units.npos                 ? ""
+                     : units.find(" on th") != units.npos                     ? ""
                      : units.ends_with("layers") || units.ends_with("probes") ? ", for the replayed texts alone"
                      : few ? ", which leave much undecided; five texts or more decide most"
                            : "");
