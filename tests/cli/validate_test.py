@@ -55,11 +55,11 @@ class Validate(CliTest):
         trend, every = [r for r in table if r["claim"] == "chelsea.obs1" and r["kind"] == "claim"]
         self.assertEqual(trend["verdict"], "supported")
         for r in [trend, every] + [r for r in table if r["claim"] == "chelsea.table2" and r["verdict"] != "untestable"]:
-            self.assertEqual(r["over_places"], "10 of 30 layers and 3 texts")
-            self.assertEqual(r["units"], "3")
+            self.assertEqual(r["over_places"], "5 of 30 layers and 5 texts")
+            self.assertEqual(r["units"], "5")
         self.assertEqual({r["verdict"] for r in table if r["kind"] == "data"}, {"none"})  # single heads
         said = run("validate", SAMPLE, "--claim", "chelsea.table2", "--summary", "-o", "/dev/null").stdout
-        self.assertIn("it would take more layers or texts than 10 of 30 layers and 3 texts", " ".join(said.split()))
+        self.assertIn("it would take more layers or texts than 5 of 30 layers and 5 texts", " ".join(said.split()))
 
     def test_rows_do_not_depend_on_threads(self):
         flags = ("validate", self.trace, "--claim", "subgen.size,subgen.lemma1", "--seeds", "40")

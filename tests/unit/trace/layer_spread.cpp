@@ -45,8 +45,7 @@ TEST_CASE("a description says what comparisons hold for") {
   CHECK(describe_spread(std::vector<std::int64_t>{3}, 30) == "3 (1 of 30): comparisons hold for this layer alone");
   CHECK(describe_spread(std::vector<std::int64_t>{0, 8, 16, 24}, 30) ==
         "0, 8, 16, 24 (4 of 30, evenly spaced): comparisons of relative errors hold for all layers, with intervals so "
-        "wide that few are "
-        "decided");
+        "wide that few are decided");
   CHECK(describe_spread(std::vector<std::int64_t>{0, 1, 2, 3, 4}, 30) ==
         "0, 1, 2, 3, 4 (5 of 30, not evenly spaced): comparisons hold for these layers alone");
   std::vector<std::int64_t> all(30);
