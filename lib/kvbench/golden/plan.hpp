@@ -14,8 +14,7 @@ struct Method {
   replay::MethodChoice named, replayed;
 };
 
-/// The rows of `--method all` and those that it leaves out, in the order of the registry. snapkv@kvpress has a smaller
-/// window than its default, for which the bundled trace lacks queries.
+/// The rows of `--method all` and those that it leaves out, in the order of the registry.
 std::vector<Method> golden_methods();
 
 /// The replays whose configurations are the golden rows of these methods, with the same configurations in each.

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The answer of `make run` about a quarter of the memory holds on all layers of the model, not only on those of the
-bundled trace.
+"""The method with the lowest error at a quarter of the memory is the same on all layers of the model as on those of the
+bundled trace. Errors are compared, because kvdump records no probes.
 
 Usage: answer_test.py KVDUMP PRINT_ARRAY KVBENCH BUNDLED_TRACE"""
 import csv
@@ -23,7 +23,7 @@ def rows(trace, output, *flags):
 
 def ranked(trace, output):
     """The ranked rows at a quarter of the memory, in ascending order of the error."""
-    found = rows(trace, output, "--method", "all", "--budget", "25%mem")
+    found = rows(trace, output, "--method", "all", "--budget", "25%mem", "--rank-by", "rel_err")
     return sorted((r for r in found if r["best"]), key=lambda r: float(r["rel_err_mean"]))
 
 
@@ -38,17 +38,17 @@ def test_the_answer_holds_on_all_layers(folder):
         path = folder / f"{number}.ids"
         path.write_text("\n".join(map(str, prompt["tokens"])) + "\n")
         texts += ["--ids", path]
-    kvdump(*texts, "--dtype", "f16", "--speculated", "--prompt-tokens", "1024", "--queries", "last:144", "-o",
+    kvdump(*texts, "--dtype", "f16", "--speculated", "--prompt-tokens", "1024", "--queries", "last:128", "-o",
            folder / "all.h5")
     some, every = ranked(BUNDLED, folder / "some.csv"), ranked(folder / "all.h5", folder / "every.csv")
     assert int(some[0]["layers"]) < int(every[0]["layers"]) == int(every[0]["model_layers"]), (some[0], every[0])
     assert configuration(some[0]) == configuration(every[0]), [(configuration(s), configuration(e))
                                                                for s, e in zip(some, every)]
-    # The layers of the bundled trace lie one deeper on average than those of the model, so that a method whose budget
-    # falls from layer to layer gets less on them by one step: 14 of 266 tokens.
+    # The layers of the bundled trace lie half a layer before the middle of the model on average, so that a method whose
+    # budget falls from layer to layer gets more on them by half a step: 7 of 266 tokens.
     pyramid = [float(rows(trace, folder / "pyramid.csv", "--method", "pyramidkv", "--budget",
                           "25%")[0]["budget_tokens"]) for trace in (BUNDLED, folder / "all.h5")]
-    assert 0.93 < pyramid[0] / pyramid[1] < 0.97, pyramid
+    assert 1.01 < pyramid[0] / pyramid[1] < 1.04, pyramid
 
 
 run_tests([test_the_answer_holds_on_all_layers])
