@@ -10,7 +10,7 @@ import sys
 import environment
 
 environment.use(["h5py", "numpy"], "KVBENCH_PYTHON", "venv", "scripts/fetch-model --python")
-from support import KVBENCH, PACKAGE, PackageTest, kvbench, main  # noqa: E402
+from support import KVBENCH, PACKAGE, PackageTest, kvbench, main, run  # noqa: E402
 import h5py  # noqa: E402
 import numpy as np  # noqa: E402
 
@@ -51,22 +51,16 @@ class Scores(PackageTest):
                 # A layer's budget is rounded to whole tokens per head.
                 np.testing.assert_allclose(kept, won, atol=0 if scope != "model" else 1)
 
-    def test_scores_of_the_norms_of_keys_keep_the_tokens_of_a_method_in_python(self):
-        with kvbench.Trace(self.trace) as trace:
-            scores = {id: {number: -np.linalg.norm(layer.keys(), axis=-1) for number, layer in prompt.layers.items()}
-                      for id, prompt in trace.prompts.items()}
-            kvbench.write_scores(self.path("n.h5"), scores, trace=trace)
-        mine = pathlib.Path(self.path("mine.py"))
-        mine.write_text("import kvbench\nimport numpy as np\n\n\n@kvbench.scorer\ndef norms(head):\n"
-                        "    return -np.linalg.norm(head.keys, axis=1)\n")
-        try:
-            theirs = kvbench.replay(self.trace, [f"{mine}:norms"], 32, protocol="prefill", rows="head")
-        except kvbench.Error as fault:
-            self.skipTest(str(fault))
-        from support import records
-        ours = kvbench.replay(self.trace, ["scores:" + self.path("n.h5")], 32, protocol="prefill", rows="head")
-        for a, b in zip(records(ours), records(theirs)):
-            self.assertEqual(a["rel_err_mean"], b["rel_err_mean"])
+    def test_kept_tokens_are_those_with_the_best_scores(self):
+        run("replay", self.trace, "--method", self.write() + "[sinks=2;recent=3]", "--budget", 20, "--protocol",
+            "prefill", "--raw", self.path("r.h5"), "--raw-outputs", "-o", self.path("rows.csv"))
+        with kvbench.Raw(self.path("r.h5")) as raw:
+            for layer, scores in self.scores["0"].items():
+                for head in (0, 1):
+                    best = 2 + np.argsort(-scores[head, 2:189].astype(np.float32), kind="stable")[:15]
+                    tables, _ = raw.head("0", layer, head).entries()
+                    ids = np.concatenate([table.ids.ravel() for table in tables])
+                    self.assertEqual(sorted(ids[ids < 192]), sorted([0, 1, *best, 189, 190, 191]))
 
     def test_a_file_that_is_replaced_is_another_configuration(self):
         first = self.heads(self.write())

@@ -49,12 +49,13 @@ struct Fault {
 };
 const Fault faults[] = {
     {"sink", "entries", [](MethodInfo& m) { with_caches(m, [](Index& budget, auto&, auto&) { ++budget; }); }},
+    {"adakv(snapkv)", "entries", [](MethodInfo& m) { with_caches(m, [](Index& budget, auto&, auto&) { ++budget; }); }},
     {"random", "entries",
      [](MethodInfo& m) { with_caches(m, [](Index&, auto&, auto&) { throw Infeasible("never"); }); }},
     {"pyramidkv", "plan",
      [](MethodInfo& m) {
-       m.plan = [](Index layers, Index, Index budget, const Params&) {
-         return std::vector<Index>(static_cast<std::size_t>(layers), budget + 2);
+       m.plan = [](const ModelContext& context, Index budget, const Params&) {
+         return std::vector<Index>(context.layers.size(), budget + 2);
        };
      }},
     {"uniform", "weights", [](MethodInfo& m) { m.properties.weight_sum = WeightSum::ones; }},
