@@ -48,11 +48,10 @@ Buffer<const float> reference_queries(const HeadPrompt& head, Index most, Backen
 class ReferencePass {
  public:
   ReferencePass(const HeadPrompt& head, Buffer<const float> queries, bool columns, Backend& backend)
-      : head_(head), backend_(backend), none_(backend.allocate<float>(head.tokens(), 1)) {
+      : head_(head), backend_(backend) {
     const Index n = head.tokens();
     out_.queries = std::move(queries);
     out_.square_shares.assign(static_cast<std::size_t>(n), 0);
-    backend.fill(none_, 0.0f);
     if (columns) columns_.resize(static_cast<std::size_t>(n * out_.count()));
     for (Index r = 0; r < out_.count(); r += block_rows) run(r, std::min(block_rows, out_.count() - r));
     if (columns) out_.columns = backend.adopt(std::move(columns_), n, out_.count());
@@ -60,19 +59,22 @@ class ReferencePass {
   References take() { return std::move(out_); }
 
  private:
+  /// Every query sees all tokens.
+  std::vector<std::int32_t> all_tokens(Index rows) const {
+    return std::vector(static_cast<std::size_t>(rows), static_cast<std::int32_t>(head_.tokens()));
+  }
+
   kernels::ExactAttention<Buffer> pass(Index begin, Index rows, bool keep_scores) const {
-    const auto bounds = [&](Index value) {
-      return backend_.adopt(std::vector(static_cast<std::size_t>(rows), static_cast<std::int32_t>(value)), rows);
-    };
-    kernels::ExactAttention<Buffer> op{.queries = out_.queries.slice(begin, rows),
-                                       .keys = head_.keys,
-                                       .values = head_.values,
-                                       .first = bounds(0),
-                                       .last = bounds(head_.tokens()),
-                                       .scale = head_.scale,
-                                       .out = backend_.allocate<float>(rows, head_.values.cols()),
-                                       .max = backend_.allocate<float>(rows),
-                                       .log_sum_exp = backend_.allocate<float>(rows)};
+    kernels::ExactAttention<Buffer> op{
+        .queries = out_.queries.slice(begin, rows),
+        .keys = head_.keys,
+        .values = head_.values,
+        .first = backend_.adopt(std::vector<std::int32_t>(static_cast<std::size_t>(rows), 0), rows),
+        .last = backend_.adopt(all_tokens(rows), rows),
+        .scale = head_.scale,
+        .out = backend_.allocate<float>(rows, head_.values.cols()),
+        .max = backend_.allocate<float>(rows),
+        .log_sum_exp = backend_.allocate<float>(rows)};
     if (keep_scores) op.scores = backend_.allocate<float>(rows, head_.tokens());
     return op;
   }
@@ -90,11 +92,8 @@ class ReferencePass {
       twice[r] *= 2;
     }
     // Squares of softmax weights are exp(2 logit - 2 log_sum_exp).
-    auto doubled = pass(begin, rows, true);
-    doubled.scale *= 2;
-    doubled.values = none_;
-    doubled.out = backend_.allocate<float>(rows, 1);
-    backend_.run(doubled);
+    const ScoredRows doubled =
+        scored_rows(out_.queries.slice(begin, rows), head_.keys, all_tokens(rows), 2 * head_.scale, backend_);
     const auto squares = backend_.allocate<float>(1, head_.tokens());
     backend_.run(kernels::ColumnSums<Buffer>{
         .scores = doubled.scores, .log_sum_exp = backend_.adopt(std::move(twice), rows), .out = squares});
@@ -117,7 +116,6 @@ class ReferencePass {
 
   const HeadPrompt& head_;
   Backend& backend_;
-  Buffer<float> none_;
   References out_;
   std::vector<float> columns_;
 };

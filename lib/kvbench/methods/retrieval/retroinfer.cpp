@@ -132,22 +132,9 @@ class RetroinferCache : public CompressedCache {
   /// Clusters in falling order for each query, `most` of them, ties to the lower.
   std::vector<std::vector<std::int32_t>> ranked(const QueryBlock& queries, Index most) const {
     const Index m = queries.size(), rows = group_ * m, clusters = std::ssize(tokens_);
-    const auto bounds = [&](Index value) {
-      return backend_.adopt(std::vector(static_cast<std::size_t>(m), static_cast<std::int32_t>(value)), m);
-    };
-    auto none = backend_.allocate<float>(clusters, 1);
-    backend_.fill(none, 0.0f);
-    const kernels::ExactAttention<Buffer> pass{.queries = queries.queries,
-                                               .keys = centroids_.rows(),
-                                               .values = none,
-                                               .first = bounds(0),
-                                               .last = bounds(clusters),
-                                               .scale = scale_,
-                                               .out = backend_.allocate<float>(rows, 1),
-                                               .max = backend_.allocate<float>(rows),
-                                               .log_sum_exp = backend_.allocate<float>(rows),
-                                               .scores = backend_.allocate<float>(rows, clusters)};
-    backend_.run(pass);
+    const ScoredRows pass =
+        scored_rows(queries.queries, centroids_.rows(),
+                    std::vector(static_cast<std::size_t>(m), static_cast<std::int32_t>(clusters)), scale_, backend_);
     const auto weights = backend_.allocate<float>(rows, clusters), sums = backend_.allocate<float>(m, clusters);
     backend_.run(kernels::SoftmaxRows<Buffer>{.scores = pass.scores,
                                               .log_sum_exp = pass.log_sum_exp,

@@ -169,18 +169,7 @@ class RocketkvCache : public CompressedCache {
     const auto q = page_queries(queries, group_, sizes_.channels, scale_, backend_);
     std::vector<std::int32_t> last;
     for (const Index v : visible) last.push_back(static_cast<std::int32_t>(sizes_.page > 1 ? closed() : v));
-    auto none = backend_.allocate<float>(closed(), 1);
-    backend_.fill(none, 0.0f);
-    const kernels::ExactAttention<Buffer> pass{.queries = q,
-                                               .keys = bounds_.rows(),
-                                               .values = none,
-                                               .first = backend_.adopt(std::vector<std::int32_t>(last.size(), 0), m),
-                                               .last = backend_.adopt(std::move(last), m),
-                                               .out = backend_.allocate<float>(rows, 1),
-                                               .max = backend_.allocate<float>(rows),
-                                               .log_sum_exp = backend_.allocate<float>(rows),
-                                               .scores = backend_.allocate<float>(rows, closed())};
-    backend_.run(pass);
+    const ScoredRows pass = scored_rows(q, bounds_.rows(), std::move(last), 1, backend_);
     std::vector<float> sums = backend_.read(pass.log_sum_exp);
     Ranks ranks{.closed = {}, .open = std::vector<double>(static_cast<std::size_t>(m), 0)};
     const std::vector<float> own =

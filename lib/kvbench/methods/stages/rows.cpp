@@ -92,6 +92,26 @@ Buffer<const float> projected(const Buffer<const float>& rows, const Buffer<cons
   return out;
 }
 
+ScoredRows scored_rows(const Buffer<const float>& queries, const Buffer<const float>& keys,
+                       std::vector<std::int32_t> last, float scale, Backend& backend) {
+  const Index rows = queries.rows(), m = std::ssize(last);
+  auto none = backend.allocate<float>(keys.rows(), 1);  // values, which nobody asks for
+  backend.fill(none, 0.0f);
+  ScoredRows out{backend.allocate<float>(rows, keys.rows()), backend.allocate<float>(rows),
+                 backend.allocate<float>(rows)};
+  backend.run(kernels::ExactAttention<Buffer>{.queries = queries,
+                                              .keys = keys,
+                                              .values = none,
+                                              .first = backend.adopt(std::vector<std::int32_t>(last.size(), 0), m),
+                                              .last = backend.adopt(std::move(last), m),
+                                              .scale = scale,
+                                              .out = backend.allocate<float>(rows, 1),
+                                              .max = out.max,
+                                              .log_sum_exp = out.log_sum_exp,
+                                              .scores = out.scores});
+  return out;
+}
+
 Buffer<std::int32_t> best_columns(const Buffer<const float>& scores, Index first, Index last, Index count,
                                   Backend& backend) {
   const Index rows = scores.rows();

@@ -35,6 +35,14 @@ Buffer<const float> projected(const Buffer<const float>& rows, const Buffer<cons
 /// rows[i] / |rows[i]| of [n, c]; rows of zeros stay zero.
 Buffer<const float> normalized(const Buffer<const float>& rows, Backend& backend);
 
+/// The logits scale * <queries[r], keys[j]> of j < last[r % m], -inf beyond, and what a softmax over them needs.
+struct ScoredRows {
+  Buffer<float> scores;            ///< [R, n]
+  Buffer<float> max, log_sum_exp;  ///< [R, 1]
+};
+ScoredRows scored_rows(const Buffer<const float>& queries, const Buffer<const float>& keys,
+                       std::vector<std::int32_t> last, float scale, Backend& backend);
+
 /// The `count` best columns of each row of `scores` among columns first, ..., last - 1, as TopK returns them: [rows,
 /// count].
 Buffer<std::int32_t> best_columns(const Buffer<const float>& scores, Index first, Index last, Index count,
