@@ -30,6 +30,7 @@
 #include <kvbench/bounds/subgen/size.hpp>
 #include <kvbench/bounds/subgen/table1.hpp>
 #include <kvbench/bounds/subgen/theorem1.hpp>
+#include <kvbench/bounds/vattention/coverage.hpp>
 #include <kvbench/core/suggest.hpp>
 #include <kvbench/faithful/checks/balancekv.hpp>
 #include <kvbench/faithful/checks/chelsea.hpp>
@@ -88,6 +89,7 @@ std::span<const bounds::Check> all_checks() {
       bounds::chelsea_table4(),
       bounds::clusterkv_importance(),
       bounds::clusterkv_near_keys(),
+      bounds::vattention_coverage(),
       bounds::subgen_keys_cluster(),
       bounds::subgen_dispersion(),
       bounds::subgen_table1(),
