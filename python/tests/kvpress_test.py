@@ -12,6 +12,16 @@ import torch  # noqa: E402
 from kvbench import dump_hf  # noqa: E402
 
 N, CONTEXT, BUDGET = 94, 84, 30
+# Methods of the registry, and the presses whose tokens they keep. Parts of 20 tokens leave no ties between their ranks.
+BUILT_IN = (("knorm", kvpress.KnormPress()), ("keydiff", kvpress.KeyDiffPress()),
+            ("keydiff[block=16]", kvpress.BlockPress(kvpress.KeyDiffPress(), block_size=16)),
+            ("curdkv", kvpress.CURPress()),
+            ("curdkv[window=5,leverage=mean,sinks=1]",
+             kvpress.CURPress(num_sinks=1, leverage_type="kv_avg", local_window_size=5)),
+            ("lagkv@kvpress[lag=20]", kvpress.LagKVPress(lag_size=20)), ("lagkv@kvpress", kvpress.LagKVPress()),
+            ("tova@kvpress", kvpress.TOVAPress()),
+            ("expected-attention[future=32]", kvpress.ExpectedAttentionPress(n_future_positions=32)),
+            ("expected-attention[epsilon=0.01]", kvpress.ExpectedAttentionPress(epsilon=0.01)))
 PRESSES = (kvpress.SnapKVPress(window_size=16), kvpress.SnapKVPress(window_size=20, kernel_size=7),
            kvpress.KnormPress(), kvpress.TOVAPress(), kvpress.ExpectedAttentionPress(n_future_positions=32),
            kvpress.KeyDiffPress(), kvpress.StreamingLLMPress(n_sink=2), kvpress.CURPress())
@@ -60,12 +70,25 @@ class Presses(PackageTest):
                                               raw=self.path("r.h5"), raw_outputs=True))
                 self.assertEqual((rows[0]["status"], rows[0]["method"]), ("ok", f"py:{type(press).__name__}"),
                                  rows[0]["reason"])
-                with kvbench.Raw(self.path("r.h5")) as raw:
-                    for (layer, head), tokens in expected.items():
-                        tables, _ = raw.head("0", layer, head).entries()
-                        ids = np.concatenate([table.ids.ravel() for table in tables])
-                        self.assertEqual(sorted(ids[ids < CONTEXT].tolist()), tokens)
-                        self.assertEqual(len(tokens), BUDGET)
+                self.assert_kept(expected)
+
+    def assert_kept(self, expected):
+        """The raw results of a replay hold these tokens of each layer and kv head, as many as the budget."""
+        with kvbench.Raw(self.path("r.h5")) as raw:
+            for (layer, head), tokens in expected.items():
+                tables, _ = raw.head("0", layer, head).entries()
+                ids = np.concatenate([table.ids.ravel() for table in tables])
+                self.assertEqual(sorted(ids[ids < CONTEXT].tolist()), tokens)
+                self.assertEqual(len(tokens), BUDGET)
+
+    def test_built_in_methods_keep_the_tokens_of_their_presses(self):
+        trace = self.dumped("--queries", "all")
+        for method, press in BUILT_IN:
+            with self.subTest(method):
+                rows = self.replay(trace, "-m", method, "--budget", BUDGET, "--rows", "trace", "--raw",
+                                   self.path("r.h5"), "--raw-outputs")
+                self.assertEqual(rows[0]["status"], "ok", rows[0]["reason"])
+                self.assert_kept(self.kept_in_the_model(press))
 
     def kept_by_heads_that_compete(self, press):
         """The tokens of each layer and kv head that the model attends to: the others are masked."""
