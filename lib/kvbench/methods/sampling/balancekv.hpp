@@ -34,7 +34,7 @@
 //              Stream only
 //   eps        of the bucket cut, default 0.1 (the text gives none; at realistic norms the cut lies below every bucket)
 //   buckets    number of buckets over which the future tokens of a stream are assumed to spread when t is chosen,
-//              default 4 (3.6 on average in the bundled trace, 2 to 5). The buckets of a context are counted instead
+//              default 4 (3.7 on average in the bundled trace, 2 to 5). The buckets of a context are counted instead
 // Budget in mode=stream: the tokens held at the end of the context satisfy |N| (d + dv) + |D| d <= B (d + dv). For a
 // stream of known length that starts empty, the bound holds at every time under the assumed number of buckets. The row
 // reports the actual size.
