@@ -57,7 +57,8 @@ double sum_of(const std::vector<double>& values) {
   return sum;
 }
 
-void check_counts(const Case& of, const ReplayResults& results, double others) {
+/// Returns whether the heads of a layer hold different numbers of tokens.
+bool check_counts(const Case& of, const ReplayResults& results, double others) {
   double budgets = 0, total = 0;
   bool differ = false;
   const Kept kept = kept_of(results, others);
@@ -73,9 +74,9 @@ void check_counts(const Case& of, const ReplayResults& results, double others) {
     differ |= of_layer[0] != of_layer[1];
     total += sum_of(of_layer);
   }
-  CHECK(differ == of.ragged);
   CHECK(total <= heads * layers * budgets + 1e-9);
   if (of.divides) CHECK(results.heads[0].results[0].budget_tokens != results.heads[2].results[0].budget_tokens);
+  return differ;
 }
 
 }  // namespace
@@ -93,8 +94,9 @@ TEST_CASE("a layer holds the budget of all its heads, whatever each of them hold
       {&given, {{"scope", "layer"}}},
       {&given, {{"scope", "model"}, {"sinks", "1"}}, true, true}};
   for (const Case& of : cases) {
+    bool differ = false;  // at some budget: where it is small, heads may win as many
     for (const Protocol protocol : {Protocol::prefill, Protocol::decode}) {
-      for (const char* text : {"10", "40%", "40%mem", "300B"}) {
+      for (const std::string text : {"10", "40%", "40%mem", "300B"}) {
         CAPTURE(of.info->name);
         CAPTURE(of.info->bind(of.settings).text());
         CAPTURE(text);
@@ -104,7 +106,7 @@ TEST_CASE("a layer holds the budget of all its heads, whatever each of them hold
         request.protocol = protocol;
         const ReplayResults results = replay::replay(trace.reader(), request, serial);
         // Decoded tokens are in the cache, 6.5 of 12 on average over the queries.
-        check_counts(of, results, protocol == Protocol::decode ? 6.5 : 0);
+        differ |= check_counts(of, results, protocol == Protocol::decode ? 6.5 : 0);
         double held = 0, full = 0;
         for (const HeadResult& head : results.heads)
           held += head.results[0].bytes.of(CostKind::memory), full += head.results[0].bytes.full;
@@ -114,6 +116,7 @@ TEST_CASE("a layer holds the budget of all its heads, whatever each of them hold
         }
       }
     }
+    CHECK(differ == of.ragged);
   }
 }
 

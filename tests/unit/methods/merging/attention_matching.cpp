@@ -27,7 +27,7 @@ std::vector<Entry> entries_of(const HeadData& head, const std::vector<Assignment
 
 /// The reference queries of a head, and everything that follows from them, written out in fp64.
 struct Serial {
-  explicit Serial(const HeadData& head) : head(head), rows(head.group * head.n) {
+  explicit Serial(const HeadData& of) : head(of), rows(of.group * of.n) {
     for (Index g = 0; g < head.group; ++g) {
       for (Index i = 0; i < head.n; ++i) {
         Numbers row;
