@@ -12,7 +12,6 @@
 // blocks with the compressed cache; decoded tokens are kept, where the paper's evict. Equal scores: the lower token.
 #include <kvbench/methods/eviction/scored.hpp>
 #include <kvbench/methods/stages/in_blocks.hpp>
-#include <kvbench/methods/stages/rows.hpp>
 #include <kvbench/methods/stages/token_numbers.hpp>
 
 namespace kvbench::methods {
@@ -25,7 +24,7 @@ void fields(ParamVisitor& visitor, KeydiffParams& params) {
   fields(visitor, static_cast<KvHeadSelection&>(params));
 }
 Buffer<const float> keydiff_score(const HeadPrompt& head, const KeydiffParams&, Backend& backend) {
-  return as_scores(-cosines(head.keys, mean_of_rows(normalized(head.keys, backend), backend), backend), backend);
+  return as_scores(-cosines_with_mean(head.keys, backend), backend);
 }
 
 MethodInfo keydiff_method() {

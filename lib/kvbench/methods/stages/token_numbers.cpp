@@ -25,8 +25,24 @@ TokenNumbers norms2(const Buffer<const float>& rows, Backend& backend) {
 
 TokenNumbers norms(const Buffer<const float>& rows, Backend& backend) { return std::sqrt(norms2(rows, backend)); }
 
-TokenNumbers cosines(const Buffer<const float>& rows, const Buffer<const float>& direction, Backend& backend) {
-  return on_host(projected(normalized(rows, backend), normalized(direction, backend), backend), backend);
+TokenNumbers cosines_with_mean(const Buffer<const float>& rows, Backend& backend) {
+  const TokenNumbers lengths = norms(rows, backend);
+  // Weights 1 / length make the mean one of directions, but for a factor; rows of zeros add nothing to it.
+  std::vector<float> weights(lengths.size());
+  std::ranges::transform(lengths, weights.begin(), [](double x) { return x > 1e-30 ? static_cast<float>(1 / x) : 1; });
+  const auto mean = backend.allocate<float>(1, rows.cols());
+  backend.run(kernels::MeanRows<Buffer>{.rows = rows,
+                                        .labels = backend.adopt(std::vector<std::int32_t>(weights.size()), rows.rows()),
+                                        .weights = backend.adopt(std::move(weights), rows.rows()),
+                                        .out = mean,
+                                        .mass = backend.allocate<float>(1)});
+  const double of_mean = norms(mean, backend)[0];
+  TokenNumbers cosines = on_host(projected(rows, mean, backend), backend);
+  for (std::size_t i = 0; i < cosines.size(); ++i) {
+    const double product = lengths[i] * of_mean;
+    cosines[i] = product > 0 ? cosines[i] / product : 0;
+  }
+  return cosines;
 }
 
 TokenNumbers shares_in_blocks(const TokenNumbers& numbers, Index block) {

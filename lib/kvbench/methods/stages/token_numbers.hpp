@@ -32,8 +32,9 @@ TokenNumbers norms2(const Buffer<const float>& rows, Backend& backend);
 /// |rows[i]| of [n, c].
 TokenNumbers norms(const Buffer<const float>& rows, Backend& backend);
 
-/// The cosines between the rows [n, c] and a direction [1, c]; 0 where either is zero.
-TokenNumbers cosines(const Buffer<const float>& rows, const Buffer<const float>& direction, Backend& backend);
+/// The cosines between the rows [n, c], n > 0, and the mean of their directions; 0 for rows of zeros. Nothing of the
+/// size of the rows is written.
+TokenNumbers cosines_with_mean(const Buffer<const float>& rows, Backend& backend);
 
 /// Each number divided by the sum over its block of `block` consecutive tokens, the last of which may be shorter; 0
 /// where the sum is 0.
