@@ -48,7 +48,8 @@ void check_close(const std::vector<float>& a, const std::vector<float>& b) {
 /// Whether a method chooses by what a running model does not know: exact logits, speculated queries.
 bool looks_ahead(const LoopConfiguration& c) {
   const std::string& name = c.method.info->name;
-  return name.starts_with("oracle") || name.starts_with("infinigen");
+  return name.starts_with("oracle") || name.starts_with("infinigen") || name.starts_with("vattention") ||
+         name.starts_with("magicpig");
 }
 
 }  // namespace

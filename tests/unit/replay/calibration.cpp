@@ -112,7 +112,7 @@ TEST_CASE("a calibration that cannot serve the replay is refused") {
   MethodInfo plain = info;
   plain.calibrates = false;
   const auto with_plain = [&](ReplayRequest& r) { r.methods[0].info = &plain; };
-  CHECK(contains(refused(trace.reader().path() + ":1", with_plain), "those that do: infinigen"));
+  CHECK(contains(refused(trace.reader().path() + ":1", with_plain), "those that do: expected-attention, triattention"));
 }
 
 TEST_CASE("the layers that are replayed must be in the calibration text") {

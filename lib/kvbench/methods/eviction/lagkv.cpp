@@ -148,7 +148,8 @@ MethodInfo lagkv_method() {
                       .value_scaling = Property::yes(),
                       .key_shift = Property::yes(),
                       .head_permutation = Property::yes(),
-                      .nested_budgets = Property::yes()}},
+                      .nested_budgets = Property::yes()},
+       .variants = {{{"lag", "128"}}}},
       prepare_lagkv);
 }
 

@@ -7,6 +7,7 @@
 #include <numbers>
 #include <stdexcept>
 
+#include <kvbench/methods/retrieval/exact_logits.hpp>
 #include <kvbench/methods/retrieval/hash_tables.hpp>
 #include <kvbench/methods/stages/computed_once.hpp>
 #include <kvbench/methods/stages/draws.hpp>
@@ -131,7 +132,7 @@ class MagicpigCache : public CompressedCache {
   Index offloaded() const { return context_ - sinks_ - window_; }
 
   EntryTable found(const QueryBlock& queries) const {
-    if (!queries.scores.present()) throw std::logic_error("magicpig needs the exact logits of the block");
+    require_exact_logits(queries, "magicpig");
     const Index rows = queries.queries.rows();
     const std::vector<float> zeros(static_cast<std::size_t>(params_.bits * params_.tables), 0);
     const auto codes = codes_of(backend_.read(inner_products(queries.queries, hashed_->projections, backend_)), zeros,

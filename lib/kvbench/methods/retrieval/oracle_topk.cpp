@@ -2,7 +2,8 @@
 #include <kvbench/methods/retrieval/oracle_topk.hpp>
 
 #include <algorithm>
-#include <stdexcept>
+
+#include <kvbench/methods/retrieval/exact_logits.hpp>
 
 namespace kvbench::methods {
 namespace {
@@ -30,7 +31,7 @@ class OracleTopkCache : public CompressedCache {
   void append(const TokenBlock& tokens) override { tokens_ += tokens.size(); }
 
   EntryTables entries(const QueryBlock& queries) const override {
-    if (!queries.scores.present()) throw std::logic_error("oracle-topk needs the exact logits of the block");
+    require_exact_logits(queries, "oracle-topk");
     if (tokens_ == 0) return {};
     const Index rows = group_ * queries.size();
     const auto ids = backend_.allocate<std::int32_t>(rows, std::min(budget_, tokens_));

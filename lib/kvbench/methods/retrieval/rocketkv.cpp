@@ -300,7 +300,7 @@ MethodInfo rocketkv_method() {
           .complexity = {.compress = "O(G W n d + n log n)",
                          .query = "O(C r / p + B (d + dv)), C tokens stay",
                          .memory = "C (d + dv) + 2 C d / p",
-                         .growth = {.compress = 1, .query = 1, .memory = 1}},
+                         .growth = {.compress = 1, .query = 0.5, .memory = 0.5}},
           .kind = Kind::retrieval,
           .needs = {Part::observed_queries},
           .check_data = [](const ContextData& data,

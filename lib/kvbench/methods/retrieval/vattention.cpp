@@ -8,6 +8,7 @@
 #include <utility>
 
 #include <kvbench/core/distributions.hpp>
+#include <kvbench/methods/retrieval/exact_logits.hpp>
 #include <kvbench/methods/stages/draws.hpp>
 
 namespace kvbench::methods {
@@ -134,7 +135,7 @@ class VattentionCache : public CompressedCache {
   void append(const TokenBlock& tokens) override { tokens_ += tokens.size(); }
 
   EntryTables entries(const QueryBlock& queries) const override {
-    if (!queries.scores.present()) throw std::logic_error("vattention needs the exact logits of the block");
+    require_exact_logits(queries, "vattention");
     if (tokens_ == 0 || queries.size() == 0) return {};
     return {table_of(choose(queries))};
   }

@@ -49,7 +49,8 @@ constexpr RequestField request_table[] = {
       "TRACE.h5[:PROMPT]: another text of the same model, on which methods calibrate what a deployment computes "
       "beforehand (infinigen; default: the evaluated context)"},
      {"calibrate", "TRACE.h5 or TRACE.h5:PROMPT", R"("../traces/smollm2-135m.h5:1")",
-      "another text, on which methods calibrate (infinigen, kvquant-nofisher); relative to the folder of this file"},
+      "another text, on which methods calibrate, such as infinigen and kvquant-nofisher; relative to the folder of "
+      "this file"},
      {.told = "calibrated on {}"}},
     {"seeds",
      &ReplayRequest::seeds,
