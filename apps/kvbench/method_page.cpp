@@ -226,14 +226,17 @@ std::string name_in_command(const methods::MethodInfo& method) {
   return method.prepare ? method.name : fmt::format("\"{}(snapkv)\"", method.name);
 }
 
+/// The method with its first parameter at the default, as an argument of a shell.
+static std::string with_parameter(const methods::MethodInfo& method) {
+  if (method.params.empty()) return name_in_command(method);
+  const methods::ParamSpec& first = method.params.front();
+  return fmt::format("\"{}{}[{}={}]\"", method.name, method.prepare ? "" : "(snapkv)", first.name, first.default_value);
+}
+
 std::string method_page(const methods::MethodInfo& method) {
-  const std::string name = name_in_command(method);
   std::string out = fmt::format("# {}\n\nWhat it keeps: {}.\n\n{}\n", method.name, method.summary, facts(method));
-  out += fmt::format("    kvbench replay traces/smollm2-135m.h5 --method {} --budget {}", name,
+  out += fmt::format("    kvbench replay traces/smollm2-135m.h5 --method {} --budget {}", with_parameter(method),
                      example_budgets(method.kind));
-  if (!method.params.empty()) {
-    out += fmt::format(" --set {}.{}={}", name, method.params.front().name, method.params.front().default_value);
-  }
   out += fmt::format("\n\n## Notes\n{}\n\n## Parameters\n", method.notes);
   out += method.params.empty() ? "None.\n" : parameter_table(method);
   out += fmt::format("\n## Cost\n{}", cost_table(method.complexity));

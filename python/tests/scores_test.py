@@ -32,7 +32,7 @@ class Scores(PackageTest):
         """The rows by method, layer and kv head."""
         rows = self.replay(self.trace, "--method", ",".join(methods), "--budget", budget, "--rows", "head",
                            "--protocol", "prefill")
-        return {(row["method"], row["layer"], row["kv_head"]): row for row in rows if row["query_head"] is not None}
+        return {(row["method"], row["layer"], row["kv_head"]): row for row in rows if str(row["head"]).isdigit()}
 
     def test_kept_tokens_follow_the_scores_within_each_scope(self):
         name = self.write()

@@ -89,7 +89,7 @@ class MethodList {
     std::vector<Setting> settings;
     const methods::MethodInfo& info = with_place(item.place, [&]() -> const methods::MethodInfo& {
       const std::optional<methods::MethodText> text = methods::parse_method_text(item.text);
-      if (!text) throw Error("'{}': brackets stand once, at the end; write METHOD[PARAMETER=VALUE,...]", item.text);
+      if (!text) throw Error("'{}': brackets stand once, at the end; write METHOD[PARAMETER=VALUE]", item.text);
       for (const methods::Assignment& one : methods::parse_settings(text->settings.value_or("")))
         settings.push_back({one, item.place, item.place});
       return find_method(method_name(item.place, text->name));

@@ -76,7 +76,7 @@ LayerMethod method_of(const Value& value, Budget budget) {
   const std::string& text = text_of(value, "a method");
   return with_place(value.place, [&] {
     const auto named = methods::parse_method_text(text);
-    if (!named) throw Error("'{}': brackets stand once, at the end; write METHOD[PARAMETER=VALUE,...]", text);
+    if (!named) throw Error("'{}': brackets stand once, at the end; write METHOD[PARAMETER=VALUE]", text);
     if (methods::is_plan(named->name)) throw Error("'{}' is a plan; name a method for each layer", text);
     const MethodInfo& info = methods::find_method(method_name(value.place, named->name), &find_scores);
     methods::Params params = info.bind(methods::parse_settings(named->settings.value_or("")));
