@@ -4,6 +4,7 @@ import os
 import re
 import resource
 import shutil
+import signal
 import subprocess
 import unittest
 
@@ -99,8 +100,8 @@ class Memory(CliTest):
         self.ok(*commands[1])
         refused = 0
         for mib in (*range(20, 60, 4), 60, 80, 100, 150, 200, 300, 500):
-            if limited(mib, "--version").returncode == 127:
-                continue  # the loader finds no room for the shared libraries
+            if limited(mib, "--version").returncode in (127, -signal.SIGSEGV):
+                continue  # no room for the shared libraries, or for what they set up before main()
             for args in commands:
                 done = limited(mib, *args)
                 self.assertIn(done.returncode, (0, 3), (mib, args, done.stderr))

@@ -50,7 +50,7 @@ class MethodFlags {
       return;
     }
     const std::optional<methods::MethodText> text = methods::parse_method_text(item);
-    if (!text) throw Error("`methods` '{}': brackets stand once, at the end; write METHOD[PARAMETER=VALUE,...]", item);
+    if (!text) throw Error("`methods` '{}': brackets stand once, at the end; write METHOD[PARAMETER=VALUE]", item);
     if (same_name(text->name, "all"))
       throw Error("`methods` '{}': all has no parameters; set those of one method with `settings`", item);
     const methods::MethodInfo& info = find_method(text->name);

@@ -11,8 +11,8 @@
 //
 // Parameters:
 //   sinks   S, tokens, default 16 (code)
-//   lag     L, tokens, default 64 (README of the code, beside 128; the code's own default, 1024, is for contexts of tens
-//           of thousands of tokens, since the last part is never cut)
+//   lag     L, tokens, default 64 (README of the code, beside 128; the code's own default, 1024, is for contexts of
+//           tens of thousands of tokens, since the last part is never cut)
 // Complexity: O(n d^2) once for all budgets, O(B d) per query. Memory: at most B (d + dv) numbers for the context, and
 // of each L decoded tokens k, beside those of the tail.
 // Deviations: a channel without a range is NaN in the code and 0 here. A budget of the whole context drops nothing
