@@ -142,7 +142,7 @@ class Refusals(CompressedTest):
         self.refused("there is no method 'snapvk'", "snapkv", method="snapvk", context=CONTEXT)
         self.refused("budget", "'much'", budget="much", context=CONTEXT)
         self.refused("quest: layer 0", "25 %", method="quest", budget="25%mem", context=CONTEXT)
-        with self.refuses("oracle-topk needs the exact logits"):
+        with self.refuses("oracle-topk chooses by exact logits", "a model that decodes does not"):
             self.logits(model, "oracle-topk", 16)
         self.refused("one method|methods", method="all", context=CONTEXT)
         self.refused("no context", context=-N)
