@@ -160,7 +160,7 @@ class Ports(PackageTest):
         for port in (self.methods.snapkv, f"{self.methods.__file__}:snapkv"):
             self.assertEqual({row["outcome"] for row in records(kvbench.verify_golden(SAMPLE, "snapkv", port=port))},
                              {"same"})
-        other = records(kvbench.verify_golden(SAMPLE, "snapkv", port=self.methods.snapkv(window=16)))
+        other = records(kvbench.verify_golden(SAMPLE, "snapkv", port=self.methods.snapkv(window=8)))
         self.assertEqual({row["outcome"] for row in other}, {"differs"})
         self.assertIn("answers the last query by", other[0]["difference"])
 
