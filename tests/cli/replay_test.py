@@ -69,7 +69,7 @@ class Replay(CliTest):
     def test_every_method_runs_where_the_trace_has_all_it_needs(self):
         full = self.synth("full.h5", "--speculated", "0.3", queries=256)
         streaming = {"exact", "sink", "h2o", "cam", "subgen", "balancekv", "quest", "chelsea", "bsm", "mesh",
-                     "oracle-topk"}
+                     "oracle-topk", "vattention", "twilight"}
         for protocol in ("prefill", "decode", "stream"):
             done = self.succeeds("replay", full, "-m", "all", "-b", "25%", "--protocol", protocol, "--seeds", "2",
                                  "--rows", "trace", "--set", "infinigen.query=speculated", "--set", "snapkv.window=8",
