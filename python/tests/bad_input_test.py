@@ -157,7 +157,8 @@ class BadInput(PackageTest):
         self.assertGreater(tried, 1500)
         closing = {f"{owner}.{name}" for owner in ("Trace", "Raw", "TraceWriter")
                    for name in ("close", "commit", "abandon")}
-        self.assertEqual(public() - closing - seen, set())
+        elsewhere = {"write_scores"}  # scores_test.py
+        self.assertEqual(public() - closing - elsewhere - seen, set())
 
     def judge(self, call, given, argument, right):
         if right:

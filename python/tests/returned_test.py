@@ -63,7 +63,7 @@ RETRIEVABLE = [
     *(((0, value), ("retrievable(): count", shown, COUNT)) for value, shown in NO_COUNT.items()),
     ((-1, 5), ("retrievable(): first",)), ((0.5, 5), ("retrievable(): first",)), ((2**62, 2**62), ("first",)),
     ((0, 1000), ("retrievable(): count is 1000",)), ((100, 200), ("retrievable(): count is 200",)),
-    ((0, N), OK), ([0, np.int64(N)], OK), ((0, 100), ("row per token",)), (None, ("retrievable()", "2 to 2")),
+    ((0, N), OK), ([0, np.int64(N)], OK), ((0, 100), ("more rows than tokens",)), (None, ("retrievable()", "2 to 2")),
     ((3,), ("2 to 2",)), ((1, 2, 3), ("2 to 2",)),
 ]
 IDS = [
