@@ -6,6 +6,7 @@
 #include <map>
 
 #include <kvbench/methods/merging/attention_fits.hpp>
+#include <kvbench/methods/merging/merged_context.hpp>
 #include <kvbench/methods/stages/computed_once.hpp>
 #include <kvbench/methods/stages/kept_cache.hpp>
 #include <kvbench/methods/stages/rows.hpp>
@@ -160,43 +161,6 @@ std::vector<TokenId> pursue(const References& refs, Index count, Backend& backen
   }
 }
 
-/// Kept tokens with weights and values of their own, and decoded tokens kept exactly.
-class FittedCache : public CompressedCache {
- public:
-  FittedCache(const HeadPrompt& head, std::vector<TokenId> ids, const std::vector<double>& weights,
-              const std::vector<double>& values, Backend& backend)
-      : backend_(backend), context_(head.tokens()), d_(head.keys.cols()), dv_(head.values.cols()) {
-    const Index width = std::ssize(ids);
-    const Buffer<const float> weight = backend.adopt(std::vector<float>(weights.begin(), weights.end()), 1, width);
-    table_ = {.ids = backend.adopt(std::move(ids), 1, width),
-              .weight_num = weight,
-              .weight_den = weight,
-              .own_values = backend.adopt(std::vector<float>(values.begin(), values.end()), width, dv_)};
-  }
-
-  Index takes(const TokenBlock& tokens) override { return tokens.size(); }
-  void append(const TokenBlock& tokens) override { appended_ += tokens.size(); }
-
-  EntryTables entries(const QueryBlock&) const override {
-    EntryTables tables = {table_};
-    if (appended_ > 0) tables.push_back({.ids = backend_.adopt(token_range(context_, appended_), 1, appended_)});
-    return tables;
-  }
-  Footprint footprint() const override {
-    Footprint arrays = kept_footprint(table_.ids.cols() + appended_, d_, dv_);
-    arrays.push_back(
-        {.name = "weights", .element = Element::f32, .rows = table_.ids.cols(), .cols = 1, .content = Content::meta});
-    return arrays;
-  }
-  Protected protected_tokens() const override { return {.decoded = true}; }
-
- private:
-  Backend& backend_;
-  Index context_, d_, dv_;
-  Index appended_ = 0;
-  EntryTable table_;
-};
-
 /// Logits of the reference queries for the kept tokens: [R, kept].
 std::vector<double> kept_logits(const HeadPrompt& head, const References& refs, const std::vector<TokenId>& ids,
                                 Backend& backend) {
@@ -233,7 +197,13 @@ std::unique_ptr<CompressedCache> fitted_cache(const HeadPrompt& head, const Refe
     for (Index k = 0; k < kept; ++k) row[k] /= sum;
   }
   const auto values = least_squares(shares, rows, kept, refs.outputs, head.values.cols());
-  return std::make_unique<FittedCache>(head, std::move(ids), weights, values, backend);
+  const Buffer<const float> weight = backend.adopt(std::vector<float>(weights.begin(), weights.end()), 1, kept);
+  EntryTable table{
+      .ids = backend.adopt(std::move(ids), 1, kept),
+      .weight_num = weight,
+      .weight_den = weight,
+      .own_values = backend.adopt(std::vector<float>(values.begin(), values.end()), kept, head.values.cols())};
+  return std::make_unique<MergedContext>(head, std::move(table), "weights", backend);
 }
 
 MakeCache prepare(const HeadPrompt& head, const AttentionMatchingParams& params, Backend& backend) {

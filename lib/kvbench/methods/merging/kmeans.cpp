@@ -3,6 +3,7 @@
 
 #include <utility>
 
+#include <kvbench/methods/merging/merged_context.hpp>
 #include <kvbench/methods/stages/kept_cache.hpp>
 #include <kvbench/methods/stages/rows.hpp>
 
@@ -34,51 +35,24 @@ Members members_of(const std::vector<std::int32_t>& labels, Index clusters) {
   return members;
 }
 
-/// Clusters of the context, and decoded tokens kept exactly.
-class CentroidCache : public CompressedCache {
- public:
-  CentroidCache(const HeadPrompt& head, const Clustering& clustering, Backend& backend)
-      : backend_(backend), context_(head.tokens()), d_(head.keys.cols()), dv_(head.values.cols()) {
-    const auto all = clustering.centroids.rows();
-    const auto values = backend.allocate<float>(all, dv_), mass = backend.allocate<float>(all);
-    backend.run(kernels::MeanRows<Buffer>{.rows = head.values,
-                                          .labels = backend.adopt(std::vector(clustering.labels), context_),
-                                          .out = values,
-                                          .mass = mass});
-    Members members = members_of(clustering.labels, all);
-    const auto width = static_cast<Index>(members.clusters.size());
-    const auto rows = backend.adopt(std::move(members.clusters), width);
-    const Buffer<const float> weights = backend.adopt(std::move(members.count), 1, width);
-    table_ = {.ids = backend.adopt(std::move(members.last), 1, width),
-              .weight_num = weights,
-              .weight_den = weights,
-              .own_keys = gathered(clustering.centroids, rows, backend),
-              .own_values = gathered(values, rows, backend)};
-  }
-
-  Index takes(const TokenBlock& tokens) override { return tokens.size(); }
-  void append(const TokenBlock& tokens) override { appended_ += tokens.size(); }
-
-  EntryTables entries(const QueryBlock&) const override {
-    EntryTables tables = {table_};
-    if (appended_ > 0) tables.push_back({.ids = backend_.adopt(token_range(context_, appended_), 1, appended_)});
-    return tables;
-  }
-
-  Footprint footprint() const override {
-    Footprint arrays = kept_footprint(table_.ids.cols() + appended_, d_, dv_);
-    arrays.push_back(
-        {.name = "degrees", .element = Element::f32, .rows = table_.ids.cols(), .cols = 1, .content = Content::meta});
-    return arrays;
-  }
-  Protected protected_tokens() const override { return {.decoded = true}; }
-
- private:
-  Backend& backend_;
-  Index context_, d_, dv_;
-  Index appended_ = 0;
-  EntryTable table_;
-};
+/// An entry for each cluster of the context: centroid, mean value and number of tokens.
+EntryTable entries_of(const HeadPrompt& head, const Clustering& clustering, Backend& backend) {
+  const Index all = clustering.centroids.rows();
+  const auto values = backend.allocate<float>(all, head.values.cols()), mass = backend.allocate<float>(all);
+  backend.run(kernels::MeanRows<Buffer>{.rows = head.values,
+                                        .labels = backend.adopt(std::vector(clustering.labels), head.tokens()),
+                                        .out = values,
+                                        .mass = mass});
+  Members members = members_of(clustering.labels, all);
+  const auto width = static_cast<Index>(members.clusters.size());
+  const auto rows = backend.adopt(std::move(members.clusters), width);
+  const Buffer<const float> weights = backend.adopt(std::move(members.count), 1, width);
+  return {.ids = backend.adopt(std::move(members.last), 1, width),
+          .weight_num = weights,
+          .weight_den = weights,
+          .own_keys = gathered(clustering.centroids, rows, backend),
+          .own_values = gathered(values, rows, backend)};
+}
 
 MakeCache prepare(const HeadPrompt& head, const KmeansParams& params, Backend& backend) {
   return [head, params, &backend](Index budget, std::uint32_t) -> std::unique_ptr<CompressedCache> {
@@ -90,7 +64,8 @@ MakeCache prepare(const HeadPrompt& head, const KmeansParams& params, Backend& b
     std::vector<TokenId> start;
     for (Index i = 0; i < budget; ++i) start.push_back(static_cast<TokenId>(i * n / budget));
     const LloydOptions options{.distance = params.distance, .iterations = params.iterations};
-    return std::make_unique<CentroidCache>(head, lloyd(head.keys, start, options, backend), backend);
+    const Clustering clustering = lloyd(head.keys, start, options, backend);
+    return std::make_unique<MergedContext>(head, entries_of(head, clustering, backend), "degrees", backend);
   };
 }
 
