@@ -7,6 +7,7 @@
 
 #include <kvbench/methods/stages/computed_once.hpp>
 #include <kvbench/methods/stages/draws.hpp>
+#include <kvbench/methods/stages/kept_cache.hpp>
 #include <kvbench/methods/stages/rows.hpp>
 
 namespace kvbench::methods {
@@ -87,34 +88,31 @@ class ClusterkvCache : public CompressedCache {
     const Index recalled = index_.tokens(), kept = sinks_ + tail_;
     const Index lists = head_.params.group.per_head() ? head_.head.group : 1;
     // Entries are read from both tiers; all of these reads are counted at the arrays of the slow tier.
-    return {
-        {.name = "recallable keys", .rows = recalled, .cols = d, .tier = Tier::slow, .read = Read::with_entry},
-        {.name = "recallable values",
-         .rows = recalled,
-         .cols = dv,
-         .tier = Tier::slow,
-         .read = Read::with_entry,
-         .content = Content::values},
-        {.name = "sink and tail keys", .rows = kept, .cols = d, .read = Read::never},
-        {.name = "sink and tail values", .rows = kept, .cols = dv, .read = Read::never, .content = Content::values},
-        {.name = "centroids", .rows = clusters, .cols = d, .content = Content::meta},
-        {.name = "cluster sizes and offsets",
-         .element = Element::i32,
-         .rows = clusters,
-         .cols = 2,
-         .content = Content::meta},
-        {.name = "tokens by cluster",
-         .element = Element::i32,
-         .rows = recalled,
-         .cols = 1,
-         .read = Read::with_entry,
-         .content = Content::meta},
-        {.name = "chosen tokens",
-         .element = Element::i32,
-         .rows = retrieves() ? lists * std::min(room(), recalled) : 0,
-         .cols = 1,
-         .content = Content::meta},
-    };
+    Footprint arrays = retrieved_footprint(recalled, d, dv, "recallable ");
+    arrays.insert(
+        arrays.end(),
+        {
+            {.name = "sink and tail keys", .rows = kept, .cols = d, .read = Read::never},
+            {.name = "sink and tail values", .rows = kept, .cols = dv, .read = Read::never, .content = Content::values},
+            {.name = "centroids", .rows = clusters, .cols = d, .content = Content::meta},
+            {.name = "cluster sizes and offsets",
+             .element = Element::i32,
+             .rows = clusters,
+             .cols = 2,
+             .content = Content::meta},
+            {.name = "tokens by cluster",
+             .element = Element::i32,
+             .rows = recalled,
+             .cols = 1,
+             .read = Read::with_entry,
+             .content = Content::meta},
+            {.name = "chosen tokens",
+             .element = Element::i32,
+             .rows = retrieves() ? lists * std::min(room(), recalled) : 0,
+             .cols = 1,
+             .content = Content::meta},
+        });
+    return arrays;
   }
 
   /// Until the first clustering of decoded tokens all of them are kept; afterwards any of them may be dropped.

@@ -6,6 +6,7 @@
 #include <kvbench/methods/retrieval/infinigen_reach.hpp>
 #include <kvbench/methods/retrieval/skew.hpp>
 #include <kvbench/methods/stages/growing_rows.hpp>
+#include <kvbench/methods/stages/kept_cache.hpp>
 #include <kvbench/methods/stages/per_block.hpp>
 #include <kvbench/methods/stages/rows.hpp>
 
@@ -116,22 +117,18 @@ class InfinigenCache : public CompressedCache {
     const Index d = prompt_.keys.cols(), sets = std::ssize(keys_);
     Index columns = 0;
     for (const auto& directions : directions_) columns += directions.rows();
-    return {
-        {.name = "keys", .rows = tokens_, .cols = d, .tier = Tier::slow, .read = Read::with_entry},
-        {.name = "values",
-         .rows = tokens_,
-         .cols = prompt_.values.cols(),
-         .tier = Tier::slow,
-         .read = Read::with_entry,
-         .content = Content::values},
-        {.name = "partial keys", .rows = tokens_, .cols = columns, .content = Content::meta},
-        {.name = "skewed directions", .rows = columns, .cols = d, .content = Content::meta},
-        {.name = "chosen tokens",
-         .element = Element::i32,
-         .rows = sets * std::min(budget_, tokens_),
-         .cols = 1,
-         .content = Content::meta},
-    };
+    Footprint arrays = retrieved_footprint(tokens_, d, prompt_.values.cols());
+    arrays.insert(arrays.end(),
+                  {
+                      {.name = "partial keys", .rows = tokens_, .cols = columns, .content = Content::meta},
+                      {.name = "skewed directions", .rows = columns, .cols = d, .content = Content::meta},
+                      {.name = "chosen tokens",
+                       .element = Element::i32,
+                       .rows = sets * std::min(budget_, tokens_),
+                       .cols = 1,
+                       .content = Content::meta},
+                  });
+    return arrays;
   }
 
   TokenRange retrievable() const override { return {.count = tokens_}; }

@@ -5,12 +5,12 @@
 #include <cmath>
 #include <map>
 #include <numbers>
-#include <stdexcept>
 
 #include <kvbench/methods/retrieval/exact_logits.hpp>
 #include <kvbench/methods/retrieval/hash_tables.hpp>
 #include <kvbench/methods/stages/computed_once.hpp>
 #include <kvbench/methods/stages/draws.hpp>
+#include <kvbench/methods/stages/kept_cache.hpp>
 #include <kvbench/methods/stages/rows.hpp>
 
 namespace kvbench::methods {
@@ -106,23 +106,23 @@ class MagicpigCache : public CompressedCache {
       return FootprintArray{
           .name = name, .element = element, .rows = rows, .cols = cols, .read = read, .content = Content::meta};
     };
-    return {
-        {.name = "hashed keys", .rows = offloaded(), .cols = d_, .tier = Tier::slow, .read = Read::with_entry},
-        {.name = "hashed values",
-         .rows = offloaded(),
-         .cols = dv_,
-         .tier = Tier::slow,
-         .read = Read::with_entry,
-         .content = Content::values},
-        {.name = "first and last keys", .rows = kept, .cols = d_, .read = Read::never},
-        {.name = "first and last values", .rows = kept, .cols = dv_, .read = Read::never, .content = Content::values},
-        meta("tokens by code", Element::i32, offloaded(), params_.tables, Read::with_entry),
-        meta("bounds of buckets", Element::i32, params_.tables, Index{2} << params_.bits, Read::never),
-        meta("norms of keys", Element::f32, offloaded(), 1, Read::with_entry),
-        meta("mean key", Element::kv, 1, d_, Read::every_query),
-        meta("chosen tokens", Element::i32, chosen, 1, Read::every_query),
-        meta("weights", Element::f32, chosen, 1, Read::every_query),
-    };
+    Footprint arrays = retrieved_footprint(offloaded(), d_, dv_, "hashed ");
+    arrays.insert(arrays.end(),
+                  {
+                      {.name = "first and last keys", .rows = kept, .cols = d_, .read = Read::never},
+                      {.name = "first and last values",
+                       .rows = kept,
+                       .cols = dv_,
+                       .read = Read::never,
+                       .content = Content::values},
+                      meta("tokens by code", Element::i32, offloaded(), params_.tables, Read::with_entry),
+                      meta("bounds of buckets", Element::i32, params_.tables, Index{2} << params_.bits, Read::never),
+                      meta("norms of keys", Element::f32, offloaded(), 1, Read::with_entry),
+                      meta("mean key", Element::kv, 1, d_, Read::every_query),
+                      meta("chosen tokens", Element::i32, chosen, 1, Read::every_query),
+                      meta("weights", Element::f32, chosen, 1, Read::every_query),
+                  });
+    return arrays;
   }
 
   Protected protected_tokens() const override { return {.sinks = sinks_, .recent = window_, .decoded = true}; }

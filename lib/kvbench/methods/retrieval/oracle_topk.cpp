@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include <kvbench/methods/retrieval/exact_logits.hpp>
+#include <kvbench/methods/stages/kept_cache.hpp>
 
 namespace kvbench::methods {
 namespace {
@@ -46,16 +47,13 @@ class OracleTopkCache : public CompressedCache {
 
   Footprint footprint() const override {
     const Index chosen = group_ * std::min(budget_, tokens_);
-    return {
-        {.name = "keys", .rows = tokens_, .cols = d_, .tier = Tier::slow, .read = Read::with_entry},
-        {.name = "values",
-         .rows = tokens_,
-         .cols = dv_,
-         .tier = Tier::slow,
-         .read = Read::with_entry,
-         .content = Content::values},
-        {.name = "chosen tokens", .element = Element::i32, .rows = chosen, .cols = 1, .content = Content::meta},
-    };
+    Footprint arrays = retrieved_footprint(tokens_, d_, dv_);
+    arrays.insert(
+        arrays.end(),
+        {
+            {.name = "chosen tokens", .element = Element::i32, .rows = chosen, .cols = 1, .content = Content::meta},
+        });
+    return arrays;
   }
 
   TokenRange retrievable() const override { return {.count = tokens_}; }

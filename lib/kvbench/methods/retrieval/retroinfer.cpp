@@ -8,6 +8,7 @@
 
 #include <kvbench/methods/retrieval/estimated_clusters.hpp>
 #include <kvbench/methods/stages/growing_rows.hpp>
+#include <kvbench/methods/stages/kept_cache.hpp>
 #include <kvbench/methods/stages/rows.hpp>
 
 namespace kvbench::methods {
@@ -85,21 +86,20 @@ class RetroinferCache : public CompressedCache {
     const auto meta = [](const char* name, Element element, Index rows, Index cols) {
       return FootprintArray{.name = name, .element = element, .rows = rows, .cols = cols, .content = Content::meta};
     };
-    Footprint arrays = {
-        {.name = "clustered keys", .rows = clustered(), .cols = d_, .tier = Tier::slow, .read = Read::with_entry},
-        {.name = "clustered values",
-         .rows = clustered(),
-         .cols = dv_,
-         .tier = Tier::slow,
-         .read = Read::with_entry,
-         .content = Content::values},
-        {.name = "first and last keys", .rows = kept, .cols = d_, .read = Read::never},
-        {.name = "first and last values", .rows = kept, .cols = dv_, .read = Read::never, .content = Content::values},
-        meta("centroids", Element::kv, clusters, d_),
-        meta("sums of values", Element::kv, clusters, dv_),
-        meta("sizes and offsets", Element::i32, clusters, 2),
-        meta("chosen clusters", Element::i32, std::min(clusters, std::max<Index>(0, room())), 1),
-    };
+    Footprint arrays = retrieved_footprint(clustered(), d_, dv_, "clustered ");
+    arrays.insert(arrays.end(),
+                  {
+                      {.name = "first and last keys", .rows = kept, .cols = d_, .read = Read::never},
+                      {.name = "first and last values",
+                       .rows = kept,
+                       .cols = dv_,
+                       .read = Read::never,
+                       .content = Content::values},
+                      meta("centroids", Element::kv, clusters, d_),
+                      meta("sums of values", Element::kv, clusters, dv_),
+                      meta("sizes and offsets", Element::i32, clusters, 2),
+                      meta("chosen clusters", Element::i32, std::min(clusters, std::max<Index>(0, room())), 1),
+                  });
     arrays[5].read = Read::with_entry;  // those of the estimated clusters
     return arrays;
   }

@@ -4,12 +4,12 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <stdexcept>
 #include <utility>
 
 #include <kvbench/core/distributions.hpp>
 #include <kvbench/methods/retrieval/exact_logits.hpp>
 #include <kvbench/methods/stages/draws.hpp>
+#include <kvbench/methods/stages/kept_cache.hpp>
 
 namespace kvbench::methods {
 namespace {
@@ -143,17 +143,14 @@ class VattentionCache : public CompressedCache {
   Footprint footprint() const override {
     const bool beyond = params_.samples == VattentionParams::Samples::beyond;
     const Index chosen = group_ * (beyond ? tokens_ : std::min(budget_, tokens_));
-    return {
-        {.name = "keys", .rows = tokens_, .cols = d_, .tier = Tier::slow, .read = Read::with_entry},
-        {.name = "values",
-         .rows = tokens_,
-         .cols = dv_,
-         .tier = Tier::slow,
-         .read = Read::with_entry,
-         .content = Content::values},
-        {.name = "chosen tokens", .element = Element::i32, .rows = chosen, .cols = 1, .content = Content::meta},
-        {.name = "weights", .element = Element::f32, .rows = chosen, .cols = 1, .content = Content::meta},
-    };
+    Footprint arrays = retrieved_footprint(tokens_, d_, dv_);
+    arrays.insert(
+        arrays.end(),
+        {
+            {.name = "chosen tokens", .element = Element::i32, .rows = chosen, .cols = 1, .content = Content::meta},
+            {.name = "weights", .element = Element::f32, .rows = chosen, .cols = 1, .content = Content::meta},
+        });
+    return arrays;
   }
 
   TokenRange retrievable() const override { return {.count = tokens_}; }

@@ -13,6 +13,18 @@ Footprint kept_footprint(Index rows, Index d, Index dv) {
           {.name = "values", .rows = rows, .cols = dv, .content = Content::values}};
 }
 
+Footprint retrieved_footprint(Index rows, Index d, Index dv, const std::string& of) {
+  const auto array = [&](const char* name, Index cols, Content content) {
+    return FootprintArray{.name = of + name,
+                          .rows = rows,
+                          .cols = cols,
+                          .tier = Tier::slow,
+                          .read = Read::with_entry,
+                          .content = content};
+  };
+  return {array("keys", d, Content::keys), array("values", dv, Content::values)};
+}
+
 KeptCache::KeptCache(Backend& backend, const HeadPrompt& head, KeptTokens kept)
     : backend_(backend),
       d_(head.keys.cols()),

@@ -3,6 +3,7 @@
 // exactly. No decoded token is dropped.
 #pragma once
 
+#include <string>
 #include <vector>
 
 #include <kvbench/methods/contract/method.hpp>
@@ -47,5 +48,8 @@ class KeptCache : public CompressedCache {
 
 /// The array of keys and the array of values that hold `rows` kept tokens.
 Footprint kept_footprint(Index rows, Index d, Index dv);
+/// The arrays of keys and values in slow memory of which a query reads the rows of its entries. Their names begin with
+/// `of`, such as "clustered ".
+Footprint retrieved_footprint(Index rows, Index d, Index dv, const std::string& of = "");
 
 }  // namespace kvbench::methods
