@@ -12,26 +12,13 @@
 namespace kvbench::methods {
 namespace {
 
-/// `count` rows of `cols` numbers, from `first_row` on, as the matrix [cols, count].
-std::vector<float> transposed(const std::vector<float>& rows, Index first_row, Index count, Index cols) {
-  std::vector<float> out(static_cast<std::size_t>(count * cols));
-  for (Index r = 0; r < count; ++r) {
-    for (Index c = 0; c < cols; ++c)
-      out[static_cast<std::size_t>(c * count + r)] = rows[static_cast<std::size_t>((first_row + r) * cols + c)];
-  }
-  return out;
-}
-
 /// |W_O v| of each token, estimated from the sketch and averaged over the query heads.
 std::vector<double> output_norms(const HeadPrompt& head, Backend& backend) {
-  const Index n = head.tokens(), dv = head.values.cols(), columns = head.output_sketch.cols();
-  const std::vector<float> sketch = backend.read(head.output_sketch);
+  const Index n = head.tokens(), dv = head.values.cols();
   std::vector<double> norms(static_cast<std::size_t>(n), 0);
   for (Index g = 0; g < head.group; ++g) {
-    const auto matrix = backend.adopt(transposed(sketch, g * dv, dv, columns), columns, dv);
-    const auto squared = backend.allocate<double>(n);
-    backend.run(kernels::SquaredNorms<Buffer>{.rows = inner_products(head.values, matrix, backend), .out = squared});
-    const std::vector<double> own = backend.read(squared);
+    const auto matrix = transposed(head.output_sketch.slice(g * dv, dv), backend);
+    const std::vector<double> own = squared_norms(inner_products(head.values, matrix, backend), backend);
     for (std::size_t t = 0; t < norms.size(); ++t) norms[t] += std::sqrt(own[t]) / static_cast<double>(head.group);
   }
   return norms;

@@ -107,11 +107,8 @@ std::unique_ptr<CompressedCache> compress(const WalkedHead& shared, Index budget
 }
 
 MakeCache prepare(const HeadPrompt& head, const BalancekvRepoParams& params, Backend& backend) {
-  const auto norms2 = backend.allocate<double>(head.tokens());
-  backend.run(kernels::SquaredNorms<Buffer>{.rows = head.keys, .out = norms2});
-  return [shared = WalkedHead{head, params, backend, backend.read(norms2)}](Index budget, std::uint32_t seed) {
-    return compress(shared, budget, seed);
-  };
+  return [shared = WalkedHead{head, params, backend, squared_norms(head.keys, backend)}](
+             Index budget, std::uint32_t seed) { return compress(shared, budget, seed); };
 }
 
 }  // namespace

@@ -79,9 +79,7 @@ class SubgenCache : public CompressedCache {
   }
 
   void append(const TokenBlock& tokens) override {
-    auto norm2 = backend_.allocate<double>(1);
-    backend_.run(kernels::SquaredNorms<Buffer>{.rows = tokens.values, .out = norm2});
-    take(representatives_.assign(tokens.keys), backend_.read(norm2)[0]);
+    take(representatives_.assign(tokens.keys), squared_norms(tokens.values, backend_)[0]);
   }
 
   EntryTables entries(const QueryBlock&) const override {
@@ -220,16 +218,7 @@ double radius_from_queries(const HeadPrompt& head, double delta_r, Backend& back
         "subgen.delta_r is divided by the norm of the observed queries, and there are none inside the context; record "
         "a trace with observed queries, or give subgen.delta, or neither");
   }
-  auto norms2 = backend.allocate<double>(head.observed.rows());
-  backend.run(kernels::SquaredNorms<Buffer>{.rows = head.observed, .out = norms2});
-  return delta_r / (head.scale * std::sqrt(std::ranges::max(backend.read(norms2))));
-}
-
-/// [n] squared norms of the context's values.
-std::vector<double> value_norms2(const HeadPrompt& head, Backend& backend) {
-  const auto norms2 = backend.allocate<double>(head.tokens());
-  if (head.tokens() > 0) backend.run(kernels::SquaredNorms<Buffer>{.rows = head.values, .out = norms2});
-  return backend.read(norms2);
+  return delta_r / (head.scale * std::sqrt(std::ranges::max(squared_norms(head.observed, backend))));
 }
 
 MakeCache prepare(const HeadPrompt& head, const SubgenParams& params, Backend& backend) {
@@ -238,7 +227,7 @@ MakeCache prepare(const HeadPrompt& head, const SubgenParams& params, Backend& b
   const double largest = std::sqrt(std::numeric_limits<float>::max());
   const auto partitions =
       std::make_shared<Partitions>(head, params, static_cast<float>(std::min(radius, largest)), backend);
-  const auto norms2 = std::make_shared<const std::vector<double>>(value_norms2(head, backend));
+  const auto norms2 = std::make_shared<const std::vector<double>>(squared_norms(head.values, backend));
   return [head, params, partitions, norms2, &backend](Index budget, std::uint32_t seed) {
     return std::make_unique<SubgenCache>(backend, head, partitions->of(budget), *norms2, params.t,
                                          subgen_value_slots(params, budget), seed, partitions->calibrated());

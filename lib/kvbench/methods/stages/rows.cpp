@@ -59,6 +59,7 @@ Buffer<float> plus_row(const Buffer<const float>& rows, const Buffer<const float
 }
 
 std::vector<double> squared_norms(const Buffer<const float>& rows, Backend& backend) {
+  if (rows.rows() == 0) return {};
   const auto norms2 = backend.allocate<double>(rows.rows());
   backend.run(kernels::SquaredNorms<Buffer>{.rows = rows, .out = norms2});
   return backend.read(norms2);

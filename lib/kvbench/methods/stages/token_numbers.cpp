@@ -17,10 +17,8 @@ Buffer<const float> as_scores(const TokenNumbers& numbers, Backend& backend, Ind
 }
 
 TokenNumbers norms2(const Buffer<const float>& rows, Backend& backend) {
-  if (rows.rows() == 0) return {};
-  const auto out = backend.allocate<double>(rows.rows());
-  backend.run(kernels::SquaredNorms<Buffer>{.rows = rows, .out = out});
-  return on_host(out, backend);
+  const std::vector<double> host = squared_norms(rows, backend);
+  return {host.data(), host.size()};
 }
 
 TokenNumbers norms(const Buffer<const float>& rows, Backend& backend) { return std::sqrt(norms2(rows, backend)); }
