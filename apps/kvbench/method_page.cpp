@@ -170,6 +170,13 @@ std::string parameter_table(const methods::MethodInfo& method) {
   return out;
 }
 
+/// The method with its first parameter at the default, as an argument of a shell.
+std::string with_parameter(const methods::MethodInfo& method) {
+  if (method.params.empty()) return name_in_command(method);
+  const methods::ParamSpec& first = method.params.front();
+  return fmt::format("\"{}{}[{}={}]\"", method.name, method.prepare ? "" : "(snapkv)", first.name, first.default_value);
+}
+
 }  // namespace
 
 const char* granularity_name(methods::Granularity granularity) {
@@ -224,13 +231,6 @@ const char* example_budgets(methods::Kind kind) {
 
 std::string name_in_command(const methods::MethodInfo& method) {
   return method.prepare ? method.name : fmt::format("\"{}(snapkv)\"", method.name);
-}
-
-/// The method with its first parameter at the default, as an argument of a shell.
-static std::string with_parameter(const methods::MethodInfo& method) {
-  if (method.params.empty()) return name_in_command(method);
-  const methods::ParamSpec& first = method.params.front();
-  return fmt::format("\"{}{}[{}={}]\"", method.name, method.prepare ? "" : "(snapkv)", first.name, first.default_value);
 }
 
 std::string method_page(const methods::MethodInfo& method) {

@@ -122,6 +122,11 @@ def load_model(name, dtype=torch.float32, **options):
     return model.eval()
 
 
+def token_ids(tokenizer, text):
+    """The ids of a text, in which names of special tokens are text too."""
+    return tokenizer(text, split_special_tokens=True, verbose=False)["input_ids"]
+
+
 class Model:
     """A causal language model and its attributes in a trace."""
 
@@ -167,7 +172,7 @@ class Model:
         if 2 * len(tokenizer) < self.vocabulary:  # some versions return such a tokenizer for a folder without one
             raise Error(f"{self.name}: its tokenizer knows {len(tokenizer)} of {self.vocabulary} tokens; give token "
                         "ids with --ids.")
-        return lambda text: tokenizer(text, split_special_tokens=True, verbose=False)["input_ids"]
+        return lambda text: token_ids(tokenizer, text)
 
     def hidden(self, ids, **options):
         """Last hidden states [n, width] of these tokens."""

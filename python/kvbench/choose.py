@@ -19,7 +19,7 @@ from . import _choose_answer as answer
 from ._error import Error
 from ._files import check_not_input, read_text
 from ._race import Race
-from .dump_hf import Parser, positive
+from .dump_hf import Parser, positive, stop
 from .results import csv_rows
 
 METHODS = ("sink,h2o,snapkv,chelsea,bsm,kmeans,int,kivi4,kivi2,turboquant,q8_0,q5_1,q4_0,fp8,h2o+q8_0,h2o+q5_1,"
@@ -144,12 +144,12 @@ def documents_of(work):
     the second half race, one of each text in turn. Returns the two lists of files."""
     if os.path.exists(work.path("documents.json")):
         return [[work.path(name) for name in part] for part in json.loads(read_text(work.path("documents.json")))]
-    from ._models import AutoTokenizer, loaded
+    from ._models import AutoTokenizer, loaded, token_ids
     options, length = work.options, work.options.context + work.options.score
     tokenizer = loaded(options.model, "tokenizer", AutoTokenizer.from_pretrained)
     first, second = [], []
     for number, path in enumerate(options.text):
-        ids = tokenizer(read_text(path), split_special_tokens=True, verbose=False)["input_ids"]
+        ids = token_ids(tokenizer, read_text(path))
         blocks = [ids[at:at + length] for at in range(0, len(ids) - length + 1, length)]
         if len(blocks) < 2:
             raise Error(f"{path}: has {len(ids)} tokens, and two documents of {length} are needed, one to predict from "
@@ -253,10 +253,6 @@ def choose(options):
     text = answer.paragraphs(options, contest, rows, predictions, len(recorded), len(raced))
     work.write("answer.md", text)
     return text
-
-
-def stop(*_):
-    raise KeyboardInterrupt
 
 
 def fail(code, message):
