@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <ranges>
 #include <set>
 
 #include <fmt/ranges.h>
@@ -90,7 +91,7 @@ class ClaimTest {
       for (const ComparisonGroup& group : groups) {
         if (!belongs(group, relation.run)) continue;
         const GroupComparer comparer(catalogue_, group, info_of(claim_.metric), flips);
-        for (const Pair& pair : pairs) add(relation, comparer, pair);
+        for (const Pair& pair : pairs) add(relation, group, comparer, pair);
       }
       if (results_.size() == before && !pairs.empty()) add_untestable(relation, "no results of both at the same place");
     }
@@ -137,7 +138,13 @@ class ClaimTest {
     results_.push_back(std::move(result));
   }
 
-  void add(const Relation& relation, const GroupComparer& comparer, const Pair& pair) {
+  /// Tokens of the budget at the place with the shortest context.
+  Index fewest_tokens(const Budget& budget, const ComparisonGroup& group) const {
+    const auto tokens = [&](std::size_t place) { return budget.resolve(catalogue_.places()[place].context_tokens, 1); };
+    return std::ranges::min(group.places | std::views::transform(tokens));
+  }
+
+  void add(const Relation& relation, const ComparisonGroup& group, const GroupComparer& comparer, const Pair& pair) {
     const GroupValues in_a = comparer.read(pair.a);
     const GroupValues in_b = std::isnan(relation.number) ? comparer.read(pair.b) : of_number(in_a, relation.number);
     if (!found(in_a) && !found(in_b)) return;
@@ -146,6 +153,11 @@ class ClaimTest {
       result.comparison.outcome = Outcome::skipped;
       std::string& reason = result.comparison.reason;
       reason = "every layer with results of both is kept exact" + (reason.empty() ? "" : "; " + reason);
+    }
+    if (const Index tokens = fewest_tokens(pair.a.configuration.budget, group); tokens < relation.tokens) {
+      result.comparison.outcome = Outcome::skipped;
+      result.comparison.reason =
+          fmt::format("a budget of {} tokens is too small, it takes {}: {}", tokens, relation.tokens, relation.below);
     }
     if (!std::isnan(relation.number)) result.comparison.test.mean_b = relation.number;  // not its rounding to a float
     if (result.comparison.outcome != Outcome::skipped) test(relation, comparer, pair, in_a, in_b, result);

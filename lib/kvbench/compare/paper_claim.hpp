@@ -18,6 +18,8 @@ struct Relation {
   double number = NAN;  ///< in place of b
   double within = 0;    ///< at_least, equal: the share of b by which a may miss it
   Span by = Span::all;  ///< what it holds for: every layer, query head or prompt, or the mean over all
+  Index tokens = 0;     ///< it cannot be tested at budgets of fewer tokens,
+  std::string below;    ///< because ("one cluster of 80 tokens exceeds the budget")
 };
 std::string_view name_of(Relation::Kind kind);
 /// "subgen lower than uniform[seed=1], by layer"

@@ -45,6 +45,12 @@ double number_of(const Member& member) {
   fail_at(member.value.place, "'{}' takes a number, not {}", member.key, describe(member.value));
 }
 
+Index tokens_of(const Member& member) {
+  const double number = number_of(member);
+  if (number >= 1 && number <= 1e9 && number == std::floor(number)) return static_cast<Index>(number);
+  fail_at(member.value.place, "'{}' takes a number of tokens, not {}", member.key, describe(member.value));
+}
+
 /// The value of an enumeration 0 .. last that has this name.
 template <class E>
 E named(const Member& member, E last) {
@@ -106,10 +112,16 @@ compare::Relation read_relation(const Value& table, const std::vector<SweepRun>&
       out.within = number_of(member);
     } else if (member.key == "by") {
       out.by = named(member, compare::Span::all);
+    } else if (member.key == "tokens") {
+      out.tokens = tokens_of(member);
+    } else if (member.key == "below") {
+      out.below = text_of(member);
     } else {
-      reject_key(member, {"run", "a", "is", "b", "within", "by"}, "a relation");
+      reject_key(member, {"run", "a", "is", "b", "within", "by", "tokens", "below"}, "a relation");
     }
   }
+  if ((out.tokens > 0) != !out.below.empty())
+    fail_at(table.place, "'tokens', the fewest of a budget, and 'below', why a test needs them, stand together");
   if (out.a.empty() || !is || (out.b.empty() && std::isnan(out.number)))
     fail_at(table.place, "a relation needs 'a', 'is' and 'b'");
   const bool tolerant = out.kind == compare::Relation::Kind::at_least || out.kind == compare::Relation::Kind::equal;

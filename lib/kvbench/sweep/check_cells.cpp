@@ -103,8 +103,9 @@ void check_entries(const std::vector<CellEntry>& entries, std::size_t methods, s
 void check_claim(const compare::PaperClaim& claim) {
   for (const std::string& text : {claim.id, claim.text, claim.untestable}) check_name(text);
   for (const compare::Relation& relation : claim.relations) {
-    for (const std::string& text : {relation.run, relation.a, relation.b}) check_name(text);
+    for (const std::string& text : {relation.run, relation.a, relation.b, relation.below}) check_name(text);
     check_amount(relation.within);
+    require(relation.tokens >= 0, "the tokens of a claim are negative");
     require(!std::isinf(relation.number), "the number of a claim is infinite");
   }
 }

@@ -127,7 +127,7 @@ void visit(A& archive, sweep::StepLayout& v) {
 
 template <class A>
 void visit(A& archive, compare::Relation& v) {
-  archive(v.kind, v.run, v.a, v.b, v.number, v.within, v.by);
+  archive(v.kind, v.run, v.a, v.b, v.number, v.within, v.by, v.tokens, v.below);
 }
 
 template <class A>

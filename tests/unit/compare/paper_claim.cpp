@@ -164,6 +164,20 @@ TEST_CASE("one result per budget and per place, of the run that the relation nam
   CHECK(mean.verdict == Verdict::undecided);
 }
 
+// 25 % of a context of 4096 tokens are 1024.
+TEST_CASE("below the tokens that a relation needs it is untestable, and does not count in Holm's family") {
+  Made made("1", 128);
+  made.with("x", constant(1)).with("y", constant(2)).with("x", constant(1), {}, "", "50%");
+  made.with("y", constant(2), {}, "", "50%");
+  const ClaimResult result = tested({&made}, {{.a = "x", .b = "y", .tokens = 1025, .below = "a cluster is larger"}});
+  REQUIRE(result.results.size() == 2);
+  CHECK(result.results[0].verdict == Verdict::untestable);
+  CHECK(result.results[0].comparison.reason == "a budget of 1024 tokens is too small, it takes 1025: a cluster is larger");
+  CHECK(result.results[1].verdict == Verdict::supported);
+  CHECK(result.results[1].comparison.family == 1);
+  CHECK(tested({&made}, {{.a = "x", .b = "y", .tokens = 1024, .below = "why"}}).verdict == Verdict::supported);
+}
+
 // Ratios y / x of 2, 4, 8 and 16 on four of eight layers: log2 has the mean 2.5, with a standard error of sqrt(5 / 12);
 // t_3 is 3.1824 at 5 %. Over blocks of queries, whose values are constant, every difference would be significant.
 TEST_CASE("a claim about a model is tested over its layers, where the trace has several") {

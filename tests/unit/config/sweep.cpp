@@ -220,9 +220,9 @@ TEST_CASE("relations between configurations of the runs") {
       "{ name = \"quest\", page = [8, 4] }]\n"
       "[[published]]\nid = \"x.y\"\nclaim = \"c\"\nmetric = \"recall_mean\"\n";
   const auto relations = [&](const std::string& text) { return start + "relations = [" + text + "]\n"; };
-  const Sweep sweep =
-      files.read(relations("{ run = \"r\", a = \"clusterkv[distance=l2]\", is = \"lower\", b = \"clusterkv[]@25%\", by "
-                           "= \"layer\" },{ a = \"sink\", is = \"at least\", b = 0.5, within = 0.1 }"));
+  const Sweep sweep = files.read(relations(
+      "{ run = \"r\", a = \"clusterkv[distance=l2]\", is = \"lower\", b = \"clusterkv[]@25%\", by "
+      "= \"layer\" },{ a = \"sink\", is = \"at least\", b = 0.5, within = 0.1, tokens = 96, below = \"why\" }"));
   const PaperClaim& claim = sweep.published.at(0).claim;
   CHECK(claim.id == "x.y");
   CHECK(claim.metric == metric("recall"));
@@ -231,6 +231,8 @@ TEST_CASE("relations between configurations of the runs") {
   CHECK(claim.relations[0].run == "r");
   CHECK(describe(claim.relations[1]) == "sink at least 0.5 within 10 %");
   CHECK(claim.relations[1].number == 0.5);
+  CHECK(claim.relations[1].tokens == 96);
+  CHECK(claim.relations[1].below == "why");
   const auto refusal = [&](const std::string& text) { return files.refusal(relations(text)); };
   CHECK(contains(refusal("{ a = \"snk\", is = \"lower\", b = \"sink\" }"), "s.toml:8:20: a: there is no method 'snk'"));
   CHECK(contains(refusal("{ a = \"sink\", is = \"lower\", b = \"quest\" }"), "matches 2 configurations"));
@@ -240,6 +242,8 @@ TEST_CASE("relations between configurations of the runs") {
                  "takes one of \"lower\", \"higher\", \"at least\", \"equal\""));
   CHECK(contains(refusal("{ a = \"sink\", is = \"equal\", b = 1 }"), "'within'"));
   CHECK(contains(refusal("{ a = \"sink\", is = \"lower\" }"), "needs 'a', 'is' and 'b'"));
+  CHECK(contains(refusal("{ a = \"sink\", is = \"lower\", b = 1, tokens = 96 }"), "stand together"));
+  CHECK(contains(refusal("{ a = \"sink\", is = \"lower\", b = 1, tokens = 0.5, below = \"x\" }"), "number of tokens"));
   CHECK(contains(refusal("{ a = \"sink\", than = 1 }"), "a relation has no key 'than'"));
   CHECK(contains(
       files.refusal(start + "untestable = \"x\"\n" + "relations = [{ a = \"sink\", is = \"lower\", b = 1 }]\n"),
