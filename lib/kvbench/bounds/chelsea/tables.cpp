@@ -10,11 +10,21 @@ namespace {
 
 constexpr double small_loss = 0.1;  // the paper calls differences small without a number
 
-/// Tokens of the replayed context.
-Index replayed_tokens(const CheckContext& context) {
+/// The replay of the first prompt.
+replay::PromptPlan first_prompt(const CheckContext& context) {
   replay::ReplayRequest request{.methods = {method_choice("chelsea")}};
   request.prompts = {context.reader->info().prompts.front().id};
-  return make_plan(context.reader->info(), request).prompts.front().context;
+  return make_plan(context.reader->info(), request).prompts.front();
+}
+
+/// The window of SnapKV: C.1's 100 last tokens of the context, or half of the budget, or those whose queries the trace
+/// has, whichever is the least.
+Index snapkv_window(const CheckContext& context) {
+  const replay::PromptPlan plan = first_prompt(context);
+  const auto& positions = context.reader->info().prompts[plan.prompt].layers.front().query_positions;
+  Index recorded = 0;
+  while (std::ranges::binary_search(positions, plan.context - 1 - recorded)) ++recorded;
+  return std::clamp<Index>(std::min(plan.context / 10, recorded), 1, 100);
 }
 
 PairedReplay replay_at_20_percent(const CheckContext& context, std::vector<replay::MethodChoice> methods) {
@@ -34,7 +44,7 @@ replay::MethodChoice chelsea_in_chunks(Index chunk) {
 
 void run_chelsea_table1(CheckContext& context) {
   // The paper's chunks of 256 are small parts of its contexts of 4k to 32k tokens.
-  const Index chunk = std::clamp<Index>(replayed_tokens(context) / 16, 16, 256);
+  const Index chunk = std::clamp<Index>(first_prompt(context).context / 16, 16, 256);
   const PairedReplay replay = replay_at_20_percent(
       context, {chelsea_in_chunks(chunk), method_choice("bsm"), method_choice("mesh"), method_choice("kmeans")});
   const char* others[] = {"matching without chunks (BSM)", "matching of all pairs (Mesh)", "K-Means"};
@@ -46,12 +56,10 @@ void run_chelsea_table1(CheckContext& context) {
 }
 
 void run_chelsea_table2(CheckContext& context) {
-  const Index window =
-      std::clamp<Index>(replayed_tokens(context) / 10, 1, 100);  // half of the budget, at most C.1's 100
   const PairedReplay replay = replay_at_20_percent(
-      context,
-      {method_choice("chelsea"), method_choice("sink", {{"sinks", "4"}}),
-       method_choice("snapkv", {{"window", fmt::to_string(window)}, {"per", "query_head"}}), method_choice("cam")});
+      context, {method_choice("chelsea"), method_choice("sink", {{"sinks", "4"}}),
+                method_choice("snapkv", {{"window", fmt::to_string(snapkv_window(context))}, {"per", "query_head"}}),
+                method_choice("cam")});
   const char* others[] = {"StreamingLLM", "SnapKV", "CaM"};
   for (std::size_t other = 1; other < 4; ++other) {
     add_error_row(context, replay, {.better = 0, .other = other},
