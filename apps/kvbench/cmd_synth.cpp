@@ -4,6 +4,8 @@
 #include <map>
 
 #include <apps/common/command_line.hpp>
+#include <apps/common/rows/progress.hpp>
+#include <apps/common/stop_signals.hpp>
 #include <apps/kvbench/commands.hpp>
 
 namespace kvbench::app {
@@ -12,6 +14,8 @@ namespace {
 struct SynthFlags {
   trace::SynthOptions synth;
   std::string path;
+  int threads = 0;
+  bool quiet = false;
 };
 
 const std::map<std::string, trace::Pattern> patterns = {{"gaussian", trace::Pattern::gaussian},
@@ -75,9 +79,19 @@ Command add_synth(CLI::App& app) {
   flags->add_option("--seed", synth.seed, "Seed of the generator")
       ->check(number_in<std::int64_t>(0, 0xffffffff))
       ->capture_default_str();
+  flags
+      ->add_option("-j,--threads", options->threads,
+                   "Threads for column sums (default: OMP_NUM_THREADS, else all processors)")
+      ->check(number_in(0, 4096));
+  flags->add_flag("-q,--quiet", options->quiet, "Do not show a progress bar");
   return {flags, [flags, options] {
             check_effects(*flags, options->synth);
-            trace::synthesize(options->path, options->synth);
+            Progress progress("heads", options->quiet);
+            trace::synthesize(options->path, options->synth,
+                              {.threads = options->threads,
+                               .progress = [&](std::int64_t heads,
+                                               std::int64_t of) { progress.show(static_cast<double>(heads), of); },
+                               .stop = &stop_requested()});
             return done;
           }};
 }

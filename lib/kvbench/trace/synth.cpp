@@ -2,11 +2,13 @@
 #include <kvbench/trace/synth.hpp>
 
 #include <algorithm>
+#include <atomic>
 #include <cmath>
 #include <numeric>
 #include <vector>
 
 #include <kvbench/core/error.hpp>
+#include <kvbench/core/parallel_for.hpp>
 #include <kvbench/trace/layout.hpp>
 #include <kvbench/trace/patterns.hpp>
 
@@ -130,13 +132,52 @@ TraceInfo describe(const SynthOptions& options) {
   return info;
 }
 
-/// Writes the arrays of one kv head and its query heads.
+/// Column sums of the context, which take time quadratic in the tokens.
+class ColumnSums {
+ public:
+  ColumnSums(const TraceInfo& info, const SynthOptions& options) : info_(info), options_(options) {
+    const std::int64_t end = options.prompt_tokens;
+    const std::int64_t count = options.column_queries > 0 ? std::min(options.column_queries, end) : end;
+    for (std::int64_t i = 1; i <= count; ++i) positions_.push_back(i * end / count - 1);
+  }
+
+  /// Those of a query head.
+  std::vector<float> of(std::uint32_t prompt, std::uint32_t layer, std::int64_t head) const {
+    const SynthHead source(options_, {prompt, layer, static_cast<std::uint32_t>(head / info_.group())});
+    const std::vector<float> keys = stored(source.keys({0, options_.num_tokens}));
+    std::vector<float> queries;
+    queries.reserve(positions_.size() * static_cast<std::size_t>(options_.head_dim));
+    for (const std::int64_t p : positions_) {
+      const std::vector<float> row = stored(source.queries(head, {p, p + 1}));
+      queries.insert(queries.end(), row.begin(), row.end());
+    }
+    const double weight = static_cast<double>(options_.prompt_tokens) / static_cast<double>(positions_.size());
+    const double scale = info_.prompts[prompt].layers[layer].scale;
+    return column_sums(keys, queries, positions_, options_.head_dim, scale, weight);
+  }
+
+ private:
+  /// Rounds the values to the type of the trace, so that derived arrays match what a reader gets.
+  std::vector<float> stored(std::vector<float> values) const {
+    if (options_.dtype == Dtype::f32) return values;
+    for (float& x : values) x = widen(narrow(x, options_.dtype), options_.dtype);
+    return values;
+  }
+
+  const TraceInfo& info_;
+  const SynthOptions& options_;
+  std::vector<std::int64_t> positions_;  ///< of the queries: the last of each of `count` equal parts of the context
+};
+
+/// Writes the arrays of one kv head and its query heads, of which `sums` are all column sums of the layer, if any.
 class HeadWriter {
  public:
-  HeadWriter(Writer& writer, const TraceInfo& info, const SynthOptions& options, Place place)
+  HeadWriter(Writer& writer, const TraceInfo& info, const SynthOptions& options, Place place,
+             const std::vector<std::vector<float>>& sums)
       : writer_(writer),
         info_(info),
         options_(options),
+        sums_(sums),
         place_(place),
         head_(options, place),
         asked_{options.num_tokens - options.num_queries, options.num_tokens} {}
@@ -185,42 +226,17 @@ class HeadWriter {
       write_rows(Array::probes, head, row, head_.probes(head, {row, row + tokens}));
   }
 
-  /// Rounds the values to the type of the trace, so that derived arrays match what a reader gets.
-  std::vector<float> stored(std::vector<float> values) const {
-    if (options_.dtype == Dtype::f32) return values;
-    for (float& x : values) x = widen(narrow(x, options_.dtype), options_.dtype);
-    return values;
-  }
-
-  /// Positions of the queries in the column sums: the last of each of `count` equal parts of the context.
-  std::vector<std::int64_t> summed_positions() const {
-    const std::int64_t end = options_.prompt_tokens;
-    const std::int64_t count = options_.column_queries > 0 ? std::min(options_.column_queries, end) : end;
-    std::vector<std::int64_t> positions;
-    for (std::int64_t i = 1; i <= count; ++i) positions.push_back(i * end / count - 1);
-    return positions;
-  }
-
   void write_column_sums() const {
-    const std::vector<std::int64_t> positions = summed_positions();
-    const double weight = static_cast<double>(options_.prompt_tokens) / static_cast<double>(positions.size());
-    const double scale = info_.prompts[place_.prompt].layers[place_.layer].scale;
-    const std::vector<float> keys = stored(head_.keys({0, options_.num_tokens}));
     for (std::int64_t g = 0; g < info_.group(); ++g) {
       const std::int64_t head = place_.kv_head * info_.group() + g;
-      std::vector<float> queries;
-      queries.reserve(positions.size() * static_cast<std::size_t>(options_.head_dim));
-      for (const std::int64_t p : positions) {
-        const std::vector<float> row = stored(head_.queries(head, {p, p + 1}));
-        queries.insert(queries.end(), row.begin(), row.end());
-      }
-      write_rows(Array::column_sums, head, 0, column_sums(keys, queries, positions, options_.head_dim, scale, weight));
+      write_rows(Array::column_sums, head, 0, sums_[static_cast<std::size_t>(head)]);
     }
   }
 
   Writer& writer_;
   const TraceInfo& info_;
   const SynthOptions& options_;
+  const std::vector<std::vector<float>>& sums_;
   Place place_;
   SynthHead head_;
   Rows asked_;  ///< tokens whose queries are stored
@@ -228,14 +244,29 @@ class HeadWriter {
 
 }  // namespace
 
-void synthesize(const std::string& path, const SynthOptions& options) {
+void synthesize(const std::string& path, const SynthOptions& options, const SynthRun& run) {
   check_options(options);
   const TraceInfo info = describe(options);
+  const ColumnSums columns(info, options);
   Writer writer(path, info, {.compress = options.compress});
+  const auto query_heads = static_cast<std::size_t>(options.query_heads);
+  const std::int64_t total = options.prompts * options.layers * options.query_heads;
+  std::atomic<std::int64_t> ready = 0;
+  const auto count = [&](std::int64_t heads) {
+    const std::int64_t done = ready += heads;
+    if (run.progress) run.progress(done, total);
+    if (run.stop != nullptr && *run.stop) throw Interrupted();
+  };
   for (std::uint32_t p = 0; p < info.prompts.size(); ++p) {
     for (std::uint32_t l = 0; l < info.prompts[p].layers.size(); ++l) {
+      std::vector<std::vector<float>> sums(options.column_sums ? query_heads : 0);
+      parallel_for(sums.size(), allowed_threads(run.threads), [&](std::size_t head, std::size_t) {
+        sums[head] = columns.of(p, l, static_cast<std::int64_t>(head));
+        count(1);
+      });
       for (std::uint32_t h = 0; h < static_cast<std::uint32_t>(options.kv_heads); ++h) {
-        HeadWriter(writer, info, options, {p, l, h}).write();
+        HeadWriter(writer, info, options, {p, l, h}, sums).write();
+        count(options.column_sums ? 0 : info.group());
       }
     }
   }

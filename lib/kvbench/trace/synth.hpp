@@ -3,7 +3,9 @@
 // machine.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 
@@ -49,8 +51,15 @@ struct SynthOptions {
   std::uint32_t seed = 0;
 };
 
-/// Writes a synthetic trace in blocks of rows, because a trace may be far larger than memory. With column sums, the
-/// keys and queries of one head are in memory at a time. Throws Error with field and remedy for invalid options.
-void synthesize(const std::string& path, const SynthOptions& options);
+/// How a trace is made; nothing of it changes the trace.
+struct SynthRun {
+  int threads = 0;                                                      ///< for column sums; see allowed_threads()
+  std::function<void(std::int64_t done, std::int64_t total)> progress;  ///< in query heads, from any thread
+  const std::atomic<bool>* stop = nullptr;                              ///< set: Interrupted is thrown soon
+};
+
+/// Writes a synthetic trace in blocks of rows, because a trace may be far larger than memory. For column sums, the keys
+/// and queries of one head per thread are in memory at a time. Throws Error with field and remedy for invalid options.
+void synthesize(const std::string& path, const SynthOptions& options, const SynthRun& run = {});
 
 }  // namespace kvbench::trace

@@ -2,6 +2,7 @@
 #include <kvbench/trace/synth.hpp>
 
 #include <algorithm>
+#include <atomic>
 #include <cmath>
 #include <filesystem>
 #include <limits>
@@ -10,6 +11,7 @@
 #include <doctest/doctest.h>
 #include <kvbench/core/error.hpp>
 #include <kvbench/trace/patterns.hpp>
+#include <kvbench/trace/sha256.hpp>
 
 #include <unit/trace/sample.hpp>
 
@@ -125,6 +127,27 @@ TEST_CASE("column sums from a few queries have the sum of all queries, and the t
   const std::vector<float> sums = reader.read_head(prompt, prompt.layers[0], Array::column_sums, 0);
   CHECK(std::accumulate(sums.begin(), sums.end(), 0.0) == doctest::Approx(448).epsilon(1e-5));
   CHECK(contains(reader.info().source_version, "column_queries=7"));
+}
+
+TEST_CASE("any number of threads writes the same bytes, and a run can be watched and stopped") {
+  const TempFolder folder;
+  SynthOptions options = small(Pattern::sinks);
+  options.layers = 2;
+  for (const bool sums : {true, false}) {
+    options.column_sums = sums;
+    synthesize(folder / "one.h5", options, {.threads = 1});
+    std::atomic<std::int64_t> most = 0, all = 0;
+    synthesize(folder / "three.h5", options, {.threads = 3, .progress = [&](std::int64_t done, std::int64_t total) {
+                                                if (done > most) most = done;
+                                                all = total;
+                                              }});
+    CHECK(sha256_of_file(folder / "one.h5") == sha256_of_file(folder / "three.h5"));
+    CHECK(most == options.layers * options.query_heads);
+    CHECK(all == most);
+    const std::atomic<bool> stop = true;
+    CHECK_THROWS_AS(synthesize(folder / "never.h5", options, {.stop = &stop}), Interrupted);
+    CHECK_FALSE(std::filesystem::exists(folder / "never.h5"));
+  }
 }
 
 TEST_CASE("every pattern gives a readable trace with the declared parts") {
