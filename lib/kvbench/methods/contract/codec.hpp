@@ -26,6 +26,10 @@ class Codec {
   /// a group of rows ends.
   virtual Buffer<const float> decoded(const Buffer<const float>& rows, Backend& backend) const = 0;
 
+  /// Whether each row is encoded for itself, so that decoded() of it alone has the same bits, whatever rows are beside
+  /// it and whenever it is encoded.
+  virtual bool by_row() const { return false; }
+
   /// The same for a codec that needs to know whose rows these are. tokens: their ids [n], which are their positions; -1
   /// for a row that is no token's own, such as a mean. Throws Unavailable where the codec cannot encode such a row.
   virtual Buffer<const float> decoded_at(const Buffer<const float>& rows, std::span<const std::int32_t> /*tokens*/,

@@ -18,6 +18,7 @@ class FixedScaleCodec : public Codec {
       : format_(format), scale_(scale), stores_scale_(stores_scale) {}
 
   Buffer<const float> decoded(const Buffer<const float>& rows, Backend& backend) const override;
+  bool by_row() const override { return true; }
   Footprint footprint(Index rows, Index cols) const override;
 
  private:

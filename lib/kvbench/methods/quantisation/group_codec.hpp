@@ -50,6 +50,9 @@ class GroupCodec : public Codec {
 
   Index encoded(Index context, Index held) const override;
   Buffer<const float> decoded(const Buffer<const float>& rows, Backend& backend) const override;
+  bool by_row() const override {
+    return settings_.format.axis == kernels::Axis::channels && settings_.residual == Residual::none;
+  }
   Footprint footprint(Index rows, Index cols) const override;
 
  private:

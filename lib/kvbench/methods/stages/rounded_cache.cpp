@@ -33,7 +33,9 @@ class RoundedHead {
         tokens_(head.tokens()),
         group_(head.group),
         keys_(backend, head.keys),
-        values_(backend, head.values) {}
+        values_(backend, head.values),
+        stored_keys_(backend),
+        stored_values_(backend) {}
 
   Index run(const EntryTables& tables, Index most) const {
     for (const Selection& selection : selections_of(tables, scope_of(tables, group_), tokens_, *backend_)) {
@@ -95,17 +97,23 @@ class RoundedHead {
   }
 
  private:
+  struct Stored {
+    explicit Stored(Backend& backend) : by_token(backend) {}
+    std::vector<StoredRows> selections;
+    RowsByToken by_token;
+  };
+
   /// The own rows of each table, [slots, cols]; absent where there is no codec.
   std::vector<Buffer<const float>> rows_of(const EntryTables& tables, Buffer<const float> EntryTable::*own_rows,
                                            const Codec* codec, const std::vector<Selection>& selections,
-                                           const Buffer<const float>& tokens, std::vector<StoredRows>& stored) const {
+                                           const Buffer<const float>& tokens, Stored& stored) const {
     std::vector<Buffer<const float>> own(tables.size()), out(tables.size());
     if (codec == nullptr) return out;
     for (std::size_t t = 0; t < tables.size(); ++t) own[t] = tables[t].*own_rows;
-    while (stored.size() < selections.size()) stored.emplace_back(*backend_);
+    while (stored.selections.size() < selections.size()) stored.selections.emplace_back(*backend_);
     std::vector<Buffer<const float>> rows;
     for (std::size_t l = 0; l < selections.size(); ++l) {
-      rows.push_back(stored[l].update(*codec, selections[l], tokens, own));
+      rows.push_back(stored.selections[l].update(*codec, selections[l], tokens, own, stored.by_token));
     }
     for (std::size_t t = 0; t < tables.size(); ++t) out[t] = slots_of(t, tables[t].ids.cols(), selections, rows);
     return out;
@@ -176,7 +184,7 @@ class RoundedHead {
   Codecs codecs_;
   Index tokens_, group_;
   GrowingRows keys_, values_;  ///< of all tokens so far, exact
-  std::vector<StoredRows> stored_keys_, stored_values_;
+  Stored stored_keys_, stored_values_;
 };
 
 class RoundedCache : public WrappedCache {

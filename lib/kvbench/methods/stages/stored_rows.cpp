@@ -82,8 +82,36 @@ Buffer<float> StoredRows::exact(const Selection& selection, Index begin, Index e
   return out;
 }
 
+Buffer<float> RowsByToken::gathered(const Buffer<const float>& source, std::vector<std::int32_t> ids) const {
+  const Index count = std::ssize(ids);
+  const auto out = backend_->allocate<float>(count, source.cols());
+  backend_->run(
+      kernels::GatherRows<Buffer>{.source = source, .ids = backend_->adopt(std::move(ids), count), .out = out});
+  return out;
+}
+
+Buffer<const float> RowsByToken::decoded(const Codec& codec, std::span<const std::int32_t> ids,
+                                         const Buffer<const float>& tokens) {
+  if (!rows_.rows().present()) rows_ = GrowingRows(*backend_, backend_->allocate<float>(0, tokens.cols()));
+  place_.resize(static_cast<std::size_t>(tokens.rows()), -1);
+  const Index before = rows_.rows().rows();
+  std::vector<std::int32_t> fresh, places;
+  for (const std::int32_t id : ids) {
+    std::int32_t& place = place_[static_cast<std::size_t>(id)];
+    if (place < 0) {
+      place = static_cast<std::int32_t>(before + std::ssize(fresh));
+      fresh.push_back(id);
+    }
+    places.push_back(place);
+  }
+  if (const Index count = std::ssize(fresh); count > 0)
+    copy_rows(codec.decoded_at(gathered(tokens, fresh), fresh, *backend_), rows_.add(count), *backend_);
+  return gathered(rows_.rows(), std::move(places));
+}
+
 Buffer<const float> StoredRows::update(const Codec& codec, const Selection& selection,
-                                       const Buffer<const float>& tokens, const std::vector<Buffer<const float>>& own) {
+                                       const Buffer<const float>& tokens, const std::vector<Buffer<const float>>& own,
+                                       RowsByToken& known_rows) {
   std::vector<std::int32_t> ids;
   for (const StoredSlots& part : selection.parts) {
     if (own[part.table].present())
@@ -96,9 +124,12 @@ Buffer<const float> StoredRows::update(const Codec& codec, const Selection& sele
   Index known = std::ssize(ids_);
   const bool kept = known <= encoded && std::equal(ids_.begin(), ids_.end(), ids.begin()) &&
                     std::ranges::find(ids_, -1) == ids_.end();
-  if (!kept || !encoded_.rows().present()) {
-    encoded_ = GrowingRows(*backend_, backend_->allocate<float>(0, tokens.cols()));
-    known = 0;
+  const bool first = !encoded_.rows().present();
+  if (first || !kept) {
+    const bool found = !first && encoded > 0 && codec.by_row() && std::ranges::find(ids, -1) == ids.end();
+    known = found ? encoded : 0;
+    encoded_ = GrowingRows(
+        *backend_, found ? known_rows.decoded(codec, ids, tokens) : backend_->allocate<float>(0, tokens.cols()));
   }
   if (encoded > known) {
     const Buffer<const float> fresh = codec.decoded_at(exact(selection, known, encoded, tokens, own),

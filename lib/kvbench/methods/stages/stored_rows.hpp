@@ -3,6 +3,7 @@
 #pragma once
 
 #include <memory>
+#include <span>
 #include <vector>
 
 #include <kvbench/methods/contract/codec.hpp>
@@ -35,15 +36,31 @@ struct Selection {
 std::vector<Selection> selections_of(const EntryTables& tables, const SelectionScope& scope, Index tokens,
                                      Backend& backend);
 
+/// The rows of tokens that a codec encodes each for itself: once per token, wherever the cache holds it.
+class RowsByToken {
+ public:
+  explicit RowsByToken(Backend& backend) : backend_(&backend), rows_(backend, {}) {}
+
+  /// The decoded rows of these tokens, in this order; `tokens`: the exact rows of all tokens so far.
+  Buffer<const float> decoded(const Codec& codec, std::span<const std::int32_t> ids, const Buffer<const float>& tokens);
+
+ private:
+  Buffer<float> gathered(const Buffer<const float>& source, std::vector<std::int32_t> ids) const;
+
+  Backend* backend_;
+  GrowingRows rows_;                 ///< in the order in which they were encoded
+  std::vector<std::int32_t> place_;  ///< by token, its row; -1: it is not encoded
+};
+
 class StoredRows {
  public:
   explicit StoredRows(Backend& backend) : backend_(&backend), encoded_(backend, {}) {}
 
   /// The rows [held, cols] that attention reads. `tokens`: the rows of all tokens so far; `own`: by table, the rows of
   /// its slots where it has rows of its own. Rows of tokens that were encoded before in the same places are not encoded
-  /// again.
+  /// again; nor are those in other places where Codec::by_row(), which are found in `known_rows`.
   Buffer<const float> update(const Codec& codec, const Selection& selection, const Buffer<const float>& tokens,
-                             const std::vector<Buffer<const float>>& own);
+                             const std::vector<Buffer<const float>>& own, RowsByToken& known_rows);
 
  private:
   /// Rows `begin` to `end` of the selection, exact.
