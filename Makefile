@@ -25,14 +25,10 @@ program: setup
 # Methods that hold the full cache, and read a part of it per query.
 RETRIEVAL := quest,clusterkv,clusterkv-repo,infinigen,oracle-topk
 
-# Ranked methods of every family with their defaults: at more budgets, they take half a minute on two cores.
-CURVES := sink,h2o,snapkv,pyramidkv,cam,chelsea,kmeans,bsm,balancekv,uniform,subgen,int,kivi2,kivi4,turboquant
-CURVES := $(CURVES),snapkv+kivi4,h2o+q5_1,kmeans+int8,random
-
 run: program ## replay the bundled trace with every method, and print the answer at a quarter of the memory
 	@mkdir -p $(OUT)
 	@$(BUILD)/kvbench replay traces/smollm2-135m.h5 --method $(RETRIEVAL) --budget 25%read -o $(OUT)/read.csv >/dev/null
-	@$(BUILD)/kvbench replay traces/smollm2-135m.h5 --method $(CURVES) --budget 12.5%mem,50%mem --seeds 2 \
+	@$(BUILD)/kvbench replay traces/smollm2-135m.h5 --method families --budget 12.5%mem,50%mem --seeds 2 \
 	  --rows trace -o $(OUT)/curves.csv >/dev/null
 	$(BUILD)/kvbench replay traces/smollm2-135m.h5 --method all --budget 25%mem --rows head \
 	  --raw $(OUT)/run.h5 -o $(OUT)/run.csv --summary

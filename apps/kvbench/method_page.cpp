@@ -194,7 +194,7 @@ std::vector<std::string> variant_names(std::span<const methods::MethodInfo> meth
 
 std::vector<std::string> also_replayed() {
   std::vector<std::string> names = variant_names(methods::all_methods());
-  for (const auto& [info, settings] : methods::rows_of_all()) {
+  for (const auto& [info, settings] : methods::rows_of_set("all")) {
     const auto same = [&](const methods::MethodInfo& method) { return info == &method; };
     if (std::ranges::none_of(methods::all_methods(), same)) names.push_back(info->name);
   }
@@ -205,7 +205,7 @@ std::vector<std::string> left_out() {
   std::vector<std::string> names;
   for (const methods::MethodInfo& method : methods::all_methods()) {
     const auto same = [&](const methods::MethodSettings& row) { return row.info == &method; };
-    if (std::ranges::none_of(methods::rows_of_all(), same)) names.push_back(method.name);
+    if (std::ranges::none_of(methods::rows_of_set("all"), same)) names.push_back(method.name);
   }
   return names;
 }

@@ -26,7 +26,7 @@ class Replay(CliTest):
         listed = [line.split()[0] for line in lines.splitlines() if line.split()[1] != "wrapper"]
         table = self.replay("-m", "all", "--rows", "trace")
         listed.remove("oracle-error")  # a ceiling that takes seconds per head
-        compositions = ["adakv(snapkv)", "snapkv+kivi4", "h2o+q5_1", "kmeans+int8"]
+        compositions = ["adakv(snapkv)", "snapkv+kivi4", "h2o+kivi4", "h2o+q5_1", "h2o+q8_0", "kmeans+int8"]
         self.assertEqual([r["method"] for r in table if not r["params"]], listed + compositions)
         also = [f"{r['method']}[{r['params']}]" for r in table if r["params"]] + compositions
         self.assertEqual(" ".join(variants.split()),

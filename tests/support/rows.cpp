@@ -18,7 +18,7 @@ std::vector<methods::Assignment> small_settings(const methods::MethodInfo& info)
 
 std::vector<Row> all_rows() {
   std::vector<Row> rows;
-  for (auto [info, settings] : methods::rows_of_all()) {
+  for (auto [info, settings] : methods::rows_of_set("all")) {
     std::ranges::move(small_settings(*info), std::back_inserter(settings));
     rows.push_back({info, info->bind(settings)});
   }

@@ -45,14 +45,14 @@ class MethodFlags {
   }
 
   void add(const std::string& item) {
-    if (same_name(item, "all")) {
-      for (const auto& [info, settings] : methods::rows_of_all()) add(*info, settings);
+    if (const auto rows = methods::rows_of_set(item); !rows.empty()) {
+      for (const auto& [info, settings] : rows) add(*info, settings);
       return;
     }
     const std::optional<methods::MethodText> text = methods::parse_method_text(item);
     if (!text) throw Error("`methods` '{}': brackets stand once, at the end; write METHOD[PARAMETER=VALUE]", item);
-    if (same_name(text->name, "all"))
-      throw Error("`methods` '{}': all has no parameters; set those of one method with `settings`", item);
+    if (!methods::rows_of_set(text->name).empty())
+      throw Error("`methods` '{}': {} has no parameters; set those of one method with `settings`", item, text->name);
     const methods::MethodInfo& info = find_method(text->name);
     std::vector<methods::Assignment> settings;
     try {

@@ -70,15 +70,13 @@ class MethodList {
       fail_at(item.place, "a method is a name, or a table such as {{name = \"subgen\", t = 4}}, not {}",
               describe(item));
     }
-    if (item.text == "all") {
-      for (const auto& [info, settings] : methods::rows_of_all()) {
-        std::vector<Setting> own;
-        for (const methods::Assignment& setting : settings) own.push_back({setting, item.place, item.place});
-        add_choice(*info, own, item.place);
-      }
-    } else {
-      add_text(item);
+    const std::vector<methods::MethodSettings> rows = methods::rows_of_set(item.text);
+    for (const auto& [info, settings] : rows) {
+      std::vector<Setting> own;
+      for (const methods::Assignment& setting : settings) own.push_back({setting, item.place, item.place});
+      add_choice(*info, own, item.place);
     }
+    if (rows.empty()) add_text(item);
   }
 
   std::vector<replay::MethodChoice> choices;

@@ -38,7 +38,7 @@ std::vector<std::string> budgets_of(const methods::MethodInfo& method) {
 }  // namespace
 
 std::vector<Method> golden_methods() {
-  std::vector<methods::MethodSettings> rows = methods::rows_of_all();
+  std::vector<methods::MethodSettings> rows = methods::rows_of_set("all");
   rows.push_back({&methods::find_method("oracle-error"), {}});
   std::vector<Method> out;
   for (const auto& [info, settings] : rows) {

@@ -21,9 +21,11 @@ struct MethodSettings {
   const MethodInfo* info = nullptr;
   std::vector<Assignment> settings;
 };
-/// The rows of `all`: every method but oracle-error with its defaults, followed by its variants; then some
-/// compositions.
-std::vector<MethodSettings> rows_of_all();
+/// The rows of a set of methods that one name stands for, none where it stands for no set. `all`: every method but
+/// oracle-error with its defaults, followed by its variants; then compositions. `families`: the usual methods of every
+/// family whose caches can be small, with their defaults, and the same compositions; few enough for several budgets and
+/// for runs inside a model.
+std::vector<MethodSettings> rows_of_set(std::string_view name);
 
 /// "eviction", "merging", ...
 std::string_view name_of(Kind kind);

@@ -40,7 +40,7 @@ TEST_CASE("methods by name, by alias and all of them") {
   CHECK(methods_of(files.read(run_with("\"snapkv\""))) == std::vector<std::string>{"snapkv"});
   CHECK(methods_of(files.read(run_with("[\"clustergen\", \"exact\"]"))) ==
         std::vector<std::string>{"subgen-kcenter", "exact"});
-  CHECK(methods_of(files.read(run_with("\"all\""))).size() == rows_of_all().size());
+  CHECK(methods_of(files.read(run_with("\"all\""))).size() == rows_of_set("all").size());
   CHECK(methods_of(files.read(run_with("[\"snapkv[window=64]\", \"SnapKV(kernel=5)\"]"))) ==
         Names{"snapkv[window=64]", "snapkv[kernel=5]"});
 }
@@ -129,8 +129,11 @@ TEST_CASE("flags name several sets of parameters of a method") {
   CHECK(names({"snapkv[window=64;kernel=5]"}) == Names{"snapkv[window=64;kernel=5]"});  // as rows print it
   CHECK(names({"streamingllm[sinks=2]"}) == Names{"sink[sinks=2]"});
   CHECK(names({"snapkv,snapkv[],snapkv[window=32]"}) == Names{"snapkv"});  // the same parameters
-  CHECK(names({"all"}).size() == rows_of_all().size());
+  CHECK(names({"all"}).size() == rows_of_set("all").size());
   CHECK(names({"all,snapkv[window=64]"}).back() == "snapkv[window=64]");
+  const Names few = names({"Families"}), every = names({"all"});
+  CHECK(few.size() == rows_of_set("families").size());
+  for (const std::string& one : few) CHECK(std::ranges::find(every, one) != every.end());
 }
 
 TEST_CASE("a setting holds for every set of parameters that does not give it itself") {
@@ -143,7 +146,7 @@ TEST_CASE("a setting holds for every set of parameters that does not give it its
   const Names all = names({"all"}, {"h2o.heavy=1"});
   CHECK(std::ranges::count(all, "h2o[heavy=1]") == 1);
   CHECK(std::ranges::count(all, "h2o[heavy=1;per=query_head]") == 1);
-  CHECK(names({"all"}, {"h2o.per=query_head"}).size() == rows_of_all().size() - 1);  // two rows become one
+  CHECK(names({"all"}, {"h2o.per=query_head"}).size() == rows_of_set("all").size() - 1);  // two rows become one
 }
 
 TEST_CASE("errors about flags name the item") {

@@ -26,12 +26,13 @@ constexpr RequestField request_table[] = {
     {"methods",
      &ReplayRequest::methods,
      {"-m,--method", replay_eval,
-      "Methods, with parameters in brackets such as \"snapkv[window=64,kernel=5]\", all, or FILE.py:NAME for a method "
-      "of your own (repeat, or separate with commas)",
-      "Methods, with parameters in brackets such as \"snapkv[window=64,kernel=5]\", or all (repeat, or separate with "
+      "Methods, with parameters in brackets such as \"snapkv[window=64,kernel=5]\", all, families (the usual ones of "
+      "every family), or FILE.py:NAME for a method of your own (repeat, or separate with commas)",
+      "Methods, with parameters in brackets such as \"snapkv[window=64,kernel=5]\", or all or families (repeat, or "
+      "separate with "
       "commas)"},
      {"methods", "methods", R"(["snapkv", { name = "subgen", t = [2, 4] }])",
-      "names, \"all\", or tables with parameters; lists of values expand to all combinations"}},
+      "names, \"all\", \"families\", or tables with parameters; lists of values expand to all combinations"}},
     {"budgets",
      &ReplayRequest::budgets,
      {"-b,--budget", replay_eval,

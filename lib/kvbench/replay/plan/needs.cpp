@@ -72,7 +72,7 @@ bool has_every_step(const trace::LayerInfo& layer, const PromptPlan& prompt) {
 /// The methods of `all` with their default parameters.
 std::vector<MethodChoice> default_choices() {
   std::vector<MethodChoice> choices;
-  for (const auto& [method, settings] : methods::rows_of_all()) {
+  for (const auto& [method, settings] : methods::rows_of_set("all")) {
     if (settings.empty()) choices.push_back({method, method->bind({})});
   }
   return choices;
