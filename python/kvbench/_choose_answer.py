@@ -3,11 +3,6 @@
 
 import math
 
-# Formats that an engine runs today, and its settings: llama.cpp's server (tools/server/README.md, --cache-type-k and
-# --cache-type-v) and vLLM (docs, quantized KV cache), both read in November 2026.
-SETTINGS = {"q8_0": "llama.cpp -ctk q8_0 -ctv q8_0", "q5_1": "llama.cpp -ctk q5_1 -ctv q5_1",
-            "q4_0": "llama.cpp -ctk q4_0 -ctv q4_0", "fp8": "vLLM --kv-cache-dtype fp8"}
-
 # What a method asks of an engine, by the method before a +.
 MERGED = "merged keys and values with weights inside the softmax"
 NEEDS = {"h2o": "sums of the attention weights of every step, which FlashAttention kernels do not return, and a list "
@@ -77,15 +72,15 @@ def prediction(predictions, options, best, recorded):
             "are dropped, predictions are up to twice too small).")
 
 
-def needs(best):
+def needs(predictions, best):
     """What the configuration asks of an engine, and where it runs."""
     if best.startswith("plan:"):
         return (f"The plan is {best.removeprefix('plan:')}; it asks an engine for caches of another size in each "
                 "layer, and for what its methods ask.")
-    base = best.split("[")[0]
-    if base in SETTINGS:
-        return f"It runs today: {SETTINGS[base]}."
-    method, _, stored = base.partition("+")
+    runs_in = [row["runs_in"] for row in predictions if configuration(row) == best and row["runs_in"]]
+    if runs_in:
+        return f"It runs today: {runs_in[0]}."
+    method, _, stored = best.split("[")[0].partition("+")
     asked = NEEDS.get(method)
     rounded = f"rows stored as {stored}" if stored else ""
     asked = ", ".join(filter(None, [asked, rounded]))
@@ -96,10 +91,9 @@ def engines(predictions):
     """What staying with the formats that engines have costs, at the bytes that they take."""
     lines = []
     for row in predictions:
-        name = configuration(row)
-        if row["budget"] == "100%mem" and name in SETTINGS and row["status"] == "ok" and row["kl_predicted"]:
-            held = float(row["total_bytes"]) / float(row["full_bytes"])
-            lines.append((held, f"| {SETTINGS[name]} | {100 * held:.1f} % | {number(float(row['kl_predicted']))} "
+        held = float(row["total_bytes"]) / float(row["full_bytes"]) if row["status"] == "ok" else 1
+        if row["budget"] == "100%mem" and row["runs_in"] and held < 0.99 and row["kl_predicted"]:
+            lines.append((held, f"| {row['runs_in']} | {100 * held:.1f} % | {number(float(row['kl_predicted']))} "
                           f"({number(float(row['kl_predicted_lo']))} to {number(float(row['kl_predicted_hi']))}) |"))
     if not lines:
         return ""
@@ -116,5 +110,5 @@ def paragraphs(options, contest, rows, predictions, recorded, raced):
                 f"{', '.join(contest.names)}.\n")
     best = contest.leader
     sentences = [headline(contest, rows, best, raced), evidence(contest, options, best, raced),
-                 prediction(predictions, options, best, recorded), needs(best)]
+                 prediction(predictions, options, best, recorded), needs(predictions, best)]
     return " ".join(filter(None, sentences)) + "\n" + engines(predictions)

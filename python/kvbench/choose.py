@@ -22,8 +22,8 @@ from ._race import Race
 from .dump_hf import Parser, positive, stop
 from .results import csv_rows
 
-METHODS = ("sink,h2o,snapkv,chelsea,bsm,kmeans,int,kivi4,kivi2,turboquant,q8_0,q5_1,q4_0,fp8,h2o+q8_0,h2o+q5_1,"
-           "h2o+q4_0,snapkv+q8_0,snapkv+q5_1,snapkv+kivi4,kmeans+int8")
+METHODS = ("sink,h2o,snapkv,chelsea,bsm,kmeans,int,kivi4,kivi2,turboquant,h2o+q8_0,h2o+q5_1,h2o+q4_0,snapkv+q8_0,"
+           "snapkv+q5_1,snapkv+kivi4,kmeans+int8,snapkv@kvpress,llama.cpp,vllm")
 MENU = "h2o,h2o+q8_0,h2o+q5_1,snapkv,snapkv+q8_0,snapkv+q5_1,q8_0,q5_1,q4_0"
 
 

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """kvbench-choose from a real model and a text to an answer, interrupted once."""
 import os
-import re
 import signal
 import subprocess
 import sys
@@ -29,7 +28,8 @@ class Chosen(PackageTest):
                 os.symlink(os.path.abspath(program), os.path.join(folder, os.path.basename(program)))
         return [sys.executable, "-m", "kvbench.choose", "--model", str(MODEL), "--text", self.path("text.txt"), "-o",
                 self.path("out"), "--programs", folder, "--context", "96", "--score", "8", "--documents", "2",
-                "--probes", "2", "--methods", "sink,q4_0,h2o+q5_1", "--menu", "h2o,h2o+q5_1", "--race", "2", *flags]
+                "--probes", "2", "--methods", "sink,q4_0[hadamard=true],h2o+q5_1", "--menu", "h2o,h2o+q5_1", "--race",
+                "2", *flags]
 
     def test_from_a_text_to_an_answer(self):
         with open(self.path("text.txt"), "w") as file, open(PACKAGE.parent / "LICENSE") as text:
@@ -47,8 +47,7 @@ class Chosen(PackageTest):
         self.assertRegex(done.stdout, r"^\*\*(sink|h2o\+q5_1)\*\* (changes the output least|leads, undecided,) of "
                                       r"the 2 configurations that were measured: KL [0-9.e-]+ nats")
         self.assertIn("From 2 other documents KL", done.stdout)
-        self.assertTrue(re.search(r"\| llama.cpp -ctk q4_0 -ctv q4_0 \| 28.1 % \| [0-9.e-]+ ", done.stdout),
-                        done.stdout)
+        self.assertRegex(done.stdout, r"\| llama.cpp --cache-type-k q4_0 --cache-type-v q4_0 \| 28.1 % \| [0-9.e-]+ ")
 
 
 if __name__ == "__main__":

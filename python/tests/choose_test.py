@@ -116,7 +116,8 @@ class Programs:
             rows = [{"method": re.sub(r"\[.*", "", name), "params": "", "prompt": "all", "layer": "all",
                      "document": "all", "budget": budget, "status": "infeasible" if name == self.broken else "ok",
                      "reason": "does not fit" if name == self.broken else "", "total_bytes": 25, "full_bytes": 100,
-                     "top1": 0.9, "ppl_ratio": 1.1, kl: self.kl(name), "kl_predicted_lo": 0.001, "kl_predicted_hi": 9}
+                     "top1": 0.9, "ppl_ratio": 1.1, kl: self.kl(name), "kl_predicted_lo": 0.001, "kl_predicted_hi": 9,
+                     "runs_in": f"llama.cpp {name}" if name == "q8_0" else ""}
                     for name in names for budget in ("25%mem", "100%mem")[:1 + replay]]
             with open(made, "w", newline="") as file:
                 table = csv.DictWriter(file, rows[0], lineterminator="\n")
@@ -156,7 +157,7 @@ class Choose(PackageTest):
         self.assertRegex(text, r"at an error rate of 5 %.*sink \([0-9.]+ times the KL of h2o\+q5_1\) after \d+ doc")
         self.assertIn("From 2 other documents KL", text)
         self.assertIn("rows stored as q5_1", text)
-        self.assertRegex(text, r"\| llama.cpp -ctk q8_0 -ctv q8_0 \| 25.0 % \|")
+        self.assertRegex(text, r"\| llama.cpp q8_0 \| 25.0 % \|")
         self.assertEqual(self.read("out/answer.md"), text)
 
     def read(self, name):

@@ -48,6 +48,7 @@ std::vector<Case> cases() {
 #endif
   };
   for (const auto& [name, type, format] : {std::tuple{"q5_1", GGML_TYPE_Q5_1, methods::ggml::q5_1},
+                                           {"q5_0", GGML_TYPE_Q5_0, methods::ggml::q5_0},
                                            {"q4_0", GGML_TYPE_Q4_0, methods::ggml::q4_0},
                                            {"q4_1", GGML_TYPE_Q4_1, methods::ggml::q4_1}})
     for (const ggml_from_float_t encode : {reference(type), processor(type)})

@@ -14,6 +14,7 @@
 #include <kvbench/core/suggest.hpp>
 #include <kvbench/methods/compose.hpp>
 #include <kvbench/methods/contract/layer_plan.hpp>
+#include <kvbench/methods/engines.hpp>
 #include <kvbench/methods/eviction/adakv.hpp>
 #include <kvbench/methods/eviction/criticalkv.hpp>
 #include <kvbench/methods/eviction/exact.hpp>
@@ -108,6 +109,7 @@ std::span<const MethodInfo> all_methods() {
       int2_method(),
       q8_0_method(),
       q5_1_method(),
+      q5_0_method(),
       q4_1_method(),
       q4_0_method(),
       kivi4_method(),
@@ -301,6 +303,7 @@ std::string right_name(std::string_view name) {
 void set_python(FindPythonMethod find) { python = find; }
 
 std::vector<MethodSettings> rows_of_set(std::string_view name) {
+  if (auto rows = rows_of_engine(name); !rows.empty()) return rows;
   const bool all = same_name(name, "all");
   if (!all && !same_name(name, "families")) return {};
   std::vector<MethodSettings> rows;

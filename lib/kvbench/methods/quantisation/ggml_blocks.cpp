@@ -12,11 +12,22 @@ using kernels::GroupFormat;
 
 constexpr Index least_turn = 64;  // channels that a rotation mixes
 
+/// A format with the bits that a number takes, its share of the scales included.
+struct Format {
+  GroupFormat format;
+  const char* bits;
+};
+constexpr Format eight{ggml::q8_0, "8.5"}, five_1{ggml::q5_1, "6"}, five_0{ggml::q5_0, "5.5"}, four_1{ggml::q4_1, "5"},
+    four_0{ggml::q4_0, "4.5"};
+
 struct BlockParams {
   bool hadamard = false;
+  enum class Values { same, q8_0, q5_1, q5_0, q4_1, q4_0 } values = Values::same;
 };
 void fields(ParamVisitor& visitor, BlockParams& params) {
   visitor.flag("hadamard", params.hadamard, "rotate channels before rounding, as llama.cpp does where d % 64 = 0");
+  visitor.choice("values", params.values, {"same", "q8_0", "q5_1", "q5_0", "q4_1", "q4_0"},
+                 "format of the values; same: that of the keys");
 }
 struct Q8Params : BlockParams {
   enum class Round { even, away } round = Round::even;
@@ -32,29 +43,35 @@ Index rotation_of_keys(Index d) {
   return turn;
 }
 
-Codecs codecs_of(const HeadPrompt& head, const GroupFormat& format, bool hadamard) {
-  const auto codec = [&](Index turn) {
+Format values_of(const Format& keys, const BlockParams& params) {
+  constexpr Format others[] = {eight, five_1, five_0, four_1, four_0};
+  if (params.values == BlockParams::Values::same) return keys;
+  return others[static_cast<std::size_t>(params.values) - 1];
+}
+
+Codecs codecs_of(const HeadPrompt& head, const GroupFormat& keys, const GroupFormat& values, bool hadamard) {
+  const auto codec = [&](const GroupFormat& format, Index turn) {
     return std::make_shared<GroupCodec>(
         GroupCodecSettings{.format = format, .encode_with_stored = false, .hadamard = hadamard ? turn : 0});
   };
-  return {codec(rotation_of_keys(head.keys.cols())), codec(least_turn)};
+  return {codec(keys, rotation_of_keys(head.keys.cols())), codec(values, least_turn)};
 }
 
-std::vector<std::string> q8_0_level(const Q8Params&) { return {"8.5 bits"}; }
+template <const Format& keys>
+std::vector<std::string> block_level(const BlockParams& params) {
+  const Format values = values_of(keys, params);
+  if (params.values == BlockParams::Values::same) return {fmt::format("{} bits", keys.bits)};
+  return {fmt::format("{}/{} bits", keys.bits, values.bits)};
+}
+template <const Format& keys>
+Codecs block_codecs(const HeadPrompt& head, const BlockParams& params, std::size_t, std::uint32_t, Backend&) {
+  return codecs_of(head, keys.format, values_of(keys, params).format, params.hadamard);
+}
+std::vector<std::string> q8_0_level(const Q8Params& params) { return block_level<eight>(params); }
 Codecs q8_0_codecs(const HeadPrompt& head, const Q8Params& params, std::size_t, std::uint32_t, Backend&) {
-  return codecs_of(head, params.round == Q8Params::Round::even ? ggml::q8_0 : ggml::q8_0_reference, params.hadamard);
-}
-std::vector<std::string> q5_1_level(const BlockParams&) { return {"6 bits"}; }
-Codecs q5_1_codecs(const HeadPrompt& head, const BlockParams& params, std::size_t, std::uint32_t, Backend&) {
-  return codecs_of(head, ggml::q5_1, params.hadamard);
-}
-std::vector<std::string> q4_0_level(const BlockParams&) { return {"4.5 bits"}; }
-Codecs q4_0_codecs(const HeadPrompt& head, const BlockParams& params, std::size_t, std::uint32_t, Backend&) {
-  return codecs_of(head, ggml::q4_0, params.hadamard);
-}
-std::vector<std::string> q4_1_level(const BlockParams&) { return {"5 bits"}; }
-Codecs q4_1_codecs(const HeadPrompt& head, const BlockParams& params, std::size_t, std::uint32_t, Backend&) {
-  return codecs_of(head, ggml::q4_1, params.hadamard);
+  const GroupFormat keys = params.round == Q8Params::Round::even ? ggml::q8_0 : ggml::q8_0_reference;
+  const bool same = params.values == BlockParams::Values::same;
+  return codecs_of(head, keys, same ? keys : values_of(eight, params).format, params.hadamard);
 }
 
 template <class P>
@@ -64,21 +81,27 @@ ChannelBlock block_of(const Params& params) {
 }
 
 template <class P>
-MethodInfo row(const char* name, const char* bits) {
+MethodInfo row(const char* name, const Format& format) {
   return {.name = name,
           .paper = "llama.cpp, ggml-quants.c",
-          .summary = fmt::format("all tokens in ggml's blocks of 32 channels, {} bits a number", bits),
+          .summary = fmt::format("all tokens in ggml's blocks of 32 channels, {} bits a number", format.bits),
           .notes = "llama.cpp sets hadamard where the head dimension is a multiple of 64 (#21038).",
           .complexity = {.compress = "O(n (d + dv) log d)"},
           .variants = {{{"hadamard", "true"}}},
           .block = block_of<P>};
 }
 
+template <const Format& format>
+MethodInfo block_method(const char* name) {
+  return quantiser<BlockParams>(row<BlockParams>(name, format), block_level<format>, block_codecs<format>);
+}
+
 }  // namespace
 
-MethodInfo q8_0_method() { return quantiser<Q8Params>(row<Q8Params>("q8_0", "8.5"), q8_0_level, q8_0_codecs); }
-MethodInfo q5_1_method() { return quantiser<BlockParams>(row<BlockParams>("q5_1", "6"), q5_1_level, q5_1_codecs); }
-MethodInfo q4_0_method() { return quantiser<BlockParams>(row<BlockParams>("q4_0", "4.5"), q4_0_level, q4_0_codecs); }
-MethodInfo q4_1_method() { return quantiser<BlockParams>(row<BlockParams>("q4_1", "5"), q4_1_level, q4_1_codecs); }
+MethodInfo q8_0_method() { return quantiser<Q8Params>(row<Q8Params>("q8_0", eight), q8_0_level, q8_0_codecs); }
+MethodInfo q5_1_method() { return block_method<five_1>("q5_1"); }
+MethodInfo q5_0_method() { return block_method<five_0>("q5_0"); }
+MethodInfo q4_1_method() { return block_method<four_1>("q4_1"); }
+MethodInfo q4_0_method() { return block_method<four_0>("q4_0"); }
 
 }  // namespace kvbench::methods

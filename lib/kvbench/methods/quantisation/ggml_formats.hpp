@@ -24,13 +24,17 @@ inline constexpr kernels::GroupFormat q8_0_reference = {.group = block_channels,
                                                         .bits = 8,
                                                         .zero = 128,
                                                         .rounding = kernels::Rounding::half_away};
-inline constexpr kernels::GroupFormat q4_0 = {.group = block_channels,
-                                              .scale = kernels::Scale::extreme,
-                                              .peak = 8,
-                                              .quotient = kernels::GroupFormat::Quotient::inverse,
-                                              .bits = 4,
-                                              .zero = 8,
-                                              .rounding = kernels::Rounding::half_up};
+constexpr kernels::GroupFormat extreme_of_bits(int bits) {
+  return {.group = block_channels,
+          .scale = kernels::Scale::extreme,
+          .peak = static_cast<float>(1 << (bits - 1)),
+          .quotient = kernels::GroupFormat::Quotient::inverse,
+          .bits = bits,
+          .zero = 1 << (bits - 1),
+          .rounding = kernels::Rounding::half_up};
+}
+inline constexpr kernels::GroupFormat q4_0 = extreme_of_bits(4);
+inline constexpr kernels::GroupFormat q5_0 = extreme_of_bits(5);
 
 constexpr kernels::GroupFormat range_of_bits(int bits) {
   return {.group = block_channels,

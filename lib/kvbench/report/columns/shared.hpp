@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include <kvbench/methods/engines.hpp>
 #include <kvbench/replay/records/row.hpp>
 #include <kvbench/report/columns/column.hpp>
 
@@ -29,6 +30,8 @@ class SharedColumns {
     identity(Tells::configuration,
              {"params", "parameters that differ from their defaults", of(&Identity::params), "text"});
     identity(Tells::configuration, {"budget", "budget as given", of(&Identity::budget), "text"});
+    add({{"runs_in", "engines that run this today, with their settings; empty: none that kvbench knows",
+          printed<Row>([](const Row& r) { return methods::runs_in(r.method, r.params); }), "text"}});
   }
   void status(const char* reason) {
     add({{"status", "ok, skipped, failed or infeasible", of(&replay::RowIdentity::status), "text"},

@@ -32,6 +32,11 @@ TEST_CASE("q4_0 has eight steps on the side of the largest number, and seven on 
   CHECK(rounded_keys("q4_0", {}, block_of({8, -7.6f, 2.5f})) == block_of({8, -7, 2}));  // s = -1
 }
 
+// The same with -16, so that codes reach from -16 to 15.
+TEST_CASE("q5_0 has sixteen steps on the side of the largest number, and fifteen on the other") {
+  CHECK(rounded_keys("q5_0", {}, block_of({-16, 15.6f, 2.5f, -2.5f, 0.3f})) == block_of({-16, 15, 3, -2, 0}));
+}
+
 // Numbers from 0 to 15, then to 31: s = 1. 2.5 + 0.5 is 3.
 TEST_CASE("q4_1 and q5_1 have 15 and 31 steps from the minimum") {
   CHECK(rounded_keys("q4_1", {}, block_of({15, 2.5f, 14.4f})) == block_of({15, 3, 14}));
@@ -43,6 +48,7 @@ TEST_CASE("formats of ggml stay within their worst cases, and do not change the 
                                                                {"q8_0", 1.0 / 127 / 2},
                                                                {"q5_1", 1.0 / 31 / 2},
                                                                {"q4_1", 1.0 / 15 / 2},
+                                                               {"q5_0", 1.0 / 16},
                                                                {"q4_0", 1.0 / 8}};
   for (const auto& format : formats) {
     const std::string name = format.first;
@@ -59,6 +65,15 @@ TEST_CASE("formats of ggml stay within their worst cases, and do not change the 
         CHECK(std::abs(double{got[i]} - row[i]) <= worst * range + (range + most) * 0x1p-11 + 0x1p-18);
     }
   }
+}
+
+TEST_CASE("values may have a format of their own") {
+  const std::vector<float> row = block_of({-8, 7.6f, 2.5f});
+  const RoundedRows mixed = rounded_rows("q8_0", {{"values", "q4_0"}}, row);
+  CHECK(mixed.keys == rounded_keys("q8_0", {}, row));
+  CHECK(mixed.values == block_of({-8, 7, 3}));
+  CHECK(mixed.keys != mixed.values);
+  CHECK(rounded_rows("q4_0", {{"values", "same"}}, row).values == block_of({-8, 7, 3}));
 }
 
 // s = -1/8, of which 0.05 is less than a half. Rotated, both numbers are in all channels: (1 + 0.05) / 8 or

@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <kvbench/methods/engines.hpp>
+
+#include <algorithm>
+#include <map>
+
+#include <kvbench/core/suggest.hpp>
+#include <kvbench/methods/contract/method_text.hpp>
+
+namespace kvbench::methods {
+namespace {
+
+struct Setting {
+  std::string method;  ///< with its parameters, as on the command line
+  std::string_view engine;
+  std::string setting;
+  std::string_view models;  ///< that it is for; empty: all
+};
+
+/// llama.cpp, tools/server/README.md (--cache-type-k, --cache-type-v). It rotates channels where it can (#21038).
+void add_llama(std::vector<Setting>& table) {
+  constexpr std::pair<std::string_view, std::string_view> types[] = {
+      {"q8_0", ""},     {"q8_0", "q5_1"}, {"q8_0", "q5_0"}, {"q8_0", "q4_1"}, {"q8_0", "q4_0"}, {"q5_1", ""},
+      {"q5_1", "q4_0"}, {"q5_0", ""},     {"q5_0", "q4_0"}, {"q4_1", ""},     {"q4_0", ""}};
+  for (const auto& [keys, values] : types) {
+    const std::string flags = fmt::format("--cache-type-k {} --cache-type-v {}", keys, values.empty() ? keys : values);
+    const std::string own = values.empty() ? "" : fmt::format("values={}", values);
+    const std::string and_own = own.empty() ? "" : "," + own;
+    table.push_back({fmt::format("{}[hadamard=true{}]", keys, and_own), "llama.cpp", flags, ""});
+    table.push_back(
+        {fmt::format("{}[{}]", keys, own), "llama.cpp", flags, "head dimensions that are no multiple of 64"});
+  }
+}
+
+/// All rows, read in November 2026. vLLM: docs/features/quantization/quantized_kvcache.md, and its page on TurboQuant of
+/// May 2026. kvpress 0.5.5, as tests/kvpress_test.py compares it; it compresses at the end of the prompt alone.
+const std::vector<Setting>& table() {
+  static const std::vector<Setting> all = [] {
+    std::vector<Setting> rows;
+    add_llama(rows);
+    const auto add = [&](const char* method, const char* engine, const char* setting) {
+      rows.push_back({method, engine, setting, ""});
+    };
+    add("fp8", "vLLM", "--kv-cache-dtype fp8");
+    add("fp8[form=e5m2]", "vLLM", "--kv-cache-dtype fp8_e5m2");
+    add("turboquant@vllm", "vLLM", "--kv-cache-dtype turboquant_4bit_nc");
+    add("turboquant@vllm[preset=fp8/4]", "vLLM", "--kv-cache-dtype turboquant_k8v4");
+    add("turboquant@vllm[preset=3/4]", "vLLM", "--kv-cache-dtype turboquant_k3v4_nc");
+    add("turboquant@vllm[preset=3/3]", "vLLM", "--kv-cache-dtype turboquant_3bit_nc");
+    add("sink[reposition=false]", "kvpress", "StreamingLLMPress()");
+    add("snapkv@kvpress", "kvpress", "SnapKVPress()");
+    add("adakv@kvpress(snapkv@kvpress)", "kvpress", "AdaKVPress(SnapKVPress())");
+    add("knorm", "kvpress", "KnormPress()");
+    add("keydiff", "kvpress", "KeyDiffPress()");
+    add("keydiff[block=128]", "kvpress", "BlockPress(KeyDiffPress(), block_size=128)");
+    add("curdkv", "kvpress", "CURPress()");
+    add("tova@kvpress", "kvpress", "TOVAPress()");
+    add("lagkv@kvpress", "kvpress", "LagKVPress()");
+    add("expected-attention", "kvpress", "ExpectedAttentionPress()");
+    return rows;
+  }();
+  return all;
+}
+
+MethodSettings settings_of(const Setting& row) {
+  const MethodText text = *parse_method_text(row.method);
+  return {&find_method(text.name), parse_settings(text.settings.value_or(""))};
+}
+
+}  // namespace
+
+std::vector<std::string_view> engine_names() { return {"llama.cpp", "vLLM", "kvpress"}; }
+
+std::string runs_in(std::string_view method, std::string_view params) {
+  using Name = std::pair<std::string, std::string>;
+  static const std::map<Name, std::string, std::less<>> known = [] {
+    std::map<Name, std::string, std::less<>> texts;
+    for (const Setting& row : table()) {
+      const auto [info, settings] = settings_of(row);
+      std::string& text = texts[{info->name, info->bind(settings).text()}];
+      text += fmt::format("{}{} {}", text.empty() ? "" : "; ", row.engine, row.setting);
+      if (!row.models.empty()) text += fmt::format(" ({})", row.models);
+    }
+    return texts;
+  }();
+  const auto found = known.find(Name(method, params));
+  return found == known.end() ? "" : found->second;
+}
+
+std::vector<MethodSettings> rows_of_engine(std::string_view engine) {
+  std::vector<MethodSettings> rows;
+  for (const Setting& row : table()) {
+    if (same_name(row.engine, engine) && row.models.empty()) rows.push_back(settings_of(row));
+  }
+  return rows;
+}
+
+}  // namespace kvbench::methods
