@@ -42,6 +42,7 @@ trace::TraceInfo describe(const Machine& machine, const llama::Capture& capture,
   const llama::LayerCapture& first = *capture.layer(layers.front());
   trace::TraceInfo info;
   info.model = std::filesystem::path(machine.options.model).stem().string();
+  info.arch = machine.model.arch();
   info.num_layers = machine.model.num_layers();
   info.num_query_heads = first.query_heads;
   info.num_kv_heads = first.kv_heads;

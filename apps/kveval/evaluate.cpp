@@ -139,6 +139,7 @@ eval::EvalSettings settings_of(const Options& options, const llama::Model& model
 void describe(const Options& options, const llama::Model& model, eval::EvalResults& results) {
   const auto backend = make_backend(options.how);
   results.model = std::filesystem::path(options.model).filename().string();
+  results.rope_layout = model.channel_order();
   results.text = std::filesystem::path(options.text.empty() ? options.ids.front() : options.text).filename().string();
   results.context_tokens = options.context;
   results.question_inside = options.question_inside;

@@ -92,6 +92,7 @@ std::string digest_of(const std::vector<std::string>& documents);
 
 struct EvalResults {
   std::string model, model_sha256;  ///< name of the file without its folders, whole digest
+  std::string rope_layout;          ///< RowIdentity::rope_layout
   std::string text;                 ///< name of the haystack's file
   Index context_tokens = 0;
   bool question_inside = false, chat = false;

@@ -164,6 +164,7 @@ MethodInfo compose(const MethodInfo& method, const MethodInfo& quantiser) {
   MethodInfo both = method;
   both.name = method.name + "+" + quantiser.name;
   both.rounds = true;
+  both.engine = quantiser.engine;
   both.paper = method.paper + "; " + quantiser.paper;
   both.summary = method.summary + "; " + quantiser.summary;
   const bool retrieves = method.kind == Kind::retrieval;

@@ -62,6 +62,7 @@ ReplayFrame replay_frame(const trace::Reader& reader, const ReplayPlan& plan, co
   frame.trace = std::filesystem::path(reader.path()).filename().string();
   frame.sha256 = reader.sha256();
   frame.model = reader.info().model;
+  frame.rope_layout = reader.info().channel_order();
   frame.model_layers = reader.info().num_layers;
   frame.group = reader.info().group();
   for (const trace::PromptInfo& prompt : reader.info().prompts) frame.prompts.push_back({prompt.id});

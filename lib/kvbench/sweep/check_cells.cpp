@@ -34,7 +34,8 @@ bool is_digest(const std::string& text) {
 }
 
 void check_names(const replay::ReplayFrame& frame) {
-  for (const std::string& name : {frame.trace, frame.model, frame.device, frame.isa}) check_name(name);
+  for (const std::string& name : {frame.trace, frame.model, frame.rope_layout, frame.device, frame.isa})
+    check_name(name);
   require(is_digest(frame.sha256), "a digest is none");
   std::set<std::string> prompts;
   for (const replay::ReplayFrame::Prompt& prompt : frame.prompts) {

@@ -42,8 +42,8 @@ void visit(A& archive, replay::ReplayFrame::Method& v) {
 
 template <class A>
 void visit(A& archive, replay::ReplayFrame& v) {
-  archive(v.trace, v.sha256, v.model, v.model_layers, v.group, v.prompts, v.methods, v.budgets, v.configurations,
-          v.device, v.isa, v.standalone, v.rank_by);
+  archive(v.trace, v.sha256, v.model, v.rope_layout, v.model_layers, v.group, v.prompts, v.methods, v.budgets,
+          v.configurations, v.device, v.isa, v.standalone, v.rank_by);
 }
 
 template <class A>

@@ -107,6 +107,9 @@ struct TraceInfo {
   /// of the arrays in the file, bytes before compression; 0: not in chunks; set by Reader
   std::uint64_t largest_chunk = 0;
 
+  /// The order of the channels of keys and queries: rope_layout; "" where it has no meaning, because the model has no
+  /// rotary embedding, or because how it pairs channels was not measured.
+  std::string channel_order() const { return rope_type == "none" || rope_type == "unknown" ? "" : rope_layout; }
   std::int64_t group() const { return num_query_heads / num_kv_heads; }
   /// Layers of the model that have a cache of their own, and the index of one of them among these.
   std::int64_t num_caches() const { return cache_layers.empty() ? num_layers : std::ssize(cache_layers); }

@@ -135,3 +135,27 @@ TEST_CASE("methods whose work can grow with the square of the context are infeas
     CHECK_THROWS_AS(open_cache(method.name, settings, prompt_of(head, *backend), 32, 0, *backend), Infeasible);
   }
 }
+
+TEST_CASE("formats with blocks of channels have the order of their engine") {
+  struct Case {
+    const char *method, *architecture, *order;
+  };
+  const Case cases[] = {{"q4_0", "llama", "interleaved"},
+                        {"snapkv+q5_1", "mistral", "interleaved"},
+                        {"nvfp4", "llama", "half"},
+                        {"adakv(snapkv)+nvfp4", "granite", "half"},
+                        {"turboquant@vllm", "smollm3", "half"},
+                        {"q8_0", "qwen2", ""},
+                        {"nvfp4", "cohere", ""},
+                        {"q4_1", "", ""},
+                        {"int4", "llama", ""},
+                        {"snapkv", "llama", ""},
+                        {"snapkv+kivi4", "llama", ""},
+                        {"exact", "llama", ""}};
+  for (const auto& [method, architecture, order] : cases) {
+    CAPTURE(method);
+    CHECK(rope_layout_in(find_method(method).engine, architecture) == order);
+  }
+  for (const MethodInfo& method : all_methods())
+    CHECK((method.engine == Engine::none || method.kind == Kind::quantisation));
+}

@@ -10,6 +10,7 @@
 
 #include <kvbench/core/budget.hpp>
 #include <kvbench/methods/contract/codec.hpp>
+#include <kvbench/methods/contract/engine.hpp>
 #include <kvbench/methods/contract/method.hpp>
 #include <kvbench/methods/contract/params.hpp>
 
@@ -119,7 +120,9 @@ struct MethodInfo {
   bool speculates = false;     ///< uses speculated queries where there are any
   bool rounds = false;         ///< its entries are stored in fewer bits, and answer by decoded rows
   bool whole_context = false;  ///< not available where the harness keeps tokens of the context itself (--protect)
-  std::string trace_sha256;    ///< of the only trace on which it runs; "": of any
+  /// Whose format it is, where the order of channels matters; replays say where a trace has another order.
+  Engine engine = Engine::none;
+  std::string trace_sha256;  ///< of the only trace on which it runs; "": of any
   Properties properties;
   /// Settings other than the defaults with which `all` replays the method too, such as {{{"per", "query_head"}}}.
   std::vector<std::vector<Assignment>> variants;

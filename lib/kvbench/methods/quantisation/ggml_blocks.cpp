@@ -87,6 +87,7 @@ MethodInfo row(const char* name, const Format& format) {
           .summary = fmt::format("all tokens in ggml's blocks of 32 channels, {} bits a number", format.bits),
           .notes = "llama.cpp sets hadamard where the head dimension is a multiple of 64 (#21038).",
           .complexity = {.compress = "O(n (d + dv) log d)"},
+          .engine = Engine::llama_cpp,
           .variants = {{{"hadamard", "true"}}},
           .block = block_of<P>};
 }

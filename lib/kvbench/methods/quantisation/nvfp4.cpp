@@ -54,6 +54,7 @@ MethodInfo nvfp4_method() {
        .paper = "NVIDIA NVFP4; vLLM #37192",
        .summary = "all tokens as floating-point numbers of 4 bits, in blocks of 16 channels",
        .notes = "The scale of the tensor is that of the prompt's keys or values of a kv head; vLLM has one per layer.",
+       .engine = Engine::vllm,
        .block = block},
       level, codecs);
 }

@@ -66,7 +66,8 @@ MethodInfo turboquant_vllm_method() {
        .notes =
            "vLLM's reading of the paper: no random signs, decoded keys keep their norm, values are not rotated, no "
            "sketch of a residual. The first 2 and last 2 layers are stored whole.",
-       .complexity = {.compress = "O(n (d log d + dv))"}},
+       .complexity = {.compress = "O(n (d log d + dv))"},
+       .engine = Engine::vllm},
       level, codecs);
 }
 

@@ -5,6 +5,8 @@
 #include <map>
 #include <tuple>
 
+#include <fmt/format.h>
+
 #include <kvbench/core/error.hpp>
 #include <kvbench/methods/registry.hpp>
 #include <kvbench/replay/answer/budget_search.hpp>
@@ -203,6 +205,15 @@ class WorkItemRun {
     });
   }
 
+  /// Of a format whose engine has another order of channels than the trace.
+  std::string order_note(const MethodChoice& choice) const {
+    const methods::Engine engine = choice.info->engine;
+    const std::string order = task_.trace.channel_order();
+    const std::string_view deployed = methods::rope_layout_in(engine, task_.trace.arch);
+    if (order.empty() || deployed.empty() || order == deployed) return "";
+    return fmt::format("rounded with channels in the order {}; {}, whose format it is, has them in the order {}", order,
+                       methods::name_of(engine), deployed);
+  }
   /// What a row reports beside the notes of the method.
   std::vector<methods::Note> notes_on(const MethodChoice& choice) const {
     std::vector<methods::Note> notes;
@@ -210,6 +221,7 @@ class WorkItemRun {
       notes.push_back({.text = task_.request.calibration ? "calibrated on " + task_.request.calibration->text()
                                                          : std::string(calibrated_on_evaluated)});
     }
+    if (const std::string note = order_note(choice); !note.empty() && !dense()) notes.push_back({.text = note});
     if (choice.refit == Refit::own) notes.push_back({.text = "measured on the last half of the evaluated queries"});
     if (choice.refit == Refit::fitted)
       notes.push_back({.text = "weights fitted to the first half of the evaluated queries, measured on the last half"});

@@ -58,6 +58,7 @@ class Summarizer {
     r.trace = results_.trace;
     r.sha256 = results_.sha256.substr(0, 12);
     r.model = results_.model;
+    r.rope_layout = results_.rope_layout;
     r.model_layers = results_.model_layers;
     r.prompt = prompt ? results_.prompts[*prompt].id : "all";
     r.layer = layer;

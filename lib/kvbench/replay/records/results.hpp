@@ -79,6 +79,7 @@ struct ReplayFrame {
     Refit refit = Refit::none;
   };
   std::string trace, sha256, model;  ///< name of the file without its folders, whole digest
+  std::string rope_layout;           ///< TraceInfo::channel_order()
   std::int64_t model_layers = 0;     ///< layers of the model; the trace may have fewer
   Index group = 1;                   ///< query heads per kv head
   std::vector<Prompt> prompts;       ///< by HeadPlace::prompt

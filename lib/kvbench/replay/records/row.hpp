@@ -14,6 +14,7 @@ namespace kvbench::replay {
 /// What a row is about.
 struct RowIdentity {
   std::string model, sha256;          ///< sha256: first 12 digits, of the trace or of the model that was evaluated
+  std::string rope_layout;            ///< order of the channels that formats round, as TraceInfo::channel_order()
   std::optional<std::int64_t> layer;  ///< absent: all
   std::string device, isa, method, params;
   Budget budget;

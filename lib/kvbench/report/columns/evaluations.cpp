@@ -69,6 +69,7 @@ class EvalColumns : public SharedColumns<EvalRecord> {
 void add_eval_identity(EvalColumns& c) {
   c.text(Tells::section, "model", "file name of the model", &EvalRecord::model);
   c.text(Tells::section, "sha256", "first 12 digits of the SHA-256 of the model", &EvalRecord::sha256);
+  c.channels();
   c.text(Tells::section, "text", "file name of the text that the documents are made of", &EvalRecord::text);
   c.text(Tells::place, "task", "task, see kvbench eval --list-tasks", &EvalRecord::task);
   c.text(Tells::place, "document", "document, or all", &EvalRecord::document);

@@ -43,6 +43,7 @@ void add_identity(RecordColumns& c) {
   c.identity(Tells::place,
              {"sha256", "first 12 digits of the SHA-256 of the trace", needed_of(&Record::sha256), "text"});
   c.add({{"model", "model that the trace came from", needed_of(&Record::model), "text"}});
+  c.channels();
   c.identity(Tells::place, {"prompt", "prompt group, or all", needed_of(&Record::prompt), "text"});
   c.identity(Tells::place,
              {"layer", "layer of the model, or all", needed(optional_value<Record>(&Record::layer, "all")), "integer"});

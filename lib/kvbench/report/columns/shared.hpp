@@ -33,6 +33,13 @@ class SharedColumns {
     add({{"runs_in", "engines that run this today, with their settings; empty: none that kvbench knows",
           printed<Row>([](const Row& r) { return methods::runs_in(r.method, r.params); }), "text"}});
   }
+  void channels() {
+    add({{"rope_layout",
+          "order of the channels that formats round: half or interleaved, the pairs of the rotary embedding; empty "
+          "where "
+          "the model has none, or it was not measured",
+          value_where<Row>(always, &replay::RowIdentity::rope_layout), "text"}});
+  }
   void status(const char* reason) {
     add({{"status", "ok, skipped, failed or infeasible", of(&replay::RowIdentity::status), "text"},
          {"reason", reason, of(&replay::RowIdentity::reason), "text"}});
@@ -53,7 +60,7 @@ class SharedColumns {
     part("kv_bytes", keys_and_values, has, &replay::Bytes::kv);
     part("meta_bytes", "weights, counts, ids, centroids, bounds held, mean per kv head", has, &replay::Bytes::meta);
     number("total_bytes", "B", "kv_bytes + meta_bytes", needed(total_bytes(has)));
-    part("full_bytes", "the exact cache of the same tokens", has, &replay::Bytes::full);
+    part("full_bytes", "the exact cache of the same tokens: context and decoded ones", has, &replay::Bytes::full);
     list.back().value.needed = true;
   }
   void moved(Has has) {
