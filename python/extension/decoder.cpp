@@ -13,6 +13,7 @@
 #include <kvbench/config/method_flags.hpp>
 #include <kvbench/core/error.hpp>
 #include <kvbench/loop/decoder.hpp>
+#include <kvbench/replay/plan/layer_choice.hpp>
 
 namespace kvbench::python {
 namespace {
@@ -64,6 +65,20 @@ loop::LoopConfiguration configuration_of(const std::string& method, const std::s
   const std::vector<replay::MethodChoice> choices = config::parse_methods({method}, {});
   if (choices.size() != 1) throw Error("'{}' names {} methods; a model runs with one", method, choices.size());
   return {choices.front(), Budget::parse(budget), seed};
+}
+
+/// methods::rope_layout_in() of the engine whose format a method has in a layer.
+std::string engine_layout(const std::string& method, const std::string& budget, const std::string& architecture,
+                          std::int64_t layer) {
+  const replay::ReplayRequest request = configuration_of(method, budget, 0).in({});
+  try {
+    const replay::LayerChoice choice = replay::choice_in_layer(request, {}, layer);
+    return std::string(methods::rope_layout_in(choice.method.info->engine, architecture));
+  } catch (const methods::Unavailable&) {
+    return "";
+  } catch (const methods::Infeasible&) {  // as compress() says
+    return "";
+  }
 }
 
 /// [query_heads, count, dv]
@@ -140,6 +155,8 @@ void add_decoder(nb::module_& module) {
       .def("answer", &Decoder::answer, nb::arg("layer"), nb::arg("count"), nb::arg("keys"), nb::arg("values"),
            nb::arg("queries"))
       .def("bytes", &Decoder::bytes);
+  module.def("engine_layout", &engine_layout, nb::arg("method"), nb::arg("budget"), nb::arg("architecture"),
+             nb::arg("layer"));
 }
 
 }  // namespace kvbench::python

@@ -17,7 +17,7 @@ from ._error import Error, first_line, require
 from ._kinds import checked
 from ._measure import Examination, Hooks
 from ._models import refuse_unsupported
-from ._sequences import Document, Layer, LayerFacts
+from ._sequences import Document, Layer, LayerFacts, array
 
 PROBE = [7 * i + 3 for i in range(48)]  # tokens of the short run that measures the model's attention
 
@@ -48,7 +48,7 @@ def has_fixed_length(cache, layer):
 class Compression:
     """What compressed() does to a model, and what its caches hold."""
 
-    def __init__(self, model, method, budget, seed, context, decode, threads, whole):
+    def __init__(self, model, method, budget, seed, context, decode, threads, whole, rope_layout):
         _core()
         self._found = examination(model)
         self._config = model.config.get_text_config()
@@ -68,6 +68,7 @@ class Compression:
         if sharing:
             raise Error(f"{self._name} cannot be compressed: layer {sharing[0].layer} attends to the cache of layer "
                         f"{sharing[0].owner}, and a method would have to serve the queries of both.")
+        self._layouts = {number: self._layout_of(number, rope_layout) for number in self._numbers}
         self._sequences = weakref.WeakKeyDictionary()  # by cache: its layers by number
         self._single = {}  # the layers of a sequence without a cache
         self._present = self._single
@@ -77,6 +78,26 @@ class Compression:
     def layers(self):
         """Numbers of the layers in which the method runs."""
         return list(self._numbers)
+
+    @property
+    def rope_layout(self):
+        """The order of the channels of queries and keys in which the method sees them, as the column of this name in
+        tables of replays: half, interleaved, or "" where the model has no rotary embedding or it was not measured."""
+        return ", ".join(sorted(set(self._layouts.values()) - {""}))
+
+    def _layout_of(self, number, wanted):
+        rotation = self._found.layers[number].rotation
+        if wanted and rotation.type == "unknown":
+            raise Error(f"rope_layout={wanted!r}: {rotation.no_order(number)}")
+        if not rotation.channels:
+            return ""
+        with named(self._given, "compressed") as names:
+            return wanted or _core().engine_layout(names[0], self.budget, self._config.model_type, number) or \
+                rotation.layout
+
+    def ordered(self, number, tensor):
+        """Queries or keys of a layer as float32 [heads, rows, d], in the order of channels of its method."""
+        return self._found.layers[number].rotation.in_layout(array(tensor), self._layouts[number])
 
     @property
     def bytes(self):
@@ -96,9 +117,9 @@ class Compression:
             model="",  # transformers forgets which file a model came from
             num_layers=self._config.num_hidden_layers, cache_layers=self._found.caches,
             num_query_heads=len(call.query), num_kv_heads=len(call.key), head_dim=call.key.shape[2],
-            value_dim=call.value.shape[2], rope_type=rotation.type, rope_layout=rotation.layout, context=context,
-            known=known, observed=observed,
-            layers=[LayerFacts(other, call.scale, rotation.theta) for other in self._numbers])
+            value_dim=call.value.shape[2], rope_type=rotation.type, rope_layout=self._layouts[number] or rotation.layout,
+            context=context,
+            known=known, observed=observed, layers=[LayerFacts(other, call.scale, rotation.theta) for other in self._numbers])
         if self._keep_whole and self.budget.isdigit() and int(self.budget) > context:
             reason = f"the budget of {self.budget} tokens is larger than the context"
         else:
@@ -226,7 +247,7 @@ _gradients = _Gradients()
 @checked
 @contextlib.contextmanager
 def compressed(model, method="snapkv", budget="25%mem", *, seed: int = 0, context: int | None = None,
-               decode: int | None = None, whole: bool = False, threads: int = 0):
+               decode: int | None = None, whole: bool = False, threads: int = 0, rope_layout: str | None = None):
     """Runs a model of transformers with a compressed KV cache, inside a with statement:
 
         with kvbench.compressed(model, method="snapkv", budget="25%mem") as run:
@@ -242,6 +263,9 @@ def compressed(model, method="snapkv", budget="25%mem", *, seed: int = 0, contex
     tokens; None: those of the call that compresses, which is one in generate(). run.bytes counts all tokens so far.
     whole: a context for which the method has no cache at this budget, such as a short one, stays whole and is counted
     in run.whole by the reason; otherwise it is an Error.
+    rope_layout: the order in which the method sees the channels of queries and keys, half or interleaved, on which
+    formats with blocks of channels and rotations depend; None: that of the engine whose format the method is (ggml's:
+    llama.cpp), otherwise that of the model's code. run.rope_layout says which it is.
     method: a name with or without settings, or a method in Python. budget: as for kvbench replay. threads: 0: all
     processors.
 
@@ -252,7 +276,9 @@ def compressed(model, method="snapkv", budget="25%mem", *, seed: int = 0, contex
     for name, number, least, most in (("seed", seed, 0, 2**32 - 1), ("threads", threads, 0, 4096),
                                       ("decode", decode or 1, 1, 2**31 - 1)):
         require(least <= number <= most, "compressed()", f"{name} is {number}; it is from {least} to {most}.")
-    run = Compression(model, method, budget, seed, context, decode, threads, whole)
+    require(rope_layout in (None, "half", "interleaved"), "compressed()",
+            f"rope_layout is {rope_layout!r}; it is 'half' or 'interleaved'.")
+    run = Compression(model, method, budget, seed, context, decode, threads, whole, rope_layout)
     interface = Interface("compressed")
     interface.on_call = run.attend
     modules = [fact.module for fact in run._found.layers.values()]

@@ -24,7 +24,13 @@ class Rotation:
         if layout == self.layout or not self.channels:
             return rows
         pairs = np.arange(self.channels).reshape((2, -1) if self.layout == "half" else (-1, 2))
-        return np.concatenate([rows[..., pairs.T.ravel()], rows[..., self.channels:]], axis=-1)
+        return np.ascontiguousarray(np.concatenate([rows[..., pairs.T.ravel()], rows[..., self.channels:]], axis=-1))
+
+    @staticmethod
+    def no_order(layer):
+        """Why the channels of a layer whose rotation is unknown are in no layout."""
+        return (f"the rotary embedding of layer {layer} could not be measured, so that its channels cannot be put into "
+                "another order; leave the option out.")
 
 
 UNKNOWN = Rotation("unknown")

@@ -75,10 +75,13 @@ class Layer:
         count = call.query.shape[1]
         if self.decoder is None:
             self._compress(call, count)
-        rows = self.decoder.answer(self._index, count, *(array(x[:, -count:]) for x in
-                                                         (call.key, call.value, call.query)))
+        rows = self.decoder.answer(self._index, count, self._ordered(call.key[:, -count:]),
+                                   array(call.value[:, -count:]), self._ordered(call.query[:, -count:]))
         self.tokens += count
         return torch.from_numpy(rows).to(call.query).transpose(0, 1)
+
+    def _ordered(self, tensor):
+        return self._compression.ordered(self._number, tensor)
 
     def _compress(self, call, count):
         """Compresses the context. Of tokens that are not known yet, others stand for the keys and values: they only
@@ -88,8 +91,8 @@ class Layer:
         queries = torch.nn.functional.pad(queries, (0, 0, 0, known - count))
         sums = np.zeros((len(queries), self.tokens + known))
         sums[:, :self.tokens] = self._sums.cpu().numpy()
-        arrays = (array(continued(call.key, known - count)), array(continued(call.value, known - count)),
-                  array(queries), sums)
+        arrays = (self._ordered(continued(call.key, known - count)), array(continued(call.value, known - count)),
+                  self._ordered(queries), sums)
         self.decoder, self._index = self._compression.compressed_by(self._number, call, arrays, self.tokens, known,
                                                                     self._observed.shape[1])
         self._observed = self._sums = None

@@ -93,8 +93,7 @@ class Recorder:
         for layer in self.layers:
             if self.facts[layer].rotation.type == "unknown":
                 if self._wanted.rope_layout:
-                    raise Error(f"--rope-layout: the rotary embedding of layer {layer} could not be measured, so that "
-                                "its channels cannot be put into another order; leave the option out.")
+                    raise Error(f"--rope-layout: {self.facts[layer].rotation.no_order(layer)}")
                 self._say(f"layer {layer}: its rotary embedding could not be measured; the trace says unknown, and "
                           "methods that need it skip such traces.")
             if self._wanted.pre_rope and not self.facts[layer].can_unrotate:

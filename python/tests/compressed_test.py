@@ -7,11 +7,12 @@ import environment
 
 environment.use(["h5py", "numpy", "torch", "transformers", "threadpoolctl"], "KVBENCH_TORCH_PYTHON", "torch",
                 "scripts/fetch-model --hf")
-from support import PACKAGE, SAMPLE, PackageTest, kvbench, main, records, run  # noqa: E402
+from support import PACKAGE, SAMPLE, PackageTest, kvbench, main, records  # noqa: E402
 import hf_models  # noqa: E402
 import numpy as np  # noqa: E402
 import torch  # noqa: E402
 from kvbench import dump_hf  # noqa: E402
+from kvbench._rotation import UNKNOWN  # noqa: E402
 
 sys.path.insert(0, str(PACKAGE.parent / "bench" / "bridge"))
 import numpy_methods  # noqa: E402
@@ -35,6 +36,32 @@ class CompressedTest(PackageTest):
             return model(token_ids() if ids is None else ids).logits[0]
 
 
+    def dumped(self, model, *options):
+        """A dump of the model on token_ids(), as t.h5."""
+        model.save_pretrained(self.path("model"))
+        with open(self.path("ids"), "w") as file:
+            file.write(" ".join(map(str, token_ids()[0].tolist())))
+        self.assertEqual(dump_hf.main(["--model", self.path("model"), "--ids", self.path("ids"), "--prompt-tokens",
+                                       str(CONTEXT), "--queries", "all", "-o", self.path("t.h5"), "--quiet", "--force",
+                                       *options]), 0)
+
+    def replayed(self, method, budget):
+        """Outputs of the first layer in a replay of t.h5 [q_heads, m, dv], and the row."""
+        row = self.replay(self.path("t.h5"), "-m", method, "-b", budget, "--layers", "0", "--raw", self.path("r.h5"),
+                          "--raw-outputs", "--seeds", "1")[0]
+        with kvbench.Raw(self.path("r.h5")) as raw:
+            return np.concatenate([raw.head("0", 0, h).output() for h in (0, 1)]), row
+
+    def outputs(self, model, method, budget, **options):
+        """The same inside compressed()."""
+        outputs = []
+        hook = model.model.layers[0].self_attn.o_proj.register_forward_pre_hook(
+            lambda module, inputs: outputs.append(inputs[0][0, CONTEXT:]))
+        self.logits(model, method, budget, **options)
+        hook.remove()
+        return outputs.pop().reshape(N - CONTEXT, 4, -1).transpose(0, 1).numpy()
+
+
 class Outputs(CompressedTest):
     def test_exact_is_the_model(self):
         for name, model in self.models.items():  # gemma3: a layer with a window; gemma2: none that methods run in
@@ -53,26 +80,13 @@ class Outputs(CompressedTest):
 
     def test_outputs_of_the_first_layer_are_those_of_a_replay(self):
         model = self.models["llama"]
-        model.save_pretrained(self.path("model"))
-        with open(self.path("ids"), "w") as file:
-            file.write(" ".join(map(str, token_ids()[0].tolist())))
-        self.assertEqual(dump_hf.main(["--model", self.path("model"), "--ids", self.path("ids"), "--prompt-tokens",
-                                       str(CONTEXT), "--queries", "all", "-o", self.path("t.h5"), "--quiet"]), 0)
-        outputs = []
+        self.dumped(model)
         for method, budget in (("snapkv[window=8]", "16"), ("h2o", "25%mem"), ("uniform", "30%"),
                                ("quest[page=4]", "16"), ("chelsea[chunk=16]", "50%"),
                                ("snapkv+int8[window=8,int8.group=16]", "16")):
             with self.subTest(method):
-                run("replay", self.path("t.h5"), "-m", method, "-b", budget, "--raw", self.path("r.h5"),
-                    "--raw-outputs", "--seeds", "1", "-o", self.path("r.csv"))
-                hook = model.model.layers[0].self_attn.o_proj.register_forward_pre_hook(
-                    lambda module, inputs: outputs.append(inputs[0][0, CONTEXT:]))
-                self.logits(model, method, budget)
-                hook.remove()
-                with kvbench.Raw(self.path("r.h5")) as raw:
-                    expected = np.concatenate([raw.head("0", 0, h).output() for h in (0, 1)])  # [q_heads, m, dv]
-                got = outputs.pop().reshape(N - CONTEXT, 4, 16).transpose(0, 1).numpy()
-                np.testing.assert_allclose(got, expected, rtol=1e-3, atol=1e-4)
+                np.testing.assert_allclose(self.outputs(model, method, budget), self.replayed(method, budget)[0],
+                                           rtol=1e-3, atol=1e-4)
 
     def test_a_call_per_token_gives_what_one_call_gives(self):
         model = self.models["llama"]
@@ -128,6 +142,62 @@ class Outputs(CompressedTest):
                 expected = model(ids).logits[0].float()
                 got = self.logits(model, ids=ids).float()
                 self.assertLess(float((got - expected).abs().mean() / expected.abs().mean()), 0.05)
+
+
+class ChannelOrder(CompressedTest):
+    """The order of the channels of queries and keys that a method sees."""
+    # method: the order by default, in a model whose weights llama.cpp permutes
+    DEFAULTS = {"q4_0[hadamard=true]": "interleaved", "snapkv+q5_1[window=8]": "interleaved", "nvfp4": "half",
+                "int4[group=16]": "half"}
+
+    @staticmethod
+    def model(kind="LlamaConfig", **more):
+        return hf_models.build(kind, {**hf_models.SMALL, **hf_models.rope(), "hidden_size": 256, "head_dim": 64, **more})
+
+    def test_outputs_in_an_order_are_those_of_a_dump_in_this_order(self):
+        model, replayed = self.model(), {}
+        for order in ("half", "interleaved"):
+            self.dumped(model, "--rope-layout", order)
+            for method in self.DEFAULTS:
+                replayed[method, order], row = self.replayed(method, "60%mem")
+                self.assertEqual(row["rope_layout"], order)
+                engine = "llama.cpp" if "q" in method else "vLLM" if method == "nvfp4" else ""
+                noted = engine and order != self.DEFAULTS[method]
+                self.assertEqual(f"; {engine}, whose format it is" in row["reason"], bool(noted), row["reason"])
+        for method, default in self.DEFAULTS.items():
+            for order in ("half", "interleaved", None):
+                with self.subTest(method, order=order):
+                    got = self.outputs(model, method, "60%mem", rope_layout=order)
+                    self.assertEqual(self.last.rope_layout, order or default)
+                    np.testing.assert_allclose(got, replayed[method, order or default], rtol=1e-4, atol=1e-5)
+            difference = replayed[method, "half"] - replayed[method, "interleaved"]
+            self.assertGreater(np.linalg.norm(difference) / np.linalg.norm(replayed[method, "half"]), 1e-3)
+
+    def test_models_with_another_rotation(self):
+        """Channels that are not rotated stay where they are; orders of the code are those of engines that keep it."""
+        partial = hf_models.rope(partial_rotary_factor=0.75)
+        for kind, more, default, orders in (("Qwen2Config", {}, "half", 2), ("CohereConfig", {}, "interleaved", 2),
+                                            ("PhiConfig", partial, "half", 2), ("GPT2Config", {}, "", 1)):
+            with self.subTest(kind):
+                if kind == "GPT2Config":
+                    model = hf_models.build(kind, {**hf_models.MODELS["gpt2"][1], "n_embd": 256})
+                else:
+                    model = self.model(kind, **more)
+                logits = {order: self.logits(model, "q4_0", "60%mem", rope_layout=order)
+                          for order in ("half", "interleaved")}
+                by_default = self.logits(model, "q4_0", "60%mem")
+                self.assertEqual(self.last.rope_layout, default)
+                self.assertTrue(torch.equal(by_default, logits[default or "half"]))
+                self.assertEqual(float((logits["half"] - logits["interleaved"]).abs().max()) > 1e-3, orders == 2)
+
+    def test_a_rotation_that_was_not_measured(self):
+        model = self.model()
+        kvbench._compressed.examination(model).layers[1].rotation = UNKNOWN
+        self.logits(model, "q4_0", "60%mem")
+        with self.refuses("rope_layout='half'", "layer 1 could not be measured"):
+            self.logits(model, "q4_0", "60%mem", rope_layout="half")
+        with self.refuses("rope_layout is 'rows'"):
+            self.logits(model, "q4_0", "60%mem", rope_layout="rows")
 
 
 class Refusals(CompressedTest):
