@@ -165,3 +165,25 @@ TEST_CASE("budgets share the full cache of the prompt, and no decoded token") {
   CHECK(backend->read(keys(*decodes, 8)) == std::vector<float>{0, 1, 3, 6, 2, 0, 1, 2});
   CHECK(backend->read(keys(*stays, 5)) == std::vector<float>{0, 1, 3, 6, 1.3f});
 }
+
+TEST_CASE("a composition calls rounded the tables of tokens, and none of merged entries") {
+  const auto backend = make_ref_backend();
+  const HeadData head = random_head({.n = 40, .decoded = 4, .d = 32, .dv = 32}, 3, *backend);
+  Index merged = 0;
+  for (const std::string method : {"kmeans", "chelsea", "bsm", "mesh", "cam", "subgen", "snapkv", "uniform"}) {
+    CAPTURE(method);
+    const QueryBlock block = query_block(head, 39, 40, 40, *backend);
+    const auto tables = [&](const std::string& of) {
+      return open_cache(of, {}, prompt_of(head, *backend), 12, 0, *backend)->entries(block);
+    };
+    const EntryTables plain = tables(method), stored = tables(method + "+int8");
+    REQUIRE(stored.size() == plain.size());
+    for (std::size_t t = 0; t < plain.size(); ++t) {
+      const bool own = plain[t].own_keys.present() || plain[t].own_values.present();
+      CHECK_FALSE(plain[t].rounded);
+      CHECK(stored[t].rounded == !own);
+      merged += own;
+    }
+  }
+  CHECK(merged > 3);
+}

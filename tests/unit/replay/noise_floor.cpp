@@ -114,6 +114,29 @@ TEST_CASE("the row exact shows a fault of the exact pass, which an answer from i
     CHECK(std::abs(scaled.result.raw->output[k] - scaled.pass[k]) < 1e-5f);
 }
 
+// Of two layers one has another scale and a window, which the fp64 recomputation must take from the same layer.
+TEST_CASE("the row exact is at the noise floor in each of several layers that differ") {
+  const SmallTrace trace;
+  trace::TraceInfo info = trace.reader().info();
+  info.prompts[0].layers[1].scale *= 2;
+  info.prompts[0].layers[1].window = 9;
+  const trace::test::TempFolder folder;
+  trace::Writer writer(folder / "layers.h5", info);
+  trace::test::for_each_head(
+      info, [&](std::size_t p, std::size_t l, trace::Array array, std::int64_t head, const trace::Shape&) {
+        const trace::PromptInfo& prompt = trace.reader().info().prompts[p];
+        writer.write_rows(p, l, array, head, 0, trace.reader().read_head(prompt, prompt.layers[l], array, head));
+      });
+  writer.commit();
+  const trace::Reader layers(folder / "layers.h5");
+  const ReplayResults results = replay::replay(layers, request_of({&find_method("exact")}, 5), serial);
+  REQUIRE(results.heads.size() == 4);
+  for (const HeadResult& head : results.heads) {
+    REQUIRE_MESSAGE(head.results[0].status == Status::ok, head.results[0].reason);
+    CHECK(mean_error(head.results[0]) < 1e-6);
+  }
+}
+
 TEST_CASE("the sample is evenly spaced and ends with the last query") {
   const SmallTrace trace(many_queries());
   const auto backend = make_ref_backend();
