@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <kvbench/methods/engines.hpp>
 
-#include <algorithm>
 #include <map>
 
 #include <kvbench/core/suggest.hpp>
@@ -12,7 +11,7 @@ namespace {
 
 struct Setting {
   std::string method;  ///< with its parameters, as on the command line
-  std::string_view engine;
+  Engine engine;
   std::string setting;
   std::string_view models;  ///< that it is for; empty: all
 };
@@ -26,9 +25,9 @@ void add_llama(std::vector<Setting>& table) {
     const std::string flags = fmt::format("--cache-type-k {} --cache-type-v {}", keys, values.empty() ? keys : values);
     const std::string own = values.empty() ? "" : fmt::format("values={}", values);
     const std::string and_own = own.empty() ? "" : "," + own;
-    table.push_back({fmt::format("{}[hadamard=true{}]", keys, and_own), "llama.cpp", flags, ""});
+    table.push_back({fmt::format("{}[hadamard=true{}]", keys, and_own), Engine::llama_cpp, flags, ""});
     table.push_back(
-        {fmt::format("{}[{}]", keys, own), "llama.cpp", flags, "head dimensions that are no multiple of 64"});
+        {fmt::format("{}[{}]", keys, own), Engine::llama_cpp, flags, "head dimensions that are no multiple of 64"});
   }
 }
 
@@ -38,25 +37,25 @@ const std::vector<Setting>& table() {
   static const std::vector<Setting> all = [] {
     std::vector<Setting> rows;
     add_llama(rows);
-    const auto add = [&](const char* method, const char* engine, const char* setting) {
+    const auto add = [&](const char* method, Engine engine, const char* setting) {
       rows.push_back({method, engine, setting, ""});
     };
-    add("fp8", "vLLM", "--kv-cache-dtype fp8");
-    add("fp8[form=e5m2]", "vLLM", "--kv-cache-dtype fp8_e5m2");
-    add("turboquant@vllm", "vLLM", "--kv-cache-dtype turboquant_4bit_nc");
-    add("turboquant@vllm[preset=fp8/4]", "vLLM", "--kv-cache-dtype turboquant_k8v4");
-    add("turboquant@vllm[preset=3/4]", "vLLM", "--kv-cache-dtype turboquant_k3v4_nc");
-    add("turboquant@vllm[preset=3/3]", "vLLM", "--kv-cache-dtype turboquant_3bit_nc");
-    add("sink[reposition=false]", "kvpress", "StreamingLLMPress()");
-    add("snapkv@kvpress", "kvpress", "SnapKVPress()");
-    add("adakv@kvpress(snapkv@kvpress)", "kvpress", "AdaKVPress(SnapKVPress())");
-    add("knorm", "kvpress", "KnormPress()");
-    add("keydiff", "kvpress", "KeyDiffPress()");
-    add("keydiff[block=128]", "kvpress", "BlockPress(KeyDiffPress(), block_size=128)");
-    add("curdkv", "kvpress", "CURPress()");
-    add("tova@kvpress", "kvpress", "TOVAPress()");
-    add("lagkv@kvpress", "kvpress", "LagKVPress()");
-    add("expected-attention", "kvpress", "ExpectedAttentionPress()");
+    add("fp8", Engine::vllm, "--kv-cache-dtype fp8");
+    add("fp8[form=e5m2]", Engine::vllm, "--kv-cache-dtype fp8_e5m2");
+    add("turboquant@vllm", Engine::vllm, "--kv-cache-dtype turboquant_4bit_nc");
+    add("turboquant@vllm[preset=fp8/4]", Engine::vllm, "--kv-cache-dtype turboquant_k8v4");
+    add("turboquant@vllm[preset=3/4]", Engine::vllm, "--kv-cache-dtype turboquant_k3v4_nc");
+    add("turboquant@vllm[preset=3/3]", Engine::vllm, "--kv-cache-dtype turboquant_3bit_nc");
+    add("sink[reposition=false]", Engine::kvpress, "StreamingLLMPress()");
+    add("snapkv@kvpress", Engine::kvpress, "SnapKVPress()");
+    add("adakv@kvpress(snapkv@kvpress)", Engine::kvpress, "AdaKVPress(SnapKVPress())");
+    add("knorm", Engine::kvpress, "KnormPress()");
+    add("keydiff", Engine::kvpress, "KeyDiffPress()");
+    add("keydiff[block=128]", Engine::kvpress, "BlockPress(KeyDiffPress(), block_size=128)");
+    add("curdkv", Engine::kvpress, "CURPress()");
+    add("tova@kvpress", Engine::kvpress, "TOVAPress()");
+    add("lagkv@kvpress", Engine::kvpress, "LagKVPress()");
+    add("expected-attention", Engine::kvpress, "ExpectedAttentionPress()");
     return rows;
   }();
   return all;
@@ -69,8 +68,6 @@ MethodSettings settings_of(const Setting& row) {
 
 }  // namespace
 
-std::vector<std::string_view> engine_names() { return {"llama.cpp", "vLLM", "kvpress"}; }
-
 std::string runs_in(std::string_view method, std::string_view params) {
   using Name = std::pair<std::string, std::string>;
   static const std::map<Name, std::string, std::less<>> known = [] {
@@ -78,7 +75,7 @@ std::string runs_in(std::string_view method, std::string_view params) {
     for (const Setting& row : table()) {
       const auto [info, settings] = settings_of(row);
       std::string& text = texts[{info->name, info->bind(settings).text()}];
-      text += fmt::format("{}{} {}", text.empty() ? "" : "; ", row.engine, row.setting);
+      text += fmt::format("{}{} {}", text.empty() ? "" : "; ", name_of(row.engine), row.setting);
       if (!row.models.empty()) text += fmt::format(" ({})", row.models);
     }
     return texts;
@@ -90,7 +87,7 @@ std::string runs_in(std::string_view method, std::string_view params) {
 std::vector<MethodSettings> rows_of_engine(std::string_view engine) {
   std::vector<MethodSettings> rows;
   for (const Setting& row : table()) {
-    if (same_name(row.engine, engine) && row.models.empty()) rows.push_back(settings_of(row));
+    if (same_name(name_of(row.engine), engine) && row.models.empty()) rows.push_back(settings_of(row));
   }
   return rows;
 }

@@ -10,14 +10,11 @@
 
 namespace kvbench::methods {
 
-/// The engines of the table: "llama.cpp", "vLLM" and "kvpress".
-std::vector<std::string_view> engine_names();
-
 /// "llama.cpp --cache-type-k q8_0 --cache-type-v q4_0" of a method with its parameters, both as rows print them; what
 /// must hold for the model stands in brackets. Several are separated by semicolons. Empty: no engine of the table.
 std::string runs_in(std::string_view method, std::string_view params);
 
-/// The rows of the table that an engine runs with models of common head dimensions, none where the table does not know it.
+/// The rows of the table that the engine of this name runs with models of common head dimensions, none where the table does not know it.
 std::vector<MethodSettings> rows_of_engine(std::string_view engine);
 
 }  // namespace kvbench::methods

@@ -1,15 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// The programs whose formats some methods are, and the order of channels in which they store keys.
+// The programs that run some methods or whose formats they are, and the order of channels in which they store keys.
 #pragma once
 
 #include <string_view>
 
 namespace kvbench::methods {
 
-/// The program that deploys a format in which neighbouring channels share a scale or are rotated together, so that
-/// their order matters. none: the format belongs to no program, or the order does not matter.
-enum class Engine { none, llama_cpp, vllm };
-std::string_view name_of(Engine engine);
+/// kvpress is a library for transformers, which compresses at the end of the prompt.
+enum class Engine { none, llama_cpp, vllm, kvpress };
+std::string_view name_of(Engine engine);  ///< "" of none
 
 /// How an engine pairs the channels of queries and keys in models of an architecture (`model_type` of transformers or
 /// `general.architecture` of GGUF): "half" or "interleaved", as TraceInfo::rope_layout; "": as the model's code does,
