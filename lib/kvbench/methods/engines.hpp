@@ -14,7 +14,8 @@ namespace kvbench::methods {
 /// must hold for the model stands in brackets. Several are separated by semicolons. Empty: no engine of the table.
 std::string runs_in(std::string_view method, std::string_view params);
 
-/// The rows of the table that the engine of this name runs with models of common head dimensions, none where the table does not know it.
+/// The rows of the table that the engine of this name runs with models of common head dimensions; none where the table
+/// does not know it.
 std::vector<MethodSettings> rows_of_engine(std::string_view engine);
 
 }  // namespace kvbench::methods
