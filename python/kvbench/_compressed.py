@@ -117,9 +117,9 @@ class Compression:
             model="",  # transformers forgets which file a model came from
             num_layers=self._config.num_hidden_layers, cache_layers=self._found.caches,
             num_query_heads=len(call.query), num_kv_heads=len(call.key), head_dim=call.key.shape[2],
-            value_dim=call.value.shape[2], rope_type=rotation.type, rope_layout=self._layouts[number] or rotation.layout,
-            context=context,
-            known=known, observed=observed, layers=[LayerFacts(other, call.scale, rotation.theta) for other in self._numbers])
+            value_dim=call.value.shape[2], rope_type=rotation.type,
+            rope_layout=self._layouts[number] or rotation.layout, context=context, known=known, observed=observed,
+            layers=[LayerFacts(other, call.scale, rotation.theta) for other in self._numbers])
         if self._keep_whole and self.budget.isdigit() and int(self.budget) > context:
             reason = f"the budget of {self.budget} tokens is larger than the context"
         else:

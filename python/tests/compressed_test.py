@@ -12,6 +12,7 @@ import hf_models  # noqa: E402
 import numpy as np  # noqa: E402
 import torch  # noqa: E402
 from kvbench import dump_hf  # noqa: E402
+from kvbench._compressed import examination  # noqa: E402
 from kvbench._rotation import UNKNOWN  # noqa: E402
 
 sys.path.insert(0, str(PACKAGE.parent / "bench" / "bridge"))
@@ -152,7 +153,8 @@ class ChannelOrder(CompressedTest):
 
     @staticmethod
     def model(kind="LlamaConfig", **more):
-        return hf_models.build(kind, {**hf_models.SMALL, **hf_models.rope(), "hidden_size": 256, "head_dim": 64, **more})
+        return hf_models.build(kind, {**hf_models.SMALL, **hf_models.rope(), "hidden_size": 256, "head_dim": 64,
+                                      **more})
 
     def test_outputs_in_an_order_are_those_of_a_dump_in_this_order(self):
         model, replayed = self.model(), {}
@@ -192,7 +194,7 @@ class ChannelOrder(CompressedTest):
 
     def test_a_rotation_that_was_not_measured(self):
         model = self.model()
-        kvbench._compressed.examination(model).layers[1].rotation = UNKNOWN
+        examination(model).layers[1].rotation = UNKNOWN
         self.logits(model, "q4_0", "60%mem")
         with self.refuses("rope_layout='half'", "layer 1 could not be measured"):
             self.logits(model, "q4_0", "60%mem", rope_layout="half")
