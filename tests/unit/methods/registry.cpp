@@ -144,7 +144,7 @@ TEST_CASE("formats with blocks of channels have the order of their engine") {
                         {"snapkv+q5_1", "mistral", "interleaved"},
                         {"nvfp4", "llama", "half"},
                         {"adakv(snapkv)+nvfp4", "granite", "half"},
-                        {"turboquant@vllm", "smollm3", "half"},
+                        {"turboquant@vllm", "llama", ""},
                         {"q8_0", "qwen2", ""},
                         {"nvfp4", "cohere", ""},
                         {"q4_1", "", ""},
