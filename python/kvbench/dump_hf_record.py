@@ -150,10 +150,11 @@ class Recorder:
         with self.attached():
             return plan.extended(self._model.greedy(plan.tokens, count))
 
-    def record(self, plan, each, probes=None):
+    def record(self, plan, each, probes=None, continued=()):
         """Runs a prompt and calls each(layer, LayerInfo, arrays) for one layer at a time. `probes`: what Prober.run()
-        returned for the plan."""
+        returned for the plan. `continued`: each Kept of the plan beside it."""
         self._plan, self._each, self._probes = plan, each, probes
+        self._continued = [kept for kept in (probes, *continued) if kept]
         self._extra, self._previous, self._arguments = {}, None, None
         self.interface.on_call = self._record_call
         try:
@@ -228,14 +229,14 @@ class Recorder:
                           "residual_norm and output_sketch are left out.")
             return None
 
-    def _check_probes(self, layer, output):
-        scored = np.searchsorted(self._plan.positions, self._plan.prompt_tokens)
-        difference = self._probes.difference(layer, output[:, scored:])
-        if self._wanted.check and not difference <= STOCK_TOLERANCE[self._model.weights]:
-            raise CheckFailed(f"the self check failed: prompt '{self._plan.name}', layer {layer}: where tokens "
-                              f"continue from a cache, attention outputs differ by {difference:.2g} from those of one "
-                              f"pass (tolerance {STOCK_TOLERANCE[self._model.weights]}); no trace was written. Leave "
-                              "out --probes.")
+    def _check_continued(self, layer, output):
+        for kept in self._continued:
+            difference = kept.difference(layer, self._plan.positions, output)
+            if self._wanted.check and not difference <= STOCK_TOLERANCE[self._model.weights]:
+                raise CheckFailed(f"the self check failed: prompt '{self._plan.name}', layer {layer}: where tokens "
+                                  f"continue from a cache, attention outputs differ by {difference:.2g} from those of "
+                                  f"one pass (tolerance {STOCK_TOLERANCE[self._model.weights]}); no trace was written. "
+                                  f"Leave out {kept.option}.")
 
     def _finish(self, layer, call, output, sums, sketch):
         facts, plan = self.facts[layer], self._plan
@@ -264,8 +265,8 @@ class Recorder:
             arrays["attention_output"] = output
         if sketch is not None:
             arrays |= {"residual_norm": sketch.norms, "output_sketch": sketch.matrix}
+        self._check_continued(layer, output)
         if self._probes is not None:
-            self._check_probes(layer, output)
             arrays["probes"] = self._probes.of(layer)
         self._each(layer, info, arrays)
         if layer == self.layers[-1]:
