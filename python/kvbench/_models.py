@@ -122,9 +122,9 @@ def load_model(name, dtype=torch.float32, **options):
     return model.eval()
 
 
-def token_ids(tokenizer, text):
+def token_ids(tokenizer, text, **options):
     """The ids of a text, in which names of special tokens are text too."""
-    return tokenizer(text, split_special_tokens=True, verbose=False)["input_ids"]
+    return tokenizer(text, split_special_tokens=True, verbose=False, **options)["input_ids"]
 
 
 class Model:
@@ -167,12 +167,12 @@ class Model:
         """Context length of the model's training."""
         return getattr(self.config, "max_position_embeddings", None) or 2**31
 
-    def tokenizer(self):
-        tokenizer = loaded(self.name, "tokenizer; give token ids with --ids", AutoTokenizer.from_pretrained)
+    def tokenizer(self, remedy="give token ids with --ids", **options):
+        """A function from texts to ids. `remedy`: what an Error says; `options`: as for a tokenizer of transformers."""
+        tokenizer = loaded(self.name, f"tokenizer; {remedy}", AutoTokenizer.from_pretrained)
         if 2 * len(tokenizer) < self.vocabulary:  # some versions return such a tokenizer for a folder without one
-            raise Error(f"{self.name}: its tokenizer knows {len(tokenizer)} of {self.vocabulary} tokens; give token "
-                        "ids with --ids.")
-        return lambda text: token_ids(tokenizer, text)
+            raise Error(f"{self.name}: its tokenizer knows {len(tokenizer)} of {self.vocabulary} tokens; {remedy}.")
+        return lambda text: token_ids(tokenizer, text, **options)
 
     def hidden(self, ids, **options):
         """Last hidden states [n, width] of these tokens."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A progress bar in notebooks. In terminals the program draws its own."""
+"""Progress: a bar in notebooks, where the program draws none, and the messages of kvbench-dump-hf."""
 
 import contextlib
 import sys
@@ -33,3 +33,19 @@ def notebook_bar():
     finally:
         if handle is not None:
             handle.update(HTML(""))
+
+
+class Progress:
+    """Messages on stderr, and a progress line that overwrites itself if stderr is a terminal."""
+
+    def __init__(self, quiet):
+        self._live = not quiet and sys.stderr.isatty()
+
+    def stage(self, text):
+        if self._live:
+            sys.stderr.write(f"\r\x1b[Kkvbench-dump-hf: {text}")
+            sys.stderr.flush()
+
+    def say(self, sentence):
+        self.stage("")
+        sys.stderr.write(("\r\x1b[K" if self._live else "") + f"kvbench-dump-hf: {sentence}\n")

@@ -12,7 +12,9 @@ from . import dump_hf_plan as plan
 from ._error import Error, first_line
 from ._files import check_not_input, check_replaceable
 from ._kinds import of_kind
+from ._progress import Progress
 from ._schema import MOST_PROBES, PromptInfo
+from .scores import write_scores
 
 
 OLDEST = (5, 2)  # first version of transformers with the attention interface and masks that are used here
@@ -69,6 +71,10 @@ def parser():
         help="whether to store norms of the residual stream and a sketch of W_O, which say how large an error is there")
     add("--probes", type=positive, metavar="R",
         help="also record R gradients of the tokens after the context, from which a replay predicts KL divergences")
+    add("--scores", default="", metavar="LIST",
+        help="also write scores of each token that need the model, beside the trace: damage-votes, kvzip")
+    add("--vote-probes", type=positive, default=plan.VOTE_PROBES, metavar="R",
+        help=f"gradients of damage-votes; default: {plan.VOTE_PROBES}")
     add("--seed", type=natural, default=0, metavar="N", help="seed of sketches and probes; default: 0")
     add("--no-check", dest="check", action="store_false", help="skip the comparison with the model's own attention")
     add("--compress", action="store_true", help="write a compressed file, which is smaller and slower to read")
@@ -87,9 +93,14 @@ def model_files(name):
     return [name] if os.path.isfile(name) else found
 
 
-def check_output(options):
-    """Checks that the output can be written, and replaces no input, before the model runs for minutes."""
-    path, force = of_kind(options.output, os.PathLike, "-o"), options.force
+def scores_path(options, scorer):
+    """The file of scores beside a trace: t.kvzip.h5 for t.h5."""
+    return f"{os.path.splitext(options.output)[0]}.{scorer}.h5"
+
+
+def check_output(path, options):
+    """Checks that an output can be written, and replaces no input, before the model runs for minutes."""
+    force = options.force
     check_not_input(path, [*options.text, *options.ids, *model_files(options.model)])
     folder = os.path.dirname(path) or "."
     if os.path.isdir(path):
@@ -142,22 +153,6 @@ def read_prompts(options, model):
     return prompts
 
 
-class Progress:
-    """Messages on stderr, and a progress line that overwrites itself if stderr is a terminal."""
-
-    def __init__(self, quiet):
-        self._live = not quiet and sys.stderr.isatty()
-
-    def stage(self, text):
-        if self._live:
-            sys.stderr.write(f"\r\x1b[Kkvbench-dump-hf: {text}")
-            sys.stderr.flush()
-
-    def say(self, sentence):
-        self.stage("")
-        sys.stderr.write(("\r\x1b[K" if self._live else "") + f"kvbench-dump-hf: {sentence}\n")
-
-
 class Deferred:
     """In a with statement, SIGINT and SIGTERM take effect only in check(), so that they never interrupt HDF5 while it
     writes."""
@@ -180,25 +175,30 @@ class Deferred:
 
 
 def dump(options):
-    check_output(options)
+    check_output(of_kind(options.output, os.PathLike, "-o"), options)
     plan.check_queries(options.queries)
-    if (options.probes or 0) > MOST_PROBES:
-        raise Error(f"--probes {options.probes} is more than a trace holds; give at most {MOST_PROBES}.")
+    for flag, count in (("--probes", options.probes or 0), ("--vote-probes", options.vote_probes)):
+        if count > MOST_PROBES:
+            raise Error(f"{flag} {count} is too many; give at most {MOST_PROBES}.")
     versions = check_installed()
     import torch
     from ._models import Model
+    from .dump_hf_scores import parse_scorers
+    scorers = parse_scorers(options.scores)
+    for scorer in scorers:
+        check_output(scores_path(options, scorer), options)
     if options.threads:
         torch.set_num_threads(options.threads)
     progress = Progress(options.quiet)
     progress.stage("loading the model")
     with torch.no_grad():
-        write(options, Model(options.model, options.weights, options.device), versions, progress)
+        write(options, Model(options.model, options.weights, options.device), versions, scorers, progress)
 
 
-def write(options, model, versions, progress):
+def write(options, model, versions, scorers, progress):
     from .dump_hf_probes import Prober, check_plan
     from .dump_hf_record import Recorder
-    from .trace_writer import TraceWriter
+    from .dump_hf_scores import Scores
     layers = plan.parse_layers(options.layers, model.num_layers)
     prompts = read_prompts(options, model)
     recorder = Recorder(model, layers, options, progress.say)
@@ -211,11 +211,32 @@ def write(options, model, versions, progress):
                              source_tool="kvbench-dump-hf", source_version=versions)
     prober = options.probes and Prober(model, recorder.interface, recorder.layers, options.probes, options.seed,
                                        progress.stage)
+    scores = Scores(scorers, model, recorder, prompts, options.vote_probes, options.seed, progress.stage)
     if prober and not options.quiet:
         expected = [prompt.extended([0] * options.decode) for prompt in prompts]
         progress.say(prober.cost(recorder.facts, expected, recorder.pace))
+    if scorers and not options.quiet:
+        progress.say(scores.cost(prompts))
+    with Deferred() as signals:
+        count = record(options, header, prompts, recorder, prober, scores, signals, progress)
+        for scorer, found in scores.found.items():
+            write_scores(scores_path(options, scorer), found, trace=options.output)
+    if options.quiet:
+        return
+    checked = (f"largest difference from the model's own attention {recorder.largest:.1e}, "
+               f"from its hidden states {stock:.1e}")
+    progress.say(f"{options.output}: {count} tokens, {len(recorder.layers)} layers; "
+                 + (checked if options.check else "not checked against the model's own attention"))
+    for scorer in scorers:
+        progress.say(f"{scores_path(options, scorer)}: keep tokens by these scores with --method "
+                     f"\"{scores.method(scorer, scores_path(options, scorer))}\".")
+
+
+def record(options, header, prompts, recorder, prober, scores, signals, progress):
+    """Writes the trace, and computes scores. Returns the number of tokens."""
+    from .trace_writer import TraceWriter
     count = 0
-    with Deferred() as signals, TraceWriter(options.output, header, options.compress) as out:
+    with TraceWriter(options.output, header, options.compress) as out:
         recorder.interface.pulse = signals.check
         for number, prompt in enumerate(prompts):
             if options.decode:
@@ -229,21 +250,18 @@ def write(options, model, versions, progress):
             if prober:
                 with recorder.attached():
                     probes = prober.run(prompt, number)
+            scored = scores.run(prompt, number)
             out.prompt(number, PromptInfo(name=prompt.name, tokens=prompt.tokens, prompt_tokens=prompt.prompt_tokens,
                                           probes=probes and probes.info))
 
             def each(layer, info, arrays, number=number, prompt=prompt):
-                progress.stage(f"{prompt.name}: layer {layer} of {model.num_layers}")
+                progress.stage(f"{prompt.name}: layer {layer} of {header.num_layers}")
                 out.layer(number, layer, info, **arrays)
 
-            recorder.record(prompt, each, probes)
+            recorder.record(prompt, each, probes, scored)
             count += len(prompt.tokens)
         signals.check()
-    if not options.quiet:
-        checked = (f"largest difference from the model's own attention {recorder.largest:.1e}, "
-                   f"from its hidden states {stock:.1e}")
-        progress.say(f"{options.output}: {count} tokens, {len(recorder.layers)} layers; "
-                     + (checked if options.check else "not checked against the model's own attention"))
+    return count
 
 
 def fail(code, message):

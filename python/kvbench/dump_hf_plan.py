@@ -12,6 +12,7 @@ from ._error import Error
 from ._files import read_text
 
 OBSERVATION_WINDOW = 128
+VOTE_PROBES = 8  # gradients of damage votes
 
 
 @dataclass

@@ -80,6 +80,15 @@ def save(folder, name):
     return model
 
 
+def small_tokenizer(words):
+    """A tokenizer of words between spaces, numbered in their order; the first one stands for all others."""
+    from tokenizers import Tokenizer, models, pre_tokenizers
+    tokenizer = Tokenizer(models.WordLevel({word: i for i, word in enumerate(words)}, unk_token=words[0]))
+    tokenizer.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
+    return transformers.PreTrainedTokenizerFast(tokenizer_object=tokenizer, unk_token=words[0], pad_token=words[0],
+                                                eos_token=words[-1])
+
+
 def own_attention(model, ids):
     """Attention probabilities [layer][q_heads, n, n] of the model's own eager attention."""
     model.set_attn_implementation("eager")

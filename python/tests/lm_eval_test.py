@@ -97,13 +97,9 @@ class Harness(PackageTest):
 
 
 def small_tokenizer():
-    """Words w0 to w79 and some others, as the vocabulary of the small models."""
-    from tokenizers import Tokenizer, models, pre_tokenizers
-    from transformers import PreTrainedTokenizerFast
-    words = ["<pad>", "<s>", "<unk>", "key", "what", "is", "the", "."] + [f"w{i}" for i in range(88)] + ["</s>"]
-    tokenizer = Tokenizer(models.WordLevel({word: i for i, word in enumerate(words)}, unk_token="<unk>"))
-    tokenizer.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
-    return PreTrainedTokenizerFast(tokenizer_object=tokenizer, pad_token="<pad>", eos_token="</s>", unk_token="<unk>")
+    """Words w0 to w87 and some others, as the vocabulary of the small models."""
+    return hf_models.small_tokenizer(["<unk>", "<s>", "<pad>", "key", "what", "is", "the", ".",
+                                      *(f"w{i}" for i in range(88)), "</s>"])
 
 
 if __name__ == "__main__":

@@ -38,6 +38,8 @@ ANSWERED = (
     (["replay", "T", "-m", "ExpectedAttentionPress"], "Here it is expected-attention."),
     (["replay", "T", "-m", "CURPress"], "Here it is curdkv."),
     (["replay", "T", "-m", "SnapKVPress"], "Here it is snapkv@kvpress."),
+    (["replay", "T", "-m", "KVzipPress"], "Here it is scores:FILE.h5 of kvbench-dump-hf --scores kvzip."),
+    (["replay", "T", "-m", "damage-votes"], "scores:FILE.h5 of kvbench-dump-hf --scores damage-votes."),
     (["replay", "T", "-m", "none"], "Here it is exact."),
     (["replay", "T", "-m", "kvquant"], "Here it is kvquant-nofisher."), (["methods", "turbo"], "'turboquant'?"),
     (["replay", "T", "-m", "snapkv[kernel_size=5]"], "Did you mean 'kernel'?"),

@@ -228,9 +228,9 @@ void check_brackets(std::string_view name) {
 }
 
 /// Presses that kvpress has and kvbench has not, in lower case and without the word press.
-constexpr std::string_view presses[] = {"chunk",      "chunkkv", "compactor", "duoattention",       "finch",
-                                        "kvzap",      "kvzip",   "leverage",  "noncausalattention", "qfilter",
-                                        "simlayerkv", "think"};
+constexpr std::string_view presses[] = {"chunk",   "chunkkv",    "compactor", "duoattention",
+                                        "finch",   "kvzap",      "leverage",  "noncausalattention",
+                                        "qfilter", "simlayerkv", "think"};
 
 /// Names that are known from other programs and papers, in lower case without - and _, and what has them here.
 struct OtherName {
@@ -257,6 +257,8 @@ constexpr OtherName other_names[] = {{"none", "exact"},
                                      {"kmeanskv", "kmeans"},
                                      {"oracle", "oracle-topk or oracle-error"},
                                      {"cur", "curdkv"},
+                                     {"kvzip", "scores:FILE.h5 of kvbench-dump-hf --scores kvzip"},
+                                     {"damagevotes", "scores:FILE.h5 of kvbench-dump-hf --scores damage-votes"},
                                      {"l2compress", "knorm"},
                                      {"l2norm", "knorm"}};
 
