@@ -15,8 +15,9 @@ from ._attention import Interface
 from ._commands import _core, named
 from ._error import Error, first_line, require
 from ._kinds import checked
-from ._measure import Examination, Hooks
+from ._measure import Examination, Hooks, body_of
 from ._models import refuse_unsupported
+from ._scored import Scored, is_scored
 from ._sequences import Document, Layer, LayerFacts, array
 
 PROBE = [7 * i + 3 for i in range(48)]  # tokens of the short run that measures the model's attention
@@ -68,6 +69,7 @@ class Compression:
         if sharing:
             raise Error(f"{self._name} cannot be compressed: layer {sharing[0].layer} attends to the cache of layer "
                         f"{sharing[0].owner}, and a method would have to serve the queries of both.")
+        self._scored = Scored(model, method, self._found, self._numbers, seed) if is_scored(method) else None
         self._layouts = {number: self._layout_of(number, rope_layout) for number in self._numbers}
         self._sequences = weakref.WeakKeyDictionary()  # by cache: its layers by number
         self._single = {}  # the layers of a sequence without a cache
@@ -92,8 +94,9 @@ class Compression:
         if not rotation.channels:
             return ""
         with named(self._given, "compressed") as names:
-            return wanted or _core().engine_layout(names[0], self.budget, self._config.model_type, number) or \
-                rotation.layout
+            kind = self._config.model_type
+            return wanted or (self._scored.engine_layout(kind) if self._scored else
+                              _core().engine_layout(names[0], self.budget, kind, number)) or rotation.layout
 
     def ordered(self, number, tensor):
         """Queries or keys of a layer as float32 [heads, rows, d], in the order of channels of its method."""
@@ -123,7 +126,8 @@ class Compression:
         if self._keep_whole and self.budget.isdigit() and int(self.budget) > context:
             reason = f"the budget of {self.budget} tokens is larger than the context"
         else:
-            made = self._decoder(document, self._given, self.budget)
+            scored = self._scored and self._scored.of(self._present[self._numbers[0]], context)
+            made = self._decoder(document, self._given, self.budget, scored)
             reason = made.compress(index, *arrays)
         if reason and not self._keep_whole:
             raise Error(reason)
@@ -135,13 +139,18 @@ class Compression:
             self._present[number].whole = True
         return made, index
 
-    def _decoder(self, document, method, budget):
+    def _decoder(self, document, method, budget, scored=None):
         with named(method, "compressed") as names:
-            return _core().Decoder(document, names[0], budget, self._seed, self._threads)
+            return _core().Decoder(document, scored, self._scored.settings if scored else names[0], budget, self._seed,
+                                   self._threads)
 
     def note(self, module, args, kwargs):
         """Called before each module of attention."""
         self._caches[module] = cache_of(args, kwargs)
+
+    def tokens_noted(self, model):
+        """A context in which the tokens of each call of the model are noted, where scores need them."""
+        return Hooks([body_of(model)], self._scored.note) if self._scored else contextlib.nullcontext()
 
     def attend(self, call):
         """The output of a call of a layer's attention, [t, q_heads, dv]."""
@@ -177,6 +186,8 @@ class Compression:
                         "compressed(); begin each sequence inside it, and change, copy or reorder no cache (beam "
                         "search, assisted decoding).")
         check_mask(call)
+        if self._scored and number == self._numbers[0]:
+            self._scored.read(layer, t)
         return self._answer(layer, call, t, n)
 
     def _answer(self, layer, call, t, n):
@@ -266,8 +277,8 @@ def compressed(model, method="snapkv", budget="25%mem", *, seed: int = 0, contex
     rope_layout: the order in which the method sees the channels of queries and keys, half or interleaved, on which
     formats with blocks of channels and rotations depend; None: that of the engine whose format the method is (ggml's:
     llama.cpp), otherwise that of the model's code. run.rope_layout says which it is.
-    method: a name with or without settings, or a method in Python. budget: as for kvbench replay. threads: 0: all
-    processors.
+    method: a name with or without settings, or a method in Python; "damage-votes[scope=model]" takes gradients at the
+    end of each context (docs/scores.md). budget: as for kvbench replay. threads: 0: all processors.
 
     Layers with a sliding window or capped logits stay as they are (run.layers are the others). One sequence at a time,
     without gradients, in float32 on the host; weights and other activations stay where the model has them."""
@@ -282,7 +293,7 @@ def compressed(model, method="snapkv", budget="25%mem", *, seed: int = 0, contex
     interface = Interface("compressed")
     interface.on_call = run.attend
     modules = [fact.module for fact in run._found.layers.values()]
-    with _gradients.off(), interface.attached(model), Hooks(modules, run.note):
+    with _gradients.off(), interface.attached(model), Hooks(modules, run.note), run.tokens_noted(model):
         yield run
     if not run.layers:
         warnings.warn("inside kvbench.compressed() no method ran: every layer of this model has a sliding window or "

@@ -50,6 +50,7 @@ class Layer:
         self._compression, self._number = compression, number
         self.tokens = 0  # that were answered
         self.whole = False  # whether the method has no cache for it
+        self.ids, self.scored = [], None  # of the first layer, where a method needs them: tokens, scores of a context
         self.decoder = self._index = self._sums = self._observed = None
 
     def prefill(self, call):

@@ -81,17 +81,22 @@ class Outputs(CompressedTest):
 
     def test_outputs_of_the_first_layer_are_those_of_a_replay(self):
         model = self.models["llama"]
-        self.dumped(model)
+        self.dumped(model, "--scores", "damage-votes")
         for method, budget in (("snapkv[window=8]", "16"), ("h2o", "25%mem"), ("uniform", "30%"),
                                ("quest[page=4]", "16"), ("chelsea[chunk=16]", "50%"),
-                               ("snapkv+int8[window=8,int8.group=16]", "16")):
+                               ("snapkv+int8[window=8,int8.group=16]", "16"),
+                               ("damage-votes[scope=model,sinks=1,recent=4]", "16"),
+                               ("damage-votes+int8[scope=layer,recent=4,int8.group=16]", "25%mem")):
             with self.subTest(method):
-                np.testing.assert_allclose(self.outputs(model, method, budget), self.replayed(method, budget)[0],
+                replayed = method.replace("damage-votes", f"scores:{self.path('t.damage-votes.h5')}")
+                replayed = replayed.replace("[scope=layer", "[sinks=4,scope=layer")  # which it has by itself
+                np.testing.assert_allclose(self.outputs(model, method, budget), self.replayed(replayed, budget)[0],
                                            rtol=1e-3, atol=1e-4)
 
     def test_a_call_per_token_gives_what_one_call_gives(self):
         model = self.models["llama"]
-        for method, budget in (("snapkv[window=8]", 16), ("h2o", 16), ("exact", 16), ("kmeans", 16)):
+        for method, budget in (("snapkv[window=8]", 16), ("h2o", 16), ("exact", 16), ("kmeans", 16),
+                               ("damage-votes[scope=model,recent=4]", 16)):
             whole = self.logits(model, method, budget)
             with kvbench.compressed(model, method, budget, context=CONTEXT) as compression:
                 cache = model(token_ids()[:, :CONTEXT], use_cache=True).past_key_values
@@ -217,6 +222,10 @@ class Refusals(CompressedTest):
         with self.refuses("oracle-topk chooses by exact logits", "a model that decodes does not"):
             self.logits(model, "oracle-topk", 16)
         self.refused("one method|methods", method="all", context=CONTEXT)
+        self.refused("kvzip asks the model", "--scores kvzip", method="kvzip", context=CONTEXT)
+        self.refused("'scop'", method="damage-votes[scop=model]", context=CONTEXT)
+        self.refused("give input_ids", method="damage-votes", context=CONTEXT,
+                     call=lambda: model(inputs_embeds=torch.zeros(1, N, 48)))
         self.refused("no context", context=-N)
         self.refused("batch of 2", call=lambda: model(torch.cat([token_ids(), token_ids()])))
         self.refused("batch of 2", call=lambda: model.generate(token_ids(), num_beams=2, max_new_tokens=4))

@@ -1,0 +1,75 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Methods inside kvbench.compressed() that keep tokens by scores which need the model (docs/scores.md)."""
+
+import re
+from types import SimpleNamespace
+
+import numpy as np
+import torch
+
+from ._attention import Interface
+from ._commands import _core
+from ._error import require
+from .dump_hf_plan import VOTE_PROBES
+from .dump_hf_scores import SCORERS
+
+TEXT = re.compile(r"([a-z-]+)(\+[^\[\]]+)?(?:\[(.*)\])?")
+
+
+def is_scored(method):
+    """Whether a method has scores of the model: NAME of SCORERS, with settings and a quantiser or without."""
+    found = isinstance(method, str) and TEXT.fullmatch(method.strip())
+    return bool(found) and found[1] in SCORERS
+
+
+class Scored:
+    """The scores of the contexts of a model. `text`: a method, of which is_scored() is true; `found`: the Examination;
+    `numbers`: of the layers in which it runs."""
+
+    def __init__(self, model, text, found, numbers, seed):
+        scorer, quantiser, settings = TEXT.fullmatch(text.strip()).groups()
+        require(scorer != "kvzip", "compressed()", "kvzip asks the model for a repetition, which needs a tokenizer; "
+                "write its scores for a trace by kvbench-dump-hf --scores kvzip.")
+        self._name, self._scorer = scorer + (quantiser or ""), SCORERS[scorer]
+        given = [item for item in re.split("[,;]", settings or "") if item.strip()]
+        named = {item.split("=")[0].strip() for item in given}
+        self.settings = ",".join(given + [item for item in self._scorer.settings.split(",")
+                                          if item.split("=")[0] not in named])
+        self._model, self._interface = model, Interface("compressed")
+        shapes = {number: found.layers[number].shape for number in numbers}
+        self._wanted = SimpleNamespace(model=SimpleNamespace(model=model, name=type(model).__name__),
+                                       interface=self._interface, shapes=shapes, probes=VOTE_PROBES, seed=seed,
+                                       stage=lambda text: None)
+        empty = self._method({number: np.zeros((shape[1], 1)) for number, shape in shapes.items()})
+        empty.check(self.settings)
+        self.engine_layout = empty.engine_layout  # function of the kind of a model: the order of channels of its engine
+        self._called = None  # tokens of the present call of the model
+        self._runs = False  # whether the scorer runs it
+
+    def _method(self, scores):
+        return _core().ScoredMethod(self._name, {layer: np.ascontiguousarray(values, np.float32)
+                                                 for layer, values in scores.items()})
+
+    def note(self, body, args, kwargs):
+        """Called before each call of the model."""
+        if not self._runs:
+            given = kwargs.get("input_ids", args[0] if args else None)
+            self._called = given[0].tolist() if torch.is_tensor(given) and given.dim() == 2 else None
+
+    def read(self, first, t):
+        """Called when the first Layer of a sequence reads t tokens."""
+        require(self._called is not None and len(self._called) == t, "compressed()", f"{self._name} reads the context "
+                "once more, and the model was called without its tokens; give input_ids.")
+        first.ids += self._called
+
+    def of(self, first, context):
+        """The method with the scores of the context of a sequence, whose first Layer this is."""
+        if first.scored is None:
+            self._runs = True
+            try:
+                with self._interface.attached(self._model):
+                    _, scores = self._scorer.scores(self._wanted, first.ids[:context], "context", 0)
+            finally:
+                self._runs = False
+            first.scored = self._method(scores)
+        return first.scored
