@@ -12,12 +12,12 @@ namespace kvbench::config {
 /// the field `methods`.
 std::vector<std::string> split_items(const std::string& list);
 
-/// The methods that the flags --method and --set of `kvbench replay` name. An item of `methods` is a name, that of a set
-/// (rows_of_set()), or a name with settings, such as "snapkv[window=64,kernel=5]"; several items may name one method
-/// with different settings. An item of `settings` is METHOD.PARAMETER=VALUE and holds for every item of that method
-/// which does not set the parameter itself. A method with the same parameters runs once. Throws Error, naming the fields
-/// `methods` and `settings`, for texts that cannot be read, unknown names, bad values, and settings of methods that are
-/// not listed.
+/// The methods that the flags --method and --set of `kvbench replay` name. An item of `methods` is a name, the name of
+/// a set (rows_of_set()), or a name with settings, such as "snapkv[window=64,kernel=5]"; several items may name one
+/// method with different settings. An item of `settings` is METHOD.PARAMETER=VALUE and holds for every item of that
+/// method which does not set the parameter itself. A method with the same parameters runs once. Throws Error, naming
+/// the fields `methods` and `settings`, for texts that cannot be read, unknown names, bad values, and settings of
+/// methods that are not listed.
 std::vector<replay::MethodChoice> parse_methods(const std::vector<std::string>& methods,
                                                 const std::vector<std::string>& settings);
 

@@ -15,7 +15,8 @@ std::string path_of(const Place& place, const std::string& path);
 /// The name of a method as results have it, "mine.py:Mine", where its file is relative to the folder of the sweep file.
 std::string method_name(const Place& place, const std::string& name);
 
-/// Reads the value of the key `methods`: "all", "families", a name, {name = "subgen", t = 4, delta = [1, 2]}, or a list of these.
+/// Reads the value of the key `methods`: "all", "families", a name, {name = "subgen", t = 4, delta = [1, 2]}, or a
+/// list of these.
 /// Lists of values expand to all combinations, in which the first parameter changes slowest; parameters in zip = ["t",
 /// "s"] advance together. Throws Error with its place.
 std::vector<replay::MethodChoice> read_methods(const Value& value);

@@ -31,8 +31,9 @@ void add_llama(std::vector<Setting>& table) {
   }
 }
 
-/// All rows, read in November 2026. vLLM: docs/features/quantization/quantized_kvcache.md, and its page on TurboQuant of
-/// May 2026. kvpress 0.5.5, as tests/kvpress_test.py compares it; it compresses at the end of the prompt alone.
+/// All rows, read in November 2026. vLLM: docs/features/quantization/quantized_kvcache.md, and its page about
+/// TurboQuant of May 2026. kvpress 0.5.5, as tests/kvpress_test.py compares it; it compresses at the end of the prompt
+/// alone.
 const std::vector<Setting>& table() {
   static const std::vector<Setting> all = [] {
     std::vector<Setting> rows;

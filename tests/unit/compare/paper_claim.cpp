@@ -172,7 +172,8 @@ TEST_CASE("below the tokens that a relation needs it is untestable, and does not
   const ClaimResult result = tested({&made}, {{.a = "x", .b = "y", .tokens = 1025, .below = "a cluster is larger"}});
   REQUIRE(result.results.size() == 2);
   CHECK(result.results[0].verdict == Verdict::untestable);
-  CHECK(result.results[0].comparison.reason == "a budget of 1024 tokens is too small, it takes 1025: a cluster is larger");
+  const std::string& reason = result.results[0].comparison.reason;
+  CHECK(reason == "a budget of 1024 tokens is too small, it takes 1025: a cluster is larger");
   CHECK(result.results[1].verdict == Verdict::supported);
   CHECK(result.results[1].comparison.family == 1);
   CHECK(tested({&made}, {{.a = "x", .b = "y", .tokens = 1024, .below = "why"}}).verdict == Verdict::supported);

@@ -17,8 +17,8 @@
 // rounds on x86, or away from zero, as its reference function does. values: a format of their own, as llama.cpp's
 // --cache-type-v is; there is none for 16 bits.
 // Complexity: O(n (d + dv)); with hadamard O(n (d + dv) log d).
-// Worst-case error of a number: s / 2 in q8_0, q4_1 and q5_1; s in q4_0 and q5_0 for numbers of the sign opposite to the largest
-// one, whose range ends at 7 s or 15 s; and the rounding of s and m to f16.
+// Worst-case error of a number: s / 2 in q8_0, q4_1 and q5_1; s in q4_0 and q5_0 for numbers of the sign opposite to
+// the largest one, whose range ends at 7 s or 15 s; and the rounding of s and m to f16.
 // Deviations: llama.cpp rotates the query instead of rotating keys back; the products are the same but for rounding.
 // Queries are not rounded, as llama.cpp's flash attention on processors does (docs/eval.md).
 // Where ggml stores -0 as a minimum or decodes to -0, +0 stands here.
