@@ -176,6 +176,16 @@ def spread(texts, count):
     return [picked[text].pop(0) for text in turns]
 
 
+def channel_order(work, document):
+    """The flag that records channels in the order in which llama.cpp has them for this model, as kveval says."""
+    made = work.path("order.csv")
+    work.run(made, work.options.programs["kveval"], work.options.model, "--ids", document, "--context", 16, "--score",
+             2, "-m", "exact", "-b", "100%mem", "--no-times", "-q", "-o", made, *work.threads())
+    _, (columns, first, *_) = csv_rows(made, ("rope_layout",), "a table of kveval")
+    order = dict(zip(columns, first))["rope_layout"]
+    return ["--rope-layout", order] if order else []
+
+
 def predict(work, recorded):
     """Records the trace, replays every configuration, and finds a plan. Returns the rows of the replay over all texts,
     and whether held-out documents confirm the plan."""
@@ -184,7 +194,7 @@ def predict(work, recorded):
     work.say(f"recording {len(recorded)} documents with {options.probes} probes each")
     length = options.context + options.score
     work.run(trace, sys.executable, "-m", "kvbench.dump_hf", "--model", options.model, "--ids", *recorded, "--ctx",
-             length, "--prompt-tokens", options.context, "--probes", options.probes, "--rope-layout", "interleaved",
+             length, "--prompt-tokens", options.context, "--probes", options.probes, *channel_order(work, recorded[0]),
              "--dtype", "f16", "--quiet", "-o", trace, *work.threads("--threads"))
     work.say("predicting what every configuration does")
     work.run(rows, kvbench, "replay", trace, "-m", options.methods, "-b", f"{options.budget},100%mem", "--rows",

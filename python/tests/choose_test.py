@@ -107,6 +107,7 @@ class Programs:
         words = [str(word) for word in command]
         if made.endswith("probes.h5"):
             pathlib.Path(made).write_bytes(b"")
+            self.recorded = words
         elif made.endswith("plan.toml"):
             pathlib.Path(made).write_text(self.plan)
         else:
@@ -117,7 +118,7 @@ class Programs:
                      "document": "all", "budget": budget, "status": "infeasible" if name == self.broken else "ok",
                      "reason": "does not fit" if name == self.broken else "", "total_bytes": 25, "full_bytes": 100,
                      "top1": 0.9, "ppl_ratio": 1.1, kl: self.kl(name), "kl_predicted_lo": 0.001, "kl_predicted_hi": 9,
-                     "runs_in": f"llama.cpp {name}" if name == "q8_0" else ""}
+                     "runs_in": f"llama.cpp {name}" if name == "q8_0" else "", "rope_layout": "half"}
                     for name in names for budget in ("25%mem", "100%mem")[:1 + replay]]
             with open(made, "w", newline="") as file:
                 table = csv.DictWriter(file, rows[0], lineterminator="\n")
@@ -151,7 +152,10 @@ class Choose(PackageTest):
         random.seed(1)
 
     def test_the_best_is_found(self):
-        text = self.choose(Programs())
+        programs = Programs()
+        text = self.choose(programs)
+        order = programs.recorded.index("--rope-layout")  # that of kveval
+        self.assertEqual(programs.recorded[order + 1], "half")
         self.assertRegex(text, r"^\*\*h2o\+q5_1\*\* changes the output least of the 4 configurations")
         self.assertIn("25.0 % of the bytes", text)
         self.assertRegex(text, r"at an error rate of 5 %.*sink \([0-9.]+ times the KL of h2o\+q5_1\) after \d+ doc")
