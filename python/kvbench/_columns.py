@@ -6,8 +6,8 @@ Written by scripts/docs.
 """
 
 TEXT = frozenset("""
-run trace sha256 model prompt protocol device method params budget refit status reason costs kl_about ranked_by best
-tested_over version commit isa
+run trace sha256 model rope_layout prompt protocol device method params budget runs_in refit status reason costs
+kl_about ranked_by best tested_over version commit isa
 """.split())
 INTEGER = frozenset("""
 layer kv_head head query seed dense query_rows layers compressed_layers model_layers tied blocks
