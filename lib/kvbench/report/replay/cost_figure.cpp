@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <set>
 
 #include <fmt/format.h>
@@ -140,12 +141,27 @@ Axis cost_axis(const std::vector<Series>& all, const PlottedCost& cost, const Bu
   return axis;
 }
 
-ChartLine line_of(const Series& series, const PlottedCost& cost, const std::set<const ReplayRow*>& frontier) {
+/// The row of the lowest error of each family at each budget.
+std::set<const ReplayRow*> best_of_families(const std::vector<Series>& all) {
+  std::map<std::pair<std::string, Budget>, const ReplayRow*> best;
+  for (const Series& series : all) {
+    if (series.reference) continue;
+    for (const ReplayRow* r : series.rows) {
+      if (!r->ok() || !r->estimable() || !std::isfinite(r->error)) continue;
+      const ReplayRow*& known = best[{series.kind, r->budget}];
+      if (known == nullptr || r->error < known->error) known = r;
+    }
+  }
+  std::set<const ReplayRow*> rows;
+  for (const auto& [family, row] : best) rows.insert(row);
+  return rows;
+}
+
+ChartLine line_of(const Series& series, const PlottedCost& cost, const std::set<const ReplayRow*>& named) {
   ChartLine line{.name = series.method, .detail = series.params, .style = series.style, .points = {}};
-  const bool best = marks::is_own(series.style) || std::ranges::any_of(series.rows, [&](const ReplayRow* r) {
-                      return r->tied == true || frontier.contains(r);
-                    });
-  line.role = series.reference ? LineRole::reference : best ? LineRole::shown : LineRole::beaten;
+  const bool shown = marks::is_own(series.style) ||
+                     std::ranges::any_of(series.rows, [&](const ReplayRow* r) { return named.contains(r); });
+  line.role = series.reference ? LineRole::reference : shown ? LineRole::shown : LineRole::beaten;
   for (const ReplayRow* r : series.rows) {
     if (has_cost(*r, cost))
       line.points.push_back({100 * cost_of(*r, cost), r->error, r->error_lo, r->error_hi, tip(series, *r)});
@@ -167,9 +183,10 @@ LineChart chart_of(const std::vector<Series>& all, const PlottedCost& cost, cons
                   .plot_height = 340};
   const std::vector<const ReplayRow*> frontier = frontier_of(all, cost.of);
   for (const ReplayRow* r : frontier) chart.frontier.push_back({100 * cost_of(*r, cost), r->error, NAN, NAN, ""});
-  const std::set<const ReplayRow*> best(frontier.begin(), frontier.end());
+  std::set<const ReplayRow*> named = best_of_families(all);
+  named.insert(frontier.begin(), frontier.end());
   for (const Series& series : all) {
-    chart.lines.push_back(line_of(series, cost, best));
+    chart.lines.push_back(line_of(series, cost, named));
     if (all.size() > most_named && chart.lines.back().role == LineRole::beaten)
       chart.lines.back().role = LineRole::crowd;
   }
@@ -204,8 +221,8 @@ Figure cost_figure(const std::vector<Series>& all, const std::vector<Budget>& bu
       .caption = fmt::format(
           "{}; bars: its 95 % interval; methods at the "
           "same cost are drawn side by side. Strong line: the rows that no other row beats by a lower {} at no more "
-          "than {} times the bytes. Named and coloured by family: their methods, and those not distinguishable from "
-          "the best of a budget; grey rings: all other methods; grey crosses: references. Triangles at an edge: values "
+          "than {} times the bytes. Named and coloured by family: their methods, and the lowest of each "
+          "family at a budget; grey rings: all other methods; grey crosses: references. Triangles at an edge: values "
           "outside the axis.",
           words.meaning, words.quantity, compare::equal_cost),
       .numbers = {}};
