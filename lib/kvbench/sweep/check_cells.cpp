@@ -106,7 +106,8 @@ void check_claim(const compare::PaperClaim& claim) {
   for (const compare::Relation& relation : claim.relations) {
     for (const std::string& text : {relation.run, relation.a, relation.b, relation.below}) check_name(text);
     check_amount(relation.within);
-    require(relation.tokens >= 0, "the tokens of a claim are negative");
+    require(relation.tokens >= 0 && relation.tokens <= trace::most_tokens,
+            "the tokens of a claim are no number of tokens");
     require(!std::isinf(relation.number), "the number of a claim is infinite");
   }
 }

@@ -11,6 +11,7 @@
 #include <kvbench/report/document/html.hpp>
 #include <kvbench/report/document/markdown.hpp>
 #include <kvbench/report/read/table_kind.hpp>
+#include <kvbench/report/replay/cost_figure.hpp>
 #include <kvbench/report/replay/sections.hpp>
 #include <kvbench/report/replay/series.hpp>
 #include <support/growth.hpp>
@@ -93,6 +94,29 @@ TEST_CASE("the frontier holds the rows that no other row beats at the same cost,
   for (const ReplayRow* r : frontier_of(all, &ReplayRow::held)) methods.push_back(r->method);
   CHECK(methods == Texts{"h2o", "chelsea", "quest"});
   CHECK(frontier_of(all, &ReplayRow::read).size() == 2);  // all read the same: both lowest errors
+}
+
+// h2o has the lowest error of all and of eviction, bsm that of merging. snapkv is tied with h2o, and not named.
+TEST_CASE("of many methods the figure of cost names the lowest of each family, and no other that is tied with it") {
+  std::vector<Line> lines;
+  for (const char* budget : {"25%mem", "50%mem"}) {
+    const auto add = [&](const char* method, const char* error, const char* tied) {
+      lines.push_back({.method = method, .budget = budget, .error = error, .best = "h2o", .tied = tied});
+    };
+    add("h2o", "0.1,0.05,0.2", "1"), add("snapkv", "0.11,0.05,0.2", "1");
+    add("bsm", "0.5,0.4,0.6", "0"), add("chelsea", "0.6,0.5,0.7", "0");
+    for (const char* method : {"sink", "pyramidkv", "knorm", "keydiff", "curdkv", "lagkv", "tova", "triattention",
+                               "expected-attention", "snapkv@kvpress", "h2o-global", "subgen-kcenter", "lagkv@kvpress"})
+      add(method, "0.9,0.8,1", "0");
+  }
+  const std::vector<CsvTable> tables = {replay_table(lines)};
+  const auto found = sections(tables);
+  const ReplayPart& part = found[0].parts[0];
+  const Figure figure = cost_figure(series_of(part), budgets_of(part), "");
+  REQUIRE(figure.drawings.size() == 1);
+  const std::string drawn = svg_element(figure.drawings[0]);
+  for (const char* named : {">h2o<", ">bsm<"}) CHECK(has(drawn, named));
+  for (const char* method : {">snapkv<", ">chelsea<", ">sink<"}) CHECK_FALSE(has(drawn, method));
 }
 
 TEST_CASE("a row that is not ok is shown with its reason") {

@@ -2,6 +2,7 @@
 #include <kvbench/methods/stages/rounded_cache.hpp>
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 
 #include <kvbench/methods/stages/encoding.hpp>
@@ -202,9 +203,14 @@ class RoundedCache : public WrappedCache {
     cache().append(tokens);
     head_.append(tokens);
     tokens_ += tokens.size();
+    answered_.reset();
   }
-  EntryTables entries(const QueryBlock& queries) const override { return head_.stored(cache().entries(queries)); }
-  Footprint footprint() const override { return head_.footprint(cache().footprint(), held()); }
+  EntryTables entries(const QueryBlock& queries) const override {
+    answered_ = cache().entries(queries);
+    return head_.stored(*answered_);
+  }
+  /// Of the entries that answered the last queries, whose arrays the cache counts although it may have dropped some.
+  Footprint footprint() const override { return head_.footprint(cache().footprint(), answered_ ? *answered_ : held()); }
 
  private:
   /// The entries that would answer a query at the last token.
@@ -214,8 +220,9 @@ class RoundedCache : public WrappedCache {
     return cache().entries(last);
   }
 
-  mutable RoundedHead head_;  ///< entries() keeps what it has encoded
-  Index tokens_;              ///< so far
+  mutable RoundedHead head_;                     ///< entries() keeps what it has encoded
+  mutable std::optional<EntryTables> answered_;  ///< what entries() rounded, since the last token was appended
+  Index tokens_;                                 ///< so far
 };
 
 }  // namespace

@@ -26,7 +26,12 @@ int check_by_row(const MethodInfo& info, const std::vector<Assignment>& settings
   const Params params = info.bind(settings);
   int found = 0;
   for (std::size_t level = 0; level < info.quantiser.levels(params).size(); ++level) {
-    const Codecs codecs = info.quantiser.layer_codecs(std::span(&prompt, 1), params, level, 0, backend).front();
+    Codecs codecs;
+    try {
+      codecs = info.quantiser.layer_codecs(std::span(&prompt, 1), params, level, 0, backend).front();
+    } catch (const Unavailable&) {  // a scale of all kv heads of the layer
+      continue;
+    }
     for (const auto& codec : {codecs.keys, codecs.values}) {
       if (codec == nullptr || !codec->by_row()) continue;
       ++found;
