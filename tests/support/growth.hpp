@@ -20,8 +20,9 @@ double least_seconds(F work) {
   return std::min({seconds(work), seconds(work), seconds(work)});
 }
 
-/// Whether work(8 * n) takes less than 32 times as long as work(n): 8 times where the time is linear in n, twice
-/// that where larger data leave the caches, 64 times where it is quadratic. n is `size`, doubled until work(n) takes long enough to be measured.
+/// Whether work(8 * n) takes less than 32 times as long as work(n): 8 times where the time is linear in n, twice that
+/// where larger data leave the caches of the processor, 64 times where it is quadratic. n is `size`, doubled until
+/// work(n) takes long enough to be measured.
 template <class F>
 bool grows_linearly(F work, int size) {
   constexpr double measurable = 0.02;
