@@ -45,10 +45,9 @@ class Model {
   std::string arch() const { return metadata("general.architecture").value_or("unknown"); }
   std::string quantisation() const;
   bool is_f32() const { return llama_model_ftype(model_.get()) == LLAMA_FTYPE_ALL_F32; }
-  /// As TraceInfo::channel_order().
+  /// As TraceInfo::channel_order(); a model without RoPE is refused.
   std::string channel_order() const {
-    const llama_rope_type type = llama_model_rope_type(model_.get());
-    return type == LLAMA_ROPE_TYPE_NONE ? "" : type == LLAMA_ROPE_TYPE_NORM ? "interleaved" : "half";
+    return llama_model_rope_type(model_.get()) == LLAMA_ROPE_TYPE_NORM ? "interleaved" : "half";
   }
   std::uint64_t num_parameters() const { return llama_model_n_params(model_.get()); }
   int num_layers() const { return llama_model_n_layer(model_.get()); }

@@ -69,9 +69,8 @@ Codecs block_codecs(const HeadPrompt& head, const BlockParams& params, std::size
 }
 std::vector<std::string> q8_0_level(const Q8Params& params) { return block_level<eight>(params); }
 Codecs q8_0_codecs(const HeadPrompt& head, const Q8Params& params, std::size_t, std::uint32_t, Backend&) {
-  const GroupFormat keys = params.round == Q8Params::Round::even ? ggml::q8_0 : ggml::q8_0_reference;
-  const bool same = params.values == BlockParams::Values::same;
-  return codecs_of(head, keys, same ? keys : values_of(eight, params).format, params.hadamard);
+  const Format keys{params.round == Q8Params::Round::even ? ggml::q8_0 : ggml::q8_0_reference, eight.bits};
+  return codecs_of(head, keys.format, values_of(keys, params).format, params.hadamard);
 }
 
 template <class P>

@@ -82,14 +82,6 @@ Buffer<float> StoredRows::exact(const Selection& selection, Index begin, Index e
   return out;
 }
 
-Buffer<float> RowsByToken::gathered(const Buffer<const float>& source, std::vector<std::int32_t> ids) const {
-  const Index count = std::ssize(ids);
-  const auto out = backend_->allocate<float>(count, source.cols());
-  backend_->run(
-      kernels::GatherRows<Buffer>{.source = source, .ids = backend_->adopt(std::move(ids), count), .out = out});
-  return out;
-}
-
 Buffer<const float> RowsByToken::decoded(const Codec& codec, std::span<const std::int32_t> ids,
                                          const Buffer<const float>& tokens) {
   if (!rows_.rows().present()) rows_ = GrowingRows(*backend_, backend_->allocate<float>(0, tokens.cols()));
@@ -105,8 +97,8 @@ Buffer<const float> RowsByToken::decoded(const Codec& codec, std::span<const std
     places.push_back(place);
   }
   if (const Index count = std::ssize(fresh); count > 0)
-    copy_rows(codec.decoded_at(gathered(tokens, fresh), fresh, *backend_), rows_.add(count), *backend_);
-  return gathered(rows_.rows(), std::move(places));
+    copy_rows(codec.decoded_at(gathered(tokens, fresh, *backend_), fresh, *backend_), rows_.add(count), *backend_);
+  return gathered(rows_.rows(), std::move(places), *backend_);
 }
 
 Buffer<const float> StoredRows::update(const Codec& codec, const Selection& selection,

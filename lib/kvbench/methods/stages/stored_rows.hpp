@@ -45,8 +45,6 @@ class RowsByToken {
   Buffer<const float> decoded(const Codec& codec, std::span<const std::int32_t> ids, const Buffer<const float>& tokens);
 
  private:
-  Buffer<float> gathered(const Buffer<const float>& source, std::vector<std::int32_t> ids) const;
-
   Backend* backend_;
   GrowingRows rows_;                 ///< in the order in which they were encoded
   std::vector<std::int32_t> place_;  ///< by token, its row; -1: it is not encoded

@@ -29,8 +29,7 @@ constexpr RequestField request_table[] = {
       "Methods, with parameters in brackets such as \"snapkv[window=64,kernel=5]\", all, families (the usual ones of "
       "every family), or FILE.py:NAME for a method of your own (repeat, or separate with commas)",
       "Methods, with parameters in brackets such as \"snapkv[window=64,kernel=5]\", or all or families (repeat, or "
-      "separate with "
-      "commas)"},
+      "separate with commas)"},
      {"methods", "methods", R"(["snapkv", { name = "subgen", t = [2, 4] }])",
       "names, \"all\", \"families\", or tables with parameters; lists of values expand to all combinations"}},
     {"budgets",

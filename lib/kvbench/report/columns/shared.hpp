@@ -36,8 +36,7 @@ class SharedColumns {
   void channels() {
     add({{"rope_layout",
           "order of the channels that formats round: half or interleaved, the pairs of the rotary embedding; empty "
-          "where "
-          "the model has none, or it was not measured",
+          "where the model has none, or it was not measured",
           value_where<Row>(always, &replay::RowIdentity::rope_layout), "text"}});
   }
   void status(const char* reason) {
