@@ -2,7 +2,7 @@
 """What a model's attention is, measured in a short run: which layers have a cache of their own, their heads, scale,
 softcap and mask, and how they rotate queries and keys. kvbench-dump-hf and kvbench.compressed() ask here alone."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
@@ -149,6 +149,7 @@ class Examination:
             with torch.no_grad():
                 for call in seen:
                     self._add(call, seen)
+            self._order_layers_without_rotation()
         finally:
             interface.on_call = before
             del self._arguments
@@ -179,6 +180,13 @@ class Examination:
         self.layers[layer] = Facts(module, shape, call.scale, call.softcap, call.mask,
                                    self._rotation(module, args, kwargs, owner), owner, unrotated(kwargs) is not None,
                                    not bool(call.mask.rows(self._far - 1, self._far, call.key.shape[1]).all()))
+
+    def _order_layers_without_rotation(self):
+        """Converters permute the channels of all layers alike: llama.cpp's also those that SmolLM3 does not rotate."""
+        turning = next((fact.rotation for fact in self.layers.values() if fact.rotation.channels), None)
+        for fact in self.layers.values():
+            if turning and fact.rotation.type == "none":
+                fact.rotation = replace(fact.rotation, layout=turning.layout, channels=turning.channels)
 
     def _rotation(self, module, args, kwargs, owner):
         """Gives the module inputs that are the same at all positions: what differs then is the rotation."""

@@ -16,7 +16,7 @@ class Rotation:
     type: str  # default, none, partial, the type of the configuration, "other", or "unknown": it was not measured
     layout: str = "half"  # or interleaved
     theta: float = 0.0  # 0 = none, or unknown
-    channels: int = 0  # the first ones of a head, which are rotated; 0 = none, or unknown
+    channels: int = 0  # the first ones of a head, which are rotated here or in other layers; 0 = none, or unknown
 
     def in_layout(self, rows, layout):
         """Rows [..., d] in the order of channels in which another layout pairs them. Products of queries and keys stay

@@ -162,7 +162,13 @@ class ChannelOrder(CompressedTest):
                                       **more})
 
     def test_outputs_in_an_order_are_those_of_a_dump_in_this_order(self):
-        model, replayed = self.model(), {}
+        self.check_order(self.model())
+
+    def test_so_are_those_of_a_layer_without_rotation_in_a_model_that_is_permuted(self):
+        self.check_order(self.model("SmolLM3Config", no_rope_layers=[0, 1]))
+
+    def check_order(self, model):
+        replayed = {}
         for order in ("half", "interleaved"):
             self.dumped(model, "--rope-layout", order)
             for method in self.DEFAULTS:
