@@ -39,7 +39,7 @@ class Scored:
         shapes = {number: found.layers[number].shape for number in numbers}
         self._wanted = SimpleNamespace(model=SimpleNamespace(model=model, name=type(model).__name__),
                                        interface=self._interface, shapes=shapes, probes=VOTE_PROBES, seed=seed,
-                                       stage=lambda text: None)
+                                       stage=lambda text: None, remedy="give another method")
         empty = self._method({number: np.zeros((shape[1], 1)) for number, shape in shapes.items()})
         empty.check(self.settings)
         self.engine_layout = empty.engine_layout  # function of the kind of a model: the order of channels of its engine
@@ -67,7 +67,8 @@ class Scored:
         if first.scored is None:
             self._runs = True
             try:
-                with self._interface.attached(self._model):
+                # torch.inference_mode() around the call would forbid the gradients that a scorer takes.
+                with torch.inference_mode(False), self._interface.attached(self._model):
                     _, scores = self._scorer.scores(self._wanted, first.ids[:context], "context", 0)
             finally:
                 self._runs = False

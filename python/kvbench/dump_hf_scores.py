@@ -74,7 +74,7 @@ def damage_votes(wanted, context, name, prompt):
     if begin == len(context):  # one token, of which nothing is seen
         return votes, {layer: np.zeros((shape[1], 1), np.float32) for layer, shape in wanted.shapes.items()}
     prober = Prober(wanted.model, wanted.interface, list(wanted.shapes), wanted.probes, wanted.seed, wanted.stage,
-                    "leave out --scores damage-votes")
+                    wanted.remedy)
     prober.through(name, context[:begin], context[begin:],
                    draws(wanted.seed, prompt, wanted.probes, len(context) - begin, stream=2), votes)
     return votes, votes.scores()
@@ -129,7 +129,7 @@ def kvzip(wanted, context, name, prompt):
     """KVzip (arXiv 2505.23416), with the numbers of kvpress, where a context without chat template is repeated: the
     largest attention that a key gets while the model reads the context again after a request to repeat it."""
     chunks = list(repetitions(context, wanted.asks))
-    model = Continued(wanted.model, wanted.interface, "leave out --scores kvzip", wanted.stage)
+    model = Continued(wanted.model, wanted.interface, wanted.remedy, wanted.stage)
     wanted.stage(f"{name}: context of kvzip")
     split = max(1, len(context) - WINDOW)
     kept, body = Kept(split, "--scores kvzip"), body_of(wanted.model.model)
@@ -189,7 +189,7 @@ class Scores:
                         "leave it out.")
         self._recorder = recorder
         self._wanted = SimpleNamespace(model=model, interface=recorder.interface, shapes=shapes, probes=probes,
-                                       seed=seed, stage=stage,
+                                       seed=seed, stage=stage, remedy="leave out --scores",
                                        asks=asks_of(model, plans) if "kvzip" in names else None)
         self.found = {name: {} for name in names}  # by scorer, prompt and layer
 

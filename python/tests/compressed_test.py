@@ -93,6 +93,13 @@ class Outputs(CompressedTest):
                 np.testing.assert_allclose(self.outputs(model, method, budget), self.replayed(replayed, budget)[0],
                                            rtol=1e-3, atol=1e-4)
 
+    def test_inference_mode_changes_nothing(self):
+        model = self.models["llama"]
+        for method in ("h2o", "int4[group=16]", "damage-votes[recent=4]"):
+            expected = self.logits(model, method, "50%mem")
+            with torch.inference_mode():
+                torch.testing.assert_close(self.logits(model, method, "50%mem"), expected)
+
     def test_a_call_per_token_gives_what_one_call_gives(self):
         model = self.models["llama"]
         for method, budget in (("snapkv[window=8]", 16), ("h2o", 16), ("exact", 16), ("kmeans", 16),
