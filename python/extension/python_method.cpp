@@ -171,7 +171,7 @@ std::vector<methods::ParamSpec> specs_of(const nb::handle& facts, methods::Selec
 methods::Properties properties_of(const nb::handle& facts) {
   const methods::Property unknown = methods::Property::no("methods in Python do not declare it");
   const methods::Property exact = nb::cast<bool>(facts["full_budget_exact"])
-                                      ? methods::Property::yes()
+                                      ? methods::Property{}
                                       : methods::Property::no("full_budget_exact is False");
   return {.full_budget_exact = exact,
           .value_scaling = unknown,

@@ -71,9 +71,9 @@ const Fault faults[] = {
      }},
     {"oracle-topk", "queries", [](MethodInfo& m) { m.kind = Kind::eviction; }},
     {"snapkv", "key shift", [](MethodInfo& m) { m.properties.key_shift = {}; }},
-    {"int8", "full budget", [](MethodInfo& m) { m.properties.full_budget_exact = Property::yes(); }},
-    {"int8", "key shift", [](MethodInfo& m) { m.properties.key_shift = Property::yes(); }},
-    {"random", "head numbers", [](MethodInfo& m) { m.properties.head_permutation = Property::yes(); }},
+    {"int8", "full budget", [](MethodInfo& m) { m.properties.full_budget_exact = {}; }},
+    {"int8", "key shift", [](MethodInfo& m) { m.properties.key_shift = {}; }},
+    {"random", "head numbers", [](MethodInfo& m) { m.properties.head_permutation = {}; }},
     {"chelsea", "order of heads",
      [](MethodInfo& m) {
        m.prepare = [prepare = m.prepare](std::span<const HeadPrompt> heads, const Params& params,

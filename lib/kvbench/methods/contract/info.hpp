@@ -47,21 +47,20 @@ struct ModelContext {
 /// Optional parts of a trace that a method requires.
 enum class Part { observed_queries, column_sums, keys_pre_rope, speculated_queries, output_sketch };
 
-/// Whether a method has a property, which the property tests verify, or the reason why it does not.
+/// A property of a method, which holds unless its row says no(reason); the property tests verify those that hold.
 struct Property {
-  bool holds = false;
-  std::string reason;  ///< one line, where the property does not hold
-  static Property yes() { return {true, ""}; }
+  bool holds = true;
+  std::string reason = {};  ///< one line, where the property does not hold
   static Property no(std::string why) { return {false, std::move(why)}; }
 };
 /// The sum of wD over the entries of a query: each weight is 1; the sum is n; it is at most n; there is no rule.
 enum class WeightSum { ones, context, at_most_context, free };
 struct Properties {
-  Property full_budget_exact;  ///< a budget of the whole context gives the exact output
-  Property value_scaling;      ///< scaling all values by a constant scales the output by it
-  Property key_shift;          ///< adding one vector to all keys does not change the output
-  Property head_permutation;   ///< results do not depend on the index of the head
-  Property nested_budgets;     ///< tokens kept at a budget are kept at every larger budget
+  Property full_budget_exact = {};  ///< a budget of the whole context gives the exact output
+  Property value_scaling = {};      ///< scaling all values by a constant scales the output by it
+  Property key_shift = {};          ///< adding one vector to all keys does not change the output
+  Property head_permutation = {};   ///< results do not depend on the index of the head
+  Property nested_budgets = {};     ///< tokens kept at a budget are kept at every larger budget
   WeightSum weight_sum = WeightSum::ones;
 };
 
@@ -102,7 +101,7 @@ struct Quantiser {
 
 struct MethodInfo {
   std::string name;
-  std::vector<std::string> aliases;
+  std::vector<std::string> aliases = {};
   std::string paper;    ///< authors or system, arXiv id, section or algorithm
   std::string summary;  ///< one line
   std::string notes;    ///< how paper and released code differ, choices that the text leaves open
@@ -123,7 +122,7 @@ struct MethodInfo {
   /// Whose format it is, where the order of channels matters; replays say where a trace has another order.
   Engine engine = Engine::none;
   std::string trace_sha256;  ///< of the only trace on which it runs; "": of any
-  Properties properties;
+  Properties properties = {};
   /// Settings other than the defaults with which `all` replays the method too, such as {{{"per", "query_head"}}}.
   std::vector<std::vector<Assignment>> variants;
   /// Granularity::layer only: whether, with these parameters, the heads of a layer do not affect each other, so that

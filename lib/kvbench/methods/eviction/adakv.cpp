@@ -36,9 +36,6 @@ Wrapper wrapper(MethodInfo info, ShareOut (*share_out)(const AdakvParams&)) {
                      .query = "O(B (d + dv))",
                      .memory = "B (d + dv) on average",
                      .growth = {.compress = 1}};
-  Properties& properties = info.properties;
-  properties.full_budget_exact = properties.value_scaling = properties.key_shift = properties.head_permutation =
-      Property::yes();
   info = with_schema<AdakvParams>(std::move(info));
   const auto select = [share_out, name = info.name](std::span<const HeadPrompt> heads, std::vector<TokenScores> scores,
                                                     const Params& params, Backend& backend) {
@@ -73,8 +70,7 @@ Wrapper adakv_kvpress_wrapper() {
        .summary = "the kv heads of a layer share one budget by their scores, above a guaranteed part",
        .notes = "The best int(alpha B) tokens of each head, at least one, are safe; the lowest scores of the layer are "
                 "dropped. kvpress "
-                "masks what it drops and saves no bytes; here the caches are ragged and hold the kept tokens alone.",
-       .properties = {.nested_budgets = Property::yes()}},
+                "masks what it drops and saves no bytes; here the caches are ragged and hold the kept tokens alone."},
       safeguard);
 }
 

@@ -30,12 +30,6 @@ MethodInfo exact_method() {
           .kind = Kind::exact,
           .streaming = true,
           .windowed = true,
-          .properties = {.full_budget_exact = Property::yes(),
-                         .value_scaling = Property::yes(),
-                         .key_shift = Property::yes(),
-                         .head_permutation = Property::yes(),
-                         .nested_budgets = Property::yes(),
-                         .weight_sum = WeightSum::ones},
       },
       prepare_exact);
 }

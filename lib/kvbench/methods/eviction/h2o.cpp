@@ -130,7 +130,6 @@ MethodInfo h2o_method() {
   return with_params<H2oParams>(
       {
           .name = "h2o",
-          .aliases = {},
           .paper = "H2O, arXiv 2306.14048, section 4 and Algorithm 1",
           .summary = "the tokens with the largest accumulated attention, and the most recent ones",
           .notes = "Algorithm 1 evicts greedily from the first token on (prompt=stream, which needs the query of every "
@@ -148,13 +147,8 @@ MethodInfo h2o_method() {
                            const Params& params) { check_parts(data, params.as<H2oParams>().prompt); },
           .streaming = true,
           .observes = true,
-          .properties = {.full_budget_exact = Property::yes(),
-                         .value_scaling = Property::yes(),
-                         .key_shift = Property::yes(),
-                         .head_permutation = Property::yes(),
-                         .nested_budgets =
-                             Property::no("prompt=stream: scores depend on the tokens that the budget holds"),
-                         .weight_sum = WeightSum::ones},
+          .properties = {.nested_budgets =
+                             Property::no("prompt=stream: scores depend on the tokens that the budget holds")},
           .variants = {{{"per", "query_head"}}},
       },
       prepare);

@@ -111,7 +111,6 @@ MethodInfo h2o_global_method() {
   return with_params<H2oGlobalParams>(
       {
           .name = "h2o-global",
-          .aliases = {},
           .paper = "H2O, arXiv 2306.14048, evaluation by masks",
           .summary = "columns of the context's attention map with the largest sums, and a band of recent tokens",
           .notes = "A simulation, not an eviction policy: columns are chosen over the whole map, so a token may be "
@@ -125,12 +124,7 @@ MethodInfo h2o_global_method() {
           .granularity = Granularity::query_head,
           .needs = {Part::column_sums},
           .properties = {.full_budget_exact =
-                             Property::no("heavy columns may lie in the band, and then fewer than B tokens are read"),
-                         .value_scaling = Property::yes(),
-                         .key_shift = Property::yes(),
-                         .head_permutation = Property::yes(),
-                         .nested_budgets = Property::yes(),
-                         .weight_sum = WeightSum::ones},
+                             Property::no("heavy columns may lie in the band, and then fewer than B tokens are read")},
       },
       prepare);
 }

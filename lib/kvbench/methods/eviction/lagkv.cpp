@@ -145,12 +145,7 @@ MethodInfo lagkv_method() {
            "The repository's rule: scores as they are, the tail beside the ratio, repeated while decoding; parts of 64 "
            "tokens here, 1024 in the code. kvpress decides by ranks in parts of 128, once: `lagkv@kvpress`.",
        .complexity =
-           {.compress = "O(n d^2)", .query = "O(B (d + dv))", .memory = "B (d + dv)", .growth = {.compress = 1}},
-       .properties = {.full_budget_exact = Property::yes(),
-                      .value_scaling = Property::yes(),
-                      .key_shift = Property::yes(),
-                      .head_permutation = Property::yes(),
-                      .nested_budgets = Property::yes()}},
+           {.compress = "O(n d^2)", .query = "O(B (d + dv))", .memory = "B (d + dv)", .growth = {.compress = 1}}},
       prepare_lagkv);
 }
 

@@ -40,7 +40,6 @@ MethodInfo pyramidkv_method() {
   MethodInfo info = score_only<PyramidkvParams>(
       {
           .name = "pyramidkv",
-          .aliases = {},
           .paper = "PyramidKV, arXiv 2406.02069, section 4",
           .summary = "the votes of SnapKV with a budget that falls from the first layer to the last",
           .notes = "Integer rules of the released code; its step is rounded down, so the mean over layers may exceed "

@@ -20,7 +20,6 @@ MethodInfo random_method() {
   return with_params<NoParams>(
       {
           .name = "random",
-          .aliases = {},
           .paper = "reference",
           .summary = "random tokens without replacement, weight 1: the lower reference of selection",
           .notes = "Every budget keeps a prefix of one random permutation, so budgets are nested.",
@@ -30,12 +29,7 @@ MethodInfo random_method() {
                          .growth = {.compress = 1, .query = 0, .memory = 0}},
           .kind = Kind::eviction,
           .seeded = true,
-          .properties = {.full_budget_exact = Property::yes(),
-                         .value_scaling = Property::yes(),
-                         .key_shift = Property::yes(),
-                         .head_permutation = Property::no("draws are keyed by the head"),
-                         .nested_budgets = Property::yes(),
-                         .weight_sum = WeightSum::ones},
+          .properties = {.head_permutation = Property::no("draws are keyed by the head")},
       },
       prepare_random);
 }

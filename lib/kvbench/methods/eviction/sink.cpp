@@ -135,13 +135,8 @@ MethodInfo sink_method() {
                          .growth = {.compress = 0, .query = 0, .memory = 0}},
           .kind = Kind::eviction,
           .streaming = true,
-          .properties = {.full_budget_exact = Property::yes(),
-                         .value_scaling = Property::yes(),
-                         .key_shift =
-                             Property::no("sinks are rotated, and a shift of their keys would be rotated with them"),
-                         .head_permutation = Property::yes(),
-                         .nested_budgets = Property::yes(),
-                         .weight_sum = WeightSum::ones},
+          .properties = {.key_shift =
+                             Property::no("sinks are rotated, and a shift of their keys would be rotated with them")},
       },
       prepare);
 }

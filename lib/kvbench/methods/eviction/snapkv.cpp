@@ -16,7 +16,6 @@ MethodInfo snapkv_method() {
   return score_only<SnapkvParams>(
       {
           .name = "snapkv",
-          .aliases = {},
           .paper = "SnapKV, arXiv 2404.14469, section 4",
           .summary =
               "tokens that the last prompt queries attend to, pooled over neighbours, and those queries' own tokens",
@@ -43,7 +42,6 @@ MethodInfo snapkv_kvpress_method() {
   return score_only<SnapkvKvpressParams>(
       {
           .name = "snapkv@kvpress",
-          .aliases = {},
           .paper = "NVIDIA kvpress, SnapKVPress; after SnapKV, arXiv 2404.14469",
           .summary = "snapkv with the window and pooling of kvpress, which many comparisons use",
           .notes = "kvpress: window_size 64, kernel_size 5, mean pooling, scores averaged over the query group. It is "

@@ -143,13 +143,8 @@ MethodInfo subgen_kcenter_method() {
                          .memory = "B (d + dv)",
                          .growth = {.compress = 1, .query = 0, .memory = 0}},
           .kind = Kind::eviction,
-          .properties = {.full_budget_exact = Property::yes(),
-                         .value_scaling = Property::yes(),
-                         .key_shift = Property::yes(),
-                         .head_permutation = Property::yes(),
-                         .nested_budgets =
-                             Property::no("a wider window leaves fewer candidates, and the centres change"),
-                         .weight_sum = WeightSum::ones},
+          .properties = {.nested_budgets =
+                             Property::no("a wider window leaves fewer candidates, and the centres change")},
       },
       prepare);
 }

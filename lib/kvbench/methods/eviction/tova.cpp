@@ -98,12 +98,7 @@ MethodInfo tova_method() {
        .granularity = Granularity::layer,
        .needs = {Part::observed_queries},
        .check_data = [](const ContextData& data, const Params&) { check_window(data, "tova", 1); },
-       .observes = true,
-       .properties = {.full_budget_exact = Property::yes(),
-                      .value_scaling = Property::yes(),
-                      .key_shift = Property::yes(),
-                      .head_permutation = Property::yes(),
-                      .nested_budgets = Property::yes()}},
+       .observes = true},
       prepare_tova);
 }
 

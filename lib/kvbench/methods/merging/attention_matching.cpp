@@ -239,7 +239,6 @@ MethodInfo attention_matching_method() {
   return with_params<AttentionMatchingParams>(
       {
           .name = "attention-matching",
-          .aliases = {},
           .paper = "Fast KV Compaction via Attention Matching, arXiv 2602.16284, section 3",
           .summary = "tokens with weights and values fitted to what the context gives its own queries",
           .notes = "AM-HighestAttnKeys-basic and AM-OMP-basic (form=omp) of the released code, with the queries of the "
@@ -251,10 +250,7 @@ MethodInfo attention_matching_method() {
                          .growth = {.compress = 1, .query = 0, .memory = 0}},
           .kind = Kind::merging,
           .needs = {Part::observed_queries},
-          .properties = {.full_budget_exact = Property::yes(),
-                         .value_scaling = Property::yes(),
-                         .key_shift = Property::no("the fits amplify the rounding of the logits"),
-                         .head_permutation = Property::yes(),
+          .properties = {.key_shift = Property::no("the fits amplify the rounding of the logits"),
                          .nested_budgets = Property::no("form=omp leaves out tokens whose weight falls"),
                          .weight_sum = WeightSum::free},
       },

@@ -82,7 +82,6 @@ MethodInfo cam_method() {
   return with_params<CamParams>(
       {
           .name = "cam",
-          .aliases = {},
           .paper = "CaM, ICML 2024, and its released code",
           .summary = "first tokens and a window; values that leave it are merged at random into the values after them",
           .notes =
@@ -100,12 +99,8 @@ MethodInfo cam_method() {
           .streaming = true,
           .seeded = true,
           .observes = true,
-          .properties = {.full_budget_exact = Property::yes(),
-                         .value_scaling = Property::yes(),
-                         .key_shift = Property::yes(),
-                         .head_permutation = Property::no("draws are keyed by the head"),
-                         .nested_budgets = Property::no("tokens are nested, but the values merged into them are not"),
-                         .weight_sum = WeightSum::ones},
+          .properties = {.head_permutation = Property::no("draws are keyed by the head"),
+                         .nested_budgets = Property::no("tokens are nested, but the values merged into them are not")},
       },
       prepare);
 }

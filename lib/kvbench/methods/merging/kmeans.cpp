@@ -81,7 +81,6 @@ MethodInfo kmeans_method() {
   return with_params<KmeansParams>(
       {
           .name = "kmeans",
-          .aliases = {},
           .paper = "Chelsea, arXiv 2506.11418, Table 1",
           .summary = "k-means centroids in place of the tokens of the context, weighted by their number of tokens",
           .notes = "Chelsea's text does not give the distance, the initial centroids or the number of iterations of "
@@ -91,10 +90,7 @@ MethodInfo kmeans_method() {
                          .memory = "B (d + dv) + B",
                          .growth = {.compress = 1, .query = 0, .memory = 0}},
           .kind = Kind::merging,
-          .properties = {.full_budget_exact = Property::yes(),
-                         .value_scaling = Property::yes(),
-                         .key_shift = Property::no("directions of keys depend on the origin"),
-                         .head_permutation = Property::yes(),
+          .properties = {.key_shift = Property::no("directions of keys depend on the origin"),
                          .nested_budgets = Property::no("the clusters depend on their number"),
                          .weight_sum = WeightSum::context},
       },

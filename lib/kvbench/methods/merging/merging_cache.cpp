@@ -185,10 +185,7 @@ Footprint MergingCache::footprint() const {
 }
 
 Properties merging_properties() {
-  return {.full_budget_exact = Property::yes(),
-          .value_scaling = Property::yes(),
-          .key_shift = Property::no("cosines change when all keys move"),
-          .head_permutation = Property::yes(),
+  return {.key_shift = Property::no("cosines change when all keys move"),
           .nested_budgets = Property::no("a smaller budget merges more, and other tokens represent the groups"),
           .weight_sum = WeightSum::context};
 }

@@ -20,7 +20,6 @@ MethodInfo mesh_method() {
   return with_params<MeshParams>(
       {
           .name = "mesh",
-          .aliases = {},
           .paper = "Chelsea, arXiv 2506.11418, section 5.2 and Table 1",
           .summary = "every token linked to its most similar one among all pairs, merged by degree",
           .notes = "The text gives only the complexity of the matching; the chaining of links and the place of a group "

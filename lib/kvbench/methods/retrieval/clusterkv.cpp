@@ -204,12 +204,8 @@ void selection_fields(ParamVisitor& visitor, P& params) {
 constexpr const char* sinks_doc = "first tokens that answer every query and are not clustered";
 
 Properties properties() {
-  return {.full_budget_exact = Property::yes(),
-          .value_scaling = Property::yes(),
-          .key_shift = Property::no("directions of keys depend on the origin"),
-          .head_permutation = Property::no("draws are keyed by the head"),
-          .nested_budgets = Property::yes(),
-          .weight_sum = WeightSum::ones};
+  return {.key_shift = Property::no("directions of keys depend on the origin"),
+          .head_permutation = Property::no("draws are keyed by the head")};
 }
 
 }  // namespace
@@ -234,7 +230,6 @@ MethodInfo clusterkv_method() {
   return with_params<ClusterkvParams>(
       {
           .name = "clusterkv",
-          .aliases = {},
           .paper = "ClusterKV, arXiv 2412.03213, sections III and IV",
           .summary = "clusters of keys, recalled per query by the inner product with their centroids",
           .notes = "L/80 clusters, iterated until labels are fixed, and 4 more for every 320 generated tokens, as in "
@@ -256,7 +251,6 @@ MethodInfo clusterkv_repo_method() {
   return with_params<ClusterkvRepoParams>(
       {
           .name = "clusterkv-repo",
-          .aliases = {},
           .paper = "ClusterKV, arXiv 2412.03213, released accuracy code",
           .summary = "clusterkv with 400 clusters for any length, 20 iterations, and generated tokens never clustered",
           .notes = "All generated tokens answer every query, beyond the budget. fill=pad takes the last cluster whole; "

@@ -215,7 +215,6 @@ MethodInfo infinigen_method() {
   return with_params<InfinigenParams>(
       {
           .name = "infinigen",
-          .aliases = {},
           .paper = "InfiniGen, arXiv 2406.19707, section 4",
           .summary = "tokens fetched from slow memory by scores of a speculated query in a few skewed channels",
           .notes =
@@ -233,12 +232,7 @@ MethodInfo infinigen_method() {
           .needs = {Part::observed_queries},
           .calibrates = true,
           .speculates = true,
-          .properties = {.full_budget_exact = Property::yes(),
-                         .value_scaling = Property::yes(),
-                         .key_shift = Property::no("columns=union depends on the magnitude of the keys"),
-                         .head_permutation = Property::yes(),
-                         .nested_budgets = Property::yes(),
-                         .weight_sum = WeightSum::ones},
+          .properties = {.key_shift = Property::no("columns=union depends on the magnitude of the keys")},
           .independent_heads =
               [](const Params& p) { return p.as<InfinigenParams>().fetch == InfinigenParams::Fetch::fixed; },
       },

@@ -215,7 +215,6 @@ MethodInfo magicpig_method() {
   return with_params<MagicpigParams>(
       {
           .name = "magicpig",
-          .aliases = {},
           .paper = "MagicPIG, arXiv 2410.16179, sections 3 and 4",
           .summary = "tokens that share two hash codes with the query, weighted by the inverse of their chance to",
           .notes = "The released code has no budget; here each query asks as many of its tables as find no more tokens "
@@ -229,10 +228,7 @@ MethodInfo magicpig_method() {
           .granularity = Granularity::query_head,
           .seeded = true,
           .properties = {.full_budget_exact = Property::no("tokens that share fewer than two codes never answer"),
-                         .value_scaling = Property::yes(),
-                         .key_shift = Property::yes(),
                          .head_permutation = Property::no("draws are keyed by the head"),
-                         .nested_budgets = Property::yes(),
                          .weight_sum = WeightSum::free},
       },
       prepare);

@@ -3,8 +3,8 @@
 
 #include <algorithm>
 #include <cmath>
-#include <stdexcept>
 
+#include <kvbench/methods/retrieval/exact_logits.hpp>
 #include <kvbench/methods/stages/per_block.hpp>
 #include <kvbench/methods/stages/token_weights.hpp>
 
@@ -31,8 +31,7 @@ class OracleErrorCache : public CompressedCache {
   }
 
   EntryTables entries(const QueryBlock& queries) const override {
-    if (!queries.scores.present() || !queries.outputs.present())
-      throw std::logic_error("oracle-error needs the exact logits and outputs of the block");
+    require_exact_logits(queries, "oracle-error");
     if (tokens() == 0) return {};
     if (budget_ >= tokens()) return all_tokens();
     WeightFit::check_size(group_ * queries.size(), tokens(), budget_);
@@ -123,10 +122,7 @@ MethodInfo oracle_error_method() {
                          .growth = {.compress = 0, .query = 1, .memory = 0}},
           .kind = Kind::retrieval,
           .granularity = Granularity::kv_head,
-          .properties = {.full_budget_exact = Property::yes(),
-                         .value_scaling = Property::yes(),
-                         .key_shift = Property::no("rounding of the logits may change the order of selection"),
-                         .head_permutation = Property::yes(),
+          .properties = {.key_shift = Property::no("rounding of the logits may change the order of selection"),
                          .nested_budgets = Property::no("tokens lose their weight as others join"),
                          .weight_sum = WeightSum::free},
       },

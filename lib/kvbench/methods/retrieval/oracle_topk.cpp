@@ -86,12 +86,6 @@ MethodInfo oracle_topk_method() {
           .kind = Kind::retrieval,
           .granularity = Granularity::query_head,
           .streaming = true,
-          .properties = {.full_budget_exact = Property::yes(),
-                         .value_scaling = Property::yes(),
-                         .key_shift = Property::yes(),
-                         .head_permutation = Property::yes(),
-                         .nested_budgets = Property::yes(),
-                         .weight_sum = WeightSum::ones},
       },
       prepare_oracle);
 }

@@ -203,7 +203,6 @@ MethodInfo quest_method() {
   return with_params<QuestParams>(
       {
           .name = "quest",
-          .aliases = {},
           .paper = "Quest, arXiv 2406.10774, section 3",
           .summary =
               "pages of tokens, selected per query by a bound on its logits from channel-wise extremes of the keys",
@@ -217,12 +216,6 @@ MethodInfo quest_method() {
           .kind = Kind::retrieval,
           .granularity = Granularity::query_head,
           .streaming = true,
-          .properties = {.full_budget_exact = Property::yes(),
-                         .value_scaling = Property::yes(),
-                         .key_shift = Property::yes(),
-                         .head_permutation = Property::yes(),
-                         .nested_budgets = Property::yes(),
-                         .weight_sum = WeightSum::ones},
       },
       prepare);
 }

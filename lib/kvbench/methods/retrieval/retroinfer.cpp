@@ -255,7 +255,6 @@ MethodInfo retroinfer_method() {
   return with_params<RetroinferParams>(
       {
           .name = "retroinfer",
-          .aliases = {},
           .paper = "RetroInfer, arXiv 2505.02922, section 4",
           .summary = "clusters of keys: the best are read per query, the next are estimated by centroid and mean value",
           .notes = "The released code leaves contexts below 16384 tokens whole (least=16384) and has a budget in "
@@ -266,11 +265,7 @@ MethodInfo retroinfer_method() {
                          .memory = "n (d + dv) + C (d + dv)",
                          .growth = {.compress = 2, .query = 1, .memory = 1}},
           .kind = Kind::retrieval,
-          .properties = {.full_budget_exact = Property::yes(),
-                         .value_scaling = Property::yes(),
-                         .key_shift = Property::yes(),
-                         .head_permutation = Property::yes(),
-                         .nested_budgets = Property::no("an estimated cluster is one token of it"),
+          .properties = {.nested_budgets = Property::no("an estimated cluster is one token of it"),
                          .weight_sum = WeightSum::at_most_context},
       },
       prepare);

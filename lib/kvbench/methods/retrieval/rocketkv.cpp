@@ -291,7 +291,6 @@ MethodInfo rocketkv_method() {
   return with_params<RocketkvParams>(
       {
           .name = "rocketkv",
-          .aliases = {},
           .paper = "RocketKV, arXiv 2502.14051, sections 3.2 and 3.3",
           .summary = "eviction by window votes, then pages selected per query by bounds from its largest channels",
           .notes = "B tokens answer a query; the released token_budget is 2 B, half of which is the traffic of the "
@@ -305,12 +304,7 @@ MethodInfo rocketkv_method() {
           .needs = {Part::observed_queries},
           .check_data = [](const ContextData& data,
                            const Params& p) { check_window(data, "rocketkv", p.as<RocketkvParams>().window); },
-          .properties = {.full_budget_exact = Property::yes(),
-                         .value_scaling = Property::yes(),
-                         .key_shift = Property::yes(),
-                         .head_permutation = Property::yes(),
-                         .nested_budgets = Property::no("pages and channels depend on the budget"),
-                         .weight_sum = WeightSum::ones},
+          .properties = {.nested_budgets = Property::no("pages and channels depend on the budget")},
       },
       prepare);
 }

@@ -192,7 +192,6 @@ MethodInfo twilight_method() {
   return with_params<TwilightParams>(
       {
           .name = "twilight",
-          .aliases = {},
           .paper = "Twilight, arXiv 2502.02770, section 4",
           .summary = "quest's tokens, pruned to those that hold a share of the attention by keys in 4 bits",
           .notes = "The released configuration with quest, whose token_budget of 8192 is the budget here: fewer tokens "
@@ -206,11 +205,8 @@ MethodInfo twilight_method() {
           .granularity = Granularity::query_head,
           .streaming = true,
           .properties = {.full_budget_exact = Property::no("the last 15 % of the attention are dropped at any budget"),
-                         .value_scaling = Property::yes(),
                          .key_shift = Property::no("keys are rounded in steps of their range"),
-                         .head_permutation = Property::yes(),
-                         .nested_budgets = Property::no("more tokens share the same attention"),
-                         .weight_sum = WeightSum::ones},
+                         .nested_budgets = Property::no("more tokens share the same attention")},
       },
       prepare);
 }

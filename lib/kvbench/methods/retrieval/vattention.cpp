@@ -290,7 +290,6 @@ MethodInfo vattention_method() {
   return with_params<VattentionParams>(
       {
           .name = "vattention",
-          .aliases = {},
           .paper = "vAttention, arXiv 2510.05688, sections 3 and 4",
           .summary = "first, recent and top tokens, and a weighted sample of the others whose size bounds the error of "
                      "the denominator",
@@ -307,9 +306,7 @@ MethodInfo vattention_method() {
           .granularity = Granularity::query_head,
           .streaming = true,
           .seeded = true,
-          .properties = {.full_budget_exact = Property::yes(),
-                         .value_scaling = Property::yes(),
-                         .key_shift = Property::no("rounding of the logits may change the number of samples"),
+          .properties = {.key_shift = Property::no("rounding of the logits may change the number of samples"),
                          .head_permutation = Property::no("draws are keyed by the head"),
                          .nested_budgets = Property::no("the number of samples depends on those drawn first"),
                          .weight_sum = WeightSum::free},

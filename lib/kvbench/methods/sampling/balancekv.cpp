@@ -152,7 +152,6 @@ MethodInfo balancekv_method() {
   return with_params<BalancekvParams>(
       {
           .name = "balancekv",
-          .aliases = {},
           .paper = "BalanceKV, arXiv 2502.07861, Algorithms 1 to 4 and section 4",
           .summary = "tokens halved by a self-balancing walk, in blocks of the context or as a stream",
           .notes = "mode=batch is the form that the paper measures, mode=stream its Algorithms 1 and 3. The text of "
@@ -166,9 +165,7 @@ MethodInfo balancekv_method() {
           .kind = Kind::sampling,
           .streaming = true,
           .seeded = true,
-          .properties = {.full_budget_exact = Property::yes(),
-                         .value_scaling = Property::yes(),
-                         .key_shift = Property::no("the walk balances exp of inner products of the keys"),
+          .properties = {.key_shift = Property::no("the walk balances exp of inner products of the keys"),
                          .head_permutation = Property::no("draws are keyed by the head"),
                          .nested_budgets = Property::no("a different number of rounds gives a different walk"),
                          .weight_sum = WeightSum::at_most_context},

@@ -127,7 +127,6 @@ MethodInfo balancekv_repo_method() {
   return with_params<BalancekvRepoParams>(
       {
           .name = "balancekv-repo",
-          .aliases = {},
           .paper = "BalanceKV, arXiv 2502.07861, released code of Fig. 2",
           .summary = "tokens halved by the released walk: centred keys, step 4, exactly half kept",
           .notes = "Differs from the paper's listing in kernel, step and choice of the half. Per round, numerator "
@@ -139,8 +138,7 @@ MethodInfo balancekv_repo_method() {
                          .growth = {.compress = 1, .query = 0, .memory = 0}},
           .kind = Kind::sampling,
           .seeded = true,
-          .properties = {.full_budget_exact = Property::yes(),
-                         .value_scaling = Property::no("0.025 is added to inner products of values"),
+          .properties = {.value_scaling = Property::no("0.025 is added to inner products of values"),
                          .key_shift =
                              Property::no("the padding zeros of the last block enter the mean that is subtracted"),
                          .head_permutation = Property::no("draws are keyed by the head"),

@@ -179,7 +179,6 @@ MethodInfo kh_compress_method() {
   return with_params<KhCompressParams>(
       {
           .name = "kh-compress",
-          .aliases = {},
           .paper = "Low-rank thinning, arXiv 2502.12063, section 3",
           .summary = "tokens halved in growing buckets, each pair by the exponential kernel of those before",
           .notes = "The released attention has the kept tokens alone, with equal weights (weight=one); beside decoded "
@@ -192,9 +191,7 @@ MethodInfo kh_compress_method() {
                          .growth = {.compress = 1, .query = 0, .memory = 0}},
           .kind = Kind::sampling,
           .seeded = true,
-          .properties = {.full_budget_exact = Property::yes(),
-                         .value_scaling = Property::yes(),
-                         .key_shift = Property::no("the kernel is of inner products of the keys"),
+          .properties = {.key_shift = Property::no("the kernel is of inner products of the keys"),
                          .head_permutation = Property::no("draws are keyed by the head"),
                          .nested_budgets = Property::no("another g has other buckets"),
                          .weight_sum = WeightSum::free},

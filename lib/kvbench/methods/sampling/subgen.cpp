@@ -266,7 +266,6 @@ MethodInfo subgen_method() {
   return with_params<SubgenParams>(
       {
           .name = "subgen",
-          .aliases = {},
           .paper = "SubGen, arXiv 2402.06082, Algorithm 1",
           .summary = "online key clusters for the denominator, value-norm samples for the numerator",
           .notes = "The radius is chosen so that the sets fit the budget at the end of the context (in a stream: with "
@@ -281,8 +280,6 @@ MethodInfo subgen_method() {
           .streaming = true,
           .seeded = true,
           .properties = {.full_budget_exact = Property::no("values are sampled with replacement at any budget"),
-                         .value_scaling = Property::yes(),
-                         .key_shift = Property::yes(),
                          .head_permutation = Property::no("draws are keyed by the head"),
                          .nested_budgets = Property::no("the clusters and the number of slots depend on the budget"),
                          .weight_sum = WeightSum::context},

@@ -27,7 +27,6 @@ MethodInfo uniform_method() {
   return with_params<NoParams>(
       {
           .name = "uniform",
-          .aliases = {},
           .paper = "baseline of BalanceKV, arXiv 2502.07861, Fig. 2",
           .summary = "random tokens without replacement, weight n/m in both sums",
           .notes = "Every budget keeps a prefix of one random permutation, so budgets are nested.",
@@ -37,11 +36,7 @@ MethodInfo uniform_method() {
                          .growth = {.compress = 1, .query = 0, .memory = 0}},
           .kind = Kind::sampling,
           .seeded = true,
-          .properties = {.full_budget_exact = Property::yes(),
-                         .value_scaling = Property::yes(),
-                         .key_shift = Property::yes(),
-                         .head_permutation = Property::no("draws are keyed by the head"),
-                         .nested_budgets = Property::yes(),
+          .properties = {.head_permutation = Property::no("draws are keyed by the head"),
                          .weight_sum = WeightSum::context},
       },
       prepare_uniform);

@@ -55,7 +55,6 @@ MethodInfo uniform_repo_method() {
   return with_params<UniformRepoParams>(
       {
           .name = "uniform-repo",
-          .aliases = {},
           .paper = "BalanceKV, arXiv 2502.07861, released baseline of Fig. 2",
           .summary = "tokens halved by fair coins, the baseline of the released code of BalanceKV",
           .notes = "Rates are powers of 1/2, and the first token of each block is kept last; `uniform` is uniform.",
@@ -65,10 +64,7 @@ MethodInfo uniform_repo_method() {
                          .growth = {.compress = 1, .query = 0, .memory = 0}},
           .kind = Kind::sampling,
           .seeded = true,
-          .properties = {.full_budget_exact = Property::yes(),
-                         .value_scaling = Property::yes(),
-                         .key_shift = Property::yes(),
-                         .head_permutation = Property::no("draws are keyed by the head"),
+          .properties = {.head_permutation = Property::no("draws are keyed by the head"),
                          .nested_budgets = Property::no("a different number of rounds gives a different sample"),
                          .weight_sum = WeightSum::at_most_context},
       },

@@ -46,10 +46,7 @@ MethodInfo quantiser_row(MethodInfo info) {
   info.complexity.growth = {.compress = 1, .query = 1, .memory = 1};
   info.properties = {.full_budget_exact = Property::no("tokens are rounded at every budget"),
                      .value_scaling = Property::no("scales are rounded, which does not commute with other factors"),
-                     .key_shift = Property::no("a shift of the keys changes how they are rounded"),
-                     .head_permutation = Property::yes(),
-                     .nested_budgets = Property::yes(),
-                     .weight_sum = WeightSum::ones};
+                     .key_shift = Property::no("a shift of the keys changes how they are rounded")};
   if (info.block) {
     info.quantiser.layer_codecs = [block = info.block, codecs = std::move(info.quantiser.layer_codecs)](
                                       std::span<const HeadPrompt> heads, const Params& params, std::size_t level,

@@ -106,11 +106,6 @@ MethodInfo score_only_row(MethodInfo info) {
   const bool per_head = info.granularity == Granularity::query_head;
   complete(info.complexity.query, "O(B (d + dv))");
   complete(info.complexity.memory, per_head ? "G B (d + dv)" : "B (d + dv)");
-  Properties& p = info.properties;
-  for (Property* property :
-       {&p.full_budget_exact, &p.value_scaling, &p.key_shift, &p.head_permutation, &p.nested_budgets}) {
-    if (property->reason.empty()) *property = Property::yes();
-  }
   return info;
 }
 
