@@ -53,12 +53,17 @@ evidence::Standing standing_of(const Rows& rows) {
   return evidence::standing_of(std::move(marks), best);
 }
 
-/// "geometric mean 0.1"; of a prediction also its mean over texts with the interval, and of which layers it is.
-std::string best_text(const replay::Record& best, const evidence::Standing& s) {
+/// "geometric mean 0.1"; of a prediction also its mean over texts with the interval, unless a table has them, and of
+/// which layers it is.
+std::string best_text(const replay::Record& best, const evidence::Standing& s, bool table) {
   const bool geometric = !std::isnan(best.geomean);
   if (best.ranked_by == replay::RankBy::kl_predicted) {
     std::string about = best.kl.about.substr(0, best.kl.about.find("; at least"));
     about = about == "all layers" || about.empty() ? "" : "; " + about;
+    if (table)
+      return fmt::format("{} nats per token{}",
+                         geometric ? "geometric mean over texts " + short_number(best.geomean) : ranked_text(best),
+                         about);
     const Interval& interval = best.kl.interval;
     return fmt::format("{}{} nats per token{}{}",
                        geometric ? fmt::format("geometric mean over texts {}, mean ", short_number(best.geomean)) : "",
@@ -84,16 +89,17 @@ std::string needs_text(const replay::Record& r, std::size_t others) {
 }
 
 /// What the sentences about rows at a budget say beside the standing.
-StandingWords words_of(const Rows& rows, const evidence::Standing& s) {
+StandingWords words_of(const Rows& rows, const evidence::Standing& s, bool table) {
   const replay::Record& best = *rows[s.best.row];
   const FigureWords& figure = figure_words(best.ranked_by);
   StandingWords words{.at = at_budget(best.budget),
                       .is_best = fmt::format("has the lowest {}", figure.quantity),
                       .quantity = figure.quantity,
                       .unit = figure.unit,
-                      .best = best_text(best, s),
+                      .best = best_text(best, s, table),
                       .figures = "",
-                      .needs = ""};
+                      .needs = "",
+                      .table = table};
   words.figures = words.best;
   if (s.untested.empty()) return words;
   if (!std::isnan(best.geomean) && s.tested() > 0)
@@ -191,13 +197,14 @@ std::string own_calibration_note(std::span<const replay::Record> rows) {
 
 BudgetAnswer answer_at(const Rows& group, const std::vector<std::string>& wins) {
   evidence::Standing standing = standing_of(group);
-  const StandingWords words = words_of(group, standing);
+  const StandingWords words = words_of(group, standing, false);
   BudgetAnswer out{.run = group.front()->run,
                    .trace = group.front()->trace,
                    .budget = group.front()->budget,
-                   .standing = std::move(standing),
+                   .standing = standing,
                    .ranked = {},
                    .verdict = "",
+                   .brief = standing_sentence(standing, words_of(group, standing, true)),
                    .notes = {},
                    .cost = ""};
   for (const evidence::Mark* mark : out.standing.ranked()) out.ranked.push_back(group[mark->row]);
@@ -216,17 +223,19 @@ BudgetAnswer answer_at(const Rows& group, const std::vector<std::string>& wins) 
 
 }  // namespace
 
-std::string family_note(std::span<const replay::Record* const> ranked) {
-  std::vector<std::string> families, best;
-  for (const replay::Record* r : ranked) {
-    const std::string family(methods::family_of(r->method));
+std::string family_note(std::span<const replay::Record* const> ranked, std::size_t shown) {
+  std::vector<std::string_view> families;
+  std::vector<std::string> best;
+  for (std::size_t i = 0; i < ranked.size(); ++i) {
+    const replay::Record& r = *ranked[i];
+    const std::string_view family = methods::family_of(r.method);
     if (std::ranges::find(families, family) != families.end()) continue;
     families.push_back(family);
-    best.push_back(fmt::format("{} {} ({})", family, label(*r), short_number(error_of(*r))));
+    if (i >= shown) best.push_back(fmt::format("{} {} ({})", family, label(r), short_number(error_of(r))));
   }
-  if (families.size() < 2) return "";
-  return fmt::format("The lowest {} of each family: {}.", figure_words(ranked.front()->ranked_by).quantity,
-                     fmt::join(best, ", "));
+  if (families.size() < 2 || best.empty()) return "";
+  return fmt::format("The lowest {} of each {}family: {}.", figure_words(ranked.front()->ranked_by).quantity,
+                     shown == 0 ? "" : "other ", fmt::join(best, ", "));
 }
 
 std::vector<BudgetAnswer> budget_answers(std::span<const replay::Record> rows,

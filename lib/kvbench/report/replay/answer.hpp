@@ -25,6 +25,7 @@ struct BudgetAnswer {
   evidence::Standing standing;
   std::vector<const replay::Record*> ranked;  ///< the rows of Standing::ranked()
   std::string verdict;                        ///< standing_sentence()
+  std::string brief;                          ///< the same beside a table (StandingWords::table)
   std::vector<std::string>
       notes;         ///< wins over texts; rows that were not tested; families; means that huge errors make
   std::string cost;  ///< where rows differ by more than 5 % in what the budget limits; else ""
@@ -37,7 +38,8 @@ std::vector<BudgetAnswer> budget_answers(std::span<const replay::Record> rows,
                                          std::span<const replay::Record> of_texts = {});
 
 /// "The lowest error of each family: eviction h2o (0.1), ..." (or predicted KL), where there are several; else "".
-std::string family_note(std::span<const replay::Record* const> ranked);
+/// Families of the first `shown` rows are left out: "of each other family".
+std::string family_note(std::span<const replay::Record* const> ranked, std::size_t shown = 0);
 
 /// Where the notes of a budget stand: with its verdict, or behind the verdicts and costs of all budgets.
 enum class Notes { of_budget, last };

@@ -112,8 +112,8 @@ std::string rest_of(std::span<const replay::Record> rows, std::size_t shown, con
 std::vector<Block> of_one_budget(std::span<const replay::Record> rows, std::span<const BudgetAnswer> answers) {
   if (!answers.empty()) {
     const BudgetAnswer& answer = answers.front();
-    std::vector<Block> blocks = {Paragraph{answer.verdict}, best_rows(answer.ranked)};
-    if (const std::string families = family_note(answer.ranked); !families.empty())
+    std::vector<Block> blocks = {Paragraph{answer.brief}, best_rows(answer.ranked)};
+    if (const std::string families = family_note(answer.ranked, most_best); !families.empty())
       blocks.emplace_back(Paragraph{families});
     return blocks;
   }

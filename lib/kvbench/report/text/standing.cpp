@@ -16,6 +16,7 @@ using evidence::Standing;
 
 /// "a (1.27 times)" where the ratio was tested, else "a (0.1)", "a (KL 0.1)".
 std::string listed_mark(const Mark& mark, const StandingWords& words) {
+  if (words.table) return mark.name;
   if (!std::isnan(mark.interval.lo)) return fmt::format("{} ({:.3g} times)", mark.name, mark.ratio);
   return fmt::format("{} ({}{})", mark.name, words.unit, short_number(mark.mean));
 }
@@ -28,7 +29,7 @@ std::string listed_marks(const std::vector<Mark>& marks, const StandingWords& wo
 
 std::string next_text(const Standing& s, const StandingWords& words) {
   const Mark* next = s.next();
-  if (next == nullptr) return "";
+  if (next == nullptr || words.table) return "";
   if (!std::isfinite(next->ratio)) return "; the next is " + listed_mark(*next, words);
   std::string out = fmt::format("; the next is {} with {:.3g} times the {}", next->name, next->ratio, words.quantity);
   if (!std::isnan(next->interval.lo))
@@ -62,7 +63,8 @@ std::string standing_sentence(const Standing& s, const StandingWords& words) {
   }
   const std::string of = s.compared() > 1 ? fmt::format(" of the {} methods run", s.compared()) : "";
   std::string out = fmt::format("{}, {} {}{} ({})", words.at, s.best.name, words.is_best, of, words.figures);
-  if (!s.tied.empty()) out += fmt::format("; {} cannot be told from it", listed_marks(s.tied, words));
+  if (!s.tied.empty())
+    out += fmt::format("; {} cannot be told from it{}", listed_marks(s.tied, words), words.table ? " (~)" : "");
   return out + next_text(s, words) + "." + tested_text(s);
 }
 

@@ -19,6 +19,7 @@ struct StandingWords {
   std::string figures;                   ///< all figures of the best one, where it is named
   std::string_view rows = "this trace";  ///< what cannot tell
   std::string needs;                     ///< a sentence: what a test would take
+  bool table = false;  ///< a table beside it has ratios and intervals, and marks what cannot be told by ~
 };
 
 /// The best one, those that no test tells from it, the next one with its ratio and interval, what the tests were made
