@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <kvbench/methods/quantisation/ggml_blocks.hpp>
 
+#include <kvbench/core/suggest.hpp>
 #include <kvbench/methods/quantisation/ggml_formats.hpp>
 #include <kvbench/methods/quantisation/group_codec.hpp>
 #include <kvbench/methods/stages/quantiser.hpp>
@@ -91,14 +92,27 @@ MethodInfo row(const char* name, const Format& format) {
           .block = block_of<P>};
 }
 
+/// The format's own name as that of its values is the default, not another configuration.
+MethodInfo with_own_values(MethodInfo info) {
+  info.bind = [bind = std::move(info.bind), own = info.name](std::span<const Assignment> settings) {
+    std::vector<Assignment> others(settings.begin(), settings.end());
+    std::erase_if(others, [&](const Assignment& one) { return one.name == "values" && same_name(one.value, own); });
+    return bind(others);
+  };
+  return info;
+}
+
 template <const Format& format>
 MethodInfo block_method(const char* name) {
-  return quantiser<BlockParams>(row<BlockParams>(name, format), block_level<format>, block_codecs<format>);
+  return with_own_values(
+      quantiser<BlockParams>(row<BlockParams>(name, format), block_level<format>, block_codecs<format>));
 }
 
 }  // namespace
 
-MethodInfo q8_0_method() { return quantiser<Q8Params>(row<Q8Params>("q8_0", eight), q8_0_level, q8_0_codecs); }
+MethodInfo q8_0_method() {
+  return with_own_values(quantiser<Q8Params>(row<Q8Params>("q8_0", eight), q8_0_level, q8_0_codecs));
+}
 MethodInfo q5_1_method() { return block_method<five_1>("q5_1"); }
 MethodInfo q5_0_method() { return block_method<five_0>("q5_0"); }
 MethodInfo q4_1_method() { return block_method<four_1>("q4_1"); }
