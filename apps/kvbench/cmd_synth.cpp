@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <kvbench/trace/synth.hpp>
 
+#include <algorithm>
 #include <map>
 
 #include <apps/common/command_line.hpp>
@@ -31,6 +32,13 @@ void check_effects(const CLI::App& flags, const trace::SynthOptions& synth) {
     refuse_without_effect(flags, {"--clusters", "--spread"}, "without --pattern clusters");
   if (!synth.column_sums)
     refuse_without_effect(flags, {"--column-queries"}, "beside --column-sums false, which stores none");
+}
+
+/// The defaults are those of 4096 tokens; of fewer, as much is context and has queries as there is.
+void fit_defaults(const CLI::App& flags, trace::SynthOptions& synth) {
+  if (flags.count("--prompt-tokens") == 0)
+    synth.prompt_tokens = std::min(synth.prompt_tokens, synth.num_tokens * 15 / 16);
+  if (flags.count("--queries") == 0) synth.num_queries = std::min(synth.num_queries, synth.num_tokens);
 }
 
 }  // namespace
@@ -86,6 +94,7 @@ Command add_synth(CLI::App& app) {
   flags->add_flag("-q,--quiet", options->quiet, "Do not show a progress bar");
   return {flags, [flags, options] {
             check_effects(*flags, options->synth);
+            fit_defaults(*flags, options->synth);
             Progress progress("heads", options->quiet);
             trace::synthesize(options->path, options->synth,
                               {.threads = options->threads,

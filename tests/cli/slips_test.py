@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """What users of other programs write: accepted where the meaning is clear, else the message names the right word."""
 
+import json
+
 from support import CliTest, main
 
 # Command lines, and the words of the message.
@@ -25,6 +27,8 @@ ANSWERED = (
     (["validate", "--trace", "T"], "Write the file of the trace without a flag"),
     (["replay", "T", "-m", "sink", "--out", "x"], "Write -o FILE"),
     (["replay", "T", "-m", "sink", "--gpu"], "Write --device cuda"),
+    (["replay", "T", "-m", "sink", "--force"], "Write the command without it: a file of results is replaced"),
+    (["sweep", "s.toml", "--force"], "Write --overwrite, which discards stored cells"),
     (["replay", "T", "-m", "sink", "--press", "SnapKVPress"], "Write --method; presses of kvpress run in Python"),
     (["replay", "T", "-m", "sink", "--window-size", "4"], "Did you mean '--window'?"),
     (["replay", "T", "-m", "sink", "--metric", "recall"], "It is a flag of kvbench compare"),
@@ -40,7 +44,9 @@ ANSWERED = (
     (["replay", "T", "-m", "SnapKVPress"], "Here it is snapkv@kvpress."),
     (["replay", "T", "-m", "KVzipPress"], "Here it is scores:FILE.h5 of kvbench-dump-hf --scores kvzip."),
     (["replay", "T", "-m", "damage-votes"], "scores:FILE.h5 of kvbench-dump-hf --scores damage-votes."),
-    (["replay", "T", "-m", "none"], "Here it is exact."),
+    (["replay", "T", "-m", "none"], "Here it is exact."), (["replay", "T", "-m", "llamacpp"], "Here it is llama.cpp."),
+    (["replay", "T", "-m", "families+q8_0"], "'families'. It stands for several methods; name one of them."),
+    (["replay", "T", "-m", "adakv(vllm)"], "'vllm'. It stands for several methods; name one of them."),
     (["replay", "T", "-m", "kvquant"], "Here it is kvquant-nofisher."), (["methods", "turbo"], "'turboquant'?"),
     (["replay", "T", "-m", "snapkv[kernel_size=5]"], "Did you mean 'kernel'?"),
     (["replay", "T", "-m", "snapkv[window=4,window=8]"], "'window' is given twice"),
@@ -91,6 +97,14 @@ class Slips(CliTest):
         self.assertEqual(self.ok("-v"), self.ok("--version"))
         self.assertEqual(self.ok("validate", "--synthetic", "--claim", "subgen.lemma1.*", "--queries", 1),
                          self.ok("validate", "--synthetic", "--check", "subgen.lemma1", "--queries", 1))
+
+    def test_synthetic_traces_shorter_than_the_default(self):
+        for tokens, context, queries in ((2, 1, 2), (64, 60, 64), (5000, 3840, 384)):
+            self.ok("synth", "-o", self.path("s.h5"), "--tokens", tokens, "--layers", 1, "--head-dim", 8, "-q")
+            layer, = json.loads(self.ok("info", self.path("s.h5"), "--format", "json"))
+            self.assertEqual((layer["prompt_tokens"], layer["queries"]), (context, queries))
+        self.fails(2, "--prompt-tokens is 65, more than --tokens, which is 64; lower it",
+                   args=["synth", "-o", self.path("s.h5"), "--tokens", 64, "--prompt-tokens", 65])
 
     def test_methods(self):
         listed = self.ok("methods", "eviction").splitlines()

@@ -257,6 +257,7 @@ constexpr OtherName other_names[] = {{"none", "exact"},
                                      {"kmeanskv", "kmeans"},
                                      {"oracle", "oracle-topk or oracle-error"},
                                      {"cur", "curdkv"},
+                                     {"llamacpp", "llama.cpp"},
                                      {"kvzip", "scores:FILE.h5 of kvbench-dump-hf --scores kvzip"},
                                      {"damagevotes", "scores:FILE.h5 of kvbench-dump-hf --scores damage-votes"},
                                      {"l2compress", "knorm"},
@@ -297,6 +298,7 @@ std::string right_name(std::string_view name) {
   }
   if (!of_family.empty())
     return fmt::format(" It is a family; name those that you mean: {}.", fmt::join(of_family, ","));
+  if (!rows_of_set(name).empty()) return " It stands for several methods; name one of them.";
   return did_you_mean(name, known);
 }
 
