@@ -63,6 +63,8 @@ void translate(const std::exception_ptr& thrown, void* error_class) {
     std::rethrow_exception(thrown);
   } catch (const kvbench::Error& error) {
     PyErr_SetString(static_cast<PyObject*>(error_class), error.what());
+  } catch (const kvbench::methods::Unavailable& error) {  // in a model that decodes; replays make a row of it
+    PyErr_SetString(static_cast<PyObject*>(error_class), error.what());
   } catch (const kvbench::IoError& error) {
     PyErr_SetString(PyExc_OSError, error.what());
   } catch (const kvbench::Interrupted&) {

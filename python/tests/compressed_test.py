@@ -232,8 +232,9 @@ class Refusals(CompressedTest):
         self.refused("there is no method 'snapvk'", "snapkv", method="snapvk", context=CONTEXT)
         self.refused("budget", "'much'", budget="much", context=CONTEXT)
         self.refused("quest: layer 0", "25 %", method="quest", budget="25%mem", context=CONTEXT)
-        with self.refuses("oracle-topk chooses by exact logits", "a model that decodes does not"):
-            self.logits(model, "oracle-topk", 16)
+        for oracle in ("oracle-topk", "oracle-error", "vattention[sinks=2,window=2]"):
+            with self.refuses(f"^{oracle.partition('[')[0]} chooses by exact logits", "a model that decodes does not"):
+                self.logits(model, oracle, 16)
         self.refused("one method|methods", method="all", context=CONTEXT)
         self.refused("kvzip asks the model", "--scores kvzip", method="kvzip", context=CONTEXT)
         self.refused("'scop'", method="damage-votes[scop=model]", context=CONTEXT)

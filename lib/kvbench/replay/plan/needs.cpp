@@ -30,7 +30,8 @@ std::optional<std::string> lacking_part(methods::Part part, const trace::LayerIn
       return "the trace has no speculated queries; dump with --speculated";
     case methods::Part::output_sketch:
       if (layer.output_sketch && layer.residual_norm) return std::nullopt;
-      return "the trace has no sketches of W_O; record it with kvbench-dump-hf without --no-sketch";
+      // Said in models that run, too, which have no trace.
+      return "there are no sketches of W_O; traces of kvbench-dump-hf have them, without --no-sketch";
   }
   return std::nullopt;
 }
