@@ -9,6 +9,7 @@
 
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/optional.h>
+#include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
@@ -135,22 +136,27 @@ class Decoder {
         scored_(scored),
         decoder_(info_, {}, {.threads = threads}, configuration_of(scored, method, budget, seed)) {}
 
-  /// Why the method has no cache for the context, or nothing.
-  std::string compress(std::size_t layer, const Array<float>& keys, const Array<float>& values,
-                       const Array<float>& queries, const Array<double>& column_sums) {
+  /// "ok", or the status of rows for which the method has no cache, and why.
+  std::pair<std::string, std::string> compress(std::size_t layer, const Array<float>& keys, const Array<float>& values,
+                                               const Array<float>& queries, const Array<double>& column_sums) {
     const loop::LayerArrays arrays{span_of(keys), span_of(values), span_of(queries), {}, span_of(column_sums)};
     const nb::gil_scoped_release release;
     try {
       decoder_.compress(layer, arrays);
-      return {};
+      return {"ok", ""};
     } catch (const loop::NoCache& why) {
-      return why.what();
+      return {std::string(name_of(why.status)), why.what()};
     }
   }
   nb::object answer(std::size_t layer, Index count, const Array<float>& keys, const Array<float>& values,
                     const Array<float>& queries) {
     const loop::LayerArrays arrays{span_of(keys), span_of(values), span_of(queries), {}, {}};
     return outputs([&] { return decoder_.answer(layer, count, arrays); });
+  }
+  /// The budget and the entries that answered a query, in tokens: means over the kv heads.
+  std::pair<double, double> tokens() const {
+    const loop::Decoder::Tokens tokens = decoder_.tokens();
+    return {tokens.budget, tokens.kept};
   }
   nb::dict bytes() const {
     const replay::Bytes bytes = [&] {
@@ -199,6 +205,7 @@ void add_decoder(nb::module_& module) {
            nb::arg("column_sums"))
       .def("answer", &Decoder::answer, nb::arg("layer"), nb::arg("count"), nb::arg("keys"), nb::arg("values"),
            nb::arg("queries"))
+      .def("tokens", &Decoder::tokens)
       .def("bytes", &Decoder::bytes);
   module.def("engine_layout", &engine_layout, nb::arg("method"), nb::arg("budget"), nb::arg("architecture"),
              nb::arg("layer"));

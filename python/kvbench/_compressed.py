@@ -13,13 +13,14 @@ import torch
 from . import _methods
 from ._attention import Interface
 from ._commands import _core, named
-from ._error import Error, first_line, require
+from ._error import Error, NoCache, first_line, require
 from ._kinds import checked
 from ._measure import Examination, Hooks, body_of
 from ._models import refuse_unsupported
 from ._scored import Scored, is_scored
 from ._sequences import Document, Layer, LayerFacts, array
 
+NO_CACHE = ("infeasible", "skipped")  # statuses of a NoCache
 PROBE = [7 * i + 3 for i in range(48)]  # tokens of the short run that measures the model's attention
 
 _examined = weakref.WeakKeyDictionary()  # by model
@@ -50,6 +51,11 @@ class Compression:
     """What compressed() does to a model, and what its caches hold."""
 
     def __init__(self, model, method, budget, seed, context, decode, threads, whole, rope_layout):
+        for name, number, least, most in (("seed", seed, 0, 2**32 - 1), ("threads", threads, 0, 4096),
+                                          ("decode", decode or 1, 1, 2**31 - 1)):
+            require(least <= number <= most, "compressed()", f"{name} is {number}; it is from {least} to {most}.")
+        require(rope_layout in (None, "half", "interleaved"), "compressed()",
+                f"rope_layout is {rope_layout!r}; it is 'half' or 'interleaved'.")
         _core()
         self._found = examination(model)
         self._config = model.config.get_text_config()
@@ -61,11 +67,10 @@ class Compression:
         self.decode = decode
         self.decoded = 0  # tokens that compressed caches have answered, in all sequences
         self.whole = collections.Counter()  # contexts that stayed whole, by the reason
-        self._keep_whole = whole
-        facts = self._found.layers.values()
-        self._numbers = [fact.layer for fact in sorted(facts, key=lambda fact: fact.layer)  # in which methods run
-                         if fact.owner == fact.layer and not fact.windowed and not fact.softcap]
-        sharing = [fact for fact in facts if fact.owner != fact.layer and fact.owner in self._numbers]
+        self._keep_whole = whole  # statuses of contexts that stay whole
+        self._numbers = self._found.compressible
+        sharing = [fact for fact in self._found.layers.values()
+                   if fact.owner != fact.layer and fact.owner in self._numbers]
         if sharing:
             raise Error(f"{self._name} cannot be compressed: layer {sharing[0].layer} attends to the cache of layer "
                         f"{sharing[0].owner}, and a method would have to serve the queries of both.")
@@ -80,6 +85,16 @@ class Compression:
     def layers(self):
         """Numbers of the layers in which the method runs."""
         return list(self._numbers)
+
+    def begin(self, cache, layers, tokens):
+        """The sequence of a cache begins with these tokens, which another Compression of the model has read: `layers`,
+        by number."""
+        self._sequences[cache] = {number: layer.of(self, tokens) for number, layer in layers.items()}
+
+    @property
+    def present(self):
+        """The layers of the present sequence, by number."""
+        return dict(self._present)
 
     @property
     def rope_layout(self):
@@ -123,26 +138,29 @@ class Compression:
             value_dim=call.value.shape[2], rope_type=rotation.type,
             rope_layout=self._layouts[number] or rotation.layout, context=context, known=known, observed=observed,
             layers=[LayerFacts(other, call.scale, rotation.theta) for other in self._numbers])
-        if self._keep_whole and self.budget.isdigit() and int(self.budget) > context:
-            reason = f"the budget of {self.budget} tokens is larger than the context"
+        if self.budget.isdigit() and int(self.budget) > context:
+            status, reason = "infeasible", f"the budget of {self.budget} tokens is larger than the context of {context}"
         else:
             scored = self._scored and self._scored.of(self._present[self._numbers[0]], context)
             made = self._decoder(document, self._given, self.budget, scored)
-            reason = made.compress(index, *arrays)
-        if reason and not self._keep_whole:
-            raise Error(reason)
+            status, reason = made.compress(index, *arrays)
+        if reason and status not in self._keep_whole:
+            raise NoCache(status, reason)
         if reason:
             made = self._decoder(document, "exact", "100%")
             made.compress(index, *arrays)
             if not any(layer.whole for layer in self._present.values()):
                 self.whole[reason] += 1
-            self._present[number].whole = True
+            self._present[number].whole = reason
         return made, index
 
     def _decoder(self, document, method, budget, scored=None):
         with named(method, "compressed") as names:
-            return _core().Decoder(document, scored, self._scored.settings if scored else names[0], budget, self._seed,
-                                   self._threads)
+            try:
+                return _core().Decoder(document, scored, self._scored.settings if scored else names[0], budget,
+                                       self._seed, self._threads)
+            except Error as refusal:  # such as a plan for another model
+                raise NoCache("skipped", str(refusal)) from None
 
     def note(self, module, args, kwargs):
         """Called before each module of attention."""
@@ -255,6 +273,16 @@ class _Gradients(threading.local):
 _gradients = _Gradients()
 
 
+@contextlib.contextmanager
+def running(model, run):
+    """A context in which a Compression answers the attention of the model."""
+    interface = Interface("compressed")
+    interface.on_call = run.attend
+    modules = [fact.module for fact in run._found.layers.values()]
+    with _gradients.off(), interface.attached(model), Hooks(modules, run.note), run.tokens_noted(model):
+        yield run
+
+
 @checked
 @contextlib.contextmanager
 def compressed(model, method="snapkv", budget="25%mem", *, seed: int = 0, context: int | None = None,
@@ -284,16 +312,8 @@ def compressed(model, method="snapkv", budget="25%mem", *, seed: int = 0, contex
     without gradients, in float32 on the host; weights and other activations stay where the model has them."""
     require(isinstance(model, torch.nn.Module) and hasattr(model, "config"), "compressed()",
             f"{type(model).__name__} is no model of transformers.")
-    for name, number, least, most in (("seed", seed, 0, 2**32 - 1), ("threads", threads, 0, 4096),
-                                      ("decode", decode or 1, 1, 2**31 - 1)):
-        require(least <= number <= most, "compressed()", f"{name} is {number}; it is from {least} to {most}.")
-    require(rope_layout in (None, "half", "interleaved"), "compressed()",
-            f"rope_layout is {rope_layout!r}; it is 'half' or 'interleaved'.")
-    run = Compression(model, method, budget, seed, context, decode, threads, whole, rope_layout)
-    interface = Interface("compressed")
-    interface.on_call = run.attend
-    modules = [fact.module for fact in run._found.layers.values()]
-    with _gradients.off(), interface.attached(model), Hooks(modules, run.note), run.tokens_noted(model):
+    run = Compression(model, method, budget, seed, context, decode, threads, NO_CACHE if whole else (), rope_layout)
+    with running(model, run):
         yield run
     if not run.layers:
         warnings.warn("inside kvbench.compressed() no method ran: every layer of this model has a sliding window or "

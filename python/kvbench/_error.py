@@ -10,6 +10,14 @@ class Error(ValueError):
     object and the remedy."""
 
 
+class NoCache(Error):
+    """A method has no cache for a context. status: infeasible or skipped, as in rows."""
+
+    def __init__(self, status, reason):
+        super().__init__(reason)
+        self.status = status
+
+
 def first_line(failure):
     """The type and first line of an exception of other code, for a sentence."""
     text = str(failure).strip().split("\n")[0]

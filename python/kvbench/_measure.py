@@ -211,6 +211,18 @@ class Examination:
             return measured
         return measured if of(keys) == measured else UNKNOWN
 
+    def sizes(self, tokens):
+        """By number of the layers with a cache of their own: kv heads, and numbers in the rows of keys and values that
+        so many tokens leave there: those that the last one attends to."""
+        return {layer: (fact.shape[1], fact.shape[1] * (fact.shape[2] + fact.shape[3]) *
+                        int(fact.mask.rows(tokens - 1, tokens, tokens).sum()))
+                for layer, fact in self.layers.items() if fact.owner == layer}
+
+    @property
+    def compressible(self):
+        """Numbers of the layers with a cache of their own, no window and no softcap: where methods run."""
+        return [layer for layer in self.caches if not self.layers[layer].windowed and not self.layers[layer].softcap]
+
     @property
     def caches(self):
         """Numbers of the layers that have a cache of their own."""

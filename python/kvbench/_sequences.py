@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """One layer of one sequence inside kvbench.compressed(): its exact context, and what answers the tokens after it."""
 
+import copy
 from dataclasses import dataclass
 
 import numpy as np
@@ -49,9 +50,15 @@ class Layer:
     def __init__(self, compression, number):
         self._compression, self._number = compression, number
         self.tokens = 0  # that were answered
-        self.whole = False  # whether the method has no cache for it
+        self.whole = ""  # why the method has no cache for it
         self.ids, self.scored = [], None  # of the first layer, where a method needs them: tokens, scores of a context
         self.decoder = self._index = self._sums = self._observed = None
+
+    def of(self, compression, tokens):
+        """The same context for another Compression. Nothing is decoded yet."""
+        made = copy.copy(self)
+        made._compression, made.ids = compression, list(tokens)
+        return made
 
     def prefill(self, call):
         """The exact output of a part of the context, which is remembered as far as methods may see it."""

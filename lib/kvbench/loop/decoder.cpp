@@ -22,7 +22,8 @@ Decoder::Decoder(trace::TraceInfo document, const replay::ReplayRequest& request
 
 Decoder::~Decoder() = default;
 
-replay::OpenCaches Decoder::open(const replay::WorkItem& item, const LayerArrays& arrays, Backend& backend) const {
+replay::OpenCaches Decoder::open(const replay::WorkItem& item, const LayerArrays& arrays, Backend& backend,
+                                 Index& budget) const {
   const std::shared_ptr<Uploader> uploader = backend.make_uploader();
   std::vector<replay::HeadSlabs> slabs;
   std::vector<replay::HeadResult> results;
@@ -38,12 +39,13 @@ replay::OpenCaches Decoder::open(const replay::WorkItem& item, const LayerArrays
                                            .results = results,
                                            .stop = stop_},
                                           std::move(slabs), backend);
+  budget = results.front().results.front().budget_tokens;
   if (!caches.caches.empty()) return caches;
   const replay::ConfigurationResult& result = results.front().results.front();
   const std::string& name = request_.methods.front().info->name;
   const int number = document_.prompts.front().layers[item.layer].layer;
   if (result.status == replay::Status::failed) throw Error("{}: layer {}: {}", name, number, result.reason);
-  throw NoCache("{}: layer {}: {}", name, number, result.reason);
+  throw NoCache(result.status, fmt::format("{}: layer {}: {}", name, number, result.reason));
 }
 
 void Decoder::compress(std::size_t layer, const LayerArrays& arrays) {
@@ -56,10 +58,11 @@ void Decoder::compress(std::size_t layer, const LayerArrays& arrays) {
   Streams streams(items.size());
   parallel_for(items.size(), thread_count(options_), [&](std::size_t i, std::size_t) {
     std::unique_ptr<Backend> backend = make_backend(options_);
-    replay::OpenCaches caches = open(*items[i], arrays, *backend);
+    Index budget = 0;
+    replay::OpenCaches caches = open(*items[i], arrays, *backend, budget);
     const bool observes = caches.observes;
-    streams[i] =
-        std::make_unique<Stream>(*items[i], observes, prompt.prompt_tokens, std::move(caches), std::move(backend));
+    streams[i] = std::make_unique<Stream>(*items[i], observes, prompt.prompt_tokens, std::move(caches),
+                                          std::move(backend), budget);
   });
   layers_[layer] = std::move(streams);
 }
@@ -101,6 +104,19 @@ replay::Bytes Decoder::bytes() const {
     for (const auto& stream : streams) stream->add_bytes(request_.kv_element, sum);
   }
   return sum;
+}
+
+Decoder::Tokens Decoder::tokens() const {
+  Tokens mean;
+  double heads = 0;
+  for (const Streams& streams : layers_) {
+    for (const auto& stream : streams) {
+      heads += static_cast<double>(stream->kv_heads());
+      mean.budget += static_cast<double>(stream->kv_heads() * stream->budget());
+      mean.kept += stream->kept();
+    }
+  }
+  return {mean.budget / heads, mean.kept / heads};
 }
 
 }  // namespace kvbench::loop

@@ -17,11 +17,12 @@ namespace kvbench::loop {
 
 class Stream;
 
-/// The method has no cache for a context: its budget is out of reach there, or the document lacks what it needs. The
-/// message names the layer.
+/// The method has no cache for a context: its budget is out of reach there (infeasible), or the document lacks what it
+/// needs (skipped). The message names the layer.
 class NoCache : public Error {
  public:
-  using Error::Error;
+  NoCache(replay::Status why, std::string message) : Error("{}", std::move(message)), status(why) {}
+  replay::Status status;
 };
 
 class Decoder {
@@ -50,11 +51,18 @@ class Decoder {
   /// What the layers hold now, and what their exact caches would hold. A query reads what the last one has read.
   replay::Bytes bytes() const;
 
+  /// Means over the kv heads of the layers so far: what the budget is in tokens, and entries that answered a query.
+  struct Tokens {
+    double budget = 0, kept = 0;
+  };
+  Tokens tokens() const;
+
  private:
   using Streams = std::vector<std::unique_ptr<Stream>>;  ///< by work item
 
-  /// The caches of a work item. Throws as compress() does.
-  replay::OpenCaches open(const replay::WorkItem& item, const LayerArrays& arrays, Backend& backend) const;
+  /// The caches of a work item, and their budget in tokens. Throws as compress() does.
+  replay::OpenCaches open(const replay::WorkItem& item, const LayerArrays& arrays, Backend& backend,
+                          Index& budget) const;
   std::vector<float> run(std::size_t layer, Index count, const LayerArrays& arrays);
 
   trace::TraceInfo document_;

@@ -20,12 +20,12 @@ void add(methods::GrowingRows& rows, std::vector<float> more, Backend& backend) 
   methods::copy_rows(backend.adopt(std::move(more), count, cols), rows.add(count), backend);
 }
 
-/// Slots in use that answer the last of m queries, over the query heads.
-double used_by_last(const methods::HostTable& table, Index group, Index m) {
+/// Slots in use that answer query `i` of m, which sees the first `seen` tokens, over the query heads.
+double used_by(const methods::HostTable& table, Index group, Index i, Index m, Index seen) {
   double used = 0;
   for (Index g = 0; g < (table.per_head ? group : 1); ++g) {
-    const auto row = table.row(table_row(table, g, m - 1, m));
-    used += static_cast<double>(std::ranges::count_if(row, [](std::int32_t id) { return id >= 0; }));
+    const auto row = table.row(table_row(table, g, i, m));
+    used += static_cast<double>(std::ranges::count_if(row, [&](std::int32_t id) { return id >= 0 && id < seen; }));
   }
   return used;
 }
@@ -33,11 +33,12 @@ double used_by_last(const methods::HostTable& table, Index group, Index m) {
 }  // namespace
 
 Stream::Stream(const replay::WorkItem& item, bool observes, Index context, replay::OpenCaches caches,
-               std::unique_ptr<Backend> backend)
+               std::unique_ptr<Backend> backend, Index budget)
     : backend_(std::move(backend)),
       kv_heads_(item.kv_heads),
       session_(std::move(caches.caches), context, observes, *backend_),
-      read_(kv_heads_.size(), 0) {
+      read_(kv_heads_.size(), 0),
+      budget_(budget) {
   for (const replay::Head& head : caches.heads) {
     group_ = head.group;
     scale_ = head.tokens.scale;
@@ -111,7 +112,12 @@ std::vector<float> Stream::attend(std::size_t h, const methods::QueryBlock& quer
   const methods::HeadTokens tokens{keys_[h].rows().slice(0, end), values_[h].rows().slice(0, end), scale_, group_};
   const Index m = queries.size(), dv = tokens.values.cols();
   read_[h] = 0;
-  for (const methods::HostTable& table : session_.checked(h, tokens)) read_[h] += used_by_last(table, group_, m);
+  for (const methods::HostTable& table : session_.checked(h, tokens)) {
+    read_[h] += used_by(table, group_, m - 1, m, end);
+    for (Index i = 0; i < m; ++i)
+      used_ += used_by(table, group_, i, m, end - m + 1 + i) / static_cast<double>(table.per_head ? group_ : 1);
+  }
+  queries_ += static_cast<double>(m);
   const methods::HostState answer =
       session_.attend(h, tokens, queries, tables, methods::empty_state(*backend_, group_ * m, dv));
   std::vector<float> out = answer.num;
@@ -125,5 +131,7 @@ void Stream::add_bytes(methods::Element kv, replay::Bytes& sum) const {
     sum += replay::account(footprints[h], kv, read_[h], session_.tokens(), keys_[h].rows().cols(),
                            values_[h].rows().cols());
 }
+
+double Stream::kept() const { return used_ / queries_ * static_cast<double>(kv_heads_.size()); }
 
 }  // namespace kvbench::loop

@@ -15,9 +15,9 @@ namespace kvbench::loop {
 
 class Stream {
  public:
-  /// `caches` hold the context of so many tokens, and were made on `backend`.
+  /// `caches` hold the context of so many tokens, and were made on `backend` for a budget in tokens.
   Stream(const replay::WorkItem& item, bool observes, Index context, replay::OpenCaches caches,
-         std::unique_ptr<Backend> backend);
+         std::unique_ptr<Backend> backend, Index budget);
   ~Stream();
 
   /// Appends the last `count` of the tokens of `arrays`, and answers the last `count` of its queries. `outputs`
@@ -27,6 +27,11 @@ class Stream {
 
   /// Adds what the caches hold.
   void add_bytes(methods::Element kv, replay::Bytes& sum) const;
+
+  Index budget() const { return budget_; }
+  Index kv_heads() const { return std::ssize(kv_heads_); }
+  /// Entries that answered a query, mean over queries and query heads: the sum over the kv heads.
+  double kept() const;
 
  private:
   Index append(Index count);
@@ -40,6 +45,8 @@ class Stream {
   float scale_ = 1;
   std::vector<methods::GrowingRows> keys_, values_;  ///< by head, of all tokens
   std::vector<double> read_;                         ///< by head: entries that the last query read
+  Index budget_;
+  double used_ = 0, queries_ = 0;  ///< entries that answered, mean over query heads; queries of all kv heads
 };
 
 }  // namespace kvbench::loop

@@ -68,6 +68,7 @@ TEST_CASE("the decoder gives the outputs and bytes of the loop, for every method
       loop.start(c);
       Decoder decoder(info, {}, serial, c);
       Bytes expected;
+      double budget_tokens = 0, kept_tokens = 0;
       bool all = true;
       for (std::size_t l = 0; l < 2; ++l) {
         const LayerAnswer answer = loop.answer(l, layers[l].arrays());
@@ -79,13 +80,19 @@ TEST_CASE("the decoder gives the outputs and bytes of the loop, for every method
           break;
         }
         check_close(decoder.begin(l, layers[l].arrays()), answer.outputs);
-        for (const ConfigurationResult& head : answer.heads) expected += head.bytes;
+        for (const ConfigurationResult& head : answer.heads) {
+          expected += head.bytes;
+          budget_tokens += static_cast<double>(head.budget_tokens), kept_tokens += head.kept_tokens;
+        }
         ++ran;
       }
       if (!all) continue;
       CHECK(decoder.bytes().kv == doctest::Approx(expected.kv));
       CHECK(decoder.bytes().meta == doctest::Approx(expected.meta));
       CHECK(decoder.bytes().full == doctest::Approx(expected.full));
+      const double heads = 2.0 * static_cast<double>(info.num_kv_heads);
+      CHECK(decoder.tokens().budget == doctest::Approx(budget_tokens / heads));
+      CHECK(decoder.tokens().kept == doctest::Approx(kept_tokens / heads));
     }
   }
   CHECK(ran > 60);
