@@ -124,14 +124,9 @@ Index longest(const eval::EvalResults& results) {
 }
 
 eval::EvalSettings settings_of(const Options& options, const llama::Model& model) {
-  const replay::ReplayRequest& request = options.request;
-  eval::EvalSettings out;
+  eval::EvalSettings out = eval::settings_of(options.request);
   out.model_layers = model.num_layers();
   out.weights = model.is_f32() ? "f32" : "file";
-  out.kv_dtype = request.kv_element == methods::Element::f32 ? "f32" : "f16";
-  out.protect =
-      fmt::format("{},{}{}", request.protect_first, request.protect_last, request.protect_outside ? " outside" : "");
-  out.decoded = request.decoded == replay::Decoded::keep ? "keep" : "method";
   if (options.ids.empty()) out.document_seed = options.document_seed;
   return out;  // run_documents() sets the layers
 }
@@ -139,7 +134,6 @@ eval::EvalSettings settings_of(const Options& options, const llama::Model& model
 void describe(const Options& options, const llama::Model& model, eval::EvalResults& results) {
   const auto backend = make_backend(options.how);
   results.model = std::filesystem::path(options.model).filename().string();
-  results.rope_layout = model.channel_order();
   results.text = std::filesystem::path(options.text.empty() ? options.ids.front() : options.text).filename().string();
   results.context_tokens = options.context;
   results.question_inside = options.question_inside;
@@ -148,7 +142,8 @@ void describe(const Options& options, const llama::Model& model, eval::EvalResul
   results.device = backend->name();
   results.isa = backend->isa();
   for (const auto& [method, budget, seed] : options.configurations) {
-    results.configurations.push_back({method.info->name, method.params.text(), budget, method.depends_on_seed(), seed});
+    results.configurations.push_back(
+        {method.info->name, method.params.text(), budget, method.depends_on_seed(), seed, model.channel_order()});
   }
 }
 

@@ -18,6 +18,7 @@
 
 #include <apps/kvbench/run_kvbench.hpp>
 #include <python/extension/decoder.hpp>
+#include <python/extension/evaluation.hpp>
 #include <python/extension/python_method.hpp>
 #include <python/extension/python_object.hpp>
 #include <python/extension/worker.hpp>
@@ -84,6 +85,7 @@ NB_MODULE(_core, module) {
   module.def("run_program", &run_program, nb::arg("arguments"));
   module.def("run_command", &kvbench::python::run_command, nb::arg("arguments"), nb::arg("show").none());
   kvbench::python::add_decoder(module);
+  kvbench::python::add_evaluation(module);
   module.def("test_contract", &test_contract, nb::arg("method"));
   module.def("in_method", &kvbench::python::in_method);
   module.def("wait_for_worker", &kvbench::python::wait_for_worker);

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """kvbench from Python: methods of your own (scorer, and classes with make()), the commands of the program (replay,
-compare, sentences, validate, report), models with compressed caches (compressed), traces (Trace, TraceWriter), raw
+compare, sentences, validate, report), models with compressed caches (compressed) and
+what these do to their output (evaluate), traces (Trace, TraceWriter), raw
 results (Raw), entries and scores of your own (entries, write_scores), result CSVs
 (load_csv) and golden rows (golden). docs/python.md describes the package."""
 
@@ -17,6 +18,7 @@ _NAMES = {
     "results": "load_csv",
     "_check": "check",
     "_compressed": "compressed",
+    "_evaluate": "evaluate",
     "_kvpress": "from_kvpress",
     "_lm_eval": "lm_eval_model",
     "_given": "entries",

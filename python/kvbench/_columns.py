@@ -1,14 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The columns of `kvbench replay --columns` by type; all others are numbers. A budget or a commit may look like a
-number but is text.
+"""The columns of `kvbench replay --columns` and `kvbench eval --columns` by type; all others are numbers. A budget or a
+commit may look like a number but is text.
 
 Written by scripts/docs.
 """
 
 TEXT = frozenset("""
-run trace sha256 model rope_layout prompt protocol device method params budget runs_in refit status reason costs
-kl_about ranked_by best tested_over version commit isa
+model sha256 rope_layout text task document question document_sha256 documents_sha256 inject device method params
+budget runs_in status reason method_layers weights kv_dtype protect decoded nll_verdict match_verdict verdict_reason
+version commit isa run trace prompt protocol refit costs kl_about ranked_by best tested_over
 """.split())
 INTEGER = frozenset("""
-layer kv_head head query seed dense query_rows layers compressed_layers model_layers tied blocks
+inject_layer layer model_layers document_seed documents seeds compressed_layers scored scored_key answers kv_head head
+query seed dense query_rows layers tied blocks
 """.split())

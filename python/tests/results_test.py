@@ -31,12 +31,10 @@ class Results(PackageTest):
                 sys.modules["pandas"] = hidden
 
     def test_kinds_are_those_of_the_program(self):
-        kinds = {"text": set(), "integer": set(), "number": set()}
-        for line in run("replay", "--columns").splitlines():
-            name, kind = line.split()[:2]
-            kinds[kind].add(name)
-        self.assertEqual(set(results.TEXT), kinds["text"])
-        self.assertEqual(set(results.INTEGER), kinds["integer"])
+        kinds = dict(line.split()[:2] for command in ("eval", "replay")
+                     for line in run(command, "--columns").splitlines())
+        self.assertEqual(results.TEXT, {name for name, kind in kinds.items() if kind == "text"})
+        self.assertEqual(results.INTEGER, {name for name, kind in kinds.items() if kind == "integer"})
 
     def test_typed_dicts(self):
         rows = self.without_pandas()

@@ -15,7 +15,7 @@ EvalRecord identity_of(const EvalResults& results, const PassResult& pass) {
   const EvalConfiguration& configuration = results.configurations[pass.configuration];
   EvalRecord record;
   record.model = results.model, record.sha256 = results.model_sha256.substr(0, 12), record.text = results.text;
-  record.rope_layout = results.rope_layout;
+  record.rope_layout = configuration.rope_layout;
   record.task = results.tasks[results.documents[pass.document].task]->name;
   record.document = "all";
   record.question = results.question(), record.context_tokens = results.context_tokens;

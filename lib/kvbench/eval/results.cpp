@@ -13,6 +13,15 @@ std::string short_digest(const std::string& text) { return trace::Sha256().add(t
 
 }  // namespace
 
+EvalSettings settings_of(const replay::ReplayRequest& request) {
+  EvalSettings out;
+  out.kv_dtype = request.kv_element == methods::Element::f32 ? "f32" : "f16";
+  out.protect =
+      fmt::format("{},{}{}", request.protect_first, request.protect_last, request.protect_outside ? " outside" : "");
+  out.decoded = request.decoded == replay::Decoded::keep ? "keep" : "method";
+  return out;
+}
+
 std::string layer_ranges(const std::vector<std::int64_t>& layers) {
   std::string out;
   for (std::size_t first = 0, end = 0; first < layers.size(); first = end) {

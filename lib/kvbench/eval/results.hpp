@@ -67,6 +67,7 @@ struct EvalConfiguration {
   Budget budget;
   bool seeded = false;
   std::uint32_t seed = 0;
+  std::string rope_layout = {};  ///< RowIdentity::rope_layout
 };
 
 /// What the results of a run depend on beside model, documents and configurations. Rows that differ in it are not
@@ -80,6 +81,8 @@ struct EvalSettings {
   std::string decoded;                         ///< treatment of decoded tokens
   std::optional<std::uint32_t> document_seed;  ///< absent: documents are given as token ids
 };
+/// What a request says of them.
+EvalSettings settings_of(const replay::ReplayRequest& request);
 
 /// Ascending numbers as "0-2,5".
 std::string layer_ranges(const std::vector<std::int64_t>& layers);
@@ -92,7 +95,6 @@ std::string digest_of(const std::vector<std::string>& documents);
 
 struct EvalResults {
   std::string model, model_sha256;  ///< name of the file without its folders, whole digest
-  std::string rope_layout;          ///< RowIdentity::rope_layout
   std::string text;                 ///< name of the haystack's file
   Index context_tokens = 0;
   bool question_inside = false, chat = false;

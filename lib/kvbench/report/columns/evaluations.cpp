@@ -108,7 +108,7 @@ void add_settings(EvalColumns& c) {
       "layers in which methods run, such as 0-2,5; the others keep their full cache, which the bytes count",
       &EvalSettings::layers);
   add("model_layers", "number of layers of the model", &EvalSettings::model_layers, "integer");
-  add("weights", "f32, or file: as the file of the model has them", &EvalSettings::weights);
+  add("weights", "f32, f16, bf16, or file: as the file of the model has them", &EvalSettings::weights);
   add("kv_dtype", "element type of the cache", &EvalSettings::kv_dtype);
   add("protect",
       "numbers of first and last tokens of the context that are kept exactly, followed by outside where they are not "

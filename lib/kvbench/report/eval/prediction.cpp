@@ -184,7 +184,8 @@ Predictions predictions_of(std::span<const EvalSection* const> sections) {
 std::vector<std::string> prediction_sentences(const Predictions& all) {
   if (all.metrics.empty())
     return {
-        "Which attention metric predicts damage to the output is unknown: give at least two methods at one budget."};
+        "Which attention metric predicts damage to the output is unknown: that takes two methods at one budget, and "
+        "the errors of layers that kvbench eval measures."};
   const MetricPrediction& best = all.metrics.front();
   const std::size_t pairs = best.prediction.all.pairs;
   if (!all.tell())

@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <python/extension/evaluation.hpp>
+
+#include <cmath>
+#include <string>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include <nanobind/ndarray.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/tuple.h>
+#include <nanobind/stl/vector.h>
+
+#include <kvbench/config/method_flags.hpp>
+#include <kvbench/eval/eval_record.hpp>
+#include <kvbench/replay/run/workers.hpp>
+#include <kvbench/report/columns/evaluations.hpp>
+
+#include <apps/common/rows/output.hpp>
+
+namespace kvbench::python {
+namespace {
+
+namespace nb = nanobind;
+
+using Logits = nb::ndarray<nb::numpy, const float, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
+
+std::span<const float> row_of(const Logits& logits, std::size_t row) {
+  return std::span(logits.data(), logits.size()).subspan(row * logits.shape(1), logits.shape(1));
+}
+
+/// Name, parameters, and whether there are seeds, of the methods that --method means by an item.
+std::vector<std::tuple<std::string, std::string, bool>> choices(const std::string& method) {
+  std::vector<std::tuple<std::string, std::string, bool>> out;
+  for (const replay::MethodChoice& choice : config::parse_methods({method}, {}))
+    out.emplace_back(choice.info->name, choice.params.text(), choice.depends_on_seed());
+  return out;
+}
+
+/// Scores of documents of the task text, one after the other, as eval::EvalResults. Logits are [m, vocabulary] at the m
+/// scored tokens.
+class Evaluation {
+ public:
+  /// `output`: the file of the table. `layers`: those in which methods run.
+  Evaluation(const std::string& output, const std::string& model, const std::string& sha256, const std::string& text,
+             Index context, const std::string& weights, const std::vector<std::int64_t>& layers, Index model_layers)
+      : output_(output) {
+    const auto backend = replay::make_backend({});
+    results_.model = model, results_.model_sha256 = sha256, results_.text = text, results_.context_tokens = context;
+    results_.device = backend->name(), results_.isa = backend->isa();
+    results_.settings = eval::settings_of({});
+    results_.settings.layers = eval::layer_ranges(layers), results_.settings.model_layers = model_layers;
+    results_.settings.weights = weights;
+    results_.tasks = {&eval::find_task("text")};
+  }
+
+  /// False where there is the same one.
+  bool add_configuration(const std::string& method, const std::string& params, const std::string& budget, bool seeded,
+                         std::uint32_t seed, const std::string& rope_layout) {
+    eval::EvalConfiguration added{method, params, Budget::parse(budget), seeded, seed, rope_layout};
+    const auto key = [](const eval::EvalConfiguration& c) { return std::tie(c.method, c.params, c.budget, c.seed); };
+    for (const eval::EvalConfiguration& other : results_.configurations)
+      if (key(other) == key(added)) return false;
+    results_.configurations.push_back(std::move(added));
+    return true;
+  }
+
+  /// The following passes are of this document. Returns the tokens of its short context, the first `beginning` of which
+  /// are those of the context.
+  std::vector<int> add_document(const std::string& name, std::vector<int> context, std::vector<int> scored,
+                                Index beginning) {
+    eval::EvalDocument& added = results_.documents.emplace_back();
+    added.document = {.name = name, .context = std::move(context), .beginning = beginning, .scored = std::move(scored)};
+    added.document.spans = {{1, std::ssize(added.document.scored), NAN}};
+    return eval::short_context(added.document, std::max<Index>(2, std::ssize(added.document.context) / 10));
+  }
+
+  void add_short_scores(const Logits& logits) {
+    eval::EvalDocument& document = results_.documents.back();
+    for (std::size_t i = 0; i + 1 < logits.shape(0); ++i)
+      document.without_distant.push_back(eval::score_short(row_of(logits, i), document.document.scored[i + 1]));
+  }
+
+  /// `layers`: that were compressed; `bytes`: kv, meta, fast, slow, read, full; `note`: of the row.
+  void add_pass(std::size_t configuration, const Logits& full, const Logits& compressed,
+                const std::vector<std::int64_t>& layers, double budget_tokens, double kept_tokens,
+                const std::vector<double>& bytes, const std::string& note, double seconds) {
+    const std::vector<int>& scored = results_.documents.back().document.scored;
+    std::vector<eval::TokenScore> scores;
+    for (std::size_t i = 0; i + 1 < full.shape(0); ++i)
+      scores.push_back(eval::score_token(row_of(full, i), row_of(compressed, i), scored[i + 1]));
+    eval::PassResult& pass = added(configuration, replay::Status::ok, note);
+    pass.tokens = std::move(scores);
+    for (const std::int64_t layer : layers) pass.layers.push_back({.layer = layer});
+    pass.budget_tokens = budget_tokens, pass.kept_tokens = kept_tokens, pass.seconds = seconds;
+    pass.bytes = {bytes.at(0), bytes.at(1), bytes.at(2), bytes.at(3), bytes.at(4), bytes.at(5)};
+  }
+
+  /// A pass that is `skipped`, `failed` or `infeasible`.
+  void add_end(std::size_t configuration, const std::string& status, const std::string& reason) {
+    for (const replay::Status other : {replay::Status::skipped, replay::Status::failed, replay::Status::infeasible})
+      if (name_of(other) == status) added(configuration, other, reason);
+  }
+
+  /// Writes the table.
+  void finish(bool per_document, bool times) {
+    const std::vector<eval::EvalRecord> records = summarize(results_, eval::EvalRows{.documents = per_document});
+    output_.finish(report::csv_of(report::eval_columns(), std::span<const eval::EvalRecord>(records), times));
+  }
+
+ private:
+  eval::PassResult& added(std::size_t configuration, replay::Status status, const std::string& reason) {
+    eval::PassResult& pass = results_.passes.emplace_back();
+    pass.configuration = configuration, pass.document = results_.documents.size() - 1;
+    pass.status = status, pass.reason = reason;
+    return pass;
+  }
+
+  app::Output output_;
+  eval::EvalResults results_;
+};
+
+}  // namespace
+
+void add_evaluation(nb::module_& module) {
+  module.def("split_items", &config::split_items, nb::arg("list"));
+  module.def("choices", &choices, nb::arg("method"));
+  nb::class_<Evaluation>(module, "Evaluation")
+      .def(nb::init<const std::string&, const std::string&, const std::string&, const std::string&, Index,
+                    const std::string&, const std::vector<std::int64_t>&, Index>(),
+           nb::arg("output"), nb::arg("model"), nb::arg("sha256"), nb::arg("text"), nb::arg("context"),
+           nb::arg("weights"), nb::arg("layers"), nb::arg("model_layers"))
+      .def("add_configuration", &Evaluation::add_configuration)
+      .def("add_document", &Evaluation::add_document)
+      .def("add_short_scores", &Evaluation::add_short_scores)
+      .def("add_pass", &Evaluation::add_pass)
+      .def("add_end", &Evaluation::add_end)
+      .def("finish", &Evaluation::finish);
+}
+
+}  // namespace kvbench::python

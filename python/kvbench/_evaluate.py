@@ -1,0 +1,239 @@
+# SPDX-License-Identifier: Apache-2.0
+"""kvbench.evaluate(): what methods do to the output of a model of transformers, as the rows of `kvbench eval`."""
+
+import copy
+import hashlib
+import inspect
+import os
+import tempfile
+import time
+
+import numpy as np
+import torch
+
+from ._attention import Interface
+from ._commands import _core, named
+from ._compressed import Compression, examination, running
+from ._continued import cache_name
+from ._error import Error, NoCache, require
+from ._kinds import checked
+from ._measure import TOLERANCE, body_of
+from ._models import TYPES, token_ids
+from ._scored import TEXT, is_scored
+from .results import load_csv
+
+BYTES = ("kv", "meta", "fast", "slow", "read", "full")
+NO_MEMORY = (MemoryError, torch.OutOfMemoryError)
+
+
+def listed(given):
+    """The items of lists of texts with commas, as the program takes them; what is no text stays as it is."""
+    items = given if isinstance(given, (list, tuple)) else [given]
+    return [part for item in items for part in (_core().split_items(item) if isinstance(item, str) else [item])]
+
+
+def choices_of(methods):
+    """What compressed() takes, the name and the parameters in rows, and whether there are seeds, of each method."""
+    items = listed(methods)
+    with named(items, "evaluate") as names:
+        for item, name in zip(items, names):
+            if is_scored(item):
+                scorer, quantiser, settings = TEXT.fullmatch(item).groups()
+                yield item, scorer + (quantiser or ""), (settings or "").replace(",", ";"), True
+                continue
+            found = _core().choices(name)
+            for method, params, seeded in found:
+                text = f"{method}[{params.replace(';', ',')}]" if params else method
+                yield (item if len(found) == 1 else text), method, params, seeded
+
+
+def digest_of(model):
+    """SHA-256 of the weights of a model: of each tensor its name, type and shape, and its bytes."""
+    digest = hashlib.sha256()
+    for name, tensor in sorted(model.state_dict().items()):
+        digest.update(f"{name} {tensor.dtype} {tuple(tensor.shape)}\n".encode())
+        digest.update(tensor.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy())
+    return digest.hexdigest()
+
+
+class Evaluation:
+    """Documents through a model with the full cache and with each configuration, to a table in the file `output`."""
+
+    def __init__(self, model, methods, budgets, output, *, context, score, seeds=1, name=None, sha256=None, text="",
+                 rope_layout=None, threads=0):
+        where = "evaluate()"
+        longest = getattr(model.config.get_text_config(), "max_position_embeddings", None) or 2**31
+        require(context >= 2, where, f"context is {context}; it is at least 2.")
+        require(2 <= score <= 512, where, f"score is {score}; it is from 2 to 512.")
+        require(context + score <= longest, where, f"context={context} and score={score} are {context + score} tokens; "
+                f"{type(model).__name__} was trained on {longest}.")
+        self.model, self.context, self.score = model, context, score
+        self._found, self._layout, self._threads = examination(model), rope_layout, threads
+        self._continues = None  # whether tokens continue from a cache as in one pass; None: not known yet
+        self._short = "logits_to_keep" in inspect.signature(model.forward).parameters
+        layers = self._compression("exact", "100%").layers
+        require(layers, where, f"every layer of {type(model).__name__} has a sliding window or capped logits, and "
+                "methods run in neither.")
+        name = name or os.path.basename(os.path.normpath(model.config._name_or_path or type(model).__name__))
+        weights = next((short for short, dtype in TYPES.items() if dtype == model.dtype), str(model.dtype))
+        self._table = _core().Evaluation(os.fspath(output), name, sha256 or digest_of(model), text, context, weights,
+                                         layers, model.config.get_text_config().num_hidden_layers)
+        seeds = list(range(seeds)) if isinstance(seeds, int) else list(seeds)
+        require(seeds, where, "there are no seeds.")
+        self._configurations = []  # method, budget and seed as compressed() takes them, and why it does not
+        for method, label, params, seeded in choices_of(methods):
+            for budget in [str(item) for item in listed(budgets)]:
+                for seed in seeds if seeded else seeds[:1]:
+                    self._add((method, budget, seed), label, params, seeded)
+
+    def _compression(self, method, budget, seed=0):
+        return Compression(self.model, method, budget, seed, self.context, self.score, self._threads, ("skipped",),
+                           self._layout)
+
+    def _add(self, given, label, params, seeded):
+        layout = why_not = ""
+        try:
+            layout = self._compression(*given).rope_layout
+        except Error as refusal:
+            why_not = str(refusal)
+        if self._table.add_configuration(label, params, given[1], seeded, given[2], layout):
+            self._configurations.append((given, why_not))
+
+    def read(self, name, ids):
+        """One document: its first tokens are the context, those behind it are scored."""
+        context, scored = ids[:self.context], ids[self.context:self.context + self.score]
+        begins = context[:1] == [self.model.config.get_text_config().bos_token_id]
+        short = self._table.add_document(name, context, scored, int(begins))
+        if len(scored) < self.score:
+            for number in range(len(self._configurations)):
+                self._table.add_end(number, "skipped", f"document {name} has {len(ids)} tokens, and context="
+                                    f"{self.context} and score={self.score} need {self.context + self.score}")
+            return
+        with torch.no_grad():
+            self._table.add_short_scores(self._logits(short + scored))
+            full, begun = self._exact(context, scored)
+        for number, (given, why_not) in enumerate(self._configurations):
+            if why_not:
+                self._table.add_end(number, "skipped", why_not)
+            else:
+                self._run(number, given, context, scored, full, begun)
+
+    def finish(self, per_document, times=True):
+        self._table.finish(per_document, times)
+
+    def _logits(self, ids, cache=None):
+        """Logits at the scored tokens, the last ones of these."""
+        more = {"logits_to_keep": self.score} if self._short else {}
+        if cache is not None:
+            more[cache_name(self.model)] = cache
+        given = torch.tensor([ids], device=self.model.device)
+        return self.model(input_ids=given, **more).logits[0, -self.score:].float().cpu().contiguous().numpy()
+
+    def _exact(self, context, scored):
+        """The logits with the full cache, and the cache of the context with what methods see of it. There is none where
+        tokens that continue from a cache do not have the logits of one pass: each pass then reads the context too."""
+        made = None
+        if self._continues is not False:
+            try:
+                made = self._continued(context, scored)
+            except NO_MEMORY:
+                raise
+            except Exception:  # of the code of the model, which need not know caches
+                pass
+        if self._continues is None:
+            whole = self._logits(context + scored)
+            self._continues = made is not None and bool(np.linalg.norm(made[0] - whole) <= np.linalg.norm(whole) *
+                                                        TOLERANCE.get(self.model.dtype, 5e-2))
+        if self._continues and made is not None:
+            return made
+        with Interface("compressed").attached(self.model):
+            return self._logits(context + scored), None
+
+    def _continued(self, context, scored):
+        run = self._compression("exact", "100%")
+        with running(self.model, run):
+            body = body_of(self.model)
+            given = torch.tensor([context], device=self.model.device)
+            cache = getattr(body(input_ids=given, use_cache=True), cache_name(body))
+        with Interface("compressed").attached(self.model):
+            return self._logits(scored, copy.deepcopy(cache)), (cache, run.present)
+
+    def _run(self, number, given, context, scored, full, begun):
+        started, run = time.monotonic(), self._compression(*given)
+        try:
+            with running(self.model, run):
+                if begun:
+                    cache = copy.deepcopy(begun[0])
+                    run.begin(cache, begun[1], context)
+                    logits = self._logits(scored, cache)
+                else:
+                    logits = self._logits(context + scored)
+            self._add_pass(number, run, full, logits, time.monotonic() - started)
+        except NoCache as why:
+            self._table.add_end(number, why.status, str(why))
+        except (Error, *NO_MEMORY) as failure:
+            self._table.add_end(number, "failed", str(failure) or "there is no memory for it")
+
+    def _add_pass(self, number, run, full, logits, seconds):
+        exact = {layer: held.whole for layer, held in run.present.items() if held.whole}
+        reason = next(iter(exact.values()), "")
+        if len(exact) == len(run.layers):
+            self._table.add_end(number, "skipped", reason)
+            return
+        layers = [layer for layer in run.layers if layer not in exact]
+        tokens = np.mean([run.present[layer].decoder.tokens() for layer in layers], axis=0)
+        sizes = self._found.sizes(self.context + self.score)
+        rest = 2.0 * sum(size for layer, (_, size) in sizes.items() if layer not in run.layers)  # 16 bits, as in rows
+        held, heads = run.bytes, sum(heads for heads, _ in sizes.values())
+        parts = [(held[part] + (rest if part not in ("meta", "slow") else 0)) / heads for part in BYTES]
+        note = f"layer {', '.join(map(str, exact))} stays exact: {reason}" if exact else ""
+        self._table.add_pass(number, full, logits, layers, *tokens, parts, note, seconds)
+
+
+def documents_of(documents, tokenizer, vocabulary):
+    """Names and token ids."""
+    given = documents if isinstance(documents, dict) else \
+        {f"text-{number}": one for number, one in enumerate([documents] if isinstance(documents, str) else documents)}
+    require(given, "evaluate()", "there are no documents.")
+    for name, one in given.items():
+        where = f"evaluate(): document {name}"
+        if isinstance(one, str):
+            require(tokenizer is not None, where, "is text; give tokenizer=, or token ids.")
+            one = token_ids(tokenizer, one)
+        try:
+            ids = torch.as_tensor(one)
+        except (TypeError, ValueError, RuntimeError):
+            raise Error(f"{where} is neither text nor token ids.") from None
+        integers = not (ids.is_floating_point() or ids.is_complex() or ids.dtype == torch.bool)
+        require(ids.numel() and integers and ids.shape in ((ids.numel(),), (1, ids.numel())), where,
+                "is no list of token ids.")
+        require(0 <= int(ids.min()) and int(ids.max()) < vocabulary, where,
+                f"has ids from {int(ids.min())} to {int(ids.max())}; the model knows those from 0 to {vocabulary - 1}.")
+        yield str(name), ids.flatten().tolist()
+
+
+@checked
+def evaluate(model, documents, methods, budgets="25%mem", *, tokenizer=None, context: int = 1024, score: int = 64,
+             seeds=1, per_document: bool = True, output: os.PathLike | None = None, name: str | None = None,
+             rope_layout: str | None = None, threads: int = 0):
+    """What methods do to the output of a model of transformers: the rows of `kvbench eval`, as load_csv() returns them.
+
+        rows = kvbench.evaluate(model, documents, ["h2o", "snapkv+q8_0"], ["25%mem", "12.5%mem"])
+        kvbench.report(rows)
+
+    documents: a list, or a dict by name, of token ids or (with tokenizer=) texts. The first `context` tokens of each
+    are compressed, the next `score` ones are scored. A shorter document is `skipped`. methods, budgets: one or a list
+    of what compressed() takes; what it refuses is a row with its status and the reason. seeds: a number, or a list, for
+    methods that draw random numbers. per_document: also one row for each document. output: a file that gets the CSV.
+    name: what rows call the model. rope_layout, threads: as for compressed()."""
+    require(isinstance(model, torch.nn.Module) and hasattr(model, "config"), "evaluate()",
+            f"{type(model).__name__} is no model of transformers.")
+    read = list(documents_of(documents, tokenizer, model.config.get_text_config().vocab_size))
+    with tempfile.TemporaryDirectory(prefix="kvbench-") as folder:
+        path = output or os.path.join(folder, "rows.csv")
+        run = Evaluation(model, methods, budgets, path, context=context, score=score, seeds=seeds, name=name,
+                         text=read[0][0], rope_layout=rope_layout, threads=threads)
+        for document in read:
+            run.read(*document)
+        run.finish(per_document)
+        return load_csv(path)
