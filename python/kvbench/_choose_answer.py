@@ -3,6 +3,8 @@
 
 import math
 
+from ._choose_model import size_text
+
 # What a method asks of an engine, by the method before a +.
 MERGED = "merged keys and values with weights inside the softmax"
 NEEDS = {"h2o": "sums of the attention weights of every step, which FlashAttention kernels do not return, and a list "
@@ -29,6 +31,20 @@ def average(rows, column):
 
 def share(rows):
     return math.fsum(float(row["total_bytes"]) for row in rows) / math.fsum(float(row["full_bytes"]) for row in rows)
+
+
+def total(options, rows):
+    """The bytes of the configuration at --context-length. `rows`: its own; they count layers in which no method runs
+    too, kveval each of them as a full one."""
+    cache = options.cache
+    if not cache:
+        return ""
+    apart = cache["apart"]
+    if apart is None:
+        apart = 1 - float(rows[0]["compressed_layers"]) / float(rows[0]["model_layers"])
+    held = cache["whole"] + (cache["full"] - cache["whole"]) * (share(rows) - apart) / (1 - apart)
+    return (f"After {cache['tokens']} tokens it holds {size_text(held)} of the {size_text(cache['full'])} of the full "
+            f"cache, {held / cache['tokens']:.0f} of {cache['full'] / cache['tokens']:.0f} bytes per token.")
 
 
 def times(contest, name, best):
@@ -109,6 +125,7 @@ def paragraphs(options, contest, rows, predictions, recorded, raced):
                 f"best configurations at {options.memory} of the memory are, in this order: "
                 f"{', '.join(contest.names)}.\n")
     best = contest.leader
-    sentences = [headline(contest, rows, best, raced), evidence(contest, options, best, raced),
+    sentences = [headline(contest, rows, best, raced), total(options, rows[best]),
+                 evidence(contest, options, best, raced),
                  prediction(predictions, options, best, recorded), needs(predictions, best)]
     return " ".join(filter(None, sentences)) + "\n" + engines(predictions)

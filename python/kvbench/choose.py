@@ -16,10 +16,11 @@ import sys
 import time
 
 from . import _choose_answer as answer
+from ._choose_model import bytes_of, channel_order, measure, set_budget
 from ._error import Error
 from ._files import check_not_input, read_text
 from ._race import Race
-from .dump_hf import Parser, positive, stop
+from .dump_hf import Parser, model_files, positive, stop
 from .results import csv_rows
 
 METHODS = ("sink,h2o,snapkv,chelsea,bsm,kmeans,int,kivi4,kivi2,turboquant,h2o+q8_0,h2o+q5_1,h2o+q4_0,snapkv+q8_0,"
@@ -31,9 +32,11 @@ def parser():
     made = Parser(prog="kvbench-choose", allow_abbrev=False,
                   description="Choose a KV-cache compression for a model and texts: predict, then measure.")
     add = made.add_argument
-    add("--model", required=True, metavar="FILE", help="GGUF model file")
+    add("--model", required=True, metavar="MODEL", help="GGUF model file, folder of save_pretrained(), or hub name")
     add("--text", nargs="+", required=True, metavar="FILE", help="text files of the kinds that the model will read")
-    add("--memory", default="25%", metavar="SHARE", help="size of the cache, a share of the full one; default: 25%%")
+    add("--memory", default="25%", metavar="SIZE",
+        help="size of the cache, a share of the full one, or with --context-length such as 3.5GB; default: 25%%")
+    add("--context-length", type=positive, metavar="N", help="tokens of context for which the answer states sizes")
     add("-o", "--output", required=True, metavar="FOLDER", help="folder of the answer and of what it follows from")
     add("--context", type=positive, default=1024, metavar="N", help="tokens that are compressed; default: 1024")
     add("--score", type=positive, default=64, metavar="N", help="scored tokens after them; default: 64")
@@ -46,6 +49,9 @@ def parser():
         help="probability that the race drops a configuration in favour of one that is not better; default: 0.05")
     add("--minutes", type=float, default=20.0, metavar="M", help="time of the race; default: 20")
     add("--programs", metavar="FOLDER", help="folder of kvbench and kveval; default: PATH, then build/release")
+    add("--weights", choices=("f32", "f16", "bf16"), default="f32",
+        help="type in which a model that is no GGUF file runs; default: f32")
+    add("--device", choices=("cpu", "cuda"), default="cpu", help="where it runs; default: cpu")
     add("--threads", type=positive, metavar="N", help="number of threads; default: all processors")
     add("--quiet", action="store_true", help="print nothing but the answer")
     return made
@@ -53,20 +59,28 @@ def parser():
 
 def check(options):
     share = re.fullmatch(r"([0-9]{1,3}(?:\.[0-9]{1,6})?)\s?%(?:mem)?", options.memory)
-    if not share or not 0 < float(share[1]) < 100:
-        raise Error(f"--memory {options.memory}: give a share of the full cache between 0 and 100 %, such as 25%.")
-    options.budget = f"{share[1]}%mem"
+    options.bytes = bytes_of(options.memory)
+    if options.bytes is None and (not share or not 0 < float(share[1]) < 100):
+        raise Error(f"--memory {options.memory}: give a share of the full cache between 0 and 100 %, such as 25%, or "
+                    "its size, such as 3.5GB or 800MiB.")
+    if options.bytes is not None and options.context_length is None:
+        raise Error(f"--memory {options.memory}: how much of the cache that is depends on the context; add "
+                    "--context-length N, the tokens that it shall hold.")
+    options.budget = f"{share[1]}%mem" if share else None  # else by set_budget()
+    options.gguf = os.path.isfile(options.model) or options.model.endswith(".gguf")
+    if options.gguf and (options.weights, options.device) != ("f32", "cpu"):
+        raise Error("--weights and --device are for models that run in PyTorch, and the race of a GGUF file runs in "
+                    "llama.cpp; leave them out.")
     if not 0 < options.error < 1:
         raise Error(f"--error {options.error}: give a probability between 0 and 1.")
     if not 0 <= options.minutes < math.inf:
         raise Error(f"--minutes {options.minutes}: give a number of minutes.")
     if options.score < 2 or options.score > 512:
         raise Error(f"--score {options.score}: kveval scores from 2 to 512 tokens.")
-    for path in (options.model, *options.text):
+    for path in [options.model][:options.gguf] + options.text:
         if not os.path.isfile(path):
-            raise Error(f"{path}: there is no such file; check the name."
-                        + (" The race runs in llama.cpp, which needs a GGUF file." if path == options.model else ""))
-    options.programs = {name: program(name, options.programs) for name in ("kvbench", "kveval")}
+            raise Error(f"{path}: there is no such file; check the name.")
+    options.programs = {name: program(name, options.programs) for name in ("kvbench", "kveval")[:1 + options.gguf]}
 
 
 def program(name, folder):
@@ -87,16 +101,22 @@ class Work:
         if os.path.exists(self.folder) and not os.path.isdir(self.folder):
             raise Error(f"-o {self.folder}: this is no folder; give the name of one.")
         os.makedirs(self.folder, exist_ok=True)
-        check_not_input(self.path("settings.json"), [options.model, *options.text])
+        check_not_input(self.path("settings.json"), [*model_files(options.model), *options.text])
         self._settle()
 
     def _settle(self):
         kept = ("model", "text", "budget", "context", "score", "documents", "probes", "methods", "menu", "race",
                 "error")
         settings = {name: getattr(self.options, name) for name in kept}
-        settings["model"] = os.path.abspath(settings["model"])
+        settings["budget"] = settings["budget"] or f"{self.options.bytes} B"
+        for name in ("context_length", "weights", "device"):
+            if getattr(self.options, name) != parser().get_default(name):
+                settings[name] = getattr(self.options, name)
+        files = model_files(settings["model"])
+        settings["model"] = os.path.abspath(settings["model"]) if os.path.exists(settings["model"]) else \
+            settings["model"]
         settings["text"] = [os.path.abspath(path) for path in settings["text"]]
-        settings["sizes"] = [os.path.getsize(path) for path in (settings["model"], *settings["text"])]
+        settings["sizes"] = [sum(map(os.path.getsize, files)), *map(os.path.getsize, settings["text"])]
         path = self.path("settings.json")
         if os.path.exists(path):
             if json.loads(read_text(path)) != settings:
@@ -176,16 +196,6 @@ def spread(texts, count):
     return [picked[text].pop(0) for text in turns]
 
 
-def channel_order(work, document):
-    """The flag that records channels in the order in which llama.cpp has them for this model, as kveval says."""
-    made = work.path("order.csv")
-    work.run(made, work.options.programs["kveval"], work.options.model, "--ids", document, "--context", 16, "--score",
-             2, "-m", "exact", "-b", "100%mem", "--no-times", "-q", "-o", made, *work.threads())
-    _, (columns, first, *_) = csv_rows(made, ("rope_layout",), "a table of kveval")
-    order = dict(zip(columns, first))["rope_layout"]
-    return ["--rope-layout", order] if order else []
-
-
 def predict(work, recorded):
     """Records the trace, replays every configuration, and finds a plan. Returns the rows of the replay over all texts,
     and whether held-out documents confirm the plan."""
@@ -195,7 +205,8 @@ def predict(work, recorded):
     length = options.context + options.score
     work.run(trace, sys.executable, "-m", "kvbench.dump_hf", "--model", options.model, "--ids", *recorded, "--ctx",
              length, "--prompt-tokens", options.context, "--probes", options.probes, *channel_order(work, recorded[0]),
-             "--dtype", "f16", "--quiet", "-o", trace, *work.threads("--threads"))
+             "--dtype", "f16", "--weights", options.weights, "--device", options.device, "--quiet", "-o", trace,
+             *work.threads("--threads"))
     work.say("predicting what every configuration does")
     work.run(rows, kvbench, "replay", trace, "-m", options.methods, "-b", f"{options.budget},100%mem", "--rows",
              "trace", "--no-times", "-q", "-o", rows, *work.threads())
@@ -235,9 +246,7 @@ def race(work, names, documents):
         made = work.path(f"measured-{number:03}.csv")
         if contest.decided or not (os.path.exists(made) or time.monotonic() < deadline):
             break
-        work.run(made, options.programs["kveval"], options.model, "--ids", document, "--context", options.context,
-                 "--score", options.score, "-m", ",".join(contest.alive), "-b", options.budget, "--no-times", "-q",
-                 "-o", made, *work.threads())
+        measure(work, made, contest.alive, document)
         _, (columns, *found) = csv_rows(made, ("kl_mean", "method", "params"), "a table of kveval")
         measured = {answer.configuration(row, plans=True): row for row in (dict(zip(columns, cells)) for cells in found)
                     if row["layer"] == "all" and row["document"] == "all"}
@@ -256,6 +265,7 @@ def choose(options):
     check(options)
     work = Work(options)
     recorded, raced = documents_of(work)
+    set_budget(work)
     predictions, confirmed = predict(work, recorded)
     names = candidates(options, predictions, os.path.abspath(work.path("plan.toml")) if confirmed else None)
     work.say(f"measuring {', '.join(names)} on up to {len(raced)} documents")

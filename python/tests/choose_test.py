@@ -14,7 +14,7 @@ from unittest import mock
 
 from support import PackageTest, kvbench, main
 
-from kvbench import _choose_answer, _race, choose
+from kvbench import _choose_answer, _choose_model, _race, choose
 
 
 class Evidence(PackageTest):
@@ -98,7 +98,7 @@ class Programs:
     """Stands for kvbench, kveval and the recording: writes the files that they would write."""
 
     def __init__(self, noise=0.1, broken=None, plan=""):
-        self.true, self.noise, self.broken, self.plan, self.made = TRUE, noise, broken, plan, []
+        self.true, self.noise, self.broken, self.plan, self.made, self.budgets = TRUE, noise, broken, plan, [], set()
 
     def run(self, work, made, *command):
         if os.path.exists(made):
@@ -112,14 +112,16 @@ class Programs:
             pathlib.Path(made).write_text(self.plan)
         else:
             names = words[words.index("-m") + 1].split(",")
+            self.budgets.add(words[words.index("-b") + 1])
             replay = "replay" in words
             kl = "kl_predicted" if replay else "kl_mean"
             rows = [{"method": re.sub(r"\[.*", "", name), "params": "", "prompt": "all", "layer": "all",
                      "document": "all", "budget": budget, "status": "infeasible" if name == self.broken else "ok",
                      "reason": "does not fit" if name == self.broken else "", "total_bytes": 25, "full_bytes": 100,
-                     "top1": 0.9, "ppl_ratio": 1.1, kl: self.kl(name), "kl_predicted_lo": 0.001, "kl_predicted_hi": 9,
+                     "top1": 0.9, "ppl_ratio": 1.1, "model_layers": 10, "compressed_layers": 8,
+                     kl: self.kl(name), "kl_predicted_lo": 0.001, "kl_predicted_hi": 9,
                      "runs_in": f"llama.cpp {name}" if name == "q8_0" else "", "rope_layout": "half"}
-                    for name in names for budget in ("25%mem", "100%mem")[:1 + replay]]
+                    for name in names for budget in words[words.index("-b") + 1].split(",")]
             with open(made, "w", newline="") as file:
                 table = csv.DictWriter(file, rows[0], lineterminator="\n")
                 table.writeheader()
@@ -209,13 +211,51 @@ class Choose(PackageTest):
             self.assertIn("no configuration has a prediction", self.choose(Programs(broken="q8_0"), code=2))
 
     def test_wrong_options(self):
-        for flags, words in ((["--memory", "3GB"], "--memory 3GB"), (["--memory", "0%"], "--memory 0%"),
+        for flags, words in ((["--memory", "3GB"], "--memory 3GB: how much"), (["--memory", "0%"], "--memory 0%"),
+                             (["--memory", "3G"], "--memory 3G: give a share"), (["--device", "cuda"], "llama.cpp"),
+                             (["--memory", "0B", "--context-length", "9"], "--memory 0B"),
+                             (["--model", self.path("none.gguf")], "there is no such file"),
                              (["--memory", "100%"], "--memory 100%"), (["--error", "0"], "--error"),
                              (["--minutes", "-1"], "--minutes"), (["--score", "1"], "--score"),
                              (["--text", self.path("none")], "there is no such file"), (["--mem", "25%"], "--mem")):
             with self.subTest(flags=flags):
                 self.assertIn(words, self.choose(Programs(), *flags, code=2))
         self.assertFalse(os.path.exists(self.path("out")))
+
+    def sized(self, *flags, code=0, **more):
+        """The answer for a model with 1 kB per token, a fifth of it in layers in which no method runs."""
+        sizes = {"tokens": 100_000, "full": 100_000_000, "whole": 20_000_000, "apart": None, **more}
+        self.programs = Programs()
+        with mock.patch.object(_choose_model, "sizes", lambda options: sizes):
+            return self.choose(self.programs, "--context-length", "100000", *flags, code=code)
+
+    def test_sizes(self):
+        text = self.sized("--memory", "40 MB")
+        self.assertEqual(self.programs.budgets - {"100%mem"}, {"25%mem,100%mem", "25%mem"})  # (40 - 20) / 80
+        # the rows hold 25 of 100, of which 20 are two of ten layers
+        self.assertIn("After 100000 tokens it holds 25 MB of the 100 MB of the full cache, 250 of 1000 bytes per token",
+                      text)
+        self.assertEqual(self.read("out/answer.md"), text)
+        self.assertIn("other options", self.choose(Programs(), "--context-length", "100000", code=2))
+
+    def test_a_share_with_a_length(self):
+        """Rows of a model in PyTorch, which count a tenth as apart where kveval counts a fifth."""
+        self.assertIn("it holds 33.3 MB of the 100 MB", self.sized(apart=0.1))
+        self.assertEqual(self.programs.budgets - {"100%mem"}, {"25%mem,100%mem", "25%mem"})
+
+    def test_sizes_that_are_no_choice(self):
+        for memory, words in (("100MB", "takes 100 MB, which fits without compression"),
+                              ("20MB", "of which 20 MB are in layers with a sliding window")):
+            self.assertIn(words, self.sized("--memory", memory, code=2))
+            choose.shutil.rmtree(self.path("out"))
+
+    def test_texts_of_sizes(self):
+        for text, count in (("3.5GB", 3_500_000_000), ("800 MiB", 800 * 2**20), ("1kb", 1000), ("7B", 7), ("0GB", None),
+                            ("3G", None), ("GB", None), ("-1GB", None), ("1iB", None), ("25%", None), ("1e3MB", None)):
+            with self.subTest(text):
+                self.assertEqual(_choose_model.bytes_of(text), count)
+        self.assertEqual([_choose_model.size_text(n) for n in (7, 999, 1000, 98304, 3.5e9, 2e15)],
+                         ["7 B", "999 B", "1 kB", "98.3 kB", "3.5 GB", "2e+03 TB"])
 
     def test_a_folder_of_other_files(self):
         os.mkdir(self.path("out"))

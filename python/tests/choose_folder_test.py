@@ -1,0 +1,129 @@
+# SPDX-License-Identifier: Apache-2.0
+"""kvbench-choose on a small Hugging Face folder, whose race runs in this process."""
+import contextlib
+import io
+import os
+import pathlib
+import random
+from unittest import mock
+
+import environment
+
+environment.use(["h5py", "numpy", "torch", "transformers", "threadpoolctl"], "KVBENCH_TORCH_PYTHON", "torch",
+                "scripts/fetch-model --hf")
+from support import KVBENCH, PackageTest, main  # noqa: E402
+import architectures  # noqa: E402
+import hf_models  # noqa: E402
+import torch  # noqa: E402
+from kvbench import _choose_model, _evaluate, choose, dump_hf  # noqa: E402
+
+
+class Folder(PackageTest):
+    def setUp(self):
+        super().setUp()
+        hf_models.save(self.path("model"), "llama")
+        words = [*map(str, range(97))]
+        hf_models.small_tokenizer(words).save_pretrained(self.path("model"))
+        chosen = random.Random(3)
+        with open(self.path("text.txt"), "w") as file:
+            file.write(" ".join(chosen.choices(words[1:96], k=48 * 7)))
+
+    def run_it(self, *flags, code=0, out="out"):
+        """What the command says. The recording runs in this process too, where PyTorch is loaded."""
+        def run(work, made, *command):
+            if "kvbench.dump_hf" in command:
+                if not os.path.exists(made):
+                    self.assertEqual(dump_hf.main([str(word) for word in command[3:]]), 0)
+            else:
+                self.assertNotIn("kveval", os.path.basename(command[0]))
+                started(work, made, *command)
+        started, said = choose.Work.run, io.StringIO()
+        with mock.patch.object(choose.Work, "run", run), contextlib.redirect_stdout(said), \
+                contextlib.redirect_stderr(said):
+            got = choose.main(["--model", self.path("model"), "--text", self.path("text.txt"), "-o", self.path(out),
+                               "--programs", os.path.dirname(os.path.abspath(KVBENCH)), "--context", "40", "--score",
+                               "8", "--documents", "2", "--probes", "2", "--methods", "sink,h2o,int8[group=16]",
+                               "--menu", "h2o,sink", "--race", "2", "--memory", "60%", "--quiet", *flags])
+        self.assertEqual(got, code, said.getvalue())
+        return said.getvalue()
+
+    def files(self, out="out"):
+        return {path.name: path.read_bytes() for path in sorted(pathlib.Path(self.path(out)).iterdir())
+                if path.name.startswith(("measured", "answer"))}
+
+    def test_from_a_folder_to_an_answer(self):
+        text = self.run_it("--minutes", "1", "--context-length", "100")
+        self.assertRegex(text, r"^\*\*(sink|h2o|int8\[group=16\])\*\* (changes the output least|leads, undecided,) of "
+                               r"the 2 configurations that were measured: KL [0-9.e-]+ nats")
+        self.assertRegex(text, r"After 100 tokens it holds [0-9.]+ kB of the 51\.2 kB of the full cache, \d+ of 512 ")
+        made = self.files()
+        self.assertEqual(len(made), 1 + 4)  # four documents of the second half, none of which decides
+        # A second run computes nothing, and what is missing is computed again to the same bytes, at any thread count.
+        with mock.patch.object(_choose_model, "loaded_model", side_effect=AssertionError):
+            self.assertEqual(self.run_it("--minutes", "1", "--context-length", "100"), text)
+        for name in ("measured-001.csv", "measured-003.csv", "answer.md"):
+            os.remove(self.path(f"out/{name}"))
+        self.run_it("--minutes", "1", "--context-length", "100", "--threads", "2")
+        self.assertEqual(self.files(), made)
+        self.assertIn("other options", self.run_it("--minutes", "1", code=2))
+
+    def test_interrupted(self):
+        done = []
+
+        def read(run, name, ids):
+            if len(done) == 2:
+                raise KeyboardInterrupt
+            done.append(name)
+            return kept(run, name, ids)
+        kept = _evaluate.Evaluation.read
+        with mock.patch.object(_evaluate.Evaluation, "read", read):
+            self.assertIn("the same command goes on", self.run_it(code=130))
+        before = self.files()
+        self.assertEqual([*before], ["measured-000.csv", "measured-001.csv"])
+        self.run_it()
+        after = self.files()
+        self.assertEqual({name: after[name] for name in before}, before)
+        self.run_it(out="again")
+        self.assertEqual(self.files("again"), after)
+
+    def test_a_configuration_that_does_not_run(self):
+        wrong = mock.Mock(return_value=None, side_effect=_evaluate.NoCache("infeasible", "no room"))
+        with mock.patch.object(_evaluate.Evaluation, "_add_pass", wrong):
+            self.assertIn("did not run (no room)", self.run_it(code=2))
+
+
+class Sizes(PackageTest):
+    # name: bytes of each layer after 100 tokens of the length (100), in bf16
+    ROW = 2 * (16 + 16) * 2  # kv heads, channels, bytes
+    MODELS = {"llama": ("llama", 2 * 100 * ROW, 0), "gemma3": ("gemma3", (8 + 100) * ROW, 8 * ROW),
+              "phi3": ("phi3", 2 * 12 * ROW, 2 * 12 * ROW), "lfm2": (None, 2 * 100 * ROW, 0),
+              "granitemoehybrid": (None, 2 * 100 * ROW, 0), "gemma3n_text": (None, (8 + 100) * ROW, 8 * ROW)}
+
+    def test_layers_with_windows_without_attention_and_that_share(self):
+        for name, (known, full, whole) in self.MODELS.items():
+            with self.subTest(name):
+                model = hf_models.build(*hf_models.MODELS[known][:2]) if known else architectures.build(name)
+                model.to(torch.bfloat16).save_pretrained(self.path(name))
+                options = choose.parser().parse_args(
+                    ["--model", self.path(name), "--text", "t", "-o", "o", "--context-length", "100", "--context", "24",
+                     "--score", "8"])
+                options.gguf = False
+                found = _choose_model.sizes(options)
+                self.assertEqual((found["full"], found["whole"], found["tokens"]), (full, whole, 100))
+                tokens = 32
+                expected = {"gemma3": 8 / 40, "gemma3n_text": 8 / 40, "phi3": 1}.get(name, 0)
+                self.assertEqual(found["apart"], expected, tokens)
+                options.context_length = 513
+                with self.refuses("--context-length 513", "trained on 512"):
+                    _choose_model.sizes(options)
+
+    def test_float32_and_gguf(self):
+        hf_models.save(self.path("model"), "llama")
+        options = choose.parser().parse_args(["--model", self.path("model"), "--text", "t", "-o", "o",
+                                              "--context-length", "100"])
+        for options.gguf, element in ((False, 4), (True, 2)):
+            self.assertEqual(_choose_model.sizes(options)["full"], 2 * 100 * 64 * element)
+
+
+if __name__ == "__main__":
+    main()
