@@ -7,7 +7,7 @@
 
 #include <kvbench/bounds/check/vectors.hpp>
 #include <kvbench/kernels/codes.hpp>
-#include <kvbench/methods/quantisation/random_matrix.hpp>
+#include <kvbench/methods/stages/random_matrix.hpp>
 
 namespace kvbench::faithful {
 namespace {

@@ -7,8 +7,8 @@
 #include <fmt/format.h>
 
 #include <kvbench/bounds/check/vectors.hpp>
-#include <kvbench/methods/quantisation/random_matrix.hpp>
 #include <kvbench/methods/quantisation/sign_sketch.hpp>
+#include <kvbench/methods/stages/random_matrix.hpp>
 
 namespace kvbench::faithful {
 namespace {

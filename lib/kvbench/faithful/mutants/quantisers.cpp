@@ -10,7 +10,7 @@
 #include <kvbench/faithful/checks/rotations.hpp>
 #include <kvbench/faithful/checks/sign_sketch.hpp>
 #include <kvbench/methods/quantisation/group_codec.hpp>
-#include <kvbench/methods/quantisation/random_matrix.hpp>
+#include <kvbench/methods/stages/random_matrix.hpp>
 
 namespace kvbench::faithful {
 namespace {

@@ -6,9 +6,9 @@
 #include <optional>
 
 #include <kvbench/methods/quantisation/group_codec.hpp>
-#include <kvbench/methods/quantisation/random_matrix.hpp>
 #include <kvbench/methods/quantisation/sign_sketch.hpp>
 #include <kvbench/methods/stages/quantiser.hpp>
+#include <kvbench/methods/stages/random_matrix.hpp>
 #include <kvbench/methods/stages/rows.hpp>
 
 namespace kvbench::methods {

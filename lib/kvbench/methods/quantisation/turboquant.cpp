@@ -5,9 +5,9 @@
 #include <optional>
 
 #include <kvbench/methods/quantisation/group_codec.hpp>
-#include <kvbench/methods/quantisation/random_matrix.hpp>
 #include <kvbench/methods/quantisation/sign_sketch.hpp>
 #include <kvbench/methods/stages/quantiser.hpp>
+#include <kvbench/methods/stages/random_matrix.hpp>
 
 namespace kvbench::methods {
 namespace {

@@ -4,8 +4,8 @@
 #include <numbers>
 #include <set>
 
-#include <kvbench/methods/quantisation/random_matrix.hpp>
 #include <kvbench/methods/quantisation/sign_sketch.hpp>
+#include <kvbench/methods/stages/random_matrix.hpp>
 
 #include "codecs.hpp"
 

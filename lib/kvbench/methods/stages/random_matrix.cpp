@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <kvbench/methods/quantisation/random_matrix.hpp>
+#include <kvbench/methods/stages/random_matrix.hpp>
 
 #include <cmath>
 #include <numbers>
