@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """kvbench.from_kvpress(): presses keep the tokens of a trace that they keep inside the model."""
+import unittest.mock
+
 import environment
 
 environment.use(["h5py", "numpy", "torch", "transformers", "kvpress", "threadpoolctl"], "KVBENCH_KVPRESS_PYTHON",
@@ -11,6 +13,18 @@ import numpy as np  # noqa: E402
 import torch  # noqa: E402
 from kvbench import dump_hf  # noqa: E402
 
+
+
+class WithoutSketch(kvpress.CompactorPress):
+    """Leverage of the keys themselves: the Gaussian matrix is the identity."""
+
+    def score(self, *arrays, **named):
+        def identity(*shape, **_):
+            return torch.eye(shape[-1]).expand(shape) * shape[-1] ** 0.5
+        with unittest.mock.patch("torch.randn", identity):
+            return super().score(*arrays, **named)
+
+
 N, CONTEXT, BUDGET = 94, 84, 30
 # Methods of the registry, and the presses whose tokens they keep. Parts of 20 tokens leave no ties between their ranks.
 BUILT_IN = (("knorm", kvpress.KnormPress()), ("keydiff", kvpress.KeyDiffPress()),
@@ -21,7 +35,10 @@ BUILT_IN = (("knorm", kvpress.KnormPress()), ("keydiff", kvpress.KeyDiffPress())
             ("lagkv@kvpress[lag=20]", kvpress.LagKVPress(lag_size=20)), ("lagkv@kvpress", kvpress.LagKVPress()),
             ("tova@kvpress", kvpress.TOVAPress()),
             ("expected-attention[future=32]", kvpress.ExpectedAttentionPress(n_future_positions=32)),
-            ("expected-attention[epsilon=0.01]", kvpress.ExpectedAttentionPress(epsilon=0.01)))
+            ("expected-attention[epsilon=0.01]", kvpress.ExpectedAttentionPress(epsilon=0.01)),
+            ("compactor[chunk=36,blend=0]", kvpress.CompactorPress(chunk_size=36, blending=0.0)),
+            ("compactor[chunk=24,sketch=0]", WithoutSketch(chunk_size=24, sketch_dimension=16)),
+            ("compactor[chunk=36,sketch=0,blend=3]", WithoutSketch(chunk_size=36, sketch_dimension=16, blending=3.0)))
 PRESSES = (kvpress.SnapKVPress(window_size=16), kvpress.SnapKVPress(window_size=20, kernel_size=7),
            kvpress.KnormPress(), kvpress.TOVAPress(), kvpress.ExpectedAttentionPress(n_future_positions=32),
            kvpress.KeyDiffPress(), kvpress.StreamingLLMPress(n_sink=2), kvpress.CURPress())

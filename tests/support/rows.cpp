@@ -11,6 +11,7 @@ namespace {
 std::vector<methods::Assignment> small_settings(const methods::MethodInfo& info) {
   if (info.name == "quest" || info.name == "twilight") return {{"page", "4"}};
   if (info.name == "lagkv") return {{"lag", "8"}};
+  if (info.name == "compactor") return {{"sketch", "3"}, {"recent", "4"}, {"sinks", "2"}};
   return {};
 }
 
@@ -44,6 +45,9 @@ std::vector<Row> all_rows() {
   add("lagkv@kvpress", {{"sinks", "2"}, {"lag", "7"}});
   add("tova@kvpress", {{"sinks", "2"}, {"recent", "3"}});
   add("triattention", {{"reach", "4"}, {"reduce", "mean"}, {"recent", "3"}});
+  add("compactor", {{"chunk", "7"}, {"sketch", "3"}, {"sinks", "2"}, {"recent", "1"}});
+  add("compactor", {{"chunk", "50"}, {"sketch", "0"}, {"blend", "2"}});
+  add("compactor", {{"form", "vllm"}, {"chunk", "9"}, {"sinks", "2"}, {"recent", "3"}});
   add("expected-attention", {{"sinks", "0"}, {"future", "7"}, {"epsilon", "0.01"}});
   add("quest", {{"page", "5"}, {"min_pages", "1"}, {"last_page", "true"}});
   add("quest", {{"min_pages", "1"}, {"per", "kv_head"}});

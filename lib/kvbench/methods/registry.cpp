@@ -81,6 +81,7 @@ std::span<const MethodInfo> all_methods() {
       tova_kvpress_method(),
       expected_attention_method(),
       triattention_method(),
+      compactor_method(),
       cam_method(),
       uniform_method(),
       uniform_repo_method(),
@@ -228,9 +229,9 @@ void check_brackets(std::string_view name) {
 }
 
 /// Presses that kvpress has and kvbench has not, in lower case and without the word press.
-constexpr std::string_view presses[] = {"chunk",   "chunkkv",    "compactor", "duoattention",
-                                        "finch",   "kvzap",      "leverage",  "noncausalattention",
-                                        "qfilter", "simlayerkv", "think"};
+constexpr std::string_view presses[] = {"chunk",      "chunkkv",  "duoattention",       "finch",
+                                        "kvzap",      "leverage", "noncausalattention", "qfilter",
+                                        "simlayerkv", "think"};
 
 /// Names that are known from other programs and papers, in lower case without - and _, and what has them here.
 struct OtherName {

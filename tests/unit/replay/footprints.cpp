@@ -46,6 +46,7 @@ const std::map<std::string, Formula>& formulas() {
       {"tova@kvpress", {.kv = B * token}},
       {"expected-attention", {.kv = B * token}},
       {"triattention", {.kv = B * token}},
+      {"compactor", {.kv = B * token}},
       {"h2o", {.kv = B * token, .meta = B * 4}},
       {"h2o-global", {.settings = {{"heavy", "1"}}, .kv = G * B * token}},
       // 4 first tokens and a window; each query head has its own values of the window, with one attention sum each.

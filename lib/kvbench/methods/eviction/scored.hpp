@@ -15,5 +15,6 @@ MethodInfo tova_method();
 MethodInfo tova_kvpress_method();
 MethodInfo expected_attention_method();
 MethodInfo triattention_method();
+MethodInfo compactor_method();
 
 }  // namespace kvbench::methods

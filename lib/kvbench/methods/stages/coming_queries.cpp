@@ -223,4 +223,16 @@ TokenNumbers ahead_scores(const HeadPrompt& head, std::string_view method, Index
   return scores;
 }
 
+Buffer<const float> keys_before_rope(const HeadPrompt& head, std::string_view method, Backend& backend) {
+  if (head.keys_pre_rope.present()) return head.keys_pre_rope;
+  if (!head.rope || head.keys.cols() % 2 != 0)
+    throw Unavailable(
+        fmt::format("{} needs keys before RoPE, and this trace has neither them nor an unscaled RoPE; dump it with "
+                    "--pre-rope",
+                    method));
+  std::vector<std::int64_t> back;
+  for (Index i = 0; i < head.tokens(); ++i) back.push_back(-i);
+  return turned(head.keys, std::move(back), *head.rope, backend);
+}
+
 }  // namespace kvbench::methods

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Scores of tokens for queries to come, from what the observed queries have in
 // common before RoPE. These are the queries that the calibration text, or else
-// the context, holds. Both functions throw Unavailable, naming the method,
+// the context, holds. Functions throw Unavailable, naming the method,
 // where it holds none, and where the model's RoPE is scaled or the head
 // dimension odd.
 #pragma once
@@ -30,5 +30,9 @@ TokenNumbers expected_weights(const HeadPrompt& head, std::string_view method, I
 /// pair times the mean length of the queries' pairs beyond that of their mean;
 /// z-scores over the tokens.
 TokenNumbers ahead_scores(const HeadPrompt& head, std::string_view method, Index reach, Backend& backend);
+
+/// The keys [n, d] before RoPE: those of the trace, or else turned back. Throws Unavailable, naming the method, where
+/// neither is possible.
+Buffer<const float> keys_before_rope(const HeadPrompt& head, std::string_view method, Backend& backend);
 
 }  // namespace kvbench::methods
