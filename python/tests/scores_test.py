@@ -120,16 +120,34 @@ class Scores(PackageTest):
         for word in words:
             self.assertIn(word, done.stderr)
 
-    def test_the_example_of_the_page_runs(self):
+    def run_example(self, number):
         page = (PACKAGE.parent / "docs/scores.md").read_text()
-        (code,) = re.findall(r"```python\n(.*?)```", page, re.S)
         script = pathlib.Path(self.path("example.py"))
-        script.write_text(code)
+        script.write_text(re.findall(r"```python\n(.*?)```", page, re.S)[number])
         done = subprocess.run([sys.executable, script], cwd=self.folder, capture_output=True, text=True, timeout=300,
                               env={**os.environ, "PYTHONPATH": str(PACKAGE)})
         self.assertEqual(done.returncode, 0, done.stderr)
+
+    def test_the_example_of_the_page_runs(self):
+        self.run_example(0)
         rows = self.heads("scores:" + self.path("scores.h5") + "[scope=model;sinks=4]")
         self.assertEqual({row["status"] for row in rows.values()}, {"ok"})
+
+    def test_a_table_of_duo_attention_keeps_heads_whole(self):
+        """Layer 0 has the numbers 0.3 and 0.9, layer 1 has 0.1 and 1.2, which is clipped."""
+        pathlib.Path(self.path("full_attention_heads.tsv")).write_text("0.3\t0.9\n0.1\t1.2\n")
+        self.run_example(1)
+        method = "scores:" + self.path("duo.h5") + "[scope=model;sinks=4;recent=8]"
+        for whole in ([(1, 1)], [(1, 1), (0, 1)], [(1, 1), (0, 1), (0, 0)]):
+            budget = (192 * len(whole) + 12 * (4 - len(whole))) // 4
+            run("replay", self.trace, "--method", method, "--budget", budget, "--protocol", "prefill", "--raw",
+                self.path("r.h5"), "--raw-outputs", "-o", self.path("rows.csv"))
+            with kvbench.Raw(self.path("r.h5")) as raw:
+                for layer, head in ((0, 0), (0, 1), (1, 0), (1, 1)):
+                    tables, _ = raw.head("0", layer, head).entries()
+                    ids = np.concatenate([table.ids.ravel() for table in tables])
+                    expected = range(192) if (layer, head) in whole else [*range(4), *range(184, 192)]
+                    self.assertEqual(sorted(ids[(0 <= ids) & (ids < 192)].tolist()), list(expected))
 
 
 if __name__ == "__main__":
