@@ -48,6 +48,7 @@ std::vector<Row> all_rows() {
   add("compactor", {{"chunk", "7"}, {"sketch", "3"}, {"sinks", "2"}, {"recent", "1"}});
   add("compactor", {{"chunk", "50"}, {"sketch", "0"}, {"blend", "2"}});
   add("compactor", {{"form", "vllm"}, {"chunk", "9"}, {"sinks", "2"}, {"recent", "3"}});
+  add("r-kv", {{"window", "3"}, {"kernel", "3"}, {"buffer", "4"}, {"lambda", "0.5"}});
   add("expected-attention", {{"sinks", "0"}, {"future", "7"}, {"epsilon", "0.01"}});
   add("quest", {{"page", "5"}, {"min_pages", "1"}, {"last_page", "true"}});
   add("quest", {{"min_pages", "1"}, {"per", "kv_head"}});

@@ -82,6 +82,7 @@ std::span<const MethodInfo> all_methods() {
       expected_attention_method(),
       triattention_method(),
       compactor_method(),
+      r_kv_method(),
       cam_method(),
       uniform_method(),
       uniform_repo_method(),

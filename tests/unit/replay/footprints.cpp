@@ -47,6 +47,8 @@ const std::map<std::string, Formula>& formulas() {
       {"expected-attention", {.kv = B * token}},
       {"triattention", {.kv = B * token}},
       {"compactor", {.kv = B * token}},
+      // The last 8 queries of each query head.
+      {"r-kv", {.kv = B * token, .meta = G * 8 * d * 2}},
       {"h2o", {.kv = B * token, .meta = B * 4}},
       {"h2o-global", {.settings = {{"heavy", "1"}}, .kv = G * B * token}},
       // 4 first tokens and a window; each query head has its own values of the window, with one attention sum each.

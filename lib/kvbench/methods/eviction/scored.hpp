@@ -16,5 +16,6 @@ MethodInfo tova_kvpress_method();
 MethodInfo expected_attention_method();
 MethodInfo triattention_method();
 MethodInfo compactor_method();
+MethodInfo r_kv_method();
 
 }  // namespace kvbench::methods
