@@ -156,4 +156,9 @@ int main(int argc, char** argv) {
   write_tables(folder / "csv");
   for (const char* target : {"csv", "eval"}) write(folder / target / "evaluations", eval_csv(evaluations(), true));
   write(folder / "toml" / "example", config::example_sweep());
+  // Tables inside each other, more than a recursion has stack for.
+  std::string nested = "a";
+  for (int i = 0; i < 15000; ++i) nested += ".a";
+  write(folder / "toml" / "nested_keys", nested + " = 1\n");
+  write(folder / "toml" / "nested_tables", "[" + nested + "]\n");
 }
