@@ -63,7 +63,7 @@ demo: ## record a trace of a real model with kvdump and replay it (downloads the
 eval: ## run methods inside a real model (downloads it and builds llama.cpp once): out/eval.csv, out/eval.html
 	@scripts/eval
 
-findings: ## measure every method inside two models on three texts (an hour): docs/findings.md
+findings: ## measure every method inside two models on three texts (two hours): docs/findings.md
 	@scripts/findings
 
 lint: setup ## check formatting and headers, and run clang-tidy on the library
