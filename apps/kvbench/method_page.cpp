@@ -177,6 +177,19 @@ std::string with_parameter(const methods::MethodInfo& method) {
   return fmt::format("\"{}{}[{}={}]\"", method.name, method.prepare ? "" : "(snapkv)", first.name, first.default_value);
 }
 
+/// The start of an example: a replay of the bundled trace, which has the queries of the last 80 tokens of its contexts,
+/// or where a method needs others, the dump of a trace that has them before it.
+std::string example_replay(const methods::MethodInfo& method) {
+  methods::ContextData bundled{.tokens = 1024, .observed = {}, .column_sums = true};
+  for (std::int32_t token = 944; token < 1024; ++token) bundled.observed.push_back(token);
+  try {
+    if (method.check_data) method.check_data(bundled, method.bind({}));
+  } catch (const methods::Unavailable&) {
+    return "    kvdump model.gguf --text prompt.txt --queries all -o all.h5\n    kvbench replay all.h5";
+  }
+  return "    kvbench replay traces/smollm2-135m.h5";
+}
+
 }  // namespace
 
 const char* granularity_name(methods::Granularity granularity) {
@@ -235,7 +248,7 @@ std::string name_in_command(const methods::MethodInfo& method) {
 
 std::string method_page(const methods::MethodInfo& method) {
   std::string out = fmt::format("# {}\n\nWhat it keeps: {}.\n\n{}\n", method.name, method.summary, facts(method));
-  out += fmt::format("    kvbench replay traces/smollm2-135m.h5 --method {} --budget {}", with_parameter(method),
+  out += fmt::format("{} --method {} --budget {}", example_replay(method), with_parameter(method),
                      example_budgets(method.kind));
   out += fmt::format("\n\n## Notes\n{}\n\n## Parameters\n", method.notes);
   out += method.params.empty() ? "None.\n" : parameter_table(method);

@@ -34,8 +34,8 @@ def write_trace(path, id="0", index=1, arrays=ARRAYS, compress=False, **fields):
 
 # Modules whose functions take methods, results and flags, which the program checks: tested in replay_test.py,
 # methods_test.py, entries_test.py, check_test.py, sentences_test.py, golden_test.py and those of models.
-OF_THE_PROGRAM = ("_commands", "_check", "_compressed", "_given", "_golden", "_kvpress", "_lm_eval", "_models",
-                  "_sentences", "method")
+OF_THE_PROGRAM = ("_commands", "_check", "_compressed", "_evaluate", "_given", "_golden", "_kvpress", "_lm_eval",
+                  "_models", "_sentences", "method")
 
 
 def public():

@@ -81,7 +81,7 @@ class Replay(CliTest):
                     self.assertEqual(r["status"], "skipped", r["method"])
                     self.assertIn("streaming", r["reason"])
                     continue
-                if r["method"] in ("expected-attention", "triattention"):  # synthetic keys are not rotated
+                if r["method"] in ("compactor", "expected-attention", "triattention"):  # synthetic keys are not rotated
                     self.assertEqual((r["status"], "unscaled RoPE" in r["reason"]), ("skipped", True))
                     continue
                 self.assertEqual(r["status"], "ok", (protocol, r["method"], r["reason"]))

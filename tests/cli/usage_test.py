@@ -72,7 +72,7 @@ class Usage(CliTest):
             if method["method"] == "oracle-error":  # minutes
                 continue
             page = self.ok("methods", method["method"], "--format", "md")
-            examples += [line for line in page.splitlines() if line.startswith("    kvbench replay")]
+            examples += [line for line in page.splitlines() if line.startswith("    kvbench replay traces/")]
         self.assertGreater(len(examples), 40)
         for example in examples:
             with self.subTest(example=example):

@@ -70,7 +70,7 @@ const Fault faults[] = {
        with_caches(m, [](Index&, auto& seed, auto&) { seed = static_cast<std::uint32_t>(rand()); });
      }},
     {"oracle-topk", "queries", [](MethodInfo& m) { m.kind = Kind::eviction; }},
-    {"snapkv", "key shift", [](MethodInfo& m) { m.properties.key_shift = {}; }},
+    {"snapkv", "key shift", [](MethodInfo& m) { m.properties.key_shift = Property::no(""); }},
     {"int8", "full budget", [](MethodInfo& m) { m.properties.full_budget_exact = {}; }},
     {"int8", "key shift", [](MethodInfo& m) { m.properties.key_shift = {}; }},
     {"random", "head numbers", [](MethodInfo& m) { m.properties.head_permutation = {}; }},
