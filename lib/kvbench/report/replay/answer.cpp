@@ -201,14 +201,15 @@ BudgetAnswer answer_at(const Rows& group, const std::vector<std::string>& wins) 
   BudgetAnswer out{.run = group.front()->run,
                    .trace = group.front()->trace,
                    .budget = group.front()->budget,
-                   .standing = standing,
+                   .standing = std::move(standing),
                    .ranked = {},
                    .verdict = "",
-                   .brief = standing_sentence(standing, words_of(group, standing, true)),
+                   .brief = "",
                    .notes = {},
                    .cost = ""};
   for (const evidence::Mark* mark : out.standing.ranked()) out.ranked.push_back(group[mark->row]);
   out.verdict = standing_sentence(out.standing, words);
+  out.brief = standing_sentence(out.standing, words_of(group, out.standing, true));
   for (const std::string& sentence : wins) {
     if (sentence.starts_with(words.at + ",")) out.notes.push_back(sentence);
   }
