@@ -3,7 +3,7 @@
 
 import math
 
-from ._choose_model import size_text
+from ._files import size_text
 
 # What a method asks of an engine, by the method before a +.
 MERGED = "merged keys and values with weights inside the softmax"

@@ -8,7 +8,7 @@ import os
 import re
 
 from ._error import Error
-from ._files import read_text
+from ._files import read_text, size_text
 from .results import csv_rows
 from .trace import Trace
 
@@ -20,12 +20,6 @@ def bytes_of(text):
     """The number of bytes of a text such as 3.5GB or 800 MiB; None where it is none."""
     found = re.fullmatch(r"([0-9]{1,9}(?:\.[0-9]{1,6})?)\s?([kmgt]?i?b)", text.lower())
     return int(float(found[1]) * UNITS[found[2]]) if found and found[2] in UNITS and float(found[1]) > 0 else None
-
-
-def size_text(count):
-    """A number of bytes to three digits, in decimal units."""
-    power = min(4, int(math.log10(count) / 3)) if count >= 1 else 0
-    return f"{count / 1000**power:.3g} {('B', 'kB', 'MB', 'GB', 'TB')[power]}"
 
 
 def loaded_model(options):

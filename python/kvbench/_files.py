@@ -3,6 +3,7 @@
 
 import hashlib
 import io
+import math
 import os
 import shutil
 import socket
@@ -44,6 +45,12 @@ def check_replaceable(path):
     require(not os.path.isdir(path), path, "is a directory; choose another file name.")
     require(os.path.isfile(path) or not os.path.exists(path), path,
             "is a device, a pipe or a socket, which cannot be replaced by a file; name a regular file.")
+
+
+def size_text(count):
+    """A number of bytes to three digits, in decimal units."""
+    power = min(4, int(math.log10(count) / 3)) if count >= 1 else 0
+    return f"{count / 1000**power:.3g} {('B', 'kB', 'MB', 'GB', 'TB')[power]}"
 
 
 def read_text(path):

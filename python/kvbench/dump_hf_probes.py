@@ -3,7 +3,6 @@
 the scored tokens (docs/damage.md). The context runs once; its keys and values are constants. The scored tokens, those
 after it, run once more from the cache of the context, and each probe is one backward pass through them."""
 
-import math
 
 import numpy as np
 import torch
@@ -11,6 +10,7 @@ from torch.utils.checkpoint import checkpoint
 
 from ._continued import HALVES, Continued, Kept, in_single_precision
 from ._error import Error
+from ._files import size_text
 from ._hdf5 import rounded
 from ._measure import numbers
 from ._schema import Probes
@@ -71,8 +71,8 @@ class Prober(Continued):
         used = stored + 16 * max(scored) * self._model.vocabulary + 8 * longest * kv_heads * (d + dv) * len(facts)
         used += sum(4 * weight.numel() for weight in self._model.model.parameters() if weight.dtype in HALVES)
         seconds = pace * sum(len(plan.tokens) + 3 * self.count * part for plan, part in zip(plans, scored))
-        return (f"{self.count} probes of {max(scored)} scored tokens: {size(stored)} of the trace, {size(used)} of "
-                f"memory, about {seconds:.0f} s.")
+        return (f"{self.count} probes of {max(scored)} scored tokens: {size_text(stored)} of the trace, "
+                f"{size_text(used)} of memory, about {seconds:.0f} s.")
 
     def run(self, plan, prompt):
         """The probes of the tokens after the context of a plan, as Recorded. `prompt`: its number, which draws differ
@@ -151,9 +151,3 @@ def check_plan(plan):
     if not np.isin(scored, plan.positions).all():
         raise Error(f"prompt '{plan.name}': --probes needs the queries of all {len(scored)} tokens after the context; "
                     f"--queries {plan.spec} leaves some out.")
-
-
-def size(count):
-    """A number of bytes as text."""
-    unit = min(3, int(math.log(max(1, count), 1000)))
-    return f"{count / 1000**unit:.3g} {('bytes', 'kB', 'MB', 'GB')[unit]}"

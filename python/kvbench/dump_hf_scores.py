@@ -12,8 +12,9 @@ import torch
 from ._attention import MOST_WEIGHTS
 from ._continued import Continued, Kept
 from ._error import Error
+from ._files import size_text
 from ._measure import body_of, numbers
-from .dump_hf_probes import Prober, draws, size
+from .dump_hf_probes import Prober, draws
 
 WINDOW = 64  # last tokens of a context, whose predictions damage votes are about
 MOST_ODDS = 20  # p / (1 - p) of a token is computed with 1 - p of at least 1 / MOST_ODDS
@@ -217,4 +218,5 @@ class Scores:
         held += 16 * WINDOW * self._wanted.model.vocabulary
         tokens = sum(SCORERS[name].passes(plan.prompt_tokens, self._wanted.probes) for name in self.found
                      for plan in plans)
-        return (f"scores {', '.join(self.found)}: {size(held)} of memory, about {self._recorder.pace * tokens:.0f} s.")
+        return (f"scores {', '.join(self.found)}: {size_text(held)} of memory, "
+                f"about {self._recorder.pace * tokens:.0f} s.")
