@@ -7,7 +7,7 @@
 #include <numbers>
 #include <numeric>
 
-#include <kvbench/kernels/philox.hpp>
+#include <kvbench/kernels/normal.hpp>
 
 namespace kvbench::trace {
 class SynthHead::Generator {
@@ -36,15 +36,13 @@ class SynthHead::Generator {
       const PhiloxBlock block = draw(stream, head, row, 0);
       return uniform52(block.x[0], block.x[1]);
     }
-    /// Adds N(0, sigma^2) to out[c] (Box-Muller transform, two numbers per block).
+    /// Adds N(0, sigma^2) to out[c], two numbers per block.
     void add_normals(Stream stream, std::uint32_t head, std::int64_t row, double sigma,
                      std::vector<double>& out) const {
       for (std::size_t c = 0; c < out.size(); c += 2) {
-        const PhiloxBlock block = draw(stream, head, row, static_cast<std::uint32_t>(c / 2));
-        const double radius = sigma * std::sqrt(-2 * std::log(uniform52(block.x[0], block.x[1])));
-        const double angle = 2 * std::numbers::pi * uniform52(block.x[2], block.x[3]);
-        out[c] += radius * std::cos(angle);
-        if (c + 1 < out.size()) out[c + 1] += radius * std::sin(angle);
+        const auto two = normal_pair(draw(stream, head, row, static_cast<std::uint32_t>(c / 2)), sigma);
+        out[c] += two[0];
+        if (c + 1 < out.size()) out[c + 1] += two[1];
       }
     }
 

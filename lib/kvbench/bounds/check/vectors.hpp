@@ -3,12 +3,10 @@
 // elements. Normal numbers for synthetic vectors.
 #pragma once
 
-#include <cmath>
 #include <cstddef>
-#include <numbers>
 #include <ranges>
 
-#include <kvbench/kernels/philox.hpp>
+#include <kvbench/kernels/normal.hpp>
 
 namespace kvbench::bounds {
 
@@ -35,12 +33,6 @@ double squared_distance(const X& x, const Y& y) {
     sum += difference * difference;
   }
   return sum;
-}
-
-/// A standard normal number by Box and Muller's transform, from one block of random words.
-inline double standard_normal(const PhiloxBlock& words) {
-  const double radius = std::sqrt(-2 * std::log(uniform52(words.x[0], words.x[1])));
-  return radius * std::cos(2 * std::numbers::pi * uniform52(words.x[2], words.x[3]));
 }
 
 }  // namespace kvbench::bounds

@@ -6,6 +6,7 @@
 #include <map>
 #include <numbers>
 
+#include <kvbench/kernels/normal.hpp>
 #include <kvbench/methods/retrieval/exact_logits.hpp>
 #include <kvbench/methods/retrieval/hash_tables.hpp>
 #include <kvbench/methods/stages/computed_once.hpp>
@@ -34,9 +35,7 @@ Buffer<const float> projections_of(const HeadPrompt& head, const MagicpigParams&
   std::vector<float> gaussian;
   for (Index r = 0; r < rows; ++r) {
     for (Index c = 0; c < d; ++c) {
-      const PhiloxBlock x = draws.block(r, static_cast<std::uint32_t>(c));
-      const double size = std::sqrt(-2 * std::log(uniform52(x.x[0], x.x[1])));
-      gaussian.push_back(static_cast<float>(size * std::cos(2 * std::numbers::pi * uniform52(x.x[2], x.x[3]))));
+      gaussian.push_back(static_cast<float>(standard_normal(draws.block(r, static_cast<std::uint32_t>(c)))));
     }
   }
   return backend.adopt(std::move(gaussian), rows, d);

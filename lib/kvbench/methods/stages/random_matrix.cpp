@@ -2,7 +2,8 @@
 #include <kvbench/methods/stages/random_matrix.hpp>
 
 #include <cmath>
-#include <numbers>
+
+#include <kvbench/kernels/normal.hpp>
 
 namespace kvbench::methods {
 namespace {
@@ -19,11 +20,9 @@ std::vector<double> gaussian_matrix(const Draws& draws, std::uint32_t part, Inde
   std::vector<double> out;
   for (Index i = 0; i < rows; ++i)
     for (Index c = 0; c < cols; c += 2) {
-      const PhiloxBlock words = draws.block(i, part << 16 | static_cast<std::uint32_t>(c / 2));
-      const double radius = std::sqrt(-2 * std::log(uniform52(words.x[0], words.x[1])));
-      const double angle = 2 * std::numbers::pi * uniform52(words.x[2], words.x[3]);
-      out.push_back(radius * std::cos(angle));
-      if (c + 1 < cols) out.push_back(radius * std::sin(angle));
+      const auto two = normal_pair(draws.block(i, part << 16 | static_cast<std::uint32_t>(c / 2)));
+      out.push_back(two[0]);
+      if (c + 1 < cols) out.push_back(two[1]);
     }
   return out;
 }
