@@ -6,7 +6,7 @@
 #include <memory>
 #include <numeric>
 
-#include <fmt/core.h>
+#include <fmt/ranges.h>
 #include <unistd.h>
 
 #include <kvbench/core/output_path.hpp>
@@ -90,6 +90,27 @@ double check_layers(const std::vector<LayerCapture>& layers, const Prompt& promp
   return largest;
 }
 
+void add_sketches(std::vector<LayerCapture>& layers, const ResidualPath& path, Sketches& sketches, Progress& progress) {
+  progress.stage("sketching what attention adds to the residual stream");
+  for (LayerCapture& layer : layers) {
+    app::stop_if_requested();
+    sketches.add(layer, path);
+  }
+}
+
+/// The layers without a sketch, as a sentence; empty where all have one.
+std::string without_sketch(const std::vector<LayerCapture>& layers, const Sketches& sketches) {
+  std::vector<int> missing;
+  for (const LayerCapture& layer : layers) {
+    if (sketches.of(layer.layer).matrix.empty()) missing.push_back(layer.layer);
+  }
+  if (missing.empty()) return "";
+  return fmt::format(
+      "what attention adds to the residual stream was not found in layer {}, or is zero; residual_norm and "
+      "output_sketch are left out there",
+      fmt::join(missing, ", "));
+}
+
 /// A prompt that fits into the window does not show the length of the window.
 void require_same_parameters(const std::vector<LayerCapture>& first, const std::vector<LayerCapture>& layers) {
   for (std::size_t slot = 0; slot < layers.size(); ++slot) {
@@ -126,6 +147,7 @@ void dump(const Options& options) {
   wanted.pre_rope = options.pre_rope;
   wanted.column_sums = options.column_sums;
   wanted.speculated = options.speculated;
+  wanted.residual_norm = options.sketch;
   std::vector<Prompt> prompts = read_prompts(options, source);
   const auto order = running_order(prompts);
   const std::int64_t total =
@@ -148,6 +170,7 @@ void dump(const Options& options) {
 
   std::unique_ptr<trace::Writer> writer;
   std::vector<LayerCapture> first;
+  Sketches sketches(options.seed);
   double largest_error = 0;
   for (const std::size_t index : order) {
     auto layers = run_prompt(prompts[index], context, capture, progress);
@@ -155,22 +178,25 @@ void dump(const Options& options) {
       progress.stage("checking against the attention output of the model");
       largest_error = std::max(largest_error, check_layers(layers, prompts[index], threads));
     }
+    if (options.sketch) add_sketches(layers, capture.residual_path(), sketches, progress);
     if (!options.attention_output) {
       for (auto& layer : layers) layer.output = {};
     }
     if (writer) {
       require_same_parameters(first, layers);
     } else {
-      const auto info = describe(options, model, source.quantisation(), prompts, layers);
+      const auto info = describe(options, model, source.quantisation(), prompts, layers, sketches);
       writer = std::make_unique<trace::Writer>(options.output, info, trace::WriteOptions{options.compress});
     }
     progress.stage("writing");
-    write_prompt(*writer, index, layers);
+    write_prompt(*writer, index, layers, sketches);
     if (first.empty()) first = std::move(layers), release_arrays(first);
   }
   app::stop_if_requested();
   writer->commit();
   if (options.quiet) return;
+  if (const std::string note = without_sketch(first, sketches); options.sketch && !note.empty())
+    app::say("kvdump", note);
   app::say("kvdump",
            fmt::format("{}: {} tokens, {} layers; {}", options.output, total, wanted.layers.size(),
                        options.check

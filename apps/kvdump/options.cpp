@@ -56,6 +56,11 @@ void declare_output(CLI::App& app, Options& options, std::string& queries, std::
                "Also store speculated queries: those that each layer would compute from the attention input of the "
                "previous layer");
   app.add_flag("--attention-output", options.attention_output, "Also store the attention output of the model");
+  app.add_flag(
+      "--sketch,!--no-sketch", options.sketch,
+      "Store norms of the residual stream and a sketch of W_O, which say how large an error is there; default: "
+      "on");
+  app.add_option("--seed", options.seed, "Seed of the sketches; default: 0")->type_name("N");
   app.add_flag("--compress", options.compress, "Compress the trace");
   app.add_flag("--check,!--no-check", options.check,
                "Compare attention over the captured arrays with the attention output of the model; default: on");

@@ -25,6 +25,8 @@ struct Options {
   bool column_sums = true;
   bool speculated = false;
   bool attention_output = false;
+  bool sketch = true;
+  std::uint32_t seed = 0;  ///< of the sketches
   bool f32 = false;
   bool compress = false;
   bool check = true;

@@ -20,7 +20,8 @@ std::string rope_type(const std::vector<LayerCapture>& layers) {
   return "default";
 }
 
-trace::LayerInfo describe_layer(const LayerCapture& capture, const Prompt& prompt, const Options& options) {
+trace::LayerInfo describe_layer(const LayerCapture& capture, const Prompt& prompt, const Options& options,
+                                const Sketch& sketch) {
   trace::LayerInfo info;
   info.layer = capture.layer;
   info.window = capture.parameters.window;
@@ -32,6 +33,8 @@ trace::LayerInfo describe_layer(const LayerCapture& capture, const Prompt& promp
   info.keys_pre_rope = info.queries_pre_rope = options.pre_rope;
   info.speculated_queries = options.speculated && capture.layer > 0;
   info.attention_output = options.attention_output;
+  info.residual_norm = !sketch.matrix.empty();
+  if (info.residual_norm) info.output_sketch = {sketch_columns, options.seed, sketch.misfit};
   return info;
 }
 
@@ -47,7 +50,8 @@ void write_heads(trace::Writer& writer, std::size_t prompt, std::size_t layer, t
 }  // namespace
 
 trace::TraceInfo describe(const Options& options, const Model& model, const std::string& source_quantisation,
-                          const std::vector<Prompt>& prompts, const std::vector<LayerCapture>& layers) {
+                          const std::vector<Prompt>& prompts, const std::vector<LayerCapture>& layers,
+                          const Sketches& sketches) {
   trace::TraceInfo info;
   const LayerCapture& first = layers.front();
   info.model = std::filesystem::path(options.model).stem().string();
@@ -70,13 +74,15 @@ trace::TraceInfo describe(const Options& options, const Model& model, const std:
     prompt.num_tokens = std::ssize(prompts[p].tokens);
     prompt.prompt_tokens = prompts[p].prompt_tokens;
     prompt.tokens = prompts[p].tokens;
-    for (const auto& layer : layers) prompt.layers.push_back(describe_layer(layer, prompts[p], options));
+    for (const auto& layer : layers)
+      prompt.layers.push_back(describe_layer(layer, prompts[p], options, sketches.of(layer.layer)));
     info.prompts.push_back(std::move(prompt));
   }
   return info;
 }
 
-void write_prompt(trace::Writer& writer, std::size_t prompt, const std::vector<LayerCapture>& layers) {
+void write_prompt(trace::Writer& writer, std::size_t prompt, const std::vector<LayerCapture>& layers,
+                  const Sketches& sketches) {
   using trace::Array;
   for (std::size_t slot = 0; slot < layers.size(); ++slot) {
     const LayerCapture& layer = layers[slot];
@@ -92,6 +98,8 @@ void write_prompt(trace::Writer& writer, std::size_t prompt, const std::vector<L
     put(Array::attention_output, layer.query_heads, layer.output);
     const std::vector<float> sums(layer.column_sums.begin(), layer.column_sums.end());
     put(Array::column_sums, layer.query_heads, sums);
+    put(Array::residual_norm, 1, layer.residual_norm);
+    put(Array::output_sketch, layer.query_heads, sketches.of(layer.layer).matrix);
   }
 }
 

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
+#include <span>
 #include <utility>
 
 #include <kvbench/core/error.hpp>
@@ -25,7 +27,7 @@ constexpr const char* no_rotated_queries = "its graph has no queries with rotary
 
 }  // namespace
 
-Capture::Capture(CaptureOptions options) : options_(std::move(options)) {
+Capture::Capture(CaptureOptions options) : options_(std::move(options)), residual_path_(options_.threads) {
   slot_of_layer_.assign(static_cast<std::size_t>(options_.layers.back()) + 1, -1);
   for (std::size_t slot = 0; slot < options_.layers.size(); ++slot) {
     slot_of_layer_[options_.layers[slot]] = static_cast<int>(slot);
@@ -137,11 +139,14 @@ Capture::Layer* Capture::layer_of(const ggml_tensor* node, Role& role) {
 }
 
 bool Capture::wants(const ggml_tensor* node) {
-  if (const auto name = parse_node_name(node->name); name && name->role == Role::attention_input) {
-    return inputs_.contains(name->layer) && node->ne[1] == count_;
-  }
+  residual_path_.note(node);
   Role role{};
-  if (layer_of(node, role) == nullptr) return false;
+  const Layer* layer = layer_of(node, role);
+  if (const auto name = parse_node_name(node->name); name && name->role == Role::attention_input) {
+    const bool wanted = inputs_.contains(name->layer) || (options_.residual_norm && layer != nullptr);
+    return wanted && node->ne[1] == count_;
+  }
+  if (layer == nullptr) return false;
   const bool rows_of_heads = node->ne[2] == count_ && node->ne[3] == 1;
   switch (role) {
     case Role::query:
@@ -164,10 +169,14 @@ bool Capture::wants(const ggml_tensor* node) {
 }
 
 void Capture::take_node(const ggml_tensor* node) {
-  const auto name = parse_node_name(node->name);
-  if (name->role == Role::attention_input) return take_attention_input(node, name->layer);
   Role role{};
-  Layer& layer = *layer_of(node, role);
+  Layer* recorded = layer_of(node, role);
+  if (const auto name = parse_node_name(node->name); name->role == Role::attention_input) {
+    if (options_.residual_norm && recorded != nullptr) take_residual_norm(recorded->data);
+    if (inputs_.contains(name->layer)) take_attention_input(node, name->layer);
+    return;
+  }
+  Layer& layer = *recorded;
   switch (role) {
     case Role::query:
     case Role::key:
@@ -232,6 +241,19 @@ void Capture::take_attention_input(const ggml_tensor* node, int layer) {
   for (const std::int32_t token : stored_) {
     const float* row = rows.row(token, 0);
     input.rows.insert(input.rows.end(), row, row + rows.dim);
+  }
+}
+
+// The node that is normalised stays in memory until attention has been added to it.
+void Capture::take_residual_norm(LayerCapture& data) const {
+  const ggml_tensor* stream = residual_path_.stream(data.layer);
+  if (stream == nullptr) return;
+  const HeadRows rows(stream, 1);
+  data.residual_norm.resize(query_positions_.size());
+  for (const std::int32_t token : stored_) {
+    const std::span row(rows.row(token, 0), static_cast<std::size_t>(rows.dim));
+    const double square = std::inner_product(row.begin(), row.end(), row.begin(), 0.0);
+    data.residual_norm[query_rows_[token]] = static_cast<float>(std::sqrt(square));
   }
 }
 

@@ -17,6 +17,7 @@
 #include <apps/llama/layer_capture.hpp>
 #include <apps/llama/node_name.hpp>
 #include <apps/llama/query_path.hpp>
+#include <apps/llama/residual_path.hpp>
 
 namespace kvbench::llama {
 
@@ -27,6 +28,7 @@ struct CaptureOptions {
   bool pre_rope = false;
   bool column_sums = false;
   bool speculated = false;
+  bool residual_norm = false;
   int threads = 1;
 };
 
@@ -48,6 +50,8 @@ class Capture {
   std::vector<LayerCapture> take();
   /// What has been captured so far on a recorded layer; null: the layer is not recorded.
   const LayerCapture* layer(int number) const;
+  /// Of all layers of the model.
+  const ResidualPath& residual_path() const { return residual_path_; }
 
   /// The callbacks of a llama context; `self` is a Capture. They throw nothing through llama.cpp; end_batch() rethrows.
   static bool on_node(ggml_tensor* node, bool ask, void* self);
@@ -68,6 +72,7 @@ class Capture {
   void take_rotated(Layer& layer, Role role, const ggml_tensor* node);
   void take_rope_input(Layer& layer, Role role, const ggml_tensor* node);
   void take_attention_input(const ggml_tensor* node, int layer);
+  void take_residual_norm(LayerCapture& data) const;
   void speculate(Layer& layer, const ggml_tensor* rope);
   void store_speculated(LayerCapture& data, const std::vector<float>& queries, const HeadRows& own) const;
   void take_softmax(Layer& layer, const ggml_tensor* node);
@@ -92,6 +97,7 @@ class Capture {
   std::map<int, AttentionInput> inputs_;  ///< by layer: recorded layers and the layers before them
   std::vector<std::int32_t> stored_;      ///< tokens of the batch whose queries are stored
   std::optional<QueryPath> query_path_;   ///< for --speculated
+  ResidualPath residual_path_;
   FirstError error_;
 };
 

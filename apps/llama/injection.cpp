@@ -19,30 +19,15 @@ double norm(std::span<const float> row) {
   return std::sqrt(sum);
 }
 
-/// The residual stream that the attention input of a layer normalises; null where the graph has another form.
-const ggml_tensor* before_norm(const ggml_tensor* input) {
-  while (input != nullptr && (input->op == GGML_OP_MUL || input->op == GGML_OP_ADD)) input = input->src[0];
-  return input != nullptr && (input->op == GGML_OP_RMS_NORM || input->op == GGML_OP_NORM) ? input->src[0] : nullptr;
-}
-
-/// The layer whose attention output this node projects.
-std::optional<int> projected_layer(const ggml_tensor* node) {
-  if (node->op != GGML_OP_MUL_MAT || node->src[1] == nullptr) return std::nullopt;
-  const auto name = parse_node_name(node->src[1]->name);
-  return name && name->role == Role::output ? std::optional(name->layer) : std::nullopt;
-}
-
 }  // namespace
 
-Injector::Injector(CaptureOptions options, int num_layers)
-    : capture_(options), graph_(options.threads), num_layers_(num_layers) {}
+Injector::Injector(CaptureOptions options, int num_layers) : capture_(options), num_layers_(num_layers) {}
 
 void Injector::begin(std::int64_t offset, int count, Replace replace, bool whole) {
   active_ = scoring_ = true;
   count_ = count;
   replace_ = std::move(replace);
   layers_.assign(static_cast<std::size_t>(num_layers_), {});
-  residual_streams_.clear();
   capture_.begin_batch(offset, count, whole);
 }
 
@@ -73,27 +58,10 @@ bool Injector::stop(void* self) {
   return injector.error_.kept() || Capture::stop(&injector.capture_);
 }
 
-void Injector::note_weights(const ggml_tensor* node) {
-  if (const auto layer = projected_layer(node)) {
-    projections_[*layer] = node->src[0];
-    projected_ = node, projected_layer_ = *layer;
-  } else if (node->op == GGML_OP_GET_ROWS &&
-             node->src[0] == projected_) {  // the last layer goes on with the rows of outputs
-    projected_ = node;
-  } else if (node->op == GGML_OP_RMS_NORM && node->src[0] == projected_) {
-    normalised_ = node;
-  } else if (node->op == GGML_OP_MUL && normalised_ != nullptr && node->src[0] == normalised_) {
-    output_norms_[projected_layer_] = {float_parameter(normalised_, 0), node->src[1]};
-    normalised_ = nullptr;
-  }
-}
-
 bool Injector::asks(const ggml_tensor* node) {
-  note_weights(node);
   const bool captured = Capture::on_node(const_cast<ggml_tensor*>(node), true, &capture_);
   const auto name = parse_node_name(node->name);
   if (!scoring_ || !name || name->layer >= num_layers_) return captured;
-  if (name->role == Role::attention_input) residual_streams_[name->layer] = before_norm(node);
   return captured || (name->role == Role::hidden && node->ne[1] == count_);
 }
 
@@ -134,28 +102,18 @@ void Injector::replace_outputs(ggml_tensor* node, int layer) {
   if (replacement.inject) ggml_backend_tensor_set(node, rows.data(), 0, rows.size() * sizeof(float));
 }
 
-std::vector<float> Injector::added(const std::vector<float>& outputs, int layer) {
-  const ggml_context_ptr context = CpuGraph::nodes();
-  ggml_tensor* projection = projections_[layer];
-  ggml_tensor* input = ggml_new_tensor_2d(context.get(), GGML_TYPE_F32, projection->ne[0], count_);
-  ggml_tensor* result = ggml_mul_mat(context.get(), projection, input);
-  if (const auto norm = output_norms_.find(layer); norm != output_norms_.end()) {
-    result = ggml_mul(context.get(), ggml_rms_norm(context.get(), result, norm->second.eps), norm->second.weight);
-  }
-  return graph_.run(context.get(), result, {{input, std::as_bytes(std::span(outputs))}});
-}
-
 std::vector<double> Injector::residual_shares(const std::vector<float>& outputs, const std::vector<float>& exact,
                                               int layer) {
-  const ggml_tensor* stream = residual_streams_[layer];
-  if (stream == nullptr || projections_[layer] == nullptr) return {};
+  const ResidualPath& path = capture_.residual_path();
+  const ggml_tensor* stream = path.stream(layer);
+  if (stream == nullptr || !path.knows(layer)) return {};
   std::vector<float> difference(outputs.size());
   std::ranges::transform(outputs, exact, difference.begin(), std::minus());
-  if (output_norms_.contains(layer)) {  // otherwise the projection is linear, and loses no digits to the subtraction
-    difference = added(outputs, layer);
-    std::ranges::transform(difference, added(exact, layer), difference.begin(), std::minus());
+  if (path.has_norm(layer)) {  // otherwise the way is linear, and loses no digits to the subtraction
+    difference = path.added(outputs, layer);
+    std::ranges::transform(difference, path.added(exact, layer), difference.begin(), std::minus());
   } else {
-    difference = added(difference, layer);
+    difference = path.added(difference, layer);
   }
   const HeadRows streams(stream, 1);
   const std::size_t width = difference.size() / static_cast<std::size_t>(count_);

@@ -4,11 +4,8 @@
 #pragma once
 
 #include <functional>
-#include <map>
-#include <optional>
 
 #include <apps/llama/capture.hpp>
-#include <apps/llama/cpu_graph.hpp>
 
 namespace kvbench::llama {
 
@@ -57,28 +54,14 @@ class Injector {
   bool asks(const ggml_tensor* node);
   void take(ggml_tensor* node);
   void replace_outputs(ggml_tensor* node, int layer);
-  /// The norm that some models (gemma3) apply to the projected attention output before they add it to the residual
-  /// stream.
-  struct OutputNorm {
-    float eps = 0;
-    ggml_tensor* weight = nullptr;
-  };
-  void note_weights(const ggml_tensor* node);
-  std::vector<float> added(const std::vector<float>& outputs, int layer);
   std::vector<double> residual_shares(const std::vector<float>& outputs, const std::vector<float>& exact, int layer);
 
   Capture capture_;
-  CpuGraph graph_;
   int num_layers_;
   bool active_ = true, scoring_ = false;
   int count_ = 0;
   Replace replace_;
   std::vector<LayerPass> layers_;
-  std::map<int, ggml_tensor*> projections_;                         ///< W_O by layer; weights outlive graphs
-  std::map<int, OutputNorm> output_norms_;                          ///< by layer
-  const ggml_tensor *projected_ = nullptr, *normalised_ = nullptr;  ///< the nodes of the layer that is being asked for
-  int projected_layer_ = 0;
-  std::map<int, const ggml_tensor*> residual_streams_;  ///< of this pass, by layer
   FirstError error_;
 };
 

@@ -35,6 +35,8 @@ struct LayerCapture {
   std::vector<float> queries_pre_rope;  ///< as queries; empty unless requested
   std::vector<float> speculated;        ///< as queries, from the input of the previous layer; empty unless requested
   std::vector<double> column_sums;      ///< [query_heads, n]; empty unless requested
+  /// [m] norm of the residual stream before the layer; empty unless requested, and where it was not found
+  std::vector<float> residual_norm;
 };
 
 }  // namespace kvbench::llama

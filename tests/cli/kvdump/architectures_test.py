@@ -7,6 +7,7 @@ import harness
 harness.use_environment()
 from harness import Trace, difference, kvdump, run_tests  # noqa: E402
 import gguf  # noqa: E402
+import h5py  # noqa: E402
 import numpy  # noqa: E402
 import tiny_model as tiny  # noqa: E402
 
@@ -125,6 +126,72 @@ def test_speculated_queries(folder):
         assert trace.info["rope_type"] == ("linear" if arch == "phi3" else "default")
         trace = dump(folder, silence_layer_0(model), "--speculated", "--force")
         assert difference(trace.array("speculated_queries", 1), trace.array("queries", 1)) < 1e-5, arch
+
+class Added:
+    """What the attention outputs of layer 0 of a tiny model add to the residual stream, in NumPy."""
+
+    def __init__(self, path, factor):
+        self.weights = {tensor.name: tensor.data.astype(numpy.float64) for tensor in gguf.GGUFReader(path).tensors}
+        self.factor = factor
+
+    def __call__(self, z):
+        y = z @ self.weights["blk.0.attn_output.weight"].T
+        norm = self.weights.get("blk.0.post_attention_norm.weight")
+        if norm is not None:
+            y = y / numpy.sqrt((y * y).mean(-1, keepdims=True) + 1e-5) * norm
+        return self.factor * y
+
+
+# Of each architecture: tensors, metadata, what embeddings and what attention adds are multiplied with.
+ADDED = {
+    "llama": (tiny.LLAMA, {"rope.freq_base": 1e4}, 1, 1),
+    "qwen2": (tiny.LLAMA | SQUARE, SQUARE_SIZES, 1, 1),
+    "granite": (tiny.LLAMA, {"rope.freq_base": 1e4, "residual_scale": 0.25, "embedding_scale": 2.0,
+                             "attention.scale": 0.2, "logit_scale": 4.0}, 2, 0.25),
+    "gemma2": (tiny.GEMMA, {"attention.sliding_window": 24, "attn_logit_softcapping": 5.0}, 8, 1),
+    "gemma3": (tiny.GEMMA | tiny.QK_NORMS,
+               {"attention.sliding_window": 16, "rope.freq_base": 1e6, "rope.freq_base_swa": 1e6}, 8, 1),
+}
+
+
+def test_sketches_of_what_attention_adds(folder):
+    """|dz' S| / residual_norm is |J dz| / |x| in the mean over queries, with finite differences for J dz."""
+    random = numpy.random.default_rng(3)
+    for arch, (tensors, extra, embedded, factor) in ADDED.items():
+        biased = ("attn_q", "attn_k", "attn_v") if arch == "qwen2" else ()
+        model = tiny.write(folder / f"{arch}.gguf", arch, tensors, 2, extra, biased=biased)
+        added, ratios = Added(model, factor), []
+        for seed in range(4):
+            dump(folder, model, "--attention-output", "--force", "--seed", seed)
+            with h5py.File(folder / "t.h5") as trace:
+                layer = trace["prompts/0/layers/0"]
+                sketch, size = layer["output_sketch"], layer["residual_norm"][:]
+                assert sketch.attrs["seed"] == seed and (sketch.attrs["misfit"] > 0.02) == ("gemma" in arch), arch
+                rows = sketch[:].reshape(-1, 64)
+                z = layer["attention_output"][:].astype(float).transpose(1, 0, 2).reshape(N, -1)
+                tokens = trace["prompts/0/tokens"][:]
+            stream = numpy.linalg.norm(embedded * added.weights["token_embd.weight"][tokens], axis=1)
+            dz = random.normal(size=z.shape)
+            moved = (added(z + 1e-4 * dz) - added(z - 1e-4 * dz)) / 2e-4
+            expected = numpy.linalg.norm(moved, axis=1) / stream
+            ratios.append((numpy.linalg.norm(dz @ rows, axis=1) / size).mean() / expected.mean())
+            if "gemma" not in arch:
+                assert abs(size / stream - 1).max() < 1e-5, arch
+        assert abs(numpy.mean(ratios) - 1) < 0.05, (arch, ratios)
+
+
+def test_sketches_that_are_not_known_are_left_out(folder):
+    """olmo2 has no norm before attention, so that its stream is not found; --no-sketch asks for none."""
+    norms = {name: (tiny.EMBD,) for name in ("post_attention_norm", "post_ffw_norm", "attn_q_norm")}
+    shapes = SQUARE | tiny.FFN | norms | {"attn_k_norm": (tiny.KV_HEADS * 16,)}
+    unknown = tiny.write(folder / "o.gguf", "olmo2", shapes, 2, SQUARE_SIZES, top=("output_norm", "output"))
+    known = tiny.write(folder / "m.gguf", "llama", tiny.LLAMA, 2)
+    for model, flags, note in (unknown, (), True), (unknown, ("--no-sketch",), False), (known, ("--no-sketch",), False):
+        (folder / "ids").write_text(" ".join(map(str, range(N))))
+        said = kvdump("--ids", folder / "ids", "-o", folder / "t.h5", "--force", *flags, model=model)
+        assert ("was not found in layer 0, 1" in said) == note, said
+        with h5py.File(folder / "t.h5") as trace:
+            assert not {"output_sketch", "residual_norm"} & set(trace["prompts/0/layers/1"])
 
 
 def test_speculation_that_is_not_known_is_refused_by_name(folder):

@@ -22,7 +22,7 @@ PYTHON = os.environ.get("KVBENCH_TORCH_PYTHON") or str(CACHE / "torch" / "bin" /
 TOKENS, LAYERS = int(os.environ.get("KVBENCH_FIDELITY_TOKENS", 200)), (0, 1, 15, 29)
 HEADS, KV_HEADS, D, SCALE = 9, 3, 64, 0.125
 ARRAYS = ("queries", "keys", "values", "attention_output", "queries_pre_rope", "keys_pre_rope", "speculated_queries",
-          "column_sums")
+          "column_sums", "residual_norm")
 DUMP = ("--layers", ",".join(map(str, LAYERS)), "--queries", "all", "--pre-rope", "--speculated", "--column-sums",
         "--attention-output")
 
@@ -55,8 +55,8 @@ def dump_hf(ids, output):
 def halves(name, array):
     """GGUF files of arch llama pair adjacent channels; the original model, which transformers restores, pairs
     halves."""
-    return array if name in ("values", "attention_output",
-                             "column_sums") else numpy.concatenate([array[..., 0::2], array[..., 1::2]], -1)
+    same = "values", "attention_output", "column_sums", "residual_norm"
+    return array if name in same else numpy.concatenate([array[..., 0::2], array[..., 1::2]], -1)
 
 
 def read(path, layout):

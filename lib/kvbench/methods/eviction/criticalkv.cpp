@@ -35,7 +35,8 @@ std::vector<float> second_scores(const HeadPrompt& head, const TokenScores& scor
 MakeCache two_stages(const HeadPrompt& head, const TokenScores& scores, const CriticalkvParams& params,
                      Backend& backend) {
   if (!head.output_sketch.present())
-    throw Unavailable("criticalkv needs sketches of W_O, and there are none; record the trace with kvbench-dump-hf");
+    throw Unavailable(
+        "criticalkv needs sketches of W_O, and there are none; record the trace with kvdump or kvbench-dump-hf");
   return [=, second = second_scores(head, scores, params.epsilon, backend), &backend](Index budget,
                                                                                       std::uint32_t /*seed*/) {
     const Index n = head.tokens(), kept = std::min(budget, n);

@@ -31,7 +31,7 @@ std::optional<std::string> lacking_part(methods::Part part, const trace::LayerIn
     case methods::Part::output_sketch:
       if (layer.output_sketch && layer.residual_norm) return std::nullopt;
       // Said in models that run, too, which have no trace.
-      return "there are no sketches of W_O; traces of kvbench-dump-hf have them, without --no-sketch";
+      return "there are no sketches of W_O; traces of kvdump and kvbench-dump-hf have them, without --no-sketch";
   }
   return std::nullopt;
 }
