@@ -37,6 +37,7 @@
 #include <kvbench/faithful/checks/distortion.hpp>
 #include <kvbench/faithful/checks/exact_pass.hpp>
 #include <kvbench/faithful/checks/half_step.hpp>
+#include <kvbench/faithful/checks/predicted_kl.hpp>
 #include <kvbench/faithful/checks/rotations.hpp>
 #include <kvbench/faithful/checks/sign_sketch.hpp>
 #include <kvbench/faithful/checks/subgen.hpp>
@@ -49,6 +50,7 @@ std::span<const bounds::Check> all_checks() {
   // clang-format off
   static const std::vector<bounds::Check> table = {
       faithful::exact_noise_floor(),
+      faithful::predicted_kl_second_order(),
       faithful::subgen_algorithm1(),
       bounds::subgen_lemma1(),
       bounds::subgen_lemma2(),

@@ -12,7 +12,7 @@ namespace kvbench::faithful {
 
 struct Mutant {
   std::string id;      ///< "subgen.value-norm"
-  std::string method;  ///< the method that would have the fault
+  std::string method;  ///< the method that would have the fault; empty: none
   std::string fault;   ///< one sentence
   std::string place;   ///< of the correct rule in the paper
   /// Runs the checks that could catch the fault on the context's subject, with the fault in place. Rows have the ids of

@@ -10,6 +10,7 @@
 #include <kvbench/faithful/mutants/balancekv.hpp>
 #include <kvbench/faithful/mutants/chelsea.hpp>
 #include <kvbench/faithful/mutants/exact_pass.hpp>
+#include <kvbench/faithful/mutants/predicted_kl.hpp>
 #include <kvbench/faithful/mutants/quantisers.hpp>
 #include <kvbench/faithful/mutants/subgen.hpp>
 #include <kvbench/faithful/mutants/uniform.hpp>
@@ -55,8 +56,8 @@ MutantResult result_of(const Mutant& mutant, std::vector<bounds::CheckRow> rows,
 std::span<const Mutant> all_mutants() {
   static const std::vector<Mutant> table = [] {
     std::vector<Mutant> all;
-    for (auto* list :
-         {exact_mutants, subgen_mutants, balancekv_mutants, chelsea_mutants, baseline_mutants, quantiser_mutants})
+    for (auto* list : {exact_mutants, predicted_kl_mutants, subgen_mutants, balancekv_mutants, chelsea_mutants,
+                       baseline_mutants, quantiser_mutants})
       std::ranges::move(list(), std::back_inserter(all));
     return all;
   }();
