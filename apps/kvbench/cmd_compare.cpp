@@ -3,9 +3,8 @@
 
 #include <fmt/ranges.h>
 
-#include <kvbench/compare/raw_predictions.hpp>
+#include <kvbench/compare/predictions.hpp>
 #include <kvbench/config/sweep.hpp>
-#include <kvbench/core/input_file.hpp>
 #include <kvbench/core/suggest.hpp>
 #include <kvbench/report/claims/comparison_table.hpp>
 #include <kvbench/report/columns/claims.hpp>
@@ -15,7 +14,6 @@
 #include <kvbench/report/read/document_results.hpp>
 #include <kvbench/report/read/query_csv.hpp>
 #include <kvbench/sweep/cells_results.hpp>
-#include <kvbench/trace/guard/untrusted_file.hpp>
 
 #include <apps/common/command_line.hpp>
 #include <apps/common/rows/output.hpp>
@@ -47,13 +45,11 @@ std::size_t position_of_metric(const std::string& name, const std::vector<std::s
               fmt::join(names, ", "));
 }
 
-bool is_prediction(const std::string& metric) { return metric == replay::predicted_kl_info.name; }
-
-replay::Metric query_metric(const std::string& name) {
+replay::MetricInfo query_metric(const std::string& name) {
   std::vector<std::string> names;
   for (const replay::AttentionMetric& metric : replay::attention_metrics) names.emplace_back(metric.info.name);
-  if (!is_prediction(name)) names.emplace_back(replay::predicted_kl_info.name);
-  return static_cast<replay::Metric>(position_of_metric(name, names, "query"));
+  names.emplace_back(replay::predicted_kl_info.name);
+  return *compare::find_query_metric(names[position_of_metric(name, names, "query")]);
 }
 static_assert(replay::metric("rel_err") == replay::Metric{});
 
@@ -101,31 +97,24 @@ bool are_evaluations(const std::vector<std::string>& files) {
 /// The files, open for one metric.
 class OpenResults {
  public:
-  OpenResults(const std::vector<std::string>& paths, replay::Metric metric) {
+  OpenResults(const std::vector<std::string>& paths, const replay::MetricInfo& metric, compare::Span span) {
     for (const std::string& path : paths) {
-      if (sweep::is_cells_file(path))
-        add(std::make_unique<sweep::CellsResults>(path, metric));
-      else
-        add(report::open_query_results(path, name_of(metric)));
+      auto results = open(path, replay::find_metric(metric.name).value_or(replay::Metric{}));
+      if (is_prediction(metric)) results = std::make_unique<compare::Predictions>(std::move(results), span);
+      add(std::move(results));
     }
   }
   OpenResults(const std::vector<std::string>& paths, eval::Damage metric) {
     for (const std::string& path : paths) add(std::make_unique<report::DocumentResults>(path, metric));
   }
-  OpenResults(const std::vector<std::string>& paths, compare::Span span) {
-    for (const std::string& path : paths) {
-      if (!file_begins_with(path, trace::hdf5_signature))
-        throw Error(
-            "{}: --metric {} pairs methods on single probes, which {}; replay the trace with --raw and compare the raw "
-            "results",
-            path, replay::predicted_kl_info.name,
-            sweep::is_cells_file(path) ? "a file of cells is not read for" : "rows of a table do not hold");
-      add(std::make_unique<compare::RawPredictions>(path, span));
-    }
-  }
   std::vector<const compare::QueryResults*> files;
 
  private:
+  static std::unique_ptr<compare::QueryResults> open(const std::string& path, replay::Metric metric) {
+    if (sweep::is_cells_file(path)) return std::make_unique<sweep::CellsResults>(path, metric);
+    return report::open_query_results(path, name_of(metric));
+  }
+
   void add(std::unique_ptr<compare::QueryResults> results) {
     files.push_back(results.get());
     owners_.push_back(std::move(results));
@@ -146,7 +135,7 @@ int test_claims(const CompareFlags& o) {
   Output output = open_output(o);
   std::vector<compare::ClaimResult> results;
   for (const config::Published& published : config::read_sweep(o.sweep).published) {
-    const OpenResults results_of_metric(o.files, published.claim.metric);
+    const OpenResults results_of_metric(o.files, published.claim.metric, o.span);
     results.push_back(test_claim(published.claim, results_of_metric.files));
   }
   if (results.empty()) throw Error("{}: states no claim; add a block [[published]] with relations", o.sweep);
@@ -157,12 +146,18 @@ int test_claims(const CompareFlags& o) {
 
 OpenResults open_results(const CompareFlags& o, replay::MetricInfo& metric) {
   if (!are_evaluations(o.files)) {
-    const bool prediction = is_prediction(o.metric);
-    const replay::Metric chosen = prediction ? replay::Metric{} : query_metric(o.metric);
-    if (o.span == compare::Span::head && (prediction || is_of_layer(chosen)))
+    metric = query_metric(o.metric);
+    if (o.span == compare::Span::head && (is_prediction(metric) || is_of_layer(*replay::find_metric(metric.name))))
       throw Error("--by head: {} is a figure of all heads of a layer; compare by layer, prompt or all", o.metric);
-    metric = prediction ? replay::predicted_kl_info : info_of(chosen);
-    return prediction ? OpenResults(o.files, o.span) : OpenResults(o.files, chosen);
+    OpenResults results(o.files, metric, o.span);
+    for (const compare::QueryResults* file : results.files) {
+      if (is_prediction(metric) && file->places().empty())
+        throw Error(
+            "{}: has no sums of probes, by which {} pairs methods; replay a trace with probes (kvbench-dump-hf "
+            "--probes) such that its scored tokens are evaluated, with --raw or in a sweep",
+            file->path(), metric.name);
+    }
+    return results;
   }
   if (o.span_flag->count() > 0)
     throw Error(
@@ -214,8 +209,8 @@ Command add_compare(CLI::App& app) {
                     "The other configuration (default: all others; without --a and --b: all against the best one)");
   flags->add_option(
       "--metric", o.metric,
-      "Metric with values per query (default: rel_err), or kl_predicted of raw results of a trace with probes; "
-      "of tables of kveval " +
+      "Metric with values per query (default: rel_err), or kl_predicted of raw results or cells of a trace with "
+      "probes; of tables of kveval " +
           document_metric_names());
   o.span_flag = add_choice(flags, "--by", o.span, spans,
                            "Scope of one comparison: all (the default), prompt, layer or head (query head)");

@@ -102,6 +102,10 @@ class RankedBy(CliTest):
         self.assertEqual(self.done("sweep", path, "--cells", resumed, "--resume", "--no-times", "-q"), whole)
         compared = self.done("compare", resumed, "--a", "sink", "--b", "uniform", "--metric", "residual_err")
         self.assertIn("residual_err", compared)
+        (row,) = rows(self.done("compare", resumed, "--a", "sink", "--b", "uniform", "--metric", "kl_predicted",
+                                "--format", "csv"))
+        predicted = self.overall(rows(whole))["sink"]["kl_predicted"]
+        self.assertAlmostEqual(float(row["mean_a"]), float(predicted), delta=1e-6)
 
     def test_methods_are_compared_on_the_same_probes_and_texts(self):
         raw, table = (os.path.join(self.folder, name) for name in ("raw.h5", "rows.csv"))

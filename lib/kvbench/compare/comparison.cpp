@@ -257,6 +257,12 @@ bool is_reference(std::string_view method) { return method == "exact" || method.
 
 bool is_baseline(std::string_view method) { return is_reference(method) || method == "random"; }
 
+std::optional<replay::MetricInfo> find_query_metric(std::string_view name) {
+  if (name == replay::predicted_kl_info.name) return replay::predicted_kl_info;
+  const std::optional<replay::Metric> metric = replay::find_metric(name);
+  return metric ? std::optional(info_of(*metric)) : std::nullopt;
+}
+
 int enough_flips(std::size_t hypotheses) {
   return static_cast<int>(std::clamp(2 * static_cast<double>(hypotheses) / decided_at, 9999.0, 999999.0));
 }

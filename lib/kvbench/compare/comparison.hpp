@@ -32,6 +32,9 @@ std::string_view name_of(Span span);
 enum class Outcome { a_better, b_better, tied, untested, skipped };
 std::string_view name_of(Outcome outcome);
 
+/// The metric of this name that results of replay are compared by: of attention, or predicted KL (Predictions).
+std::optional<replay::MetricInfo> find_query_metric(std::string_view name);
+
 struct ComparisonRequest {
   std::vector<const QueryResults*> files;  ///< opened for `metric`
   std::optional<ConfigurationName> a, b;   ///< without b: a against all others; without both: all against the best
@@ -85,7 +88,7 @@ struct Comparison {
   double ratio() const { return metric.has_ratio() ? test.mean_a / test.mean_b : NAN; }
   /// The independent unit of the test: a block of queries, a probe, or a document.
   std::string_view unit() const { return !eval.empty() ? "document" : is_prediction() ? "probe" : "block"; }
-  bool is_prediction() const { return metric.name == replay::predicted_kl_info.name; }
+  bool is_prediction() const { return replay::is_prediction(metric); }
 
  private:
   double equal_places() const { return metric.has_ratio() ? 1 : 0; }

@@ -244,7 +244,7 @@ std::vector<Comparison> GroupComparer::test(std::vector<Prepared> group) const {
   for (Prepared& one : group) {
     if (one.row.outcome != Outcome::skipped) pairs.push_back(std::move(one.pair));
   }
-  const bool documents = !group_.identity.eval.empty(), probes = metric_.name == replay::predicted_kl_info.name;
+  const bool documents = !group_.identity.eval.empty(), probes = is_prediction(metric_);
   const char* block = documents ? "documents" : probes ? "probes" : "blocks of queries";
   std::vector<evidence::Test> tests = test_group(pairs, {.scale = scale(), .flips = flips_, .block = block});
   const bool over_places = std::ranges::count(tests, evidence::Test::Over::places, &evidence::Test::over) > 0;

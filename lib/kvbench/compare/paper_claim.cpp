@@ -90,10 +90,13 @@ class ClaimTest {
       const std::size_t before = results_.size();
       for (const ComparisonGroup& group : groups) {
         if (!belongs(group, relation.run)) continue;
-        const GroupComparer comparer(catalogue_, group, info_of(claim_.metric), flips);
+        const GroupComparer comparer(catalogue_, group, claim_.metric, flips);
         for (const Pair& pair : pairs) add(relation, group, comparer, pair);
       }
-      if (results_.size() == before && !pairs.empty()) add_untestable(relation, "no results of both at the same place");
+      if (results_.size() > before || pairs.empty()) continue;
+      add_untestable(relation, is_prediction(claim_.metric) && groups.empty()
+                                   ? "no text has probes of scored tokens that are all evaluated"
+                                   : "no results of both at the same place");
     }
     adjust();
     return std::move(results_);
@@ -133,7 +136,7 @@ class ClaimTest {
     RelationResult result{.relation = describe(relation)};
     result.comparison.a = relation.a;
     result.comparison.b = std::isnan(relation.number) ? relation.b : fmt::format("{}", relation.number);
-    result.comparison.metric = info_of(claim_.metric);
+    result.comparison.metric = claim_.metric;
     result.comparison.reason = why;
     results_.push_back(std::move(result));
   }
@@ -351,7 +354,7 @@ std::string verdict_text(const ClaimResult& result) {
   out += detail_lines(result, Verdict::contradicted) + detail_lines(result, Verdict::untestable);
   const std::size_t tests = result.results.size();
   return out + fmt::format("  {} test{} of {}{}, Holm at {:.2g} %\n", tests, tests == 1 ? "" : "s",
-                           name_of(result.claim.metric), units_text(result), 100 * decided_at);
+                           result.claim.metric.name, units_text(result), 100 * decided_at);
 }
 
 std::string verdict_text(std::span<const ClaimResult> results) {

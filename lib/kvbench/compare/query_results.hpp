@@ -89,6 +89,10 @@ class QueryResults {
   virtual const std::vector<QueryConfiguration>& configurations() const = 0;
   /// Absent where the file has no results of this configuration at this place.
   virtual std::optional<QueryValues> read(std::size_t place, std::size_t configuration) const = 0;
+  /// ConfigurationResult::probe_sums of the kv head of a place, and of how many scored tokens they are; empty and 0
+  /// where the trace had no probes or the file does not hold them. Throws as read().
+  virtual std::vector<double> probe_sums(std::size_t /*place*/, std::size_t /*configuration*/) const { return {}; }
+  virtual Index scored_tokens(std::size_t /*place*/) const { return 0; }
   /// One item per table of entries; empty where the file does not hold them.
   virtual std::vector<NamedTokens> entries(std::size_t /*place*/, std::size_t /*configuration*/) const { return {}; }
 };

@@ -36,10 +36,8 @@ class RawReader : public QueryResults {
   std::optional<QueryValues> read(std::size_t place, std::size_t configuration) const override;
   /// Throws as read().
   std::vector<NamedTokens> entries(std::size_t place, std::size_t configuration) const override;
-  /// ConfigurationResult::probe_sums of the kv head of a place, and of how many scored tokens they are; empty and 0
-  /// where the trace had no probes. Throws as read().
-  std::vector<double> probe_sums(std::size_t place, std::size_t configuration) const;
-  Index scored_tokens(std::size_t place) const { return layout_.scored_tokens[place]; }
+  std::vector<double> probe_sums(std::size_t place, std::size_t configuration) const override;
+  Index scored_tokens(std::size_t place) const override { return layout_.scored_tokens[place]; }
 
  private:
   std::string path_;

@@ -133,16 +133,31 @@ compare::Relation read_relation(const Value& table, const std::vector<SweepRun>&
   return out;
 }
 
-/// The metric behind a column of means, such as rel_err_mean.
-replay::Metric metric_of(const Published& published) {
+/// The metric behind a column of means, such as rel_err_mean, or kl_predicted.
+replay::MetricInfo metric_of(const Published& published) {
   const std::string suffix = "_mean";
   const bool mean = published.metric.ends_with(suffix);
   const auto metric =
-      replay::find_metric(published.metric.substr(0, published.metric.size() - (mean ? suffix.size() : 0)));
-  if (mean && metric) return *metric;
-  fail_at(published.place,
-          "relations need the mean of a metric with values per query, such as metric = \"rel_err_mean\", not '{}'",
-          published.metric);
+      compare::find_query_metric(published.metric.substr(0, published.metric.size() - (mean ? suffix.size() : 0)));
+  if (!metric || is_prediction(*metric) == mean)
+    fail_at(published.place,
+            "relations need the mean of a metric with values per query, such as metric = \"rel_err_mean\", or "
+            "\"kl_predicted\", not '{}'",
+            published.metric);
+  const auto of_part = [](const compare::Relation& r) { return r.by < compare::Span::prompt; };
+  if (is_prediction(*metric) && std::ranges::any_of(published.claim.relations, of_part))
+    fail_at(published.place, "{} is of all layers of a text together; state relations by \"prompt\", or over all",
+            metric->name);
+  return *metric;
+}
+
+/// The columns of a claim: one, or a list.
+std::vector<std::string> columns_of(const Member& member) {
+  if (member.value.kind != Value::Kind::list) return {text_of(member)};
+  std::vector<std::string> columns;
+  for (const Value& item : member.value.items) columns.push_back(text_of(Member{member.key, item.place, item}));
+  if (columns.empty()) fail_at(member.value.place, "'{}' is an empty list", member.key);
+  return columns;
 }
 
 void check(const Published& out) {
@@ -157,10 +172,26 @@ void check(const Published& out) {
   if (untested && out.rows.empty()) fail_at(out.place, "a block [[published]] without relations needs 'rows'");
 }
 
+/// The claim by each of these columns; where there are several, text and id name them.
+std::vector<Published> claims_by(const Published& published, const std::vector<std::string>& columns) {
+  std::vector<Published> claims;
+  for (const std::string& column : columns) {
+    Published& one = claims.emplace_back(published);
+    one.metric = column;
+    check(one);
+    if (!one.claim.relations.empty()) one.claim.metric = metric_of(one);
+    if (columns.size() == 1) continue;
+    one.claim.text += ", by " + column;
+    if (!one.claim.id.empty()) one.claim.id += "." + column;
+  }
+  return claims;
+}
+
 }  // namespace
 
-Published read_published(const Value& table, const std::vector<SweepRun>& runs) {
+std::vector<Published> read_published(const Value& table, const std::vector<SweepRun>& runs) {
   Published out{.place = table.place};
+  std::vector<std::string> columns = {""};
   for (const Member& member : table.members) {
     if (member.key == "id") {
       out.claim.id = text_of(member);
@@ -169,7 +200,7 @@ Published read_published(const Value& table, const std::vector<SweepRun>& runs) 
     } else if (member.key == "paper") {
       out.paper = text_of(member);
     } else if (member.key == "metric") {
-      out.metric = text_of(member);
+      columns = columns_of(member);
     } else if (member.key == "why") {
       out.why = text_of(member);
     } else if (member.key == "untestable") {
@@ -184,9 +215,7 @@ Published read_published(const Value& table, const std::vector<SweepRun>& runs) 
                  "a block [[published]]");
     }
   }
-  check(out);
-  if (!out.claim.relations.empty()) out.claim.metric = metric_of(out);
-  return out;
+  return claims_by(out, columns);
 }
 
 }  // namespace kvbench::config

@@ -7,8 +7,8 @@
 
 namespace kvbench::config {
 
-/// Reads a block [[published]]. Its relations must name configurations of `runs`. Throws Error with the place of the
-/// fault.
-Published read_published(const Value& table, const std::vector<SweepRun>& runs);
+/// Reads a block [[published]]: one claim, or with a list of metrics one for each, whose text and id name it. Its
+/// relations must name configurations of `runs`. Throws Error with the place of the fault.
+std::vector<Published> read_published(const Value& table, const std::vector<SweepRun>& runs);
 
 }  // namespace kvbench::config

@@ -78,7 +78,9 @@ class SweepReader {
     if (runs == nullptr) throw Error("{}: has no run; add a block [[run]] with traces and methods", sweep_.file);
     read_runs(*runs);
     if (published == nullptr) return std::move(sweep_);
-    for (const Value& table : blocks(*published, "published")) add_published(read_published(table, sweep_.runs));
+    for (const Value& table : blocks(*published, "published")) {
+      for (Published& claim : read_published(table, sweep_.runs)) add_published(std::move(claim));
+    }
     return std::move(sweep_);
   }
 

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include <kvbench/compare/predictions.hpp>
 #include <kvbench/core/error.hpp>
 #include <kvbench/core/input_file.hpp>
 #include <kvbench/replay/records/layer_metrics.hpp>
@@ -110,10 +111,29 @@ std::optional<replay::ConfigurationResult> CellsResults::result_in_layer(const S
   return std::move(layer[own].results.front());
 }
 
+const CellsResults::Slot* CellsResults::slot_of(std::size_t place, std::size_t configuration) const {
+  const auto slot = std::ranges::find(slots_[configuration], place_heads_[place].first, &Slot::step);
+  return slot == slots_[configuration].end() ? nullptr : &*slot;
+}
+
+std::vector<double> CellsResults::probe_sums(std::size_t place, std::size_t configuration) const {
+  const Slot* slot = slot_of(place, configuration);
+  if (slot == nullptr) return {};
+  const std::lock_guard lock(mutex_);
+  const replay::ConfigurationResult* result = result_of(*slot, place_heads_[place].second);
+  return result == nullptr ? std::vector<double>() : result->probe_sums;
+}
+
+Index CellsResults::scored_tokens(std::size_t place) const {
+  const auto [step, head] = place_heads_[place];
+  const StepLayout& layout = layout_.steps[step];
+  return layout.frame.prompts[layout.heads[head].place.prompt].scored_tokens;
+}
+
 std::optional<compare::QueryValues> CellsResults::read(std::size_t place, std::size_t configuration) const {
   const auto [step, head] = place_heads_[place];
-  const auto slot = std::ranges::find(slots_[configuration], step, &Slot::step);
-  if (slot == slots_[configuration].end()) return std::nullopt;
+  const Slot* slot = slot_of(place, configuration);
+  if (slot == nullptr) return std::nullopt;
   const std::lock_guard lock(mutex_);
   std::optional<replay::ConfigurationResult> of_layer;
   if (is_of_layer(metric_)) of_layer = result_in_layer(*slot, head);
@@ -134,6 +154,15 @@ std::optional<compare::QueryValues> CellsResults::read(std::size_t place, std::s
   for (std::size_t i = 0; i < queries; ++i)
     out.values.push_back(result.metrics.at(g * queries + i)[static_cast<std::size_t>(metric_)]);
   return out;
+}
+
+compare::ClaimResult test_claim(const compare::PaperClaim& claim, const SweepLayout& layout,
+                                std::span<const CellsFile> files) {
+  const auto metric = replay::find_metric(claim.metric.name).value_or(replay::Metric{});
+  const auto cells = std::make_shared<CellsResults>(layout, files, metric);
+  if (!is_prediction(claim.metric)) return compare::test_claim(claim, {cells.get()});
+  const compare::Predictions predictions(cells, compare::Span::all);
+  return compare::test_claim(claim, {&predictions});
 }
 
 }  // namespace kvbench::sweep

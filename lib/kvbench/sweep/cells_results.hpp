@@ -4,7 +4,7 @@
 
 #include <mutex>
 
-#include <kvbench/compare/query_results.hpp>
+#include <kvbench/compare/paper_claim.hpp>
 #include <kvbench/sweep/cells_file.hpp>
 
 namespace kvbench::sweep {
@@ -21,6 +21,8 @@ class CellsResults : public compare::QueryResults {
   const std::vector<compare::QueryPlace>& places() const override { return places_; }
   const std::vector<compare::QueryConfiguration>& configurations() const override { return configurations_; }
   std::optional<compare::QueryValues> read(std::size_t place, std::size_t configuration) const override;
+  std::vector<double> probe_sums(std::size_t place, std::size_t configuration) const override;
+  Index scored_tokens(std::size_t place) const override;
 
  private:
   /// A configuration in a step: its method, and its index among the configurations of this method.
@@ -31,6 +33,8 @@ class CellsResults : public compare::QueryResults {
   void add_steps();
   void add_step(std::size_t step);
   const CellEntry* entry_of(const StepLayout& step, std::size_t method, std::size_t head) const;
+  /// Where a configuration has its results at a place; null where its step is another.
+  const Slot* slot_of(std::size_t place, std::size_t configuration) const;
   /// A result of a head; null where no file has its cell. Valid until the next call.
   const replay::ConfigurationResult* result_of(const Slot& slot, std::size_t head) const;
   /// The result of a head with the metrics of its layer; absent where a file lacks its cell.
@@ -48,6 +52,10 @@ class CellsResults : public compare::QueryResults {
   mutable std::string last_key_;
   mutable CellBlock last_;  ///< cached: consecutive places belong to the same head
 };
+
+/// Judges a claim on these cells.
+compare::ClaimResult test_claim(const compare::PaperClaim& claim, const SweepLayout& layout,
+                                std::span<const CellsFile> files);
 
 /// Whether the file begins with the signature of files of cells.
 bool is_cells_file(const std::string& path);

@@ -103,6 +103,7 @@ void check_entries(const std::vector<CellEntry>& entries, std::size_t methods, s
 
 void check_claim(const compare::PaperClaim& claim) {
   for (const std::string& text : {claim.id, claim.text, claim.untestable}) check_name(text);
+  require(!claim.metric.name.empty(), "the metric of a claim is unknown");
   for (const compare::Relation& relation : claim.relations) {
     for (const std::string& text : {relation.run, relation.a, relation.b, relation.below}) check_name(text);
     check_amount(relation.within);

@@ -67,10 +67,7 @@ SweepResults collect(const SweepLayout& layout, std::span<const CellsFile> files
       }
     }
   }
-  for (const compare::PaperClaim& claim : layout.claims) {
-    const CellsResults results(layout, files, claim.metric);
-    all.claims.push_back(test_claim(claim, {&results}));
-  }
+  for (const compare::PaperClaim& claim : layout.claims) all.claims.push_back(test_claim(claim, layout, files));
   return all;
 }
 

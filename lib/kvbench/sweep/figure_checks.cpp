@@ -55,8 +55,7 @@ compare::ClaimResult result_of(const config::Sweep& sweep, const bounds::CheckCo
   std::vector<CellsFile> cells;
   cells.emplace_back("", FrameFile::Mode::scratch);
   run_sweep(plan, layout, {}, cells.front(), {.stop = context.stop});
-  const CellsResults results(layout, cells, layout.claims.front().metric);
-  return test_claim(layout.claims.front(), {&results});
+  return test_claim(layout.claims.front(), layout, cells);
 }
 
 void add_row(bounds::CheckContext& context, const compare::RelationResult& result) {

@@ -130,9 +130,12 @@ void visit(A& archive, compare::Relation& v) {
   archive(v.kind, v.run, v.a, v.b, v.number, v.within, v.by, v.tokens, v.below);
 }
 
+/// A name that is no metric is read as none, which check_cells() refuses.
 template <class A>
 void visit(A& archive, compare::PaperClaim& v) {
-  archive(v.id, v.text, v.metric, v.relations, v.untestable);
+  std::string metric(v.metric.name);
+  archive(v.id, v.text, metric, v.relations, v.untestable);
+  if constexpr (A::reads) v.metric = compare::find_query_metric(metric).value_or(replay::MetricInfo{});
 }
 
 template <class A>

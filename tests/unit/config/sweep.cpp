@@ -225,7 +225,7 @@ TEST_CASE("relations between configurations of the runs") {
       "= \"layer\" },{ a = \"sink\", is = \"at least\", b = 0.5, within = 0.1, tokens = 96, below = \"why\" }"));
   const PaperClaim& claim = sweep.published.at(0).claim;
   CHECK(claim.id == "x.y");
-  CHECK(claim.metric == metric("recall"));
+  CHECK(claim.metric.name == "recall");
   REQUIRE(claim.relations.size() == 2);
   CHECK(describe(claim.relations[0]) == "clusterkv[distance=l2] lower than clusterkv[]@25%, by layer");
   CHECK(claim.relations[0].run == "r");
@@ -336,6 +336,31 @@ TEST_CASE("no text of a sweep file commands a terminal or breaks a line") {
     CHECK(contains(files.refusal(run + text("name")), "s.toml:3:8: this text has a control character"));
     CHECK(contains(files.refusal(fmt::format("\"a{}\" = 1\n", bad) + run), "this key has a control character"));
   }
+}
+
+TEST_CASE("a list of metrics states a claim by each") {
+  const SweepFiles files;
+  const auto text = [](const std::string& metric, const std::string& by) {
+    return "[[run]]\nmethods = [\"sink\", \"snapkv\"]\n[[published]]\nid = \"a\"\nclaim = \"c\"\nmetric = " + metric +
+           "\nrelations = [{ a = \"snapkv\", is = \"lower\", b = \"sink\"" + by + " }]\n";
+  };
+  const Sweep sweep = files.read(text("[\"rel_err_mean\", \"kl_predicted\"]", ""));
+  REQUIRE(sweep.published.size() == 2);
+  CHECK(sweep.published[0].claim.id == "a.rel_err_mean");
+  CHECK(sweep.published[0].claim.metric.name == "rel_err");
+  CHECK(sweep.published[1].claim.id == "a.kl_predicted");
+  CHECK(sweep.published[1].claim.text == "c, by kl_predicted");
+  CHECK(sweep.published[1].claim.metric.name == "kl_predicted");
+  CHECK(sweep.published[1].metric == "kl_predicted");
+  CHECK(sweep.published[1].claim.relations.size() == 1);
+  CHECK(files.read(text("\"kl_predicted\"", "")).published.at(0).claim.id == "a");
+  CHECK(files.read(text("\"kl_predicted\"", ", by = \"prompt\"")).published.size() == 1);
+  CHECK(contains(files.refusal(text("\"kl_predicted\"", ", by = \"layer\"")), "of all layers of a text together"));
+  CHECK(contains(files.refusal(text("\"kl_predicted_mean\"", "")), "not 'kl_predicted_mean'"));
+  CHECK(contains(files.refusal(text("\"rel_err\"", "")), "not 'rel_err'"));
+  CHECK(contains(files.refusal(text("[]", "")), "s.toml:6:10: 'metric' is an empty list"));
+  CHECK(contains(files.refusal(text("[\"rel_err_mean\", 3]", "")), "'metric' takes a text, not the number 3"));
+  CHECK(contains(files.refusal(text("[\"rel_err_mean\", \"rel_err_mean\"]", "")), "also has the id 'a.rel_err_mean'"));
 }
 
 TEST_CASE("claims have unique ids") {

@@ -31,10 +31,11 @@ const std::string claim =
     "{ run = \"a\", a = \"random\", is = \"lower\", b = \"uniform\" }]\n";
 
 /// The trace of `runs`.
-void write_trace(const SweepFiles& files) {
+void write_trace(const SweepFiles& files, std::int64_t probes = 0) {
   trace::SynthOptions options = small_options();
   options.num_tokens = options.num_queries = 256;
   options.prompt_tokens = 128;
+  options.probes = probes;
   trace::synthesize(files.folder / "t.h5", options);
 }
 
@@ -74,6 +75,42 @@ TEST_CASE("a check and the sweep of the same file give the same verdicts and the
     CHECK(results[i].comparison.seeds == 3);
   }
   CHECK(results[0].verdict == Verdict::supported);
+}
+
+TEST_CASE("a claim by predicted KL has the predictions of the rows, and a trace without probes cannot show it") {
+  const std::string text =
+      "[[run]]\nname = \"a\"\ntraces = \"t.h5\"\nprotocol = \"prefill\"\nwindow = 128\nbudgets = \"25%\"\nseeds = 1\n"
+      "methods = [\"sink\", \"knorm\"]\n[[published]]\nid = \"x.y\"\nclaim = \"c\"\nmetric = [\"recall_mean\", "
+      "\"kl_predicted\"]\nrelations = [{ a = \"sink\", is = \"lower\", b = \"knorm\" }]\n";
+  const SweepFiles files, plain;
+  write_trace(files, 16), write_trace(plain);
+  const SweepPlan plan = plan_sweep(files.read(text));
+  const SweepLayout layout = layout_of(plan);
+  std::vector<CellsFile> cells;
+  cells.emplace_back(files.folder / "c.cells", FrameFile::Mode::overwrite);
+  cells.front().begin(layout);
+  run_sweep(plan, layout, {}, cells.front());
+  const SweepResults swept = collect(*cells.front().layout(), cells, Grain::trace);
+  REQUIRE(swept.claims.size() == 2);
+  REQUIRE(swept.claims[1].results.size() == 1);
+  const Comparison& kl = swept.claims[1].results[0].comparison;
+  CHECK(kl.metric.name == "kl_predicted");
+  const auto row = [&](const char* method) {
+    return std::ranges::find_if(swept.records, [&](const Record& r) { return r.method == method && !r.layer; });
+  };
+  REQUIRE(row("sink")->kl.mean > 0);
+  CHECK(kl.test.mean_a == doctest::Approx(row("sink")->kl.mean));
+  CHECK(kl.test.mean_b == doctest::Approx(row("knorm")->kl.mean));
+  const trace::Reader probed(files.folder / "t.h5"), without(plain.folder / "t.h5");
+  const std::vector<CheckRow> checked = rows_of(text, probed), untestable = rows_of(text, without);
+  REQUIRE(checked.size() == 2);
+  CHECK(checked[0].measured == swept.claims[0].results[0].comparison.test.mean_a);
+  CHECK(checked[1].measured == kl.test.mean_a);
+  CHECK(checked[1].p_value == swept.claims[1].results[0].p_value);
+  REQUIRE(untestable.size() == 2);
+  CHECK(untestable[0].verdict != Verdict::untestable);
+  CHECK(untestable[1].verdict == Verdict::untestable);
+  CHECK(contains(untestable[1].text, "no text has probes"));
 }
 
 TEST_CASE("a trace that cannot serve the file makes a claim untestable") {

@@ -22,6 +22,7 @@ inline constexpr MetricInfo predicted_kl_info{
     .better = Better::smaller,
     .limits = limits::at_least_zero,
     .applies = "texts with probes"};
+constexpr bool is_prediction(const MetricInfo& metric) { return metric.name == predicted_kl_info.name; }
 
 /// c of a prompt: for each probe the inner products of its gradients with the errors of the attention outputs of the
 /// scored tokens, summed over the heads and queries of a layer.

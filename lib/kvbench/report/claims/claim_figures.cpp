@@ -124,7 +124,7 @@ std::vector<Block> claim_figures(const compare::ClaimResult& claim) {
   }
   if (means.empty()) return {};
   return {
-      figure_of(means, fmt::format("mean {}", name_of(claim.claim.metric)),
+      figure_of(means, fmt::format("mean {}", claim.claim.metric.name),
                 "Means over the queries and seeds that the tests compare.", {}),
       figure_of(ratios, "ratio", "Bars: adjusted 95 % interval over the units of the tests. Dashed line: equal.", {1})};
 }

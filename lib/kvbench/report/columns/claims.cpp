@@ -79,8 +79,8 @@ Value<ClaimRow> metric() {
       .print = [](const ClaimRow& row) { return row.result ? std::string(row.result->comparison.metric.name) : ""; },
       .parse =
           [](ClaimRow& row, const CsvCell& cell) {
-            if (const auto known = replay::find_metric(cell.text)) row.claim.metric = *known;
-            if (row.result) row.result->comparison.metric = info_of(row.claim.metric);
+            if (const auto known = compare::find_query_metric(cell.text)) row.claim.metric = *known;
+            if (row.result) row.result->comparison.metric = row.claim.metric;
           }};
 }
 

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <kvbench/compare/raw_predictions.hpp>
+#include <kvbench/compare/predictions.hpp>
 
 #include <algorithm>
 #include <map>
 #include <numeric>
 #include <set>
+#include <tuple>
 
 #include <kvbench/core/error.hpp>
 #include <kvbench/core/ordered_map.hpp>
@@ -13,29 +14,33 @@
 namespace kvbench::compare {
 namespace {
 
-/// The layers of a file: a sample of those of the model, or the ones that are compressed.
-replay::PredictedLayers layers_of(const std::vector<QueryPlace>& places) {
+/// The layers of the run of a place: a sample of those of the model, or the ones that are compressed.
+replay::PredictedLayers layers_of(const std::vector<QueryPlace>& places, const QueryPlace& of_run) {
   std::set<std::int64_t> distinct;
-  for (const QueryPlace& place : places) distinct.insert(place.layer);
+  for (const QueryPlace& place : places) {
+    if (place.run == of_run.run && place.sha256 == of_run.sha256) distinct.insert(place.layer);
+  }
   const std::vector<std::int64_t> layers(distinct.begin(), distinct.end());
-  const std::int64_t of = places.empty() ? 0 : places.front().model_layers;
+  const std::int64_t of = of_run.model_layers;
   return {.extrapolates = trace::spread_of(layers, of) == trace::LayerSpread::evenly_spaced,
           .scale = static_cast<double>(of) / static_cast<double>(layers.size())};
 }
 
 }  // namespace
 
-RawPredictions::RawPredictions(std::string path, Span span) : raw_(std::move(path), "rel_err") {
-  if (span != Span::layer) layers_ = layers_of(raw_.places());
-  OrderedMap<std::pair<std::string, std::int64_t>, std::vector<std::size_t>> groups;
-  std::set<std::tuple<std::string, std::int64_t, Index>> known;
-  for (std::size_t p = 0; p < raw_.places().size(); ++p) {
-    const QueryPlace& place = raw_.places()[p];
-    if (raw_.scored_tokens(p) == 0 || !known.emplace(place.prompt, place.layer, place.kv_head).second) continue;
-    groups[{place.prompt, span == Span::layer ? place.layer : 0}].push_back(p);
+Predictions::Predictions(std::shared_ptr<const QueryResults> results, Span span) : results_(std::move(results)) {
+  const std::vector<QueryPlace>& all = results_->places();
+  const auto text_of = [](const QueryPlace& p) { return std::tuple(p.run, p.sha256, p.prompt, p.protocol); };
+  OrderedMap<std::pair<decltype(text_of(all.front())), std::int64_t>, std::vector<std::size_t>> groups;
+  std::set<std::tuple<decltype(text_of(all.front())), std::int64_t, Index>> known;
+  for (std::size_t p = 0; p < all.size(); ++p) {
+    if (results_->scored_tokens(p) == 0) continue;
+    if (!known.emplace(text_of(all[p]), all[p].layer, all[p].kv_head).second) continue;
+    groups[{text_of(all[p]), span == Span::layer ? all[p].layer : 0}].push_back(p);
   }
   for (auto& [key, heads] : groups.items()) {
-    QueryPlace& place = places_.emplace_back(raw_.places()[heads.front()]);
+    QueryPlace& place = places_.emplace_back(all[heads.front()]);
+    layers_.push_back(span == Span::layer ? replay::PredictedLayers{} : layers_of(all, place));
     place.layer = key.second, place.kv_head = place.query_head = 0;
     if (span != Span::layer) place.model_layers = 1;  // of which this is all, so that texts alone are a sample
     place.per_block = 1;
@@ -48,20 +53,14 @@ RawPredictions::RawPredictions(std::string path, Span span) : raw_(std::move(pat
       std::iota(place.positions.begin(), place.positions.end(), 0);
     }
   }
-  if (places_.empty())
-    throw Error(
-        "{}: has no sums of probes; replay a trace with probes (kvbench-dump-hf --probes) such that its scored tokens "
-        "are evaluated, with --raw",
-        raw_.path());
 }
 
-std::optional<QueryValues> RawPredictions::status_of(std::span<const std::size_t> heads,
-                                                     std::size_t configuration) const {
+std::optional<QueryValues> Predictions::status_of(std::span<const std::size_t> heads, std::size_t configuration) const {
   std::optional<QueryValues> out;
   double held = 0, read = 0, ok = 0;
   bool dense = true;
   for (const std::size_t head : heads) {
-    const std::optional<QueryValues> of_head = raw_.read(head, configuration);
+    const std::optional<QueryValues> of_head = results_->read(head, configuration);
     if (!of_head) return std::nullopt;
     if (of_head->status == replay::Status::failed) return of_head;
     if (of_head->status != replay::Status::ok) {
@@ -77,23 +76,23 @@ std::optional<QueryValues> RawPredictions::status_of(std::span<const std::size_t
   return out;
 }
 
-std::optional<QueryValues> RawPredictions::read(std::size_t place, std::size_t configuration) const {
+std::optional<QueryValues> Predictions::read(std::size_t place, std::size_t configuration) const {
   std::optional<QueryValues> out = status_of(heads_[place], configuration);
   if (!out || out->status != replay::Status::ok) return out;
   replay::ProbeSums sums{.seeds = 1};
   std::map<std::int64_t, std::size_t> layers;
   for (const std::size_t head : heads_[place]) {
-    const std::vector<double> of_head = raw_.probe_sums(head, configuration);
+    const std::vector<double> of_head = results_->probe_sums(head, configuration);
     if (of_head.empty()) continue;
     if (sums.probes == 0) sums.probes = of_head.size();
     if (sums.probes != of_head.size()) throw Error("{}: heads of a text have different numbers of probes", path());
-    sums.scored = static_cast<std::size_t>(raw_.scored_tokens(head));
-    const std::size_t layer = layers.try_emplace(raw_.places()[head].layer, layers.size()).first->second;
+    sums.scored = static_cast<std::size_t>(results_->scored_tokens(head));
+    const std::size_t layer = layers.try_emplace(results_->places()[head].layer, layers.size()).first->second;
     sums.layers = layers.size();
     sums.sums.resize(sums.layers * sums.probes);
     for (std::size_t r = 0; r < of_head.size(); ++r) sums.sums[layer * sums.probes + r] += of_head[r];
   }
-  out->values = unit_predictions(sums, layers_);
+  out->values = unit_predictions(sums, layers_[place]);
   const std::size_t expected = places_[place].positions.size();
   if (expected > 0 && out->values.size() != expected) {
     out->status = replay::Status::skipped;

@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <kvbench/compare/predictions.hpp>
+
+#include <doctest/doctest.h>
+
+#include <kvbench/compare/paper_claim.hpp>
+#include <unit/trace/sample.hpp>
+
+using namespace kvbench;
+using namespace kvbench::compare;
+using doctest::Approx;
+using trace::test::contains;
+using Sums = std::vector<double>;
+
+namespace {
+
+/// Results of the methods x and y on one kv head with two query heads, of a model with 8 layers; their sums of probes
+/// are those of the head, x's as they are and y's with a factor. The two scored tokens are those of every text.
+class Probed : public QueryResults {
+ public:
+  explicit Probed(double factor) : factor_(factor) {
+    configurations_ = {{.method = "x", .budget = Budget::parse("25%")},
+                       {.method = "y", .budget = Budget::parse("25%")}};
+  }
+  Probed& with(const std::string& run, const std::string& prompt, std::int64_t layer, const Sums& sums) {
+    for (Index head = 0; head < 2; ++head) {
+      places_.push_back({.run = run,
+                         .trace = "t.h5",
+                         .sha256 = "abc",
+                         .prompt = prompt,
+                         .layer = layer,
+                         .model_layers = 8,
+                         .query_head = head,
+                         .positions = {5}});
+      sums_.push_back(sums);
+    }
+    return *this;
+  }
+  const std::string& path() const override { return path_; }
+  const std::vector<QueryPlace>& places() const override { return places_; }
+  const std::vector<QueryConfiguration>& configurations() const override { return configurations_; }
+  std::optional<QueryValues> read(std::size_t /*place*/, std::size_t /*configuration*/) const override {
+    return QueryValues{.bytes_held = 7, .bytes_read = 7, .values = {0}};
+  }
+  Sums probe_sums(std::size_t place, std::size_t configuration) const override {
+    Sums sums = sums_[place];
+    for (double& c : sums) c *= configuration == 0 ? 1 : factor_;
+    return sums;
+  }
+  Index scored_tokens(std::size_t place) const override { return sums_[place].empty() ? 0 : 2; }
+
+ private:
+  double factor_;
+  std::string path_ = "made";
+  std::vector<QueryPlace> places_;
+  std::vector<QueryConfiguration> configurations_;
+  std::vector<Sums> sums_;
+};
+
+ClaimResult judged(const Probed& results) {
+  const Predictions predictions(std::make_shared<Probed>(results), Span::all);
+  return test_claim({.text = "c",
+                     .metric = replay::predicted_kl_info,
+                     .relations = {{.kind = Relation::Kind::lower, .a = "x", .b = "y"}}},
+                    {&predictions});
+}
+
+}  // namespace
+
+// Run a compresses layers 0 and 1, neighbours: each probe gives (sum over layers)^2 / (2 * 2 tokens). Run b compresses
+// 1 and 5, one of each half: 8 layers of 2, so that each probe of a layer gives 8 c^2 / 4, of which the mean counts.
+TEST_CASE("layers of a run are a sample or stand for themselves, whatever those of other runs are") {
+  auto made = std::make_shared<Probed>(2);
+  made->with("a", "0", 0, {1, 3}).with("a", "0", 1, {1, -1}).with("b", "0", 1, {1, 2}).with("b", "0", 5, {0, 1});
+  made->with("a", "1", 0, {});
+  const Predictions predictions(made, Span::all);
+  REQUIRE(predictions.places().size() == 2);
+  CHECK(predictions.places()[0].run == "a");
+  CHECK(predictions.read(0, 0)->values == Sums{1, 1});
+  CHECK(predictions.read(0, 1)->values == Sums{4, 4});
+  CHECK(predictions.read(1, 0)->values == Sums{2, 8, 0, 2});
+  const Predictions by_layer(made, Span::layer);
+  REQUIRE(by_layer.places().size() == 4);
+  CHECK(by_layer.read(0, 0)->values == Sums{0.25, 2.25});
+}
+
+// c of y is 3 times that of x on each of three texts, so that KL is 9 times as large, and c of the texts differs.
+TEST_CASE("claims by predicted KL are judged over texts") {
+  Probed three(3);
+  three.with("", "0", 0, {1, 2}).with("", "1", 0, {3, 4}).with("", "2", 0, {0.5, 1});
+  const ClaimResult result = judged(three);
+  REQUIRE(result.results.size() == 1);
+  CHECK(result.verdict == Verdict::supported);
+  CHECK(result.results[0].comparison.tested_over == "3 texts");
+  CHECK(result.results[0].comparison.over_places == Approx(1.0 / 9));
+  CHECK(result.results[0].comparison.test.mean_a == Approx((1 + 4 + 9 + 16 + 0.25 + 1) / 6 / 4));
+  CHECK(contains(verdict_text(result), "1 test of kl_predicted over 3 texts"));
+}
+
+TEST_CASE("without probes a claim by predicted KL is untestable") {
+  Probed none(3);
+  none.with("", "0", 0, {}).with("", "1", 0, {});
+  const ClaimResult result = judged(none);
+  CHECK(result.verdict == Verdict::untestable);
+  REQUIRE(result.results.size() == 1);
+  CHECK(contains(result.results[0].comparison.reason, "no text has probes"));
+}
