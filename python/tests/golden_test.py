@@ -30,7 +30,8 @@ class Rows(PackageTest):
     def test_all_rows(self):
         rows = kvbench.golden()
         self.assertGreater(len(rows), 700)
-        self.assertEqual({row.sha256 for row in rows}, {hashlib.sha256(pathlib.Path(SAMPLE).read_bytes()).hexdigest()})
+        digest = hashlib.sha256(pathlib.Path(SAMPLE).read_bytes()).hexdigest()
+        self.assertEqual({row.sha256 for row in rows}, {digest[:16]})
         for row in rows:
             self.assertEqual(row.query_heads.tolist(), [3 * row.kv_head + g for g in range(3)])
             self.assertEqual([ids.dtype for ids in row.ids], [np.int32] * 3)

@@ -87,7 +87,7 @@ class Golden(CliTest):
         golden = rows(GOLDEN.read_text())
         self.assertLess(GOLDEN.stat().st_size, 1_000_000)
         self.assertEqual({row["sha256"] for row in golden},
-                         {hashlib.sha256(pathlib.Path(SAMPLE).read_bytes()).hexdigest()})
+                         {hashlib.sha256(pathlib.Path(SAMPLE).read_bytes()).hexdigest()[:16]})
         for row in golden:
             self.assertEqual(row["ids_sha256"], digest_of(row["ids"], len(row["entries"].split())))
         self.assertEqual({(row["protocol"], row["prompt"]) for row in golden},

@@ -16,7 +16,7 @@ namespace kvbench::golden {
 
 /// Lists have one item per query head of the kv head.
 struct Row {
-  std::string trace, sha256;  ///< name of the file, digest of its bytes
+  std::string trace, sha256;  ///< name of the file, beginning of the digest of its bytes
   std::string method, params;
   Budget budget;
   std::uint32_t seed = 0;

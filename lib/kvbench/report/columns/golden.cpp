@@ -54,7 +54,7 @@ Value<Row> of(T Row::*member) {
 std::span<const Column<Row>> golden_columns() {
   static const std::vector<Column<Row>> table = {
       {"trace", "file name of the trace", of(&Row::trace)},
-      {"sha256", "SHA-256 of the trace", of(&Row::sha256)},
+      {"sha256", "first 16 digits of the SHA-256 of the trace", of(&Row::sha256)},
       {"method", "method", of(&Row::method)},
       {"params", "parameters that differ from the defaults", of(&Row::params)},
       {"budget", "budget as given", of(&Row::budget)},
