@@ -22,8 +22,10 @@ Column<AllocationRow> computed(const char* key, const char* doc, F of) {
 
 std::string percent(double share) { return fmt::format("{:.4g} %", 100 * share); }
 
-/// "0.0052 [0.0031, 0.0084]", with what the quadratic form says above its range.
-std::string kl_text(const replay::PredictedKl& kl) {
+/// "0.0052 [0.0031, 0.0084]", with what the quadratic form says above its range. A sum of squares over layers has no
+/// interval over documents.
+std::string damage_text(const Damages& damages, const replay::PredictedKl& kl) {
+  if (!damages.probed) return report::three_digits(kl.mean);
   const char* bound = kl.mean > replay::largest_predicted ? "at least " : "";
   return bound + report::interval_text(kl.mean, kl.interval.lo, kl.interval.hi);
 }
@@ -64,7 +66,8 @@ AllocationRow allocation_row(const allocate::Damages& damages, allocate::Allocat
            static_cast<double>(damages.layers.size());
   };
   std::string equal = name_of(damages.menu[allocation.equal.plan.front()].method);
-  AllocationRow row{std::move(allocation), damages.model, damages.layers.size(), std::move(equal), 0, 0};
+  AllocationRow row{
+      std::move(allocation), damages.model, damages.figure(), damages.layers.size(), std::move(equal), 0, 0};
   row.plan_share = share(row.plan.cost), row.equal_share = share(row.equal.cost);
   return row;
 }
@@ -75,6 +78,9 @@ std::span<const Column<AllocationRow>> allocation_columns() {
       computed("budget", "budget as given", [](auto& r) { return r.budget.text(); }),
       computed("documents", "prompts of the traces", [](auto& r) { return r.documents; }),
       computed("layers", "layers that the budget is divided among", [](auto& r) { return r.layers; }),
+      computed("figure",
+               "what plan_kl and the like are: predicted KL, or mean square residual error where traces have no probes",
+               [](auto& r) { return r.figure; }),
       computed("plan_kl", "predicted KL per scored token of plans on the documents from which they were not computed",
                [](auto& r) { return r.plan.held_out.mean; }),
       computed("plan_kl_lo", "lower end of its 95 % interval over documents and probes",
@@ -110,26 +116,32 @@ std::vector<std::string> sentences(const Damages& damages, const AllocationRow& 
   const std::string held = fmt::format("(holds {})", percent(row.equal_share));
   if (row.documents == 1) {
     return {
-        fmt::format("{} one document cannot confirm a plan: the answer is {} {}, with a predicted KL of {} on the "
-                    "document that chose it. Give traces of at least three documents.",
-                    at, equal, held, report::three_digits(row.equal.fitted))};
+        fmt::format("{} one document cannot confirm a plan: the answer is {} {}, with a {} of {} on the document that "
+                    "chose it. Give traces of at least three documents.",
+                    at, equal, held, row.figure, report::three_digits(row.equal.fitted))};
   }
   const std::string ratio = fmt::format("{} times", report::interval_text(row.ratio, row.interval.lo, row.interval.hi));
   const std::string over = fmt::format("each of {} documents held out once", row.documents);
   if (!row.confirmed()) {
     return {
-        fmt::format("{} held-out documents do not confirm a plan: it has {} the predicted KL of the best equal "
-                    "budget ({}). The answer is {} {}, predicted KL {}.",
-                    at, ratio, over, equal, held, kl_text(row.equal.held_out))};
+        fmt::format("{} held-out documents do not confirm a plan: it has {} the {} of the best equal budget ({}). The "
+                    "answer is {} {}, {} {}.",
+                    at, ratio, row.figure, over, equal, held, row.figure, damage_text(damages, row.equal.held_out))};
   }
-  return {
-      fmt::format("{} the plan has a predicted KL of {} on held-out documents, {} that of the best equal budget, "
-                  "{} {}, {} ({}).",
-                  at, kl_text(row.plan.held_out), ratio, equal, held, kl_text(row.equal.held_out), over),
-      fmt::format("It gives {}; a layer holds {} of its cache, all layers {}. Fitted to all documents its KL is {}, "
+  std::vector<std::string> out{
+      fmt::format("{} the plan has a {} of {} on held-out documents, {} that of the best equal budget, {} {}, {} ({}).",
+                  at, row.figure, damage_text(damages, row.plan.held_out), ratio, equal, held,
+                  damage_text(damages, row.equal.held_out), over),
+      fmt::format("It gives {}; a layer holds {} of its cache, all layers {}. Fitted to all documents its {} is {}, "
                   "which is too small; shrinkage towards equal layers: {}.",
                   what_layers_get(damages, row.plan.plan), range_of_shares(damages, row.plan.plan),
-                  percent(row.plan_share), report::three_digits(row.plan.fitted), row.shrinkage)};
+                  percent(row.plan_share), damages.probed ? "KL" : "error", report::three_digits(row.plan.fitted),
+                  row.shrinkage)};
+  if (!damages.probed)
+    out.emplace_back(
+        "The traces have no probes: errors of all layers count alike, and the model may notice those of some more. "
+        "Measure the plan with kvbench eval, or record probes (kvbench-dump-hf --probes 16).");
+  return out;
 }
 
 }  // namespace kvbench::app

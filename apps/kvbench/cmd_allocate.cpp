@@ -130,7 +130,10 @@ Command add_allocate(CLI::App& app) {
       "allocate", "Divide a budget of memory among the layers of a model, so that its output changes least");
   auto options = std::make_shared<AllocateFlags>();
   AllocateFlags& o = *options;
-  flags->add_option("traces", o.traces, "Traces of all layers with probes (.h5); each of their prompts is a document")
+  flags
+      ->add_option(
+          "traces", o.traces,
+          "Traces of all layers with probes, or with sketches alone (.h5); each of their prompts is a document")
       ->required();
   flags
       ->add_option(

@@ -22,20 +22,20 @@ std::vector<std::size_t> all_but(std::size_t count, std::size_t left_out) {
 /// What the plans of documents predict: plans[d] on document d, of which each counts as often.
 class HeldOut {
  public:
-  HeldOut(const Damages& damages, const std::vector<Plan>& plans) {
+  HeldOut(const Damages& damages, const std::vector<Plan>& plans) : damages_(damages) {
     for (std::size_t d = 0; d < plans.size(); ++d) sums_.push_back(sums_of(damages, d, plans[d]));
   }
-  replay::PredictedKl mean() const { return replay::predict_kl(sums_, {}); }
+  replay::PredictedKl mean() const { return damages_.of(sums_); }
   /// By document.
   std::vector<double> logs() const {
     constexpr double least = 1e-12;  // nats; less is rounding
     std::vector<double> out;
-    for (const replay::ProbeSums& sums : sums_)
-      out.push_back(std::log(std::max(least, replay::predict_kl({&sums, 1}, {}).mean)));
+    for (const replay::ProbeSums& sums : sums_) out.push_back(std::log(std::max(least, damages_.of({&sums, 1}).mean)));
     return out;
   }
 
  private:
+  const Damages& damages_;
   std::vector<replay::ProbeSums> sums_;
 };
 

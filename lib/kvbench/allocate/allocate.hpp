@@ -10,7 +10,7 @@
 
 namespace kvbench::allocate {
 
-/// A way to spend a budget, with its predicted KL in nats per scored token.
+/// A way to spend a budget, with its damage: predicted KL in nats per scored token (see Damages::figure()).
 struct Spending {
   Plan plan;
   std::int64_t cost = 0;         ///< of all layers

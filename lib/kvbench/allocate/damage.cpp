@@ -22,18 +22,31 @@ using replay::ConfigurationResult;
 struct HeadDamage {
   replay::Status status = replay::Status::skipped;
   std::string reason;
-  double held = 0, full = 0;  ///< bytes
-  std::vector<double> sums;   ///< [probes]
+  double held = 0, full = 0;    ///< bytes
+  std::vector<double> sums;     ///< [probes]
+  std::vector<float> residual;  ///< as ConfigurationResult::residual, until all heads of the layer are there
+  bool taken = false;
 };
 
+bool has_sketches(const trace::PromptInfo& prompt) {
+  return std::ranges::all_of(prompt.layers, [](const trace::LayerInfo& layer) {
+    return !layer.has_methods() || (layer.output_sketch && layer.residual_norm);
+  });
+}
+
 /// Throws Error unless the damage to the output of the whole model follows from the trace.
-void check_trace(const trace::Reader& reader) {
+void check_trace(const trace::Reader& reader, bool probed) {
   const trace::TraceInfo& trace = reader.info();
   for (const trace::PromptInfo& prompt : trace.prompts) {
-    if (!prompt.probes)
+    if (probed != prompt.probes.has_value())
       throw Error(
-          "{}: prompt '{}' has no probes, from which the damage of a layer follows; record the trace with "
+          "{}: prompt '{}' has {}probes, and other documents have {}; a plan compares their damage: record all with "
           "kvbench-dump-hf --probes 16",
+          reader.path(), prompt.id, probed ? "no " : "", probed ? "some" : "none");
+    if (!probed && !has_sketches(prompt))
+      throw Error(
+          "{}: prompt '{}' has neither probes nor sketches of W_O, from which the damage of a layer follows; record "
+          "the trace with kvbench-dump-hf --probes 16, or with kvdump",
           reader.path(), prompt.id);
     std::vector<std::int32_t> missing;
     for (std::int32_t l = 0; l < trace.num_layers; ++l) {
@@ -44,7 +57,7 @@ void check_trace(const trace::Reader& reader) {
     if (!missing.empty())
       throw Error(
           "{}: prompt '{}' has {} of the {} layers of the model, and a plan needs the damage in each of them; "
-          "record the trace with kvbench-dump-hf --layers all --probes 16",
+          "record the trace with --layers all",
           reader.path(), prompt.id, prompt.layers.size(), trace.num_layers);
   }
 }
@@ -88,11 +101,43 @@ class TraceDamage {
         for (std::size_t c = 0; c < plan_.configurations.size(); ++c) {
           if (!item.runs(plan_.configurations[c].method)) continue;
           ConfigurationResult& r = of[h].results[c];
-          heads_[item.first_result + h][c] = {r.status, std::move(r.reason), r.bytes.of(CostKind::memory), r.bytes.full,
-                                              std::move(r.probe_sums)};
+          heads_[item.first_result + h][c] = {
+              .status = r.status,
+              .reason = std::move(r.reason),
+              .held = r.bytes.of(CostKind::memory),
+              .full = r.bytes.full,
+              .sums = std::move(r.probe_sums),
+              .residual = damages_.probed ? std::vector<float>() : std::move(r.residual),
+              .taken = true};
         }
       }
+      if (!damages_.probed) add_up_residuals(item);
     });
+  }
+
+  /// Once all heads of the layer are there, gives the first one its damage: parts of all queries would fill the memory.
+  void add_up_residuals(const replay::WorkItem& item) {
+    const auto same_layer = [&](const replay::HeadPlace& place) {
+      return place.prompt == item.prompt.prompt && place.layer == item.layer;
+    };
+    const auto first = std::ranges::find_if(plan_.heads, same_layer);
+    const auto last = std::find_if_not(first, plan_.heads.end(), same_layer);
+    const auto columns = static_cast<double>(
+        reader_.info().prompts[item.prompt.prompt].layers[item.layer].output_sketch.value().columns);
+    const std::span heads(heads_.begin() + (first - plan_.heads.begin()), static_cast<std::size_t>(last - first));
+    for (const auto& head : heads) {
+      if (!std::ranges::all_of(head, &HeadDamage::taken)) return;
+    }
+    for (std::size_t c = 0; c < plan_.configurations.size(); ++c) {
+      double squares = 0, measured = 0;
+      for (std::size_t k = 0; k < heads[0][c].residual.size(); ++k) {
+        double part = 0;
+        for (const auto& head : heads) part += head[c].residual.empty() ? 0 : double{head[c].residual[k]};
+        if (!std::isnan(part)) squares += part * part, ++measured;
+      }
+      for (auto& head : heads) head[c].residual = {};
+      heads[0][c].sums = {std::sqrt(2 * squares / measured * columns)};
+    }
   }
 
   /// The first trace says which layers and entries there are.
@@ -112,7 +157,7 @@ class TraceDamage {
 
   void add_document(const replay::PromptPlan& plan) {
     const trace::PromptInfo& prompt = reader_.info().prompts[plan.prompt];
-    const Index scored = replay::scored_tokens(prompt, plan);
+    const Index scored = damages_.probed ? replay::scored_tokens(prompt, plan) : 1;
     if (scored == 0)
       throw Error(
           "{}: prompt '{}' has probes of tokens that are not decoded; record it with kvbench-dump-hf "
@@ -120,7 +165,7 @@ class TraceDamage {
           reader_.path(), prompt.id);
     DocumentDamage document{.name = prompt.name.empty() ? prompt.id : prompt.name,
                             .scored = static_cast<std::size_t>(scored),
-                            .probes = static_cast<std::size_t>(prompt.probes->count),
+                            .probes = damages_.probed ? static_cast<std::size_t>(prompt.probes->count) : 1,
                             .sums = {}};
     for (const std::int64_t layer : damages_.layers) {
       for (const Configuration& entry : entries_) {
@@ -257,7 +302,10 @@ Damages measure(std::span<const std::unique_ptr<trace::Reader>> traces, replay::
   exclude_repeated(request);
   Damages damages;
   std::map<std::size_t, std::string> reasons;
-  for (const auto& reader : traces) check_trace(*reader);
+  damages.probed = std::ranges::any_of(traces, [](const auto& reader) {
+    return std::ranges::any_of(reader->info().prompts, [](const auto& prompt) { return prompt.probes.has_value(); });
+  });
+  for (const auto& reader : traces) check_trace(*reader, damages.probed);
   for (const auto& reader : traces) {
     TraceDamage trace(*reader, request, damages);
     trace.add(options, hooks);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What each configuration of a menu does to the output of a model in each of its layers, measured on the documents of
-// traces with probes.
+// traces: from probes the predicted KL; without them the mean square error in the residual stream, by which a layer
+// whose errors the model hardly notices counts as much as any other.
 #pragma once
 
 #include <memory>
@@ -29,26 +30,35 @@ struct DocumentDamage {
   std::string name;
   std::size_t scored = 0, probes = 0;  ///< T and R of docs/damage.md
   /// [layers][entries] of [seeds][probes]: what the errors in the layer add to each probe, in nats; empty where the
-  /// layer cannot have the entry.
+  /// layer cannot have the entry. Without probes one number c a seed, such that c^2 / (2 T) with T = 1 is the mean
+  /// square of residual_err.
   std::vector<std::vector<double>> sums;
 };
 
 struct Damages {
   std::string model;
   std::int64_t model_layers = 0;
+  bool probed = true;                ///< the documents have probes; otherwise all of them have sketches alone
   std::vector<std::int64_t> layers;  ///< numbers of those in which methods run
   std::vector<MenuEntry> menu;
   std::vector<std::int64_t> cost;  ///< as Choices::cost, the largest over the documents
   std::vector<DocumentDamage> documents;
 
+  /// What the damage of plans is called.
+  const char* figure() const { return probed ? "predicted KL" : "mean square residual error"; }
+  /// Damages of layers add up before they are squared where probes say how.
+  replay::PredictedKl of(std::span<const replay::ProbeSums> sums) const {
+    return replay::predict_kl(sums, {.extrapolates = !probed, .scale = 1});
+  }
   /// The budget for all layers, rounded down.
   std::int64_t budget_of(double share) const;
 };
 
 /// Replays the methods of a menu on all documents, each at every budget; methods without a choice of bits, which keep
 /// every token, at their own size. Budgets limit the memory. Entries that hold the same bytes as a smaller budget of
-/// their method are left out. Throws Error where a trace has no probes or not all layers of its model, where traces are
-/// of several models, and where a method runs at no budget; as replay() does.
+/// their method are left out. Throws Error where a trace has neither probes nor sketches or not all layers of its
+/// model, where some documents alone have probes, where traces are of several models, and where a method runs at no
+/// budget; as replay() does.
 Damages measure(std::span<const std::unique_ptr<trace::Reader>> traces, replay::ReplayRequest request,
                 const replay::RunOptions& options, const replay::ReplayHooks& hooks);
 

@@ -4,8 +4,8 @@
 #include <array>
 #include <bit>
 
-#include <kvbench/bounds/check/vectors.hpp>
 #include <kvbench/bounds/trials/paired_replay.hpp>
+#include <kvbench/kernels/normal.hpp>
 #include <kvbench/replay/answer/work_item.hpp>
 
 namespace kvbench::faithful {
@@ -19,7 +19,7 @@ template <class T>
 std::vector<T> normals(Index count, std::uint32_t array, std::uint32_t seed) {
   std::vector<T> out;
   for (std::uint32_t i = 0; i < static_cast<std::uint32_t>(count); ++i)
-    out.push_back(static_cast<T>(bounds::standard_normal(philox4x32({{i, array, 0, 0}}, {seed, 0x0b5e}))));
+    out.push_back(static_cast<T>(standard_normal(philox4x32({{i, array, 0, 0}}, {seed, 0x0b5e}))));
   return out;
 }
 

@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+// Damages of traces that have sketches of W_O and no probes, against the metric of a replay.
+#include <cmath>
+
+#include <doctest/doctest.h>
+
+#include <kvbench/allocate/allocate.hpp>
+#include <kvbench/core/error.hpp>
+#include <kvbench/methods/registry.hpp>
+#include <kvbench/replay/replay.hpp>
+#include <support/small_trace.hpp>
+#include <unit/trace/raw.hpp>
+
+using namespace kvbench;
+using namespace kvbench::allocate;
+using namespace kvbench::testing;
+
+namespace {
+
+constexpr int prompts = 3;
+
+std::string at(int prompt) { return "/prompts/" + std::to_string(prompt); }
+
+/// A trace of 2 layers, of whose documents those from `first` on have lost their probes.
+class Sketched {
+ public:
+  explicit Sketched(int first, bool without_sketches = false) {
+    trace::SynthOptions options = small_options();
+    options.probes = 2, options.prompts = prompts;
+    const std::string path = folder_ / "t.h5";
+    trace::synthesize(path, options);
+    trace::test::RawFile file(path);
+    for (int p = first; p < prompts; ++p) {
+      for (const char* name : {"num_probes", "scored_tokens", "probe_seed", "evaluated_in"}) {
+        if (H5Aexists_by_name(file.id(), at(p).c_str(), name, H5P_DEFAULT) > 0)
+          file.remove_attribute(at(p).c_str(), name);
+      }
+      for (const char* layer : {"/layers/0", "/layers/1"}) {
+        file.remove((at(p) + layer + "/probes").c_str());
+        if (without_sketches) file.remove((at(p) + layer + "/output_sketch").c_str());
+      }
+    }
+    path_ = path;
+  }
+  Damages measure(const replay::ReplayRequest& request) const {
+    std::vector<std::unique_ptr<trace::Reader>> traces;
+    traces.push_back(std::make_unique<trace::Reader>(path_));
+    return allocate::measure(traces, request, {}, {});
+  }
+  const std::string& path() const { return path_; }
+
+ private:
+  trace::test::TempFolder folder_;
+  std::string path_;
+};
+
+replay::ReplayRequest request_of(const char* method) {
+  const methods::MethodInfo& info = methods::find_method(method);
+  return {.methods = {{&info, info.bind({})}},
+          .budgets = {Budget::parse("40%mem"), Budget::parse("60%mem")},
+          .seeds = {0, 1},
+          .protocol = replay::Protocol::decode};
+}
+
+}  // namespace
+
+TEST_CASE("without probes the damage of a layer is its mean square residual error") {
+  const Sketched sketched(0);
+  for (const char* method : {"sink", "uniform"}) {
+    const replay::ReplayRequest request = request_of(method);
+    const Damages damages = sketched.measure(request);
+    CHECK_FALSE(damages.probed);
+    REQUIRE(damages.documents.size() == prompts);
+    const trace::Reader reader(sketched.path());
+    const replay::ReplayResults results = replay::replay(reader, request);
+    for (std::size_t p = 0; p < prompts; ++p) {
+      const std::size_t one[] = {p};
+      for (std::size_t l = 0; l < 2; ++l) {
+        for (std::size_t e = 0; e < 2; ++e) {
+          double squares = 0, count = 0;
+          for (const replay::HeadResult& head : results.heads) {
+            if (head.place.prompt != p || head.place.layer != l || head.place.kv_head != 0) continue;
+            for (std::size_t c = 0; c < results.configurations.size(); ++c) {
+              if (results.configurations[c].budget != e) continue;
+              for (std::size_t i = 0; i < head.positions.size(); ++i, ++count)
+                squares += std::pow(head.results[c].metrics[i][index_of(replay::metric("residual_err"))], 2);
+            }
+          }
+          REQUIRE(squares > 0);
+          const Plan plan(2, e);
+          replay::ProbeSums sums = sums_of(damages, p, plan);
+          for (std::size_t k = 0; k < sums.sums.size(); ++k) {
+            if (k / (sums.sums.size() / 2) != l) sums.sums[k] = 0;
+          }
+          CHECK(damages.of({&sums, 1}).mean == doctest::Approx(squares / count).epsilon(1e-5));
+        }
+      }
+      CHECK(choices_of(damages, one).damage.size() == 4);
+    }
+  }
+}
+
+TEST_CASE("a plan from residual errors adds up the layers' squares") {
+  const Damages damages = Sketched(0).measure(request_of("sink"));
+  const Allocation found = allocate::allocate(damages, Budget::parse("60%mem"));
+  const replay::ProbeSums sums = sums_of(damages, 0, found.equal.plan);
+  CHECK(damages.of({&sums, 1}).mean == doctest::Approx((std::pow(sums.sums[0], 2) + std::pow(sums.sums[1], 2)) / 2));
+}
+
+TEST_CASE("documents of which some have probes, or none has sketches, have no common damage") {
+  const auto refusal = [](const Sketched& trace) {
+    return trace::test::message_of<Error>([&] { trace.measure(request_of("sink")); });
+  };
+  CHECK(contains(refusal(Sketched(1)), "prompt '1' has no probes, and other documents have some"));
+  CHECK(contains(refusal(Sketched(0, true)), "prompt '0' has neither probes nor sketches of W_O"));
+}
