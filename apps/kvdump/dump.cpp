@@ -142,6 +142,7 @@ void dump(const Options& options) {
   const int threads = thread_count(options.threads);
 
   const Model source(options.model);
+  if (options.tokens_only) return write_tokens(options, source);
   source.refuse_unsupported();
   CaptureOptions wanted = capture_options(source, parse_layers(options.layers, source.num_layers()), threads);
   wanted.pre_rope = options.pre_rope;

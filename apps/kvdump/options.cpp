@@ -64,6 +64,8 @@ void declare_output(CLI::App& app, Options& options, std::string& queries, std::
   app.add_flag("--compress", options.compress, "Compress the trace");
   app.add_flag("--check,!--no-check", options.check,
                "Compare attention over the captured arrays with the attention output of the model; default: on");
+  app.add_flag("--tokens-only", options.tokens_only,
+               "Run nothing: write the token ids of the texts to the output file, a line each, as --ids reads them");
   app.add_flag("--force", options.force, "Replace an existing output file");
   app.add_flag("--quiet", options.quiet, "Do not show progress");
 }
@@ -93,6 +95,8 @@ ParsedOptions parse_options(int argc, const char* const* argv) {
   if (options.texts.empty() && options.ids.empty()) {
     throw Error("no prompt was given: give --text FILE or --ids FILE");
   }
+  if (options.tokens_only && !options.ids.empty())
+    throw Error("--tokens-only writes the token ids of texts, and --ids gives ids; leave one of them out");
   if (options.queries.kind == QuerySpec::decode && options.prompt_tokens) {
     throw Error("--queries decode:N determines the length of the context: omit --prompt-tokens");
   }

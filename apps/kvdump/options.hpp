@@ -25,6 +25,7 @@ struct Options {
   bool column_sums = true;
   bool speculated = false;
   bool attention_output = false;
+  bool tokens_only = false;
   bool sketch = true;
   std::uint32_t seed = 0;  ///< of the sketches
   bool f32 = false;

@@ -2,8 +2,13 @@
 #include <apps/kvdump/prompt.hpp>
 
 #include <algorithm>
+#include <cerrno>
 #include <filesystem>
+#include <fstream>
 
+#include <fmt/ranges.h>
+
+#include <kvbench/core/atomic_file.hpp>
 #include <kvbench/core/error.hpp>
 
 #include <apps/llama/context.hpp>
@@ -20,6 +25,11 @@ void cut(std::vector<std::int32_t>& tokens, const std::string& path, const Optio
                 path, *options.ctx, have, have);
   }
   tokens.resize(static_cast<std::size_t>(options.ctx.value_or(std::min<std::int64_t>(have, training_context))));
+}
+
+std::vector<std::int32_t> tokens_of(const std::string& path, const Model& model) {
+  if (!model.has_tokenizer()) throw Error("{}: {} has no tokenizer; give token ids with --ids", path, model.path());
+  return model.tokenize(llama::read_text(path));
 }
 
 Prompt plan(const std::string& path, std::vector<std::int32_t> tokens, const Options& options, int training_context) {
@@ -45,14 +55,21 @@ std::vector<Prompt> read_prompts(const Options& options, const Model& model) {
                 training_context);
   }
   std::vector<Prompt> prompts;
-  for (const auto& path : options.texts) {
-    if (!model.has_tokenizer()) throw Error("{}: {} has no tokenizer; give token ids with --ids", path, model.path());
-    prompts.push_back(plan(path, model.tokenize(llama::read_text(path)), options, training_context));
-  }
+  for (const auto& path : options.texts)
+    prompts.push_back(plan(path, tokens_of(path, model), options, training_context));
   for (const auto& path : options.ids) {
     prompts.push_back(plan(path, llama::read_ids(path, model.vocabulary_size()), options, training_context));
   }
   return prompts;
+}
+
+void write_tokens(const Options& options, const Model& model) {
+  AtomicFile file(options.output);
+  std::ofstream out(file.temporary());
+  for (const auto& path : options.texts) out << fmt::format("{}\n", fmt::join(tokens_of(path, model), " "));
+  out.close();
+  if (!out) throw_write_error(options.output, "writing", errno);
+  file.publish();
 }
 
 }  // namespace kvbench::kvdump

@@ -24,4 +24,7 @@ struct Prompt {
 /// Reads and tokenises every --text and --ids file. Throws Error with file and remedy.
 std::vector<Prompt> read_prompts(const Options& options, const Model& model);
 
+/// Writes the token ids of every --text file to the output, a line each. Throws as read_prompts(), IoError.
+void write_tokens(const Options& options, const Model& model);
+
 }  // namespace kvbench::kvdump

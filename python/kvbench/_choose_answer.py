@@ -79,10 +79,13 @@ def evidence(contest, options, best, documents):
 
 def prediction(predictions, options, best, recorded):
     found = [row for row in predictions if row["budget"] == options.budget and configuration(row) == best
-             and row["kl_predicted"]]
+             and row[options.figure]]
     if not found:
         return ""
     row = found[0]
+    if not options.gradients:
+        return (f"It was chosen to be measured by its error in the residual stream on {recorded} other documents, "
+                f"{number(float(row[options.figure]))}; no KL was predicted.")
     return (f"From {recorded} other documents KL {number(float(row['kl_predicted']))} had been predicted for it, "
             f"{number(float(row['kl_predicted_lo']))} to {number(float(row['kl_predicted_hi']))} (mean; where tokens "
             "are dropped, predictions are up to twice too small).")
@@ -103,19 +106,22 @@ def needs(predictions, best):
     return f"It asks an engine for {asked}." if asked else ""
 
 
-def engines(predictions):
+def engines(predictions, options):
     """What staying with the formats that engines have costs, at the bytes that they take."""
     lines = []
     for row in predictions:
         held = float(row["total_bytes"]) / float(row["full_bytes"]) if row["status"] == "ok" else 1
-        if row["budget"] == "100%mem" and row["runs_in"] and held < 0.99 and row["kl_predicted"]:
-            lines.append((held, f"| {row['runs_in']} | {100 * held:.1f} % | {number(float(row['kl_predicted']))} "
-                          f"({number(float(row['kl_predicted_lo']))} to {number(float(row['kl_predicted_hi']))}) |"))
+        if row["budget"] == "100%mem" and row["runs_in"] and held < 0.99 and row[options.figure]:
+            damage = number(float(row[options.figure]))
+            if options.gradients:
+                damage += f" ({number(float(row['kl_predicted_lo']))} to {number(float(row['kl_predicted_hi']))})"
+            lines.append((held, f"| {row['runs_in']} | {100 * held:.1f} % | {damage} |"))
     if not lines:
         return ""
     table = "\n".join(line for _, line in sorted(lines))
-    return ("\nWhat engines run today, at the bytes that it takes (predicted, not measured):\n\n"
-            f"| setting | bytes / full | predicted KL |\n| --- | --- | --- |\n{table}\n")
+    return ("\nWhat engines run today, at the bytes that it takes (not measured in the model):\n\n"
+            f"| setting | bytes / full | {'predicted KL' if options.gradients else 'residual error'} |\n"
+            f"| --- | --- | --- |\n{table}\n")
 
 
 def paragraphs(options, contest, rows, predictions, recorded, raced):
@@ -128,4 +134,4 @@ def paragraphs(options, contest, rows, predictions, recorded, raced):
     sentences = [headline(contest, rows, best, raced), total(options, rows[best]),
                  evidence(contest, options, best, raced),
                  prediction(predictions, options, best, recorded), needs(predictions, best)]
-    return " ".join(filter(None, sentences)) + "\n" + engines(predictions)
+    return " ".join(filter(None, sentences)) + "\n" + engines(predictions, options)

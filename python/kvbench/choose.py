@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """kvbench-choose: from a model, texts and a size of the cache to a configuration, and the evidence for it.
 
-A part of each text is recorded with probes; every family and the best budgets by layer are predicted from it. The best
-few then race in the model on the other part, document by document, until one is known to be better or the time is
-over. Everything is a file in the output folder; a run that was stopped goes on from there."""
+A part of each text is recorded with probes, or without PyTorch with sketches of W_O; every family and the best budgets
+by layer are predicted from it. The best few then race in the model on the other part, document by document, until one
+is known to be better or the time is over. Everything is a file in the output folder; a run that was stopped goes on
+from there."""
 
+import importlib.util
 import json
 import math
 import os
@@ -16,7 +18,8 @@ import sys
 import time
 
 from . import _choose_answer as answer
-from ._choose_model import bytes_of, channel_order, measure, set_budget
+from ._choose_documents import documents_of, record
+from ._choose_model import bytes_of, measure, set_budget
 from ._error import Error
 from ._files import check_not_input, read_text
 from ._race import Race
@@ -42,6 +45,9 @@ def parser():
     add("--score", type=positive, default=64, metavar="N", help="scored tokens after them; default: 64")
     add("--documents", type=positive, default=6, metavar="N", help="documents that are recorded; default: 6")
     add("--probes", type=positive, default=8, metavar="R", help="probes of each of them; default: 8")
+    add("--without-gradients", action="store_true",
+        help="rank by errors in the residual stream, which kvdump records from a GGUF file without PyTorch; so where "
+        "PyTorch is not installed")
     add("--methods", default=METHODS, metavar="LIST", help="configurations to predict; default: %(default)s")
     add("--menu", default=MENU, metavar="LIST", help="what a plan may give a layer; default: %(default)s")
     add("--race", type=positive, default=4, metavar="N", help="configurations that are measured; default: 4")
@@ -80,7 +86,21 @@ def check(options):
     for path in [options.model][:options.gguf] + options.text:
         if not os.path.isfile(path):
             raise Error(f"{path}: there is no such file; check the name.")
-    options.programs = {name: program(name, options.programs) for name in ("kvbench", "kveval")[:1 + options.gguf]}
+    options.gradients = not options.without_gradients and all(map(importlib.util.find_spec, ("torch", "transformers")))
+    options.figure = "kl_predicted" if options.gradients else "residual_err_rms"
+    if not options.gradients:
+        needs_torch(options)
+    wanted = ["kvbench"] + ["kveval"] * options.gguf + ["kvdump"] * (not options.gradients)
+    options.programs = {name: program(name, options.programs) for name in wanted}
+
+
+def needs_torch(options):
+    """Refuses what is done in PyTorch."""
+    why = "without gradients" if options.without_gradients else "without PyTorch and transformers (kvbench[hf])"
+    if not options.gguf:
+        raise Error(f"--model {options.model}: {why} only a GGUF file can be run; give one.")
+    if options.context_length is not None:
+        raise Error(f"--context-length: the size of the cache is not known {why}; give --memory as a share.")
 
 
 def program(name, folder):
@@ -109,6 +129,7 @@ class Work:
                 "error")
         settings = {name: getattr(self.options, name) for name in kept}
         settings["budget"] = settings["budget"] or f"{self.options.bytes} B"
+        settings["figure"] = self.options.figure
         for name in ("context_length", "weights", "device"):
             if getattr(self.options, name) != parser().get_default(name):
                 settings[name] = getattr(self.options, name)
@@ -159,54 +180,11 @@ class Work:
         return [flag, self.options.threads] if self.options.threads else []
 
 
-def documents_of(work):
-    """Writes the documents as files of token ids, once: of each text the first half is recorded, and the documents of
-    the second half race, one of each text in turn. Returns the two lists of files."""
-    if os.path.exists(work.path("documents.json")):
-        return [[work.path(name) for name in part] for part in json.loads(read_text(work.path("documents.json")))]
-    from ._models import AutoTokenizer, loaded, token_ids
-    options, length = work.options, work.options.context + work.options.score
-    tokenizer = loaded(options.model, "tokenizer", AutoTokenizer.from_pretrained)
-    first, second = [], []
-    for number, path in enumerate(options.text):
-        ids = token_ids(tokenizer, read_text(path))
-        blocks = [ids[at:at + length] for at in range(0, len(ids) - length + 1, length)]
-        if len(blocks) < 2:
-            raise Error(f"{path}: has {len(ids)} tokens, and two documents of {length} are needed, one to predict from "
-                        "and one to measure; give a longer text, or a smaller --context.")
-        half = max(1, len(blocks) // 2)
-        first.append([(f"{number}-{i}", block) for i, block in enumerate(blocks[:half])])
-        second.append([(f"{number}-{i}", block) for i, block in enumerate(blocks[half:], half)])
-    recorded = spread(first, options.documents)
-    raced = spread(second, sum(map(len, second)))
-    names = []
-    for part in (recorded, raced):
-        names.append([f"{name}.ids" for name, _ in part])
-        for name, ids in part:
-            work.write(f"{name}.ids", " ".join(map(str, ids)) + "\n")
-    work.write("documents.json", json.dumps(names) + "\n")
-    return [[work.path(name) for name in part] for part in names]
-
-
-def spread(texts, count):
-    """`count` documents, one of each text in turn, and those of a text evenly spaced."""
-    turns = [text for i in range(max(map(len, texts))) for text, blocks in enumerate(texts) if i < len(blocks)][:count]
-    picked = [[blocks[i * len(blocks) // turns.count(text)] for i in range(turns.count(text))]
-              for text, blocks in enumerate(texts)]
-    return [picked[text].pop(0) for text in turns]
-
-
 def predict(work, recorded):
     """Records the trace, replays every configuration, and finds a plan. Returns the rows of the replay over all texts,
     and whether held-out documents confirm the plan."""
     options, kvbench = work.options, work.options.programs["kvbench"]
-    trace, rows, plan = work.path("probes.h5"), work.path("predicted.csv"), work.path("plan.toml")
-    work.say(f"recording {len(recorded)} documents with {options.probes} probes each")
-    length = options.context + options.score
-    work.run(trace, sys.executable, "-m", "kvbench.dump_hf", "--model", options.model, "--ids", *recorded, "--ctx",
-             length, "--prompt-tokens", options.context, "--probes", options.probes, *channel_order(work, recorded[0]),
-             "--dtype", "f16", "--weights", options.weights, "--device", options.device, "--quiet", "-o", trace,
-             *work.threads("--threads"))
+    trace, rows, plan = record(work, recorded), work.path("predicted.csv"), work.path("plan.toml")
     work.say("predicting what every configuration does")
     work.run(rows, kvbench, "replay", trace, "-m", options.methods, "-b", f"{options.budget},100%mem", "--rows",
              "trace", "--no-times", "-q", "-o", rows, *work.threads())
@@ -214,7 +192,7 @@ def predict(work, recorded):
     if len(recorded) > 1:
         work.run(plan, kvbench, "allocate", trace, "--menu", options.menu, "-b", options.budget, "-q", "-o", plan,
                  *work.threads())
-    table = [dict(zip(columns, row)) for columns, *found in [csv_rows(rows, ("kl_predicted",), "a replay")[1]]
+    table = [dict(zip(columns, row)) for columns, *found in [csv_rows(rows, (options.figure,), "a replay")[1]]
              for row in found]
     return [row for row in table if row["prompt"] == row["layer"] == "all"], differs_by_layer(plan)
 
@@ -227,9 +205,9 @@ def differs_by_layer(plan):
 
 
 def candidates(options, rows, plan):
-    """The names of the configurations that race: those of the least predicted KL at the budget, and the plan."""
+    """The names of the configurations that race: those of the least predicted damage at the budget, and the plan."""
     ranked = sorted((row for row in rows if row["status"] == "ok" and row["budget"] == options.budget
-                     and row["kl_predicted"]), key=lambda row: float(row["kl_predicted"]))
+                     and row[options.figure]), key=lambda row: float(row[options.figure]))
     if not ranked:
         reason = next((row["reason"] for row in rows if row["reason"]), "nothing fits")
         raise Error(f"--memory {options.memory}: no configuration has a prediction at this size ({reason}).")

@@ -14,7 +14,7 @@ from unittest import mock
 
 from support import PackageTest, kvbench, main
 
-from kvbench import _choose_answer, _choose_model, _race, choose
+from kvbench import _choose_answer, _choose_documents, _choose_model, _race, choose
 
 
 class Evidence(PackageTest):
@@ -105,7 +105,7 @@ class Programs:
             return
         self.made.append(os.path.basename(made))
         words = [str(word) for word in command]
-        if made.endswith("probes.h5"):
+        if made.endswith(".h5"):
             pathlib.Path(made).write_bytes(b"")
             self.recorded = words
         elif made.endswith("plan.toml"):
@@ -120,6 +120,7 @@ class Programs:
                      "reason": "does not fit" if name == self.broken else "", "total_bytes": 25, "full_bytes": 100,
                      "top1": 0.9, "ppl_ratio": 1.1, "model_layers": 10, "compressed_layers": 8,
                      kl: self.kl(name), "kl_predicted_lo": 0.001, "kl_predicted_hi": 9,
+                     "residual_err_rms": self.kl(name),
                      "runs_in": f"llama.cpp {name}" if name == "q8_0" else "", "rope_layout": "half"}
                     for name in names for budget in words[words.index("-b") + 1].split(",")]
             with open(made, "w", newline="") as file:
@@ -132,7 +133,7 @@ class Programs:
 
 
 class Choose(PackageTest):
-    def choose(self, programs, *flags, documents=30, code=0):
+    def choose(self, programs, *flags, documents=30, code=0, torch=True):
         def split(work):
             return ["r0.ids", "r1.ids"], [f"{i}.ids" for i in range(documents)]
 
@@ -144,6 +145,7 @@ class Choose(PackageTest):
         with mock.patch.object(choose, "documents_of", split), mock.patch.object(
                 choose, "program", lambda name, folder: name), mock.patch.object(
                 choose.Work, "run", lambda work, *a: programs.run(work, *a)), mock.patch.object(
+                choose.importlib.util, "find_spec", lambda name: torch or None), mock.patch.object(
                 sys, "stdout", types.SimpleNamespace(write=said.append, flush=lambda: None)), mock.patch.object(
                 sys, "stderr", types.SimpleNamespace(write=wrong.append)):
             self.assertEqual(choose.main(arguments), code, wrong)
@@ -165,6 +167,24 @@ class Choose(PackageTest):
         self.assertIn("rows stored as q5_1", text)
         self.assertRegex(text, r"\| llama.cpp q8_0 \| 25.0 % \|")
         self.assertEqual(self.read("out/answer.md"), text)
+
+    def test_without_gradients(self):
+        """By request, and where PyTorch is missing: kvdump records, and nothing reads or states a predicted KL."""
+        for flags, torch in ((["--without-gradients"], True), ([], False)):
+            programs = Programs()
+            text = self.choose(programs, *flags, torch=torch)
+            self.assertEqual(programs.recorded[0], "kvdump")
+            self.assertEqual([programs.recorded[i + 1] for i, word in enumerate(programs.recorded) if word == "--ids"],
+                             ["r0.ids", "r1.ids"])
+            self.assertIn("sketches.h5", programs.made)
+            self.assertIn("error in the residual stream on 2 other documents", text)
+            self.assertRegex(text, r"(?s)residual error \|.*\| llama.cpp q8_0 \| 25.0 % \| [0-9.]+ \|\n$")
+            self.assertNotIn("predicted for", text)
+            self.assertIn("other options", self.choose(Programs(), code=2))  # the folder's answer is another
+            choose.shutil.rmtree(self.path("out"))
+            for more, words in ((["--context-length", "99"], "--context-length: the size of the cache is not known"),
+                                (["--model", "hub/name"], "only a GGUF file can be run")):
+                self.assertIn(words, self.choose(Programs(), *flags, *more, code=2, torch=torch))
 
     def read(self, name):
         return pathlib.Path(self.path(name)).read_text()
@@ -264,9 +284,10 @@ class Choose(PackageTest):
 
     def test_documents_of_several_texts_take_turns(self):
         texts = [[("0", i) for i in range(9)], [("1", i) for i in range(2)]]
-        self.assertEqual(choose.spread(texts, 6), [("0", 0), ("1", 0), ("0", 2), ("1", 1), ("0", 4), ("0", 6)])
-        self.assertEqual(sorted(choose.spread(texts, 11)), texts[0] + texts[1])
-        self.assertEqual(choose.spread(texts, 99), choose.spread(texts, 11))
+        spread = _choose_documents.spread
+        self.assertEqual(spread(texts, 6), [("0", 0), ("1", 0), ("0", 2), ("1", 1), ("0", 4), ("0", 6)])
+        self.assertEqual(sorted(spread(texts, 11)), texts[0] + texts[1])
+        self.assertEqual(spread(texts, 99), spread(texts, 11))
 
 
 if __name__ == "__main__":

@@ -148,7 +148,8 @@ class Allocate(CliTest):
 
     def test_what_cannot_be_allocated_is_refused_with_the_remedy(self):
         for words, args in (
-                (["has neither probes nor sketches", "kvbench-dump-hf --probes 16", "kvdump"], [self.trace, "--menu", "h2o"]),
+                (["has neither probes nor sketches", "kvbench-dump-hf --probes 16", "kvdump"],
+                 [self.trace, "--menu", "h2o"]),
                 (["there is no method 'h20'"], [self.probes, "--menu", "h20"]),
                 (["pyramidkv divides its budget"], [self.probes, "--menu", "pyramidkv"]),
                 (["divides its budget"], [self.probes, "--menu", f"plan:{self.plan}"]),
