@@ -159,6 +159,17 @@ def test_several_prompts_and_text(folder):
     assert trace.array("keys", 2, 1) == Trace(folder / "a.h5").array("keys", 2)
 
 
+def test_tokens_without_a_run(folder):
+    texts = [folder / "one", folder / "two"]
+    for number, text in enumerate(texts, 9):
+        text.write_text("In the beginning was the word.\n" * number)
+    flags = [word for text in texts for word in ("--text", text)]
+    kvdump(*flags, "--tokens-only", "-o", folder / "tokens")
+    kvdump(*flags, "--layers", "0", "-o", folder / "t.h5")
+    lines = [[int(item) for item in line.split()] for line in (folder / "tokens").read_text().splitlines()]
+    assert lines == [prompt["tokens"] for prompt in Trace(folder / "t.h5").info["prompts"]], lines
+
+
 def test_same_command_same_bytes(folder):
     os.environ["SOURCE_DATE_EPOCH"] = "0"
     first = pathlib.Path(dump(folder, "first", "--threads", 1).path).read_bytes()
@@ -188,6 +199,8 @@ def test_bad_input_is_named(folder):
         (2, "which leaves no context", {}, ["--ids", ids, "--queries", "decode:32"]),
         (2, "expected last:N, all, every:N or decode:N", {}, ["--ids", ids, "--queries", "first:3"]),
         (2, "no prompt was given", {}, []),
+        (2, "--tokens-only writes the token ids of texts", {}, ["--ids", ids, "--tokens-only"]),
+        (2, "there is no such file", {}, ["--text", "nowhere.txt", "--tokens-only"]),
         (2, "--nonsense", {}, ["--ids", ids, "--nonsense"]),
     ]
     for code, sentence, keywords, arguments in cases:

@@ -69,7 +69,7 @@ TEST_CASE("repeated prompts and every flag") {
   CHECK(options.dtype == kvbench::trace::Dtype::bf16);
   CHECK(options.threads == 3);
   CHECK((options.pre_rope && options.speculated && options.attention_output && options.f32 && options.compress));
-  CHECK((options.force && options.quiet));
+  CHECK((options.force && options.quiet && options.sketch && !options.tokens_only));
   CHECK_FALSE((options.check || options.column_sums));
 }
 

@@ -48,20 +48,23 @@ std::vector<CheckRow> rows_of(const std::string& text, const trace::Reader& read
   return finished.judged(0.01);
 }
 
+SweepResults swept_by(const SweepFiles& files, const std::string& text) {
+  const SweepPlan plan = plan_sweep(files.read(text));
+  std::vector<CellsFile> cells;
+  cells.emplace_back(files.folder / "c.cells", FrameFile::Mode::overwrite);
+  cells.front().begin(layout_of(plan));
+  run_sweep(plan, layout_of(plan), {}, cells.front());
+  return collect(*cells.front().layout(), cells, Grain::trace);
+}
+
 }  // namespace
 
 TEST_CASE("a check and the sweep of the same file give the same verdicts and the same numbers") {
   const SweepFiles files;
   write_trace(files);
-  const SweepPlan plan = plan_sweep(files.read(runs + claim));
-  const SweepLayout layout = layout_of(plan);
-  std::vector<CellsFile> cells;
-  cells.emplace_back(files.folder / "c.cells", FrameFile::Mode::overwrite);
-  cells.front().begin(layout);
-  run_sweep(plan, layout, {}, cells.front());
-  const SweepResults swept = collect(*cells.front().layout(), cells, Grain::trace);
+  const SweepResults swept = swept_by(files, runs + claim);
   REQUIRE(swept.claims.size() == 1);
-  const std::vector<CheckRow> checked = rows_of(runs + claim, *plan.steps.front().reader);
+  const std::vector<CheckRow> checked = rows_of(runs + claim, trace::Reader(files.folder / "t.h5"));
   const std::vector<RelationResult>& results = swept.claims[0].results;
   REQUIRE(results.size() == 2 * 2 + 2);  // two layers and two budgets; two budgets
   REQUIRE(checked.size() == results.size());
@@ -84,13 +87,7 @@ TEST_CASE("a claim by predicted KL has the predictions of the rows, and a trace 
       "\"kl_predicted\"]\nrelations = [{ a = \"sink\", is = \"lower\", b = \"knorm\" }]\n";
   const SweepFiles files, plain;
   write_trace(files, 16), write_trace(plain);
-  const SweepPlan plan = plan_sweep(files.read(text));
-  const SweepLayout layout = layout_of(plan);
-  std::vector<CellsFile> cells;
-  cells.emplace_back(files.folder / "c.cells", FrameFile::Mode::overwrite);
-  cells.front().begin(layout);
-  run_sweep(plan, layout, {}, cells.front());
-  const SweepResults swept = collect(*cells.front().layout(), cells, Grain::trace);
+  const SweepResults swept = swept_by(files, text);
   REQUIRE(swept.claims.size() == 2);
   REQUIRE(swept.claims[1].results.size() == 1);
   const Comparison& kl = swept.claims[1].results[0].comparison;
