@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <apps/kvdump/options.hpp>
 
+#include <limits>
+
 #include <fmt/core.h>
 #include <CLI/CLI.hpp>
 
@@ -60,7 +62,9 @@ void declare_output(CLI::App& app, Options& options, std::string& queries, std::
       "--sketch,!--no-sketch", options.sketch,
       "Store norms of the residual stream and a sketch of W_O, which say how large an error is there; default: "
       "on");
-  app.add_option("--seed", options.seed, "Seed of the sketches; default: 0")->type_name("N");
+  app.add_option("--seed", options.seed, "Seed of the sketches; default: 0")
+      ->type_name("N")
+      ->check(app::number_in<std::int64_t>(0, std::numeric_limits<std::uint32_t>::max()).description(""));
   app.add_flag("--compress", options.compress, "Compress the trace");
   app.add_flag("--check,!--no-check", options.check,
                "Compare attention over the captured arrays with the attention output of the model; default: on");
