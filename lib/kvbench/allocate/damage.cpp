@@ -10,6 +10,7 @@
 #include <kvbench/core/error.hpp>
 #include <kvbench/replay/exact/head.hpp>
 #include <kvbench/replay/plan/layer_choice.hpp>
+#include <kvbench/replay/records/layer_metrics.hpp>
 #include <kvbench/replay/replay.hpp>
 
 namespace kvbench::allocate {
@@ -22,9 +23,8 @@ using replay::ConfigurationResult;
 struct HeadDamage {
   replay::Status status = replay::Status::skipped;
   std::string reason;
-  double held = 0, full = 0;    ///< bytes
-  std::vector<double> sums;     ///< [probes]
-  std::vector<float> residual;  ///< as ConfigurationResult::residual, until all heads of the layer are there
+  double held = 0, full = 0;  ///< bytes
+  std::vector<double> sums;   ///< [probes]
   bool taken = false;
 };
 
@@ -95,49 +95,48 @@ class TraceDamage {
  private:
   void replay(const replay::RunOptions& options, const replay::ReplayHooks& hooks) {
     heads_.assign(plan_.heads.size(), std::vector<HeadDamage>(plan_.configurations.size()));
+    for (std::size_t h = 0; !damages_.probed && h < plan_.heads.size(); ++h)
+      waiting_.push_back(empty_head(reader_.info(), plan_, h));
     replay_work_items(reader_, plan_, request_, options, hooks, [&](std::size_t u, std::vector<replay::HeadResult> of) {
       const replay::WorkItem& item = plan_.work_items[u];
       for (std::size_t h = 0; h < of.size(); ++h) {
         for (std::size_t c = 0; c < plan_.configurations.size(); ++c) {
           if (!item.runs(plan_.configurations[c].method)) continue;
           ConfigurationResult& r = of[h].results[c];
-          heads_[item.first_result + h][c] = {
-              .status = r.status,
-              .reason = std::move(r.reason),
-              .held = r.bytes.of(CostKind::memory),
-              .full = r.bytes.full,
-              .sums = std::move(r.probe_sums),
-              .residual = damages_.probed ? std::vector<float>() : std::move(r.residual),
-              .taken = true};
+          heads_[item.first_result + h][c] = {.status = r.status,
+                                              .reason = std::move(r.reason),
+                                              .held = r.bytes.of(CostKind::memory),
+                                              .full = r.bytes.full,
+                                              .sums = std::move(r.probe_sums),
+                                              .taken = true};
+          if (!damages_.probed) waiting_[item.first_result + h].results[c] = std::move(r);
         }
       }
       if (!damages_.probed) add_up_residuals(item);
     });
   }
 
-  /// Once all heads of the layer are there, gives the first one its damage: parts of all queries would fill the memory.
+  /// Once all heads of the layer are there, gives the first one its damage: those of all layers would fill the memory.
   void add_up_residuals(const replay::WorkItem& item) {
     const auto same_layer = [&](const replay::HeadPlace& place) {
       return place.prompt == item.prompt.prompt && place.layer == item.layer;
     };
-    const auto first = std::ranges::find_if(plan_.heads, same_layer);
-    const auto last = std::find_if_not(first, plan_.heads.end(), same_layer);
-    const auto columns = static_cast<double>(
-        reader_.info().prompts[item.prompt.prompt].layers[item.layer].output_sketch.value().columns);
-    const std::span heads(heads_.begin() + (first - plan_.heads.begin()), static_cast<std::size_t>(last - first));
-    for (const auto& head : heads) {
+    const auto first = std::ranges::find_if(plan_.heads, same_layer) - plan_.heads.begin();
+    const auto count = static_cast<std::size_t>(std::ranges::count_if(plan_.heads, same_layer));
+    for (const auto& head : std::span(heads_).subspan(static_cast<std::size_t>(first), count)) {
       if (!std::ranges::all_of(head, &HeadDamage::taken)) return;
     }
+    const std::span layer = std::span(waiting_).subspan(static_cast<std::size_t>(first), count);
+    replay::set_layer_metrics(layer);
     for (std::size_t c = 0; c < plan_.configurations.size(); ++c) {
       double squares = 0, measured = 0;
-      for (std::size_t k = 0; k < heads[0][c].residual.size(); ++k) {
-        double part = 0;
-        for (const auto& head : heads) part += head[c].residual.empty() ? 0 : double{head[c].residual[k]};
-        if (!std::isnan(part)) squares += part * part, ++measured;
+      for (const replay::MetricRow& row : layer.front().results[c].metrics) {
+        const double error = row[index_of(replay::metric("residual_err"))];
+        if (!std::isnan(error)) squares += error * error, ++measured;
       }
-      for (auto& head : heads) head[c].residual = {};
-      heads[0][c].sums = {std::sqrt(2 * squares / measured * columns)};
+      heads_[static_cast<std::size_t>(first)][c].sums = {std::sqrt(2 * squares / measured)};
     }
+    for (replay::HeadResult& head : layer) head.results = {};
   }
 
   /// The first trace says which layers and entries there are.
@@ -221,6 +220,7 @@ class TraceDamage {
   Damages& damages_;
   std::vector<Configuration> entries_;          ///< of the menu, with their first seed
   std::vector<std::vector<HeadDamage>> heads_;  ///< [heads][configurations]
+  std::vector<replay::HeadResult> waiting_;     ///< without probes, [heads] until their layer is complete
   std::map<std::size_t, std::string> reasons_;
 };
 
