@@ -29,17 +29,6 @@ Matrix directions(const Weights& weights, int layer, std::uint32_t seed) {
   return out;
 }
 
-/// Attention outputs by token: [m, query_heads * dv].
-Matrix by_token(const llama::LayerCapture& layer) {
-  const auto m = std::ssize(layer.query_positions), dv = layer.value_dim;
-  Matrix rows(m, layer.query_heads * dv);
-  for (std::int64_t h = 0; h < layer.query_heads; ++h) {
-    for (std::int64_t i = 0; i < m; ++i)
-      std::copy_n(layer.output.begin() + (h * m + i) * dv, dv, rows.data() + i * rows.cols() + h * dv);
-  }
-  return rows;
-}
-
 /// The maps behind an RMS norm at each query, transposed and sketched. With y = W_O z of `width` channels, the root
 /// mean square r of y, and the directions D, that of a query is (A - u v' / (width r^2)) / r, where A = W_O' D, u =
 /// W_O' y and v = D' y.
@@ -85,7 +74,9 @@ void Sketches::add(llama::LayerCapture& layer, const llama::ResidualPath& path) 
     sketch.matrix = flat(projection * sketched);
     return;
   }
-  const NormMaps maps(weights, projection, sketched, by_token(layer));
+  const auto queries = std::ssize(layer.query_positions);
+  const std::vector<float> outputs = llama::by_token(layer.output, layer.query_heads, queries);
+  const NormMaps maps(weights, projection, sketched, Eigen::Map<const Matrix>(outputs.data(), queries, weights.inputs));
   if (!(maps.size > 0).all()) return layer.residual_norm.clear();
   if (first) {
     const Matrix mean = maps.mean();

@@ -31,9 +31,10 @@ class Sketches {
   void add(llama::LayerCapture& layer, const llama::ResidualPath& path);
 
   /// That of a layer; one without a matrix where it has none.
-  Sketch of(int layer) const {
+  const Sketch& of(int layer) const {
+    static const Sketch none;
     const auto found = sketches_.find(layer);
-    return found == sketches_.end() ? Sketch{} : found->second;
+    return found == sketches_.end() ? none : found->second;
   }
 
  private:

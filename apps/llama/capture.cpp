@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <numeric>
 #include <span>
 #include <utility>
 
@@ -252,8 +251,7 @@ void Capture::take_residual_norm(LayerCapture& data) const {
   data.residual_norm.resize(query_positions_.size());
   for (const std::int32_t token : stored_) {
     const std::span row(rows.row(token, 0), static_cast<std::size_t>(rows.dim));
-    const double square = std::inner_product(row.begin(), row.end(), row.begin(), 0.0);
-    data.residual_norm[query_rows_[token]] = static_cast<float>(std::sqrt(square));
+    data.residual_norm[query_rows_[token]] = static_cast<float>(norm(row));
   }
 }
 

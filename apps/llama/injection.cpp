@@ -2,7 +2,6 @@
 #include <apps/llama/injection.hpp>
 
 #include <algorithm>
-#include <cmath>
 #include <functional>
 #include <utility>
 
@@ -11,15 +10,6 @@
 #include <apps/common/stop_signals.hpp>
 
 namespace kvbench::llama {
-namespace {
-
-double norm(std::span<const float> row) {
-  double sum = 0;
-  for (const float x : row) sum += static_cast<double>(x) * x;
-  return std::sqrt(sum);
-}
-
-}  // namespace
 
 Injector::Injector(CaptureOptions options, int num_layers) : capture_(options), num_layers_(num_layers) {}
 
@@ -89,16 +79,8 @@ void Injector::replace_outputs(ggml_tensor* node, int layer) {
     throw Error("layer {}: its attention output cannot be replaced: the node '{}' has another shape or type", layer,
                 node->name);
   }
-  const auto by_token = [&](const std::vector<float>& by_head) {
-    std::vector<float> rows(by_head.size());
-    for (std::int64_t h = 0; h < heads; ++h) {
-      for (std::int64_t i = 0; i < m; ++i)
-        std::copy_n(by_head.begin() + (h * m + i) * dv, dv, rows.begin() + (i * heads + h) * dv);
-    }
-    return rows;
-  };
-  const std::vector<float> rows = by_token(replacement.outputs);
-  layers_[layer].residual = residual_shares(rows, by_token(replacement.exact), layer);
+  const std::vector<float> rows = by_token(replacement.outputs, heads, m);
+  layers_[layer].residual = residual_shares(rows, by_token(replacement.exact, heads, m), layer);
   if (replacement.inject) ggml_backend_tensor_set(node, rows.data(), 0, rows.size() * sizeof(float));
 }
 

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <apps/llama/residual_path.hpp>
 
+#include <algorithm>
+#include <cmath>
+
 #include <ggml-backend.h>
 
 #include <apps/llama/graph.hpp>
@@ -25,6 +28,22 @@ std::optional<int> projected_layer(const ggml_tensor* node) {
 bool is_weight(const ggml_tensor* node) { return node != nullptr && node->op == GGML_OP_NONE; }
 
 }  // namespace
+
+std::vector<float> by_token(std::span<const float> by_head, std::int64_t heads, std::int64_t rows) {
+  const std::int64_t dim = std::ssize(by_head) / (heads * rows);
+  std::vector<float> out(by_head.size());
+  for (std::int64_t h = 0; h < heads; ++h) {
+    for (std::int64_t i = 0; i < rows; ++i)
+      std::copy_n(by_head.begin() + (h * rows + i) * dim, dim, out.begin() + (i * heads + h) * dim);
+  }
+  return out;
+}
+
+double norm(std::span<const float> row) {
+  double sum = 0;
+  for (const float x : row) sum += static_cast<double>(x) * x;
+  return std::sqrt(sum);
+}
 
 ResidualPath::ResidualPath(int threads) : graph_(threads) {}
 

@@ -3,6 +3,7 @@
 // W_O and, in some models, a norm (Gemma) and a factor (Granite) after it.
 #pragma once
 
+#include <cstdint>
 #include <map>
 #include <optional>
 #include <span>
@@ -11,6 +12,12 @@
 #include <apps/llama/cpu_graph.hpp>
 
 namespace kvbench::llama {
+
+/// Heads [heads, rows, dim] side by side: [rows, heads * dim], as W_O reads them.
+std::vector<float> by_token(std::span<const float> by_head, std::int64_t heads, std::int64_t rows);
+
+/// Euclidean norm, in fp64.
+double norm(std::span<const float> row);
 
 class ResidualPath {
  public:
