@@ -157,8 +157,8 @@ def _row(path, number, cells, most):
 
 
 def digest_of(ids):
-    """SHA-256 of little-endian int32: for each query head the number of its ids, then the ids."""
-    return hashlib.sha256(b"".join(np.array([len(one), *one], "<i4").tobytes() for one in ids)).hexdigest()
+    """First 16 digits of the SHA-256 of little-endian int32: for each query head the number of its ids, then the ids."""
+    return hashlib.sha256(b"".join(np.array([len(one), *one], "<i4").tobytes() for one in ids)).hexdigest()[:16]
 
 
 def _numbers(text, kind):

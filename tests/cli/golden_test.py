@@ -28,7 +28,7 @@ def digest_of(ids, group):
     digest = hashlib.sha256()
     for one in lists if len(lists) > 1 else lists * group:
         digest.update(b"".join(n.to_bytes(4, "little") for n in [len(one), *one]))
-    return digest.hexdigest()
+    return digest.hexdigest()[:16]
 
 
 def span(part):

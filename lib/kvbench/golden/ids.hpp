@@ -32,8 +32,8 @@ inline constexpr std::size_t most_ids = std::size_t{1} << 20;
 inline constexpr std::size_t most_ids_of_file = std::size_t{1} << 24;
 std::optional<Ids> parse_ids(std::string_view text);
 
-/// SHA-256 of one sequence of little-endian int32, in lower-case hex: for each of `group` query heads the number of its
-/// ids, then the ids. Throws IoError where OpenSSL fails.
+/// First 16 hex digits of the SHA-256 of one sequence of little-endian int32: for each of `group` query heads the
+/// number of its ids, then the ids. Throws IoError where OpenSSL fails.
 std::string digest_of(const Ids& ids, Index group);
 
 }  // namespace kvbench::golden

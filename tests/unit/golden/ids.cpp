@@ -33,7 +33,7 @@ TEST_CASE("texts that are no ids") {
 
 TEST_CASE("the digest is that of numbers and ids as little-endian int32") {
   // printf '\x02\0\0\0\x01\0\0\0\0\x02\0\0\x01\0\0\0\x07\0\0\0' | sha256sum
-  const char* two_lists = "85aca0563b09996eebc4bd257dfb8b6e03b4e3431e3b912eccda48b1333d584f";
+  const char* two_lists = "85aca0563b09996e";
   CHECK(digest_of({{1, 512}, {7}}, 2) == two_lists);
   CHECK(digest_of({{7}}, 2) == digest_of({{7}, {7}}, 2));  // a single list stands for all heads
   CHECK(digest_of({{1}, {2, 3}}, 2) != digest_of({{1, 2}, {3}}, 2));

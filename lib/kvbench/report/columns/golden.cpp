@@ -73,7 +73,8 @@ std::span<const Column<Row>> golden_columns() {
        "that answer the last query, without those that the harness keeps",
        list_of(&Row::entries)},
       {"ids_sha256",
-       "SHA-256 of their ids as little-endian int32: for each query head the number of its ids, then the ids, "
+       "first 16 digits of the SHA-256 of their ids as little-endian int32: for each query head the number of its ids, "
+       "then the ids, "
        "ascending",
        of(&Row::ids_sha256)},
       {"ids", "the ids, with a slash between query heads; one list where all have the same", ids_value()},
