@@ -36,15 +36,21 @@ std::string name_of(const replay::MethodChoice& method) {
   return method.info->name + (params.empty() ? "" : " " + params);
 }
 
+/// "30 layers", "90 kv heads", "1 layer"
+std::string count_text(const Damages& damages, std::size_t count) {
+  const char* const one = damages.by == allocate::Division::layer ? "layer" : "kv head";
+  return fmt::format("{} {}{}", count, one, count == 1 ? "" : "s");
+}
+
 /// "12 layers h2o+q5_1, 10 q5_1", the most frequent first.
-std::string what_layers_get(const Damages& damages, const allocate::Plan& plan) {
-  std::map<std::string, std::size_t> layers;
-  for (const std::size_t entry : plan) ++layers[name_of(damages.menu[entry].method)];
-  std::vector<std::pair<std::string, std::size_t>> ordered(layers.begin(), layers.end());
+std::string what_places_get(const Damages& damages, const allocate::Plan& plan) {
+  std::map<std::string, std::size_t> places;
+  for (const std::size_t entry : plan) ++places[name_of(damages.menu[entry].method)];
+  std::vector<std::pair<std::string, std::size_t>> ordered(places.begin(), places.end());
   std::ranges::stable_sort(ordered, std::greater(), [](const auto& item) { return item.second; });
   std::vector<std::string> parts;
   for (const auto& [name, count] : ordered)
-    parts.push_back(fmt::format("{}{} {}", count, !parts.empty() ? "" : count == 1 ? " layer" : " layers", name));
+    parts.push_back((parts.empty() ? count_text(damages, count) : fmt::format("{}", count)) + ' ' + name);
   return report::listed_up_to(parts);
 }
 
@@ -52,7 +58,7 @@ std::string range_of_shares(const Damages& damages, const allocate::Plan& plan) 
   std::vector<double> shares;
   for (std::size_t l = 0; l < plan.size(); ++l) {
     shares.push_back(static_cast<double>(damages.cost[l * damages.menu.size() + plan[l]]) /
-                     static_cast<double>(allocate::whole_layer));
+                     static_cast<double>(allocate::whole_place));
   }
   const auto [least, most] = std::ranges::minmax(shares);
   return fmt::format("{} to {}", percent(least), percent(most));
@@ -62,12 +68,17 @@ std::string range_of_shares(const Damages& damages, const allocate::Plan& plan) 
 
 AllocationRow allocation_row(const allocate::Damages& damages, allocate::Allocation allocation) {
   const auto share = [&](std::int64_t cost) {
-    return static_cast<double>(cost) / static_cast<double>(allocate::whole_layer) /
-           static_cast<double>(damages.layers.size());
+    return static_cast<double>(cost) / static_cast<double>(allocate::whole_place) /
+           static_cast<double>(damages.places.size());
   };
   std::string equal = name_of(damages.menu[allocation.equal.plan.front()].method);
-  AllocationRow row{
-      std::move(allocation), damages.model, damages.figure(), damages.layers.size(), std::move(equal), 0, 0};
+  AllocationRow row{std::move(allocation),
+                    damages.model,
+                    damages.figure(),
+                    count_text(damages, damages.places.size()),
+                    std::move(equal),
+                    0,
+                    0};
   row.plan_share = share(row.plan.cost), row.equal_share = share(row.equal.cost);
   return row;
 }
@@ -77,7 +88,8 @@ std::span<const Column<AllocationRow>> allocation_columns() {
       computed("model", "model that the traces came from", [](auto& r) { return r.model; }),
       computed("budget", "budget as given", [](auto& r) { return r.budget.text(); }),
       computed("documents", "prompts of the traces", [](auto& r) { return r.documents; }),
-      computed("layers", "layers that the budget is divided among", [](auto& r) { return r.layers; }),
+      computed("divided_among", "layers or kv heads that get budgets, such as \"30 layers\"",
+               [](auto& r) { return r.divided_among; }),
       computed("figure",
                "what plan_kl and the like are: predicted KL, or mean square residual error where traces have no probes",
                [](auto& r) { return r.figure; }),
@@ -132,11 +144,11 @@ std::vector<std::string> sentences(const Damages& damages, const AllocationRow& 
       fmt::format("{} the plan has a {} of {} on held-out documents, {} that of the best equal budget, {} {}, {} ({}).",
                   at, row.figure, damage_text(damages, row.plan.held_out), ratio, equal, held,
                   damage_text(damages, row.equal.held_out), over),
-      fmt::format("It gives {}; a layer holds {} of its cache, all layers {}. Fitted to all documents its {} is {}, "
+      fmt::format("It gives {}; a {} holds {} of its cache, all layers {}. Fitted to all documents its {} is {}, "
                   "which is too small; shrinkage towards equal layers: {}.",
-                  what_layers_get(damages, row.plan.plan), range_of_shares(damages, row.plan.plan),
-                  percent(row.plan_share), damages.probed ? "KL" : "error", report::three_digits(row.plan.fitted),
-                  row.shrinkage)};
+                  what_places_get(damages, row.plan.plan), damages.by == allocate::Division::layer ? "layer" : "head",
+                  range_of_shares(damages, row.plan.plan), percent(row.plan_share), damages.probed ? "KL" : "error",
+                  report::three_digits(row.plan.fitted), row.shrinkage)};
   if (!damages.probed)
     out.emplace_back(
         "The traces have no probes: errors of all layers count alike, and the model may notice those of some more. "

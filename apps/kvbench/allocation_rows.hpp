@@ -14,7 +14,7 @@ namespace kvbench::app {
 /// An allocation with the names of what it chose.
 struct AllocationRow : allocate::Allocation {
   std::string model, figure;  ///< figure: Damages::figure()
-  std::size_t layers = 0;
+  std::string divided_among;
   std::string equal_method;
   double plan_share = 0, equal_share = 0;  ///< of the memory of all layers, held
 };

@@ -110,7 +110,7 @@ std::string engine_layout(const std::string& method, const std::string& budget, 
                           std::int64_t layer) {
   const replay::ReplayRequest request = configuration_of({}, method, budget, 0).in({});
   try {
-    const replay::LayerChoice choice = replay::choice_in_layer(request, {}, layer);
+    const replay::LayerChoice choice = replay::choice_at(request, {}, layer, 0);
     return std::string(methods::rope_layout_in(choice.method.info->engine, architecture));
   } catch (const methods::Unavailable&) {
     return "";

@@ -157,7 +157,7 @@ def _row(path, number, cells, most):
 
 
 def digest_of(ids):
-    """First 16 digits of the SHA-256 of little-endian int32: for each query head the number of its ids, then the ids."""
+    """First 16 digits of the SHA-256 of little-endian int32: for each query head the number of ids, then the ids."""
     return hashlib.sha256(b"".join(np.array([len(one), *one], "<i4").tobytes() for one in ids)).hexdigest()[:16]
 
 

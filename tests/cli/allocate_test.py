@@ -95,6 +95,36 @@ class Allocate(CliTest):
             for column in ("rel_err_mean", "kv_bytes", "meta_bytes", "kept_tokens", "kl_predicted"):
                 self.assertEqual(planned[column], alone[column], (layer, column))
 
+    def test_a_plan_by_head_gives_each_head_what_it_names(self):
+        plan = os.path.join(self.folder, "heads.toml")
+        done = run("allocate", self.probes, "--menu", "h2o,h2o+int8", "--by", "head", "-o", plan)
+        self.addCleanup(os.remove, plan)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        with open(plan, encoding="utf-8") as file:
+            lines = tomllib.loads(file.read())["plans"][0]["layers"]
+        heads = len(lines) // 2
+        self.assertEqual([(line["layer"], line["kv_head"]) for line in lines],
+                         [(layer, head) for layer in (0, 1) for head in range(heads)])
+        edited = self.write("edited-heads.toml", self.text[:self.text.index("[[plans]]")] +
+                            '[[plans]]\nbudget = "50%mem"\n'
+                            'layers = [{ layer = 0, method = "h2o", budget = "50%mem" },\n' +
+                            "".join(f'{{ layer = 1, kv_head = {h}, method = "h2o", budget = "{20 + 10 * h}%mem" }},\n'
+                                    for h in range(heads)) + "]\n")
+        table = rows(run("replay", self.probes, "--method", f"plan:{edited}", "--budget", "50%mem", "--rows", "head",
+                         "--no-times").stdout)
+        for head in range(heads):
+            alone = rows(run("replay", self.probes, "--method", "h2o", "--budget", f"{20 + 10 * head}%mem", "--rows",
+                             "head", "--no-times", "--layers", 1, "--heads", head).stdout)
+            planned, named = ([(r["prompt"], r["rel_err_mean"], r["kv_bytes"]) for r in of
+                               if (r["layer"], r["kv_head"]) == ("1", str(head))] for of in (table, alone))
+            self.assertTrue(planned)
+            self.assertEqual(planned, named)
+        part = self.write("part-heads.toml", re.sub(r"\{ layer = 1, kv_head = 0.*\n", "", open(edited).read()))
+        self.fails(2, "lines for", "kv heads of layer 1",
+                   args=("replay", self.probes, "--method", f"plan:{part}", "--budget", "50%mem"))
+        self.fails(2, "--by head: adakv(snapkv) needs all kv heads",
+                   args=("allocate", self.probes, "--menu", "adakv(snapkv)", "--by", "head"))
+
     def test_an_edited_plan_is_another_configuration_of_a_sweep(self):
         edited = self.write("edited.toml", self.text)
         sweep = self.write("s.toml", '[[run]]\ntraces = "probes.h5"\nmethods = ["h2o", "plan:edited.toml"]\n'

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Budgets by layer, and what they are worth on documents from which they were not computed.
+// Budgets by layer or kv head, and what they are worth on documents from which they were not computed.
 #pragma once
 
 #include <cmath>
 #include <optional>
 
-#include <kvbench/allocate/damage.hpp>
+#include <kvbench/allocate/choices.hpp>
 #include <kvbench/methods/contract/layer_plan.hpp>
 
 namespace kvbench::allocate {
@@ -21,7 +21,7 @@ struct Spending {
 struct Allocation {
   Budget budget;
   std::size_t documents = 0;
-  Spending plan;                ///< a configuration per layer
+  Spending plan;                ///< a configuration per layer or head
   Spending equal;               ///< the best configuration for all layers
   double shrinkage = 0;         ///< of the plan towards equal layers, as shrunk() takes it
   double ratio = NAN;           ///< of the KL of plan and equal on held-out documents, geometric mean
@@ -38,7 +38,7 @@ struct Allocation {
 /// all layers.
 Allocation allocate(const Damages& damages, const Budget& budget);
 
-/// Of the answer, as a plan file has it: an entry in each layer, at what it holds there.
+/// Of the answer, as a plan file has it: an entry in each place, at what it holds there.
 methods::PlannedBudget planned(const Damages& damages, const Allocation& allocation);
 
 }  // namespace kvbench::allocate

@@ -16,6 +16,7 @@
 namespace kvbench::allocate {
 namespace {
 
+using methods::PlanPlace;
 using replay::Configuration;
 using replay::ConfigurationResult;
 
@@ -139,17 +140,26 @@ class TraceDamage {
     for (replay::HeadResult& head : layer) head.results = {};
   }
 
-  /// The first trace says which layers and entries there are.
+  std::vector<PlanPlace> places() const {
+    const Index heads = damages_.by == Division::layer ? 1 : reader_.info().num_kv_heads;
+    std::vector<PlanPlace> all;
+    for (const std::int64_t layer : plan_.prompts.front().layers) {
+      for (Index h = 0; h < heads; ++h) all.push_back({layer, heads == 1 ? PlanPlace::all_heads : h});
+    }
+    return all;
+  }
+
+  /// The first trace says which places and entries there are.
   void start_damages() {
-    const std::vector<std::int64_t>& layers = plan_.prompts.front().layers;
-    if (damages_.layers.empty()) {
+    const std::vector<PlanPlace> places = this->places();
+    if (damages_.places.empty()) {
       damages_.model = reader_.info().model, damages_.model_layers = reader_.info().num_layers;
-      damages_.layers = layers;
+      damages_.places = places;
       for (const Configuration& c : entries_)
         damages_.menu.push_back({request_.methods[c.method], request_.budgets[c.budget]});
-      damages_.cost.assign(layers.size() * entries_.size(), 0);
+      damages_.cost.assign(places.size() * entries_.size(), 0);
     }
-    if (damages_.model != reader_.info().model || damages_.layers != layers)
+    if (damages_.model != reader_.info().model || damages_.places != places)
       throw Error("{}: is a trace of {}, and the first one is of {}; a plan is for one model", reader_.path(),
                   reader_.info().model, damages_.model);
   }
@@ -166,19 +176,19 @@ class TraceDamage {
                             .scored = static_cast<std::size_t>(scored),
                             .probes = damages_.probed ? static_cast<std::size_t>(prompt.probes->count) : 1,
                             .sums = {}};
-    for (const std::int64_t layer : damages_.layers) {
+    for (const PlanPlace& place : damages_.places) {
       for (const Configuration& entry : entries_) {
         std::int64_t& cost = damages_.cost[document.sums.size()];
-        document.sums.push_back(sums_in(plan.prompt, layer, entry, document.probes, cost));
+        document.sums.push_back(sums_in(plan.prompt, place, entry, document.probes, cost));
       }
     }
     damages_.documents.push_back(std::move(document));
   }
 
-  /// The sums over the heads of a layer, in their order. Raises the cost to that of this document; negative where the
+  /// The sums over the heads of a place, in their order. Raises the cost to that of this document; negative where the
   /// entry cannot run.
-  std::vector<double> sums_in(std::size_t prompt, std::int64_t layer, const Configuration& entry, std::size_t probes,
-                              std::int64_t& cost) {
+  std::vector<double> sums_in(std::size_t prompt, const PlanPlace& place, const Configuration& entry,
+                              std::size_t probes, std::int64_t& cost) {
     std::vector<double> sums;
     double held = 0, full = 0;
     std::size_t seeds = 0;
@@ -186,8 +196,7 @@ class TraceDamage {
       if (plan_.configurations[c].method != entry.method || plan_.configurations[c].budget != entry.budget) continue;
       sums.resize(++seeds * probes);
       for (std::size_t h = 0; h < plan_.heads.size(); ++h) {
-        const replay::HeadPlace& place = plan_.heads[h];
-        if (place.prompt != prompt || number_of(place) != layer) continue;
+        if (plan_.heads[h].prompt != prompt || !is_in(plan_.heads[h], place)) continue;
         const HeadDamage& head = heads_[h][c];
         if (head.status != replay::Status::ok) return ended(head, entry, cost);
         held += head.held, full += head.full;
@@ -195,13 +204,14 @@ class TraceDamage {
       }
     }
     constexpr double rounding = 1e-6;
-    const auto own = static_cast<std::int64_t>(std::ceil(held / full * static_cast<double>(whole_layer) - rounding));
+    const auto own = static_cast<std::int64_t>(std::ceil(held / full * static_cast<double>(whole_place) - rounding));
     if (cost >= 0) cost = std::max(cost, own);
     return sums;
   }
 
-  std::int64_t number_of(const replay::HeadPlace& place) const {
-    return reader_.info().prompts[place.prompt].layers[place.layer].layer;
+  bool is_in(const replay::HeadPlace& head, const PlanPlace& place) const {
+    return reader_.info().prompts[head.prompt].layers[head.layer].layer == place.layer &&
+           (place.kv_head == PlanPlace::all_heads || place.kv_head == head.kv_head);
   }
 
   /// Throws Error where a method fails; one that costs more than the budget or lacks data here is not chosen.
@@ -225,7 +235,7 @@ class TraceDamage {
 };
 
 bool runs(const Damages& damages, std::size_t entry) {
-  for (std::size_t l = 0; l < damages.layers.size(); ++l) {
+  for (std::size_t l = 0; l < damages.places.size(); ++l) {
     if (damages.cost[l * damages.menu.size() + entry] >= 0) return true;
   }
   return false;
@@ -234,7 +244,7 @@ bool runs(const Damages& damages, std::size_t entry) {
 /// Whether the entry costs in every layer what the one before costs, which is a smaller budget of its method.
 bool repeats(const Damages& damages, std::size_t entry) {
   if (entry == 0 || !same(damages.menu[entry].method, damages.menu[entry - 1].method)) return false;
-  for (std::size_t l = 0; l < damages.layers.size(); ++l) {
+  for (std::size_t l = 0; l < damages.places.size(); ++l) {
     const std::size_t at = l * damages.menu.size() + entry;
     if (damages.cost[at] != damages.cost[at - 1]) return false;
   }
@@ -246,7 +256,7 @@ void keep(Damages& damages, const std::vector<std::size_t>& entries) {
   const std::size_t all = damages.menu.size();
   const auto kept = [&](auto& table) {
     std::remove_reference_t<decltype(table)> out;
-    for (std::size_t l = 0; l < damages.layers.size(); ++l) {
+    for (std::size_t l = 0; l < damages.places.size(); ++l) {
       for (const std::size_t e : entries) out.push_back(std::move(table[l * all + e]));
     }
     table = std::move(out);
@@ -258,32 +268,12 @@ void keep(Damages& damages, const std::vector<std::size_t>& entries) {
   damages.menu = std::move(menu);
 }
 
-/// c^2 / (2 T), mean over seeds and probes.
-std::vector<double> damage_in(const DocumentDamage& document) {
-  std::vector<double> damage(document.sums.size());
-  for (std::size_t i = 0; i < damage.size(); ++i) {
-    for (const double c : document.sums[i]) damage[i] += c * c;
-    if (damage[i] > 0) damage[i] /= static_cast<double>(2 * document.scored * document.sums[i].size());
-  }
-  return damage;
-}
-
-/// The geometric mean over the entries that all layers can have of the sum over layers; 1 where none does damage.
-double typical_damage(const Choices& choices) {
-  double logs = 0, count = 0;
-  for (std::size_t e = 0; e < choices.entries; ++e) {
-    const double total = has_everywhere(choices, e) ? damage_of(choices, Plan(choices.layers, e)) : 0;
-    if (total > 0) logs += std::log(total), count += 1;
-  }
-  return count > 0 ? std::exp(logs / count) : 1;
-}
-
 }  // namespace
 
 std::int64_t Damages::budget_of(double share) const {
   constexpr double rounding = 1e-6;
   return static_cast<std::int64_t>(
-      std::floor(share * static_cast<double>(whole_layer) * static_cast<double>(layers.size()) + rounding));
+      std::floor(share * static_cast<double>(whole_place) * static_cast<double>(places.size()) + rounding));
 }
 
 std::vector<Budget> budget_grid(std::span<const Budget> others) {
@@ -297,15 +287,19 @@ std::vector<Budget> budget_grid(std::span<const Budget> others) {
   return grid;
 }
 
-Damages measure(std::span<const std::unique_ptr<trace::Reader>> traces, replay::ReplayRequest request,
+Damages measure(std::span<const std::unique_ptr<trace::Reader>> traces, replay::ReplayRequest request, Division by,
                 const replay::RunOptions& options, const replay::ReplayHooks& hooks) {
   exclude_repeated(request);
-  Damages damages;
+  Damages damages{.by = by};
   std::map<std::size_t, std::string> reasons;
   damages.probed = std::ranges::any_of(traces, [](const auto& reader) {
     return std::ranges::any_of(reader->info().prompts, [](const auto& prompt) { return prompt.probes.has_value(); });
   });
   for (const auto& reader : traces) check_trace(*reader, damages.probed);
+  if (by == Division::head && !damages.probed)
+    throw Error(
+        "`by`: the traces have no probes, and sketches of W_O give the error of all heads of a layer together; divide "
+        "by layer, or record probes with kvbench-dump-hf --probes 16");
   for (const auto& reader : traces) {
     TraceDamage trace(*reader, request, damages);
     trace.add(options, hooks);
@@ -322,31 +316,6 @@ Damages measure(std::span<const std::unique_ptr<trace::Reader>> traces, replay::
   }
   keep(damages, entries);
   return damages;
-}
-
-Choices choices_of(const Damages& damages, std::span<const std::size_t> documents) {
-  Choices out{damages.layers.size(), damages.menu.size(), {}, damages.cost};
-  out.damage.resize(out.cost.size());
-  for (const std::size_t d : documents) {
-    Choices own = out;
-    own.damage = damage_in(damages.documents[d]);
-    const double typical = typical_damage(own) * static_cast<double>(documents.size());
-    for (std::size_t i = 0; i < own.damage.size(); ++i) out.damage[i] += own.damage[i] / typical;
-  }
-  return out;
-}
-
-replay::ProbeSums sums_of(const Damages& damages, std::size_t document, const Plan& plan) {
-  const DocumentDamage& of = damages.documents[document];
-  replay::ProbeSums out{.scored = of.scored, .layers = plan.size(), .seeds = 1, .probes = of.probes, .sums = {}};
-  const auto sums = [&](std::size_t l) -> const std::vector<double>& {
-    return of.sums[l * damages.menu.size() + plan[l]];
-  };
-  for (std::size_t l = 0; l < plan.size(); ++l) out.seeds = std::max(out.seeds, sums(l).size() / of.probes);
-  for (std::size_t l = 0; l < plan.size(); ++l) {
-    for (std::size_t i = 0; i < out.seeds * of.probes; ++i) out.sums.push_back(sums(l)[i % sums(l).size()]);
-  }
-  return out;
 }
 
 }  // namespace kvbench::allocate

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What each configuration of a menu does to the output of a model in each of its layers, measured on the documents of
-// traces: from probes the predicted KL; without them the mean square error in the residual stream, by which a layer
-// whose errors the model hardly notices counts as much as any other.
+// What each configuration of a menu does to the output of a model in each of its layers or kv heads, measured on the
+// documents of traces: from probes the predicted KL; without them the mean square error in the residual stream, by which
+// a layer whose errors the model hardly notices counts as much as any other.
 #pragma once
 
 #include <memory>
@@ -9,15 +9,18 @@
 #include <string>
 #include <vector>
 
-#include <kvbench/allocate/solve.hpp>
+#include <kvbench/methods/contract/layer_plan.hpp>
 #include <kvbench/replay/plan/request.hpp>
 #include <kvbench/replay/records/predicted_kl.hpp>
 #include <kvbench/trace/reader.hpp>
 
 namespace kvbench::allocate {
 
-/// Costs are counted in shares of the exact cache of one layer, of which this number is the whole.
-inline constexpr std::int64_t whole_layer = 100'000;
+/// What a budget is divided among, and a plan has a line for: layers, or the kv heads of all layers.
+enum class Division { layer, head };
+
+/// Costs are counted in shares of the exact cache of one layer or head, of which this number is the whole.
+inline constexpr std::int64_t whole_place = 100'000;
 
 /// A method at a budget, which is what the layers of a plan choose from.
 struct MenuEntry {
@@ -29,8 +32,8 @@ struct MenuEntry {
 struct DocumentDamage {
   std::string name;
   std::size_t scored = 0, probes = 0;  ///< T and R of docs/damage.md
-  /// [layers][entries] of [seeds][probes]: what the errors in the layer add to each probe, in nats; empty where the
-  /// layer cannot have the entry. Without probes one number c a seed, such that c^2 / (2 T) with T = 1 is the mean
+  /// [places][entries] of [seeds][probes]: what the errors there add to each probe, in nats; empty where the place
+  /// cannot have the entry. Without probes one number c a seed, such that c^2 / (2 T) with T = 1 is the mean
   /// square of residual_err.
   std::vector<std::vector<double>> sums;
 };
@@ -38,15 +41,16 @@ struct DocumentDamage {
 struct Damages {
   std::string model;
   std::int64_t model_layers = 0;
-  bool probed = true;                ///< the documents have probes; otherwise all of them have sketches alone
-  std::vector<std::int64_t> layers;  ///< numbers of those in which methods run
+  bool probed = true;  ///< the documents have probes; otherwise all of them have sketches alone
+  Division by = Division::layer;
+  std::vector<methods::PlanPlace> places;  ///< where methods run
   std::vector<MenuEntry> menu;
   std::vector<std::int64_t> cost;  ///< as Choices::cost, the largest over the documents
   std::vector<DocumentDamage> documents;
 
   /// What the damage of plans is called.
   const char* figure() const { return probed ? "predicted KL" : "mean square residual error"; }
-  /// Damages of layers add up before they are squared where probes say how.
+  /// Damages of places add up before they are squared where probes say how.
   replay::PredictedKl of(std::span<const replay::ProbeSums> sums) const {
     return replay::predict_kl(sums, {.extrapolates = !probed, .scale = 1});
   }
@@ -59,18 +63,11 @@ struct Damages {
 /// their method are left out. Throws Error where a trace has neither probes nor sketches or not all layers of its
 /// model, where some documents alone have probes, where traces are of several models, and where a method runs at no
 /// budget; as replay() does.
-Damages measure(std::span<const std::unique_ptr<trace::Reader>> traces, replay::ReplayRequest request,
+Damages measure(std::span<const std::unique_ptr<trace::Reader>> traces, replay::ReplayRequest request, Division by,
                 const replay::RunOptions& options, const replay::ReplayHooks& hooks);
 
 /// Budgets between 1/32 and all of the memory, each larger than the one before by a third of a power of two, and these
 /// others, in increasing order.
 std::vector<Budget> budget_grid(std::span<const Budget> others);
-
-/// The damage D[l, c] = mean over probes and seeds of c^2 / (2 T), as the mean over these documents (indices). Each is
-/// first divided by the geometric mean of its entries, so that documents weigh alike.
-Choices choices_of(const Damages& damages, std::span<const std::size_t> documents);
-
-/// What a plan adds to each probe of a document.
-replay::ProbeSums sums_of(const Damages& damages, std::size_t document, const Plan& plan);
 
 }  // namespace kvbench::allocate

@@ -26,12 +26,15 @@ using methods::LayerMethod;
 using methods::LayerPlan;
 using methods::MethodInfo;
 using methods::PlannedBudget;
+using methods::PlanPlace;
 
 constexpr std::uint64_t largest_plan = 1 << 20;  // bytes
-constexpr std::int64_t most_layers = 10000;
+constexpr std::int64_t most_layers = 10000, most_heads = 10000;
 
-/// The members of a table, each of which has one of these keys. Throws Error where one is missing.
-std::vector<const Value*> members_of(const Value& table, const std::vector<std::string>& keys, const char* where) {
+/// The members of a table, each of which has one of these keys. Throws Error where one is missing that is not the
+/// optional one.
+std::vector<const Value*> members_of(const Value& table, const std::vector<std::string>& keys, const char* where,
+                                     std::string_view optional = {}) {
   if (table.kind != Value::Kind::table) fail_at(table.place, "{} is a table, not {}", where, describe(table));
   std::vector<const Value*> found(keys.size());
   for (const Member& member : table.members) {
@@ -40,7 +43,8 @@ std::vector<const Value*> members_of(const Value& table, const std::vector<std::
     found[static_cast<std::size_t>(key - keys.begin())] = &member.value;
   }
   for (std::size_t k = 0; k < keys.size(); ++k) {
-    if (found[k] == nullptr) fail_at(table.place, "'{}' is missing: {} has {}", keys[k], where, fmt::join(keys, ", "));
+    if (found[k] == nullptr && keys[k] != optional)
+      fail_at(table.place, "'{}' is missing: {} has {}", keys[k], where, fmt::join(keys, ", "));
   }
   return found;
 }
@@ -85,19 +89,32 @@ LayerMethod method_of(const Value& value, Budget budget) {
   });
 }
 
-void add_line(const Value& line, std::int64_t model_layers, PlannedBudget& plan) {
-  const auto parts = members_of(line, {"layer", "method", "budget"}, "a line of 'layers'");
-  const std::int64_t layer = number_of(*parts[0], 0, model_layers - 1, "a layer");
-  if (!plan.layers.emplace(layer, method_of(*parts[1], memory_of(*parts[2]))).second)
-    fail_at(line.place, "layer {} has two lines; leave one of them out", layer);
+std::ptrdiff_t lines_of(const PlannedBudget& plan, std::int64_t layer) {
+  return std::ranges::count_if(plan.lines, [&](const auto& line) { return line.first.layer == layer; });
 }
 
-/// Throws Error where the layers may hold more than the budget: their exact caches are of one size.
+void add_line(const Value& line, std::int64_t model_layers, PlannedBudget& plan) {
+  const auto parts = members_of(line, {"layer", "method", "budget", "kv_head"}, "a line of 'layers'", "kv_head");
+  PlanPlace place{number_of(*parts[0], 0, model_layers - 1, "a layer")};
+  if (parts[3] != nullptr) place.kv_head = number_of(*parts[3], 0, most_heads - 1, "a kv head");
+  const bool of_head = place.kv_head != PlanPlace::all_heads;
+  if (plan.at(place.layer, place.kv_head) != nullptr || (!of_head && lines_of(plan, place.layer) > 0))
+    fail_at(line.place, "{} has two lines; leave one of them out",
+            of_head ? fmt::format("kv head {} of layer {}", place.kv_head, place.layer)
+                    : fmt::format("layer {}", place.layer));
+  plan.lines.emplace(place, method_of(*parts[1], memory_of(*parts[2])));
+}
+
+/// Throws Error where the layers may hold more than the budget: their exact caches are of one size, as are those of the
+/// kv heads of a layer.
 void check_sum(const Value& table, const PlannedBudget& plan) {
   constexpr double rounding = 1e-9;
-  double sum = 0;
-  for (const auto& [layer, method] : plan.layers) sum += method.budget.share();
-  const double mean = sum / static_cast<double>(plan.layers.size());
+  double sum = 0, layers = 0;
+  for (const auto& [place, method] : plan.lines) {
+    const double part = 1 / static_cast<double>(lines_of(plan, place.layer));
+    sum += part * method.budget.share(), layers += part;
+  }
+  const double mean = sum / layers;
   if (mean <= plan.budget.share() + rounding) return;
   fail_at(table.place, "the layers hold {:.6g} % of the memory on average, and the plan is for {}; lower their budgets",
           100 * mean, plan.budget.text());
@@ -111,6 +128,29 @@ PlannedBudget read_planned(const Value& table, std::int64_t model_layers) {
   return plan;
 }
 
+/// Calls visit(place, method) for all lines at all budgets.
+template <class F>
+void for_each_line(const LayerPlan& plan, F visit) {
+  for (const PlannedBudget& budget : plan.budgets) {
+    for (const auto& [place, method] : budget.lines) visit(place, method);
+  }
+}
+
+/// Throws Error where lines are about single kv heads, and a method needs all of a layer: it would run beside them.
+void check_heads(const Value& plans, const LayerPlan& plan) {
+  bool by_head = false;
+  const LayerMethod* joins = nullptr;
+  for_each_line(plan, [&](const PlanPlace& place, const LayerMethod& method) {
+    by_head |= place.kv_head != PlanPlace::all_heads;
+    if (!method.info->heads_alone(method.params)) joins = &method;
+  });
+  if (by_head && joins != nullptr)
+    fail_at(plans.place,
+            "{} needs all kv heads of a layer at once, and a plan with lines for single ones has none "
+            "that does; name another method, or leave kv_head out",
+            joins->info->name);
+}
+
 LayerPlan read_plan(const Value& file) {
   const auto parts = members_of(file, {"model", "model_layers", "traces", "plans"}, "a plan");
   LayerPlan plan{.model = text_of(*parts[0], "'model'"), .budgets = {}};
@@ -122,21 +162,14 @@ LayerPlan read_plan(const Value& file) {
       fail_at(table.place, "there are two plans for {}; leave one of them out", planned.budget.text());
     plan.budgets.push_back(std::move(planned));
   }
+  check_heads(*parts[3], plan);
   return plan;
-}
-
-/// Calls visit(method) for the methods of all layers at all budgets.
-template <class F>
-void for_each_method(const LayerPlan& plan, F visit) {
-  for (const PlannedBudget& budget : plan.budgets) {
-    for (const auto& [layer, method] : budget.layers) visit(method);
-  }
 }
 
 /// What commands ask of a method before it runs holds for a plan where it holds for one of its methods.
 void add_traits(const LayerPlan& plan, MethodInfo& info) {
   bool together = false;
-  for_each_method(plan, [&](const LayerMethod& method) {
+  for_each_line(plan, [&](const PlanPlace&, const LayerMethod& method) {
     const MethodInfo& of = *method.info;
     info.seeded |= of.depends_on_seed(method.params);
     info.observes |= of.observes, info.calibrates |= of.calibrates;
@@ -147,7 +180,7 @@ void add_traits(const LayerPlan& plan, MethodInfo& info) {
     }
     if (of.granularity != methods::Granularity::layer) return;
     info.granularity = methods::Granularity::layer;
-    together |= !of.independent_heads || !of.independent_heads(method.params);
+    together |= !of.heads_alone(method.params);
   });
   if (info.granularity == methods::Granularity::layer)
     info.independent_heads = [together](const methods::Params&) { return !together; };
@@ -216,11 +249,13 @@ std::string plan_text(const LayerPlan& plan, const PlanOrigin& origin) {
                      fmt::join(traces, ", "));
   for (const PlannedBudget& planned : plan.budgets) {
     out += fmt::format("\n[[plans]]\nbudget = {}\nlayers = [\n", quoted(planned.budget.text()));
-    for (const auto& [layer, method] : planned.layers) {
+    for (const auto& [place, method] : planned.lines) {
       std::string settings = method.params.text();
       std::ranges::replace(settings, ';', ',');
       const std::string named = method.info->name + (settings.empty() ? "" : "[" + settings + "]");
-      out += fmt::format("  {{ layer = {}, method = {}, budget = {} }},\n", layer, quoted(named),
+      const bool of_head = place.kv_head != PlanPlace::all_heads;
+      out += fmt::format("  {{ layer = {}{}, method = {}, budget = {} }},\n", place.layer,
+                         of_head ? fmt::format(", kv_head = {}", place.kv_head) : "", quoted(named),
                          quoted(method.budget.text()));
     }
     out += "]\n";

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Plans: TOML files that name the method and the budget of each layer of a model. The method `plan:FILE.toml` runs one.
+// Plans: TOML files that name the method and the budget of each layer of a model, or of each kv head. The method
+// `plan:FILE.toml` runs one.
 #pragma once
 
 #include <string>

@@ -88,11 +88,6 @@ class JoinedParams {
 
 bool sees_layer(const MethodInfo& part) { return part.granularity == Granularity::layer; }
 
-/// Whether the heads of a layer do not affect each other in this part.
-bool heads_alone(const MethodInfo& part, const Params& params) {
-  return !sees_layer(part) || (part.independent_heads && part.independent_heads(params));
-}
-
 /// What holds for a composition where it holds for its method, and no part of it changes.
 void take_from_method(const MethodInfo& method, MethodInfo& both) {
   both.aliases.clear();
@@ -189,7 +184,7 @@ MethodInfo compose(const MethodInfo& method, const MethodInfo& quantiser) {
   if (sees_layer(both)) {
     both.independent_heads = [=](const Params& params) {
       const Parts& parts = params.as<Parts>();
-      return heads_alone(method, parts.method) && heads_alone(quantiser, parts.other);
+      return method.heads_alone(parts.method) && quantiser.heads_alone(parts.other);
     };
   }
   if (quantiser.block)

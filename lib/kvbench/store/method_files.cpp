@@ -47,7 +47,7 @@ std::vector<NamedFile> files_of_method(const methods::MethodInfo& method, const 
     files.push_back({"the file of a plan", methods::plan_path(method.name)});
     const methods::Params lines = method.bind({});
     for (const methods::PlannedBudget& plan : lines.as<methods::LayerPlan>().budgets) {
-      for (const auto& [layer, of] : plan.layers)
+      for (const auto& [place, of] : plan.lines)
         std::ranges::move(files_of_method(*of.info, of.params.text()), std::back_inserter(files));
     }
   }

@@ -13,7 +13,7 @@ namespace {
 
 /// Two layers, and documents with one probe of one scored token, so that D = c^2 / 2.
 Damages damages_of(const std::vector<std::vector<double>>& documents, std::vector<std::int64_t> costs) {
-  Damages out{.model = "m", .model_layers = 2, .layers = {0, 1}, .menu = {}, .cost = {}, .documents = {}};
+  Damages out{.model = "m", .model_layers = 2, .places = {{0}, {1}}, .menu = {}, .cost = {}, .documents = {}};
   const methods::MethodInfo& h2o = methods::find_method("h2o");
   for (std::size_t e = 0; e < costs.size(); ++e) out.menu.push_back({{&h2o, h2o.bind({})}, Budget::parse("50%mem")});
   for (int layer = 0; layer < 2; ++layer) out.cost.insert(out.cost.end(), costs.begin(), costs.end());
@@ -49,8 +49,8 @@ TEST_CASE("documents that agree confirm a plan, whatever their damage") {
   CHECK(found.ratio == doctest::Approx(0.08 / 1.36125));
   CHECK(found.confirmed());
   const methods::PlannedBudget lines = planned(damages, found);
-  CHECK(lines.layers.at(0).budget.text() == "40%mem");
-  CHECK(lines.layers.at(1).budget.text() == "20%mem");
+  CHECK(lines.at(0, 0)->budget.text() == "40%mem");
+  CHECK(lines.at(1, 0)->budget.text() == "20%mem");
 }
 
 TEST_CASE("documents that contradict each other confirm no plan, and equal budgets are the answer") {
@@ -60,7 +60,7 @@ TEST_CASE("documents that contradict each other confirm no plan, and equal budge
   const Allocation found = allocate::allocate(damages, Budget::parse("30%mem"));
   CHECK_FALSE(found.confirmed());
   CHECK(&found.answer() == &found.equal);
-  CHECK(planned(damages, found).layers.at(0).budget.text() == "30%mem");
+  CHECK(planned(damages, found).at(0, 0)->budget.text() == "30%mem");
 }
 
 TEST_CASE("one document confirms nothing") {

@@ -42,10 +42,10 @@ class Sketched {
     }
     path_ = path;
   }
-  Damages measure(const replay::ReplayRequest& request) const {
+  Damages measure(const replay::ReplayRequest& request, Division by = Division::layer) const {
     std::vector<std::unique_ptr<trace::Reader>> traces;
     traces.push_back(std::make_unique<trace::Reader>(path_));
-    return allocate::measure(traces, request, {}, {});
+    return allocate::measure(traces, request, by, {}, {});
   }
   const std::string& path() const { return path_; }
 
@@ -105,6 +105,25 @@ TEST_CASE("a plan from residual errors adds up the layers' squares") {
   const Allocation found = allocate::allocate(damages, Budget::parse("60%mem"));
   const replay::ProbeSums sums = sums_of(damages, 0, found.equal.plan);
   CHECK(damages.of({&sums, 1}).mean == doctest::Approx((std::pow(sums.sums[0], 2) + std::pow(sums.sums[1], 2)) / 2));
+}
+
+TEST_CASE("heads of a layer have damages that add up to its own, and no residual errors") {
+  const Sketched probed(prompts);
+  const Damages layers = probed.measure(request_of("sink")), heads = probed.measure(request_of("sink"), Division::head);
+  const std::size_t each = heads.places.size() / layers.places.size();
+  REQUIRE(each > 1);
+  for (std::size_t p = 0; p < prompts; ++p) {
+    const replay::ProbeSums of_layers = sums_of(layers, p, Plan(layers.places.size(), 0));
+    const replay::ProbeSums of_heads = sums_of(heads, p, Plan(heads.places.size(), 0));
+    const std::size_t numbers = of_layers.sums.size() / layers.places.size();
+    for (std::size_t i = 0; i < of_layers.sums.size(); ++i) {
+      double sum = 0;
+      for (std::size_t h = 0; h < each; ++h) sum += of_heads.sums[(i / numbers * each + h) * numbers + i % numbers];
+      CHECK(sum == doctest::Approx(of_layers.sums[i]));
+    }
+  }
+  CHECK(contains(trace::test::message_of<Error>([&] { Sketched(0).measure(request_of("sink"), Division::head); }),
+                 "sketches of W_O give the error of all heads of a layer together"));
 }
 
 TEST_CASE("documents of which some have probes, or none has sketches, have no common damage") {

@@ -45,10 +45,34 @@ TEST_CASE("a plan names the method and the budget of each layer") {
   CHECK(plan.model_layers == 2);
   REQUIRE(plan.budgets.size() == 1);
   CHECK(plan.budgets[0].budget.text() == "25%mem");
-  const methods::LayerMethod& second = plan.budgets[0].layers.at(1);
+  const methods::LayerMethod& second = *plan.budgets[0].at(1, 0);
   CHECK(second.info->name == "snapkv");
   CHECK(second.params.text() == "window=16");
   CHECK(second.budget.text() == "37.5%mem");
+}
+
+TEST_CASE("a layer has one line, or one for each of its kv heads") {
+  const SweepFiles files;
+  const std::string text = with("layer = 1", "layer = 1, kv_head = 0");
+  const std::string other = "  { layer = 1, kv_head = 1, method = \"int4\", budget = \"35%mem\" },\n]";
+  const std::string both = std::string(text).replace(text.rfind(']'), 1, other);
+  const methods::LayerPlan plan = plan_in(files.write(both, "p.toml"));  // (12.5 + (37.5 + 35) / 2) / 2 < 25
+  CHECK(plan.budgets[0].at(0, 5)->info->name == "h2o");
+  CHECK(plan.budgets[0].at(1, 0)->info->name == "snapkv");
+  CHECK(plan.budgets[0].at(1, 1)->info->name == "int4");
+  CHECK(plan.budgets[0].at(1, 2) == nullptr);
+  CHECK(plan_text(plan, {{}, {"ab"}}) == both);
+  const auto refusal = [&](const std::string& from, const std::string& to) {
+    std::string changed = both;
+    files.write(changed.replace(changed.find(from), from.size(), to), "p.toml");
+    return message_of<Error>([&] { find(files.folder / "p.toml"); });
+  };
+  CHECK(contains(refusal("kv_head = 1", "kv_head = 0"), "kv head 0 of layer 1 has two lines"));
+  CHECK(contains(refusal(", kv_head = 1", ""), "layer 1 has two lines"));
+  CHECK(contains(refusal(", kv_head = 0", ""), "kv head 1 of layer 1 has two lines"));
+  CHECK(contains(refusal("kv_head = 1", "kv_head = -1"), "a kv head is a whole number from 0"));
+  CHECK(contains(refusal("35%mem", "38%mem"), "the layers hold 25.125 % of the memory on average"));
+  CHECK(contains(refusal("\"h2o\"", "\"adakv(snapkv)\""), "adakv(snapkv) needs all kv heads of a layer at once"));
 }
 
 TEST_CASE("a plan that was written is the plan that is read") {

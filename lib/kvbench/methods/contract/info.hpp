@@ -125,8 +125,7 @@ struct MethodInfo {
   Properties properties = {};
   /// Settings other than the defaults with which `all` replays the method too, such as {{{"per", "query_head"}}}.
   std::vector<std::vector<Assignment>> variants;
-  /// Granularity::layer only: whether, with these parameters, the heads of a layer do not affect each other, so that
-  /// each can be computed alone. Absent: never.
+  /// Granularity::layer only: heads_alone() with these parameters. Absent: never.
   std::function<bool(const Params&)> independent_heads;
 
   /// Whether results depend on the seed with these parameters. Absent: with all, where `seeded`.
@@ -159,6 +158,11 @@ struct MethodInfo {
   bool depends_on_seed(const Params& settings) const { return seeded && (!draws || draws(settings)); }
   /// Whether each layer has a budget of its own, which plan() assigns.
   bool divides(const Params& settings) const { return plan && (!planned || planned(settings)); }
+
+  /// Whether the kv heads of a layer do not affect each other, so that each can be computed alone.
+  bool heads_alone(const Params& settings) const {
+    return granularity != Granularity::layer || (independent_heads && independent_heads(settings));
+  }
 
   /// prepare() for a single head.
   MakeCache prepare_head(const HeadPrompt& head, const Params& settings, Backend& backend) const {

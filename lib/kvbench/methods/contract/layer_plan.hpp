@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// A plan: a method that is another one in each layer of a model, at a budget of the layer. Its name is plan:FILE.toml,
-// and its parameters are what the file says.
+// A plan: a method that is another one in each layer of a model, or in each of its kv heads, at a budget of its own
+// there. Its name is plan:FILE.toml, and its parameters are what the file says.
 #pragma once
 
+#include <compare>
 #include <cstdint>
 #include <map>
 #include <string>
@@ -16,17 +17,35 @@ namespace kvbench::methods {
 
 struct MethodInfo;
 
-/// The method of a layer, and what it may keep there.
+/// What a line of a plan is about: a layer, or one kv head of it.
+struct PlanPlace {
+  static constexpr Index all_heads = -1;
+  std::int64_t layer = 0;  ///< number in the model
+  Index kv_head = all_heads;
+
+  auto operator<=>(const PlanPlace&) const = default;
+};
+
+/// The method of a place, and what it may keep there.
 struct LayerMethod {
   const MethodInfo* info = nullptr;  ///< no plan itself, and none that divides its budget among layers
   Params params;
-  Budget budget;  ///< limits the memory of this layer
+  Budget budget;  ///< limits the memory of this layer or head
 };
 
-/// The methods of all layers at a budget of the model: the mean of those of its layers.
+/// The methods of all layers at a budget of the model: the mean of those of its layers. A layer has one line, or one
+/// for each of its kv heads.
 struct PlannedBudget {
   Budget budget;
-  std::map<std::int64_t, LayerMethod> layers;  ///< by number of the layer in the model
+  std::map<PlanPlace, LayerMethod> lines;
+
+  /// What runs in a kv head of a layer; null where no line is about it.
+  const LayerMethod* at(std::int64_t layer, Index kv_head) const {
+    for (const PlanPlace& place : {PlanPlace{layer, kv_head}, PlanPlace{layer}}) {
+      if (const auto line = lines.find(place); line != lines.end()) return &line->second;
+    }
+    return nullptr;
+  }
 };
 
 inline constexpr std::string_view plan_prefix = "plan:";

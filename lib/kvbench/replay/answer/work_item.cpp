@@ -79,9 +79,9 @@ class WorkItemRun {
                                [&](std::size_t m) { return task_.request.methods[m].info->calibrates; });
   }
   bool dense() const { return layer().layer < task_.request.dense_layers; }
-  /// The method and the budget of a configuration in this layer. Throws methods::Infeasible where a plan has none.
+  /// The method and the budget of a configuration here. Throws methods::Infeasible where a plan has none.
   LayerChoice choice_of(std::size_t c) const {
-    return choice_in_layer(task_.request, task_.plan.configurations[c], layer().layer);
+    return choice_at(task_.request, task_.plan.configurations[c], layer().layer, task_.item.kv_heads.front());
   }
   ConfigurationResult& result(std::size_t head, std::size_t c) { return task_.results[head].results[c]; }
 

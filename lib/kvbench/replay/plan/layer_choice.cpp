@@ -43,15 +43,22 @@ void check_model(const std::string& name, const LayerPlan& plan, const trace::Tr
                 name, plan.model_layers, trace.num_layers);
 }
 
-/// Throws Error where a layer in which methods run has no method in the plan.
+/// Throws Error where a layer in which methods run has neither one line in the plan nor one for each of its kv heads.
 void check_layers(const std::string& name, const PlannedBudget& plan, const trace::TraceInfo& trace) {
   for (const trace::PromptInfo& prompt : trace.prompts) {
     for (const trace::LayerInfo& layer : prompt.layers) {
-      if (!layer.has_methods() || plan.layers.contains(layer.layer)) continue;
-      throw Error(
-          "{}: the plan for {} has no line for layer {}; make one with kvbench allocate, from a trace of all "
-          "layers",
-          name, plan.budget.text(), layer.layer);
+      if (!layer.has_methods() || plan.lines.contains({layer.layer})) continue;
+      const auto of_layer = [&](const auto& line) { return line.first.layer == layer.layer; };
+      const Index lines = std::ranges::count_if(plan.lines, of_layer);
+      if (lines == 0)
+        throw Error(
+            "{}: the plan for {} has no line for layer {}; make one with kvbench allocate, from a trace of all layers",
+            name, plan.budget.text(), layer.layer);
+      if (lines != trace.num_kv_heads || plan.at(layer.layer, trace.num_kv_heads - 1) == nullptr)
+        throw Error(
+            "{}: the plan for {} has lines for {} kv heads of layer {}, and the model has the kv heads 0 to {}; make "
+            "one with kvbench allocate --by head",
+            name, plan.budget.text(), lines, layer.layer, trace.num_kv_heads - 1);
     }
   }
 }
@@ -66,7 +73,8 @@ bool same(const MethodChoice& a, const MethodChoice& b) {
   return a.info == b.info && a.params.text() == b.params.text();
 }
 
-LayerChoice choice_in_layer(const ReplayRequest& request, const Configuration& configuration, std::int64_t layer) {
+LayerChoice choice_at(const ReplayRequest& request, const Configuration& configuration, std::int64_t layer,
+                      Index kv_head) {
   const MethodChoice& choice = request.methods[configuration.method];
   const Budget& budget = request.budgets[configuration.budget];
   const LayerPlan* plan = plan_of(choice);
@@ -80,10 +88,10 @@ LayerChoice choice_in_layer(const ReplayRequest& request, const Configuration& c
                     "{1} with kvbench allocate",
                     fmt::join(made, ", "), budget.text(), fmt::join(made, ",")));
   }
-  const auto line = planned->layers.find(layer);
-  if (line == planned->layers.end())  // a layer in which no method runs, but `exact`
+  const methods::LayerMethod* const line = planned->at(layer, kv_head);
+  if (line == nullptr)  // a layer in which no method runs, but `exact`
     throw methods::Unavailable(fmt::format("the plan has no method for layer {}", layer));
-  return {{line->second.info, line->second.params, choice.refit}, line->second.budget, true};
+  return {{line->info, line->params, choice.refit}, line->budget, true};
 }
 
 void check_plans(const trace::TraceInfo& trace, const ReplayRequest& request) {

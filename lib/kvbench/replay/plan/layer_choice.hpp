@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a configuration runs in a layer: the same method in all of them, or what a plan names there.
+// What a configuration runs in a kv head of a layer: the same method in all of them, or what a plan names there.
 #pragma once
 
 #include <kvbench/methods/contract/layer_plan.hpp>
@@ -16,15 +16,16 @@ bool same(const MethodChoice& a, const MethodChoice& b);
 struct LayerChoice {
   MethodChoice method;
   Budget budget;
-  bool of_layer = false;  ///< the budget is that of this layer alone, which shares it with no other
+  bool of_layer = false;  ///< the budget is that of this place alone, which shares it with no other layer
 };
 
 /// `layer`: number in the model. Throws methods::Infeasible where a plan was not made for the budget of the
 /// configuration.
-LayerChoice choice_in_layer(const ReplayRequest& request, const Configuration& configuration, std::int64_t layer);
+LayerChoice choice_at(const ReplayRequest& request, const Configuration& configuration, std::int64_t layer,
+                      Index kv_head);
 
-/// Throws Error where a plan was made for another model, names no method of a layer that is replayed, or is asked
-/// beside `dense_layers`.
+/// Throws Error where a plan was made for another model, names no method of a layer that is replayed or other kv heads
+/// than it has, or is asked beside `dense_layers`.
 void check_plans(const trace::TraceInfo& trace, const ReplayRequest& request);
 
 }  // namespace kvbench::replay

@@ -173,8 +173,7 @@ struct MethodGroups {
       const MethodChoice& choice = request.methods[m];
       const bool sees_layer = choice.info->granularity == methods::Granularity::layer;
       (sees_layer ? layer : head).push_back(m);
-      if (sees_layer && !(choice.info->independent_heads && choice.info->independent_heads(choice.params)))
-        independent = false;
+      independent &= choice.info->heads_alone(choice.params);
     }
   }
 };
