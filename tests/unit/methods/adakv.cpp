@@ -224,5 +224,5 @@ TEST_CASE("heads of a layer compete all together or not at all") {
   prompt.num_kv_heads = 2;
   const MethodInfo& info = find_method("adakv(snapkv)");
   CHECK_THROWS_WITH_AS(info.prepare({&prompt, 1}, info.bind(std::vector<Assignment>{{"window", "4"}}), *backend),
-                       doctest::Contains("omit --kv-heads"), Unavailable);
+                       doctest::Contains("omit --heads"), Unavailable);
 }

@@ -226,6 +226,6 @@ TEST_CASE("compactor says what a trace lacks") {
   prompt = prompt_of(head, *backend);
   prompt.num_kv_heads = 2;
   CHECK_THROWS_WITH_AS(open_cache("compactor", {}, prompt, 2, 0, *backend),
-                       "compactor compares the tokens of all 2 kv heads of a layer, and has 1 of them; omit --kv-heads",
+                       "compactor compares the tokens of all 2 kv heads of a layer, and has 1 of them; omit --heads",
                        Unavailable);
 }

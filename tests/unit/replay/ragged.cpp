@@ -145,6 +145,6 @@ TEST_CASE("scores of another trace are refused, and some of the heads of a layer
   request.kv_heads = {1};
   const ReplayResults results = replay::replay(trace.reader(), request, serial);
   CHECK(results.heads[0].results[0].status == Status::skipped);
-  CHECK(contains(results.heads[0].results[0].reason, "omit --kv-heads"));
+  CHECK(contains(results.heads[0].results[0].reason, "omit --heads"));
   CHECK(results.heads[0].results[1].status == Status::ok);  // scope=head
 }

@@ -97,7 +97,7 @@ class CompactorScores {
     if (std::ssize(heads) < all)
       throw Unavailable(
           fmt::format("compactor compares the tokens of all {} kv heads of a layer, and has {} of them; "
-                      "omit --kv-heads",
+                      "omit --heads",
                       all, heads.size()));
     first_ = vllm() ? 0 : std::min(params_.sinks, n);
     count_ = vllm() ? n : std::max<Index>(0, n - first_ - params_.recent);

@@ -92,7 +92,7 @@ MakeCaches compete(const std::string& method, std::span<const HeadPrompt> given,
                    ShareOut share_out, Backend& backend) {
   const HeadPrompt& any = given.front();
   if (std::ssize(given) < any.num_kv_heads)
-    throw Unavailable(fmt::format("{} lets all {} kv heads of a layer compete, and has {} of them; omit --kv-heads",
+    throw Unavailable(fmt::format("{} lets all {} kv heads of a layer compete, and has {} of them; omit --heads",
                                   method, any.num_kv_heads, given.size()));
   for (const TokenScores& head : scores) {
     if (head.sinks == scores.front().sinks && head.recent == scores.front().recent) continue;
