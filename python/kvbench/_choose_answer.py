@@ -91,11 +91,28 @@ def prediction(predictions, options, best, recorded):
             "are dropped, predictions are up to twice too small).")
 
 
-def needs(predictions, best):
+def lost_answers(asked):
+    """What the configurations lose of the answers that the full cache has right, task by task."""
+    sentences = []
+    for task in dict.fromkeys(row["task"] for row in asked):
+        rows = [row for row in asked if row["task"] == task and row["match_full"]]
+        right = round(float(rows[0]["match_full"]) * float(rows[0]["answers"])) if rows else 0
+        if not right:
+            sentences.append(f"In {task} the full cache has no answer to lose.")
+            continue
+        each = [f"{configuration(row, plans=True)} {round(float(row['harmful']) * float(row['answers']))}"
+                for row in rows]
+        sentences.append(f"Of the {right} answers that the full cache has right in {task} these are lost: "
+                         f"{', '.join(each)}.")
+    return " ".join(sentences)
+
+
+def needs(predictions, options, best):
     """What the configuration asks of an engine, and where it runs."""
     if best.startswith("plan:"):
+        places = "layer" if options.by == "layer" else "kv head of each layer"
         return (f"The plan is {best.removeprefix('plan:')}; it asks an engine for caches of another size in each "
-                "layer, and for what its methods ask.")
+                f"{places}, and for what its methods ask.")
     runs_in = [row["runs_in"] for row in predictions if configuration(row) == best and row["runs_in"]]
     if runs_in:
         return f"It runs today: {runs_in[0]}."
@@ -124,8 +141,8 @@ def engines(predictions, options):
             f"| --- | --- | --- |\n{table}\n")
 
 
-def paragraphs(options, contest, rows, predictions, recorded, raced):
-    """The whole answer. `rows`: those of kveval by configuration, of one document each."""
+def paragraphs(options, contest, rows, predictions, recorded, raced, asked):
+    """The whole answer. `rows`: those of kveval by configuration, of one document each; `asked`: of tasks."""
     if contest.documents == 0:
         return (f"Nothing was measured in {options.minutes:g} minutes. By prediction from {recorded} documents the "
                 f"best configurations at {options.memory} of the memory are, in this order: "
@@ -133,5 +150,6 @@ def paragraphs(options, contest, rows, predictions, recorded, raced):
     best = contest.leader
     sentences = [headline(contest, rows, best, raced), total(options, rows[best]),
                  evidence(contest, options, best, raced),
-                 prediction(predictions, options, best, recorded), needs(predictions, best)]
+                 prediction(predictions, options, best, recorded), lost_answers(asked),
+                 needs(predictions, options, best)]
     return " ".join(filter(None, sentences)) + "\n" + engines(predictions, options)

@@ -12,6 +12,7 @@ from ._files import read_text, size_text
 from .results import csv_rows
 from .trace import Trace
 
+TASK_DOCUMENTS = 8  # of each task
 UNITS = {**{unit + "b": 1000**power for power, unit in enumerate(("", "k", "m", "g", "t"))},
          **{unit + "ib": 1024**power for power, unit in enumerate("kmgt", 1)}}
 
@@ -109,3 +110,16 @@ def measure(work, made, names, document):
                          threads=options.threads or 0)
         run.read(name, [int(token) for token in read_text(document).split()])
         run.finish(per_document=False, times=False)
+
+
+def answered(work, names):
+    """The rows of kveval about the tasks of --task, of these configurations and, where a shorter race had left more,
+    of others."""
+    options, made = work.options, work.path("answers.csv")
+    work.say(f"counting answers of {options.task}")
+    work.run(made, options.programs["kveval"], options.model, "--text", options.text[0], "--task", options.task,
+             "--documents", TASK_DOCUMENTS, "--context", options.context, "--score", options.score, "-m",
+             ",".join(names), "-b", options.budget, "--no-times", "-q", "-o", made, *work.threads())
+    _, (columns, *found) = csv_rows(made, ("task", "answers", "match_full", "harmful"), "a table of kveval")
+    rows = (dict(zip(columns, cells)) for cells in found)
+    return [row for row in rows if row["layer"] == row["document"] == "all" and row["status"] == "ok"]

@@ -19,7 +19,7 @@ import time
 
 from . import _choose_answer as answer
 from ._choose_documents import documents_of, record
-from ._choose_model import bytes_of, measure, set_budget
+from ._choose_model import answered, bytes_of, measure, set_budget
 from ._error import Error
 from ._files import check_not_input, read_text
 from ._race import Race
@@ -49,10 +49,15 @@ def parser():
         help="rank by errors in the residual stream, which kvdump records from a GGUF file without PyTorch; so where "
         "PyTorch is not installed")
     add("--methods", default=METHODS, metavar="LIST", help="configurations to predict; default: %(default)s")
-    add("--menu", default=MENU, metavar="LIST", help="what a plan may give a layer; default: %(default)s")
+    add("--menu", default=MENU, metavar="LIST", help="what a plan may give a layer or head; default: %(default)s")
+    add("--by", choices=("layer", "head"),
+        help="what a plan gives a budget of its own; default: head, and layer without gradients")
     add("--race", type=positive, default=4, metavar="N", help="configurations that are measured; default: 4")
     add("--error", type=float, default=0.05, metavar="P",
         help="probability that the race drops a configuration in favour of one that is not better; default: 0.05")
+    add("--task", default="", metavar="LIST",
+        help="also count the answers that the configurations lose which are left after the race, in tasks of kveval "
+        "such as passkey,lines; for a GGUF file")
     add("--minutes", type=float, default=20.0, metavar="M", help="time of the race; default: 20")
     add("--programs", metavar="FOLDER", help="folder of kvbench and kveval; default: PATH, then build/release")
     add("--weights", choices=("f32", "f16", "bf16"), default="f32",
@@ -88,6 +93,9 @@ def check(options):
             raise Error(f"{path}: there is no such file; check the name.")
     options.gradients = not options.without_gradients and all(map(importlib.util.find_spec, ("torch", "transformers")))
     options.figure = "kl_predicted" if options.gradients else "residual_err_rms"
+    options.by = options.by or ("head" if options.gradients else "layer")
+    if options.task and not options.gguf:
+        raise Error(f"--task {options.task}: tasks are measured by kveval, which runs GGUF files; leave it out.")
     if not options.gradients:
         needs_torch(options)
     wanted = ["kvbench"] + ["kveval"] * options.gguf + ["kvdump"] * (not options.gradients)
@@ -99,6 +107,8 @@ def needs_torch(options):
     why = "without gradients" if options.without_gradients else "without PyTorch and transformers (kvbench[hf])"
     if not options.gguf:
         raise Error(f"--model {options.model}: {why} only a GGUF file can be run; give one.")
+    if options.by == "head":
+        raise Error(f"--by head: {why} there is the error of a layer alone, not of its heads; leave it out.")
     if options.context_length is not None:
         raise Error(f"--context-length: the size of the cache is not known {why}; give --memory as a share.")
 
@@ -125,12 +135,12 @@ class Work:
         self._settle()
 
     def _settle(self):
-        kept = ("model", "text", "budget", "context", "score", "documents", "probes", "methods", "menu", "race",
+        kept = ("model", "text", "budget", "context", "score", "documents", "probes", "methods", "menu", "by", "race",
                 "error")
         settings = {name: getattr(self.options, name) for name in kept}
         settings["budget"] = settings["budget"] or f"{self.options.bytes} B"
         settings["figure"] = self.options.figure
-        for name in ("context_length", "weights", "device"):
+        for name in ("context_length", "weights", "device", "task"):
             if getattr(self.options, name) != parser().get_default(name):
                 settings[name] = getattr(self.options, name)
         files = model_files(settings["model"])
@@ -188,17 +198,17 @@ def predict(work, recorded):
     work.say("predicting what every configuration does")
     work.run(rows, kvbench, "replay", trace, "-m", options.methods, "-b", f"{options.budget},100%mem", "--rows",
              "trace", "--no-times", "-q", "-o", rows, *work.threads())
-    work.say("dividing the memory among the layers")
+    work.say(f"dividing the memory among the {options.by}s")
     if len(recorded) > 1:
-        work.run(plan, kvbench, "allocate", trace, "--menu", options.menu, "-b", options.budget, "-q", "-o", plan,
-                 *work.threads())
+        work.run(plan, kvbench, "allocate", trace, "--menu", options.menu, "--by", options.by, "-b", options.budget,
+                 "-q", "-o", plan, *work.threads())
     table = [dict(zip(columns, row)) for columns, *found in [csv_rows(rows, (options.figure,), "a replay")[1]]
              for row in found]
-    return [row for row in table if row["prompt"] == row["layer"] == "all"], differs_by_layer(plan)
+    return [row for row in table if row["prompt"] == row["layer"] == "all"], has_a_choice(plan)
 
 
-def differs_by_layer(plan):
-    """Whether a plan gives its layers different things: allocate writes equal budgets where it confirms nothing."""
+def has_a_choice(plan):
+    """Whether a plan gives its places different things: allocate writes equal budgets where it confirms nothing."""
     if not os.path.exists(plan):
         return False
     return len(set(re.findall(r"(method = .*?) }", read_text(plan)))) > 1
@@ -248,7 +258,9 @@ def choose(options):
     names = candidates(options, predictions, os.path.abspath(work.path("plan.toml")) if confirmed else None)
     work.say(f"measuring {', '.join(names)} on up to {len(raced)} documents")
     contest, rows = race(work, names, raced)
-    text = answer.paragraphs(options, contest, rows, predictions, len(recorded), len(raced))
+    asked = [row for row in (answered(work, contest.alive) if options.task and contest.documents else [])
+             if answer.configuration(row, plans=True) in contest.alive]
+    text = answer.paragraphs(options, contest, rows, predictions, len(recorded), len(raced), asked)
     work.write("answer.md", text)
     return text
 

@@ -109,6 +109,7 @@ class Programs:
             pathlib.Path(made).write_bytes(b"")
             self.recorded = words
         elif made.endswith("plan.toml"):
+            self.by = words[words.index("--by") + 1]
             pathlib.Path(made).write_text(self.plan)
         else:
             names = words[words.index("-m") + 1].split(",")
@@ -119,6 +120,7 @@ class Programs:
                      "document": "all", "budget": budget, "status": "infeasible" if name == self.broken else "ok",
                      "reason": "does not fit" if name == self.broken else "", "total_bytes": 25, "full_bytes": 100,
                      "top1": 0.9, "ppl_ratio": 1.1, "model_layers": 10, "compressed_layers": 8,
+                     "task": "lines", "answers": 16, "match_full": 0.75, "harmful": 0.25,
                      kl: self.kl(name), "kl_predicted_lo": 0.001, "kl_predicted_hi": 9,
                      "residual_err_rms": self.kl(name),
                      "runs_in": f"llama.cpp {name}" if name == "q8_0" else "", "rope_layout": "half"}
@@ -180,9 +182,11 @@ class Choose(PackageTest):
             self.assertIn("error in the residual stream on 2 other documents", text)
             self.assertRegex(text, r"(?s)residual error \|.*\| llama.cpp q8_0 \| 25.0 % \| [0-9.]+ \|\n$")
             self.assertNotIn("predicted for", text)
+            self.assertEqual(programs.by, "layer")
             self.assertIn("other options", self.choose(Programs(), code=2))  # the folder's answer is another
             choose.shutil.rmtree(self.path("out"))
             for more, words in ((["--context-length", "99"], "--context-length: the size of the cache is not known"),
+                                (["--by", "head"], "not of its heads"),
                                 (["--model", "hub/name"], "only a GGUF file can be run")):
                 self.assertIn(words, self.choose(Programs(), *flags, *more, code=2, torch=torch))
 
@@ -206,6 +210,18 @@ class Choose(PackageTest):
         self.choose(Programs(), documents=2)
         self.assertIn("other options", self.choose(Programs(), "--memory", "12.5%", code=2))
 
+    def test_tasks(self):
+        """3/4 of 16 answers are right with the full cache, and a quarter of 16 is lost."""
+        programs = Programs()
+        text = self.choose(programs, "--task", "lines")
+        self.assertEqual(programs.made[-1], "answers.csv")
+        self.assertIn("Of the 12 answers that the full cache has right in lines these are lost: h2o+q5_1 4.", text)
+        self.assertEqual(self.choose(Programs(), "--task", "lines"), text)
+        self.assertIn("other options", self.choose(Programs(), code=2))
+        self.assertIn("runs GGUF files", self.choose(Programs(), "--task", "lines", "--model", "hub/name", code=2))
+        self.assertEqual(_choose_answer.lost_answers([{"task": "pairs", "match_full": "", "answers": "0"}]),
+                         "In pairs the full cache has no answer to lose.")
+
     def test_undecided(self):
         self.assertRegex(self.choose(Programs(), documents=2),
                          r"leads, undecided, of the 4.* Not told from it when the documents ended: ")
@@ -220,7 +236,8 @@ class Choose(PackageTest):
         programs.true = {**TRUE, f"plan:{self.path('out/plan.toml')}": 0.001}
         text = self.choose(programs)
         self.assertIn(f"**plan:{self.path('out/plan.toml')}** changes", text)
-        self.assertIn("caches of another size in each layer", text)
+        self.assertIn("caches of another size in each kv head of each layer", text)
+        self.assertEqual(programs.by, "head")
 
     def test_a_plan_of_equal_budgets_does_not(self):
         plan = "".join(f'  {{ layer = {n}, method = "h2o", budget = "25%mem" }},\n' for n in (1, 2))

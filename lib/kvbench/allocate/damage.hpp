@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What each configuration of a menu does to the output of a model in each of its layers or kv heads, measured on the
-// documents of traces: from probes the predicted KL; without them the mean square error in the residual stream, by which
-// a layer whose errors the model hardly notices counts as much as any other.
+// documents of traces: from probes the predicted KL; without them the mean square error in the residual stream, by
+// which a layer whose errors the model hardly notices counts as much as any other.
 #pragma once
 
 #include <memory>
