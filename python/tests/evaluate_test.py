@@ -139,9 +139,10 @@ class Figures(EvaluateTest):
 
 class Refusals(EvaluateTest):
     def plan(self, layers):
-        """A plan for this number of layers."""
-        lines = "".join(f'{{ layer = {layer}, method = "h2o", budget = "{25 - layer}%mem" }},'
-                        for layer in range(layers))
+        """A plan for this number of layers, of whose first each kv head has a line."""
+        places = ["0, kv_head = 0", "0, kv_head = 1", *range(1, layers)]
+        lines = "".join(f'{{ layer = {place}, method = "h2o", budget = "{25 - index}%mem" }},'
+                        for index, place in enumerate(places))
         with open(self.path(f"plan{layers}.toml"), "w") as file:
             file.write(f'model = "tiny"\nmodel_layers = {layers}\ntraces = ["0"]\n\n[[plans]]\nbudget = "25%mem"\n'
                        f'layers = [{lines}]\n')
