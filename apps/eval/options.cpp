@@ -75,6 +75,10 @@ void declare_methods(CLI::App& app, Options& o, Lists& lists) {
   app::add_choice(&app, "--inject", o.inject, injections,
                   "In which layers the outputs of a method replace those of the model: all; one (each layer alone); "
                   "upto (layers 0 to l, for each l); none (outputs are computed and compared only); default: all");
+  app.add_option("--inject-scale", o.inject_scale,
+                 "Share of the error of the outputs that is injected, above 0 and at most 1: KL divided by its square "
+                 "approaches a limit as it falls, which a prediction from probes is about (docs/damage.md); default: 1")
+      ->type_name("EPS");
 }
 
 void declare_run(CLI::App& app, Options& o, Lists& lists) {
@@ -130,6 +134,8 @@ void check_effects(const CLI::App& app, const Options& o) {
     refuse_without_effect(app, {"--question"}, "without a task that has questions (--list-tasks)");
   if (!any_task(o, &eval::TaskInfo::several))
     refuse_without_effect(app, {"--questions"}, "without a task that has several questions (--list-tasks)");
+  if (o.inject == eval::Inject::none)
+    refuse_without_effect(app, {"--inject-scale"}, "with --inject none, which injects nothing");
   if (o.format == "md" || o.format == "table")
     app::note_without_effect(app, {"--no-times"}, "beside --format " + o.format + ", which shows no times");
 }
@@ -147,6 +153,8 @@ void resolve(const CLI::App& app, Options& o, Lists& lists) {
   else
     use_sweep_file(o, app::split_list(lists.request.given("budgets"), "--budget"));
   o.how.memory = static_cast<double>(lists.memory);
+  if (!(o.inject_scale > 0 && o.inject_scale <= 1))
+    throw Error("--inject-scale {}: give a share of the error above 0 and at most 1", o.inject_scale);
 }
 
 }  // namespace

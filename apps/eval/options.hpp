@@ -29,6 +29,7 @@ struct Options {
       request;  ///< what configurations have in common: protected tokens, dense layers, element type of the cache
   std::vector<std::int64_t> layers;  ///< in which methods run; empty: all
   eval::Inject inject = eval::Inject::all;
+  double inject_scale = 1;
   bool f32 = true;
   bool one_at_a_time = false;
   replay::RunOptions how;

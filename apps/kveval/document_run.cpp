@@ -182,7 +182,7 @@ llama::Replacement DocumentRun::replace(const llama::LayerCapture& captured, Pas
   pass.summary.add(captured.layer, answer);
   return {rows_between(answer.outputs, captured.query_heads, count_, begin, count),
           rows_between(answer.exact, captured.query_heads, count_, begin, count),
-          pass.result.injection.mode != eval::Inject::none};
+          pass.result.injection.mode == eval::Inject::none ? 0 : pass.result.injection.scale};
 }
 
 void DocumentRun::pass_tokens(Pass& pass, Index begin, Index count) {

@@ -12,10 +12,11 @@
 namespace kvbench::kveval {
 namespace {
 
-std::vector<kvbench::eval::Injection> injections_of(eval::Inject mode, const std::vector<int>& layers) {
-  if (mode == eval::Inject::all || mode == eval::Inject::none) return {{mode, -1}};
+std::vector<kvbench::eval::Injection> injections_of(const Options& options, const std::vector<int>& layers) {
+  const eval::Inject mode = options.inject;
+  if (mode == eval::Inject::all || mode == eval::Inject::none) return {{mode, -1, options.inject_scale}};
   std::vector<kvbench::eval::Injection> all;
-  for (const int layer : layers) all.push_back({mode, layer});
+  for (const int layer : layers) all.push_back({mode, layer, options.inject_scale});
   return all;
 }
 
@@ -109,7 +110,7 @@ void run_documents(const Machine& machine, const std::vector<int>& layers, eval:
   for (std::size_t d = 0; d < results.documents.size(); ++d) {
     LazyDocument document(machine, layers, passes, results, results.documents[d]);
     results.settings.layers = eval::layer_ranges(compressible(document.layers(), machine.options.request.dense_layers));
-    const auto injections = injections_of(machine.options.inject, document.layers());
+    const auto injections = injections_of(machine.options, document.layers());
     for (std::size_t c = 0; c < configurations.size(); ++c) {
       for (const kvbench::eval::Injection& injection : injections) {
         eval::PassResult pass = document.pass(configurations[c], methods[c], injection);

@@ -79,9 +79,16 @@ void Injector::replace_outputs(ggml_tensor* node, int layer) {
     throw Error("layer {}: its attention output cannot be replaced: the node '{}' has another shape or type", layer,
                 node->name);
   }
-  const std::vector<float> rows = by_token(replacement.outputs, heads, m);
-  layers_[layer].residual = residual_shares(rows, by_token(replacement.exact, heads, m), layer);
-  if (replacement.inject) ggml_backend_tensor_set(node, rows.data(), 0, rows.size() * sizeof(float));
+  std::vector<float> rows = by_token(replacement.outputs, heads, m);
+  const std::vector<float> exact = by_token(replacement.exact, heads, m);
+  layers_[layer].residual = residual_shares(rows, exact, layer);
+  if (replacement.scale == 0) return;
+  if (replacement.scale != 1) {  // otherwise the outputs keep their bits
+    std::ranges::transform(rows, exact, rows.begin(), [&](float output, float of_model) {
+      return static_cast<float>(of_model + replacement.scale * (double(output) - of_model));
+    });
+  }
+  ggml_backend_tensor_set(node, rows.data(), 0, rows.size() * sizeof(float));
 }
 
 std::vector<double> Injector::residual_shares(const std::vector<float>& outputs, const std::vector<float>& exact,

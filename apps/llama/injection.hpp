@@ -13,7 +13,7 @@ namespace kvbench::llama {
 struct Replacement {
   std::vector<float> outputs;  ///< [query_heads, count, value_dim]; empty: those of the model remain
   std::vector<float> exact;    ///< the same of exact attention over what has been captured
-  bool inject = true;          ///< false: they are compared only, and those of the model remain
+  double scale = 1;            ///< of their error, which the model gets; 0: they are compared only, and its own remain
 };
 /// It may throw, which ends the pass.
 using Replace = std::function<Replacement(const LayerCapture&)>;

@@ -49,6 +49,7 @@ void write_result(const Object& group, const PassResult& pass) {
   group.set("cell", static_cast<std::int64_t>(pass.configuration));
   group.set("inject", std::string(name_of(pass.injection.mode)));
   if (pass.injection.layer >= 0) group.set("inject_layer", pass.injection.layer);
+  if (pass.injection.scale != 1) group.set("inject_scale", pass.injection.scale);
   group.set("status", std::string(name_of(pass.status)));
   if (!pass.reason.empty()) group.set("reason", pass.reason);
   if (pass.status != replay::Status::ok) return;

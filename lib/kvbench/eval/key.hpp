@@ -34,8 +34,8 @@ struct PassInputs {
 
 template <class A>
 void visit(A& archive, Injection& v) {
-  auto& [mode, layer] = v;
-  archive(mode, layer);
+  auto& [mode, layer, scale] = v;
+  archive(mode, layer, scale);
 }
 
 template <class A>

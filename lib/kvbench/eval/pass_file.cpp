@@ -27,8 +27,8 @@ void visit(A& archive, eval::LayerErrors& v) {
 
 template <class A>
 void visit(A& archive, eval::PassResult& v) {
-  archive(v.injection.mode, v.injection.layer, v.status, v.reason, v.tokens, v.layers, v.budget_tokens, v.kept_tokens,
-          v.bytes, v.seconds);
+  archive(v.injection.mode, v.injection.layer, v.injection.scale, v.status, v.reason, v.tokens, v.layers,
+          v.budget_tokens, v.kept_tokens, v.bytes, v.seconds);
 }
 
 template <class A>

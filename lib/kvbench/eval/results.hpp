@@ -23,6 +23,7 @@ std::string_view name_of(Inject inject);
 struct Injection {
   Inject mode = Inject::all;
   std::int64_t layer = -1;  ///< of `one` and `upto` (the last layer injected)
+  double scale = 1;         ///< share of the method's error that is injected, above 0
   friend auto operator<=>(const Injection&, const Injection&) = default;
 };
 

@@ -51,12 +51,15 @@ class Flags(unittest.TestCase):
             ("--question", [*text, "--question", "inside"]),
             ("--questions", [*text, "--questions", 5]),
             ("--questions", [*text, "--task", "text,passkey", "--questions", 5]),
+            ("--inject-scale", [*text, "--inject", "none", "--inject-scale", 0.5]),
             ("--resume", [*text, "--resume"]),
             ("--overwrite", [*text, "--overwrite"]),
             ("--text", ["--list-tasks", "--text", "a.txt"]),
         ]:
             with self.subTest(flag=flag, arguments=arguments):
                 self.assertIn(f"kveval: {flag} has no effect ", self.fails(KVEVAL, *arguments))
+        for scale in (0, -1, 1.5, "nan"):
+            self.assertIn("give a share of the error above 0", self.fails(KVEVAL, *text, "--inject-scale", scale))
         for arguments in ([*text, "--task", "passkey", "--question", "inside"],
                           [*text, "--task", "text,lines", "--questions", 2]):
             self.assertIn("there is no such model file", self.fails(KVEVAL, *arguments))

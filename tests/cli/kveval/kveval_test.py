@@ -222,6 +222,20 @@ def test_injection_modes(folder):
     assert one[1]["kl_mean"] not in (everything[0]["kl_mean"], one[0]["kl_mean"])
 
 
+def test_a_scaled_error_does_damage_by_its_square(folder):
+    """KL / eps^2 has a limit as eps falls, from which it is far at 1."""
+    arguments = ["--ids", ids_file(folder), *SMALL, "--method", "sink", "--budget", "25%"]
+    limit = {}
+    for scale in (1, 0.1, 0.05):
+        row, = whole(evaluate(*arguments, "--inject-scale", scale))
+        assert number(row, "inject_scale") == scale
+        limit[scale] = number(row, "kl_mean") / scale**2
+    assert abs(limit[0.05] / limit[0.1] - 1) < 0.1, limit
+    assert abs(limit[1] / limit[0.05] - 1) > 0.15, limit
+    same, = whole(evaluate(*arguments))
+    assert number(same, "kl_mean") == limit[1]
+
+
 def test_layers_that_are_not_compressed_are_held(folder):
     arguments = ["--ids", ids_file(folder), *SMALL, "--no-f32", "--method", "exact,snapkv", "--budget", "25%"]
     for flags, layers, compressed in [([], "0-29", 30), (["--layers", "0-3,9"], "0-3,9", 5),

@@ -91,6 +91,7 @@ TEST_CASE("a pass that cannot be right is refused, whatever its checksum") {
   const std::pair<const char*, std::function<void(PassResult&)>> changes[] = {
       {"another injection", [](PassResult& p) { p.injection.mode = Inject::all; }},
       {"another injection", [](PassResult& p) { p.injection.layer = 1LL << 40; }},
+      {"another injection", [](PassResult& p) { p.injection.scale = 0.5; }},
       {"number of stored scores", [](PassResult& p) { p.tokens.emplace_back(); }},
       {"number of stored scores", [](PassResult& p) { p.tokens.clear(); }},
       {"number of stored scores", [](PassResult& p) { p.status = Status::failed; }},

@@ -92,6 +92,10 @@ void add_eval_identity(EvalColumns& c) {
                   always, [](auto& r) -> auto& { return r.injection.mode; })),
               "text"});
   c.identity(Tells::place, {"inject_layer", "the layer of one and upto", needed(injected_layer()), "integer"});
+  c.identity(Tells::section, {"inject_scale", "share of the errors of the outputs that is injected",
+                              value_where<EvalRecord>(
+                                  always, [](auto& r) -> auto& { return r.injection.scale; }),
+                              "number"});
   c.identity(Tells::place, {"layer", "layer whose errors the row reports, or all",
                             needed(optional_value<EvalRecord>(&EvalRecord::layer, "all")), "integer"});
   c.text(Tells::section, "device", "back end that computed the caches of the methods", &EvalRecord::device);

@@ -62,6 +62,7 @@ bool has_fewer_layers(const EvalRow& row) {
 /// Sorts a row into its section.
 void add_row(EvalRow row, EvalSection& section) {
   section.model = row.model, section.text = row.text, section.question = row.question, section.device = row.device;
+  section.inject_scale = row.injection.scale;
   section.context = std::to_string(row.context_tokens), section.settings = row.settings;
   const bool over_documents = row.document == "all";
   if (!row.ok()) {
@@ -103,6 +104,7 @@ void distinguish(std::vector<EvalSection>& sections) {
     const auto layers = [](const EvalSection& s) { return layers_text(s.settings); };
     if (tells_apart(layers) || layer_count(section.settings.layers) != section.settings.model_layers)
       section.distinction = ", " + layers(section);
+    if (section.inject_scale != 1) section.distinction += fmt::format(", errors times {}", section.inject_scale);
     for (const auto& [what, text] : parts) {
       if (tells_apart(text)) section.distinction += fmt::format(", {}{}", what, text(section));
     }

@@ -18,6 +18,7 @@ using EvalRow = eval::EvalRecord;
 /// The rows of one model, text, form of the documents and settings, and of the same documents of each task.
 struct EvalSection {
   std::string model, text, context, question, device;
+  double inject_scale = 1;  ///< share of the errors that the model got
   eval::EvalSettings settings;
   std::string documents;        ///< the tasks, each with the digest of its documents: "text 3f2a90c41b7d"
   std::string distinction;      ///< ", " and the layers where not all run, and what tells it from other sections, or ""
