@@ -63,6 +63,7 @@ void add_rows(std::vector<Row>& rows, const ReplayResults& results, std::size_t 
   const replay::Configuration& key = results.configurations[configuration];
   const replay::MethodChoice& named = methods[key.method].named;
   for (const replay::HeadResult& head : results.heads) {
+    if (!has_rows(named, head.place.kv_head)) continue;
     const auto& prompt = results.prompts[head.place.prompt];
     Row row = row_of(head.results[configuration], results.group, std::ssize(head.positions));
     row.trace = results.trace, row.sha256 = results.sha256.substr(0, 16);  // enough to tell traces apart

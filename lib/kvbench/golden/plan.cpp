@@ -48,6 +48,10 @@ std::vector<Method> golden_methods() {
   return out;
 }
 
+bool has_rows(const replay::MethodChoice& method, Index kv_head) {
+  return kv_head != 1 || !method.info->heads_alone(method.params);
+}
+
 std::vector<replay::ReplayRequest> golden_requests(std::span<const Method> methods) {
   replay::ReplayRequest all;
   all.seeds = {0};
