@@ -62,6 +62,7 @@ methods::HostState Session::attend(std::size_t head, const methods::HeadTokens& 
   std::vector<Buffer<float>> logits;
   methods::attend(*backend_, tokens, queries, tables, state, observes_ ? &logits : nullptr);
   methods::HostState sums = methods::on_host(state, *backend_);
+  methods::clamp_outputs(tables, sums, *backend_);
   if (observes_) seen_[head] = {tables, std::move(logits), sums};
   return sums;
 }

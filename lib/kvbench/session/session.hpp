@@ -36,7 +36,8 @@ class Session {
   /// `tokens` has the shapes of the head.
   std::vector<methods::HostTable> checked(std::size_t head, const methods::HeadTokens& tokens);
 
-  /// Adds attention over `tables`, which are the entries of the head or stand for them, to `state`.
+  /// Adds attention over `tables`, which are the entries of the head or stand for them, to `state`,
+  /// and clamps the outputs where a table has a range.
   methods::HostState attend(std::size_t head, const methods::HeadTokens& tokens, const methods::QueryBlock& queries,
                             const methods::EntryTables& tables, methods::AttentionState state);
   /// Shows the caches the attention that attend() has computed on each head. Does nothing where the method does not

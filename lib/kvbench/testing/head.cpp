@@ -190,7 +190,9 @@ std::vector<float> answer(const HeadData& head, const methods::QueryBlock& queri
                           Backend& backend) {
   methods::AttentionState state = methods::empty_state(backend, queries.queries.rows(), head.dv);
   attend(backend, tokens_of(head, queries.scores.cols(), backend), queries, tables, state);
-  return answers_of(methods::on_host(state, backend));
+  methods::HostState sums = methods::on_host(state, backend);
+  methods::clamp_outputs(tables, sums, backend);
+  return answers_of(sums);
 }
 
 std::vector<std::vector<Entry>> visible_entries(const HeadData& head, const methods::EntryTables& tables,

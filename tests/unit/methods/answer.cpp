@@ -56,6 +56,32 @@ TEST_CASE("answers follow rows by token where a table has them") {
   CHECK(answer(head, block, {rounded}, *backend)[0] == doctest::Approx((3 * 2 + 4 * 7) / 7.0));
 }
 
+// Weights 1 and 3, values 1 and 2, which give 7 / 4. Weights of the denominator as stated; the range is [1, 3].
+TEST_CASE("answers are clamped to a range, and are 0 before that where the denominator is not positive") {
+  const auto backend = make_ref_backend();
+  const auto answered = [&](std::vector<float> keys, std::vector<float> den, std::vector<float> range) {
+    const HeadData head = small_head(std::move(keys), 2);
+    EntryTable table = table_of(*backend, {0, 1});
+    table.weight_den = backend->adopt(std::move(den), 1, 2);
+    table.range = backend->adopt(std::move(range), 2, 1);
+    return answer(head, query_block(head, 1, 2, 2, *backend), {table}, *backend)[0];
+  };
+  CHECK(answered(logs({1, 3}), {1, 1}, {1, 3}) == doctest::Approx(7.0 / 4));
+  CHECK(answered(logs({1, 3}), {2, -0.25}, {1, 3}) == doctest::Approx(3));  // 7 / 1.25
+  CHECK(answered(logs({1, 3}), {7, 7}, {1, 3}) == doctest::Approx(1));      // 7 / 28
+  CHECK(answered(logs({1, 3}), {1, -3}, {1, 3}) == doctest::Approx(1));     // 7 / -8
+  CHECK(answered(logs({1, 3}), {1, -3}, {-1, 3}) == 0);
+  CHECK(answered({0, 0}, {1, -1}, {1, 3}) == doctest::Approx(1));  // 3 / 0
+}
+
+TEST_CASE("a range leaves an answer without entries at 0") {
+  const auto backend = make_ref_backend();
+  const HeadData head = small_head({0, 0}, 2);
+  EntryTable table = table_of(*backend, {-1});
+  table.range = backend->adopt(std::vector<float>{1, 3}, 2, 1);
+  CHECK(answer(head, query_block(head, 1, 2, 2, *backend), {table}, *backend)[0] == 0);
+}
+
 TEST_CASE("entries outside the causal mask of a query do not answer it") {
   const auto backend = make_ref_backend();
   const HeadData head = small_head(logs({1, 3, 4}), 3);
@@ -98,6 +124,18 @@ TEST_CASE("faults of entries that break the contract are reported") {
                       t.own_values = backend->adopt(std::vector<float>{1, nan}, 2, 1);
                     })),
                     doctest::Contains("own value"));
+  const auto ranged = [&](std::vector<float> range) {
+    return with([&](EntryTable& t) {
+      const Index width = std::ssize(range) / 2;
+      t.weight_den = numbers({1, -1});
+      if (width > 0) t.range = backend->adopt(std::move(range), 2, width);
+    });
+  };
+  CHECK_NOTHROW(check(ranged({1, 3})));
+  CHECK_THROWS_WITH(check(ranged({})), doctest::Contains("negative weight without a range"));
+  CHECK_THROWS_WITH(check(ranged({1, 2, 3, 4})), doctest::Contains("range that is not [2, dv]"));
+  CHECK_THROWS_WITH(check(ranged({1, nan})), doctest::Contains("range that is not finite"));
+  CHECK_THROWS_WITH(check(ranged({3, 1})), doctest::Contains("least number exceeds"));
   const auto rows = [&](std::vector<float> x) {
     const auto count = static_cast<Index>(x.size());
     return backend->adopt(std::move(x), count, 1);

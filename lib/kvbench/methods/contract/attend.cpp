@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <kvbench/methods/contract/attend.hpp>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
@@ -53,6 +54,24 @@ void attend(Backend& backend, const HeadTokens& tokens, const QueryBlock& querie
       logits->push_back(op.logits);
     }
     backend.run(op);
+  }
+}
+
+void clamp_outputs(std::span<const EntryTable> tables, HostState& sums, Backend& backend) {
+  for (const EntryTable& t : tables) {
+    if (!t.range.present()) continue;
+    const HostView<float> range = backend.on_host(t.range);
+    const std::size_t dv = range.size() / 2;
+    for (std::size_t r = 0; r < sums.den.size(); ++r) {
+      if (sums.max[r] == -std::numeric_limits<float>::infinity()) continue;
+      float& den = sums.den[r];
+      if (den == 0) den = -std::numeric_limits<float>::epsilon();
+      for (std::size_t c = 0; c < dv; ++c) {
+        float& num = sums.num[r * dv + c];
+        const float z = den > 0 ? num / den : 0, clamped = std::clamp(z, range[c], range[dv + c]);
+        if (clamped != z || den < 0) num = clamped * den;
+      }
+    }
   }
 }
 

@@ -39,6 +39,11 @@ HostState on_host(const AttentionState& state, Backend& backend);
 void attend(Backend& backend, const HeadTokens& tokens, const QueryBlock& queries, std::span<const EntryTable> tables,
             AttentionState& state, std::vector<Buffer<float>>* logits = nullptr);
 
+/// Clamps the outputs num / den of sums over these tables to the range that a table has; does nothing where none has
+/// one. Where entries were seen and their denominator is not positive, the output is 0 before that, and `den` stays
+/// below 0.
+void clamp_outputs(std::span<const EntryTable> tables, HostState& sums, Backend& backend);
+
 /// Softmax weights of single-step queries over their entries, by table: [G, width]. `logits`: those of attend();
 /// `state`: after it.
 std::vector<Buffer<const float>> observed_weights(std::span<const EntryTable> tables,

@@ -17,7 +17,7 @@ struct EntryTable {
   bool per_query = false;
   Buffer<const std::int32_t> ids;  ///< [L, width] token that the entry is or represents; -1 = unused slot
   Buffer<const float> weight_num;  ///< [L, width] wN >= 0; absent: 1
-  Buffer<const float> weight_den;  ///< [L, width] wD; absent: 1
+  Buffer<const float> weight_den;  ///< [L, width] wD; absent: 1. Negative only where there is a range
   Buffer<const float> own_keys;    ///< [L*width, d] keys of merged or quantised entries; absent: the tokens' keys
   Buffer<const float> own_values;  ///< [L*width, dv] the same for the values
   /// [tokens so far, d] keys by token that the slots without own keys read; absent: the exact ones. Of methods whose
@@ -25,6 +25,10 @@ struct EntryTable {
   Buffer<const float> token_keys;
   Buffer<const float> token_values;  ///< [tokens so far, dv] the same for the values
   bool rounded = false;  ///< own rows and rows by token are those of the tokens in fewer bits: no entry is merged
+  /// [2, dv] the least and the largest output of each channel, to which answers are clamped (clamp_outputs()); absent:
+  /// not clamped. Answers are means of values where no weight is negative; where weights are, this bounds what a
+  /// denominator near zero gives.
+  Buffer<const float> range;
   Buffer<const std::int32_t>
       cluster_ids;  ///< [L, width] cluster or page of an entry, constant over the life of the cache;
                     ///< -1 = none; absent: no clusters. Input of the metrics cache_hit_*

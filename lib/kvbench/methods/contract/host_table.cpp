@@ -21,6 +21,11 @@ void require(bool holds, const char* fault) {
   if (!holds) refuse(fault);
 }
 
+void check_range_rows(const EntryTable& t, const HeadTokens& tokens) {
+  require(!t.range.present() || (t.range.rows() == 2 && t.range.cols() == tokens.values.cols()),
+          "a range that is not [2, dv]");
+}
+
 void check_token_rows(const EntryTable& t, const HeadTokens& tokens, Index limit) {
   require(!t.token_keys.present() || (t.token_keys.rows() == limit && t.token_keys.cols() == tokens.keys.cols()),
           "token keys that are not [tokens so far, d]");
@@ -86,6 +91,11 @@ void check_numbers(const HostTable& t, Index limit) {
     refuse(fmt::format("an id out of range: {}, where there are {} tokens", id, limit));
   }
   require(all_finite(t.weight_num) && all_finite(t.weight_den), "a weight that is not finite");
+  require(all_finite(t.range), "a range that is not finite");
+  for (std::size_t c = 0; c < t.range.size() / 2; ++c)
+    require(t.range[c] <= t.range[c + t.range.size() / 2], "a range whose least number exceeds its largest");
+  const auto negative = [](float w) { return w < 0; };
+  require(!t.range.empty() || std::ranges::none_of(t.weight_den, negative), "a negative weight without a range");
 }
 
 /// A sufficient condition for distinct ids that is fast to check: rows increase, and none begins before another ends.
@@ -157,6 +167,7 @@ HostTable on_host(const EntryTable& table, Backend& backend) {
           .weight_den = backend.on_host(table.weight_den),
           .own_keys = backend.on_host(table.own_keys),
           .own_values = backend.on_host(table.own_values),
+          .range = backend.on_host(table.range),
           .rows_by_token = table.token_keys.present() || table.token_values.present(),
           .rounded = table.rounded,
           .cluster_ids = backend.on_host(table.cluster_ids)};
@@ -176,6 +187,7 @@ std::vector<HostTable> EntryChecker::check(Backend& backend, const HeadTokens& t
   std::vector<HostTable> host;
   for (std::size_t t = 0; t < tables.size(); ++t) {
     check_shape(tables[t], tokens, num_queries);
+    check_range_rows(tables[t], tokens);
     check_token_rows(tables[t], tokens, limit);
     EntryTable shared = tables[t];
     shared.own_keys = shared.own_values = {};

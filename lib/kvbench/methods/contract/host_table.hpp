@@ -20,12 +20,13 @@ struct HostTable {
   HostView<std::int32_t> ids;              ///< [rows, width]
   HostView<float> weight_num, weight_den;  ///< [rows, width]
   HostView<float> own_keys, own_values;    ///< [rows*width, d], [rows*width, dv]
+  HostView<float> range;                   ///< [2, dv]
   bool rows_by_token = false;              ///< it has token keys or token values, which stay where they are
   bool rounded = false;                    ///< as in EntryTable
   HostView<std::int32_t> cluster_ids;      ///< [rows, width]
 
-  /// Whether entries answer by other rows than those of their tokens.
-  bool own() const { return !own_keys.empty() || !own_values.empty() || rows_by_token; }
+  /// Whether entries answer by other rows than those of their tokens, or within a range.
+  bool own() const { return !own_keys.empty() || !own_values.empty() || rows_by_token || !range.empty(); }
   /// Whether entries stand for more than the token of their id.
   bool merged() const { return own() && !rounded; }
   bool weighted() const { return !weight_num.empty() || !weight_den.empty(); }
@@ -63,7 +64,7 @@ class EntryChecker {
 /// The tables on the host, checked. Throws std::logic_error, naming the fault, where they break the contract: a wrong
 /// number of rows, shapes that do not match (rows by token: one for each token below `limit`), ids outside [-1, limit),
 /// an id twice for the same query and sum (entries with wN = 0 and entries with wD = 0 belong to different sets),
-/// numbers that are not finite.
+/// numbers that are not finite, negative weights without a range.
 std::vector<HostTable> check_entries(Backend& backend, const HeadTokens& tokens, Index num_queries, Index limit,
                                      std::span<const EntryTable> tables);
 

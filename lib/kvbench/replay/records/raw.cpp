@@ -25,6 +25,7 @@ void write_entries(const Object& result, const RawResult& raw, const trace::Trac
     write(group, "weight_den", table.weight_den, shape);
     write(group, "own_keys", table.own_keys, {table.rows, table.width, info.head_dim});
     write(group, "own_values", table.own_values, {table.rows, table.width, info.value_dim});
+    write(group, "range", table.range, {2, info.value_dim});
     if (table.rows_by_token) group.set("rows_by_token", std::int64_t{1});
   }
 }
