@@ -12,6 +12,7 @@ std::vector<methods::Assignment> small_settings(const methods::MethodInfo& info)
   if (info.name == "quest" || info.name == "twilight") return {{"page", "4"}};
   if (info.name == "lagkv") return {{"lag", "8"}};
   if (info.name == "compactor") return {{"sketch", "3"}, {"recent", "4"}, {"sinks", "2"}};
+  if (info.name == "wildcat") return {{"rank", "3"}, {"sinks", "2"}, {"recent", "3"}};
   return {};
 }
 
@@ -57,6 +58,7 @@ std::vector<Row> all_rows() {
   add("vattention", {{"sinks", "2"}, {"heavy", "0.2"}, {"eps", "0.5"}, {"repeats", "each"}});
   add("vattention", {{"base", "0"}});
   add("attention-matching", {{"form", "omp"}, {"queries", "30"}});
+  add("wildcat", {{"bins", "1"}, {"sinks", "1"}, {"recent", "0"}, {"tau", "fixed"}});
   add("rocketkv", {{"window", "4"}, {"kernel", "5"}, {"split", "0"}});
   add("magicpig", {{"bits", "3"}, {"tables", "20"}, {"sinks", "1"}, {"window", "6"}});
   add("retroinfer", {{"tokens_per_cluster", "4"}, {"segment", "12"}, {"update", "5"}, {"window", "3"}});

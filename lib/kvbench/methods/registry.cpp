@@ -33,6 +33,7 @@
 #include <kvbench/methods/merging/chelsea.hpp>
 #include <kvbench/methods/merging/kmeans.hpp>
 #include <kvbench/methods/merging/mesh.hpp>
+#include <kvbench/methods/merging/wildcat.hpp>
 #include <kvbench/methods/python_name.hpp>
 #include <kvbench/methods/quantisation/fp8.hpp>
 #include <kvbench/methods/quantisation/ggml_blocks.hpp>
@@ -105,6 +106,7 @@ std::span<const MethodInfo> all_methods() {
       kmeans_method(),
       mesh_method(),
       attention_matching_method(),
+      wildcat_method(),
       int_method(),
       int8_method(),
       int4_method(),

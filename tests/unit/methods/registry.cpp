@@ -112,7 +112,8 @@ TEST_CASE("methods whose work can grow with the square of the context are infeas
   // Pairs at a budget of 32 of 64 tokens with the settings given: attention-matching 3 * 64 queries * 64 tokens, twice;
   // bsm 32 * 32 of the middle; clusterkv 300 * 64 * 4; clusterkv-repo 20 * 64 * 8; kmeans 10 * 64 * 32; mesh and r-kv
   // 64^2; retroinfer 64 * 4 in 9 iterations and the last step; subgen-kcenter k = 16 of 48 candidates; subgen 10 * 64 *
-  // m', m' = 6 clusters of 1 + 4 keys beside 16 slots of key and value.
+  // m', m' = 6 clusters of 1 + 4 keys beside 16 slots of key and value; wildcat 64 * 12 in two bins, each at
+  // the cost of d + 12 products.
   const std::map<std::string, std::pair<double, std::vector<Assignment>>> pairs = {
       {"attention-matching", {64 * 3 * 64 * 2, {}}},
       {"bsm", {32 * 32, {{"sinks", "0"}, {"recent", "0"}}}},
@@ -123,7 +124,8 @@ TEST_CASE("methods whose work can grow with the square of the context are infeas
       {"retroinfer", {64 * 4 * (9 + 1), {{"sinks", "0"}, {"window", "0"}}}},
       {"mesh", {64 * 64, {{"sinks", "0"}, {"recent", "0"}}}},
       {"subgen", {10 * 64 * 6, {}}},
-      {"subgen-kcenter", {48 * 16, {}}}};
+      {"subgen-kcenter", {48 * 16, {}}},
+      {"wildcat", {64 * 12 + 64 * 12 * 12 / 8, {{"sinks", "0"}, {"recent", "0"}}}}};
   for (const MethodInfo& method : all_methods()) {
     CAPTURE(method.name);
     const bool limited = std::ranges::any_of(method.params, [](const ParamSpec& p) { return p.name == "max_pairs"; });

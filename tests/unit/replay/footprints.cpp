@@ -79,6 +79,9 @@ const std::map<std::string, Formula>& formulas() {
         .kv = n * token,
         .meta = 24 * 2 * d * 2 + G * 6 * 4 + n * (d / 2 + 4) + G * B * 4}},
       {"attention-matching", {.kv = B * token, .meta = B * 4}},
+      // One bin of rank 12 between 2 sinks and 4 recent tokens; a weight for each of its 12; two numbers of 16 bits per
+      // channel.
+      {"wildcat", {.settings = {{"sinks", "2"}, {"recent", "4"}}, .kv = 18 * token, .meta = 12 * 4 + 2 * dv * 2}},
       {"uniform", {.kv = B * token, .meta = B * 4}},
       // Two rounds leave a quarter of 96 tokens, with one weight each, or one per sum where the sums differ.
       {"uniform-repo", {.kv = B * token, .meta = B * 4}},
