@@ -100,7 +100,10 @@ std::string facts(const methods::MethodInfo& method) {
     add("variants",
         fmt::format("`{}`, rows of their own in `--method all`", fmt::join(variant_names({&method, 1}), "`, `")));
   add("data of the trace", needs_text(method));
-  if (method.calibrates) add("calibration", "on the text that `--calibrate` names, else on the evaluated context");
+  if (method.calibrates)
+    add("calibration",
+        fmt::format("on the text that `--calibrate` names{}",
+                    method.score_of_head ? "; without it rows are `skipped`" : ", else on the evaluated context"));
   add("sliding windows", yes(method.windowed, "such layers are replayed", "rows of such layers are `skipped`"));
   add("protocols", yes(method.streaming, "`prefill`, `decode`, `stream`", "`prefill`, `decode`"));
   add("while decoding",
@@ -174,7 +177,8 @@ std::string parameter_table(const methods::MethodInfo& method) {
 std::string with_parameter(const methods::MethodInfo& method) {
   if (method.params.empty()) return name_in_command(method);
   const methods::ParamSpec& first = method.params.front();
-  return fmt::format("\"{}{}[{}={}]\"", method.name, method.prepare ? "" : "(snapkv)", first.name, first.default_value);
+  return fmt::format("\"{}{}[{}={}]\"", method.name, method.prepare ? "" : "(snapkv)", first.name,
+                     first.default_value.empty() ? "FILE" : first.default_value);
 }
 
 /// The start of an example: a replay of the bundled trace, which has the queries of the last 80 tokens of its contexts,
@@ -236,10 +240,11 @@ std::string method_table() {
                            fmt::join(also_replayed(), "`, `"));
 }
 
-/// Budgets at which every method of the kind runs.
-const char* example_budgets(methods::Kind kind) {
-  if (kind == methods::Kind::quantisation) return "100%mem";
-  return kind == methods::Kind::retrieval ? "128,50%read" : "128,25%";
+/// Budgets at which every method of the kind runs; heads of two kinds hold hundreds of tokens each.
+const char* example_budgets(const methods::MethodInfo& method) {
+  if (method.kind == methods::Kind::quantisation) return "100%mem";
+  if (method.plan && method.granularity == methods::Granularity::layer) return "50%";
+  return method.kind == methods::Kind::retrieval ? "128,50%read" : "128,25%";
 }
 
 std::string name_in_command(const methods::MethodInfo& method) {
@@ -249,7 +254,8 @@ std::string name_in_command(const methods::MethodInfo& method) {
 std::string method_page(const methods::MethodInfo& method) {
   std::string out = fmt::format("# {}\n\nWhat it keeps: {}.\n\n{}\n", method.name, method.summary, facts(method));
   out += fmt::format("{} --method {} --budget {}", example_replay(method), with_parameter(method),
-                     example_budgets(method.kind));
+                     example_budgets(method));
+  if (method.score_of_head) out += " --calibrate other.h5";
   out += fmt::format("\n\n## Notes\n{}\n\n## Parameters\n", method.notes);
   out += method.params.empty() ? "None.\n" : parameter_table(method);
   out += fmt::format("\n## Cost\n{}", cost_table(method.complexity));

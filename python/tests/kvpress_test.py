@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """kvbench.from_kvpress(): presses keep the tokens of a trace that they keep inside the model."""
+import itertools
 import unittest.mock
 
 import environment
@@ -10,8 +11,11 @@ from support import PackageTest, kvbench, main, records  # noqa: E402
 import hf_models  # noqa: E402
 import kvpress  # noqa: E402
 import numpy as np  # noqa: E402
+import pandas  # noqa: E402
 import torch  # noqa: E402
+import transformers  # noqa: E402
 from kvbench import dump_hf  # noqa: E402
+from kvpress.presses import duo_attention_press  # noqa: E402
 
 
 
@@ -55,13 +59,13 @@ class Presses(PackageTest):
         torch.set_grad_enabled(False)
         cls.model = hf_models.build(*hf_models.MODELS["llama"][:2])
 
-    def dumped(self, *flags):
+    def dumped(self, *flags, ids=None, trace="t.h5"):
         self.model.save_pretrained(self.path("model"))
         with open(self.path("ids"), "w") as file:
-            file.write(" ".join(map(str, token_ids())))
+            file.write(" ".join(map(str, ids or token_ids())))
         self.assertEqual(dump_hf.main(["--model", self.path("model"), "--ids", self.path("ids"), "--prompt-tokens",
-                                       str(CONTEXT), "--dtype", "f32", "-o", self.path("t.h5"), "--quiet", *flags]), 0)
-        return self.path("t.h5")
+                                       str(CONTEXT), "--dtype", "f32", "-o", self.path(trace), "--quiet", *flags]), 0)
+        return self.path(trace)
 
     def kept_in_the_model(self, press):
         """The tokens of each layer and kv head that are left in the cache of the model."""
@@ -133,6 +137,29 @@ class Presses(PackageTest):
                     tables, _ = raw.head("0", layer, head).entries()
                     ids = np.concatenate([table.ids.ravel() for table in tables])
                     self.assertEqual(sorted(ids[ids < CONTEXT].tolist()), tokens)
+
+    def test_duo_attention_streams_the_heads_of_the_press(self):
+        ids = [i * 53 % 95 + 1 for i in range(N)]
+        trace, text = self.dumped("--queries", "all"), self.dumped("--queries", "all", ids=ids, trace="text.h5")
+        texts = unittest.mock.Mock(**{"to_pandas.return_value": pandas.DataFrame({"chapter": 50 * [ids]})})
+        tokens = transformers.BatchEncoding({"input_ids": torch.tensor([ids])})
+        for whole in range(5):
+            press = kvpress.DuoAttentionPress(head_compression_ratio=1 - whole / 4, on_the_fly_scoring=True)
+            with unittest.mock.patch.multiple(duo_attention_press, load_dataset=lambda *_, **__: texts,
+                                              AutoTokenizer=unittest.mock.Mock()):
+                duo_attention_press.AutoTokenizer.from_pretrained.return_value = lambda *_, **__: tokens
+                press.post_init_from_model(self.model)
+            budget = -(-(whole * CONTEXT + (4 - whole) * 5) // 4)
+            self.replay(trace, "-m", "duo@kvpress[sinks=2,recent=3]", "-b", budget, "--calibrate", text, "--raw",
+                        self.path("r.h5"), "--raw-outputs")
+            with self.subTest(whole=whole), kvbench.Raw(self.path("r.h5")) as raw:
+                for layer, head in itertools.product(range(2), range(2)):
+                    kept = np.ones(CONTEXT, bool)
+                    if press.streaming_mask[layer, head]:
+                        kept[2:-3] = False
+                    tables, _ = raw.head("0", layer, head).entries()
+                    found = np.concatenate([table.ids.ravel() for table in tables])
+                    self.assertEqual(sorted(found[found < CONTEXT].tolist()), np.flatnonzero(kept).tolist())
 
     def test_snapkv_is_the_built_in_one(self):
         trace = self.dumped("--queries", "all")

@@ -120,24 +120,23 @@ class Scores(PackageTest):
         for word in words:
             self.assertIn(word, done.stderr)
 
-    def run_example(self, number):
+    def run_example(self):
         page = (PACKAGE.parent / "docs/scores.md").read_text()
         script = pathlib.Path(self.path("example.py"))
-        script.write_text(re.findall(r"```python\n(.*?)```", page, re.S)[number])
+        script.write_text(re.search(r"```python\n(.*?)```", page, re.S)[1])
         done = subprocess.run([sys.executable, script], cwd=self.folder, capture_output=True, text=True, timeout=300,
                               env={**os.environ, "PYTHONPATH": str(PACKAGE)})
         self.assertEqual(done.returncode, 0, done.stderr)
 
     def test_the_example_of_the_page_runs(self):
-        self.run_example(0)
+        self.run_example()
         rows = self.heads("scores:" + self.path("scores.h5") + "[scope=model;sinks=4]")
         self.assertEqual({row["status"] for row in rows.values()}, {"ok"})
 
     def test_a_table_of_duo_attention_keeps_heads_whole(self):
         """Layer 0 has the numbers 0.3 and 0.9, layer 1 has 0.1 and 1.2, which is clipped."""
-        pathlib.Path(self.path("full_attention_heads.tsv")).write_text("0.3\t0.9\n0.1\t1.2\n")
-        self.run_example(1)
-        method = "scores:" + self.path("duo.h5") + "[scope=model;sinks=4;recent=8]"
+        pathlib.Path(self.path("heads.tsv")).write_text("0.3\t0.9\n0.1\t1.2\n")
+        method = f"duo[table={self.path('heads.tsv')};sinks=4;recent=8]"
         for whole in ([(1, 1)], [(1, 1), (0, 1)], [(1, 1), (0, 1), (0, 0)]):
             budget = (192 * len(whole) + 12 * (4 - len(whole))) // 4
             run("replay", self.trace, "--method", method, "--budget", budget, "--protocol", "prefill", "--raw",

@@ -69,7 +69,7 @@ class Usage(CliTest):
         examples = [line for line in self.ok("help", "replay").splitlines() if line.startswith("  kvbench replay")]
         examples += [line for line in self.ok("--help").splitlines() if line.startswith("  kvbench replay")]
         for method in rows(self.ok("methods", "--format", "csv")):
-            if method["method"] == "oracle-error":  # minutes
+            if method["method"] in ("oracle-error", "duo", "duo@kvpress"):  # minutes; files of the user
                 continue
             page = self.ok("methods", method["method"], "--format", "md")
             examples += [line for line in page.splitlines() if line.startswith("    kvbench replay traces/")]

@@ -103,6 +103,12 @@ void take_from_method(const MethodInfo& method, MethodInfo& both) {
     };
     both.planned = [method](const Params& params) { return method.divides(params.as<Parts>().method); };
   }
+  if (method.score_of_head) {
+    both.score_of_head = [score = method.score_of_head](const HeadPrompt& text, const Params& params,
+                                                        Backend& backend) {
+      return score(text, params.as<Parts>().method, backend);
+    };
+  }
   both.draws = nullptr;
   if (method.draws)
     both.draws = [draws = method.draws](const Params& params) { return draws(params.as<Parts>().method); };

@@ -17,6 +17,7 @@
 #include <kvbench/methods/engines.hpp>
 #include <kvbench/methods/eviction/adakv.hpp>
 #include <kvbench/methods/eviction/criticalkv.hpp>
+#include <kvbench/methods/eviction/duo.hpp>
 #include <kvbench/methods/eviction/exact.hpp>
 #include <kvbench/methods/eviction/h2o.hpp>
 #include <kvbench/methods/eviction/h2o_global.hpp>
@@ -84,6 +85,8 @@ std::span<const MethodInfo> all_methods() {
       triattention_method(),
       compactor_method(),
       r_kv_method(),
+      duo_method(),
+      duo_kvpress_method(),
       cam_method(),
       uniform_method(),
       uniform_repo_method(),
@@ -148,8 +151,8 @@ constexpr std::string_view families[] = {"sink",    "h2o",    "snapkv",     "pyr
                                          "uniform", "subgen", "chelsea",    "bsm",       "kmeans", "int",
                                          "kivi4",   "kivi2",  "turboquant", "random"};
 
-/// `all` leaves it out: a ceiling that takes seconds per head.
-constexpr std::string_view too_slow = "oracle-error";
+/// `all` leaves them out: a ceiling that takes seconds per head, and methods that need more than a trace.
+constexpr std::string_view left_out[] = {"oracle-error", "duo", "duo@kvpress"};
 
 FindPythonMethod python = nullptr;
 
@@ -232,9 +235,8 @@ void check_brackets(std::string_view name) {
 }
 
 /// Presses that kvpress has and kvbench has not, in lower case and without the word press.
-constexpr std::string_view presses[] = {"chunk",      "chunkkv",  "duoattention",       "finch",
-                                        "kvzap",      "leverage", "noncausalattention", "qfilter",
-                                        "simlayerkv", "think"};
+constexpr std::string_view presses[] = {"chunk",   "chunkkv",    "finch", "kvzap", "leverage", "noncausalattention",
+                                        "qfilter", "simlayerkv", "think"};
 
 /// Names that are known from other programs and papers, in lower case without - and _, and what has them here.
 struct OtherName {
@@ -261,6 +263,7 @@ constexpr OtherName other_names[] = {{"none", "exact"},
                                      {"kmeanskv", "kmeans"},
                                      {"oracle", "oracle-topk or oracle-error"},
                                      {"cur", "curdkv"},
+                                     {"duoattention", "duo or duo@kvpress"},
                                      {"llamacpp", "llama.cpp"},
                                      {"kvzip", "scores:FILE.h5 of kvbench-dump-hf --scores kvzip"},
                                      {"damagevotes", "scores:FILE.h5 of kvbench-dump-hf --scores damage-votes"},
@@ -316,7 +319,8 @@ std::vector<MethodSettings> rows_of_set(std::string_view name) {
   if (!all && !same_name(name, "families")) return {};
   std::vector<MethodSettings> rows;
   for (const MethodInfo& method : all_methods()) {
-    if (all ? method.name == too_slow : std::ranges::find(families, method.name) == std::end(families)) continue;
+    const auto is = [&](std::string_view one) { return method.name == one; };
+    if (all ? std::ranges::any_of(left_out, is) : std::ranges::none_of(families, is)) continue;
     rows.push_back({&method, {}});
     if (!all) continue;
     for (const auto& variant : method.variants) rows.push_back({&method, variant});

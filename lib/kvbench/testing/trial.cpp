@@ -18,11 +18,20 @@ Shape whole_blocks(const Row& row, Shape shape) {
   return shape;
 }
 
-std::vector<methods::HeadPrompt> prompts_of(const Heads& heads, Backend& backend) {
+/// A head on another text.
+std::shared_ptr<const methods::HeadPrompt> text_of(const HeadData& head, Backend& backend) {
+  constexpr std::uint32_t other = 1000;
+  const Shape shape{.n = 20, .decoded = 0, .d = head.d, .dv = head.dv, .group = head.group};
+  const auto stream = other + static_cast<std::uint32_t>(head.head.value);
+  return std::make_shared<const methods::HeadPrompt>(prompt_of(random_head(shape, stream, backend), backend));
+}
+
+std::vector<methods::HeadPrompt> prompts_of(const Heads& heads, const methods::MethodInfo& info, Backend& backend) {
   std::vector<methods::HeadPrompt> prompts;
   for (const HeadData& head : heads) {
     prompts.push_back(prompt_of(head, backend));
     if (heads.size() > 1) prompts.back().num_kv_heads = std::ssize(heads);  // those of a layer
+    if (info.score_of_head) prompts.back().calibration = text_of(head, backend);
   }
   return prompts;
 }
@@ -49,15 +58,21 @@ const std::vector<methods::EntryTables>& checked_entries(const Instance& instanc
 }  // namespace
 
 PreparedRow::PreparedRow(const Row& row, const Heads& heads, Backend& backend) : row_(row), backend_(backend) {
-  const auto prompts = prompts_of(heads, backend);
+  const auto prompts = prompts_of(heads, *row.info, backend);
   head_ = prompts.front();
+  for (const methods::HeadPrompt& prompt : prompts) {
+    if (prompt.calibration) scores_.push_back(row.info->score_of_head(*prompt.calibration, row.params, backend));
+  }
   make_ = row.info->prepare(prompts, row.params, backend);
 }
 
 Instance PreparedRow::open(Index budget, std::uint32_t seed, bool reversed) const {
   if (row_.info->divides(row_.params)) {
     methods::ModelContext context{.prompt_group = head_.prompt_group, .layers = {}, .tokens = head_.tokens()};
-    for (Index l = 0; l < head_.num_caches; ++l) context.layers.push_back(l);
+    for (Index l = 0; l < head_.num_caches; ++l) {
+      context.layers.push_back(l);
+      if (!scores_.empty()) context.head_scores[l] = scores_;
+    }
     const std::vector<Index> budgets = row_.info->plan(context, budget, row_.params);
     budget = budgets.at(static_cast<std::size_t>(head_.layer.value));
   }

@@ -60,7 +60,8 @@ class PreparedRow {
  private:
   const Row& row_;
   Backend& backend_;
-  methods::HeadPrompt head_;  ///< of the first head
+  methods::HeadPrompt head_;   ///< of the first head
+  std::vector<float> scores_;  ///< of the heads, where the method ranks them; in any layer
   methods::MakeCaches make_;
 };
 

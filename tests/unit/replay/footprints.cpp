@@ -8,6 +8,7 @@
 #include <kvbench/replay/measure/bytes.hpp>
 
 #include <support/rows.hpp>
+#include <support/text_file.hpp>
 
 using namespace kvbench;
 using namespace kvbench::methods;
@@ -26,6 +27,12 @@ struct Formula {
   double slow = 0;                   ///< the part on the slow tier
   bool of_layer = false;             ///< the bytes are those of all three kv heads of the layer together
 };
+
+/// Of layer 1, where the heads are, and of layer 3.
+const TextFile& two_gates() {
+  static const TextFile table("0\t0\t0\n1\t0\t0\n0\t0\t0\n0\t0\t1\n");
+  return table;
+}
 
 const std::map<std::string, Formula>& formulas() {
   static const std::map<std::string, Formula> table = {
@@ -49,6 +56,14 @@ const std::map<std::string, Formula>& formulas() {
       {"compactor", {.kv = B * token}},
       // The last 8 queries of each query head.
       {"r-kv", {.kv = B * token, .meta = G * 8 * d * 2}},
+      // Four layers of three heads hold 12 (24 - 6) = 216 tokens more than 6 each, two whole heads 180 of them, one here.
+      {"duo",
+       {.settings = {{"table", two_gates().path()}, {"sinks", "2"}, {"recent", "4"}},
+        .kv = (n + 2 * 6) * token,
+        .meta = 4,
+        .of_layer = true}},
+      {"duo@kvpress",
+       {.settings = {{"sinks", "2"}, {"recent", "4"}}, .kv = (n + 2 * 6) * token, .meta = 3 * 4, .of_layer = true}},
       {"h2o", {.kv = B * token, .meta = B * 4}},
       {"h2o-global", {.settings = {{"heavy", "1"}}, .kv = G * B * token}},
       // 4 first tokens and a window; each query head has its own values of the window, with one attention sum each.
@@ -170,16 +185,17 @@ TEST_CASE("the footprint of every method equals its formula") {
     Trial trial(row, *backend);
     const Heads heads = trial.heads(shape);
     const Instance instance = trial.open(heads, static_cast<Index>(B), 0);
-    double layer = 0;
+    double layer = 0, meta = 0;
     for (const Footprint& arrays : instance.session->footprint()) {
       const Bytes bytes = account(arrays, Element::f16, 0, shape.n, heads.front().d, heads.front().dv);
-      layer += bytes.kv;
+      layer += bytes.kv, meta += bytes.meta;
       if (!formula.of_layer) CHECK(bytes.kv == formula.kv);
-      CHECK(bytes.meta == formula.meta);
+      if (!formula.of_layer) CHECK(bytes.meta == formula.meta);
       CHECK(bytes.slow == formula.slow);
-      CHECK(bytes.fast == bytes.kv + formula.meta - formula.slow);
+      CHECK(bytes.fast == bytes.kv + bytes.meta - formula.slow);
       CHECK(bytes.full == 2 * n * static_cast<double>(heads.front().d + heads.front().dv));
     }
     if (formula.of_layer) CHECK(layer == formula.kv);
+    if (formula.of_layer) CHECK(meta == formula.meta);
   }
 }

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <span>
 #include <string>
 #include <utility>
@@ -42,6 +43,8 @@ struct ModelContext {
   std::string prompt_group;          ///< name of the prompt in the trace
   std::vector<std::int64_t> layers;  ///< numbers of the layers that have a cache of their own, increasing
   Index tokens = 0;                  ///< n
+  /// By layer of the text to calibrate on: MethodInfo::score_of_head of its kv heads. Empty: no text was named.
+  std::map<std::int64_t, std::vector<float>> head_scores = {};
 };
 
 /// Optional parts of a trace that a method requires.
@@ -146,6 +149,9 @@ struct MethodInfo {
   /// Of methods that divide a budget among layers, as those of Granularity::model do: the budgets of the layers of the
   /// context, in their order. Throws Unavailable where the context lacks what it needs.
   std::function<std::vector<Index>(const ModelContext&, Index budget, const Params&)> plan;
+  /// Of methods that rank the heads of a model: the score of a head on the text to calibrate on. The harness computes
+  /// those of all layers once, for plan().
+  std::function<float(const HeadPrompt& text, const Params&, Backend&)> score_of_head;
   /// Whether these parameters divide the budget; see divides(). Absent: all, where there is a plan.
   std::function<bool(const Params&)> planned;
 

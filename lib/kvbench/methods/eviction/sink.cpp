@@ -118,6 +118,10 @@ void fields(ParamVisitor& visitor, SinkParams& params) {
                  "count positions inside the cache; auto: where the trace has an unscaled RoPE");
 }
 
+std::unique_ptr<CompressedCache> sliding_window(const HeadPrompt& head, Index budget, Index sinks, Backend& backend) {
+  return std::make_unique<SinkCache>(head, budget, sinks, std::nullopt, backend);
+}
+
 MethodInfo sink_method() {
   return with_params<SinkParams>(
       {

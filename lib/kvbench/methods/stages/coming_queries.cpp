@@ -5,6 +5,7 @@
 #include <cmath>
 #include <functional>
 #include <limits>
+#include <numeric>
 #include <utility>
 #include <vector>
 
@@ -221,6 +222,25 @@ TokenNumbers ahead_scores(const HeadPrompt& head, std::string_view method, Index
     scores[std::slice(static_cast<std::size_t>(g) * n, n, 1)] = z_scores(own);
   }
   return scores;
+}
+
+float early_attention(const HeadPrompt& text, std::string_view method, Index count, Backend& backend) {
+  const QueriesBeforeRope queries = queries_before_rope(text, method, 0, backend);
+  const auto at = [&](const Buffer<const float>& mean, std::vector<std::int64_t> positions) {
+    return turned(gathered(mean, std::vector<std::int32_t>(positions.size()), backend), positions, queries.rope,
+                  backend);
+  };
+  std::vector<std::int64_t> along(static_cast<std::size_t>(count));
+  std::iota(along.begin(), along.end(), 0);
+  const auto keys = at(mean_of_rows(keys_before_rope(text, method, backend), backend), along);
+  double area = 0;
+  for (Index g = 0; g < text.group; ++g) {
+    const auto query = at(mean_of_rows(queries.of_head(g), backend), {count - 1});
+    const TokenNumbers weights = softmax(double{text.scale} * on_host(projected(keys, query, backend), backend));
+    for (Index j = 0; j < count; ++j)  // the weight of j is in the attention up to each of the last count - j positions
+      area += weights[static_cast<std::size_t>(j)] * static_cast<double>(count - j);
+  }
+  return static_cast<float>(area / static_cast<double>(count * text.group));
 }
 
 Buffer<const float> keys_before_rope(const HeadPrompt& head, std::string_view method, Backend& backend) {

@@ -31,6 +31,11 @@ TokenNumbers expected_weights(const HeadPrompt& head, std::string_view method, I
 /// z-scores over the tokens.
 TokenNumbers ahead_scores(const HeadPrompt& head, std::string_view method, Index reach, Backend& backend);
 
+/// DuoAttentionPress of kvpress: the mean key of the text before RoPE at the positions 0 .. count - 1, and the mean query
+/// at the last of them; the mean over these positions of the attention up to each, and over the query group. It is near
+/// 1 where the first positions are attended to, near 0 where the last are, and about 1/2 where all are alike.
+float early_attention(const HeadPrompt& text, std::string_view method, Index count, Backend& backend);
+
 /// The keys [n, d] before RoPE: those of the trace, or else turned back. Throws Unavailable, naming the method, where
 /// neither is possible.
 Buffer<const float> keys_before_rope(const HeadPrompt& head, std::string_view method, Backend& backend);

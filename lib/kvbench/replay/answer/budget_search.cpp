@@ -7,8 +7,31 @@
 #include <utility>
 
 #include <kvbench/core/error.hpp>
+#include <kvbench/methods/stages/computed_once.hpp>
 
 namespace kvbench::replay {
+namespace {
+
+/// The scores of all heads of the calibration text.
+const std::map<std::int64_t, std::vector<float>>& head_scores(const Calibration& text, const MethodChoice& choice,
+                                                              Backend& backend) {
+  HeadScores& scores = *text.head_scores;
+  const std::lock_guard lock(scores.mutex);
+  const std::string key =
+      fmt::format("{}[{}] {} {}", choice.info->name, choice.params.text(), backend.name(), backend.isa());
+  return methods::computed_once(scores.known, key, [&] {
+    std::map<std::int64_t, std::vector<float>> layers;
+    for (const trace::LayerInfo& layer : text.trace->info().prompts[text.prompt].layers) {
+      for (Index h = 0; h < text.trace->info().num_kv_heads; ++h) {
+        const auto head = load_calibration(text, layer.layer, h, backend);
+        layers[layer.layer].push_back(choice.info->score_of_head(*head, choice.params, backend));
+      }
+    }
+    return layers;
+  });
+}
+
+}  // namespace
 
 BudgetSearch::BudgetSearch(const WorkItemTask& task, const LayerChoice& choice, std::uint32_t seed,
                            std::span<const methods::HeadPrompt> prompts, std::span<const Head> heads, Backend& backend,
@@ -49,6 +72,8 @@ const std::vector<Index>& BudgetSearch::plan_at(Index tokens) const {
   methods::ModelContext context{.prompt_group = trace.prompts[prompt.prompt].id, .layers = {}, .tokens = prompt.base};
   context.layers.assign(trace.cache_layers.begin(), trace.cache_layers.end());
   for (Index l = 0; trace.cache_layers.empty() && l < trace.num_layers; ++l) context.layers.push_back(l);
+  if (choice_.info->score_of_head && task_.request.calibration)
+    context.head_scores = head_scores(*task_.request.calibration, choice_, backend_);
   return planned_.emplace(tokens, choice_.info->plan(context, tokens, choice_.params)).second;
 }
 

@@ -6,7 +6,9 @@
 #include <atomic>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -57,11 +59,18 @@ struct MethodChoice {
   bool depends_on_seed() const { return info->depends_on_seed(params); }
 };
 
+/// What methods make of the heads of a text (MethodInfo::score_of_head), computed once for all work items.
+struct HeadScores {
+  std::mutex mutex;
+  std::map<std::string, std::map<std::int64_t, std::vector<float>>> known;  ///< by method and back end, by layer
+};
+
 /// A text other than the evaluated ones, on which methods compute what a deployment computes beforehand (see
 /// calibration.hpp).
 struct Calibration {
   std::shared_ptr<const trace::Reader> trace;
-  std::size_t prompt = 0;    ///< index into TraceInfo::prompts
+  std::size_t prompt = 0;  ///< index into TraceInfo::prompts
+  std::shared_ptr<HeadScores> head_scores = std::make_shared<HeadScores>();
   std::string text() const;  ///< "other.h5, prompt '0'"
 };
 

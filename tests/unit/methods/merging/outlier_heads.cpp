@@ -1,32 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <kvbench/methods/merging/outlier_heads.hpp>
 
-#include <filesystem>
-#include <fstream>
-
 #include <doctest/doctest.h>
+
+#include <support/text_file.hpp>
 
 using namespace kvbench;
 using namespace kvbench::methods;
-
-namespace {
-
-/// A file that is removed at the end of the test.
-class TextFile {
- public:
-  explicit TextFile(const std::string& text)
-      : path_(std::filesystem::temp_directory_path() /
-              fmt::format("kvbench-outliers-{}.txt", static_cast<void*>(this))) {
-    std::ofstream(path_) << text;
-  }
-  ~TextFile() { std::filesystem::remove(path_); }
-  std::string path() const { return path_.string(); }
-
- private:
-  std::filesystem::path path_;
-};
-
-}  // namespace
+using namespace kvbench::testing;
 
 TEST_CASE("a file of outlier heads has one layer and kv head per line") {
   const TextFile file("# calibrated\n4 1\n\n 0 0  # first layer\n4 0\n");
