@@ -10,7 +10,7 @@ import sys
 import environment
 
 environment.use(["h5py", "numpy"], "KVBENCH_PYTHON", "venv", "scripts/fetch-model --python")
-from support import KVBENCH, PACKAGE, PackageTest, kvbench, main, run  # noqa: E402
+from support import KVBENCH, PACKAGE, SAMPLE, PackageTest, kvbench, main, run  # noqa: E402
 import h5py  # noqa: E402
 import numpy as np  # noqa: E402
 
@@ -147,6 +147,54 @@ class Scores(PackageTest):
                     ids = np.concatenate([table.ids.ravel() for table in tables])
                     expected = range(192) if (layer, head) in whole else [*range(4), *range(184, 192)]
                     self.assertEqual(sorted(ids[(0 <= ids) & (ids < 192)].tolist()), list(expected))
+
+    def early_attention(self, prompt):
+        """By layer and kv head: with the mean query and key before RoPE at 500 positions, the mean over them of the
+        attention of the last up to each. Pairs of channels are complex numbers; they lie side by side."""
+        scores, at = {}, np.arange(500)[:, None]
+        for number, layer in prompt.layers.items():
+            turn = 1j * layer.rope_theta ** (-np.arange(32) / 32)
+
+            def mean(rows, positions):
+                pairs = rows.astype(float).reshape(len(rows), 32, 2) @ (1, 1j)
+                return (pairs * np.exp(-turn * np.asarray(positions)[:, None])).mean(0)
+            for kv_head in range(3):
+                keys = mean(layer.keys(kv_head), range(prompt.num_tokens)) * np.exp(turn * at)
+                areas = []
+                for head in range(3 * kv_head, 3 * kv_head + 3):
+                    query = mean(layer.queries(head), layer.query_positions) * np.exp(turn * 499)
+                    weights = np.exp((keys.conj() @ query).real / 8)
+                    areas.append(np.cumsum(weights / weights.sum()).mean())
+                scores[number, kv_head] = np.mean(areas)
+        return scores
+
+    def test_duo_kvpress_keeps_the_best_heads_of_all_layers_whole(self):
+        """Whole heads hold 1024 tokens, the others 64; 15 heads are ranked."""
+        with kvbench.Trace(SAMPLE) as trace:
+            scores = self.early_attention(trace.prompts["1"])
+        best = sorted(scores, key=scores.get, reverse=True)
+        flags = ("-m", "duo@kvpress[sinks=4,recent=60]", "--prompts", 0, "--rows", "head", "--protocol", "prefill")
+
+        def whole(budget, *more):
+            rows = self.replay(SAMPLE, *flags, "-b", budget, "--calibrate", f"{SAMPLE}:1", *more)
+            heads = {(row["layer"], row["kv_head"]): row for row in rows if str(row["head"]).isdigit()}
+            self.assertEqual({row["kept_tokens"] for row in heads.values()} - {64, 1024}, set())
+            self.assertLessEqual(sum(row["total_bytes"] for row in heads.values()), len(heads) * 1024 * 256 *
+                                 (int(budget[:-4]) / 100 if "mem" in str(budget) else 1))
+            return {head for head, row in heads.items() if row["kept_tokens"] == 1024}
+        for budget in (64, 127, 128, 400, 1023, 1024):
+            self.assertEqual(whole(budget), set(best[:15 * (budget - 64) // 960]))
+        # 7 * 1024 + 8 * 64 tokens are half of 15 * 1024, beside which the lengths of heads have no room.
+        self.assertEqual(whole("50%mem"), set(best[:6]))
+        self.assertEqual(whole(400, "--layers", 14), {head for head in best[:5] if head[0] == 14})
+        for status, words, *given in (("skipped", "name one with --calibrate", "-b", 400),
+                                      ("infeasible", "every head keeps 64 tokens", "-b", 63, "--calibrate",
+                                       f"{SAMPLE}:1"),
+                                      ("infeasible", "costs at least 6.25 %", "-b", "5%mem", "--calibrate",
+                                       f"{SAMPLE}:1")):
+            for row in self.replay(SAMPLE, *flags, *given):
+                self.assertEqual(row["status"], status)
+                self.assertIn(words, row["reason"])
 
 
 if __name__ == "__main__":

@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <kvbench/methods/eviction/duo.hpp>
 
-#include <algorithm>
 #include <cmath>
-#include <numeric>
 
 #include <doctest/doctest.h>
 
@@ -38,50 +36,39 @@ Budgets plan(const std::string& table, Index budget) {
 
 }  // namespace
 
-// 4 heads, of which each whole one holds 8 tokens more than the 2 that all hold: 8 more tokens at a budget of 4, 12 at 5,
-// 16 at 6, 24 at 8. A layer with one whole head of two holds 2 + 8/2 tokens per head.
+// 4 heads of 2 tokens, whole ones with 8 more: there are 8 more at a budget of 4, 12 at 5, 16 at 6, 24 at 8. A layer with
+// one whole head of two holds 2 + 8/2 tokens per head.
 TEST_CASE("duo: the heads with the largest gates of all layers are whole") {
-  CHECK(plan(".9\t.2\n.5\t.7\n", 2) == Budgets{2, 2});
-  CHECK(plan(".9\t.2\n.5\t.7\n", 4) == Budgets{6, 2});
-  CHECK(plan(".9\t.2\n.5\t.7\n", 5) == Budgets{6, 2});
-  CHECK(plan(".9\t.2\n.5\t.7\n", 6) == Budgets{6, 6});
-  CHECK(plan(".9\t.2\n.5\t.7\n", 8) == Budgets{6, 10});
-  CHECK(plan(".9\t.2\n.5\t.7\n", 9) == Budgets{6, 10});
-  CHECK(plan(".9\t.2\n.5\t.7\n", 10) == Budgets{10, 10});
-  CHECK(plan(".9\t.2\n.5\t.7\n", 12) == Budgets{10, 10});
+  const std::string gates = ".9\t.2\n.5\t.7\n";
+  CHECK(plan(gates, 2) == Budgets{2, 2});
+  CHECK(plan(gates, 4) == Budgets{6, 2});
+  CHECK(plan(gates, 5) == Budgets{6, 2});
+  CHECK(plan(gates, 6) == Budgets{6, 6});
+  CHECK(plan(gates, 9) == Budgets{6, 10});
+  CHECK(plan(gates, 12) == Budgets{10, 10});
   CHECK(plan("-1\t-2\n0\t-3\n", 6) == Budgets{10, 2});  // all are clipped to 0, and the lower layer comes first
   CHECK(plan("1\t2\n3\t1\n", 4) == Budgets{6, 2});      // to 1
   CHECK_THROWS_WITH_AS(
-      plan(".9\t.2\n.5\t.7\n", 1),
+      plan(gates, 1),
       "duo: every head keeps 2 tokens, the first 1 and the last 1, and the budget is 1 per head; choose "
       "a budget of at least 2, or lower duo.sinks and duo.recent",
       Infeasible);
 }
 
 // Three heads of 10 tokens that stream 3, so that whole ones hold 7 more: there are 6, 9 and 15 more at budgets of 5, 6
-// and 8. A whole head beside others stores how many tokens it has.
+// and 8.
 TEST_CASE("duo: a layer keeps all tokens of its best heads") {
   const ScoredLayer layer(std::vector<std::vector<float>>(3, std::vector<float>(10, 0)));
   const TextFile table(".1\t.9\t.5\n0\t0\t0\n0\t0\t0\n0\t0\t0\n");
   const Ids ends = {0, 8, 9}, all = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9};
-  const auto settings = settings_of(table, {{"sinks", "1"}, {"recent", "2"}});
-  CHECK(layer.kept(find_method("duo"), settings, 3) == std::vector<Ids>{ends, ends, ends});
-  CHECK(layer.kept(find_method("duo"), settings, 5) == std::vector<Ids>{ends, ends, ends});
-  CHECK(layer.kept(find_method("duo"), settings, 6) == std::vector<Ids>{ends, all, ends});
-  CHECK(layer.kept(find_method("duo"), settings, 8) == std::vector<Ids>{ends, all, all});
-  CHECK(layer.kept(find_method("duo"), settings, 10) == std::vector<Ids>{all, all, all});
-  const auto held = [&](Index budget) {
-    std::vector<Index> rows;
-    const auto session = layer.open(find_method("duo"), settings, budget);
-    for (const Footprint& arrays : session->footprint()) {
-      rows.push_back(0);
-      for (const FootprintArray& array : arrays) rows.back() += array.meta() ? 100 : array.rows;
-    }
-    return rows;
+  const auto kept = [&](Index budget) {
+    return layer.kept(find_method("duo"), settings_of(table, {{"sinks", "1"}, {"recent", "2"}}), budget);
   };
-  CHECK(held(3) == Budgets{6, 6, 6});
-  CHECK(held(6) == Budgets{6, 120, 6});
-  CHECK(held(10) == Budgets{20, 20, 20});
+  CHECK(kept(3) == std::vector<Ids>{ends, ends, ends});
+  CHECK(kept(5) == std::vector<Ids>{ends, ends, ends});
+  CHECK(kept(6) == std::vector<Ids>{ends, all, ends});
+  CHECK(kept(8) == std::vector<Ids>{ends, all, all});
+  CHECK(kept(10) == std::vector<Ids>{all, all, all});
 }
 
 // One head of two streams 1 + 2 of 6 tokens; then 3 tokens are decoded.
@@ -128,65 +115,6 @@ TEST_CASE("duo@kvpress: how early the last of a row of mean queries attends") {
   CHECK(of({1, 3, 1, -3}, 1) == 1);
 }
 
-namespace {
-
-/// A row [d] turned to a position.
-std::vector<double> turned_to(double position, std::vector<double> row, double theta) {
-  const std::size_t half = row.size() / 2;
-  for (std::size_t p = 0; p < half; ++p) {
-    const double angle = position * std::pow(theta, -static_cast<double>(p) / static_cast<double>(half));
-    const double a = row[p], b = row[p + half];
-    row[p] = a * std::cos(angle) - b * std::sin(angle);
-    row[p + half] = a * std::sin(angle) + b * std::cos(angle);
-  }
-  return row;
-}
-
-/// The mean over n rows of d numbers, each turned back by its position where `turns` is 1.
-std::vector<double> mean_before(const float* rows, Index n, Index d, double theta, double turns) {
-  std::vector<double> mean(static_cast<std::size_t>(d));
-  for (Index i = 0; i < n; ++i) {
-    const auto row = turned_to(-turns * static_cast<double>(i), {rows + i * d, rows + (i + 1) * d}, theta);
-    for (std::size_t c = 0; c < row.size(); ++c) mean[c] += row[c] / static_cast<double>(n);
-  }
-  return mean;
-}
-
-/// As kvpress has it: weights, their running sums, and the mean of these.
-double area(const HeadData& text, Index positions) {
-  const double theta = text.rope->theta;
-  const auto key = mean_before(text.pre_rope.data(), text.n, text.d, theta, 0);
-  double sum = 0;
-  for (Index g = 0; g < text.group; ++g) {
-    const auto mean = mean_before(text.queries.data() + g * text.total * text.d, text.n, text.d, theta, 1);
-    const auto query = turned_to(static_cast<double>(positions - 1), mean, theta);
-    std::vector<double> weights;
-    for (Index j = 0; j < positions; ++j) {
-      const auto at = turned_to(static_cast<double>(j), key, theta);
-      weights.push_back(std::exp(double{text.scale} * std::inner_product(at.begin(), at.end(), query.begin(), 0.0)));
-    }
-    const double total = std::accumulate(weights.begin(), weights.end(), 0.0);
-    double running = 0;
-    for (const double weight : weights) sum += (running += weight / total);
-  }
-  return sum / static_cast<double>(positions * text.group);
-}
-
-}  // namespace
-
-TEST_CASE("duo@kvpress: the score of a head is the area that serial sums give") {
-  const auto backend = make_ref_backend();
-  for (std::uint32_t stream = 0; stream < 5; ++stream) {
-    HeadData text = random_head({.n = 30, .decoded = 3}, stream, *backend);
-    std::ranges::fill(text.keys, 0.0f);  // not read: the trace has keys before RoPE
-    for (float& key : text.pre_rope) key = 8 * key + 1;
-    const double expected = area(text, 50);
-    CHECK(std::abs(expected - 0.51) > 0.01);
-    CHECK(early_attention(prompt_of(text, *backend), "duo@kvpress", 50, *backend) ==
-          doctest::Approx(expected).epsilon(1e-5));
-  }
-}
-
 TEST_CASE("duo and duo@kvpress hold the contract of methods") {
   const auto backend = make_ref_backend();
   const TextFile table("0.2\t0.9\t0.1\n0.3\t0.8\t0.7\n0.4\t0\t0.5\n1\t1\t1\n");
@@ -204,51 +132,43 @@ TEST_CASE("duo and duo@kvpress hold the contract of methods") {
 }
 
 TEST_CASE("duo: a table has a line for each layer and a number for each kv head") {
-  const TextFile good("0.5\t-1e-3\n\n1.25\t0\n");
-  CHECK(read_gates(good.path()) == std::vector<std::vector<float>>{{0.5f, 0}, {1, 0}});
-  const auto reject = [](const std::string& text, const std::string& fault) {
-    const TextFile file(text);
-    CHECK_THROWS_WITH_AS(find_method("duo").bind(settings_of(file, {})),
-                         doctest::Contains((file.path() + fault).c_str()), Error);
-  };
-  reject("0.5\tnan\n", ":1: 'nan' is no finite number");
-  reject("0.5\t1\n1\tinf\n", ":2: 'inf' is no finite number");
-  reject("0.5,1\n", ":1: '0.5,1' is no finite number");
-  reject("0.5\t1\n1\n", ":2: it has 1 numbers, and the lines before have 2");
-  reject("\n", " has no number");
-  CHECK_THROWS_WITH_AS(find_method("duo").bind(std::vector<Assignment>{{"table", "/nonexistent/gates.tsv"}}),
-                       doctest::Contains("duo.table: "), Error);
-}
-
-TEST_CASE("duo needs the table of the model, and duo@kvpress another text with queries") {
   const auto backend = make_ref_backend();
   HeadPrompt head = prompt_of(random_head({}, 1, *backend), *backend);
   head.num_kv_heads = 1;
-  const auto prepare = [&](const std::string& method, const std::vector<Assignment>& settings) {
-    const MethodInfo& info = find_method(method);
-    info.prepare({&head, 1}, info.bind(settings), *backend);
+  const auto reject = [&](const std::string& text, const std::string& fault) {
+    const TextFile file(text);
+    const MethodInfo& info = find_method("duo");
+    CHECK_THROWS_WITH_AS(info.prepare({&head, 1}, info.bind(settings_of(file, {})), *backend),
+                         doctest::Contains((file.path() + fault).c_str()), Error);
   };
-  CHECK_THROWS_WITH_AS(prepare("duo", {}), doctest::Contains("name it with duo.table=FILE.tsv"), Unavailable);
-  const TextFile table("1\n1\n1\n"), fits("1\n1\n1\n1\n");
-  CHECK_THROWS_WITH_AS(
-      prepare("duo", {{"table", table.path()}}),
-      (table.path() + ": the table has 3 lines of 1 numbers, and the model 4 layers of 1 kv heads; name "
-                      "that of this model")
-          .c_str(),
-      Error);
-  CHECK_NOTHROW(prepare("duo", {{"table", fits.path()}}));
-  CHECK_THROWS_WITH_AS(prepare("duo@kvpress", {}), doctest::Contains("name one with --calibrate"), Unavailable);
-  const MethodInfo& info = find_method("duo@kvpress");
-  CHECK_THROWS_WITH_AS(info.plan({.prompt_group = "", .layers = {0}, .tokens = 9}, 9, info.bind({})),
-                       doctest::Contains("name one with --calibrate"), Unavailable);
+  reject("0.5\tnan\n", ":1: '0.5\tnan' is no line of 2 finite numbers");
+  reject("0.5\t1\n1\tinf\n", ":2: ");
+  reject("0.5,1\n", ":1: ");
+  reject("0.5\t1\n1\n", ":2: '1' is no line of 2 finite numbers");
+  reject("1\n\n1\n", ":2: ");
+  reject("", " is empty");
+  reject("1\n1\n1\n", ": it has 3 lines of 1 numbers, and the model 4 layers of 1 kv heads");
+  CHECK_THROWS_WITH_AS(find_method("duo").bind(std::vector<Assignment>{{"table", "/nonexistent/gates.tsv"}}),
+                       doctest::Contains("/nonexistent/gates.tsv"), Error);
+}
+
+TEST_CASE("duo needs a table, duo@kvpress another text with queries, and both all heads of a layer") {
+  const auto backend = make_ref_backend();
+  HeadPrompt head = prompt_of(random_head({}, 1, *backend), *backend);
+  const auto lacks = [&](const std::string& method, const std::vector<Assignment>& settings, const char* fault) {
+    const MethodInfo& info = find_method(method);
+    CHECK_THROWS_WITH_AS(info.prepare({&head, 1}, info.bind(settings), *backend), doctest::Contains(fault),
+                         Unavailable);
+  };
+  lacks("duo", {}, "name it with duo.table=FILE");
+  lacks("duo@kvpress", {}, "name one with --calibrate");
   HeadData text = random_head({}, 2, *backend);
+  head.calibration = std::make_shared<const HeadPrompt>(prompt_of(text, *backend));
+  lacks("duo@kvpress", {}, "omit --kv-heads");
   text.lacks = {Part::observed_queries};
   head.calibration = std::make_shared<const HeadPrompt>(prompt_of(text, *backend));
-  CHECK_THROWS_WITH_AS(prepare("duo@kvpress", {}), doctest::Contains("duo@kvpress needs queries"), Unavailable);
+  lacks("duo@kvpress", {}, "duo@kvpress needs queries");
   text.lacks = {}, text.rope.reset();
   head.calibration = std::make_shared<const HeadPrompt>(prompt_of(text, *backend));
-  CHECK_THROWS_WITH_AS(prepare("duo@kvpress", {}), doctest::Contains("unscaled RoPE"), Unavailable);
-  head.num_kv_heads = 2;
-  const TextFile pairs("1\t0\n1\t0\n1\t0\n1\t0\n");
-  CHECK_THROWS_WITH_AS(prepare("duo", {{"table", pairs.path()}}), doctest::Contains("omit --kv-heads"), Unavailable);
+  lacks("duo@kvpress", {}, "unscaled RoPE");
 }

@@ -56,7 +56,7 @@ const std::map<std::string, Formula>& formulas() {
       {"compactor", {.kv = B * token}},
       // The last 8 queries of each query head.
       {"r-kv", {.kv = B * token, .meta = G * 8 * d * 2}},
-      // Four layers of three heads hold 12 (24 - 6) = 216 tokens more than 6 each, two whole heads 180 of them, one here.
+      // Four layers of three heads hold 12 (24 - 6) = 216 tokens beyond 6 each, two whole heads 180 of them, one here.
       {"duo",
        {.settings = {{"table", two_gates().path()}, {"sinks", "2"}, {"recent", "4"}},
         .kv = (n + 2 * 6) * token,

@@ -34,8 +34,7 @@ void fields(ParamVisitor& visitor, SinkParams& params);
 
 MethodInfo sink_method();
 
-/// The cache of the first min(sinks, budget - 1) tokens and of the most recent ones, `budget` in all, at their positions
-/// in the trace.
+/// The cache of the first min(sinks, budget - 1) tokens and the most recent ones, `budget` in all; positions stay.
 std::unique_ptr<CompressedCache> sliding_window(const HeadPrompt& head, Index budget, Index sinks, Backend& backend);
 
 }  // namespace kvbench::methods
