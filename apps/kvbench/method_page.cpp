@@ -106,8 +106,7 @@ std::string facts(const methods::MethodInfo& method) {
                     method.score_of_head ? "; without it rows are `skipped`" : ", else on the evaluated context"));
   add("sliding windows", yes(method.windowed, "such layers are replayed", "rows of such layers are `skipped`"));
   add("protocols", yes(method.streaming, "`prefill`, `decode`, `stream`", "`prefill`, `decode`"));
-  add("while decoding",
-      yes(method.observes, "observes the attention of each step", "does not observe the attention of the steps"));
+  if (method.observes) add("while decoding", "observes the attention of each step");
   add("seeds", yes(method.seeded,
                    method.draws ? "results depend on the seed, except with parameters that draw nothing"
                                 : "results depend on the seed",
@@ -128,9 +127,7 @@ std::string cost_table(const methods::Complexity& cost) {
   add("time to compress a context", cost.compress, cost.growth.compress);
   add("time to answer a query of one query head", cost.query, cost.growth.query);
   add("memory of a kv head, in numbers", cost.memory, cost.growth.memory);
-  return out +
-         "\nn tokens of the context, B of the budget, d and dv dimensions of keys and values, G query heads per kv "
-         "head.\n";
+  return out + "\nn tokens of the context, B of the budget, d and dv dimensions, G query heads per kv head.\n";
 }
 
 std::string property_table(const methods::Properties& properties) {
@@ -141,7 +138,7 @@ std::string property_table(const methods::Properties& properties) {
       {"results do not depend on the number of the kv head", &properties.head_permutation},
       {"a larger budget keeps all that a smaller one keeps", &properties.nested_budgets},
   };
-  std::string out = "| property | |\n| --- | --- |\n";
+  std::string out = "| tested property | |\n| --- | --- |\n";
   for (const auto& [what, property] : rows) {
     out += fmt::format("| {} | {} |\n", what, property->holds ? "yes" : "no: " + cell(property->reason));
   }
@@ -260,7 +257,7 @@ std::string method_page(const methods::MethodInfo& method) {
   out += method.params.empty() ? "None.\n" : parameter_table(method);
   out += fmt::format("\n## Cost\n{}", cost_table(method.complexity));
   out += checks(method);
-  return out + "\n## Properties\nThe property tests check these.\n\n" + property_table(method.properties);
+  return out + "\n## Properties\n" + property_table(method.properties);
 }
 
 }  // namespace kvbench::app
