@@ -149,8 +149,7 @@ class Scores(PackageTest):
                     self.assertEqual(sorted(ids[(0 <= ids) & (ids < 192)].tolist()), list(expected))
 
     def early_attention(self, prompt):
-        """By layer and kv head: with the mean query and key before RoPE at 500 positions, the mean over them of the
-        attention of the last up to each. Pairs of channels are complex numbers; they lie side by side."""
+        """By layer and kv head, in complex numbers: pairs of channels lie side by side."""
         scores, at = {}, np.arange(500)[:, None]
         for number, layer in prompt.layers.items():
             turn = 1j * layer.rope_theta ** (-np.arange(32) / 32)
