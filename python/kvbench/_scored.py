@@ -11,6 +11,7 @@ from ._attention import Interface
 from ._commands import _core
 from ._error import require
 from .dump_hf_plan import VOTE_PROBES
+from .dump_hf_repeated import CHUNKS
 from .dump_hf_scores import SCORERS
 
 TEXT = re.compile(r"([a-z-]+)(\+[^\[\]]+)?(?:\[(.*)\])?")
@@ -28,8 +29,8 @@ class Scored:
 
     def __init__(self, model, text, found, numbers, seed):
         scorer, quantiser, settings = TEXT.fullmatch(text.strip()).groups()
-        require(scorer != "kvzip", "compressed()", "kvzip asks the model for a repetition, which needs a tokenizer; "
-                "write its scores for a trace by kvbench-dump-hf --scores kvzip.")
+        require(scorer not in CHUNKS, "compressed()", f"{scorer} asks the model for a repetition, which needs a "
+                f"tokenizer; write its scores for a trace by kvbench-dump-hf --scores {scorer}.")
         self._name, self._scorer = scorer + (quantiser or ""), SCORERS[scorer]
         given = [item for item in re.split("[,;]", settings or "") if item.strip()]
         named = {item.split("=")[0].strip() for item in given}

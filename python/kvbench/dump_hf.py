@@ -72,7 +72,8 @@ def parser():
     add("--probes", type=positive, metavar="R",
         help="also record R gradients of the tokens after the context, from which a replay predicts KL divergences")
     add("--scores", default="", metavar="LIST",
-        help="also write scores of each token that need the model, beside the trace: damage-votes, kvzip")
+        help="also write scores of each token that need the model, beside the trace: damage-votes, kvzip, "
+        "kvgrad")
     add("--vote-probes", type=positive, default=plan.VOTE_PROBES, metavar="R",
         help=f"gradients of damage-votes; default: {plan.VOTE_PROBES}")
     add("--seed", type=natural, default=0, metavar="N", help="seed of sketches and probes; default: 0")

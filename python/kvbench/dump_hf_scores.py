@@ -2,28 +2,22 @@
 """Scores of the tokens of a context that need the model (docs/scores.md): kvbench-dump-hf writes them beside the trace,
 for the method scores:FILE.h5."""
 
-import copy
 from dataclasses import dataclass
 from types import SimpleNamespace
 
 import numpy as np
 import torch
 
-from ._attention import MOST_WEIGHTS
-from ._continued import Continued, Kept
+from ._continued import Kept
 from ._error import Error
 from ._files import size_text
-from ._measure import body_of, numbers
+from ._measure import numbers
 from .dump_hf_probes import Prober, draws
+from .dump_hf_repeated import CHUNKS, SINKS, asks_of, kvgrad, kvzip
 
 WINDOW = 64  # last tokens of a context, whose predictions damage votes are about
 MOST_ODDS = 20  # p / (1 - p) of a token is computed with 1 - p of at least 1 / MOST_ODDS
 POOLED = 7  # tokens over which the largest vote counts
-CHUNK = 2048  # tokens of a repetition, as in kvpress
-SINKS = 4  # first tokens that stay in the softmax of every repetition
-REMEMBERED = 8  # last tokens of the chunk before, with which the model is asked to begin
-ASKS = ("\n\nRepeat the previous context exactly.",
-        "\n\nRepeat the part of the previous context exactly, starting with", "\n")
 
 
 def effects(call, gradients):
@@ -81,79 +75,9 @@ def damage_votes(wanted, context, name, prompt):
     return votes, votes.scores()
 
 
-def attended(call, begin, end, context):
-    """The largest weight [kv_heads, end - begin] that a query of a repetition gives to the keys of its chunk, under a
-    softmax over the sinks before the chunk, the chunk, and the repetition up to the query."""
-    kv_heads, _, d = call.key.shape
-    t = call.query.shape[1]
-    sinks = min(SINKS, begin)
-    keys = torch.cat([call.key[:, :sinks], call.key[:, begin:end], call.key[:, context:]], 1).detach().float()
-    queries = call.query.detach().float().view(kv_heads, -1, t, d)
-    best = torch.zeros(kv_heads, end - begin, device=keys.device)
-    step = max(1, MOST_WEIGHTS // (len(call.query) * keys.shape[1]))
-    for first in range(0, t, step):
-        call.pulse()
-        rows = queries[:, :, first:first + step]
-        logits = call.scale * rows.reshape(kv_heads, -1, d) @ keys.mT
-        later = torch.arange(t, device=keys.device) > first + torch.arange(rows.shape[2], device=keys.device)[:, None]
-        logits.view(kv_heads, -1, rows.shape[2], keys.shape[1])[..., -t:].masked_fill_(later, -torch.inf)
-        weights = logits.softmax(-1)[..., sinks:sinks + end - begin]
-        best = torch.maximum(best, weights.amax(1))
-    return best
-
-
-def repetitions(context, asks):
-    """(begin, end, tokens) of each chunk of a context: the tokens ask for the chunk and are the chunk again. `asks`:
-    the tokens of the first question, of the others, and after each."""
-    first, later, end = asks
-    for begin in range(0, len(context), CHUNK):
-        chunk = context[begin:begin + CHUNK]
-        asked = [*later, *context[begin - REMEMBERED:begin]] if begin else first
-        yield begin, begin + len(chunk), [*asked, *end, *chunk]
-
-
-def asks_of(model, plans):
-    """What repetitions() takes. Raises Error where a context and its repetition are longer than the model can read."""
-    tokenize = model.tokenizer("leave out --scores kvzip, which asks the model for a repetition",
-                               add_special_tokens=False)
-    asks = [tokenize(text) for text in ASKS]
-    for plan in plans:
-        context = plan.tokens[:plan.prompt_tokens]
-        longest = len(context) + max(len(tokens) for _, _, tokens in repetitions(context, asks))
-        if longest > model.longest:
-            raise Error(f"prompt '{plan.name}': --scores kvzip reads {longest} tokens, the context and its repetition, "
-                        f"and {model.name} was trained on {model.longest}; give a smaller --ctx.")
-    return asks
-
-
-def kvzip(wanted, context, name, prompt):
-    """KVzip (arXiv 2505.23416), with the numbers of kvpress, where a context without chat template is repeated: the
-    largest attention that a key gets while the model reads the context again after a request to repeat it."""
-    chunks = list(repetitions(context, wanted.asks))
-    model = Continued(wanted.model, wanted.interface, wanted.remedy, wanted.stage)
-    wanted.stage(f"{name}: context of kvzip")
-    split = max(1, len(context) - WINDOW)
-    kept, body = Kept(split, "--scores kvzip"), body_of(wanted.model.model)
-    found = {layer: np.zeros((shape[1], len(context)), np.float32) for layer, shape in wanted.shapes.items()}
-
-    def compare(call):
-        output = call.run()
-        kept.ran(call.module.layer_idx, call, numbers(output.transpose(0, 1)))
-        return output
-
-    def score(call):
-        layer = call.module.layer_idx
-        if layer in found:
-            found[layer][:, begin:end] = numbers(attended(call, begin, end, len(context)))
-        return call.run()
-    with torch.no_grad():
-        cache = model._cache(context[:split])
-        if split < len(context):
-            model._read(body, context[split:], cache, compare)
-        for number, (begin, end, tokens) in enumerate(chunks):
-            wanted.stage(f"{name}: repetition {number + 1} of {len(chunks)}")
-            model._read(body, tokens, cache if end == len(context) else copy.deepcopy(cache), score)
-    return kept, found
+def asked(n, scorer):
+    """Tokens of the repetitions of a context of n tokens."""
+    return n + 24 * (1 + n // CHUNKS[scorer])
 
 
 @dataclass(frozen=True)
@@ -166,7 +90,8 @@ class Scorer:
 
 SCORERS = {scorer.name: scorer for scorer in (
     Scorer("damage-votes", damage_votes, f"sinks={SINKS},recent={WINDOW}", lambda n, probes: n + 3 * probes * WINDOW),
-    Scorer("kvzip", kvzip, f"sinks={SINKS}", lambda n, probes: 2 * n + 24 * (1 + n // CHUNK)))}
+    Scorer("kvzip", kvzip, f"sinks={SINKS}", lambda n, probes: n + asked(n, "kvzip")),
+    Scorer("kvgrad", kvgrad, f"sinks={SINKS}", lambda n, probes: n + 3 * asked(n, "kvgrad")))}
 
 
 def parse_scorers(text):
@@ -191,7 +116,7 @@ class Scores:
         self._recorder = recorder
         self._wanted = SimpleNamespace(model=model, interface=recorder.interface, shapes=shapes, probes=probes,
                                        seed=seed, stage=stage, remedy="leave out --scores",
-                                       asks=asks_of(model, plans) if "kvzip" in names else None)
+                                       asks=asks_of(model, plans, [name for name in names if name in CHUNKS]))
         self.found = {name: {} for name in names}  # by scorer, prompt and layer
 
     @staticmethod

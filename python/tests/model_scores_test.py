@@ -4,6 +4,7 @@ import contextlib
 import io
 import os
 from types import SimpleNamespace
+from unittest import mock
 
 import environment
 
@@ -14,9 +15,10 @@ import h5py  # noqa: E402
 import hf_models  # noqa: E402
 import numpy as np  # noqa: E402
 import torch  # noqa: E402
-from disturbed import CONTEXT, N, Disturbed, ProbesTest, merged, token_ids  # noqa: E402
-from kvbench import dump_hf, dump_hf_scores  # noqa: E402
+from disturbed import CONTEXT, N, Disturbed, ProbesTest, Wide, last_product, merged, token_ids  # noqa: E402
+from kvbench import dump_hf, dump_hf_repeated, dump_hf_scores  # noqa: E402
 from kvbench._continued import Continued  # noqa: E402
+from kvbench._measure import attention_modules  # noqa: E402
 
 # Windows, norms of queries and keys, norms after W_O, no rotation
 NAMES = ("llama", "gemma3", "olmo2", "gpt2")
@@ -29,8 +31,9 @@ class ScoresTest(ProbesTest):
 
     def let(self, **numbers):
         for name, number in numbers.items():
-            self.addCleanup(setattr, dump_hf_scores, name, getattr(dump_hf_scores, name))
-            setattr(dump_hf_scores, name, number)
+            where = next(module for module in (dump_hf_scores, dump_hf_repeated) if hasattr(module, name))
+            self.addCleanup(setattr, where, name, getattr(where, name))
+            setattr(where, name, number)
 
     def model(self, name):
         model = hf_models.save(self.path(name), name)
@@ -122,42 +125,98 @@ class DamageVotes(ScoresTest):
         self.assertGreater(np.corrcoef(np.log(found))[0, 1], 0.8)  # other labels where predictions round differently
 
 
-class Kvzip(ScoresTest):
-    def test_the_rule_written_out(self):
-        """Three chunks. Queries and keys are those of a trace of the context and its repetition as one text."""
-        self.let(CHUNK=14, ASKS=("9 8 7", "5 6", "11"))
-        for name in NAMES:
-            with self.subTest(model=name):
-                self.model(name)
-                ids = token_ids()[:CONTEXT]
-                asked = [[9, 8, 7, 11, *ids[:14]], [5, 6, *ids[6:14], 11, *ids[14:28]],
-                         [5, 6, *ids[20:28], 11, *ids[28:]]]
-                self.dump(self.path(name), "--scores", "kvzip")
-                found = self.scores("kvzip")
-                for number, tokens in enumerate(asked):
-                    begin = 14 * number
-                    with open(self.path("whole"), "w") as file:
-                        file.write(" ".join(map(str, ids + tokens)))
-                    command = ["--model", self.path(name), "--ids", self.path("whole"), "-o", self.path("whole.h5")]
-                    with contextlib.redirect_stderr(io.StringIO()):
-                        self.assertEqual(dump_hf.main([*command, "--queries", "all", "--force"]), 0)
-                    with kvbench.Trace(self.path("whole.h5")) as trace:
-                        for layer, scores in found.items():
-                            expected = self.largest(trace.prompts["0"].layers[layer], begin, min(begin + 14, CONTEXT))
-                            np.testing.assert_allclose(scores[:, begin:begin + 14], expected, rtol=2e-4, atol=1e-7,
-                                                       err_msg=f"{name}, chunk {number}, layer {layer}")
+class Repeated(ScoresTest):
+    def setUp(self):
+        super().setUp()
+        self.let(ASKS=("9 8 7", "5 6", "11"))
+        chunks = mock.patch.dict(dump_hf_repeated.CHUNKS, kvzip=14, kvgrad=14)
+        chunks.start()
+        self.addCleanup(chunks.stop)
 
-    def largest(self, layer, begin, end):
-        """The largest weight of each key of a chunk, one query after the other."""
+    def agrees(self, scorer, name, expected):
+        """Three chunks. Queries, keys and values are those of a trace of the context and its repetition as one text, of
+        which expected(layer of this trace, tokens, begin, end) is what the scores of a chunk must be."""
+        ids = token_ids()[:CONTEXT]
+        asked = [[9, 8, 7, 11, *ids[:14]], [5, 6, *ids[6:14], 11, *ids[14:28]], [5, 6, *ids[20:28], 11, *ids[28:]]]
+        self.dump(self.path(name), "--scores", scorer)
+        found = self.scores(scorer)
+        for number, tokens in enumerate(asked):
+            begin, end = 14 * number, min(14 * number + 14, CONTEXT)
+            with open(self.path("whole"), "w") as file:
+                file.write(" ".join(map(str, ids + tokens)))
+            command = ["--model", self.path(name), "--ids", self.path("whole"), "-o", self.path("whole.h5")]
+            with contextlib.redirect_stderr(io.StringIO()):
+                self.assertEqual(dump_hf.main([*command, "--queries", "all", "--force"]), 0)
+            with kvbench.Trace(self.path("whole.h5")) as trace:
+                for layer, scores in found.items():
+                    wanted = expected(trace.prompts["0"].layers[layer], layer, ids + tokens, begin, end)
+                    np.testing.assert_allclose(scores[:, begin:end], wanted, rtol=5e-4, atol=1e-7,
+                                               err_msg=f"{name}, chunk {number}, layer {layer}")
+
+    def largest(self, layer, begin, end, factor=lambda head, query: 1):
+        """The largest weight of each key of a chunk, times a factor, one query after the other."""
         keys, queries = (layer.array(name).astype(np.float64) for name in ("keys", "queries"))
         best, group = np.zeros((len(keys), end - begin)), 4 // len(keys)
         for query in range(CONTEXT, keys.shape[1]):
             seen = [*range(min(4, begin)), *range(begin, end), *range(CONTEXT, query + 1)]
             for head in range(4):
                 powers = np.exp(layer.scale * keys[head // group, seen] @ queries[head, query])
-                of_chunk = (powers / powers.sum())[min(4, begin):][:end - begin]
+                of_chunk = (powers / powers.sum())[min(4, begin):][:end - begin] * factor(head, query)
                 best[head // group] = np.maximum(best[head // group], of_chunk)
         return best
+
+    def test_kvzip_written_out(self):
+        for name in NAMES:
+            with self.subTest(model=name):
+                self.model(name)
+                self.agrees("kvzip", name, lambda layer, number, tokens, begin, end:
+                            self.largest(layer, begin, end))
+
+    def slopes(self, model, tokens):
+        """By layer: the norm of the gradient of sum_p |h_p|^2 over the repetition, in one pass without a cache, at the
+        input of the norm behind attention; h is the input of the last norm."""
+        body, found, last = model.base_model, [], []
+
+        def keep(module, args):
+            args[0].retain_grad()
+            found.append(args[0])
+        handles = [getattr(layer, "post_attention_layernorm", None) or layer.ln_2
+                   for layer in (body.h if hasattr(body, "h") else body.layers)]
+        handles = [norm.register_forward_pre_hook(keep) for norm in handles]
+        handles.append((body.ln_f if hasattr(body, "ln_f") else body.norm).register_forward_pre_hook(
+            lambda module, args: last.append(args[0])))
+        with Wide():
+            body(torch.tensor([tokens]), use_cache=False)
+        last[0][0, CONTEXT:].square().sum().backward()
+        for handle in handles:
+            handle.remove()
+        return [x.grad[0].norm(dim=1).numpy() for x in found]
+
+    def test_kvgrad_written_out(self):
+        for name in NAMES:
+            with self.subTest(model=name):
+                model = self.model(name).double()
+                model.set_attn_implementation("eager")
+                parts = {module.layer_idx: last_product(module).weight.detach().numpy()
+                         for module in attention_modules(model)}
+
+                def expected(layer, number, tokens, begin, end):
+                    slopes = self.slopes(model, tokens)[number]
+                    matrix = parts[number] if name == "gpt2" else parts[number].T
+                    values = layer.array("values")[:, begin:end]
+                    sizes = [np.linalg.norm(values[head * len(values) // 4] @ matrix[16 * head:16 * head + 16], axis=1)
+                             for head in range(4)]
+                    return self.largest(layer, begin, end, lambda head, query: sizes[head] * slopes[query])
+                self.agrees("kvgrad", name, expected)
+
+    def test_kvgrad_of_half_types(self):
+        for name in ("llama", "gpt2"):
+            self.model(name).to(torch.bfloat16).float().save_pretrained(self.path(name))
+            found = []
+            for weights in ("f32", "bf16"):
+                self.dump(self.path(name), "--scores", "kvgrad", "--weights", weights)
+                found.append(np.concatenate([scores.ravel() for scores in self.scores("kvgrad").values()]))
+            self.assertGreater(np.corrcoef(np.log(found))[0, 1], 0.99)
 
 
 class Programs(ScoresTest):
@@ -196,10 +255,13 @@ class Programs(ScoresTest):
         self.model("llama")
         self.model("phi3")
         hf_models.save(self.path("bare"), "llama")
+        architectures.build("bitnet").save_pretrained(self.path("bitnet"))
+        hf_models.small_tokenizer([*map(str, range(97))]).save_pretrained(self.path("bitnet"))
         for model, arguments, words in (
-                ("llama", ("--scores", "votes"), "there is no 'votes'; give some of damage-votes, kvzip"),
+                ("llama", ("--scores", "votes"), "there is no 'votes'; give some of damage-votes, kvzip, kvgrad"),
                 ("llama", ("--scores", "kvzip,"), "there is no ''"),
                 ("llama", ("--scores", "kvzip", "--vote-probes", 513), "--vote-probes 513"),
+                ("bitnet", ("--scores", "kvgrad"), "more than a matrix W_O, such as a gate or a norm"),
                 ("phi3", ("--scores", "kvzip"), "every recorded layer has a sliding window"),
                 ("bare", ("--scores", "kvzip"), "leave out --scores kvzip, which asks the model")):
             with self.subTest(words):
@@ -212,7 +274,7 @@ class Programs(ScoresTest):
         before = Continued._cache
         self.addCleanup(setattr, Continued, "_cache", before)
         Continued._cache = lambda self, context: before(self, [context[0], *context])
-        for scorer in ("damage-votes", "kvzip"):
+        for scorer in ("damage-votes", "kvzip", "kvgrad"):
             said = self.dump(self.path("llama"), "--scores", scorer, "--queries", "all", code=1)
             self.assertIn("where tokens continue from a cache, attention outputs differ", said)
             self.assertIn(f"Leave out --scores {scorer}.", said)
@@ -231,13 +293,13 @@ class Programs(ScoresTest):
                 said = io.StringIO()
                 with contextlib.redirect_stderr(said):
                     code = dump_hf.main(["--model", self.path(name), "--ids", self.path("ids"), "--scores",
-                                         "damage-votes,kvzip", "-o", self.path("t.h5"), "--force"])
+                                         "damage-votes,kvzip,kvgrad", "-o", self.path("t.h5"), "--force"])
                 if code:
                     self.assertIn("--scores", said.getvalue())
                     continue
                 with kvbench.Trace(self.path("t.h5")) as trace:
                     full = [number for number, layer in trace.prompts["0"].layers.items() if not layer.window]
-                for scorer in ("damage-votes", "kvzip"):
+                for scorer in ("damage-votes", "kvzip", "kvgrad"):
                     self.assertEqual(list(self.scores(scorer)), full)
 
 
