@@ -54,6 +54,18 @@ class Recorded(Kept):
         return self._steps[layer] * self._scales[layer][..., None]
 
 
+def differentiable(layers, calls, outputs):
+    """An on_call whose outputs [t, q_heads, dv] require gradients; those of these layers, and their calls, are kept."""
+    def answer(call):
+        output = checkpoint(call.run, use_reentrant=False)  # keeps no attention weights
+        if not output.requires_grad:
+            output.requires_grad_()
+        if call.module.layer_idx in layers:
+            calls[call.module.layer_idx], outputs[call.module.layer_idx] = call, output
+        return output
+    return answer
+
+
 class Prober(Continued):
     """`model`: a Model; `layers`: numbers of the layers whose gradients are wanted; the others as Continued."""
 
@@ -110,15 +122,7 @@ class Prober(Continued):
         """Logits [T, V] of the tokens, and by layer the calls of attention and their outputs [T, q_heads, dv], on which
         the logits depend."""
         calls, outputs = {}, {}
-
-        def answer(call):
-            output = checkpoint(call.run, use_reentrant=False)  # keeps no attention weights
-            if not output.requires_grad:
-                output.requires_grad_()
-            if call.module.layer_idx in self._layers:
-                calls[call.module.layer_idx], outputs[call.module.layer_idx] = call, output
-            return output
-        logits = self._read(self._model.model, tokens, cache, answer).logits[0]
+        logits = self._read(self._model.model, tokens, cache, differentiable(self._layers, calls, outputs)).logits[0]
         missing = [layer for layer in self._layers if layer not in outputs]
         if missing:
             raise Error(f"layer {missing[0]} of this model does not attend where tokens continue from a cache; "

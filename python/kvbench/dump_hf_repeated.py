@@ -6,25 +6,24 @@ import copy
 
 import numpy as np
 import torch
-from torch.utils.checkpoint import checkpoint
 
 from ._attention import MOST_WEIGHTS
 from ._continued import Continued, Kept, in_single_precision
 from ._error import Error
-from ._measure import TOLERANCE, attention_modules, body_of, numbers
+from ._measure import attention_modules, body_of, numbers
+from .dump_hf_probes import differentiable
 
 CHUNKS = {"kvzip": 2048, "kvgrad": 256}  # tokens of a repetition, as in kvpress
 SINKS = 4  # first tokens that stay in the softmax of every repetition
 REMEMBERED = 8  # last tokens of the chunk before, with which the model is asked to begin
-COMPARED = 64  # last tokens of a context, whose attention outputs must be those of one pass
+COMPARED = 64  # last tokens of a context, compared with those of one pass
 ASKS = ("\n\nRepeat the previous context exactly.",
         "\n\nRepeat the part of the previous context exactly, starting with", "\n")
 
 
-def attended(call, begin, end, context, slopes=None):
-    """The largest weight [kv_heads, group, end - begin] that a query of a repetition gives to the keys of its chunk,
-    times the slope of the query where there are slopes [t], under a softmax over the sinks before the chunk, the chunk,
-    and the repetition up to the query."""
+def attended(call, begin, end, context, slopes):
+    """The largest weight [kv_heads, group, end - begin], times its slope [t], that a query of a repetition gives to the
+    keys of its chunk, in a softmax over the sinks before the chunk, the chunk, and the repetition up to the query."""
     kv_heads, _, d = call.key.shape
     t = call.query.shape[1]
     sinks = min(SINKS, begin)
@@ -38,9 +37,7 @@ def attended(call, begin, end, context, slopes=None):
         logits = call.scale * rows @ keys[:, None].mT
         later = torch.arange(t, device=keys.device) > first + torch.arange(rows.shape[2], device=keys.device)[:, None]
         logits[..., -t:].masked_fill_(later, -torch.inf)
-        weights = logits.softmax(-1)[..., sinks:sinks + end - begin]
-        if slopes is not None:
-            weights *= slopes[first:first + step, None]
+        weights = logits.softmax(-1)[..., sinks:sinks + end - begin] * slopes[first:first + step, None]
         best = torch.maximum(best, weights.amax(2))
     return best
 
@@ -109,87 +106,52 @@ def kvzip(wanted, context, name, prompt):
 
         def attend(call):
             if call.module.layer_idx in wanted.shapes:
-                found[call.module.layer_idx] = attended(call, begin, end, len(context)).amax(1)
+                ones = torch.ones(call.query.shape[1], device=call.query.device)
+                found[call.module.layer_idx] = attended(call, begin, end, len(context), ones).amax(1)
             return call.run()
         read(attend)
         return found
     return repeated(wanted, context, name, "kvzip", score)
 
 
-class Repetition:
-    """A repetition whose gradients are wanted: calls of attention by layer, their outputs [t, q_heads, dv], what W_O
-    makes of them [1, t, width], and the output of the last layer, in a graph."""
-
-    def __init__(self, wanted):
-        self._wanted, self.calls, self._outputs, self._written = wanted, {}, {}, {}
-        self._modules = [part for part in attention_modules(wanted.model.model) if part.layer_idx in wanted.shapes]
-
-    def answer(self, call):
-        output = checkpoint(call.run, use_reentrant=False)  # keeps no attention weights
-        if not output.requires_grad:
-            output.requires_grad_()
-        if call.module.layer_idx in self._wanted.shapes:
-            self.calls[call.module.layer_idx], self._outputs[call.module.layer_idx] = call, output
-        return output
-
-    @contextlib.contextmanager
-    def watched(self):
-        """A context in which the model may be run once, by answer()."""
-        def keep(name):
-            def hook(module, args, output):
-                self._written[name] = output[0] if isinstance(output, tuple) else output
-            return hook
-        layers = next(part for part in self._wanted.model.model.modules() if isinstance(part, torch.nn.ModuleList) and
-                      any(self._modules[0] in set(layer.modules()) for layer in part))
-        handles = [layers[-1].register_forward_hook(keep("last"))]
-        handles += [module.register_forward_hook(keep(module)) for module in self._modules]
-        try:
-            yield
-        finally:
-            for handle in handles:
-                handle.remove()
-
-    def slopes(self):
-        """By layer: the norm [t] of the gradient of sum_p |h_p|^2 with respect to each row of what W_O makes."""
-        written = [self._written[call.module] for call in self.calls.values()]
-        found = torch.autograd.grad(self._written["last"].float().square().sum(), written, retain_graph=True)
-        return {layer: slope[0].float().norm(dim=1) for layer, slope in zip(self.calls, found)}
-
-    def matrix(self, layer):
-        """W_O [q_heads, dv, width], from unit vectors taken back through it, a different one at each token. Raises
-        Error where tokens differ in what lies between: a gate, or a norm."""
-        written, output = self._written[self.calls[layer].module], self._outputs[layer]
-        t, width = written.shape[1:]
-        rows = []
-        for first in range(0, width, t):
-            units = torch.zeros_like(written)
-            count = min(t, width - first)
-            units[0, range(count), range(first, first + count)] = 1
-            rows.append(torch.autograd.grad(written, output, units, retain_graph=True)[0][:count])
-        found = torch.cat(rows).permute(1, 2, 0).float()
-        sums, = torch.autograd.grad(written, output, torch.ones_like(written), retain_graph=True)
-        if not (sums - found.sum(2)).abs().max() <= TOLERANCE[torch.float32] * found.abs().sum(2).max():
-            raise Error(f"layer {layer}: between attention and what it adds lies more than a matrix W_O, such as a "
-                        f"gate or a norm, and kvgrad needs the size of a value after W_O; {self._wanted.remedy}.")
-        return found
+def matrix(written, output):
+    """W_O [q_heads, dv, width] from an attention output [t, q_heads, dv] to what is written [1, t, width]: unit vectors
+    taken back, each at a token of its own. None where tokens differ."""
+    def back(vectors):
+        return torch.autograd.grad(written, output, vectors, retain_graph=True)[0]
+    t, width = written.shape[1:]
+    units = torch.eye(width, device=written.device, dtype=written.dtype)
+    found = torch.cat([back(torch.nn.functional.pad(part, (0, 0, 0, t - len(part)))[None])[:len(part)]
+                       for part in units.split(t)]).permute(1, 2, 0)
+    difference = (back(torch.ones_like(written)) - found.sum(2)).abs().max()
+    return found if difference <= 1e-3 * found.abs().sum(2).max() else None
 
 
 def kvgrad(wanted, context, name, prompt):
-    """KVgrad, as NVIDIA's kvpress has it (pull requests 279 and 286, KVgradPress; the paper, OpenReview cg1wTCJjjk, was
-    not at hand): the largest product, over the queries p of a repetition and the query heads, of the weight that a key
-    gets, the norm of its value after W_O, and the norm of the gradient of Phi = sum_p |h_p|^2 at p, h the output of the
-    last layer before the final norm. The gradient is taken where W_O writes: in the residual stream, unless a norm
-    lies between, whose input it is then, as there. Keys and values of the context are constants."""
+    """KVgrad, by kvpress (pull requests 279 and 286): the largest product, over the queries p of a repetition and the
+    query heads, of the weight of a key, |W_O v|, and the norm of the gradient, where W_O writes at p, of the sum of
+    |h|^2, h the output of the last layer."""
+    modules = [part for part in attention_modules(wanted.model.model) if part.layer_idx in wanted.shapes]
+    last = next(part for part in wanted.model.model.modules() if isinstance(part, torch.nn.ModuleList) and
+                any(modules[0] in set(layer.modules()) for layer in part))[-1]
+
     def score(read, begin, end):
-        one = Repetition(wanted)
-        with in_single_precision(wanted.model.model), torch.enable_grad():
-            with one.watched():
-                read(one.answer)
-            slopes, matrices = one.slopes(), {layer: one.matrix(layer) for layer in one.calls}
-        found = {}
-        for layer, call in one.calls.items():
-            values = call.value[:, None, begin:end].detach().float()
-            sizes = (values @ matrices[layer].view(len(values), -1, *matrices[layer].shape[1:])).norm(dim=-1)
-            found[layer] = (attended(call, begin, end, len(context), slopes[layer]) * sizes).amax(1)
+        calls, outputs, kept, found = {}, {}, {}, {}
+
+        def keep(module, args, output):
+            kept[module] = output[0] if isinstance(output, tuple) else output
+        with contextlib.ExitStack() as hooks, in_single_precision(wanted.model.model), torch.enable_grad():
+            for module in (*modules, last):
+                hooks.callback(module.register_forward_hook(keep).remove)
+            read(differentiable(wanted.shapes, calls, outputs))
+            written = {layer: kept[call.module] for layer, call in calls.items()}
+            slopes = torch.autograd.grad(kept[last].square().sum(), list(written.values()), retain_graph=True)
+            matrices = [matrix(written[layer], outputs[layer]) for layer in calls]
+        for (layer, call), slope, w_o in zip(calls.items(), slopes, matrices):
+            if w_o is None:
+                raise Error(f"layer {layer}: kvgrad needs the size of values after W_O, and this model has a gate or a "
+                            f"norm before it; {wanted.remedy}.")
+            sizes = (call.value[:, None, begin:end] @ w_o.unflatten(0, (len(call.value), -1))).norm(dim=-1)
+            found[layer] = (attended(call, begin, end, len(context), slope[0].norm(dim=1)) * sizes).amax(1)
         return found
     return repeated(wanted, context, name, "kvgrad", score)

@@ -75,11 +75,6 @@ def damage_votes(wanted, context, name, prompt):
     return votes, votes.scores()
 
 
-def asked(n, scorer):
-    """Tokens of the repetitions of a context of n tokens."""
-    return n + 24 * (1 + n // CHUNKS[scorer])
-
-
 @dataclass(frozen=True)
 class Scorer:
     name: str
@@ -90,8 +85,8 @@ class Scorer:
 
 SCORERS = {scorer.name: scorer for scorer in (
     Scorer("damage-votes", damage_votes, f"sinks={SINKS},recent={WINDOW}", lambda n, probes: n + 3 * probes * WINDOW),
-    Scorer("kvzip", kvzip, f"sinks={SINKS}", lambda n, probes: n + asked(n, "kvzip")),
-    Scorer("kvgrad", kvgrad, f"sinks={SINKS}", lambda n, probes: n + 3 * asked(n, "kvgrad")))}
+    Scorer("kvzip", kvzip, f"sinks={SINKS}", lambda n, probes: 2 * n + 24 * (1 + n // CHUNKS["kvzip"])),
+    Scorer("kvgrad", kvgrad, f"sinks={SINKS}", lambda n, probes: 4 * n + 72 * (1 + n // CHUNKS["kvgrad"])))}
 
 
 def parse_scorers(text):

@@ -237,7 +237,6 @@ class Refusals(CompressedTest):
                 self.logits(model, oracle, 16)
         self.refused("one method|methods", method="all", context=CONTEXT)
         self.refused("kvzip asks the model", "--scores kvzip", method="kvzip", context=CONTEXT)
-        self.refused("kvgrad asks the model", "--scores kvgrad", method="kvgrad", context=CONTEXT)
         self.refused("'scop'", method="damage-votes[scop=model]", context=CONTEXT)
         self.refused("give input_ids", method="damage-votes", context=CONTEXT,
                      call=lambda: model(inputs_embeds=torch.zeros(1, N, 48)))

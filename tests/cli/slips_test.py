@@ -43,7 +43,6 @@ ANSWERED = (
     (["replay", "T", "-m", "CURPress"], "Here it is curdkv."),
     (["replay", "T", "-m", "SnapKVPress"], "Here it is snapkv@kvpress."),
     (["replay", "T", "-m", "KVzipPress"], "Here it is scores:FILE.h5 of kvbench-dump-hf --scores kvzip."),
-    (["replay", "T", "-m", "KVgradPress"], "Here it is scores:FILE.h5 of kvbench-dump-hf --scores kvgrad."),
     (["replay", "T", "-m", "damage-votes"], "scores:FILE.h5 of kvbench-dump-hf --scores damage-votes."),
     (["replay", "T", "-m", "none"], "Here it is exact."), (["replay", "T", "-m", "llamacpp"], "Here it is llama.cpp."),
     (["replay", "T", "-m", "families+q8_0"], "'families'. It stands for several methods; name one of them."),

@@ -266,7 +266,6 @@ constexpr OtherName other_names[] = {{"none", "exact"},
                                      {"duoattention", "duo or duo@kvpress"},
                                      {"llamacpp", "llama.cpp"},
                                      {"kvzip", "scores:FILE.h5 of kvbench-dump-hf --scores kvzip"},
-                                     {"kvgrad", "scores:FILE.h5 of kvbench-dump-hf --scores kvgrad"},
                                      {"damagevotes", "scores:FILE.h5 of kvbench-dump-hf --scores damage-votes"},
                                      {"l2compress", "knorm"},
                                      {"l2norm", "knorm"}};
