@@ -144,7 +144,7 @@ TEST_CASE("duo needs a table, duo@kvpress another text with queries, and both al
   lacks("duo@kvpress", {}, "name one with --calibrate");
   HeadData text = random_head({}, 2, *backend);
   head.calibration = std::make_shared<const HeadPrompt>(prompt_of(text, *backend));
-  lacks("duo@kvpress", {}, "omit --kv-heads");
+  lacks("duo@kvpress", {}, "omit --heads");
   text.lacks = {Part::observed_queries};
   head.calibration = std::make_shared<const HeadPrompt>(prompt_of(text, *backend));
   lacks("duo@kvpress", {}, "duo@kvpress needs queries");

@@ -87,7 +87,7 @@ std::vector<Index> plan(const ModelContext& context, Index budget, const Streami
 MakeCaches layer_caches(std::span<const HeadPrompt> given, const Streaming& streaming, const std::vector<float>& scores,
                         bool slides, Backend& backend) {
   if (std::ssize(given) < given.front().num_kv_heads)
-    throw Unavailable(fmt::format("{} ranks all {} kv heads of a layer, and has {} of them; omit --kv-heads",
+    throw Unavailable(fmt::format("{} ranks all {} kv heads of a layer, and has {} of them; omit --heads",
                                   streaming.method, given.front().num_kv_heads, given.size()));
   std::vector<std::vector<float>> single;
   for (const float score : scores) single.push_back({score});
