@@ -159,6 +159,11 @@ std::string describe(const trace::Reader& reader) {
                      or_unknown(info.created));
   out += fmt::format("  heads        {} query, {} kv; head size {} (values {})\n", info.num_query_heads,
                      info.num_kv_heads, info.head_dim, info.value_dim);
+  if (info.values_in_keys()) {
+    out += fmt::format(
+        "  latent       the values are the first {} channels of the keys (MLA): a token takes {} numbers per kv head\n",
+        info.value_dim, info.token_numbers());
+  }
   const bool alike = same_layers(info);
   out += fmt::format("  layers       {}\n", alike ? layers_text(info.prompts.at(0), info.num_layers)
                                                   : fmt::format("{} in the model", info.num_layers));

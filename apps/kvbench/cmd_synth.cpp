@@ -60,6 +60,8 @@ Command add_synth(CLI::App& app) {
   count("--kv-heads", synth.kv_heads, "Key/value heads");
   count("--head-dim", synth.head_dim, "Dimension of keys");
   count("--value-dim", synth.value_dim, "Dimension of values");
+  flags->add_flag("--latent", synth.values_in_keys,
+                  "MLA: the values are the first channels of the keys, as many as --value-dim, and stored once");
   count("--prompts", synth.prompts, "Prompts");
   count("--clusters", synth.clusters, "Number of clusters of keys (pattern clusters)");
   flags

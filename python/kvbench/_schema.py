@@ -83,12 +83,14 @@ class LayerInfo:
     window: int = 0  # tokens of a sliding window; 0 = full attention
     rope_theta: float = 0.0  # 0 = none
     softcap: float = 0.0  # logits become softcap * tanh(logit / softcap); 0 = none
+    values_in_keys: bool = False  # MLA: the values are the first dv channels of the keys; no layer has an array of them
     column_sums_end: int | None = None  # column_sums are sums over the queries 0 .. column_sums_end - 1
     sketch_seed: int | None = None  # of the Gaussian matrix of output_sketch
     sketch_misfit: float = 0.0  # how much the map that output_sketch describes differs between queries; 0: not at all
 
 
 REQUIRED = ("keys", "values", "queries")
+LATENT = ("keys", "queries")  # what is required where the values are a part of the keys
 ARRAYS = (*REQUIRED, "column_sums", "keys_pre_rope", "queries_pre_rope", "speculated_queries", "attention_output",
           "residual_norm", "output_sketch", "probes")
 WIDE = ("column_sums", "residual_norm")  # stored in f32 whatever the dtype of the trace
@@ -245,6 +247,16 @@ def check_array(name, values, where):
     require(name != "residual_norm" or (values > 0).all(), where,
             "holds a number that is not above 0; the norm of a residual stream is.")
     require(name != "probe_scales" or (values >= 0).all(), where, "holds a negative number; a scale is not negative.")
+
+
+def check_latent(header, where):
+    """Raises Error for the header of layers whose values are a part of the keys."""
+    require(header.value_dim <= header.head_dim, where,
+            f"its values are a part of its keys, but value_dim = {header.value_dim} is more than head_dim = "
+            f"{header.head_dim}.")
+    require(header.rope_type != "default", where,
+            "its values are a part of its keys, and rope_type 'default' rotates all channels; write 'partial' where "
+            "RoPE without scaling rotates those behind the values.")
 
 
 def check_layer(layer, num_tokens, where):

@@ -6,9 +6,9 @@ import functools
 from ._files import InputFile, sha256_of_file
 from ._hdf5 import attribute, check_schema, element_type, read_slab, reading
 from ._kinds import checked
-from ._schema import (ARRAYS, MOST_PROMPTS, REQUIRED, TRACE_SCHEMA, WIDE, Error, Header, LayerInfo, Probes, PromptInfo,
-                      check_array, check_caches, check_header, check_layer, check_prompt, check_prompt_id, check_scored,
-                      check_shape, integers, is_number, order_of, require, shape_of)
+from ._schema import (ARRAYS, LATENT, MOST_PROMPTS, REQUIRED, TRACE_SCHEMA, WIDE, Error, Header, LayerInfo, Probes,
+                      PromptInfo, check_array, check_caches, check_header, check_latent, check_layer, check_prompt,
+                      check_prompt_id, check_scored, check_shape, integers, is_number, order_of, require, shape_of)
 
 
 class Layer(LayerInfo):
@@ -17,7 +17,11 @@ class Layer(LayerInfo):
     def __init__(self, prompt, index, group):
         self.prompt, self.index, self._group = prompt, index, group
         self._where = f"{prompt.trace.path}: {group.name}"
-        for name in (*REQUIRED, "query_positions"):
+        latent = attribute(group, self._where, "values_in_keys", int, 0)
+        require(latent in (0, 1), self._where, f"attribute 'values_in_keys' is {latent}; it must be 0 or 1.")
+        if latent:
+            check_latent(prompt.trace, self._where)
+        for name in (*(LATENT if latent else REQUIRED), "query_positions"):
             require(name in group, self._where, f"dataset '{name}' is missing; see docs/traces.md.")
         sums, sketch = group.get("column_sums"), group.get("output_sketch")
         sketched = {} if sketch is None else {"sketch_seed": attribute(sketch, sketch.name, "seed", int),
@@ -25,7 +29,7 @@ class Layer(LayerInfo):
         super().__init__(window=attribute(group, self._where, "window", int),
                          rope_theta=attribute(group, self._where, "rope_theta", float),
                          scale=attribute(group, self._where, "scale", float),
-                         softcap=attribute(group, self._where, "softcap", float),
+                         softcap=attribute(group, self._where, "softcap", float), values_in_keys=bool(latent),
                          query_positions=integers(group["query_positions"][()], f"{self._where}/query_positions"),
                          column_sums_end=None if sums is None else attribute(sums, sums.name, "column_sums_end", int),
                          **sketched)
@@ -58,13 +62,16 @@ class Layer(LayerInfo):
     def arrays(self):
         """Names of the arrays that the trace holds for this layer."""
         self.prompt.trace.check_open()
-        return tuple(name for name in ARRAYS if name in self._group)
+        return tuple(name for name in ARRAYS
+                     if name in self._group and not (name == "values" and self.values_in_keys))
 
     @checked
     def array(self, name: str, head: int | None = None):
         """float32 array of one head, [rows, dim], or of all heads, [heads, rows, dim]; column_sums have no dim,
         residual_norm is [m], and probes of a head are [R, T, dv]. Raises Error if the trace lacks the array, and for
-        values that are not finite."""
+        values that are not finite. Values that are a part of the keys are taken from these."""
+        if name == "values" and self.values_in_keys:
+            return self.array("keys", head)[..., :self.prompt.trace.value_dim]
         where = f"{self._where}/{name}"
         require(name in self.arrays, where, f"the trace does not hold this array; it has {', '.join(self.arrays)}.")
         dataset = self._group[name]

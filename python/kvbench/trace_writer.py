@@ -9,9 +9,9 @@ import numpy as np
 from ._files import OutputFile
 from ._hdf5 import create_array, create_group, fixed_string, narrowed, rounded, set_text, write_head, write_whole
 from ._kinds import checked
-from ._schema import (ARRAYS, MOST_PROMPTS, REQUIRED, TRACE_SCHEMA, WIDE, Error, Header, LayerInfo, PromptInfo,
-                      check_array, check_caches, check_header, check_layer, check_prompt, check_prompt_id, check_scored,
-                      check_shape, integers, numbers, require, shape_of)
+from ._schema import (ARRAYS, LATENT, MOST_PROMPTS, REQUIRED, TRACE_SCHEMA, WIDE, Error, Header, LayerInfo, PromptInfo,
+                      check_array, check_caches, check_header, check_latent, check_layer, check_prompt,
+                      check_prompt_id, check_scored, check_shape, integers, numbers, require, shape_of)
 
 
 def _now():
@@ -42,6 +42,7 @@ class TraceWriter(OutputFile):
         self._header, self._compress = header, compress
         self._prompts = {}  # PromptInfo by group name
         self._layers = {}  # layer numbers written, by group name
+        self._latent = set()  # values_in_keys of the layers written
         try:
             self._describe()
         except BaseException:
@@ -101,7 +102,8 @@ class TraceWriter(OutputFile):
         """Writes all arrays of a layer: keys, values, queries and optional ones (docs/traces.md), each [heads, rows,
         dim]; column_sums [heads, n] with info.column_sums_end; residual_norm [m]; output_sketch [heads, dv, columns]
         with info.sketch_seed; probes [heads, R, T, dv] where the prompt has them. They are stored in the dtype of the
-        header, column_sums and residual_norm in f32, probes in 8 bits with a scale for each row of dv numbers."""
+        header, column_sums and residual_norm in f32, probes in 8 bits with a scale for each row of dv numbers. With
+        info.values_in_keys (MLA), there are no values."""
         self.check_open()
         id = str(id)
         where = f"{self.path}: /prompts/{id}/layers/{index}"
@@ -115,13 +117,15 @@ class TraceWriter(OutputFile):
         positions = integers(info.query_positions, f"{where}/query_positions")
         info = LayerInfo(scale=info.scale, query_positions=positions, window=info.window, rope_theta=info.rope_theta,
                          softcap=info.softcap, column_sums_end=info.column_sums_end, sketch_seed=info.sketch_seed,
-                         sketch_misfit=info.sketch_misfit)
+                         sketch_misfit=info.sketch_misfit, values_in_keys=info.values_in_keys)
         check_layer(info, prompt.num_tokens, where)
         arrays = self._checked(where, prompt, info, arrays)
         group = create_group(self.file["prompts"][id]["layers"], str(index))
         group.attrs["window"] = np.int64(info.window)
         for name in ("rope_theta", "scale", "softcap"):
             group.attrs[name] = np.float64(getattr(info, name))
+        if info.values_in_keys:
+            group.attrs["values_in_keys"] = np.int64(1)
         write_whole(group, "query_positions", info.query_positions.astype("<i8"))
         for name, values in arrays.items():
             self._write(group, name, values, where)
@@ -136,8 +140,16 @@ class TraceWriter(OutputFile):
         """Returns the arrays in the order of the schema. Raises Error for wrong names or shapes."""
         for name in arrays:
             require(name in ARRAYS, where, f"'{name}' is not an array of the schema; these are {', '.join(ARRAYS)}.")
-        for name in REQUIRED:
-            require(arrays.get(name) is not None, where, f"'{name}' is missing; a layer needs {', '.join(REQUIRED)}.")
+        required = LATENT if info.values_in_keys else REQUIRED
+        for name in required:
+            require(arrays.get(name) is not None, where, f"'{name}' is missing; a layer needs {', '.join(required)}.")
+        if info.values_in_keys:
+            check_latent(self._header, where)
+            require("values" not in arrays, f"{where}/values",
+                    "values_in_keys says that they are a part of the keys; leave them out.")
+        latent = {info.values_in_keys, *self._latent}
+        require(len(latent) == 1, where, "values_in_keys differs from that of the first layer; all layers have one.")
+        self._latent = latent
         require(("column_sums" in arrays) == (info.column_sums_end is not None), where,
                 "column_sums and column_sums_end belong together; give both or neither.")
         require(("output_sketch" in arrays) == (info.sketch_seed is not None), where,

@@ -195,6 +195,9 @@ MethodInfo compose(const MethodInfo& method, const MethodInfo& quantiser) {
   }
   if (quantiser.block)
     both.block = [block = quantiser.block](const Params& params) { return block(params.as<Parts>().other); };
+  both.one_rule = nullptr;
+  if (quantiser.one_rule)
+    both.one_rule = [rule = quantiser.one_rule](const Params& params) { return rule(params.as<Parts>().other); };
   both.prepare = [=](std::span<const HeadPrompt> given, const Params& params, Backend& backend) -> MakeCaches {
     const Parts& parts = params.as<Parts>();
     const std::vector<HeadPrompt> heads(given.begin(), given.end());

@@ -148,6 +148,23 @@ void check_positions(const LayerInfo& layer, std::int64_t n, const std::string& 
   }
 }
 
+/// Values that are a part of the keys.
+void check_latent(const LayerInfo& layer, const TraceInfo& info, const std::string& at) {
+  if (layer.values_in_keys != info.values_in_keys())
+    throw Error("{}: attribute 'values_in_keys' differs from that of the first layer; all layers have one.", at);
+  if (!layer.values_in_keys) return;
+  if (info.value_dim > info.head_dim) {
+    throw Error("{}: its values are a part of its keys, but value_dim = {} is more than head_dim = {}.", at,
+                info.value_dim, info.head_dim);
+  }
+  if (info.rope_type != "default") return;
+  throw Error(
+      "{}: its values are a part of its keys, and attribute 'rope_type' is 'default', which rotates all channels; "
+      "write "
+      "'partial' where RoPE without scaling rotates those behind the values.",
+      at);
+}
+
 void check_layer(const LayerInfo& layer, const PromptInfo& prompt, const TraceInfo& info, const std::string& file) {
   const std::string at = file + ": " + path_of(prompt, layer);
   if (layer.layer < 0 || layer.layer >= info.num_layers) {
@@ -164,6 +181,7 @@ void check_layer(const LayerInfo& layer, const PromptInfo& prompt, const TraceIn
   finite(layer.scale, "scale", false);
   finite(layer.softcap, "softcap", true);
   check_positions(layer, prompt.num_tokens, at);
+  check_latent(layer, info, at);
   if (layer.column_sums_end && (*layer.column_sums_end < 1 || *layer.column_sums_end > prompt.num_tokens)) {
     throw Error("{}/column_sums: column_sums_end is {}, outside [1, {}].", at, *layer.column_sums_end,
                 prompt.num_tokens);

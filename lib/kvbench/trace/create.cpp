@@ -78,6 +78,7 @@ void create_layer(const h5::Object& group, const TraceInfo& info, const PromptIn
   group.set("rope_theta", layer.rope_theta);
   group.set("scale", layer.scale);
   group.set("softcap", layer.softcap);
+  if (layer.values_in_keys) group.set("values_in_keys", std::int64_t{1});
   write_integers(group, "query_positions", layer.query_positions);
   for (const Array array : all_arrays) {
     if (!holds(layer, array)) continue;

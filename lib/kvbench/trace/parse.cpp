@@ -34,6 +34,13 @@ std::string text(const h5::InputObject& at, const char* name) {
   return *value;
 }
 
+/// An integer, 0 or 1; absent: 0.
+bool flag(const h5::InputObject& at, const char* name) {
+  const std::int64_t value = at.integer(name).value_or(0);
+  if (value != 0 && value != 1) throw Error("{}: attribute '{}' is {}; it must be 0 or 1.", at.where(), name, value);
+  return value == 1;
+}
+
 /// A plain decimal number without sign or leading zeros.
 std::optional<std::int64_t> decimal(const std::string& name) {
   std::int64_t value = 0;
@@ -131,6 +138,7 @@ LayerInfo parse_layer(const h5::InputObject& group, std::int64_t index) {
   layer.rope_theta = number(group, "rope_theta");
   layer.scale = number(group, "scale");
   layer.softcap = number(group, "softcap");
+  layer.values_in_keys = flag(group, "values_in_keys");
   layer.query_positions = integers<std::int64_t>(group.dataset("query_positions"));
   if (group.has("column_sums")) layer.column_sums_end = integer(group.dataset("column_sums"), "column_sums_end");
   layer.keys_pre_rope = group.has("keys_pre_rope");

@@ -53,6 +53,14 @@ void widen_all(std::vector<float>& values, Dtype dtype) {
   if (dtype == Dtype::i8) widen_all<std::int8_t>(values, [](std::int8_t byte) { return static_cast<float>(byte); });
 }
 
+/// The first `count` columns of rows of `cols`.
+std::vector<float> first_columns(const std::vector<float>& rows, std::int64_t cols, std::int64_t count) {
+  std::vector<float> out;
+  out.reserve(rows.size() / static_cast<std::size_t>(cols) * static_cast<std::size_t>(count));
+  for (auto row = rows.begin(); row != rows.end(); row += cols) out.insert(out.end(), row, row + count);
+  return out;
+}
+
 /// What is wrong where the least value of an array is this; "" where nothing is.
 const char* complaint_of(Array array, float least) {
   if (array == Array::column_sums && least < 0) return "a sum of attention weights is not negative";
@@ -84,6 +92,8 @@ const TraceInfo& Reader::info() const { return impl_->info; }
 
 std::vector<float> Reader::read_head(const PromptInfo& prompt, const LayerInfo& layer, Array array,
                                      std::int64_t head) const {
+  if (array == Array::values && layer.values_in_keys)
+    return first_columns(read_head(prompt, layer, Array::keys, head), impl_->info.head_dim, impl_->info.value_dim);
   const std::string at = path_of(prompt, layer, array);
   const Shape shape = shape_of(impl_->info, prompt, layer, array);
   if (!holds(layer, array)) throw Error("{}: {}: the trace does not hold this array.", path(), at);

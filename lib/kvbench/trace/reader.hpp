@@ -29,8 +29,8 @@ class Reader {
   /// values, keys_pre_rope of kv head `head`: [n, d or dv]; queries, queries_pre_rope, speculated_queries,
   /// attention_output of query head `head`: [m, d or dv]; column_sums of query head `head`: [n]; output_sketch of query
   /// head `head`: [dv, s]; probes of query head `head`: [R * T, dv], in nats per unit of attention output, with their
-  /// scales; residual_norm, head 0: [m]. Throws Error with the dataset where a value is NaN or infinite, IoError where
-  /// reading fails or the file has changed since it was opened.
+  /// scales; residual_norm, head 0: [m]. Values in keys are read from these. Throws Error with the dataset where a
+  /// value is NaN or infinite, IoError where reading fails or the file has changed since it was opened.
   std::vector<float> read_head(const PromptInfo& prompt, const LayerInfo& layer, Array array, std::int64_t head) const;
 
   /// SHA-256 of the bytes of the file in lower-case hex: the digest in PATH.sha256 (stated_sha256()), else computed at

@@ -87,9 +87,10 @@ Shape shape_of(const TraceInfo& info, const PromptInfo& prompt, const LayerInfo&
 bool holds(const LayerInfo& layer, Array array) {
   switch (array) {
     case Array::keys:
-    case Array::values:
     case Array::queries:
       return true;
+    case Array::values:
+      return !layer.values_in_keys;
     case Array::column_sums:
       return layer.column_sums_end.has_value();
     case Array::keys_pre_rope:

@@ -62,6 +62,9 @@ struct LayerInfo {
   double scale = 0;                           ///< logits are scale * <q, k>
   double softcap = 0;                         ///< logits become softcap * tanh(logit / softcap); 0 = none
   std::vector<std::int64_t> query_positions;  ///< strictly increasing, each in [0, n)
+  /// MLA: the values are the first dv channels of the keys, the latent of a token, which is stored once; the others are
+  /// its rotary key. Keys, values and queries are those of the absorbed form (docs/traces.md).
+  bool values_in_keys = false;
   /// column_sums cover the queries 0 .. column_sums_end - 1; absent: no column sums
   std::optional<std::int64_t> column_sums_end;
   bool keys_pre_rope = false;
@@ -111,6 +114,12 @@ struct TraceInfo {
   /// rotary embedding, or because how it pairs channels was not measured.
   std::string channel_order() const { return rope_type == "none" || rope_type == "unknown" ? "" : rope_layout; }
   std::int64_t group() const { return num_query_heads / num_kv_heads; }
+  /// LayerInfo::values_in_keys, which all layers share.
+  bool values_in_keys() const {
+    return !prompts.empty() && !prompts[0].layers.empty() && prompts[0].layers[0].values_in_keys;
+  }
+  /// Numbers that a cache holds per token and kv head.
+  std::int64_t token_numbers() const { return head_dim + (values_in_keys() ? 0 : value_dim); }
   /// Layers of the model that have a cache of their own, and the index of one of them among these.
   std::int64_t num_caches() const { return cache_layers.empty() ? num_layers : std::ssize(cache_layers); }
   std::int64_t depth_of(std::int64_t layer) const;

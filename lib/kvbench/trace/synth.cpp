@@ -29,6 +29,10 @@ void check_options(const SynthOptions& o) {
   size(o.head_dim, most_dimensions, "`head_dim`");
   size(o.value_dim, most_dimensions, "`value_dim`");
   size(o.prompts, most_prompts, "`prompts`");
+  if (o.values_in_keys && o.value_dim > o.head_dim) {
+    throw Error("`value_dim` is {}, more than `head_dim`, which is {}: the values are a part of the keys; lower it.",
+                o.value_dim, o.head_dim);
+  }
   size(o.clusters, most_tokens, "`clusters`");
   constexpr double most_described = 1 << 28, most_written = 1 << 22;  // 2 GiB of positions in memory; hours of writing
   const auto layers = static_cast<double>(o.prompts) * static_cast<double>(o.layers);
@@ -90,6 +94,7 @@ LayerInfo describe_layer(const SynthOptions& options, std::int64_t index) {
   layer.scale = 1 / std::sqrt(static_cast<double>(options.head_dim));
   layer.query_positions.resize(static_cast<std::size_t>(options.num_queries));
   std::iota(layer.query_positions.begin(), layer.query_positions.end(), options.num_tokens - options.num_queries);
+  layer.values_in_keys = options.values_in_keys;
   if (options.column_sums) layer.column_sums_end = options.prompt_tokens;
   layer.speculated_queries = options.speculation_error.has_value();
   layer.probes = layer.residual_norm = options.probes > 0;
@@ -185,7 +190,8 @@ class HeadWriter {
   void write() const {
     const Rows all{0, options_.num_tokens};
     write_blocks(Array::keys, place_.kv_head, all, [&](Rows rows) { return head_.keys(rows); });
-    write_blocks(Array::values, place_.kv_head, all, [&](Rows rows) { return head_.values(rows); });
+    if (!options_.values_in_keys)
+      write_blocks(Array::values, place_.kv_head, all, [&](Rows rows) { return head_.values(rows); });
     for (std::int64_t g = 0; g < info_.group(); ++g) write_query_head(place_.kv_head * info_.group() + g);
     if (options_.column_sums) write_column_sums();
     if (options_.probes > 0 && place_.kv_head == 0) {

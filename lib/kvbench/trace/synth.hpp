@@ -32,6 +32,8 @@ struct SynthOptions {
   std::int64_t kv_heads = 2;
   std::int64_t head_dim = 64;
   std::int64_t value_dim = 64;
+  /// MLA: the values are the first value_dim channels of the keys (LayerInfo::values_in_keys).
+  bool values_in_keys = false;
   std::int64_t prompts = 1;
   std::int64_t clusters = 32;
   double spread = 0.3;      ///< within-cluster standard deviation relative to the distance between centres

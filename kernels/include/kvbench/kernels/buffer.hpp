@@ -51,6 +51,15 @@ class Buffer {
     return part;
   }
 
+  /// The same numbers as rows of `cols`, which divides size(), sharing its storage.
+  Buffer reshaped(Index cols) const {
+    assert(cols > 0 && size() % cols == 0);
+    Buffer other = *this;
+    other.rows_ = size() / cols;
+    other.cols_ = cols;
+    return other;
+  }
+
  private:
   template <class U>
   friend class Buffer;

@@ -16,7 +16,11 @@ struct HeadTokens {
   Buffer<const float> keys;    ///< [n, d]
   Buffer<const float> values;  ///< [n, dv]
   float scale = 1;
-  Index group = 1;  ///< G
+  Index group = 1;              ///< G
+  bool values_in_keys = false;  ///< HeadPrompt::values_in_keys
+
+  /// HeadPrompt::value_numbers().
+  Index value_numbers() const { return values_in_keys ? 0 : values.cols(); }
 };
 
 /// Running sums of R = G*m query rows: numerator = num * exp(max), denominator = den * exp(max). The answer is num /

@@ -98,6 +98,23 @@ void check_numbers(const HostTable& t, Index limit) {
   require(!t.range.empty() || std::ranges::none_of(t.weight_den, negative), "a negative weight without a range");
 }
 
+/// Throws Unavailable where values of entries are not the first channels of their keys, although those of tokens are.
+void check_shared(const HostTable& t, const HeadTokens& tokens) {
+  if (!tokens.values_in_keys) return;
+  if (t.own_keys.empty() != t.own_values.empty()) throw Unavailable(values_apart);
+  if (t.own_keys.empty()) return;
+  const auto d = static_cast<std::size_t>(tokens.keys.cols()), dv = static_cast<std::size_t>(tokens.values.cols());
+  for (std::size_t slot = 0; slot < t.ids.size(); ++slot) {
+    if (t.ids[slot] < 0) continue;
+    double difference = 0, square = 0;
+    for (std::size_t c = 0; c < dv; ++c) {
+      const double key = t.own_keys[slot * d + c], apart = t.own_values[slot * dv + c] - key;
+      difference += apart * apart, square += key * key;
+    }
+    if (difference > 1e-8 * square) throw Unavailable(values_apart);
+  }
+}
+
 /// A sufficient condition for distinct ids that is fast to check: rows increase, and none begins before another ends.
 bool clearly_distinct(std::span<const std::span<const std::int32_t>> rows) {
   std::vector<std::pair<std::int32_t, std::int32_t>> ranges;
@@ -202,6 +219,7 @@ std::vector<HostTable> EntryChecker::check(Backend& backend, const HeadTokens& t
       throw;
     }
     check_numbers(table, limit);
+    check_shared(table, tokens);
   }
   check_distinct(host, tokens.group, num_queries, limit);
   return host;

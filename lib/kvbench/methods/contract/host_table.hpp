@@ -64,7 +64,8 @@ class EntryChecker {
 /// The tables on the host, checked. Throws std::logic_error, naming the fault, where they break the contract: a wrong
 /// number of rows, shapes that do not match (rows by token: one for each token below `limit`), ids outside [-1, limit),
 /// an id twice for the same query and sum (entries with wN = 0 and entries with wD = 0 belong to different sets),
-/// numbers that are not finite, negative weights without a range.
+/// numbers that are not finite, negative weights without a range. Throws Unavailable for rows of values that are no
+/// part of those of keys, where those of tokens are.
 std::vector<HostTable> check_entries(Backend& backend, const HeadTokens& tokens, Index num_queries, Index limit,
                                      std::span<const EntryTable> tables);
 

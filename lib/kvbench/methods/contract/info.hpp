@@ -114,13 +114,16 @@ struct MethodInfo {
   std::vector<Part> needs;
   /// Throws Unavailable where a context lacks data that these parameters need in addition. Absent: they need none.
   std::function<void(const ContextData&, const Params&)> check_data;
-  bool streaming = false;      ///< may start from an empty context
-  bool seeded = false;         ///< results depend on the seed; see depends_on_seed()
-  bool observes = false;       ///< observe() is called after each decode step
-  bool windowed = false;       ///< supports layers with a sliding window
-  bool calibrates = false;     ///< uses HeadPrompt::calibration; the row reports on which text it was calibrated
-  bool speculates = false;     ///< uses speculated queries where there are any
-  bool rounds = false;         ///< its entries are stored in fewer bits, and answer by decoded rows
+  bool streaming = false;   ///< may start from an empty context
+  bool seeded = false;      ///< results depend on the seed; see depends_on_seed()
+  bool observes = false;    ///< observe() is called after each decode step
+  bool windowed = false;    ///< supports layers with a sliding window
+  bool calibrates = false;  ///< uses HeadPrompt::calibration; the row reports on which text it was calibrated
+  bool speculates = false;  ///< uses speculated queries where there are any
+  bool rounds = false;      ///< its entries are stored in fewer bits, and answer by decoded rows
+  /// Its entries have values that are no part of their keys, whatever those of the tokens are: it does not run where
+  /// the values are a part of the keys (HeadPrompt::values_in_keys).
+  bool own_values = false;
   bool whole_context = false;  ///< not available where the harness keeps tokens of the context itself (--protect)
   /// Whose format it is, where the order of channels matters; replays say where a trace has another order.
   Engine engine = Engine::none;
@@ -137,6 +140,10 @@ struct MethodInfo {
   /// The block of a quantiser with these parameters: heads of other shapes are `skipped`, and property tests take
   /// shapes that it allows. Absent: any number of channels.
   std::function<ChannelBlock(const Params&)> block;
+
+  /// Where it `rounds`: how many consecutive channels of a row are rounded together, if keys and values are rounded by
+  /// one rule with these parameters, so that it stores rows of which the values are a part; 0: they are not. Absent: 0.
+  std::function<Index(const Params&)> one_rule;
 
   std::vector<ParamSpec> params;
   /// parses settings; throws Error for unknown names and bad values
@@ -175,6 +182,9 @@ struct MethodInfo {
     return only_head(prepare({&head, 1}, settings, backend));
   }
 };
+
+/// Why the method cannot run with these parameters where the values are a part of the keys; "" where it can.
+std::string against_values_in_keys(const MethodInfo& info, const Params& params);
 
 /// Completes `info` with the parameters of struct P (see params.hpp).
 template <class P>

@@ -42,6 +42,7 @@ struct HeadPrompt {
   float scale = 1;               ///< logits are scale * <q, k>
   Buffer<const float> keys;      ///< [n, d] after RoPE
   Buffer<const float> values;    ///< [n, dv]
+  bool values_in_keys = false;   ///< MLA: values are the first dv channels of the keys, and take no memory of their own
   Buffer<const float> observed;  ///< [G*n_obs, d] queries inside the context, row g*n_obs + i
   /// [n_obs] increasing; a position >= n is that of a token that the harness keeps outside this context and that
   /// attends to all of it
@@ -62,6 +63,8 @@ struct HeadPrompt {
   std::shared_ptr<const HeadPrompt> calibration;
 
   Index tokens() const { return keys.rows(); }
+  /// Numbers that the value of a token takes beside its key.
+  Index value_numbers() const { return values_in_keys ? 0 : values.cols(); }
   ContextData data() const {
     return {tokens(), observed.present() ? observed_positions : std::vector<std::int32_t>(), column_sums.present()};
   }

@@ -3,7 +3,7 @@
 
 #include <fmt/format.h>
 
-#include <kvbench/methods/contract/method.hpp>
+#include <kvbench/methods/contract/info.hpp>
 
 namespace kvbench::methods {
 
@@ -20,6 +20,16 @@ void merge_notes(std::vector<Note>& merged, std::span<const Note> notes) {
 
 std::string describe(const Note& note) {
   return note.count > 0 ? fmt::format("{}: {}", note.text, note.count) : note.text;
+}
+
+std::string against_values_in_keys(const MethodInfo& info, const Params& params) {
+  if (info.own_values) return values_apart;
+  if (!info.rounds || (info.one_rule && info.one_rule(params) > 0)) return "";
+  return fmt::format(
+      "{} rounds keys and values by rules of their own, or a whole key by one scale, and in this trace the values are "
+      "a "
+      "part of the keys (MLA), which a cache stores as one row of two parts",
+      info.name);
 }
 
 MakeCaches each_head(std::vector<MakeCache> heads) {

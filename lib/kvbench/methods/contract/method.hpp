@@ -27,6 +27,12 @@ class Unavailable : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
 };
+/// The message of Unavailable of entries with values that are no part of their keys, where those of tokens are (MLA).
+inline constexpr const char* values_apart =
+    "its entries have values that are no part of their keys, and in this trace the values are a part of the keys "
+    "(MLA), "
+    "which a cache stores as one row";
+
 /// Thrown where a configuration exceeds one of its own limits or a budget cannot be met; the row gets the status
 /// `infeasible`.
 class Infeasible : public std::runtime_error {

@@ -250,6 +250,7 @@ MethodInfo attention_matching_method() {
                          .growth = {.compress = 1, .query = 0, .memory = 0}},
           .kind = Kind::merging,
           .needs = {Part::observed_queries},
+          .own_values = true,
           .properties = {.key_shift = Property::no("the fits amplify the rounding of the logits"),
                          .nested_budgets = Property::no("form=omp leaves out tokens whose weight falls"),
                          .weight_sum = WeightSum::free},

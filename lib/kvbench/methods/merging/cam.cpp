@@ -99,6 +99,7 @@ MethodInfo cam_method() {
           .streaming = true,
           .seeded = true,
           .observes = true,
+          .own_values = true,
           .properties = {.head_permutation = Property::no("draws are keyed by the head"),
                          .nested_budgets = Property::no("tokens are nested, but the values merged into them are not")},
       },

@@ -85,7 +85,10 @@ MethodInfo fp8_method() {
        .granularity = Granularity::layer,
        .variants = {{{"scale", "tensor"}}, {{"scale", "token-head"}}},
        .independent_heads =
-           [](const Params& params) { return params.as<Fp8Params>().scale != Fp8Params::Scale::tensor; }},
+           [](const Params& params) { return params.as<Fp8Params>().scale != Fp8Params::Scale::tensor; },
+       .one_rule = [](const Params& params) -> Index {
+         return params.as<Fp8Params>().scale == Fp8Params::Scale::token_head ? 0 : 1;
+       }},
       level, layer_codecs);
 }
 

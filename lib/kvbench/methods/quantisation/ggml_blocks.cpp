@@ -80,6 +80,13 @@ ChannelBlock block_of(const Params& params) {
   return {ggml::block_channels, "a block of ggml"};
 }
 
+/// A rotation of keys is not that of values.
+template <class P>
+Index block_rule(const Params& params) {
+  const P& own = params.as<P>();
+  return own.hadamard || own.values != BlockParams::Values::same ? 0 : ggml::block_channels;
+}
+
 template <class P>
 MethodInfo row(const char* name, const Format& format) {
   return {.name = name,
@@ -89,7 +96,8 @@ MethodInfo row(const char* name, const Format& format) {
           .complexity = {.compress = "O(n (d + dv) log d)"},
           .engine = Engine::llama_cpp,
           .variants = {{{"hadamard", "true"}}},
-          .block = block_of<P>};
+          .block = block_of<P>,
+          .one_rule = block_rule<P>};
 }
 
 /// The format's own name as that of its values is the default, not another configuration.

@@ -67,6 +67,16 @@ Codecs codecs_at(const HeadPrompt& head, const IntParams& params, std::size_t le
   return codecs_of(head, bits, params.value_bits > 0 ? params.value_bits : bits, params);
 }
 
+template <class P>
+Index group_rule(const Params& params) {
+  return params.as<P>().group;
+}
+template <>
+Index group_rule<IntParams>(const Params& params) {
+  const auto& own = params.as<IntParams>();
+  return own.value_bits == 0 || own.value_bits == own.bits ? own.group : 0;
+}
+
 constexpr const char* paper = "baseline";
 
 template <Index bits>
@@ -75,7 +85,8 @@ MethodInfo fixed_method() {
       {.name = fmt::format("int{}", bits),
        .paper = paper,
        .summary = fmt::format("all tokens in integers of {} bits, by groups of channels", bits),
-       .notes = "group=0 is vLLM's int4_per_token_head, at its number of bits."},
+       .notes = "group=0 is vLLM's int4_per_token_head, at its number of bits.",
+       .one_rule = group_rule<IntegerParams>},
       fixed_level<bits>, fixed_codecs<bits>);
 }
 
@@ -85,7 +96,8 @@ MethodInfo int_method() {
   return quantiser<IntParams>({.name = "int",
                                .paper = paper,
                                .summary = "all tokens in integers of as many bits as fit the budget",
-                               .notes = "The row reports the bits."},
+                               .notes = "The row reports the bits.",
+                               .one_rule = group_rule<IntParams>},
                               levels_of, codecs_at);
 }
 MethodInfo int8_method() { return fixed_method<8>(); }

@@ -55,7 +55,8 @@ MethodInfo nvfp4_method() {
        .summary = "all tokens as floating-point numbers of 4 bits, in blocks of 16 channels",
        .notes = "The scale of the tensor is that of the prompt's keys or values of a kv head; vLLM has one per layer.",
        .engine = Engine::vllm,
-       .block = block},
+       .block = block,
+       .one_rule = [](const Params&) { return block_channels; }},
       level, codecs);
 }
 

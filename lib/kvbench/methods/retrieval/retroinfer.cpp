@@ -37,6 +37,7 @@ class RetroinferCache : public CompressedCache {
         group_(head.group),
         d_(head.keys.cols()),
         dv_(head.values.cols()),
+        value_numbers_(head.value_numbers()),
         context_(head.tokens()),
         budget_(budget),
         scale_(head.scale),
@@ -96,7 +97,7 @@ class RetroinferCache : public CompressedCache {
                        .read = Read::never,
                        .content = Content::values},
                       meta("centroids", Element::kv, clusters, d_),
-                      meta("sums of values", Element::kv, clusters, dv_),
+                      meta("sums of values", Element::kv, clusters, value_numbers_),
                       meta("sizes and offsets", Element::i32, clusters, 2),
                       meta("chosen clusters", Element::i32, std::min(clusters, std::max<Index>(0, room())), 1),
                   });
@@ -201,7 +202,7 @@ class RetroinferCache : public CompressedCache {
 
   Backend& backend_;
   RetroinferParams params_;
-  Index group_, d_, dv_, context_, budget_;
+  Index group_, d_, dv_, value_numbers_, context_, budget_;
   float scale_;
   Index sinks_, window_;
   Index tail_;                                ///< last tokens that are not clustered

@@ -287,7 +287,7 @@ TreePlan plan_stream(const StreamSizes& sizes, const BalancekvParams& params, In
 
 MakeCache prepare_balancekv_stream(const HeadPrompt& head, const BalancekvParams& params, Backend& backend) {
   return [head, params, outlook = outlook_of(head, params, backend), &backend](Index budget, std::uint32_t seed) {
-    const TreePlan plan = plan_stream(outlook.sizes, params, budget, head.keys.cols(), head.values.cols());
+    const TreePlan plan = plan_stream(outlook.sizes, params, budget, head.keys.cols(), head.value_numbers());
     return std::make_unique<StreamCache>(head, params, plan, outlook.horizon, seed, backend);
   };
 }

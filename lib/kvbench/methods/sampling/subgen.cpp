@@ -182,7 +182,7 @@ class Partitions {
   bool calibrated() const { return budgeted() && head_.tokens() == 0 && head_.calibration_keys.present(); }
 
   std::shared_ptr<const LeaderPartition> of(Index budget) {
-    const Index d = head_.keys.cols(), dv = head_.values.cols();
+    const Index d = head_.keys.cols(), dv = head_.value_numbers();
     const Buffer<const float>& keys = calibrated() ? head_.calibration_keys : head_.keys;
     Index capacity = std::max<Index>(1, keys.rows());
     if (budgeted()) capacity = std::min(capacity, subgen_cluster_capacity(params_, budget, d, dv));

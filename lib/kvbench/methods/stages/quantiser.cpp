@@ -30,6 +30,20 @@ void check_block(std::span<const HeadPrompt> heads, const ChannelBlock& block) {
   }
 }
 
+/// Of heads whose values are a part of their keys: one codec stores both, in blocks that hold channels of one part.
+void share_codec(const MethodInfo& quantiser, const Params& params, const HeadPrompt& head, Codecs& codecs) {
+  if (!head.values_in_keys) return;
+  if (const std::string reason = against_values_in_keys(quantiser, params); !reason.empty()) throw Unavailable(reason);
+  const Index block = quantiser.one_rule(params), dv = head.values.cols();
+  if (dv % block != 0) {
+    throw Unavailable(fmt::format(
+        "the values are the first {} channels of the keys (MLA), and a group of {} channels of {} would hold "
+        "channels behind them, too",
+        dv, block, quantiser.name));
+  }
+  codecs.values = nullptr;
+}
+
 std::string name_of_level(const MethodInfo& quantiser, const Params& params, std::size_t level) {
   return quantiser.name + ": " + quantiser.quantiser.levels(params)[level];
 }
@@ -47,14 +61,13 @@ MethodInfo quantiser_row(MethodInfo info) {
   info.properties = {.full_budget_exact = Property::no("tokens are rounded at every budget"),
                      .value_scaling = Property::no("scales are rounded, which does not commute with other factors"),
                      .key_shift = Property::no("a shift of the keys changes how they are rounded")};
-  if (info.block) {
-    info.quantiser.layer_codecs = [block = info.block, codecs = std::move(info.quantiser.layer_codecs)](
-                                      std::span<const HeadPrompt> heads, const Params& params, std::size_t level,
-                                      std::uint32_t seed, Backend& backend) {
-      check_block(heads, block(params));
-      return codecs(heads, params, level, seed, backend);
-    };
-  }
+  info.quantiser.layer_codecs = [row = info](std::span<const HeadPrompt> heads, const Params& params, std::size_t level,
+                                             std::uint32_t seed, Backend& backend) {
+    if (row.block) check_block(heads, row.block(params));
+    std::vector<Codecs> codecs = row.quantiser.layer_codecs(heads, params, level, seed, backend);
+    for (std::size_t h = 0; h < heads.size(); ++h) share_codec(row, params, heads[h], codecs[h]);
+    return codecs;
+  };
   info.prepare = [quantiser = info](std::span<const HeadPrompt> given, const Params& params,
                                     Backend& backend) -> MakeCaches {
     const std::vector<HeadPrompt> heads(given.begin(), given.end());

@@ -33,6 +33,7 @@ class RoundedHead {
         codecs_(std::move(codecs)),
         tokens_(head.tokens()),
         group_(head.group),
+        shared_values_(head.values_in_keys ? head.values.cols() : 0),
         keys_(backend, head.keys),
         values_(backend, head.values),
         stored_keys_(backend),
@@ -67,6 +68,7 @@ class RoundedHead {
     for (std::size_t t = 0; t < tables.size(); ++t) {
       if (codecs_.keys) tables[t].own_keys = keys[t];
       if (codecs_.values) tables[t].own_values = values[t];
+      if (shared_values_ > 0 && codecs_.keys) tables[t].own_values = first_columns(keys[t], shared_values_, *backend_);
       tables[t].rounded = !merged[t];
       repeat_for(scope, tables[t]);
     }
@@ -184,6 +186,7 @@ class RoundedHead {
   Backend* backend_;
   Codecs codecs_;
   Index tokens_, group_;
+  Index shared_values_;        ///< channels of the keys that are the values; 0: none
   GrowingRows keys_, values_;  ///< of all tokens so far, exact
   Stored stored_keys_, stored_values_;
 };

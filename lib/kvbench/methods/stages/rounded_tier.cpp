@@ -70,8 +70,9 @@ class TierRows {
 
 struct TierHead {
   TierRows keys, values;
+  Index shared_values = 0;  ///< channels of the keys that are the values; 0: none
 
-  TierHead branch() const { return {keys.branch(), values.branch()}; }
+  TierHead branch() const { return {keys.branch(), values.branch(), shared_values}; }
   void encode(TokenRange tier) { keys.encode(tier), values.encode(tier); }
 };
 
@@ -102,8 +103,8 @@ Footprint stored_footprint(const Footprint& arrays, const TierHead& head, TokenR
 
 class TierCache : public WrappedCache {
  public:
-  TierCache(std::unique_ptr<CompressedCache> cache, TierHead head, Note note)
-      : WrappedCache(std::move(cache), {std::move(note)}), head_(std::move(head)) {}
+  TierCache(std::unique_ptr<CompressedCache> cache, TierHead head, Note note, Backend& backend)
+      : WrappedCache(std::move(cache), {std::move(note)}), head_(std::move(head)), backend_(backend) {}
 
   Index takes(const TokenBlock& tokens) override {
     const TokenRange before = retrievable();
@@ -119,10 +120,14 @@ class TierCache : public WrappedCache {
   EntryTables entries(const QueryBlock& queries) const override {
     EntryTables tables = cache().entries(queries);
     const TierHead& stored = encoded();
+    const Buffer<const float> keys = stored.keys.rows();
+    const Buffer<const float> values = stored.shared_values > 0 && keys.present()
+                                           ? first_columns(keys, stored.shared_values, backend_)
+                                           : stored.values.rows();
     for (EntryTable& table : tables) {
       if (table.own_keys.present()) continue;  // entries that stand for several tokens, beside the full cache
-      table.token_keys = stored.keys.rows();
-      table.token_values = stored.values.rows();
+      table.token_keys = keys;
+      table.token_values = values;
       table.rounded = true;
     }
     return tables;
@@ -138,6 +143,7 @@ class TierCache : public WrappedCache {
   }
 
   mutable TierHead head_;
+  Backend& backend_;
 };
 
 Note note_on(const CompressedCache& cache, const std::string& stores) {
@@ -163,14 +169,15 @@ MakeCaches rounded_tier(MakeCaches make, std::vector<HeadPrompt> heads,
       std::vector<TierHead> all;
       for (std::size_t h = 0; h < heads.size(); ++h) {
         all.push_back({TierRows(heads[h].keys, of_heads[h].keys, backend),
-                       TierRows(heads[h].values, of_heads[h].values, backend)});
+                       TierRows(heads[h].values, of_heads[h].values, backend),
+                       heads[h].values_in_keys ? heads[h].values.cols() : 0});
         all.back().encode(caches[h]->retrievable());
       }
       return all;
     });
     for (std::size_t h = 0; h < caches.size(); ++h) {
       Note note = note_on(*caches[h], stores);
-      caches[h] = std::make_unique<TierCache>(std::move(caches[h]), prompt[h].branch(), std::move(note));
+      caches[h] = std::make_unique<TierCache>(std::move(caches[h]), prompt[h].branch(), std::move(note), backend);
     }
     return caches;
   };

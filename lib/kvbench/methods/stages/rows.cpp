@@ -30,6 +30,15 @@ Buffer<const float> rows_at(const Buffer<const float>& source, const std::vector
   return source.slice(ids.front(), std::ssize(ids));
 }
 
+Buffer<const float> first_columns(const Buffer<const float>& source, Index count, Backend& backend) {
+  if (source.size() == 0 || count == 0) return backend.allocate<float>(source.rows(), count);
+  const Index part = std::gcd(source.cols(), count), stride = source.cols() / part;
+  std::vector<std::int32_t> ids;
+  for (Index i = 0; i < source.rows(); ++i)
+    for (Index k = 0; k < count / part; ++k) ids.push_back(static_cast<std::int32_t>(i * stride + k));
+  return gathered(source.reshaped(part), std::move(ids), backend).reshaped(count);
+}
+
 Buffer<const float> transposed(const Buffer<const float>& source, Backend& backend) {
   const std::vector<float> in = backend.read(source);
   const auto n = static_cast<std::size_t>(source.rows()), columns = static_cast<std::size_t>(source.cols());

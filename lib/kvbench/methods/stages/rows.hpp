@@ -18,6 +18,8 @@ Buffer<float> gathered(const Buffer<const float>& source, const Buffer<const std
 Buffer<float> gathered(const Buffer<const float>& source, std::vector<std::int32_t> ids, Backend& backend);
 /// The same, read-only: where `ids` are consecutive, the result is a slice and not a copy.
 Buffer<const float> rows_at(const Buffer<const float>& source, const std::vector<std::int32_t>& ids, Backend& backend);
+/// The first `count` columns of `source` [n, c] as a new buffer [n, count].
+Buffer<const float> first_columns(const Buffer<const float>& source, Index count, Backend& backend);
 /// The columns of `source` [n, c] as the rows of a new buffer [c, n].
 Buffer<const float> transposed(const Buffer<const float>& source, Backend& backend);
 /// Copies `source` [k, c] to `out` [k, c]. Either may be a slice, and both may be empty.

@@ -103,6 +103,7 @@ void describe(const trace::TraceInfo& info, const trace::LayerInfo& layer, const
   view.group = head.group;
   view.window = layer.window;
   view.scale = head.tokens.scale;
+  view.values_in_keys = layer.values_in_keys;
   if (info.rope_type == "default" && layer.rope_theta > 0)
     view.rope = methods::Rope{layer.rope_theta, info.rope_layout == "interleaved"};
 }
@@ -262,6 +263,7 @@ Head place_head(const trace::TraceInfo& info, const PromptPlan& plan, const Head
       .values = backend.adopt(std::move(slabs.values), prompt.num_tokens, info.value_dim),
       .scale = static_cast<float>(layer.scale),
       .group = head.group,
+      .values_in_keys = layer.values_in_keys,
   };
   set_prompt(info, plan, layer, slabs, head, backend);
   return head;

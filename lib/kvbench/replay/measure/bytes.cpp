@@ -9,6 +9,7 @@ Bytes account(const methods::Footprint& footprint, methods::Element kv, double e
               Index dv) {
   Bytes bytes{.full = static_cast<double>(tokens * (d + dv)) * element_bytes(kv, methods::Element::f16)};
   for (const methods::FootprintArray& array : footprint) {
+    if (dv == 0 && array.content == methods::Content::values) continue;
     const double row = static_cast<double>(array.cols) * element_bytes(array.element, kv);
     const double total = static_cast<double>(array.rows) * row;
     (array.meta() ? bytes.meta : bytes.kv) += total;

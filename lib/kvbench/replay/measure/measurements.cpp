@@ -165,7 +165,7 @@ void Measurements::finish(const methods::Footprint& footprint, methods::Element 
   result_->kept_tokens = entries_ / query_rows_;
   const double queries = query_rows_ / static_cast<double>(head_->group);
   result_->bytes = account(footprint, kv_element, rows_read_ / queries, cached, head_->tokens.keys.cols(),
-                           head_->tokens.values.cols());
+                           head_->tokens.value_numbers());
   for (const SquaredNorms& square : squares_) {
     result_->rel_err_fro.push_back(square.exact > 0 ? static_cast<float>(std::sqrt(square.difference / square.exact))
                                                     : NAN);

@@ -104,6 +104,10 @@ void check_available(const MethodChoice& method, const trace::LayerInfo& layer, 
   }
   if (const auto reason = lacking(info, layer, prompt.protect_first, prompt.context))
     throw methods::Unavailable(*reason);
+  if (layer.values_in_keys) {
+    if (const std::string reason = methods::against_values_in_keys(info, method.params); !reason.empty())
+      throw methods::Unavailable(reason);
+  }
   if (info.check_data) info.check_data(data_of(layer, prompt), method.params);
   if (info.observes && decodes && !has_every_step(layer, prompt)) {
     throw methods::Unavailable(

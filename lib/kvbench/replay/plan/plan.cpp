@@ -124,8 +124,7 @@ void check_selection(const trace::TraceInfo& trace, const ReplayRequest& request
 }
 
 Index token_bytes(const trace::TraceInfo& trace, const ReplayRequest& request) {
-  return (trace.head_dim + trace.value_dim) *
-         static_cast<Index>(element_bytes(methods::Element::kv, request.kv_element));
+  return trace.token_numbers() * static_cast<Index>(element_bytes(methods::Element::kv, request.kv_element));
 }
 
 std::vector<Configuration> list_configurations(const ReplayRequest& request) {
