@@ -4,6 +4,7 @@
 are computed when they are needed. No array grows with the square of the tokens."""
 
 import contextlib
+import functools
 import sys
 import weakref
 from dataclasses import dataclass
@@ -37,6 +38,8 @@ class LazyMask:
 
     def __getitem__(self, index):
         """The mask of the last queries, mask[:, :, -k:]: of layers whose other outputs nothing depends on (Gemma 4)."""
+        if not (isinstance(index, tuple) and len(index) == 3):
+            return self.__getattr__("a part of it")  # an index that selects tokens
         given = self._arguments
         length = given["q_length"] if "q_length" in given else len(given["cache_position"])
         return LazyMask(given, self._skipped + index[2].indices(length - self._skipped)[0])
@@ -64,6 +67,7 @@ class Call:
     scale: float
     options: dict  # further arguments of the model's attention: softcap, ...
     pulse: object  # called before each block
+    latent: bool = False  # MLA in absorbed form: the values are the first channels of the keys
 
     @property
     def where(self):
@@ -97,6 +101,22 @@ class Call:
             if each is not None:
                 each(first, output[0].transpose(0, 1), weights[0])
         return whole
+
+
+def absorbed(module, query, latents, rotary):
+    """MLA as attention to what a cache holds, [latent | rotary key] by token with the latents as values. A module makes
+    keys and values of these by expand_kv(), which is linear: the images of unit vectors give queries of as many
+    channels, and the map from outputs [t, q_heads, r] to those of the module. query [1, q_heads, t, d], latents [1, 1,
+    n, r], rotary [1, 1, n, dr] -> query, key, value, map."""
+    r, d = latents.shape[3], latents.shape[3] + rotary.shape[3]
+    units = torch.eye(d + 1, d, dtype=query.dtype, device=query.device)[None, None]  # the last row: zeros
+    keys, values = (x[0].float() for x in type(module).expand_kv(module, units[..., :r], units[..., r:]))
+    if bool(keys[:, d].any()) or bool(values[:, d].any()):
+        raise Error(f"layer {module.layer_idx} of this model cannot be recorded: it adds a bias to the keys or values "
+                    "that it makes of latents (MLA).")
+    def expand(output):
+        return torch.einsum("thr,hrv->thv", output.float(), values[:, :r]).to(query.dtype)
+    return query.float() @ keys[None, :, :d].mT, torch.cat((latents, rotary), 3), latents, expand
 
 
 class Peeked(Exception):
@@ -160,9 +180,12 @@ def _configurations(model):
 
 class Interface:
     """The attention of a model, inside `with interface.attached(model)`. `on_call(Call)` returns the output of each
-    call, [t, q_heads, dv]. `pulse` is called often and may raise. `done`: as refuse_unknown()."""
+    call, [t, q_heads, dv]. `pulse` is called often and may raise. `done`: as refuse_unknown(). `latent`: attention with
+    latents (MLA) is called in absorbed form."""
 
-    def __init__(self, done="recorded"):
+    def __init__(self, done="recorded", latent=False):
+        self._latent = latent
+        self._latents = {}  # by module: what it gave to expand_kv() last
         self.on_call = Call.run
         self.pulse = lambda: None
         self._done = done
@@ -177,26 +200,39 @@ class Interface:
             model.set_attn_implementation(NAME)
         for module in modules:
             _attached.setdefault(module, []).append(self)
+        watched = [module for module in modules if self._latent and hasattr(module, "expand_kv")]
+        for module in watched:
+            module.expand_kv = functools.partial(self._expand, module)
         try:
             yield self
         finally:
+            for module in watched:
+                vars(module).pop("expand_kv", None)
+                self._latents.pop(module, None)
             for module in modules:
                 _attached[module].remove(self)
             if not any(map(_attached.get, modules)):
                 for config, implementation in _before.pop(model, ()):
                     config._attn_implementation_internal = implementation
 
+    def _expand(self, module, latents, rotary):
+        self._latents[module] = latents, rotary
+        return type(module).expand_kv(module, latents, rotary)
+
     def attend(self, module, query, key, value, attention_mask, scaling=None, **options):
+        latent, expand = module in self._latents, lambda output: output
+        if latent:
+            query, key, value, expand = absorbed(module, query, *self._latents[module])
         if self._peeking:
             raise Peeked(query, key)
         if self.answer is not None:
-            return self.answer[None], None
+            return expand(self.answer)[None], None
         refuse_unknown(module, attention_mask, scaling, options, self._done)
         if len(query) != 1:
             raise Error(f"a batch of {len(query)} sequences cannot be {self._done}; run them one at a time.")
         call = Call(module, query[0], key[0], value[0], attention_mask, float(scaling), {"dropout": 0.0, **options},
-                    self.pulse)
-        return self.on_call(call)[None], None
+                    self.pulse, latent)
+        return expand(self.on_call(call))[None], None
 
     @contextlib.contextmanager
     def answering(self, output):

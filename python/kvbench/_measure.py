@@ -9,7 +9,7 @@ import torch
 import transformers
 
 from ._error import Error, first_line
-from ._rotation import UNKNOWN, Rotation, rotation_of
+from ._rotation import UNKNOWN, Rotation, behind, rotation_of
 
 TOLERANCE = {torch.float32: 1e-3, torch.float16: 1e-2, torch.bfloat16: 5e-2}  # of rotations
 FAR = 2**17  # the last position at which masks are asked, where the configuration names no shorter training
@@ -28,6 +28,7 @@ class Facts:
     rotation: Rotation
     owner: int  # the layer whose cache it attends to: its own number, unless it shares keys and values
     can_unrotate: bool
+    latent: bool  # Call.latent
     windowed: bool  # whether its mask hides early tokens somewhere within the lengths of the model's training
 
     @property
@@ -178,7 +179,8 @@ class Examination:
         args, kwargs = self._arguments[module]
         owner = next(other.module.layer_idx for other in seen if other.key.data_ptr() == call.key.data_ptr())
         self.layers[layer] = Facts(module, shape, call.scale, call.softcap, call.mask,
-                                   self._rotation(module, args, kwargs, owner), owner, unrotated(kwargs) is not None,
+                                   self._rotation(module, args, kwargs, owner, shape[3] if call.latent else 0), owner,
+                                   unrotated(kwargs) is not None, call.latent,
                                    not bool(call.mask.rows(self._far - 1, self._far, call.key.shape[1]).all()))
 
     def _order_layers_without_rotation(self):
@@ -186,10 +188,12 @@ class Examination:
         turning = next((fact.rotation for fact in self.layers.values() if fact.rotation.channels), None)
         for fact in self.layers.values():
             if turning and fact.rotation.type == "none":
-                fact.rotation = replace(fact.rotation, layout=turning.layout, channels=turning.channels)
+                fact.rotation = replace(fact.rotation, layout=turning.layout, channels=turning.channels,
+                                        first=turning.first)
 
-    def _rotation(self, module, args, kwargs, owner):
-        """Gives the module inputs that are the same at all positions: what differs then is the rotation."""
+    def _rotation(self, module, args, kwargs, owner, first):
+        """Gives the module inputs that are the same at all positions: what differs then is the rotation. The `first`
+        channels, those of a latent, are not rotated."""
         hidden = input_of(args, kwargs)
         if not torch.is_tensor(hidden) or hidden.dim() != 3:
             return UNKNOWN
@@ -204,8 +208,8 @@ class Examination:
         named, thetas = rope_of(self._config, module.layer_idx), thetas_of(self._config)
 
         def of(rows):
-            rows = numbers(torch.cat(rows)).astype(np.float64)
-            return rotation_of(rows, channels_of(width, rows.shape[2]), thetas, named, self._tolerance)
+            rows = numbers(torch.cat(rows)).astype(np.float64)[..., first:]
+            return behind(first, rotation_of(rows, channels_of(width, rows.shape[2]), thetas, named, self._tolerance))
         measured = of(queries)
         if owner != module.layer_idx:
             return measured

@@ -54,12 +54,12 @@ def value_of(config, name):
         return next((value for value in values if value), None)
 
 
-def refuse_unsupported(name, config):
+def refuse_unsupported(name, config, latent=False):
     text = config.get_text_config()
     if config.is_encoder_decoder:
         raise Error(f"{name}: architecture '{config.model_type}' has an encoder; a trace holds the attention of "
                     "decoder-only models.")
-    if value_of(text, "kv_lora_rank"):
+    if value_of(text, "kv_lora_rank") and not latent:
         raise Error(f"{name}: architecture '{config.model_type}' uses latent attention (MLA): its cache holds no keys "
                     "and values per head.")
 
@@ -106,19 +106,20 @@ def check_weights(name, model, info):
         raise Error(f"{name}: transformers cannot load its weights ({' '.join(map(str, info['error_msgs']))[:300]}).")
 
 
-def load_model(name, dtype=torch.float32, **options):
+def load_model(name, dtype=torch.float32, latent=False, **options):
     """A causal language model of transformers: a folder of save_pretrained(), a hub name or a GGUF file. Where
     from_pretrained() only warns, raises Error: for weights that the files lack, which would be random, for tensors that
-    the model does not use, and for architectures whose attention kvbench does not know."""
+    the model does not use, and for architectures whose attention kvbench does not know: that with latents (MLA) unless
+    `latent`."""
     gguf = "gguf_file" in source_of(name)
     if not gguf:
         # checked before gigabytes are loaded; the configuration of a GGUF file takes as long as its weights
-        refuse_unsupported(name, loaded(name, "configuration", AutoConfig.from_pretrained))
+        refuse_unsupported(name, loaded(name, "configuration", AutoConfig.from_pretrained), latent)
         check_shards(name)
     model, info = loaded(name, "weights", AutoModelForCausalLM.from_pretrained, dtype=dtype, output_loading_info=True,
                          **options)
     check_weights(name, model, info)
-    refuse_unsupported(name, model.config)
+    refuse_unsupported(name, model.config, latent)
     return model.eval()
 
 
@@ -135,7 +136,7 @@ class Model:
         if device == "cuda" and not torch.cuda.is_available():
             raise Error("--device cuda: PyTorch finds no CUDA device; leave --device out to run on the CPU.")
         self.name, self.weights = name, weights
-        self.model = load_model(name, TYPES[weights]).to(device).requires_grad_(False)
+        self.model = load_model(name, TYPES[weights], latent=True).to(device).requires_grad_(False)
         self.stored = gguf_type(name) if "gguf_file" in source_of(name) else \
             stored_type(loaded(name, "configuration", AutoConfig.from_pretrained))
         self.config = self.model.config.get_text_config()

@@ -2,7 +2,7 @@
 """The rotary embedding of an attention layer, measured from its keys and queries."""
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -17,6 +17,7 @@ class Rotation:
     layout: str = "half"  # or interleaved
     theta: float = 0.0  # 0 = none, or unknown
     channels: int = 0  # the first ones of a head, which are rotated here or in other layers; 0 = none, or unknown
+    first: int = 0  # channels before them: those of a latent
 
     def in_layout(self, rows, layout):
         """Rows [..., d] in the order of channels in which another layout pairs them. Products of queries and keys stay
@@ -24,7 +25,9 @@ class Rotation:
         if layout == self.layout or not self.channels:
             return rows
         pairs = np.arange(self.channels).reshape((2, -1) if self.layout == "half" else (-1, 2))
-        return np.ascontiguousarray(np.concatenate([rows[..., pairs.T.ravel()], rows[..., self.channels:]], axis=-1))
+        moved = np.array(rows)
+        moved[..., self.first:self.first + self.channels] = rows[..., self.first + pairs.T.ravel()]
+        return moved
 
     @staticmethod
     def no_order(layer):
@@ -34,6 +37,13 @@ class Rotation:
 
 
 UNKNOWN = Rotation("unknown")
+
+
+def behind(first, rotation):
+    """The rotation of a head of which this is that of the channels behind `first` others."""
+    if not first or not rotation.channels:
+        return rotation
+    return replace(rotation, first=first, type="partial" if rotation.type == "default" else rotation.type)
 
 
 def pairs(x, channels, layout):

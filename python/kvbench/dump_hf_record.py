@@ -6,10 +6,12 @@ import time
 
 import numpy as np
 import torch
+import transformers
 
 from ._attention import Call, Interface
 from ._error import Error, first_line
 from ._measure import Examination, Hooks, input_of, numbers, unrotated, with_input
+from ._models import value_of
 from ._schema import ROPE_TYPES, Header, LayerInfo
 from .dump_hf_check import self_check
 from .dump_hf_sketch import Layer, NotFound, layers_around, sketch_of
@@ -35,7 +37,7 @@ class Recorder:
 
     def __init__(self, model, layers, wanted, say):
         self._model, self.layers, self._wanted, self._say = model, layers, wanted, say
-        self.interface = Interface()
+        self.interface = Interface(latent=True)
         self.facts = {}  # by layer number, in the order in which the layers run
         self.caches = []  # numbers of the layers that have a cache of their own
         self.windows = {}  # of the recorded layers
@@ -83,6 +85,10 @@ class Recorder:
             self._say("layers that attend to the cache of another layer are left out: "
                       f"{', '.join(map(str, sharing))}.")
         self.layers = [layer for layer in self.layers if layer in self.caches]
+        if value_of(self._model.config, "kv_lora_rank") and not all(self.facts[layer].latent for layer in self.layers):
+            raise Error(f"{self._model.name} uses latent attention (MLA), and its code in transformers "
+                        f"{transformers.__version__} makes keys and values of latents without expand_kv(), by which "
+                        "they are known; install a newer transformers.")
         shapes = {}
         for layer in self.layers:
             shapes.setdefault(self.facts[layer].shape, []).append(layer)
@@ -242,6 +248,7 @@ class Recorder:
         facts, plan = self.facts[layer], self._plan
         info = LayerInfo(scale=float(facts.scale), query_positions=plan.positions,
                          window=self.windows[layer], rope_theta=facts.rotation.theta, softcap=facts.softcap,
+                         values_in_keys=facts.latent,
                          column_sums_end=None if sums is None else plan.prompt_tokens,
                          **({} if sketch is None else {"sketch_seed": self._wanted.seed,
                                                        "sketch_misfit": sketch.misfit}))
@@ -256,6 +263,8 @@ class Recorder:
                                   f"from the model's own by {difference:.2g} (tolerance {tolerance:.0e}); no trace was "
                                   "written. Leave the layer out with --layers.")
             self.largest = max(self.largest, difference)
+        if facts.latent:
+            del arrays["values"]
         if self._wanted.rope_layout:
             arrays |= {name: facts.rotation.in_layout(rows, self._wanted.rope_layout)
                        for name, rows in arrays.items() if name != "values"}

@@ -65,8 +65,9 @@ class Architectures(DumpTest):
                           40, "--force")
                 trace = self.trace()
                 self.assertEqual((trace.rope_type, trace.rope_layout, trace.num_layers, trace.head_dim),
-                                 (kind, layout, 2, 16))
-                self.assertEqual((trace.num_query_heads, trace.num_kv_heads), (4, 4 if name == "gpt2" else 2))
+                                 (kind, layout, 2, 40 if "deepseek" in name else 16))
+                kv_heads = 4 if name == "gpt2" else 1 if "deepseek" in name else 2
+                self.assertEqual((trace.num_query_heads, trace.num_kv_heads), (4, kv_heads))
                 layers = trace.prompts["0"].layers
                 self.assertEqual([layer.window for layer in layers.values()], windows)
                 self.assertEqual([layer.rope_theta for layer in layers.values()], thetas)
@@ -106,6 +107,36 @@ class Architectures(DumpTest):
                         turned = hf_models.turned(layer.array("keys_pre_rope"), layer.rope_theta, trace.rope_layout)
                         np.testing.assert_allclose(layer.array("keys"), turned, atol=1e-4)
 
+    def test_latents(self):
+        """MLA: the trace holds the latents and rotary keys that the model gives to its cache. Its outputs, times W_UV,
+        are what the model's own eager attention gives to W_O, of which the sketch is that of the product of both."""
+        for name in ("deepseek_v2", "deepseek_v3"):
+            with self.subTest(model=name):
+                model = hf_models.save(self.path(name), name)
+                self.dump(self.path(name), "--ids", self.ids(), "--queries", "all", "--attention-output", "--force")
+                trace, given = self.trace(), {}
+                self.assertEqual((trace.head_dim, trace.value_dim), (40, 32))
+                modules = [layer.self_attn for layer in model.model.layers]
+                for index, module in enumerate(modules):
+                    module.o_proj.register_forward_pre_hook(
+                        lambda _, args, index=index: given.__setitem__(index, args[0][0].detach().numpy()))
+                model.set_attn_implementation("eager")
+                with torch.no_grad():
+                    cache = model(torch.tensor([token_ids()]), use_cache=True).past_key_values
+                for index, (module, layer) in enumerate(zip(modules, trace.prompts["0"].layers.values())):
+                    self.assertTrue(layer.values_in_keys)
+                    cached = [part[0, 0].numpy() for part in (cache.layers[index].keys, cache.layers[index].values)]
+                    np.testing.assert_allclose(layer.keys(0), np.concatenate(cached, 1), atol=1e-5)
+                    np.testing.assert_allclose(layer.values(0), cached[0], atol=1e-5)
+                    up = module.kv_b_proj.weight.detach().numpy().reshape(4, 16 + 12, 32)[:, 16:]  # [heads, 12, r]
+                    outputs = np.einsum("hmr,hvr->mhv", layer.array("attention_output"), up)
+                    np.testing.assert_allclose(outputs.reshape(N, -1), given[index], atol=1e-4)
+                    w_o = module.o_proj.weight.detach().numpy().reshape(-1, 4, 12)
+                    philox = np.random.Philox(key=layer.sketch_seed, counter=[0, 0, index, 1])
+                    normals = np.random.Generator(philox).standard_normal((64, len(w_o))) / 8
+                    np.testing.assert_allclose(layer.array("output_sketch"),
+                                               np.einsum("whv,hvr,sw->hrs", w_o, up, normals), atol=1e-4)
+
     def test_speculated_queries(self):
         """Speculated queries are computed from the input of the layer before. They equal the layer's own queries if
         that layer adds nothing to its input and both layers have the same norm."""
@@ -129,12 +160,8 @@ class Architectures(DumpTest):
                 np.testing.assert_allclose(layer.array("speculated_queries"), layer.queries(), atol=1e-5)
 
     def test_what_cannot_be_recorded_is_refused_by_name(self):
-        small, wide = hf_models.SMALL, hf_models.WIDE
-        latent = {**wide, "kv_lora_rank": 16, "q_lora_rank": 16, "qk_rope_head_dim": 8, "qk_nope_head_dim": 8,
-                  "v_head_dim": 16, "n_routed_experts": 4, "n_group": 1, "topk_group": 1, "first_k_dense_replace": 2,
-                  "num_key_value_heads": 4}
+        small = hf_models.SMALL
         cases = {
-            "mla": ("DeepseekV3Config", latent, "latent attention"),
             "sinks": ("GptOssConfig", {**small, "num_local_experts": 2, "num_experts_per_tok": 1}, "attention sinks"),
             "none": ("MambaConfig", {"vocab_size": 97, "hidden_size": 32, "num_hidden_layers": 2},
                      "it has no attention"),
@@ -143,7 +170,7 @@ class Architectures(DumpTest):
         }
         for name, (kind, arguments, words) in cases.items():
             with self.subTest(model=name):
-                if name in ("mla", "encoder"):  # refused because of the configuration alone
+                if name == "encoder":  # refused because of the configuration alone
                     hf_models.config(kind, **arguments).save_pretrained(self.path(name))
                 else:
                     hf_models.build(kind, arguments).save_pretrained(self.path(name))

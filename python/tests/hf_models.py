@@ -17,6 +17,10 @@ def rope(theta=1e4, **more):
     return {"rope_parameters": {"rope_type": "default", "rope_theta": theta, **more}}
 
 
+# MLA: a latent of 32 channels and a rotary key of 8; 16 channels of a query and 12 of a value beside it
+LATENT = {**WIDE, "num_key_value_heads": 4, "head_dim": 8, "kv_lora_rank": 32, "q_lora_rank": 24, "qk_rope_head_dim": 8,
+          "qk_nope_head_dim": 16, "v_head_dim": 12, "n_routed_experts": 4, "n_group": 1, "topk_group": 1,
+          "num_experts_per_tok": 2, "moe_intermediate_size": 32, "first_k_dense_replace": 1}
 GEMMA = {**SMALL, "sliding_window": 8, "query_pre_attn_scalar": 24,
          "layer_types": ["sliding_attention", "full_attention"]}
 # name: (config class, its arguments, expected attributes of the trace: windows, thetas, rope_type, rope_layout, scale,
@@ -48,6 +52,9 @@ MODELS = {
     "olmo2": ("Olmo2Config", {**WIDE, **rope()}, ([0, 0], [1e4, 1e4], "default", "half", 0.25, 0)),
     "smollm3": ("SmolLM3Config", {**WIDE, **rope(), "no_rope_layers": [1, 0]},
                 ([0, 0], [1e4, 0], "default", "half", 0.25, 0)),
+    "deepseek_v2": ("DeepseekV2Config", {**LATENT, **rope(), "q_lora_rank": None},
+                    ([0, 0], [1e4, 1e4], "partial", "interleaved", 24**-0.5, 0)),
+    "deepseek_v3": ("DeepseekV3Config", {**LATENT, **rope()}, ([0, 0], [1e4, 1e4], "partial", "half", 24**-0.5, 0)),
     "gpt2": ("GPT2Config", {"vocab_size": 97, "n_embd": 64, "n_layer": 2, "n_head": 4, "n_positions": 512,
                             "bos_token_id": 1, "eos_token_id": 96}, ([0, 0], [0, 0], "none", "half", 0.25, 0)),
 }
