@@ -131,12 +131,12 @@ def token_ids(tokenizer, text, **options):
 class Model:
     """A causal language model and its attributes in a trace."""
 
-    def __init__(self, name, weights="f32", device="cpu"):
+    def __init__(self, name, weights="f32", device="cpu", latent=False):
         quiet()
         if device == "cuda" and not torch.cuda.is_available():
             raise Error("--device cuda: PyTorch finds no CUDA device; leave --device out to run on the CPU.")
         self.name, self.weights = name, weights
-        self.model = load_model(name, TYPES[weights], latent=True).to(device).requires_grad_(False)
+        self.model = load_model(name, TYPES[weights], latent).to(device).requires_grad_(False)
         self.stored = gguf_type(name) if "gguf_file" in source_of(name) else \
             stored_type(loaded(name, "configuration", AutoConfig.from_pretrained))
         self.config = self.model.config.get_text_config()

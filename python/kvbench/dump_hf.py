@@ -193,7 +193,7 @@ def dump(options):
     progress = Progress(options.quiet)
     progress.stage("loading the model")
     with torch.no_grad():
-        write(options, Model(options.model, options.weights, options.device), versions, scorers, progress)
+        write(options, Model(options.model, options.weights, options.device, latent=True), versions, scorers, progress)
 
 
 def write(options, model, versions, scorers, progress):
