@@ -11,7 +11,7 @@ BLOCK = {"q8_0": 34, "q5_1": 24, "q5_0": 22, "q4_1": 20, "q4_0": 18}  # bytes of
 ROUNDED = {"int": D + D / 32 * 4, "int8": D + D / 32 * 4, "int4": D / 2 + D / 32 * 4, "int2": D / 4 + D / 32 * 4,
            "fp8": D, "nvfp4": D / 16 * 9, **{name: D / 32 * size for name, size in BLOCK.items()}}
 REFUSED = {
-    "values that are no part of their keys": ["cam", "attention-matching", "cam+int8"],
+    "values that are no part of their keys": ["cam", "wildcat", "attention-matching", "cam+int8"],
     "a group of 48 channels of int8 would hold channels behind them": ["int8[group=48]"],
     "rounds keys and values by rules of their own, or a whole key by one scale":
         [*"kivi4 kivi2 kvquant-nofisher turboquant turboquant[qjl=true] turboquant@vllm qjl snapkv+kivi4 h2o+kivi4 "

@@ -17,8 +17,8 @@ struct Method {
 /// The rows of `--method all` and those that it leaves out, in the order of the registry.
 std::vector<Method> golden_methods();
 
-/// Whether a kv head of the bundled trace has golden rows of a method: those between the first and the last one only where
-/// the heads of a layer affect each other.
+/// Whether a kv head of the bundled trace has golden rows of a method: the second of three only where the heads of a
+/// layer affect each other.
 bool has_rows(const replay::MethodChoice& method, Index kv_head);
 
 /// The replays whose configurations are the golden rows of these methods, with the same configurations in each.

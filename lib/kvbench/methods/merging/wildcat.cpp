@@ -252,6 +252,7 @@ MethodInfo wildcat_method() {
                          .growth = {.compress = 1, .query = 0, .memory = 0}},
           .kind = Kind::merging,
           .seeded = true,
+          .own_values = true,
           .whole_context = true,
           .properties = {.head_permutation = Property::no("draws are keyed by the head"),
                          .nested_budgets = Property::no("another number of bins has other coresets"),
