@@ -37,9 +37,11 @@ class LazyMask:
                         "giving it to its attention, so that what a query sees is known to its own code alone.")
 
     def __getitem__(self, index):
-        """The mask of the last queries, mask[:, :, -k:]: of layers whose other outputs nothing depends on (Gemma 4)."""
-        if not (isinstance(index, tuple) and len(index) == 3):
-            return self.__getattr__("a part of it")  # an index that selects tokens
+        """The mask of the last queries, mask[:, :, -k:] or mask[:, :, -k:, :]: of layers whose other outputs nothing
+        depends on (Gemma 4)."""
+        if not (isinstance(index, tuple) and len(index) in (3, 4) and isinstance(index[2], slice)
+                and all(of == slice(None) for of in (*index[:2], *index[3:]))):
+            return self.__getattr__("a part of it")  # it selects tokens
         given = self._arguments
         length = given["q_length"] if "q_length" in given else len(given["cache_position"])
         return LazyMask(given, self._skipped + index[2].indices(length - self._skipped)[0])
