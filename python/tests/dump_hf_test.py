@@ -289,8 +289,8 @@ class Passes(DumpTest):
         self.assertGreater(len(rows), 15)
         # Quantisers have no budget in tokens, blocks of ggml no heads of 16 channels, lagkv no 225 tokens, wildcat no
         # budget of 56, and compactor no queries before the last ones.
-        expected = ("keeps every token in fewer bits|no multiple of the 32|lagkv never drops|compactor needs the queries|"
-                    "wildcat keeps 32 sinks")
+        expected = ("keeps every token in fewer bits|no multiple of the 32|lagkv never drops|compactor needs the "
+                    "queries|wildcat keeps 32 sinks")
         for row in rows:
             if row["status"] != "ok":
                 self.assertRegex(row["reason"], expected)
