@@ -33,6 +33,17 @@ Value<EvalRecord> injected_layer() {
       .parse = [](EvalRecord& r, const CsvCell& cell) { r.injection.layer = cell.text.empty() ? -1 : cell.count(); }};
 }
 
+/// Tables of earlier versions lack it.
+Value<EvalRecord> injected_share() {
+  return {.print = [](const EvalRecord& r) { return value_text(r.injection.scale); },
+          .parse =
+              [](EvalRecord& r, const CsvCell& cell) {
+                const double share = cell.text.empty() ? 1 : cell.number();
+                if (!(share > 0 && share <= 1)) cell.refuse("a share above 0 and at most 1");
+                r.injection.scale = share;
+              }};
+}
+
 Value<EvalRecord> document_seed() {
   return needed(Value<EvalRecord>{
       .print =
@@ -92,10 +103,8 @@ void add_eval_identity(EvalColumns& c) {
                   always, [](auto& r) -> auto& { return r.injection.mode; })),
               "text"});
   c.identity(Tells::place, {"inject_layer", "the layer of one and upto", needed(injected_layer()), "integer"});
-  c.identity(Tells::section, {"inject_scale", "share of the errors of the outputs that is injected",
-                              value_where<EvalRecord>(
-                                  always, [](auto& r) -> auto& { return r.injection.scale; }),
-                              "number"});
+  c.identity(Tells::section, {"inject_scale", "share of the errors of the outputs that is injected; empty: all of them",
+                              injected_share(), "number"});
   c.identity(Tells::place, {"layer", "layer whose errors the row reports, or all",
                             needed(optional_value<EvalRecord>(&EvalRecord::layer, "all")), "integer"});
   c.text(Tells::section, "device", "back end that computed the caches of the methods", &EvalRecord::device);
