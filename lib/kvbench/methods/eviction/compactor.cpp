@@ -93,12 +93,8 @@ class CompactorScores {
     set(params_.sinks, vllm() ? 16 : 8);
     set(params_.recent, vllm() ? 64 : 4);
     if (params_.chunk == 0) params_.chunk = vllm() ? 128 : 256;
-    const Index n = heads_.front().tokens(), all = heads_.front().num_kv_heads;
-    if (std::ssize(heads) < all)
-      throw Unavailable(
-          fmt::format("compactor compares the tokens of all {} kv heads of a layer, and has {} of them; "
-                      "omit --heads",
-                      all, heads.size()));
+    require_all_heads(heads, "compactor compares the tokens of");
+    const Index n = heads_.front().tokens();
     first_ = vllm() ? 0 : std::min(params_.sinks, n);
     count_ = vllm() ? n : std::max<Index>(0, n - first_ - params_.recent);
     for (const HeadPrompt& head : heads_) attention_.push_back(attention(head));

@@ -86,9 +86,7 @@ std::vector<Index> plan(const ModelContext& context, Index budget, const Streami
 /// The caches of the kv heads of a layer with these scores; `slides`: decoded tokens push others out of windows.
 MakeCaches layer_caches(std::span<const HeadPrompt> given, const Streaming& streaming, const std::vector<float>& scores,
                         bool slides, Backend& backend) {
-  if (std::ssize(given) < given.front().num_kv_heads)
-    throw Unavailable(fmt::format("{} ranks all {} kv heads of a layer, and has {} of them; omit --heads",
-                                  streaming.method, given.front().num_kv_heads, given.size()));
+  require_all_heads(given, streaming.method + " ranks");
   std::vector<std::vector<float>> single;
   for (const float score : scores) single.push_back({score});
   return [heads = std::vector(given.begin(), given.end()), ranking = Competition(single), streaming, slides, &backend](

@@ -88,12 +88,16 @@ std::vector<Index> rounded_shares(const std::vector<double>& parts, const Compet
   return out;
 }
 
+void require_all_heads(std::span<const HeadPrompt> heads, const std::string& does, const char* of_layer) {
+  const Index all = heads.front().num_kv_heads;
+  if (std::ssize(heads) < all)
+    throw Unavailable(fmt::format("{} all {} {}, and has {} of them; omit --heads", does, all, of_layer, heads.size()));
+}
+
 MakeCaches compete(const std::string& method, std::span<const HeadPrompt> given, std::vector<TokenScores> scores,
                    ShareOut share_out, Backend& backend) {
   const HeadPrompt& any = given.front();
-  if (std::ssize(given) < any.num_kv_heads)
-    throw Unavailable(fmt::format("{} lets all {} kv heads of a layer compete, and has {} of them; omit --heads",
-                                  method, any.num_kv_heads, given.size()));
+  require_all_heads(given, method + " lets", "kv heads of a layer compete");
   for (const TokenScores& head : scores) {
     if (head.sinks == scores.front().sinks && head.recent == scores.front().recent) continue;
     throw Unavailable(

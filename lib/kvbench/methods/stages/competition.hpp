@@ -38,6 +38,10 @@ class Competition {
 /// largest fractions, ties to the one whose next token comes first in the ranking. A part of 1 is `unit` tokens.
 std::vector<Index> rounded_shares(const std::vector<double>& parts, const Competition& ranking, Index unit = 1);
 
+/// Throws Unavailable, "`does` all 3 `of_layer`, and has 2 of them; ...", where the heads are not all of their layer.
+void require_all_heads(std::span<const HeadPrompt> heads, const std::string& does,
+                       const char* of_layer = "kv heads of a layer");
+
 /// How many tokens each head keeps beside the protected ones: `each` on average.
 using ShareOut = std::function<std::vector<Index>(const Competition& heads, Index each, Index protected_tokens)>;
 
