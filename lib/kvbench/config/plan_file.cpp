@@ -89,16 +89,12 @@ LayerMethod method_of(const Value& value, Budget budget) {
   });
 }
 
-std::ptrdiff_t lines_of(const PlannedBudget& plan, std::int64_t layer) {
-  return std::ranges::count_if(plan.lines, [&](const auto& line) { return line.first.layer == layer; });
-}
-
 void add_line(const Value& line, std::int64_t model_layers, PlannedBudget& plan) {
   const auto parts = members_of(line, {"layer", "method", "budget", "kv_head"}, "a line of 'layers'", "kv_head");
   PlanPlace place{number_of(*parts[0], 0, model_layers - 1, "a layer")};
   if (parts[3] != nullptr) place.kv_head = number_of(*parts[3], 0, most_heads - 1, "a kv head");
   const bool of_head = place.kv_head != PlanPlace::all_heads;
-  if (plan.at(place.layer, place.kv_head) != nullptr || (!of_head && lines_of(plan, place.layer) > 0))
+  if (plan.at(place.layer, place.kv_head) != nullptr || (!of_head && plan.lines_of(place.layer) > 0))
     fail_at(line.place, "{} has two lines; leave one of them out",
             of_head ? fmt::format("kv head {} of layer {}", place.kv_head, place.layer)
                     : fmt::format("layer {}", place.layer));
@@ -111,7 +107,7 @@ void check_sum(const Value& table, const PlannedBudget& plan) {
   constexpr double rounding = 1e-9;
   double sum = 0, layers = 0;
   for (const auto& [place, method] : plan.lines) {
-    const double part = 1 / static_cast<double>(lines_of(plan, place.layer));
+    const double part = 1 / static_cast<double>(plan.lines_of(place.layer));
     sum += part * method.budget.share(), layers += part;
   }
   const double mean = sum / layers;

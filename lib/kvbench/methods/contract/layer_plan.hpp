@@ -3,6 +3,7 @@
 // there. Its name is plan:FILE.toml, and its parameters are what the file says.
 #pragma once
 
+#include <algorithm>
 #include <compare>
 #include <cstdint>
 #include <map>
@@ -45,6 +46,10 @@ struct PlannedBudget {
       if (const auto line = lines.find(place); line != lines.end()) return &line->second;
     }
     return nullptr;
+  }
+  /// Lines about a layer or its heads.
+  std::ptrdiff_t lines_of(std::int64_t layer) const {
+    return std::ranges::count_if(lines, [&](const auto& line) { return line.first.layer == layer; });
   }
 };
 

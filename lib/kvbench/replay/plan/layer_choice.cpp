@@ -48,8 +48,7 @@ void check_layers(const std::string& name, const PlannedBudget& plan, const trac
   for (const trace::PromptInfo& prompt : trace.prompts) {
     for (const trace::LayerInfo& layer : prompt.layers) {
       if (!layer.has_methods() || plan.lines.contains({layer.layer})) continue;
-      const auto of_layer = [&](const auto& line) { return line.first.layer == layer.layer; };
-      const Index lines = std::ranges::count_if(plan.lines, of_layer);
+      const Index lines = plan.lines_of(layer.layer);
       if (lines == 0)
         throw Error(
             "{}: the plan for {} has no line for layer {}; make one with kvbench allocate, from a trace of all layers",
