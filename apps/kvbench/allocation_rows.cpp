@@ -146,9 +146,9 @@ std::vector<std::string> sentences(const Damages& damages, const AllocationRow& 
                   damage_text(damages, row.equal.held_out), over),
       fmt::format("It gives {}; a {} holds {} of its cache, all layers {}. Fitted to all documents its {} is {}, "
                   "which is too small; shrinkage towards equal layers: {}.",
-                  what_places_get(damages, row.plan.plan), damages.by == allocate::Division::layer ? "layer" : "head",
-                  range_of_shares(damages, row.plan.plan), percent(row.plan_share), damages.probed ? "KL" : "error",
-                  report::three_digits(row.plan.fitted), row.shrinkage)};
+                  what_places_get(damages, row.plan.plan), damages.place(), range_of_shares(damages, row.plan.plan),
+                  percent(row.plan_share), damages.probed ? "KL" : "error", report::three_digits(row.plan.fitted),
+                  row.shrinkage)};
   if (!damages.probed)
     out.emplace_back(
         "The traces have no probes: errors of all layers count alike, and the model may notice those of some more. "

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <map>
 
 #include <kvbench/allocate/allocate.hpp>
 #include <kvbench/config/method_flags.hpp>
@@ -22,9 +23,13 @@ namespace {
 using allocate::Allocation;
 using allocate::Damages;
 
+const std::map<std::string, allocate::Division> divisions = {{"layer", allocate::Division::layer},
+                                                             {"head", allocate::Division::head}};
+
 struct AllocateFlags : RunFlags {
   std::vector<std::string> traces, menu, budgets{"25%mem"};
-  std::string curve, by = "layer";
+  std::string curve;
+  allocate::Division by = allocate::Division::layer;
 };
 
 std::vector<Budget> parse_budgets(const std::vector<std::string>& given) {
@@ -63,15 +68,14 @@ Damages measure_all(const AllocateFlags& o, const std::vector<std::unique_ptr<tr
   for (const replay::MethodChoice& choice : request.methods) {
     if (plan_of(choice) != nullptr || choice.info->divides(choice.params))
       throw Error("--menu: {} divides its budget among layers itself; leave it out", choice.info->name);
-    if (o.by == "head" && !choice.info->heads_alone(choice.params))
+    if (o.by == allocate::Division::head && !choice.info->heads_alone(choice.params))
       throw Error("--by head: {} needs all kv heads of a layer at once; leave it out", choice.info->name);
   }
   Progress progress("heads", o.quiet);
   const replay::ReplayHooks hooks{.progress = [&](double done, Index total) { progress.show(done, total); },
                                   .note = note_to_stderr(o.quiet),
                                   .stop = &stop_requested()};
-  const allocate::Division by = o.by == "layer" ? allocate::Division::layer : allocate::Division::head;
-  return allocate::measure(traces, request, by, run_options(o), hooks);
+  return allocate::measure(traces, request, o.by, run_options(o), hooks);
 }
 
 /// The rows of a curve: at each budget of the grid that a configuration of the menu fits.
@@ -87,11 +91,13 @@ std::vector<AllocationRow> curve_of(const Damages& damages, std::span<const Budg
 }
 
 /// The file of the plans, which says above them what a reader is told.
-std::string file_text(const AllocateFlags& o, const Damages& damages, std::span<const AllocationRow> rows,
-                      const std::string& told, const std::vector<std::unique_ptr<trace::Reader>>& traces) {
+std::string file_text(const Damages& damages, std::span<const AllocationRow> rows, const std::string& told,
+                      const std::vector<std::unique_ptr<trace::Reader>>& traces) {
   methods::LayerPlan plan{damages.model, damages.model_layers, {}};
   config::PlanOrigin origin{
-      "Budgets by " + o.by + ", written by kvbench allocate; --method plan:THIS_FILE runs them.\n\n" + told, {}};
+      fmt::format("Budgets by {}, written by kvbench allocate; --method plan:THIS_FILE runs them.\n\n{}",
+                  damages.place(), told),
+      {}};
   for (const AllocationRow& row : rows) plan.budgets.push_back(planned(damages, row));
   for (const auto& trace : traces) origin.traces.push_back(trace->sha256());
   return plan_text(plan, origin);
@@ -120,7 +126,7 @@ int run(AllocateFlags& o) {
     curve->finish(report::table_of(o.format, allocation_columns(), std::span<const AllocationRow>(points)));
   }
   const std::string text = report::terminal_text(told);
-  output.finish(file_text(o, damages, rows, text, traces));
+  output.finish(file_text(damages, rows, text, traces));
   if (output.to_file()) print(text);
   report_device_memory(o);
   return done;
@@ -147,12 +153,9 @@ Command add_allocate(CLI::App& app) {
   flags->add_option("-b,--budget", o.budgets,
                     "Budgets of memory of all layers together, a plan for each, such as 25%mem,12.5%mem. "
                     "Default: 25%mem");
-  flags
-      ->add_option(
-          "--by", o.by,
-          "What gets a budget of its own: layer (the default) or head, each kv head of each layer, which takes "
-          "probes and a menu of methods that need one head alone")
-      ->check(one_of({"layer", "head"}));
+  add_choice(flags, "--by", o.by, divisions,
+             "What gets a budget of its own: layer (the default) or head, each kv head of each layer, which takes "
+             "probes and a menu of methods that need one head alone");
   flags->add_option("-o,--output", o.output, "The plans (TOML), written atomically (default: standard output)");
   flags->add_option("--curve", o.curve,
                     "Also write the predicted KL at budgets from 1/32 to all of the memory to this CSV file");

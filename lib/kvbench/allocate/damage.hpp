@@ -50,6 +50,7 @@ struct Damages {
 
   /// What the damage of plans is called.
   const char* figure() const { return probed ? "predicted KL" : "mean square residual error"; }
+  const char* place() const { return by == Division::layer ? "layer" : "head"; }
   /// Damages of places add up before they are squared where probes say how.
   replay::PredictedKl of(std::span<const replay::ProbeSums> sums) const {
     return replay::predict_kl(sums, {.extrapolates = !probed, .scale = 1});
