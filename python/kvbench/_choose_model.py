@@ -23,6 +23,12 @@ def bytes_of(text):
     return int(float(found[1]) * UNITS[found[2]]) if found and found[2] in UNITS and float(found[1]) > 0 else None
 
 
+def rows_of(path, needed, of):
+    """The rows of a table of a program as dictionaries of texts."""
+    _, (columns, *found) = csv_rows(path, needed, of)
+    return [dict(zip(columns, row)) for row in found]
+
+
 def loaded_model(options):
     """A function of `options`, which loads the model once."""
     if getattr(options, "loaded", None) is None:
@@ -85,8 +91,7 @@ def channel_order(work, document):
     made = work.path("order.csv")
     work.run(made, work.options.programs["kveval"], work.options.model, "--ids", document, "--context", 16, "--score",
              2, "-m", "exact", "-b", "100%mem", "--no-times", "-q", "-o", made, *work.threads())
-    _, (columns, first, *_) = csv_rows(made, ("rope_layout",), "a table of kveval")
-    order = dict(zip(columns, first))["rope_layout"]
+    order = rows_of(made, ("rope_layout",), "a table of kveval")[0]["rope_layout"]
     return ["--rope-layout", order] if order else []
 
 
@@ -120,6 +125,5 @@ def answered(work, names):
     work.run(made, options.programs["kveval"], options.model, "--text", options.text[0], "--task", options.task,
              "--documents", TASK_DOCUMENTS, "--context", options.context, "--score", options.score, "-m",
              ",".join(names), "-b", options.budget, "--no-times", "-q", "-o", made, *work.threads())
-    _, (columns, *found) = csv_rows(made, ("task", "answers", "match_full", "harmful"), "a table of kveval")
-    rows = (dict(zip(columns, cells)) for cells in found)
+    rows = rows_of(made, ("task", "answers", "match_full", "harmful"), "a table of kveval")
     return [row for row in rows if row["layer"] == row["document"] == "all" and row["status"] == "ok"]

@@ -19,12 +19,11 @@ import time
 
 from . import _choose_answer as answer
 from ._choose_documents import documents_of, record
-from ._choose_model import answered, bytes_of, measure, set_budget
+from ._choose_model import answered, bytes_of, measure, rows_of, set_budget
 from ._error import Error
 from ._files import check_not_input, read_text
 from ._race import Race
 from .dump_hf import Parser, model_files, positive, stop
-from .results import csv_rows
 
 METHODS = ("sink,h2o,snapkv,chelsea,bsm,kmeans,int,kivi4,kivi2,turboquant,h2o+q8_0,h2o+q5_1,h2o+q4_0,snapkv+q8_0,"
            "snapkv+q5_1,snapkv+kivi4,kmeans+int8,snapkv@kvpress,llama.cpp,vllm")
@@ -202,8 +201,7 @@ def predict(work, recorded):
     if len(recorded) > 1:
         work.run(plan, kvbench, "allocate", trace, "--menu", options.menu, "--by", options.by, "-b", options.budget,
                  "-q", "-o", plan, *work.threads())
-    table = [dict(zip(columns, row)) for columns, *found in [csv_rows(rows, (options.figure,), "a replay")[1]]
-             for row in found]
+    table = rows_of(rows, (options.figure,), "a replay")
     return [row for row in table if row["prompt"] == row["layer"] == "all"], has_a_choice(plan)
 
 
@@ -235,8 +233,8 @@ def race(work, names, documents):
         if contest.decided or not (os.path.exists(made) or time.monotonic() < deadline):
             break
         measure(work, made, contest.alive, document)
-        _, (columns, *found) = csv_rows(made, ("kl_mean", "method", "params"), "a table of kveval")
-        measured = {answer.configuration(row, plans=True): row for row in (dict(zip(columns, cells)) for cells in found)
+        table = rows_of(made, ("kl_mean", "method", "params"), "a table of kveval")
+        measured = {answer.configuration(row, plans=True): row for row in table
                     if row["layer"] == "all" and row["document"] == "all"}
         lacking = [name for name in contest.alive if measured.get(name, {}).get("status") != "ok"]
         if lacking:
