@@ -160,8 +160,7 @@ void check_latent(const LayerInfo& layer, const TraceInfo& info, const std::stri
   if (info.rope_type != "default") return;
   throw Error(
       "{}: its values are a part of its keys, and attribute 'rope_type' is 'default', which rotates all channels; "
-      "write "
-      "'partial' where RoPE without scaling rotates those behind the values.",
+      "write 'partial' where RoPE without scaling rotates those behind the values.",
       at);
 }
 

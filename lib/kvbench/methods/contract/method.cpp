@@ -27,8 +27,7 @@ std::string against_values_in_keys(const MethodInfo& info, const Params& params)
   if (!info.rounds || (info.one_rule && info.one_rule(params) > 0)) return "";
   return fmt::format(
       "{} rounds keys and values by rules of their own, or a whole key by one scale, and in this trace the values are "
-      "a "
-      "part of the keys (MLA), which a cache stores as one row of two parts",
+      "a part of the keys (MLA), which a cache stores as one row of two parts",
       info.name);
 }
 

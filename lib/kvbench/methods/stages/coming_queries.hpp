@@ -31,10 +31,9 @@ TokenNumbers expected_weights(const HeadPrompt& head, std::string_view method, I
 /// z-scores over the tokens.
 TokenNumbers ahead_scores(const HeadPrompt& head, std::string_view method, Index reach, Backend& backend);
 
-/// DuoAttentionPress of kvpress: the mean key of the text before RoPE at the
-/// positions 0 .. count - 1, the mean query at the last of them; the mean over
-/// them of its attention up to each, and over the query group: 1 where it goes
-/// to the first position, 1 / count to the last, about 1/2 to all alike.
+/// DuoAttentionPress of kvpress: the mean key of the text before RoPE at the positions 0 .. count - 1, the mean query
+/// at the last of them; the mean over them of its attention up to each, and over the query group: 1 where it goes to
+/// the first position, 1 / count to the last, about 1/2 to all alike.
 float early_attention(const HeadPrompt& text, std::string_view method, Index count, Backend& backend);
 
 /// The keys [n, d] before RoPE: those of the trace, or else turned back. Throws Unavailable, naming the method, where
