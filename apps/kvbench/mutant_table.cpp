@@ -47,7 +47,7 @@ std::span<const report::Column<faithful::MutantResult>> mutant_columns() {
 std::string mutant_csv(std::span<const faithful::MutantResult> results) { return csv_of(mutant_columns(), results); }
 
 std::vector<report::Block> mutant_summary(std::span<const faithful::MutantResult> results) {
-  report::DocTable table{.title = "", .columns = {{"mutant"}, {"caught by"}, {"fault"}}, .rows = {}};
+  report::DocTable table{.columns = {{"mutant"}, {"caught by"}, {"fault"}}};
   report::AnswerBlock unexpected;
   std::vector<std::string> exceptions;
   for (const faithful::MutantResult& r : results) {

@@ -46,7 +46,6 @@ DocTable provenance_table(std::span<const CsvTable> tables) {
                            {"version"},
                            {"commit"},
                            {"rows", false, true}},
-               .rows = {},
                .screen = true};
   constexpr const char* names[] = {"replay", "checks", "measures", "claims", "eval"};
   for (const CsvTable& table : tables) {

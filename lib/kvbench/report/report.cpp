@@ -86,9 +86,7 @@ Document make_report(std::span<const CsvTable> tables, const ReportOptions& opti
   Document document{
       .title = printable(options.title),
       .description = options.description,
-      .made_by = fmt::format("{} {} ({}). docs/results.md defines the metrics.", written_by, version(), commit()),
-      .answers = {},
-      .blocks = {}};
+      .made_by = fmt::format("{} {} ({}). docs/results.md defines the metrics.", written_by, version(), commit())};
   std::vector<EvalSection> evaluations = eval_sections(sorted.evaluations);
   std::vector<ReplaySection> sections = replay_sections(sorted.replays, options.rank_by);
   style_own_methods(sections, evaluations);

@@ -110,7 +110,7 @@ TEST_CASE("log axes of any positive numbers are finite and have few ticks") {
       REQUIRE((0 < extent.lo && extent.lo < extent.hi && std::isfinite(extent.hi)));
       const std::vector<Tick> ticks = log_ticks(extent.lo, extent.hi);
       CHECK((!ticks.empty() && ticks.size() < 40));
-      const Axis axis{.scale = Scale::log, .lo = extent.lo, .hi = extent.hi, .ticks = ticks, .title = {}};
+      const Axis axis{.scale = Scale::log, .lo = extent.lo, .hi = extent.hi, .ticks = ticks};
       for (const Tick& tick : ticks) CHECK((axis.at(tick.value) > -1e-6 && axis.at(tick.value) < 1 + 1e-6));
       for (const double value : {a, b}) CHECK(!std::isnan(axis.at(value)));
       for (const double value : {a, b}) CHECK((heat_class(value, extent.lo, extent.hi) >= '0'));

@@ -136,9 +136,9 @@ TEST_CASE("a PDF file is the same at any time, and a text that is not UTF-8 is a
 }
 
 TEST_CASE("figures are found by name, or by a part that no other has") {
-  Document document{.title = "", .description = "", .made_by = "", .answers = {}, .blocks = {}};
+  Document document;
   const auto add = [&](const char* title, std::vector<const char*> drawings) {
-    Figure figure{.title = title, .drawings = {}, .caption = "", .numbers = {}};
+    Figure figure{.title = title};
     for (const char* name : drawings) figure.drawings.push_back({.title = name});
     document.blocks.emplace_back(std::move(figure));
   };
@@ -161,7 +161,7 @@ TEST_CASE("tables for LaTeX: names are escaped, rules are those of booktabs, fol
       .title = "Errors at 25%",
       .columns = {{"method"}, {"95 % interval", true}, {"reason", false, true}},
       .rows = {{"snapkv[per=query_head]", "0.1 to 0.2", TableCell("a ~ b^2 \\ {x} $1 #2 & <y>", Tone::bad)}}};
-  Document document{.title = "", .description = "", .made_by = "kvbench 1", .answers = {}, .blocks = {table}};
+  Document document{.made_by = "kvbench 1", .blocks = {table}};
   table.folded = true, table.title = "hidden";
   document.blocks.emplace_back(table);
   const std::string text = latex(document);
@@ -175,7 +175,7 @@ TEST_CASE("tables for LaTeX: names are escaped, rules are those of booktabs, fol
                    "\\textbackslash{} \\{x\\} \\$1 \\#2 \\& \\textless{}y\\textgreater{}} \\\\\n\\bottomrule"));
   CHECK(!holds_text(text, "hidden"));
   for (const char* option : {"[a]", "*"}) {  // behind the end of a line
-    document.blocks = {DocTable{.title = "", .columns = {{"x"}}, .rows = {{"b"}, {option}}}};
+    document.blocks = {DocTable{.columns = {{"x"}}, .rows = {{"b"}, {option}}}};
     CHECK(holds_text(latex(document), fmt::format("b \\\\\n{{}}{} \\\\\n\\bottomrule", option)));
   }
   table.folded = false;

@@ -228,7 +228,7 @@ TEST_CASE("the same input gives the same bytes") {
 TEST_CASE("repeated cells of merged columns are shown once in HTML") {
   const DocTable table{
       .title = "t", .columns = {{"a"}, {"b"}}, .rows = {{"x", "1"}, {"x", "2"}, {"y", "3"}}, .merged = 1};
-  const std::string page = html({.title = "t", .description = "", .made_by = "", .answers = {}, .blocks = {table}});
+  const std::string page = html({.title = "t", .blocks = {table}});
   CHECK(has(page,
             "<tr><th scope=\"rowgroup\" rowspan=\"2\">x</th><td>1</td></tr>\n<tr><td>2</td></tr>\n<tr><th "
             "scope=\"row\">y</th><td>3</td></tr>"));

@@ -123,14 +123,13 @@ TEST_CASE("one method is a row; without results there are reasons, and without r
 TEST_CASE("terminals, Markdown and HTML write the same blocks") {
   const std::vector<Block> blocks = {
       Paragraph{"A sentence."},
-      DocTable{
-          .title = "", .columns = {{"name"}, {"n", true}, {"m", true}}, .rows = {{"a|b", "1", "22"}, {"c", "d e"}}},
+      DocTable{.columns = {{"name"}, {"n", true}, {"m", true}}, .rows = {{"a|b", "1", "22"}, {"c", "d e"}}},
       AnswerBlock{"What holds", {"one", "two"}}};
   CHECK(terminal_text(blocks) == "A sentence.\nname  n   m\na|b   1  22\nc     d e\n\nWhat holds\n  one\n  two\n");
   CHECK(markdown(blocks) ==
         "A sentence.\n\n| name | n | m |\n| --- | ---: | ---: |\n| a\\|b | 1 | 22 |\n| c | d e |  |\n\n**What "
         "holds**\n\n- one\n- two\n");
-  const std::string page = html({.title = "t", .description = "", .made_by = "", .answers = {}, .blocks = blocks});
+  const std::string page = html({.title = "t", .blocks = blocks});
   CHECK(page.find("<th scope=\"row\">c</th><td class=\"n\" colspan=\"2\">d e</td></tr>") != std::string::npos);
 }
 
@@ -150,7 +149,7 @@ TEST_CASE("blocks beneath a folded heading end before the next heading of its le
   append_folded(blocks, "more", {Paragraph{"p"}});
   append_folded(blocks, "most", {Paragraph{"q"}});
   blocks.emplace_back(Heading{2, "B"});
-  const std::string page = html({.title = "t", .description = "", .made_by = "", .answers = {}, .blocks = blocks});
+  const std::string page = html({.title = "t", .blocks = blocks});
   const std::string body = page.substr(page.find("<main>"));
   CHECK(
       body.starts_with("<main>\n<h2 id=\"s1\">A</h2>\n<details class=\"part\">\n<summary><h3 "

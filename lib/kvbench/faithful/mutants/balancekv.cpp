@@ -235,21 +235,19 @@ Mutant mutant_of(const BalanceFault& fault) {
           .method = "balancekv",
           .fault = fault.fault,
           .place = "BalanceKV, " + fault.place,
-          .run =
-              [fault](bounds::CheckContext& context) {
-                BalanceRules rules;
-                fault.plant(rules);
-                if (!fault.uneven) return run_fault(context, fault.checks, rules);
-                const bounds::Subject subject = with_uneven_norms(*context.subject, context.backend);
-                bounds::CheckContext own{.subject = &subject,
-                                         .options = context.options,
-                                         .backend = context.backend,
-                                         .stop = context.stop,
-                                         .rows = context.rows,
-                                         .check = context.check};
-                run_fault(own, fault.checks, rules);
-              },
-          .exception = ""};
+          .run = [fault](bounds::CheckContext& context) {
+            BalanceRules rules;
+            fault.plant(rules);
+            if (!fault.uneven) return run_fault(context, fault.checks, rules);
+            const bounds::Subject subject = with_uneven_norms(*context.subject, context.backend);
+            bounds::CheckContext own{.subject = &subject,
+                                     .options = context.options,
+                                     .backend = context.backend,
+                                     .stop = context.stop,
+                                     .rows = context.rows,
+                                     .check = context.check};
+            run_fault(own, fault.checks, rules);
+          }};
 }
 
 Mutant repo_mutant(const std::string& id, const std::string& fault, const RepoRules& rules) {
@@ -257,16 +255,14 @@ Mutant repo_mutant(const std::string& id, const std::string& fault, const RepoRu
           .method = "balancekv-repo",
           .fault = fault,
           .place = "released code",
-          .run =
-              [rules](bounds::CheckContext& context) {
-                bounds::CheckContext exact = context.as("balancekv.released");
-                const auto faulty = [&](const bounds::Subject& subject, const bounds::StreamPlan& plan,
-                                        const RepoSetup& setup) {
-                  return balance_repo_oracle(subject, plan, setup, rules)->times;
-                };
-                for (const RepoCase& item : repo_cases(*context.subject)) check_repo_case(exact, item, faulty);
-              },
-          .exception = ""};
+          .run = [rules](bounds::CheckContext& context) {
+            bounds::CheckContext exact = context.as("balancekv.released");
+            const auto faulty = [&](const bounds::Subject& subject, const bounds::StreamPlan& plan,
+                                    const RepoSetup& setup) {
+              return balance_repo_oracle(subject, plan, setup, rules)->times;
+            };
+            for (const RepoCase& item : repo_cases(*context.subject)) check_repo_case(exact, item, faulty);
+          }};
 }
 
 }  // namespace

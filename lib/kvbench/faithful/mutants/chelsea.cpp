@@ -15,15 +15,13 @@ Mutant chelsea_mutant(const std::string& name, const std::string& fault, const s
           .method = "chelsea",
           .fault = fault,
           .place = "Chelsea, arXiv 2506.11418, " + place,
-          .run =
-              [chelsea = chelsea_with(rules)](bounds::CheckContext& context) {
-                bounds::CheckContext algorithm = context.as("chelsea.algorithm"), bias = context.as("chelsea.bias"),
-                                     theorem = context.as("chelsea.thm61");
-                check_chelsea_algorithm(algorithm, chelsea);
-                check_chelsea_bias(bias, chelsea({}));
-                check_method_sides(theorem, chelsea);
-              },
-          .exception = {}};
+          .run = [chelsea = chelsea_with(rules)](bounds::CheckContext& context) {
+            bounds::CheckContext algorithm = context.as("chelsea.algorithm"), bias = context.as("chelsea.bias"),
+                                 theorem = context.as("chelsea.thm61");
+            check_chelsea_algorithm(algorithm, chelsea);
+            check_chelsea_bias(bias, chelsea({}));
+            check_method_sides(theorem, chelsea);
+          }};
 }
 
 }  // namespace

@@ -14,16 +14,14 @@ Mutant exact_mutant(const std::string& id, std::string fault, const std::functio
           .method = "exact",
           .fault = std::move(fault),
           .place = "softmax(scale q K^T) V over the tokens up to the query",
-          .run =
-              [change](bounds::CheckContext& context) {
-                bounds::CheckContext exact = context.as("exact.noise_floor");
-                check_exact_pass(exact, [&](const replay::Head& head, Backend& backend) {
-                  replay::Head changed = head;
-                  change(changed);
-                  return replayed_exact_pass(changed, backend);
-                });
-              },
-          .exception = ""};
+          .run = [change](bounds::CheckContext& context) {
+            bounds::CheckContext exact = context.as("exact.noise_floor");
+            check_exact_pass(exact, [&](const replay::Head& head, Backend& backend) {
+              replay::Head changed = head;
+              change(changed);
+              return replayed_exact_pass(changed, backend);
+            });
+          }};
 }
 
 /// Moves the end of the visible tokens and leaves the beginning, unless the end would leave the context.

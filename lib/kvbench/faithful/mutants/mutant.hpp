@@ -11,15 +11,15 @@
 namespace kvbench::faithful {
 
 struct Mutant {
-  std::string id;      ///< "subgen.value-norm"
-  std::string method;  ///< the method that would have the fault; empty: none
-  std::string fault;   ///< one sentence
-  std::string place;   ///< of the correct rule in the paper
+  std::string id;           ///< "subgen.value-norm"
+  std::string method = "";  ///< the method that would have the fault; empty: none
+  std::string fault;        ///< one sentence
+  std::string place;        ///< of the correct rule in the paper
   /// Runs the checks that could catch the fault on the context's subject, with the fault in place. Rows have the ids of
   /// these checks: see CheckContext::as().
   std::function<void(bounds::CheckContext&)> run;
   /// Why no check has to catch the fault; empty: one must.
-  std::string exception;
+  std::string exception = "";
 };
 
 }  // namespace kvbench::faithful

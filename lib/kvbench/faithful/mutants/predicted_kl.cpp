@@ -12,15 +12,12 @@ namespace {
 
 Mutant predicted_mutant(const std::string& id, std::string fault, std::string place, const NetworkPrediction& predict) {
   return {.id = "predicted_kl." + id,
-          .method = "",
           .fault = std::move(fault),
           .place = std::move(place),
-          .run =
-              [predict](bounds::CheckContext& context) {
-                bounds::CheckContext check = context.as("predicted_kl.second_order");
-                check_predicted_kl(check, predict);
-              },
-          .exception = ""};
+          .run = [predict](bounds::CheckContext& context) {
+            bounds::CheckContext check = context.as("predicted_kl.second_order");
+            check_predicted_kl(check, predict);
+          }};
 }
 
 /// The replay sees the probes of another network than the one whose KL is computed.

@@ -27,19 +27,17 @@ Mutant sketch_mutant(std::string id, const std::string& fault, SketchedKeys (*ma
           .method = "turboquant",
           .fault = fault,
           .place = "QJL, definition 3.1: sqrt(pi / 2) / m |x| <S q, sign(S x)>",
-          .run =
-              [make](bounds::CheckContext& context) {
-                bounds::CheckContext check = context.as("qjl.unbiased");
-                SketchedKeys keys = make(*context.subject, context.backend);
-                keys.same_bits = {};
-                const SketchedKeys right = keys;
-                keys.estimated = [right](const std::vector<float>& rows, std::uint32_t seed) {
-                  return moved_from(right.rounded(rows, seed), right.estimated(rows, seed),
-                                    1 / std::sqrt(std::numbers::pi / 2));
-                };
-                check_sketched_products(check, keys);
-              },
-          .exception = ""};
+          .run = [make](bounds::CheckContext& context) {
+            bounds::CheckContext check = context.as("qjl.unbiased");
+            SketchedKeys keys = make(*context.subject, context.backend);
+            keys.same_bits = {};
+            const SketchedKeys right = keys;
+            keys.estimated = [right](const std::vector<float>& rows, std::uint32_t seed) {
+              return moved_from(right.rounded(rows, seed), right.estimated(rows, seed),
+                                1 / std::sqrt(std::numbers::pi / 2));
+            };
+            check_sketched_products(check, keys);
+          }};
 }
 
 /// turboquant's rounding by its parts, with the codebook for `dimension` channels and rotations times `factor`.
@@ -65,15 +63,13 @@ Mutant distortion_mutant(std::string id, std::string fault, Index dimensions, do
           .method = "turboquant",
           .fault = std::move(fault),
           .place = "TurboQuant, algorithm 1, lines 2 and 3",
-          .run =
-              [dimensions, factor](bounds::CheckContext& context) {
-                bounds::CheckContext check = context.as("turboquant.distortion");
-                const bounds::Subject& subject = *context.subject;
-                check_distortion(check, [&](int bits) {
-                  return rounded_by_parts(subject, bits, dimensions * subject.d(), factor, context.backend);
-                });
-              },
-          .exception = ""};
+          .run = [dimensions, factor](bounds::CheckContext& context) {
+            bounds::CheckContext check = context.as("turboquant.distortion");
+            const bounds::Subject& subject = *context.subject;
+            check_distortion(check, [&](int bits) {
+              return rounded_by_parts(subject, bits, dimensions * subject.d(), factor, context.backend);
+            });
+          }};
 }
 
 Mutant rotation_mutant(std::string id, std::string fault, Rotation (*make)(const bounds::Subject&, Backend&),
@@ -82,17 +78,15 @@ Mutant rotation_mutant(std::string id, std::string fault, Rotation (*make)(const
           .method = "turboquant",
           .fault = std::move(fault),
           .place = "TurboQuant, algorithm 1, line 2; the Sylvester matrix / sqrt(block)",
-          .run =
-              [make, factor](bounds::CheckContext& context) {
-                bounds::CheckContext check = context.as("rotation.products");
-                Rotation rotation = make(*context.subject, context.backend);
-                rotation.turned = [right = rotation.turned, by = factor(context.subject->d())](
-                                      const std::vector<float>& rows, std::uint32_t seed) {
-                  return moved_from(std::vector<float>(rows.size()), right(rows, seed), by);
-                };
-                check_rotation(check, rotation);
-              },
-          .exception = ""};
+          .run = [make, factor](bounds::CheckContext& context) {
+            bounds::CheckContext check = context.as("rotation.products");
+            Rotation rotation = make(*context.subject, context.backend);
+            rotation.turned = [right = rotation.turned, by = factor(context.subject->d())](
+                                  const std::vector<float>& rows, std::uint32_t seed) {
+              return moved_from(std::vector<float>(rows.size()), right(rows, seed), by);
+            };
+            check_rotation(check, rotation);
+          }};
 }
 
 struct StepFault {
@@ -121,16 +115,13 @@ Mutant step_mutant(std::string id, std::string fault, StepFault planted) {
           .method = "int",
           .fault = std::move(fault),
           .place = "s = (max - min) / (2^bits - 1), codes to nearest",
-          .run =
-              [planted](bounds::CheckContext& context) {
-                bounds::CheckContext check = context.as("quantiser.half_step");
-                check_half_step(
-                    check, [&](const StepFormat& format, Side side, const std::vector<float>& rows, Backend&) {
-                      const bounds::Subject& subject = *context.subject;
-                      return rounded_with(planted, format, rows, side == Side::keys ? subject.d() : subject.dv(), side);
-                    });
-              },
-          .exception = ""};
+          .run = [planted](bounds::CheckContext& context) {
+            bounds::CheckContext check = context.as("quantiser.half_step");
+            check_half_step(check, [&](const StepFormat& format, Side side, const std::vector<float>& rows, Backend&) {
+              const bounds::Subject& subject = *context.subject;
+              return rounded_with(planted, format, rows, side == Side::keys ? subject.d() : subject.dv(), side);
+            });
+          }};
 }
 
 }  // namespace

@@ -18,8 +18,7 @@ Mutant subgen_mutant(std::string id, std::string fault, std::string place,
           .method = "subgen",
           .fault = std::move(fault),
           .place = "Algorithm 1, " + place,
-          .run = [rules](bounds::CheckContext& context) { run_subgen_rules(context, rules); },
-          .exception = ""};
+          .run = [rules](bounds::CheckContext& context) { run_subgen_rules(context, rules); }};
 }
 
 std::vector<Mutant> cluster_faults() {

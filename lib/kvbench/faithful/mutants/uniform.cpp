@@ -16,14 +16,12 @@ Mutant uniform_mutant(const std::string& id, std::string fault, const std::funct
           .method = "uniform",
           .fault = std::move(fault),
           .place = uniform_place,
-          .run =
-              [rules](bounds::CheckContext& context) {
-                bounds::CheckContext exact = context.as("uniform.samples");
-                check_uniform(exact, [&](const bounds::StreamPlan& plan) {
-                  return uniform_oracle(*context.subject, plan, rules).times;
-                });
-              },
-          .exception = ""};
+          .run = [rules](bounds::CheckContext& context) {
+            bounds::CheckContext exact = context.as("uniform.samples");
+            check_uniform(exact, [&](const bounds::StreamPlan& plan) {
+              return uniform_oracle(*context.subject, plan, rules).times;
+            });
+          }};
 }
 
 Mutant released_mutant(const std::string& id, std::string fault, const std::function<void(UniformRepoRules&)>& change) {
@@ -33,14 +31,12 @@ Mutant released_mutant(const std::string& id, std::string fault, const std::func
           .method = "uniform-repo",
           .fault = std::move(fault),
           .place = released_place,
-          .run =
-              [rules](bounds::CheckContext& context) {
-                bounds::CheckContext exact = context.as("uniform.samples");
-                check_uniform_repo(exact, [&](const bounds::StreamPlan& plan, const UniformRepoSizes& sizes) {
-                  return uniform_repo_oracle(*context.subject, plan, sizes, rules).times;
-                });
-              },
-          .exception = ""};
+          .run = [rules](bounds::CheckContext& context) {
+            bounds::CheckContext exact = context.as("uniform.samples");
+            check_uniform_repo(exact, [&](const bounds::StreamPlan& plan, const UniformRepoSizes& sizes) {
+              return uniform_repo_oracle(*context.subject, plan, sizes, rules).times;
+            });
+          }};
 }
 
 }  // namespace

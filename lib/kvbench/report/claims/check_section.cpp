@@ -103,8 +103,7 @@ std::string subject_of(const CheckRow& r) {
 DocTable count_table(const std::vector<CheckRow>& rows, bool claims) {
   DocTable table{.title = claims ? "Claims of papers: number of tests by verdict"
                                  : "Theorems, identities and costs: number of rows by verdict",
-                 .columns = {{"claim"}},
-                 .rows = {}};
+                 .columns = {{"claim"}}};
   const Verdicts verdicts = claims ? Verdicts(claim_verdicts) : statement_verdicts;
   for (const Verdict verdict : verdicts) table.columns.push_back({std::string(name_of(verdict)), true});
   for (const Statement& group : grouped(rows, [](const CheckRow& r) { return r.check; })) {
@@ -121,7 +120,6 @@ DocTable count_table(const std::vector<CheckRow>& rows, bool claims) {
 DocTable bound_table(const std::vector<CheckRow>& rows) {
   DocTable table{.title = "Bounds and measured values (smallest … largest over the subjects)",
                  .columns = {{"claim"}, {"statement", false, true}, {"kind"}, {"rows", true}, {"verdict"}},
-                 .rows = {},
                  .merged = 1};
   const std::pair<const char*, double CheckRow::*> numbers[] = {{"measured", &CheckRow::measured},
                                                                 {"99 % quantile", &CheckRow::measured_q99},
@@ -156,7 +154,6 @@ DocTable refuted_table(const std::vector<CheckRow>& rows, bool findings) {
                              {"subjects", true},
                              {"first subject", false, true, true},
                              {"values", false, true}},
-                 .rows = {},
                  .merged = 1};
   std::vector<CheckRow> bad;
   std::ranges::copy_if(rows, std::back_inserter(bad), [&](const CheckRow& r) {
@@ -180,7 +177,6 @@ DocTable undecided_table(const std::vector<CheckRow>& rows) {
                              {"smallest p", true},
                              {"by Holm", true},
                              {"values of the first", false, true}},
-                 .rows = {},
                  .merged = 1};
   std::vector<CheckRow> undecided;
   std::ranges::copy_if(rows, std::back_inserter(undecided),
@@ -196,7 +192,6 @@ DocTable undecided_table(const std::vector<CheckRow>& rows) {
 DocTable untested_table(const std::vector<CheckRow>& rows) {
   DocTable table{.title = "Statements that could not be tested",
                  .columns = {{"claim"}, {"statement", false, true}, {"rows", true}, {"reason", false, true}},
-                 .rows = {},
                  .folded = true,
                  .merged = 1};
   std::vector<CheckRow> untested;

@@ -31,7 +31,7 @@ std::vector<RowsOfCheck> by_check(std::span<const bounds::CheckRow> rows, bool c
   for (const bounds::CheckRow& row : rows) {
     if (row.verdict == Verdict::none || (row.kind == bounds::CheckKind::claim) != claims) continue;
     const auto known = std::ranges::find(all, row.check, &RowsOfCheck::id);
-    (known == all.end() ? all.emplace_back(RowsOfCheck{.id = row.check, .rows = {}}) : *known).rows.push_back(&row);
+    (known == all.end() ? all.emplace_back(RowsOfCheck{.id = row.check}) : *known).rows.push_back(&row);
   }
   return all;
 }
@@ -46,7 +46,7 @@ Verdict joint(const RowsOfCheck& check) {
 std::vector<Block> count_table(std::span<const bounds::CheckRow> rows, bool claims) {
   const std::vector<RowsOfCheck> ids = by_check(rows, claims);
   if (ids.empty()) return {};
-  DocTable table{.title = "", .columns = {{claims ? "claim of a paper" : "theorem, identity or cost"}}, .rows = {}};
+  DocTable table{.columns = {{claims ? "claim of a paper" : "theorem, identity or cost"}}};
   const std::span<const Verdict> columns = claims ? std::span<const Verdict>(claim_verdicts) : statement_verdicts;
   for (const Verdict verdict : columns) table.columns.push_back({std::string(name_of(verdict)), true});
   if (claims) table.columns.push_back({"verdict"});

@@ -21,8 +21,7 @@ std::string failures_text(const bounds::CheckRow& r) {
 }  // namespace
 
 std::vector<Block> every_check(std::span<const bounds::CheckRow> rows) {
-  DocTable table{.title = "",
-                 .columns = {{"claim"},
+  DocTable table{.columns = {{"claim"},
                              {"part"},
                              {"on"},
                              {"literal", true},
@@ -31,8 +30,7 @@ std::vector<Block> every_check(std::span<const bounds::CheckRow> rows) {
                              {"measured", true},
                              {"q99", true},
                              {"failures", true},
-                             {"verdict"}},
-                 .rows = {}};
+                             {"verdict"}}};
   for (const bounds::CheckRow& r : rows) {
     auto& cells = table.rows.emplace_back(std::vector<TableCell>{r.check, r.part, subject_text(r)});
     for (const double value : {r.literal, r.tight, r.data, r.measured, r.measured_q99})

@@ -33,7 +33,7 @@ std::vector<T> distinct(const std::vector<ClaimPoint>& points, T ClaimPoint::*me
 }
 
 Axis budget_axis(const std::vector<ClaimPoint>& points) {
-  Axis axis{.scale = Scale::log, .lo = INFINITY, .hi = 0, .ticks = {}, .title = "budget"};
+  Axis axis{.scale = Scale::log, .lo = INFINITY, .hi = 0, .title = "budget"};
   for (const Budget& budget : distinct(points, &ClaimPoint::budget)) {
     const double x = position_of(budget);
     axis.lo = std::min(axis.lo, x / 1.12), axis.hi = std::max(axis.hi, x * 1.12);
@@ -73,11 +73,8 @@ ChartLine line_of(const std::vector<ClaimPoint>& points, const std::string& plac
 Figure figure_of(const std::vector<ClaimPoint>& points, const std::string& what, const std::string& caption,
                  const std::vector<double>& levels) {
   Figure figure{.title = what + " against budget", .caption = caption};
-  figure.numbers = {.title = "Numbers",
-                    .columns = {{"place"}, {"line"}, {"budget"}, {what, true}},
-                    .rows = {},
-                    .folded = true,
-                    .merged = 2};
+  figure.numbers = {
+      .title = "Numbers", .columns = {{"place"}, {"line"}, {"budget"}, {what, true}}, .folded = true, .merged = 2};
   const std::vector<std::string> lines = distinct(points, &ClaimPoint::line);
   for (const std::string& place : distinct(points, &ClaimPoint::place)) {
     LineChart chart{.title = place,

@@ -22,8 +22,7 @@ bool several_sources(std::span<const compare::Comparison> rows) {
 
 DocTable table_of(std::span<const compare::Comparison> rows) {
   const bool ratios = rows.empty() || rows.front().metric.has_ratio();
-  DocTable out{.title = "",
-               .columns = {{"group"},
+  DocTable out{.columns = {{"group"},
                            {"a"},
                            {"budget", true},
                            {"b"},
@@ -36,8 +35,7 @@ DocTable table_of(std::span<const compare::Comparison> rows) {
                            {"p", true},
                            {"adjusted", true},
                            {"verdict"},
-                           {"note"}},
-               .rows = {}};
+                           {"note"}}};
   const bool several = several_sources(rows);
   for (const compare::Comparison& r : rows) {
     std::vector<TableCell> cells = {place_text(r, several), r.a, r.budget_a.text(), r.b, r.budget_b.text()};

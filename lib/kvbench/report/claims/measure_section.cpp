@@ -70,7 +70,7 @@ std::vector<ChartLine> head_lines(const MeasureSeries& m, std::int64_t layer) {
     line.role = LineRole::context;
     line.tinted = true;
     line.style = style_of(m, l.array);
-    line.points.push_back({.x = static_cast<double>(l.x), .y = l.value, .tip = ""});
+    line.points.push_back({.x = static_cast<double>(l.x), .y = l.value});
   }
   std::vector<ChartLine> lines;
   for (auto& [key, line] : heads) lines.push_back(std::move(line));
@@ -81,16 +81,16 @@ Drawing layer_drawing(const MeasureSeries& m, std::int64_t layer) {
   const MeasureTitles titles = titles_of(m.lines.front().measure);
   LineChart chart{.title = fmt::format("layer {}", layer),
                   .description = titles.figure,
-                  .x = {.lo = std::min(0., m.x_lo), .hi = m.x_hi, .ticks = {}, .title = titles.x},
+                  .x = {.lo = std::min(0., m.x_lo), .hi = m.x_hi, .title = titles.x},
                   .y = {.lo = m.lo, .hi = m.hi, .ticks = linear_ticks(m.lo, m.hi), .title = titles.y},
                   .lines = head_lines(m, layer),
                   .width = 380,
                   .plot_height = 190};
   chart.x.ticks = linear_ticks(chart.x.lo, chart.x.hi);
   for (std::size_t i = 0; i < m.arrays.list().size(); ++i) {
-    ChartLine line{.name = m.arrays.list()[i], .detail = "", .style = static_cast<int>(i), .points = {}};
+    ChartLine line{.name = m.arrays.list()[i], .style = static_cast<int>(i)};
     for (const auto& [x, s] : curve_of(m, layer, m.arrays.list()[i]))
-      line.points.push_back({.x = static_cast<double>(x), .y = s.sum / s.count, .tip = ""});
+      line.points.push_back({.x = static_cast<double>(x), .y = s.sum / s.count});
     if (!line.points.empty()) chart.lines.push_back(std::move(line));
   }
   return draw(chart);
@@ -101,7 +101,6 @@ DocTable measure_numbers(const MeasureSeries& m) {
       .title = "Numbers of this figure",
       .columns =
           {{"layer"}, {"array"}, {"x", true}, {"mean", true}, {"smallest", true}, {"largest", true}, {"heads", true}},
-      .rows = {},
       .folded = true};
   for (const std::int64_t layer : m.layers) {
     for (const std::string& array : m.arrays.list()) {
@@ -153,7 +152,6 @@ std::vector<Block> measure_blocks(std::span<const CsvTable* const> tables) {
     const MeasureRow& first = m.lines.front();
     Figure figure{.title = fmt::format("{} ({}{}{})", titles_of(first.measure).figure, first.run,
                                        first.run.empty() ? "" : ", ", first.trace),
-                  .drawings = {},
                   .caption = "Strong: mean over kv heads and prompts; faint: single heads.",
                   .numbers = measure_numbers(m)};
     for (const std::int64_t layer : m.layers) figure.drawings.push_back(layer_drawing(m, layer));

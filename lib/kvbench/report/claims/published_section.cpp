@@ -102,7 +102,6 @@ DocTable number_table(const Published& p, const ReportTables& tables) {
                            {"trace"},
                            {"metric"},
                            {"kvbench, mean [95 % interval]", true}},
-               .rows = {},
                .merged = 1};
   for (Published::Filter filter : p.rows) {
     std::string paper = p.paper;
@@ -153,7 +152,6 @@ DocTable test_table(const compare::ClaimResult& claim) {
                            {"tested over", false, false, true},
                            {"seeds", true, false, true},
                            {"note", false, true, true}},
-               .rows = {},
                .merged = 1};
   for (const compare::RelationResult& result : claim.results) {
     const compare::Comparison& c = result.comparison;

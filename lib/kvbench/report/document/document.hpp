@@ -33,9 +33,10 @@ struct TableColumn {
 };
 
 struct DocTable {
-  std::string title;  ///< caption, also of a folded table; may be empty where the first column says it
-  std::vector<TableColumn> columns;
-  std::vector<std::vector<TableCell>> rows;  ///< in a row of fewer cells, the last is a sentence over the other columns
+  std::string title = "";  ///< caption, also of a folded table; may be empty where the first column says it
+  std::vector<TableColumn> columns = {};
+  std::vector<std::vector<TableCell>> rows =
+      {};  ///< in a row of fewer cells, the last is a sentence over the other columns
   bool folded = false;
   bool sortable = false;   ///< a script may sort and filter the rows
   bool screen = false;     ///< left out of LaTeX
@@ -59,24 +60,24 @@ struct Paragraph {
 
 struct Figure {
   std::string title;
-  std::vector<Drawing> drawings;  ///< side by side where there is room
-  std::string caption;
-  DocTable numbers;  ///< the values that are drawn; without columns: another table of the section has them
+  std::vector<Drawing> drawings = {};  ///< side by side where there is room
+  std::string caption = "";
+  DocTable numbers = {};  ///< the values that are drawn; without columns: another table of the section has them
   bool folded = false;
 };
 
 /// Sentences that answer the reader's question.
 struct AnswerBlock {
   std::string scope;  ///< what the sentences hold for; may be empty
-  std::vector<std::string> sentences;
+  std::vector<std::string> sentences = {};
 };
 
 using Block = std::variant<Heading, Paragraph, DocTable, Figure, AnswerBlock>;
 
 struct Document {
-  std::string title, description, made_by;
-  std::vector<AnswerBlock> answers;  ///< shown first
-  std::vector<Block> blocks;
+  std::string title = "", description = "", made_by = "";
+  std::vector<AnswerBlock> answers = {};  ///< shown first
+  std::vector<Block> blocks = {};
 };
 
 /// The block without the sentences that were said before.

@@ -18,8 +18,8 @@ struct KeptStrip {
 struct AttentionMap {
   std::string title, description;
   /// [rows][columns] attention on the tokens of a column, mean over the queries of a row
-  std::vector<std::vector<double>> mass;
-  std::vector<KeptStrip> kept;
+  std::vector<std::vector<double>> mass = {};
+  std::vector<KeptStrip> kept = {};
   double tokens = 0;  ///< of all columns
 };
 

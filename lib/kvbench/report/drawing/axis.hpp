@@ -18,8 +18,8 @@ struct Tick {
 struct Axis {
   Scale scale = Scale::linear;
   double lo = 0, hi = 1;  ///< lo < hi; log: lo > 0
-  std::vector<Tick> ticks;
-  std::string title;
+  std::vector<Tick> ticks = {};
+  std::string title = "";
 
   /// Position on the axis: 0 at lo, 1 at hi, outside [0, 1] for values outside [lo, hi]. -infinity for values <= 0 on a
   /// log axis. NaN for NaN.

@@ -62,7 +62,7 @@ char heat_class(double value, double lo, double hi) {
   if (std::isnan(value)) return 'x';
   if (value <= lo) return '0';
   if (value >= hi) return '8';
-  const double share = Axis{.scale = Scale::log, .lo = lo, .hi = hi, .ticks = {}, .title = {}}.at(value);
+  const double share = Axis{.scale = Scale::log, .lo = lo, .hi = hi}.at(value);
   return static_cast<char>('0' + std::min(heat_colours - 1, static_cast<int>(heat_colours * share)));
 }
 

@@ -9,16 +9,16 @@
 namespace kvbench::report {
 
 struct HeatRow {
-  std::string name, detail;
-  std::vector<double> values;      ///< one per column; NaN: `words` is shown instead
-  std::vector<std::string> words;  ///< one per column: why there is no value; "" where there is one
+  std::string name, detail = "";
+  std::vector<double> values = {};      ///< one per column; NaN: `words` is shown instead
+  std::vector<std::string> words = {};  ///< one per column: why there is no value; "" where there is one
 };
 
 struct HeatMap {
   std::string title, description;
-  std::vector<std::string> columns;
+  std::vector<std::string> columns = {};
   std::string column_title = "layer";
-  std::vector<HeatRow> rows;
+  std::vector<HeatRow> rows = {};
   double lo = 0.1, hi = 1;  ///< range of the logarithmic colour scale; values outside have the colour of its end
 };
 

@@ -79,7 +79,7 @@ class Plot {
 
   Drawing drawing() {
     Shapes out = axes();
-    if (!c_.frontier.empty()) out += path({.name = "", .detail = "", .points = c_.frontier}, "frontier");
+    if (!c_.frontier.empty()) out += path({.points = c_.frontier}, "frontier");
     for (const bool own : {false, true}) {  // the reader's own methods above all others
       for (const LineRole role :
            {LineRole::context, LineRole::crowd, LineRole::beaten, LineRole::reference, LineRole::shown}) {

@@ -14,7 +14,7 @@ namespace kvbench::report {
 struct ChartPoint {
   double x, y;
   double lo = NAN, hi = NAN;  ///< interval of y
-  std::string tip;            ///< tooltip
+  std::string tip = "";       ///< tooltip
 };
 
 enum class LineRole {
@@ -26,19 +26,19 @@ enum class LineRole {
 };
 
 struct ChartLine {
-  std::string name, detail;  ///< detail: parameters, in smaller text below the name
+  std::string name = "", detail = "";  ///< detail: parameters, in smaller text below the name
   LineRole role = LineRole::shown;
   int style = 0;        ///< selects colour (its remainder by 7), marker and dashes; or marks::own_style()
   bool tinted = false;  ///< role context: faint, but in the colour of the style
-  std::vector<ChartPoint> points;
+  std::vector<ChartPoint> points = {};
 };
 
 struct LineChart {
-  std::string title, description;  ///< title: may be empty
-  Axis x, y;
-  std::vector<ChartLine> lines;
-  std::vector<ChartPoint> frontier;  ///< joined by a strong line behind all others
-  std::vector<double> levels;        ///< values of y that are marked by a line across: 1 where ratios are drawn
+  std::string title = "", description = "";  ///< title: may be empty
+  Axis x = {}, y = {};
+  std::vector<ChartLine> lines = {};
+  std::vector<ChartPoint> frontier = {};  ///< joined by a strong line behind all others
+  std::vector<double> levels = {};        ///< values of y that are marked by a line across: 1 where ratios are drawn
   bool apart = false;  ///< lines share their x values: shift them slightly so that intervals do not overlap
   double width = 456;  ///< px
   double plot_height = 250;

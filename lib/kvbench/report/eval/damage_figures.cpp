@@ -106,12 +106,10 @@ std::vector<Figure> damage_figures(const EvalSection& section) {
   std::vector<Figure> figures;
   for (const std::string& task : section.tasks) {
     Figure figure{.title = "Damage and cost: " + task,
-                  .drawings = {},
                   .caption =
                       "Means over documents and seeds, with their 95 % bootstrap intervals over documents; methods at "
                       "the same cost are drawn side by side. KL is of the next token, on the same tokens with the full "
-                      "and the compressed cache. Dashed line: as the full cache.",
-                  .numbers = {}};
+                      "and the compressed cache. Dashed line: as the full cache."};
     for (const PlottedDamage& kind : plotted_damage) {
       const auto y = [&](const EvalRow& row) {
         const eval::Estimate& value = row.of(kind.figure);
@@ -119,11 +117,7 @@ std::vector<Figure> damage_figures(const EvalSection& section) {
       };
       LineChart chart{.title = kind.title,
                       .description = fmt::format("{}, task {}", kind.title, task),
-                      .x = {},
-                      .y = {},
                       .lines = method_lines(section, section.find(task, "all", "all"), percent_held, y),
-                      .frontier = {},
-                      .levels = {},
                       .apart = true};
       if (kind.scale == Scale::linear) chart.levels = {0};
       if (chart.lines.empty()) continue;
@@ -139,11 +133,9 @@ std::vector<Figure> damage_figures(const EvalSection& section) {
 
 Figure prediction_figure(const EvalSection& section, const std::string& metric) {
   Figure figure{.title = "Attention error and damage",
-                .drawings = {},
                 .caption = fmt::format("One point per configuration, lines join the budgets of a method: {} against "
                                        "KL. If the metric predicted damage, all points would lie on one rising curve.",
-                                       metric),
-                .numbers = {}};
+                                       metric)};
   const std::string errors_of = error_injection(section);
   for (const std::string& task : section.tasks) {
     const std::vector<const EvalRow*> errors = section.find(task, "all", errors_of);
@@ -158,10 +150,7 @@ Figure prediction_figure(const EvalSection& section, const std::string& metric) 
     };
     LineChart chart{.title = task,
                     .description = fmt::format("{} against KL, task {}", metric, task),
-                    .x = {},
-                    .y = {},
-                    .lines = method_lines(section, section.find(task, "all", "all"), error, damage),
-                    .frontier = {}};
+                    .lines = method_lines(section, section.find(task, "all", "all"), error, damage)};
     if (chart.lines.empty()) continue;
     const std::vector<double> x = x_values(chart.lines);
     const double least = *std::ranges::min_element(x);  // metrics that are better when higher are negative errors

@@ -49,7 +49,6 @@ LayerGrowth growth_of(const LayerRows& rows) {
 Figure growth_figure(const EvalSection& section, const Budget& budget) {
   Figure figure{
       .title = "Growth of errors with depth at a budget of " + budget.text(),
-      .drawings = {},
       .caption =
           "Drift of the hidden state after a layer, divided by the root of the sum of squares of the errors that this "
           "and all earlier layers added to the residual stream. 1 (dashed): the model passes independent errors on "
@@ -57,21 +56,15 @@ Figure growth_figure(const EvalSection& section, const Budget& budget) {
       .numbers = {
           .title = "Numbers of this figure",
           .columns = {{"task"}, {"method"}, {"layer", true}, {"drift", true}, {"residual_err", true}, {"growth", true}},
-          .rows = {},
           .folded = true}};
   for (const std::string& task : section.tasks) {
-    LineChart chart{.title = task,
-                    .description = "Growth of errors with depth, task " + task,
-                    .x = {},
-                    .y = {},
-                    .lines = {},
-                    .frontier = {}};
+    LineChart chart{.title = task, .description = "Growth of errors with depth, task " + task};
     std::vector<double> values;
     std::int64_t last = 1;
     for (const auto& [name, rows] : layer_rows(section, task, budget)) {
       const LayerGrowth growth = growth_of(rows);
       const EvalRow& first = *rows.begin()->second;
-      ChartLine line{.name = first.method, .detail = first.params, .style = section.style_of(first), .points = {}};
+      ChartLine line{.name = first.method, .detail = first.params, .style = section.style_of(first)};
       for (std::size_t l = 0; l < growth.layers.size(); ++l) {
         figure.numbers.rows.push_back({task, name, fmt::format("{}", growth.layers[l]), short_number(growth.drift[l]),
                                        short_number(growth.residual[l]), short_number(growth.factor[l])});
@@ -146,13 +139,11 @@ void add_additivity(const EvalSection& section, const std::string& task, const B
 
 Figure sensitivity_figure(const EvalSection& section, const Budget& budget) {
   Figure figure{.title = "Sensitivity of layers at a budget of " + budget.text(),
-                .drawings = {},
                 .caption =
                     "KL where the outputs of a method replace those of one layer only, mean over documents. The colour "
                     "scale is logarithmic.",
                 .numbers = {.title = "Numbers of this figure",
                             .columns = {{"task"}, {"method"}, {"layer", true}, {"KL", true}},
-                            .rows = {},
                             .folded = true}};
   for (const std::string& task : section.tasks) {
     const std::map<std::string, SingleLayers> all = single_layers(section, task, budget);
@@ -163,12 +154,7 @@ Figure sensitivity_figure(const EvalSection& section, const Budget& budget) {
     }
     if (layers.empty()) continue;
     const Extent extent = log_extent(values);
-    HeatMap map{.title = task,
-                .description = "KL by method and layer, task " + task,
-                .columns = {},
-                .rows = {},
-                .lo = extent.lo,
-                .hi = extent.hi};
+    HeatMap map{.title = task, .description = "KL by method and layer, task " + task, .lo = extent.lo, .hi = extent.hi};
     for (const std::int64_t layer : layers) map.columns.push_back(fmt::format("{}", layer));
     for (const auto& [name, one] : all) {
       HeatRow row{one.first->method, one.first->params, {}, {}};
@@ -199,8 +185,7 @@ std::vector<Block> depth_blocks(const EvalSection& section) {
                             {"layers", true},
                             {"sum of single layers", true},
                             {"all together", true},
-                            {"ratio", true}},
-                .rows = {}};
+                            {"ratio", true}}};
   for (const std::string& task : section.tasks) {
     for (const Budget& each : section.budgets) add_additivity(section, task, each, sums);
   }

@@ -229,7 +229,6 @@ DocTable prediction_table(const std::string& injection, const Predictions& predi
                              {"configurations", true, false, true},
                              {"documents", true, false, true},
                              {"meaning", false, true, true}},
-                 .rows = {},
                  .folded = !predictions.tell(),
                  .sortable = true};
   for (const MetricPrediction& row : predictions.metrics) {

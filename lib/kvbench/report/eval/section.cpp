@@ -40,7 +40,6 @@ DocTable configuration_table(const std::string& title, const RowList& rows) {
                              {"harmful", true, false, true},
                              {"beneficial", true, false, true},
                              {"match verdict", false, false, true}},
-                 .rows = {},
                  .sortable = true};
   for (const EvalRow* row : rows) {
     table.rows.push_back(
@@ -71,7 +70,6 @@ DocTable fewer_layers_table(const EvalSection& section) {
   DocTable table{
       .title = "Not compared: configurations that compressed fewer layers",
       .columns = {{"task"}, {"method"}, {"budget", true}, {"layers", true}, {"KL", true}, {"reason", false, true}},
-      .rows = {},
       .screen = true};
   for (const EvalRow& row : section.fewer_layers)
     table.rows.push_back({row.task, row.name(), row.budget.text(), fmt::format("{}", row.compressed_layers),
@@ -82,7 +80,6 @@ DocTable fewer_layers_table(const EvalSection& section) {
 DocTable broken_table(const EvalSection& section) {
   DocTable table{.title = "Configurations without results",
                  .columns = {{"task"}, {"method"}, {"budget", true}, {"status"}, {"reason", false, true}},
-                 .rows = {},
                  .screen = true};
   for (const EvalRow& row : section.broken)
     table.rows.push_back(

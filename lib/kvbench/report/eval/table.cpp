@@ -59,8 +59,7 @@ std::string eval_csv(std::span<const eval::EvalRecord> records, bool times) {
 }
 
 DocTable overall_table(std::span<const eval::EvalRecord> records) {
-  DocTable table{.title = "",
-                 .columns = {{"task"},
+  DocTable table{.columns = {{"task"},
                              {"method"},
                              {"inject"},
                              {"budget", true},
@@ -71,8 +70,7 @@ DocTable overall_table(std::span<const eval::EvalRecord> records) {
                              {"nll diff", true},
                              {"key nll diff", true},
                              {"match", true},
-                             {"verdict"}},
-                 .rows = {}};
+                             {"verdict"}}};
   for (const eval::EvalRecord* r : overall_records(records)) {
     const std::string method = r->params.empty() ? r->method : fmt::format("{} ({})", r->method, r->params);
     auto& row = table.rows.emplace_back(
@@ -90,9 +88,7 @@ std::vector<Block> brief_evaluation(const std::vector<std::string>& answers, std
   constexpr std::size_t most = 5;
   std::vector<Block> blocks;
   for (const std::string& answer : answers) blocks.emplace_back(Paragraph{answer});
-  DocTable table{.title = "",
-                 .columns = {{"method"}, {"KL", true}, {"95% interval", true}, {"top-1", true}, {"bytes/full", true}},
-                 .rows = {}};
+  DocTable table{.columns = {{"method"}, {"KL", true}, {"95% interval", true}, {"top-1", true}, {"bytes/full", true}}};
   const std::vector<const eval::EvalRecord*> rows = overall_records(records);
   for (const eval::EvalRecord* r : rows) {
     const bool first = r->task == rows.front()->task && r->budget == rows.front()->budget;

@@ -125,11 +125,7 @@ template <class F>
 CsvTable scan(std::string_view text, const std::string& file, F take) {
   if (text.empty()) throw Error("{}: the file is empty; was the run that should write it interrupted?", file);
   check_text(text, file);
-  CsvTable table{.file = file,
-                 .name = printable(std::filesystem::path(file).filename().string()),
-                 .columns = {},
-                 .rows = {},
-                 .index = {}};
+  CsvTable table{.file = file, .name = printable(std::filesystem::path(file).filename().string())};
   Scanner scanner(text, file);
   add_header(table, scanner.header());
   if (scanner.done()) throw Error("{}: has a header but no rows; there is nothing to report", file);

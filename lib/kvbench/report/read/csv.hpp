@@ -23,8 +23,8 @@ struct CsvRow {
 struct CsvTable {
   std::string file;  ///< path as given, for messages
   std::string name;  ///< without its folder, printable(), for reports
-  std::vector<std::string> columns;
-  std::vector<CsvRow> rows;  ///< each as long as `columns`
+  std::vector<std::string> columns = {};
+  std::vector<CsvRow> rows = {};  ///< each as long as `columns`
 
   std::optional<std::size_t> find(std::string_view column) const;
   bool has(std::string_view column) const { return find(column).has_value(); }
@@ -37,7 +37,7 @@ struct CsvTable {
   /// The same for whole numbers from 0 to 2^53; 0 for an empty cell or where the table has no such column.
   std::int64_t count(const CsvRow& row, std::string_view column) const;
 
-  std::unordered_map<std::string, std::size_t> index;  ///< column -> position
+  std::unordered_map<std::string, std::size_t> index = {};  ///< column -> position
 };
 
 /// Parses UTF-8 with LF or CRLF: one header line and at least one row, all with the same number of fields, at most 4096

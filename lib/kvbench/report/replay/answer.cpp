@@ -97,8 +97,6 @@ StandingWords words_of(const Rows& rows, const evidence::Standing& s, bool table
                       .quantity = figure.quantity,
                       .unit = figure.unit,
                       .best = best_text(best, s, table),
-                      .figures = "",
-                      .needs = "",
                       .table = table};
   words.figures = words.best;
   if (s.untested.empty()) return words;
@@ -201,12 +199,7 @@ BudgetAnswer answer_at(const Rows& group, const std::vector<std::string>& wins) 
   BudgetAnswer out{.run = group.front()->run,
                    .trace = group.front()->trace,
                    .budget = group.front()->budget,
-                   .standing = std::move(standing),
-                   .ranked = {},
-                   .verdict = "",
-                   .brief = "",
-                   .notes = {},
-                   .cost = ""};
+                   .standing = std::move(standing)};
   for (const evidence::Mark* mark : out.standing.ranked()) out.ranked.push_back(group[mark->row]);
   out.verdict = standing_sentence(out.standing, words);
   out.brief = standing_sentence(out.standing, words_of(group, out.standing, true));

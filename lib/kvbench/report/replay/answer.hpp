@@ -23,12 +23,12 @@ struct BudgetAnswer {
   std::string run, trace;  ///< empty where all rows have the same
   Budget budget;
   evidence::Standing standing;
-  std::vector<const replay::Record*> ranked;  ///< the rows of Standing::ranked()
-  std::string verdict;                        ///< standing_sentence()
-  std::string brief;                          ///< the same beside a table (StandingWords::table)
-  std::vector<std::string>
-      notes;         ///< wins over texts; rows that were not tested; families; means that huge errors make
-  std::string cost;  ///< where rows differ by more than 5 % in what the budget limits; else ""
+  std::vector<const replay::Record*> ranked = {};  ///< the rows of Standing::ranked()
+  std::string verdict = "";                        ///< standing_sentence()
+  std::string brief = "";                          ///< the same beside a table (StandingWords::table)
+  std::vector<std::string> notes =
+      {};                 ///< wins over texts; rows that were not tested; families; means that huge errors make
+  std::string cost = "";  ///< where rows differ by more than 5 % in what the budget limits; else ""
 };
 
 /// In order of appearance, over rows with one row per trace and configuration; budgets with two ranked rows or more.

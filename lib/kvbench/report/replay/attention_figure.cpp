@@ -161,8 +161,6 @@ std::vector<Block> attention_figure(const ReplaySection& section, const ReplayPa
   AttentionMap map{
       .title = fmt::format("Layer {}, query head {}, budget {}", place.layer, place.query_head, budgets[0]),
       .description = "Exact attention of the queries of a head, and the tokens that methods keep",
-      .mass = {},
-      .kept = {},
       .tokens = static_cast<double>(find_place(info, place).prompt->num_tokens)};
   add_mass(reader, place, map);
   for (const auto& [series, configuration] : head->configurations) {
@@ -179,8 +177,7 @@ std::vector<Block> attention_figure(const ReplaySection& section, const ReplayPa
                                     "the last; the colours are logarithmic, from 0.0001 (faintest) to 1.") +
                         (map.kept.empty() ? " The raw results have no kept tokens (--raw-outputs)."
                                           : " Below: per method the share of the tokens that its entries name, "
-                                            "from none (faintest) to all."),
-             .numbers = {}}};
+                                            "from none (faintest) to all.")}};
 }
 
 }  // namespace kvbench::report

@@ -61,7 +61,6 @@ DocTable budget_table(const std::vector<Series>& all, const std::vector<Budget>&
   DocTable table{.title = std::string(figure_words(figure_of(all)).name) + " by method and budget" + part +
                           ". Bold: the best of a budget; underlined: not distinguishable from it",
                  .columns = {{"method"}},
-                 .rows = {},
                  .paper = true};
   for (const Series* series : order) table.rows.push_back({series->name()});
   bool single = false, untested = false;

@@ -87,8 +87,7 @@ Drawing dots_at(const std::vector<Series>& all, const Budget& budget) {
   const FigureWords& words = figure_words(figure_of(all));
   DotPlot plot{.title = fmt::format("{} at {}", words.title, budget_words(budget)),
                .description = std::string(words.name) + " of every method, in ascending order",
-               .x = error_axis(shown),
-               .rows = {}};
+               .x = error_axis(shown)};
   for (const Series& series : shown) {
     const ReplayRow& r = *series.rows.front();
     plot.rows.push_back({.name = series.name(),
@@ -158,7 +157,7 @@ std::set<const ReplayRow*> best_of_families(const std::vector<Series>& all) {
 }
 
 ChartLine line_of(const Series& series, const PlottedCost& cost, const std::set<const ReplayRow*>& named) {
-  ChartLine line{.name = series.method, .detail = series.params, .style = series.style, .points = {}};
+  ChartLine line{.name = series.method, .detail = series.params, .style = series.style};
   const bool shown = marks::is_own(series.style) ||
                      std::ranges::any_of(series.rows, [&](const ReplayRow* r) { return named.contains(r); });
   line.role = series.reference ? LineRole::reference : shown ? LineRole::shown : LineRole::beaten;
@@ -176,8 +175,6 @@ LineChart chart_of(const std::vector<Series>& all, const PlottedCost& cost, cons
                   .description = std::string(words.name) + " of every method against its cost",
                   .x = cost_axis(all, cost, budgets),
                   .y = error_axis(all),
-                  .lines = {},
-                  .frontier = {},
                   .apart = true,
                   .width = width,
                   .plot_height = 340};
@@ -200,12 +197,10 @@ Figure error_figure(const std::vector<Series>& all, const std::vector<Budget>& b
   const FigureWords& words = figure_words(figure_of(all));
   Figure figure{
       .title = fmt::format("{} by method{}", words.title, of_part),
-      .drawings = {},
       .caption = fmt::format("{}, in ascending order; bars: its 95 % interval. Colours: families of methods; "
                              "grey crosses: references, which are not ranked. ~: not distinguishable from the "
                              "best. Triangles: beyond the axis.",
-                             words.meaning),
-      .numbers = {}};
+                             words.meaning)};
   for (const BudgetGroup& group : budget_groups(budgets)) {
     const Budget budget = main_budgets(group).front();
     if (!at_budgets(all, {budget}).empty()) figure.drawings.push_back(dots_at(all, budget));
@@ -217,15 +212,13 @@ Figure cost_figure(const std::vector<Series>& all, const std::vector<Budget>& bu
   const FigureWords& words = figure_words(figure_of(all));
   Figure figure{
       .title = fmt::format("{} and cost{}", words.title, of_part),
-      .drawings = {},
       .caption = fmt::format(
           "{}; bars: its 95 % interval; methods at the "
           "same cost are drawn side by side. Strong line: the rows that no other row beats by a lower {} at no more "
           "than {} times the bytes. Named and coloured by family: their methods, and the lowest of each "
           "family at a budget; grey rings: all other methods; grey crosses: references. Triangles at an edge: values "
           "outside the axis.",
-          words.meaning, words.quantity, compare::equal_cost),
-      .numbers = {}};
+          words.meaning, words.quantity, compare::equal_cost)};
   for (const BudgetGroup& group : budget_groups(budgets)) {
     if (group.size() < 2) continue;
     const std::optional<CostKind> limited = group.front().cost();

@@ -44,16 +44,14 @@ std::vector<HeadErrors> errors_by_head(const ReplayPart& part) {
 HeatMap head_map(const HeadErrors& errors, Extent extent) {
   HeatMap map{.title = errors.name,
               .description = "Mean relative error by layer and query head",
-              .columns = {},
               .column_title = "head",
-              .rows = {},
               .lo = extent.lo,
               .hi = extent.hi};
   std::set<std::int64_t> layers, heads;
   for (const auto& [place, values] : errors.by_place) layers.insert(place.first), heads.insert(place.second);
   for (const std::int64_t head : heads) map.columns.push_back(fmt::format("{}", head));
   for (const std::int64_t layer : layers) {
-    map.rows.push_back({.name = fmt::format("layer {}", layer), .detail = "", .values = {}, .words = {}});
+    map.rows.push_back({.name = fmt::format("layer {}", layer)});
     for (const std::int64_t head : heads) {
       const auto at = errors.by_place.find({layer, head});
       map.rows.back().values.push_back(at == errors.by_place.end() ? NAN : mean(at->second));
@@ -80,11 +78,8 @@ std::vector<Block> head_figures(const ReplayPart& part) {
     text += fmt::format(" Of {} rows, the {} with the lowest errors have a map.", rows, maps.size());
   std::vector<Block> blocks = {Paragraph{.text = text, .of_drawings = true}};
   for (const HeadErrors& errors : maps) {
-    blocks.emplace_back(Figure{.title = "Layers and heads of " + errors.name,
-                               .drawings = {draw(head_map(errors, extent))},
-                               .caption = "",
-                               .numbers = {},
-                               .folded = true});
+    blocks.emplace_back(Figure{
+        .title = "Layers and heads of " + errors.name, .drawings = {draw(head_map(errors, extent))}, .folded = true});
   }
   return blocks;
 }

@@ -56,8 +56,6 @@ HeatMap map_of(const std::vector<const Series*>& order, const Budget& budget, co
                const FigureWords& words, Extent extent) {
   HeatMap map{.title = fmt::format("budget {}", budget),
               .description = std::string(words.name) + " by method and layer",
-              .columns = {},
-              .rows = {},
               .lo = extent.lo,
               .hi = extent.hi};
   for (const std::int64_t layer : layers) map.columns.push_back(std::to_string(layer));
@@ -79,7 +77,6 @@ DocTable layer_numbers(const std::vector<Series>& all, std::span<const Budget> b
                        const std::vector<std::int64_t>& layers) {
   DocTable table{.title = fmt::format("Numbers of this figure ({})", figure_words(figure_of(all)).key),
                  .columns = {{"method"}, {"params"}, {"budget", true}},
-                 .rows = {},
                  .folded = true};
   for (const std::int64_t layer : layers) table.columns.push_back({fmt::format("layer {}", layer), true});
   for (const Budget& budget : budgets) {
@@ -115,7 +112,6 @@ std::vector<Block> layer_figures(const std::vector<Series>& all, const std::vect
   const std::string title = fmt::format("{} by layer", words.title);
   const auto figure = [&](std::span<const Budget> shown, const std::string& name, bool folded) {
     Figure f{.title = name,
-             .drawings = {},
              .caption =
                  fmt::format("{} of the methods with results, in ascending order of the {} over all "
                              "layers at the budget of the map. The colour scale is logarithmic; values outside it have "

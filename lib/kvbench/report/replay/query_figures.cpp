@@ -54,7 +54,7 @@ std::vector<QueryErrors> errors_at(const Budget& budget, const ReplaySection& se
                                    std::span<const compare::QueryResults* const> files) {
   std::vector<QueryErrors> out;
   for (const Series& series : all) {
-    QueryErrors errors{.series = &series, .values = {}, .along = {}};
+    QueryErrors errors{.series = &series, .along = {}};
     for (const compare::QueryResults* file : files) {
       if (!errors.values.empty()) break;
       for (std::size_t c = 0; c < file->configurations().size(); ++c) {
@@ -75,7 +75,7 @@ std::vector<QueryErrors> errors_at(const Budget& budget, const ReplaySection& se
 ChartLine line_of(const Series& series) {
   const bool shown = series.rank < coloured_series || marks::is_own(series.style);
   const LineRole role = series.reference ? LineRole::reference : shown ? LineRole::shown : LineRole::context;
-  return {.name = series.method, .detail = series.params, .role = role, .style = series.style, .points = {}};
+  return {.name = series.method, .detail = series.params, .role = role, .style = series.style};
 }
 
 /// An error that as many in a thousand of the sorted values do not exceed.
@@ -103,9 +103,6 @@ Drawing distribution(const std::vector<QueryErrors>& all) {
   LineChart chart{.title = "Distribution of the errors",
                   .description = "Share of the queries whose error is at most the value of the line",
                   .x = {Scale::linear, 0, 100, linear_ticks(0, 100), "share of the queries with at most this error, %"},
-                  .y = {},
-                  .lines = {},
-                  .frontier = {},
                   .width = 450,
                   .plot_height = 300};
   for (const QueryErrors& errors : all) {
@@ -139,9 +136,7 @@ Drawing course(const std::vector<QueryErrors>& all, const std::string& prompt, c
   return finished({.title = title,
                    .description = "Mean error of neighbouring queries against their position",
                    .x = {Scale::linear, first, last, linear_ticks(first, last), "position of the query"},
-                   .y = {},
                    .lines = std::move(lines),
-                   .frontier = {},
                    .width = 450,
                    .plot_height = 300});
 }
@@ -161,7 +156,7 @@ std::vector<Drawing> courses(const std::vector<QueryErrors>& all) {
 }
 
 DocTable quantile_table(const std::vector<QueryErrors>& all) {
-  DocTable table{.title = "Quantiles of the errors", .columns = {{"method"}, {"queries", true}}, .rows = {}};
+  DocTable table{.title = "Quantiles of the errors", .columns = {{"method"}, {"queries", true}}};
   constexpr int shown[] = {100, 250, 500, 750, 900, 990, 1000};
   for (const int q : shown) table.columns.push_back({q == 1000 ? "largest" : fmt::format("{} %", q / 10), true});
   for (const QueryErrors& errors : all) {

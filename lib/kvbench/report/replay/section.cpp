@@ -157,7 +157,6 @@ DocTable method_table(replay::RankBy figure) {
                       {"recall", true, false, true},
                       {"geometric mean", true, false, true},
                       {"times the best", true}},
-          .rows = {},
           .sortable = true};
 }
 
@@ -189,7 +188,6 @@ DocTable text_averages(const ReplaySection& section) {
                   {"95 % interval", true},
                   {"mean rank", true},
                   {"wins", true}},
-      .rows = {},
       .sortable = true};
   for (const compare::TextSummary& t : summaries) {
     const bool enough = !std::isnan(t.interval.lo);
@@ -213,7 +211,6 @@ DocTable reasons(const std::vector<const replay::Record*>& rows, bool traces, co
                              {"rows", true},
                              {"status"},
                              {"reason", false, true}},
-                 .rows = {},
                  .screen = true};
   for (const ReasonGroup& group : reason_groups(rows)) {
     const bool ok = group.status == replay::Status::ok;
@@ -233,8 +230,7 @@ DocTable reasons(const std::vector<const replay::Record*>& rows, bool traces, co
 /// What hindsight could gain: rows of --refit weights.
 DocTable hindsight_table(const ReplaySection& section) {
   DocTable table{.title = "Selection and weights: errors on the last half of the evaluated queries",
-                 .columns = {{"method"}, {"trace"}, {"budget", true}, {"weights"}, {"error", true}, {"median", true}},
-                 .rows = {}};
+                 .columns = {{"method"}, {"trace"}, {"budget", true}, {"weights"}, {"error", true}, {"median", true}}};
   for (const ReplayPart& part : section.parts) {
     for (const ReplayRow& r : part.hindsight) {
       table.rows.push_back({compare::label_of({r.method, r.params, {}}), section.parts.size() > 1 ? name_of(part) : "",

@@ -191,7 +191,7 @@ std::vector<ReplaySection> replay_sections(std::span<const CsvTable* const> tabl
   std::vector<ReplaySection> out;
   for (const auto& [key, traces] : sections.items()) {
     const auto& [run, protocol, device] = key;
-    out.push_back({.run = run, .protocol = std::string(name_of(protocol)), .device = device, .parts = {}});
+    out.push_back({.run = run, .protocol = std::string(name_of(protocol)), .device = device});
     for (const auto& [trace, gathered] : traces.items()) finish(gathered, figure, out.back().parts);
   }
   return out;

@@ -47,7 +47,7 @@ struct ReplayPart {
 /// The rows of one run, protocol and device, whatever the files, traces and budgets.
 struct ReplaySection {
   std::string run, protocol, device;
-  std::vector<ReplayPart> parts;
+  std::vector<ReplayPart> parts = {};
 };
 
 /// Sections and their parts in the order of the files. Of rows with equal figures in several files the first is taken.

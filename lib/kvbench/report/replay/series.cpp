@@ -103,9 +103,7 @@ std::vector<Series> series_of(const ReplayPart& part) {
               .kind = std::string(methods::family_of(r.method)),
               .reference = compare::is_baseline(r.method),
               .style = 0,
-              .rank = 0,
-              .rows = {},
-              .layers = {}};
+              .rank = 0};
     return series;
   };
   for (const ReplayRow& r : part.overall) find(r).rows.push_back(&r);

@@ -11,12 +11,12 @@ namespace kvbench::report {
 
 struct Series {
   std::string method, params;
-  std::string kind;                      ///< methods::family_of()
-  bool reference = false;                ///< compare::is_baseline(), or with hindsight: not ranked
-  int style = 0;                         ///< in all figures: the colour is that of the family; marks::own_style()
-  int rank = 0;                          ///< of those that are no references: on a frontier first, by the lowest error
-  std::vector<const ReplayRow*> rows;    ///< over all layers, smallest budget first, including rows that are not ok
-  std::vector<const ReplayRow*> layers;  ///< per layer
+  std::string kind;        ///< methods::family_of()
+  bool reference = false;  ///< compare::is_baseline(), or with hindsight: not ranked
+  int style = 0;           ///< in all figures: the colour is that of the family; marks::own_style()
+  int rank = 0;            ///< of those that are no references: on a frontier first, by the lowest error
+  std::vector<const ReplayRow*> rows = {};  ///< over all layers, smallest budget first, including rows that are not ok
+  std::vector<const ReplayRow*> layers = {};  ///< per layer
 
   std::string name() const { return params.empty() ? method : method + " " + params; }
 };

@@ -45,15 +45,13 @@ DocTable best_rows(std::span<const replay::Record* const> rows) {
   const bool geometric = !std::isnan(rows.front()->geomean) && !predicted;
   const auto is_tied = [](const replay::Record* r) { return r->tied == true && r->best != label(*r); };
   const bool ties = std::ranges::any_of(rows, is_tied);
-  DocTable table{.title = "",
-                 .columns = {{"method"},
+  DocTable table{.columns = {{"method"},
                              {"family"},
                              {std::string(geometric ? "geometric mean" : figure_words(figure).column), true},
                              {predicted ? "95% interval" : "", true},
                              {"times the best"},
                              {"bytes/full", true},
-                             {"read/full", true}},
-                 .rows = {}};
+                             {"read/full", true}}};
   for (const replay::Record* r : rows.first(std::min(rows.size(), most_best))) {
     const double error = geometric ? r->geomean : r->mean_of(figure);
     const std::string text = std::isnan(error) ? "-" : geometric ? short_number(error) : ranked_text(*r);
@@ -78,8 +76,7 @@ std::string names_of(const std::vector<evidence::Mark>& marks) {
 /// One line per budget, trace and run.
 DocTable answer_rows(std::span<const BudgetAnswer> answers) {
   constexpr std::size_t place = 14, best = 26, tied = 30, next = 24;
-  DocTable table{
-      .title = "", .columns = {{"run"}, {"trace"}, {"budget"}, {""}, {"cannot be told from it"}, {"next"}}, .rows = {}};
+  DocTable table{.columns = {{"run"}, {"trace"}, {"budget"}, {""}, {"cannot be told from it"}, {"next"}}};
   Distinct<std::string_view> quantities;
   for (const BudgetAnswer& a : answers) quantities.add(figure_words(a.ranked.front()->ranked_by).quantity);
   table.columns[3].title = fmt::format("lowest {}", fmt::join(quantities.list(), " or "));

@@ -192,15 +192,13 @@ std::vector<Block> rows_by_error(std::span<const replay::Record> records) {
 }
 
 std::optional<DocTable> averages_over_texts(std::span<const replay::Record> records) {
-  DocTable table{.title = "",
-                 .columns = {{"over texts"},
+  DocTable table{.columns = {{"over texts"},
                              {"budget", true},
                              {"texts", true},
                              {"", true},
                              {"95% interval", true},
                              {"mean rank", true},
-                             {"wins", true}},
-                 .rows = {}};
+                             {"wins", true}}};
   for (const compare::TextSummary& t : compare::summarize_texts(records)) {
     if (t.texts < 3) continue;
     table.columns[3].title = figure_words(t.figure).column;

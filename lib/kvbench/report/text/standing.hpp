@@ -16,9 +16,9 @@ struct StandingWords {
   std::string_view quantity = "error";   ///< of which ratios are
   std::string_view unit = "";            ///< before a mean: "KL "
   std::string best;                      ///< the mean of the best one: "0.1"
-  std::string figures;                   ///< all figures of the best one, where it is named
+  std::string figures = "";              ///< all figures of the best one, where it is named
   std::string_view rows = "this trace";  ///< what cannot tell
-  std::string needs;                     ///< a sentence: what a test would take
+  std::string needs = "";                ///< a sentence: what a test would take
   bool table = false;  ///< a table beside it has ratios and intervals, and marks what cannot be told by ~
 };
 
