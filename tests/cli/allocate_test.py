@@ -14,26 +14,14 @@ class Allocate(CliTest):
     def setUpClass(cls):
         super().setUpClass()
         cls.probes = cls.synth("probes.h5", "--probes", 4, "--prompts", 4, "--pattern", "heavy-hitters")
-        cls.plan = os.path.join(cls.folder, "plan.toml")
-        cls.curve = os.path.join(cls.folder, "curve.csv")
-        made = run("allocate", cls.probes, "--menu", MENU, "--budget", "25%mem,40%mem", "-o", cls.plan, "--curve",
-                   cls.curve)
-        assert made.returncode == 0, made.stderr
-        cls.said = made.stdout
-        with open(cls.plan, encoding="utf-8") as file:
-            cls.text = file.read()
-
-    def write(self, name, text):
-        path = os.path.join(self.folder, name)
-        with open(path, "w", encoding="utf-8") as file:
-            file.write(text)
-        self.addCleanup(os.remove, path)
-        return path
+        cls.plan, cls.curve = cls.path("plan.toml"), cls.path("curve.csv")
+        cls.said = cls.ok("allocate", cls.probes, "--menu", MENU, "--budget", "25%mem,40%mem", "-o", cls.plan,
+                          "--curve", cls.curve)
+        cls.text = cls.read(cls.plan)
 
     def replay(self, plan, *flags, trace=None):
-        done = run("replay", trace or self.probes, "--method", f"plan:{plan}", *flags)
-        self.assertEqual(done.returncode, 0, done.stderr)
-        return [r for r in rows(done.stdout) if r["prompt"] == "all"]
+        table = rows(self.ok("replay", trace or self.probes, "--method", f"plan:{plan}", *flags))
+        return [r for r in table if r["prompt"] == "all"]
 
     def test_the_plan_names_a_method_and_a_budget_for_each_layer(self):
         plan = tomllib.loads(self.text)
@@ -55,18 +43,15 @@ class Allocate(CliTest):
 
     def test_two_runs_and_any_threads_give_the_same_bytes(self):
         for threads in (1, 2):
-            again, curve = os.path.join(self.folder, "again.toml"), os.path.join(self.folder, "again.csv")
-            done = run("allocate", self.probes, "--menu", MENU, "--budget", "25%mem,40%mem", "-o", again, "--curve",
-                       curve, "-j", threads)
-            self.assertEqual((done.returncode, done.stdout), (0, self.said))
+            again, curve = self.path("again.toml"), self.path("again.csv")
+            self.assertEqual(self.said, self.ok("allocate", self.probes, "--menu", MENU, "--budget", "25%mem,40%mem",
+                                                "-o", again, "--curve", curve, "-j", threads))
             for path, first in ((again, self.plan), (curve, self.curve)):
-                with open(path, "rb") as a, open(first, "rb") as b:
-                    self.assertEqual(a.read(), b.read())
+                self.assertEqual(self.read_bytes(path), self.read_bytes(first))
                 os.remove(path)
 
     def test_without_an_output_the_plan_is_printed_alone(self):
-        done = run("allocate", self.probes, "--menu", MENU, "--budget", "25%mem,40%mem")
-        self.assertEqual((done.returncode, done.stdout), (0, self.text))
+        self.assertEqual(self.ok("allocate", self.probes, "--menu", MENU, "--budget", "25%mem,40%mem"), self.text)
 
     def test_a_replay_of_the_plan_holds_the_bytes_that_it_promised(self):
         for budget in ("25%mem", "40%mem"):
@@ -84,7 +69,7 @@ class Allocate(CliTest):
             self.assertEqual(table[0]["method"], f"plan:{self.plan}")
 
     def test_a_layer_of_a_plan_is_the_method_alone(self):
-        both = self.write("both.toml", self.text[:self.text.index("[[plans]]")] + '[[plans]]\nbudget = "60%mem"\n'
+        both = self.write(self.text[:self.text.index("[[plans]]")] + '[[plans]]\nbudget = "60%mem"\n'
                           'layers = [{ layer = 0, method = "h2o", budget = "30%mem" },\n'
                           '          { layer = 1, method = "int8", budget = "90%mem" }]\n')
         table = self.replay(both, "--budget", "60%mem", "--no-times")
@@ -96,17 +81,13 @@ class Allocate(CliTest):
                 self.assertEqual(planned[column], alone[column], (layer, column))
 
     def test_a_plan_by_head_gives_each_head_what_it_names(self):
-        plan = os.path.join(self.folder, "heads.toml")
-        done = run("allocate", self.probes, "--menu", "h2o,h2o+int8", "--by", "head", "-o", plan)
-        self.addCleanup(os.remove, plan)
-        self.assertEqual(done.returncode, 0, done.stderr)
-        with open(plan, encoding="utf-8") as file:
-            lines = tomllib.loads(file.read())["plans"][0]["layers"]
+        plan = self.path("heads.toml")
+        self.ok("allocate", self.probes, "--menu", "h2o,h2o+int8", "--by", "head", "-o", plan)
+        lines = tomllib.loads(self.read(plan))["plans"][0]["layers"]
         heads = len(lines) // 2
         self.assertEqual([(line["layer"], line["kv_head"]) for line in lines],
                          [(layer, head) for layer in (0, 1) for head in range(heads)])
-        edited = self.write("edited-heads.toml", self.text[:self.text.index("[[plans]]")] +
-                            '[[plans]]\nbudget = "50%mem"\n'
+        edited = self.write(self.text[:self.text.index("[[plans]]")] + '[[plans]]\nbudget = "50%mem"\n'
                             'layers = [{ layer = 0, method = "h2o", budget = "50%mem" },\n' +
                             "".join(f'{{ layer = 1, kv_head = {h}, method = "h2o", budget = "{20 + 10 * h}%mem" }},\n'
                                     for h in range(heads)) + "]\n")
@@ -119,16 +100,16 @@ class Allocate(CliTest):
                                if (r["layer"], r["kv_head"]) == ("1", str(head))] for of in (table, alone))
             self.assertTrue(planned)
             self.assertEqual(planned, named)
-        part = self.write("part-heads.toml", re.sub(r"\{ layer = 1, kv_head = 0.*\n", "", open(edited).read()))
+        part = self.write(re.sub(r"\{ layer = 1, kv_head = 0.*\n", "", self.read(edited)), "part-heads.toml")
         self.fails(2, "lines for", "kv heads of layer 1",
                    args=("replay", self.probes, "--method", f"plan:{part}", "--budget", "50%mem"))
         self.fails(2, "--by head: adakv(snapkv) needs all kv heads",
                    args=("allocate", self.probes, "--menu", "adakv(snapkv)", "--by", "head"))
 
     def test_an_edited_plan_is_another_configuration_of_a_sweep(self):
-        edited = self.write("edited.toml", self.text)
-        sweep = self.write("s.toml", '[[run]]\ntraces = "probes.h5"\nmethods = ["h2o", "plan:edited.toml"]\n'
-                                     'budgets = ["25%mem", "40%mem"]\n')
+        edited = self.write(self.text, "edited.toml")
+        sweep = self.write('[[run]]\ntraces = "probes.h5"\nmethods = ["h2o", "plan:edited.toml"]\n'
+                           'budgets = ["25%mem", "40%mem"]\n')
         first = rows(run("sweep", sweep).stdout)
         self.assertEqual({r["status"] for r in first}, {"ok"})
         with open(edited, "a", encoding="utf-8") as file:
@@ -141,13 +122,13 @@ class Allocate(CliTest):
         table = self.replay(self.plan, "--budget", "50%mem")
         self.assertEqual({r["status"] for r in table}, {"infeasible"})
         self.assertIn("the plan was made for 25%mem, 40%mem, not for 50%mem", table[0]["reason"])
-        other = self.write("other.toml", re.sub('model = ".*"', 'model = "another"', self.text))
+        other = self.write(re.sub('model = ".*"', 'model = "another"', self.text), "other.toml")
         self.fails(2, "the plan was made for the model another",
                    args=("replay", self.probes, "--method", f"plan:{other}", "--budget", "25%mem"))
-        longer = self.write("longer.toml", self.text.replace("model_layers = 2", "model_layers = 3"))
+        longer = self.write(self.text.replace("model_layers = 2", "model_layers = 3"), "longer.toml")
         self.fails(2, "a model of 3 layers, and this one has 2",
                    args=("replay", self.probes, "--method", f"plan:{longer}", "--budget", "25%mem"))
-        part = self.write("part.toml", re.sub(r"  \{ layer = 1.*\n", "", self.text))
+        part = self.write(re.sub(r"  \{ layer = 1.*\n", "", self.text), "part.toml")
         self.fails(2, "has no line for layer 1",
                    args=("replay", self.probes, "--method", f"plan:{part}", "--budget", "25%mem"))
         self.fails(2, "--dense-layers keeps layers whole",
@@ -155,8 +136,7 @@ class Allocate(CliTest):
                          "--dense-layers", 1))
 
     def test_the_curve_has_a_row_per_budget(self):
-        with open(self.curve, encoding="utf-8") as file:
-            table = rows(file.read())
+        table = rows(self.read(self.curve))
         budgets = [float(r["budget"].removesuffix("%mem")) for r in table]
         self.assertEqual(budgets, sorted(budgets))
         self.assertIn(25, budgets)
@@ -170,11 +150,8 @@ class Allocate(CliTest):
 
     def test_one_document_confirms_no_plan(self):
         one = self.synth("one.h5", "--probes", 2)
-        done = run("allocate", one, "--menu", "h2o", "-o", os.path.join(self.folder, "one.toml"))
-        self.assertEqual(done.returncode, 0, done.stderr)
-        self.assertIn("one document cannot confirm a plan", " ".join(done.stdout.split()))
-        os.remove(one)
-        os.remove(os.path.join(self.folder, "one.toml"))
+        said = self.ok("allocate", one, "--menu", "h2o", "-o", self.path("one.toml"))
+        self.assertIn("one document cannot confirm a plan", " ".join(said.split()))
 
     def test_what_cannot_be_allocated_is_refused_with_the_remedy(self):
         for words, args in (

@@ -82,17 +82,14 @@ class Ceilings(CliTest):
         csv, page = (self.path(name) for name in ("refit.csv", "refit.html"))
         run("replay", TRACE, "-m", "snapkv,uniform", "-b", "25%", "--prompts", "1", "--refit", "weights", "-o", csv)
         self.ok("report", csv, "-o", page)
-        with open(page, encoding="utf-8") as file:
-            self.assertIn("Selection and weights", file.read())
+        self.assertIn("Selection and weights", self.read(page))
 
     def test_flags_that_do_not_fit_are_refused(self):
-        done = run("replay", TRACE, "-m", "quest", "--refit", "weights")
-        self.assertEqual(done.returncode, 2)
-        self.assertIn("--refit weights is for methods of eviction or sampling", done.stderr)
-        done = run("replay", TRACE, "-m", "snapkv", "--refit", "weights", "--raw", self.path("raw.h5"))
-        self.assertEqual(done.returncode, 2)
-        self.assertIn("--refit", done.stderr)
-        self.assertEqual(run("replay", TRACE, "-m", "snapkv", "--refit", "tokens").returncode, 2)
+        self.fails(2, "--refit weights is for methods of eviction or sampling",
+                   args=["replay", TRACE, "-m", "quest", "--refit", "weights"])
+        self.fails(2, "--refit", args=["replay", TRACE, "-m", "snapkv", "--refit", "weights", "--raw",
+                                       self.path("raw.h5")])
+        self.fails(2, args=["replay", TRACE, "-m", "snapkv", "--refit", "tokens"])
 
     def test_oracle_error_has_the_smallest_error_of_common_sets(self):
         table = self.replay("-m", "snapkv,h2o,uniform,oracle-error", "-b", "10%", "--layers", "14", "--prompts",

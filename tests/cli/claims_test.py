@@ -4,7 +4,7 @@ shards and raw files."""
 import os
 import re
 
-from support import CliTest, SAMPLE, main, rows, run
+from support import CliTest, SAMPLE, main, rows
 
 FIGURE = os.path.join(os.path.dirname(SAMPLE), "..", "configs", "balancekv-fig2.toml")
 # In results of --raw there are no runs, and budgets may run beside others: the last bits may differ.
@@ -29,9 +29,8 @@ class Claims(CliTest):
         super().setUpClass()
         text = reduced(cls.read(FIGURE))
         cls.file = cls.write(text, "fig2.toml")
-        cls.swept = run("sweep", cls.file, "-o", cls.path("fig2.csv"), "--cells", cls.path("fig2.cells"), "--summary",
-                        "-q")
-        assert cls.swept.returncode == 0, cls.swept.stderr
+        cls.swept = cls.succeeds("sweep", cls.file, "-o", cls.path("fig2.csv"), "--cells", cls.path("fig2.cells"),
+                                 "--summary", "-q")
         cls.claims = cls.read("fig2.claims.csv")
 
     def test_one_row_per_relation_layer_and_rate(self):

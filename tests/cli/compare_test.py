@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """kvbench compare: verdicts on replays of a trace, equal figures from raw files and CSV, names of configurations, bad
 input."""
-import os
 
 from support import CliTest, main, rows, run
 
@@ -11,15 +10,14 @@ class Compare(CliTest):
     def setUpClass(cls):
         super().setUpClass()
         # Methods with and without randomness, and quest, which cannot run at the small budget.
-        cls.raw, cls.csv = os.path.join(cls.folder, "raw.h5"), os.path.join(cls.folder, "rows.csv")
+        cls.raw, cls.csv = cls.path("raw.h5"), cls.path("rows.csv")
         cls.long = cls.synth("long.h5", queries=256)
         cls.replay(cls.raw, cls.csv, "exact,random,uniform,sink,quest", "--protocol", "prefill", "--window", "128",
                    "-b", "25%,50%", "--seeds", "4")
 
     @classmethod
     def replay(cls, raw, csv, methods, *flags):
-        made = run("replay", cls.long, "-m", methods, "--rows", "query", "--raw", raw, "-o", csv, *flags)
-        assert made.returncode == 0, made.stderr
+        cls.ok("replay", cls.long, "-m", methods, "--rows", "query", "--raw", raw, "-o", csv, *flags)
 
     def compare(self, *flags):
         """By layer, unless the flags say otherwise."""
@@ -41,8 +39,7 @@ class Compare(CliTest):
         self.assertEqual((row["verdict"], row["prompt"], row["layer"]), ("b better", "all", "all"))
 
     def test_the_mean_is_that_of_the_replay(self):
-        with open(self.csv, newline="") as file:
-            replayed = {(r["method"], r["budget"], r["layer"]): r for r in rows(file.read()) if r["head"] == "all"}
+        replayed = {(r["method"], r["budget"], r["layer"]): r for r in rows(self.read(self.csv)) if r["head"] == "all"}
         for r in self.compare(self.raw, "--a", "sink", "--b", "uniform"):
             for side in "ab":
                 expected = replayed[r[side], r["budget_" + side], r["layer"]]
@@ -63,9 +60,7 @@ class Compare(CliTest):
     def test_raw_and_csv_give_the_same_figures(self):
         for flags in ((), ("--a", "uniform"), ("--a", "quest", "--b", "sink", "--by", "head", "--metric", "recall"),
                       ("--by", "prompt")):
-            raw, csv = run("compare", self.raw, *flags), run("compare", self.csv, *flags)
-            self.assertEqual(raw.returncode, 0, raw.stderr)
-            self.assertEqual(raw.stdout, csv.stdout, flags)
+            self.assertEqual(self.ok("compare", self.raw, *flags), self.ok("compare", self.csv, *flags), flags)
 
     def test_forms(self):
         text = run("compare", self.raw, "--a", "exact", "--b", "random", "--by", "layer", "--format", "table").stdout
@@ -75,8 +70,7 @@ class Compare(CliTest):
         self.assertIn("| prompt 0, layer 0 | exact |", text)
         out = self.path("c.csv")
         self.assertEqual(run("compare", self.raw, "-o", out).stdout, "")
-        with open(out, newline="") as file:
-            header = file.readline().strip().split(",")
+        header = self.read(out).splitlines()[0].split(",")
         documented = [line.split()[0] for line in run("compare", "--columns").stdout.splitlines()]
         self.assertEqual(header, documented)
 

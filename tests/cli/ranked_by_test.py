@@ -3,7 +3,7 @@
 resumed sweeps, and reports; and comparisons by predicted KL and by residual error."""
 import os
 
-from support import CliTest, main, rows, run
+from support import CliTest, main, rows
 
 METHODS = "sink,random,exact,uniform"
 SWEEP = '[[run]]\ntraces = "p.h5"\nmethods = ["sink", "uniform"]\nbudgets = ["25%"]\nseeds = 2\n'
@@ -16,13 +16,8 @@ class RankedBy(CliTest):
         cls.probed = cls.synth("p.h5", "--probes", 16, "--prompts", 3)
         cls.one = cls.synth("o.h5", "--probes", 1)
 
-    def done(self, *args):
-        done = run(*args)
-        self.assertEqual(done.returncode, 0, done.stderr)
-        return done.stdout
-
     def replay(self, trace, *flags):
-        return rows(self.done("replay", trace, "-m", METHODS, "--seeds", 2, "--format", "csv", "-q", *flags))
+        return rows(self.ok("replay", trace, "-m", METHODS, "--seeds", 2, "--format", "csv", "-q", *flags))
 
     def overall(self, table):
         prompts = {r["prompt"] for r in table}
@@ -75,9 +70,9 @@ class RankedBy(CliTest):
             self.assertAlmostEqual(ratio, float(row["ratio_best"]), delta=1e-5 * ratio)
 
     def test_the_answer_names_the_figure(self):
-        text = self.done("replay", self.probed, "-m", METHODS, "-b", "25%", "-q", "--format", "table")
+        text = self.ok("replay", self.probed, "-m", METHODS, "-b", "25%", "-q", "--format", "table")
         self.assertIn("has the lowest predicted KL", text)
-        by_error = self.done("replay", self.probed, "-m", METHODS, "-b", "25%", "-q", "--format", "table",
+        by_error = self.ok("replay", self.probed, "-m", METHODS, "-b", "25%", "-q", "--format", "table",
                              "--rank-by", "rel_err")
         self.assertIn("has the lowest error", by_error)
 
@@ -87,59 +82,54 @@ class RankedBy(CliTest):
                        args=["replay", self.trace, "-m", "sink,uniform", "--rank-by", figure])
 
     def test_shards_and_resumed_sweeps_give_the_same_rows(self):
-        path = os.path.join(self.folder, "s.toml")
-        with open(path, "w", encoding="utf-8") as file:
-            file.write(SWEEP)
-        whole = self.done("sweep", path, "--no-times", "-q")
+        path = self.write(SWEEP)
+        whole = self.ok("sweep", path, "--no-times", "-q")
         self.assertEqual({r["ranked_by"] for r in rows(whole) if r["head"] == "all"}, {"kl_predicted"})
         self.assertTrue(any(r["residual_err_rms"] for r in rows(whole)))
-        cells = [os.path.join(self.folder, f"{i}.cells") for i in (1, 2)]
+        cells = [self.path(f"{i}.cells") for i in (1, 2)]
         for i, file in enumerate(cells, 1):
-            self.done("sweep", path, "--shard", f"{i}/2", "--cells", file, "-q")
-        self.assertEqual(self.done("merge", *cells, "--no-times"), whole)
-        resumed = os.path.join(self.folder, "r.cells")
-        self.done("sweep", path, "--cells", resumed, "-q")
-        self.assertEqual(self.done("sweep", path, "--cells", resumed, "--resume", "--no-times", "-q"), whole)
-        compared = self.done("compare", resumed, "--a", "sink", "--b", "uniform", "--metric", "residual_err")
+            self.ok("sweep", path, "--shard", f"{i}/2", "--cells", file, "-q")
+        self.assertEqual(self.ok("merge", *cells, "--no-times"), whole)
+        resumed = self.path("r.cells")
+        self.ok("sweep", path, "--cells", resumed, "-q")
+        self.assertEqual(self.ok("sweep", path, "--cells", resumed, "--resume", "--no-times", "-q"), whole)
+        compared = self.ok("compare", resumed, "--a", "sink", "--b", "uniform", "--metric", "residual_err")
         self.assertIn("residual_err", compared)
-        (row,) = rows(self.done("compare", resumed, "--a", "sink", "--b", "uniform", "--metric", "kl_predicted",
+        (row,) = rows(self.ok("compare", resumed, "--a", "sink", "--b", "uniform", "--metric", "kl_predicted",
                                 "--format", "csv"))
         predicted = self.overall(rows(whole))["sink"]["kl_predicted"]
         self.assertAlmostEqual(float(row["mean_a"]), float(predicted), delta=1e-6)
 
     def test_methods_are_compared_on_the_same_probes_and_texts(self):
-        raw, table = (os.path.join(self.folder, name) for name in ("raw.h5", "rows.csv"))
+        raw, table = (self.path(name) for name in ("raw.h5", "rows.csv"))
         csv = self.replay(self.probed, "--raw", raw, "-b", "25%", "--rows", "trace")
-        (row,) = rows(self.done("compare", raw, "--a", "sink", "--b", "uniform", "--metric", "kl_predicted",
+        (row,) = rows(self.ok("compare", raw, "--a", "sink", "--b", "uniform", "--metric", "kl_predicted",
                                 "--format", "csv"))
         ranked = self.overall(csv)
         self.assertEqual(row["tested_over"], "3 texts")
         ratio = float(ranked["sink"]["ranked_geomean"]) / float(ranked["uniform"]["ranked_geomean"])
         self.assertAlmostEqual(float(row["over_places"]), ratio, delta=1e-4 * ratio)
         self.assertAlmostEqual(float(row["mean_a"]), float(ranked["sink"]["kl_predicted"]), delta=1e-6)
-        by_layer = rows(self.done("compare", raw, "--a", "sink", "--b", "uniform", "--metric", "kl_predicted",
+        by_layer = rows(self.ok("compare", raw, "--a", "sink", "--b", "uniform", "--metric", "kl_predicted",
                                   "--by", "layer", "--format", "csv"))
         self.assertEqual([r["layer"] for r in by_layer], ["0", "1"] * 3)
-        self.done("replay", self.probed, "-m", "sink,uniform", "--rows", "query", "-o", table, "-q")
+        self.ok("replay", self.probed, "-m", "sink,uniform", "--rows", "query", "-o", table, "-q")
         for metric in ("kl_predicted", "residual_err"):
             self.fails(2, "--raw", args=["compare", table, "--metric", metric])
             self.fails(2, "--by head", args=["compare", raw, "--metric", metric, "--by", "head"])
-        plain = os.path.join(self.folder, "plain.h5")
+        plain = self.path("plain.h5")
         self.replay(self.trace, "--raw", plain)
         self.fails(2, "--probes", args=["compare", plain, "--metric", "kl_predicted"])
 
     def test_a_report_ranks_by_what_its_tables_do_or_as_asked(self):
-        table, page = (os.path.join(self.folder, name) for name in ("t.csv", "t.md"))
-        self.done("replay", self.probed, "-m", METHODS, "-b", "25%mem,50%mem", "-o", table, "-q")
-        self.done("report", table, "-o", page)
-        with open(page, encoding="utf-8") as file:
-            text = file.read()
+        table, page = (self.path(name) for name in ("t.csv", "t.md"))
+        self.ok("replay", self.probed, "-m", METHODS, "-b", "25%mem,50%mem", "-o", table, "-q")
+        self.ok("report", table, "-o", page)
+        text = self.read(page)
         self.assertIn("has the lowest predicted KL", text)
         self.assertIn("Predicted KL", text)
-        self.done("report", table, "-o", page, "--rank-by", "rel_err")
-        with open(page, encoding="utf-8") as file:
-            self.assertNotIn("predicted KL", file.read())
-
+        self.ok("report", table, "-o", page, "--rank-by", "rel_err")
+        self.assertNotIn("predicted KL", self.read(page))
 
 
 main()

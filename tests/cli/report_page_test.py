@@ -3,7 +3,7 @@
 import sys
 
 import browser
-from support import CliTest, main, rows, run
+from support import CliTest, main, rows
 
 if browser.PROGRAM is None:
     print("skipped: no chromium; scripts/setup page installs it")
@@ -20,11 +20,9 @@ class Page(CliTest):
     def setUpClass(cls):
         super().setUpClass()
         cls.csv, raw, cls.page = (cls.path(name) for name in ("run.csv", "raw.h5", "report.html"))
-        made = run("replay", cls.trace, "-m", "exact,sink,snapkv,cam,chelsea,quest,random", "-b", "12.5%mem,25%mem",
-                   "--seeds", 2, "--rows", "head", "--raw", raw, "-q", "-o", cls.csv)
-        assert made.returncode == 0, made.stderr
-        made = run("report", cls.csv, "-o", cls.page)
-        assert made.returncode == 0, made.stderr
+        cls.ok("replay", cls.trace, "-m", "exact,sink,snapkv,cam,chelsea,quest,random", "-b", "12.5%mem,25%mem",
+               "--seeds", 2, "--rows", "head", "--raw", raw, "-q", "-o", cls.csv)
+        cls.ok("report", cls.csv, "-o", cls.page)
         cls.browser = browser.Browser()
 
     @classmethod
@@ -71,8 +69,7 @@ class Page(CliTest):
         page = self.open(scripts=False)
         text = page.evaluate("document.body.innerText")
         self.assertLess(text.index("At 25 % of the memory, "), 300)
-        with open(self.csv) as file:
-            table = rows(file.read())
+        table = rows(self.read(self.csv))
         best = min((r for r in table if r["layer"] == "all" and r["budget"] == "25%mem" and r["status"] == "ok"
                     and r["method"] not in ("exact", "random")), key=lambda r: float(r["rel_err_mean"]))
         # 64 queries are 4 blocks, too few for a test.

@@ -56,9 +56,8 @@ class Report(CliTest):
     def setUpClass(cls):
         super().setUpClass()
         cls.csv = cls.path("run.csv")
-        done = run("replay", cls.trace, "-m", "exact,sink,snapkv,cam,chelsea,quest,random", "-b", "12.5%,25%",
-                   "--seeds", 2, "-q", "-o", cls.csv)
-        assert done.returncode == 0, done.stderr
+        cls.ok("replay", cls.trace, "-m", "exact,sink,snapkv,cam,chelsea,quest,random", "-b", "12.5%,25%", "--seeds", 2,
+               "-q", "-o", cls.csv)
 
     def report(self, *args, name="report.html"):
         done = run("report", *args, "-o", self.path(name))
@@ -133,8 +132,7 @@ class Report(CliTest):
         self.assertEqual((done.returncode, done.stdout, done.stderr), (0, "", ""))
         time.sleep(1.1)  # a date in the file would differ
         self.ok("report", self.csv, "--figure", "error-by-method", "-o", self.path("two.pdf"))
-        with open(self.path("one.pdf"), "rb") as one, open(self.path("two.pdf"), "rb") as two:
-            self.assertEqual(one.read(), two.read())
+        self.assertEqual(self.read_bytes("one.pdf"), self.read_bytes("two.pdf"))
 
     @unittest.skipUnless(shutil.which("pdffonts"), "scripts/setup page installs poppler-utils")
     def test_pdf_files_embed_their_fonts(self):
@@ -188,8 +186,7 @@ class Report(CliTest):
 
     def test_checks_measures_and_runs_together(self):
         checks = self.path("checks.csv")
-        self.assertEqual(run("validate", self.trace, "--claim", "subgen.lemma1,chelsea.obs1", "--seeds", 20, "-q", "-o",
-                             checks).returncode, 0)
+        self.ok("validate", self.trace, "--claim", "subgen.lemma1,chelsea.obs1", "--seeds", 20, "-q", "-o", checks)
         sweep = self.write('[defaults]\ntraces = "t.h5"\n[[run]]\nname = "first"\nmethods = "sink"\n'
                            '[[run]]\nname = "second"\nmethods = ["sink", "h2o"]\nbudgets = ["10%", 64]\n'
                            '[[run]]\nname = "third"\nmeasure = "clusterability"\n')

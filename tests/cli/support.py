@@ -41,9 +41,8 @@ class CliTest(unittest.TestCase):
 
     @classmethod
     def synth(cls, name, *flags, queries=96):
-        made = run("synth", "-o", cls.path(name), "--tokens", 256, "--prompt-tokens", 192, "--queries", queries,
-                   "--layers", 2, "--query-heads", 4, "--kv-heads", 2, "--head-dim", 16, "--value-dim", 16, *flags)
-        assert made.returncode == 0, made.stderr
+        cls.ok("synth", "-o", cls.path(name), "--tokens", 256, "--prompt-tokens", 192, "--queries", queries, "--layers",
+               2, "--query-heads", 4, "--kv-heads", 2, "--head-dim", 16, "--value-dim", 16, *flags)
         return cls.path(name)
 
     def setUp(self):
@@ -71,15 +70,17 @@ class CliTest(unittest.TestCase):
         with open(cls.path(name), "rb") as file:
             return file.read()
 
-    def succeeds(self, *args, **options):
+    @staticmethod
+    def succeeds(*args, **options):
         """The finished process of a command that must end with exit code 0."""
         done = run(*args, **options)
-        self.assertEqual(done.returncode, 0, done.stderr)
+        assert done.returncode == 0, done.stderr
         return done
 
-    def ok(self, *args, **options):
+    @classmethod
+    def ok(cls, *args, **options):
         """Its standard output."""
-        return self.succeeds(*args, **options).stdout
+        return cls.succeeds(*args, **options).stdout
 
     def fails(self, code, *words, args, **options):
         """Asserts that the command ends with exit code `code`, prints all `words` on stderr, and prints nothing on
