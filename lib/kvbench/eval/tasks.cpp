@@ -8,14 +8,7 @@
 #include <kvbench/core/error.hpp>
 #include <kvbench/core/suggest.hpp>
 #include <kvbench/eval/tasks/assemble.hpp>
-#include <kvbench/eval/tasks/common_words.hpp>
-#include <kvbench/eval/tasks/lines.hpp>
-#include <kvbench/eval/tasks/multikey.hpp>
-#include <kvbench/eval/tasks/multivalue.hpp>
-#include <kvbench/eval/tasks/pairs.hpp>
-#include <kvbench/eval/tasks/passkey.hpp>
-#include <kvbench/eval/tasks/text.hpp>
-#include <kvbench/eval/tasks/tracking.hpp>
+#include <kvbench/eval/tasks/rows.hpp>
 
 namespace kvbench::eval {
 namespace {

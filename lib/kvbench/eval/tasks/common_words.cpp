@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <kvbench/eval/tasks/common_words.hpp>
+#include <kvbench/eval/tasks/rows.hpp>
 
 #include <algorithm>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <kvbench/eval/tasks/lines.hpp>
+#include <kvbench/eval/tasks/rows.hpp>
 
 #include <fmt/format.h>
 
