@@ -8,8 +8,7 @@
 #include <kvbench/bounds/check/verdicts.hpp>
 #include <kvbench/config/field_names.hpp>
 #include <kvbench/core/suggest.hpp>
-#include <kvbench/report/claims/check_summary.hpp>
-#include <kvbench/report/claims/check_table.hpp>
+#include <kvbench/report/claims/checks.hpp>
 #include <kvbench/report/columns/checks.hpp>
 #include <kvbench/report/document/markdown.hpp>
 #include <kvbench/report/document/terminal.hpp>

@@ -10,7 +10,7 @@
 #include <kvbench/core/utf8.hpp>
 #include <kvbench/core/version.hpp>
 #include <kvbench/methods/registry.hpp>
-#include <kvbench/report/claims/check_section.hpp>
+#include <kvbench/report/claims/checks.hpp>
 #include <kvbench/report/claims/measure_section.hpp>
 #include <kvbench/report/claims/published_section.hpp>
 #include <kvbench/report/eval/answer.hpp>

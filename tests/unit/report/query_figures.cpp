@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <kvbench/report/drawing/attention_map.hpp>
-#include <kvbench/report/replay/query_figures.hpp>
+#include <kvbench/report/replay/figures.hpp>
 #include <kvbench/report/replay/series.hpp>
 
 #include <doctest/doctest.h>

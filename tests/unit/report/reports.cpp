@@ -11,7 +11,7 @@
 #include <kvbench/report/document/html.hpp>
 #include <kvbench/report/document/markdown.hpp>
 #include <kvbench/report/read/table_kind.hpp>
-#include <kvbench/report/replay/cost_figure.hpp>
+#include <kvbench/report/replay/figures.hpp>
 #include <kvbench/report/replay/sections.hpp>
 #include <kvbench/report/replay/series.hpp>
 #include <support/growth.hpp>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <kvbench/report/claims/check_section.hpp>
+#include <kvbench/report/claims/checks.hpp>
 
 #include <algorithm>
 #include <array>

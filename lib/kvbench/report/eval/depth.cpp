@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <kvbench/report/eval/depth.hpp>
+#include <kvbench/report/eval/figures.hpp>
 
 #include <algorithm>
 #include <cmath>

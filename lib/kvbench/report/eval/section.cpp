@@ -8,8 +8,7 @@
 
 #include <fmt/format.h>
 
-#include <kvbench/report/eval/damage_figures.hpp>
-#include <kvbench/report/eval/depth.hpp>
+#include <kvbench/report/eval/figures.hpp>
 #include <kvbench/report/eval/prediction.hpp>
 #include <kvbench/report/text/budget_words.hpp>
 #include <kvbench/report/text/text.hpp>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <kvbench/report/replay/attention_figure.hpp>
+#include <kvbench/report/replay/figures.hpp>
 
 #include <algorithm>
 #include <cmath>

@@ -13,12 +13,7 @@
 #include <kvbench/compare/texts.hpp>
 #include <kvbench/core/ordered_map.hpp>
 #include <kvbench/report/replay/answer.hpp>
-#include <kvbench/report/replay/attention_figure.hpp>
-#include <kvbench/report/replay/budget_table.hpp>
-#include <kvbench/report/replay/cost_figure.hpp>
-#include <kvbench/report/replay/head_figures.hpp>
-#include <kvbench/report/replay/layer_figures.hpp>
-#include <kvbench/report/replay/query_figures.hpp>
+#include <kvbench/report/replay/figures.hpp>
 #include <kvbench/report/replay/ranked_figure.hpp>
 #include <kvbench/report/replay/reason_groups.hpp>
 #include <kvbench/report/replay/series.hpp>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Errors by depth.
+// Figures of a section of an evaluation, a file each.
 #pragma once
 
 #include <vector>
@@ -8,6 +8,9 @@
 #include <kvbench/report/eval/sections.hpp>
 
 namespace kvbench::report {
+
+/// KL, nll and exact match against bytes, one figure per task.
+std::vector<Figure> damage_figures(const EvalSection& section);
 
 /// Growth of errors with depth, additivity, and sensitivity per layer, as far as the rows have them.
 std::vector<Block> depth_blocks(const EvalSection& section);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the rows of `kvbench validate` say.
+// What reports and terminals show of the rows of `kvbench validate`.
 #pragma once
 
 #include <span>
@@ -7,9 +7,16 @@
 
 #include <kvbench/bounds/check/row.hpp>
 #include <kvbench/report/document/document.hpp>
+#include <kvbench/report/read/csv.hpp>
 
 namespace kvbench::report {
 
+/// The section of a report: verdicts per claim, what the data refute, bounds next to measured values, and statements
+/// that were not tested.
+std::vector<Block> check_blocks(std::span<const CsvTable* const> tables);
+
+/// One line per row, then check_findings().
+std::vector<Block> every_check(std::span<const bounds::CheckRow> rows);
 /// The number of rows per verdict of each claim, then check_findings().
 std::vector<Block> check_summary(std::span<const bounds::CheckRow> rows);
 /// One page: what is violated, what holds, what is contradicted, and what could not be decided and what it would take.
