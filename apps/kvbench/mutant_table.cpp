@@ -44,8 +44,6 @@ std::span<const report::Column<faithful::MutantResult>> mutant_columns() {
   return table;
 }
 
-std::string mutant_csv(std::span<const faithful::MutantResult> results) { return csv_of(mutant_columns(), results); }
-
 std::vector<report::Block> mutant_summary(std::span<const faithful::MutantResult> results) {
   report::DocTable table{.columns = {{"mutant"}, {"caught by"}, {"fault"}}};
   report::AnswerBlock unexpected;

@@ -3,7 +3,6 @@
 #pragma once
 
 #include <span>
-#include <string>
 #include <vector>
 
 #include <kvbench/faithful/mutants/mutants.hpp>
@@ -13,8 +12,6 @@
 namespace kvbench {
 
 std::span<const report::Column<faithful::MutantResult>> mutant_columns();
-/// RFC 4180 quoting, LF, one header line.
-std::string mutant_csv(std::span<const faithful::MutantResult> results);
 /// How many faults are caught, one row per fault, then the faults that no check caught.
 std::vector<report::Block> mutant_summary(std::span<const faithful::MutantResult> results);
 

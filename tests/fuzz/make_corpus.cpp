@@ -138,12 +138,12 @@ void write_tables(const std::filesystem::path& folder) {
   std::filesystem::remove(cells);
   for (const auto& [name, grain] : {std::pair("trace", Grain::trace), std::pair("query", Grain::query)}) {
     const sweep::SweepResults results = sweep::collect(merged.layout, merged.files, grain);
-    write(folder / name, csv_table(results.records, true));
-    write(folder / "claims", claims_csv(results.claims));
-    write(folder / "measures", measures_csv(results.measures));
+    write(folder / name, csv_of(record_columns(), results.records));
+    write(folder / "claims", claims_table("csv", results.claims));
+    write(folder / "measures", csv_of(measure_columns(), results.measures));
   }
   write(folder / "checks",
-        check_csv(std::vector<CheckRow>{{.check = "subgen.lemma1", .part = "t=4", .source = "t.h5"}}));
+        csv_of(check_columns(), std::vector<CheckRow>{{.check = "subgen.lemma1", .part = "t=4", .source = "t.h5"}}));
 }
 
 }  // namespace
@@ -154,7 +154,8 @@ int main(int argc, char** argv) {
   write_traces(folder / "reader");
   write_cells(folder / "cells");
   write_tables(folder / "csv");
-  for (const char* target : {"csv", "eval"}) write(folder / target / "evaluations", eval_csv(evaluations(), true));
+  for (const char* target : {"csv", "eval"})
+    write(folder / target / "evaluations", csv_of(eval_columns(), evaluations()));
   write(folder / "toml" / "example", config::example_sweep());
   // Tables inside each other, more than a recursion has stack for.
   std::string nested = "a";

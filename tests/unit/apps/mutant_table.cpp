@@ -24,5 +24,5 @@ TEST_CASE("planted faults: the number that is caught comes first, then a row per
   CHECK(has(text, "missed: a.two (line 2): other\n"));
   CHECK(!has(text, "missed: a.three"));
   CHECK(has(text, "exception: a.three: nobody can see it\n"));
-  CHECK(has(mutant_csv(results), "a.one,,one fault,line 1,caught,c d,c d e,part: text,,"));
+  CHECK(has(csv_of(mutant_columns(), results), "a.one,,one fault,line 1,caught,c d,c d e,part: text,,"));
 }

@@ -132,7 +132,7 @@ TEST_CASE("a claim begins with its verdict, then its metric against the budget b
   claim.results[1].verdict = Verdict::contradicted;
   const ClaimResult scores{.claim = {.text = "it solves tasks", .untestable = "no tasks here"}, .results = {}};
   const std::vector<ClaimResult> claims = {claim, scores};
-  const CsvTable table = parse_csv(claims_csv(claims), "c.csv");
+  const CsvTable table = parse_csv(claims_table("csv", claims), "c.csv");
   CHECK(verdict_text(claims_of(table)) == verdict_text(claims));
   const std::string page = markdown(report_of({table}));
   CHECK(has(page, "### contradicted: sink beats cam"));

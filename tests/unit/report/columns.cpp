@@ -128,12 +128,12 @@ TEST_CASE("what a column prints it parses: a row reads back as the same row") {
   Record failed;
   failed.trace = "t.h5", failed.status = Status::failed, failed.reason = "why";
   const std::vector<Record> rows = {row, head, failed};
-  const std::string csv = csv_table(rows, true);
+  const std::string csv = csv_of(record_columns(), rows);
   const CsvTable table = parse_csv(csv, "r.csv");
   const RowReader<Record> read(table, record_columns());
   std::vector<Record> back;
   for (const CsvRow& line : table.rows) back.push_back(read(line));
-  CHECK(csv_table(back, true) == csv);
+  CHECK(csv_of(record_columns(), back) == csv);
   CHECK(back[0].tied == false);
   CHECK(!back[1].tied);
   CHECK(back[1].seed == 7);

@@ -111,7 +111,7 @@ TEST_CASE("documents are the units of comparisons of damage, by hand") {
   CHECK(std::isnan(file.compared("nll")[0].ratio()));  // differences of nll may be negative
   CHECK(file.compared("match")[0].outcome == Outcome::b_better);
   CHECK(contains(
-      compare_csv(rows),
+      csv_of(compare_columns(), rows),
       "m.gguf,all,all,all,,book.txt,text,outside,4096,all,,0-29,30,f32,f16,0 0,method,kl,x,25%,y,25%,a better,,"));
 }
 

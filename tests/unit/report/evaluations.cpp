@@ -66,7 +66,7 @@ EvalRecord made_record(const EvalLine& line) {
 CsvTable csv_of_lines(const std::vector<EvalLine>& lines, const std::string& file = "e.csv") {
   std::vector<EvalRecord> records;
   for (const EvalLine& line : lines) records.push_back(made_record(line));
-  return parse_csv(eval_csv(records, true), file);
+  return parse_csv(csv_of(eval_columns(), records), file);
 }
 
 /// Three methods, of which recall orders all pairs as KL does, and the relative error one of three; two documents.
@@ -108,7 +108,7 @@ TEST_CASE("the CSV of an evaluation reads back; its kind comes from the header")
   CHECK(table.text(table.rows[0], "match").empty());
   CHECK(table.text(table.rows[0], "nll_verdict") == "worse");
   CHECK(table.text(table.rows[0], "layer") == "all");
-  CHECK_FALSE(parse_csv(eval_csv(std::vector{made_record({})}, false), "e.csv").has("pass_s"));
+  CHECK_FALSE(parse_csv(csv_of(eval_columns(), std::vector{made_record({})}, false), "e.csv").has("pass_s"));
   CHECK_THROWS_WITH_AS(kind_of(parse_csv("kl_mean,method\n1,a\n", "e.csv")),
                        "e.csv: lacks the column 'model', which kveval writes", Error);
 }
@@ -117,18 +117,18 @@ TEST_CASE("rows of an evaluation read back as the same rows") {
   EvalRecord broken = made_record({});
   broken.status = Status::failed, broken.reason = "it cannot", broken.injection = {.mode = Inject::one, .layer = 4};
   const std::vector<EvalRecord> rows = {made_record({}), broken, made_record({.layer = 3})};
-  const std::string csv = eval_csv(rows, true);
+  const std::string csv = csv_of(eval_columns(), rows);
   const CsvTable table = parse_csv(csv, "e.csv");
   const RowReader<EvalRecord> read(table, eval_columns());
   std::vector<EvalRecord> back;
   for (const CsvRow& line : table.rows) back.push_back(read(line));
-  CHECK(eval_csv(back, true) == csv);
+  CHECK(csv_of(eval_columns(), back) == csv);
 }
 
 TEST_CASE("rows that are not ok, and rows per layer, have no figures of the output") {
   EvalRecord broken = made_record({});
   broken.status = Status::skipped, broken.reason = "lacks column sums";
-  const CsvTable table = parse_csv(eval_csv(std::vector{broken, made_record({.layer = 3})}, true), "e.csv");
+  const CsvTable table = parse_csv(csv_of(eval_columns(), std::vector{broken, made_record({.layer = 3})}), "e.csv");
   CHECK(table.text(table.rows[0], "kl_mean").empty());
   CHECK(table.text(table.rows[0], "rel_err_mean").empty());
   CHECK(table.text(table.rows[1], "kl_mean").empty());

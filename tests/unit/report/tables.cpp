@@ -54,7 +54,7 @@ std::vector<std::string> lines_of(const std::string& text) {
 
 TEST_CASE("the header of a CSV is the columns, and lines end in LF") {
   const std::vector<Record> records = {record("a", 0.5), record("b", 0.25)};
-  const std::string csv = csv_table(records, true);
+  const std::string csv = csv_of(record_columns(), records);
   CHECK(csv.find('\r') == std::string::npos);
   CHECK(csv.back() == '\n');
   const CsvTable table = parse_csv(csv, "r.csv");
@@ -70,13 +70,13 @@ TEST_CASE("the header of a CSV is the columns, and lines end in LF") {
                                   {"layer", "all"},
                                   {"seed", ""}})
     CHECK(table.text(table.rows[0], key) == text);
-  CHECK(lines_of(csv_table({}, true)).size() == 1);
+  CHECK(lines_of(csv_of(record_columns(), {})).size() == 1);
 }
 
 TEST_CASE("without times exactly the time columns are missing") {
   const Record r = record("a", 0.5);
-  const CsvTable with = parse_csv(csv_table({&r, 1}, true), "r.csv"),
-                 without = parse_csv(csv_table({&r, 1}, false), "r.csv");
+  const CsvTable with = parse_csv(csv_of(record_columns(), {&r, 1}), "r.csv"),
+                 without = parse_csv(csv_of(record_columns(), {&r, 1}, false), "r.csv");
   for (const Column<Record>& column : record_columns()) {
     CHECK(without.has(column.key) == !column.time);
     if (!column.time) CHECK(without.text(without.rows[0], column.key) == with.text(with.rows[0], column.key));
@@ -86,7 +86,7 @@ TEST_CASE("without times exactly the time columns are missing") {
 
 TEST_CASE("a row that is not ok has a reason and no numbers") {
   const Record r = broken("m", Status::skipped, "no queries");
-  const CsvTable table = parse_csv(csv_table({&r, 1}, true), "r.csv");
+  const CsvTable table = parse_csv(csv_of(record_columns(), {&r, 1}), "r.csv");
   CHECK(table.text(table.rows[0], "status") == "skipped");
   CHECK(table.text(table.rows[0], "reason") == "no queries");
   for (const Column<Record>& column : record_columns()) {
@@ -213,7 +213,7 @@ TEST_CASE("rows that are tied with the best are marked, and the mark is explaine
   CHECK(markdown(all_rows(records)).find("\n\n~ not") != std::string::npos);
   for (Record& r : records) r.layers = r.compressed_layers = {3}, r.model_layers = 30;
   CHECK(markdown(all_rows(records)).ends_with("\nLayer 3 of 30.\n"));
-  const CsvTable table = parse_csv(csv_table(records, false), "r.csv");
+  const CsvTable table = parse_csv(csv_of(record_columns(), records, false), "r.csv");
   for (const std::size_t row : {1, 2, 3})
     CHECK(table.text(table.rows[row], "tied") == std::array{"", "1", "0", ""}[row]);
   records[1].tied = false;

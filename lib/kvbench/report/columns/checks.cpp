@@ -68,6 +68,4 @@ std::span<const Column<CheckRow>> check_columns() {
   return table;
 }
 
-std::string check_csv(std::span<const CheckRow> rows) { return csv_of(check_columns(), rows); }
-
 }  // namespace kvbench::report

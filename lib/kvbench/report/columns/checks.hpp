@@ -19,8 +19,6 @@ inline constexpr std::array statement_verdicts = {Verdict::holds_with_margin, Ve
 
 std::span<const Column<bounds::CheckRow>> check_columns();
 
-/// RFC 4180 quoting, LF, one header line.
-std::string check_csv(std::span<const bounds::CheckRow> rows);
 /// "prompt 0, layer 1, kv head 2", or the stream.
 std::string subject_text(const bounds::CheckRow& row);
 

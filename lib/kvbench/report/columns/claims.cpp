@@ -120,9 +120,7 @@ std::string claims_table(const std::string& format, std::span<const compare::Cla
     if (claim.results.empty()) rows.push_back({claim.claim, claim.verdict, {}});
     for (const compare::RelationResult& result : claim.results) rows.push_back({claim.claim, claim.verdict, result});
   }
-  return table_of(format, claim_columns(), std::span<const ClaimRow>(rows));
+  return table_of(format, claim_columns(), rows);
 }
-
-std::string claims_csv(std::span<const compare::ClaimResult> claims) { return claims_table("csv", claims); }
 
 }  // namespace kvbench::report

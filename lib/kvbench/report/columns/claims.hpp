@@ -23,6 +23,5 @@ std::span<const Column<ClaimRow>> claim_columns();
 
 /// One row per result; one row for a claim that is not tested.
 std::string claims_table(const std::string& format, std::span<const compare::ClaimResult> claims);
-std::string claims_csv(std::span<const compare::ClaimResult> claims);
 
 }  // namespace kvbench::report

@@ -147,9 +147,13 @@ Column<Row> commit_column(const char* type = "") {
           printed<Row>([](const Row&) { return std::string(commit()); }), type};
 }
 
-/// One header line, and one csv_line() per row.
+/// Rows whose type the columns tell.
 template <class Row>
-std::string csv_of(std::span<const Column<Row>> columns, std::span<const Row> rows, bool times = true) {
+using RowsOf = std::span<const std::type_identity_t<Row>>;
+
+/// RFC 4180 quoting, LF: one header line, and one csv_line() per row.
+template <class Row>
+std::string csv_of(std::span<const Column<Row>> columns, RowsOf<Row> rows, bool times = true) {
   std::string out;
   const auto add_line = [&](auto field) {
     std::vector<std::string> fields;
@@ -165,7 +169,7 @@ std::string csv_of(std::span<const Column<Row>> columns, std::span<const Row> ro
 
 /// An array of objects, one per row and line: numbers as numbers, values that a row lacks as null.
 template <class Row>
-std::string json_of(std::span<const Column<Row>> columns, std::span<const Row> rows, bool times = true) {
+std::string json_of(std::span<const Column<Row>> columns, RowsOf<Row> rows, bool times = true) {
   std::string out = "[";
   for (const Row& row : rows) {
     out += &row == rows.data() ? "\n{" : ",\n{";
@@ -182,7 +186,7 @@ std::string json_of(std::span<const Column<Row>> columns, std::span<const Row> r
 
 /// The rows as --format names: json, else CSV.
 template <class Row>
-std::string table_of(const std::string& format, std::span<const Column<Row>> columns, std::span<const Row> rows,
+std::string table_of(const std::string& format, std::span<const Column<Row>> columns, RowsOf<Row> rows,
                      bool times = true) {
   return format == "json" ? json_of(columns, rows, times) : csv_of(columns, rows, times);
 }

@@ -107,6 +107,4 @@ std::span<const Column<Comparison>> compare_columns() {
   return table;
 }
 
-std::string compare_csv(std::span<const Comparison> rows) { return csv_of(compare_columns(), rows); }
-
 }  // namespace kvbench::report

@@ -3,7 +3,6 @@
 #pragma once
 
 #include <span>
-#include <string>
 
 #include <kvbench/compare/comparison.hpp>
 #include <kvbench/report/columns/column.hpp>
@@ -11,8 +10,5 @@
 namespace kvbench::report {
 
 std::span<const Column<compare::Comparison>> compare_columns();
-
-/// RFC 4180 quoting, LF, one header line.
-std::string compare_csv(std::span<const compare::Comparison> rows);
 
 }  // namespace kvbench::report

@@ -3,7 +3,6 @@
 #pragma once
 
 #include <span>
-#include <string>
 
 #include <kvbench/eval/eval_record.hpp>
 #include <kvbench/report/columns/column.hpp>
@@ -11,8 +10,5 @@
 namespace kvbench::report {
 
 std::span<const Column<eval::EvalRecord>> eval_columns();
-
-/// RFC 4180 quoting, LF, one header line.
-std::string eval_csv(std::span<const eval::EvalRecord> records, bool times);
 
 }  // namespace kvbench::report

@@ -25,6 +25,4 @@ std::span<const Column<MeasureRow>> measure_columns() {
   return table;
 }
 
-std::string measures_csv(std::span<const MeasureRow> rows) { return csv_of(measure_columns(), rows); }
-
 }  // namespace kvbench::report

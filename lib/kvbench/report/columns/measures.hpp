@@ -3,7 +3,6 @@
 #pragma once
 
 #include <span>
-#include <string>
 
 #include <kvbench/bounds/measures/measures.hpp>
 #include <kvbench/report/columns/column.hpp>
@@ -11,8 +10,5 @@
 namespace kvbench::report {
 
 std::span<const Column<bounds::MeasureRow>> measure_columns();
-
-/// RFC 4180 quoting, LF, one header line.
-std::string measures_csv(std::span<const bounds::MeasureRow> rows);
 
 }  // namespace kvbench::report

@@ -249,6 +249,4 @@ std::span<const RecordColumn> record_columns() {
   return table;
 }
 
-std::string csv_table(std::span<const Record> records, bool times) { return csv_of(record_columns(), records, times); }
-
 }  // namespace kvbench::report

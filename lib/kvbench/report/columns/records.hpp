@@ -3,7 +3,6 @@
 #pragma once
 
 #include <span>
-#include <string>
 
 #include <kvbench/replay/records/record.hpp>
 #include <kvbench/report/columns/column.hpp>
@@ -11,8 +10,5 @@
 namespace kvbench::report {
 
 std::span<const Column<replay::Record>> record_columns();
-
-/// RFC 4180 quoting, LF, one header line.
-std::string csv_table(std::span<const replay::Record> records, bool times);
 
 }  // namespace kvbench::report

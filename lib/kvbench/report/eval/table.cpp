@@ -7,7 +7,6 @@
 
 #include <fmt/format.h>
 
-#include <kvbench/report/columns/evaluations.hpp>
 #include <kvbench/report/document/terminal.hpp>
 #include <kvbench/report/text/text.hpp>
 
@@ -53,10 +52,6 @@ std::vector<TableCell> figures_of(const eval::EvalRecord& r) {
 }
 
 }  // namespace
-
-std::string eval_csv(std::span<const eval::EvalRecord> records, bool times) {
-  return csv_of(eval_columns(), records, times);
-}
 
 DocTable overall_table(std::span<const eval::EvalRecord> records) {
   DocTable table{.columns = {{"task"},
