@@ -16,18 +16,6 @@ std::vector<float> distances(Backend& b, const std::vector<float>& points, Index
   return b.read(out);
 }
 
-struct Centers {
-  std::vector<std::int32_t> order;
-  std::vector<float> radius2;
-};
-
-Centers k_center(Backend& b, const std::vector<float>& points, Index n, Index d, Index k, Index start) {
-  auto order = b.allocate<std::int32_t>(k);
-  auto radius2 = b.allocate<float>(k);
-  b.run(kernels::KCenter<Buffer>{b.adopt(points, n, d), start, order, radius2});
-  return {b.read(order), b.read(radius2)};
-}
-
 }  // namespace
 
 TEST_CASE("squared distances equal the reference") {

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Clusters and centres of points.
 #pragma once
 
 #include <algorithm>
@@ -29,6 +30,18 @@ inline Clusters clusters(Backend& b, const std::vector<float>& points, Index n, 
   }
   const std::int32_t used = b.read(count)[0];
   return {b.read(labels), used, b.read(representatives.slice(0, std::min<Index>(used, capacity)))};
+}
+
+struct Centers {
+  std::vector<std::int32_t> order;
+  std::vector<float> radius2;
+};
+
+inline Centers k_center(Backend& b, const std::vector<float>& points, Index n, Index d, Index k, Index start) {
+  auto order = b.allocate<std::int32_t>(k);
+  auto radius2 = b.allocate<float>(k);
+  b.run(kernels::KCenter<Buffer>{b.adopt(points, n, d), start, order, radius2});
+  return {b.read(order), b.read(radius2)};
 }
 
 }  // namespace kvbench::test

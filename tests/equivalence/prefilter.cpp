@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 
+#include "best_match.hpp"
 #include "leader_clusters.hpp"
 #include "prefilters.hpp"
 #include "row_kinds.hpp"
@@ -12,30 +13,7 @@ using namespace kvbench::test;
 
 namespace {
 
-struct Problem {
-  Index n, c, d;
-  std::vector<float> points, candidates, bias = {};
-  std::vector<std::int32_t> first = {}, last = {};
-  bool skip_self = false;
-};
-
-struct Matches {
-  std::vector<std::int32_t> best;
-  std::vector<float> score;
-};
-
-Matches matches(Backend& b, const Problem& p) {
-  kernels::BestMatch<Buffer> op{.points = b.adopt(p.points, p.n, p.d),
-                                .candidates = b.adopt(p.candidates, p.c, p.d),
-                                .skip_self = p.skip_self,
-                                .best = b.allocate<std::int32_t>(p.n),
-                                .score = b.allocate<float>(p.n)};
-  if (!p.bias.empty()) op.bias = b.adopt(p.bias, p.c);
-  if (!p.first.empty()) op.first = b.adopt(p.first, p.n);
-  if (!p.last.empty()) op.last = b.adopt(p.last, p.n);
-  b.run(op);
-  return {b.read(op.best), b.read(op.score)};
-}
+using Problem = MatchProblem;
 
 void check_same(const Problem& p) {
   CAPTURE(p.n);
@@ -222,8 +200,8 @@ TEST_CASE("best match repeated while candidates move: the same labels for every 
 
 TEST_CASE("best match repeated: none of no points, -1 of no candidates") {
   for_each_prefilter([](Backend& plain, Backend& b) {
-    check_repeated(plain, b, {.n = 0, .c = 9, .d = 4, .points = {}, .candidates = normal(9, 4, 7)}, kinds[0]);
-    check_repeated(plain, b, {.n = 40, .c = 0, .d = 4, .points = normal(40, 4, 42), .candidates = {}}, kinds[0]);
+    check_repeated(plain, b, {.n = 0, .c = 9, .d = 4, .candidates = normal(9, 4, 7)}, kinds[0]);
+    check_repeated(plain, b, {.n = 40, .c = 0, .d = 4, .points = normal(40, 4, 42)}, kinds[0]);
   });
 }
 
@@ -244,12 +222,6 @@ TEST_CASE("prefiltered leader clusters: the same bits for every kind of rows") {
 }
 
 TEST_CASE("prefiltered k-center: the same bits for every kind of rows") {
-  const auto centers = [](Backend& b, const std::vector<float>& points, Index n, Index d, Index k) {
-    const auto order = b.allocate<std::int32_t>(k);
-    const auto radius2 = b.allocate<float>(k);
-    b.run(kernels::KCenter<Buffer>{b.adopt(points, n, d), n / 2, order, radius2});
-    return std::pair(b.read(order), b.read(radius2));
-  };
   for (const Kind& kind : kinds) {
     CAPTURE(kind.name);
     for (const Index n : {1, 2, 31, 700})
@@ -258,9 +230,10 @@ TEST_CASE("prefiltered k-center: the same bits for every kind of rows") {
         CAPTURE(d);
         const auto points = kind.rows(n, d, 42);
         for_each_prefilter([&](Backend& plain, Backend& prefiltered) {
-          const auto expected = centers(plain, points, n, d, n), actual = centers(prefiltered, points, n, d, n);
-          CHECK(actual.first == expected.first);
-          CHECK(same_bits(actual.second, expected.second));
+          const Centers expected = k_center(plain, points, n, d, n, n / 2);
+          const Centers actual = k_center(prefiltered, points, n, d, n, n / 2);
+          CHECK(actual.order == expected.order);
+          CHECK(same_bits(actual.radius2, expected.radius2));
         });
       }
   }
@@ -306,7 +279,7 @@ TEST_CASE("best match equals the reference, ties included, on rows that are to f
     for (const Index d : {32, 64, 130}) {
       CAPTURE(kind.name);
       CAPTURE(d);
-      Problem p{.n = n, .c = c, .d = d, .points = {}, .candidates = Random(7).lattice(c * d, 2)};
+      Problem p{.n = n, .c = c, .d = d, .candidates = Random(7).lattice(c * d, 2)};
       p.points = kind.rows(n, d, 42);
       check_reference(p);
       if (std::string(kind.name) == "subnormal") continue;  // products of two subnormal numbers are zero in fp32

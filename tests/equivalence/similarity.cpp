@@ -3,41 +3,14 @@
 // others a choice may differ where the two scores are closer than the tolerance.
 #include <algorithm>
 
-#include "compare.hpp"
+#include "best_match.hpp"
 
 using namespace kvbench;
 using namespace kvbench::test;
 
 namespace {
 
-struct Problem {
-  Index n, c, d;
-  std::vector<float> points, candidates, bias;
-  std::vector<std::int32_t> first, last;
-  bool skip_self = false;
-};
-
-struct Matches {
-  std::vector<std::int32_t> best;
-  std::vector<float> score;
-};
-
-/// Points [begin, end) of the problem in one call.
-Matches matches(Backend& b, const Problem& p, Index begin, Index end) {
-  const Index n = end - begin;
-  const auto best = b.allocate<std::int32_t>(n);
-  const auto score = b.allocate<float>(n);
-  kernels::BestMatch<Buffer> op{.points = b.adopt(p.points, p.n, p.d).slice(begin, n),
-                                .candidates = b.adopt(p.candidates, p.c, p.d),
-                                .skip_self = p.skip_self,
-                                .best = best,
-                                .score = score};
-  if (!p.bias.empty()) op.bias = b.adopt(p.bias, p.c);
-  if (!p.first.empty()) op.first = b.adopt(p.first, p.n).slice(begin, n);
-  if (!p.last.empty()) op.last = b.adopt(p.last, p.n).slice(begin, n);
-  b.run(op);
-  return {b.read(best), b.read(score)};
-}
+using Problem = MatchProblem;
 
 double score_of(const Problem& p, Index point, Index candidate) {
   double sum = p.bias.empty() ? 0 : p.bias[static_cast<std::size_t>(candidate)];
@@ -51,9 +24,9 @@ void check_matches(const Problem& p, bool exact) {
   CAPTURE(p.n);
   CAPTURE(p.c);
   CAPTURE(p.d);
-  const Matches expected = matches(*make_ref_backend(), p, 0, p.n);
+  const Matches expected = matches(*make_ref_backend(), p);
   for_each_backend([&](Backend& b) {
-    Matches actual = matches(b, p, 0, p.n);
+    Matches actual = matches(b, p);
     check_equivalent(actual.score, expected.score, "score");
     for (std::size_t i = 0; i < actual.best.size() && !exact; ++i) {
       if (actual.best[i] < 0 || expected.best[i] < 0) continue;
@@ -159,7 +132,7 @@ TEST_CASE("best match repeated while candidates move equals the reference") {
             if (bias) op.bias = b.adopt(now.bias, c);
             if (step > 0) op.moved = b.adopt(moved, c);
             b.run(op);
-            check_equivalent(b.read(best), matches(*make_ref_backend(), now, 0, n).best, "best");
+            check_equivalent(b.read(best), matches(*make_ref_backend(), now).best, "best");
           }
         });
       }
@@ -189,7 +162,7 @@ TEST_CASE("best match: the same bits however the points are split into calls") {
   Problem p{.n = 130, .c = 90, .d = 37, .points = Random().normal(130 * 37), .candidates = Random(7).normal(90 * 37)};
   add_chunks(p, 40, 30);
   for_each_backend([&](Backend& b) {
-    const Matches whole = matches(b, p, 0, p.n);
+    const Matches whole = matches(b, p);
     for (Index block : {1, 7, 64}) {
       Matches split;
       for (Index begin = 0; begin < p.n; begin += block) {
@@ -229,7 +202,7 @@ TEST_CASE("best match and inner products see the same bits") {
       .n = 50, .c = 60, .d = 77, .points = Random().normal(50 * 77), .candidates = Random(7).normal(60 * 77)};
   for_each_backend([&](Backend& b) {
     const auto all = products(b, p.points, p.n, p.candidates, p.c, p.d);
-    const Matches m = matches(b, p, 0, p.n);
+    const Matches m = matches(b, p);
     for (std::size_t i = 0; i < m.best.size(); ++i) {
       const auto row = all.begin() + static_cast<std::ptrdiff_t>(i) * p.c;
       const auto highest = std::max_element(row, row + p.c);
