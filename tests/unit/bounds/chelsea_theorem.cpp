@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <kvbench/bounds/chelsea/theorem61.hpp>
 
-#include <bit>
-
 #include <doctest/doctest.h>
 
 #include <kvbench/methods/merging/soft_matching.hpp>

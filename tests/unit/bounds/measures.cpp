@@ -2,7 +2,6 @@
 #include <kvbench/bounds/measures/measures.hpp>
 
 #include <algorithm>
-#include <set>
 
 #include <doctest/doctest.h>
 

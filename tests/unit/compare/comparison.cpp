@@ -4,7 +4,6 @@
 
 #include <cmath>
 #include <functional>
-#include <limits>
 
 #include <doctest/doctest.h>
 #include <fmt/format.h>

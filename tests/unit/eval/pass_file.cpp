@@ -2,7 +2,6 @@
 #include <kvbench/eval/pass_file.hpp>
 
 #include <cmath>
-#include <filesystem>
 #include <functional>
 
 #include <doctest/doctest.h>

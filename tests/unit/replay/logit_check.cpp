@@ -2,7 +2,6 @@
 // Numbers that are finite in the trace but not in what is computed from them.
 #include <kvbench/replay/exact/logit_check.hpp>
 
-#include <cmath>
 #include <limits>
 
 #include <doctest/doctest.h>

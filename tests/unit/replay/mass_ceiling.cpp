@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <kvbench/replay/measure/mass_ceiling.hpp>
 
-#include <cmath>
-
 #include <doctest/doctest.h>
 
 #include <support/small_trace.hpp>

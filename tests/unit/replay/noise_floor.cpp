@@ -2,7 +2,6 @@
 // Exact attention in fp64 by hand; the row `exact` shows faults of the exact pass; its metrics are those of a sample.
 #include <algorithm>
 #include <cmath>
-#include <set>
 
 #include <doctest/doctest.h>
 

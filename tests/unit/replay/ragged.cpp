@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Heads that share a budget hold different numbers of tokens: what rows count, and that layers hold their budget, for
 // every scope, budget and protocol.
-#include <algorithm>
-#include <cmath>
 #include <map>
 
 #include <doctest/doctest.h>

@@ -2,7 +2,6 @@
 #include <kvbench/replay/exact/ranking.hpp>
 
 #include <algorithm>
-#include <limits>
 
 #include <doctest/doctest.h>
 

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <kvbench/replay/exact/value_norms.hpp>
 
-#include <cmath>
 #include <vector>
 
 #include <doctest/doctest.h>

@@ -5,7 +5,6 @@
 #include <vector>
 
 #include <doctest/doctest.h>
-#include <fmt/format.h>
 
 #include <kvbench/core/error.hpp>
 #include <kvbench/report/columns/claims.hpp>

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Traces are written atomically, whatever happens to the writer.
 #include <csignal>
-#include <fstream>
 
 #include <sys/resource.h>
 #include <sys/wait.h>

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // Claims that replay a trace, and costs.
-#include <cmath>
 
 #include <doctest/doctest.h>
 

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <kvbench/report/columns/comparisons.hpp>
 
-#include <fmt/format.h>
-
 namespace kvbench::report {
 namespace {
 

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <kvbench/report/document/figure_names.hpp>
 
-#include <algorithm>
 #include <map>
 
 #include <fmt/format.h>

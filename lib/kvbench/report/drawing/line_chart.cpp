@@ -3,8 +3,6 @@
 
 #include <algorithm>
 
-#include <fmt/format.h>
-
 #include <kvbench/report/drawing/labels.hpp>
 #include <kvbench/report/drawing/marks.hpp>
 #include <kvbench/report/text/text.hpp>

@@ -2,7 +2,6 @@
 #include <kvbench/report/read/csv.hpp>
 
 #include <algorithm>
-#include <cmath>
 #include <cstring>
 #include <filesystem>
 
