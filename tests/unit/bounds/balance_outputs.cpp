@@ -8,7 +8,8 @@
 #include <kvbench/bounds/check/verdicts.hpp>
 #include <kvbench/core/statistics.hpp>
 
-#include <unit/bounds/balance_fixture.hpp>
+#include <unit/bounds/judged.hpp>
+#include <unit/bounds/subjects.hpp>
 
 using namespace kvbench;
 using namespace kvbench::bounds;

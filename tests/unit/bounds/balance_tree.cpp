@@ -2,7 +2,8 @@
 #include <kvbench/bounds/balancekv/theorem33.hpp>
 #include <kvbench/bounds/check/verdicts.hpp>
 
-#include <unit/bounds/balance_fixture.hpp>
+#include <unit/bounds/judged.hpp>
+#include <unit/bounds/subjects.hpp>
 
 using namespace kvbench;
 using namespace kvbench::bounds;

@@ -4,7 +4,7 @@
 
 #include <doctest/doctest.h>
 
-#include <unit/bounds/balance_fixture.hpp>
+#include <unit/bounds/judged.hpp>
 
 using namespace kvbench;
 using namespace kvbench::bounds;

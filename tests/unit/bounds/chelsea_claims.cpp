@@ -10,7 +10,7 @@
 
 #include <kvbench/core/place_test.hpp>
 #include <kvbench/kernels/philox.hpp>
-#include <unit/bounds/balance_fixture.hpp>
+#include <unit/bounds/judged.hpp>
 
 using namespace kvbench;
 using namespace kvbench::bounds;

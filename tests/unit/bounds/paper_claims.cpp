@@ -2,7 +2,6 @@
 // Quantities of claims by hand: partitions of real similarities, weights of near keys, dispersion of centres, buckets
 // of norms.
 #include <kvbench/bounds/balancekv/buckets.hpp>
-#include <kvbench/bounds/check/verdicts.hpp>
 #include <kvbench/bounds/chelsea/outliers.hpp>
 #include <kvbench/bounds/chelsea/partition.hpp>
 #include <kvbench/bounds/clusterkv/near_keys.hpp>
@@ -12,9 +11,11 @@
 
 #include <doctest/doctest.h>
 
+#include <unit/bounds/judged.hpp>
 using namespace kvbench;
 using namespace kvbench::bounds;
 using namespace kvbench::methods;
+using namespace kvbench::testing;
 using doctest::Approx;
 
 namespace {
@@ -99,12 +100,9 @@ TEST_CASE("the method passes the check of buckets, and buckets of squared norms 
   const auto backend = make_cpu_backend();
   const Subject subject = with_norms({1.3F, 1.6F, 1.1F, 1.9F}, *backend);
   for (const bool faulty : {false, true}) {
-    std::vector<CheckRow> rows;
-    const ValidateOptions options;
-    CheckContext context{
-        .subject = &subject, .options = options, .backend = *backend, .rows = rows, .check = "balancekv.buckets"};
-    check_buckets(context, faulty ? with_squared_norms() : streamed());
-    judge(rows, 1e-3);
+    const auto rows = judged_rows(*backend, &subject, [&](CheckContext& context) {
+      check_buckets(context, faulty ? with_squared_norms() : streamed());
+    });
     REQUIRE(rows.size() == 2);
     CHECK(is_fault(rows[0]) == faulty);
     CHECK_FALSE(is_fault(rows[1]));

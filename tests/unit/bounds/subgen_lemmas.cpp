@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // SubGen's Lemmas 1 and 2: the method is consistent with them, planted faults are violations.
-#include <unit/bounds/subgen_fixture.hpp>
+#include <unit/bounds/judged.hpp>
+#include <unit/bounds/subjects.hpp>
 
 #include <cmath>
 

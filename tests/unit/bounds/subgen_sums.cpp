@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // SubGen's tau, z and z/tau: laws by hand; the method is consistent with the bounds, planted faults are violations.
-#include <unit/bounds/subgen_fixture.hpp>
+#include <unit/bounds/judged.hpp>
+#include <unit/bounds/subjects.hpp>
 
 #include <cmath>
 

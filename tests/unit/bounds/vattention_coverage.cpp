@@ -5,7 +5,7 @@
 
 #include <kvbench/core/distributions.hpp>
 
-#include "balance_fixture.hpp"
+#include <unit/bounds/judged.hpp>
 
 using namespace kvbench;
 using namespace kvbench::bounds;

@@ -5,11 +5,11 @@
 
 #include <kvbench/bounds/check/synthetic.hpp>
 #include <kvbench/bounds/check/vectors.hpp>
-#include <kvbench/bounds/check/verdicts.hpp>
 #include <kvbench/faithful/mutants/balancekv.hpp>
 #include <kvbench/faithful/oracle/balancekv_budget.hpp>
 
-#include <unit/bounds/balance_fixture.hpp>
+#include <unit/bounds/judged.hpp>
+#include <unit/bounds/subjects.hpp>
 
 using namespace kvbench;
 using namespace kvbench::bounds;
@@ -210,11 +210,7 @@ TEST_CASE("balancekv is the algorithms of the paper, token by token, on adverse 
   for (const auto& named : subjects) {
     CAPTURE(named.first);
     const auto rows = algorithm_rows(run, named.second);
-    for (const CheckRow& row : rows) {
-      CAPTURE(row.part);
-      CAPTURE(row.text);
-      CHECK_FALSE(is_fault(row));
-    }
+    check_no_fault(rows);
     CHECK(compared(rows) >= 15);
   }
 }
@@ -224,11 +220,7 @@ TEST_CASE("balancekv is the algorithms of the paper on the synthetic streams, an
   for (const SubjectSource& source : synthetic_subjects(4)) {
     CAPTURE(source.name);
     const auto rows = algorithm_rows(run, source.load(run.backend()));
-    for (const CheckRow& row : rows) {
-      CAPTURE(row.part);
-      CAPTURE(row.text);
-      CHECK_FALSE(is_fault(row));
-    }
+    check_no_fault(rows);
     CHECK(compared(rows) > 700);
   }
 }

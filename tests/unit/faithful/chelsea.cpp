@@ -11,11 +11,13 @@
 #include <doctest/doctest.h>
 
 #include <kvbench/bounds/check/vectors.hpp>
-#include <kvbench/bounds/check/verdicts.hpp>
+
+#include <unit/bounds/judged.hpp>
 
 using namespace kvbench;
 using namespace kvbench::bounds;
 using namespace kvbench::faithful;
+using namespace kvbench::testing;
 using doctest::Approx;
 
 namespace {
@@ -44,29 +46,16 @@ Subject random_stream(std::uint32_t n, Backend& backend) {
 
 ChelseaEntry token(std::vector<double> key, double value) { return {.key = std::move(key), .value = {value}}; }
 
-std::vector<CheckRow> rows_of(const Subject& subject, Backend& backend, const std::function<void(CheckContext&)>& run) {
-  std::vector<CheckRow> rows;
-  const ValidateOptions options;
-  CheckContext context{
-      .subject = &subject, .options = options, .backend = backend, .rows = rows, .check = "chelsea.algorithm"};
-  run(context);
-  judge(rows, 1e-3);
-  return rows;
-}
-
-/// The snapshots of the method that differ from the recomputation, of those that are decided.
-struct Agreement {
-  std::int64_t differing = 0, decided = 0;
-};
-Agreement compare(const Subject& subject, const StreamPlan& plan, const ChelseaSettings& settings, Backend& backend) {
-  std::vector<CheckRow> rows;
-  const ValidateOptions options;
-  CheckContext context{.subject = &subject, .options = options, .backend = backend, .rows = rows, .check = "x"};
-  add_oracle_row(context, "", "", observe_stream(subject, plan, registered_chelsea()(settings), backend),
-                 chelsea_oracle(subject, plan, settings));
+/// The number of snapshots that the recomputation decides, and with which the method agrees.
+std::int64_t agreeing(const Subject& subject, const StreamPlan& plan, const ChelseaSettings& settings,
+                      Backend& backend) {
+  const auto rows = judged_rows(backend, &subject, [&](CheckContext& context) {
+    add_oracle_row(context, "", "", observe_stream(subject, plan, registered_chelsea()(settings), backend),
+                   chelsea_oracle(subject, plan, settings));
+  });
   INFO(rows[0].text);
   CHECK(rows[0].failures.value_or(0) == 0);
-  return {rows[0].failures.value_or(0), rows[0].trials.value_or(0)};
+  return rows[0].trials.value_or(0);
 }
 
 }  // namespace
@@ -122,35 +111,35 @@ TEST_CASE("the method agrees with its recomputation on adverse inputs") {
   const Subject random = random_stream(80, *backend);
   SUBCASE("a last chunk of one, two, three tokens") {
     for (const Index prompt : {48, 49, 50, 51}) {
-      CHECK(compare(random, {.prompt = prompt, .appended = 20, .budget = 20}, plain, *backend).decided == 21);
+      CHECK(agreeing(random, {.prompt = prompt, .appended = 20, .budget = 20}, plain, *backend) == 21);
     }
   }
   SUBCASE("equal keys") {
     const Subject equal = stream_of(
         80, 8, [](std::uint32_t, std::uint32_t c) { return normal(0, c, 0); }, *backend);
-    CHECK(compare(equal, {.prompt = 50, .budget = 40}, plain, *backend).decided == 1);
+    CHECK(agreeing(equal, {.prompt = 50, .budget = 40}, plain, *backend) == 1);
   }
   SUBCASE("pairs of equal keys") {
     const Subject pairs = stream_of(
         80, 8, [](std::uint32_t i, std::uint32_t c) { return normal(i / 2, c, 0); }, *backend);
-    CHECK(compare(pairs, {.prompt = 50, .budget = 27}, {.sinks = 1, .recent = 3, .chunk = 6, .slack = 2}, *backend)
-              .decided >= 1);
+    CHECK(agreeing(pairs, {.prompt = 50, .budget = 27}, {.sinks = 1, .recent = 3, .chunk = 6, .slack = 2}, *backend) >=
+          1);
   }
   SUBCASE("a token of zeros") {
     const auto key = [](std::uint32_t i, std::uint32_t c) { return i == 11 ? 0 : normal(i, c, 0); };
-    CHECK(compare(stream_of(80, 8, key, *backend), plan, plain, *backend).decided == 31);
+    CHECK(agreeing(stream_of(80, 8, key, *backend), plan, plain, *backend) == 31);
   }
   SUBCASE("one token, budgets of one and two, no overflow") {
-    CHECK(compare(random, {.prompt = 1, .budget = 1}, plain, *backend).decided == 1);
-    CHECK(compare(random, {.prompt = 1, .appended = 9, .budget = 1}, plain, *backend).decided == 10);
-    CHECK(compare(random, {.prompt = 30, .appended = 9, .budget = 2}, plain, *backend).decided == 10);
-    CHECK(compare(random, {.prompt = 30, .appended = 9, .budget = 100}, plain, *backend).decided == 10);
+    CHECK(agreeing(random, {.prompt = 1, .budget = 1}, plain, *backend) == 1);
+    CHECK(agreeing(random, {.prompt = 1, .appended = 9, .budget = 1}, plain, *backend) == 10);
+    CHECK(agreeing(random, {.prompt = 30, .appended = 9, .budget = 2}, plain, *backend) == 10);
+    CHECK(agreeing(random, {.prompt = 30, .appended = 9, .budget = 100}, plain, *backend) == 10);
   }
-  SUBCASE("an empty context") { CHECK(compare(random, {.appended = 80, .budget = 12}, plain, *backend).decided == 81); }
+  SUBCASE("an empty context") { CHECK(agreeing(random, {.appended = 80, .budget = 12}, plain, *backend) == 81); }
   SUBCASE("falling shares and A before B") {
     const ChelseaSettings slow{
         .sinks = 1, .recent = 5, .chunk = 5, .slack = 4, .ratio = 0.29, .decay = 0.1, .concat = true};
-    CHECK(compare(random, plan, slow, *backend).decided == 31);
+    CHECK(agreeing(random, plan, slow, *backend) == 31);
   }
 }
 
@@ -158,23 +147,19 @@ TEST_CASE("the recomputation in place of the method passes the checks that fault
   const auto backend = make_cpu_backend();
   const Subject subject = random_stream(400, *backend);
   const ChelseaUnderTest faultless = chelsea_with({});
-  const std::vector<CheckRow> rows = rows_of(subject, *backend, [&](CheckContext& context) {
+  const std::vector<CheckRow> rows = judged_rows(*backend, &subject, [&](CheckContext& context) {
     check_chelsea_algorithm(context, faultless);
     check_chelsea_bias(context, faultless({}));
     check_method_sides(context, faultless);
   });
   CHECK(rows.size() > 12);
-  for (const CheckRow& row : rows) {
-    CAPTURE(row.part);
-    CAPTURE(row.text);
-    CHECK_FALSE(is_fault(row));
-  }
+  check_no_fault(rows);
 }
 
 TEST_CASE("the method passes, and every fault is caught") {
   const auto backend = make_cpu_backend();
   const Subject subject = random_stream(400, *backend);
-  for (const CheckRow& row : rows_of(subject, *backend, chelsea_algorithm().run)) {
+  for (const CheckRow& row : judged_rows(*backend, &subject, chelsea_algorithm().run)) {
     CAPTURE(row.part);
     CAPTURE(row.text);
     CHECK(row.kind == CheckKind::exact);
@@ -185,7 +170,7 @@ TEST_CASE("the method passes, and every fault is caught") {
   CHECK(mutants.size() >= 6);
   for (const Mutant& mutant : mutants) {
     bool caught = false;
-    for (const CheckRow& row : rows_of(subject, *backend, mutant.run)) {
+    for (const CheckRow& row : judged_rows(*backend, &subject, mutant.run)) {
       caught |= is_fault(row) && row.check == "chelsea.algorithm";
     }
     CAPTURE(mutant.id);

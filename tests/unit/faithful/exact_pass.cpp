@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The exact pass agrees with its recomputation in fp64 on ordinary and extreme subjects; planted faults are found.
-#include <unit/bounds/subgen_fixture.hpp>
+#include <unit/bounds/judged.hpp>
+#include <unit/bounds/subjects.hpp>
 
 #include <cmath>
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // The predicted KL of a replay is that of a known network to second order, with every draw; planted faults are found.
-#include <unit/bounds/subgen_fixture.hpp>
 
 #include <kvbench/faithful/checks/predicted_kl.hpp>
 #include <kvbench/faithful/mutants/predicted_kl.hpp>
+#include <unit/bounds/judged.hpp>
 
 using namespace kvbench;
 using namespace kvbench::bounds;
@@ -12,13 +12,8 @@ using namespace kvbench::testing;
 
 namespace {
 
-std::vector<CheckRow> rows_of(Backend& backend, const std::function<void(CheckContext&)>& check, std::uint32_t offset) {
-  const ValidateOptions options{.seed_offset = offset};
-  std::vector<CheckRow> rows;
-  CheckContext context{.options = options, .backend = backend, .rows = rows, .check = "test"};
-  check(context);
-  judge(rows, options.alpha);
-  return rows;
+std::vector<CheckRow> rows_of(Backend& backend, const RunCheck& check, std::uint32_t offset) {
+  return judged_rows(backend, nullptr, check, {.seed_offset = offset});
 }
 
 }  // namespace

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What quantisers guarantee holds on every stream and back end, also for extreme keys; planted faults are found.
-#include <unit/bounds/subgen_fixture.hpp>
+#include <unit/bounds/judged.hpp>
 
 #include <cmath>
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The recomputation of SubGen's Algorithm 1 by hand; the method agrees with it on adverse streams; planted faults are
 // found.
-#include <unit/bounds/subgen_fixture.hpp>
+#include <unit/bounds/judged.hpp>
+#include <unit/bounds/subjects.hpp>
 
 #include <map>
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The recomputation of the uniform baselines by hand; the methods agree with it; planted faults are found.
-#include <unit/bounds/subgen_fixture.hpp>
+#include <unit/bounds/judged.hpp>
 
 #include <map>
 

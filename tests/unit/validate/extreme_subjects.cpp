@@ -2,8 +2,8 @@
 // All checks of a paper on subjects with extreme keys, values and queries.
 #include <kvbench/bounds/check/verdicts.hpp>
 #include <kvbench/validate/all_checks.hpp>
-#include <unit/bounds/balance_fixture.hpp>
-#include <unit/bounds/subgen_fixture.hpp>
+#include <unit/bounds/judged.hpp>
+#include <unit/bounds/subjects.hpp>
 
 using namespace kvbench;
 using namespace kvbench::bounds;

@@ -4,9 +4,11 @@
 #include <cmath>
 #include <map>
 
+#include <doctest/doctest.h>
+
 #include <kvbench/bounds/check/verdicts.hpp>
 #include <kvbench/validate/all_checks.hpp>
-#include <unit/bounds/subgen_fixture.hpp>
+#include <unit/bounds/subjects.hpp>
 
 using namespace kvbench;
 using namespace kvbench::bounds;
