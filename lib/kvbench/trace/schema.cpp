@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include <kvbench/core/enumeration.hpp>
 #include <kvbench/trace/layout.hpp>
 
 namespace kvbench::trace {
@@ -12,47 +13,24 @@ std::int64_t TraceInfo::depth_of(std::int64_t layer) const {
 }
 
 const char* name_of(Array array) {
-  switch (array) {
-    case Array::keys:
-      return "keys";
-    case Array::values:
-      return "values";
-    case Array::queries:
-      return "queries";
-    case Array::column_sums:
-      return "column_sums";
-    case Array::keys_pre_rope:
-      return "keys_pre_rope";
-    case Array::queries_pre_rope:
-      return "queries_pre_rope";
-    case Array::speculated_queries:
-      return "speculated_queries";
-    case Array::attention_output:
-      return "attention_output";
-    case Array::residual_norm:
-      return "residual_norm";
-    case Array::output_sketch:
-      return "output_sketch";
-    case Array::probes:
-      return "probes";
-    case Array::probe_scales:
-      return "probe_scales";
-  }
-  return "?";
+  static constexpr std::string_view names[] = {"keys",
+                                               "values",
+                                               "queries",
+                                               "column_sums",
+                                               "keys_pre_rope",
+                                               "queries_pre_rope",
+                                               "speculated_queries",
+                                               "attention_output",
+                                               "residual_norm",
+                                               "output_sketch",
+                                               "probes",
+                                               "probe_scales"};
+  return name_in(names, array).data();
 }
 
 const char* name_of(Dtype dtype) {
-  switch (dtype) {
-    case Dtype::f32:
-      return "f32";
-    case Dtype::f16:
-      return "f16";
-    case Dtype::bf16:
-      return "bf16";
-    case Dtype::i8:
-      return "i8";
-  }
-  return "?";
+  static constexpr std::string_view names[] = {"f32", "f16", "bf16", "i8"};
+  return name_in(names, dtype).data();
 }
 
 Shape shape_of(const TraceInfo& info, const PromptInfo& prompt, const LayerInfo& layer, Array array) {

@@ -7,6 +7,7 @@
 #include <numeric>
 #include <vector>
 
+#include <kvbench/core/enumeration.hpp>
 #include <kvbench/core/error.hpp>
 #include <kvbench/core/parallel_for.hpp>
 #include <kvbench/trace/layout.hpp>
@@ -70,20 +71,9 @@ void check_options(const SynthOptions& o) {
     throw Error("`speculation_error` is {}; it must be from 0 to {:.0e}.", *o.speculation_error, most);
 }
 
-const char* name_of(Pattern pattern) {
-  switch (pattern) {
-    case Pattern::gaussian:
-      return "gaussian";
-    case Pattern::clusters:
-      return "clusters";
-    case Pattern::sinks:
-      return "sinks";
-    case Pattern::heavy_hitters:
-      return "heavy_hitters";
-    case Pattern::needle:
-      return "needle";
-  }
-  return "?";
+std::string_view name_of(Pattern pattern) {
+  static constexpr std::string_view names[] = {"gaussian", "clusters", "sinks", "heavy_hitters", "needle"};
+  return name_in(names, pattern);
 }
 
 constexpr std::int64_t sketch_columns = 64;
