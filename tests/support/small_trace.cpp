@@ -204,4 +204,11 @@ replay::ReplayRequest request_of(std::vector<const methods::MethodInfo*> methods
   return request;
 }
 
+replay::ReplayRequest request_of(const methods::MethodInfo& method, const std::vector<methods::Assignment>& settings,
+                                 Index budget) {
+  replay::ReplayRequest request = request_of({&method}, budget);
+  request.methods[0].params = method.bind(settings);
+  return request;
+}
+
 }  // namespace kvbench::testing

@@ -108,6 +108,9 @@ void check_result(const Arrays& head, const replay::HeadResult& result, std::siz
                   const TermEntries& entries);
 
 replay::ReplayRequest request_of(std::vector<const methods::MethodInfo*> methods, Index budget);
+/// One method with these settings.
+replay::ReplayRequest request_of(const methods::MethodInfo& method, const std::vector<methods::Assignment>& settings,
+                                 Index budget);
 /// One thread, with outputs and entries kept.
 inline const replay::RunOptions serial{.threads = 1, .keep_raw = true};
 inline float metric(const replay::ConfigurationResult& result, std::size_t row, replay::Metric which) {

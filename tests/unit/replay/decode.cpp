@@ -30,6 +30,14 @@ void check_all_heads(const SmallTrace& trace, const ReplayResults& results, F en
   }
 }
 
+/// The same where entries follow from the query head and the position alone.
+template <class F>
+void check_entries(const SmallTrace& trace, const ReplayResults& results, F entries) {
+  check_all_heads(trace, results, [&](const Arrays& head) -> TermEntries {
+    return [&](Index g, Index position) { return entries(head, g, position); };
+  });
+}
+
 /// The tokens before the last W of the context to which the last W queries attend most, and those W tokens, in
 /// increasing order.
 std::set<Index> votes(const Arrays& head, Index window, Index kept) {
@@ -52,10 +60,7 @@ std::set<Index> votes(const Arrays& head, Index window, Index kept) {
 
 TEST_CASE("snapkv in decode: tokens with the most votes and every decoded token") {
   const SmallTrace trace;
-  const MethodInfo& info = find_method("snapkv");
-  ReplayRequest request = request_of({&info}, budget);
-  const std::vector<Assignment> settings = {{"window", "3"}, {"pooling", "none"}, {"per", "kv_head"}};
-  request.methods[0].params = info.bind(settings);
+  const ReplayRequest request = request_of(find_method("snapkv"), {{"window", "3"}, {"pooling", "none"}, {"per", "kv_head"}}, budget);
   check_all_heads(trace, replay::replay(trace.reader(), request, serial), [](const Arrays& head) -> TermEntries {
     return [kept = votes(head, 3, budget)](Index, Index position) {
       std::vector<TermEntry> entries = tokens_between(context, position + 1);
@@ -67,18 +72,13 @@ TEST_CASE("snapkv in decode: tokens with the most votes and every decoded token"
 
 TEST_CASE("sink in decode: first tokens and a sliding window") {
   const SmallTrace trace;
-  const MethodInfo& info = find_method("sink");
-  ReplayRequest request = request_of({&info}, budget);
-  const std::vector<Assignment> settings = {{"sinks", "2"}, {"reposition", "false"}};
-  request.methods[0].params = info.bind(settings);
+  const ReplayRequest request = request_of(find_method("sink"), {{"sinks", "2"}, {"reposition", "false"}}, budget);
   const ReplayResults results = replay::replay(trace.reader(), request, serial);
-  check_all_heads(trace, results, [](const Arrays&) -> TermEntries {
-    return [](Index, Index position) {
-      std::vector<TermEntry> entries = tokens_between(position + 1 - (budget - 2), position + 1);
-      entries.push_back({.id = 0});
-      entries.push_back({.id = 1});
-      return entries;
-    };
+  check_entries(trace, results, [](const Arrays&, Index, Index position) {
+    std::vector<TermEntry> entries = tokens_between(position + 1 - (budget - 2), position + 1);
+    entries.push_back({.id = 0});
+    entries.push_back({.id = 1});
+    return entries;
   });
   // Recall is computed over the tokens that may be dropped: all except the sinks.
   const Arrays head(trace.reader(), 0, 0);
@@ -102,77 +102,62 @@ TEST_CASE("sink in decode: first tokens and a sliding window") {
 
 TEST_CASE("prefill: the window after the context is exact and causal") {
   const SmallTrace trace;
-  const MethodInfo& info = find_method("sink");
-  ReplayRequest request = request_of({&info}, budget);
+  ReplayRequest request = request_of(find_method("sink"), {{"sinks", "2"}, {"reposition", "false"}}, budget);
   request.protocol = Protocol::prefill;
-  const std::vector<Assignment> settings = {{"sinks", "2"}, {"reposition", "false"}};
-  request.methods[0].params = info.bind(settings);
-  check_all_heads(trace, replay::replay(trace.reader(), request, serial), [](const Arrays&) -> TermEntries {
-    return [](Index, Index position) {
-      std::vector<TermEntry> entries = tokens_between(context - (budget - 2), position + 1);
-      entries.push_back({.id = 0});
-      entries.push_back({.id = 1});
-      return entries;
-    };
+  check_entries(trace, replay::replay(trace.reader(), request, serial), [](const Arrays&, Index, Index position) {
+    std::vector<TermEntry> entries = tokens_between(context - (budget - 2), position + 1);
+    entries.push_back({.id = 0});
+    entries.push_back({.id = 1});
+    return entries;
   });
 }
 
 TEST_CASE("decoded=keep fixes the selection and keeps all later tokens") {
   const SmallTrace trace;
-  const MethodInfo& info = find_method("sink");
-  ReplayRequest request = request_of({&info}, 2);
+  ReplayRequest request = request_of(find_method("sink"), {{"sinks", "1"}, {"reposition", "false"}}, 2);
   request.decoded = Decoded::keep;
-  const std::vector<Assignment> settings = {{"sinks", "1"}, {"reposition", "false"}};
-  request.methods[0].params = info.bind(settings);
   const ReplayResults results = replay::replay(trace.reader(), request, serial);
   CHECK(results.prompts[0].protocol == Protocol::decode);
-  check_all_heads(trace, results, [](const Arrays&) -> TermEntries {
-    return [](Index, Index position) {
-      std::vector<TermEntry> entries = tokens_between(context - 1, position + 1);
-      entries.push_back({.id = 0});
-      return entries;
-    };
+  check_entries(trace, results, [](const Arrays&, Index, Index position) {
+    std::vector<TermEntry> entries = tokens_between(context - 1, position + 1);
+    entries.push_back({.id = 0});
+    return entries;
   });
 }
 
 TEST_CASE("a state that changes with every token answers each query in the state of its position") {
   const SmallTrace trace;
   const MethodInfo info = fake_spread_values();
-  check_all_heads(trace, replay::replay(trace.reader(), request_of({&info}, budget), serial),
-                  [](const Arrays& head) -> TermEntries {
-                    return [&head](Index, Index position) {
-                      std::vector<std::vector<double>> values;
-                      for (Index t = 0; t <= position; ++t) {
-                        values.push_back(head.value(t));
-                        const Index leaving = t - budget;
-                        for (const Index next : {1, 2}) {
-                          for (std::size_t c = 0;
-                               leaving >= 0 && leaving + next <= t && c < static_cast<std::size_t>(head.dv); ++c) {
-                            values[static_cast<std::size_t>(leaving + next)][c] +=
-                                values[static_cast<std::size_t>(leaving)][c] / 2;
-                          }
-                        }
-                      }
-                      std::vector<TermEntry> entries;
-                      for (Index j = position + 1 - budget; j <= position; ++j) {
-                        entries.push_back({.id = j, .value = values[static_cast<std::size_t>(j)]});
-                      }
-                      return entries;
-                    };
-                  });
+  check_entries(
+      trace, replay::replay(trace.reader(), request_of({&info}, budget), serial),
+      [](const Arrays& head, Index, Index position) {
+        std::vector<std::vector<double>> values;
+        for (Index t = 0; t <= position; ++t) {
+          values.push_back(head.value(t));
+          const Index leaving = t - budget;
+          for (const Index next : {1, 2}) {
+            for (std::size_t c = 0; leaving >= 0 && leaving + next <= t && c < static_cast<std::size_t>(head.dv); ++c) {
+              values[static_cast<std::size_t>(leaving + next)][c] += values[static_cast<std::size_t>(leaving)][c] / 2;
+            }
+          }
+        }
+        std::vector<TermEntry> entries;
+        for (Index j = position + 1 - budget; j <= position; ++j) {
+          entries.push_back({.id = j, .value = values[static_cast<std::size_t>(j)]});
+        }
+        return entries;
+      });
 }
 
 TEST_CASE("two sets: numerator and denominator sum over different tokens") {
   const SmallTrace trace;
   const MethodInfo info = fake_two_sets();
   const ReplayResults results = replay::replay(trace.reader(), request_of({&info}, budget), serial);
-  check_all_heads(trace, results, [](const Arrays&) -> TermEntries {
-    return [](Index, Index position) {
-      std::vector<TermEntry> entries = tokens_between(context, position + 1);
-      for (Index j = 0; j < context; ++j) entries.push_back({j, j % 2 == 0 ? 2.0 : 0.0, j % 2 == 0 ? 0.0 : 2.0});
-      entries.push_back({0, 0, 1});
-      return entries;
-    };
+  check_entries(trace, results, [](const Arrays&, Index, Index position) {
+    std::vector<TermEntry> entries = tokens_between(context, position + 1);
+    for (Index j = 0; j < context; ++j) entries.push_back({j, j % 2 == 0 ? 2.0 : 0.0, j % 2 == 0 ? 0.0 : 2.0});
+    entries.push_back({0, 0, 1});
+    return entries;
   });
   for (const Metric none : {metric("mass_err"), metric("dir_err"), metric("recall"), metric("mass_recall")}) {
     CHECK(std::isnan(metric(results.heads[0].results[0], 0, none)));
@@ -182,16 +167,14 @@ TEST_CASE("two sets: numerator and denominator sum over different tokens") {
 TEST_CASE("a table of each query head and query") {
   const SmallTrace trace;
   const MethodInfo info = fake_striped();
-  check_all_heads(trace, replay::replay(trace.reader(), request_of({&info}, budget), serial),
-                  [](const Arrays&) -> TermEntries {
-                    return [](Index g, Index position) {
-                      std::vector<TermEntry> entries;
-                      for (Index j = 0; j <= position; ++j) {
-                        if (j == 0 || j % 3 == (position + g) % 3) entries.push_back({.id = j});
-                      }
-                      return entries;
-                    };
-                  });
+  check_entries(trace, replay::replay(trace.reader(), request_of({&info}, budget), serial),
+                [](const Arrays&, Index g, Index position) {
+                  std::vector<TermEntry> entries;
+                  for (Index j = 0; j <= position; ++j) {
+                    if (j == 0 || j % 3 == (position + g) % 3) entries.push_back({.id = j});
+                  }
+                  return entries;
+                });
 }
 
 TEST_CASE("an observing method runs step by step and evicts by the attention that it observed") {
@@ -219,22 +202,17 @@ TEST_CASE("an observing method runs step by step and evicts by the attention tha
 TEST_CASE(
     "stream: every token is appended from the first one on, and every recorded query is answered at its position") {
   const SmallTrace trace;
-  const MethodInfo &sink = find_method("sink"), &snapkv = find_method("snapkv");
-  ReplayRequest request = request_of({&sink, &snapkv}, budget);
+  ReplayRequest request = request_of(find_method("sink"), {{"sinks", "2"}, {"reposition", "false"}}, budget);
+  request.methods.push_back(request_of(find_method("snapkv"), {}, budget).methods[0]);
   request.protocol = Protocol::stream;
-  const std::vector<Assignment> settings = {{"sinks", "2"}, {"reposition", "false"}};
-  request.methods[0].params = sink.bind(settings);
-  request.methods[1].params = snapkv.bind({});
   const ReplayResults results = replay::replay(trace.reader(), request, serial);
   CHECK(results.heads[0].positions.size() == 40);
   CHECK(results.prompts[0].context_tokens == 28);  // the base of budgets that are shares
-  check_all_heads(trace, results, [](const Arrays&) -> TermEntries {
-    return [](Index, Index position) {
-      std::vector<TermEntry> entries = tokens_between(std::max<Index>(2, position + 1 - (budget - 2)), position + 1);
-      for (Index sink_token = 0; sink_token < std::min<Index>(2, position + 1); ++sink_token)
-        entries.push_back({.id = sink_token});
-      return entries;
-    };
+  check_entries(trace, results, [](const Arrays&, Index, Index position) {
+    std::vector<TermEntry> entries = tokens_between(std::max<Index>(2, position + 1 - (budget - 2)), position + 1);
+    for (Index sink_token = 0; sink_token < std::min<Index>(2, position + 1); ++sink_token)
+      entries.push_back({.id = sink_token});
+    return entries;
   });
   CHECK(results.heads[0].results[1].status == Status::skipped);
   CHECK(contains(results.heads[0].results[1].reason,
@@ -243,11 +221,8 @@ TEST_CASE(
 
 TEST_CASE("stream: subgen uses the radius that fits the budget at the end of the prompt, and reports it") {
   const SmallTrace trace;
-  const MethodInfo& info = find_method("subgen");
-  ReplayRequest request = request_of({&info}, 14);
+  ReplayRequest request = request_of(find_method("subgen"), {{"t", "1"}}, 14);
   request.protocol = Protocol::stream;
-  const std::vector<Assignment> settings = {{"t", "1"}};
-  request.methods[0].params = info.bind(settings);
   const ReplayResults streamed = replay::replay(trace.reader(), request, serial);
   REQUIRE(streamed.heads[0].results[0].notes.size() == 1);
   CHECK(contains(streamed.heads[0].results[0].notes[0].text, "hindsight"));

@@ -222,10 +222,9 @@ TEST_CASE("results do not depend on the number of threads") {
 // Clusters of a seed, whole merge rounds and centres are computed on first use and then shared by other budgets.
 TEST_CASE("standalone configurations have the costs of each alone, and the same entries as together") {
   const SmallTrace trace;
-  const auto run = [&](const MethodInfo& info, std::vector<Assignment> settings, std::vector<Budget> budgets,
+  const auto run = [&](const MethodInfo& info, const std::vector<Assignment>& settings, std::vector<Budget> budgets,
                        std::vector<std::uint32_t> seeds, bool standalone) {
-    ReplayRequest request = request_of({&info}, 7);
-    request.methods[0].params = info.bind(settings);
+    ReplayRequest request = request_of(info, settings, 7);
     request.budgets = std::move(budgets);
     request.seeds = std::move(seeds);
     request.standalone = standalone;

@@ -98,8 +98,7 @@ TEST_CASE("a layer holds the budget of all its heads, whatever each of them hold
         CAPTURE(of.info->name);
         CAPTURE(of.info->bind(of.settings).text());
         CAPTURE(text);
-        ReplayRequest request = request_of({of.info}, 10);
-        request.methods[0].params = of.info->bind(of.settings);
+        ReplayRequest request = request_of(*of.info, of.settings, 10);
         request.budgets = {Budget::parse(text)};
         request.protocol = protocol;
         const ReplayResults results = replay::replay(trace.reader(), request, serial);
@@ -122,8 +121,7 @@ TEST_CASE("scope=model means the budget as the mean over layers") {
   const SmallTrace trace;
   const MethodInfo given = scores_of(trace.reader());
   for (const Index budget : {1, 2, 9, 15, 27, 28}) {
-    ReplayRequest request = request_of({&given}, budget);
-    request.methods[0].params = given.bind(std::vector<Assignment>{{"scope", "model"}});
+    ReplayRequest request = request_of(given, {{"scope", "model"}}, budget);
     const ReplayResults results = replay::replay(trace.reader(), request, serial);
     double sum = 0;
     for (const auto& [layer, of_layer] : kept_of(results, 6.5)) sum += sum_of(of_layer);

@@ -252,8 +252,7 @@ TEST_CASE("evaluated queries change errors but no kept set") {
 TEST_CASE("queries inside the context do change what snapkv keeps") {
   const SmallTrace trace;
   const auto other = trace.with_other_queries(20);
-  ReplayRequest request = request_of({&find_method("snapkv")}, 7);
-  request.methods[0].params = find_method("snapkv").bind(std::vector<Assignment>{{"window", "3"}});
+  const ReplayRequest request = request_of(find_method("snapkv"), {{"window", "3"}}, 7);
   const ReplayResults a = replay::replay(trace.reader(), request, serial), b = replay::replay(*other, request, serial);
   CHECK(a.heads[0].results[0].raw.value().entries[0].ids != b.heads[0].results[0].raw.value().entries[0].ids);
 }
