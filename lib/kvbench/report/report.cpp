@@ -70,9 +70,8 @@ struct OverTexts {
   /// The sentences that were not said, and how well metrics predict KL.
   std::vector<Block> blocks(const std::vector<std::string>& said) const {
     std::vector<Block> out;
-    AnswerBlock rest = without(answer(), said);
     if (!predictions.metrics.empty()) out.emplace_back(prediction_table(error_injection(texts.sections), predictions));
-    if (!rest.sentences.empty()) out.emplace_back(std::move(rest));
+    append_filled(out, without(answer(), said));
     if (!out.empty()) out.insert(out.begin(), Heading{2, texts.scope, true});
     return out;
   }

@@ -280,14 +280,11 @@ std::vector<Block> check_blocks(std::span<const CsvTable* const> tables) {
     if (!part.empty()) blocks.emplace_back(count_table(part, claims));
   }
   for (const bool findings : {false, true}) {
-    DocTable table = refuted_table(rows, findings);
-    if (!table.rows.empty()) blocks.emplace_back(std::move(table));
+    append_filled(blocks, refuted_table(rows, findings));
   }
-  DocTable undecided = undecided_table(rows);
-  if (!undecided.rows.empty()) blocks.emplace_back(compact(std::move(undecided)));
+  append_filled(blocks, compact(undecided_table(rows)));
   blocks.emplace_back(compact(bound_table(rows)));
-  DocTable untested = untested_table(rows);
-  if (!untested.rows.empty()) blocks.emplace_back(std::move(untested));
+  append_filled(blocks, untested_table(rows));
   return blocks;
 }
 

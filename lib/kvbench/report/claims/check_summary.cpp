@@ -174,7 +174,7 @@ std::vector<Block> check_findings(std::span<const bounds::CheckRow> rows) {
                              AnswerBlock{"What holds", holding(statements, claims)},
                              AnswerBlock{"What is contradicted here", contradicted(claims)},
                              AnswerBlock{"What could not be decided, and what it would take", undecided(claims)}}) {
-    if (!answer.sentences.empty()) blocks.emplace_back(std::move(answer));
+    append_filled(blocks, std::move(answer));
   }
   return blocks;
 }

@@ -217,7 +217,7 @@ std::vector<Block> published_blocks(std::span<const Published> published, const 
       add_verdict(blocks, *result);
       results.erase(result);
     }
-    if (!p.rows.empty()) blocks.emplace_back(number_table(p, tables));
+    append_filled(blocks, number_table(p, tables));
     if (p.rows.empty() && !p.paper.empty()) blocks.push_back(Paragraph{"The paper: " + p.paper + "."});
     if (!p.why.empty()) blocks.push_back(Paragraph{"Possible reasons for differences: " + p.why + "."});
   }

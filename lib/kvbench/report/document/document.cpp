@@ -36,6 +36,16 @@ void append(std::vector<Block>& blocks, std::vector<Block> more) {
   std::ranges::move(more, std::back_inserter(blocks));
 }
 
+void append_filled(std::vector<Block>& blocks, Block block) {
+  const auto* const table = std::get_if<DocTable>(&block);
+  const auto* const figure = std::get_if<Figure>(&block);
+  const auto* const answer = std::get_if<AnswerBlock>(&block);
+  const bool filled = table != nullptr    ? !table->rows.empty()
+                      : figure != nullptr ? !figure->drawings.empty()
+                                          : answer == nullptr || !answer->sentences.empty();
+  if (filled) blocks.push_back(std::move(block));
+}
+
 void append_folded(std::vector<Block>& blocks, const std::string& heading, std::vector<Block> more) {
   if (more.empty()) return;
   blocks.emplace_back(Heading{3, heading, true});

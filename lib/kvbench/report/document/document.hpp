@@ -88,6 +88,8 @@ std::optional<Figure> take_first_drawing(std::vector<Figure>& figures);
 
 /// Appends.
 void append(std::vector<Block>& blocks, std::vector<Block> more);
+/// Appends a table with rows, a figure with drawings, an answer with sentences; nothing where it has none.
+void append_filled(std::vector<Block>& blocks, Block block);
 /// Appends what a reader may open, beneath a heading of level 3; nothing where there is no block.
 void append_folded(std::vector<Block>& blocks, const std::string& heading, std::vector<Block> more);
 

@@ -177,7 +177,7 @@ Figure sensitivity_figure(const EvalSection& section, const Budget& budget) {
 std::vector<Block> depth_blocks(const EvalSection& section) {
   std::vector<Block> blocks;
   const Budget budget = quarter_of(section);
-  if (Figure growth = growth_figure(section, budget); !growth.drawings.empty()) blocks.emplace_back(std::move(growth));
+  append_filled(blocks, growth_figure(section, budget));
   DocTable sums{.title = "Sum of the KL of single layers, and KL of all layers together",
                 .columns = {{"task"},
                             {"method"},
@@ -195,8 +195,7 @@ std::vector<Block> depth_blocks(const EvalSection& section) {
                   "layers reinforce each other; above 1: they overlap. Intervals are over documents."});
     blocks.emplace_back(std::move(sums));
   }
-  if (Figure single = sensitivity_figure(section, budget); !single.drawings.empty())
-    blocks.emplace_back(std::move(single));
+  append_filled(blocks, sensitivity_figure(section, budget));
   return blocks;
 }
 

@@ -123,8 +123,7 @@ Paragraph setting_paragraph(const EvalSection& section) {
 std::vector<Block> prediction_blocks(const EvalSection& section, const Predictions& predictions) {
   std::vector<Block> blocks;
   if (predictions.metrics.empty()) return blocks;
-  if (Figure figure = prediction_figure(section, predictions.metrics.front().metric); !figure.drawings.empty())
-    blocks.emplace_back(std::move(figure));
+  append_filled(blocks, prediction_figure(section, predictions.metrics.front().metric));
   blocks.emplace_back(Paragraph{
       "Pairs: two methods at the same budget of the same task; their share that the metric puts in the same order as "
       "KL. Close pairs: those whose KL differs by a factor of 3 at most, between which a choice is difficult. "
@@ -146,23 +145,18 @@ std::vector<Block> eval_blocks(const EvalSection& section, const Predictions& pr
   std::vector<Figure> figures = damage_figures(section);
   std::vector<Block> more;
   if (std::optional<Figure> first = take_first_drawing(figures)) blocks.emplace_back(*std::move(first));
-  if (DocTable table = main_table(section); !table.rows.empty()) blocks.emplace_back(std::move(table));
-  AnswerBlock rest = without(eval_answer(section, predictions), said);
-  if (!rest.sentences.empty()) more.emplace_back(std::move(rest));
+  append_filled(blocks, main_table(section));
+  append_filled(more, without(eval_answer(section, predictions), said));
   more.emplace_back(setting_paragraph(section));
   append(more, discrimination(section));
-  for (Figure& figure : figures) {
-    if (!figure.drawings.empty()) more.emplace_back(std::move(figure));
-  }
-  if (DocTable table = configuration_table("Damage to the output by configuration", rows_of_tasks(section));
-      !table.rows.empty())
-    more.emplace_back(std::move(table));
+  for (Figure& figure : figures) append_filled(more, std::move(figure));
+  append_filled(more, configuration_table("Damage to the output by configuration", rows_of_tasks(section)));
   append_folded(blocks, "All tasks and budgets, and notes", std::move(more));
   append_folded(blocks, "Which attention error predicts the damage", prediction_blocks(section, predictions));
   append_folded(blocks, "By layer", depth_blocks(section));
   std::vector<Block> missing;
-  if (DocTable fewer = fewer_layers_table(section); !fewer.rows.empty()) missing.emplace_back(std::move(fewer));
-  if (DocTable broken = broken_table(section); !broken.rows.empty()) missing.emplace_back(std::move(broken));
+  append_filled(missing, fewer_layers_table(section));
+  append_filled(missing, broken_table(section));
   append_folded(blocks, "Configurations without results, or of fewer layers", std::move(missing));
   return blocks;
 }

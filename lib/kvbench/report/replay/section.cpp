@@ -276,17 +276,13 @@ void add_part(const ReplaySection& section, const ReplayPart& part, const QueryF
     table.title = fmt::format("Methods at {}{}", budget_words(main.front()), of_part);
     add_rows(all, {main.front()}, "", table);
     for (auto& row : table.rows) row[2] = "";  // the budget, which the title states
-    if (!table.rows.empty()) into.shown.emplace_back(compact(std::move(table)));
+    append_filled(into.shown, compact(std::move(table)));
   }
-  AnswerBlock rest = without({scope_of(section, part), sentences_of(part, shown.budgets)}, said);
-  if (!rest.sentences.empty()) into.figures.emplace_back(std::move(rest));
+  append_filled(into.figures, without({scope_of(section, part), sentences_of(part, shown.budgets)}, said));
   into.figures.emplace_back(Paragraph{introduction(section, part)});
   if (!shown.note.empty()) into.figures.emplace_back(Paragraph{shown.note});
-  for (Figure& figure : figures) {
-    if (!figure.drawings.empty()) into.figures.emplace_back(std::move(figure));
-  }
-  if (DocTable by_budget = budget_table(all, budgets, of_part); !by_budget.columns.empty())
-    into.figures.emplace_back(std::move(by_budget));
+  for (Figure& figure : figures) append_filled(into.figures, std::move(figure));
+  append_filled(into.figures, budget_table(all, budgets, of_part));
   add_rows(all, budgets, name, into.all);
   into.several |= several || budgets.size() > 1;
   if (several) into.details.emplace_back(Paragraph{name});
@@ -317,12 +313,12 @@ std::vector<Block> replay_blocks(const ReplaySection& section, const QueryFiles&
   for (const ReplayPart& part : section.parts) add_part(section, part, files, said, gathered);
   std::vector<Block> blocks = {Heading{2, heading_of(section)}};
   append(blocks, std::move(gathered.shown));
-  if (gathered.several && !gathered.all.rows.empty()) gathered.figures.emplace_back(compact(std::move(gathered.all)));
+  if (gathered.several) append_filled(gathered.figures, compact(std::move(gathered.all)));
   append_folded(blocks, "All budgets, costs and notes", std::move(gathered.figures));
   append_folded(blocks, "By layer, head and query", std::move(gathered.details));
   std::vector<Block> tables;
-  if (DocTable texts = text_averages(section); !texts.rows.empty()) tables.emplace_back(std::move(texts));
-  if (DocTable hindsight = hindsight_table(section); !hindsight.rows.empty()) tables.emplace_back(std::move(hindsight));
+  append_filled(tables, text_averages(section));
+  append_filled(tables, hindsight_table(section));
   append_folded(blocks, "By text, and with hindsight", std::move(tables));
   append_folded(blocks, "Rows without results, and notes", reason_tables(section));
   return blocks;

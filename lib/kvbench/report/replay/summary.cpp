@@ -143,7 +143,7 @@ std::vector<Block> full_summary(std::span<const replay::Record> records) {
   AnswerBlock answer{"", answers_of(shown, records)};
   if (const std::string layers = layers_of(shown); !layers.empty()) answer.sentences.push_back(layers);
   std::vector<Block> blocks;
-  if (!answer.sentences.empty()) blocks.emplace_back(std::move(answer));
+  append_filled(blocks, std::move(answer));
   std::ranges::move(rows_by_error(records), std::back_inserter(blocks));
   if (std::optional<DocTable> texts = averages_over_texts(records)) blocks.emplace_back(*std::move(texts));
   return blocks;

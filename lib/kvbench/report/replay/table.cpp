@@ -186,8 +186,7 @@ std::vector<Block> rows_by_error(std::span<const replay::Record> records) {
   if (std::ranges::any_of(shown, has_tie)) blocks.emplace_back(Paragraph{tie_note});
   if (std::ranges::any_of(shown, [](const replay::Record& r) { return r.refit != replay::Refit::none; }))
     blocks.emplace_back(Paragraph{hindsight_note});
-  if (AnswerBlock reasons{"", reason_sentences(all)}; !reasons.sentences.empty())
-    blocks.emplace_back(std::move(reasons));
+  append_filled(blocks, AnswerBlock{"", reason_sentences(all)});
   return blocks;
 }
 
