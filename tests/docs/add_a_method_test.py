@@ -19,7 +19,7 @@ def main():
     tree, commands, *libraries = map(pathlib.Path, sys.argv[1:])
     page = (tree / PAGE).read_text()
     files = files_of(page)
-    assert len(files) == 5, f"{PAGE} shows {sorted(files)}"
+    assert len(files) == 4, f"{PAGE} shows {sorted(files)}"
     for change in re.split(r"^--- a/.*\n", diffs_of(page), flags=re.M)[1:]:
         path = re.match(r"\+\+\+ b/(.*)\n", change).group(1)
         files[path] = patched(path, files.get(path) or (tree / path).read_text(), change)

@@ -60,7 +60,8 @@ std::set<Index> votes(const Arrays& head, Index window, Index kept) {
 
 TEST_CASE("snapkv in decode: tokens with the most votes and every decoded token") {
   const SmallTrace trace;
-  const ReplayRequest request = request_of(find_method("snapkv"), {{"window", "3"}, {"pooling", "none"}, {"per", "kv_head"}}, budget);
+  const ReplayRequest request =
+      request_of(find_method("snapkv"), {{"window", "3"}, {"pooling", "none"}, {"per", "kv_head"}}, budget);
   check_all_heads(trace, replay::replay(trace.reader(), request, serial), [](const Arrays& head) -> TermEntries {
     return [kept = votes(head, 3, budget)](Index, Index position) {
       std::vector<TermEntry> entries = tokens_between(context, position + 1);

@@ -1,6 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <kvbench/methods/eviction/exact.hpp>
-
+// exact: keeps all tokens. Its row is the noise floor: how far the exact pass, with which every answer is compared, is
+// from exact attention. For 16 evenly spaced queries of each query head the harness computes exact attention again, in
+// fp64 on the host, without a kernel, with the scale and the window of the trace; the metrics of the row compare the
+// two. They are rounding alone, unless the exact pass is wrong. All other queries have outputs and no metrics.
+//
+// Parameters: none.
+// Complexity: O(n d) per query. Memory: the full cache, n (d + dv) numbers.
+#include <kvbench/methods/eviction/methods.hpp>
 #include <kvbench/methods/stages/kept_cache.hpp>
 #include <kvbench/methods/stages/rows.hpp>
 

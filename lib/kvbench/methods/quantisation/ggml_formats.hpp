@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The formats of ggml's blocks (ggml_blocks.hpp), by which tests compare them with ggml itself.
+// The formats of ggml's blocks (ggml_blocks.cpp), by which tests compare them with ggml itself.
 #pragma once
 
 #include <kvbench/kernels/codes.hpp>
