@@ -5,7 +5,7 @@
 
 #include <kvbench/bounds/check/synthetic.hpp>
 #include <kvbench/bounds/check/vectors.hpp>
-#include <kvbench/faithful/mutants/balancekv.hpp>
+#include <kvbench/faithful/mutants/mutant.hpp>
 #include <kvbench/faithful/oracle/balancekv_budget.hpp>
 
 #include <unit/bounds/judged.hpp>

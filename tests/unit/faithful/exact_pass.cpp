@@ -7,7 +7,7 @@
 
 #include <kvbench/bounds/check/synthetic.hpp>
 #include <kvbench/faithful/checks/exact_pass.hpp>
-#include <kvbench/faithful/mutants/exact_pass.hpp>
+#include <kvbench/faithful/mutants/mutant.hpp>
 
 using namespace kvbench;
 using namespace kvbench::bounds;

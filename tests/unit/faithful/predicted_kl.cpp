@@ -2,7 +2,7 @@
 // The predicted KL of a replay is that of a known network to second order, with every draw; planted faults are found.
 
 #include <kvbench/faithful/checks/predicted_kl.hpp>
-#include <kvbench/faithful/mutants/predicted_kl.hpp>
+#include <kvbench/faithful/mutants/mutant.hpp>
 #include <unit/bounds/judged.hpp>
 
 using namespace kvbench;

@@ -9,7 +9,7 @@
 #include <kvbench/faithful/checks/half_step.hpp>
 #include <kvbench/faithful/checks/rotations.hpp>
 #include <kvbench/faithful/checks/sign_sketch.hpp>
-#include <kvbench/faithful/mutants/quantisers.hpp>
+#include <kvbench/faithful/mutants/mutant.hpp>
 
 using namespace kvbench;
 using namespace kvbench::bounds;

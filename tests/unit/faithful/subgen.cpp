@@ -8,7 +8,7 @@
 
 #include <kvbench/bounds/check/verdicts.hpp>
 #include <kvbench/faithful/checks/subgen.hpp>
-#include <kvbench/faithful/mutants/subgen.hpp>
+#include <kvbench/faithful/mutants/mutant.hpp>
 #include <kvbench/faithful/mutants/subgen_rules.hpp>
 #include <kvbench/methods/registry.hpp>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <kvbench/faithful/mutants/chelsea.hpp>
+#include <kvbench/faithful/mutants/mutant.hpp>
 
 #include <kvbench/bounds/chelsea/bias.hpp>
 #include <kvbench/bounds/chelsea/theorem61.hpp>

@@ -5,6 +5,7 @@
 
 #include <functional>
 #include <string>
+#include <vector>
 
 #include <kvbench/bounds/check/check.hpp>
 
@@ -21,5 +22,14 @@ struct Mutant {
   /// Why no check has to catch the fault; empty: one must.
   std::string exception = "";
 };
+
+// The faults, a file each.
+std::vector<Mutant> balancekv_mutants();  ///< of BalanceKV, its walk and its trees
+std::vector<Mutant> baseline_mutants();   ///< of the uniform baselines
+std::vector<Mutant> chelsea_mutants();
+std::vector<Mutant> exact_mutants();         ///< of the exact pass, with which every answer is compared
+std::vector<Mutant> predicted_kl_mutants();  ///< of predicted KL, and of the probes that it is computed from
+std::vector<Mutant> quantiser_mutants();     ///< by what they break: a law, a bound, a rotation or a step
+std::vector<Mutant> subgen_mutants();
 
 }  // namespace kvbench::faithful

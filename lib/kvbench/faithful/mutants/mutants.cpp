@@ -7,13 +7,6 @@
 
 #include <kvbench/bounds/check/synthetic.hpp>
 #include <kvbench/bounds/check/verdicts.hpp>
-#include <kvbench/faithful/mutants/balancekv.hpp>
-#include <kvbench/faithful/mutants/chelsea.hpp>
-#include <kvbench/faithful/mutants/exact_pass.hpp>
-#include <kvbench/faithful/mutants/predicted_kl.hpp>
-#include <kvbench/faithful/mutants/quantisers.hpp>
-#include <kvbench/faithful/mutants/subgen.hpp>
-#include <kvbench/faithful/mutants/uniform.hpp>
 #include <kvbench/methods/registry.hpp>
 #include <kvbench/replay/run/workers.hpp>
 
