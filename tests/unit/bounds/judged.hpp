@@ -9,6 +9,7 @@
 
 #include <doctest/doctest.h>
 
+#include <kvbench/bounds/check/check.hpp>
 #include <kvbench/bounds/check/verdicts.hpp>
 
 namespace kvbench::testing {
