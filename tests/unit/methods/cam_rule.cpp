@@ -101,25 +101,3 @@ TEST_CASE("cam stores keys once, and the values and sums of the window per query
   CHECK(sizes({{"per", "kv_head"}}, true) == Rows{11, 4, 7, 7});
   CHECK(sizes({{"per", "kv_head"}, {"reduce", "max"}}, true) == Rows{11, 4, 7, 3 * 7});
 }
-
-TEST_CASE("cam names the missing parts of a trace, and form=decode needs none") {
-  const auto backend = make_ref_backend();
-  const HeadData head = small_head({0, 0, 0, 0, 0, 0}, 5);
-  HeadPrompt prompt = prompt_of(head, *backend);
-  prompt.column_sums = {};
-  CHECK_NOTHROW(open_cache("cam", {}, prompt, 3, 0, *backend));
-  CHECK_THROWS_AS(open_cache("cam", {{"prompt", "columns"}}, prompt, 3, 0, *backend), Unavailable);
-  prompt.observed_positions = {3, 4};
-  prompt.observed = prompt.observed.slice(3, 2);
-  for (const char* form : {"streaming", "eval"}) {
-    CHECK_THROWS_AS(open_cache("cam", {{"form", form}}, prompt, 3, 0, *backend), Unavailable);
-  }
-  CHECK_THROWS_AS(open_cache("cam", {{"prompt", "stream"}}, prompt, 3, 0, *backend), Unavailable);
-  CHECK_NOTHROW(open_cache("cam", {{"form", "decode"}}, prompt, 3, 0, *backend));
-  CHECK_THROWS_WITH_AS(
-      open_cache("cam", {}, prompt, 3, 0, *backend),
-      "cam.form=streaming merges the prompt's values by the attention that they have received and needs the query of "
-      "every token of the context, or its column sums, and the trace has 2 of 5 queries and no column sums; dump with "
-      "--queries all or --column-sums, or choose cam.form=decode, which merges decoded tokens only",
-      Unavailable);
-}

@@ -223,26 +223,6 @@ TEST_CASE("h2o counts the token that a step adds, and every stored copy of a sco
   CHECK_FALSE(cache->protected_tokens().decoded);
 }
 
-TEST_CASE("h2o names the missing parts of a trace, and needs only those that its form reads") {
-  const auto backend = make_ref_backend();
-  const HeadData head = small_head({0, 0, 0, 0, 0, 0}, 5);
-  HeadPrompt no_sums = prompt_of(head, *backend), some_queries = no_sums;
-  no_sums.column_sums = {};
-  some_queries.observed_positions = {3, 4};
-  some_queries.observed = some_queries.observed.slice(3, 2);
-  CHECK_THROWS_WITH_AS(
-      open_cache("h2o", {}, no_sums, 3, 0, *backend),
-      "h2o.prompt=columns needs the column sums up to the end of the context (5 tokens), and the trace has none; dump "
-      "with --column-sums, or choose h2o.prompt=stream where the trace has all queries of the prompt",
-      Unavailable);
-  CHECK_THROWS_WITH_AS(open_cache("h2o", {{"prompt", "stream"}}, some_queries, 3, 0, *backend),
-                       "h2o.prompt=stream needs the query of every token of the context, and the trace has 2 of 5; "
-                       "dump with --queries all, or choose h2o.prompt=columns",
-                       Unavailable);
-  CHECK_NOTHROW(open_cache("h2o", {}, some_queries, 3, 0, *backend));
-  CHECK_NOTHROW(open_cache("h2o", {{"prompt", "stream"}}, no_sums, 3, 0, *backend));
-}
-
 TEST_CASE("a share of the budget is rounded down, with a tolerance for rounding errors") {
   CHECK(heavy_tokens(0.5, 7) == 3);
   CHECK(heavy_tokens(0.1, 30) == 3);

@@ -74,13 +74,3 @@ TEST_CASE("h2o-global stores columns and band per query head, and overlaps once"
   CHECK(cache->footprint()[0].rows == 2 * (2 + 3));  // band 4 5 6
   CHECK(cache->protected_tokens().recent == 2);
 }
-
-TEST_CASE("h2o-global names the missing column sums") {
-  const auto backend = make_ref_backend();
-  HeadPrompt prompt = prompt_of(small_head({0, 0, 0}, 2), *backend);
-  prompt.column_sums = {};
-  CHECK_THROWS_WITH_AS(open_cache("h2o-global", {}, prompt, 2, 0, *backend),
-                       "h2o-global needs the column sums up to the end of the context (2 tokens), and the trace has "
-                       "none; dump with --column-sums",
-                       Unavailable);
-}

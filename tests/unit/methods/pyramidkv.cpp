@@ -88,17 +88,3 @@ TEST_CASE("pyramidkv keeps the same tokens as snapkv at the budget of its layer"
   CHECK(cache->footprint()[0].rows == 4);
   CHECK(cache->footprint()[1].rows == 4);
 }
-
-TEST_CASE("pyramidkv names the missing queries, under its own name") {
-  const auto backend = make_ref_backend();
-  const HeadData head = small_head({0, 0, 0, 0, 0}, 4);
-  HeadPrompt prompt = prompt_of(head, *backend);
-  prompt.observed_positions = {0, 1, 3};
-  prompt.observed = prompt.observed.slice(0, 3);
-  CHECK_THROWS_WITH_AS(open_cache("pyramidkv", {{"window", "2"}}, prompt, 3, 0, *backend),
-                       "pyramidkv needs the queries at the positions 2 .. 3, the end of the context, and the trace has "
-                       "1 of these 2; dump them (kvdump --queries) or lower pyramidkv.window",
-                       Unavailable);
-  CHECK_THROWS_WITH(find_method("pyramidkv").bind(std::vector<Assignment>{{"kernel", "4"}}),
-                    "parameter 'pyramidkv.kernel' is 4; it must be odd");
-}

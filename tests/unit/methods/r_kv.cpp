@@ -185,16 +185,11 @@ TEST_CASE("r-kv holds a context below its budget until the buffer is full beside
   CHECK(cache->footprint()[2].rows == 3 * window);
 }
 
-TEST_CASE("r-kv refuses a buffer below its window, and names missing queries") {
+TEST_CASE("r-kv refuses a buffer below its window, and too many pairs") {
   const MethodInfo& info = find_method("r-kv");
   CHECK_THROWS_WITH(info.bind(Settings{{"buffer", "4"}}),
                     "parameter 'r-kv.buffer' is 4; it must be at least r-kv.window, 8");
-  CHECK_THROWS_WITH(info.bind(Settings{{"kernel", "4"}}), "parameter 'r-kv.kernel' is 4; it must be odd");
   const auto backend = make_ref_backend();
-  HeadPrompt prompt = prompt_of(small_head({0, 0, 0, 0}, 3), *backend);
-  prompt.observed_positions = {1, 2};
-  prompt.observed = prompt.observed.slice(0, 2);
-  CHECK_THROWS_AS(open_cache("r-kv", {}, prompt, 2, 0, *backend), Unavailable);
   const HeadData head = random_head({.n = 400, .decoded = 1}, 79, *backend);
   CHECK_THROWS_AS(open_cache("r-kv", {{"max_pairs", "90000"}}, prompt_of(head, *backend), 20, 0, *backend), Infeasible);
 }

@@ -89,8 +89,13 @@ TEST_CASE("an unknown method is reported with the nearest name") {
   CHECK_THROWS_WITH_AS(find_method("snapvk"), doctest::Contains("snapkv"), Error);
   CHECK_THROWS_WITH_AS(find_method("xyzzy"), doctest::Contains("kvbench methods"), Error);
   CHECK(find_method("streamingllm").name == "sink");
-  CHECK_THROWS_WITH_AS(find_method("snapkv").bind(std::vector<Assignment>{{"kernel", "4"}}), doctest::Contains("odd"),
-                       Error);
+}
+
+TEST_CASE("the pool of a score has a middle") {
+  for (const std::string method : {"snapkv", "pyramidkv", "rocketkv", "r-kv"}) {
+    CHECK_THROWS_WITH_AS(find_method(method).bind(std::vector<Assignment>{{"kernel", "4"}}),
+                         ("parameter '" + method + ".kernel' is 4; it must be odd").c_str(), Error);
+  }
 }
 
 TEST_CASE("exponents agree with the formulas of the same row") {

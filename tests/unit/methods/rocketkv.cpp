@@ -170,12 +170,3 @@ TEST_CASE("rocketkv holds what its rule says, in prefill and decode") {
     }
   }
 }
-
-TEST_CASE("rocketkv needs the queries of its window") {
-  const auto backend = make_ref_backend();
-  HeadData head = small_head({1, 2, 3, 4, 0}, 4);
-  head.lacks = {Part::observed_queries};
-  CHECK_THROWS_AS(open_cache("rocketkv", {}, prompt_of(head, *backend), 2, 0, *backend), Unavailable);
-  CHECK_THROWS_WITH(find_method("rocketkv").bind(std::vector<Assignment>{{"kernel", "4"}}),
-                    "parameter 'rocketkv.kernel' is 4; it must be odd");
-}

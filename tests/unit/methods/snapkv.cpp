@@ -99,20 +99,6 @@ TEST_CASE("snapkv keeps decoded tokens and protects its window") {
   CHECK(cache->protected_tokens().sinks == 0);
 }
 
-TEST_CASE("snapkv names the missing queries") {
-  const auto backend = make_ref_backend();
-  const HeadData head = small_head({0, 0, 0, 0, 0, 0}, 5);
-  HeadPrompt prompt = prompt_of(head, *backend);
-  prompt.observed_positions = {0, 1, 2, 4};
-  prompt.observed = prompt.observed.slice(0, 4);
-
-  CHECK_THROWS_WITH_AS(open_cache("snapkv", {{"window", "2"}}, prompt, 3, 0, *backend),
-                       "snapkv needs the queries at the positions 3 .. 4, the end of the context, and the trace has 1 "
-                       "of these 2; dump them (kvdump --queries) or lower snapkv.window",
-                       Unavailable);
-  CHECK_NOTHROW(open_cache("snapkv", {{"window", "1"}}, prompt, 3, 0, *backend));
-}
-
 // Weights 4 1/2 | 1 1 and the queries 1 and -1 in the window. Without other tokens the first sees 4/5.5 and .5/5.5, the
 // second, for which weights are reciprocal, .25/4.25 and 2/4.25: together .79 and .56. Where the harness keeps tokens
 // of weight 20 that the first query sees, its shares are 4/25.5 and .5/25.5: together .22 and .49.

@@ -62,14 +62,3 @@ TEST_CASE("tova drops the lowest weight after every step") {
   append(*once, token_block(head, 4, 7, *backend));
   CHECK(answering(*once, query_block(head, 6, 7, 7, *backend), head, *backend) == Ids{0, 3, 4, 5, 6});
 }
-
-TEST_CASE("tova names the missing query") {
-  const auto backend = make_ref_backend();
-  HeadPrompt prompt = prompt_of(small_head({0, 0, 0, 0}, 3), *backend);
-  prompt.observed_positions = {0, 1};
-  prompt.observed = prompt.observed.slice(0, 2);
-  CHECK_THROWS_WITH_AS(open_cache("tova", {}, prompt, 2, 0, *backend),
-                       "tova needs the queries at the positions 2 .. 2, the end of the context, and the trace has 0 of "
-                       "these 1; dump them (kvdump --queries)",
-                       Unavailable);
-}
