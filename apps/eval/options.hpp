@@ -2,7 +2,9 @@
 // The command line of kveval.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -37,6 +39,11 @@ struct Options {
   std::string output, raw, format;
   app::CellsFlags cells;
   bool times = true, quiet = false;
+
+  /// Whether the method of a configuration has the property.
+  bool any(const std::function<bool(const methods::MethodInfo&)>& property) const {
+    return std::ranges::any_of(configurations, [&](const auto& each) { return property(*each.method.info); });
+  }
 };
 
 struct ParsedOptions {

@@ -36,9 +36,24 @@ std::vector<int> batches_of(Index tokens) {
   return sizes;
 }
 
-/// The trace that a dump of these tokens would be, with the layers in which methods can run.
+/// W_O of each layer where a method needs it; empty where it is not needed or the way of the output is not known.
+std::vector<std::vector<float>> projections(const Machine& machine, const std::vector<int>& layers) {
+  const llama::ResidualPath& path = machine.injector.capture().residual_path();
+  std::vector<std::vector<float>> out(layers.size());
+  if (!machine.options.any([](const methods::MethodInfo& method) {
+        return std::ranges::count(method.needs, methods::Part::output_sketch) > 0;
+      }))
+    return out;
+  for (std::size_t i = 0; i < layers.size(); ++i)
+    if (path.knows(layers[i])) out[i] = path.weights(layers[i]).projection;
+  return out;
+}
+
+/// The trace that a dump of these tokens would be, with the layers in which methods can run. In place of sketches it
+/// has `projections`.
 trace::TraceInfo describe(const Machine& machine, const llama::Capture& capture, const std::vector<int>& layers,
-                          const std::vector<std::int32_t>& tokens, Index context) {
+                          const std::vector<std::vector<float>>& projections, const std::vector<std::int32_t>& tokens,
+                          Index context) {
   const llama::LayerCapture& first = *capture.layer(layers.front());
   trace::TraceInfo info;
   info.model = std::filesystem::path(machine.options.model).stem().string();
@@ -55,15 +70,17 @@ trace::TraceInfo describe(const Machine& machine, const llama::Capture& capture,
   prompt.num_tokens = std::ssize(tokens);
   prompt.prompt_tokens = context;
   prompt.tokens = tokens;
-  for (const int number : layers) {
-    const llama::LayerCapture& captured = *capture.layer(number);
+  for (std::size_t i = 0; i < layers.size(); ++i) {
+    const llama::LayerCapture& captured = *capture.layer(layers[i]);
     trace::LayerInfo& layer = prompt.layers.emplace_back();
-    layer.layer = number;
+    layer.layer = layers[i];
     layer.rope_theta = captured.parameters.rope_theta;
     layer.scale = captured.parameters.scale;
     layer.query_positions = captured.query_positions;
     layer.column_sums_end = context;
     layer.speculated_queries = !captured.speculated.empty();
+    if (const Index numbers = std::ssize(projections[i]); numbers > 0)
+      layer.output_sketch = {.columns = numbers / (captured.query_heads * captured.value_dim)};
     if (captured.parameters.rope_type != "default") info.rope_type = captured.parameters.rope_type;
   }
   return info;
@@ -148,8 +165,9 @@ DocumentRun::DocumentRun(const Machine& machine, const eval::TaskDocument& docum
     throw Error("{}: every layer has a sliding window or caps its logits, and methods run in neither",
                 machine_.model.path());
   }
-  loop_.emplace(describe(machine_, capture, layers_, tokens_, begin_), machine_.options.request, machine_.options.how,
-                &app::stop_requested());
+  projections_ = projections(machine_, layers_);
+  loop_.emplace(describe(machine_, capture, layers_, projections_, tokens_, begin_), machine_.options.request,
+                machine_.options.how, &app::stop_requested());
 }
 
 void DocumentRun::decode(Index begin, Index count, llama::Sequence sequence) {
@@ -169,9 +187,10 @@ llama::Replacement DocumentRun::replace(const llama::LayerCapture& captured, Pas
   if (!answers(captured.layer, pass.result.injection)) return {};
   const auto index = static_cast<std::size_t>(std::ranges::lower_bound(layers_, captured.layer) - layers_.begin());
   const bool speculated = loop_->document().prompts.front().layers[index].speculated_queries;
-  loop::LayerAnswer answer = loop_->answer(
-      index, {captured.keys, captured.values, captured.queries,
-              speculated ? std::span(captured.speculated) : std::span<const float>(), captured.column_sums});
+  loop::LayerAnswer answer =
+      loop_->answer(index, {captured.keys, captured.values, captured.queries,
+                            speculated ? std::span(captured.speculated) : std::span<const float>(),
+                            captured.column_sums, projections_[index]});
   if (answer.status == replay::Status::skipped) {  // the layer stays exact
     if (pass.sequence == llama::Sequence::scored) throw NeedsPrompt();
     pass.summary.skip(captured.layer, answer.reason);

@@ -51,6 +51,7 @@ class DocumentRun {
   std::vector<std::int32_t> tokens_;  ///< context and scored tokens
   Index begin_ = 0, count_ = 0;       ///< of the scored tokens
   std::vector<int> layers_;
+  std::vector<std::vector<float>> projections_;  ///< as layers_: W_O [query_heads * dv, width]; empty: not needed
   std::optional<loop::LayerLoop> loop_;
   std::vector<float> full_logits_;               ///< [m, vocabulary] of the unchanged model
   std::vector<std::vector<float>> full_hidden_;  ///< by layer of the model, [m, width]

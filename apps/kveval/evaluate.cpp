@@ -86,11 +86,6 @@ std::string formatted(const Options& options, const eval::EvalResults& results, 
   return report::table_of(options.format, report::eval_columns(), rows, options.times);
 }
 
-bool uses_speculation(const Options& options) {
-  return std::ranges::any_of(options.configurations,
-                             [](const loop::LoopConfiguration& c) { return c.method.info->speculates; });
-}
-
 /// The outputs, opened before anything is computed.
 struct Outputs {
   app::Output table;
@@ -162,7 +157,7 @@ void run_model(const Options& options, eval::PassFile& passes, eval::EvalResults
   const std::vector<int> layers = captured_layers(options, *model);
   llama::CaptureOptions wanted = llama::capture_options(*model, layers, threads);
   wanted.column_sums = true;
-  wanted.speculated = uses_speculation(options);
+  wanted.speculated = options.any([](const methods::MethodInfo& method) { return method.speculates; });
   llama::Injector injector(wanted, model->num_layers());
   llama::Context context(*model, {.num_tokens = tokens,
                                   .threads = threads,

@@ -45,6 +45,9 @@ void check_arrays(const trace::TraceInfo& document, std::size_t layer, const Lay
   expect("`queries`", arrays.queries.size(), document.num_query_heads, queries, document.head_dim);
   if (info.speculated_queries)
     expect("`speculated`", arrays.speculated.size(), document.num_query_heads, queries, document.head_dim);
+  if (info.output_sketch)
+    expect("`output`", arrays.output.size(), document.num_query_heads, static_cast<std::size_t>(document.value_dim),
+           info.output_sketch->columns);
   if (info.column_sums_end) expect("`column_sums`", arrays.column_sums.size(), document.num_query_heads, tokens, 1);
 }
 
@@ -62,6 +65,10 @@ replay::HeadSlabs slabs_of(const trace::TraceInfo& document, const replay::Promp
   if (info.speculated_queries) out.speculated = stacked(arrays.speculated, document, kv_head, range.split, range.end);
   if (range.first < range.split)
     out.observed = uploader.upload(stacked(arrays.queries, document, kv_head, range.first, range.split));
+  if (info.output_sketch)
+    out.sketch = {.columns = info.output_sketch->columns,
+                  .matrix = copy_of(rows_of(arrays.output, document.num_kv_heads, kv_head)),
+                  .norms = {}};
   if (info.column_sums_end == plan.context) {
     std::vector<float> sums;
     for (Index g = 0; g < document.group(); ++g) {

@@ -15,6 +15,7 @@ struct LayerArrays {
   std::span<const float> queries;       ///< [query_heads, query_positions, d]
   std::span<const float> speculated;    ///< as `queries`; empty where the layer has none
   std::span<const double> column_sums;  ///< [query_heads, n + m]; empty where the layer has none
+  std::span<const float> output = {};   ///< [query_heads, dv, columns] W_O; empty where the layer has none
 };
 
 /// Throws Error where the arrays do not have the shapes that layer `layer` (index into PromptInfo::layers) of the

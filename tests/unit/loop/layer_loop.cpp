@@ -146,9 +146,12 @@ TEST_CASE("threads do not change results") {
 
 TEST_CASE("arrays of other shapes are refused by name") {
   const SmallTrace trace(loop_options());
-  Layer layer(trace.reader(), 0);
-  layer.values.pop_back();
+  const Layer whole(trace.reader(), 0);
+  Layer values = whole, output = whole;
+  values.values.pop_back();
+  output.output.clear();
   LayerLoop loop(trace.reader().info(), {}, serial);
   loop.start(configurations("30%").front());
-  CHECK_THROWS_WITH_AS(loop.answer(0, layer.arrays()), doctest::Contains("`values`"), Error);
+  CHECK_THROWS_WITH_AS(loop.answer(0, values.arrays()), doctest::Contains("`values`"), Error);
+  CHECK_THROWS_WITH_AS(loop.answer(0, output.arrays()), doctest::Contains("`output`"), Error);
 }

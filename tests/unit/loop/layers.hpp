@@ -27,12 +27,13 @@ inline trace::SynthOptions loop_options() {
   options.num_queries = scored + 64;
   options.head_dim = options.value_dim = 8;
   options.speculation_error = 0.1;
+  options.probes = 1;  // for sketches of W_O
   return options;
 }
 
 /// The arrays of a layer of a trace, in memory.
 struct Layer {
-  std::vector<float> keys, values, queries, speculated;
+  std::vector<float> keys, values, queries, speculated, output;
   std::vector<double> column_sums;
 
   Layer(const trace::Reader& reader, std::size_t layer) {
@@ -49,8 +50,9 @@ struct Layer {
     read(trace::Array::queries, all, queries);
     if (prompt.layers[layer].speculated_queries) read(trace::Array::speculated_queries, all, speculated);
     read(trace::Array::column_sums, all, column_sums);
+    read(trace::Array::output_sketch, all, output);
   }
-  LayerArrays arrays() const { return {keys, values, queries, speculated, column_sums}; }
+  LayerArrays arrays() const { return {keys, values, queries, speculated, column_sums, output}; }
 };
 
 /// The first `count` of `rows` rows of each head.

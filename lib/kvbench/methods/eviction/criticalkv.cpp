@@ -15,7 +15,7 @@
 // Complexity: O(G n dv s) per head for norms from a sketch of s columns, O(n log n) per budget. Memory: B (d + dv)
 // numbers.
 // Deviations: a trace holds no W_O, but its sketch (docs/damage.md), from which the Euclidean norm is estimated within
-// 9 % per token at 64 columns; paper and kvpress take the sum of magnitudes.
+// 9 % per token at 64 columns; kveval has W_O itself. Paper and kvpress take the sum of magnitudes.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -89,8 +89,8 @@ Wrapper criticalkv_wrapper() {
        .paper = "CriticalKV, arXiv 2502.03805; NVIDIA kvpress, CriticalKVPress",
        .summary = "half of the budget by scores, the rest by scores times the size of a value after W_O",
        .notes =
-           "The norm |W_O v| is the Euclidean one, estimated from the trace's sketch of W_O; paper and kvpress take "
-           "the sum of magnitudes. epsilon is in units of the scores.",
+           "The norm |W_O v| is the Euclidean one, in a replay estimated from the trace's sketch of W_O; paper and "
+           "kvpress take the sum of magnitudes. epsilon is in units of the scores.",
        .complexity = {.compress = "O(G n dv s + n log n), and the scores of M", .growth = {.compress = 1}},
        .needs = {Part::output_sketch}}));
   const auto select = [](std::span<const HeadPrompt> heads, const std::vector<TokenScores>& scores,

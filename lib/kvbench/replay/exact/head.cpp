@@ -61,12 +61,13 @@ HeadSketch read_sketch(const trace::Reader& reader, const HeadPlace& place, cons
   const trace::TraceInfo& info = reader.info();
   const trace::PromptInfo& prompt = info.prompts[place.prompt];
   const trace::LayerInfo& layer = prompt.layers[place.layer];
-  if (!layer.output_sketch || !layer.residual_norm) return {};
+  if (!layer.output_sketch) return {};
   HeadSketch sketch{.columns = layer.output_sketch->columns, .matrix = {}, .norms = {}};
   for (Index g = 0; g < info.group(); ++g) {
     const auto rows = reader.read_head(prompt, layer, Array::output_sketch, place.kv_head * info.group() + g);
     sketch.matrix.insert(sketch.matrix.end(), rows.begin(), rows.end());
   }
+  if (!layer.residual_norm) return sketch;
   const std::vector<float> norms = reader.read_head(prompt, layer, Array::residual_norm, 0);
   sketch.norms.assign(norms.begin() + static_cast<std::ptrdiff_t>(range.split), norms.end());
   return sketch;
@@ -201,8 +202,7 @@ std::size_t slab_bytes(const trace::TraceInfo& info, const HeadPlace& place) {
       info.value_dim + info.head_dim * (layer.keys_pre_rope ? 2 : 1) + (layer.column_sums_end ? info.group() : 0);
   const Index query = info.group() * info.head_dim * (layer.speculated_queries ? 2 : 1);
   const Index probes = layer.probes ? prompt.probes->count * prompt.probes->tokens * info.group() * info.value_dim : 0;
-  const Index sketch =
-      layer.output_sketch && layer.residual_norm ? info.group() * info.value_dim * layer.output_sketch->columns : 0;
+  const Index sketch = layer.output_sketch ? info.group() * info.value_dim * layer.output_sketch->columns : 0;
   const Index numbers =
       prompt.num_tokens * token + static_cast<Index>(layer.query_positions.size()) * query + probes + sketch;
   return static_cast<std::size_t>(numbers) * sizeof(float);

@@ -34,11 +34,14 @@ struct HeadProbes {
   }
 };
 
-/// What a trace records of the output projection of a kv head and of the residual stream before it.
+/// What is known of the output projection W_O of a kv head and of the residual stream before it.
 struct HeadSketch {
   Index columns = 0;          ///< s; 0: none
-  std::vector<float> matrix;  ///< [G, dv, s]
-  std::vector<float> norms;   ///< [m] of the residual stream at the evaluated queries
+  std::vector<float> matrix;  ///< [G, dv, s]: a sketch of W_O, or from a model that runs W_O itself
+  std::vector<float> norms;   ///< [m] of the residual stream at the evaluated queries; empty: errors are not projected
+
+  /// Numbers of a projected error.
+  Index projected() const { return norms.empty() ? 0 : columns; }
 
   /// The sketch of query head g, [dv, s].
   const float* of(Index g, Index dv) const { return matrix.data() + g * dv * columns; }

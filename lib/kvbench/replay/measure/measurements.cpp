@@ -32,7 +32,7 @@ Measurements::Measurements(const Head& head, const Options& options, Configurati
   for (MetricRow& row : result.metrics) row.fill(NAN);
   // Rows that are measured on a part of the queries say nothing about the scored tokens.
   if (options.first_measured == 0) result.probe_sums.resize(static_cast<std::size_t>(head.probes.count));
-  result.residual.assign(static_cast<std::size_t>(head.queries_per_head() * head.sketch.columns), NAN);
+  result.residual.assign(static_cast<std::size_t>(head.queries_per_head() * head.sketch.projected()), NAN);
   if (!options.keep_outputs) return;
   result.raw.emplace().output.resize(rows * static_cast<std::size_t>(head.tokens.values.cols()));
   if (options.keep_exact) result.raw->exact.resize(result.raw->output.size());

@@ -29,7 +29,7 @@ std::optional<std::string> lacking_part(methods::Part part, const trace::LayerIn
       if (layer.speculated_queries) return std::nullopt;
       return "the trace has no speculated queries; dump with --speculated";
     case methods::Part::output_sketch:
-      if (layer.output_sketch && layer.residual_norm) return std::nullopt;
+      if (layer.output_sketch) return std::nullopt;
       // Said in models that run, too, which have no trace.
       return "there are no sketches of W_O; traces of kvdump and kvbench-dump-hf have them, without --no-sketch";
   }
