@@ -11,8 +11,8 @@
 // met over the latter.
 // Parameters: table: a line for each layer of the model, a number for each kv head; sinks: duo 64 (paper; tables
 // were trained with 128), duo@kvpress 128 (code); recent: 256; positions: 500 (code).
-// Complexity: O(n); duo@kvpress O((G m + n) d) for each head of the text. Memory: B (d + dv) numbers per head on
-// average, and 4 bytes for a length of its own.
+// Complexity: O(n); duo@kvpress O((G m + n) d) for each head of the text, at d = 128 about 2 / G exact passes of 256
+// queries to turn all keys back. Memory: B (d + dv) numbers per head on average, and 4 bytes for a length of its own.
 // Deviations: the context is exact until it ends, where duo's code streams too. Streaming heads of duo then hold
 // the newest `recent` tokens, where the code attends to one more; those of duo@kvpress keep decoded tokens. Equal
 // gates: the code adds noise. kvpress takes 50 texts and all queries, here one text and its recorded queries; its

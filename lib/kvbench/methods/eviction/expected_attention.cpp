@@ -5,7 +5,8 @@
 // positions (stages/coming_queries.hpp); epsilon is added to the expected weights.
 // Parameters, as in the press: sinks, default 4, whose queries and keys are left out; future: next positions, 512;
 // epsilon: 0 (the leaderboard's entry has 0.01, and wraps the press in AdaKV).
-// Complexity: O(G (n + m) d^2 + n log n), m observed queries. Memory: B (d + dv) numbers.
+// Complexity: O(G (n + m) d^2 + n log n), m observed queries, at d = 128 about an exact pass of 256 queries, as the
+// quadratic term of each query head takes a product with [d, d] in fp64. Memory: B (d + dv) numbers.
 // Deviations: of the trace's observed queries, not of all; with --calibrate of those of another text, as
 // ExpectedAttentionStatsPress has it. RoPE must be unscaled. Equal scores: the lower token.
 #include <kvbench/methods/eviction/scored.hpp>
