@@ -12,7 +12,7 @@
 //   epsilon   in units of M's scores, default 1e-4 (kvpress). Those of snapkv are sums over its window of W queries, of
 //             which kvpress takes the mean: its rule is epsilon = 1e-4 W
 //   others    those of M, with one selection per kv head (per=kv_head)
-// Complexity: O(G n dv s) per head for norms from a sketch of s columns, at dv = 128 and s = 64 about 0.4 exact passes
+// Complexity: O(G n dv s) per head for norms from a sketch of s columns, at dv = 128 and s = 64 about 0.3 exact passes
 // of 256 queries; O(n log n) per budget. Memory: B (d + dv) numbers.
 // Deviations: a trace holds no W_O, but its sketch (docs/damage.md), from which the Euclidean norm is estimated within
 // 9 % per token at 64 columns; kveval has W_O itself. Paper and kvpress take the sum of magnitudes.

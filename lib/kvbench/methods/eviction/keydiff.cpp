@@ -7,7 +7,7 @@
 // of the prompt, the first B tokens are held, and each block of so many next ones competes with those that are held;
 // anchor and scores are those of the competing tokens. BlockPress has 128. sinks, recent: tokens always kept, 0.
 // Complexity: O(n (d + log n)) once for all budgets; block > 0: O((n - B) (1 + B / block) d) per budget, at n = 32768,
-// B = n / 4 and block=128 10 exact passes of 256 queries, as each block compares all B tokens anew. Memory: B (d + dv)
+// B = n / 4 and block=128 9 exact passes of 256 queries, as each block compares all B tokens anew. Memory: B (d + dv)
 // numbers.
 // Deviations: as in kvpress every layer attends to its whole prompt before blocks compete, where the paper computes
 // blocks with the compressed cache; decoded tokens are kept, where the paper's evict. Equal scores: the lower token.

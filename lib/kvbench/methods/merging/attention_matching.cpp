@@ -21,7 +21,7 @@
 //             the released query configuration draws up to 100000 of self-generated texts and of the context)
 //   max_pairs of rows compared per head; above it is infeasible
 // Complexity: O(R n (d + dv) + R B min(R, B)) for R queries, form=omp O(R n B + B^3) per budget; O(B (d + dv)) per
-// query. With n = 32768, d = 128, R = 128 and B = n / 4 about 3.3 exact passes of 256 queries, because fits run in
+// query. With n = 32768, d = 128, R = 128 and B = n / 4 about 2.8 exact passes of 256 queries, because fits run in
 // fp64; form=omp, which adds token by token, more than a thousand.
 // Memory: B (d + dv + 1) numbers.
 // Deviations: the headline results recompute the queries with the layers before compacted, and generate texts to query;

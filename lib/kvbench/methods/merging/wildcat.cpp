@@ -24,7 +24,7 @@
 //   recent  tokens; default 32 (released)
 //   tau     lambert (default) | fixed
 //   max_pairs of rows compared per head; above it is infeasible
-// Complexity: O(n r (d + dv + r)) once for bins of rank r, in fp64, at d = 128 about 2.4 exact passes of 256 queries;
+// Complexity: O(n r (d + dv + r)) once for bins of rank r, in fp64, at d = 128 about 2 exact passes of 256 queries;
 // O(B (d + dv)) per query.
 // Memory: B (d + dv) numbers, a weight for each token of a coreset, two vectors of dv numbers of 16 bits.
 // Deviations: the kernel is computed in fp64 instead of fp32; one uniform number draws a key in place of a Gumbel

@@ -13,7 +13,7 @@
 //   page, min_pages, last_page, per, reduce   as in quest.hpp; the released configuration has pages of 16 and at least
 //         one, here at least 3 as in quest
 // Complexity: that of quest with B tokens, and O(B d) per query and query head for their estimated logits. Each query
-// reads rows of its own: with n = 32768, d = 128 and B = n / 4 a block of 256 queries costs 6 exact passes.
+// reads rows of its own: with n = 32768, d = 128 and B = n / 4 a block of 256 queries costs 6.6 exact passes.
 // Memory: that of quest, and d / 2 + 4 bytes a token for the keys in 4 bits, of which B tokens are read per query head.
 // Deviations: the released code leaves the first two layers whole (--dense-layers 2). Scale and minimum are stored in
 // 16 bits. The released selection rounds a budget up to whole pages, quest down.

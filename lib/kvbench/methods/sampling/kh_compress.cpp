@@ -16,7 +16,7 @@
 //   delta   default 0.5 (released code)
 //   weight  context (default): each kept token has the weight n / kept in both sums, as decoded tokens beside them have
 //           the weight 1 | one: the released attention, which has no other tokens
-// Complexity: O(n^1.5 2^g (d + dv)) once, with n = 32768, d = 128 and B = n / 4 about 16 exact passes of 256 queries,
+// Complexity: O(n^1.5 2^g (d + dv)) once, with n = 32768, d = 128 and B = n / 4 about 17 exact passes of 256 queries,
 // which are linear in n; O(B (d + dv)) per query. Memory: B (d + dv) numbers, and B weights.
 // Deviations: none known but the default weight. A budget of all tokens keeps them exactly.
 #include <algorithm>
