@@ -91,13 +91,14 @@ std::vector<AllocationRow> curve_of(const Damages& damages, std::span<const Budg
 }
 
 /// The file of the plans, which says above them what a reader is told.
-std::string file_text(const Damages& damages, std::span<const AllocationRow> rows, const std::string& told,
-                      const std::vector<std::unique_ptr<trace::Reader>>& traces) {
+std::string file_text(const AllocateFlags& o, const Damages& damages, std::span<const AllocationRow> rows,
+                      const std::string& told, const std::vector<std::unique_ptr<trace::Reader>>& traces) {
   methods::LayerPlan plan{damages.model, damages.model_layers, {}};
   config::PlanOrigin origin{
       fmt::format("Budgets by {}, written by kvbench allocate; --method plan:THIS_FILE runs them.\n\n{}",
                   damages.place(), told),
-      {}};
+      {},
+      o.output};
   for (const AllocationRow& row : rows) plan.budgets.push_back(planned(damages, row));
   for (const auto& trace : traces) origin.traces.push_back(trace->sha256());
   return plan_text(plan, origin);
@@ -126,7 +127,7 @@ int run(AllocateFlags& o) {
     curve->finish(report::table_of(o.format, allocation_columns(), std::span<const AllocationRow>(points)));
   }
   const std::string text = report::terminal_text(told);
-  output.finish(file_text(damages, rows, text, traces));
+  output.finish(file_text(o, damages, rows, text, traces));
   if (output.to_file()) print(text);
   report_device_memory(o);
   return done;

@@ -106,9 +106,11 @@ std::vector<std::int64_t> numbers_of(const trace::PromptInfo& prompt, bool with_
 }
 
 /// Which layers the trace has, in which of them methods run, and for what comparisons hold.
-std::string layers_text(const trace::PromptInfo& prompt, std::int64_t of) {
+std::string layers_text(const trace::PromptInfo& prompt, const trace::TraceInfo& trace) {
   const std::vector<std::int64_t> all = numbers_of(prompt), runs = numbers_of(prompt, true);
-  std::string out = trace::describe_spread(all, of);
+  std::string out = trace::describe_spread(all, trace.layers_behind(all.size()));
+  if (!trace.cache_layers.empty())
+    out += fmt::format("; {} of the model's {} layers have a cache", trace.num_caches(), trace.num_layers);
   if (runs.size() < all.size())
     out +=
         fmt::format("; methods run in {} ({}), without sliding window and softcap", runs.size(), fmt::join(runs, ", "));
@@ -143,7 +145,7 @@ std::string prompts_text(const trace::TraceInfo& info, bool alike) {
                        prompt.name.empty() ? "" : " (" + prompt.name + ")", prompt.num_tokens, prompt.prompt_tokens,
                        prompt.num_tokens - prompt.prompt_tokens);
     out += probes_text(prompt);
-    if (!alike) out += fmt::format("    layers     {}\n", layers_text(prompt, info.num_layers));
+    if (!alike) out += fmt::format("    layers     {}\n", layers_text(prompt, info));
     if (contents.size() > 1) out += contents[p];
     if (runnable.size() > 1) out += runnable[p];
   }
@@ -165,8 +167,8 @@ std::string describe(const trace::Reader& reader) {
         info.value_dim, info.token_numbers());
   }
   const bool alike = same_layers(info);
-  out += fmt::format("  layers       {}\n", alike ? layers_text(info.prompts.at(0), info.num_layers)
-                                                  : fmt::format("{} in the model", info.num_layers));
+  out += fmt::format("  layers       {}\n",
+                     alike ? layers_text(info.prompts.at(0), info) : fmt::format("{} in the model", info.num_layers));
   out += fmt::format("  probes       {}\n", all_probes_text(info));
   out += fmt::format("  RoPE         {}, {} pairs\n  stored as    {}\n  sha256       {}\n", info.rope_type,
                      info.rope_layout, name_of(info.dtype), reader.sha256());

@@ -37,7 +37,8 @@ double answered(const replay::Record& r) {
 
 bool is_candidate(const replay::Record& r) {
   return !r.query_head && r.status == replay::Status::ok && !r.dense && r.errors.sums.seeds > 0 &&
-         !is_reference(r.method) && !r.has_hindsight() && !std::isnan(r.mean_of(RankBy::rel_err));
+         !is_reference(r.method) && !r.has_hindsight() && !r.is_part_of_plan() &&
+         !std::isnan(r.mean_of(RankBy::rel_err));
 }
 
 void add(double value, evidence::Cells& cells) { cells.sums.push_back(value), cells.counts.push_back(1); }
@@ -185,10 +186,12 @@ void mark(const std::vector<Candidate>& group, RankBy figure) {
   }
 }
 
-/// The first figure that all candidates have.
+/// The first figure that all candidates have which answered as many queries as any.
 RankBy figure_for(const std::vector<replay::Record*>& candidates) {
+  double most = 0;
+  for (const replay::Record* r : candidates) most = std::max(most, answered(*r));
   for (const RankBy figure : {RankBy::kl_predicted, RankBy::residual_err}) {
-    const auto has = [&](const replay::Record* r) { return !std::isnan(r->mean_of(figure)); };
+    const auto has = [&](const replay::Record* r) { return answered(*r) < most || !std::isnan(r->mean_of(figure)); };
     if (std::ranges::all_of(candidates, has)) return figure;
   }
   return RankBy::rel_err;

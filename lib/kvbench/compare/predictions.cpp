@@ -56,7 +56,7 @@ Predictions::Predictions(std::shared_ptr<const QueryResults> results, Span span)
 }
 
 std::optional<QueryValues> Predictions::status_of(std::span<const std::size_t> heads, std::size_t configuration) const {
-  std::optional<QueryValues> out;
+  std::optional<QueryValues> out, unknown;
   double held = 0, read = 0, ok = 0;
   bool dense = true;
   for (const std::size_t head : heads) {
@@ -64,6 +64,7 @@ std::optional<QueryValues> Predictions::status_of(std::span<const std::size_t> h
     if (!of_head) return std::nullopt;
     if (of_head->status == replay::Status::failed) return of_head;
     if (of_head->status != replay::Status::ok) {
+      if (!of_head->dense && !unknown) unknown = of_head;
       if (!out) out = of_head;
       continue;
     }
@@ -71,6 +72,7 @@ std::optional<QueryValues> Predictions::status_of(std::span<const std::size_t> h
     held += of_head->bytes_held, read += of_head->bytes_read, ok += 1;
     dense &= of_head->dense;
   }
+  if (unknown) return unknown;
   if (out && ok > 0) out->bytes_held = held / ok, out->bytes_read = read / ok, out->dense = dense;
   if (out) out->values.clear();
   return out;

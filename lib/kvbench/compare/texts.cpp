@@ -32,8 +32,11 @@ bool is_row_of_text(const replay::Record& r) {
 
 Groups groups_of(std::span<const replay::Record> records) {
   Groups groups;
+  // Rows that mark_best() did not compare answered other layers or queries; files may have none that it has seen.
+  const bool marked =
+      std::ranges::any_of(records, [](const replay::Record& r) { return is_row_of_text(r) && !r.best.empty(); });
   for (const replay::Record& r : records) {
-    if (!is_row_of_text(r)) continue;
+    if (!is_row_of_text(r) || (marked && r.best.empty())) continue;
     BudgetRows& group = groups[{r.protocol, r.budget, r.ranked_by}];
     const Text text(r.sha256, r.prompt);
     group.texts.insert(text);

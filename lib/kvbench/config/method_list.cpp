@@ -181,6 +181,15 @@ std::string method_name(const Place& place, const std::string& name) {
   return name.substr(0, before) + path_of(place, std::string(file)) + name.substr(before + file.size());
 }
 
+std::string name_beside(const std::string& path, const std::string& name) {
+  const std::string_view file = methods::file_in(name);
+  if (path.empty() || file.empty() || std::filesystem::path(file).is_absolute()) return name;
+  const auto before = static_cast<std::size_t>(file.data() - name.data());
+  const auto absolute = [](std::string_view of) { return std::filesystem::absolute(of).lexically_normal(); };
+  return name.substr(0, before) + absolute(file).lexically_relative(absolute(path).parent_path()).string() +
+         name.substr(before + file.size());
+}
+
 std::vector<replay::MethodChoice> read_methods(const Value& value) {
   MethodList list;
   if (value.kind == Value::Kind::list)

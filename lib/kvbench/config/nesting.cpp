@@ -33,12 +33,12 @@ class NestingScanner {
  private:
   void count(char c) {
     if (c == '[' || c == '{') {
-      if (++open_ > most) refuse("more than {} brackets are open here; a sweep file has no such values");
+      if (++open_ > most) refuse("more than {} brackets are open here; no file that kvbench reads has such values");
       dots_ = 0;
     } else if (c == ']' || c == '}') {
       open_ = std::max(open_ - 1, 0);
     } else if (c == '.') {
-      if (++dots_ > most) refuse("a key has more than {} dots; a sweep file has no such keys");
+      if (++dots_ > most) refuse("a key has more than {} dots; no file that kvbench reads has such keys");
     } else if (c == '\n' || c == '=' || c == ',') {
       dots_ = 0;
     }

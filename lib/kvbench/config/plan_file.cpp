@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <map>
 #include <mutex>
 #include <sstream>
 #include <utility>
@@ -28,7 +29,7 @@ using methods::MethodInfo;
 using methods::PlannedBudget;
 using methods::PlanPlace;
 
-constexpr std::uint64_t largest_plan = 1 << 20;  // bytes
+constexpr std::uint64_t largest_plan = 4 << 20;  // bytes: 50 budgets of 1000 kv heads
 constexpr std::int64_t most_layers = 10000, most_heads = 10000;
 
 /// The members of a table, each of which has one of these keys. Throws Error where one is missing that is not the
@@ -103,24 +104,27 @@ void add_line(const Value& line, std::int64_t model_layers, PlannedBudget& plan)
 
 /// Throws Error where the layers may hold more than the budget: their exact caches are of one size, as are those of the
 /// kv heads of a layer.
-void check_sum(const Value& table, const PlannedBudget& plan) {
+void check_sum(const Value& table, const PlannedBudget& plan, std::int64_t model_layers) {
   constexpr double rounding = 1e-9;
-  double sum = 0, layers = 0;
+  std::map<std::int64_t, std::pair<double, double>> layers;  // shares and lines
   for (const auto& [place, method] : plan.lines) {
-    const double part = 1 / static_cast<double>(plan.lines_of(place.layer));
-    sum += part * method.budget.share(), layers += part;
+    auto& [shares, lines] = layers[place.layer];
+    shares += method.budget.share(), lines += 1;
   }
-  const double mean = sum / layers;
+  double mean = 0;
+  for (const auto& [layer, of] : layers) mean += of.first / of.second / static_cast<double>(layers.size());
   if (mean <= plan.budget.share() + rounding) return;
-  fail_at(table.place, "the layers hold {:.6g} % of the memory on average, and the plan is for {}; lower their budgets",
-          100 * mean, plan.budget.text());
+  const bool all = std::ssize(layers) == model_layers;
+  fail_at(table.place, "{} hold {:.6g} % of the memory on average, and the plan is for {}; lower their budgets{}",
+          all ? "the layers" : fmt::format("{} of {} layers", layers.size(), model_layers), 100 * mean,
+          plan.budget.text(), all ? "" : ", or add lines of the others");
 }
 
 PlannedBudget read_planned(const Value& table, std::int64_t model_layers) {
   const auto parts = members_of(table, {"budget", "layers"}, "a block [[plans]]");
   PlannedBudget plan{memory_of(*parts[0]), {}};
   for (const Value& line : items_of(*parts[1], "'layers'")) add_line(line, model_layers, plan);
-  check_sum(table, plan);
+  check_sum(table, plan, model_layers);
   return plan;
 }
 
@@ -210,7 +214,7 @@ const MethodInfo& find_plan(const std::string& name) {
   static std::map<std::pair<std::string, std::string>, MethodInfo> known;  // by name and digest
   check_name(name, fmt::format("The method '{}'", name));
   const std::string path = methods::plan_path(name);
-  const std::string text = read_input_file(path, largest_plan, "a plan, which kvbench allocate writes");
+  const std::string text = read_input_file(path, largest_plan, "a plan");
   const std::string digest = trace::Sha256().add(text).hex();
   const std::lock_guard lock(mutex);
   const std::pair key(name, digest);
@@ -248,7 +252,8 @@ std::string plan_text(const LayerPlan& plan, const PlanOrigin& origin) {
     for (const auto& [place, method] : planned.lines) {
       std::string settings = method.params.text();
       std::ranges::replace(settings, ';', ',');
-      const std::string named = method.info->name + (settings.empty() ? "" : "[" + settings + "]");
+      const std::string named =
+          name_beside(origin.path, method.info->name) + (settings.empty() ? "" : "[" + settings + "]");
       const bool of_head = place.kv_head != PlanPlace::all_heads;
       out += fmt::format("  {{ layer = {}{}, method = {}, budget = {} }},\n", place.layer,
                          of_head ? fmt::format(", kv_head = {}", place.kv_head) : "", quoted(named),

@@ -22,6 +22,7 @@ const methods::MethodInfo& find_method(std::string_view name);
 struct PlanOrigin {
   std::string told;                 ///< lines at the top of the file, for readers
   std::vector<std::string> traces;  ///< SHA-256
+  std::string path;                 ///< of the file, to whose folder files that methods name are relative
 };
 
 /// The text of the file of a plan.

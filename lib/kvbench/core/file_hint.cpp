@@ -44,8 +44,10 @@ std::string file_hint(const std::string& path) {
   const std::string_view header = first_line(begin);
   if (header.find(",method,") != header.npos || header.starts_with("method,") || header.find(",verdict") != header.npos)
     return " It is a table of results: `kvbench report` makes a page of it.";
-  if (std::filesystem::path(path).extension() == ".toml") return " It is a sweep file: `kvbench sweep` runs it.";
-  return "";
+  if (std::filesystem::path(path).extension() != ".toml") return "";
+  if (begin.find("[[plans]]") != begin.npos)
+    return fmt::format(" It is a plan: `kvbench replay` runs it, as --method plan:{}.", path);
+  return " It is a sweep file: `kvbench sweep` runs it.";
 }
 
 }  // namespace kvbench

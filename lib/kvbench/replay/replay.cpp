@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <mutex>
+#include <set>
 
 #include <kvbench/core/error.hpp>
 #include <kvbench/replay/answer/work_item.hpp>
@@ -63,7 +64,9 @@ ReplayFrame replay_frame(const trace::Reader& reader, const ReplayPlan& plan, co
   frame.sha256 = reader.sha256();
   frame.model = reader.info().model;
   frame.rope_layout = reader.info().channel_order();
-  frame.model_layers = reader.info().num_layers;
+  std::set<std::int64_t> layers;
+  for (const HeadPlace& head : plan.heads) layers.insert(reader.info().prompts[head.prompt].layers[head.layer].layer);
+  frame.model_layers = reader.info().layers_behind(layers.size());
   frame.group = reader.info().group();
   for (const trace::PromptInfo& prompt : reader.info().prompts) frame.prompts.push_back({prompt.id});
   for (const PromptPlan& prompt : plan.prompts) {

@@ -41,7 +41,8 @@ std::optional<bool> layers_are_units(std::span<const std::int64_t> replayed, std
 
 std::string describe_spread(std::span<const std::int64_t> layers, std::int64_t of) {
   const auto described = [&](const std::string& kind, const std::string& meaning) {
-    return fmt::format("{} ({} of {}{}): {}", shortened(layers), layers.size(), of, kind, meaning);
+    const std::string part = of == 0 ? "" : fmt::format(" of {}", of);
+    return fmt::format("{} ({}{}{}): {}", shortened(layers), layers.size(), part, kind, meaning);
   };
   switch (spread_of(layers, of)) {
     case LayerSpread::all:

@@ -24,7 +24,7 @@ LayerSpread spread_of(std::span<const std::int64_t> layers, std::int64_t of);
 /// alone. `of` = 0: unknown, as few layers.
 std::optional<bool> layers_are_units(std::span<const std::int64_t> replayed, std::size_t used, std::int64_t of);
 
-/// "2, 5, 8, ..., 29 (10 of 30, evenly spaced): ...", with what comparisons over these layers hold for.
+/// "2, 5, 8, ..., 29 (10 of 30, evenly spaced): ...", with what comparisons over these layers hold for. `of` as above.
 std::string describe_spread(std::span<const std::int64_t> layers, std::int64_t of);
 
 }  // namespace kvbench::trace

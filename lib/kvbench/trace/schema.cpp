@@ -12,6 +12,10 @@ std::int64_t TraceInfo::depth_of(std::int64_t layer) const {
   return cache_layers.empty() ? layer : std::ranges::lower_bound(cache_layers, layer) - cache_layers.begin();
 }
 
+std::int64_t TraceInfo::layers_behind(std::size_t count) const {
+  return cache_layers.empty() || count == cache_layers.size() ? num_caches() : 0;
+}
+
 const char* name_of(Array array) {
   static constexpr std::string_view names[] = {"keys",
                                                "values",

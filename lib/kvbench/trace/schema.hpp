@@ -123,6 +123,9 @@ struct TraceInfo {
   /// Layers of the model that have a cache of their own, and the index of one of them among these.
   std::int64_t num_caches() const { return cache_layers.empty() ? num_layers : std::ssize(cache_layers); }
   std::int64_t depth_of(std::int64_t layer) const;
+  /// Of how many layers so many are a part: of those with a cache. 0 where these are not all of them, and others have
+  /// none: their numbers do not say how they are spread.
+  std::int64_t layers_behind(std::size_t count) const;
   bool operator==(const TraceInfo&) const = default;
 };
 

@@ -39,11 +39,18 @@ class Probed : public QueryResults {
   const std::string& path() const override { return path_; }
   const std::vector<QueryPlace>& places() const override { return places_; }
   const std::vector<QueryConfiguration>& configurations() const override { return configurations_; }
-  std::optional<QueryValues> read(std::size_t /*place*/, std::size_t /*configuration*/) const override {
+  std::optional<QueryValues> read(std::size_t place, std::size_t /*configuration*/) const override {
+    if (places_[place].layer == ended_layer_)
+      return QueryValues{.status = replay::Status::infeasible, .reason = "dear", .dense = kept_whole_};
     return QueryValues{.bytes_held = 7, .bytes_read = 7, .values = {0}};
   }
+  /// The methods have no results in this layer.
+  Probed& without(std::int64_t layer, bool kept_whole) {
+    ended_layer_ = layer, kept_whole_ = kept_whole;
+    return *this;
+  }
   Sums probe_sums(std::size_t place, std::size_t configuration) const override {
-    Sums sums = sums_[place];
+    Sums sums = places_[place].layer == ended_layer_ ? Sums() : sums_[place];
     for (double& c : sums) c *= configuration == 0 ? 1 : factor_;
     return sums;
   }
@@ -51,6 +58,8 @@ class Probed : public QueryResults {
 
  private:
   double factor_;
+  std::int64_t ended_layer_ = -1;
+  bool kept_whole_ = false;
   std::string path_ = "made";
   std::vector<QueryPlace> places_;
   std::vector<QueryConfiguration> configurations_;
@@ -82,6 +91,16 @@ TEST_CASE("layers of a run are a sample or stand for themselves, whatever those 
   const Predictions by_layer(made, Span::layer);
   REQUIRE(by_layer.places().size() == 4);
   CHECK(by_layer.read(0, 0)->values == Sums{0.25, 2.25});
+}
+
+TEST_CASE("a text with a layer of which no error is known has no prediction, one with a layer that is whole has") {
+  for (const bool whole : {false, true}) {
+    auto made = std::make_shared<Probed>(2);
+    made->with("", "0", 0, {1, 3}).with("", "0", 1, {1, -1}).without(1, whole);
+    const auto values = Predictions(made, Span::all).read(0, 0);
+    CHECK(values->status == (whole ? replay::Status::ok : replay::Status::infeasible));
+    CHECK(values->values == (whole ? Sums{0.25, 2.25} : Sums{}));
+  }
 }
 
 // c of y is 3 times that of x on each of three texts, so that KL is 9 times as large, and c of the texts differs.

@@ -47,6 +47,19 @@ TEST_CASE("averages, ranks and wins over texts by hand") {
   CHECK(texts[2].mean_rank == Approx((2.5 + 3 + 3) / 3));
 }
 
+TEST_CASE("rows that were not compared on a text are in no average over texts") {
+  Record rows[] = {row("a", "t", "0", 0.2), row("b", "t", "0", 0.3), row("part", "t", "0", 0.1),
+                   row("a", "t", "1", 0.2), row("b", "t", "1", 0.3), row("part", "t", "1", 0.1)};
+  CHECK(summarize_texts(rows)[0].method == "part");  // of a file without such marks
+  for (Record& r : rows) {
+    if (r.method != "part") r.best = "a";
+  }
+  const auto texts = summarize_texts(rows);
+  REQUIRE(texts.size() == 2);
+  CHECK(texts[0].method == "a");
+  CHECK(texts[0].wins == 2);
+}
+
 TEST_CASE("one text has no average, two have no interval") {
   const Record one[] = {row("a", "t", "0", 0.1), row("b", "t", "0", 0.2)};
   CHECK(summarize_texts(one).empty());

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <doctest/doctest.h>
 
+#include <filesystem>
+
+#include <kvbench/config/method_list.hpp>
 #include <kvbench/config/plan_file.hpp>
 #include <kvbench/methods/registry.hpp>
 #include <unit/config/files.hpp>
@@ -82,6 +85,17 @@ TEST_CASE("a plan that was written is the plan that is read") {
   CHECK(plan_text(plan, {"why\n\nso\n", {"ab"}}) == std::string("# why\n#\n# so\n") + two_layers);
 }
 
+TEST_CASE("files of methods are named from the folder of the plan") {
+  const std::filesystem::path here = std::filesystem::current_path();
+  const auto named = [&](const std::string& path, const std::string& name) { return name_beside(path, name); };
+  CHECK(named("p.toml", "scores:s.h5") == "scores:s.h5");
+  CHECK(named("", "adakv(scores:a/s.h5)+q8_0") == "adakv(scores:a/s.h5)+q8_0");
+  CHECK(named((here / "out/p.toml").string(), "adakv(scores:a/s.h5)+q8_0") == "adakv(scores:../a/s.h5)+q8_0");
+  CHECK(named("out/p.toml", "out/mine.py:M") == "mine.py:M");
+  CHECK(named("out/p.toml", "scores:/s.h5") == "scores:/s.h5");
+  CHECK(named("out/p.toml", "h2o+q8_0") == "h2o+q8_0");
+}
+
 TEST_CASE("an edited plan is another method, and the same content is the same one") {
   const SweepFiles files;
   const std::string path = files.write(two_layers, "p.toml");
@@ -118,6 +132,9 @@ TEST_CASE("what is no plan is refused with its place") {
       {"budget = \"25%mem\"", "budget = \"a lot\"", "budget 'a lot'"},
       {"budget = \"25%mem\"", "budget = \"24.9%mem\"", "the layers hold 25 % of the memory on average"},
       {"layer = 1", "layer = 0", "layer 0 has two lines"},
+      {"  { layer = 0, method = \"h2o\", budget = \"12.5%mem\" },\n", "",
+       "1 of 2 layers hold 37.5 % of the memory on average, and the plan is for 25%mem; lower their budgets, or "
+       "add"},
       {"layer = 1", "layer = 1.5", "a layer is a whole number from 0 to 1"},
       {"layer = 1, ", "", "'layer' is missing"},
       {"layer = 1", "layers = 1", "did you mean 'layer'"},

@@ -220,8 +220,8 @@ TEST_CASE("compactor says what a trace lacks") {
   prompt.observed_positions = {1, 2};
   prompt.observed = prompt.observed.slice(0, 2);
   CHECK_THROWS_WITH_AS(open_cache("compactor", {}, prompt, 2, 0, *backend),
-                       "compactor needs the queries of the whole context, and the trace has 2 of these 3; dump it "
-                       "with --queries all",
+                       "compactor needs the queries of the whole context, and there are 2 of these 3; a trace "
+                       "has them all with --queries all",
                        Unavailable);
   prompt = prompt_of(head, *backend);
   prompt.num_kv_heads = 2;

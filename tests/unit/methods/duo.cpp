@@ -121,10 +121,10 @@ TEST_CASE("duo: a table has a line for each layer and a number for each kv head"
     CHECK_THROWS_WITH_AS(info.prepare({&head, 1}, info.bind(settings_of(file, {})), *backend),
                          doctest::Contains((file.path() + fault).c_str()), Error);
   };
-  reject("0.5\tnan\n", ":1: '0.5\tnan' is no line of 2 finite numbers");
+  reject("0.5\tnan\n", ":1: a line has finite numbers between blanks, one for each kv head");
   reject("0.5\t1\n1\tinf\n", ":2: ");
   reject("0.5,1\n", ":1: ");
-  reject("0.5\t1\n1\n", ":2: '1' is no line of 2 finite numbers");
+  reject("0.5\t1\n1\n", ":2: a line has finite numbers");
   reject("1\n\n1\n", ":2: ");
   reject("", " is empty");
   reject("1\n1\n1\n", ": it has 3 lines of 1 numbers, and the model 4 layers of 1 kv heads");

@@ -5,11 +5,40 @@
 
 #include <array>
 #include <cmath>
+#include <string>
 
 #include <doctest/doctest.h>
 
 using namespace kvbench;
 using namespace kvbench::replay;
+
+namespace {
+
+/// A method on texts of two heads, whose sums of probes are 1 + 2 and -1 + 2 where they have some, of one scored token:
+/// a layer alone has (9 + 1) / 2 / 2.
+ReplayResults results_of(std::size_t texts, std::size_t layers, std::int64_t model_layers) {
+  ReplayResults results;
+  results.model_layers = model_layers;
+  for (std::size_t p = 0; p < texts; ++p)
+    results.prompts.push_back({.id = std::to_string(p), .protocol = Protocol::decode, .scored_tokens = 1});
+  results.budgets = {Budget::parse("25%mem")};
+  results.methods = {{.name = "a"}};
+  results.configurations = {{}};
+  for (std::size_t i = 0; i < texts * layers * 2; ++i) {
+    const auto layer = static_cast<Index>(i / 2 % layers), h = static_cast<Index>(i % 2);
+    HeadResult head{.place = {i / 2 / layers, static_cast<std::size_t>(layer), h}, .layer = layer, .positions = {8}};
+    ConfigurationResult& result = head.results.emplace_back();
+    result.metrics.emplace_back().fill(0.5F);
+    result.rel_err_fro = {0};
+    result.probe_sums = h == 0 ? std::vector<double>{1, -1} : std::vector<double>{2, 2};
+    results.heads.push_back(std::move(head));
+  }
+  return results;
+}
+
+ConfigurationResult ended(Status status, bool dense) { return {.status = status, .reason = "why", .dense = dense}; }
+
+}  // namespace
 
 TEST_CASE("Predicted KL adds the layers of a probe before it squares them, or the squares of a sample of layers") {
   // Layer 0: c = 1 and 2 for the two probes; layer 1: c = -1 and 2. Four scored tokens.
@@ -34,25 +63,10 @@ TEST_CASE("Predicted KL is a mean over seeds and prompts; prompts without probes
   CHECK(std::isnan(predict_kl({}, {}).mean));
 }
 
-// Two texts, each with one layer of two heads; the second one has no probes. c = 1 + 2 and -1 + 2 for two probes, of
-// one scored token: (9 + 1) / 2 / 2.
 TEST_CASE("a row over texts of which some have probes is predicted from these, and says from how many") {
-  ReplayResults results;
-  results.model_layers = 1;
-  results.prompts = {{.id = "0", .protocol = Protocol::decode, .scored_tokens = 1}, {.id = "1"}};
-  results.budgets = {Budget::parse("25%")};
-  results.methods = {{.name = "a"}};
-  results.configurations = {{}};
-  for (std::size_t prompt = 0; prompt < 2; ++prompt) {
-    for (Index h = 0; h < 2; ++h) {
-      HeadResult head{.place = {prompt, 0, h}, .layer = 0, .positions = {8}};
-      ConfigurationResult& result = head.results.emplace_back();
-      result.metrics.emplace_back().fill(0.5F);
-      result.rel_err_fro = {0};
-      if (prompt == 0) result.probe_sums = h == 0 ? std::vector<double>{1, -1} : std::vector<double>{2, 2};
-      results.heads.push_back(std::move(head));
-    }
-  }
+  ReplayResults results = results_of(2, 1, 1);
+  results.prompts[1].scored_tokens = 0;
+  for (const std::size_t head : {2, 3}) results.heads[head].results[0].probe_sums.clear();
   const std::vector<Record> rows = summarize(results, Grain::head);
   REQUIRE(rows.size() > 4);
   CHECK(rows[0].prompt == "all");
@@ -61,5 +75,41 @@ TEST_CASE("a row over texts of which some have probes is predicted from these, a
   for (const Record& row : rows) {
     if (row.prompt == "1" || row.query_head) CHECK(std::isnan(row.kl.mean));
     if (row.prompt == "0" && !row.query_head && !row.layer) CHECK(row.kl.about == "all layers; at least");
+  }
+}
+
+// Text 0 has two layers, of which one has ended: its error is unknown unless the layer is kept whole. Text 1 has
+// (2 * 3)^2 / 2 and (2 * 1)^2 / 2 for its two probes.
+TEST_CASE("a text is predicted where all of its errors are known") {
+  for (const Status status : {Status::skipped, Status::infeasible}) {
+    for (const bool dense : {false, true}) {
+      ReplayResults results = results_of(2, 2, 2);
+      for (const std::size_t head : {2, 3}) results.heads[head].results[0] = ended(status, dense);
+      const std::vector<Record> rows = summarize(results, Grain::layer);
+      CHECK(rows[0].kl.mean == doctest::Approx(dense ? (10 + 2.5) / 2 : 10));
+      CHECK(rows[0].kl.about == (dense ? "all layers; at least" : "all layers; 1 of 2 texts; at least"));
+      for (const Record& row : rows) {
+        if (row.prompt == "0" && !row.layer) CHECK(std::isnan(row.kl.mean) == !dense);
+      }
+    }
+  }
+}
+
+TEST_CASE("a plan is no sample of its layers, and is none where a part costs too much") {
+  ReplayResults results = results_of(1, 2, 4);
+  CHECK(summarize(results, Grain::trace)[0].kl.about == "4 layers, from 2; at least");
+  CHECK(!summarize(results, Grain::trace)[0].is_part_of_plan());
+  results.methods[0].name = "plan:p.toml";
+  const Record part = summarize(results, Grain::trace)[0];
+  CHECK(part.kl.about == "the replayed layers alone; at least");
+  CHECK(part.kl.mean == doctest::Approx(10));
+  CHECK(part.is_part_of_plan());
+  CHECK(part.reason.starts_with("a plan divides its budget among all layers"));
+  results.model_layers = 2;
+  CHECK(!summarize(results, Grain::trace)[0].is_part_of_plan());
+  results.heads[3].results[0] = ended(Status::infeasible, false);
+  for (const Record& row : summarize(results, Grain::layer)) {
+    const bool whole = row.layer && *row.layer == 0;
+    CHECK(row.status == (whole ? Status::ok : Status::infeasible));
   }
 }

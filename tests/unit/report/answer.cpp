@@ -142,9 +142,11 @@ TEST_CASE("rows over other queries than the best are not ranked") {
   Record rows[] = {row("few", "64", 0.01, 25), row("a", "64", 0.1, 25, true), row("b", "64", 0.2, 25)};
   for (Record* r : {&rows[1], &rows[2]}) r->best = "a";
   CHECK(standing(rows) == "a: | b | | few");
-  CHECK(answers_of(rows).at(1) ==
-        "Not ranked, because they stand in another table than a, or answered other layers, texts or queries: few "
-        "(0.01).");
+  CHECK(
+      answers_of(rows).at(1) ==
+      "Not ranked, because they stand in another table than a, answered other layers, texts or queries, or are a part "
+      "of a plan: few "
+      "(0.01).");
 }
 
 TEST_CASE("a mean whose interval spans more than a factor of four is not estimable") {

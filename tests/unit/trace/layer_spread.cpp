@@ -42,6 +42,8 @@ TEST_CASE("a description says what comparisons hold for") {
   CHECK(describe_spread(std::vector<std::int64_t>{2, 5, 8, 11, 14, 17, 20, 23, 26, 29}, 30) ==
         "2, 5, 8, ..., 29 (10 of 30, evenly spaced): comparisons of relative errors hold for all layers, with their "
         "interval over layers");
+  CHECK(describe_spread(std::vector<std::int64_t>{3, 7}, 0) ==
+        "3, 7 (2, not evenly spaced): comparisons hold for these layers alone");
   CHECK(describe_spread(std::vector<std::int64_t>{3}, 30) == "3 (1 of 30): comparisons hold for this layer alone");
   CHECK(describe_spread(std::vector<std::int64_t>{0, 8, 16, 24}, 30) ==
         "0, 8, 16, 24 (4 of 30, evenly spaced): comparisons of relative errors hold for all layers, with intervals so "

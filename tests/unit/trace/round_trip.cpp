@@ -56,9 +56,12 @@ TEST_CASE("the layers that have a cache are read back; plans over layers count t
   TraceInfo info = sample_info();
   CHECK(info.num_caches() == 5);
   CHECK(info.depth_of(3) == 3);
+  CHECK(info.layers_behind(1) == 5);
   info.cache_layers = {0, 3};
   CHECK(info.num_caches() == 2);
   CHECK(info.depth_of(3) == 1);
+  CHECK(info.layers_behind(2) == 2);
+  CHECK(info.layers_behind(1) == 0);
 
   write_sample(folder / "t.h5", info, false);
 

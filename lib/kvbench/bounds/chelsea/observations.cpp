@@ -150,7 +150,7 @@ class Observation {
       }
     }
     const std::vector<std::int64_t> numbers(replayed.begin(), replayed.end());
-    const auto are_units = trace::layers_are_units(numbers, used.size(), info.num_layers);
+    const auto are_units = trace::layers_are_units(numbers, used.size(), info.layers_behind(numbers.size()));
     PlaceTest units;
     if (are_units && of_places.size() == used.size() * info.prompts.size())
       units = place_test(std::vector<double>(of_places.size()), used.size(), *are_units);

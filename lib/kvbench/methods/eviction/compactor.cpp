@@ -53,8 +53,8 @@ Index first_query(const ContextData& data) {
   const Index found = std::ranges::lower_bound(data.observed, data.tokens) - first;
   if (found != data.tokens)
     throw Unavailable(
-        fmt::format("compactor needs the queries of the whole context, and the trace has {} of these {}; "
-                    "dump it with --queries all",
+        fmt::format("compactor needs the queries of the whole context, and there are {} of these {}; "
+                    "a trace has them all with --queries all",
                     found, data.tokens));
   return first - data.observed.begin();
 }

@@ -127,8 +127,8 @@ HeadScores read_gates(const std::string& path) {
       own.push_back(std::clamp(gate, 0.0f, 1.0f));
     }
     if (!numbers || own.empty() || own.size() != gates[0].size())
-      throw Error("{}:{}: '{}' is no line of {} finite numbers, one for each kv head of a layer", path, gates.size(),
-                  line, gates[0].size());
+      throw Error("{}:{}: a line has finite numbers between blanks, one for each kv head of a layer", path,
+                  gates.size());
   }
   if (gates.empty()) throw Error("{} is empty; a table has a line for each layer of the model", path);
   return gates;
@@ -153,7 +153,8 @@ MakeCaches prepare_duo(std::span<const HeadPrompt> heads, const DuoParams& param
   return layer_caches(heads, params, gates.at(any.layer.value), true, backend);
 }
 
-constexpr const char* no_text = "duo@kvpress ranks the heads of all layers on another text; name one with --calibrate";
+constexpr const char* no_text =
+    "duo@kvpress ranks the heads of all layers on another text; in kvbench replay, name one with --calibrate";
 
 float score_of(const HeadPrompt& text, const DuoKvpressParams& params, Backend& backend) {
   return early_attention(text, params.method, params.positions, backend);

@@ -95,8 +95,8 @@ class ScoreTable {
           given_.file, head.prompt_group, head.layer.value, layer.heads, head.num_kv_heads);
     if (layer.tokens < head.tokens())
       throw Unavailable(
-          fmt::format("{} has scores of the first {} tokens of prompt '{}', and the context has {}; use "
-                      "--window so that it has no more, or write scores of all tokens",
+          fmt::format("{} has scores of the first {} tokens of prompt '{}', and the context has {}; write those of "
+                      "all its tokens with kvbench.write_scores()",
                       given_.file, layer.tokens, head.prompt_group, head.tokens()));
     return layer;
   }

@@ -116,6 +116,7 @@ class WorkItemRun {
     for (std::size_t h = 0; h < heads_.size(); ++h) {
       result(h, c).status = status;
       result(h, c).reason = reason;
+      result(h, c).dense |= status == Status::skipped && !layer().has_methods();
     }
   }
 

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <map>
 
+#include <kvbench/methods/contract/layer_plan.hpp>
 #include <kvbench/replay/records/samples.hpp>
 
 namespace kvbench::replay {
@@ -137,6 +138,10 @@ class Summarizer {
 double Record::mean_of(RankBy figure) const {
   if (figure == RankBy::kl_predicted) return kl.mean;
   return figure == RankBy::residual_err ? of(metric("residual_err")).rms : of(metric("rel_err")).mean;
+}
+
+bool Record::is_part_of_plan() const {
+  return methods::is_plan(method) && !layer && std::ssize(replayed_layers) != model_layers;
 }
 
 std::vector<Record> summarize(const ReplayResults& results, Grain grain) { return Summarizer(results, grain).run(); }

@@ -110,6 +110,8 @@ struct Record : RowIdentity, Costs {
   bool calibrated_on_itself() const { return reason.find(calibrated_on_evaluated) != std::string::npos; }
   /// Whether the row knows of the evaluated queries or text what a deployment would not. Such rows are not ranked.
   bool has_hindsight() const { return refit != Refit::none || calibrated_on_itself(); }
+  /// Whether the row is about some of the layers among which a plan divides its budget. Not of rows read back.
+  bool is_part_of_plan() const;
 
   /// Position among the rows of the replay: prompt, layer (0: all), rows by head, head, query head, method, budget.
   std::array<Index, 7> order{};

@@ -39,11 +39,11 @@ struct ConfigurationResult {
   Status status = Status::ok;
   std::string reason;
   std::vector<methods::Note> notes;  ///< of status ok; for a method that sees the layer, at its first head
-  bool dense = false;
-  Index budget_tokens = 0;  ///< the budget in tokens, protected tokens included
-  double kept_tokens = 0;   ///< entries that answer a query, mean over queries and query heads, exact tail excluded
-  Bytes bytes;              ///< at the end of the run
-  double peak_bytes = 0;    ///< backend memory taken while compressing, beyond the trace's own arrays
+  bool dense = false;                ///< the layer is kept whole: by dense_layers, or because methods do not run in it
+  Index budget_tokens = 0;           ///< the budget in tokens, protected tokens included
+  double kept_tokens = 0;  ///< entries that answer a query, mean over queries and query heads, exact tail excluded
+  Bytes bytes;             ///< at the end of the run
+  double peak_bytes = 0;   ///< backend memory taken while compressing, beyond the trace's own arrays
   double compress_flops = 0, attend_flops = 0;
   double compress_s = 0, attend_s = 0, exact_s = 0;
   std::vector<MetricRow> metrics;  ///< [G * m] row g*m + i
@@ -80,7 +80,7 @@ struct ReplayFrame {
   };
   std::string trace, sha256, model;  ///< name of the file without its folders, whole digest
   std::string rope_layout;           ///< TraceInfo::channel_order()
-  std::int64_t model_layers = 0;     ///< layers of the model; the trace may have fewer
+  std::int64_t model_layers = 0;     ///< TraceInfo::layers_behind() the replayed ones
   Index group = 1;                   ///< query heads per kv head
   std::vector<Prompt> prompts;       ///< by HeadPlace::prompt
   std::vector<Method> methods;       ///< by Configuration::method

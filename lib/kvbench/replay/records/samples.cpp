@@ -8,6 +8,7 @@
 
 #include <kvbench/core/error.hpp>
 #include <kvbench/core/paired_test.hpp>
+#include <kvbench/methods/contract/layer_plan.hpp>
 #include <kvbench/replay/records/values.hpp>
 #include <kvbench/trace/layer_spread.hpp>
 
@@ -153,15 +154,26 @@ void add_metrics(const std::vector<Sample>& samples, std::size_t seeds, Record& 
   record.rel_err_fro = fro.summary(false);
 }
 
-/// The sums of probes by prompt. A layer in which the method did not run, or which is kept whole, has no error.
-std::vector<ProbeSums> probe_sums(const std::vector<Sample>& samples, std::size_t seeds,
-                                  std::span<const ReplayFrame::Prompt> prompts) {
+/// The prompts of which all errors are known: a layer that is kept whole has none, a part that has ended another way
+/// has one that nothing says.
+std::set<std::size_t> complete_prompts(const std::vector<Sample>& samples) {
+  std::set<std::size_t> complete;
+  for (const Sample& s : samples) complete.insert(s.head->place.prompt);
+  for (const Sample& s : samples) {
+    if (s.result->status != Status::ok && !s.result->dense) complete.erase(s.head->place.prompt);
+  }
+  return complete;
+}
+
+/// The sums of probes by prompt, of these prompts.
+std::vector<ProbeSums> probe_sums(const std::vector<Sample>& samples, const std::set<std::size_t>& of,
+                                  std::size_t seeds, std::span<const ReplayFrame::Prompt> prompts) {
   std::map<std::size_t, ProbeSums> by_prompt;
   std::map<std::pair<std::size_t, std::int64_t>, std::size_t> layers;
   for (const Sample& s : samples) {
     const std::vector<double>& sums = s.result->probe_sums;
     const std::size_t prompt = s.head->place.prompt;
-    if (sums.empty() || prompts[prompt].scored_tokens == 0) continue;
+    if (sums.empty() || prompts[prompt].scored_tokens == 0 || !of.contains(prompt)) continue;
     ProbeSums& all = by_prompt[prompt];
     all.scored = static_cast<std::size_t>(prompts[prompt].scored_tokens);
     all.seeds = seeds, all.probes = sums.size();
@@ -177,14 +189,14 @@ std::vector<ProbeSums> probe_sums(const std::vector<Sample>& samples, std::size_
 }
 
 /// Predicts the KL of a row over all heads of its layers: of all layers of the model where these are among the replayed
-/// ones or evenly spaced, otherwise of the replayed layers alone.
-void add_predicted_kl(const std::vector<Sample>& samples, std::size_t seeds,
+/// ones or evenly spaced, otherwise of the replayed layers alone, as always of a plan, which treats others otherwise.
+void add_predicted_kl(const std::vector<Sample>& samples, const std::vector<Sample>& measured, std::size_t seeds,
                       std::span<const ReplayFrame::Prompt> prompts, Record& record) {
   const auto replayed = static_cast<double>(record.replayed_layers.size());
   const auto of = static_cast<double>(record.model_layers);
   const trace::LayerSpread spread = trace::spread_of(record.replayed_layers, record.model_layers);
-  const bool sample = !record.layer && spread == trace::LayerSpread::evenly_spaced;
-  record.probes = probe_sums(samples, seeds, prompts);
+  const bool sample = !record.layer && spread == trace::LayerSpread::evenly_spaced && !methods::is_plan(record.method);
+  record.probes = probe_sums(measured, complete_prompts(samples), seeds, prompts);
   record.probed = {.extrapolates = sample, .scale = of / replayed};
   record.kl = predict_kl(record.probes, record.probed);
   if (std::isnan(record.kl.mean)) return;
@@ -213,7 +225,7 @@ OkSamples keep_ok(const std::vector<Sample>& samples, Record& record) {
   std::vector<const ConfigurationResult*> ended;
   bool compresses = false;
   for (const Sample& s : samples) {
-    compresses |= !s.result->dense;
+    compresses |= !s.result->dense || s.result->status != Status::ok;
     if (s.result->status == Status::ok)
       ok.held.push_back(s);
     else
@@ -228,9 +240,12 @@ OkSamples keep_ok(const std::vector<Sample>& samples, Record& record) {
     record.reason = fmt::format("{} of {} parts failed: {}",
                                 std::ranges::count(ended, Status::failed, &ConfigurationResult::status), samples.size(),
                                 (*failed)->reason);
-  } else if (ok.measured.empty()) {
+    return ok;
+  }
+  const auto infeasible = std::ranges::find(ended, Status::infeasible, &ConfigurationResult::status);
+  // What a plan divides does not hold where a part of it costs too much.
+  if (ok.measured.empty() || (infeasible != ended.end() && methods::is_plan(record.method))) {
     // What does not run in some layers, and costs too much in the others, costs too much.
-    const auto infeasible = std::ranges::find(ended, Status::infeasible, &ConfigurationResult::status);
     const ConfigurationResult& why = infeasible == ended.end() ? *ended.front() : **infeasible;
     record.status = why.status;
     record.reason = why.reason;
@@ -272,7 +287,11 @@ void summarize(const std::vector<Sample>& samples, std::size_t seeds, std::span<
   if (!record.dense) record.compressed_layers = layers_of(ok.measured);
   add_costs(ok.measured, seeds, prompts, record);
   add_metrics(ok.measured, seeds, record);
-  if (!record.query_head) add_predicted_kl(ok.measured, seeds, prompts, record);
+  if (!record.query_head) add_predicted_kl(samples, ok.measured, seeds, prompts, record);
+  if (record.is_part_of_plan()) {
+    if (!record.reason.empty()) record.reason += "; ";
+    record.reason += "a plan divides its budget among all layers, of which these hold another share";
+  }
   add_notes(ok.measured, record);
   explain_unmeasured(record);
   explain_interval(record);

@@ -126,7 +126,8 @@ std::string elsewhere_note(const evidence::Standing& s) {
   for (const evidence::Mark& mark : s.elsewhere)
     names.push_back(fmt::format("{} ({})", mark.name, short_number(mark.mean)));
   return fmt::format(
-      "Not ranked, because they stand in another table than {}, or answered other layers, texts or queries: {}.",
+      "Not ranked, because they stand in another table than {}, answered other layers, texts or queries, or are a part "
+      "of a plan: {}.",
       s.best.name, listed_up_to(names));
 }
 
@@ -203,12 +204,13 @@ BudgetAnswer answer_at(const Rows& group, const std::vector<std::string>& wins) 
   for (const evidence::Mark* mark : out.standing.ranked()) out.ranked.push_back(group[mark->row]);
   out.verdict = standing_sentence(out.standing, words);
   out.brief = standing_sentence(out.standing, words_of(group, out.standing, true));
+  const std::string elsewhere = elsewhere_note(out.standing);
+  if (!elsewhere.empty()) out.brief += ' ' + elsewhere;
   for (const std::string& sentence : wins) {
     if (sentence.starts_with(words.at + ",")) out.notes.push_back(sentence);
   }
-  for (const std::string& note :
-       {untested_sentence(out.standing, words), elsewhere_note(out.standing), family_note(out.ranked),
-        tail_note(out.ranked), lower_bound_note(out.ranked), kinds_note(out.ranked)}) {
+  for (const std::string& note : {untested_sentence(out.standing, words), elsewhere, family_note(out.ranked),
+                                  tail_note(out.ranked), lower_bound_note(out.ranked), kinds_note(out.ranked)}) {
     if (!note.empty()) out.notes.push_back(note);
   }
   out.cost = cost_note(out.ranked);
