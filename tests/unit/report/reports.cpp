@@ -200,7 +200,7 @@ TEST_CASE("tests against the best row of a file count where it is the best of al
   CHECK(tied == std::vector<std::optional<bool>>{true, true, std::nullopt, std::nullopt});
   CHECK(report_of(tables).answers.at(0).sentences.at(0) ==
         "At 25 % of the tokens, this trace cannot tell which method has the lowest error: sink (0.5), h2o (0.6).");
-  CHECK(report_of(tables).answers.at(0).sentences.at(1).ends_with("layers, texts or queries: cam (0.7), mesh (0.8)."));
+  CHECK(report_of(tables).answers.at(0).sentences.at(1).ends_with("or are a part of a plan: cam (0.7), mesh (0.8)."));
 }
 
 TEST_CASE("invalid budgets and numbers are refused") {
