@@ -73,8 +73,8 @@ void add_kept(RecordColumns& c) {
          {"layers", "number of layers whose bytes the row counts", value_of(&Record::layer_count), "integer"},
          {"compressed_layers", "number of these that the method compressed, whose errors the row summarises",
           printed<Record>([](const Record& r) { return fmt::format("{}", r.compressed_layers.size()); }), "integer"},
-         {"model_layers", "number of layers of the model; the trace may have fewer", value_of(&Record::model_layers),
-          "integer"}});
+         {"model_layers", "number of layers of the model that have a cache; 0: some of these, where others have none",
+          value_of(&Record::model_layers), "integer"}});
   c.number("context_tokens", "tokens",
            "tokens that the budget refers to: the context, without those of --protect-outside",
            needed(where_ok(&Record::context_tokens)));
