@@ -87,13 +87,10 @@ TEST_CASE("a plan that was written is the plan that is read") {
 
 TEST_CASE("files of methods are named from the folder of the plan") {
   const std::filesystem::path here = std::filesystem::current_path();
-  const auto named = [&](const std::string& path, const std::string& name) { return name_beside(path, name); };
-  CHECK(named("p.toml", "scores:s.h5") == "scores:s.h5");
-  CHECK(named("", "adakv(scores:a/s.h5)+q8_0") == "adakv(scores:a/s.h5)+q8_0");
-  CHECK(named((here / "out/p.toml").string(), "adakv(scores:a/s.h5)+q8_0") == "adakv(scores:../a/s.h5)+q8_0");
-  CHECK(named("out/p.toml", "out/mine.py:M") == "mine.py:M");
-  CHECK(named("out/p.toml", "scores:/s.h5") == "scores:/s.h5");
-  CHECK(named("out/p.toml", "h2o+q8_0") == "h2o+q8_0");
+  CHECK(name_beside("", "adakv(scores:a/s.h5)+q8_0") == "adakv(scores:a/s.h5)+q8_0");
+  CHECK(name_beside((here / "out/p.toml").string(), "adakv(scores:a/s.h5)+q8_0") == "adakv(scores:../a/s.h5)+q8_0");
+  CHECK(name_beside("out/p.toml", "out/mine.py:M") == "mine.py:M");
+  CHECK(name_beside("out/p.toml", "scores:/s.h5") == "scores:/s.h5");
 }
 
 TEST_CASE("an edited plan is another method, and the same content is the same one") {
