@@ -2,25 +2,19 @@
 #include <python/extension/decoder.hpp>
 
 #include <memory>
-#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include <nanobind/ndarray.h>
-#include <nanobind/stl/optional.h>
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
-#include <kvbench/config/method_flags.hpp>
 #include <kvbench/core/error.hpp>
 #include <kvbench/loop/decoder.hpp>
-#include <kvbench/methods/compose.hpp>
-#include <kvbench/methods/contract/method_text.hpp>
-#include <kvbench/methods/eviction/given_scores.hpp>
-#include <kvbench/methods/registry.hpp>
-#include <kvbench/replay/plan/layer_choice.hpp>
+
+#include <python/extension/choice.hpp>
 
 namespace kvbench::python {
 namespace {
@@ -68,57 +62,6 @@ trace::TraceInfo document_of(const nb::handle& given) {
   return document;
 }
 
-/// A method that keeps tokens by scores of a document, which Python computed: it lives as long as its caches.
-struct ScoredMethod {
-  std::shared_ptr<const methods::MethodInfo> info;
-
-  /// `name`: NAME or NAME+QUANTISER; `layers`: [kv_heads, tokens] by the number of the layer.
-  ScoredMethod(const std::string& name, const nb::dict& layers) {
-    const std::size_t plus = name.find('+');
-    methods::GivenScores scores{name.substr(0, plus), "", {}};
-    for (const auto& [layer, given] : layers) {
-      const auto rows = nb::cast<nb::ndarray<nb::numpy, const float, nb::ndim<2>, nb::c_contig>>(given);
-      scores.prompts["0"].emplace(
-          nb::cast<std::int64_t>(layer),
-          methods::LayerScores{static_cast<Index>(rows.shape(0)), static_cast<Index>(rows.shape(1)),
-                               std::vector<float>(rows.data(), rows.data() + rows.size())});
-    }
-    methods::MethodInfo method = methods::given_scores_method(name.substr(0, plus), std::move(scores));
-    if (plus != name.npos) method = methods::compose(method, methods::find_method(name.substr(plus + 1)));
-    info = std::make_shared<const methods::MethodInfo>(std::move(method));
-  }
-
-  replay::MethodChoice with(const std::string& settings) const {
-    return {info.get(), info->bind(methods::parse_settings(settings))};
-  }
-  std::string engine_layout(const std::string& architecture) const {
-    return std::string(methods::rope_layout_in(info->engine, architecture));
-  }
-};
-
-/// `method`: as --method takes it, or the settings of a ScoredMethod.
-loop::LoopConfiguration configuration_of(const std::optional<ScoredMethod>& scored, const std::string& method,
-                                         const std::string& budget, std::uint32_t seed) {
-  if (scored) return {scored->with(method), Budget::parse(budget), seed};
-  const std::vector<replay::MethodChoice> choices = config::parse_methods({method}, {});
-  if (choices.size() != 1) throw Error("'{}' names {} methods; a model runs with one", method, choices.size());
-  return {choices.front(), Budget::parse(budget), seed};
-}
-
-/// methods::rope_layout_in() of the engine whose format a method has in a layer.
-std::string engine_layout(const std::string& method, const std::string& budget, const std::string& architecture,
-                          std::int64_t layer) {
-  const replay::ReplayRequest request = configuration_of({}, method, budget, 0).in({});
-  try {
-    const replay::LayerChoice choice = replay::choice_at(request, {}, layer, 0);
-    return std::string(methods::rope_layout_in(choice.method.info->engine, architecture));
-  } catch (const methods::Unavailable&) {
-    return "";
-  } catch (const methods::Infeasible&) {  // as compress() says
-    return "";
-  }
-}
-
 /// [query_heads, count, dv]
 nb::object outputs_of(std::vector<float> values, Index heads, Index dv) {
   auto* const owner = new std::vector<float>(std::move(values));
@@ -130,11 +73,10 @@ nb::object outputs_of(std::vector<float> values, Index heads, Index dv) {
 
 class Decoder {
  public:
-  Decoder(const nb::object& document, const std::optional<ScoredMethod>& scored, const std::string& method,
-          const std::string& budget, std::uint32_t seed, int threads)
+  Decoder(const nb::object& document, const Choice& choice, const std::string& budget, std::uint32_t seed, int threads)
       : info_(document_of(document)),
-        scored_(scored),
-        decoder_(info_, {}, {.threads = threads}, configuration_of(scored, method, budget, seed)) {}
+        choice_(choice),
+        decoder_(info_, {}, {.threads = threads}, {choice.method, Budget::parse(budget), seed}) {}
 
   /// "ok", or the status of rows for which the method has no cache, and why.
   std::pair<std::string, std::string> compress(std::size_t layer, const Array<float>& keys, const Array<float>& values,
@@ -185,30 +127,22 @@ class Decoder {
   }
 
   trace::TraceInfo info_;
-  std::optional<ScoredMethod> scored_;
+  Choice choice_;
   loop::Decoder decoder_;
 };
 
 }  // namespace
 
 void add_decoder(nb::module_& module) {
-  nb::class_<ScoredMethod>(module, "ScoredMethod")
-      .def(nb::init<const std::string&, const nb::dict&>(), nb::arg("name"), nb::arg("layers"))
-      .def("engine_layout", &ScoredMethod::engine_layout, nb::arg("architecture"))
-      .def("check", [](const ScoredMethod& method, const std::string& settings) { method.with(settings); });
   nb::class_<Decoder>(module, "Decoder")
-      .def(nb::init<const nb::object&, const std::optional<ScoredMethod>&, const std::string&, const std::string&,
-                    std::uint32_t, int>(),
-           nb::arg("document"), nb::arg("scored").none(), nb::arg("method"), nb::arg("budget"), nb::arg("seed"),
-           nb::arg("threads"))
+      .def(nb::init<const nb::object&, const Choice&, const std::string&, std::uint32_t, int>(), nb::arg("document"),
+           nb::arg("choice"), nb::arg("budget"), nb::arg("seed"), nb::arg("threads"))
       .def("compress", &Decoder::compress, nb::arg("layer"), nb::arg("keys"), nb::arg("values"), nb::arg("queries"),
            nb::arg("column_sums"))
       .def("answer", &Decoder::answer, nb::arg("layer"), nb::arg("count"), nb::arg("keys"), nb::arg("values"),
            nb::arg("queries"))
       .def("tokens", &Decoder::tokens)
       .def("bytes", &Decoder::bytes);
-  module.def("engine_layout", &engine_layout, nb::arg("method"), nb::arg("budget"), nb::arg("architecture"),
-             nb::arg("layer"));
 }
 
 }  // namespace kvbench::python

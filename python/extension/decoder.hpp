@@ -5,7 +5,7 @@
 
 namespace kvbench::python {
 
-/// Adds the class Decoder: loop::Decoder for arrays of NumPy, from a model that runs in Python; and engine_layout().
+/// Adds the class Decoder: loop::Decoder for arrays of NumPy, from a model that runs in Python.
 void add_decoder(nanobind::module_& module);
 
 }  // namespace kvbench::python

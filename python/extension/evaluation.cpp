@@ -9,7 +9,6 @@
 
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/string.h>
-#include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
 #include <kvbench/config/method_flags.hpp>
@@ -28,14 +27,6 @@ using Logits = nb::ndarray<nb::numpy, const float, nb::ndim<2>, nb::c_contig, nb
 
 std::span<const float> row_of(const Logits& logits, std::size_t row) {
   return std::span(logits.data(), logits.size()).subspan(row * logits.shape(1), logits.shape(1));
-}
-
-/// Name, parameters, and whether there are seeds, of the methods that --method means by an item.
-std::vector<std::tuple<std::string, std::string, bool>> choices(const std::string& method) {
-  std::vector<std::tuple<std::string, std::string, bool>> out;
-  for (const replay::MethodChoice& choice : config::parse_methods({method}, {}))
-    out.emplace_back(choice.info->name, choice.params.text(), choice.depends_on_seed());
-  return out;
 }
 
 /// Scores of documents of the task text, one after the other, as eval::EvalResults. Logits are [m, vocabulary] at the m
@@ -125,7 +116,6 @@ class Evaluation {
 
 void add_evaluation(nb::module_& module) {
   module.def("split_items", &config::split_items, nb::arg("list"));
-  module.def("choices", &choices, nb::arg("method"));
   nb::class_<Evaluation>(module, "Evaluation")
       .def(nb::init<const std::string&, const std::string&, const std::string&, const std::string&, Index,
                     const std::string&, const std::vector<std::int64_t>&, Index>(),

@@ -5,7 +5,7 @@
 
 namespace kvbench::python {
 
-/// Adds the class Evaluation: scores of a model that runs in Python as the rows of kveval; and choices().
+/// Adds the class Evaluation: scores of a model that runs in Python as the rows of kveval.
 void add_evaluation(nanobind::module_& module);
 
 }  // namespace kvbench::python

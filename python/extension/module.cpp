@@ -10,13 +10,13 @@
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
-#include <kvbench/config/method_flags.hpp>
 #include <kvbench/core/error.hpp>
 #include <kvbench/methods/python_name.hpp>
 #include <kvbench/methods/registry.hpp>
 #include <kvbench/testing/contract.hpp>
 
 #include <apps/kvbench/run_kvbench.hpp>
+#include <python/extension/choice.hpp>
 #include <python/extension/decoder.hpp>
 #include <python/extension/evaluation.hpp>
 #include <python/extension/python_method.hpp>
@@ -38,15 +38,14 @@ int run_program(const std::vector<nb::bytes>& given) {
   return kvbench::app::run_kvbench(static_cast<int>(arguments.size()), argv.data());
 }
 
-/// What the property tests find on a method as --method takes it: for each what it demands, whether it "holds", is
+/// What the property tests find on a method: for each what it demands, whether it "holds", is
 /// "broken" or "not tested", and why. As run_in_thread().
-std::vector<std::tuple<std::string, std::string, std::string>> test_contract(const std::string& method) {
+std::vector<std::tuple<std::string, std::string, std::string>> test_contract(const kvbench::python::Choice& choice) {
   using kvbench::testing::Compliance, kvbench::testing::Finding;
   const auto findings = std::make_shared<std::vector<Finding>>();  // an interrupted call outlives this one
-  const auto test = [method, findings] {
+  const auto test = [choice, findings] {
     const auto backend = kvbench::make_cpu_backend(kvbench::best_isa());
-    for (const auto& choice : kvbench::config::parse_methods({method}, {}))
-      *findings = kvbench::testing::test_contract({choice.info, choice.params}, *backend);
+    *findings = kvbench::testing::test_contract({choice.method.info, choice.method.params}, *backend);
     return 0;
   };
   kvbench::python::run_in_thread(test, nb::none());
@@ -84,9 +83,10 @@ NB_MODULE(_core, module) {
   nb::register_exception_translator(&translate, error_class.inc_ref().ptr());
   module.def("run_program", &run_program, nb::arg("arguments"));
   module.def("run_command", &kvbench::python::run_command, nb::arg("arguments"), nb::arg("show").none());
+  kvbench::python::add_choice(module);
   kvbench::python::add_decoder(module);
   kvbench::python::add_evaluation(module);
-  module.def("test_contract", &test_contract, nb::arg("method"));
+  module.def("test_contract", &test_contract, nb::arg("choice"));
   module.def("in_method", &kvbench::python::in_method);
   module.def("wait_for_worker", &kvbench::python::wait_for_worker);
 }

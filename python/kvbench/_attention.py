@@ -234,7 +234,7 @@ class Interface:
             raise Error(f"a batch of {len(query)} sequences cannot be {self._done}; run them one at a time.")
         call = Call(module, query[0], key[0], value[0], attention_mask, float(scaling), {"dropout": 0.0, **options},
                     self.pulse, latent)
-        return expand(self.on_call(call))[None], None
+        return expand(self.on_call(call))[None].contiguous(), None  # as the code of models expects
 
     @contextlib.contextmanager
     def answering(self, output):

@@ -60,9 +60,9 @@ def _run(command, *arguments):
 
 def test_contract(method):
     """What each property demands, whether it "holds", is "broken" or "not tested" with this method, and why."""
-    with named(method, "check") as names, _call("check") as core, warnings.catch_warnings():
+    with _call("check") as core, only_choice(method, "check") as choice, warnings.catch_warnings():
         warnings.simplefilter("ignore", RuntimeWarning)  # of keys of zero, say, which NumPy divides by
-        return core.test_contract(names[0])
+        return core.test_contract(choice)
 
 
 def _items(value):
@@ -105,6 +105,17 @@ def named(methods, function):
                             "that are numbers, texts or choices.")
         names = iter(names)
         yield [item if isinstance(item, str) else next(names) for item in items]
+
+
+@contextlib.contextmanager
+def only_choice(method, function):
+    """The one method that this is, as a Choice of the extension: what it is now, whatever becomes of files that it
+    names, such as plans."""
+    require(not isinstance(method, (list, tuple)) or not method, f"{function}()", "takes one method, not a list.")
+    with named(method, function) as names:
+        found = _core().choices(names[0])
+        require(len(found) == 1, function + "()", f"'{names[0]}' names {len(found)} methods; it takes one method.")
+        yield found[0]
 
 
 def _is_rows(given):
@@ -154,6 +165,7 @@ def replay(trace: os.PathLike | Trace, methods, budgets=None, *, output: os.Path
     as "25%mem" or 256, or a list; None: 25%. output: a file that gets the CSV. flags: those of `kvbench replay`, such
     as seeds=3, layers=[2, 5] or raw="run.h5"."""
     path = trace.path if isinstance(trace, Trace) else trace
+    require("format" not in flags, "replay()", "format has no effect: rows are returned, and output= gets the CSV.")
     with tempfile.TemporaryDirectory(prefix="kvbench-") as folder, named(methods, "replay") as names:
         rows = output or os.path.join(folder, "rows.csv")
         given = {"budget": budgets, "format": "csv", **flags}

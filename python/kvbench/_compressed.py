@@ -10,9 +10,8 @@ from dataclasses import replace
 
 import torch
 
-from . import _methods
 from ._attention import Interface
-from ._commands import _core, named
+from ._commands import _core, only_choice
 from ._error import Error, NoCache, first_line, require
 from ._kinds import checked
 from ._measure import Examination, Hooks, body_of
@@ -35,6 +34,14 @@ def examination(model):
         with interface.attached(model):
             _examined[model] = Examination(model, interface, [token % vocabulary for token in PROBE], "compressed")
     return _examined[model]
+
+
+def chosen(method):
+    """A method as a Choice."""
+    if isinstance(method, _core().Choice):
+        return method
+    with only_choice(method, "compressed") as choice:
+        return choice
 
 
 def cache_of(args, kwargs):
@@ -60,9 +67,6 @@ class Compression:
         self._found = examination(model)
         self._config = model.config.get_text_config()
         self._name = type(model).__name__
-        with named(method, "compressed"):  # which checks it
-            self._given = method
-        self.method = method if isinstance(method, str) else _methods.label(method)
         self.budget, self._seed, self.context, self._threads = str(budget), seed, context, threads
         self.decode = decode
         self.decoded = 0  # tokens that compressed caches have answered, in all sequences
@@ -75,6 +79,8 @@ class Compression:
             raise Error(f"{self._name} cannot be compressed: layer {sharing[0].layer} attends to the cache of layer "
                         f"{sharing[0].owner}, and a method would have to serve the queries of both.")
         self._scored = Scored(model, method, self._found, self._numbers, seed) if is_scored(method) else None
+        self._choice = self._scored.choice if self._scored else chosen(method)
+        self.method = method if isinstance(method, str) else self._choice.name
         self._layouts = {number: self._layout_of(number, rope_layout) for number in self._numbers}
         self._sequences = weakref.WeakKeyDictionary()  # by cache: its layers by number
         self._single = {}  # the layers of a sequence without a cache
@@ -108,10 +114,9 @@ class Compression:
             raise Error(f"rope_layout={wanted!r}: {rotation.no_order(number)}")
         if not rotation.channels:
             return ""
-        with named(self._given, "compressed") as names:
-            kind = self._config.model_type
-            return wanted or (self._scored.engine_layout(kind) if self._scored else
-                              _core().engine_layout(names[0], self.budget, kind, number)) or rotation.layout
+        heads = self._found.layers[number].shape[1]
+        return wanted or self._choice.engine_layout(self.budget, self._config.model_type, number,
+                                                    heads) or rotation.layout
 
     def ordered(self, number, tensor):
         """Queries or keys of a layer as float32 [heads, rows, d], in the order of channels of its method."""
@@ -141,26 +146,24 @@ class Compression:
         if self.budget.isdigit() and int(self.budget) > context:
             status, reason = "infeasible", f"the budget of {self.budget} tokens is larger than the context of {context}"
         else:
-            scored = self._scored and self._scored.of(self._present[self._numbers[0]], context)
-            made = self._decoder(document, self._given, self.budget, scored)
+            choice = self._scored.of(self._present[self._numbers[0]], context) if self._scored else self._choice
+            made = self._decoder(document, choice, self.budget)
             status, reason = made.compress(index, *arrays)
         if reason and status not in self._keep_whole:
             raise NoCache(status, reason)
         if reason:
-            made = self._decoder(document, "exact", "100%")
+            made = self._decoder(document, chosen("exact"), "100%")
             made.compress(index, *arrays)
             if not any(layer.whole for layer in self._present.values()):
                 self.whole[reason] += 1
             self._present[number].whole = reason
         return made, index
 
-    def _decoder(self, document, method, budget, scored=None):
-        with named(method, "compressed") as names:
-            try:
-                return _core().Decoder(document, scored, self._scored.settings if scored else names[0], budget,
-                                       self._seed, self._threads)
-            except Error as refusal:  # such as a plan for another model
-                raise NoCache("skipped", str(refusal)) from None
+    def _decoder(self, document, choice, budget):
+        try:
+            return _core().Decoder(document, choice, budget, self._seed, self._threads)
+        except Error as refusal:  # such as a plan for another model
+            raise NoCache("skipped", str(refusal)) from None
 
     def note(self, module, args, kwargs):
         """Called before each module of attention."""

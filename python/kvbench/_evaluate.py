@@ -16,13 +16,14 @@ from ._commands import _core, named
 from ._compressed import Compression, examination, running
 from ._continued import cache_name
 from ._error import Error, NoCache, require
-from ._kinds import checked
+from ._kinds import checked, of_kind
 from ._measure import TOLERANCE, body_of
 from ._models import TYPES, token_ids
-from ._scored import TEXT, is_scored
+from ._scored import described, is_scored
 from .results import load_csv
 
 BYTES = ("kv", "meta", "fast", "slow", "read", "full")
+MOST_SEEDS = 100000  # as in replays
 NO_MEMORY = (MemoryError, torch.OutOfMemoryError)
 
 
@@ -38,13 +39,24 @@ def choices_of(methods):
     with named(items, "evaluate") as names:
         for item, name in zip(items, names):
             if is_scored(item):
-                scorer, quantiser, settings = TEXT.fullmatch(item).groups()
-                yield item, scorer + (quantiser or ""), (settings or "").replace(",", ";"), True
+                yield item, *described(item), True
                 continue
-            found = _core().choices(name)
-            for method, params, seeded in found:
-                text = f"{method}[{params.replace(';', ',')}]" if params else method
-                yield (item if len(found) == 1 else text), method, params, seeded
+            for choice in _core().choices(name):
+                yield choice, choice.name, choice.params, choice.seeded
+
+
+def seeds_of(given):
+    """The seeds of a number of them, or of a list."""
+    where = "evaluate(): argument 'seeds', or an item of it,"
+    listed = hasattr(given, "__iter__") and not isinstance(given, str)
+    seeds = given if listed else range(max(0, of_kind(given, int, where)))
+    require(not hasattr(seeds, "__len__") or len(seeds) <= MOST_SEEDS, where, f"asks for {len(seeds)} seeds; give at "
+            f"most {MOST_SEEDS}.")
+    seeds = [of_kind(seed, int, where) for seed in seeds]
+    require(seeds, "evaluate()", "there are no seeds.")
+    wrong = [seed for seed in seeds if not 0 <= seed < 2**32]
+    require(not wrong, where, f"is {wrong[:1]}; a seed is from 0 to {2**32 - 1}.")
+    return seeds
 
 
 def digest_of(model):
@@ -78,11 +90,11 @@ class Evaluation:
         weights = next((short for short, dtype in TYPES.items() if dtype == model.dtype), str(model.dtype))
         self._table = _core().Evaluation(os.fspath(output), name, sha256 or digest_of(model), text, context, weights,
                                          layers, model.config.get_text_config().num_hidden_layers)
-        seeds = list(range(seeds)) if isinstance(seeds, int) else list(seeds)
-        require(seeds, where, "there are no seeds.")
+        seeds, budgets = seeds_of(seeds), [str(item) for item in listed(budgets)]
+        require(budgets, where, "there are no budgets.")
         self._configurations = []  # method, budget and seed as compressed() takes them, and why it does not
         for method, label, params, seeded in choices_of(methods):
-            for budget in [str(item) for item in listed(budgets)]:
+            for budget in budgets:
                 for seed in seeds if seeded else seeds[:1]:
                     self._add((method, budget, seed), label, params, seeded)
 
@@ -192,6 +204,8 @@ class Evaluation:
 
 def documents_of(documents, tokenizer, vocabulary):
     """Names and token ids."""
+    require(isinstance(documents, (str, dict)) or hasattr(documents, "__iter__"), "evaluate()",
+            "documents are a list or a dict of texts or token ids.")
     given = documents if isinstance(documents, dict) else \
         {f"text-{number}": one for number, one in enumerate([documents] if isinstance(documents, str) else documents)}
     require(given, "evaluate()", "there are no documents.")
@@ -207,6 +221,7 @@ def documents_of(documents, tokenizer, vocabulary):
         integers = not (ids.is_floating_point() or ids.is_complex() or ids.dtype == torch.bool)
         require(ids.numel() and integers and ids.shape in ((ids.numel(),), (1, ids.numel())), where,
                 "is no list of token ids.")
+        ids = ids.long()
         require(0 <= int(ids.min()) and int(ids.max()) < vocabulary, where,
                 f"has ids from {int(ids.min())} to {int(ids.max())}; the model knows those from 0 to {vocabulary - 1}.")
         yield str(name), ids.flatten().tolist()

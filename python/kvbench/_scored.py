@@ -23,33 +23,44 @@ def is_scored(method):
     return bool(found) and found[1] in SCORERS
 
 
+def parts_of(text):
+    """The name of a method of which is_scored() is true, with its quantiser, its Scorer, and its settings: those that
+    are given, and those of the scorer."""
+    scorer, quantiser, settings = TEXT.fullmatch(text.strip()).groups()
+    given = [item.strip() for item in re.split("[,;]", settings or "") if item.strip()]
+    named = {item.split("=")[0].strip() for item in given}
+    own = [item for item in SCORERS[scorer].settings.split(",") if item.split("=")[0] not in named]
+    return scorer + (quantiser or ""), SCORERS[scorer], ",".join(given + own)
+
+
+def described(text):
+    """The name and the parameters of such a method in rows: those that are not its own."""
+    name, scorer, settings = parts_of(text)
+    params = _core().scored_choice(name, settings, {}).params.split(";")
+    return name, ";".join(item for item in params if item not in scorer.settings.split(","))
+
+
 class Scored:
     """The scores of the contexts of a model. `text`: a method, of which is_scored() is true; `found`: the Examination;
     `numbers`: of the layers in which it runs."""
 
     def __init__(self, model, text, found, numbers, seed):
-        scorer, quantiser, settings = TEXT.fullmatch(text.strip()).groups()
+        self._name, self._scorer, self._settings = parts_of(text)
+        scorer = self._scorer.name
         require(scorer not in CHUNKS, "compressed()", f"{scorer} asks the model for a repetition, which needs a "
                 f"tokenizer; write its scores for a trace by kvbench-dump-hf --scores {scorer}.")
-        self._name, self._scorer = scorer + (quantiser or ""), SCORERS[scorer]
-        given = [item for item in re.split("[,;]", settings or "") if item.strip()]
-        named = {item.split("=")[0].strip() for item in given}
-        self.settings = ",".join(given + [item for item in self._scorer.settings.split(",")
-                                          if item.split("=")[0] not in named])
         self._model, self._interface = model, Interface("compressed")
         shapes = {number: found.layers[number].shape for number in numbers}
         self._wanted = SimpleNamespace(model=SimpleNamespace(model=model, name=type(model).__name__),
                                        interface=self._interface, shapes=shapes, probes=VOTE_PROBES, seed=seed,
                                        stage=lambda text: None, remedy="give another method")
-        empty = self._method({number: np.zeros((shape[1], 1)) for number, shape in shapes.items()})
-        empty.check(self.settings)
-        self.engine_layout = empty.engine_layout  # function of the kind of a model: the order of channels of its engine
+        self.choice = self._choice({number: np.zeros((shape[1], 1)) for number, shape in shapes.items()})
         self._called = None  # tokens of the present call of the model
         self._runs = False  # whether the scorer runs it
 
-    def _method(self, scores):
-        return _core().ScoredMethod(self._name, {layer: np.ascontiguousarray(values, np.float32)
-                                                 for layer, values in scores.items()})
+    def _choice(self, scores):
+        given = {layer: np.ascontiguousarray(values, np.float32) for layer, values in scores.items()}
+        return _core().scored_choice(self._name, self._settings, given)
 
     def note(self, body, args, kwargs):
         """Called before each call of the model."""
@@ -73,5 +84,5 @@ class Scored:
                     _, scores = self._scorer.scores(self._wanted, first.ids[:context], "context", 0)
             finally:
                 self._runs = False
-            first.scored = self._method(scores)
+            first.scored = self._choice(scores)
         return first.scored

@@ -152,6 +152,9 @@ class Check(PackageTest):
     def test_what_is_no_method(self):
         with self.refuses("NoMethod", "no method"):
             kvbench.check(faults.NoMethod)
+        for several in ("h2o,snapkv", "llama.cpp", ["h2o"]):
+            with self.refuses("takes one method"):
+                kvbench.check(several)
 
 
 if __name__ == "__main__":

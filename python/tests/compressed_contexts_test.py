@@ -117,6 +117,14 @@ class Calls(ContextsTest):
         with self.refuses("chunks of one prefill"), kvbench.compressed(self.model, SNAPKV, 16):
             self.model.generate(token_ids(), max_new_tokens=2, do_sample=False, prefill_chunk_size=16)
 
+    def test_outputs_are_laid_out_as_the_code_of_a_model_expects(self):
+        """JetMoe's code takes a view of them."""
+        if "jetmoe" not in architectures.names():
+            self.skipTest("this transformers has no JetMoe")
+        self.model = architectures.build("jetmoe")
+        whole = self.logits(self.model, SNAPKV, 16)
+        torch.testing.assert_close(self.in_chunks((20, 30, 10), context=CONTEXT), whole, rtol=1e-3, atol=1e-3)
+
     def test_masks_of_later_calls(self):
         ones = torch.ones(1, N, dtype=torch.long)
 
@@ -170,7 +178,8 @@ class Calls(ContextsTest):
                              ({"threads": -1}, ["threads"]), ({"decode": 0}, []), ({"decode": -1}, ["decode"]),
                              ({"context": "all"}, ["context"]), ({"context": 1.5}, ["context"]),
                              ({"whole": 1}, ["whole"]),
-                             ({"method": 3}, ["int object is no method"]), ({"method": []}, ["no method"])):
+                             ({"method": 3}, ["int object is no method"]), ({"method": []}, ["no method"]), ({"method": ["h2o", "sink"]}, ["takes one method"]),
+                             ({"method": "h2o,sink"}, ["takes one method"])):
             with self.subTest(named):
                 if words:
                     with self.refuses(*words), kvbench.compressed(self.model, **named):

@@ -193,6 +193,28 @@ class ChannelOrder(CompressedTest):
             difference = replayed[method, "half"] - replayed[method, "interleaved"]
             self.assertGreater(np.linalg.norm(difference) / np.linalg.norm(replayed[method, "half"]), 1e-3)
 
+    def test_plans_by_head(self):
+        """A plan is what it was when it was given, and each of its heads has the order of its format."""
+        def plan(*methods):
+            lines = "".join(f'{{ layer = {i // 2}, kv_head = {i % 2}, method = "{method}", budget = "60%mem" }},'
+                            for i, method in enumerate(methods))
+            with open(self.path("plan.toml"), "w") as file:
+                file.write(f'model = "tiny"\nmodel_layers = 2\ntraces = ["0"]\n[[plans]]\nbudget = "60%mem"\n'
+                           f'layers = [{lines}]\n')
+            return f"plan:{self.path('plan.toml')}"
+        model, q4_0 = self.model(), "q4_0[hadamard=true]"
+        expected = self.outputs(model, q4_0, "60%mem")[2:]
+        for methods in (("h2o", q4_0, "h2o", "h2o"), (q4_0, q4_0, "h2o", "h2o")):
+            np.testing.assert_array_equal(self.outputs(model, plan(*methods), "60%mem")[2:], expected)
+        with kvbench.compressed(model, plan("h2o", q4_0, "h2o", "h2o"), "60%mem", context=CONTEXT):
+            whole = model(token_ids()).logits
+        with kvbench.compressed(model, plan("h2o", q4_0, "h2o", "h2o"), "60%mem", context=CONTEXT):
+            plan(*["sink"] * 4)
+            self.assertTrue(torch.equal(model(token_ids()).logits, whole))
+        with self.refuses("layer 0", "engines that order channels differently", "rope_layout="):
+            self.logits(model, plan("nvfp4", q4_0, "h2o", "h2o"), "60%mem")
+        self.logits(model, plan("nvfp4", q4_0, "h2o", "h2o"), "60%mem", rope_layout="half")
+
     def test_models_with_another_rotation(self):
         """Channels that are not rotated stay where they are; orders of the code are those of engines that keep it."""
         partial = hf_models.rope(partial_rotary_factor=0.75)

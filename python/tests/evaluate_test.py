@@ -171,13 +171,25 @@ class Refusals(EvaluateTest):
         self.assertEqual([row["kl_mean"] for row in alone], [row["kl_mean"] for row in rows if row["method"] == "h2o"
                                                              and row["budget"] == "20"][:2])
 
+    def test_settings_that_are_spelled_in_other_ways_are_one_configuration(self):
+        rows = self.rows(["damage-votes", "damage-votes[ scope = head, sinks=4 ]", "damage-votes[recent=4;scope=model]",
+                          "h2o", "h2o[]"], "50%", per_document=False)
+        self.assertEqual([(row["method"], row["params"]) for row in rows],
+                         [("damage-votes", None), ("damage-votes", "scope=model;recent=4"), ("h2o", None)])
+
     def test_wrong_arguments(self):
         for words, call in {
                 "there is no method 'snapvk'": lambda: self.rows("snapvk"),
                 "'much'": lambda: self.rows("h2o", "much"),
                 "context=40 and score=500 are 540 tokens": lambda: self.rows("h2o", score=500),
                 "score is 1": lambda: self.rows("h2o", score=1), "context is 1;": lambda: self.rows("h2o", context=1),
-                "no seeds": lambda: self.rows("h2o", seeds=0), "no documents": lambda: self.rows("h2o", documents=[]),
+                "no seeds": lambda: self.rows("h2o", seeds=0), "no budgets": lambda: self.rows("h2o", []),
+                "is \\[-1\\]; a seed is from 0": lambda: self.rows("h2o", seeds=[-1]),
+                "at most 100000": lambda: self.rows("h2o", seeds=2**40),
+                "'seeds'.*type float": lambda: self.rows("h2o", seeds=[0.5]),
+                "'seeds'.*the text '1'": lambda: self.rows("h2o", seeds="1"),
+                "documents are a list": lambda: self.rows("h2o", documents=5),
+                "no documents": lambda: self.rows("h2o", documents=[]),
                 "document text-1.*ids from 1 to 97": lambda: self.rows("h2o", documents=[token_ids(), [1, 97]]),
                 "document text-0: is text": lambda: self.rows("h2o", documents="some text"),
                 "document text-0.*no list of token ids": lambda: self.rows("h2o", documents=[[1.5]]),

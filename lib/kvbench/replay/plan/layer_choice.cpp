@@ -53,11 +53,13 @@ void check_layers(const std::string& name, const PlannedBudget& plan, const trac
         throw Error(
             "{}: the plan for {} has no line for layer {}; make one with kvbench allocate, from a trace of all layers",
             name, plan.budget.text(), layer.layer);
-      if (lines != trace.num_kv_heads || plan.at(layer.layer, trace.num_kv_heads - 1) == nullptr)
+      bool each = lines == trace.num_kv_heads;
+      for (Index head = 0; head < trace.num_kv_heads; ++head) each &= plan.at(layer.layer, head) != nullptr;
+      if (!each)
         throw Error(
-            "{}: the plan for {} has lines for {} kv heads of layer {}, and the model has the kv heads 0 to {}; make "
-            "one with kvbench allocate --by head",
-            name, plan.budget.text(), lines, layer.layer, trace.num_kv_heads - 1);
+            "{}: in the plan for {} layer {} has other lines than one for each of the kv heads 0 to {} of the model; "
+            "make one with kvbench allocate --by head",
+            name, plan.budget.text(), layer.layer, trace.num_kv_heads - 1);
     }
   }
 }
