@@ -13,8 +13,10 @@ from ._files import read_text
 def documents_of(work):
     """Writes the documents as files of token ids, once: of each text the first half is recorded, and the documents of
     the second half race, one of each text in turn. Returns the two lists of files."""
+    def fits(found):
+        return isinstance(found, list) and len(found) == 2 and all(isinstance(part, list) and part for part in found)
     if os.path.exists(work.path("documents.json")):
-        return [[work.path(name) for name in part] for part in json.loads(read_text(work.path("documents.json")))]
+        return [[work.path(str(name)) for name in part] for part in work.read("documents.json", fits)]
     options, length = work.options, work.options.context + work.options.score
     first, second = [], []
     for number, (path, ids) in enumerate(zip(options.text, tokens_of_texts(work))):

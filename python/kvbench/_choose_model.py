@@ -71,7 +71,7 @@ def set_budget(work):
     if not os.path.exists(path):
         work.say("measuring the size of the cache")
         work.write("cache.json", json.dumps(sizes(options)) + "\n")
-    options.cache = cache = json.loads(read_text(path))
+    options.cache = cache = work.read("cache.json", lambda found: isinstance(found, dict) and "apart" in found)
     if options.bytes is None:
         return
     where = f"--memory {options.memory}: after {cache['tokens']} tokens the full cache of this model"

@@ -20,10 +20,10 @@ import time
 from . import _choose_answer as answer
 from ._choose_documents import documents_of, record
 from ._choose_model import answered, bytes_of, measure, rows_of, set_budget
-from ._error import Error
-from ._files import check_not_input, read_text
+from ._error import Error, check_regular, first_line, require
+from ._files import check_not_input, read_text, sha256_of_file
 from ._race import Race
-from .dump_hf import Parser, model_files, positive, stop
+from .dump_hf import Parser, model_files, positive, stop, threads
 
 METHODS = ("sink,h2o,snapkv,chelsea,bsm,kmeans,int,kivi4,kivi2,turboquant,h2o+q8_0,h2o+q5_1,h2o+q4_0,snapkv+q8_0,"
            "snapkv+q5_1,snapkv+kivi4,kmeans+int8,snapkv@kvpress,llama.cpp,vllm")
@@ -62,7 +62,7 @@ def parser():
     add("--weights", choices=("f32", "f16", "bf16"), default="f32",
         help="type in which a model that is no GGUF file runs; default: f32")
     add("--device", choices=("cpu", "cuda"), default="cpu", help="where it runs; default: cpu")
-    add("--threads", type=positive, metavar="N", help="number of threads; default: all processors")
+    add("--threads", type=threads, metavar="N", help="number of threads; default: all processors")
     add("--quiet", action="store_true", help="print nothing but the answer")
     return made
 
@@ -85,11 +85,12 @@ def check(options):
         raise Error(f"--error {options.error}: give a probability between 0 and 1.")
     if not 0 <= options.minutes < math.inf:
         raise Error(f"--minutes {options.minutes}: give a number of minutes.")
+    if options.context < 2:
+        raise Error(f"--context {options.context}: give at least 2 tokens.")
     if options.score < 2 or options.score > 512:
         raise Error(f"--score {options.score}: kveval scores from 2 to 512 tokens.")
     for path in [options.model][:options.gguf] + options.text:
-        if not os.path.isfile(path):
-            raise Error(f"{path}: there is no such file; check the name.")
+        check_regular(path)
     options.gradients = not options.without_gradients and all(map(importlib.util.find_spec, ("torch", "transformers")))
     options.figure = "kl_predicted" if options.gradients else "residual_err_rms"
     options.by = options.by or ("head" if options.gradients else "layer")
@@ -146,10 +147,10 @@ class Work:
         settings["model"] = os.path.abspath(settings["model"]) if os.path.exists(settings["model"]) else \
             settings["model"]
         settings["text"] = [os.path.abspath(path) for path in settings["text"]]
-        settings["sizes"] = [sum(map(os.path.getsize, files)), *map(os.path.getsize, settings["text"])]
-        path = self.path("settings.json")
-        if os.path.exists(path):
-            if json.loads(read_text(path)) != settings:
+        settings["size"] = sum(map(os.path.getsize, filter(os.path.isfile, files)))
+        settings["sha256"] = list(map(sha256_of_file, settings["text"]))
+        if os.path.exists(self.path("settings.json")):
+            if self.read("settings.json") != settings:
                 raise Error(f"-o {self.folder}: this folder holds the answer to other options or other texts (see "
                             "settings.json in it); give another folder, or remove this one.")
         elif os.listdir(self.folder):
@@ -168,6 +169,16 @@ class Work:
             os.fsync(file.fileno())
         os.replace(temporary, self.path(name))
 
+    def read(self, name, fits=lambda found: True):
+        """What write() has written as JSON, of which fits() is true."""
+        try:
+            found = json.loads(read_text(self.path(name)))
+        except json.JSONDecodeError:
+            found = None
+        require(found is not None and fits(found), self.path(name), "is damaged; give another folder with -o, or "
+                "remove this one.")
+        return found
+
     def say(self, sentence):
         if not self.options.quiet:
             sys.stderr.write(f"kvbench-choose: [{time.monotonic() - self.started:4.0f} s] {sentence}\n")
@@ -178,8 +189,12 @@ class Work:
             return
         done = subprocess.run([str(word) for word in command], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
                               stderr=subprocess.PIPE, text=True)
-        if done.returncode < 0 or done.returncode == 130:
+        if done.returncode in (130, -signal.SIGINT, -signal.SIGTERM):
             raise KeyboardInterrupt
+        if done.returncode < 0:
+            raise OSError(f"{os.path.basename(str(command[0]))} was ended by {signal.Signals(-done.returncode).name}"
+                          f"{', as where memory is short' if done.returncode == -signal.SIGKILL else ''}; the same "
+                          "command goes on from there.")
         if not os.path.exists(made):  # exit code 1: some rows failed, and the others are there
             last = done.stderr.strip().splitlines() or [f"exit code {done.returncode}"]
             failure = OSError if done.returncode == 3 else Error
@@ -202,7 +217,8 @@ def predict(work, recorded):
         work.run(plan, kvbench, "allocate", trace, "--menu", options.menu, "--by", options.by, "-b", options.budget,
                  "-q", "-o", plan, *work.threads())
     table = rows_of(rows, (options.figure,), "a replay")
-    return [row for row in table if row["prompt"] == row["layer"] == "all"], has_a_choice(plan)
+    every = "all" if len(recorded) > 1 else "0"  # of one prompt
+    return [row for row in table if row["prompt"] == every and row["layer"] == "all"], has_a_choice(plan)
 
 
 def has_a_choice(plan):
@@ -227,19 +243,23 @@ def race(work, names, documents):
     """Measures the configurations in the model, document by document. Returns the race and the rows of kveval by
     configuration, each of one document."""
     options, contest, rows = work.options, Race(names, work.options.error), {name: [] for name in names}
-    deadline = time.monotonic() + 60 * options.minutes
+    deadline, models = time.monotonic() + 60 * options.minutes, set()
     for number, document in enumerate(documents):
         made = work.path(f"measured-{number:03}.csv")
-        if contest.decided or not (os.path.exists(made) or time.monotonic() < deadline):
+        if (contest.decided and number) or not (os.path.exists(made) or time.monotonic() < deadline):
             break
         measure(work, made, contest.alive, document)
-        table = rows_of(made, ("kl_mean", "method", "params"), "a table of kveval")
+        table = rows_of(made, ("kl_mean", "method", "params", "sha256"), "a table of kveval")
         measured = {answer.configuration(row, plans=True): row for row in table
                     if row["layer"] == "all" and row["document"] == "all"}
-        lacking = [name for name in contest.alive if measured.get(name, {}).get("status") != "ok"]
-        if lacking:
-            reason = measured.get(lacking[0], {}).get("reason") or "it has no row"
-            raise Error(f"{made}: {lacking[0]} did not run ({reason}); leave it out with --methods or --menu.")
+        for name in contest.alive:
+            require(name in measured, made, f"has no row of {name}; remove this file, and the same command measures it "
+                    "again.")
+            require(measured[name]["status"] == "ok", made, f"{name} did not run ({measured[name]['reason']}); leave "
+                    "it out with --methods or --menu.")
+            models.add(measured[name]["sha256"])
+        require(len(models) == 1, made, f"this model is another one than that of {work.path('measured-000.csv')}; "
+                "give another folder with -o, or remove this one.")
         for name in contest.alive:
             rows[name].append(measured[name])
         contest.add({name: float(measured[name]["kl_mean"]) for name in contest.alive})
@@ -281,6 +301,8 @@ def main(arguments=None):
         return fail(3, failure)
     except Error as failure:
         return fail(2, failure)
+    except Exception as failure:
+        return fail(2, f"the model's code fails ({first_line(failure)}); what was computed stays.")
 
 
 if __name__ == "__main__":

@@ -15,6 +15,7 @@ from support import KVBENCH, PackageTest, main  # noqa: E402
 import architectures  # noqa: E402
 import hf_models  # noqa: E402
 import torch  # noqa: E402
+import transformers  # noqa: E402
 from kvbench import _choose_model, _evaluate, choose, dump_hf  # noqa: E402
 
 
@@ -66,6 +67,22 @@ class Folder(PackageTest):
         self.run_it("--minutes", "1", "--context-length", "100", "--threads", "2")
         self.assertEqual(self.files(), made)
         self.assertIn("other options", self.run_it("--minutes", "1", code=2))
+        self.changed_files("--minutes", "1", "--context-length", "100")
+
+    def changed_files(self, *flags):
+        """A text or weights of the same size as those of the answer, which then is not theirs."""
+        words = pathlib.Path(self.path("text.txt")).read_text()
+        pathlib.Path(self.path("text.txt")).write_text(" ".join(reversed(words.split(" "))))
+        self.assertIn("other texts", self.run_it(*flags, code=2))
+        pathlib.Path(self.path("text.txt")).write_text(words)
+        os.remove(self.path("out/measured-003.csv"))
+        model = transformers.AutoModelForCausalLM.from_pretrained(self.path("model"))
+        model.lm_head.weight.data.neg_()
+        model.save_pretrained(self.path("model"))
+        self.assertIn("this model is another one than that of", self.run_it(*flags, code=2))
+
+    def test_one_document_to_predict_from(self):
+        self.assertIn("From 1 other documents KL", self.run_it("--documents", "1", "--race", "1"))
 
     def test_interrupted(self):
         done = []

@@ -123,7 +123,7 @@ class Programs:
                      "task": "lines", "answers": 16, "match_full": 0.75, "harmful": 0.25,
                      kl: self.kl(name), "kl_predicted_lo": 0.001, "kl_predicted_hi": 9,
                      "residual_err_rms": self.kl(name),
-                     "runs_in": f"llama.cpp {name}" if name == "q8_0" else "", "rope_layout": "half"}
+                     "sha256": "0", "runs_in": f"llama.cpp {name}" if name == "q8_0" else "", "rope_layout": "half"}
                     for name in names for budget in words[words.index("-b") + 1].split(",")]
             with open(made, "w", newline="") as file:
                 table = csv.DictWriter(file, rows[0], lineterminator="\n")
@@ -230,6 +230,30 @@ class Choose(PackageTest):
     def test_no_time(self):
         self.assertIn("Nothing was measured in 0 minutes", self.choose(Programs(), "--minutes", "0"))
 
+    def test_one_configuration_is_measured_too(self):
+        programs = Programs()
+        self.assertIn("of the 1 configurations that were measured", self.choose(programs, "--race", "1"))
+        self.assertEqual([name for name in programs.made if name.startswith("measured")], ["measured-000.csv"])
+
+    def test_files_that_are_damaged(self):
+        for name in ("settings.json", "cache.json"):
+            self.sized()
+            for text in ("", "{"):
+                pathlib.Path(self.path(f"out/{name}")).write_text(text)
+                self.assertIn(f"{name}: is damaged", self.sized(code=2))
+            choose.shutil.rmtree(self.path("out"))
+        self.choose(Programs(), documents=3)
+        table = self.read("out/measured-001.csv")
+        pathlib.Path(self.path("out/measured-001.csv")).write_text(table[:table.rindex("\n", 0, -1) + 1])
+        self.assertRegex(self.choose(Programs(), documents=3, code=2), "measured-001.csv: has no row of .* remove this")
+
+    def test_a_program_that_is_killed(self):
+        """For want of memory, say, which is no interruption."""
+        for number, expected in ((9, OSError), (11, OSError), (2, KeyboardInterrupt), (15, KeyboardInterrupt)):
+            with self.assertRaises(expected):
+                choose.Work.run(None, self.path("made"), sys.executable, "-c",
+                                f"import os, signal; signal.signal(2, signal.SIG_DFL); os.kill(os.getpid(), {number})")
+
     def test_a_plan_that_is_confirmed_races(self):
         plan = "".join(f'  {{ layer = {n}, method = "h2o", budget = "{n + 1}0%mem" }},\n' for n in (1, 2))
         programs = Programs(plan=plan)
@@ -254,6 +278,7 @@ class Choose(PackageTest):
                              (["--model", self.path("none.gguf")], "there is no such file"),
                              (["--memory", "100%"], "--memory 100%"), (["--error", "0"], "--error"),
                              (["--minutes", "-1"], "--minutes"), (["--score", "1"], "--score"),
+                             (["--context", "1"], "--context 1"), (["--text", self.folder], "is a folder"),
                              (["--text", self.path("none")], "there is no such file"), (["--mem", "25%"], "--mem")):
             with self.subTest(flags=flags):
                 self.assertIn(words, self.choose(Programs(), *flags, code=2))
