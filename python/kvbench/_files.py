@@ -149,8 +149,7 @@ class OutputFile:
         self.path = path
         check_replaceable(path)
         self._target = os.path.realpath(self.path)
-        require(os.path.isdir(os.path.dirname(self.path) or "."), self.path,
-                "there is no such folder; create it first.")
+        require(os.path.isdir(os.path.dirname(self._target)), self.path, "there is no such folder; create it first.")
         check_not_input(path)
         require(all(other._target != self._target for other in list(_outputs) if other.file), path,
                 "is being written already in this process; choose another name.")

@@ -20,14 +20,16 @@ from .scores import write_scores
 OLDEST = (5, 2)  # first version of transformers with the attention interface and masks that are used here
 
 
-def positive(text):
-    if not (text.isascii() and text.isdigit() and 0 < int(text) < 2**31):
-        raise argparse.ArgumentTypeError(f"'{text}' is not a whole number of at least 1")
-    return int(text)
+def whole_number(least, most):
+    """The type of an argument."""
+    def read(text):
+        if not (text.isascii() and text.isdigit() and len(text) < 20 and least <= int(text) <= most):
+            raise argparse.ArgumentTypeError(f"'{text}' is not a whole number from {least} to {most}")
+        return int(text)
+    return read
 
 
-def natural(text):
-    return 0 if text == "0" else positive(text)
+positive, threads = whole_number(1, 2**31 - 1), whole_number(1, 4096)
 
 
 class Parser(argparse.ArgumentParser):
@@ -76,12 +78,12 @@ def parser():
         "kvgrad")
     add("--vote-probes", type=positive, default=plan.VOTE_PROBES, metavar="R",
         help=f"gradients of damage-votes; default: {plan.VOTE_PROBES}")
-    add("--seed", type=natural, default=0, metavar="N", help="seed of sketches and probes; default: 0")
+    add("--seed", type=whole_number(0, 2**31 - 1), default=0, metavar="N", help="seed of sketches and probes; default: 0")
     add("--no-check", dest="check", action="store_false", help="skip the comparison with the model's own attention")
     add("--compress", action="store_true", help="write a compressed file, which is smaller and slower to read")
     add("--force", action="store_true", help="replace an existing output")
     add("--quiet", action="store_true", help="print no progress")
-    add("--threads", type=positive, metavar="N", help="number of threads; default: that of PyTorch")
+    add("--threads", type=threads, metavar="N", help="number of threads; default: that of PyTorch")
     return made
 
 
@@ -103,7 +105,7 @@ def check_output(path, options):
     """Checks that an output can be written, and replaces no input, before the model runs for minutes."""
     force = options.force
     check_not_input(path, [*options.text, *options.ids, *model_files(options.model)])
-    folder = os.path.dirname(path) or "."
+    folder = os.path.dirname(os.path.realpath(path))  # which a link may name
     if os.path.isdir(path):
         raise Error(f"-o {path}: this is a folder; give the name of a file.")
     check_replaceable(path)
@@ -204,8 +206,8 @@ def write(options, model, versions, scorers, progress):
     prompts = read_prompts(options, model)
     recorder = Recorder(model, layers, options, progress.say)
     longest = max(prompts, key=lambda prompt: len(prompt.tokens))
-    for prompt in prompts if options.probes and not options.decode else ():
-        check_plan(prompt)
+    for prompt in prompts if options.probes else ():
+        check_plan(prompt.extended([0] * options.decode))
     progress.stage("examining the layers")
     stock = recorder.examine(longest.tokens, len(longest.tokens) + options.decode)
     header = recorder.header(model=model.title, arch=model.arch, quantisation=model.quantisation, dtype=options.dtype,

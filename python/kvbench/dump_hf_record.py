@@ -124,7 +124,8 @@ class Recorder:
                 raise CheckFailed(f"with {whose}, {self._model.name} computes hidden states that are not finite with "
                                   f"--weights {self._model.weights}; no trace was written. Give another type: f32 has "
                                   "the widest range.")
-        difference = float((ours.double() - stock.double()).norm() / stock.double().norm())
+        norm = stock.double().norm().clamp(min=np.finfo(np.float32).tiny)  # 0 where a norm divides by infinity
+        difference = float((ours.double() - stock.double()).norm() / norm)
         if self._wanted.check and not difference <= STOCK_TOLERANCE[self._model.weights]:
             raise CheckFailed(f"the self check failed: with its attention recorded, {self._model.name} computes hidden "
                               f"states that differ by {difference:.2g} from its own "

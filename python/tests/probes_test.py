@@ -92,7 +92,9 @@ class Programs(ProbesTest):
         hf_models.save(self.path("m"), "llama")
         for arguments, words in ((("--queries", "every:2"), "needs the queries of all 8 tokens after the context"),
                                  (("--prompt-tokens", N), "needs tokens after the context"),
-                                 (("--probes", 513), "at most 512"), (("--probes", 0), "at least 1")):
+                                 (("--probes", 513), "at most 512"), (("--probes", 0), "from 1 to"),
+                                 (("--seed", -1), "from 0 to 2147483647"), (("--threads", 5000), "from 1 to 4096"),
+                                 (("--decode", 4, "--queries", "last:2", "--prompt-tokens", N), "of all 4 tokens")):
             self.assertIn(words, self.dump(self.path("m"), "--probes", 4, *arguments, code=2))
 
     def test_a_model_whose_cache_does_not_continue_its_pass(self):
