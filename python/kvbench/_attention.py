@@ -6,6 +6,7 @@ are computed when they are needed. No array grows with the square of the tokens.
 import contextlib
 import functools
 import sys
+import threading
 import weakref
 from dataclasses import dataclass
 
@@ -14,6 +15,7 @@ from transformers import AttentionInterface, PreTrainedModel
 from transformers.masking_utils import AttentionMaskInterface, sdpa_mask
 
 from ._error import Error
+from ._measure import attention_modules
 
 NAME = "kvbench"
 MOST_WEIGHTS = 2**24  # attention weights per block: 64 MiB in float32, of which the eager code holds several copies
@@ -152,9 +154,11 @@ def refuse_unknown(module, mask, scaling, options, done):
         raise Error(f"{where}: transformers has no eager attention for it, with which its own could be computed.")
 
 
-# The interfaces in whose `with` statement a module is, the innermost last. What runs is decided by the module that is
-# called: any number of models, and of interfaces in each other, may be active at a time.
+# By module: the interfaces in whose `with` statement it is, the innermost last, each with the thread of the statement.
+# What runs is decided by the module that is called and by the thread that calls it: any number of models, of interfaces
+# in each other, and of threads with statements of their own may be active at a time.
 _attached = weakref.WeakKeyDictionary()
+_attaching = threading.Lock()
 _before = weakref.WeakKeyDictionary()  # by model: its configurations, with the implementations they had
 
 
@@ -162,7 +166,14 @@ def _dispatch(module, *arguments, **named):
     if not _attached.get(module):
         raise Error("a model that shares its configuration with one that kvbench runs was called beside it; give each "
                     "a configuration of its own (copy.deepcopy).")
-    return _attached[module][-1].attend(module, *arguments, **named)
+    return _interface_of(module).attend(module, *arguments, **named)
+
+
+def _interface_of(module):
+    """The innermost one of this thread; in a thread without a statement of its own, that of the first one with one."""
+    entries, mine = _attached[module], threading.get_ident()
+    thread = mine if any(thread == mine for _, thread in entries) else entries[0][1]
+    return next(interface for interface, other in reversed(entries) if other == thread)
 
 
 AttentionInterface.register(NAME, _dispatch)
@@ -171,7 +182,8 @@ AttentionMaskInterface.register(NAME, lambda **arguments: LazyMask(arguments))
 
 def _configurations(model):
     """The configurations of a model and its parts, each once."""
-    found, open_ones = {}, [part.config for part in model.modules() if isinstance(part, PreTrainedModel)]
+    parts = [part for part in model.modules() if isinstance(part, PreTrainedModel)]
+    found, open_ones = {}, [getattr(part, "config", None) for part in (*parts, *attention_modules(model))]
     while open_ones:
         config = open_ones.pop()
         if config is not None and id(config) not in found:
@@ -196,12 +208,16 @@ class Interface:
 
     @contextlib.contextmanager
     def attached(self, model):
-        modules = list(model.modules())
-        if not any(map(_attached.get, modules)):
-            _before[model] = [(config, config._attn_implementation) for config in _configurations(model)]
-            model.set_attn_implementation(NAME)
-        for module in modules:
-            _attached.setdefault(module, []).append(self)
+        modules, entry = list(model.modules()), (self, threading.get_ident())
+        with _attaching:
+            if not any(map(_attached.get, modules)):
+                _before[model] = [(config, config._attn_implementation) for config in _configurations(model)]
+                model.set_attn_implementation(NAME)
+                for module in attention_modules(model):  # whose configuration may be a copy
+                    if hasattr(module, "config"):
+                        module.config._attn_implementation_internal = NAME
+            for module in modules:
+                _attached.setdefault(module, []).append(entry)
         watched = [module for module in modules if self._latent and hasattr(module, "expand_kv")]
         for module in watched:
             module.expand_kv = functools.partial(self._expand, module)
@@ -211,11 +227,12 @@ class Interface:
             for module in watched:
                 vars(module).pop("expand_kv", None)
                 self._latents.pop(module, None)
-            for module in modules:
-                _attached[module].remove(self)
-            if not any(map(_attached.get, modules)):
-                for config, implementation in _before.pop(model, ()):
-                    config._attn_implementation_internal = implementation
+            with _attaching:
+                for module in modules:
+                    _attached[module].remove(entry)
+                if not any(map(_attached.get, modules)):
+                    for config, implementation in _before.pop(model, ()):
+                        config._attn_implementation_internal = implementation
 
     def _expand(self, module, latents, rotary):
         self._latents[module] = latents, rotary

@@ -46,7 +46,9 @@ def tokens_of_texts(work):
     """The token ids of each text."""
     options = work.options
     if options.gradients:
-        from ._models import AutoTokenizer, loaded, token_ids
+        from ._models import AutoConfig, AutoTokenizer, loaded, refuse_unsupported, token_ids
+        if not options.gguf:  # the race would refuse it, after the recording
+            refuse_unsupported(options.model, loaded(options.model, "configuration", AutoConfig.from_pretrained))
         tokenizer = loaded(options.model, "tokenizer", AutoTokenizer.from_pretrained)
         return [token_ids(tokenizer, read_text(path)) for path in options.text]
     made = work.path("texts.ids")

@@ -14,7 +14,7 @@ from ._attention import Interface
 from ._commands import _core, only_choice
 from ._error import Error, NoCache, first_line, require
 from ._kinds import checked
-from ._measure import Examination, Hooks, body_of
+from ._measure import Examination, Hooks, attention_modules, body_of
 from ._models import refuse_unsupported
 from ._scored import Scored, is_scored
 from ._sequences import Document, Layer, LayerFacts, array
@@ -22,18 +22,29 @@ from ._sequences import Document, Layer, LayerFacts, array
 NO_CACHE = ("infeasible", "skipped")  # statuses of a NoCache
 PROBE = [7 * i + 3 for i in range(48)]  # tokens of the short run that measures the model's attention
 
-_examined = weakref.WeakKeyDictionary()  # by model
+_examined = weakref.WeakKeyDictionary()  # by model: its modules of attention, and the Examination
+
+
+def check_model(model, function):
+    known = ("config", "set_attn_implementation", "get_decoder")
+    require(isinstance(model, torch.nn.Module) and all(hasattr(model, name) for name in known), function,
+            f"{type(model).__name__} is no model of transformers.")
+    compiled = hasattr(model, "_orig_mod") or getattr(model, "_compiled_call_impl", None) is not None
+    require(not compiled, function, "the attention of a compiled model cannot be replaced; give the model without "
+            "torch.compile().")
 
 
 def examination(model):
-    """The attention of a model, measured once."""
-    if model not in _examined:
+    """The attention of a model, measured once, unless its modules are replaced."""
+    modules = attention_modules(model)
+    if _examined.get(model, (None,))[0] != modules:
         refuse_unsupported(type(model).__name__, model.config)
         vocabulary = model.config.get_text_config().vocab_size
         interface = Interface("compressed")
         with interface.attached(model):
-            _examined[model] = Examination(model, interface, [token % vocabulary for token in PROBE], "compressed")
-    return _examined[model]
+            found = Examination(model, interface, [token % vocabulary for token in PROBE], "compressed")
+        _examined[model] = modules, found
+    return _examined[model][1]
 
 
 def chosen(method):
@@ -83,9 +94,9 @@ class Compression:
         self.method = method if isinstance(method, str) else self._choice.name
         self._layouts = {number: self._layout_of(number, rope_layout) for number in self._numbers}
         self._sequences = weakref.WeakKeyDictionary()  # by cache: its layers by number
-        self._single = {}  # the layers of a sequence without a cache
-        self._present = self._single
-        self._caches = {}  # by module: the cache that its present call was given
+        self._single = {}  # by thread: the layers of a sequence without a cache
+        self._present = {}
+        self._caches = {}  # by thread and module: the cache that its present call was given
 
     @property
     def layers(self):
@@ -133,8 +144,8 @@ class Compression:
                     sums[name] += value
         return sums
 
-    def compressed_by(self, number, call, arrays, context, known, observed):
-        """A decoder that has compressed the context of a layer, and the index of this layer in it."""
+    def compressed_by(self, number, sequence, call, arrays, context, known, observed):
+        """A decoder that has compressed the context of a layer of a sequence, and the index of this layer in it."""
         rotation, index = self._found.layers[number].rotation, self._numbers.index(number)
         document = Document(
             model="",  # transformers forgets which file a model came from
@@ -146,7 +157,7 @@ class Compression:
         if self.budget.isdigit() and int(self.budget) > context:
             status, reason = "infeasible", f"the budget of {self.budget} tokens is larger than the context of {context}"
         else:
-            choice = self._scored.of(self._present[self._numbers[0]], context) if self._scored else self._choice
+            choice = self._scored.of(sequence[self._numbers[0]], context) if self._scored else self._choice
             made = self._decoder(document, choice, self.budget)
             status, reason = made.compress(index, *arrays)
         if reason and status not in self._keep_whole:
@@ -154,9 +165,9 @@ class Compression:
         if reason:
             made = self._decoder(document, chosen("exact"), "100%")
             made.compress(index, *arrays)
-            if not any(layer.whole for layer in self._present.values()):
+            if not any(layer.whole for layer in sequence.values()):
                 self.whole[reason] += 1
-            self._present[number].whole = reason
+            sequence[number].whole = reason
         return made, index
 
     def _decoder(self, document, choice, budget):
@@ -167,7 +178,7 @@ class Compression:
 
     def note(self, module, args, kwargs):
         """Called before each module of attention."""
-        self._caches[module] = cache_of(args, kwargs)
+        self._caches[threading.get_ident(), module] = cache_of(args, kwargs)
 
     def tokens_noted(self, model):
         """A context in which the tokens of each call of the model are noted, where scores need them."""
@@ -192,15 +203,17 @@ class Compression:
             return call.run()
         if torch.is_grad_enabled() and call.query.requires_grad:
             raise Error("no gradient passes through a compressed cache; run the model without torch.enable_grad().")
-        cache = self._caches.pop(call.module, None)
-        self._present = self._single if cache is None else self._sequences.setdefault(cache, {})
+        thread = threading.get_ident()
+        cache = self._caches.pop((thread, call.module), None)
+        sequence = self._present = self._single.setdefault(thread, {}) if cache is None else \
+            self._sequences.setdefault(cache, {})
         t, n = call.query.shape[1], call.key.shape[1]
         if has_fixed_length(cache, number):
             raise Error(f"layer {number}: its cache has a fixed length (StaticCache), of which kvbench does not see "
                         "how much is in use; leave cache_implementation out, or give a DynamicCache.")
-        layer = self._present.get(number)
+        layer = sequence.get(number)
         if t == n:
-            layer = self._present[number] = Layer(self, number)
+            layer = sequence[number] = Layer(self, number)
         elif layer is None or layer.tokens != n - t:
             held = 0 if layer is None else layer.tokens
             raise Error(f"layer {number}: the cache holds {n - t} tokens before these {t}, but {held} were seen inside "
@@ -209,11 +222,12 @@ class Compression:
         check_mask(call)
         if self._scored and number == self._numbers[0]:
             self._scored.read(layer, t)
-        return self._answer(layer, call, t, n)
+        return self._answer(sequence, call, t, n)
 
-    def _answer(self, layer, call, t, n):
+    def _answer(self, sequence, call, t, n):
         """Of the tokens of a call, those of the context are answered exactly, the others by the compressed cache."""
         number = call.module.layer_idx
+        layer = sequence[number]
         rest = t if layer.decoder is not None else n - self._context_of(layer, t)
         if layer.tokens and rest == t and t > 1 and (self.context is None or self.context < 0):
             raise Error(f"layer {number}: {t} tokens at once follow the {n - t} of the first call. If these are chunks "
@@ -224,11 +238,11 @@ class Compression:
         if rest <= 0:
             return layer.prefill(call)
         if rest >= t:
-            return layer.decode(call)
+            return layer.decode(call, sequence)
         first = t - rest
         output = layer.prefill(replace(call, query=call.query[:, :first], key=call.key[:, :n - rest],
                                        value=call.value[:, :n - rest]))
-        return torch.cat([output, layer.decode(replace(call, query=call.query[:, first:]))])
+        return torch.cat([output, layer.decode(replace(call, query=call.query[:, first:]), sequence)])
 
     def _context_of(self, layer, t):
         """Tokens of the sequence that are the context, when a call brings t more of them."""
@@ -313,8 +327,7 @@ def compressed(model, method="snapkv", budget="25%mem", *, seed: int = 0, contex
 
     Layers with a sliding window or capped logits stay as they are (run.layers are the others). One sequence at a time,
     without gradients, in float32 on the host; weights and other activations stay where the model has them."""
-    require(isinstance(model, torch.nn.Module) and hasattr(model, "config"), "compressed()",
-            f"{type(model).__name__} is no model of transformers.")
+    check_model(model, "compressed()")
     run = Compression(model, method, budget, seed, context, decode, threads, NO_CACHE if whole else (), rope_layout)
     with running(model, run):
         yield run

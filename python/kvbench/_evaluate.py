@@ -13,7 +13,7 @@ import torch
 
 from ._attention import Interface
 from ._commands import _core, named
-from ._compressed import Compression, examination, running
+from ._compressed import Compression, check_model, examination, running
 from ._continued import cache_name
 from ._error import Error, NoCache, require
 from ._kinds import checked, of_kind
@@ -241,8 +241,7 @@ def evaluate(model, documents, methods, budgets="25%mem", *, tokenizer=None, con
     of what compressed() takes; what it refuses is a row with its status and the reason. seeds: a number, or a list, for
     methods that draw random numbers. per_document: also one row for each document. output: a file that gets the CSV.
     name: what rows call the model. rope_layout, threads: as for compressed()."""
-    require(isinstance(model, torch.nn.Module) and hasattr(model, "config"), "evaluate()",
-            f"{type(model).__name__} is no model of transformers.")
+    check_model(model, "evaluate()")
     read = list(documents_of(documents, tokenizer, model.config.get_text_config().vocab_size))
     with tempfile.TemporaryDirectory(prefix="kvbench-") as folder:
         path = output or os.path.join(folder, "rows.csv")

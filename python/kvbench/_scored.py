@@ -2,6 +2,7 @@
 """Methods inside kvbench.compressed() that keep tokens by scores which need the model (docs/scores.md)."""
 
 import re
+import threading
 from types import SimpleNamespace
 
 import numpy as np
@@ -49,14 +50,14 @@ class Scored:
         scorer = self._scorer.name
         require(scorer not in CHUNKS, "compressed()", f"{scorer} asks the model for a repetition, which needs a "
                 f"tokenizer; write its scores for a trace by kvbench-dump-hf --scores {scorer}.")
-        self._model, self._interface = model, Interface("compressed")
+        self._model = model
         shapes = {number: found.layers[number].shape for number in numbers}
         self._wanted = SimpleNamespace(model=SimpleNamespace(model=model, name=type(model).__name__),
-                                       interface=self._interface, shapes=shapes, probes=VOTE_PROBES, seed=seed,
+                                       shapes=shapes, probes=VOTE_PROBES, seed=seed,
                                        stage=lambda text: None, remedy="give another method")
         self.choice = self._choice({number: np.zeros((shape[1], 1)) for number, shape in shapes.items()})
-        self._called = None  # tokens of the present call of the model
-        self._runs = False  # whether the scorer runs it
+        self._called = {}  # by thread: tokens of the present call of the model
+        self._runs = set()  # threads in which the scorer runs it
 
     def _choice(self, scores):
         given = {layer: np.ascontiguousarray(values, np.float32) for layer, values in scores.items()}
@@ -64,25 +65,28 @@ class Scored:
 
     def note(self, body, args, kwargs):
         """Called before each call of the model."""
-        if not self._runs:
+        if (thread := threading.get_ident()) not in self._runs:
             given = kwargs.get("input_ids", args[0] if args else None)
-            self._called = given[0].tolist() if torch.is_tensor(given) and given.dim() == 2 else None
+            self._called[thread] = given[0].tolist() if torch.is_tensor(given) and given.dim() == 2 else None
 
     def read(self, first, t):
         """Called when the first Layer of a sequence reads t tokens."""
-        require(self._called is not None and len(self._called) == t, "compressed()", f"{self._name} reads the context "
-                "once more, and the model was called without its tokens; give input_ids.")
-        first.ids += self._called
+        called = self._called.get(threading.get_ident())
+        require(called is not None and len(called) == t, "compressed()", f"{self._name} reads the context once more, "
+                "and the model was called without its tokens; give input_ids.")
+        first.ids += called
 
     def of(self, first, context):
         """The method with the scores of the context of a sequence, whose first Layer this is."""
         if first.scored is None:
-            self._runs = True
+            interface = Interface("compressed")
+            self._runs.add(threading.get_ident())
             try:
                 # torch.inference_mode() around the call would forbid the gradients that a scorer takes.
-                with torch.inference_mode(False), self._interface.attached(self._model):
-                    _, scores = self._scorer.scores(self._wanted, first.ids[:context], "context", 0)
+                with torch.inference_mode(False), interface.attached(self._model):
+                    wanted = SimpleNamespace(**vars(self._wanted), interface=interface)
+                    _, scores = self._scorer.scores(wanted, first.ids[:context], "context", 0)
             finally:
-                self._runs = False
+                self._runs.discard(threading.get_ident())
             first.scored = self._choice(scores)
         return first.scored

@@ -78,11 +78,12 @@ class Layer:
         self.tokens = n
         return output
 
-    def decode(self, call):
-        """The output of the queries of a call after the context, whose tokens are the last ones."""
+    def decode(self, call, sequence):
+        """The output of the queries of a call after the context, whose tokens are the last ones. `sequence`: all its
+        layers, by number."""
         count = call.query.shape[1]
         if self.decoder is None:
-            self._compress(call, count)
+            self._compress(call, count, sequence)
         rows = self.decoder.answer(self._index, count, self._ordered(call.key[:, -count:]),
                                    array(call.value[:, -count:]), self._ordered(call.query[:, -count:]))
         self.tokens += count
@@ -91,7 +92,7 @@ class Layer:
     def _ordered(self, tensor):
         return self._compression.ordered(self._number, tensor)
 
-    def _compress(self, call, count):
+    def _compress(self, call, count, sequence):
         """Compresses the context. Of tokens that are not known yet, others stand for the keys and values: they only
         count what a budget in bytes allows."""
         known = max(count, self._compression.decode or 0)
@@ -101,6 +102,6 @@ class Layer:
         sums[:, :self.tokens] = self._sums.cpu().numpy()
         arrays = (self._ordered(continued(call.key, known - count)), array(continued(call.value, known - count)),
                   self._ordered(queries), sums)
-        self.decoder, self._index = self._compression.compressed_by(self._number, call, arrays, self.tokens, known,
-                                                                    self._observed.shape[1])
+        self.decoder, self._index = self._compression.compressed_by(self._number, sequence, call, arrays, self.tokens,
+                                                                    known, self._observed.shape[1])
         self._observed = self._sums = None

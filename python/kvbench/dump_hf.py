@@ -78,7 +78,8 @@ def parser():
         "kvgrad")
     add("--vote-probes", type=positive, default=plan.VOTE_PROBES, metavar="R",
         help=f"gradients of damage-votes; default: {plan.VOTE_PROBES}")
-    add("--seed", type=whole_number(0, 2**31 - 1), default=0, metavar="N", help="seed of sketches and probes; default: 0")
+    add("--seed", type=whole_number(0, 2**31 - 1), default=0, metavar="N",
+        help="seed of sketches and probes; default: 0")
     add("--no-check", dest="check", action="store_false", help="skip the comparison with the model's own attention")
     add("--compress", action="store_true", help="write a compressed file, which is smaller and slower to read")
     add("--force", action="store_true", help="replace an existing output")

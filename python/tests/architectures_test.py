@@ -74,8 +74,8 @@ class Architectures(PackageTest):
         layer, outputs = self.run_.layers[0], {}
         decode = Layer.decode
 
-        def watched(self, call):
-            made = decode(self, call)
+        def watched(self, call, sequence):
+            made = decode(self, call, sequence)
             outputs.setdefault(call.module.layer_idx, made)
             return made
         Layer.decode = watched

@@ -84,6 +84,11 @@ class Folder(PackageTest):
     def test_one_document_to_predict_from(self):
         self.assertIn("From 1 other documents KL", self.run_it("--documents", "1", "--race", "1"))
 
+    def test_a_model_that_cannot_race_is_not_recorded(self):
+        hf_models.save(self.path("model"), "deepseek_v3")
+        self.assertIn("latent attention", self.run_it(code=2))
+        self.assertFalse(os.path.exists(self.path("out/probes.h5")))
+
     def test_interrupted(self):
         done = []
 

@@ -2,8 +2,10 @@
 """kvbench.compressed() with several models, contexts and caches, masks, chunks, gradients, and models whose attention
 differs from layer to layer."""
 import copy
+import threading
 import types
 import warnings
+from concurrent import futures
 
 import environment
 
@@ -71,6 +73,50 @@ class Several(ContextsTest):
                         contexts[number].__exit__(None, None, None)
                 self.assertTrue(torch.is_grad_enabled())
         self.assertEqual(self.model.config._attn_implementation, implementation)
+
+    def test_each_thread_has_its_own_context(self):
+        """Contexts of one model in threads, and threads of one context, with sequences of equal length."""
+        methods = (SNAPKV, "sink", "h2o", "damage-votes[recent=4]")
+        expected = [self.logits(self.model, method, 16)[CONTEXT:] for method in methods]
+        entered = threading.Barrier(4)
+
+        def context_of_its_own(method):
+            with kvbench.compressed(self.model, method, 16, context=CONTEXT):
+                entered.wait()
+                return self.steps(0)
+
+        def context_of_all(seed):
+            entered.wait()
+            return self.steps(seed)
+        with futures.ThreadPoolExecutor(4, initializer=lambda: torch.set_grad_enabled(False)) as pool:
+            got = list(pool.map(context_of_its_own, methods))
+            for method in (SNAPKV, methods[3]):
+                with kvbench.compressed(self.model, method, 16, context=CONTEXT):
+                    got += pool.map(context_of_all, range(4))
+                with kvbench.compressed(self.model, method, 16, context=CONTEXT):
+                    expected += [self.steps(seed) for seed in range(4)]
+        for number, (a, b) in enumerate(zip(got, expected)):
+            torch.testing.assert_close(a, b, rtol=1e-3, atol=1e-3, msg=str(number))
+
+    def steps(self, seed):
+        """Logits of the tokens after the context, one by one."""
+        cache, out = transformers.DynamicCache(), []
+        for first, last in ((0, CONTEXT), *((i, i + 1) for i in range(CONTEXT, N))):
+            out.append(self.model(token_ids(N, seed)[:, first:last], past_key_values=cache, use_cache=True).logits[0])
+        return torch.cat(out[1:])
+
+    def test_modules_that_are_replaced(self):
+        """After the attention of the model was measured. A copy has a copy of the configuration."""
+        model = hf_models.build(*hf_models.MODELS["llama"][:2])
+        expected = self.logits(model, SNAPKV, 16)
+        layer = model.model.layers[1]
+        layer.self_attn = copy.deepcopy(layer.self_attn)
+        torch.testing.assert_close(self.logits(model, SNAPKV, 16), expected)
+        self.assertNotEqual(layer.self_attn.config._attn_implementation, "kvbench")
+        model.model.layers, model.config.num_hidden_layers = model.model.layers[:1], 1
+        with kvbench.compressed(model, SNAPKV, 16, context=CONTEXT) as run:
+            model(token_ids())
+        self.assertEqual(run.layers, [0])
 
     def test_a_model_that_shares_the_configuration_is_refused(self):
         other = type(self.model)(self.model.config).eval()
@@ -178,13 +224,18 @@ class Calls(ContextsTest):
                              ({"threads": -1}, ["threads"]), ({"decode": 0}, []), ({"decode": -1}, ["decode"]),
                              ({"context": "all"}, ["context"]), ({"context": 1.5}, ["context"]),
                              ({"whole": 1}, ["whole"]),
-                             ({"method": 3}, ["int object is no method"]), ({"method": []}, ["no method"]), ({"method": ["h2o", "sink"]}, ["takes one method"]),
+                             ({"method": 3}, ["int object is no method"]), ({"method": []}, ["no method"]),
+                             ({"method": ["h2o", "sink"]}, ["takes one method"]),
                              ({"method": "h2o,sink"}, ["takes one method"])):
             with self.subTest(named):
                 if words:
                     with self.refuses(*words), kvbench.compressed(self.model, **named):
                         pass
-        for model in (3, None, torch.nn.Linear(2, 2), "model"):
+        wrapped = torch.nn.Linear(2, 2)
+        wrapped.config = self.model.config
+        with self.refuses("without torch.compile"), kvbench.compressed(torch.compile(self.model)):
+            pass
+        for model in (3, None, torch.nn.Linear(2, 2), "model", wrapped):
             with self.refuses("is no model of transformers"), kvbench.compressed(model):
                 pass
 

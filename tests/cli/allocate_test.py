@@ -131,7 +131,8 @@ class Allocate(CliTest):
         part = self.write(re.sub(r"  \{ layer = 1.*\n", "", self.text), "part.toml")
         self.fails(2, "has no line for layer 1",
                    args=("replay", self.probes, "--method", f"plan:{part}", "--budget", "25%mem"))
-        halves = "".join(f'  {{ layer = 1, kv_head = {head}, method = "h2o", budget = "25%mem" }},\n' for head in (1, 7))
+        halves = "".join(f'  {{ layer = 1, kv_head = {head}, method = "h2o", budget = "25%mem" }},\n'
+                         for head in (1, 7))
         other_heads = self.write("heads.toml", re.sub(r"  \{ layer = 1.*\n", halves, self.text))
         self.fails(2, "layer 1 has other lines than one for each of the kv heads 0 to 1",
                    args=("replay", self.probes, "--method", f"plan:{other_heads}", "--budget", "25%mem"))
