@@ -43,7 +43,7 @@ def loaded_model(options):
 def sizes(options):
     """Bytes of the cache of the model after --context-length tokens: all, and those of layers in which no method runs;
     and the share of these in rows of measured documents, where kveval does not write the rows."""
-    from ._compressed import examination
+    from ._examination import examination
     from ._models import AutoConfig, loaded, stored_type
     made, tokens = loaded_model(options), options.context_length
     if tokens > made.longest:

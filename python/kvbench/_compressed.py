@@ -13,38 +13,13 @@ import torch
 from ._attention import Interface
 from ._commands import _core, only_choice
 from ._error import Error, NoCache, first_line, require
+from ._examination import check_model, examination
 from ._kinds import checked
-from ._measure import Examination, Hooks, attention_modules, body_of
-from ._models import refuse_unsupported
+from ._measure import Hooks, body_of
 from ._scored import Scored, is_scored
 from ._sequences import Document, Layer, LayerFacts, array
 
 NO_CACHE = ("infeasible", "skipped")  # statuses of a NoCache
-PROBE = [7 * i + 3 for i in range(48)]  # tokens of the short run that measures the model's attention
-
-_examined = weakref.WeakKeyDictionary()  # by model: its modules of attention, and the Examination
-
-
-def check_model(model, function):
-    known = ("config", "set_attn_implementation", "get_decoder")
-    require(isinstance(model, torch.nn.Module) and all(hasattr(model, name) for name in known), function,
-            f"{type(model).__name__} is no model of transformers.")
-    compiled = hasattr(model, "_orig_mod") or getattr(model, "_compiled_call_impl", None) is not None
-    require(not compiled, function, "the attention of a compiled model cannot be replaced; give the model without "
-            "torch.compile().")
-
-
-def examination(model):
-    """The attention of a model, measured once, unless its modules are replaced."""
-    modules = attention_modules(model)
-    if _examined.get(model, (None,))[0] != modules:
-        refuse_unsupported(type(model).__name__, model.config)
-        vocabulary = model.config.get_text_config().vocab_size
-        interface = Interface("compressed")
-        with interface.attached(model):
-            found = Examination(model, interface, [token % vocabulary for token in PROBE], "compressed")
-        _examined[model] = modules, found
-    return _examined[model][1]
 
 
 def chosen(method):
@@ -68,18 +43,19 @@ def has_fixed_length(cache, layer):
 class Compression:
     """What compressed() does to a model, and what its caches hold."""
 
-    def __init__(self, model, method, budget, seed, context, decode, threads, whole, rope_layout):
+    def __init__(self, model, method, budget, seed, context, decode, threads, whole, rope_layout, inject_scale=1.0):
         for name, number, least, most in (("seed", seed, 0, 2**32 - 1), ("threads", threads, 0, 4096),
                                           ("decode", decode or 1, 1, 2**31 - 1)):
             require(least <= number <= most, "compressed()", f"{name} is {number}; it is from {least} to {most}.")
         require(rope_layout in (None, "half", "interleaved"), "compressed()",
                 f"rope_layout is {rope_layout!r}; it is 'half' or 'interleaved'.")
+        require(0 <= inject_scale <= 1, "compressed()", f"inject_scale is {inject_scale}; it is from 0 to 1.")
         _core()
         self._found = examination(model)
         self._config = model.config.get_text_config()
         self._name = type(model).__name__
         self.budget, self._seed, self.context, self._threads = str(budget), seed, context, threads
-        self.decode = decode
+        self.decode, self.inject_scale = decode, inject_scale
         self.decoded = 0  # tokens that compressed caches have answered, in all sequences
         self.whole = collections.Counter()  # contexts that stayed whole, by the reason
         self._keep_whole = whole  # statuses of contexts that stay whole
@@ -303,7 +279,8 @@ def running(model, run):
 @checked
 @contextlib.contextmanager
 def compressed(model, method="snapkv", budget="25%mem", *, seed: int = 0, context: int | None = None,
-               decode: int | None = None, whole: bool = False, threads: int = 0, rope_layout: str | None = None):
+               decode: int | None = None, whole: bool = False, threads: int = 0, rope_layout: str | None = None,
+               inject_scale: float = 1.0):
     """Runs a model of transformers with a compressed KV cache, inside a with statement:
 
         with kvbench.compressed(model, method="snapkv", budget="25%mem") as run:
@@ -322,13 +299,16 @@ def compressed(model, method="snapkv", budget="25%mem", *, seed: int = 0, contex
     rope_layout: the order in which the method sees the channels of queries and keys, half or interleaved, on which
     formats with blocks of channels and rotations depend; None: that of the engine whose format the method is (ggml's:
     llama.cpp), otherwise that of the model's code. run.rope_layout says which it is.
+    inject_scale: the share of the error of each layer's attention output that the model gets, from 0 (it is exact) to
+    1, as kveval --inject-scale (docs/damage.md).
     method: a name with or without settings, or a method in Python; "damage-votes[scope=model]" takes gradients at the
     end of each context (docs/scores.md). budget: as for kvbench replay. threads: 0: all processors.
 
     Layers with a sliding window or capped logits stay as they are (run.layers are the others). One sequence at a time,
     without gradients, in float32 on the host; weights and other activations stay where the model has them."""
     check_model(model, "compressed()")
-    run = Compression(model, method, budget, seed, context, decode, threads, NO_CACHE if whole else (), rope_layout)
+    run = Compression(model, method, budget, seed, context, decode, threads, NO_CACHE if whole else (), rope_layout,
+                      inject_scale)
     with running(model, run):
         yield run
     if not run.layers:

@@ -13,9 +13,10 @@ import torch
 
 from ._attention import Interface
 from ._commands import _core, named
-from ._compressed import Compression, check_model, examination, running
+from ._compressed import Compression, running
 from ._continued import cache_name
 from ._error import Error, NoCache, require
+from ._examination import check_model, examination
 from ._kinds import checked, of_kind
 from ._measure import TOLERANCE, body_of
 from ._models import TYPES, token_ids

@@ -2,7 +2,7 @@
 """One layer of one sequence inside kvbench.compressed(): its exact context, and what answers the tokens after it."""
 
 import copy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
@@ -87,7 +87,11 @@ class Layer:
         rows = self.decoder.answer(self._index, count, self._ordered(call.key[:, -count:]),
                                    array(call.value[:, -count:]), self._ordered(call.query[:, -count:]))
         self.tokens += count
-        return torch.from_numpy(rows).to(call.query).transpose(0, 1)
+        output = torch.from_numpy(rows).to(call.query).transpose(0, 1)
+        if self._compression.inject_scale == 1:
+            return output
+        exact = replace(call, mask=call.mask[:, :, -count:]).run()
+        return torch.lerp(exact.float(), output.float(), self._compression.inject_scale).to(exact)
 
     def _ordered(self, tensor):
         return self._compression.ordered(self._number, tensor)

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Methods inside small Hugging Face models: kvbench.compressed()."""
+import contextlib
 import sys
 import warnings
 
@@ -12,7 +13,9 @@ import hf_models  # noqa: E402
 import numpy as np  # noqa: E402
 import torch  # noqa: E402
 from kvbench import dump_hf  # noqa: E402
+from kvbench._attention import Interface  # noqa: E402
 from kvbench._compressed import examination  # noqa: E402
+from kvbench._continued import cache_name  # noqa: E402
 from kvbench._rotation import UNKNOWN  # noqa: E402
 
 sys.path.insert(0, str(PACKAGE.parent / "bench" / "bridge"))
@@ -240,6 +243,53 @@ class ChannelOrder(CompressedTest):
             self.logits(model, "q4_0", "60%mem", rope_layout="half")
         with self.refuses("rope_layout is 'rows'"):
             self.logits(model, "q4_0", "60%mem", rope_layout="rows")
+
+
+class InjectScale(CompressedTest):
+    """A share of each layer's error."""
+    METHODS = (("h2o", "24"), ("int4[group=16]", "50%mem"))
+
+    def test_of_none_the_model_is_exact(self):
+        """To the bit, in calls of the same tokens."""
+        for model in (self.models["llama"], self.models["gemma3"]):
+            logits, name = [], cache_name(model)
+            for scale, its_own in ((1, Interface("compressed").attached(model)), (0, contextlib.nullcontext())):
+                with kvbench.compressed(model, "h2o", 40, context=CONTEXT, inject_scale=scale):
+                    cache = getattr(model(token_ids(CONTEXT), use_cache=True), name)
+                    with its_own:
+                        logits.append(model(token_ids()[:, CONTEXT:], **{name: cache}).logits)
+            self.assertTrue(torch.equal(*logits))
+            self.assertFalse(torch.equal(logits[0][0], self.logits(model, "h2o", 40)[CONTEXT:]))
+
+    def test_outputs_are_between_exact_and_compressed_ones(self):
+        for method, budget in self.METHODS:
+            exact, half, whole = (self.outputs(self.models["llama"], method, budget, inject_scale=scale)
+                                  for scale in (0, 0.5, 1))
+            np.testing.assert_allclose(half, (exact + whole) / 2, atol=1e-6)
+            self.assertGreater(np.abs(whole - exact).max(), 1e-2)
+
+    def kl(self, model, method, budget, exact, **options):
+        got = self.logits(model, method, budget, **options)[CONTEXT:].double().log_softmax(-1)
+        return float((exact.exp() * (exact - got)).sum(-1).mean())
+
+    def test_kl_divided_by_the_square_tends_to_the_prediction(self):
+        model = self.models["llama"]
+        self.dumped(model, "--probes", "512")
+        exact = self.logits(model)[CONTEXT:].double().log_softmax(-1)
+        for method, budget in self.METHODS:
+            limits = []
+            for scale in (0.02, 0.01):
+                limits.append(self.kl(model, method, budget, exact, inject_scale=scale) / scale**2)
+            predicted = self.replay(self.path("t.h5"), "-m", method, "-b", budget, "--rows", "trace")[0]
+            self.assertAlmostEqual(limits[0] / limits[1], 1, delta=0.05)
+            self.assertAlmostEqual(limits[1] / predicted["kl_predicted"], 1, delta=0.15)
+            self.assertGreater(abs(self.kl(model, method, budget, exact) / limits[1] - 1), 0.3)
+
+    def test_other_shares(self):
+        for scale, words in ((-0.1, "inject_scale is -0.1"), (1.5, "from 0 to 1"), (float("nan"), "is nan"),
+                             ("0.5", "must be a number")):
+            with self.refuses(words), kvbench.compressed(self.models["llama"], "h2o", 16, inject_scale=scale):
+                pass
 
 
 class Refusals(CompressedTest):
