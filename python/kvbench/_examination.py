@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The attention of models in which methods run (kvbench.compressed(), kvbench.evaluate()), measured when it is needed."""
+"""The attention of models in which methods run (kvbench.compressed(), kvbench.evaluate()), measured once."""
 
 import weakref
 
