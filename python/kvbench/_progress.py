@@ -35,17 +35,23 @@ def notebook_bar():
             handle.update(HTML(""))
 
 
+def tell(text):
+    """Writes to stderr. Where it is closed or full, a message is lost, and no result."""
+    with contextlib.suppress(AttributeError, OSError):
+        sys.stderr.write(text)
+        sys.stderr.flush()
+
+
 class Progress:
     """Messages on stderr, and a progress line that overwrites itself if stderr is a terminal."""
 
     def __init__(self, quiet):
-        self._live = not quiet and sys.stderr.isatty()
+        self._live = not quiet and sys.stderr is not None and sys.stderr.isatty()
 
     def stage(self, text):
         if self._live:
-            sys.stderr.write(f"\r\x1b[Kkvbench-dump-hf: {text}")
-            sys.stderr.flush()
+            tell(f"\r\x1b[Kkvbench-dump-hf: {text}")
 
     def say(self, sentence):
         self.stage("")
-        sys.stderr.write(("\r\x1b[K" if self._live else "") + f"kvbench-dump-hf: {sentence}\n")
+        tell(("\r\x1b[K" if self._live else "") + f"kvbench-dump-hf: {sentence}\n")

@@ -22,8 +22,9 @@ from ._choose_documents import documents_of, record
 from ._choose_model import answered, bytes_of, measure, rows_of, set_budget
 from ._error import Error, check_regular, first_line, require
 from ._files import check_not_input, read_text, sha256_of_file
+from ._progress import tell
 from ._race import Race
-from .dump_hf import Parser, model_files, positive, stop, threads
+from .dump_hf import Parser, model_files, positive, stop_by_signals, threads
 
 METHODS = ("sink,h2o,snapkv,chelsea,bsm,kmeans,int,kivi4,kivi2,turboquant,h2o+q8_0,h2o+q5_1,h2o+q4_0,snapkv+q8_0,"
            "snapkv+q5_1,snapkv+kivi4,kmeans+int8,snapkv@kvpress,llama.cpp,vllm")
@@ -181,7 +182,7 @@ class Work:
 
     def say(self, sentence):
         if not self.options.quiet:
-            sys.stderr.write(f"kvbench-choose: [{time.monotonic() - self.started:4.0f} s] {sentence}\n")
+            tell(f"kvbench-choose: [{time.monotonic() - self.started:4.0f} s] {sentence}\n")
 
     def run(self, made, *command):
         """Runs a program that makes this file, unless it is there. Its messages are shown where it fails."""
@@ -189,7 +190,7 @@ class Work:
             return
         done = subprocess.run([str(word) for word in command], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
                               stderr=subprocess.PIPE, text=True)
-        if done.returncode in (130, -signal.SIGINT, -signal.SIGTERM):
+        if done.returncode in (130, -signal.SIGINT, -signal.SIGTERM, -signal.SIGHUP):
             raise KeyboardInterrupt
         if done.returncode < 0:
             raise OSError(f"{os.path.basename(str(command[0]))} was ended by {signal.Signals(-done.returncode).name}"
@@ -284,15 +285,18 @@ def choose(options):
 
 
 def fail(code, message):
-    sys.stderr.write(f"kvbench-choose: {' '.join(str(message).split())}\n")
+    tell(f"kvbench-choose: {' '.join(str(message).split())}\n")
     return code
 
 
 def main(arguments=None):
     """Returns the exit code: 0 done; 2 bad usage or input; 3 input/output or memory; 130 interrupted."""
-    signal.signal(signal.SIGTERM, stop)
+    stop_by_signals()
     try:
-        sys.stdout.write(choose(parser().parse_args(arguments)))
+        text = choose(parser().parse_args(arguments))
+        if sys.stdout is None:
+            raise OSError("the standard output is closed; the answer is in the file answer.md.")
+        sys.stdout.write(text)
         sys.stdout.flush()
         return 0
     except KeyboardInterrupt:

@@ -12,7 +12,7 @@ from . import dump_hf_plan as plan
 from ._error import Error, first_line
 from ._files import check_not_input, check_replaceable
 from ._kinds import of_kind
-from ._progress import Progress
+from ._progress import Progress, tell
 from ._schema import MOST_PROBES, PromptInfo
 from .scores import write_scores
 
@@ -135,6 +135,8 @@ def check_installed():
         import torch
         import transformers
     except ImportError as missing:
+        if not isinstance(missing, ModuleNotFoundError):  # for want of memory, say
+            raise OSError(f"PyTorch and transformers are installed and cannot be loaded ({missing})") from None
         raise Error(f"{missing}: dumping a model needs PyTorch and transformers; install them with pip install "
                     "'./python[hf]'.") from None
     if tuple(map(int, transformers.__version__.split(".")[:2])) < OLDEST:
@@ -158,12 +160,14 @@ def read_prompts(options, model):
 
 
 class Deferred:
-    """In a with statement, SIGINT and SIGTERM take effect only in check(), so that they never interrupt HDF5 while it
-    writes."""
+    """In a with statement, SIGINT, SIGTERM and SIGHUP take effect only in check(), so that they never interrupt HDF5
+    while it writes."""
 
     def __enter__(self):
         self._seen = False
-        self._before = {number: signal.signal(number, self._note) for number in (signal.SIGINT, signal.SIGTERM)}
+        self._before = {number: signal.signal(number, self._note)
+                        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+                        if signal.getsignal(number) != signal.SIG_IGN}
         return self
 
     def _note(self, *_):
@@ -269,18 +273,23 @@ def record(options, header, prompts, recorder, prober, scores, signals, progress
 
 
 def fail(code, message):
-    sys.stderr.write(f"kvbench-dump-hf: {' '.join(str(message).split())}\n")
+    tell(f"kvbench-dump-hf: {' '.join(str(message).split())}\n")
     return code
 
 
-def stop(*_):
-    raise KeyboardInterrupt
+def stop_by_signals():
+    """SIGTERM and, unless it is ignored (nohup), SIGHUP end the program as Ctrl-C does."""
+    def stop(*_):
+        raise KeyboardInterrupt
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        if signal.getsignal(number) != signal.SIG_IGN:
+            signal.signal(number, stop)
 
 
 def main(arguments=None):
     """Returns the exit code: 0 done; 1 a self check failed; 2 bad usage or input; 3 input/output or memory; 130
     interrupted."""
-    signal.signal(signal.SIGTERM, stop)
+    stop_by_signals()
     try:
         dump(parser().parse_args(arguments))
         return 0

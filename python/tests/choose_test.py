@@ -2,6 +2,7 @@
 """kvbench-choose: the race keeps its error rate, and the steps from options to an answer, with stand-ins for the
 programs. extension_choose goes through the real ones."""
 import csv
+import io
 import json
 import math
 import os
@@ -246,6 +247,16 @@ class Choose(PackageTest):
         table = self.read("out/measured-001.csv")
         pathlib.Path(self.path("out/measured-001.csv")).write_text(table[:table.rindex("\n", 0, -1) + 1])
         self.assertRegex(self.choose(Programs(), documents=3, code=2), "measured-001.csv: has no row of .* remove this")
+
+    def test_streams_that_are_closed(self):
+        text = self.choose(Programs())
+        with mock.patch.object(choose, "choose", lambda options: text), mock.patch.object(sys, "stdout", None):
+            arguments = ["--model", "m.gguf", "--text", "t", "-o", "out"]
+            with mock.patch.object(sys, "stderr", None):
+                self.assertEqual(choose.main(arguments), 3)
+            with mock.patch.object(sys, "stderr", io.StringIO()) as said:
+                self.assertEqual(choose.main(arguments), 3)
+                self.assertIn("the answer is in", said.getvalue())
 
     def test_a_program_that_is_killed(self):
         """For want of memory, say, which is no interruption."""

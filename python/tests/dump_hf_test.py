@@ -8,6 +8,7 @@ import socket
 import subprocess
 import sys
 import time
+from unittest import mock
 
 import environment
 
@@ -344,10 +345,20 @@ class Usage(DumpTest):
             sys.modules[name] = hidden
             self.assertIn("pip install './python[hf]'", said)
 
+    def test_messages_that_cannot_be_written(self):
+        """They are lost, and no trace is."""
+        hf_models.save(self.path("m"), "llama")
+        for closed in (None, open("/dev/full", "w")):
+            with mock.patch.object(sys, "stderr", closed):
+                code = dump_hf.main(["--model", self.path("m"), "--ids", self.ids(20), "-o", self.path("t.h5"),
+                                     "--force"])
+            self.assertEqual(code, 0)
+            kvbench.Trace(self.path("t.h5")).close()
+
     def test_signals_leave_nothing(self):
         hf_models.save(self.path("m"), "llama")
         prompts = [self.ids(500, seed, f"p{seed}") for seed in range(200)]
-        for number in signal.SIGINT, signal.SIGTERM:
+        for number in signal.SIGINT, signal.SIGTERM, signal.SIGHUP:
             process = subprocess.Popen([sys.executable, "-m", "kvbench.dump_hf", "--model", self.path("m"),
                                         "-o", self.path("t.h5"), "--ids", *prompts], stderr=subprocess.PIPE, text=True,
                                        env={**os.environ, "PYTHONPATH": os.pathsep.join(
