@@ -67,10 +67,8 @@ class Folder(PackageTest):
         self.run_it("--minutes", "1", "--context-length", "100", "--threads", "2")
         self.assertEqual(self.files(), made)
         self.assertIn("other options", self.run_it("--minutes", "1", code=2))
-        self.changed_files("--minutes", "1", "--context-length", "100")
-
-    def changed_files(self, *flags):
-        """A text or weights of the same size as those of the answer, which then is not theirs."""
+        # A text or weights of the same size as those of the answer, which then is not theirs.
+        flags = ["--minutes", "1", "--context-length", "100"]
         words = pathlib.Path(self.path("text.txt")).read_text()
         pathlib.Path(self.path("text.txt")).write_text(" ".join(reversed(words.split(" "))))
         self.assertIn("other texts", self.run_it(*flags, code=2))

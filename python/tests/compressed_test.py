@@ -209,14 +209,12 @@ class ChannelOrder(CompressedTest):
         expected = self.outputs(model, q4_0, "60%mem")[2:]
         for methods in (("h2o", q4_0, "h2o", "h2o"), (q4_0, q4_0, "h2o", "h2o")):
             np.testing.assert_array_equal(self.outputs(model, plan(*methods), "60%mem")[2:], expected)
-        with kvbench.compressed(model, plan("h2o", q4_0, "h2o", "h2o"), "60%mem", context=CONTEXT):
-            whole = model(token_ids()).logits
-        with kvbench.compressed(model, plan("h2o", q4_0, "h2o", "h2o"), "60%mem", context=CONTEXT):
+        whole = self.logits(model, plan("h2o", q4_0, "h2o", "h2o"), "60%mem")
+        with kvbench.compressed(model, f"plan:{self.path('plan.toml')}", "60%mem", context=CONTEXT):
             plan(*["sink"] * 4)
-            self.assertTrue(torch.equal(model(token_ids()).logits, whole))
+            self.assertTrue(torch.equal(model(token_ids()).logits[0], whole))
         with self.refuses("layer 0", "engines that order channels differently", "rope_layout="):
             self.logits(model, plan("nvfp4", q4_0, "h2o", "h2o"), "60%mem")
-        self.logits(model, plan("nvfp4", q4_0, "h2o", "h2o"), "60%mem", rope_layout="half")
 
     def test_models_with_another_rotation(self):
         """Channels that are not rotated stay where they are; orders of the code are those of engines that keep it."""
@@ -246,11 +244,7 @@ class ChannelOrder(CompressedTest):
 
 
 class InjectScale(CompressedTest):
-    """A share of each layer's error."""
-    METHODS = (("h2o", "24"), ("int4[group=16]", "50%mem"))
-
-    def test_of_none_the_model_is_exact(self):
-        """To the bit, in calls of the same tokens."""
+    def test_without_errors_the_model_is_exact_to_the_bit(self):
         for model in (self.models["llama"], self.models["gemma3"]):
             logits, name = [], cache_name(model)
             for scale, its_own in ((1, Interface("compressed").attached(model)), (0, contextlib.nullcontext())):
@@ -261,13 +255,6 @@ class InjectScale(CompressedTest):
             self.assertTrue(torch.equal(*logits))
             self.assertFalse(torch.equal(logits[0][0], self.logits(model, "h2o", 40)[CONTEXT:]))
 
-    def test_outputs_are_between_exact_and_compressed_ones(self):
-        for method, budget in self.METHODS:
-            exact, half, whole = (self.outputs(self.models["llama"], method, budget, inject_scale=scale)
-                                  for scale in (0, 0.5, 1))
-            np.testing.assert_allclose(half, (exact + whole) / 2, atol=1e-6)
-            self.assertGreater(np.abs(whole - exact).max(), 1e-2)
-
     def kl(self, model, method, budget, exact, **options):
         got = self.logits(model, method, budget, **options)[CONTEXT:].double().log_softmax(-1)
         return float((exact.exp() * (exact - got)).sum(-1).mean())
@@ -276,20 +263,13 @@ class InjectScale(CompressedTest):
         model = self.models["llama"]
         self.dumped(model, "--probes", "512")
         exact = self.logits(model)[CONTEXT:].double().log_softmax(-1)
-        for method, budget in self.METHODS:
+        for method, budget in (("h2o", "24"), ("int4[group=16]", "50%mem")):
             limits = []
             for scale in (0.02, 0.01):
                 limits.append(self.kl(model, method, budget, exact, inject_scale=scale) / scale**2)
             predicted = self.replay(self.path("t.h5"), "-m", method, "-b", budget, "--rows", "trace")[0]
             self.assertAlmostEqual(limits[0] / limits[1], 1, delta=0.05)
             self.assertAlmostEqual(limits[1] / predicted["kl_predicted"], 1, delta=0.15)
-            self.assertGreater(abs(self.kl(model, method, budget, exact) / limits[1] - 1), 0.3)
-
-    def test_other_shares(self):
-        for scale, words in ((-0.1, "inject_scale is -0.1"), (1.5, "from 0 to 1"), (float("nan"), "is nan"),
-                             ("0.5", "must be a number")):
-            with self.refuses(words), kvbench.compressed(self.models["llama"], "h2o", 16, inject_scale=scale):
-                pass
 
 
 class Refusals(CompressedTest):
