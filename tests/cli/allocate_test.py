@@ -100,9 +100,11 @@ class Allocate(CliTest):
                                if (r["layer"], r["kv_head"]) == ("1", str(head))] for of in (table, alone))
             self.assertTrue(planned)
             self.assertEqual(planned, named)
-        part = self.write(re.sub(r"\{ layer = 1, kv_head = 0.*\n", "", self.read(edited)), "part-heads.toml")
-        self.fails(2, "lines for", "kv heads of layer 1",
-                   args=("replay", self.probes, "--method", f"plan:{part}", "--budget", "50%mem"))
+        for name, line in (("part", ""), ("other", r"{ layer = 1, kv_head = 7\1")):
+            wrong = self.write(re.sub(r"\{ layer = 1, kv_head = 0(.*\n)", line, self.read(edited)),
+                               f"{name}-heads.toml")
+            self.fails(2, "layer 1 has other lines than one for each of the kv heads 0 to 1",
+                       args=("replay", self.probes, "--method", f"plan:{wrong}", "--budget", "50%mem"))
         self.fails(2, "--by head: adakv(snapkv) needs all kv heads",
                    args=("allocate", self.probes, "--menu", "adakv(snapkv)", "--by", "head"))
 
@@ -131,11 +133,6 @@ class Allocate(CliTest):
         part = self.write(re.sub(r"  \{ layer = 1.*\n", "", self.text), "part.toml")
         self.fails(2, "has no line for layer 1",
                    args=("replay", self.probes, "--method", f"plan:{part}", "--budget", "25%mem"))
-        halves = "".join(f'  {{ layer = 1, kv_head = {head}, method = "h2o", budget = "25%mem" }},\n'
-                         for head in (1, 7))
-        other_heads = self.write("heads.toml", re.sub(r"  \{ layer = 1.*\n", halves, self.text))
-        self.fails(2, "layer 1 has other lines than one for each of the kv heads 0 to 1",
-                   args=("replay", self.probes, "--method", f"plan:{other_heads}", "--budget", "25%mem"))
         self.fails(2, "--dense-layers keeps layers whole",
                    args=("replay", self.probes, "--method", f"plan:{self.plan}", "--budget", "25%mem",
                          "--dense-layers", 1))
