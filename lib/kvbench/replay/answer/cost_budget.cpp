@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <optional>
 
 #include <fmt/format.h>
@@ -26,10 +27,11 @@ struct Point {
   double cost = 0;
 };
 
-/// Tokens at which the line through two points reaches `limit`.
+/// Tokens at which the line through two points reaches `limit`. Where it does not rise, the points are on the same side
+/// of the limit, and only the last number on the other side is left to try.
 Index interpolate(const Point& a, const Point& b, double limit) {
-  if (a.cost == b.cost) return (a.tokens + b.tokens) / 2;
   const double slope = (b.cost - a.cost) / static_cast<double>(b.tokens - a.tokens);
+  if (slope <= 0) return b.cost > limit ? 0 : std::numeric_limits<Index>::max();
   return a.tokens + static_cast<Index>(std::clamp(std::floor((limit - a.cost) / slope + 1e-9), -1e15, 1e15));
 }
 

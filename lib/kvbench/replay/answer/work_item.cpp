@@ -162,7 +162,8 @@ class WorkItemRun {
     options.refit = Refit::none;  // budgets are those of the method
     const BudgetSearch search(task_, choice, task_.plan.configurations[c].seed, prompts_, heads_, backend_,
                               std::move(options));
-    return search.allowed(method, [&](Index tokens) {
+    const Configuration& key = task_.plan.configurations[c];
+    return search.allowed(method, searched_[{key.method, key.budget}], [&](Index tokens) {
       for (std::size_t h = 0; h < heads_.size(); ++h) result(h, c).budget_tokens = tokens;
     });
   }
@@ -283,7 +284,8 @@ class WorkItemRun {
   std::vector<NoiseFloor> noise_floors_;      ///< of the heads
   std::vector<ContextMass> context_mass_;     ///< of the heads
   std::optional<PreparedMethod> own_prepared_;
-  std::optional<PreparedMethod>& prepared_;  ///< the last one
+  std::optional<PreparedMethod>& prepared_;                            ///< the last one
+  std::map<std::pair<std::size_t, std::size_t>, SearchEnd> searched_;  ///< by method and budget
 };
 
 }  // namespace
