@@ -11,6 +11,7 @@
 #include <kvbench/replay/records/raw.hpp>
 #include <kvbench/replay/records/record.hpp>
 #include <kvbench/replay/replay.hpp>
+#include <kvbench/replay/run/workers.hpp>
 #include <kvbench/report/columns/records.hpp>
 
 #include <apps/common/command_line.hpp>
@@ -138,7 +139,7 @@ std::vector<replay::Record> replay_all(const ReplayFlags& options, const replay:
     replay::ReplayResults results = replay::replay(reader, options.request, how, hooks);
     results.trace = names[t];
     if (raw) write_raw(*raw, reader, options.request, results);
-    std::vector<replay::Record> records = summarize(results, options.run.grain);
+    std::vector<replay::Record> records = summarize(results, options.run.grain, replay::thread_count(how));
     compare::mark_best(records, options.request.rank_by);
     std::ranges::move(records, std::back_inserter(all));
     before += trace.work_items();

@@ -252,6 +252,17 @@ TEST_CASE("a row that is infeasible in some parts and skipped in the others is i
   CHECK(rows[1].reason == "too dear");
 }
 
+TEST_CASE("threads summarise rows as one does") {
+  Results t;
+  const std::vector<Record> one = summarize(t.results, Grain::query), several = summarize(t.results, Grain::query, 3);
+  REQUIRE(several.size() == one.size());
+  for (std::size_t r = 0; r < one.size(); ++r) {
+    CHECK(several[r].order == one[r].order);
+    CHECK(several[r].kept_tokens == one[r].kept_tokens);
+    CHECK(rel_err(several[r]).rms == rel_err(one[r]).rms);
+  }
+}
+
 TEST_CASE("joined rows of parts with some of the methods have the order of one summary") {
   Results t;
   t.results.prompts.push_back({"second", Protocol::decode});

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <map>
 
+#include <kvbench/core/parallel_for.hpp>
 #include <kvbench/methods/contract/layer_plan.hpp>
 #include <kvbench/replay/records/samples.hpp>
 
@@ -16,7 +17,7 @@ class Summarizer {
     for (const Configuration& one : results.configurations) ++of_method_[one.method];
   }
 
-  std::vector<Record> run() {
+  std::vector<Record> run(std::size_t threads) {
     Heads all;
     std::vector<Heads> prompts;  // the heads of a prompt are adjacent
     for (const HeadResult& head : results_.heads) {
@@ -26,6 +27,9 @@ class Summarizer {
     }
     if (prompts.size() > 1) add_prompt(all, std::nullopt);
     for (const Heads& heads : prompts) add_prompt(heads, heads.front()->place.prompt);
+    parallel_for(records_.size(), threads, [&](std::size_t r, std::size_t) {
+      summarize(summarised_[r].samples, summarised_[r].seeds, results_.prompts, records_[r]);
+    });
     return std::move(records_);
   }
 
@@ -76,9 +80,9 @@ class Summarizer {
     return r;
   }
 
-  void finish(Record record, const std::vector<Sample>& samples, std::size_t seeds) {
-    summarize(samples, seeds, results_.prompts, record);
+  void add(Record record, std::vector<Sample> samples, std::size_t seeds) {
     records_.push_back(std::move(record));
+    summarised_.push_back({std::move(samples), seeds});
   }
 
   /// One row per (method, budget) over these heads and all seeds. Configurations of one method and budget are adjacent
@@ -97,7 +101,7 @@ class Summarizer {
         for (std::size_t s = c; s < end; ++s)
           samples.push_back({head, &head->results[s], s - c, 0, results_.group, 0, m});
       }
-      finish(identity(c, prompt, layer), samples, end - c);
+      add(identity(c, prompt, layer), std::move(samples), end - c);
       c = end;
     }
   }
@@ -114,10 +118,10 @@ class Summarizer {
           record.kv_head = head->place.kv_head;
           record.query_head = head->place.kv_head * results_.group + g;
           if (record.seeded) record.seed = results_.configurations[c].seed;
-          finish(record, {{head, &head->results[c], 0, g, 1, 0, m}}, 1);
+          add(record, {{head, &head->results[c], 0, g, 1, 0, m}}, 1);
           for (Index i = 0; grain_ == Grain::query && i < m; ++i) {
             record.query = head->positions[static_cast<std::size_t>(i)];
-            finish(record, {{head, &head->results[c], 0, g, 1, i, 1}}, 1);
+            add(record, {{head, &head->results[c], 0, g, 1, i, 1}}, 1);
           }
         }
       }
@@ -130,7 +134,12 @@ class Summarizer {
   Grain grain_;
   std::map<std::size_t, std::size_t> of_method_;  // number of configurations
   std::array<Index, 7> order_{};                  // of the next row, except for its method and budget
+  struct Summarised {
+    std::vector<Sample> samples;
+    std::size_t seeds;
+  };
   std::vector<Record> records_;
+  std::vector<Summarised> summarised_;  ///< of the records
 };
 
 }  // namespace
@@ -144,7 +153,9 @@ bool Record::is_part_of_plan() const {
   return methods::is_plan(method) && !layer && std::ssize(replayed_layers) != model_layers;
 }
 
-std::vector<Record> summarize(const ReplayResults& results, Grain grain) { return Summarizer(results, grain).run(); }
+std::vector<Record> summarize(const ReplayResults& results, Grain grain, std::size_t threads) {
+  return Summarizer(results, grain).run(threads);
+}
 
 void put_in_order(std::vector<Record>& records) { std::ranges::stable_sort(records, {}, &Record::order); }
 

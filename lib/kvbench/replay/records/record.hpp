@@ -118,8 +118,8 @@ struct Record : RowIdentity, Costs {
 };
 
 /// All rows in order. `results` may hold only some of the methods (their configurations, on all heads): put_in_order()
-/// then restores the order of one summary over the rows of all parts.
-std::vector<Record> summarize(const ReplayResults& results, Grain grain);
+/// then restores the order of one summary over the rows of all parts. `threads` compute them.
+std::vector<Record> summarize(const ReplayResults& results, Grain grain, std::size_t threads = 1);
 void put_in_order(std::vector<Record>& records);
 
 }  // namespace kvbench::replay
