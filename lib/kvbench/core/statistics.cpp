@@ -38,16 +38,16 @@ double standard_error(std::span<const double> values) {
 
 namespace {
 
-/// The number of times that each of `count` items is drawn in one resample; `which` separates the draws of rows and
-/// columns.
-std::vector<double> resampled_counts(std::uint32_t count, std::uint32_t resample, std::uint32_t which) {
-  std::vector<double> times(count, 0.0);
+/// The number of times that each item is drawn in one resample; `which` separates the draws of rows and columns.
+void draw_counts(std::uint32_t resample, std::uint32_t which, std::span<double> times) {
+  std::ranges::fill(times, 0.0);
+  const auto count = static_cast<std::uint32_t>(times.size());
+  PhiloxBlock draw;
   for (std::uint32_t i = 0; i < count; ++i) {
-    const PhiloxBlock draw = philox4x32({{resample, i / 4, which, 0}}, {});
+    if (i % 4 == 0) draw = philox4x32({{resample, i / 4, which, 0}}, {});
     // Multiply-shift maps 32 bits to [0, count) with a bias below 2^-32 * count.
     times[std::uint64_t{draw.x[i % 4]} * count >> 32] += 1;
   }
-  return times;
 }
 
 }  // namespace
@@ -61,10 +61,10 @@ Interval bootstrap_mean(std::span<const double> sums, std::span<const double> co
     observed += std::ranges::any_of(counts.subspan(i * cols, cols), [](double count) { return count != 0; });
   }
   if (observed < 2) return {NAN, NAN};
-  std::vector<double> means;
+  std::vector<double> means, row_times(rows), col_times(cols);
   for (int r = 0; r < resamples; ++r) {
-    const auto row_times = resampled_counts(static_cast<std::uint32_t>(rows), static_cast<std::uint32_t>(r), 0);
-    const auto col_times = resampled_counts(static_cast<std::uint32_t>(cols), static_cast<std::uint32_t>(r), 1);
+    draw_counts(static_cast<std::uint32_t>(r), 0, row_times);
+    draw_counts(static_cast<std::uint32_t>(r), 1, col_times);
     double sum = 0, count = 0;
     for (std::size_t i = 0; i < rows; ++i) {
       if (row_times[i] == 0) continue;

@@ -6,12 +6,14 @@
 namespace kvbench::methods {
 
 std::vector<std::uint16_t> codes_of(std::span<const float> projections, std::span<const float> thresholds, int bits) {
-  std::vector<std::uint16_t> codes(projections.size() / static_cast<std::size_t>(bits), 0);
-  for (std::size_t i = 0; i < projections.size();) {
-    for (std::size_t j = 0; j < thresholds.size(); ++j, ++i) {
-      const auto bit = static_cast<unsigned>(projections[i] > thresholds[j]);
-      codes[i / static_cast<std::size_t>(bits)] |=
-          static_cast<std::uint16_t>(bit << (i % static_cast<std::size_t>(bits)));
+  std::vector<std::uint16_t> codes;
+  codes.reserve(projections.size() / static_cast<std::size_t>(bits));
+  for (const float* row = projections.data(); row != projections.data() + projections.size();
+       row += thresholds.size()) {
+    for (std::size_t j = 0; j < thresholds.size(); j += static_cast<std::size_t>(bits)) {
+      unsigned code = 0;
+      for (int b = 0; b < bits; ++b) code |= static_cast<unsigned>(row[j + b] > thresholds[j + b]) << b;
+      codes.push_back(static_cast<std::uint16_t>(code));
     }
   }
   return codes;

@@ -157,6 +157,7 @@ std::string csv_of(std::span<const Column<Row>> columns, RowsOf<Row> rows, bool 
   std::string out;
   const auto add_line = [&](auto field) {
     std::vector<std::string> fields;
+    fields.reserve(columns.size());
     for (const Column<Row>& column : columns) {
       if (!column.time || times) fields.push_back(field(column));
     }
