@@ -61,10 +61,10 @@ Interval bootstrap_mean(std::span<const double> sums, std::span<const double> co
     observed += std::ranges::any_of(counts.subspan(i * cols, cols), [](double count) { return count != 0; });
   }
   if (observed < 2) return {NAN, NAN};
-  std::vector<double> means, row_times(rows), col_times(cols);
+  std::vector<double> means, row_times(rows), col_times(cols, 1.0);
   for (int r = 0; r < resamples; ++r) {
     draw_counts(static_cast<std::uint32_t>(r), 0, row_times);
-    draw_counts(static_cast<std::uint32_t>(r), 1, col_times);
+    if (cols > 1) draw_counts(static_cast<std::uint32_t>(r), 1, col_times);
     double sum = 0, count = 0;
     for (std::size_t i = 0; i < rows; ++i) {
       if (row_times[i] == 0) continue;

@@ -91,12 +91,12 @@ TEST_CASE("the search for a seed begins where that for another ended, and is lef
   const SmallTrace trace(long_options());
   std::array<std::size_t, 2> made{};  // caches, by seed
   const auto counting = [&](std::string_view method) {
-    MethodInfo info = method_of("counting", [&made, method](const HeadPrompt& head, Index budget, std::uint32_t seed,
-                                                            Backend& backend) {
-      ++made.at(seed);
-      const MethodInfo& real = find_method(method);
-      return real.prepare_head(head, real.bind({}), backend)(budget, seed);
-    });
+    MethodInfo info = method_of(
+        "counting", [&made, method](const HeadPrompt& head, Index budget, std::uint32_t seed, Backend& backend) {
+          ++made.at(seed);
+          const MethodInfo& real = find_method(method);
+          return real.prepare_head(head, real.bind({}), backend)(budget, seed);
+        });
     info.seeded = true;
     return info;
   };
