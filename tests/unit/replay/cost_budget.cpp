@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // Budgets that limit a cost: the search, and "realised <= requested" for every row of the registry in every protocol.
-#include <array>
-
 #include <doctest/doctest.h>
 
 #include <support/rows.hpp>
@@ -85,35 +83,6 @@ TEST_CASE("where the cost is the same at two numbers, the search goes to the las
   evaluations = 0;
   CHECK_THROWS_AS(search(0.25, 250, 1000, flat), Infeasible);
   CHECK(evaluations == 3);  // 250, 125, 1
-}
-
-TEST_CASE("the search for a seed begins where that for another ended, and is left out where nothing fits") {
-  const SmallTrace trace(long_options());
-  std::array<std::size_t, 2> made{};  // caches, by seed
-  const auto counting = [&](std::string_view method) {
-    MethodInfo info = method_of(
-        "counting", [&made, method](const HeadPrompt& head, Index budget, std::uint32_t seed, Backend& backend) {
-          ++made.at(seed);
-          const MethodInfo& real = find_method(method);
-          return real.prepare_head(head, real.bind({}), backend)(budget, seed);
-        });
-    info.seeded = true;
-    return info;
-  };
-  const auto run = [&](const MethodInfo& method) {
-    made = {};
-    ReplayRequest request = request_of({&method}, 1);
-    request.budgets = {Budget::parse("25%mem")};
-    request.seeds = {0, 1};
-    request.protocol = Protocol::prefill;
-    return replay::replay(trace.reader(), request, {.threads = 1}).heads.size();
-  };
-  const std::size_t heads = run(counting("uniform"));
-  CHECK(made[0] > 3 * heads);
-  CHECK(made[1] == 3 * heads);  // the largest budget that fits, the next one, and the cache that answers
-  run(counting("exact"));
-  CHECK(made[0] > 0);
-  CHECK(made[1] == 0);
 }
 
 TEST_CASE("a limit below the smallest cost is infeasible, and the reason names that cost") {

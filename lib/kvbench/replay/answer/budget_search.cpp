@@ -47,21 +47,15 @@ BudgetSearch::BudgetSearch(const WorkItemTask& task, const LayerChoice& choice, 
       backend_(backend),
       options_(std::move(options)) {}
 
-Index BudgetSearch::allowed(const PreparedMethod& method, SearchEnd& end,
-                            const std::function<void(Index tokens)>& report) const {
+Index BudgetSearch::allowed(const PreparedMethod& method, const std::function<void(Index tokens)>& report) const {
   const PromptPlan& prompt = task_.item.prompt;
-  const bool levels = choice_.info->kind == methods::Kind::quantisation;
-  if (levels) report(prompt.base);
-  if (!end.infeasible.empty()) throw methods::Infeasible(end.infeasible);
-  try {
-    end.budget = levels ? allowed_level(end.budget) : allowed_tokens(method, end.budget);
-  } catch (const methods::Infeasible& infeasible) {
-    end.infeasible = infeasible.what();
-    throw;
+  if (choice_.info->kind == methods::Kind::quantisation) {
+    report(prompt.base);
+    return allowed_level();
   }
-  if (levels) return end.budget;
-  report(end.budget);
-  const Index own = own_tokens(end.budget, layer_);
+  const Index tokens = allowed_tokens(method);
+  report(tokens);
+  const Index own = own_tokens(tokens, layer_);
   report(own + prompt.protect_first + prompt.protect_last);
   return own;
 }
@@ -184,7 +178,7 @@ std::string BudgetSearch::percentage_in_bits() const {
   }
 }
 
-Index BudgetSearch::allowed_level(Index guess) const {
+Index BudgetSearch::allowed_level() const {
   const std::vector<std::string> levels = choice_.info->quantiser.levels(choice_.params);
   if (whole(layer_)) return std::ssize(levels);
   if (!budget_.cost()) {
@@ -195,17 +189,17 @@ Index BudgetSearch::allowed_level(Index guess) const {
   }
   check_whole_cost(budget_.share());
   return largest_within(
-      budget_.share(), guess, std::ssize(levels), [&](Index level) { return cost_at_level(*budget_.cost(), level); },
+      budget_.share(), 1, std::ssize(levels), [&](Index level) { return cost_at_level(*budget_.cost(), level); },
       [&](Index level) { return "at " + levels[static_cast<std::size_t>(level - 1)]; });
 }
 
 /// The tokens of the configuration's budget, protected tokens included.
-Index BudgetSearch::allowed_tokens(const PreparedMethod& method, Index guess) const {
+Index BudgetSearch::allowed_tokens(const PreparedMethod& method) const {
   const Index tokens = budget_tokens(task_.item.prompt, budget_, task_.request.protect_outside);
   if (budget_.cost()) check_whole_cost(budget_.share());
   if (!budget_.cost() || whole(layer_)) return tokens;
   try {
-    return largest_within(budget_.share(), guess > 0 ? guess : tokens, task_.item.prompt.base,
+    return largest_within(budget_.share(), tokens, task_.item.prompt.base,
                           [&](Index trial) { return cost_at(*budget_.cost(), trial, method); });
   } catch (const methods::Infeasible& infeasible) {
     if (choice_.info->kind != methods::Kind::retrieval || budget_.cost() != CostKind::memory) throw;

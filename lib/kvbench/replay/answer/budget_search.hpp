@@ -5,7 +5,6 @@
 #include <functional>
 #include <optional>
 #include <span>
-#include <string>
 #include <utility>
 #include <vector>
 
@@ -14,13 +13,6 @@
 #include <kvbench/replay/plan/layer_choice.hpp>
 
 namespace kvbench::replay {
-
-/// How a search ended. That for another seed of the same method and budget, whose caches take nearly as many bytes,
-/// begins there, and is left out where nothing fits.
-struct SearchEnd {
-  Index budget = 0;        ///< in the unit of the search; 0 before the first one
-  std::string infeasible;  ///< why nothing fits
-};
 
 /// The search for the budget of one configuration on the heads of a work item.
 class BudgetSearch {
@@ -32,15 +24,15 @@ class BudgetSearch {
 
   /// The budget of the caches that `method` makes: tokens that it may keep itself, or a level of a quantiser, from 1.
   /// Calls report(tokens) with the budget in tokens, protected tokens included. Throws methods::Infeasible where no
-  /// budget fits. `end`: of the search for another seed; becomes that of this one.
-  Index allowed(const PreparedMethod& method, SearchEnd& end, const std::function<void(Index tokens)>& report) const;
+  /// budget fits.
+  Index allowed(const PreparedMethod& method, const std::function<void(Index tokens)>& report) const;
 
  private:
   bool whole(std::int64_t layer) const { return layer < task_.request.dense_layers; }
   const std::vector<Index>& plan_at(Index tokens) const;
   Index own_tokens(Index tokens, std::int64_t layer) const;
-  Index allowed_tokens(const PreparedMethod& method, Index guess) const;
-  Index allowed_level(Index guess) const;
+  Index allowed_tokens(const PreparedMethod& method) const;
+  Index allowed_level() const;
   std::string percentage() const;
   /// The same, or the least share in which the quantiser can keep the cache where that is more.
   std::string percentage_in_bits() const;

@@ -162,8 +162,7 @@ class WorkItemRun {
     options.refit = Refit::none;  // budgets are those of the method
     const BudgetSearch search(task_, choice, task_.plan.configurations[c].seed, prompts_, heads_, backend_,
                               std::move(options));
-    const Configuration& key = task_.plan.configurations[c];
-    return search.allowed(method, searched_[{key.method, key.budget}], [&](Index tokens) {
+    return search.allowed(method, [&](Index tokens) {
       for (std::size_t h = 0; h < heads_.size(); ++h) result(h, c).budget_tokens = tokens;
     });
   }
@@ -284,8 +283,7 @@ class WorkItemRun {
   std::vector<NoiseFloor> noise_floors_;      ///< of the heads
   std::vector<ContextMass> context_mass_;     ///< of the heads
   std::optional<PreparedMethod> own_prepared_;
-  std::optional<PreparedMethod>& prepared_;                            ///< the last one
-  std::map<std::pair<std::size_t, std::size_t>, SearchEnd> searched_;  ///< by method and budget
+  std::optional<PreparedMethod>& prepared_;  ///< the last one
 };
 
 }  // namespace
