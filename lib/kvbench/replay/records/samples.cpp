@@ -58,13 +58,15 @@ void add_costs(const std::vector<Sample>& samples, std::size_t seeds, std::span<
 }
 
 /// Appends the notes to the reason; notes of equal text become one, with their counts summed.
+void add_reason(const std::string& reason, Record& record) {
+  if (!record.reason.empty()) record.reason += "; ";
+  record.reason += reason;
+}
+
 void add_notes(const std::vector<Sample>& samples, Record& record) {
   std::vector<methods::Note> merged;
   for (const Sample& sample : samples) merge_notes(merged, sample.result->notes);
-  for (const methods::Note& note : merged) {
-    if (!record.reason.empty()) record.reason += "; ";
-    record.reason += describe(note);
-  }
+  for (const methods::Note& note : merged) add_reason(describe(note), record);
 }
 
 using Transform = double (*)(double);
@@ -258,10 +260,10 @@ OkSamples keep_ok(const std::vector<Sample>& samples, Record& record) {
 /// The reason why a row of a query has no metrics, which every answer but that of `exact` has.
 void explain_unmeasured(Record& record) {
   if (record.query_rows > 0) return;
-  if (!record.reason.empty()) record.reason += "; ";
-  record.reason += record.refit == Refit::none
-                       ? "the noise floor is measured on a sample of the queries, and this one is not in it"
-                       : "this query is in the first half";
+  add_reason(record.refit == Refit::none
+                 ? "the noise floor is measured on a sample of the queries, and this one is not in it"
+                 : "this query is in the first half",
+             record);
 }
 
 /// The reason why a row has no interval, which would be that of a single block and so claim certainty. Rows of one
@@ -269,9 +271,8 @@ void explain_unmeasured(Record& record) {
 void explain_interval(Record& record) {
   const Summary& error = record.of(metric("rel_err"));
   if (record.query || std::isnan(error.mean) || !std::isnan(error.lo)) return;
-  if (!record.reason.empty()) record.reason += "; ";
-  record.reason +=
-      fmt::format("no interval of the mean: it takes two blocks of {} neighbouring queries", queries_per_block);
+  add_reason(fmt::format("no interval of the mean: it takes two blocks of {} neighbouring queries", queries_per_block),
+             record);
 }
 
 }  // namespace
@@ -288,10 +289,8 @@ void summarize(const std::vector<Sample>& samples, std::size_t seeds, std::span<
   add_costs(ok.measured, seeds, prompts, record);
   add_metrics(ok.measured, seeds, record);
   if (!record.query_head) add_predicted_kl(samples, ok.measured, seeds, prompts, record);
-  if (record.is_part_of_plan()) {
-    if (!record.reason.empty()) record.reason += "; ";
-    record.reason += "a plan divides its budget among all layers, of which these hold another share";
-  }
+  if (record.is_part_of_plan())
+    add_reason("a plan divides its budget among all layers, of which these hold another share", record);
   add_notes(ok.measured, record);
   explain_unmeasured(record);
   explain_interval(record);
