@@ -168,6 +168,12 @@ class MethodList {
   }
 };
 
+/// The name with another path in place of `file`, which is a part of it.
+std::string with_file(const std::string& name, std::string_view file, const std::string& path) {
+  const auto before = static_cast<std::size_t>(file.data() - name.data());
+  return name.substr(0, before) + path + name.substr(before + file.size());
+}
+
 }  // namespace
 
 std::string path_of(const Place& place, const std::string& path) {
@@ -176,18 +182,14 @@ std::string path_of(const Place& place, const std::string& path) {
 
 std::string method_name(const Place& place, const std::string& name) {
   const std::string_view file = methods::file_in(name);
-  if (file.empty()) return name;
-  const auto before = static_cast<std::size_t>(file.data() - name.data());
-  return name.substr(0, before) + path_of(place, std::string(file)) + name.substr(before + file.size());
+  return file.empty() ? name : with_file(name, file, path_of(place, std::string(file)));
 }
 
 std::string name_beside(const std::string& path, const std::string& name) {
   const std::string_view file = methods::file_in(name);
   if (path.empty() || file.empty() || std::filesystem::path(file).is_absolute()) return name;
-  const auto before = static_cast<std::size_t>(file.data() - name.data());
   const auto absolute = [](std::string_view of) { return std::filesystem::absolute(of).lexically_normal(); };
-  return name.substr(0, before) + absolute(file).lexically_relative(absolute(path).parent_path()).string() +
-         name.substr(before + file.size());
+  return with_file(name, file, absolute(file).lexically_relative(absolute(path).parent_path()).string());
 }
 
 std::vector<replay::MethodChoice> read_methods(const Value& value) {
