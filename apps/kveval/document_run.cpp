@@ -36,24 +36,29 @@ std::vector<int> batches_of(Index tokens) {
   return sizes;
 }
 
-/// W_O of each layer where a method needs it; empty where it is not needed or the way of the output is not known.
-std::vector<std::vector<float>> projections(const Machine& machine, const std::vector<int>& layers) {
+/// Keeps W_O of the layers, where a method needs it.
+void keep_projections(const Machine& machine, const std::vector<int>& layers) {
   const llama::ResidualPath& path = machine.injector.capture().residual_path();
-  std::vector<std::vector<float>> out(layers.size());
   if (!machine.options.any([](const methods::MethodInfo& method) {
         return std::ranges::count(method.needs, methods::Part::output_sketch) > 0;
       }))
-    return out;
-  for (std::size_t i = 0; i < layers.size(); ++i)
-    if (path.knows(layers[i])) out[i] = path.weights(layers[i]).projection;
-  return out;
+    return;
+  for (const int layer : layers) {
+    if (path.knows(layer) && !machine.projections.contains(layer))
+      machine.projections.emplace(layer, path.weights(layer).projection);
+  }
+}
+
+/// That of a layer; empty where there is none.
+std::span<const float> projection_of(const Machine& machine, int layer) {
+  const auto found = machine.projections.find(layer);
+  return found == machine.projections.end() ? std::span<const float>() : found->second;
 }
 
 /// The trace that a dump of these tokens would be, with the layers in which methods can run. In place of sketches it
-/// has `projections`.
+/// has W_O.
 trace::TraceInfo describe(const Machine& machine, const llama::Capture& capture, const std::vector<int>& layers,
-                          const std::vector<std::vector<float>>& projections, const std::vector<std::int32_t>& tokens,
-                          Index context) {
+                          const std::vector<std::int32_t>& tokens, Index context) {
   const llama::LayerCapture& first = *capture.layer(layers.front());
   trace::TraceInfo info;
   info.model = std::filesystem::path(machine.options.model).stem().string();
@@ -70,16 +75,16 @@ trace::TraceInfo describe(const Machine& machine, const llama::Capture& capture,
   prompt.num_tokens = std::ssize(tokens);
   prompt.prompt_tokens = context;
   prompt.tokens = tokens;
-  for (std::size_t i = 0; i < layers.size(); ++i) {
-    const llama::LayerCapture& captured = *capture.layer(layers[i]);
+  for (const int number : layers) {
+    const llama::LayerCapture& captured = *capture.layer(number);
     trace::LayerInfo& layer = prompt.layers.emplace_back();
-    layer.layer = layers[i];
+    layer.layer = number;
     layer.rope_theta = captured.parameters.rope_theta;
     layer.scale = captured.parameters.scale;
     layer.query_positions = captured.query_positions;
     layer.column_sums_end = context;
     layer.speculated_queries = !captured.speculated.empty();
-    if (const Index numbers = std::ssize(projections[i]); numbers > 0)
+    if (const Index numbers = std::ssize(projection_of(machine, number)); numbers > 0)
       layer.output_sketch = {.columns = numbers / (captured.query_heads * captured.value_dim)};
     if (captured.parameters.rope_type != "default") info.rope_type = captured.parameters.rope_type;
   }
@@ -165,9 +170,9 @@ DocumentRun::DocumentRun(const Machine& machine, const eval::TaskDocument& docum
     throw Error("{}: every layer has a sliding window or caps its logits, and methods run in neither",
                 machine_.model.path());
   }
-  projections_ = projections(machine_, layers_);
-  loop_.emplace(describe(machine_, capture, layers_, projections_, tokens_, begin_), machine_.options.request,
-                machine_.options.how, &app::stop_requested());
+  keep_projections(machine_, layers_);
+  loop_.emplace(describe(machine_, capture, layers_, tokens_, begin_), machine_.options.request, machine_.options.how,
+                &app::stop_requested());
 }
 
 void DocumentRun::decode(Index begin, Index count, llama::Sequence sequence) {
@@ -190,7 +195,7 @@ llama::Replacement DocumentRun::replace(const llama::LayerCapture& captured, Pas
   loop::LayerAnswer answer =
       loop_->answer(index, {captured.keys, captured.values, captured.queries,
                             speculated ? std::span(captured.speculated) : std::span<const float>(),
-                            captured.column_sums, projections_[index]});
+                            captured.column_sums, projection_of(machine_, captured.layer)});
   if (answer.status == replay::Status::skipped) {  // the layer stays exact
     if (pass.sequence == llama::Sequence::scored) throw NeedsPrompt();
     pass.summary.skip(captured.layer, answer.reason);

@@ -2,6 +2,8 @@
 // One document in the model: its context passes through the model once, its scored tokens once per configuration.
 #pragma once
 
+#include <map>
+
 #include <kvbench/eval/results.hpp>
 #include <kvbench/loop/layer_loop.hpp>
 
@@ -11,12 +13,17 @@
 
 namespace kvbench::kveval {
 
+/// W_O of layers by their numbers, [query_heads * dv, width]: of those that a method needs it of and of which it is
+/// known, from the first document on.
+using Projections = std::map<int, std::vector<float>>;
+
 /// What does not change between documents.
 struct Machine {
   const Options& options;
   const llama::Model& model;
   llama::Context& context;
   llama::Injector& injector;
+  Projections& projections;
 };
 
 /// Predictions of the scored tokens after the short context alone.
@@ -51,7 +58,6 @@ class DocumentRun {
   std::vector<std::int32_t> tokens_;  ///< context and scored tokens
   Index begin_ = 0, count_ = 0;       ///< of the scored tokens
   std::vector<int> layers_;
-  std::vector<std::vector<float>> projections_;  ///< as layers_: W_O [query_heads * dv, width]; empty: not needed
   std::optional<loop::LayerLoop> loop_;
   std::vector<float> full_logits_;               ///< [m, vocabulary] of the unchanged model
   std::vector<std::vector<float>> full_hidden_;  ///< by layer of the model, [m, width]

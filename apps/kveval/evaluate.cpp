@@ -167,7 +167,8 @@ void run_model(const Options& options, eval::PassFile& passes, eval::EvalResults
                                   .stop = llama::Injector::stop,
                                   .user_data = &injector});
   describe(options, *model, results);
-  run_documents({options, *model, context, injector}, layers, passes, results);
+  Projections projections;
+  run_documents({options, *model, context, injector, projections}, layers, passes, results);
 }
 
 }  // namespace
