@@ -79,7 +79,8 @@ void explain(Comparison& out, bool in_places) {
   const PairedTest& t = out.test;
   if (t.infinite) add_sentence(out.reason, "infinite values: the means cannot be compared");
   if (out.is_prediction() && std::max(t.mean_a, t.mean_b) > replay::largest_predicted)
-    add_sentence(out.reason, fmt::format("above {} nats a prediction is a lower bound", replay::largest_predicted));
+    add_sentence(out.reason, fmt::format("above {} nats a prediction does not say how large the damage is",
+                                         replay::largest_predicted));
   if (out.decided_over_places()) return;
   if (in_places) {
     out.outcome = Outcome::untested;

@@ -71,10 +71,10 @@ TEST_CASE("a row over texts of which some have probes is predicted from these, a
   REQUIRE(rows.size() > 4);
   CHECK(rows[0].prompt == "all");
   CHECK(rows[0].kl.mean == doctest::Approx(2.5));
-  CHECK(rows[0].kl.about == "all layers; 1 of 2 texts; at least");
+  CHECK(rows[0].kl.about == "all layers; 1 of 2 texts; large");
   for (const Record& row : rows) {
     if (row.prompt == "1" || row.query_head) CHECK(std::isnan(row.kl.mean));
-    if (row.prompt == "0" && !row.query_head && !row.layer) CHECK(row.kl.about == "all layers; at least");
+    if (row.prompt == "0" && !row.query_head && !row.layer) CHECK(row.kl.about == "all layers; large");
   }
 }
 
@@ -87,7 +87,7 @@ TEST_CASE("a text is predicted where all of its errors are known") {
       for (const std::size_t head : {2, 3}) results.heads[head].results[0] = ended(status, dense);
       const std::vector<Record> rows = summarize(results, Grain::layer);
       CHECK(rows[0].kl.mean == doctest::Approx(dense ? (10 + 2.5) / 2 : 10));
-      CHECK(rows[0].kl.about == (dense ? "all layers; at least" : "all layers; 1 of 2 texts; at least"));
+      CHECK(rows[0].kl.about == (dense ? "all layers; large" : "all layers; 1 of 2 texts; large"));
       for (const Record& row : rows) {
         if (row.prompt == "0" && !row.layer) CHECK(std::isnan(row.kl.mean) == !dense);
       }
@@ -97,11 +97,11 @@ TEST_CASE("a text is predicted where all of its errors are known") {
 
 TEST_CASE("a plan is no sample of its layers, and is none where a part costs too much") {
   ReplayResults results = results_of(1, 2, 4);
-  CHECK(summarize(results, Grain::trace)[0].kl.about == "4 layers, from 2; at least");
+  CHECK(summarize(results, Grain::trace)[0].kl.about == "4 layers, from 2; large");
   CHECK(!summarize(results, Grain::trace)[0].is_part_of_plan());
   results.methods[0].name = "plan:p.toml";
   const Record part = summarize(results, Grain::trace)[0];
-  CHECK(part.kl.about == "the replayed layers alone; at least");
+  CHECK(part.kl.about == "the replayed layers alone; large");
   CHECK(part.kl.mean == doctest::Approx(10));
   CHECK(part.is_part_of_plan());
   CHECK(part.reason.starts_with("a plan divides its budget among all layers"));

@@ -12,7 +12,8 @@
 
 namespace kvbench::replay {
 
-/// Above this many nats the quadratic form is too small, so that a prediction is a lower bound.
+/// Above this many nats the quadratic form says that the damage is large, and not how large: mostly larger than itself,
+/// and far smaller where outputs lie outside the values (subgen; docs/damage.md).
 inline constexpr double largest_predicted = 0.15;
 
 /// The prediction as a metric of comparisons, of texts with probes.
@@ -45,8 +46,11 @@ struct PredictedLayers {
 struct PredictedKl {
   double mean = NAN;            ///< nats per scored token, mean over prompts and seeds
   Interval interval{NAN, NAN};  ///< 95 %, bootstrap over prompts, and over probes or layers
-  std::string about;            ///< of which layers, and whether it is a lower bound; empty without a prediction
+  std::string about;            ///< of which layers, and whether it is large; empty without a prediction
 };
+
+/// Whether the prediction is beyond its range.
+inline bool is_large(const PredictedKl& kl) { return kl.mean > largest_predicted; }
 
 /// The predictions [units][seeds] of a prompt whose mean is that of the prompt, row-major. Units are probes, or, where
 /// the layers are a sample of others, layers and probes [layers][probes].

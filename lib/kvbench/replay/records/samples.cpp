@@ -210,7 +210,7 @@ void add_predicted_kl(const std::vector<Sample>& samples, const std::vector<Samp
   for (const Sample& s : samples) replayed_prompts.insert(s.head->place.prompt);
   if (record.probes.size() < replayed_prompts.size())
     record.kl.about += fmt::format("; {} of {} texts", record.probes.size(), replayed_prompts.size());
-  if (record.kl.mean > largest_predicted) record.kl.about += "; at least";
+  if (is_large(record.kl)) record.kl.about += "; large";
 }
 
 /// The samples with status ok. The cache of a model holds the layers that `dense_layers` keeps whole too; but these say

@@ -138,13 +138,12 @@ void add_predicted_kl(std::vector<RecordColumn>& c) {
                where_ok([](auto& r) -> auto& { return r.kl.interval.lo; }), "number"});
   c.push_back({"kl_predicted_hi", "upper end of this interval",
                where_ok([](auto& r) -> auto& { return r.kl.interval.hi; }), "number"});
-  c.push_back(
-      {"kl_about",
-       "layers whose compression kl_predicted is about; with `at least` where it is so large that it is a lower "
-       "bound",
-       value_where<Record>(
-           is_ok, [](auto& r) -> auto& { return r.kl.about; }),
-       "text"});
+  c.push_back({"kl_about",
+               "layers whose compression kl_predicted is about; with `large` above 0.15 nats, where it does not say "
+               "how large the damage is",
+               value_where<Record>(
+                   is_ok, [](auto& r) -> auto& { return r.kl.about; }),
+               "text"});
 }
 
 /// Record::geomean of rows that are ranked by rel_err, or by another figure.

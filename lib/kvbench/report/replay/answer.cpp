@@ -58,7 +58,7 @@ evidence::Standing standing_of(const Rows& rows) {
 std::string best_text(const replay::Record& best, const evidence::Standing& s, bool table) {
   const bool geometric = !std::isnan(best.geomean);
   if (best.ranked_by == replay::RankBy::kl_predicted) {
-    std::string about = best.kl.about.substr(0, best.kl.about.find("; at least"));
+    std::string about = best.kl.about.substr(0, best.kl.about.find("; large"));
     about = about == "all layers" || about.empty() ? "" : "; " + about;
     if (table)
       return fmt::format("{} nats per token{}",
@@ -109,15 +109,16 @@ StandingWords words_of(const Rows& rows, const evidence::Standing& s, bool table
   return words;
 }
 
-/// The rows of a budget whose predictions are lower bounds.
-std::string lower_bound_note(const Rows& rows) {
+/// The rows of a budget whose predictions are beyond their range.
+std::string large_note(const Rows& rows) {
   std::vector<std::string> names;
   for (const replay::Record* r : rows) {
-    if (is_lower_bound(*r)) names.push_back(fmt::format("{} ({})", label(*r), short_number(r->kl.mean)));
+    if (is_large_prediction(*r)) names.push_back(fmt::format("{} ({})", label(*r), short_number(r->kl.mean)));
   }
   if (names.empty()) return "";
-  return fmt::format("Above {} nats a prediction is a lower bound, so that ranks there are uncertain: {}.",
-                     replay::largest_predicted, listed_up_to(names));
+  return fmt::format(
+      "Above {} nats a prediction does not say how large the damage is, so that ranks there are uncertain: {}.",
+      replay::largest_predicted, listed_up_to(names));
 }
 
 std::string elsewhere_note(const evidence::Standing& s) {
@@ -210,7 +211,7 @@ BudgetAnswer answer_at(const Rows& group, const std::vector<std::string>& wins) 
     if (sentence.starts_with(words.at + ",")) out.notes.push_back(sentence);
   }
   for (const std::string& note : {untested_sentence(out.standing, words), elsewhere, family_note(out.ranked),
-                                  tail_note(out.ranked), lower_bound_note(out.ranked), kinds_note(out.ranked)}) {
+                                  tail_note(out.ranked), large_note(out.ranked), kinds_note(out.ranked)}) {
     if (!note.empty()) out.notes.push_back(note);
   }
   out.cost = cost_note(out.ranked);

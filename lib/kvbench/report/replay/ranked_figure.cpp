@@ -32,17 +32,18 @@ const FigureWords& figure_words(RankBy figure) {
       .axis = "predicted KL, nats per token",
       .meaning =
           "KL divergence of the model's next-token distributions that the errors cause, predicted from the "
-          "probes of the trace, in nats per scored token; above 0.15 a lower bound",
+          "probes of the trace, in nats per scored token; large: above 0.15, where it does not say how large the "
+          "damage is",
       .unit = "KL "};
   return figure == RankBy::kl_predicted ? kl : figure == RankBy::residual_err ? residual : error;
 }
 
-bool is_lower_bound(const replay::Record& r) {
-  return r.ranked_by == RankBy::kl_predicted && r.kl.mean > replay::largest_predicted;
+bool is_large_prediction(const replay::Record& r) {
+  return r.ranked_by == RankBy::kl_predicted && replay::is_large(r.kl);
 }
 
 std::string predicted_text(const replay::PredictedKl& kl) {
-  return (kl.mean > replay::largest_predicted ? "at least " : "") + short_number(kl.mean);
+  return (replay::is_large(kl) ? "large: " : "") + short_number(kl.mean);
 }
 
 std::string ranked_text(const replay::Record& r) {

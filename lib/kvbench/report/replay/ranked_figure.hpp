@@ -21,9 +21,9 @@ struct FigureWords {
 };
 const FigureWords& figure_words(replay::RankBy figure);
 
-/// Whether the prediction is a lower bound.
-bool is_lower_bound(const replay::Record& r);
-/// "0.12", or of a lower bound "at least 0.3".
+/// Whether it is ranked by a prediction that is beyond its range.
+bool is_large_prediction(const replay::Record& r);
+/// "0.12", or beyond the range of predictions "large: 0.3".
 std::string predicted_text(const replay::PredictedKl& kl);
 /// The mean over the row of the figure that ranks it.
 std::string ranked_text(const replay::Record& r);
