@@ -137,6 +137,7 @@ std::string property_table(const methods::Properties& properties) {
       {"adding the same vector to all keys changes nothing", &properties.key_shift},
       {"results do not depend on the number of the kv head", &properties.head_permutation},
       {"a larger budget keeps all that a smaller one keeps", &properties.nested_budgets},
+      {"caches of equal budgets and shapes take equal bytes", &properties.equal_bytes},
   };
   std::string broken;
   for (const auto& [what, property] : rows) {

@@ -178,6 +178,7 @@ methods::Properties properties_of(const nb::handle& facts) {
           .key_shift = unknown,
           .head_permutation = unknown,
           .nested_budgets = unknown,
+          .equal_bytes = unknown,
           .weight_sum = methods::WeightSum::free};
 }
 

@@ -63,6 +63,9 @@ const Fault faults[] = {
      [](MethodInfo& m) {
        with_caches(m, [](Index& budget, auto& seed, auto&) { seed = static_cast<std::uint32_t>(budget); });
      }},
+    {"subgen", "equal bytes", [](MethodInfo& m) { m.properties.equal_bytes = {}; }},
+    {"random", "equal bytes",
+     [](MethodInfo& m) { with_caches(m, [](Index& budget, auto& seed, auto&) { budget += seed % 2; }); }},
     {"snapkv", "seeds", [](MethodInfo& m) { m.seeded = true; }},
     {"random", "seeds", [](MethodInfo& m) { m.seeded = false; }},
     {"random", "seeds",

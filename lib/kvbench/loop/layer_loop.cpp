@@ -85,7 +85,8 @@ LayerAnswer LayerLoop::answer(std::size_t layer, const LayerArrays& arrays) {
          .item = item,
          .results = std::span(heads).subspan(static_cast<std::size_t>(item.kv_heads.front()), item.kv_heads.size()),
          .stop = stop_,
-         .kept = &prepared_[items[i]]},
+         .kept = &prepared_[items[i]],
+         .costs = &costs_},
         std::move(of_item), backend);
   });
   return collect(heads);

@@ -57,6 +57,7 @@ class LayerLoop {
   /// By work item of a layer: what was prepared refers to its back end.
   std::vector<std::unique_ptr<Backend>> backends_;
   std::vector<std::optional<replay::PreparedMethod>> prepared_;  ///< by work item of the plan
+  replay::KnownCosts costs_;                                     ///< of this document
 };
 
 }  // namespace kvbench::loop

@@ -155,8 +155,8 @@ std::vector<TokenScores> one_row(const std::string& name, std::vector<TokenScore
   return scores;
 }
 
-/// The least that a wrapper of this name holds where its method does.
-Property both_hold(const Property& wrapper, const Property& method) { return wrapper.holds ? method : wrapper; }
+/// What holds where it holds for both parts.
+Property both_hold(const Property& a, const Property& b) { return a.holds ? b : a; }
 
 }  // namespace
 
@@ -173,6 +173,9 @@ MethodInfo compose(const MethodInfo& method, const MethodInfo& quantiser) {
                            quantiser.name, retrieves ? "the full cache" : "them");
   const Property rounded = Property::no(quantiser.name + " rounds keys and values");
   both.properties.full_budget_exact = both.properties.value_scaling = both.properties.key_shift = rounded;
+  if (sees_layer(method))
+    both.properties.equal_bytes = Property::no("heads of a layer hold different numbers of tokens, stored in groups");
+  both.properties.equal_bytes = both_hold(both.properties.equal_bytes, quantiser.properties.equal_bytes);
   both.seeded = method.seeded || quantiser.seeded;
   both.calibrates = method.calibrates || quantiser.calibrates;
   both.whole_context = method.whole_context || quantiser.whole_context;
@@ -226,8 +229,9 @@ MethodInfo wrap(const Wrapper& wrapper, const MethodInfo& method) {
   }
   both.seeded = method.seeded, both.calibrates = method.calibrates, both.speculates = method.speculates;
   both.whole_context = method.whole_context, both.trace_sha256 = method.trace_sha256;
-  for (Property Properties::*one : {&Properties::full_budget_exact, &Properties::value_scaling, &Properties::key_shift,
-                                    &Properties::head_permutation, &Properties::nested_budgets})
+  for (Property Properties::*one :
+       {&Properties::full_budget_exact, &Properties::value_scaling, &Properties::key_shift,
+        &Properties::head_permutation, &Properties::nested_budgets, &Properties::equal_bytes})
     both.properties.*one = both_hold(wrapper.info.properties.*one, method.properties.*one);
   take_from_method(method, both);
   const JoinedParams joined(method, wrapper.info, false);

@@ -108,6 +108,7 @@ void replay_work_items(const trace::Reader& reader, const ReplayPlan& plan, cons
   bounded.threads = fitting.threads;
   ReadAhead slabs(reader, plan, threads, read_ahead_bytes(options, *backend, fitting));
   std::mutex taking;
+  KnownCosts costs;
   const auto failure = [&](const std::string& details) {
     const std::lock_guard lock(taking);
     if (hooks.failure) hooks.failure(details);
@@ -127,7 +128,8 @@ void replay_work_items(const trace::Reader& reader, const ReplayPlan& plan, cons
                      .results = heads,
                      .stop = hooks.stop,
                      .part_done = part_done,
-                     .failure = failure},
+                     .failure = failure,
+                     .costs = &costs},
                     slabs.take(u, own), own);
     } catch (const OutOfDeviceMemory& error) {
       throw explained(error, {.tokens = item.prompt.tokens, .heads = item.kv_heads.size(), .threads = threads});

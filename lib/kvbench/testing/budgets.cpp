@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Entries within budget and footprint, declared weights, nested budgets.
+// Entries within budget and footprint, declared weights, nested budgets, equal bytes.
 #include <algorithm>
 #include <cmath>
+#include <iterator>
+#include <optional>
 #include <set>
 
 #include <kvbench/testing/properties.hpp>
@@ -97,6 +99,25 @@ void require_protected(const methods::Protected& fixed, Index budget, bool plann
   require(fixed.sinks >= 0 && fixed.recent >= 0, "protected_tokens() has negative numbers");
   require(planned || fixed.sinks + fixed.recent <= budget, "protected_tokens() has {} sinks and {} recent tokens",
           fixed.sinks, fixed.recent);
+}
+
+/// The bytes of all heads and, but in Kind::retrieval, the entries that answer their queries, in prefill and decode;
+/// absent where the method refuses the budget.
+std::optional<std::pair<double, Index>> amounts(Trial& trial, const Heads& heads, Index budget, std::uint32_t seed) {
+  const Instance instance = trial.try_open(heads, budget, seed);
+  if (!instance.session) return std::nullopt;
+  std::vector<Result> results = trial.prefill(instance, heads);
+  for (auto& head : trial.decode(instance, heads)) std::ranges::move(head, std::back_inserter(results));
+  double bytes = 0;
+  Index entries = 0;
+  for (const Footprint& arrays : instance.session->footprint()) {
+    for (const FootprintArray& array : arrays)
+      bytes += static_cast<double>(array.rows * array.cols) * element_bytes(array.element, Element::f16);
+  }
+  for (const Result& result : results) {
+    for (const auto& row : result.entries) entries += std::ssize(row);
+  }
+  return std::pair(bytes, trial.info().kind == methods::Kind::retrieval ? 0 : entries);
 }
 
 }  // namespace
@@ -196,6 +217,27 @@ std::string budgets_are_nested(Trial& trial) {
       for (std::size_t r = 0; r < before[h].size(); ++r)
         require(std::ranges::includes(kept[r], before[h][r]), "a token of the budget before is not kept");
       before[h] = kept;
+    }
+  }
+  return {};
+}
+
+std::string bytes_are_equal(Trial& trial) {
+  if (const std::string reason = reason_against(trial.info().properties.equal_bytes); !reason.empty()) return reason;
+  const bool planned = trial.info().divides(trial.row().params);  // layers have budgets of their own
+  for (const Index budget : budgets) {
+    std::optional<std::pair<double, Index>> first;
+    for (const std::uint32_t other : {0u, 1u, 2u, 3u}) {
+      Heads heads = trial.heads({}, 8 * other);
+      for (HeadData& head : heads) {
+        head.layer = LayerId(planned ? 1 : static_cast<int>(other));
+        if (other == 3) head.keys.assign(head.keys.size(), 1);  // no two are apart
+      }
+      const auto own = amounts(trial, heads, budget, other);
+      if (!own) continue;
+      if (!first) first = own;
+      require(own == first, "it takes {} bytes and {} entries, and {} and {} on other heads; deny `equal_bytes`",
+              own->first, own->second, first->first, first->second);
     }
   }
   return {};

@@ -13,6 +13,8 @@ constexpr PropertyTest properties[] = {
     {"plan", "the layers of a plan hold the budget on average", plans_hold_the_budget},
     {"weights", "sums of weights are as declared", weights_are_as_declared},
     {"nested budgets", "larger budgets keep the tokens of smaller ones", budgets_are_nested},
+    {"equal bytes", "caches of equal budgets and shapes take equal bytes, whatever numbers, seed and layer",
+     bytes_are_equal},
     {"seeds", "the same seed gives the same results, and only configurations that draw depend on it", seeds_repeat},
     {"blocks", "blocks of decoded tokens give the entries and answers of single tokens", blocks_are_tokens},
     {"streaming", "it starts from an empty context, where it declares `streaming`", streams_start_empty},

@@ -11,6 +11,7 @@ std::string entries_hold_the_budget(Trial& trial);
 std::string plans_hold_the_budget(Trial& trial);
 std::string weights_are_as_declared(Trial& trial);
 std::string budgets_are_nested(Trial& trial);
+std::string bytes_are_equal(Trial& trial);
 
 // decoding.cpp
 std::string blocks_are_tokens(Trial& trial);

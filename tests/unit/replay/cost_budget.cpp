@@ -62,6 +62,19 @@ double total(const ReplayResults& results, std::size_t c, CostKind cost) {
   return held / full;
 }
 
+ReplayResults at_costs(const SmallTrace& trace, const MethodInfo& method, const std::vector<std::string>& budgets,
+                       int threads) {
+  ReplayRequest request = request_of({&method}, 1);
+  request.budgets.clear();
+  for (const std::string& budget : budgets) request.budgets.push_back(Budget::parse(budget));
+  return replay::replay(trace.reader(), request, {.threads = threads});
+}
+
+MethodInfo searched_alone(MethodInfo method) {
+  method.properties.equal_bytes = Property::no("each work item searches");
+  return method;
+}
+
 }  // namespace
 
 TEST_CASE("the search finds the largest number of tokens within the limit") {
@@ -154,6 +167,59 @@ TEST_CASE(
   CHECK(last < 0.25);
   CHECK(first + last <= 0.5);
   CHECK(first + last > 0.48);
+}
+
+TEST_CASE("a budget of bytes that is searched once per shape is that which every work item finds") {
+  const SmallTrace trace(long_options());
+  for (const char* name : {"knorm", "pyramidkv", "adakv(snapkv)", "h2o+kivi4", "kivi4", "quest"}) {
+    CAPTURE(name);
+    const MethodInfo shared = find_method(name);
+    REQUIRE(shared.properties.equal_bytes.holds);
+    const auto rows = [&](const MethodInfo& method, int threads) {
+      std::vector<std::tuple<std::string, Index, double, double>> out;
+      for (const HeadResult& head : at_costs(trace, method, {"25%mem", "70%mem", "40%read"}, threads).heads) {
+        for (const ConfigurationResult& r : head.results)
+          out.emplace_back(r.reason, r.budget_tokens, r.bytes.kv + r.bytes.meta, r.bytes.read);
+      }
+      return out;
+    };
+    const auto expected = rows(searched_alone(shared), 1);
+    CHECK(rows(shared, 1) == expected);
+    CHECK(rows(shared, 3) == expected);
+  }
+}
+
+TEST_CASE("a search makes no caches for a shape that is known") {
+  const SmallTrace trace(long_options());
+  MethodInfo counted = find_method("knorm");
+  std::size_t made = 0;
+  counted.prepare = [&, prepare = counted.prepare](auto heads, const Params& params, Backend& backend) -> MakeCaches {
+    return [&, make = prepare(heads, params, backend)](Index budget, std::uint32_t seed) {
+      return ++made, make(budget, seed);
+    };
+  };
+  const std::size_t items = at_costs(trace, counted, {"25%mem"}, 1).heads.size(), once = made - items;  // one answers
+  CHECK(once > 1);
+  made = 0;
+  at_costs(trace, searched_alone(counted), {"25%mem"}, 1);
+  CHECK(made == items * (once + 1));
+}
+
+TEST_CASE("a method that declares equal bytes falsely fails, and the reason names the property") {
+  const SmallTrace trace(long_options());
+  MethodInfo other = find_method("knorm");
+  other.prepare = [prepare = other.prepare](auto heads, const Params& params, Backend& backend) -> MakeCaches {
+    return [make = prepare(heads, params, backend), more = heads[0].head.value](Index budget, std::uint32_t seed) {
+      return make(budget + more, seed);  // head 1 holds a token more than head 0
+    };
+  };
+  const ReplayResults shared = at_costs(trace, other, {"25%mem"}, 1);
+  CHECK(shared.heads[0].results[0].status == Status::ok);
+  CHECK(shared.heads[1].results[0].status == Status::failed);
+  CHECK(contains(shared.heads[1].results[0].reason, "deny its property `equal_bytes`"));
+  const ReplayResults alone = at_costs(trace, searched_alone(other), {"25%mem"}, 1);
+  CHECK(alone.heads[1].results[0].status == Status::ok);
+  CHECK(alone.heads[1].results[0].budget_tokens == alone.heads[0].results[0].budget_tokens - 1);
 }
 
 TEST_CASE("a quantiser that stores layers differently meets the limit with their mean") {

@@ -64,6 +64,9 @@ struct Properties {
   Property key_shift = {};          ///< adding one vector to all keys does not change the output
   Property head_permutation = {};   ///< results do not depend on the index of the head
   Property nested_budgets = {};     ///< tokens kept at a budget are kept at every larger budget
+  /// Caches of equal budgets on heads of equal shapes take equal bytes, and are read alike but in Kind::retrieval,
+  /// whatever the numbers, the seed and the layer; of a layer, its heads together. Budgets of bytes are searched once.
+  Property equal_bytes = {};
   WeightSum weight_sum = WeightSum::ones;
 };
 

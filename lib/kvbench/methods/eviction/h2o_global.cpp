@@ -124,7 +124,8 @@ MethodInfo h2o_global_method() {
           .granularity = Granularity::query_head,
           .needs = {Part::column_sums},
           .properties = {.full_budget_exact =
-                             Property::no("heavy columns may lie in the band, and then fewer than B tokens are read")},
+                             Property::no("heavy columns may lie in the band, and then fewer than B tokens are read"),
+                         .equal_bytes = Property::no("how many heavy columns lie in the band depends on the scores")},
       },
       prepare);
 }

@@ -115,6 +115,8 @@ void check(const ChelseaParams& params) {
 }
 
 MethodInfo chelsea_method() {
+  Properties properties = merging_properties();
+  properties.equal_bytes = Property::no("outliers=FILE: layers have different numbers of whole heads");
   return with_params<ChelseaParams>(
       {
           .name = "chelsea",
@@ -132,7 +134,7 @@ MethodInfo chelsea_method() {
           .kind = Kind::merging,
           .granularity = Granularity::layer,
           .streaming = true,
-          .properties = merging_properties(),
+          .properties = properties,
           .independent_heads = [](const Params& params) { return params.as<ChelseaParams>().outliers == "none"; },
       },
       prepare);

@@ -117,6 +117,7 @@ MethodInfo kmeans_method() {
           .kind = Kind::merging,
           .properties = {.key_shift = Property::no("directions of keys depend on the origin"),
                          .nested_budgets = Property::no("the clusters depend on their number"),
+                         .equal_bytes = Property::no("equal keys leave clusters without tokens"),
                          .weight_sum = WeightSum::context},
       },
       prepare);

@@ -294,6 +294,7 @@ MethodInfo wildcat_method() {
           .whole_context = true,
           .properties = {.head_permutation = Property::no("draws are keyed by the head"),
                          .nested_budgets = Property::no("another number of bins has other coresets"),
+                         .equal_bytes = Property::no("equal keys leave a coreset smaller"),
                          .weight_sum = WeightSum::free},
       },
       prepare);

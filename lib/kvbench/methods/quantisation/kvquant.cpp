@@ -191,7 +191,8 @@ MethodInfo kvquant_nofisher_method() {
        .complexity = {.compress = "O(n (d + dv) log n)"},
        .granularity = Granularity::layer,
        .calibrates = true,
-       .whole_context = true},
+       .whole_context = true,
+       .properties = {.equal_bytes = Property::no("how many numbers are stored apart depends on them")}},
       kvquant_names, kvquant_codecs);
 }
 

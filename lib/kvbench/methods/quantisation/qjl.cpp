@@ -164,7 +164,7 @@ Codecs codecs(const HeadPrompt& head, const QjlParams& params, std::size_t, std:
 }  // namespace
 
 MethodInfo qjl_method() {
-  MethodInfo info = quantiser<QjlParams>(
+  return quantiser<QjlParams>(
       {.name = "qjl",
        .paper = "QJL, arXiv 2406.03482, algorithms 1 and 2",
        .summary = "keys as signs of random projections, values in 2 bits, recent tokens exact",
@@ -172,10 +172,10 @@ MethodInfo qjl_method() {
            "Sketches and outliers are those of the released code, whose orthogonal rows make inner products larger "
            "by 1 / (4 d). Its sketch sizes are for 128 channels.",
        .complexity = {.compress = "O(n s d)"},
-       .seeded = true},
+       .seeded = true,
+       .properties = {.head_permutation = Property::no("draws are keyed by the head"),
+                      .equal_bytes = Property::no("the first layers have longer sketches")}},
       level, codecs);
-  info.properties.head_permutation = Property::no("draws are keyed by the head");
-  return info;
 }
 
 }  // namespace kvbench::methods

@@ -232,7 +232,8 @@ MethodInfo infinigen_method() {
           .needs = {Part::observed_queries},
           .calibrates = true,
           .speculates = true,
-          .properties = {.key_shift = Property::no("columns=union depends on the magnitude of the keys")},
+          .properties = {.key_shift = Property::no("columns=union depends on the magnitude of the keys"),
+                         .equal_bytes = Property::no("columns=union: query heads may name the same columns")},
           .independent_heads =
               [](const Params& p) { return p.as<InfinigenParams>().fetch == InfinigenParams::Fetch::fixed; },
       },

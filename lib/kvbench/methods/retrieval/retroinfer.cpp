@@ -317,6 +317,7 @@ MethodInfo retroinfer_method() {
                          .growth = {.compress = 2, .query = 1, .memory = 1}},
           .kind = Kind::retrieval,
           .properties = {.nested_budgets = Property::no("an estimated cluster is one token of it"),
+                         .equal_bytes = Property::no("clusters that end without tokens are left out"),
                          .weight_sum = WeightSum::at_most_context},
       },
       prepare);

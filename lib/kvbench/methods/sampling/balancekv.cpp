@@ -168,6 +168,7 @@ MethodInfo balancekv_method() {
           .properties = {.key_shift = Property::no("the walk balances exp of inner products of the keys"),
                          .head_permutation = Property::no("draws are keyed by the head"),
                          .nested_budgets = Property::no("a different number of rounds gives a different walk"),
+                         .equal_bytes = Property::no("with half=smaller and mode=stream, signs say how many stay"),
                          .weight_sum = WeightSum::at_most_context},
           .draws = [](const Params& p) { return p.as<BalancekvParams>().constants != "greedy"; },
       },

@@ -282,6 +282,7 @@ MethodInfo subgen_method() {
           .properties = {.full_budget_exact = Property::no("values are sampled with replacement at any budget"),
                          .head_permutation = Property::no("draws are keyed by the head"),
                          .nested_budgets = Property::no("the clusters and the number of slots depend on the budget"),
+                         .equal_bytes = Property::no("the number of clusters follows the keys"),
                          .weight_sum = WeightSum::context},
       },
       prepare);

@@ -58,9 +58,9 @@ MethodInfo quantiser_row(MethodInfo info) {
   info.complexity.query = "O(n (d + dv))";
   info.complexity.memory = "n (d + dv) bits / 16";
   info.complexity.growth = {.compress = 1, .query = 1, .memory = 1};
-  info.properties = {.full_budget_exact = Property::no("tokens are rounded at every budget"),
-                     .value_scaling = Property::no("scales are rounded, which does not commute with other factors"),
-                     .key_shift = Property::no("a shift of the keys changes how they are rounded")};
+  info.properties.full_budget_exact = Property::no("tokens are rounded at every budget");
+  info.properties.value_scaling = Property::no("scales are rounded, which does not commute with other factors");
+  info.properties.key_shift = Property::no("a shift of the keys changes how they are rounded");
   info.quantiser.layer_codecs = [row = info](std::span<const HeadPrompt> heads, const Params& params, std::size_t level,
                                              std::uint32_t seed, Backend& backend) {
     if (row.block) check_block(heads, row.block(params));

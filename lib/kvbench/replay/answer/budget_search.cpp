@@ -96,6 +96,49 @@ Index BudgetSearch::own_tokens(Index tokens, std::int64_t layer) const {
   return tokens - fixed;
 }
 
+/// Whether the cost is that of every work item of the same shape. Which rows a method of retrieval reads depends on the
+/// query.
+bool BudgetSearch::shares(CostKind cost) const {
+  return task_.costs != nullptr && choice_.info->properties.equal_bytes.holds &&
+         (cost != CostKind::read || choice_.info->kind != methods::Kind::retrieval);
+}
+
+KnownCosts::Key BudgetSearch::key_of(CostKind cost, Index budget) const {
+  const PromptPlan& prompt = task_.item.prompt;
+  return {.method = choice_.info,
+          .params = choice_.params.text(),
+          .cost = cost,
+          .budget = budget,
+          .heads = heads_.size(),
+          .decode = options_.decode,
+          .context = prompt.context,
+          .protect_first = prompt.protect_first,
+          .protect_last = prompt.protect_last,
+          .window = prompts_.front().window,
+          .observed = prompts_.front().observed_positions,
+          .evaluated = heads_.front().positions};
+}
+
+std::optional<double> BudgetSearch::shared_cost(Index budget) const {
+  const std::optional<CostKind> cost = budget_.cost();
+  return cost && !whole(layer_) && shares(*cost) ? task_.costs->find(key_of(*cost, budget)) : std::nullopt;
+}
+
+/// The cost of the caches of this budget, which make() makes where it has to be measured on this work item. A shared
+/// cost is that of caches of the search's own: those of the run would leave results to it that they compute first, and
+/// its time would depend on which work item searched.
+double BudgetSearch::cost_of(CostKind cost, Index budget, const std::function<methods::Caches()>& make) const {
+  const auto measure = [&](methods::Caches caches) {
+    return cost_share(cost, std::move(caches), options_, heads_, backend_);
+  };
+  check_stop();
+  if (!shares(cost)) return measure(make());
+  return task_.costs->at(key_of(cost, budget), [&] {
+    if (!make_) make_ = choice_.info->prepare(prompts_, choice_.params, backend_);
+    return measure(make_(budget, seed_));
+  });
+}
+
 /// The mean cost over the layers that are replayed, each at its own part of the budget, computed on the heads of this
 /// work item: the caches of methods that divide a budget among layers have the same size in every layer, with all heads
 /// together.
@@ -108,10 +151,8 @@ double BudgetSearch::cost_at(CostKind cost, Index tokens, const PreparedMethod& 
     else
       layers[own_tokens(tokens, layer)] += 1;
   }
-  for (const auto& [own, count] : layers) {
-    check_stop();
-    total += count * cost_share(cost, method.make(own, seed_), options_, heads_, backend_);
-  }
+  for (const auto& [own, count] : layers)
+    total += count * cost_of(cost, own, [&, own = own] { return method.make(own, seed_); });
   return total / static_cast<double>(layers_.size());
 }
 
@@ -120,6 +161,13 @@ std::vector<methods::HeadPrompt> BudgetSearch::prompts_in_layer(std::int64_t lay
   std::vector<methods::HeadPrompt> prompts(prompts_.begin(), prompts_.end());
   for (methods::HeadPrompt& prompt : prompts) prompt.layer = LayerId(layer);
   return prompts;
+}
+
+StoredBytes BudgetSearch::bytes_in_layer(std::int64_t layer, Index level) const {
+  const std::vector<methods::HeadPrompt> heads = prompts_in_layer(layer);
+  const auto codecs =
+      choice_.info->quantiser.layer_codecs(heads, choice_.params, static_cast<std::size_t>(level - 1), seed_, backend_);
+  return stored_bytes(codecs.front(), heads.front().keys.cols(), heads.front().values.cols());
 }
 
 /// As cost_at() for a level of a quantiser, whose codecs may depend on the number of the layer.
@@ -131,18 +179,13 @@ double BudgetSearch::cost_at_level(CostKind cost, Index level) const {
       total += 1;
       continue;
     }
-    const std::vector<methods::HeadPrompt> heads = prompts_in_layer(layer);
-    const methods::Codecs codecs =
-        choice_.info->quantiser
-            .layer_codecs(heads, choice_.params, static_cast<std::size_t>(level - 1), seed_, backend_)
-            .front();
-    const StoredBytes bytes = stored_bytes(codecs, heads.front().keys.cols(), heads.front().values.cols());
+    const StoredBytes bytes = shares(cost) ? StoredBytes{} : bytes_in_layer(layer, level);
     alike.try_emplace(bytes, layer, 0).first->second.second += 1;
   }
   for (const auto& [bytes, layers] : alike) {
-    check_stop();
-    const auto make = choice_.info->prepare(prompts_in_layer(layers.first), choice_.params, backend_);
-    total += layers.second * cost_share(cost, make(level, seed_), options_, heads_, backend_);
+    total += layers.second * cost_of(cost, level, [&, layer = layers.first] {
+               return choice_.info->prepare(prompts_in_layer(layer), choice_.params, backend_)(level, seed_);
+             });
   }
   return total / static_cast<double>(layers_.size());
 }

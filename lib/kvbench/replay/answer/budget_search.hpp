@@ -9,6 +9,7 @@
 #include <vector>
 
 #include <kvbench/replay/answer/cost_budget.hpp>
+#include <kvbench/replay/answer/known_costs.hpp>
 #include <kvbench/replay/answer/work_item.hpp>
 #include <kvbench/replay/plan/layer_choice.hpp>
 
@@ -27,6 +28,10 @@ class BudgetSearch {
   /// budget fits.
   Index allowed(const PreparedMethod& method, const std::function<void(Index tokens)>& report) const;
 
+  /// The cost of the caches of this budget that was found on any work item of the same shape. Absent where it was
+  /// measured on this one.
+  std::optional<double> shared_cost(Index budget) const;
+
  private:
   bool whole(std::int64_t layer) const { return layer < task_.request.dense_layers; }
   const std::vector<Index>& plan_at(Index tokens) const;
@@ -36,7 +41,11 @@ class BudgetSearch {
   std::string percentage() const;
   /// The same, or the least share in which the quantiser can keep the cache where that is more.
   std::string percentage_in_bits() const;
+  bool shares(CostKind cost) const;
+  KnownCosts::Key key_of(CostKind cost, Index budget) const;
+  double cost_of(CostKind cost, Index budget, const std::function<methods::Caches()>& make) const;
   double cost_at(CostKind cost, Index tokens, const PreparedMethod& method) const;
+  StoredBytes bytes_in_layer(std::int64_t layer, Index level) const;
   double cost_at_level(CostKind cost, Index level) const;
   std::vector<methods::HeadPrompt> prompts_in_layer(std::int64_t layer) const;
   void check_whole_cost(double limit) const;
@@ -53,7 +62,8 @@ class BudgetSearch {
   Backend& backend_;
   ConfigurationRun::Options options_;
   mutable std::optional<std::pair<Index, std::vector<Index>>>
-      planned_;  ///< the last plan, and the tokens that it divides
+      planned_;                       ///< the last plan, and the tokens that it divides
+  mutable methods::MakeCaches make_;  ///< for the search alone, where its costs are shared
 };
 
 }  // namespace kvbench::replay

@@ -51,8 +51,12 @@ double cost_share(CostKind cost, methods::Caches caches, ConfigurationRun::Optio
     }
   }
   run.finish();
+  return cost_share(cost, pointers);
+}
+
+double cost_share(CostKind cost, std::span<ConfigurationResult* const> results) {
   double held = 0, full = 0;
-  for (const ConfigurationResult& result : results) held += result.bytes.of(cost), full += result.bytes.full;
+  for (const ConfigurationResult* result : results) held += result->bytes.of(cost), full += result->bytes.full;
   return held / full;
 }
 

@@ -18,6 +18,9 @@ namespace kvbench::replay {
 double cost_share(CostKind cost, methods::Caches caches, ConfigurationRun::Options options, std::span<const Head> heads,
                   Backend& backend);
 
+/// The same of caches that have answered their last query, by their results.
+double cost_share(CostKind cost, std::span<ConfigurationResult* const> results);
+
 /// What a long cache of keys [n, d] and values [n, dv] holds with these codecs: how many rows are encoded, and their
 /// bytes, of keys and of values. Layers for which it is equal cost the same.
 using StoredBytes = std::array<double, 4>;

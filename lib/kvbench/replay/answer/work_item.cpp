@@ -51,6 +51,7 @@ class WorkItemRun {
     own_prepared_.reset();
     if (!groups.empty()) answer_all(groups);
     for (auto& [key, group] : groups) group.finish();
+    for (const auto& [c, cost] : shared_costs_) check_cost(c, cost);
   }
 
   OpenCaches open() && {
@@ -162,9 +163,30 @@ class WorkItemRun {
     options.refit = Refit::none;  // budgets are those of the method
     const BudgetSearch search(task_, choice, task_.plan.configurations[c].seed, prompts_, heads_, backend_,
                               std::move(options));
-    return search.allowed(method, [&](Index tokens) {
+    const Index budget = search.allowed(method, [&](Index tokens) {
       for (std::size_t h = 0; h < heads_.size(); ++h) result(h, c).budget_tokens = tokens;
     });
+    if (const std::optional<double> cost = search.shared_cost(budget)) shared_costs_[c] = *cost;
+    return budget;
+  }
+
+  std::vector<ConfigurationResult*> results_of(std::size_t c) {
+    std::vector<ConfigurationResult*> results;
+    for (std::size_t h = 0; h < heads_.size(); ++h) results.push_back(&result(h, c));
+    return results;
+  }
+
+  /// Ends a configuration whose caches do not cost what those cost by which its budget was found.
+  void check_cost(std::size_t c, double expected) {
+    if (result(0, c).status != Status::ok) return;
+    const double cost = cost_share(*choice_of(c).budget.cost(), results_of(c));
+    if (cost == expected) return;
+    end(c, Status::failed,
+        fmt::format(
+            "its caches cost {:.6g} % of the full cache here and {:.6g} % on another head, layer or seed of the "
+            "same shape, by which its budget was found; deny its property `equal_bytes`",
+            100 * cost, 100 * expected)
+            .c_str());
   }
 
   struct Made {
@@ -187,13 +209,11 @@ class WorkItemRun {
     for (std::size_t h = 0; h < heads_.size(); ++h) result(h, c).dense = dense();
     attempt(c, [&] {
       Made made = make(c);
-      std::vector<ConfigurationResult*> results;
-      for (std::size_t h = 0; h < heads_.size(); ++h) {
-        ConfigurationResult& r = result(h, c);
-        r.compress_s = made.spent.seconds;
-        r.compress_flops = made.spent.flops;
-        r.peak_bytes = static_cast<double>(made.spent.peak_bytes);
-        results.push_back(&r);
+      std::vector<ConfigurationResult*> results = results_of(c);
+      for (ConfigurationResult* r : results) {
+        r->compress_s = made.spent.seconds;
+        r->compress_flops = made.spent.flops;
+        r->peak_bytes = static_cast<double>(made.spent.peak_bytes);
       }
       const auto attempt_one = [this](std::size_t one, const std::function<void()>& work) {
         return attempt(one, work);
@@ -283,7 +303,8 @@ class WorkItemRun {
   std::vector<NoiseFloor> noise_floors_;      ///< of the heads
   std::vector<ContextMass> context_mass_;     ///< of the heads
   std::optional<PreparedMethod> own_prepared_;
-  std::optional<PreparedMethod>& prepared_;  ///< the last one
+  std::optional<PreparedMethod>& prepared_;     ///< the last one
+  std::map<std::size_t, double> shared_costs_;  ///< by configuration, at its budget (BudgetSearch::shared_cost())
 };
 
 }  // namespace

@@ -8,6 +8,7 @@
 #include <span>
 #include <string>
 
+#include <kvbench/replay/answer/known_costs.hpp>
 #include <kvbench/replay/exact/head.hpp>
 #include <kvbench/replay/measure/spent.hpp>
 #include <kvbench/replay/records/results.hpp>
@@ -36,6 +37,8 @@ struct WorkItemTask {
   /// Holds the last method that was prepared, for later runs of the same work item with the same context, backend and
   /// methods; null: it is freed when it is not needed any more.
   std::optional<PreparedMethod>* kept = nullptr;
+  /// Of this request and model, for all work items; null: every work item searches the budgets of its own.
+  KnownCosts* costs = nullptr;
 };
 
 /// The caches of a configuration, which have not answered yet.
