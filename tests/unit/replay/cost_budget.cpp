@@ -222,6 +222,20 @@ TEST_CASE("a method that declares equal bytes falsely fails, and the reason name
   CHECK(alone.heads[1].results[0].budget_tokens == alone.heads[0].results[0].budget_tokens - 1);
 }
 
+TEST_CASE("methods that drop a token at each step come within two tokens of the limit") {
+  const SmallTrace trace(long_options());
+  ReplayRequest request = request_of({&find_method("tova"), &find_method("h2o"), &find_method("r-kv")}, 1);
+  request.budgets = {Budget::parse("25%mem")};
+  request.protocol = Protocol::decode;
+  const ReplayResults results = replay::replay(trace.reader(), request, {.threads = 1});
+  for (std::size_t c = 0; c < results.configurations.size(); ++c) {
+    CAPTURE(request.methods[results.configurations[c].method].info->name);
+    const double share = total(results, c, CostKind::memory);
+    CHECK(share <= 0.25);
+    CHECK(share > 0.25 - 2.0 / 640);  // of 600 tokens of context and 40 decoded ones
+  }
+}
+
 TEST_CASE("a quantiser that stores layers differently meets the limit with their mean") {
   const SmallTrace trace(long_options());
   ReplayRequest request = request_of({&find_method("qjl")}, 1);

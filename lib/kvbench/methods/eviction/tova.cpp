@@ -98,8 +98,7 @@ MethodInfo tova_method() {
        .granularity = Granularity::layer,
        .needs = {Part::observed_queries},
        .check_data = [](const ContextData& data, const Params&) { check_window(data, "tova", 1); },
-       .observes = true,
-       .properties = {.equal_bytes = Property::no("a search shows it no attention, without which it drops no token")}},
+       .observes = true},
       prepare_tova);
 }
 

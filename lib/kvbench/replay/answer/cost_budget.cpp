@@ -11,13 +11,20 @@
 namespace kvbench::replay {
 namespace {
 
-/// Runs the cache over all queries and counts the entries that answer them.
-void count_entries(ConfigurationRun& run, std::span<const Head> heads, Backend& backend) {
+/// Runs the cache over all queries and counts the entries that answer them. `observes`: it is shown their attention,
+/// without which it may drop no token.
+void count_entries(ConfigurationRun& run, bool observes, std::span<const Head> heads, Backend& backend) {
   for_each_block(heads, {}, backend, [&](std::span<HeadBlock> blocks) {
     run.start(blocks);
     for (QueryRun part; (part = run.advance(blocks.front().exact.block.positions, backend)).size() > 0;) {
       run.collect(blocks, part, backend);
-      for (std::size_t h = 0; h < heads.size(); ++h) run.count(blocks[h], part, h);
+      for (std::size_t h = 0; h < heads.size(); ++h) {
+        if (observes)
+          run.answer(blocks[h], part, h, nullptr, backend);
+        else
+          run.count(blocks[h], part, h);
+      }
+      run.observe();
     }
   });
 }
@@ -44,8 +51,8 @@ double cost_share(CostKind cost, methods::Caches caches, ConfigurationRun::Optio
   std::vector<ConfigurationResult*> pointers;
   for (ConfigurationResult& result : results) pointers.push_back(&result);
   ConfigurationRun run(std::move(caches), options, heads, pointers, backend);
-  if (cost == CostKind::read) {
-    count_entries(run, heads, backend);
+  if (cost == CostKind::read || options.observes) {
+    count_entries(run, options.observes, heads, backend);
   } else {
     while (run.advance(heads.front().positions, backend).size() > 0) {
     }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Budgets that limit a cost: the number of tokens whose cache comes closest to the limit from below. Costs follow from
-// footprints and entries alone; the search never evaluates an answer.
+// footprints and entries alone; the search evaluates no answers but those that a method observes.
 #pragma once
 
 #include <array>
