@@ -189,22 +189,7 @@ TEST_CASE("a budget of bytes that is searched once per shape is that which every
   }
 }
 
-TEST_CASE("a search makes no caches for a shape that is known") {
-  const SmallTrace trace(long_options());
-  MethodInfo counted = find_method("knorm");
-  std::size_t made = 0;
-  counted.prepare = [&, prepare = counted.prepare](auto heads, const Params& params, Backend& backend) -> MakeCaches {
-    return [&, make = prepare(heads, params, backend)](Index budget, std::uint32_t seed) {
-      return ++made, make(budget, seed);
-    };
-  };
-  const std::size_t items = at_costs(trace, counted, {"25%mem"}, 1).heads.size(), once = made - items;  // one answers
-  CHECK(once > 1);
-  made = 0;
-  at_costs(trace, searched_alone(counted), {"25%mem"}, 1);
-  CHECK(made == items * (once + 1));
-}
-
+// Which shows, too, that the second head does not search.
 TEST_CASE("a method that declares equal bytes falsely fails, and the reason names the property") {
   const SmallTrace trace(long_options());
   MethodInfo other = find_method("knorm");

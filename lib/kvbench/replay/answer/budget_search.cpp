@@ -6,6 +6,8 @@
 #include <map>
 #include <utility>
 
+#include <fmt/ranges.h>
+
 #include <kvbench/core/error.hpp>
 #include <kvbench/methods/stages/computed_once.hpp>
 
@@ -103,20 +105,14 @@ bool BudgetSearch::shares(CostKind cost) const {
          (cost != CostKind::read || choice_.info->kind != methods::Kind::retrieval);
 }
 
-KnownCosts::Key BudgetSearch::key_of(CostKind cost, Index budget) const {
+/// All from which a shared cost follows, beside the request and the model.
+std::string BudgetSearch::key_of(CostKind cost, Index budget) const {
   const PromptPlan& prompt = task_.item.prompt;
-  return {.method = choice_.info,
-          .params = choice_.params.text(),
-          .cost = cost,
-          .budget = budget,
-          .heads = heads_.size(),
-          .decode = options_.decode,
-          .context = prompt.context,
-          .protect_first = prompt.protect_first,
-          .protect_last = prompt.protect_last,
-          .window = prompts_.front().window,
-          .observed = prompts_.front().observed_positions,
-          .evaluated = heads_.front().positions};
+  const methods::HeadPrompt& head = prompts_.front();
+  return fmt::format("{}[{}] {} {} {} {} {} {} {} {} observed {} evaluated {}", choice_.info->name,
+                     choice_.params.text(), static_cast<int>(cost), budget, heads_.size(), options_.decode,
+                     prompt.context, prompt.protect_first, prompt.protect_last, head.window,
+                     fmt::join(head.observed_positions, " "), fmt::join(heads_.front().positions, " "));
 }
 
 std::optional<double> BudgetSearch::shared_cost(Index budget) const {
@@ -124,18 +120,14 @@ std::optional<double> BudgetSearch::shared_cost(Index budget) const {
   return cost && !whole(layer_) && shares(*cost) ? task_.costs->find(key_of(*cost, budget)) : std::nullopt;
 }
 
-/// The cost of the caches of this budget, which make() makes where it has to be measured on this work item. A shared
-/// cost is that of caches of the search's own: those of the run would leave results to it that they compute first, and
-/// its time would depend on which work item searched.
+/// The cost of the caches of this budget, which make() makes where it is not shared. Otherwise a search has caches of
+/// its own: the run's would keep what they compute first, and its costs would depend on which work item searched.
 double BudgetSearch::cost_of(CostKind cost, Index budget, const std::function<methods::Caches()>& make) const {
-  const auto measure = [&](methods::Caches caches) {
-    return cost_share(cost, std::move(caches), options_, heads_, backend_);
-  };
   check_stop();
-  if (!shares(cost)) return measure(make());
+  if (!shares(cost)) return cost_share(cost, make(), options_, heads_, backend_);
   return task_.costs->at(key_of(cost, budget), [&] {
     if (!make_) make_ = choice_.info->prepare(prompts_, choice_.params, backend_);
-    return measure(make_(budget, seed_));
+    return cost_share(cost, make_(budget, seed_), options_, heads_, backend_);
   });
 }
 

@@ -5,11 +5,11 @@
 #include <functional>
 #include <optional>
 #include <span>
+#include <string>
 #include <utility>
 #include <vector>
 
 #include <kvbench/replay/answer/cost_budget.hpp>
-#include <kvbench/replay/answer/known_costs.hpp>
 #include <kvbench/replay/answer/work_item.hpp>
 #include <kvbench/replay/plan/layer_choice.hpp>
 
@@ -42,7 +42,7 @@ class BudgetSearch {
   /// The same, or the least share in which the quantiser can keep the cache where that is more.
   std::string percentage_in_bits() const;
   bool shares(CostKind cost) const;
-  KnownCosts::Key key_of(CostKind cost, Index budget) const;
+  std::string key_of(CostKind cost, Index budget) const;
   double cost_of(CostKind cost, Index budget, const std::function<methods::Caches()>& make) const;
   double cost_at(CostKind cost, Index tokens, const PreparedMethod& method) const;
   StoredBytes bytes_in_layer(std::int64_t layer, Index level) const;
