@@ -26,10 +26,10 @@ class Parameter:
 
     @property
     def kind(self):
-        """What `kvbench methods` says about its values; the program looks for files where it says "file"."""
-        choices = _choices(self.annotation)
-        if _is_path(self.annotation):
-            return "file"
+        """What `kvbench methods` says about its values; the program looks for files where it says "FILE"."""
+        choices, kinds = _choices(self.annotation), _alternatives(self.annotation)
+        if any(map(_is_path, kinds)):
+            return "none|FILE" if type(None) in kinds else "FILE"
         return "|".join(choices) if choices else getattr(self.annotation, "__name__", str(self.annotation))
 
 
@@ -50,6 +50,12 @@ def parameters_of(method):
 
 def _default_of(field):
     return field.default_factory() if field.default_factory is not dataclasses.MISSING else field.default
+
+
+def _alternatives(kind):
+    """The types of `A | B`, or the one that it is."""
+    union = isinstance(kind, types.UnionType) or typing.get_origin(kind) is typing.Union
+    return typing.get_args(kind) if union else (kind,)
 
 
 def _is_path(kind):
@@ -85,12 +91,10 @@ def written(value):
 
 def value_of(parameter, text, where):
     """The value that a setting means."""
-    kinds, kind = [parameter.annotation], parameter.annotation
-    if isinstance(kind, types.UnionType) or typing.get_origin(kind) is typing.Union:
-        kinds = typing.get_args(kind)
-        if type(None) in kinds and text == "none":
-            return None
-        kind = next(one for one in kinds if one is not type(None))
+    kinds = _alternatives(parameter.annotation)
+    if type(None) in kinds and text == "none":
+        return None
+    kind = next(one for one in kinds if one is not type(None))
     try:
         if kind is bool:
             return {"true": True, "false": False}[text]

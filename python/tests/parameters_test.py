@@ -30,6 +30,7 @@ class Own:
     maybe: Optional[int] = None
     either: int | None = 3
     file: pathlib.Path = pathlib.Path(".")
+    perhaps: pathlib.Path | None = None
     colour: Colour = Colour.RED
     seen = []
 
@@ -178,6 +179,10 @@ class Parameters(PackageTest):
         kvbench.replay(self.trace, ["sink[sinks=2]", "sink[sinks=3]", Own(whole=2), Own(text="3")], 24, output="2",
                        rows="trace")
         self.assertEqual(len(records(kvbench.load_csv("2"))), 4)
+        pathlib.Path("table").write_text("")
+        for name in ("file", "perhaps"):
+            with self.refuses("table", "would be replaced"):
+                kvbench.replay(self.trace, Own(**{name: pathlib.Path("table")}), 24, output="table")
         kept = self.path("kept,1.npz")  # a parameter that is a file
         np.savez(kept, **{f"{p}/{l}/{h}": np.arange(3) for p in "0" for l in (0, 1) for h in (0, 1)})
         row, = self.rows(kvbench.entries(kept), prompts=0)

@@ -4,7 +4,10 @@
 #include <algorithm>
 #include <filesystem>
 
+#include <fmt/format.h>
+
 #include <kvbench/config/plan_file.hpp>
+#include <kvbench/core/suggest.hpp>
 #include <kvbench/methods/contract/method_text.hpp>
 #include <kvbench/methods/file_name.hpp>
 #include <kvbench/methods/registry.hpp>
@@ -50,7 +53,7 @@ std::string error_in(const methods::MethodInfo& info, const std::vector<Setting>
 }
 
 /// Binds the settings. An Error has the place of the setting that is wrong by itself, else that of the method.
-methods::Params bind(const methods::MethodInfo& info, const std::vector<Setting>& settings, const Place& place) {
+methods::Params bound(const methods::MethodInfo& info, const std::vector<Setting>& settings, const Place& place) {
   const std::string wrong = error_in(info, settings);
   if (wrong.empty()) return info.bind(assignments_of(settings));
   for (const Setting& setting : settings) {
@@ -152,8 +155,9 @@ class MethodList {
     }
   }
 
-  void add_choice(const methods::MethodInfo& info, const std::vector<Setting>& settings, const Place& place) {
-    replay::MethodChoice choice{&info, bind(info, settings, place)};
+  void add_choice(const methods::MethodInfo& info, std::vector<Setting> settings, const Place& place) {
+    for (Setting& setting : settings) setting.assignment = setting_of(setting.value, info, setting.assignment);
+    replay::MethodChoice choice{&info, bound(info, settings, place)};
     const auto same = [&](const replay::MethodChoice& m) {
       return m.info == &info && m.params.text() == choice.params.text();
     };
@@ -174,6 +178,19 @@ std::string with_file(const std::string& name, std::string_view file, const std:
   return name.substr(0, before) + path + name.substr(before + file.size());
 }
 
+bool names_file(const methods::MethodInfo& info, const methods::Assignment& setting) {
+  const auto is = [&](const methods::ParamSpec& spec) { return same_name(spec.name, setting.name); };
+  const auto spec = std::ranges::find_if(info.params, is);
+  return spec != info.params.end() && spec->names_file(setting.value);
+}
+
+/// A file, which here is relative to the current folder, as the file `path` names it.
+std::string file_beside(const std::string& path, std::string_view file) {
+  if (path.empty() || std::filesystem::path(file).is_absolute()) return std::string(file);
+  const auto absolute = [](std::string_view of) { return std::filesystem::absolute(of).lexically_normal(); };
+  return absolute(file).lexically_relative(absolute(path).parent_path()).string();
+}
+
 }  // namespace
 
 std::string path_of(const Place& place, const std::string& path) {
@@ -185,11 +202,20 @@ std::string method_name(const Place& place, const std::string& name) {
   return file.empty() ? name : with_file(name, file, path_of(place, std::string(file)));
 }
 
-std::string name_beside(const std::string& path, const std::string& name) {
-  const std::string_view file = methods::file_in(name);
-  if (path.empty() || file.empty() || std::filesystem::path(file).is_absolute()) return name;
-  const auto absolute = [](std::string_view of) { return std::filesystem::absolute(of).lexically_normal(); };
-  return with_file(name, file, absolute(file).lexically_relative(absolute(path).parent_path()).string());
+methods::Assignment setting_of(const Place& place, const methods::MethodInfo& info, methods::Assignment setting) {
+  if (names_file(info, setting)) setting.value = path_of(place, setting.value);
+  return setting;
+}
+
+std::string method_beside(const std::string& path, const methods::MethodInfo& info, const methods::Params& params) {
+  const std::string_view file = methods::file_in(info.name);
+  const std::string name = file.empty() ? info.name : with_file(info.name, file, file_beside(path, file));
+  std::string settings;
+  for (const methods::Assignment& setting : methods::parse_settings(params.text())) {
+    const std::string value = names_file(info, setting) ? file_beside(path, setting.value) : setting.value;
+    settings += fmt::format("{}{}={}", settings.empty() ? "" : ",", setting.name, value);
+  }
+  return settings.empty() ? name : name + "[" + settings + "]";
 }
 
 std::vector<replay::MethodChoice> read_methods(const Value& value) {

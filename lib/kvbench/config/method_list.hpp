@@ -15,8 +15,12 @@ std::string path_of(const Place& place, const std::string& path);
 /// The name of a method as results have it, "mine.py:Mine", where its file is relative to the folder of the sweep file.
 std::string method_name(const Place& place, const std::string& name);
 
-/// The reverse: such a name for a file `path` that says the name, which here is relative to the current folder.
-std::string name_beside(const std::string& path, const std::string& name);
+/// A setting as results have it, where a file that it names is relative to the folder of the sweep file.
+methods::Assignment setting_of(const Place& place, const methods::MethodInfo& info, methods::Assignment setting);
+
+/// The reverse: name and settings, "METHOD[A=1,B=FILE]", for a file `path` that says them, whose files are here
+/// relative to the current folder.
+std::string method_beside(const std::string& path, const methods::MethodInfo& info, const methods::Params& params);
 
 /// Reads the value of the key `methods`: "all", "families", a name, {name = "subgen", t = 4, delta = [1, 2]}, or a
 /// list of these.

@@ -84,7 +84,9 @@ LayerMethod method_of(const Value& value, Budget budget) {
     if (!named) throw Error("'{}': brackets stand once, at the end; write METHOD[PARAMETER=VALUE]", text);
     if (methods::is_plan(named->name)) throw Error("'{}' is a plan; name a method for each layer", text);
     const MethodInfo& info = methods::find_method(method_name(value.place, named->name), &find_scores);
-    methods::Params params = info.bind(methods::parse_settings(named->settings.value_or("")));
+    std::vector<methods::Assignment> settings = methods::parse_settings(named->settings.value_or(""));
+    for (methods::Assignment& setting : settings) setting = setting_of(value.place, info, setting);
+    methods::Params params = info.bind(settings);
     if (info.divides(params)) throw Error("{} divides its budget among layers itself; name another method", info.name);
     return LayerMethod{&info, std::move(params), std::move(budget)};
   });
@@ -250,10 +252,7 @@ std::string plan_text(const LayerPlan& plan, const PlanOrigin& origin) {
   for (const PlannedBudget& planned : plan.budgets) {
     out += fmt::format("\n[[plans]]\nbudget = {}\nlayers = [\n", quoted(planned.budget.text()));
     for (const auto& [place, method] : planned.lines) {
-      std::string settings = method.params.text();
-      std::ranges::replace(settings, ';', ',');
-      const std::string named =
-          name_beside(origin.path, method.info->name) + (settings.empty() ? "" : "[" + settings + "]");
+      const std::string named = method_beside(origin.path, *method.info, method.params);
       const bool of_head = place.kv_head != PlanPlace::all_heads;
       out += fmt::format("  {{ layer = {}{}, method = {}, budget = {} }},\n", place.layer,
                          of_head ? fmt::format(", kv_head = {}", place.kv_head) : "", quoted(named),

@@ -93,6 +93,22 @@ void check_names(const Value& table, const compare::Relation& relation, const st
   }
 }
 
+/// A configuration, whose files are relative to the folder of the sweep file.
+std::string configuration_of(const Member& member) {
+  const Place& place = member.value.place;
+  const std::string text = method_name(place, text_of(member));
+  return with_place(place, [&] {
+    const compare::ConfigurationName named = compare::parse_configuration(text, member.key);
+    std::string settings;
+    for (const methods::Assignment& given : methods::parse_settings(named.params.value_or(""))) {
+      const methods::Assignment setting = setting_of(place, find_method(named.method), given);
+      settings += fmt::format("{}{}={}", settings.empty() ? "" : ",", setting.name, setting.value);
+    }
+    const std::string budget = named.budget ? "@" + *named.budget : "";
+    return settings.empty() ? text : fmt::format("{}[{}]{}", named.method, settings, budget);
+  });
+}
+
 compare::Relation read_relation(const Value& table, const std::vector<SweepRun>& runs) {
   compare::Relation out;
   bool is = false;
@@ -100,12 +116,12 @@ compare::Relation read_relation(const Value& table, const std::vector<SweepRun>&
     if (member.key == "run") {
       out.run = text_of(member);
     } else if (member.key == "a") {
-      out.a = method_name(member.value.place, text_of(member));
+      out.a = configuration_of(member);
     } else if (member.key == "is") {
       out.kind = named(member, compare::Relation::Kind::equal);
       is = true;
     } else if (member.key == "b" && member.value.kind == Value::Kind::text) {
-      out.b = method_name(member.value.place, text_of(member));
+      out.b = configuration_of(member);
     } else if (member.key == "b") {
       out.number = number_of(member);
     } else if (member.key == "within") {

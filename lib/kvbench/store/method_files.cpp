@@ -30,9 +30,9 @@ std::string without_escapes(const std::string& value) {
   return out;
 }
 
-bool is_file(const methods::MethodInfo& method, const std::string& parameter) {
+bool is_file(const methods::MethodInfo& method, const std::string& parameter, const std::string& value) {
   const auto spec = std::ranges::find(method.params, parameter, &methods::ParamSpec::name);
-  return spec != method.params.end() && spec->type.find("file") != spec->type.npos;
+  return spec != method.params.end() && spec->names_file(value);
 }
 
 }  // namespace
@@ -56,7 +56,7 @@ std::vector<NamedFile> files_of_method(const methods::MethodInfo& method, const 
     const std::size_t equals = setting.find('=');
     const std::string text = setting.substr(equals + 1), value = python ? without_escapes(text) : text;
     std::error_code none;
-    if (is_file(method, setting.substr(0, equals)) && std::filesystem::is_regular_file(value, none))
+    if (is_file(method, setting.substr(0, equals), value) && std::filesystem::is_regular_file(value, none))
       files.push_back({fmt::format("a file that {} reads", method.name), value});
   }
   return files;

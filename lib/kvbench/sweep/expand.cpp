@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <filesystem>
 
+#include <kvbench/config/method_list.hpp>
 #include <kvbench/config/plan_file.hpp>
 #include <kvbench/config/run_keys.hpp>
 #include <kvbench/core/suggest.hpp>
@@ -48,7 +49,7 @@ std::vector<StepRequest> combinations(const SweepRun& run, const std::string& ba
 
 /// Whether `key` has this value in a configuration of a step.
 bool has(const StepRequest& step, const replay::MethodChoice& method, const Budget& budget, const std::string& key,
-         const std::string& value) {
+         const std::string& value, const config::Place& place) {
   if (key == "method") return &config::find_method(value) == method.info;
   if (key == "budget") {
     const std::optional<Budget> named = Budget::find(value);
@@ -62,7 +63,7 @@ bool has(const StepRequest& step, const replay::MethodChoice& method, const Budg
   }
   // A parameter, compared in the canonical text of the method's parameters, which omits those with their default value.
   if (std::ranges::find(method.info->params, key, &methods::ParamSpec::name) == method.info->params.end()) return false;
-  const methods::Assignment assignment{key, value};
+  const methods::Assignment assignment = config::setting_of(place, *method.info, {key, value});
   const std::string wanted = method.info->bind({&assignment, 1}).text(), all = ";" + method.params.text() + ";";
   return wanted.empty() ? all.find(";" + key + "=") == std::string::npos
                         : all.find(";" + wanted + ";") != std::string::npos;
@@ -91,7 +92,7 @@ bool exclude(StepRequest& step, const Exclusion& exclusion) {
   for (std::size_t m = 0; m < step.request.methods.size(); ++m) {
     for (std::size_t b = 0; b < step.request.budgets.size(); ++b) {
       const auto holds = [&](const auto& item) {
-        return has(step, step.request.methods[m], step.request.budgets[b], item.first, item.second);
+        return has(step, step.request.methods[m], step.request.budgets[b], item.first, item.second, exclusion.place);
       };
       if (!std::ranges::all_of(exclusion.where, holds)) continue;
       any = true;

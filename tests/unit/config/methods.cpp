@@ -45,6 +45,23 @@ TEST_CASE("methods by name, by alias and all of them") {
         Names{"snapkv[window=64]", "snapkv[kernel=5]"});
 }
 
+TEST_CASE("files of parameters are relative to the folder of the sweep file, and words are not") {
+  const SweepFiles files;
+  const std::string folder = files.folder.path();
+  files.write("1 0\n", "t.tsv"), files.write("0 0\n", "o.txt");
+  const std::string duo = "duo[table=" + folder + "/t.tsv]";
+  for (const char* method : {"\"duo[table=t.tsv]\"", "{ name = \"duo\", table = \"./x/../t.tsv\" }"})
+    CHECK(methods_of(files.read(run_with(method))) == Names{duo});
+  CHECK(methods_of(files.read(run_with("\"duo[table=" + folder + "/t.tsv]\""))) == Names{duo});
+  CHECK(methods_of(files.read(run_with("{ name = \"chelsea\", outliers = [\"auto\", \"none\", \"o.txt\"] }"))) ==
+        Names{"chelsea[outliers=auto]", "chelsea", "chelsea[outliers=" + folder + "/o.txt]"});
+  const std::string claim =
+      "budgets = \"25%\"\n[[published]]\nclaim = \"c\"\nmetric = \"rel_err_mean\"\n"
+      "relations = [{ a = \"duo[table=t.tsv]@25%\", is = \"lower\", b = \"duo\" }]\n";
+  const Sweep sweep = files.read("[[run]]\nmethods = [\"duo\", \"duo[table=t.tsv]\"]\n" + claim);
+  CHECK(sweep.published.at(0).claim.relations.at(0).a == duo + "@25%");
+}
+
 TEST_CASE("the file of a method in Python is relative to the folder of the sweep file") {
   const SweepFiles files;  // without a Python, the message has the name
   const std::string mine = fmt::format("'{}/mine.py", files.folder.path());

@@ -54,6 +54,20 @@ TEST_CASE("a plan names the method and the budget of each layer") {
   CHECK(second.budget.text() == "37.5%mem");
 }
 
+TEST_CASE("a plan names files of parameters relative to its folder") {
+  const SweepFiles files;
+  std::filesystem::create_directory(files.folder / "sub");
+  files.write("0 0\n", "o.txt");
+  const std::string text = with("snapkv[window=16]", "chelsea[outliers=../o.txt]");
+  const methods::LayerPlan plan = plan_in(files.write(text, "sub/p.toml"));
+  CHECK(plan.budgets[0].at(1, 0)->params.text() == "outliers=" + (files.folder / "o.txt"));
+  const methods::MethodInfo& chelsea = *plan.budgets[0].at(1, 0)->info;
+  const std::string here = std::filesystem::relative(files.folder / "o.txt");  // from where commands name it
+  const std::vector<methods::Assignment> settings{{"outliers", here}};
+  const std::string beside = method_beside(files.folder / "other/q.toml", chelsea, chelsea.bind(settings));
+  CHECK(beside == "chelsea[outliers=../o.txt]");
+}
+
 TEST_CASE("a layer has one line, or one for each of its kv heads") {
   const SweepFiles files;
   const std::string text = with("layer = 1", "layer = 1, kv_head = 0");
@@ -87,6 +101,9 @@ TEST_CASE("a plan that was written is the plan that is read") {
 
 TEST_CASE("files of methods are named from the folder of the plan") {
   const std::filesystem::path here = std::filesystem::current_path();
+  const auto name_beside = [](const std::string& path, const std::string& name) {
+    return method_beside(path, methods::MethodInfo{.name = name}, methods::find_method("h2o").bind({}));
+  };
   CHECK(name_beside("", "adakv(scores:a/s.h5)+q8_0") == "adakv(scores:a/s.h5)+q8_0");
   CHECK(name_beside((here / "out/p.toml").string(), "adakv(scores:a/s.h5)+q8_0") == "adakv(scores:../a/s.h5)+q8_0");
   CHECK(name_beside("out/p.toml", "out/mine.py:M") == "mine.py:M");

@@ -10,6 +10,15 @@
 #include <kvbench/core/name.hpp>
 #include <kvbench/core/suggest.hpp>
 
+namespace kvbench::methods {
+
+bool ParamSpec::names_file(std::string_view value) const {
+  if (!type.ends_with("FILE") || value.empty()) return false;
+  return fmt::format("|{}|", type).find(fmt::format("|{}|", value)) == std::string::npos;
+}
+
+}  // namespace kvbench::methods
+
 namespace kvbench::methods::detail {
 namespace {
 

@@ -27,6 +27,8 @@ struct ParamRange {
 /// The description of a parameter that `kvbench methods NAME` prints.
 struct ParamSpec {
   std::string name, type, default_value, range, doc;
+  /// Whether `value` is the path of a file: types such as "none|auto|FILE" take one in place of their words.
+  bool names_file(std::string_view value) const;
 };
 
 /// One "name=value" of --set or a sweep file.

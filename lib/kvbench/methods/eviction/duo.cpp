@@ -52,7 +52,7 @@ void fields(ParamVisitor& visitor, Streaming& params) {
   visitor.integer("recent", params.recent, {.min = 1}, "last tokens that streaming heads keep");
 }
 void fields(ParamVisitor& visitor, DuoParams& params) {
-  visitor.text("table", params.table, "file", "a line for each layer of the model, a number for each kv head");
+  visitor.text("table", params.table, "FILE", "a line for each layer of the model, a number for each kv head");
   fields(visitor, static_cast<Streaming&>(params));
 }
 void fields(ParamVisitor& visitor, DuoKvpressParams& params) {

@@ -102,8 +102,8 @@ void fields(ParamVisitor& visitor, ChelseaParams& params) {
   fields(visitor, params.merging);
   visitor.integer("chunk", params.chunk, {.min = 2}, "entries among which partners are searched");
   fields(visitor, params.order);
-  visitor.text("outliers", params.outliers, "none, auto, or a file of lines \"layer kv_head\"",
-               "heads that keep every token, at the cost of the others");
+  visitor.text("outliers", params.outliers, "none|auto|FILE",
+               "heads that keep every token, at the cost of the others; FILE has lines \"layer kv_head\"");
   visitor.real("outlier_ratio", params.outlier_ratio, {.min = 0, .max = 1},
                "share of the layer's heads, rounded up (auto)");
   visitor.real("outlier_threshold", params.outlier_threshold, {.min = -1, .max = 1},
