@@ -98,8 +98,8 @@ bool are_evaluations(const std::vector<std::string>& files) {
 class OpenResults {
  public:
   OpenResults(const std::vector<std::string>& paths, const replay::MetricInfo& metric, compare::Span span) {
-    for (const std::string& path : paths) {
-      auto results = open(path, replay::find_metric(metric.name).value_or(replay::Metric{}));
+    for (const std::vector<std::string>& shards : sweep::with_shards_joined(paths)) {
+      auto results = open(shards, replay::find_metric(metric.name).value_or(replay::Metric{}));
       if (is_prediction(metric)) results = std::make_unique<compare::Predictions>(std::move(results), span);
       add(std::move(results));
     }
@@ -110,9 +110,9 @@ class OpenResults {
   std::vector<const compare::QueryResults*> files;
 
  private:
-  static std::unique_ptr<compare::QueryResults> open(const std::string& path, replay::Metric metric) {
-    if (sweep::is_cells_file(path)) return std::make_unique<sweep::CellsResults>(path, metric);
-    return report::open_query_results(path, name_of(metric));
+  static std::unique_ptr<compare::QueryResults> open(const std::vector<std::string>& paths, replay::Metric metric) {
+    if (sweep::is_cells_file(paths.front())) return std::make_unique<sweep::CellsResults>(paths, metric);
+    return report::open_query_results(paths.front(), name_of(metric));
   }
 
   void add(std::unique_ptr<compare::QueryResults> results) {
@@ -200,9 +200,10 @@ Command add_compare(CLI::App& app) {
       "compare", "Test which differences between methods are significant, on paired queries or documents");
   auto options = std::make_shared<CompareFlags>();
   CompareFlags& o = *options;
-  flags->add_option("results", o.files,
-                    "Files written with replay --raw, CSV files with --rows query, or cells files of a sweep; or "
-                    "tables of kveval --per-document");
+  flags->add_option(
+      "results", o.files,
+      "Files written with replay --raw, CSV files with --rows query, or cells files of a sweep or its shards; or "
+      "tables of kveval --per-document");
   const char* syntax = "such as subgen, subgen[t=4], uniform@25% or 2:uniform (of the second file)";
   flags->add_option("--a", o.a, fmt::format("A configuration: [FILE:]METHOD[PARAMS][@BUDGET], {}", syntax));
   flags->add_option("--b", o.b,

@@ -74,6 +74,22 @@ class Compare(CliTest):
         documented = [line.split()[0] for line in run("compare", "--columns").stdout.splitlines()]
         self.assertEqual(header, documented)
 
+    def test_shards_of_a_sweep_are_one_file(self):
+        """A predicted KL sums over layers and kv heads, which are in several shards."""
+        trace = self.synth("probes.h5", "--probes", 8)
+        sweep = self.path("s.toml")
+        self.write(f'[[run]]\ntraces = "{trace}"\nmethods = ["sink", "knorm"]\nbudgets = "25%"\n', sweep)
+        whole, *shards = (self.path(f"{name}.cells") for name in "wab")
+        self.ok("sweep", sweep, "--cells", whole, "-o", self.path("w.csv"))
+        for number, shard in enumerate(shards, 1):
+            self.ok("sweep", sweep, "--cells", shard, "--shard", f"{number}/2")
+        for by in ("all", "layer"):
+            one = self.compare(whole, "--metric", "kl_predicted", "--by", by)
+            self.assertTrue(one)
+            self.assertEqual(self.compare(*shards, "--metric", "kl_predicted", "--by", by), one)
+        self.fails(2, "no configuration has kl_predicted", "a shard (name all)",
+                   args=["compare", shards[0], "--metric", "kl_predicted"])
+
     def test_bad_requests(self):
         self.fails(2, "replay --raw", args=["compare"])
         self.fails(2, "nowhere.h5", args=["compare", self.path("nowhere.h5")])

@@ -52,7 +52,9 @@ void Catalogue::add_places() {
       if (added) {
         places_.push_back(place);
         place_sources_.emplace_back();
-      } else if (places_[at->second].positions != place.positions) {
+      } else if (auto& known_queries = places_[at->second].positions; known_queries.empty()) {
+        known_queries = place.positions;  // none where no configuration has values
+      } else if (!place.positions.empty() && known_queries != place.positions) {
         throw Error("{} and {} have different queries of {}; replay both with the same --window.",
                     files_[place_sources_[at->second][0].file]->path(), files_[f]->path(), description_of(place));
       }

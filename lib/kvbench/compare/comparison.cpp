@@ -84,7 +84,13 @@ class Comparer {
 
   /// Why there is no pair of configurations with results.
   std::string why_empty() const {
-    if (!pairs_.empty()) return "the results hold no values of these configurations; is the sweep unfinished?";
+    if (!pairs_.empty() || several_at_a_budget()) {
+      return fmt::format(
+          "no configuration has {} everywhere in a group; are the results those of a shard (name all), or of an "
+          "unfinished sweep?{}",
+          request_.metric.name,
+          is_prediction(request_.metric) ? " It takes all kv heads and, but by layer, all layers" : "");
+    }
     if (!request_.a && !request_.b) {
       return "at no budget are there two methods other than the references exact and oracle-topk; run more methods, or "
              "give `a` and `b`";
@@ -93,6 +99,17 @@ class Comparer {
     return fmt::format(
         "{} is the only configuration at its budget, {}; run others at this budget, or give `a` and `b` with @BUDGET",
         one.label(), one.configuration.budget);
+  }
+
+  /// Whether two sides that are no references have a budget in common.
+  bool several_at_a_budget() const {
+    std::vector<Budget> budgets;
+    for (const Side& side : catalogue_.sides()) {
+      if (is_reference(side.configuration.method)) continue;
+      if (std::ranges::find(budgets, side.configuration.budget) != budgets.end()) return true;
+      budgets.push_back(side.configuration.budget);
+    }
+    return false;
   }
 
   static bool tested(const Comparison& row) {

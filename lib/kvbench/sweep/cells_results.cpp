@@ -6,7 +6,9 @@
 #include <kvbench/compare/predictions.hpp>
 #include <kvbench/core/error.hpp>
 #include <kvbench/core/input_file.hpp>
+#include <kvbench/core/ordered_map.hpp>
 #include <kvbench/replay/records/layer_metrics.hpp>
+#include <kvbench/sweep/merge.hpp>
 
 namespace kvbench::sweep {
 namespace {
@@ -19,11 +21,28 @@ bool same(const compare::QueryConfiguration& a, const compare::QueryConfiguratio
 
 bool is_cells_file(const std::string& path) { return file_begins_with(path, FrameFile::signature); }
 
-CellsResults::CellsResults(const std::string& path, replay::Metric metric) : metric_(metric) {
-  own_.emplace_back(path, FrameFile::Mode::read);
+std::vector<std::vector<std::string>> with_shards_joined(const std::vector<std::string>& paths) {
+  OrderedMap<std::string, std::vector<std::string>> sweeps;
+  for (const std::string& path : paths) {
+    const auto layout = is_cells_file(path) ? CellsFile(path, FrameFile::Mode::read).layout() : std::nullopt;
+    sweeps[layout ? encode_layout(*layout) : path].push_back(path);
+  }
+  std::vector<std::vector<std::string>> joined;
+  for (auto& [sweep, files] : sweeps.items()) joined.push_back(std::move(files));
+  return joined;
+}
+
+CellsResults::CellsResults(const std::vector<std::string>& paths, replay::Metric metric) : metric_(metric) {
+  std::optional<SweepLayout> layout;
+  if (paths.size() > 1) {
+    Merged shards = open_shards(paths);
+    own_ = std::move(shards.files), layout = std::move(shards.layout);
+  } else {
+    own_.emplace_back(paths.front(), FrameFile::Mode::read);
+    layout = own_.front().layout();
+  }
   files_ = own_;
-  std::optional<SweepLayout> layout = own_.front().layout();
-  if (!layout) throw Error("{}: has no cells of a sweep; there is nothing to compare", path);
+  if (!layout) throw Error("{}: has no cells of a sweep; there is nothing to compare", path());
   layout_ = std::move(*layout);
   add_steps();
 }

@@ -12,8 +12,9 @@ namespace kvbench::sweep {
 /// One metric of a sweep. Values are read on demand, one cell at a time. Thread-safe.
 class CellsResults : public compare::QueryResults {
  public:
-  /// Throws Error where it is not a file of cells, or an empty one.
-  CellsResults(const std::string& path, replay::Metric metric);
+  /// A file of cells, or those of the shards of a sweep. Throws Error where one is none, or is empty.
+  CellsResults(const std::vector<std::string>& paths, replay::Metric metric);
+  CellsResults(const std::string& path, replay::Metric metric) : CellsResults(std::vector{path}, metric) {}
   /// The cells of a layout that several files hold, such as those of its shards. The files must outlive the results.
   CellsResults(SweepLayout layout, std::span<const CellsFile> files, replay::Metric metric);
 
@@ -40,7 +41,7 @@ class CellsResults : public compare::QueryResults {
   /// The result of a head with the metrics of its layer; absent where a file lacks its cell.
   std::optional<replay::ConfigurationResult> result_in_layer(const Slot& slot, std::size_t head) const;
 
-  std::vector<CellsFile> own_;  ///< the file that the results opened
+  std::vector<CellsFile> own_;  ///< the files that the results opened
   std::span<const CellsFile> files_;
   SweepLayout layout_;
   replay::Metric metric_;
@@ -59,5 +60,8 @@ compare::ClaimResult test_claim(const compare::PaperClaim& claim, const SweepLay
 
 /// Whether the file begins with the signature of files of cells.
 bool is_cells_file(const std::string& path);
+
+/// Files of results, those of cells of one sweep together: its shards.
+std::vector<std::vector<std::string>> with_shards_joined(const std::vector<std::string>& paths);
 
 }  // namespace kvbench::sweep
