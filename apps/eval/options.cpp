@@ -76,7 +76,7 @@ void declare_methods(CLI::App& app, Options& o, Lists& lists) {
                   "In which layers the outputs of a method replace those of the model: all; one (each layer alone); "
                   "upto (layers 0 to l, for each l); none (outputs are computed and compared only); default: all");
   app.add_option("--inject-scale", o.inject_scale,
-                 "Share of the error of the outputs that is injected, above 0 and at most 1: KL divided by its square "
+                 "Share of the error of the outputs that is injected, from 0.001 to 1: KL divided by its square "
                  "approaches a limit as it falls, which a prediction from probes is about (docs/damage.md); default: 1")
       ->type_name("EPS");
 }
@@ -153,8 +153,11 @@ void resolve(const CLI::App& app, Options& o, Lists& lists) {
   else
     use_sweep_file(o, app::split_list(lists.request.given("budgets"), "--budget"));
   o.how.memory = static_cast<double>(lists.memory);
-  if (!(o.inject_scale > 0 && o.inject_scale <= 1))
-    throw Error("--inject-scale {}: give a share of the error above 0 and at most 1", o.inject_scale);
+  if (!(o.inject_scale >= eval::least_scale && o.inject_scale <= 1))
+    throw Error(
+        "--inject-scale {}: give a share of the error from {} to 1; damage falls with its square, and that of smaller "
+        "ones is below the rounding of the logits",
+        o.inject_scale, eval::least_scale);
 }
 
 }  // namespace

@@ -20,6 +20,7 @@ from ._scored import Scored, is_scored
 from ._sequences import Document, Layer, LayerFacts, array
 
 NO_CACHE = ("infeasible", "skipped")  # statuses of a NoCache
+_LEAST_SCALE = 1e-3  # as kveval: below it the rounding of the logits is a part of the damage
 
 
 def chosen(method):
@@ -49,9 +50,12 @@ class Compression:
             require(least <= number <= most, "compressed()", f"{name} is {number}; it is from {least} to {most}.")
         require(rope_layout in (None, "half", "interleaved"), "compressed()",
                 f"rope_layout is {rope_layout!r}; it is 'half' or 'interleaved'.")
-        require(0 <= inject_scale <= 1, "compressed()", f"inject_scale is {inject_scale}; it is from 0 to 1.")
         _core()
         self._found = examination(model)
+        least = max(_LEAST_SCALE, torch.finfo(model.dtype).eps)
+        require(inject_scale == 0 or least <= inject_scale <= 1, "compressed()",
+                f"inject_scale is {inject_scale}; it is from {least:.2g} to 1, or 0: smaller shares of an error are "
+                f"lost in the rounding of {str(model.dtype).removeprefix('torch.')}.")
         self._config = model.config.get_text_config()
         self._name = type(model).__name__
         self.budget, self._seed, self.context, self._threads = str(budget), seed, context, threads
@@ -299,8 +303,8 @@ def compressed(model, method="snapkv", budget="25%mem", *, seed: int = 0, contex
     rope_layout: the order in which the method sees the channels of queries and keys, half or interleaved, on which
     formats with blocks of channels and rotations depend; None: that of the engine whose format the method is (ggml's:
     llama.cpp), otherwise that of the model's code. run.rope_layout says which it is.
-    inject_scale: the share of the error of each layer's attention output that the model gets, from 0 (it is exact) to
-    1, as kveval --inject-scale (docs/damage.md).
+    inject_scale: the share of the error of each layer's attention output that the model gets, as kveval --inject-scale
+    (docs/damage.md): from 0.001, or the resolution of its 16-bit numbers, to 1; 0: it is exact.
     method: a name with or without settings, or a method in Python; "damage-votes[scope=model]" takes gradients at the
     end of each context (docs/scores.md). budget: as for kvbench replay. threads: 0: all processors.
 

@@ -58,8 +58,9 @@ class Flags(unittest.TestCase):
         ]:
             with self.subTest(flag=flag, arguments=arguments):
                 self.assertIn(f"kveval: {flag} has no effect ", self.fails(KVEVAL, *arguments))
-        for scale in (0, -1, 1.5, "nan"):
-            self.assertIn("give a share of the error above 0", self.fails(KVEVAL, *text, "--inject-scale", scale))
+        for scale in (0, -1, 1.5, "nan", "inf", 1e-300, 5e-324, 0.0009):
+            self.assertIn("give a share of the error from 0.001 to 1",
+                          self.fails(KVEVAL, *text, "--inject-scale", scale))
         for arguments in ([*text, "--task", "passkey", "--question", "inside"],
                           [*text, "--task", "text,lines", "--questions", 2]):
             self.assertIn("there is no such model file", self.fails(KVEVAL, *arguments))
