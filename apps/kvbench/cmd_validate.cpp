@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <optional>
 
-#include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <kvbench/bounds/check/synthetic.hpp>
 #include <kvbench/bounds/check/verdicts.hpp>
@@ -112,12 +112,25 @@ void check_effects(const CLI::App& flags, const ValidateFlags& o) {
     note_without_effect(flags, {"--thorough"}, "beside --seeds and --queries, which it would set");
 }
 
-/// What --layers and --heads leave as it is: claims about the whole trace. Throws Error where no other check runs.
-void name_whole_trace_checks(const CLI::App& flags, const std::vector<const bounds::Check*>& checks) {
-  if (flags.count("--layers") + flags.count("--heads") == 0) return;
+/// What --layers and --heads leave as it is, and what needs a trace: claims about the whole trace. Throws Error where
+/// no other check runs.
+void name_whole_trace_checks(const CLI::App& flags, const ValidateFlags& o,
+                             const std::vector<const bounds::Check*>& checks) {
+  if (checks.empty())
+    throw Error("--method {}: {} is about it; `kvbench validate --list` shows all checks", fmt::join(o.methods, ","),
+                o.checks.empty() && o.claims.empty() ? "no check" : "none of the checks of --check and --claim");
+  if (!o.trace.empty() && flags.count("--layers") + flags.count("--heads") == 0) return;
   std::vector<std::string> ids;
   for (const bounds::Check* check : checks) {
     if (check->scope == bounds::Scope::trace) ids.push_back(check->id);
+  }
+  if (o.trace.empty()) {
+    if (ids.size() == checks.size())
+      throw Error("{}: {} about a whole trace; give one", listed(ids),
+                  ids.size() == 1 ? "this check is" : "these checks are");
+    if (!ids.empty())
+      say("kvbench", fmt::format("{} checks are about a whole trace, and none is given: {}", ids.size(), listed(ids)));
+    return;
   }
   if (ids.size() == checks.size())
     refuse_without_effect(flags, {"--layers", "--heads"}, "on these checks, which are about the whole trace");
@@ -147,7 +160,7 @@ int run(const CLI::App& flags, const ValidateFlags& o) {
   if (o.trace.empty() && !o.synthetic) throw Error("give a trace, or --synthetic for the built-in streams, or both");
   const std::vector<const bounds::Check*> checks =
       validate::find_checks(known_checks(), ids_of(o), split_list(o.methods, "--method"));
-  name_whole_trace_checks(flags, checks);
+  name_whole_trace_checks(flags, o, checks);
   check_distinct(std::vector<NamedFile>{{"-o", o.output}}, std::vector<NamedFile>{{"the trace", o.trace}});
   std::optional<trace::Reader> reader;
   std::vector<bounds::SubjectSource> subjects;

@@ -79,6 +79,15 @@ class Validate(CliTest):
         self.fails(2, "--heads", args=["validate", self.trace, "--heads", "7"])
         self.fails(2, "no method", args=["validate", "--synthetic", "--method", "subgn"])
 
+    def test_what_tests_nothing_is_refused(self):
+        self.fails(2, "--method sink: no check is about it", args=["validate", self.trace, "--method", "sink"])
+        self.fails(2, "--method subgen: none of the checks of --check",
+                   args=["validate", self.trace, "--method", "subgen", "--check", "chelsea"])
+        self.fails(2, "chelsea.table1", "a whole trace", args=["validate", "--synthetic", "--claim", "chelsea.table1"])
+        done = run("validate", "--synthetic", "--claim", "chelsea.table1,chelsea.thm61", "-q")
+        self.assertEqual(done.returncode, 0)
+        self.assertRegex(done.stderr, "1 check.* a whole trace.*: chelsea.table1\n$")
+
     def test_an_interruption_keeps_finished_rows(self):
         out = self.path("i.csv")
         command = [KVBENCH, "validate", "--synthetic", "--threads", "1", "--seeds", "100000", "--claim",
