@@ -152,8 +152,11 @@ def as_array(values, where):
     """`values` as an array of numpy."""
     require(not isinstance(values, np.ma.MaskedArray), where, "is a masked array; fill or remove what is masked.")
     try:
+        if hasattr(values, "detach"):  # a tensor: on a device, with a gradient, of a type that numpy lacks
+            values = values.detach().cpu().resolve_neg()
+            values = values.float() if values.dtype.is_floating_point and values.itemsize < 4 else values
         return np.asarray(values)
-    except (TypeError, ValueError, OverflowError, RuntimeError) as failure:  # ragged lists, tensors of a device
+    except (TypeError, ValueError, OverflowError, RuntimeError) as failure:  # ragged lists, sparse tensors
         raise Error(f"{where}: is not an array of numbers ({failure}).") from None
 
 

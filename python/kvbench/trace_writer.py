@@ -120,7 +120,15 @@ class TraceWriter(OutputFile):
                          sketch_misfit=info.sketch_misfit, values_in_keys=info.values_in_keys)
         check_layer(info, prompt.num_tokens, where)
         arrays = self._checked(where, prompt, info, arrays)
-        group = create_group(self.file["prompts"][id]["layers"], str(index))
+        layers = self.file["prompts"][id]["layers"]
+        try:
+            self._write_layer(create_group(layers, str(index)), info, arrays, where)
+        except BaseException:
+            del layers[str(index)]  # a layer is whole, or is none
+            raise
+        self._layers[id].add(index)
+
+    def _write_layer(self, group, info, arrays, where):
         group.attrs["window"] = np.int64(info.window)
         for name in ("rope_theta", "scale", "softcap"):
             group.attrs[name] = np.float64(getattr(info, name))
@@ -134,7 +142,6 @@ class TraceWriter(OutputFile):
         if "output_sketch" in arrays:
             group["output_sketch"].attrs["seed"] = np.int64(info.sketch_seed)
             group["output_sketch"].attrs["misfit"] = np.float64(info.sketch_misfit)
-        self._layers[id].add(index)
 
     def _checked(self, where, prompt, info, arrays):
         """Returns the arrays in the order of the schema. Raises Error for wrong names or shapes."""

@@ -160,6 +160,19 @@ class Traces(PackageTest):
             out.prompt("0", kvbench.PromptInfo(name="p", tokens=[1]))
         self.assertEqual(os.listdir(self.folder), [])
 
+    def test_a_layer_that_was_refused_is_not_there(self):
+        """Where the caller goes on, a part of a layer is in no trace, and the layer can be written again."""
+        with kvbench.TraceWriter(self.path("t.h5"), header()) as out:
+            with self.refuses("values", "finite"):
+                small(out, values=np.full((2, 5, 2), np.nan))
+            info = kvbench.LayerInfo(scale=0.5, query_positions=[3, 4])
+            arrays = {"keys": np.ones((2, 5, 3)), "values": np.ones((2, 5, 2)), "queries": np.ones((4, 2, 3))}
+            out.layer("0", 2, info, **arrays)
+            out.layer("0", 1, info, **arrays)
+        with kvbench.Trace(self.path("t.h5")) as trace:
+            self.assertEqual(sorted(trace.prompts["0"].layers), [1, 2])
+        run("replay", self.path("t.h5"), "-m", "exact")
+
     def test_links_are_followed_and_modes_kept_and_devices_refused(self):
         with open(self.path("real.h5"), "w"):
             os.chmod(self.path("real.h5"), 0o640)
