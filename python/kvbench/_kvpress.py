@@ -130,10 +130,11 @@ class Press:
         hidden = positions[None, :, None].double().as_subclass(_Positions)
         given = {"position_embeddings": trace.embeddings(positions), "cache_position": positions}
         with torch.no_grad():
-            keys, values = press.compress(module, hidden, trace.keys.clone(), trace.values.clone(), None, given)
+            kept = press.compress(module, hidden, trace.keys.clone(), trace.values.clone(), None, given)
+        _check_returned(type(press).__name__, kept, trace)
         if module.masked_key_indices is not None:
             return self._without(module.masked_key_indices)
-        return [_ids_of(*arrays) for arrays in zip(trace.keys[0], trace.values[0], keys[0], values[0])]
+        return [_ids_of(*arrays) for arrays in zip(trace.keys[0], trace.values[0], kept[0][0], kept[1][0])]
 
     def _without(self, masked):
         """The tokens of each head that a press has not masked; masked: (batch, kv head, token)."""
@@ -142,12 +143,29 @@ class Press:
         return [np.flatnonzero(row) for row in kept]
 
 
+def _check_returned(name, kept, trace):
+    """Raises Error unless `kept` is the keys and values [1, kv heads, tokens, channels] of equally many tokens."""
+    pair = isinstance(kept, (tuple, list)) and len(kept) == 2 and all(isinstance(one, torch.Tensor) for one in kept)
+    whole = (trace.keys, trace.values)
+    if not pair or kept[0].shape[:-1] != kept[1].shape[:-1] or any(
+            one.dtype != of.dtype or one.shape[:2] + one.shape[3:] != of.shape[:2] + of.shape[3:]
+            for one, of in zip(kept, whole)):
+        found = " and ".join(f"{one.dtype} {list(one.shape)}" for one in kept) if pair else type(kept).__name__
+        raise Error(f"{name}.compress() returned {found}, not the {trace.keys.dtype} keys and values of the tokens "
+                    f"that it keeps, [1, {trace.keys.shape[1]}, tokens, channels]")
+
+
 def _ids_of(keys, values, kept_keys, kept_values):
-    """The tokens whose keys and values a press has returned."""
-    known = {(k.tobytes(), v.tobytes()): i for i, (k, v) in enumerate(zip(keys.numpy(), values.numpy()))}
-    ids = [known.get((k.tobytes(), v.tobytes())) for k, v in zip(kept_keys.numpy(), kept_values.numpy())]
-    if None in ids:
-        raise Error("the press changes keys or values, which kvbench.from_kvpress() does not follow")
+    """The tokens whose keys and values a press has returned; of equal ones the first."""
+    known = {}
+    for i, pair in enumerate(zip(keys.numpy(), values.numpy())):
+        known.setdefault(tuple(one.tobytes() for one in pair), []).append(i)
+    ids = []
+    for pair in zip(kept_keys.detach().numpy(), kept_values.detach().numpy()):
+        tokens = known.get(tuple(one.tobytes() for one in pair))
+        if tokens is None:
+            raise Error("the press changes keys or values, which kvbench.from_kvpress() does not follow")
+        ids.append(tokens.pop(0) if len(tokens) > 1 else tokens[0])  # a token that is returned twice is refused by ids
     return np.sort(ids)
 
 
