@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Files that are open for reading, and new files that are written atomically."""
 
+import contextlib
+import fcntl
 import hashlib
 import io
 import math
@@ -45,6 +47,27 @@ def check_replaceable(path):
     require(not os.path.isdir(path), path, "is a directory; choose another file name.")
     require(os.path.isfile(path) or not os.path.exists(path), path,
             "is a device, a pipe or a socket, which cannot be replaced by a file; name a regular file.")
+
+
+@contextlib.contextmanager
+def held(folder):
+    """Makes an output folder, which no other process that calls this uses meanwhile."""
+    if os.path.exists(folder) and not os.path.isdir(folder):
+        raise Error(f"-o {folder}: this is no folder; give the name of one.")
+    os.makedirs(folder, exist_ok=True)
+    lock = os.open(folder, os.O_RDONLY)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        os.close(lock)
+        raise Error(f"-o {folder}: another run works in this folder; wait for it, or give another "
+                    "folder.") from None
+    except OSError:
+        pass  # a file system without locks: the lock is a precaution
+    try:
+        yield
+    finally:
+        os.close(lock)
 
 
 def size_text(count):

@@ -21,7 +21,10 @@ def lm_eval_model(model, tokenizer, method="snapkv", budget="25%mem", *, seed=0,
     Requests run one at a time. Contexts that the method cannot shrink to the budget, such as short ones and those of
     rolling perplexity, stay whole: `contexts` counts all, `whole` the whole ones by the reason, and a warning names
     them."""
-    from lm_eval.models.huggingface import HFLM
+    try:
+        from lm_eval.models.huggingface import HFLM
+    except ImportError as failure:
+        raise Error(f"lm_eval_model(): {failure}; install lm-evaluation-harness with pip install 'lm_eval[hf]'.") from None
 
     if str(options.setdefault("batch_size", 1)) != "1":
         raise Error(f"lm_eval_model(): batch_size={options['batch_size']}; requests run one at a time, with "

@@ -21,7 +21,7 @@ from . import _choose_answer as answer
 from ._choose_documents import documents_of, record
 from ._choose_model import answered, bytes_of, measure, rows_of, set_budget
 from ._error import Error, check_regular, first_line, require
-from ._files import check_not_input, read_text, sha256_of_file
+from ._files import check_not_input, held, read_text, sha256_of_file
 from ._progress import tell
 from ._race import Race
 from .dump_hf import Parser, model_files, positive, stop_by_signals, threads
@@ -64,7 +64,7 @@ def parser():
         help="type in which a model that is no GGUF file runs; default: f32")
     add("--device", choices=("cpu", "cuda"), default="cpu", help="where it runs; default: cpu")
     add("--threads", type=threads, metavar="N", help="number of threads; default: all processors")
-    add("--quiet", action="store_true", help="print nothing but the answer")
+    add("-q", "--quiet", action="store_true", help="print nothing but the answer")
     return made
 
 
@@ -129,9 +129,6 @@ class Work:
     def __init__(self, options):
         self.options, self.folder = options, options.output
         self.started = time.monotonic()
-        if os.path.exists(self.folder) and not os.path.isdir(self.folder):
-            raise Error(f"-o {self.folder}: this is no folder; give the name of one.")
-        os.makedirs(self.folder, exist_ok=True)
         check_not_input(self.path("settings.json"), [*model_files(options.model), *options.text])
         self._settle()
 
@@ -270,7 +267,12 @@ def race(work, names, documents):
 
 def choose(options):
     check(options)
-    work = Work(options)
+    with held(options.output):
+        return choose_in(Work(options))
+
+
+def choose_in(work):
+    options = work.options
     recorded, raced = documents_of(work)
     set_budget(work)
     predictions, confirmed = predict(work, recorded)

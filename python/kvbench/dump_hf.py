@@ -83,7 +83,7 @@ def parser():
     add("--no-check", dest="check", action="store_false", help="skip the comparison with the model's own attention")
     add("--compress", action="store_true", help="write a compressed file, which is smaller and slower to read")
     add("--force", action="store_true", help="replace an existing output")
-    add("--quiet", action="store_true", help="print no progress")
+    add("-q", "--quiet", action="store_true", help="print no progress")
     add("--threads", type=threads, metavar="N", help="number of threads; default: that of PyTorch")
     return made
 

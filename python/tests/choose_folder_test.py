@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """kvbench-choose on a small Hugging Face folder, whose race runs in this process."""
 import contextlib
+import fcntl
 import io
 import os
 import pathlib
@@ -51,6 +52,14 @@ class Folder(PackageTest):
     def files(self, out="out"):
         return {path.name: path.read_bytes() for path in sorted(pathlib.Path(self.path(out)).iterdir())
                 if path.name.startswith(("measured", "answer"))}
+
+    def test_two_at_once_do_not_share_a_folder(self):
+        os.makedirs(self.path("out"))
+        other = os.open(self.path("out"), os.O_RDONLY)
+        fcntl.flock(other, fcntl.LOCK_EX)
+        self.assertIn("another run works in this folder", self.run_it(code=2))
+        self.assertEqual(os.listdir(self.path("out")), [])
+        os.close(other)
 
     def test_from_a_folder_to_an_answer(self):
         text = self.run_it("--minutes", "1", "--context-length", "100")

@@ -2,10 +2,13 @@
 """kvbench.compressed() with several models, contexts and caches, masks, chunks, gradients, and models whose attention
 differs from layer to layer."""
 import copy
+import math
+import sys
 import threading
 import types
 import warnings
 from concurrent import futures
+from unittest import mock
 
 import environment
 
@@ -211,6 +214,11 @@ class Calls(ContextsTest):
             check_mask(call)
         self.assertEqual(rows, list(range(len(rows))))
 
+    def test_without_lm_eval(self):
+        with mock.patch.dict(sys.modules, {"lm_eval": None, "lm_eval.models.huggingface": None}):
+            with self.refuses("lm_eval_model", "pip install 'lm_eval"):
+                kvbench.lm_eval_model(self.model, None)
+
     def test_arguments(self):
         for named, words in (({"seed": -1}, ["seed is -1"]), ({"seed": 2**32}, ["seed"]), ({"seed": 1.5}, ["seed"]),
                              ({"threads": -1}, ["threads"]), ({"decode": 0}, []), ({"decode": -1}, ["decode"]),
@@ -218,7 +226,10 @@ class Calls(ContextsTest):
                              ({"whole": 1}, ["whole"]),
                              ({"method": 3}, ["int object is no method"]), ({"method": []}, ["no method"]),
                              ({"method": ["h2o", "sink"]}, ["takes one method"]),
-                             ({"method": "h2o,sink"}, ["takes one method"]), ({"inject_scale": 1.5}, ["from 0 to 1"])):
+                             ({"method": "h2o,sink"}, ["takes one method"]),
+                             ({"inject_scale": 1.5}, ["from 0.001 to 1"]),
+                             ({"inject_scale": 1e-300}, ["lost in the rounding of float32"]),
+                             ({"inject_scale": math.nan}, ["inject_scale is nan"])):
             with self.subTest(named):
                 if words:
                     with self.refuses(*words), kvbench.compressed(self.model, **named):
