@@ -130,12 +130,14 @@ inline std::string complaint(const CLI::App& app, const CLI::ParseError& error) 
   const auto flag = std::ranges::find_if(unknown, [](const std::string& text) { return text.starts_with('-'); });
   if (flag != unknown.end()) return unknown_flag(app, flag->substr(0, flag->find('=')));
   if (unknown.empty()) return in_words(error);
-  if (!commands.empty())
-    return fmt::format("'{}' has no place in {} {}", unknown.front(), app.get_name(), commands.front()->get_name());
+  const auto has_none = [&](const std::string& name) {
+    return fmt::format("'{}' has no place in {}", unknown.front(), name);
+  };
+  if (!commands.empty()) return has_none(app.get_name() + " " + commands.front()->get_name());
   std::vector<std::string> known;
   for (const CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; }))
     known.push_back(command->get_name());
-  if (known.empty()) return in_words(error);
+  if (known.empty()) return has_none(app.get_name());
   const auto has = [&](const std::string& name) { return std::ranges::find(known, name) != known.end(); };
   const std::string right = right_word(unknown.front(), has);
   return fmt::format("there is no command {}.{}", unknown.front(),

@@ -82,8 +82,8 @@ std::vector<ModelCopy> ModelCache::copies() const {
     std::error_code gone;
     if (!fs::is_regular_file(file, gone)) return;
     const ModelCopy copy{file, model_of(file), fs::file_size(file, gone),
-                         fs::last_write_time(fs::is_regular_file(stamp, none) ? stamp : file, gone)};
-    if (!gone) all.push_back(copy);
+                         fs::last_write_time(fs::is_regular_file(stamp, none) ? stamp : file, none)};
+    if (!gone) all.push_back(copy);  // a time that the clock cannot express counts as long ago
   };
   for (const auto& entry : fs::directory_iterator(folder_.parent_path(), none))
     if (is_of_earlier_version(entry.path())) add(entry.path(), entry.path());

@@ -58,9 +58,8 @@ std::vector<std::unique_ptr<trace::Reader>> open_traces(const std::vector<std::s
   return traces;
 }
 
-/// The damage of the menu at a grid of budgets that has these.
-Damages measure_all(const AllocateFlags& o, const std::vector<std::unique_ptr<trace::Reader>>& traces,
-                    std::span<const Budget> budgets) {
+/// The menu at a grid of budgets that has these.
+replay::ReplayRequest request_of(const AllocateFlags& o, std::span<const Budget> budgets) {
   replay::ReplayRequest request;
   request.methods = config::parse_methods(o.menu, {});
   request.protocol = replay::Protocol::decode;
@@ -71,6 +70,12 @@ Damages measure_all(const AllocateFlags& o, const std::vector<std::unique_ptr<tr
     if (o.by == allocate::Division::head && !choice.info->heads_alone(choice.params))
       throw Error("--by head: {} needs all kv heads of a layer at once; leave it out", choice.info->name);
   }
+  return request;
+}
+
+/// The damage of the menu.
+Damages measure_all(const AllocateFlags& o, const std::vector<std::unique_ptr<trace::Reader>>& traces,
+                    const replay::ReplayRequest& request) {
   Progress progress("heads", o.quiet);
   const replay::ReplayHooks hooks{.progress = [&](double done, Index total) { progress.show(done, total); },
                                   .note = note_to_stderr(o.quiet),
@@ -108,14 +113,15 @@ int run(AllocateFlags& o) {
   if (o.format == "md") throw Error("--format md: only --columns has it; give csv or json");
   resolve_device(o);
   const std::vector<Budget> budgets = parse_budgets(o.budgets);
-  std::vector<NamedFile> inputs;
+  const replay::ReplayRequest request = request_of(o, budgets);
+  std::vector<NamedFile> inputs = input_files(request);
   for (const std::string& path : o.traces) inputs.push_back({"the trace", path});
   check_distinct(std::vector<NamedFile>{{"-o", o.output}, {"--curve", o.curve}}, inputs);
   Output output(o.output);
   std::optional<Output> curve;
   if (!o.curve.empty()) curve.emplace(o.curve);
   const std::vector<std::unique_ptr<trace::Reader>> traces = open_traces(o.traces);
-  const Damages damages = measure_all(o, traces, budgets);
+  const Damages damages = measure_all(o, traces, request);
   std::vector<AllocationRow> rows;
   std::vector<report::Block> told;
   for (const Budget& budget : budgets) {

@@ -15,6 +15,7 @@ namespace kvbench::kvdump {
 namespace {
 
 const CLI::Validator positive = app::number_in<std::int64_t>(1).description("");
+const CLI::Validator of_prompt = app::number_in<std::int64_t>(2).description("");  // a context and a token after it
 
 trace::Dtype parse_dtype(const std::string& text) {
   for (const auto dtype : {trace::Dtype::f32, trace::Dtype::f16, trace::Dtype::bf16}) {
@@ -31,7 +32,7 @@ void declare_input(CLI::App& app, Options& options) {
   app.add_option("--ctx", options.ctx,
                  "Tokens to use of each prompt; default: all, up to the training context of the model")
       ->type_name("N")
-      ->check(positive);
+      ->check(of_prompt);
   app.add_flag("--f32", options.f32,
                "Convert the weights to fp32 once (cached), so that activations are not quantised");
   app.add_option("-j,--threads", options.threads, "Threads; default: all cores")
@@ -71,7 +72,7 @@ void declare_output(CLI::App& app, Options& options, std::string& queries, std::
   app.add_flag("--tokens-only", options.tokens_only,
                "Run nothing: write the token ids of the texts to the output file, a line each, as --ids reads them");
   app.add_flag("--force", options.force, "Replace an existing output file");
-  app.add_flag("--quiet", options.quiet, "Do not show progress");
+  app.add_flag("-q,--quiet", options.quiet, "Do not show progress");
 }
 
 }  // namespace
@@ -101,6 +102,7 @@ ParsedOptions parse_options(int argc, const char* const* argv) {
   }
   if (options.tokens_only && !options.ids.empty())
     throw Error("--tokens-only writes the token ids of texts, and --ids gives ids; leave one of them out");
+  if (options.tokens_only) app::refuse_without_effect(app, {"--ctx"}, "beside --tokens-only, which writes whole texts");
   if (options.queries.kind == QuerySpec::decode && options.prompt_tokens) {
     throw Error("--queries decode:N determines the length of the context: omit --prompt-tokens");
   }

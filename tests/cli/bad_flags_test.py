@@ -249,7 +249,7 @@ class BadFlags(CliTest):
                    args=[*synth, "--query-heads", 3, "--kv-heads", 2])
         for flag in ("--layers", "--query-heads", "--kv-heads", "--head-dim", "--value-dim", "--prompts", "--clusters"):
             self.fails(2, f"{flag} is 0; it must be at least 1", args=[*synth, flag, 0])
-        for flag in ("--column-queries", "--spread", "--key-norm", "--speculated"):
+        for flag in ("--column-queries", "--spread", "--key-norm", "--speculated", "--probes"):
             self.fails(2, f"{flag} is -1; it must be", args=[*synth, flag, -1])
         self.fails(2, "--queries is 900, more than --tokens",
                    args=[*synth, "--tokens", 800, "--prompt-tokens", 700, "--queries", 900])

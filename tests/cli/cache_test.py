@@ -67,6 +67,13 @@ class Cache(CliTest):
         self.assertEqual(sorted(os.listdir(folder)),
                          ["broken.gguf", "circle.gguf", "folder.gguf", "pipe.gguf"], done.stderr)
 
+    def test_a_copy_from_the_future_is_listed_and_removed(self):
+        stamp = os.path.join(self.home, "kvbench", "f32", f"{1:064x}.gguf.sha256")
+        os.utime(stamp, (99999999999, 99999999999))  # beyond the clock of C++
+        self.assertIn("3 fp32 copies", self.cache().stdout)
+        self.cache("--clear")
+        self.assertEqual(self.copies(), [])
+
     def test_names_cannot_command_a_terminal(self):
         folder = os.path.join(self.home, "kvbench", "f32")
         with open(os.path.join(folder, f"{1:064x}.gguf.sha256"), "w") as file:

@@ -127,6 +127,9 @@ class Golden(CliTest):
         self.refused(lambda golden: [row.update(many) for row in golden], ":2: column 'ids_sha256'")
         self.refused(lambda golden: golden[0].update(ids="0-1048576"), ":2: column 'ids'")
         self.refused(lambda golden: golden[1].update(sha256="0" * 64), ":3: column 'sha256'", "about one trace")
+        for digest in ("", "d", "dba4f5391b8f2ea"):  # which begin that of every trace, or of one in sixteen
+            self.refused(lambda golden: [row.update(sha256=digest) for row in golden], ":2: column 'sha256'",
+                         "16 digits")
         self.refused(lambda golden: [row.pop("recall") for row in golden], "lacks the column 'recall'")
 
     def test_another_trace(self):

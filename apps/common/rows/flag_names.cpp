@@ -40,6 +40,7 @@ constexpr Flag flags[] = {
     {"", "checks", "--check"},
     // synthetic traces
     {"synth", "num_tokens", "--tokens"},
+    {"synth", "probes", "--probes"},
     {"synth", "prompt_tokens", "--prompt-tokens"},
     {"synth", "num_queries", "--queries"},
     {"synth", "query_heads", "--query-heads"},

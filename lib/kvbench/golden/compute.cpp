@@ -66,7 +66,7 @@ void add_rows(std::vector<Row>& rows, const ReplayResults& results, std::size_t 
     if (!has_rows(named, head.place.kv_head)) continue;
     const auto& prompt = results.prompts[head.place.prompt];
     Row row = row_of(head.results[configuration], results.group, std::ssize(head.positions));
-    row.trace = results.trace, row.sha256 = results.sha256.substr(0, 16);  // enough to tell traces apart
+    row.trace = results.trace, row.sha256 = results.sha256.substr(0, digest_digits);
     row.method = named.info->name, row.params = named.params.text(), row.budget = results.budgets[key.budget];
     row.seed = key.seed, row.protocol = prompt.protocol, row.prompt = prompt.id;
     row.layer = head.layer, row.kv_head = head.place.kv_head;

@@ -85,7 +85,7 @@ std::string digest_of(const Ids& ids, Index group) {
     all.push_back(static_cast<std::int32_t>(list.size()));
     all.insert(all.end(), list.begin(), list.end());
   }
-  return trace::sha256_of_tokens(all).substr(0, 16);  // it finds a slip, not an adversary
+  return trace::sha256_of_tokens(all).substr(0, digest_digits);  // it finds a slip, not an adversary
 }
 
 }  // namespace kvbench::golden

@@ -32,7 +32,10 @@ inline constexpr std::size_t most_ids = std::size_t{1} << 20;
 inline constexpr std::size_t most_ids_of_file = std::size_t{1} << 24;
 std::optional<Ids> parse_ids(std::string_view text);
 
-/// First 16 hex digits of the SHA-256 of one sequence of little-endian int32: for each of `group` query heads the
+/// Hex digits of a SHA-256 that rows have: enough to tell traces apart, and to find a slip in a list of ids.
+inline constexpr std::size_t digest_digits = 16;
+
+/// First digits of the SHA-256 of one sequence of little-endian int32: for each of `group` query heads the
 /// number of its ids, then the ids. Throws IoError where OpenSSL fails.
 std::string digest_of(const Ids& ids, Index group);
 

@@ -202,6 +202,9 @@ def test_bad_input_is_named(folder):
         (2, "--tokens-only writes the token ids of texts", {}, ["--ids", ids, "--tokens-only"]),
         (2, "there is no such file", {}, ["--text", "nowhere.txt", "--tokens-only"]),
         (2, "--nonsense", {}, ["--ids", ids, "--nonsense"]),
+        (2, "'other.txt' has no place in kvdump", {}, ["--ids", ids, "other.txt"]),
+        (2, "--ctx: '1' is not a whole number of at least 2", {}, ["--ids", ids, "--ctx", 1]),
+        (2, "--ctx has no effect beside --tokens-only", {}, ["--text", ids, "--ctx", 9, "--tokens-only"]),
     ]
     for code, sentence, keywords, arguments in cases:
         message = kvdump(*arguments, "-o", output, expect=code, **keywords)

@@ -107,8 +107,10 @@ void check_text(std::string_view text, const std::string& file) {
   const std::size_t at = invalid_utf8(text);
   if (at == std::string_view::npos) return;
   const auto line = 1 + std::count(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(at), '\n');
-  throw Error("{}:{}: has bytes that are not UTF-8 text; kvbench reads the CSV files that kvbench writes.{}", file,
-              line, file_hint(file));
+  throw Error(
+      "{}:{}: has bytes that are not UTF-8 text, or a control character; kvbench reads the CSV files that kvbench "
+      "writes.{}",
+      file, line, line == 1 ? file_hint(file) : "");
 }
 
 void add_header(CsvTable& table, std::vector<std::string> columns) {

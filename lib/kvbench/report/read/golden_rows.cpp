@@ -41,6 +41,9 @@ std::vector<golden::Row> golden_rows(const CsvTable& table) {
       table.cell(line, "ids").refuse(fmt::format("short lists; the rows up to it have {} ids together", ids));
     check_tolerances(table, line, row);
     check_ids(table, line, row);
+    if (row.sha256.size() < golden::digest_digits)
+      table.cell(line, "sha256")
+          .refuse(fmt::format("the first {} digits of the SHA-256 of a trace", golden::digest_digits));
     if (row.sha256 != rows.front().sha256)
       table.cell(line, "sha256").refuse("that of the rows before it; golden rows are about one trace");
   }
