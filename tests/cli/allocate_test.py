@@ -183,10 +183,10 @@ class Allocate(CliTest):
                 (["--curve"], [self.probes, "--menu", "h2o", "-o", self.plan, "--curve", self.plan])):
             with self.subTest(args=args):
                 self.fails(2, *words, args=("allocate", *args))
-        scores = self.path("scores.h5")
-        with open(self.probes, "rb") as trace, open(scores, "wb") as copy:
-            copy.write(trace.read())
-        self.fails(2, "no attribute kvbench_scores", args=("allocate", self.probes, "--menu", f"scores:{scores}"))
+        heads = self.path("heads.txt")
+        self.write("0 0\n", heads)
+        self.fails(2, "heads.txt", "would be replaced",
+                   args=("allocate", self.probes, "--menu", f"chelsea[outliers={heads}]", "-o", heads))
         self.fails(2, "plan.toml", args=("replay", self.probes, "--method", f"plan:{self.plan}", "--budget", "25%mem",
                                          "-o", self.plan))
 
