@@ -31,7 +31,8 @@ std::vector<std::vector<std::pair<std::string, std::string>>> read_rows(const Me
       if (column.value.kind == Value::Kind::list || column.value.kind == Value::Kind::table) {
         fail_at(column.value.place, "'{}' takes a value, not {}", column.key, describe(column.value));
       }
-      row.emplace_back(column.key, column.value.text);
+      const std::string& text = column.value.text;
+      row.emplace_back(column.key, column.key == "method" ? method_name(column.value.place, text) : text);
     }
   }
   return rows;
