@@ -24,7 +24,7 @@ def lm_eval_model(model, tokenizer, method="snapkv", budget="25%mem", *, seed=0,
     try:
         from lm_eval.models.huggingface import HFLM
     except ImportError as failure:
-        raise Error(f"lm_eval_model(): {failure}; install lm-evaluation-harness with pip install 'lm_eval[hf]'.") from None
+        raise Error(f"lm_eval_model(): {failure}; install lm-evaluation-harness: pip install 'lm_eval[hf]'.") from None
 
     if str(options.setdefault("batch_size", 1)) != "1":
         raise Error(f"lm_eval_model(): batch_size={options['batch_size']}; requests run one at a time, with "
