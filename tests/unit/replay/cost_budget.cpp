@@ -207,6 +207,38 @@ TEST_CASE("a method that declares equal bytes falsely fails, and the reason name
   CHECK(alone.heads[1].results[0].budget_tokens == alone.heads[0].results[0].budget_tokens - 1);
 }
 
+TEST_CASE("a search that shows a method its attention leaves no trace in the figures of the row") {
+  const SmallTrace trace(long_options());
+  constexpr std::size_t ceiling = index_of(metric("mass_ceiling"));
+  for (const char* name : {"tova", "h2o"}) {
+    CAPTURE(name);
+    ReplayRequest request = request_of({&find_method(name)}, 1);
+    request.protocol = Protocol::decode;
+    const auto at = [&](const std::string& budget) {
+      request.budgets = {Budget::parse(budget)};
+      return replay::replay(trace.reader(), request, {.threads = 1}).heads[0].results[0];
+    };
+    const ConfigurationResult searched = at("25%mem"), given = at(fmt::format("{}", searched.budget_tokens));
+    REQUIRE(given.metrics.front()[ceiling] < 1);
+    CHECK(searched.metrics.front()[ceiling] == given.metrics.front()[ceiling]);
+  }
+}
+
+TEST_CASE("layers that a quantiser stores whole count in the mean that a budget limits") {
+  trace::SynthOptions six = long_options();
+  six.layers = 6, six.head_dim = six.value_dim = 64;
+  const SmallTrace trace(six);
+  ReplayRequest request = request_of({&find_method("turboquant@vllm")}, 1);  // whole: the first two, and the last two
+  request.budgets = {Budget::parse("80%mem")};
+  const ReplayResults results = replay::replay(trace.reader(), request, {.threads = 1});
+  for (std::size_t h = 0; h < results.heads.size(); ++h) {
+    const bool outer = results.heads[h].layer < 2 || results.heads[h].layer > 3;
+    REQUIRE(results.heads[h].results[0].status == Status::ok);
+    CHECK((realised(results.heads[h].results[0].bytes, CostKind::memory) == 1) == outer);
+  }
+  CHECK(total(results, 0, CostKind::memory) <= 0.8);
+}
+
 TEST_CASE("methods that drop a token at each step come within two tokens of the limit") {
   const SmallTrace trace(long_options());
   ReplayRequest request = request_of({&find_method("tova"), &find_method("h2o"), &find_method("r-kv")}, 1);

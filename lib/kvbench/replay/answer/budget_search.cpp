@@ -151,7 +151,7 @@ double BudgetSearch::cost_at(CostKind cost, Index tokens, const PreparedMethod& 
 /// The heads as if they were of another layer.
 std::vector<methods::HeadPrompt> BudgetSearch::prompts_in_layer(std::int64_t layer) const {
   std::vector<methods::HeadPrompt> prompts(prompts_.begin(), prompts_.end());
-  for (methods::HeadPrompt& prompt : prompts) prompt.layer = LayerId(layer);
+  for (methods::HeadPrompt& prompt : prompts) prompt.layer = LayerId(layer), prompt.depth = task_.trace.depth_of(layer);
   return prompts;
 }
 

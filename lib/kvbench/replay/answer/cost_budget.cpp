@@ -47,6 +47,7 @@ Index interpolate(const Point& a, const Point& b, double limit) {
 double cost_share(CostKind cost, methods::Caches caches, ConfigurationRun::Options options, std::span<const Head> heads,
                   Backend& backend) {
   options.keep_raw = options.keep_exact = false;
+  options.noise_floors = {}, options.context_mass = {};  // which the run fills
   std::vector<ConfigurationResult> results(heads.size());
   std::vector<ConfigurationResult*> pointers;
   for (ConfigurationResult& result : results) pointers.push_back(&result);
