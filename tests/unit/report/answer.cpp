@@ -221,9 +221,10 @@ TEST_CASE("rows that are ranked by predicted KL say so, with its interval, its r
 }
 
 TEST_CASE("a prediction above 0.15 nats is beyond its range, which sentences say of the best and of the others") {
-  const Record rows[] = {predicted(row("a", "64", 0.9, 25), 0.2), predicted(row("b", "64", 0.1, 25), 0.4)};
+  const Record rows[] = {predicted(row("a", "64", 0.9, 25), 0.2, NAN, "all layers; large"),
+                         predicted(row("b", "64", 0.1, 25), 0.4)};
   const Answers said = answers_of(rows);
-  CHECK(said.at(0).find("(large: 0.2 nats per token, ") != std::string::npos);
+  CHECK(said.at(0).find("(0.2 nats per token, 95 % interval 0.1 to 0.4; all layers; large)") != std::string::npos);
   CHECK(said.at(1) ==
         "Above 0.15 nats a prediction does not say how large the damage is, so that ranks there are uncertain: a "
         "(0.2), b (0.4).");

@@ -58,20 +58,20 @@ evidence::Standing standing_of(const Rows& rows) {
 std::string best_text(const replay::Record& best, const evidence::Standing& s, bool table) {
   const bool geometric = !std::isnan(best.geomean);
   if (best.ranked_by == replay::RankBy::kl_predicted) {
-    std::string about = best.kl.about.substr(0, best.kl.about.find("; large"));
-    about = about == "all layers" || about.empty() ? "" : "; " + about;
+    const std::string& layers = best.kl.about;
+    const std::string about = layers == "all layers" || layers.empty() ? "" : "; " + layers;
+    const std::string mean = short_number(best.kl.mean);
     if (table)
       return fmt::format("{} nats per token{}",
-                         geometric ? "geometric mean over texts " + short_number(best.geomean) : ranked_text(best),
-                         about);
+                         geometric ? "geometric mean over texts " + short_number(best.geomean) : mean, about);
     const Interval& interval = best.kl.interval;
-    return fmt::format("{}{} nats per token{}{}",
-                       geometric ? fmt::format("geometric mean over texts {}, mean ", short_number(best.geomean)) : "",
-                       ranked_text(best),
-                       std::isnan(interval.lo) ? ""
-                                               : fmt::format(", 95 % interval {} to {}", short_number(interval.lo),
-                                                             short_number(interval.hi)),
-                       about);
+    return fmt::format(
+        "{}{} nats per token{}{}",
+        geometric ? fmt::format("geometric mean over texts {}, mean ", short_number(best.geomean)) : "", mean,
+        std::isnan(interval.lo)
+            ? ""
+            : fmt::format(", 95 % interval {} to {}", short_number(interval.lo), short_number(interval.hi)),
+        about);
   }
   const bool root = best.ranked_by == replay::RankBy::residual_err;
   return (geometric ? "geometric mean " : root ? "root mean square " : "") + short_number(s.best.mean);
