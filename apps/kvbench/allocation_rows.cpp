@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <kvbench/report/replay/ranked_figure.hpp>
 #include <kvbench/report/text/sentences.hpp>
 
 namespace kvbench::app {
@@ -26,7 +27,7 @@ std::string percent(double share) { return fmt::format("{:.4g} %", 100 * share);
 /// interval over documents.
 std::string damage_text(const Damages& damages, const replay::PredictedKl& kl) {
   if (!damages.probed) return report::three_digits(kl.mean);
-  return (replay::is_large(kl) ? "large: " : "") + report::interval_text(kl.mean, kl.interval.lo, kl.interval.hi);
+  return report::large_mark(kl) + report::interval_text(kl.mean, kl.interval.lo, kl.interval.hi);
 }
 
 /// "h2o+q5_1", "h2o sinks=8"

@@ -77,9 +77,9 @@ Axis error_axis(const std::vector<Series>& all) {
 std::string tip(const Series& series, const ReplayRow& r) {
   const char* tie = r.tied == true ? r.is_best() ? ", best" : ", not distinguishable from the best" : "";
   return fmt::format("{}, budget {}: {} {}{}, holds {} and reads {} of the full cache{}{}", series.name(), r.budget,
-                     figure_words(r.ranked_by).quantity, is_large_prediction(r) ? "large: " : "",
-                     interval_text(r.error, r.error_lo, r.error_hi), short_number(r.held()), short_number(r.read()),
-                     tie, r.estimable() ? "" : "; the mean is not estimable");
+                     figure_words(r.ranked_by).quantity, large_mark(r), interval_text(r.error, r.error_lo, r.error_hi),
+                     short_number(r.held()), short_number(r.read()), tie,
+                     r.estimable() ? "" : "; the mean is not estimable");
 }
 
 Drawing dots_at(const std::vector<Series>& all, const Budget& budget) {

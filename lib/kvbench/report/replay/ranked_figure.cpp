@@ -42,9 +42,10 @@ bool is_large_prediction(const replay::Record& r) {
   return r.ranked_by == RankBy::kl_predicted && replay::is_large(r.kl);
 }
 
-std::string predicted_text(const replay::PredictedKl& kl) {
-  return (replay::is_large(kl) ? "large: " : "") + short_number(kl.mean);
-}
+const char* large_mark(const replay::PredictedKl& kl) { return replay::is_large(kl) ? "large: " : ""; }
+const char* large_mark(const replay::Record& r) { return is_large_prediction(r) ? large_mark(r.kl) : ""; }
+
+std::string predicted_text(const replay::PredictedKl& kl) { return large_mark(kl) + short_number(kl.mean); }
 
 std::string ranked_text(const replay::Record& r) {
   return r.ranked_by == RankBy::kl_predicted ? predicted_text(r.kl) : short_number(r.mean_of(r.ranked_by));

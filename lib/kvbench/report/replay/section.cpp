@@ -112,7 +112,7 @@ void add_row(const Series& series, const ReplayRow& r, const std::string& part, 
                                   std::isnan(r.error_lo) ? (r.by_error() ? "too few queries" : "")
                                   : r.estimable()        ? interval
                                                          : "not estimable"};
-  if (is_large_prediction(r)) cells[3].text = "large: " + cells[3].text;
+  cells[3].text = large_mark(r) + cells[3].text;
   for (const double value : {r.median, r.held(), r.read(), r.seconds, r.recall, r.geomean})
     cells.push_back(number_cell(value));
   cells.push_back(standing(series, r, lowest));
