@@ -17,6 +17,7 @@ import numpy as np  # noqa: E402
 import torch  # noqa: E402
 from architectures_test import CONTEXT, token_ids, wanted  # noqa: E402
 from kvbench import dump_hf  # noqa: E402
+from kvbench._models import TYPES  # noqa: E402
 
 DEVICE = "cuda"
 METHODS = (("exact", "100%"), ("sink", "16"), ("snapkv[window=8]", "16"), ("h2o+fp8", "60%mem"))
@@ -35,6 +36,10 @@ def arrays_of(path):
         return arrays, facts
 
 
+def own_logits(model):
+    return model(torch.tensor([token_ids()], device=model.device)).logits[0].float().cpu().numpy()
+
+
 class DeviceTest(PackageTest):
     def setUp(self):
         super().setUp()
@@ -49,6 +54,11 @@ class DeviceTest(PackageTest):
         far = np.linalg.norm(there - here) / max(np.linalg.norm(here), 1e-30)
         self.assertLessEqual(far, tolerance, what)
 
+    def save(self, model):
+        model.save_pretrained(self.path("model"))
+        with open(self.path("ids"), "w") as file:
+            file.write(" ".join(map(str, token_ids())))
+
     def dump(self, device, *flags):
         """Code and messages of a dump of the saved model to DEVICE.h5."""
         said = io.StringIO()
@@ -60,9 +70,7 @@ class DeviceTest(PackageTest):
 
     def check_dumps(self, model, *flags):
         """Whether the model was dumped on both, with equal arrays; or it was refused on both for the same reason."""
-        model.save_pretrained(self.path("model"))
-        with open(self.path("ids"), "w") as file:
-            file.write(" ".join(map(str, token_ids())))
+        self.save(model)
         here, there = self.dump("cpu", *flags), self.dump(DEVICE, *flags)
         self.assertEqual(here[0], there[0], (here, there))
         if here[0]:
@@ -87,7 +95,7 @@ class DeviceTest(PackageTest):
         """Logits with a method, or the message of the refusal."""
         try:
             with kvbench.compressed(model, method, budget, context=CONTEXT, **options):
-                return model(torch.tensor([token_ids()], device=model.device)).logits[0].float().cpu().numpy()
+                return own_logits(model)
         except kvbench.Error as refusal:
             return str(refusal)
 
@@ -118,8 +126,6 @@ class DeviceTest(PackageTest):
             with self.subTest(name):
                 model = self.model(name)
                 scores = "damage-votes,kvzip,kvgrad"
-                self.path("model")
-                model.save_pretrained(self.path("model"))
                 hf_models.small_tokenizer([*map(str, range(97))]).save_pretrained(self.path("model"))
                 self.assertTrue(self.check_dumps(model, "--probes", "3", "--pre-rope", "--speculated",
                                                  "--attention-output", "--scores", scores, "--vote-probes", "3"))
@@ -130,15 +136,11 @@ class DeviceTest(PackageTest):
         for weights in ("bf16", "f16"):
             with self.subTest(weights):
                 model = self.model()
-                model.save_pretrained(self.path("model"))
-                with open(self.path("ids"), "w") as file:
-                    file.write(" ".join(map(str, token_ids())))
+                self.save(model)
                 code, said = self.dump(DEVICE, "--weights", weights, "--probes", "2")
                 self.assertEqual(code, 0, said)
-                kind = {"bf16": torch.bfloat16, "f16": torch.float16}[weights]
-                model = model.to(DEVICE, kind)
-                expected = model(torch.tensor([token_ids()], device=DEVICE)).logits[0].float().cpu().numpy()
-                self.same(expected, self.logits(model, "exact", "100%"), weights, 5e-2)
+                model = model.to(DEVICE, TYPES[weights])
+                self.same(own_logits(model), self.logits(model, "exact", "100%"), weights, 5e-2)
 
     def test_settings_of_compressed(self):
         for options in ({"inject_scale": 0.5}, {"decode": 30}, {"rope_layout": "interleaved"}, {"whole": True}):
@@ -178,8 +180,7 @@ class DeviceTest(PackageTest):
     def test_autocast(self):
         model = self.model().to(DEVICE)
         with torch.autocast(DEVICE, torch.bfloat16):
-            expected = model(torch.tensor([token_ids()], device=DEVICE)).logits[0].float().cpu().numpy()
-            self.same(expected, self.logits(model, "exact", "100%"), "autocast", 5e-2)
+            self.same(own_logits(model), self.logits(model, "exact", "100%"), "autocast", 5e-2)
 
 
 if __name__ == "__main__":
