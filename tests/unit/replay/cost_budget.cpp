@@ -228,9 +228,8 @@ TEST_CASE("layers that a quantiser stores whole count in the mean that a budget 
   trace::SynthOptions six = long_options();
   six.layers = 6, six.head_dim = six.value_dim = 64;
   const SmallTrace trace(six);
-  ReplayRequest request = request_of({&find_method("turboquant@vllm")}, 1);  // whole: the first two, and the last two
-  request.budgets = {Budget::parse("80%mem")};
-  const ReplayResults results = replay::replay(trace.reader(), request, {.threads = 1});
+  // Whole are the first two, and the last two.
+  const ReplayResults results = at_costs(trace, find_method("turboquant@vllm"), {"80%mem"}, 1);
   for (std::size_t h = 0; h < results.heads.size(); ++h) {
     const bool outer = results.heads[h].layer < 2 || results.heads[h].layer > 3;
     REQUIRE(results.heads[h].results[0].status == Status::ok);
