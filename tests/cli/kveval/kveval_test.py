@@ -301,7 +301,7 @@ def test_signals_leave_finished_cells_alone(folder):
 def test_a_killed_run_is_resumed(folder):
     """The output is that of a run without interruption, and finished cells are not computed again."""
     out, cells = folder / "e.csv", folder / "e.csv.cells"
-    arguments = ["--text", text_file(folder), "--context", 600, "--score", 24, "--documents", 2, "--method",
+    arguments = ["--text", text_file(folder), "--context", 320, "--score", 24, "--documents", 2, "--method",
                  "sink,h2o,uniform,chelsea", "--budget", "25%,12.5%", "--seeds", 2, "--per-document", "--per-layer",
                  "--no-times"]
     expected = kveval(*arguments)
