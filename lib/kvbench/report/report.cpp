@@ -14,6 +14,7 @@
 #include <kvbench/report/claims/measure_section.hpp>
 #include <kvbench/report/claims/published_section.hpp>
 #include <kvbench/report/eval/answer.hpp>
+#include <kvbench/report/eval/figures.hpp>
 #include <kvbench/report/eval/prediction.hpp>
 #include <kvbench/report/eval/section.hpp>
 #include <kvbench/report/provenance.hpp>
@@ -67,9 +68,10 @@ struct OverTexts {
   Predictions predictions;
 
   AnswerBlock answer() const { return answer_over_texts(texts, predictions); }
-  /// The sentences that were not said, and how well metrics predict KL.
+  /// Where the methods stand, the sentences that were not said, and how well metrics predict KL.
   std::vector<Block> blocks(const std::vector<std::string>& said) const {
     std::vector<Block> out;
+    if (Figure figure = standing_figure(texts); !figure.drawings.empty()) out.emplace_back(std::move(figure));
     if (!predictions.metrics.empty()) out.emplace_back(prediction_table(error_injection(texts.sections), predictions));
     append_filled(out, without(answer(), said));
     if (!out.empty()) out.insert(out.begin(), Heading{2, texts.scope, true});

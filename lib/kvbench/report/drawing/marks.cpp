@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <kvbench/report/drawing/marks.hpp>
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <numbers>
@@ -73,6 +74,12 @@ Shapes marker(int style, double x, double y) {
       return shape::line(x - 3.5, y - 3.5, x + 3.5, y + 3.5, "line") +
              shape::line(x - 3.5, y + 3.5, x + 3.5, y - 3.5, "line");
   }
+}
+
+int family_style(std::string_view family) {
+  static constexpr std::string_view families[] = {"eviction",    "sampling",  "merging",
+                                                  "composition", "retrieval", "quantisation"};
+  return static_cast<int>(std::ranges::find(families, family) - std::begin(families));
 }
 
 Shape beyond(double x, double y, int dx, int dy) {

@@ -4,6 +4,7 @@
 
 #include <map>
 #include <string>
+#include <string_view>
 
 #include <kvbench/report/shapes/shape.hpp>
 
@@ -18,6 +19,10 @@ namespace marks {
 /// markers that no other style has: the twenty from own_style(0) to own_style(19) differ.
 constexpr int own_style(int number) { return -1 - number; }
 constexpr bool is_own(int style) { return style < 0; }
+
+/// The first style whose colour is that of a family of methods ("eviction", "composition", ...), where methods of one
+/// family share it.
+int family_style(std::string_view family);
 
 /// The marker of a style, centred at (x, y).
 Shapes marker(int style, double x, double y);

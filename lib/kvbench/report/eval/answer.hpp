@@ -6,21 +6,16 @@
 #include <string>
 #include <vector>
 
-#include <kvbench/eval/eval_record.hpp>
 #include <kvbench/report/document/document.hpp>
+#include <kvbench/report/eval/damage_standing.hpp>
 #include <kvbench/report/eval/prediction.hpp>
 #include <kvbench/report/eval/sections.hpp>
 
 namespace kvbench::report {
 
-/// The rows of one text: over all documents, and one per document where the evaluation wrote them.
-using RowsOfText = std::vector<const eval::EvalRecord*>;
-
-/// Sentences per task and budget, over rows with injection `all` that compressed the most layers. Methods are ranked by
-/// KL, over several texts by its geometric mean. Each is tested against the best by the logarithm of the ratio of their
-/// KL on each document (Student's t over the documents of all texts, Holm over the comparisons at 5 %); with
-/// fewer than three documents, or without rows per document, nothing is tested. Empty where no task has two methods at
-/// one budget. References and `random` are not ranked.
+/// Sentences per task and budget, over rows with injection `all` that compressed the most layers, as
+/// damage_standings() tests them. Methods are ranked by KL, over several texts by its geometric mean. Empty where no
+/// task has two methods at one budget.
 std::vector<std::string> damage_answers(std::span<const RowsOfText> texts);
 
 /// The rows of a section as damage_answers() takes them.
@@ -30,6 +25,8 @@ RowsOfText rows_of(const EvalSection& section);
 struct TextsTogether {
   std::string scope;  ///< "MODEL on a.txt, b.txt together"
   std::vector<const EvalSection*> sections;
+
+  std::vector<RowsOfText> rows() const;
 };
 /// Those with at least two texts.
 std::vector<TextsTogether> texts_together(std::span<const EvalSection> sections);

@@ -5,12 +5,16 @@
 #include <vector>
 
 #include <kvbench/report/document/document.hpp>
+#include <kvbench/report/eval/answer.hpp>
 #include <kvbench/report/eval/sections.hpp>
 
 namespace kvbench::report {
 
 /// KL, nll and exact match against bytes, one figure per task.
 std::vector<Figure> damage_figures(const EvalSection& section);
+
+/// The ratio of each method's KL to the best, one drawing per task and budget.
+Figure standing_figure(const TextsTogether& texts);
 
 /// Growth of errors with depth, additivity, and sensitivity per layer, as far as the rows have them.
 std::vector<Block> depth_blocks(const EvalSection& section);

@@ -11,6 +11,7 @@
 #include <kvbench/compare/comparison.hpp>
 #include <kvbench/core/ordered_map.hpp>
 #include <kvbench/methods/registry.hpp>
+#include <kvbench/report/drawing/marks.hpp>
 
 namespace kvbench::report {
 namespace {
@@ -19,12 +20,6 @@ constexpr int most_shown_series = 100;
 constexpr std::size_t most_shown_budgets = 12;
 
 constexpr int style_step = 7;  // between styles of one colour
-
-int colour_of_family(const std::string& family) {
-  constexpr std::string_view families[] = {"eviction",    "sampling",  "merging",
-                                           "composition", "retrieval", "quantisation"};
-  return static_cast<int>(std::ranges::find(families, family) - std::begin(families));
-}
 
 double lowest_error(const Series& series) {
   double lowest = INFINITY;
@@ -49,7 +44,7 @@ void set_styles(std::vector<Series>& all, const OwnStyles& own) {
   });
   std::map<int, int> members;  // of each colour
   for (std::size_t i = 0; i < order.size(); ++i) {
-    const int colour = colour_of_family(order[i]->kind);
+    const int colour = marks::family_style(order[i]->kind);
     order[i]->rank = static_cast<int>(i);
     const auto known = own.find(order[i]->name());
     order[i]->style = known != own.end() ? known->second : colour + style_step * members[colour]++;

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <cmath>
+
+#include <fmt/format.h>
+
+#include <kvbench/methods/registry.hpp>
+#include <kvbench/report/drawing/dot_plot.hpp>
+#include <kvbench/report/eval/figures.hpp>
+#include <kvbench/report/text/budget_words.hpp>
+#include <kvbench/report/text/text.hpp>
+
+namespace kvbench::report {
+namespace {
+
+DotRow dot_of(const evidence::Mark& mark, const DamageOf& one, const EvalSection& section) {
+  const EvalRow& row = *one.of_texts.front();
+  const int own = section.style_of(row);
+  const std::string family(methods::family_of(row.method));
+  const char* tie = mark.tied == true ? ", not told from the best" : "";
+  return {.name = mark.name,
+          .group = marks::is_own(own) ? mark.name : family,
+          .style = marks::is_own(own) ? own : marks::family_style(family),
+          .value = mark.ratio,
+          .lo = mark.interval.lo,
+          .hi = mark.interval.hi,
+          .text = short_number(mark.mean) + (mark.tied == true ? " ~" : ""),
+          .tip = fmt::format("{}: KL {}, {} times that of the best{}", mark.name, short_number(mark.mean),
+                             interval_text(mark.ratio, mark.interval.lo, mark.interval.hi), tie)};
+}
+
+Drawing dots_of(const DamageStanding& at, const EvalSection& section) {
+  const EvalRow& row = *at.best().of_texts.front();
+  DotPlot plot{.title = fmt::format("KL on the task {} at {}", row.task, budget_words(row.budget)),
+               .description = "KL of each method, relative to the best, in ascending order",
+               .x = {}};
+  std::vector<double> values{1};
+  for (const evidence::Mark* mark : at.standing.ranked()) {
+    plot.rows.push_back(dot_of(*mark, at.all[mark->row], section));
+    const DotRow& dot = plot.rows.back();
+    for (const double value : {dot.value, dot.lo, dot.hi}) {
+      if (std::isfinite(value)) values.push_back(value);
+    }
+  }
+  const Extent extent = log_extent(values);
+  plot.x = {Scale::log, extent.lo, extent.hi, log_ticks(extent.lo, extent.hi), "KL, times that of the best method"};
+  return draw(plot);
+}
+
+}  // namespace
+
+Figure standing_figure(const TextsTogether& texts) {
+  Figure figure{.title = "Where the methods stand: " + texts.scope,
+                .caption =
+                    "KL relative to that of the best method, with the intervals of the tests against it over the "
+                    "documents of all texts, adjusted for the number of methods; right: geometric mean KL in "
+                    "nats, ~: not told from the best."};
+  for (const DamageStanding& at : damage_standings(texts.rows()))
+    figure.drawings.push_back(dots_of(at, *texts.sections.front()));
+  return figure;
+}
+
+}  // namespace kvbench::report
