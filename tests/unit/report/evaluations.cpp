@@ -196,6 +196,25 @@ TEST_CASE("a metric that some methods lack comes last, and is compared with rel_
   CHECK(text.find("| rel_err | 0.333") < text.find("| recall | 1.00"));
 }
 
+TEST_CASE("over texts, a figure has the ratio of each method to the best, and its geometric mean") {
+  std::vector<EvalLine> here, there;
+  for (const char* document : {"all", "text-0", "text-1"}) {
+    here.push_back({.method = "h2o", .document = document, .kl = 1});
+    here.push_back({.method = "sink", .document = document, .kl = 2});
+    there.push_back({.method = "h2o", .document = document, .text = "code.txt", .kl = 4});
+    there.push_back({.method = "sink", .document = document, .text = "code.txt", .kl = 32});
+  }
+  // Geometric means: 2 and 8. The ratios of two documents are 2, of two 8: ln 4 +- 3.182 sqrt((ln 2)^2 / 3).
+  const Document document = make_report(std::vector{csv_of_lines(here, "a.csv"), csv_of_lines(there, "b.csv")}, {});
+  const auto* const figure = std::get_if<Figure>(&document.blocks[1]);
+  REQUIRE(figure != nullptr);
+  REQUIRE(figure->drawings.size() == 1);
+  const std::string svg = svg_element(figure->drawings[0]);
+  CHECK(has(svg, ">8<"));
+  CHECK(has(svg, "sink: KL 8, 4.00 [1.12, 14.3] times"));
+  CHECK(svg.find(">h2o<") < svg.find(">sink<"));
+}
+
 TEST_CASE("over texts, metrics are compared on the pairs of all texts, beside KL on other documents and texts") {
   std::vector<EvalLine> here = five_methods(), there = five_methods();
   for (EvalLine& line : there) line.text = "code.txt", line.kl = 6 - line.kl;
