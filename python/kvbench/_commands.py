@@ -173,6 +173,29 @@ def replay(trace: os.PathLike | Trace, methods, budgets=None, *, output: os.Path
         return load_csv(rows)
 
 
+@checked
+def method_scores(trace: os.PathLike | Trace, method, *, prompts=None, layers=None,
+                  calibrate: os.PathLike | None = None):
+    """The scores by which a method ranks the tokens of each context in a replay: {prompt: {layer: array}} of float32
+    arrays [kv heads, context tokens], as write_scores() takes them; larger is better.
+
+    First and last tokens that the method keeps whatever their scores, such as the window of snapkv, have the score inf,
+    which write_scores() stores above all others. method: a name, with or without settings, or a scorer. prompts, layers
+    (default: all in which methods run), calibrate: as flags of replay(). Raises Error where the method has no scores,
+    and where it cannot run in a layer, with the reason that rows state."""
+    import numpy as np
+    numbers = [] if layers is None else list(layers) if hasattr(layers, "__iter__") else [layers]
+    require(all(hasattr(number, "__index__") for number in numbers), "method_scores()",
+            f"layers={layers!r} are not numbers of layers.")
+    found = {}
+    with _call("method_scores") as core, only_choice(method, "method_scores") as choice, notebook_bar() as show:
+        heads = core.method_scores(choice, trace.path if isinstance(trace, Trace) else trace,
+                                   [] if prompts is None else _items(prompts), numbers, calibrate or "", show)
+    for prompt, layer, scores in heads:
+        found.setdefault(prompt, {}).setdefault(layer, []).append(np.frombuffer(scores, np.float32))
+    return {prompt: {layer: np.array(rows) for layer, rows in of.items()} for prompt, of in found.items()}
+
+
 def compare(results, a=None, b=None, **flags):
     """Tests which differences between methods are significant, as `kvbench compare` does: one row per comparison.
 

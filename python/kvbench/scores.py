@@ -40,8 +40,8 @@ def _checked(scores, trace):
         missing = [number for number in needed if number not in layers]
         require(not missing, where, f"there are no scores of layers {missing}; give those of all layers in which "
                 f"methods run: {needed}.")
-        found[id] = {number: _of_layer(layers[number], trace, prompt, f"{where}, layer {number}")
-                     for number in sorted(layers)}
+        found[id] = _finite({number: _of_layer(layers[number], trace, prompt, f"{where}, layer {number}")
+                             for number in sorted(layers)}, where)
         counts = {number: values.shape[1] for number, values in found[id].items()}
         require(len(set(counts.values())) == 1, where, f"its layers have scores of different numbers of tokens: "
                 f"{counts}.")
@@ -49,14 +49,35 @@ def _checked(scores, trace):
 
 
 def _of_layer(scores, trace, prompt, where):
+    given = numbers(scores, where)
     with np.errstate(over="ignore"):  # numbers that became infinite are refused below
-        values = numbers(scores, where).astype(np.float32)
+        values = given.astype(np.float32)
     require(values.ndim == 2 and values.shape[0] == trace.num_kv_heads and 1 <= values.shape[1] <= prompt.num_tokens,
             where, f"the scores have the shape {list(values.shape)}, and must have [{trace.num_kv_heads} kv heads, "
             f"tokens] with 1 to {prompt.num_tokens} tokens.")
-    for head, token in np.argwhere(~np.isfinite(values))[:1]:
-        raise Error(f"{where}: the score of kv head {head}, token {token} is no finite number in float32.")
+    for head, token in np.argwhere(~np.isfinite(values) & (_kept(given) == 0))[:1]:
+        raise Error(f"{where}: the score of kv head {head}, token {token} is no finite number in float32; only first "
+                    "and last tokens may have inf.")
     return values
+
+
+def _kept(values):
+    """The ranks of last and first tokens with the score inf, 0 for others: as methods keep last tokens before first
+    ones, and the outermost before those inside."""
+    always, token, count = np.isposinf(values), np.arange(values.shape[1]), values.shape[1]
+    last = np.logical_and.accumulate(always[:, ::-1], axis=1)[:, ::-1]
+    first = np.logical_and.accumulate(always, axis=1)
+    return np.where(last, count + 1 + token, np.where(first, count - token, 0)).astype(np.int32)
+
+
+def _finite(layers, where):
+    """The scores of a prompt with the next numbers above all of them in place of inf."""
+    top = np.float32(max(values[np.isfinite(values)].max(initial=1) for values in layers.values()))
+    found = {number: np.where(np.isinf(values), (top.view(np.int32) + _kept(values)).view(np.float32), values)
+             for number, values in layers.items()}
+    require(all(np.isfinite(values).all() for values in found.values()), where, f"the score {top} leaves no room in "
+            "float32 above it for tokens with inf; scale the scores.")
+    return found
 
 
 class _ScoresFile(OutputFile):
@@ -81,7 +102,8 @@ def write_scores(path: os.PathLike, scores, *, trace):
         kvbench.replay("t.h5", ["scores:s.h5[scope=model]", "snapkv"], "25%mem")
 
     trace: the Trace, or its path, whose contexts they score; the method runs on it alone. Tokens count from the start
-    of the prompt and cover the context at least. A prompt has scores of all layers in which methods run. Raises Error,
+    of the prompt and cover the context at least. A prompt has scores of all layers in which methods run. First and last
+    tokens with the score inf are stored above all others. Raises Error,
     naming the prompt and the layer, for other shapes and for numbers that are not finite; no file is then left."""
     with contextlib.nullcontext(trace) if isinstance(trace, Trace) else Trace(trace) as opened:
         found = _checked(scores, opened)

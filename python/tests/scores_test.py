@@ -62,6 +62,21 @@ class Scores(PackageTest):
                     ids = np.concatenate([table.ids.ravel() for table in tables])
                     self.assertEqual(sorted(ids[ids < 192]), sorted([0, 1, *best, 189, 190, 191]))
 
+    def test_inf_is_above_all_others(self):
+        """Last tokens before first ones, the outermost before the others."""
+        scores = {layer: values * 1e30 for layer, values in self.scores["0"].items()}
+        scores[0][0, [0, 1, 189, 190, 191]] = np.inf
+        rest = 2 + np.argsort(-scores[0][0, 2:189].astype(np.float32), kind="stable")
+        name = self.write({"0": scores})
+        for budget in (2, 4, 5, 9):
+            run("replay", self.trace, "--method", name, "--budget", budget, "--protocol", "prefill", "--raw",
+                self.path("r.h5"), "--raw-outputs", "-o", self.path("rows.csv"))
+            with kvbench.Raw(self.path("r.h5")) as raw:
+                ids = raw.head("0", 0, 0).entries()[0][0].ids
+            self.assertEqual(sorted(ids[ids < 192]), sorted([191, 190, 189, 0, 1, *rest][:budget]))
+        rows = self.heads(name + "[scope=model]", budget=2)
+        self.assertGreaterEqual(rows["scores:" + self.path("s.h5"), 0, 0]["kept_tokens"], 4)
+
     def test_a_file_that_is_replaced_is_another_configuration(self):
         first = self.heads(self.write())
         second = self.heads(self.write({"0": {layer: -values for layer, values in self.scores["0"].items()}}))
@@ -89,6 +104,10 @@ class Scores(PackageTest):
                  "NaN": ({"0": {0: good[0], 1: np.where(good[1] == good[1][1, 5], np.nan, good[1])}},
                          "layer 1", "kv head 1, token 5"),
                  "infinity": ({"0": {0: good[0] * 1e300, 1: good[1]}}, "layer 0", "no finite number"),
+                 "infinity inside": ({"0": {0: good[0], 1: np.where(np.arange(192) == 5, np.inf, good[1])}},
+                                     "layer 1", "kv head 0, token 5", "first and last tokens"),
+                 "no room": ({"0": {0: np.where(np.arange(192) == 0, np.inf, good[0] * 0 + 3.4028234e38), 1: good[1]}},
+                             "prompt '0'", "scale the scores"),
                  "text": ({"0": {0: [["a"] * 192] * 2, 1: good[1]}}, "layer 0", "numbers")}
         for what, (scores, *words) in cases.items():
             with self.subTest(what), self.refuses(*words):

@@ -8,9 +8,9 @@
 // Complexity: O((G + d) (n + m) d + n log n), m observed queries, at d = 128 about 1.7 / G exact passes of 256 queries:
 // where RoPE turns halves, a product in fp64 brings pairs together. Memory: B (d + dv) numbers.
 // Deviations: the context is compressed, once, where the code evicts decoded tokens every 128 steps and pins the
-// prompt; its default mode keeps the same tokens in all layers, by mean scores of all of them, of which a replay has
-// one at a time. Queries are the trace's observed ones, or those of the text of --calibrate, as in the code. RoPE must
-// be unscaled. Equal scores: the lower token; in the code random noise.
+// prompt. Its default mode keeps the same tokens in all layers, by the mean of these scores over the layers:
+// docs/scores.md has it, by kvbench.method_scores(). Queries are the trace's observed ones, or those of the text of
+// --calibrate, as in the code. RoPE must be unscaled. Equal scores: the lower token; in the code random noise.
 #include <kvbench/methods/eviction/scored.hpp>
 #include <kvbench/methods/stages/coming_queries.hpp>
 #include <kvbench/methods/stages/score_only.hpp>
