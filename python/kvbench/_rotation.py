@@ -55,12 +55,15 @@ def pairs(x, channels, layout):
 
 def fit(before, after, channels, layout):
     """Fits rotations [n, channels / 2] from `before` [heads, 1, d] to `after` [heads, n, d], the same for all heads.
-    Returns them, with length 1, and the relative residual, which also holds what the other channels change."""
+    Returns them, with length 1, NaN where `before` is 0 in all heads, as behind a norm whose weight is 0; and the
+    relative residual, which also holds what the other channels change."""
     a, b = pairs(before, channels, layout), pairs(after, channels, layout)
     turns = (b * a.conj()).sum(0)
-    turns = turns / np.maximum(abs(turns), 1e-30)
+    size = abs(turns)
+    turns = np.divide(turns, size, out=np.full_like(turns, np.nan), where=size > 1e-30)
     rest = (abs(after[..., channels:] - before[..., channels:])**2).sum()
-    return turns, float(np.sqrt(((abs(b - turns * a)**2).sum() + rest) / (abs(after)**2).sum()))
+    unexplained = (abs(b - np.nan_to_num(turns) * a)**2).sum() + rest
+    return turns, float(np.sqrt(unexplained / (abs(after)**2).sum()))
 
 
 def theta_of(turns, channels):
@@ -96,7 +99,7 @@ def rotation_of(rows, channels, thetas, named, tolerance):
             if unexplained > tolerance:
                 continue
             positions, exponents = np.arange(rows.shape[1])[:, None], -2.0 * np.arange(r // 2) / r
-            found += [(float(np.abs(turns - np.exp(1j * positions * base**exponents)).max()), r, layout, base)
+            found += [(float(np.nanmax(np.abs(turns - np.exp(1j * positions * base**exponents)))), r, layout, base)
                       for base in {*thetas, theta_of(turns, r)} if base > 1]
             found.append((2.0, r, layout, theta))
     if not found:
