@@ -3,9 +3,11 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 
 #include <apps/common/command_line.hpp>
 #include <apps/common/rows/progress.hpp>
+#include <apps/common/rows/shared_flags.hpp>
 #include <apps/common/stop_signals.hpp>
 #include <apps/kvbench/commands.hpp>
 
@@ -17,6 +19,7 @@ struct SynthFlags {
   std::string path;
   int threads = 0;
   bool quiet = false;
+  std::optional<Isa> isa;
 };
 
 const std::map<std::string, trace::Pattern> patterns = {{"gaussian", trace::Pattern::gaussian},
@@ -31,7 +34,7 @@ void check_effects(const CLI::App& flags, const trace::SynthOptions& synth) {
   if (synth.pattern != trace::Pattern::clusters)
     refuse_without_effect(flags, {"--clusters", "--spread"}, "without --pattern clusters");
   if (!synth.column_sums)
-    refuse_without_effect(flags, {"--column-queries"}, "beside --column-sums false, which stores none");
+    refuse_without_effect(flags, {"--column-queries", "--isa"}, "beside --column-sums false, which stores none");
 }
 
 /// The defaults are those of 4096 tokens; of fewer, as much is context and has queries as there is.
@@ -91,17 +94,18 @@ Command add_synth(CLI::App& app) {
       ->capture_default_str();
   flags
       ->add_option("-j,--threads", options->threads,
-                   "Threads for column sums (default: OMP_NUM_THREADS, else all processors)")
+                   "Threads for random numbers and column sums (default: OMP_NUM_THREADS, else all processors)")
       ->check(number_in(0, 4096));
+  add_isa_flag(flags, options->isa);
   flags->add_flag("-q,--quiet", options->quiet, "Do not show a progress bar");
   return {flags, [flags, options] {
             check_effects(*flags, options->synth);
             fit_defaults(*flags, options->synth);
+            if (options->isa) options->synth.isa = *options->isa;
             Progress progress("heads", options->quiet);
             trace::synthesize(options->path, options->synth,
                               {.threads = options->threads,
-                               .progress = [&](std::int64_t heads,
-                                               std::int64_t of) { progress.show(static_cast<double>(heads), of); },
+                               .progress = [&](double heads, std::int64_t of) { progress.show(heads, of); },
                                .stop = &stop_requested()});
             return done;
           }};

@@ -187,6 +187,7 @@ class BadFlags(CliTest):
             ("--clusters", [*synth, "--clusters", 4]),
             ("--spread", [*synth, "--pattern", "sinks", "--spread", 0.5]),
             ("--column-queries", [*synth, "--column-sums", "false", "--column-queries", 8]),
+            ("--isa", [*synth, "--column-sums", "false", "--isa", "scalar"]),
             ("-o,--output", ["replay", "--columns", "-o", out]),
             ("-m,--method", ["replay", "--columns", "-m", "sink"]),
             ("--a", ["compare", "--metrics", "--a", "sink"]),

@@ -116,7 +116,8 @@ class SynthHead::Generator {
       const bool sink = options_.pattern == Pattern::sinks && i < 4;
       value = mean;
       draws_.add_normals(Stream::values, place_.kv_head, i, 1, value);
-      for (double& x : value) x *= std::exp(spread[0]) * (sink ? 0.1 : 1);
+      const double norm = std::exp(spread[0]) * (sink ? 0.1 : 1);
+      for (double& x : value) x *= norm;
     });
   }
 
@@ -203,45 +204,6 @@ std::vector<float> SynthHead::probes(std::int64_t head, Rows rows) const {
 }
 std::vector<float> SynthHead::sketch(std::int64_t head, std::int64_t columns) const {
   return generator_->sketch(static_cast<std::uint32_t>(head), columns);
-}
-
-std::vector<float> column_sums(const std::vector<float>& keys, const std::vector<float>& queries,
-                               const std::vector<std::int64_t>& positions, std::int64_t dim, double scale,
-                               double weight) {
-  constexpr std::size_t tile = 256,
-                        block = 8;  // keys and queries per step, so that their logits stay in the first-level cache
-  const auto d = static_cast<std::size_t>(dim), count = positions.size();
-  const std::size_t m = count == 0 ? 0 : static_cast<std::size_t>(positions.back()) + 1;
-  const std::size_t padded = (m + tile - 1) / tile * tile;
-  std::vector<float> transposed(d * padded);  // [d, padded], so that the inner loop runs over keys
-  for (std::size_t j = 0; j < m; ++j) {
-    for (std::size_t c = 0; c < d; ++c) transposed[c * padded + j] = keys[j * d + c];
-  }
-  std::vector<float> logits(block * padded);
-  std::vector<double> sums(keys.size() / d);
-  for (std::size_t first = 0; first < count; first += block) {
-    const std::size_t last = std::min(count, first + block);
-    for (std::size_t j = 0; j <= static_cast<std::size_t>(positions[last - 1]); j += tile) {
-      for (std::size_t i = first; i < last; ++i) {
-        float* out = &logits[(i - first) * padded + j];
-        std::fill_n(out, tile, 0.0F);
-        for (std::size_t c = 0; c < d; ++c) {
-          const float q = queries[i * d + c];
-          const float* k = &transposed[c * padded + j];
-          for (std::size_t t = 0; t < tile; ++t) out[t] += q * k[t];
-        }
-      }
-    }
-    for (std::size_t i = first; i < last; ++i) {
-      const auto seen = static_cast<std::size_t>(positions[i]) + 1;
-      float* row = &logits[(i - first) * padded];
-      const float top = *std::max_element(row, row + seen);
-      double total = 0;
-      for (std::size_t j = 0; j < seen; ++j) total += row[j] = std::exp((row[j] - top) * static_cast<float>(scale));
-      for (std::size_t j = 0; j < seen; ++j) sums[j] += weight * row[j] / total;
-    }
-  }
-  return {sums.begin(), sums.end()};
 }
 
 }  // namespace kvbench::trace

@@ -44,11 +44,4 @@ class SynthHead {
   std::unique_ptr<const Generator> generator_;
 };
 
-/// Attention mass of each key from causal queries at the given positions and scale, each counted `weight` times. keys
-/// [n, d], queries [positions, d], positions increasing and below n -> [n]. fp32 logits, fp64 sums; allocates a copy of
-/// the keys.
-std::vector<float> column_sums(const std::vector<float>& keys, const std::vector<float>& queries,
-                               const std::vector<std::int64_t>& positions, std::int64_t dim, double scale,
-                               double weight = 1);
-
 }  // namespace kvbench::trace

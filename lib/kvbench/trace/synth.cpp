@@ -2,14 +2,16 @@
 #include <kvbench/trace/synth.hpp>
 
 #include <algorithm>
-#include <atomic>
 #include <cmath>
+#include <functional>
+#include <iterator>
 #include <numeric>
 #include <vector>
 
 #include <kvbench/core/enumeration.hpp>
 #include <kvbench/core/error.hpp>
 #include <kvbench/core/parallel_for.hpp>
+#include <kvbench/trace/column_sums.hpp>
 #include <kvbench/trace/layout.hpp>
 #include <kvbench/trace/patterns.hpp>
 
@@ -100,6 +102,7 @@ TraceInfo describe(const SynthOptions& options) {
   info.source_version = fmt::format("pattern={} clusters={} spread={} key_norm={} seed={}", name_of(options.pattern),
                                     options.clusters, options.spread, options.key_norm, options.seed);
   if (options.speculation_error) info.source_version += fmt::format(" speculated={}", *options.speculation_error);
+  if (options.column_sums) info.source_version += fmt::format(" isa={}", kvbench::name_of(options.isa));
   if (options.column_sums && options.column_queries > 0) {
     info.source_version += fmt::format(" column_queries={}", options.column_queries);
   }
@@ -127,53 +130,35 @@ TraceInfo describe(const SynthOptions& options) {
   return info;
 }
 
-/// Column sums of the context, which take time quadratic in the tokens.
-class ColumnSums {
- public:
-  ColumnSums(const TraceInfo& info, const SynthOptions& options) : info_(info), options_(options) {
-    const std::int64_t end = options.prompt_tokens;
-    const std::int64_t count = options.column_queries > 0 ? std::min(options.column_queries, end) : end;
-    for (std::int64_t i = 1; i <= count; ++i) positions_.push_back(i * end / count - 1);
-  }
+/// Rounds the values to the type of the trace, so that derived arrays match what a reader gets.
+std::vector<float> stored(std::vector<float> values, Dtype dtype) {
+  if (dtype == Dtype::f32) return values;
+  for (float& x : values) x = widen(narrow(x, dtype), dtype);
+  return values;
+}
 
-  /// Those of a query head.
-  std::vector<float> of(std::uint32_t prompt, std::uint32_t layer, std::int64_t head) const {
-    const SynthHead source(options_, {prompt, layer, static_cast<std::uint32_t>(head / info_.group())});
-    const std::vector<float> keys = stored(source.keys({0, options_.num_tokens}));
-    std::vector<float> queries;
-    queries.reserve(positions_.size() * static_cast<std::size_t>(options_.head_dim));
-    for (const std::int64_t p : positions_) {
-      const std::vector<float> row = stored(source.queries(head, {p, p + 1}));
-      queries.insert(queries.end(), row.begin(), row.end());
-    }
-    const double weight = static_cast<double>(options_.prompt_tokens) / static_cast<double>(positions_.size());
-    const double scale = info_.prompts[prompt].layers[layer].scale;
-    return column_sums(keys, queries, positions_, options_.head_dim, scale, weight);
-  }
+/// Positions of the queries from which column sums are computed: the last of each of equal parts of the context.
+std::vector<std::int64_t> summed_positions(const SynthOptions& options) {
+  const std::int64_t end = options.prompt_tokens;
+  const std::int64_t count = options.column_queries > 0 ? std::min(options.column_queries, end) : end;
+  std::vector<std::int64_t> positions;
+  for (std::int64_t i = 1; i <= count; ++i) positions.push_back(i * end / count - 1);
+  return positions;
+}
 
- private:
-  /// Rounds the values to the type of the trace, so that derived arrays match what a reader gets.
-  std::vector<float> stored(std::vector<float> values) const {
-    if (options_.dtype == Dtype::f32) return values;
-    for (float& x : values) x = widen(narrow(x, options_.dtype), options_.dtype);
-    return values;
-  }
-
-  const TraceInfo& info_;
-  const SynthOptions& options_;
-  std::vector<std::int64_t> positions_;  ///< of the queries: the last of each of `count` equal parts of the context
-};
-
-/// Writes the arrays of one kv head and its query heads, of which `sums` are all column sums of the layer, if any.
+/// Writes the arrays of one kv head and its query heads. Random numbers and column sums take one thread per back
+/// end, HDF5 one. `step` is told the share of the column sums that is done, and may throw.
 class HeadWriter {
  public:
-  HeadWriter(Writer& writer, const TraceInfo& info, const SynthOptions& options, Place place,
-             const std::vector<std::vector<float>>& sums)
+  using Step = std::function<void(double share)>;
+  HeadWriter(Writer& writer, const TraceInfo& info, const SynthOptions& options, Place place, const Backends& backends,
+             Step step)
       : writer_(writer),
         info_(info),
         options_(options),
-        sums_(sums),
         place_(place),
+        backends_(backends),
+        step_(std::move(step)),
         head_(options, place),
         asked_{options.num_tokens - options.num_queries, options.num_tokens} {}
 
@@ -182,7 +167,7 @@ class HeadWriter {
     write_blocks(Array::keys, place_.kv_head, all, [&](Rows rows) { return head_.keys(rows); });
     if (!options_.values_in_keys)
       write_blocks(Array::values, place_.kv_head, all, [&](Rows rows) { return head_.values(rows); });
-    for (std::int64_t g = 0; g < info_.group(); ++g) write_query_head(place_.kv_head * info_.group() + g);
+    for (std::int64_t g = 0; g < info_.group(); ++g) write_query_head(first_head() + g);
     if (options_.column_sums) write_column_sums();
     if (options_.probes > 0 && place_.kv_head == 0) {
       const auto channels = static_cast<float>(options_.query_heads * options_.value_dim);
@@ -192,17 +177,36 @@ class HeadWriter {
   }
 
  private:
+  std::int64_t first_head() const { return place_.kv_head * info_.group(); }
+  std::int64_t dim_of(Array array) const { return array == Array::values ? options_.value_dim : options_.head_dim; }
+
   void write_rows(Array array, std::int64_t head, std::int64_t first, std::span<const float> data) const {
     writer_.write_rows(place_.prompt, place_.layer, array, head, first, data);
+  }
+
+  /// draw(rows), which has `dim` columns, by all threads.
+  template <class F>
+  std::vector<float> drawn(Rows rows, std::int64_t dim, F draw) const {
+    constexpr std::int64_t part = 1024;
+    const std::int64_t count = rows.end - rows.begin;
+    std::vector<float> all(static_cast<std::size_t>(count * dim));
+    parallel_for(static_cast<std::size_t>((count + part - 1) / part), backends_.size(),
+                 [&](std::size_t i, std::size_t) {
+                   const std::int64_t begin = static_cast<std::int64_t>(i) * part;
+                   std::ranges::copy(draw(Rows{rows.begin + begin, std::min(rows.end, rows.begin + begin + part)}),
+                                     all.begin() + begin * dim);
+                 });
+    return all;
   }
 
   /// Writes draw(rows) for blocks of `range`; its first row is row 0 of the array.
   template <class F>
   void write_blocks(Array array, std::int64_t head, Rows range, F draw) const {
     constexpr std::int64_t elements = 1 << 21;  // 8 MiB: large writes, small buffers
-    const std::int64_t block = std::max<std::int64_t>(1, elements / std::max(options_.head_dim, options_.value_dim));
+    const std::int64_t dim = dim_of(array), block = std::max<std::int64_t>(1, elements / dim);
     for (std::int64_t begin = range.begin; begin < range.end; begin += block) {
-      write_rows(array, head, begin - range.begin, draw(Rows{begin, std::min(range.end, begin + block)}));
+      write_rows(array, head, begin - range.begin, drawn(Rows{begin, std::min(range.end, begin + block)}, dim, draw));
+      step_(0);
     }
   }
 
@@ -223,17 +227,40 @@ class HeadWriter {
   }
 
   void write_column_sums() const {
-    for (std::int64_t g = 0; g < info_.group(); ++g) {
-      const std::int64_t head = place_.kv_head * info_.group() + g;
-      write_rows(Array::column_sums, head, 0, sums_[static_cast<std::size_t>(head)]);
+    const std::int64_t d = options_.head_dim, context = options_.prompt_tokens, group = info_.group();
+    CausalQueries queries{.heads = group,
+                          .positions = summed_positions(options_),
+                          .rows = {},
+                          .scale = info_.prompts[place_.prompt].layers[place_.layer].scale};
+    queries.rows = [&](std::size_t begin, std::size_t end) {
+      std::vector<float> rows;
+      for (std::int64_t g = 0; g < group; ++g) {
+        for (std::size_t i = begin; i < end; ++i) {
+          const std::int64_t at = queries.positions[i];
+          std::ranges::copy(stored(head_.queries(first_head() + g, {at, at + 1}), options_.dtype),
+                            std::back_inserter(rows));
+        }
+      }
+      return rows;
+    };
+    const std::vector<double> sums =
+        column_sums(drawn({0, context}, d, [&](Rows rows) { return stored(head_.keys(rows), options_.dtype); }), d,
+                    queries, backends_, step_);
+    const double weight = static_cast<double>(context) / static_cast<double>(queries.positions.size());
+    for (std::int64_t g = 0; g < group; ++g) {
+      std::vector<float> row(static_cast<std::size_t>(options_.num_tokens));
+      std::transform(sums.begin() + g * context, sums.begin() + (g + 1) * context, row.begin(),
+                     [&](double sum) { return static_cast<float>(weight * sum); });
+      write_rows(Array::column_sums, first_head() + g, 0, row);
     }
   }
 
   Writer& writer_;
   const TraceInfo& info_;
   const SynthOptions& options_;
-  const std::vector<std::vector<float>>& sums_;
   Place place_;
+  const Backends& backends_;
+  Step step_;
   SynthHead head_;
   Rows asked_;  ///< tokens whose queries are stored
 };
@@ -243,26 +270,23 @@ class HeadWriter {
 void synthesize(const std::string& path, const SynthOptions& options, const SynthRun& run) {
   check_options(options);
   const TraceInfo info = describe(options);
-  const ColumnSums columns(info, options);
   Writer writer(path, info, {.compress = options.compress});
-  const auto query_heads = static_cast<std::size_t>(options.query_heads);
+  Backends backends(allowed_threads(run.threads));
+  for (auto& backend : backends) backend = make_cpu_backend(options.isa);
   const std::int64_t total = options.prompts * options.layers * options.query_heads;
-  std::atomic<std::int64_t> ready = 0;
-  const auto count = [&](std::int64_t heads) {
-    const std::int64_t done = ready += heads;
-    if (run.progress) run.progress(done, total);
+  std::int64_t finished = 0;
+  const auto show = [&](double heads) {
+    if (run.progress) run.progress(heads, total);
     if (run.stop != nullptr && *run.stop) throw Interrupted();
   };
   for (std::uint32_t p = 0; p < info.prompts.size(); ++p) {
     for (std::uint32_t l = 0; l < info.prompts[p].layers.size(); ++l) {
-      std::vector<std::vector<float>> sums(options.column_sums ? query_heads : 0);
-      parallel_for(sums.size(), allowed_threads(run.threads), [&](std::size_t head, std::size_t) {
-        sums[head] = columns.of(p, l, static_cast<std::int64_t>(head));
-        count(1);
-      });
       for (std::uint32_t h = 0; h < static_cast<std::uint32_t>(options.kv_heads); ++h) {
-        HeadWriter(writer, info, options, {p, l, h}, sums).write();
-        count(options.column_sums ? 0 : info.group());
+        const auto step = [&](double share) {
+          show(static_cast<double>(finished) + share * static_cast<double>(info.group()));
+        };
+        HeadWriter(writer, info, options, {p, l, h}, backends, step).write();
+        show(static_cast<double>(finished += info.group()));
       }
     }
   }

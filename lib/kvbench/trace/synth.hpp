@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Synthetic traces with a known structure, for tests and for checks of theory. Equal seeds give equal bytes on every
-// machine.
+// machine, with column sums where the instruction set is the same.
 #pragma once
 
 #include <atomic>
@@ -9,6 +9,7 @@
 #include <optional>
 #include <string>
 
+#include <kvbench/kernels/backend.hpp>
 #include <kvbench/trace/schema.hpp>
 #include <kvbench/trace/writer.hpp>
 
@@ -43,6 +44,8 @@ struct SynthOptions {
   /// previous one. Exact sums take time proportional to num_tokens^2. 0: exact, over all queries. Recorded in
   /// source_version.
   std::int64_t column_queries = 0;
+  /// Of the kernels that compute column sums, whose last bits depend on it. Recorded in source_version.
+  Isa isa = best_isa();
   /// also write speculated queries, with errors of this share of the typical norm of a query
   std::optional<double> speculation_error;
   /// Also write this number of Gaussian probes of all tokens after the context, sketches of an orthogonal W_O, and
@@ -55,13 +58,15 @@ struct SynthOptions {
 
 /// How a trace is made; nothing of it changes the trace.
 struct SynthRun {
-  int threads = 0;                                                      ///< for column sums; see allowed_threads()
-  std::function<void(std::int64_t done, std::int64_t total)> progress;  ///< in query heads, from any thread
-  const std::atomic<bool>* stop = nullptr;                              ///< set: Interrupted is thrown soon
+  int threads = 0;  ///< for random numbers and column sums; see allowed_threads()
+  /// in query heads, with parts of those in progress, from any thread
+  std::function<void(double done, std::int64_t total)> progress;
+  const std::atomic<bool>* stop = nullptr;  ///< set: Interrupted is thrown soon
 };
 
 /// Writes a synthetic trace in blocks of rows, because a trace may be far larger than memory. For column sums, the keys
-/// and queries of one head per thread are in memory at a time. Throws Error with field and remedy for invalid options.
+/// of the context of one kv head are in memory at a time, and what column_sums() needs beside them. Throws Error with
+/// field and remedy for invalid options.
 void synthesize(const std::string& path, const SynthOptions& options, const SynthRun& run = {});
 
 }  // namespace kvbench::trace
