@@ -25,9 +25,9 @@ struct CausalQueries {
 
 /// Attention mass of each of the keys [n, dim], n above all positions, from the queries of each head -> [G, n]; logits
 /// in fp32, blocks of queries summed in fp64. The same bits on any number of threads. Takes 2 dim flops and two
-/// exponentials per head, query and key that it sees; beside keys and result, 8 MiB of logits per thread (or 4 G n bytes
-/// if more) and 32 MiB of sums together (or 4 G n bytes per thread if more). All threads call `step` with the share of
-/// the work that is done; what it throws ends the work and is rethrown.
+/// exponentials per head, query and key that it sees. Beside keys and result, 8 MiB of logits per thread (4 G n bytes
+/// if that is more) and 32 MiB of sums of all threads together (4 G n bytes per thread if that is more) are held. All
+/// threads call `step` with the share of the work that is done; what it throws ends the work and is rethrown.
 std::vector<double> column_sums(std::vector<float> keys, std::int64_t dim, const CausalQueries& queries,
                                 const Backends& backends, const std::function<void(double share)>& step = {});
 

@@ -45,8 +45,8 @@ TEST_CASE("column sums of three tokens and two query heads by hand") {
   near(sums_at({1}), {1. / 3, 2. / 3, 0, 1. / 2, 1. / 2, 0});
 }
 
-/// Column sums of a query head of a trace that has all queries, by a serial loop in fp64: of every query of the context,
-/// or of the last of each of `count` equal parts, counted as often as a part has queries.
+/// Column sums of a query head of a trace that has all queries, by a serial loop in fp64: of every query of the
+/// context, or of the last of each of `count` equal parts, counted as often as a part has queries.
 std::vector<double> serial_sums(const Reader& reader, std::int64_t head, std::int64_t context, std::int64_t count) {
   const PromptInfo& prompt = reader.info().prompts[0];
   const LayerInfo& layer = prompt.layers[0];
