@@ -17,15 +17,14 @@ struct Block {
   Index keys;
 };
 
-/// Blocks of most_logits logits at most, or of one query where that has more.
+/// Blocks of most_logits logits, or of one query where that has more.
 std::vector<Block> blocks_of(const CausalQueries& queries) {
   std::vector<Block> blocks;
   for (std::size_t i = 0; i < queries.positions.size(); ++i) {
     const Index keys = queries.positions[i] + 1;
-    const auto extended = [&](const Block& block) { return queries.heads * static_cast<Index>(i + 1 - block.begin); };
-    if (blocks.empty() || extended(blocks.back()) * keys > most_logits) blocks.push_back({i, i, 0});
-    blocks.back().end = i + 1;
-    blocks.back().keys = keys;
+    if (i == 0 || queries.heads * static_cast<Index>(i + 1 - blocks.back().begin) * keys > most_logits)
+      blocks.push_back({i, i, 0});
+    blocks.back() = {blocks.back().begin, i + 1, keys};
   }
   return blocks;
 }
@@ -56,13 +55,6 @@ std::vector<float> sums_of(const Block& block, const CausalQueries& queries, con
   return backend.read(sums);
 }
 
-void add(const std::vector<float>& part, Index keys, Index n, std::vector<double>& sums) {
-  for (std::size_t i = 0; i < part.size(); ++i) {
-    const Index head = static_cast<Index>(i) / keys;
-    sums[static_cast<std::size_t>(head * (n - keys)) + i] += part[i];
-  }
-}
-
 }  // namespace
 
 std::vector<double> column_sums(std::vector<float> keys, std::int64_t dim, const CausalQueries& queries,
@@ -80,7 +72,12 @@ std::vector<double> column_sums(std::vector<float> keys, std::int64_t dim, const
       parts[i] = sums_of(blocks[begin + i], queries, all, *backends[thread]);
       if (step) step(static_cast<double>(++done) / static_cast<double>(blocks.size()));
     });
-    for (std::size_t i = 0; i < parts.size(); ++i) add(parts[i], blocks[begin + i].keys, n, sums);
+    for (std::size_t i = 0; i < parts.size(); ++i) {
+      const Index seen = blocks[begin + i].keys;
+      for (Index g = 0; g < queries.heads; ++g)
+        std::transform(parts[i].begin() + g * seen, parts[i].begin() + (g + 1) * seen, sums.begin() + g * n,
+                       sums.begin() + g * n, std::plus<double>());
+    }
   }
   return sums;
 }

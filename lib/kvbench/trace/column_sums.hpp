@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Column sums of exact causal attention, by the kernels of the processor.
+// Column sums of causal attention by the kernels.
 #pragma once
 
 #include <cstdint>
@@ -17,17 +17,16 @@ using Backends = std::vector<std::unique_ptr<Backend>>;
 /// Causal queries of query heads that share their keys.
 struct CausalQueries {
   std::int64_t heads = 1;               ///< G
-  std::vector<std::int64_t> positions;  ///< increasing; a query sees the keys up to its own position
-  /// Rows [G*m, d] of the queries at positions[begin] .. positions[end - 1], row g*m + i; called by all threads.
+  std::vector<std::int64_t> positions;  ///< increasing; a query sees the keys up to its own
+  /// [G*m, d] of the queries at positions[begin .. end - 1], row g*m + i; called by all threads
   std::function<std::vector<float>(std::size_t begin, std::size_t end)> rows;
   double scale = 1;  ///< logits are scale * <q, k>
 };
 
-/// Attention mass of each of the keys [n, dim], n above all positions, from the queries of each head -> [G, n]; logits
-/// in fp32, blocks of queries summed in fp64. The same bits on any number of threads. Takes 2 dim flops and two
-/// exponentials per head, query and key that it sees. Beside keys and result, 8 MiB of logits per thread (4 G n bytes
-/// if that is more) and 32 MiB of sums of all threads together (4 G n bytes per thread if that is more) are held. All
-/// threads call `step` with the share of the work that is done; what it throws ends the work and is rethrown.
+/// Attention mass of the keys [n, dim], n above all positions, from each head's queries -> [G, n]: logits in fp32,
+/// blocks of queries summed in fp64, the same bits on any number of threads. 2 dim flops and two exponentials per query
+/// and key that it sees. Holds, beside keys and result, 8 MiB per thread and 32 MiB together, or 8 G n bytes per thread
+/// where that is more. All threads call `step` with the share that is done; it may throw.
 std::vector<double> column_sums(std::vector<float> keys, std::int64_t dim, const CausalQueries& queries,
                                 const Backends& backends, const std::function<void(double share)>& step = {});
 

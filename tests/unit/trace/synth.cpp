@@ -11,6 +11,7 @@
 
 #include <doctest/doctest.h>
 #include <kvbench/core/error.hpp>
+#include <kvbench/trace/column_sums.hpp>
 #include <kvbench/trace/patterns.hpp>
 #include <kvbench/trace/sha256.hpp>
 
@@ -65,6 +66,82 @@ std::vector<double> attention(const std::vector<float>& keys, const std::vector<
   const double total = std::accumulate(weights.begin(), weights.end(), 0.0);
   for (double& weight : weights) weight /= total;
   return weights;
+}
+
+Backends backends_of(std::size_t threads) {
+  Backends backends(threads);
+  for (auto& backend : backends) backend = make_cpu_backend();
+  return backends;
+}
+
+TEST_CASE("column sums of three tokens by hand") {
+  // d = 1, scale = ln 2: weights are 2^(q k). Query 0 of head 0 reads key 0, query 1 weighs 2^1 : 2^2, query 2 weighs
+  // 1 : 1 : 1; query 1 of head 1 weighs 1 : 1, query 2 weighs 2^1 : 2^2 : 1.
+  const CausalQueries queries{.heads = 2,
+                              .positions = {0, 1, 2},
+                              .rows = [](auto, auto) { return std::vector<float>{5, 1, 0, 7, 0, 1}; },
+                              .scale = std::log(2.0)};
+  const auto sums = column_sums({1, 2, 0}, 1, queries, backends_of(1));
+  const double expected[] = {1 + 1. / 3 + 1. / 3, 2. / 3 + 1. / 3, 1. / 3,
+                             1 + 1. / 2 + 2. / 7, 1. / 2 + 4. / 7, 1. / 7};
+  for (std::size_t j = 0; j < 6; ++j) CHECK(sums.at(j) == doctest::Approx(expected[j]).epsilon(1e-6));
+}
+
+TEST_CASE("column sums agree with attention in fp64, over several blocks of queries, weighted or not") {
+  const TempFolder folder;
+  SynthOptions options = small(Pattern::gaussian);
+  options.num_tokens = options.num_queries = 2011;
+  options.prompt_tokens = 1999;
+  options.query_heads = 4;
+  options.kv_heads = 2;
+  options.head_dim = 6;
+  options.key_norm = 3;
+  for (const std::int64_t count : {0, 7, 1998}) {
+    options.column_queries = count;
+    options.dtype = count == 0 ? Dtype::f32 : Dtype::f16;
+    double between = 0;  // progress within a kv head: there are several blocks
+    synthesize(folder / "one.h5", options,
+               {.threads = 1, .progress = [&](double done, std::int64_t) { between += done != std::floor(done); }});
+    CHECK((between >= 4) == (count != 7));
+    synthesize(folder / "three.h5", options, {.threads = 3});
+    const Reader one(folder / "one.h5"), three(folder / "three.h5");
+    CHECK(contains(one.info().source_version, count == 0 ? "isa=" : "column_queries="));
+    const auto stored = [](const Reader& reader, Array array, std::int64_t head) {
+      return reader.read_head(reader.info().prompts[0], reader.info().prompts[0].layers[0], array, head);
+    };
+    for (std::int64_t head = 0; head < 4; ++head) {
+      const std::vector<float> keys = stored(one, Array::keys, head / 2), queries = stored(one, Array::queries, head),
+                               sums = stored(one, Array::column_sums, head);
+      CHECK(sums == stored(three, Array::column_sums, head));
+      std::vector<double> expected(2011);
+      const std::int64_t parts = count == 0 ? 1999 : count;
+      for (std::int64_t part = 1; part <= parts; ++part) {  // the last query of a part counts for all of it
+        const auto weights =
+            attention(keys, queries, static_cast<std::size_t>(part * 1999 / parts - 1), 6, 1 / std::sqrt(6));
+        for (std::size_t j = 0; j < weights.size(); ++j) expected[j] += weights[j] * 1999 / static_cast<double>(parts);
+      }
+      double worst = 0;
+      for (std::size_t j = 0; j < 2011; ++j)
+        worst = std::max(worst, std::abs(sums.at(j) - expected[j]) / std::max(expected[j], 1e-9));
+      CHECK(worst < 1e-5);
+    }
+  }
+}
+
+TEST_CASE("queries with more logits than a block holds are taken one by one") {
+  constexpr std::int64_t n = 1 << 19;
+  CausalQueries queries{.heads = 16, .positions = {0, 99, n / 2, n / 2 + 1, n - 9}, .rows = {}, .scale = 1};
+  queries.rows = [](std::size_t begin, std::size_t end) { return std::vector<float>(16 * (end - begin), 1); };
+  std::atomic<int> steps = 0;
+  const auto sums = column_sums(std::vector<float>(n), 1, queries, backends_of(3), [&](double) { ++steps; });
+
+  CHECK(steps == 4);  // the first two queries are a block
+  for (const std::int64_t key : std::vector<std::int64_t>{0, 1, 99, 100, n / 2 + 1, n / 2 + 2, n - 9, n - 8}) {
+    double expected = 0;  // keys of zeros get equal weights
+    for (const std::int64_t p : queries.positions) expected += key <= p ? 1 / static_cast<double>(p + 1) : 0;
+    CHECK(sums.at(static_cast<std::size_t>(15 * n + key)) == doctest::Approx(expected).epsilon(1e-5));
+  }
+  CHECK(sums == column_sums(std::vector<float>(n), 1, queries, backends_of(1)));
 }
 
 TEST_CASE("rows do not depend on the blocks in which they are generated") {
