@@ -75,6 +75,27 @@ void declare_output(CLI::App& app, Options& options, std::string& queries, std::
   app.add_flag("-q,--quiet", options.quiet, "Do not show progress");
 }
 
+/// Flags that are for the trace, or for running the model, are errors where they would have said what is in the output.
+void check_effects(const CLI::App& app, const Options& options) {
+  if (options.tokens_only) {
+    if (!options.ids.empty())
+      throw Error("--tokens-only writes the token ids of texts, and --ids gives ids; leave one of them out");
+    const std::string reason = "beside --tokens-only, which writes whole texts and no trace";
+    app::refuse_without_effect(app,
+                               {"--ctx", "--layers", "--queries", "--prompt-tokens", "--dtype", "--pre-rope",
+                                "--speculated", "--attention-output", "--compress", "--seed"},
+                               reason);
+    if (options.column_sums) app::refuse_without_effect(app, {"--column-sums"}, reason);
+    if (options.sketch) app::refuse_without_effect(app, {"--sketch"}, reason);
+    if (options.check) app::refuse_without_effect(app, {"--check"}, reason);
+    app::note_without_effect(app, {"--f32", "--threads", "--no-column-sums", "--no-sketch", "--no-check"}, reason);
+  } else if (!options.sketch) {
+    app::note_without_effect(app, {"--seed"}, "beside --no-sketch, which draws nothing");
+  }
+  if (options.queries.kind == QuerySpec::decode && options.prompt_tokens)
+    throw Error("--queries decode:N determines the length of the context: omit --prompt-tokens");
+}
+
 }  // namespace
 
 ParsedOptions parse_options(int argc, const char* const* argv) {
@@ -100,12 +121,7 @@ ParsedOptions parse_options(int argc, const char* const* argv) {
   if (options.texts.empty() && options.ids.empty()) {
     throw Error("no prompt was given: give --text FILE or --ids FILE");
   }
-  if (options.tokens_only && !options.ids.empty())
-    throw Error("--tokens-only writes the token ids of texts, and --ids gives ids; leave one of them out");
-  if (options.tokens_only) app::refuse_without_effect(app, {"--ctx"}, "beside --tokens-only, which writes whole texts");
-  if (options.queries.kind == QuerySpec::decode && options.prompt_tokens) {
-    throw Error("--queries decode:N determines the length of the context: omit --prompt-tokens");
-  }
+  check_effects(app, options);
   return {options, 0};
 }
 

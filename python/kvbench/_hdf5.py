@@ -35,6 +35,15 @@ def narrowed(values, dtype):
     return ((words + 0x7FFF + ((words >> 16) & 1)) >> 16).astype(np.uint16)
 
 
+def lost_row(values, dtype):
+    """The first row [rows, dim] that is not zero and whose numbers are all below the normal range of f16 or bf16, or
+    None. The C++ writer says why such rows are refused."""
+    least = {"f16": 2.0**-14, "bf16": 2.0**-126}.get(dtype, 0)
+    largest = np.abs(values).reshape(-1, values.shape[-1]).max(-1, initial=0)
+    lost = np.flatnonzero((largest > 0) & (largest < least))
+    return int(lost[0]) if len(lost) else None
+
+
 def rounded(values):
     """float32 rows as int8 multiples of 1/127 of the largest value of each row, and these steps [...] in float32."""
     values = np.asarray(values, np.float32)

@@ -7,7 +7,8 @@ import os
 import numpy as np
 
 from ._files import OutputFile
-from ._hdf5 import create_array, create_group, fixed_string, narrowed, rounded, set_text, write_head, write_whole
+from ._hdf5 import (create_array, create_group, fixed_string, lost_row, narrowed, rounded, set_text, write_head,
+                    write_whole)
 from ._kinds import checked
 from ._schema import (ARRAYS, LATENT, MOST_PROMPTS, REQUIRED, TRACE_SCHEMA, WIDE, Error, Header, LayerInfo, PromptInfo,
                       check_array, check_caches, check_header, check_latent, check_layer, check_prompt,
@@ -184,6 +185,9 @@ class TraceWriter(OutputFile):
             require(not overflow.any(), f"{where}/{name}",
                     f"head {head} holds a number too large for {dtype}; "
                     + ("scale the numbers down." if dtype == "f32" else "use dtype='f32'."))
+            lost = lost_row(slab, dtype)
+            require(lost is None, f"{where}/{name}", f"head {head}, row {lost}: all its numbers are below the normal "
+                    f"range of {dtype}, which loses their digits; use dtype='f32'.")
             write_head(dataset, dtype, head, words)
             self.check_disk()
 

@@ -227,6 +227,12 @@ class Traces(PackageTest):
         with (self.refuses("too large for f16", "f32"),
               kvbench.TraceWriter(self.path("t.h5"), header(dtype="f16")) as out):
             small(out, keys=np.full((2, 5, 3), 1e6))
+        for dtype, lost in ("f16", 6.1e-5), ("bf16", 1e-39):  # 2^-14 = 6.1035e-5 is the smallest normal number of f16
+            keys = np.ones((2, 5, 3))
+            keys[1, 3] = 0, -lost, 1e-44
+            with (self.refuses(f"keys: head 1, row 3: .*normal range of {dtype}"),
+                  kvbench.TraceWriter(self.path("t.h5"), header(dtype=dtype)) as out):
+                small(out, keys=keys)
         with self.refuses("already"), kvbench.TraceWriter(self.path("t.h5"), header()) as out:
             small(out)
             small(out)

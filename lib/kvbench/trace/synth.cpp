@@ -65,10 +65,10 @@ void check_options(const SynthOptions& o) {
         scored, o.num_queries);
   }
   if (o.column_queries < 0) throw Error("`column_queries` is {}; it must be at least 0.", o.column_queries);
-  constexpr double most = 1e6;  // products of queries and keys stay finite in fp32
+  constexpr double least = 1e-6, most = 1e6;  // squares and products of queries and keys stay normal in fp32
   if (!(o.spread >= 0 && o.spread <= most)) throw Error("`spread` is {}; it must be from 0 to {:.0e}.", o.spread, most);
-  if (!(o.key_norm > 0 && o.key_norm <= most))
-    throw Error("`key_norm` is {}; it must be above 0 and at most {:.0e}.", o.key_norm, most);
+  if (!(o.key_norm >= least && o.key_norm <= most))
+    throw Error("`key_norm` is {}; it must be from {:.0e} to {:.0e}.", o.key_norm, least, most);
   if (o.speculation_error && !(*o.speculation_error >= 0 && *o.speculation_error <= most))
     throw Error("`speculation_error` is {}; it must be from 0 to {:.0e}.", *o.speculation_error, most);
 }

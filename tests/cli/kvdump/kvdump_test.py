@@ -166,6 +166,9 @@ def test_tokens_without_a_run(folder):
     flags = [word for text in texts for word in ("--text", text)]
     kvdump(*flags, "--tokens-only", "-o", folder / "tokens")
     kvdump(*flags, "--layers", "0", "-o", folder / "t.h5")
+    for flag in ["--f32"], ["--threads", 1], ["--no-column-sums"], ["--no-sketch"], ["--no-check"]:
+        said = kvdump(*flags, *flag, "--tokens-only", "--force", "-o", folder / "tokens")
+        assert f"{flag[0]} has no effect beside --tokens-only" in said, said
     lines = [[int(item) for item in line.split()] for line in (folder / "tokens").read_text().splitlines()]
     assert lines == [prompt["tokens"] for prompt in Trace(folder / "t.h5").info["prompts"]], lines
 
@@ -204,7 +207,10 @@ def test_bad_input_is_named(folder):
         (2, "--nonsense", {}, ["--ids", ids, "--nonsense"]),
         (2, "'other.txt' has no place in kvdump", {}, ["--ids", ids, "other.txt"]),
         (2, "--ctx: '1' is not a whole number of at least 2", {}, ["--ids", ids, "--ctx", 1]),
-        (2, "--ctx has no effect beside --tokens-only", {}, ["--text", ids, "--ctx", 9, "--tokens-only"]),
+        *((2, f"{flag[0]} has no effect beside --tokens-only", {}, ["--text", ids, *flag, "--tokens-only"])
+          for flag in (["--ctx", 9], ["--layers", "0"], ["--queries", "all"], ["--prompt-tokens", 9], ["--seed", 1],
+                       ["--dtype", "f16"], ["--pre-rope"], ["--speculated"], ["--attention-output"], ["--compress"],
+                       ["--column-sums"], ["--sketch"], ["--check"])),
     ]
     for code, sentence, keywords, arguments in cases:
         message = kvdump(*arguments, "-o", output, expect=code, **keywords)

@@ -322,7 +322,8 @@ TEST_CASE("errors for inconsistent options name the field") {
     CHECK(contains(complain([&](SynthOptions& o) { o.key_norm = huge; }), "`key_norm` is"));
     CHECK(contains(complain([&](SynthOptions& o) { o.speculation_error = huge; }), "`speculation_error` is"));
   }
-  CHECK(contains(complain([](SynthOptions& o) { o.key_norm = 0; }), "`key_norm`"));
+  for (const double small : {0.0, 1e-45, 1e-7})
+    CHECK(contains(complain([&](SynthOptions& o) { o.key_norm = small; }), "`key_norm`"));
   CHECK(contains(complain([](SynthOptions& o) { o.speculation_error = -1; }), "`speculation_error`"));
 }
 
