@@ -9,6 +9,7 @@ import math
 import os
 import shutil
 import socket
+import warnings
 import weakref
 
 import h5py
@@ -97,8 +98,8 @@ def sha256_of_file(path):
 
 
 class InputFile:
-    """A file that is open for reading; a with statement closes it at its end. A subclass reads and checks the contents
-    in _read()."""
+    """A file that is open for reading; close() or the end of a with statement closes it, and at the latest the end of
+    the object. A subclass reads and checks the contents in _read()."""
 
     @checked
     def __init__(self, path: os.PathLike):
@@ -161,11 +162,29 @@ class _Disk(io.FileIO):
                           path)
 
 
+def _discard(file, disk, temporary, process):
+    """Closes and removes an output that was not committed. Returns whether there was one."""
+    if disk.closed or os.getpid() != process:  # a child has a copy of the object, not the file
+        return False
+    with contextlib.suppress(FileNotFoundError):
+        os.unlink(temporary)
+    file.close()
+    disk.close()
+    return True
+
+
+def _discard_and_warn(path, output, category=ResourceWarning):
+    if _discard(*output):
+        warnings.warn(f"{path}: nothing was written, because commit() was not called; write it in a with statement",
+                      category, stacklevel=3)
+
+
 class OutputFile:
     """A new file that is named NAME.tmp.HOST.PID until commit(), which syncs it to the disk and renames it. Symbolic
     links are followed, and the mode of a replaced file is kept. A with statement commits at its end, or removes the
-    file if the statement ended in an exception. `aligned`: arrays begin at multiples of 4096 bytes, which wastes 2 KB
-    of each chunk of a compressed array."""
+    file if the statement ended in an exception. What was not committed is removed with a warning by close(), and
+    with a ResourceWarning at the end of the object or of the program. `aligned`: arrays begin at multiples of 4096
+    bytes, which wastes 2 KB of each chunk of a compressed array."""
 
     @checked
     def __init__(self, path: os.PathLike, aligned: bool = True):
@@ -186,6 +205,8 @@ class OutputFile:
         access.set_fileobj_driver(h5fd.fileobj_driver, self._disk)
         name = os.fsencode(self._temporary)
         self.file = h5py.File(h5f.create(name, h5f.ACC_TRUNC, untimed(h5p.FILE_CREATE), access))
+        self._output = (self.file, self._disk, self._temporary, os.getpid())
+        weakref.finalize(self, _discard_and_warn, path, self._output)
         _outputs.add(self)
 
     def _check_complete(self):
@@ -221,10 +242,10 @@ class OutputFile:
 
     def abandon(self):
         """Removes the temporary file."""
-        if os.path.exists(self._temporary):
-            os.unlink(self._temporary)
-        self.file.close()
-        self._disk.close()
+        _discard(*self._output)
+
+    def close(self):
+        _discard_and_warn(self.path, self._output, RuntimeWarning)
 
     def __enter__(self):
         return self

@@ -4,12 +4,13 @@ module of a model, and decides itself which tokens it keeps."""
 
 import copy
 import dataclasses
+import threading
 import types
 
 import numpy as np
 import torch
 
-from ._error import Error
+from ._error import Error, first_line
 from .method import Unavailable
 
 
@@ -109,8 +110,12 @@ class _Trace:
                        rotary_emb=self.rotary, masked_key_indices=None)
 
 
+_one_at_a_time = threading.Lock()  # presses draw from PyTorch's only generator
+
+
 class Press:
-    """A press as a method. Decoded tokens are kept exactly, as kvpress keeps them."""
+    """A press as a method. Decoded tokens are kept exactly, as kvpress keeps them. What it draws follows from the seed
+    and the layer."""
     granularity = "layer"
     press = None  # the press, a copy of which gets the parameters and the budget
 
@@ -129,18 +134,18 @@ class Press:
         module, positions = trace.module(), torch.arange(n)
         hidden = positions[None, :, None].double().as_subclass(_Positions)
         given = {"position_embeddings": trace.embeddings(positions), "cache_position": positions}
-        with torch.no_grad():
-            kept = press.compress(module, hidden, trace.keys.clone(), trace.values.clone(), None, given)
+        drawn = np.random.SeedSequence([seed, trace.heads[0].layer]).generate_state(1)
+        with _one_at_a_time, torch.random.fork_rng(devices=[]), torch.no_grad():
+            torch.manual_seed(int(drawn[0]))
+            try:
+                kept = press.compress(module, hidden, trace.keys.clone(), trace.values.clone(), None, given)
+            except AssertionError as failure:
+                raise Error(f"{type(press).__name__}.compress(), which is given no weights of attention, refuses: "
+                            f"{first_line(failure)}") from None
         _check_returned(type(press).__name__, kept, trace)
-        if module.masked_key_indices is not None:
-            return self._without(module.masked_key_indices)
-        return [_ids_of(*arrays) for arrays in zip(trace.keys[0], trace.values[0], kept[0][0], kept[1][0])]
-
-    def _without(self, masked):
-        """The tokens of each head that a press has not masked; masked: (batch, kv head, token)."""
-        kept = np.ones(self._trace.keys.shape[1:3], bool)
-        kept[masked[1].numpy(), masked[2].numpy()] = False
-        return [np.flatnonzero(row) for row in kept]
+        ids = [_ids_of(*arrays) for arrays in zip(trace.keys[0], trace.values[0], kept[0][0], kept[1][0])]
+        unmasked = _unmasked(type(press).__name__, module.masked_key_indices, kept[0].shape[1:3])
+        return [np.sort(tokens[left]) for tokens, left in zip(ids, unmasked)]
 
 
 def _check_returned(name, kept, trace):
@@ -155,8 +160,29 @@ def _check_returned(name, kept, trace):
                     f"that it keeps, [1, {trace.keys.shape[1]}, tokens, channels]")
 
 
+def _unmasked(name, masked, shape):
+    """Which of the tokens [kv heads, tokens] a press has not masked; masked: None or batch, kv head and token of each
+    that it has. Raises Error for anything else, which would mask other tokens."""
+    left = np.ones(shape, bool)
+    if masked is None:
+        return left
+    try:
+        indices = np.stack([np.asarray(torch.as_tensor(one).cpu()) for one in masked])
+    except (TypeError, ValueError, RuntimeError):
+        indices = np.empty(0)
+    if len(indices) != 3 or indices.ndim != 2 or indices.dtype.kind not in "iu":
+        raise Error(f"{name}.compress() left masked_key_indices that are not three lists of whole numbers: batch, kv "
+                    "head and token of each masked key")
+    limits = np.array([1, *shape])[:, None]
+    for batch, head, token in indices.T[((indices < 0) | (indices >= limits)).any(0)][:1]:
+        raise Error(f"{name}.compress() masked batch {batch}, kv head {head}, token {token}; there are 1 batch, "
+                    f"{shape[0]} kv heads and {shape[1]} tokens")
+    left[indices[1], indices[2]] = False
+    return left
+
+
 def _ids_of(keys, values, kept_keys, kept_values):
-    """The tokens whose keys and values a press has returned; of equal ones the first."""
+    """The tokens whose keys and values a press has returned, in its order; of equal ones the first."""
     known = {}
     for i, pair in enumerate(zip(keys.numpy(), values.numpy())):
         known.setdefault(tuple(one.tobytes() for one in pair), []).append(i)
@@ -166,7 +192,7 @@ def _ids_of(keys, values, kept_keys, kept_values):
         if tokens is None:
             raise Error("the press changes keys or values, which kvbench.from_kvpress() does not follow")
         ids.append(tokens.pop(0) if len(tokens) > 1 else tokens[0])  # a token that is returned twice is refused by ids
-    return np.sort(ids)
+    return np.array(ids, np.int64)
 
 
 def from_kvpress(press):
@@ -178,9 +204,8 @@ def from_kvpress(press):
         raise Error(f"from_kvpress(): {press.__name__} is a class; give a press, such as {press.__name__}().")
     if not hasattr(press, "compress") or not dataclasses.is_dataclass(press):
         raise Error(f"from_kvpress(): {type(press).__name__} is no press of kvpress.")
-    if any("post_init_from_model" in vars(kind) for kind in type(press).__mro__ if kind.__name__ != "BasePress"):
-        raise Error(f"from_kvpress(): {type(press).__name__} prepares itself with a model (post_init_from_model), "
-                    "which a trace does not hold.")
+    _check_fields(press)
+    press = _without_model(press)
     fields = [(field.name, type(getattr(press, field.name)), _default_of(field, press))
               for field in dataclasses.fields(press)
               if field.name != "compression_ratio" and isinstance(getattr(press, field.name), (bool, int, float, str))]
@@ -188,6 +213,41 @@ def from_kvpress(press):
                                       namespace={"press": press, "__doc__": _summary(press),
                                                  "paper": "NVIDIA kvpress"})
     return kind(**{name: getattr(press, name) for name, *_ in fields})
+
+
+def _check_fields(press):
+    """Raises Error where rows, which name numbers and texts, could not tell a press from another of its class."""
+    for field in dataclasses.fields(press):
+        if not field.init or field.name.startswith("_"):  # follows from the others
+            continue
+        value = getattr(press, field.name)
+        parts = value if isinstance(value, (list, tuple, dict, set)) else [value]
+        if any(hasattr(part, "compress") for part in parts):
+            raise Error(f"from_kvpress(): {type(press).__name__} works on another press (`{field.name}`), which rows do "
+                        "not name; give that press alone, or see kvbench methods for methods of others, such as "
+                        "adakv@kvpress(M).")
+        if parts is value and parts:
+            raise Error(f"from_kvpress(): `{field.name}` of {type(press).__name__} is a {type(value).__name__}, which "
+                        "rows do not name.")
+
+
+def _without_model(press):
+    """A copy of the press that is ready to compress. Raises Error where it works in other hooks of a model than
+    compress(), or needs a model to prepare itself."""
+    own = [vars(kind) for kind in type(press).__mro__ if kind.__name__ != "BasePress"]
+    for hook in ("forward_hook", "__call__"):
+        if any(hook in names for names in own):
+            raise Error(f"from_kvpress(): {type(press).__name__} works in hooks of a model ({hook}), which a trace does "
+                        "not have.")
+    if not any("compress" in names for names in own):
+        raise Error(f"from_kvpress(): {type(press).__name__} has no compress() of its own.")
+    press = copy.deepcopy(press)
+    try:
+        getattr(press, "post_init_from_model", lambda model: None)(_Module())
+    except Exception as failure:  # of the code of the press
+        raise Error(f"from_kvpress(): {type(press).__name__} cannot prepare itself without a model: "
+                    f"{first_line(failure)}.") from None
+    return press
 
 
 def _default_of(field, press):

@@ -58,6 +58,8 @@ def _of_layer(scores, trace, prompt, where):
     for head, token in np.argwhere(~np.isfinite(values) & (_kept(given) == 0))[:1]:
         raise Error(f"{where}: the score of kv head {head}, token {token} is no finite number in float32; only first "
                     "and last tokens may have inf.")
+    require(not ((values == 0) & (given != 0)).any(), where,
+            "scores that are not 0 are 0 in float32, as others are; scale them up, or give their logarithms.")
     return values
 
 

@@ -8,6 +8,7 @@ environment.use(["h5py", "numpy", "torch", "threadpoolctl"], "KVBENCH_TORCH_PYTH
                 "scripts/fetch-model --hf")
 from support import PackageTest, kvbench, main, records  # noqa: E402
 import numpy as np  # noqa: E402
+import torch  # noqa: E402
 
 
 @dataclasses.dataclass
@@ -16,7 +17,58 @@ class Press:
     compression_ratio: float = 0.0
 
     def compress(self, module, hidden_states, keys, values, attentions, kwargs):
-        return self.answer(keys, values)
+        answer = self.answer(keys, values)
+        if isinstance(answer, dict):
+            module.masked_key_indices = answer["masked"]
+            return answer["kept"]
+        return answer
+
+
+@dataclasses.dataclass
+class BasePress:
+    answer: object
+    inner: object = None
+
+    def post_init_from_model(self, model):
+        pass
+
+    def forward_hook(self):
+        pass
+
+    def compress(self, module, hidden_states, keys, values, attentions, kwargs):
+        raise NotImplementedError
+
+
+class OfAnother(BasePress):
+    compress = Press.compress
+
+
+class Listed(BasePress):
+    compress = Press.compress
+
+
+class Hooked(BasePress):
+    compress = Press.compress
+
+    def forward_hook(self):
+        pass
+
+
+class Prepared(BasePress):
+    compress = Press.compress
+
+    def post_init_from_model(self, model):
+        self.layers = model.config.num_hidden_layers
+
+
+class Ready(BasePress):
+    """Prepares itself, but not with the model."""
+    def post_init_from_model(self, model):
+        self.ready = True
+
+    def compress(self, *arguments):
+        assert self.ready
+        return Press.compress(self, *arguments)
 
 
 class Presses(PackageTest):
@@ -56,6 +108,56 @@ class Presses(PackageTest):
             self.assertIn("not the torch.float32 keys and values of the tokens that it keeps, [1, 2, tokens, channels]",
                           row["reason"])
         self.assertIn("changes keys or values", self.row(lambda k, v: (k[:, :, :8] + 1, v[:, :, :8]))["reason"])
+
+    def test_presses_that_need_more_than_a_trace(self):
+        whole = lambda k, v: (k[:, :, :8], v[:, :, :8])
+        made = {kind.__name__: kind(whole) for kind in (OfAnother, Listed, Hooked, Prepared, Ready)}
+        made["OfAnother"].inner = Press(whole)
+        made["Listed"].inner = [0.1, 0.2]
+        for name, words in (("OfAnother", "works on another press .`inner`."), ("Listed", "`inner` .* is a list"),
+                            ("Hooked", r"works in hooks of a model \(forward_hook\)"),
+                            ("Prepared", "cannot prepare itself without a model: .* asks the model for `config`")):
+            with self.subTest(name), self.refuses(f"{name}", words):
+                kvbench.from_kvpress(made[name])
+        with self.refuses("BasePress has no compress"):
+            kvbench.from_kvpress(BasePress(whole))
+        rows = records(kvbench.replay(self.path("t.h5"), kvbench.from_kvpress(made["Ready"]), 8, rows="trace"))
+        self.assertEqual((rows[0]["status"], rows[0]["kept_tokens"]), ("ok", 8 + 4.5), rows[0]["reason"])
+
+    def test_what_a_press_draws_is_drawn_again(self):
+        def drawn(k, v):
+            kept = torch.rand(32).argsort()[:8]
+            return k[:, :, kept], v[:, :, kept]
+        torch.manual_seed(1)
+        first = self.row(drawn)["rel_err_mean"]
+        before = torch.get_rng_state()
+        self.assertEqual(self.row(drawn)["rel_err_mean"], first)
+        self.assertTrue(torch.equal(torch.get_rng_state(), before))
+
+    def test_masked_keys(self):
+        """24 of 32 tokens of each head are masked, in any type of whole numbers and any order."""
+        heads, tokens = np.repeat([1, 0], 24), np.r_[31:7:-1, 8:32]
+        for number in (torch.int64, torch.int32, torch.uint8):
+            masked = tuple(torch.as_tensor(one).to(number) for one in (np.zeros(48), heads, tokens))
+            row = self.row(lambda k, v, masked=masked: {"kept": (k, v), "masked": masked})
+            self.assertEqual((row["status"], row["kept_tokens"]), ("ok", 8 + 4.5), row["reason"])
+        # Keys that are left out and masked: tokens count among those that are returned.
+        masked = ([0, 0], [0, 1], [0, 8])
+        row = self.row(lambda k, v: {"kept": (k[:, :, 2:11], v[:, :, 2:11]), "masked": masked})
+        self.assertEqual((row["status"], row["kept_tokens"]), ("ok", 8 + 4.5), row["reason"])
+        whole = [0] * 48, heads, tokens
+        for words, masked in (("kv head 2", (whole[0], heads + 1, tokens)),
+                              ("kv head -1", (whole[0], heads - 1, tokens)),
+                              ("token 32", (whole[0], heads, tokens + 1)), ("token -1", (whole[0], heads, tokens - 9)),
+                              ("batch 1", ([1] * 48, heads, tokens)),
+                              *(("three lists", one) for one in (
+                                  torch.ones(2, 32), torch.zeros(1, 2, 32, dtype=bool), (heads, tokens), 3, "abc", (),
+                                  (whole[0], heads + 0.5, tokens), (whole[0], heads, tokens[:5]),
+                                  (torch.zeros(48, dtype=bool),) * 3))):
+            row = self.row(lambda k, v, masked=masked: {"kept": (k, v), "masked": masked})
+            self.assertEqual(row["status"], "failed", words)
+            self.assertIn(words, row["reason"])
+            self.assertIn("Press.compress()", row["reason"])
 
 
 main()

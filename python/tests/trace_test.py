@@ -1,14 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
 """Traces: Python and kvbench read each other's files and find the same contents."""
 import fcntl
+import gc
 import os
 import resource
 import socket
 import stat
 import struct
+import subprocess
+import sys
 import time
 
-from support import SAMPLE, PackageTest, kvbench, main, run
+from support import PACKAGE, SAMPLE, PackageTest, kvbench, main, run
 import h5py
 import numpy as np
 
@@ -160,6 +163,46 @@ class Traces(PackageTest):
             out.prompt("0", kvbench.PromptInfo(name="p", tokens=[1]))
         self.assertEqual(os.listdir(self.folder), [])
 
+    def test_what_was_not_committed_is_removed_with_a_warning(self):
+        out = kvbench.TraceWriter(self.path("t.h5"), header())
+        small(out)
+        with self.assertWarnsRegex(RuntimeWarning, "t.h5: nothing was written"):
+            out.close()
+        self.assertEqual(os.listdir(self.folder), [])
+        with self.refuses("finished already"):
+            out.commit()
+        out = kvbench.TraceWriter(self.path("t.h5"), header())
+        small(out)
+        with self.assertWarnsRegex(ResourceWarning, "t.h5: nothing was written"):
+            del out
+            gc.collect()
+        self.assertEqual(os.listdir(self.folder), [])
+        program = ("import os, kvbench\n"
+                   "out = kvbench.TraceWriter('t.h5', kvbench.Header(model='m', num_layers=1, num_query_heads=1, "
+                   "num_kv_heads=1, head_dim=1, value_dim=1, rope_type='none'))\n"
+                   "if os.fork() == 0: raise SystemExit\n"
+                   "os.wait()\nprint(os.listdir())\n")
+        done = subprocess.run([sys.executable, "-W", "default", "-c", program], capture_output=True, text=True,
+                              cwd=self.folder, env={**os.environ, "PYTHONPATH": str(PACKAGE)})
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("t.h5.tmp.", done.stdout)  # a child that ends leaves it to its parent
+        self.assertEqual(done.stderr.count("ResourceWarning: t.h5: nothing was written"), 1, done.stderr)
+        self.assertEqual(os.listdir(self.folder), [])
+        out = kvbench.TraceWriter(self.path("t.h5"), header())
+        small(out)
+        out.commit()
+        out.close()
+        self.assertEqual(os.listdir(self.folder), ["t.h5"])
+
+    def test_traces_that_are_dropped_are_closed(self):
+        with kvbench.TraceWriter(self.path("t.h5"), header()) as out:
+            small(out)
+        for _ in range(3):
+            self.assertEqual(kvbench.Trace(self.path("t.h5")).num_layers, 4)
+        gc.collect()
+        open_files = [os.path.realpath(f"/proc/self/fd/{fd}") for fd in os.listdir("/proc/self/fd")]
+        self.assertNotIn(os.path.realpath(self.path("t.h5")), open_files)
+
     def test_a_layer_that_was_refused_is_not_there(self):
         """Where the caller goes on, a part of a layer is in no trace, and the layer can be written again."""
         with kvbench.TraceWriter(self.path("t.h5"), header()) as out:
@@ -227,9 +270,10 @@ class Traces(PackageTest):
         with (self.refuses("too large for f16", "f32"),
               kvbench.TraceWriter(self.path("t.h5"), header(dtype="f16")) as out):
             small(out, keys=np.full((2, 5, 3), 1e6))
-        for dtype, lost in ("f16", 6.1e-5), ("bf16", 1e-39):  # 2^-14 = 6.1035e-5 is the smallest normal number of f16
+        # The smallest normal number of f16 is 2^-14 = 6.1035e-5.
+        for dtype, lost in ("f16", 6.1e-5), ("bf16", 1e-39), ("f32", 1e-50):
             keys = np.ones((2, 5, 3))
-            keys[1, 3] = 0, -lost, 1e-44
+            keys[1, 3] = 0, -lost, lost / 8
             with (self.refuses(f"keys: head 1, row 3: .*normal range of {dtype}"),
                   kvbench.TraceWriter(self.path("t.h5"), header(dtype=dtype)) as out):
                 small(out, keys=keys)

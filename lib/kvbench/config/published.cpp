@@ -6,6 +6,7 @@
 
 #include <kvbench/compare/configuration_name.hpp>
 #include <kvbench/config/method_list.hpp>
+#include <kvbench/config/published_row.hpp>
 #include <kvbench/config/run_keys.hpp>
 
 namespace kvbench::config {
@@ -20,22 +21,6 @@ const std::vector<Value>& tables_of(const Member& member, const char* example) {
     if (item.kind != Value::Kind::table) fail_at(item.place, "'{}' takes tables such as {}", member.key, example);
   }
   return list.items;
-}
-
-/// [{run = "paper", method = "uniform"}, ...]
-std::vector<std::vector<std::pair<std::string, std::string>>> read_rows(const Member& member) {
-  std::vector<std::vector<std::pair<std::string, std::string>>> rows;
-  for (const Value& item : tables_of(member, "{ method = \"uniform\" }")) {
-    auto& row = rows.emplace_back();
-    for (const Member& column : item.members) {
-      if (column.value.kind == Value::Kind::list || column.value.kind == Value::Kind::table) {
-        fail_at(column.value.place, "'{}' takes a value, not {}", column.key, describe(column.value));
-      }
-      const std::string& text = column.value.text;
-      row.emplace_back(column.key, column.key == "method" ? method_name(column.value.place, text) : text);
-    }
-  }
-  return rows;
 }
 
 double number_of(const Member& member) {
@@ -65,20 +50,6 @@ E named(const Member& member, E last) {
   fail_at(member.value.place, "'{}' takes one of {}, not {}", member.key, all, describe(member.value));
 }
 
-/// The configurations of the runs with this name, or of all runs.
-std::vector<compare::QueryConfiguration> configurations(const std::vector<SweepRun>& runs, const std::string& name) {
-  std::vector<compare::QueryConfiguration> all;
-  for (const SweepRun& run : runs) {
-    if (!name.empty() && run.name != name) continue;
-    for (const replay::MethodChoice& method : run.request.methods) {
-      for (const Budget& budget : run.request.budgets) {
-        all.push_back({.method = method.info->name, .params = method.params.text(), .budget = budget});
-      }
-    }
-  }
-  return all;
-}
-
 void check_names(const Value& table, const compare::Relation& relation, const std::vector<SweepRun>& runs) {
   const std::vector<compare::QueryConfiguration> known = configurations(runs, relation.run);
   for (const Member& member : table.members) {
@@ -100,11 +71,7 @@ std::string configuration_of(const Member& member) {
   const std::string text = method_name(place, text_of(member));
   return with_place(place, [&] {
     const compare::ConfigurationName named = compare::parse_configuration(text, member.key);
-    std::string settings;
-    for (const methods::Assignment& given : methods::parse_settings(named.params.value_or(""))) {
-      const methods::Assignment setting = setting_of(place, find_method(named.method), given);
-      settings += fmt::format("{}{}={}", settings.empty() ? "" : ",", setting.name, setting.value);
-    }
+    const std::string settings = settings_of(place, named.method, named.params.value_or(""));
     const std::string budget = named.budget ? "@" + *named.budget : "";
     return settings.empty() ? text : fmt::format("{}[{}]{}", named.method, settings, budget);
   });
@@ -223,7 +190,7 @@ std::vector<Published> read_published(const Value& table, const std::vector<Swee
     } else if (member.key == "untestable") {
       out.claim.untestable = text_of(member);
     } else if (member.key == "rows") {
-      out.rows = read_rows(member);
+      for (const Value& item : tables_of(member, "{ method = \"uniform\" }")) out.rows.push_back(read_row(item, runs));
     } else if (member.key == "relations") {
       for (const Value& item : tables_of(member, "{ a = \"snapkv\", is = \"lower\", b = \"sink\" }"))
         out.claim.relations.push_back(read_relation(item, runs));

@@ -8,6 +8,7 @@
 #include <kvbench/config/plan_file.hpp>
 #include <kvbench/config/run_keys.hpp>
 #include <kvbench/core/suggest.hpp>
+#include <kvbench/methods/contract/method_text.hpp>
 #include <kvbench/replay/run/workers.hpp>
 
 namespace kvbench::sweep {
@@ -47,6 +48,20 @@ std::vector<StepRequest> combinations(const SweepRun& run, const std::string& ba
   return steps;
 }
 
+/// Whether giving this parameter changes nothing: it has this value, or its default one. The text of parameters cannot
+/// tell, which omits those with their default value and holds the digests of files.
+bool has_parameter(const replay::MethodChoice& method, const methods::Assignment& given) {
+  method.info->bind({&given, 1});  // refuses values that no configuration can have
+  std::vector<methods::Assignment> settings = methods::parse_settings(method.params.text());
+  std::erase_if(settings, [&](const methods::Assignment& one) { return one.name == given.name; });
+  settings.push_back(given);
+  try {
+    return method.info->bind(settings).text() == method.params.text();
+  } catch (const Error&) {  // not beside the others
+    return false;
+  }
+}
+
 /// Whether `key` has this value in a configuration of a step.
 bool has(const StepRequest& step, const replay::MethodChoice& method, const Budget& budget, const std::string& key,
          const std::string& value, const config::Place& place) {
@@ -61,12 +76,8 @@ bool has(const StepRequest& step, const replay::MethodChoice& method, const Budg
     const std::filesystem::path path(step.trace.path);
     return path.filename() == value || path.stem() == value;
   }
-  // A parameter, compared in the canonical text of the method's parameters, which omits those with their default value.
   if (std::ranges::find(method.info->params, key, &methods::ParamSpec::name) == method.info->params.end()) return false;
-  const methods::Assignment assignment = config::setting_of(place, *method.info, {key, value});
-  const std::string wanted = method.info->bind({&assignment, 1}).text(), all = ";" + method.params.text() + ";";
-  return wanted.empty() ? all.find(";" + key + "=") == std::string::npos
-                        : all.find(";" + wanted + ";") != std::string::npos;
+  return has_parameter(method, config::setting_of(place, *method.info, {key, value}));
 }
 
 /// Throws Error for keys and methods that this run does not have.

@@ -30,8 +30,8 @@ class Writer {
   /// Writes rows [row_begin, row_begin + rows) of one head, narrowed to the dtype of the trace (column_sums stay f32).
   /// `data` is [rows, dim] row-major, fp32; for column_sums dim = 1. `prompt` indexes info.prompts, `layer` its layers.
   /// Rows of probes come T at a time, and are rounded to 127 steps of their largest value, which probe_scales get.
-  /// Throws Error with dataset and value where a value is not finite or does not fit the dtype (f16 overflow), and where
-  /// all values of a row lie below its normal range (f16 underflow).
+  /// Throws Error with dataset and value where a value is not finite or does not fit the dtype (f16 overflow), and
+  /// where all values of a row lie below its normal range (f16 underflow).
   void write_rows(std::size_t prompt, std::size_t layer, Array array, std::int64_t head, std::int64_t row_begin,
                   std::span<const float> data);
 

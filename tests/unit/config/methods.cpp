@@ -58,10 +58,10 @@ TEST_CASE("files of parameters are relative to the folder of the sweep file, and
   const std::string claim =
       "budgets = \"25%\"\n[[published]]\nclaim = \"c\"\nmetric = \"rel_err_mean\"\n"
       "relations = [{ a = \"duo[table=t.tsv]@25%\", is = \"lower\", b = \"duo\" }]\n"
-      "rows = [{ method = \"mine.py:M\", budget = \"25%\" }]\n";
+      "rows = [{ method = \"duo\", params = \"table=t.tsv\" }]\n";
   const Sweep sweep = files.read("[[run]]\nmethods = [\"duo\", \"duo[table=t.tsv]\"]\n" + claim);
   CHECK(sweep.published.at(0).claim.relations.at(0).a == duo + "@25%");
-  CHECK(sweep.published.at(0).rows.at(0).at(0).second == folder + "/mine.py:M");
+  CHECK("duo[" + sweep.published.at(0).rows.at(0).at(1).second + "]" == duo);
 }
 
 TEST_CASE("the file of a method in Python is relative to the folder of the sweep file") {

@@ -213,6 +213,40 @@ TEST_CASE("a published number has a claim, a metric and rows, and a reason why i
   CHECK(contains(files.refusal(start + "rows = 3\n"), "'rows' takes a list of tables, not the number 3"));
 }
 
+TEST_CASE("a row to show is bound as the runs are, and one that no result can match is refused") {
+  const SweepFiles files;
+  const std::string start =
+      "[[run]]\nname = \"r\"\nbudgets = \"25%\"\nmeasure = \"clusterability\"\nmethods = [\"sink\", "
+      "{ name = \"chelsea\", ratio = 0.3, decay = 0.125 }, \"chelsea\"]\n[[published]]\nclaim = \"c\"\n"
+      "metric = \"m\"\nuntestable = \"u\"\nrows = [";
+  const auto row = [&](const std::string& text) { return files.read(start + text + "]\n").published.at(0).rows.at(0); };
+  using Row = std::vector<std::pair<std::string, std::string>>;
+  // In any order and notation, with a default written out.
+  for (const char* params : {"ratio=0.3;decay=0.125", "decay=0.125,ratio=0.3", "decay=.125,ratio=0.30",
+                             "ratio=3e-1;decay=0.125;chunk=256"}) {
+    CAPTURE(params);
+    CHECK(row(std::string("{ method = \"Chelsea\", params = \"") + params + "\", budget = \"0.25\" }") ==
+          Row{{"method", "chelsea"}, {"params", "ratio=0.3;decay=0.125"}, {"budget", "25%"}});
+  }
+  CHECK(row("{ method = \"chelsea\", params = \"chunk=256\" }") == Row{{"method", "chelsea"}, {"params", ""}});
+  CHECK(row("{ run = \"r\", measure = \"clusterability\", array = \"keys\", x = 16 }").at(3).second == "16");
+  const auto refused = [&](const std::string& text) { return files.refusal(start + text + "]\n"); };
+  const std::string at = "s.toml:10:";
+  CHECK(contains(refused("{ method = \"h2o\" }"),
+                 at + "20: no run has the method 'h2o' here; there is 'chelsea', 'sink'"));
+  CHECK(contains(refused("{ method = \"chelsea\", params = \"ratio=0.4\" }"),
+                 "no run has the params 'ratio=0.4' here; there is"));
+  CHECK(contains(refused("{ method = \"chelsea\", params = \"ratio\" }"), "is not PARAMETER=VALUE"));
+  CHECK(contains(refused("{ params = \"ratio=0.3\" }"), "beside the 'method'"));
+  CHECK(
+      contains(refused("{ method = \"sink\", budget = \"50%\" }"), "no run has the budget '50%' here; there is '25%'"));
+  CHECK(contains(refused("{ run = \"q\", method = \"sink\" }"), "there is no run 'q'"));
+  CHECK(
+      contains(refused("{ measure = \"similarity-by-distance\" }"), "no run has the measure 'similarity-by-distance'"));
+  CHECK(contains(refused("{ method = \"sink\", measure = \"clusterability\" }"), "leave one of them out"));
+  CHECK(contains(refused("{ methd = \"sink\" }"), "a row has no key 'methd'. Did you mean 'method'?"));
+}
+
 TEST_CASE("relations between configurations of the runs") {
   const SweepFiles files;
   const std::string start =

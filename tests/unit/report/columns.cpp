@@ -26,6 +26,7 @@ using namespace kvbench;
 using namespace kvbench::compare;
 using namespace kvbench::replay;
 using namespace kvbench::report;
+using trace::test::contains;
 
 namespace {
 
@@ -120,7 +121,12 @@ TEST_CASE("what a column prints it parses: a row reads back as the same row") {
                         &row.compress_flops, &row.attend_flops, &row.diff_best, &row.diff_best_interval.lo,
                         &row.diff_best_interval.hi, &row.compress_s, &row.attend_s, &row.exact_s})
     *value = next += 1.1;
-  for (Summary& summary : row.metrics) summary = {next += 1.1, next + 1, next + 2, next + 3, next + 4, next + 5, 1, 2};
+  for (std::size_t m = 0; m < metric_count; ++m) {
+    const double s = attention_metrics[m].info.limits.hi == 1 ? 1e-3 : 1;  // shares
+    next += 1.1;
+    row.metrics[m] = {s * next, s * (next + 1), s * (next + 2), s * (next + 3), s * (next + 4), s * (next + 5),
+                      s,        s * 2};
+  }
   row.rel_err_fro = {next + 1, 0, 0, 0, next + 2};
   row.blocks = 5;
   Record head = row;
@@ -147,10 +153,49 @@ TEST_CASE("a cell that cannot be read is named with file, line and column") {
     return trace::test::message_of<Error>([&] { RowReader<Record>(table, record_columns())(table.rows[0]); });
   };
   CHECK(refusal("status,kept_tokens", "ok,few") == "r.csv:2: column 'kept_tokens' holds 'few', which is not a number");
-  CHECK(refusal("layer", "1.5") == "r.csv:2: column 'layer' holds '1.5', which is not a whole number");
-  CHECK(refusal("seed", "-1") == "r.csv:2: column 'seed' holds '-1', which is not a whole number");
+  CHECK(refusal("layer", "1.5") == "r.csv:2: column 'layer' holds '1.5', which is not a whole number of at least 0");
+  CHECK(refusal("seed", "-1") == "r.csv:2: column 'seed' holds '-1', which is not a whole number of at least 0");
   CHECK(refusal("status", "fine") ==
         "r.csv:2: column 'status' holds 'fine', which is not one of ok, skipped, failed, infeasible");
+}
+
+TEST_CASE("a number that a column cannot have is named with file, line and column") {
+  const auto message = [](auto columns, const std::string& column, const std::string& cell) {
+    const CsvTable table = parse_csv("other," + column + "\nx," + cell + "\n", "r.csv");
+    return trace::test::message_of<Error>([&] {
+      for (const auto& one : columns) {
+        if (one.key == column) check_limits(table.cell(table.rows[0], column), one);
+      }
+    });
+  };
+  const auto replay = [&](const char* column, const char* cell) { return message(record_columns(), column, cell); };
+  const auto eval = [&](const char* column, const char* cell) { return message(eval_columns(), column, cell); };
+  const auto check = [&](const char* column, const char* cell) { return message(check_columns(), column, cell); };
+  CHECK(replay("rel_err_mean", "-0.1") ==
+        "r.csv:2: column 'rel_err_mean' holds '-0.1', which is not a number of at least 0");
+  for (const char* column :
+       {"rel_err_mean", "rel_err_lo", "rel_err_p99", "rel_err_fro_mean", "residual_err_rms", "kl_predicted",
+        "kl_predicted_hi", "rel_err_geomean", "ratio_best", "total_bytes", "kept_tokens", "bytes_read", "compress_s"})
+    CHECK_MESSAGE(contains(replay(column, "-1e-9"), "not a number of at least 0"), column);
+  for (const char* column : {"recall_mean", "mass_recall_p1", "kept_mass_mean", "cache_hit_r1_mean"}) {
+    CHECK_MESSAGE(contains(replay(column, "1.01"), "not a number from 0 to 1"), column);
+    CHECK_MESSAGE(contains(replay(column, "-0.1"), "not a number from 0 to 1"), column);
+    CHECK_MESSAGE(replay(column, "1.0000001") == "", column);  // rounding
+  }
+  for (const char* column :
+       {"kl_mean", "kl_mean_lo", "nll", "ppl_ratio", "drift", "residual_err", "pass_s", "nll_margin"})
+    CHECK_MESSAGE(contains(eval(column, "-0.5"), "not a number of at least 0"), column);
+  for (const char* column : {"top1", "top1_hi", "match_p", "recall_mean", "match_margin"})
+    CHECK_MESSAGE(contains(eval(column, "1.5"), "not a number from 0 to 1"), column);
+  for (const char* column : {"p_value", "p_adjusted", "failure_lo", "allowed"})
+    CHECK_MESSAGE(contains(check(column, "2"), "not a number from 0 to 1"), column);
+  CHECK(contains(message(compare_columns(), "p_adjusted", "-1"), "not a number from 0 to 1"));
+  CHECK(contains(message(claim_columns(), "p_value", "-1"), "not a number from 0 to 1"));
+  CHECK(contains(replay("total_bytes", "inf"), "not finite"));
+  CHECK(contains(replay("rel_err_mean", "nan"), "not a number"));
+  for (const char* column : {"log_z_err_mean", "diff_best"}) CHECK_MESSAGE(replay(column, "-0.5") == "", column);
+  CHECK(eval("nll_diff", "-0.5") == "");
+  CHECK(replay("rel_err_mean", "inf") == "");  // an error beside an output of 0
 }
 
 TEST_CASE("numbers read back as the same double") {

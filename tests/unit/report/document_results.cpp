@@ -74,8 +74,8 @@ std::vector<DamageLine> documents(const std::vector<double>& x, const std::vecto
   std::vector<DamageLine> lines;
   for (std::size_t d = 0; d < x.size(); ++d) {
     line.document = fmt::format("text-{}", d);
-    line.method = "x", line.kl = line.match = x[d], lines.push_back(line);
-    line.method = "y", line.kl = line.match = y[d], lines.push_back(line);
+    line.method = "x", line.kl = x[d], line.match = x[d] / 100, lines.push_back(line);
+    line.method = "y", line.kl = y[d], line.match = y[d] / 100, lines.push_back(line);
   }
   return lines;
 }
@@ -216,7 +216,7 @@ TEST_CASE("a row with status ok without a number that it needs is an error") {
   std::vector<DamageLine> lines = documents({1, NAN}, {2, 4});
   const DamageFile file(lines);
   CHECK(file.refusal() == file.path + ":4: column 'kl_mean' holds '', and a row with status ok needs a number there");
-  lines[2].kl = 1, lines[1].bytes = "nan";
+  lines[2].kl = 1, lines[1].bytes = "";
   CHECK(contains(DamageFile(lines).refusal(), ":3: column 'total_bytes'"));
   lines[1].status = "skipped";
   CHECK(DamageFile(lines).compared()[0].test.blocks == 1);

@@ -3,6 +3,8 @@
 
 #include <doctest/doctest.h>
 
+#include <kvbench/core/atomic_file.hpp>
+#include <kvbench/trace/hdf5/output.hpp>
 #include <unit/sweep/sweeps.hpp>
 
 using namespace kvbench;
@@ -63,6 +65,43 @@ TEST_CASE("configurations that exclude matches do not run") {
   CHECK(steps(sweeps,
               "traces = \"t.h5\"\nmethods = [{ name = \"snapkv\", window = [8, 32] }, \"exact\"]\nbudgets = [8, 9]\n"
               "exclude = [{ window = 8, budget = 8 }, { window = 32 }]\n") == Texts{"t.h5 auto 8 9: snapkv-8 exact"});
+}
+
+TEST_CASE("exclusions name methods by files relative to the sweep file, and parameters of these") {
+  const Sweeps sweeps;
+  AtomicFile file(sweeps.folder / "s.h5");
+  trace::h5::write_file(file, [](const trace::h5::Object& root) {
+    root.set("kvbench_scores", std::string("1.0"));
+    root.set("trace_sha256", std::string(64, 'c'));
+    const trace::h5::Object prompt = root.create_group("prompts").create_group("0");
+    trace::h5::write(prompt, "0", std::vector<float>(56, 1), {2, 28});
+  });
+  sweeps.write(
+      "model = \"m\"\nmodel_layers = 1\ntraces = [\"ab\"]\n[[plans]]\nbudget = \"25%mem\"\n"
+      "layers = [{ layer = 0, method = \"h2o\", budget = \"25%mem\" }]\n",
+      "p.toml");
+  // What is left, as its settings without the digest of the file; `h2o` stays always.
+  const auto left = [&](const std::string& exclusion) {
+    const config::Sweep sweep = sweeps.read(
+        "[[run]]\ntraces = \"t.h5\"\nbudgets = 8\nmethods = [\"h2o\", \"plan:p.toml\", \"scores:s.h5\", "
+        "{ name = \"scores:s.h5\", sinks = 2, recent = 9, scope = \"model\" }]\nexclude = [" +
+        exclusion + "]\n");
+    Texts out;
+    const std::vector<StepRequest> all = expand(sweep.runs[0]);
+    for (const MethodChoice& one : all[0].request.methods) {
+      const std::string &name = one.info->name, &text = one.params.text();
+      const std::size_t settings = text.find(';');
+      out.push_back(name.substr(0, name.find(':')) + (settings == text.npos ? "" : text.substr(settings)));
+    }
+    return out;
+  };
+  const std::string other = "scores;scope=model;sinks=2;recent=9";
+  CHECK(left("{ method = \"plan:p.toml\" }") == Texts{"h2o", "scores", other});
+  CHECK(left("{ method = \"plan:./x/../p.toml\" }") == Texts{"h2o", "scores", other});
+  CHECK(left("{ method = \"scores:s.h5\" }") == Texts{"h2o", "plan"});
+  CHECK(left("{ method = \"scores:s.h5\", scope = \"model\" }") == Texts{"h2o", "plan", "scores"});
+  CHECK(left("{ sinks = 2, recent = 9 }") == Texts{"h2o", "plan", "scores"});
+  CHECK(left("{ method = \"scores:s.h5\", sinks = 0 }") == Texts{"h2o", "plan", other});  // the default
 }
 
 TEST_CASE("an exclusion names a budget in any words") {

@@ -41,19 +41,23 @@ std::span<const Column<CheckRow>> check_columns() {
       {"slack", "bound / measured", value_where<CheckRow>(always, &CheckRow::slack)},
       {"failures", "seeds in which the bound did not hold", needed(value_of(&CheckRow::failures, ""))},
       {"trials", "independent seeds", needed(value_of(&CheckRow::trials, ""))},
-      {"allowed", "failure probability that the statement allows", needed(value_of(&CheckRow::allowed))},
-      {"failure_lo", "lower end of the Clopper-Pearson 95 % interval of the failure probability",
-       value_where<CheckRow>(
-           always, [](auto& r) -> auto& { return r.failure_interval.lo; })},
-      {"failure_hi", "upper end of this interval",
-       value_where<CheckRow>(
-           always, [](auto& r) -> auto& { return r.failure_interval.hi; })},
-      {"p_value", "p-value of the data under the statement; two-sided for claims", value_of(&CheckRow::p_value)},
-      {"p_adjusted", "p_value adjusted by Holm over the run, or over the rows of the claim",
-       needed(value_of(&CheckRow::p_adjusted))},
-      {"p_least", "smallest p_value that data of this size could give", value_of(&CheckRow::p_least)},
-      {"detects", "smallest failure probability that would be a violation with a probability of 80 %",
-       value_of(&CheckRow::detects)},
+      of_share<CheckRow>(
+          {"allowed", "failure probability that the statement allows", needed(value_of(&CheckRow::allowed))}),
+      of_share<CheckRow>({"failure_lo", "lower end of the Clopper-Pearson 95 % interval of the failure probability",
+                          value_where<CheckRow>(
+                              always, [](auto& r) -> auto& { return r.failure_interval.lo; })}),
+      of_share<CheckRow>({"failure_hi", "upper end of this interval",
+                          value_where<CheckRow>(
+                              always, [](auto& r) -> auto& { return r.failure_interval.hi; })}),
+      of_share<CheckRow>(
+          {"p_value", "p-value of the data under the statement; two-sided for claims", value_of(&CheckRow::p_value)}),
+      of_share<CheckRow>({"p_adjusted", "p_value adjusted by Holm over the run, or over the rows of the claim",
+                          needed(value_of(&CheckRow::p_adjusted))}),
+      of_share<CheckRow>(
+          {"p_least", "smallest p_value that data of this size could give", value_of(&CheckRow::p_least)}),
+      of_share<CheckRow>({"detects",
+                          "smallest failure probability that would be a violation with a probability of 80 %",
+                          value_of(&CheckRow::detects)}),
       {"units", "independent units of a claim",
        needed(value_where<CheckRow>([](const CheckRow& r) { return r.units > 0; }, &CheckRow::units))},
       {"over_places", "layers and texts, where these are the units of a claim", value_of(&CheckRow::over_places)},

@@ -95,12 +95,13 @@ std::vector<Column<ClaimRow>> make_columns() {
       {"verdict", "verdict on the relation here", needed(relation_verdict())},
       {"reason", "why it cannot be tested, or a note", needed(reason())},
       {"metric", "metric of the claim", needed(metric())},
-      {"p_value", "two-sided p-value of the stated order; p_adjusted: by Holm over the claim",
-       needed(of_result(&compare::RelationResult::p_value))},
+      of_share<ClaimRow>({"p_value", "two-sided p-value of the stated order; p_adjusted: by Holm over the claim",
+                          needed(of_result(&compare::RelationResult::p_value))}),
   };
   for (const Column<compare::Comparison>& column : compare_columns()) {
     if (is_left_out(column)) continue;
     columns.push_back({column.key, column.doc, of_comparison(column.value)});
+    columns.back().limits = column.limits;
   }
   columns.push_back(version_column<ClaimRow>());
   columns.push_back(commit_column<ClaimRow>());

@@ -4,6 +4,7 @@
 // the declaration.
 #pragma once
 
+#include <cmath>
 #include <concepts>
 #include <functional>
 #include <limits>
@@ -15,6 +16,7 @@
 
 #include <kvbench/core/enumeration.hpp>
 #include <kvbench/core/version.hpp>
+#include <kvbench/replay/metrics/info.hpp>
 #include <kvbench/report/text/cell.hpp>
 #include <kvbench/report/text/text.hpp>
 
@@ -40,7 +42,21 @@ struct Column {
   std::string type = "", unit = "";  ///< text, integer or number; tokens, B, flop or s; empty: not stated
   bool time = false;                 ///< left out by --no-times
   Tells tells = Tells::nothing;
+  replay::Limits limits = replay::limits::any_sign;  ///< of its numbers; those with a unit are at least 0
 };
+
+/// Throws Error with file, line and column where a cell holds a number that the column cannot have. A share may exceed
+/// its limit by what rounding adds.
+template <class Row>
+void check_limits(const CsvCell& cell, const Column<Row>& column) {
+  const replay::Limits& limits = column.unit.empty() ? column.limits : replay::limits::at_least_zero;
+  if (std::isinf(limits.lo) && std::isinf(limits.hi)) return;
+  const double value = cell.number();
+  if (!column.unit.empty() && std::isinf(value)) cell.refuse("finite");
+  if (value < limits.lo || value > limits.hi * (1 + 1e-5))
+    cell.refuse(std::isinf(limits.hi) ? fmt::format("a number of at least {}", limits.lo)
+                                      : fmt::format("a number from {} to {}", limits.lo, limits.hi));
+}
 
 /// The text of a value in a CSV: numbers as number_text(), enumerations by name.
 inline std::string value_text(const std::string& value) { return value; }
@@ -57,11 +73,14 @@ requires std::is_enum_v<T> std::string value_text(T value) { return std::string(
 inline void parse_value(const CsvCell& cell, std::string& value) { value = cell.text; }
 inline void parse_value(const CsvCell& cell, double& value) { value = cell.number(); }
 inline void parse_value(const CsvCell& cell, Budget& value) { value = cell.text.empty() ? Budget() : cell.budget(); }
-inline void parse_value(const CsvCell& cell, bool& value) { value = cell.text == "1"; }
+inline void parse_value(const CsvCell& cell, bool& value) {
+  if (cell.text != "1" && cell.text != "0" && !cell.text.empty()) cell.refuse("0 or 1");
+  value = cell.text == "1";
+}
 template <std::integral T>
 void parse_value(const CsvCell& cell, T& value) {
   constexpr double largest = sizeof(T) < 8 ? static_cast<double>(std::numeric_limits<T>::max()) : 9007199254740992.0;
-  value = static_cast<T>(cell.whole(std::is_signed_v<T> ? -largest : 0, largest, "a whole number"));
+  value = static_cast<T>(cell.whole(0, largest, "a whole number of at least 0"));
 }
 template <class T>
 requires std::is_enum_v<T>
@@ -134,6 +153,13 @@ Value<Row> needed(Value<Row> value) {
 template <class Row>
 Column<Row> needed(Column<Row> column) {
   column.value.needed = true;
+  return column;
+}
+
+/// A column of probabilities.
+template <class Row>
+Column<Row> of_share(std::type_identity_t<Column<Row>> column) {
+  column.limits = replay::limits::share;
   return column;
 }
 

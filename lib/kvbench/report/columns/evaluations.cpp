@@ -64,8 +64,9 @@ Value<EvalRecord> of_settings(T eval::EvalSettings::*value) {
 class EvalColumns : public SharedColumns<EvalRecord> {
  public:
   using SharedColumns::number;
-  void number(const char* key, const std::string& doc, double EvalRecord::*value) {
+  void number(const char* key, const std::string& doc, double EvalRecord::*value, replay::Limits limits) {
     list.push_back({key, doc, over_layers(value), "number"});
+    list.back().limits = limits;
   }
   void count(const char* key, const char* doc, Index EvalRecord::*value) {
     list.push_back({key, doc, over_layers(value), "integer"});
@@ -152,6 +153,7 @@ void add_damage(EvalColumns& c) {
     const eval::DamageFigure& figure = eval::damage_figures[f];
     const auto add = [&](const std::string& key, const std::string& doc, double eval::Estimate::*part) {
       c.list.push_back({key, doc, over_layers([ f, part ](auto& r) -> auto& { return r.damage[f].*part; }), "number"});
+      c.list.back().limits = figure.info.limits;
     };
     const std::string key(figure.info.name);
     add(key, std::string(figure.info.meaning), &eval::Estimate::mean);
@@ -164,13 +166,15 @@ void add_damage(EvalColumns& c) {
 }
 
 void add_tests(EvalColumns& c) {
-  c.number("match_p", "McNemar's test of harmful against beneficial flips, two-sided mid-p", &EvalRecord::match_p);
+  namespace limits = replay::limits;
+  c.number("match_p", "McNemar's test of harmful against beneficial flips, two-sided mid-p", &EvalRecord::match_p,
+           limits::share);
   c.number("match_equal_p", "equivalence test (TOST): p-value of 'match differs by the margin or more'",
-           &EvalRecord::match_equal_p);
+           &EvalRecord::match_equal_p, limits::share);
   c.number("nll_equal_p", "equivalence test (TOST) over documents: p-value of 'nll differs by the margin or more'",
-           &EvalRecord::nll_equal_p);
-  c.number("nll_margin", "margin of the equivalence test of nll, nats", &EvalRecord::nll_margin);
-  c.number("match_margin", "margin of the equivalence test of match", &EvalRecord::match_margin);
+           &EvalRecord::nll_equal_p, limits::share);
+  c.number("nll_margin", "margin of the equivalence test of nll, nats", &EvalRecord::nll_margin, limits::at_least_zero);
+  c.number("match_margin", "margin of the equivalence test of match", &EvalRecord::match_margin, limits::share);
   c.list.push_back({"nll_verdict",
                     "no difference, worse, better, undecided, or cannot discriminate (see verdict_reason)",
                     over_layers(&EvalRecord::nll_verdict), "text"});
@@ -180,8 +184,10 @@ void add_tests(EvalColumns& c) {
 }
 
 void add_errors(EvalColumns& c) {
-  const auto add = [&](const std::string& key, const std::string& doc, auto value) {
+  const auto add = [&](const std::string& key, const std::string& doc, auto value,
+                       replay::Limits limits = replay::limits::at_least_zero) {
     c.list.push_back({key, doc, where_passed(value), "number"});
+    c.list.back().limits = limits;
   };
   add("drift",
       "|h - h_full| / |h_full| of the hidden state after the layer (of rows over all layers: after the last one), mean "
@@ -199,7 +205,7 @@ void add_errors(EvalColumns& c) {
         fmt::format("{}, at the model's current state: mean over layers, query heads, scored tokens, documents and "
                     "seeds",
                     info.meaning),
-        [m](auto& r) -> auto& { return r.metrics[m]; });
+        [m](auto& r) -> auto& { return r.metrics[m]; }, info.limits);
   }
 }
 

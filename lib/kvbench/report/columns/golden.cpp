@@ -29,7 +29,10 @@ Value<Row> list_of(std::vector<T> Row::*member) {
       end = std::min(cell.text.find(' ', begin), cell.text.size());
       const std::string item = cell.text.substr(begin, end - begin);
       if (item.empty()) cell.refuse("a list with single blanks between its items");
-      parse_value({cell.file, cell.line, cell.column, item}, (row.*member).emplace_back());
+      T& value = (row.*member).emplace_back();
+      if constexpr (std::is_same_v<T, double>) value = NAN;
+      if (std::is_same_v<T, double> && item == item_text(NAN)) continue;
+      parse_value({cell.file, cell.line, cell.column, item}, value);
     }
   };
   return needed(Value<Row>{.print = print, .parse = parse});

@@ -110,6 +110,7 @@ void add_summary(std::vector<RecordColumn>& c, const replay::MetricInfo& metric,
     value.needed = is_needed;
     c.push_back({fmt::format("{}{}", metric.name, suffix), fmt::format("{}{}", metric.meaning, what), std::move(value),
                  "number"});
+    c.back().limits = metric.limits;
   };
   add("_mean", ": mean", &replay::Summary::mean, main || metric.name == name_of(replay::metric("recall")));
   if (main || metric.name == name_of(replay::metric("residual_err")))
@@ -129,6 +130,7 @@ void add_summary(std::vector<RecordColumn>& c, const replay::MetricInfo& metric,
 
 /// Columns of what the errors do to the output of the model.
 void add_predicted_kl(std::vector<RecordColumn>& c) {
+  const std::size_t first = c.size();
   c.push_back({"kl_predicted",
                "predicted KL of the model's next-token distributions, in nats per scored token, from the probes of the "
                "trace; empty where it has none",
@@ -138,6 +140,7 @@ void add_predicted_kl(std::vector<RecordColumn>& c) {
                where_ok([](auto& r) -> auto& { return r.kl.interval.lo; }), "number"});
   c.push_back({"kl_predicted_hi", "upper end of this interval",
                where_ok([](auto& r) -> auto& { return r.kl.interval.hi; }), "number"});
+  for (std::size_t i = first; i < c.size(); ++i) c[i].limits = replay::limits::at_least_zero;
   c.push_back({"kl_about",
                "layers whose compression kl_predicted is about; with `large` above 0.15 nats, where it does not say "
                "how large the damage is",
@@ -176,6 +179,7 @@ void add_best(std::vector<RecordColumn>& c) {
                where_ok([](auto& r) -> auto& { return r.diff_best_interval.lo; }), "number"});
   c.push_back({"diff_best_hi", "upper end of this interval",
                where_ok([](auto& r) -> auto& { return r.diff_best_interval.hi; }), "number"});
+  const std::size_t ratios = c.size();
   c.push_back({"rel_err_geomean",
                "geometric mean over layers and texts of rel_err on each, by which rows are ranked; empty where these "
                "are no sample of others, or where an error is 0",
@@ -193,6 +197,7 @@ void add_best(std::vector<RecordColumn>& c) {
                where_ok([](auto& r) -> auto& { return r.ratio_best_interval.lo; }), "number"});
   c.push_back({"ratio_best_hi", "upper end of this interval",
                where_ok([](auto& r) -> auto& { return r.ratio_best_interval.hi; }), "number"});
+  for (std::size_t i = ratios; i < c.size(); ++i) c[i].limits = replay::limits::at_least_zero;
   c.push_back({"tested_over", "units of the test behind tied: layers and texts, blocks of queries, or probes",
                value_of(&Record::tested_over), "text"});
   c.push_back(
@@ -219,7 +224,8 @@ std::vector<RecordColumn> make_record_columns() {
           c,
           {.name = "rel_err_fro",
            .meaning = "Frobenius norm of the differences over the queries / of the exact outputs, by query "
-                      "head"},
+                      "head",
+           .limits = replay::limits::at_least_zero},
           false, [](auto& r) -> auto& { return r.rel_err_fro; });
       add_predicted_kl(c);
       add_best(c);

@@ -32,8 +32,11 @@ class RowReader {
   Row operator()(const CsvRow& row) const {
     static const std::string none;
     Row out{};
-    for (const auto& [column, place] : columns_)
-      column->value.parse(out, {table_->file, row.line, column->key, place ? row.cells[*place] : none});
+    for (const auto& [column, place] : columns_) {
+      const CsvCell cell{table_->file, row.line, column->key, place ? row.cells[*place] : none};
+      check_limits(cell, *column);
+      column->value.parse(out, cell);
+    }
     return out;
   }
 

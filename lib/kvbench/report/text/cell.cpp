@@ -16,7 +16,7 @@ double CsvCell::number() const {
   if (text.empty()) return NAN;
   double value = 0;
   const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (code != std::errc{} || end != text.data() + text.size()) refuse("a number");
+  if (code != std::errc{} || end != text.data() + text.size() || std::isnan(value)) refuse("a number");
   return value;
 }
 

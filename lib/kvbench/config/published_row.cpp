@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <kvbench/config/published_row.hpp>
+
+#include <algorithm>
+#include <set>
+
+#include <fmt/ranges.h>
+
+#include <kvbench/compare/configuration_name.hpp>
+#include <kvbench/config/method_list.hpp>
+#include <kvbench/config/run_keys.hpp>
+#include <kvbench/core/suggest.hpp>
+#include <kvbench/methods/contract/method_text.hpp>
+#include <kvbench/methods/registry.hpp>
+
+namespace kvbench::config {
+namespace {
+
+/// A row; its texts become those of results.
+class RowOfRuns {
+ public:
+  RowOfRuns(const Value& table, const std::vector<SweepRun>& runs) {
+    for (const Member& column : table.members) add(column);
+    if (find("method") && find("measure"))
+      fail_at(table.place, "a row is of a method or of a measure; leave one of them out");
+    if (const Text* run = find("run"); run && std::ranges::find(runs, run->text, &SweepRun::name) == runs.end())
+      fail_at(*run->place, "there is no run '{}' in this file", run->text);
+    const auto measured = [&](const SweepRun& run) { return has(run, find("measure")->text); };
+    if (const Text* one = find("measure"); one && std::ranges::none_of(runs, measured))
+      fail_at(*one->place, "no run has the measure '{}'", one->text);
+    bind(runs);
+  }
+
+  std::vector<std::pair<std::string, std::string>> row() const {
+    std::vector<std::pair<std::string, std::string>> out;
+    for (const Text& one : texts_) out.emplace_back(one.column, one.text);
+    return out;
+  }
+
+ private:
+  struct Text {
+    std::string column, text;
+    const Place* place;
+  };
+
+  void add(const Member& column) {
+    const Value& value = column.value;
+    reject_other_key(column);
+    if (value.kind == Value::Kind::list || value.kind == Value::Kind::table)
+      fail_at(value.place, "'{}' takes a value, not {}", column.key, describe(value));
+    texts_.push_back(
+        {column.key, column.key == "method" ? method_name(value.place, value.text) : value.text, &value.place});
+  }
+
+  static void reject_other_key(const Member& column) {
+    static const std::vector<std::string> keys = {
+        "run",    "trace",  "sha256", "model", "prompt", "layer", "kv_head", "head",    "query", "protocol", "device",
+        "method", "params", "budget", "seed",  "refit",  "dense", "status",  "measure", "array", "x",        "paper"};
+    if (std::ranges::find(keys, column.key) == keys.end()) reject_key(column, keys, "a row");
+  }
+
+  Text* find(std::string_view column) {
+    const auto found = std::ranges::find(texts_, column, &Text::column);
+    return found == texts_.end() ? nullptr : &*found;
+  }
+
+  bool has(const SweepRun& run, const std::string& measure) {
+    const auto named = [&](bounds::Measure one) { return bounds::name_of(one) == measure; };
+    return (!find("run") || find("run")->text == run.name) && std::ranges::any_of(run.measures, named);
+  }
+
+  /// Method, parameters and budget are those of configurations of the runs, and are written as these are.
+  void bind(const std::vector<SweepRun>& runs) {
+    std::vector<compare::QueryConfiguration> left = configurations(runs, find("run") ? find("run")->text : "");
+    const auto narrow = [&](const char* column, auto fits, auto written) {
+      Text* given = find(column);
+      if (!given) return;
+      std::set<std::string> known;
+      for (const compare::QueryConfiguration& one : left) known.insert(fmt::format("'{}'", written(one)));
+      std::erase_if(left, [&](const auto& one) { return !fits(one, given->text); });
+      if (left.empty())
+        fail_at(*given->place, "no run has the {} '{}' here; there is {}", column, given->text, fmt::join(known, ", "));
+      given->text = written(left.front());
+    };
+    using Configuration = compare::QueryConfiguration;
+    narrow(
+        "method", [](const Configuration& c, const std::string& text) { return same_name(c.method, text); },
+        [](const Configuration& c) { return c.method; });
+    if (Text* params = find("params")) {
+      if (!find("method")) fail_at(*params->place, "'params' stands beside the 'method' that has them");
+      params->text =
+          with_place(*params->place, [&] { return settings_of(*params->place, find("method")->text, params->text); });
+    }
+    narrow(
+        "params",
+        [](const Configuration& c, const std::string& text) {
+          return matches({{}, c.method, text, {}}, c);
+        },
+        [](const Configuration& c) { return c.params; });
+    narrow(
+        "budget",
+        [](const Configuration& c, const std::string& text) {
+          const std::optional<Budget> budget = Budget::find(text);
+          return budget && budget->text() == c.budget.text();
+        },
+        [](const Configuration& c) { return c.budget.text(); });
+  }
+
+  std::vector<Text> texts_;
+};
+
+}  // namespace
+
+std::vector<compare::QueryConfiguration> configurations(const std::vector<SweepRun>& runs, const std::string& name) {
+  std::vector<compare::QueryConfiguration> all;
+  for (const SweepRun& run : runs) {
+    if (!name.empty() && run.name != name) continue;
+    for (const replay::MethodChoice& method : run.request.methods) {
+      for (const Budget& budget : run.request.budgets) {
+        all.push_back({.method = method.info->name, .params = method.params.text(), .budget = budget});
+      }
+    }
+  }
+  return all;
+}
+
+std::string settings_of(const Place& place, const std::string& method, const std::string& params) {
+  std::string settings;
+  for (const methods::Assignment& given : methods::parse_settings(params)) {
+    const methods::Assignment setting = setting_of(place, find_method(method), given);
+    settings += fmt::format("{}{}={}", settings.empty() ? "" : ",", setting.name, setting.value);
+  }
+  return settings;
+}
+
+std::vector<std::pair<std::string, std::string>> read_row(const Value& table, const std::vector<SweepRun>& runs) {
+  return RowOfRuns(table, runs).row();
+}
+
+}  // namespace kvbench::config
