@@ -20,7 +20,6 @@ from ._scored import Scored, is_scored
 from ._sequences import Document, Layer, LayerFacts, array
 
 NO_CACHE = ("infeasible", "skipped")  # statuses of a NoCache
-_LEAST_SCALE = 1e-3  # as kveval: below it the rounding of the logits is a part of the damage
 
 
 def chosen(method):
@@ -52,7 +51,7 @@ class Compression:
                 f"rope_layout is {rope_layout!r}; it is 'half' or 'interleaved'.")
         _core()
         self._found = examination(model)
-        least = max(_LEAST_SCALE, torch.finfo(model.dtype).eps)
+        least = max(_core().least_scale, torch.finfo(model.dtype).eps)
         require(inject_scale == 0 or least <= inject_scale <= 1, "compressed()",
                 f"inject_scale is {inject_scale}; it is from {least:.2g} to 1, or 0: smaller shares of an error are "
                 f"lost in the rounding of {str(model.dtype).removeprefix('torch.')}.")

@@ -223,8 +223,8 @@ def _check_fields(press):
         value = getattr(press, field.name)
         parts = value if isinstance(value, (list, tuple, dict, set)) else [value]
         if any(hasattr(part, "compress") for part in parts):
-            raise Error(f"from_kvpress(): {type(press).__name__} works on another press (`{field.name}`), which rows do "
-                        "not name; give that press alone, or see kvbench methods for methods of others, such as "
+            raise Error(f"from_kvpress(): {type(press).__name__} works on another press (`{field.name}`), which rows "
+                        "do not name; give that press alone, or see kvbench methods for methods of others, such as "
                         "adakv@kvpress(M).")
         if parts is value and parts:
             raise Error(f"from_kvpress(): `{field.name}` of {type(press).__name__} is a {type(value).__name__}, which "
@@ -237,8 +237,8 @@ def _without_model(press):
     own = [vars(kind) for kind in type(press).__mro__ if kind.__name__ != "BasePress"]
     for hook in ("forward_hook", "__call__"):
         if any(hook in names for names in own):
-            raise Error(f"from_kvpress(): {type(press).__name__} works in hooks of a model ({hook}), which a trace does "
-                        "not have.")
+            raise Error(f"from_kvpress(): {type(press).__name__} works in hooks of a model ({hook}), which a trace "
+                        "does not have.")
     if not any("compress" in names for names in own):
         raise Error(f"from_kvpress(): {type(press).__name__} has no compress() of its own.")
     press = copy.deepcopy(press)

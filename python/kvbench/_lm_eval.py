@@ -5,9 +5,15 @@ import collections
 import contextlib
 import warnings
 
-from ._compressed import compressed
-from ._error import Error
+import torch
 
+from ._compressed import compressed
+from ._error import Error, require
+
+# Options of HFLM that concern more than the loading of a model; it ignores the others, and those that it does not know.
+OPTIONS = ("add_bos_token", "backend", "batch_size", "chat_template_args", "enable_thinking", "logits_cache",
+           "max_length", "mixed_precision_dtype", "prefix_token_id", "revision", "softmax_dtype", "subfolder",
+           "think_end_token", "truncation", "trust_remote_code", "use_fast_tokenizer")
 TOO_SHORT = "the context has no token before its last one, which is decoded"
 
 
@@ -26,6 +32,11 @@ def lm_eval_model(model, tokenizer, method="snapkv", budget="25%mem", *, seed=0,
     except ImportError as failure:
         raise Error(f"lm_eval_model(): {failure}; install lm-evaluation-harness: pip install 'lm_eval[hf]'.") from None
 
+    require(isinstance(model, torch.nn.Module), "lm_eval_model()", "give a loaded model, such as "
+            f"AutoModelForCausalLM.from_pretrained(NAME), not {type(model).__name__}.")
+    for name in options:
+        require(name in OPTIONS, "lm_eval_model()", f"{name} has no effect on a model that is loaded already; leave it "
+                f"out, or load the model with it. Options are {', '.join(OPTIONS)}.")
     if str(options.setdefault("batch_size", 1)) != "1":
         raise Error(f"lm_eval_model(): batch_size={options['batch_size']}; requests run one at a time, with "
                     "batch_size=1.")

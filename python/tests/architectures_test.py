@@ -14,6 +14,7 @@ environment.use(["h5py", "numpy", "torch", "transformers", "threadpoolctl"], "KV
                 "scripts/fetch-model --hf")
 from support import PackageTest, kvbench, main  # noqa: E402
 import architectures  # noqa: E402
+import hf_models  # noqa: E402
 import numpy as np  # noqa: E402
 import torch  # noqa: E402
 from kvbench import dump_hf  # noqa: E402
@@ -31,7 +32,7 @@ def wanted():
 
 
 def token_ids():
-    return [(i * i * 29 + i * 7 + 3) % 95 + 1 for i in range(N)]
+    return hf_models.token_ids(N)
 
 
 class Architectures(PackageTest):

@@ -27,7 +27,7 @@ SNAPKV = "snapkv[window=8]"
 
 
 def token_ids(count=N, seed=0):
-    return torch.tensor([[(seed * 31 + i * i * 29 + i * 7 + 3) % 95 + 1 for i in range(count)]])
+    return torch.tensor([hf_models.token_ids(count, seed)])
 
 
 class ContextsTest(PackageTest):

@@ -26,7 +26,7 @@ N, CONTEXT = 60, 48
 
 
 def token_ids(count=N, seed=0):
-    return torch.tensor([[(seed * 31 + i * i * 29 + i * 7 + 3) % 95 + 1 for i in range(count)]])
+    return torch.tensor([hf_models.token_ids(count, seed)])
 
 
 class CompressedTest(PackageTest):

@@ -4,6 +4,7 @@ probes and sketches of kvbench-dump-hf are compared with."""
 import contextlib
 import io
 
+import hf_models
 import numpy as np
 import torch
 from kvbench import dump_hf
@@ -17,7 +18,7 @@ NAMES = ("llama", "qwen2", "gemma2", "gemma3", "olmo2", "phi", "cohere", "gpt2")
 
 
 def token_ids(seed=0):
-    return [(seed * 31 + i * i * 29 + i * 7 + 3) % 95 + 1 for i in range(N)]
+    return hf_models.token_ids(N, seed)
 
 
 def last_product(module):

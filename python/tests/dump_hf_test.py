@@ -23,7 +23,7 @@ N = 48
 
 
 def token_ids(count=N, seed=0):
-    return [(seed * 31 + i * i * 29 + i * 7 + 3) % 95 + 1 for i in range(count)]
+    return hf_models.token_ids(count, seed)
 
 
 class DumpTest(PackageTest):

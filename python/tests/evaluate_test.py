@@ -20,7 +20,7 @@ CONTEXT, SCORE = 40, 8
 
 
 def token_ids(seed=0, count=CONTEXT + SCORE):
-    return [(seed * 31 + i * i * 29 + i * 7 + 3) % 95 + 1 for i in range(count)]
+    return hf_models.token_ids(count, seed)
 
 
 class Dropping:

@@ -95,6 +95,15 @@ class Harness(PackageTest):
         with self.refuses("batch_size=8", "one at a time"):
             kvbench.lm_eval_model(self.model, small_tokenizer(), batch_size=8)
 
+    def test_what_would_be_ignored_is_refused(self):
+        for name, value in (("dtype", "float16"), ("device", "cuda"), ("peft", "x"), ("max_lenght", 9)):
+            with self.refuses(f"{name} has no effect"):
+                kvbench.lm_eval_model(self.model, small_tokenizer(), "sink", 8, **{name: value})
+        for model in (None, "HuggingFaceTB/SmolLM2-135M"):
+            with self.refuses("give a loaded model", type(model).__name__):
+                kvbench.lm_eval_model(model, small_tokenizer())
+        self.assertEqual(kvbench.lm_eval_model(self.model, small_tokenizer(), max_length=32).max_length, 32)
+
 
 def small_tokenizer():
     """Words w0 to w87 and some others, as the vocabulary of the small models."""
