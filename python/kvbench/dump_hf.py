@@ -76,9 +76,9 @@ def parser():
     add("--scores", default="", metavar="LIST",
         help="also write scores of each token that need the model, beside the trace: damage-votes, kvzip, "
         "kvgrad")
-    add("--vote-probes", type=positive, default=plan.VOTE_PROBES, metavar="R",
+    add("--vote-probes", type=positive, metavar="R",
         help=f"gradients of damage-votes; default: {plan.VOTE_PROBES}")
-    add("--seed", type=whole_number(0, 2**31 - 1), default=0, metavar="N",
+    add("--seed", type=whole_number(0, 2**31 - 1), metavar="N",
         help="seed of sketches and probes; default: 0")
     add("--no-check", dest="check", action="store_false", help="skip the comparison with the model's own attention")
     add("--compress", action="store_true", help="write a compressed file, which is smaller and slower to read")
@@ -182,10 +182,19 @@ class Deferred:
             signal.signal(number, handler)
 
 
+def set_draws(options, scorers):
+    """Sets the seed and the number of gradients of damage votes. Raises Error, or says it, where none is used."""
+    if options.vote_probes and "damage-votes" not in scorers:
+        raise Error("--vote-probes has no effect without --scores damage-votes.")
+    if options.seed is not None and not (options.sketch or options.probes or scorers):
+        tell("kvbench-dump-hf: --seed has no effect beside --no-sketch, without --probes and --scores\n")
+    options.seed, options.vote_probes = options.seed or 0, options.vote_probes or plan.VOTE_PROBES
+
+
 def dump(options):
     check_output(of_kind(options.output, os.PathLike, "-o"), options)
     plan.check_queries(options.queries)
-    for flag, count in (("--probes", options.probes or 0), ("--vote-probes", options.vote_probes)):
+    for flag, count in (("--probes", options.probes or 0), ("--vote-probes", options.vote_probes or 0)):
         if count > MOST_PROBES:
             raise Error(f"{flag} {count} is too many; give at most {MOST_PROBES}.")
     versions = check_installed()
@@ -193,6 +202,7 @@ def dump(options):
     from ._models import Model
     from .dump_hf_scores import parse_scorers
     scorers = parse_scorers(options.scores)
+    set_draws(options, scorers)
     for scorer in scorers:
         check_output(scores_path(options, scorer), options)
     if options.threads:

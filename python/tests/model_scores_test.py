@@ -249,6 +249,7 @@ class Programs(ScoresTest):
                 ("llama", ("--scores", "votes"), "there is no 'votes'; give some of damage-votes, kvzip, kvgrad"),
                 ("llama", ("--scores", "kvzip,"), "there is no ''"),
                 ("llama", ("--scores", "kvzip", "--vote-probes", 513), "--vote-probes 513"),
+                ("llama", ("--scores", "kvzip", "--vote-probes", 5), "--vote-probes has no effect without"),
                 ("gpt2", ("--scores", "kvgrad"), "a gate or a norm before it"),
                 ("phi3", ("--scores", "kvzip"), "every recorded layer has a sliding window"),
                 ("bare", ("--scores", "kvzip"), "leave out --scores kvzip, which asks the model")):
