@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Methods written in Python: their rows against those of built-in methods, names and settings, and what is refused."""
+import json
 import math
 import os
 import pathlib
@@ -197,6 +198,15 @@ seeds = 2
         for program in (PROGRAM, KVBENCH):  # merging needs no Python
             merged = subprocess.run([program, "merge", *parts, "--no-times"], capture_output=True, text=True)
             self.assertEqual(merged.stdout, whole, merged.stderr)
+
+    def test_exclusions_name_the_file_as_methods_do(self):
+        exclude = ('exclude = [{ method = "./x/../mine.py:Recent", budget = 24 }, '
+                   '{ method = "mine.py:Recent", sinks = 4 }]\n')
+        pathlib.Path(self.path("s.toml")).write_text(self.SWEEP.format("mine.py") + exclude)
+        rows = json.loads(self.sweep("--rows", "trace", "--no-times", "--format", "json").stdout)
+        found = {(row["method"].split(":")[-1], row["params"] or "", row["budget"]) for row in rows}
+        self.assertEqual(found, {("sink", "", "10%"), ("sink", "", "24"), ("Recent", "sinks=1;form=list", "10%"),
+                                 ("Drawn", "", "10%"), ("Drawn", "", "24")})
 
     def test_resuming_after_the_file_has_changed(self):
         flags = ["--cells", self.path("c.cells"), "--resume", "-o", self.path("o.csv")]

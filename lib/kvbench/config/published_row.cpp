@@ -48,8 +48,9 @@ class RowOfRuns {
     reject_other_key(column);
     if (value.kind == Value::Kind::list || value.kind == Value::Kind::table)
       fail_at(value.place, "'{}' takes a value, not {}", column.key, describe(value));
-    texts_.push_back(
-        {column.key, column.key == "method" ? method_name(value.place, value.text) : value.text, &value.place});
+    std::string text = value.kind == Value::Kind::number ? fmt::format("{}", std::stod(value.text)) : value.text;
+    if (column.key == "method") text = method_name(value.place, text);
+    texts_.push_back({column.key, std::move(text), &value.place});
   }
 
   static void reject_other_key(const Member& column) {

@@ -229,7 +229,7 @@ TEST_CASE("a row to show is bound as the runs are, and one that no result can ma
           Row{{"method", "chelsea"}, {"params", "ratio=0.3;decay=0.125"}, {"budget", "25%"}});
   }
   CHECK(row("{ method = \"chelsea\", params = \"chunk=256\" }") == Row{{"method", "chelsea"}, {"params", ""}});
-  CHECK(row("{ run = \"r\", measure = \"clusterability\", array = \"keys\", x = 16 }").at(3).second == "16");
+  CHECK(row("{ run = \"r\", measure = \"clusterability\", array = \"keys\", x = 16.0 }").at(3).second == "16");
   const auto refused = [&](const std::string& text) { return files.refusal(start + text + "]\n"); };
   const std::string at = "s.toml:10:";
   CHECK(contains(refused("{ method = \"h2o\" }"),

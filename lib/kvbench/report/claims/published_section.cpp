@@ -2,7 +2,6 @@
 #include <kvbench/report/claims/published_section.hpp>
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <sstream>
 
@@ -25,21 +24,10 @@ bool names(const Published::Filter& filter, std::string_view column) {
   return std::ranges::any_of(filter, [&](const auto& pair) { return pair.first == column; });
 }
 
-/// Whether two texts are equal, or the same number: 16 and 16.0.
-bool same_value(const std::string& a, const std::string& b) {
-  const auto number = [](const std::string& text) {
-    double value = NAN;
-    const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), value);
-    return code == std::errc{} && end == text.data() + text.size() ? value : NAN;
-  };
-  return a == b || number(a) == number(b);
-}
-
 /// Whether every column of the filter has its value.
 bool agrees(const CsvTable& table, const CsvRow& row, const Published::Filter& filter) {
-  return std::ranges::all_of(filter, [&](const auto& pair) {
-    return table.has(pair.first) && same_value(table.text(row, pair.first), pair.second);
-  });
+  return std::ranges::all_of(
+      filter, [&](const auto& pair) { return table.has(pair.first) && table.text(row, pair.first) == pair.second; });
 }
 
 bool matches(const CsvTable& table, const CsvRow& row, const Published::Filter& filter) {
