@@ -103,7 +103,7 @@ class Scores(PackageTest):
                  "other numbers of tokens": ({"0": {0: good[0][:, :100], 1: good[1]}}, "different numbers of tokens"),
                  "NaN": ({"0": {0: good[0], 1: np.where(good[1] == good[1][1, 5], np.nan, good[1])}},
                          "layer 1", "kv head 1, token 5"),
-                 "underflow": ({"0": {0: good[0] * 1e-60, 1: good[1]}}, "layer 0", "which is 0 in float32"),
+                 "underflow": ({"0": {0: good[0] * 1e-60, 1: good[1]}}, "layer 0", "are 0 in float32"),
                  "infinity": ({"0": {0: good[0] * 1e300, 1: good[1]}}, "layer 0", "no finite number"),
                  "infinity inside": ({"0": {0: good[0], 1: np.where(np.arange(192) == 5, np.inf, good[1])}},
                                      "layer 1", "kv head 0, token 5", "first and last tokens"),
