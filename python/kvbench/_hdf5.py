@@ -36,9 +36,9 @@ def narrowed(values, dtype):
 
 
 def lost_row(values, dtype):
-    """The first row [rows, dim] that is not zero and whose numbers are all below the normal range of a narrower type,
-    or None. The C++ writer says why such rows are refused."""
-    least = 2.0**-14 if dtype == "f16" else 2.0**-126 if dtype == "bf16" or values.dtype.itemsize > 4 else 0
+    """The first row [rows, dim] that is not zero and whose numbers a narrower type rounds coarsely, or None. The C++
+    writer says why such rows are refused."""
+    least = 2.0**-17 if dtype == "f16" else 2.0**-126 if dtype == "bf16" or values.dtype.itemsize > 4 else 0
     largest = np.abs(values).reshape(-1, values.shape[-1]).max(-1, initial=0)
     lost = np.flatnonzero((largest > 0) & (largest < least))
     return int(lost[0]) if len(lost) else None

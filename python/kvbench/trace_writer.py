@@ -186,8 +186,8 @@ class TraceWriter(OutputFile):
                     f"head {head} holds a number too large for {dtype}; "
                     + ("scale the numbers down." if dtype == "f32" else "use dtype='f32'."))
             lost = lost_row(slab, dtype)
-            require(lost is None, f"{where}/{name}", f"head {head}, row {lost}: all its numbers are below the normal "
-                    f"range of {dtype}, which loses their digits; "
+            require(lost is None, f"{where}/{name}", f"head {head}, row {lost}: all its numbers are so small that "
+                    f"{dtype} loses digits; "
                     + ("scale the numbers up." if dtype == "f32" else "use dtype='f32'."))
             write_head(dataset, dtype, head, words)
             self.check_disk()

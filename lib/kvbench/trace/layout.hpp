@@ -38,8 +38,8 @@ inline std::uint16_t narrow(float value, Dtype dtype) {
   return dtype == Dtype::f16 ? narrow_f16(value) : narrow_bf16(value);
 }
 inline float widen(std::uint16_t half, Dtype dtype) { return dtype == Dtype::f16 ? widen_f16(half) : widen_bf16(half); }
-/// Below it, numbers of a 16-bit type have fewer digits.
-inline float smallest_normal(Dtype dtype) { return dtype == Dtype::f16 ? 0x1p-14F : 0x1p-126F; }
+/// Below it, a 16-bit type rounds numbers more coarsely than bf16 rounds any that is not tiny itself.
+inline float coarse_below(Dtype dtype) { return dtype == Dtype::f16 ? 0x1p-17F : 0x1p-126F; }
 
 std::string path_of(const PromptInfo& prompt);
 std::string path_of(const PromptInfo& prompt, const LayerInfo& layer);

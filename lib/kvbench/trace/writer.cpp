@@ -68,16 +68,15 @@ struct Words {
   }
 };
 
-/// The first row that is not zero and whose numbers are all below the normal range of a 16-bit type, or -1. Rounding
-/// such a row changes it by more than the precision of the type, down to zeros. Smaller numbers beside normal ones of
-/// their row round as finely as these.
+/// The first row that is not zero and whose numbers a 16-bit type rounds more coarsely than bf16, down to zeros, or -1.
+/// Such numbers beside larger ones of their row round as finely as these.
 std::int64_t lost_row(std::span<const float> data, const Words& words, Dtype dtype, std::int64_t dim) {
   if (words.halves.empty()) return -1;
   for (std::size_t begin = 0; begin < data.size(); begin += static_cast<std::size_t>(dim)) {
     float largest = 0;
     for (const float value : data.subspan(begin, static_cast<std::size_t>(dim)))
       largest = std::max(largest, std::fabs(value));
-    if (largest > 0 && largest < smallest_normal(dtype)) return static_cast<std::int64_t>(begin) / dim;
+    if (largest > 0 && largest < coarse_below(dtype)) return static_cast<std::int64_t>(begin) / dim;
   }
   return -1;
 }
@@ -212,8 +211,8 @@ void Writer::write_rows(std::size_t prompt, std::size_t layer, Array array, std:
         std::isfinite(data[i]) ? fmt::format("does not fit {}; use bf16 or f32", name_of(dtype)) : "is not finite");
   }
   if (const std::int64_t row = lost_row(data, words, dtype, shape.dim); row >= 0) {
-    throw Error("{}: head {}, row {}: all its numbers are below {:.2g}, where {} loses their digits; use {}f32.", at,
-                head, row_begin + row, smallest_normal(dtype), name_of(dtype), dtype == Dtype::f16 ? "bf16 or " : "");
+    throw Error("{}: head {}, row {}: all its numbers are below {:.2g}, where {} loses digits; use {}f32.", at, head,
+                row_begin + row, coarse_below(dtype), name_of(dtype), dtype == Dtype::f16 ? "bf16 or " : "");
   }
   if (array == Array::probes) write_rows(prompt, layer, Array::probe_scales, head, row_begin, words.scales);
   const Slab slab = slab_of(dims, shape, head, row_begin, rows);

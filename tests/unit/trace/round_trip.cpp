@@ -168,15 +168,16 @@ TEST_CASE("values that do not fit the element type are refused with their positi
   CHECK(contains(write(Dtype::f32, std::numeric_limits<float>::quiet_NaN()), "is not finite"));
   CHECK(contains(write(Dtype::f16, -std::numeric_limits<float>::infinity()), "is not finite"));
   CHECK(write(Dtype::f16, 65504) == "");
-  // The smallest normal number of f16 is 2^-14 = 6.1035e-5. Row 1 holds the number alone; row 0 is zero, as dead heads.
-  for (const float lost : {1e-9F, -6.1e-5F}) {
+  // From 2^-17 = 7.6294e-6 on f16 has the eight digits of bf16, as its steps are 2^-24. Row 1 holds the number alone;
+  // row 0 is zero, as dead heads.
+  for (const float lost : {1e-9F, -7.6e-6F}) {
     CHECK(contains(write(Dtype::f16, lost),
-                   "keys: head 1, row 1: all its numbers are below 6.1e-05, where f16 loses their digits; use bf16"));
+                   "keys: head 1, row 1: all its numbers are below 7.6e-06, where f16 loses digits; use bf16"));
     CHECK(write(Dtype::bf16, lost) == "");
     CHECK(write(Dtype::f32, lost) == "");
   }
-  CHECK(contains(write(Dtype::bf16, 1e-39F), "bf16 loses their digits; use f32"));
-  CHECK(write(Dtype::f16, 6.11e-5F) == "");
+  CHECK(contains(write(Dtype::bf16, 1e-39F), "bf16 loses digits; use f32"));
+  CHECK(write(Dtype::f16, 7.63e-6F) == "");
 }
 
 TEST_CASE("reading a missing array or head is an error that names it") {
