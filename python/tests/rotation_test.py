@@ -1,15 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """What is measured of a rotary embedding, from rows that are rotated here by its definition.
 
-Usage: rotation_test.py"""
-import pathlib
-import sys
+Usage: rotation_test.py KVBENCH SAMPLE"""
 import unittest
 
+from support import main  # which finds a Python with NumPy
 import numpy as np
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
-from kvbench._rotation import rotation_of  # noqa: E402
+from kvbench._rotation import rotation_of
 
 HEADS, TOKENS, D, THETA = 3, 40, 16, 10000.0
 
@@ -65,4 +63,4 @@ class RotationTest(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    unittest.main()
+    main()

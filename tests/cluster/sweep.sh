@@ -51,8 +51,8 @@ name = "cluster-check"
 [defaults]
 traces = ["$root/traces/smollm2-135m.h5"]
 layers = [2, 14, 26]
-budgets = ["6.25%", "12.5%", "25%"]
-methods = ["sink", "snapkv", "uniform", "balancekv", "quest", "chelsea", "kmeans"]
+budgets = ["6.25%", "12.5%", "25%", "50%"]
+methods = ["sink", "snapkv", "uniform", "balancekv", "quest", "chelsea", "kmeans", "subgen"]
 [[run]]
 name = "decode"
 protocol = "decode"

@@ -74,8 +74,7 @@ inline void parse_value(const CsvCell& cell, std::string& value) { value = cell.
 inline void parse_value(const CsvCell& cell, double& value) { value = cell.number(); }
 inline void parse_value(const CsvCell& cell, Budget& value) { value = cell.text.empty() ? Budget() : cell.budget(); }
 inline void parse_value(const CsvCell& cell, bool& value) {
-  if (cell.text != "1" && cell.text != "0" && !cell.text.empty()) cell.refuse("0 or 1");
-  value = cell.text == "1";
+  value = cell.whole(0, 1, "0 or 1") == 1;  // pandas writes 1.0 beside missing values
 }
 template <std::integral T>
 void parse_value(const CsvCell& cell, T& value) {
