@@ -20,6 +20,7 @@
 #include <python/extension/choice.hpp>
 #include <python/extension/decoder.hpp>
 #include <python/extension/evaluation.hpp>
+#include <python/extension/method_scores.hpp>
 #include <python/extension/python_method.hpp>
 #include <python/extension/python_object.hpp>
 #include <python/extension/worker.hpp>
@@ -85,6 +86,7 @@ NB_MODULE(_core, module) {
   module.def("run_program", &run_program, nb::arg("arguments"));
   module.def("run_command", &kvbench::python::run_command, nb::arg("arguments"), nb::arg("show").none());
   kvbench::python::add_choice(module);
+  kvbench::python::add_method_scores(module);
   kvbench::python::add_decoder(module);
   kvbench::python::add_evaluation(module);
   module.def("test_contract", &test_contract, nb::arg("choice"));
