@@ -66,17 +66,20 @@ void style_own_methods(std::vector<ReplaySection>& replays, std::vector<EvalSect
 struct OverTexts {
   TextsTogether texts;
   Predictions predictions;
+  Figure standing;  ///< where the methods stand; without drawings where too little was measured
 
   AnswerBlock answer() const { return answer_over_texts(texts, predictions); }
-  /// Where the methods stand, the sentences that were not said, and how well metrics predict KL.
+  /// Where the methods stand; folded: the sentences that were not said, and how well metrics predict KL.
   std::vector<Block> blocks(const std::vector<std::string>& said) const {
-    std::vector<Block> out;
-    if (Figure figure = standing_figure(texts); !figure.drawings.empty()) out.emplace_back(std::move(figure));
-    if (!predictions.metrics.empty()) out.emplace_back(prediction_table(error_injection(texts.sections), predictions));
-    append_filled(out, without(answer(), said));
-    if (!out.empty()) out.insert(out.begin(), Heading{2, texts.scope, true});
-    return out;
+    std::vector<Block> out = {Heading{2, texts.scope}}, more;
+    if (drawn()) out.emplace_back(standing);
+    append_filled(more, without(answer(), said));
+    if (!predictions.metrics.empty()) more.emplace_back(prediction_table(error_injection(texts.sections), predictions));
+    append_folded(out, "Which attention error predicts the damage, and notes", std::move(more));
+    return out.size() > 1 ? out : std::vector<Block>{};
   }
+  bool drawn() const { return !standing.drawings.empty(); }
+  bool has(const EvalSection& section) const { return std::ranges::count(texts.sections, &section) > 0; }
 };
 
 }  // namespace
@@ -93,7 +96,7 @@ Document make_report(std::span<const CsvTable> tables, const ReportOptions& opti
   style_own_methods(sections, evaluations);
   std::vector<OverTexts> over_texts;
   for (const TextsTogether& texts : texts_together(evaluations)) {
-    over_texts.emplace_back(texts, predictions_of(texts.sections));
+    over_texts.emplace_back(texts, predictions_of(texts.sections), standing_figure(texts));
     if (AnswerBlock answer = over_texts.back().answer(); !answer.sentences.empty())
       document.answers.push_back(std::move(answer));
   }
@@ -101,8 +104,7 @@ Document make_report(std::span<const CsvTable> tables, const ReportOptions& opti
   for (const EvalSection& section : evaluations) {
     const EvalSection* const one = &section;
     predictions.push_back(predictions_of(std::span(&one, 1)));
-    const auto has_section = [&](const OverTexts& over) { return std::ranges::count(over.texts.sections, one) > 0; };
-    if (std::ranges::none_of(over_texts, has_section))
+    if (std::ranges::none_of(over_texts, [&](const OverTexts& over) { return over.has(section); }))
       document.answers.push_back(eval_answer(section, predictions.back()));
   }
   for (const ReplaySection& section : sections)
@@ -113,8 +115,12 @@ Document make_report(std::span<const CsvTable> tables, const ReportOptions& opti
   if (!options.published.empty() || !sorted.claims.empty())
     append(document.blocks, published_blocks(options.published, sorted));
   for (const OverTexts& texts : over_texts) append(document.blocks, texts.blocks(said));
-  for (std::size_t i = 0; i < evaluations.size(); ++i)
-    append(document.blocks, eval_blocks(evaluations[i], predictions[i], said));
+  for (std::size_t i = 0; i < evaluations.size(); ++i) {
+    std::vector<Block> blocks = eval_blocks(evaluations[i], predictions[i], said);
+    std::get<Heading>(blocks.front()).folded = std::ranges::any_of(
+        over_texts, [&](const OverTexts& over) { return over.drawn() && over.has(evaluations[i]); });
+    append(document.blocks, std::move(blocks));
+  }
   for (const ReplaySection& section : sections) append(document.blocks, replay_blocks(section, options.files, said));
   if (!sorted.checks.empty()) append(document.blocks, check_blocks(sorted.checks));
   if (!sorted.measures.empty()) append(document.blocks, measure_blocks(sorted.measures));

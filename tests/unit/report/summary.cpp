@@ -149,10 +149,14 @@ TEST_CASE("blocks beneath a folded heading end before the next heading of its le
   append_folded(blocks, "more", {Paragraph{"p"}});
   append_folded(blocks, "most", {Paragraph{"q"}});
   blocks.emplace_back(Heading{2, "B"});
+  blocks.emplace_back(Heading{2, "C", true});
+  append_folded(blocks, "inner", {Paragraph{"r"}});
+  blocks.emplace_back(Heading{2, "D"});
   const std::string page = html({.title = "t", .blocks = blocks});
   const std::string body = page.substr(page.find("<main>"));
   CHECK(
       body.starts_with("<main>\n<h2 id=\"s1\">A</h2>\n<details class=\"part\">\n<summary><h3 "
                        "id=\"s2\">more</h3></summary>\n<p>p</p>\n</details>\n<details class=\"part\">"));
-  CHECK(body.find("<p>q</p>\n</details>\n<h2 id=\"s4\">B</h2>\n</main>") != std::string::npos);
+  CHECK(body.find("<p>q</p>\n</details>\n<h2 id=\"s4\">B</h2>\n<details class") != std::string::npos);
+  CHECK(body.find("<p>r</p>\n</details>\n</details>\n<h2 id=\"s7\">D</h2>\n</main>") != std::string::npos);
 }

@@ -131,20 +131,18 @@ std::string answer_html(const AnswerBlock& answer) {
 struct HtmlWriter {
   std::string out;
   std::size_t headings = 0;
-  int folded = 0;  ///< level of the heading beneath which blocks are folded now; 0: none
+  std::vector<int> folded = {};  ///< levels of the headings beneath which blocks are folded now, the outer one first
 
   /// Ends folded blocks before a heading of this level.
   void unfold(int level) {
-    if (folded == 0 || level > folded) return;
-    out += "</details>\n";
-    folded = 0;
+    for (; !folded.empty() && level <= folded.back(); folded.pop_back()) out += "</details>\n";
   }
   void operator()(const Heading& heading) {
     unfold(heading.level);
     const std::string text =
         fmt::format("<h{0} id=\"s{1}\">{2}</h{0}>", heading.level, ++headings, escape_xml(heading.text));
     out += heading.folded ? fmt::format("<details class=\"part\">\n<summary>{}</summary>\n", text) : text + "\n";
-    if (heading.folded) folded = heading.level;
+    if (heading.folded) folded.push_back(heading.level);
   }
   void operator()(const Paragraph& paragraph) { out += fmt::format("<p>{}</p>\n", escape_xml(paragraph.text)); }
   void operator()(const AnswerBlock& answer) { out += answer_html(answer); }
