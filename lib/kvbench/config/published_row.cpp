@@ -2,6 +2,7 @@
 #include <kvbench/config/published_row.hpp>
 
 #include <algorithm>
+#include <ranges>
 #include <set>
 
 #include <fmt/ranges.h>
@@ -16,6 +17,25 @@
 namespace kvbench::config {
 namespace {
 
+/// Columns, and what results have there: texts in quotes, and whole numbers.
+const std::pair<std::string, std::string> column_texts[] = {
+    {"layer", "a whole number or 'all'"},    {"kv_head", "a whole number or 'all'"},
+    {"head", "a whole number or 'all'"},     {"query", "a whole number or 'all'"},
+    {"seed", "a whole number, 'all' or ''"}, {"protocol", "'prefill', 'decode' or 'stream'"},
+    {"device", "'cpu', 'ref' or 'cuda'"},    {"status", "'ok', 'skipped', 'failed' or 'infeasible'"},
+    {"array", "'keys', 'values' or 'both'"},
+};
+
+void check_text(const Member& column, const std::string& text) {
+  const bool number = !text.empty() && text.find_first_not_of("0123456789") == text.npos;
+  // rows name the model of a GPU too: cuda (MODEL)
+  const std::string name = column.key == "device" ? text.substr(0, text.find(" (")) : text;
+  for (const auto& [known, texts] : column_texts) {
+    if (known == column.key && !(number && texts.starts_with("a whole")) && texts.find("'" + name + "'") == texts.npos)
+      fail_at(column.value.place, "'{}' takes {}, not {}", known, texts, describe(column.value));
+  }
+}
+
 /// A row; its texts become those of results.
 class RowOfRuns {
  public:
@@ -25,6 +45,12 @@ class RowOfRuns {
       fail_at(table.place, "a row is of a method or of a measure; leave one of them out");
     if (const Text* run = find("run"); run && std::ranges::find(runs, run->text, &SweepRun::name) == runs.end())
       fail_at(*run->place, "there is no run '{}' in this file", run->text);
+    limit("prompt", runs, [](const SweepRun& run) { return run.request.prompts; });
+    limit("layer", runs, [](const SweepRun& run) { return run.request.layers; });
+    limit("kv_head", runs, [](const SweepRun& run) { return run.request.kv_heads; });
+    limit("protocol", runs, [](const SweepRun& run) {
+      return run.protocols | std::views::transform([](replay::Protocol one) { return name_of(one); });
+    });
     const auto measured = [&](const SweepRun& run) { return has(run, find("measure")->text); };
     if (const Text* one = find("measure"); one && std::ranges::none_of(runs, measured))
       fail_at(*one->place, "no run has the measure '{}'", one->text);
@@ -49,6 +75,7 @@ class RowOfRuns {
     if (value.kind == Value::Kind::list || value.kind == Value::Kind::table)
       fail_at(value.place, "'{}' takes a value, not {}", column.key, describe(value));
     std::string text = value.kind == Value::Kind::number ? fmt::format("{}", std::stod(value.text)) : value.text;
+    check_text(column, text);
     if (column.key == "method") text = method_name(value.place, text);
     texts_.push_back({column.key, std::move(text), &value.place});
   }
@@ -58,6 +85,21 @@ class RowOfRuns {
         "run",    "trace",  "sha256", "model", "prompt", "layer", "kv_head", "head",    "query", "protocol", "device",
         "method", "params", "budget", "seed",  "refit",  "dense", "status",  "measure", "array", "x",        "paper"};
     if (std::ranges::find(keys, column.key) == keys.end()) reject_key(column, keys, "a row");
+  }
+
+  /// Refuses a text that no run has in this column. `of_run`: those of a run; none or `auto`: any.
+  void limit(const char* column, const std::vector<SweepRun>& runs, auto of_run) {
+    const Text* given = find(column);
+    if (!given || given->text == "all") return;
+    std::set<std::string> known;
+    for (const SweepRun& run : runs) {
+      if (find("run") && find("run")->text != run.name) continue;
+      const auto texts = of_run(run);
+      if (texts.empty()) return;
+      for (const auto& text : texts) known.insert(fmt::format("'{}'", text));
+    }
+    if (!known.contains(fmt::format("'{}'", given->text)) && !known.contains("'auto'"))
+      fail_at(*given->place, "no run has the {} '{}' here; there is {}", column, given->text, fmt::join(known, ", "));
   }
 
   Text* find(std::string_view column) {

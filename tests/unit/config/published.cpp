@@ -43,7 +43,8 @@ TEST_CASE("a row to show is bound as the runs are, and one that no result can ma
   const SweepFiles files;
   const std::string start =
       "[[run]]\nname = \"r\"\nbudgets = \"25%\"\nmeasure = \"clusterability\"\nmethods = [\"sink\", "
-      "{ name = \"chelsea\", ratio = 0.3, decay = 0.125 }, \"chelsea\"]\n[[published]]\nclaim = \"c\"\n"
+      "{ name = \"chelsea\", ratio = 0.3, decay = 0.125 }, \"chelsea\"]\nprompts = [\"a\", \"b\"]\nlayers = [2, 8]\n"
+      "protocol = [\"decode\", \"stream\"]\n[[run]]\nmethods = \"sink\"\n[[published]]\nclaim = \"c\"\n"
       "metric = \"m\"\nuntestable = \"u\"\nrows = [";
   const auto row = [&](const std::string& text) { return files.read(start + text + "]\n").published.at(0).rows.at(0); };
   using Row = std::vector<std::pair<std::string, std::string>>;
@@ -57,7 +58,7 @@ TEST_CASE("a row to show is bound as the runs are, and one that no result can ma
   CHECK(row("{ method = \"chelsea\", params = \"chunk=256\" }") == Row{{"method", "chelsea"}, {"params", ""}});
   CHECK(row("{ run = \"r\", measure = \"clusterability\", array = \"keys\", x = 16.0 }").at(3).second == "16");
   const auto refused = [&](const std::string& text) { return files.refusal(start + text + "]\n"); };
-  const std::string at = "s.toml:10:";
+  const std::string at = "s.toml:15:";
   CHECK(contains(refused("{ method = \"h2o\" }"),
                  at + "20: no run has the method 'h2o' here; there is 'chelsea', 'sink'"));
   CHECK(contains(refused("{ method = \"chelsea\", params = \"ratio=0.4\" }"),
@@ -71,6 +72,20 @@ TEST_CASE("a row to show is bound as the runs are, and one that no result can ma
       contains(refused("{ measure = \"similarity-by-distance\" }"), "no run has the measure 'similarity-by-distance'"));
   CHECK(contains(refused("{ method = \"sink\", measure = \"clusterability\" }"), "leave one of them out"));
   CHECK(contains(refused("{ methd = \"sink\" }"), "a row has no key 'methd'. Did you mean 'method'?"));
+  const std::pair<const char*, const char*> planted[] = {
+      {"protocol = 'auto'", "15:22: 'protocol' takes 'prefill', 'decode' or 'stream', not the text 'auto'"},
+      {"run = 'r', protocol = 'prefill'", "no run has the protocol 'prefill' here; there is 'decode', 'stream'"},
+      {"device = 'gpu'", "'device' takes 'cpu', 'ref' or 'cuda', not"},
+      {"layer = 'two'", "'layer' takes a whole number or 'all', not the text 'two'"},
+      {"layer = -1", "'layer' takes"},
+      {"run = 'r', layer = 3", "no run has the layer '3' here; there is '2', '8'"},
+      {"run = 'r', prompt = 'c'", "no run has the prompt 'c' here; there is 'a', 'b'"},
+      {"array = 'queries'", "'array' takes 'keys'"},
+  };
+  for (const auto& [text, message] : planted) CHECK(contains(refused(fmt::format("{{ {} }}", text)), message));
+  for (const char* text : {"protocol = 'prefill', layer = 30, prompt = 'x'", "run = 'r', layer = 'all', prompt = 'b'",
+                           "device = 'cuda (H100)', seed = ''"})
+    CHECK_NOTHROW(row(fmt::format("{{ {} }}", text)));
 }
 
 TEST_CASE("relations between configurations of the runs") {

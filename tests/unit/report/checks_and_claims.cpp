@@ -76,7 +76,7 @@ TEST_CASE("a published number of a measure is shown next to the mean over heads"
                         .why = "w"}};
   const std::string text = markdown(report_of({parse_csv(measure_header + rows, "m.csv")}, options));
   CHECK(has(text, "| t.h5 | value | 2 (1.5 to 2.5 over 2 heads) |"));
-  CHECK(has(text, "array values, x 16 |  | value | **no such row** |"));
+  CHECK(has(text, "array values, x 16 |  | value | **no row of the results has array = 'values'; there is 'keys'** |"));
 }
 
 TEST_CASE("published numbers are shown next to the rows; layer is all unless it is named") {
@@ -96,11 +96,17 @@ TEST_CASE("published numbers are shown next to the rows; layer is all unless it 
        .metric = "recall_mean",
        .rows = {{{"method", "sink"}, {"params", ""}}},
        .why = "short"}};
+  options.published[1].rows.push_back({{"array", "x"}});
+  options.published[1].rows.push_back({{"method", "cam"}, {"layer", "3"}});
   const std::string text = markdown(report_of({table}, options));
   CHECK(has(text, "| 0.44 | method sink | 25% | t.h5 | rel_err_mean | 0.500 [0.400, 0.600] |"));
   CHECK(has(text, "| method sink, layer 3 | 25% | t.h5 | rel_err_mean | 0.900 [0.800, 1.00] |"));
   CHECK(has(text, "| method cam | 25% | t.h5 | rel_err_mean | failed: fault |"));
-  CHECK(has(text, "| method quest |  |  | rel_err_mean | **no such row** |"));
+  CHECK(has(text,
+            "| method quest |  |  | rel_err_mean | **no row of the results has method = 'quest'; there is 'cam', "
+            "'sink'** |"));
+  CHECK(has(text, "**no row of the results has all of these**"));
+  CHECK(has(text, "**no row of the results has array = 'x'; there is no such column**"));
   CHECK(has(text, "| no number in the text | method sink, params (none) | 25% | t.h5 | recall_mean | 0.300 |"));
   CHECK(has(text, "No verdict: the sweep writes it beside its rows"));
   CHECK(text.find("sink errs by half") < text.find("Possible reasons for differences: another model."));

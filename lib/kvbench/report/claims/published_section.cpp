@@ -3,9 +3,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <set>
 #include <sstream>
 
-#include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <kvbench/core/error.hpp>
 #include <kvbench/core/statistics.hpp>
@@ -93,6 +94,20 @@ std::vector<std::pair<std::string, std::string>> measured_means(std::span<const 
   return out;
 }
 
+/// The first column of a filter whose value no row has, and the values that rows have.
+std::string no_row(std::span<const CsvTable* const> tables, const Published::Filter& filter) {
+  for (const auto& [column, value] : filter) {
+    std::set<std::string> known;
+    for (const CsvTable* table : tables) {
+      for (const CsvRow& row : table->rows)
+        known.insert(table->has(column) ? fmt::format("'{}'", table->text(row, column)) : "no such column");
+    }
+    if (!known.contains(fmt::format("'{}'", value)))
+      return fmt::format("no row of the results has {} = '{}'; there is {}", column, value, fmt::join(known, ", "));
+  }
+  return "no row of the results has all of these";
+}
+
 /// The numbers of the paper beside ours.
 DocTable number_table(const Published& p, const ReportTables& tables) {
   DocTable out{.title = "Published numbers",
@@ -116,7 +131,8 @@ DocTable number_table(const Published& p, const ReportTables& tables) {
     const auto replayed = find_rows(tables.replays, filter);
     const auto heads = names(filter, "measure") ? measured_means(tables.measures, filter)
                                                 : decltype(measured_means(tables.measures, filter)){};
-    if (replayed.empty() && heads.empty()) add("", "", {"no such row", Tone::bad});
+    if (replayed.empty() && heads.empty())
+      add("", "", {no_row(names(filter, "measure") ? tables.measures : tables.replays, filter), Tone::bad});
     for (const auto& [table, row] : replayed)
       add(table->text(*row, "budget"), table->text(*row, "trace"), ours(*table, *row, p.metric));
     for (const auto& [trace, value] : heads) add("", trace, value);
