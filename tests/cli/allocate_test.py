@@ -4,7 +4,7 @@ import os
 import re
 import tomllib
 
-from support import CliTest, main, rows, run
+from support import SAMPLE, CliTest, main, rows, run
 
 MENU = "h2o,h2o+int8,int8,int4"
 
@@ -119,6 +119,19 @@ class Allocate(CliTest):
         second = rows(run("sweep", sweep).stdout)
         names = [{r["params"] for r in table if r["method"] != "h2o"} for table in (first, second)]
         self.assertEqual(len(names[0] | names[1]), 2)
+
+    def test_the_verdict_of_configs_follows_the_plan(self):
+        """One of two like layers is starved, which does more damage than equal budgets."""
+        os.mkdir(self.path("c"))
+        self.synth("c/test.h5", "--probes", 8, "--prompts", 8, "--pattern", "heavy-hitters")
+        lines = self.text.index("  { layer")
+        self.write(f'{self.text[:lines]}{{ layer = 0, method = "h2o", budget = "48%mem" }},\n'
+                   '{ layer = 1, method = "h2o", budget = "2%mem" }]\n', "c/plan.toml")
+        sweep = self.read(os.path.join(os.path.dirname(SAMPLE), "..", "configs", "plans", "by-layer.toml"))
+        exchanged = re.sub('a = (.*), is = "lower", b = ("h2o")', r'a = \2, is = "lower", b = \1', sweep)
+        for text, verdict in ((sweep, "contradicted"), (exchanged, "supported")):
+            self.ok("sweep", self.write(text, "c/s.toml"), "-o", self.path("out.csv"), "--overwrite")
+            self.assertEqual([r["claim_verdict"] for r in rows(self.read("out.claims.csv"))], [verdict])
 
     def test_a_plan_runs_for_its_own_budgets_and_model_alone(self):
         table = self.replay(self.plan, "--budget", "50%mem")
