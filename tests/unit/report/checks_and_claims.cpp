@@ -79,6 +79,15 @@ TEST_CASE("a published number of a measure is shown next to the mean over heads"
   CHECK(has(text, "array values, x 16 |  | value | **no row of the results has array = 'values'; there is 'keys'** |"));
 }
 
+TEST_CASE("of the many values of a column a cell lists some") {
+  std::vector<Line> rows;
+  for (const char name : std::string("abcdefghij")) rows.push_back({.method = std::string(1, name)});
+  ReportOptions options;
+  options.published = {{.claim = "c", .paper = "1", .metric = "rel_err_mean", .rows = {{{"method", "quest"}}}}};
+  CHECK(has(markdown(report_of({replay_table(rows)}, options)),
+            "there is 'a', 'b', 'c', 'd', 'e', 'f', 'g', 'h' and 2 more**"));
+}
+
 TEST_CASE("published numbers are shown next to the rows; layer is all unless it is named") {
   const CsvTable table =
       replay_table({{},

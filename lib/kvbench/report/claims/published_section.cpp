@@ -94,6 +94,8 @@ std::vector<std::pair<std::string, std::string>> measured_means(std::span<const 
   return out;
 }
 
+constexpr std::size_t most_values = 8;  // of a column, which a cell lists
+
 /// The first column of a filter whose value no row has, and the values that rows have.
 std::string no_row(std::span<const CsvTable* const> tables, const Published::Filter& filter) {
   for (const auto& [column, value] : filter) {
@@ -102,8 +104,11 @@ std::string no_row(std::span<const CsvTable* const> tables, const Published::Fil
       for (const CsvRow& row : table->rows)
         known.insert(table->has(column) ? fmt::format("'{}'", table->text(row, column)) : "no such column");
     }
-    if (!known.contains(fmt::format("'{}'", value)))
-      return fmt::format("no row of the results has {} = '{}'; there is {}", column, value, fmt::join(known, ", "));
+    if (known.contains(fmt::format("'{}'", value))) continue;
+    const std::size_t more = known.size() - std::min(known.size(), most_values);
+    return fmt::format("no row of the results has {} = '{}'; there is {}{}", column, value,
+                       fmt::join(known.begin(), std::prev(known.end(), static_cast<std::ptrdiff_t>(more)), ", "),
+                       more > 0 ? fmt::format(" and {} more", more) : "");
   }
   return "no row of the results has all of these";
 }
