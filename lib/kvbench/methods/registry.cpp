@@ -15,23 +15,15 @@
 #include <kvbench/methods/compose.hpp>
 #include <kvbench/methods/contract/layer_plan.hpp>
 #include <kvbench/methods/engines.hpp>
-#include <kvbench/methods/eviction/duo.hpp>
 #include <kvbench/methods/eviction/h2o.hpp>
-#include <kvbench/methods/eviction/h2o_global.hpp>
 #include <kvbench/methods/eviction/methods.hpp>
-#include <kvbench/methods/eviction/pyramidkv.hpp>
-#include <kvbench/methods/eviction/scored.hpp>
 #include <kvbench/methods/eviction/sink.hpp>
-#include <kvbench/methods/eviction/snapkv.hpp>
-#include <kvbench/methods/eviction/subgen_kcenter.hpp>
 #include <kvbench/methods/file_name.hpp>
 #include <kvbench/methods/merging/cam.hpp>
 #include <kvbench/methods/merging/chelsea.hpp>
 #include <kvbench/methods/merging/methods.hpp>
 #include <kvbench/methods/python_name.hpp>
-#include <kvbench/methods/quantisation/kvquant.hpp>
 #include <kvbench/methods/quantisation/methods.hpp>
-#include <kvbench/methods/quantisation/nvfp4.hpp>
 #include <kvbench/methods/retrieval/infinigen.hpp>
 #include <kvbench/methods/retrieval/magicpig.hpp>
 #include <kvbench/methods/retrieval/methods.hpp>
@@ -39,10 +31,8 @@
 #include <kvbench/methods/retrieval/rocketkv.hpp>
 #include <kvbench/methods/retrieval/vattention.hpp>
 #include <kvbench/methods/sampling/balancekv.hpp>
-#include <kvbench/methods/sampling/balancekv_repo.hpp>
 #include <kvbench/methods/sampling/methods.hpp>
 #include <kvbench/methods/sampling/subgen.hpp>
-#include <kvbench/methods/sampling/uniform_repo.hpp>
 
 namespace kvbench::methods {
 

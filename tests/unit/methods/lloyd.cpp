@@ -107,7 +107,7 @@ Clustering plain(const Buffer<const float>& points, const std::vector<TokenId>& 
                  Backend& backend) {
   const auto centroids = gathered(points, start, backend);
   const auto mass = backend.allocate<float>(centroids.rows());
-  Clustering out{.labels = {}, .centroids = centroids};
+  Clustering out{.centroids = centroids};
   const auto unit = [&](const Buffer<const float>& rows) -> Buffer<const float> {
     if (options.distance != Distance::cosine) return rows;
     const auto normal = backend.allocate<float>(rows.rows(), rows.cols());

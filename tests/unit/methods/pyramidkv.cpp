@@ -17,7 +17,7 @@ using Budgets = std::vector<Index>;
 
 Budgets plan(std::vector<Assignment> settings, Index layers, Index n, Index budget) {
   const MethodInfo& info = find_method("pyramidkv");
-  ModelContext context{.prompt_group = "", .layers = {}, .tokens = n};
+  ModelContext context{.prompt_group = "", .tokens = n};
   for (Index l = 0; l < layers; ++l) context.layers.push_back(l);
   return info.plan(context, budget, info.bind(settings));
 }

@@ -7,7 +7,7 @@ namespace kvbench::faithful {
 namespace {
 
 const char* const uniform_place = "BalanceKV, Fig. 2: n/m times the sum over m random tokens";
-const char* const released_place = "BalanceKV, released baseline of Fig. 2 (methods/sampling/uniform_repo.hpp)";
+const char* const released_place = "BalanceKV, released baseline of Fig. 2 (methods/sampling/uniform_repo.cpp)";
 
 Mutant uniform_mutant(const std::string& id, std::string fault, const std::function<void(UniformRules&)>& change) {
   UniformRules rules;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The walk of the released code of BalanceKV (arXiv 2502.07861), recomputed over a stream in fp64. The listing of the
 // paper does not describe it: the reference is the description of the released code in
-// methods/sampling/balancekv_repo.hpp.
+// methods/sampling/balancekv_repo.cpp.
 #pragma once
 
 #include <optional>

@@ -23,7 +23,7 @@
 
 #include <Eigen/Cholesky>
 
-#include <kvbench/methods/eviction/scored.hpp>
+#include <kvbench/methods/eviction/methods.hpp>
 #include <kvbench/methods/stages/coming_queries.hpp>
 #include <kvbench/methods/stages/competition.hpp>
 #include <kvbench/methods/stages/computed_once.hpp>

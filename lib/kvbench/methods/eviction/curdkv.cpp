@@ -9,7 +9,7 @@
 // Complexity: O(n (d + dv + log n)) once for all budgets, O(B d) per query. Memory: B (d + dv) numbers.
 // Deviations: the paper projects keys and values to random directions first, CURPress on request alone, this method
 // never. A block of zeros, 0 / 0 in the code, has shares 0. Equal scores: the lower token.
-#include <kvbench/methods/eviction/scored.hpp>
+#include <kvbench/methods/eviction/methods.hpp>
 #include <kvbench/methods/stages/score_only.hpp>
 #include <kvbench/methods/stages/token_numbers.hpp>
 

@@ -9,7 +9,7 @@
 // quadratic term of each query head takes a product with [d, d] in fp64. Memory: B (d + dv) numbers.
 // Deviations: of the trace's observed queries, not of all; with --calibrate of those of another text, as
 // ExpectedAttentionStatsPress has it. RoPE must be unscaled. Equal scores: the lower token.
-#include <kvbench/methods/eviction/scored.hpp>
+#include <kvbench/methods/eviction/methods.hpp>
 #include <kvbench/methods/stages/coming_queries.hpp>
 #include <kvbench/methods/stages/score_only.hpp>
 namespace kvbench::methods {

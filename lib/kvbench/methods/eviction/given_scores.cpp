@@ -44,7 +44,7 @@ class ScoreTable {
   std::vector<Index> plan(const ModelContext& context, Index budget, const GivenScoresParams& params) const {
     const auto& layers = layers_of(context.prompt_group);
     const Index kept = std::min(budget, context.tokens), recent = std::min(params.recent, context.tokens);
-    const TokenScores rule{.scores = {}, .sinks = std::min(params.sinks, context.tokens - recent), .recent = recent};
+    const TokenScores rule{.sinks = std::min(params.sinks, context.tokens - recent), .recent = recent};
     const Protected fixed = protected_within(rule, kept);
     const Index protects = fixed.sinks + fixed.recent, each = kept - protects;
     std::vector<Index> budgets(context.layers.size(), kept);

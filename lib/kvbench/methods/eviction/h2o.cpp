@@ -7,7 +7,6 @@
 #include <kvbench/methods/eviction/heavy_hitters.hpp>
 #include <kvbench/methods/stages/kept_cache.hpp>
 #include <kvbench/methods/stages/prompt_steps.hpp>
-#include <kvbench/methods/stages/rows.hpp>
 
 namespace kvbench::methods {
 namespace {

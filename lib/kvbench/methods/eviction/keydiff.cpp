@@ -11,7 +11,7 @@
 // numbers.
 // Deviations: as in kvpress every layer attends to its whole prompt before blocks compete, where the paper computes
 // blocks with the compressed cache; decoded tokens are kept, where the paper's evict. Equal scores: the lower token.
-#include <kvbench/methods/eviction/scored.hpp>
+#include <kvbench/methods/eviction/methods.hpp>
 #include <kvbench/methods/stages/in_blocks.hpp>
 #include <kvbench/methods/stages/token_numbers.hpp>
 

@@ -7,7 +7,7 @@
 // Deviations: the released code leaves layers 0 and 1 whole (its README; --dense-layers 2), and no text of fewer than
 // 2048 tokens is compressed; kvpress compresses all layers. Of n tokens and a share r to be dropped l2compress keeps
 // ceil(n (1 - r)) and kvpress int(n (1 - r)); a budget here is B tokens. Equal norms: the lower token.
-#include <kvbench/methods/eviction/scored.hpp>
+#include <kvbench/methods/eviction/methods.hpp>
 
 #include <kvbench/methods/stages/score_only.hpp>
 #include <kvbench/methods/stages/token_numbers.hpp>

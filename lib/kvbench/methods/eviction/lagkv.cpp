@@ -20,7 +20,7 @@
 // while decoding either. Equal scores: the lower token. Budgets below S + tail are infeasible, because the tail is
 // never cut; score_v_ratio is 1, its default.
 #include <kvbench/methods/eviction/lag_scores.hpp>
-#include <kvbench/methods/eviction/scored.hpp>
+#include <kvbench/methods/eviction/methods.hpp>
 #include <kvbench/methods/stages/growing_rows.hpp>
 #include <kvbench/methods/stages/kept_cache.hpp>
 #include <kvbench/methods/stages/rows.hpp>

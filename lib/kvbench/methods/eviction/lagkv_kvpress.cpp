@@ -11,7 +11,7 @@
 // the code; here the lower token wins. Where the budget does not hold sinks and tail, the last tokens are kept. As in
 // the code, contexts of fewer than sinks + 2 lag tokens keep sinks and the last tokens.
 #include <kvbench/methods/eviction/lag_scores.hpp>
-#include <kvbench/methods/eviction/scored.hpp>
+#include <kvbench/methods/eviction/methods.hpp>
 #include <kvbench/methods/stages/score_only.hpp>
 
 namespace kvbench::methods {

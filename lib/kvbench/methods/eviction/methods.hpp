@@ -7,7 +7,26 @@
 namespace kvbench::methods {
 
 MethodInfo exact_method();
+MethodInfo h2o_global_method();
+MethodInfo snapkv_method();
+MethodInfo snapkv_kvpress_method();
+MethodInfo pyramidkv_method();
+MethodInfo knorm_method();
+MethodInfo keydiff_method();
+MethodInfo curdkv_method();
+MethodInfo lagkv_method();
+MethodInfo lagkv_kvpress_method();
+MethodInfo tova_method();
+MethodInfo tova_kvpress_method();
+MethodInfo expected_attention_method();
+MethodInfo triattention_method();
+MethodInfo compactor_method();
+MethodInfo r_kv_method();
+MethodInfo duo_method();
+MethodInfo duo_kvpress_method();
+MethodInfo subgen_kcenter_method();
 MethodInfo random_method();
+
 Wrapper adakv_wrapper();
 Wrapper adakv_kvpress_wrapper();
 Wrapper criticalkv_wrapper();

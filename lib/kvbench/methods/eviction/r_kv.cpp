@@ -23,7 +23,7 @@
 // Budgets up to W keep the last tokens. Equal scores: the lower token. Only retain_direction="last", the default.
 #include <deque>
 
-#include <kvbench/methods/eviction/scored.hpp>
+#include <kvbench/methods/eviction/methods.hpp>
 #include <kvbench/methods/eviction/window_votes.hpp>
 #include <kvbench/methods/stages/growing_rows.hpp>
 #include <kvbench/methods/stages/kept_cache.hpp>

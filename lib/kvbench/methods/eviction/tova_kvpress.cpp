@@ -7,7 +7,7 @@
 // Complexity: O(H G n d + n log n) for a layer of H kv heads. Memory: B (d + dv) numbers for each of them.
 // Deviations: as in kvpress the last token is kept, and decoded tokens are never dropped; the original is `tova`. Equal
 // weights: the lower token.
-#include <kvbench/methods/eviction/scored.hpp>
+#include <kvbench/methods/eviction/methods.hpp>
 #include <kvbench/methods/eviction/window_votes.hpp>
 
 namespace kvbench::methods {

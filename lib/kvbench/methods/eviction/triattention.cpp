@@ -11,7 +11,7 @@
 // prompt. Its default mode keeps the same tokens in all layers, by the mean of these scores over the layers:
 // docs/scores.md has it, by kvbench.method_scores(). Queries are the trace's observed ones, or those of the text of
 // --calibrate, as in the code. RoPE must be unscaled. Equal scores: the lower token; in the code random noise.
-#include <kvbench/methods/eviction/scored.hpp>
+#include <kvbench/methods/eviction/methods.hpp>
 #include <kvbench/methods/stages/coming_queries.hpp>
 #include <kvbench/methods/stages/score_only.hpp>
 namespace kvbench::methods {

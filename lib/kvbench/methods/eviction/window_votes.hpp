@@ -10,7 +10,7 @@
 
 namespace kvbench::methods {
 
-/// Explained in snapkv.hpp.
+/// Explained in snapkv.cpp.
 struct WindowVoteParams {
   Index window = 32;
   SelectionParams selection{.group = {.per = GroupChoice::Per::kv_head}, .pooling = kernels::Pooling::max, .kernel = 7};

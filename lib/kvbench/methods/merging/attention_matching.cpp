@@ -31,7 +31,6 @@
 // type.
 #include <algorithm>
 #include <cmath>
-#include <map>
 
 #include <kvbench/methods/merging/attention_fits.hpp>
 #include <kvbench/methods/merging/merged_context.hpp>

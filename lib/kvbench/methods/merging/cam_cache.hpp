@@ -2,8 +2,6 @@
 // The cache of `cam`: unchanged first tokens, and a window into whose values the values that leave it are merged.
 #pragma once
 
-#include <memory>
-
 #include <kvbench/methods/merging/cam_rule.hpp>
 #include <kvbench/methods/stages/draws.hpp>
 

@@ -12,7 +12,6 @@
 // Worst-case error of a number: (max - min) / (2 (2^bits - 1)), and the rounding of m and s to f16.
 // Deviations: none; there is no paper.
 #include <array>
-#include <cmath>
 
 #include <kvbench/methods/quantisation/group_codec.hpp>
 #include <kvbench/methods/quantisation/methods.hpp>

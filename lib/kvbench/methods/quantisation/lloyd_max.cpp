@@ -40,7 +40,7 @@ std::vector<double> lloyd_max(std::vector<double> levels, double end, int iterat
 }
 
 Codebook codebook_of(const std::vector<double>& levels) {
-  Codebook book{.levels = {levels.begin(), levels.end()}, .midpoints = {}};
+  Codebook book{.levels = {levels.begin(), levels.end()}};
   for (std::size_t i = 0; i + 1 < levels.size(); ++i)
     book.midpoints.push_back((book.levels[i] + book.levels[i + 1]) / 2);
   return book;

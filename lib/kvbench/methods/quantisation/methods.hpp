@@ -6,20 +6,22 @@
 
 namespace kvbench::methods {
 
-MethodInfo fp8_method();
+MethodInfo int_method();
+MethodInfo int8_method();
+MethodInfo int4_method();
+MethodInfo int2_method();
 MethodInfo q8_0_method();
 MethodInfo q5_1_method();
 MethodInfo q5_0_method();
 MethodInfo q4_1_method();
 MethodInfo q4_0_method();
-MethodInfo int_method();
-MethodInfo int8_method();
-MethodInfo int4_method();
-MethodInfo int2_method();
 MethodInfo kivi4_method();
 MethodInfo kivi2_method();
-MethodInfo qjl_method();
+MethodInfo kvquant_nofisher_method();
+MethodInfo fp8_method();
+MethodInfo nvfp4_method();
 MethodInfo turboquant_method();
 MethodInfo turboquant_vllm_method();
+MethodInfo qjl_method();
 
 }  // namespace kvbench::methods

@@ -1,5 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <kvbench/methods/quantisation/nvfp4.hpp>
+// nvfp4: keys and values as floating-point numbers of 4 bits in blocks of 16 channels, NVIDIA's format.
+// vllm-project/vllm #37192; csrc/libtorch_stable/quantization/fp4/nvfp4_kv_cache_kernels.cu and nvfp4_utils.cuh
+// (cvt_warp_fp16_to_fp4). Scale of the tensor: vllm-project/compressed-tensors
+// src/compressed_tensors/quantization/utils/helpers.py (generate_gparam); "Introducing NVFP4", NVIDIA, June 2025.
+//
+// g = max |x| / (448 6) over the keys (or the values) of the prompt of a kv head, in fp32; 1 where the prompt is empty
+// or all 0. A block stores c = max |x| / 6 / g in e4m3: to nearest, ties to even, at most 448. The code of x is that of
+// x / (c g) rounded to the nearest of 0, 0.5, 1, 1.5, 2, 3, 4, 6 and their negatives (e2m1), ties to the even mantissa,
+// beyond 6 to 6. It is decoded to code (c g). A block with c = 0 is decoded to 0. g stays while tokens are decoded.
+//
+// Parameters: none. 4.5 bits a number.
+// Complexity: O(n (d + dv)) to encode and to decode. Memory: 4.5 / 16 of the cache in 16 bits, and 32 bits per g.
+// Worst-case error of a number of a block with s = max |x| / 6, where e = max(s / 17, g / 1024) bounds the rounding of
+// c g: max(s + e, 6 e) while s <= 448 g, and max |x| - 2688 g beyond it if that is more. (Half of the gap
+// between 4 and 6 is 1.)
+// Deviations: vLLM has one g for the kv heads of a layer, from a checkpoint or 1, and computes with approximate
+// reciprocals. A cache of several arrays counts g once for each.
+// Checked against: arithmetic by hand of the rules above (tests/unit/methods/quantisation/nvfp4.cpp); not run beside
+// vLLM.
+#include <kvbench/methods/quantisation/methods.hpp>
 
 #include <kvbench/methods/quantisation/group_codec.hpp>
 #include <kvbench/methods/quantisation/prompt_scale.hpp>

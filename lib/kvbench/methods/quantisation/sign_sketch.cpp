@@ -38,7 +38,6 @@ Buffer<const float> sign_estimates(const Buffer<const float>& rows, const Buffer
       kernels::EncodeGroups<Buffer>{.rows = projected(rows, sketch.matrix, backend),
                                     .format = format,
                                     .scale = norms,
-                                    .inverse = {},
                                     .offset = offset,
                                     .midpoints = backend.adopt<float>({std::numeric_limits<float>::denorm_min()}, 1),
                                     .codes = codes});
@@ -61,7 +60,6 @@ Buffer<const float> combined(const Buffer<const std::uint8_t>& codes, int zero, 
                                             .format = {.group = 1, .bits = 1, .zero = zero},  // a scale for each number
                                             .scale = factors,
                                             .offset = sums.present() ? sums : zeros(n, d, backend),
-                                            .levels = {},
                                             .out = out});
   return out;
 }

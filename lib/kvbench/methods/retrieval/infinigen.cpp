@@ -35,7 +35,7 @@ std::vector<Partial> make_partials(const HeadPrompt& head, const InfinigenParams
   };
   std::vector<Partial> partials;
   for (Index s = 0; s < sets; ++s) {
-    SkewSample sample{.skewed_by = of_set(offline, s), .queries = of_set(chooses, s), .keys = {}};
+    SkewSample sample{.skewed_by = of_set(offline, s), .queries = of_set(chooses, s)};
     if (by_both) sample.keys = chooses.keys;
     partials.push_back(make_partial(sample, head.keys, params.ratio, backend));
   }

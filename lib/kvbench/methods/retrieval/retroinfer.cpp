@@ -39,8 +39,6 @@
 // softmax of the ranking. Tokens of a clustered part that are left over by segments of equal length do not move
 // centroids, as there. The cache of the GPU for clusters that were read before is not simulated (metrics cache_hit_*).
 #include <algorithm>
-#include <cmath>
-#include <limits>
 #include <optional>
 
 #include <kvbench/methods/retrieval/estimated_clusters.hpp>

@@ -171,7 +171,7 @@ class RocketkvCache : public CompressedCache {
     for (const Index v : visible) last.push_back(static_cast<std::int32_t>(sizes_.page > 1 ? closed() : v));
     const ScoredRows pass = scored_rows(q, bounds_.rows(), std::move(last), 1, backend_);
     std::vector<float> sums = backend_.read(pass.log_sum_exp);
-    Ranks ranks{.closed = {}, .open = std::vector<double>(static_cast<std::size_t>(m), 0)};
+    Ranks ranks{.open = std::vector<double>(static_cast<std::size_t>(m), 0)};
     const std::vector<float> own =
         sizes_.page > 1 ? backend_.read(inner_products(q, open_bounds(open), backend_)) : std::vector<float>();
     for (Index r = 0; r < rows; ++r) {

@@ -2,7 +2,6 @@
 // balancekv mode=stream: BalanceKV, arXiv 2502.07861, Algorithm 1. Readings and parameters: balancekv.hpp.
 #pragma once
 
-#include <memory>
 #include <vector>
 
 #include <kvbench/methods/sampling/balancekv.hpp>

@@ -6,7 +6,9 @@
 
 namespace kvbench::methods {
 
-MethodInfo kh_compress_method();
 MethodInfo uniform_method();
+MethodInfo uniform_repo_method();
+MethodInfo balancekv_repo_method();
+MethodInfo kh_compress_method();
 
 }  // namespace kvbench::methods

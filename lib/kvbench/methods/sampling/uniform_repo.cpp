@@ -1,5 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <kvbench/methods/sampling/uniform_repo.hpp>
+// uniform-repo: the uniform sampling that the released BalanceKV code uses as its baseline: fair coins in place of the
+// walk. BalanceKV, arXiv 2502.07861, the code of Fig. 2.
+//
+// Each of T rounds gives its n tokens fair signs, except +1 to the first of each block. It keeps the first floor(n / 2)
+// tokens after a stable sort that places -1 before +1. All have weight 2^T in both sums. Rates are therefore powers of
+// 1/2, early tokens of the -1 class are preferred, and the first token of a block is kept last: the sampling is not
+// quite uniform, unlike `uniform`. A budget of B tokens gives the smallest T that fits; the rest of B is a window of
+// the most recent tokens, kept exactly. Decoded tokens are kept exactly.
+//
+// Parameters:
+//   block   tokens per block, default 256 (paper and notebook); 128 on the command line
+//   rounds  T, default -1: from the budget
+// Protocol of the figure: that of `balancekv-repo`.
+// Complexity: O(n) per seed, O(B (d + dv)) per query. Memory: B (d + dv) numbers and one weight per token.
+#include <kvbench/methods/sampling/methods.hpp>
 
 #include <cmath>
 
@@ -10,6 +24,11 @@
 
 namespace kvbench::methods {
 namespace {
+
+struct UniformRepoParams {
+  Index block = 256;
+  Index rounds = -1;
+};
 
 /// The first half of the tokens after a stable sort by sign.
 std::vector<TokenId> halve(const std::vector<TokenId>& tokens, const std::vector<double>& uniforms, Index block) {
@@ -44,12 +63,12 @@ MakeCache prepare(const HeadPrompt& head, const UniformRepoParams& params, Backe
   };
 }
 
-}  // namespace
-
 void fields(ParamVisitor& visitor, UniformRepoParams& params) {
   visitor.integer("block", params.block, {.min = 2}, "tokens per block, the first of which gets +1");
   visitor.integer("rounds", params.rounds, {.min = -1, .max = 40}, "T; -1: from the budget");
 }
+
+}  // namespace
 
 MethodInfo uniform_repo_method() {
   return with_params<UniformRepoParams>(

@@ -9,7 +9,6 @@
 #pragma once
 
 #include <memory>
-#include <span>
 #include <vector>
 
 #include <kvbench/methods/contract/codec.hpp>

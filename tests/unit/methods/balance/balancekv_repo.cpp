@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <kvbench/methods/sampling/balancekv_repo.hpp>
 
 #include <doctest/doctest.h>
 
 #include <cmath>
-#include <numeric>
 
 #include <kvbench/methods/sampling/softmax_balance.hpp>
 #include <support/small.hpp>

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <kvbench/methods/sampling/uniform_repo.hpp>
 
 #include <doctest/doctest.h>
 

@@ -3,8 +3,6 @@
 
 #include <doctest/doctest.h>
 
-#include <algorithm>
-
 #include <support/chi_square.hpp>
 
 using namespace kvbench;

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
-#include <kvbench/methods/eviction/subgen_kcenter.hpp>
 
 #include <doctest/doctest.h>
 
