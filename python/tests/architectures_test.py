@@ -10,8 +10,7 @@ import sys
 
 import environment
 
-environment.use(["h5py", "numpy", "torch", "transformers", "threadpoolctl"], "KVBENCH_TORCH_PYTHON", "torch",
-                "scripts/fetch-model --hf")
+environment.use_torch("threadpoolctl")
 from support import PackageTest, kvbench, main  # noqa: E402
 import architectures  # noqa: E402
 import hf_models  # noqa: E402

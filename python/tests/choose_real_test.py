@@ -8,8 +8,7 @@ import time
 
 import environment
 
-environment.use(["h5py", "numpy", "torch", "transformers", "gguf"], "KVBENCH_TORCH_PYTHON", "torch",
-                "scripts/fetch-model --hf")
+environment.use_torch("gguf")
 from support import KVBENCH, PACKAGE, PackageTest, main  # noqa: E402
 
 KVEVAL = sys.argv[4] if len(sys.argv) > 4 else ""

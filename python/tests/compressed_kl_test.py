@@ -6,8 +6,7 @@ import sys
 
 import environment
 
-environment.use(["h5py", "numpy", "torch", "transformers", "gguf", "threadpoolctl"], "KVBENCH_TORCH_PYTHON", "torch",
-                "scripts/fetch-model --hf")
+environment.use_torch("gguf", "threadpoolctl")
 from support import SAMPLE, PackageTest, kvbench, main, records  # noqa: E402
 import transformers  # noqa: E402
 

@@ -6,8 +6,7 @@ import warnings
 
 import environment
 
-environment.use(["h5py", "numpy", "torch", "transformers", "threadpoolctl"], "KVBENCH_TORCH_PYTHON", "torch",
-                "scripts/fetch-model --hf")
+environment.use_torch("threadpoolctl")
 from support import PACKAGE, SAMPLE, PackageTest, kvbench, main, records  # noqa: E402
 import hf_models  # noqa: E402
 import numpy as np  # noqa: E402

@@ -7,8 +7,7 @@ import sys
 
 import environment
 
-environment.use(["h5py", "numpy", "torch", "transformers", "threadpoolctl"], "KVBENCH_TORCH_PYTHON", "torch",
-                "scripts/fetch-model --hf")
+environment.use_torch("threadpoolctl")
 from support import PackageTest, kvbench, main, records  # noqa: E402
 import architectures  # noqa: E402
 import h5py  # noqa: E402

@@ -12,7 +12,7 @@ from unittest import mock
 
 import environment
 
-environment.use(["h5py", "numpy", "torch", "transformers"], "KVBENCH_TORCH_PYTHON", "torch", "scripts/fetch-model --hf")
+environment.use_torch()
 from support import PACKAGE, PackageTest, kvbench, main, run  # noqa: E402
 import hf_models  # noqa: E402
 import numpy as np  # noqa: E402

@@ -23,3 +23,9 @@ def use(modules, variable, environment, command):
         os.execv(other, [other, *sys.argv])
     print(f"skipped: {missing}; {command} installs {', '.join(modules)}; or set {variable} to a Python that has them")
     sys.exit(77)
+
+
+def use_torch(*others):
+    """The same for PyTorch and transformers, beside others."""
+    use(["h5py", "numpy", "torch", "transformers", *others], "KVBENCH_TORCH_PYTHON", "torch",
+        "scripts/fetch-model --hf")

@@ -6,8 +6,7 @@ import warnings
 
 import environment
 
-environment.use(["h5py", "numpy", "torch", "transformers", "lm_eval", "threadpoolctl"], "KVBENCH_TORCH_PYTHON", "torch",
-                "scripts/fetch-model --hf")
+environment.use_torch("lm_eval", "threadpoolctl")
 from support import PackageTest, kvbench, main  # noqa: E402
 import hf_models  # noqa: E402
 import numpy as np  # noqa: E402

@@ -8,7 +8,7 @@ from unittest import mock
 
 import environment
 
-environment.use(["h5py", "numpy", "torch", "transformers"], "KVBENCH_TORCH_PYTHON", "torch", "scripts/fetch-model --hf")
+environment.use_torch()
 from support import kvbench, main  # noqa: E402
 import architectures  # noqa: E402
 import h5py  # noqa: E402

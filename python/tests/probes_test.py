@@ -5,7 +5,7 @@ import io
 
 import environment
 
-environment.use(["h5py", "numpy", "torch", "transformers"], "KVBENCH_TORCH_PYTHON", "torch", "scripts/fetch-model --hf")
+environment.use_torch()
 from support import kvbench, main, run  # noqa: E402
 import architectures  # noqa: E402
 import hf_models  # noqa: E402

@@ -2,7 +2,7 @@
 """Sketches of W_O and norms of the residual stream that kvbench-dump-hf records."""
 import environment
 
-environment.use(["h5py", "numpy", "torch", "transformers"], "KVBENCH_TORCH_PYTHON", "torch", "scripts/fetch-model --hf")
+environment.use_torch()
 from support import kvbench, main  # noqa: E402
 import hf_models  # noqa: E402
 import numpy as np  # noqa: E402

@@ -7,7 +7,7 @@ import os
 
 import environment
 
-environment.use(["h5py", "numpy", "torch", "transformers"], "KVBENCH_TORCH_PYTHON", "torch", "scripts/fetch-model --hf")
+environment.use_torch()
 from support import PackageTest, kvbench, main  # noqa: E402
 import hf_models  # noqa: E402
 import torch  # noqa: E402
