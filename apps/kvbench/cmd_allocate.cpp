@@ -6,7 +6,7 @@
 #include <kvbench/config/method_flags.hpp>
 #include <kvbench/config/plan_file.hpp>
 #include <kvbench/replay/plan/layer_choice.hpp>
-#include <kvbench/report/document/terminal.hpp>
+#include <kvbench/report/document/writers.hpp>
 
 #include <apps/common/command_line.hpp>
 #include <apps/common/rows/output.hpp>

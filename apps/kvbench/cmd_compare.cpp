@@ -6,11 +6,9 @@
 #include <kvbench/compare/predictions.hpp>
 #include <kvbench/config/sweep.hpp>
 #include <kvbench/core/suggest.hpp>
-#include <kvbench/report/claims/comparison_table.hpp>
-#include <kvbench/report/columns/claims.hpp>
-#include <kvbench/report/columns/comparisons.hpp>
-#include <kvbench/report/document/markdown.hpp>
-#include <kvbench/report/document/terminal.hpp>
+#include <kvbench/report/claims/sections.hpp>
+#include <kvbench/report/columns/tables.hpp>
+#include <kvbench/report/document/writers.hpp>
 #include <kvbench/report/read/document_results.hpp>
 #include <kvbench/report/read/query_csv.hpp>
 #include <kvbench/sweep/cells_results.hpp>

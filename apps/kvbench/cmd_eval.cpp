@@ -7,7 +7,7 @@
 
 #include <kvbench/core/error.hpp>
 #include <kvbench/eval/tasks.hpp>
-#include <kvbench/report/columns/evaluations.hpp>
+#include <kvbench/report/columns/tables.hpp>
 
 #include <apps/common/command_line.hpp>
 #include <apps/common/rows/output.hpp>

@@ -12,7 +12,7 @@
 #include <kvbench/replay/records/record.hpp>
 #include <kvbench/replay/replay.hpp>
 #include <kvbench/replay/run/workers.hpp>
-#include <kvbench/report/columns/records.hpp>
+#include <kvbench/report/columns/tables.hpp>
 
 #include <apps/common/command_line.hpp>
 #include <apps/common/rows/output.hpp>

@@ -13,10 +13,8 @@
 #include <kvbench/core/name.hpp>
 #include <kvbench/replay/plan/fields.hpp>
 #include <kvbench/report/document/figure_names.hpp>
-#include <kvbench/report/document/html.hpp>
-#include <kvbench/report/document/latex.hpp>
-#include <kvbench/report/document/markdown.hpp>
-#include <kvbench/report/read/claim_results.hpp>
+#include <kvbench/report/document/writers.hpp>
+#include <kvbench/report/read/checked_rows.hpp>
 #include <kvbench/report/read/method_choice.hpp>
 #include <kvbench/report/report.hpp>
 #include <kvbench/report/shapes/shape.hpp>

@@ -2,7 +2,7 @@
 #include <fmt/format.h>
 
 #include <kvbench/core/error.hpp>
-#include <kvbench/report/columns/measures.hpp>
+#include <kvbench/report/columns/tables.hpp>
 #include <kvbench/sweep/estimate.hpp>
 #include <kvbench/sweep/run.hpp>
 

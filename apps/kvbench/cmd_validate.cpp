@@ -8,10 +8,9 @@
 #include <kvbench/bounds/check/verdicts.hpp>
 #include <kvbench/config/field_names.hpp>
 #include <kvbench/core/suggest.hpp>
-#include <kvbench/report/claims/checks.hpp>
-#include <kvbench/report/columns/checks.hpp>
-#include <kvbench/report/document/markdown.hpp>
-#include <kvbench/report/document/terminal.hpp>
+#include <kvbench/report/claims/sections.hpp>
+#include <kvbench/report/columns/tables.hpp>
+#include <kvbench/report/document/writers.hpp>
 #include <kvbench/sweep/figure_checks.hpp>
 #include <kvbench/validate/all_checks.hpp>
 #include <kvbench/validate/validate.hpp>

@@ -10,8 +10,8 @@
 #include <kvbench/golden/compare.hpp>
 #include <kvbench/golden/compute.hpp>
 #include <kvbench/golden/frozen.hpp>
-#include <kvbench/report/columns/golden.hpp>
-#include <kvbench/report/read/golden_rows.hpp>
+#include <kvbench/report/columns/tables.hpp>
+#include <kvbench/report/read/checked_rows.hpp>
 #include <kvbench/store/method_files.hpp>
 
 #include <apps/common/command_line.hpp>

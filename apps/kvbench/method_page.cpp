@@ -183,7 +183,7 @@ std::string with_parameter(const methods::MethodInfo& method) {
 /// The start of an example: a replay of the bundled trace, which has the queries of the last 80 tokens of its contexts,
 /// or where a method needs others, the dump of a trace that has them before it.
 std::string example_replay(const methods::MethodInfo& method) {
-  methods::ContextData bundled{.tokens = 1024, .observed = {}, .column_sums = true};
+  methods::ContextData bundled{.tokens = 1024, .column_sums = true};
   for (std::int32_t token = 944; token < 1024; ++token) bundled.observed.push_back(token);
   try {
     if (method.check_data) method.check_data(bundled, method.bind({}));

@@ -2,7 +2,6 @@
 #include <apps/kvbench/run_flags.hpp>
 
 #include <algorithm>
-#include <cstdio>
 #include <iterator>
 #include <map>
 
@@ -10,9 +9,8 @@
 
 #include <kvbench/core/suggest.hpp>
 #include <kvbench/replay/run/workers.hpp>
-#include <kvbench/report/columns/records.hpp>
-#include <kvbench/report/document/markdown.hpp>
-#include <kvbench/report/document/terminal.hpp>
+#include <kvbench/report/columns/tables.hpp>
+#include <kvbench/report/document/writers.hpp>
 #include <kvbench/report/replay/summary.hpp>
 #include <kvbench/report/replay/table.hpp>
 #include <kvbench/store/method_files.hpp>

@@ -4,8 +4,7 @@
 #include <filesystem>
 
 #include <kvbench/core/error.hpp>
-#include <kvbench/report/columns/claims.hpp>
-#include <kvbench/report/columns/measures.hpp>
+#include <kvbench/report/columns/tables.hpp>
 
 #include <apps/kvbench/commands.hpp>
 

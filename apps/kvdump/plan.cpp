@@ -6,7 +6,6 @@
 #include <numeric>
 #include <optional>
 #include <set>
-#include <string>
 
 #include <kvbench/core/error.hpp>
 

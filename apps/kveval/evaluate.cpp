@@ -6,16 +6,13 @@
 #include <iterator>
 #include <numeric>
 
-#include <fmt/format.h>
-
 #include <kvbench/core/error.hpp>
 #include <kvbench/core/output_path.hpp>
 #include <kvbench/eval/eval_raw.hpp>
 #include <kvbench/replay/run/head_memory.hpp>
 #include <kvbench/replay/run/workers.hpp>
-#include <kvbench/report/columns/evaluations.hpp>
-#include <kvbench/report/document/markdown.hpp>
-#include <kvbench/report/document/terminal.hpp>
+#include <kvbench/report/columns/tables.hpp>
+#include <kvbench/report/document/writers.hpp>
 #include <kvbench/report/eval/answer.hpp>
 #include <kvbench/report/eval/table.hpp>
 #include <kvbench/store/method_files.hpp>

@@ -2,7 +2,6 @@
 #include <apps/llama/model.hpp>
 
 #include <cerrno>
-#include <cstring>
 #include <string_view>
 
 #include <fmt/core.h>

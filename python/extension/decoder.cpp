@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <python/extension/decoder.hpp>
+#include <python/extension/bindings.hpp>
 
-#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
@@ -11,7 +10,6 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
-#include <kvbench/core/error.hpp>
 #include <kvbench/loop/decoder.hpp>
 
 #include <python/extension/choice.hpp>

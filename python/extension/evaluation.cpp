@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <python/extension/evaluation.hpp>
+#include <python/extension/bindings.hpp>
 
 #include <cmath>
 #include <string>
@@ -14,7 +14,7 @@
 #include <kvbench/config/method_flags.hpp>
 #include <kvbench/eval/eval_record.hpp>
 #include <kvbench/replay/run/workers.hpp>
-#include <kvbench/report/columns/evaluations.hpp>
+#include <kvbench/report/columns/tables.hpp>
 
 #include <apps/common/rows/output.hpp>
 

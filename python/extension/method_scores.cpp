@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <python/extension/method_scores.hpp>
+#include <python/extension/bindings.hpp>
 
 #include <algorithm>
 #include <limits>

@@ -17,10 +17,8 @@
 #include <kvbench/testing/contract.hpp>
 
 #include <apps/kvbench/run_kvbench.hpp>
+#include <python/extension/bindings.hpp>
 #include <python/extension/choice.hpp>
-#include <python/extension/decoder.hpp>
-#include <python/extension/evaluation.hpp>
-#include <python/extension/method_scores.hpp>
 #include <python/extension/python_method.hpp>
 #include <python/extension/python_object.hpp>
 #include <python/extension/worker.hpp>

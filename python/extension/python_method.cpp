@@ -185,7 +185,7 @@ methods::Properties properties_of(const nb::handle& facts) {
 /// `facts` are those of kvbench._methods.describe().
 methods::MethodInfo describe(const std::string& name, const nb::object& method, const nb::object& facts) {
   using methods::Granularity, methods::Kind;
-  Binding binding{.name = name, .method = Held(method), .scorer = nb::cast<bool>(facts["scorer"]), .selection = {}};
+  Binding binding{.name = name, .method = Held(method), .scorer = nb::cast<bool>(facts["scorer"])};
   if (binding.scorer) select(name, binding.selection, assignments_of(nb::cast<Settings>(facts["selection"])));
   methods::MethodInfo info{
       .name = name,

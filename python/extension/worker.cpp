@@ -3,7 +3,6 @@
 
 #include <chrono>
 #include <future>
-#include <mutex>
 #include <thread>
 
 #include <nanobind/nanobind.h>

@@ -3,7 +3,6 @@
 // stream.
 #include <cmath>
 #include <cstring>
-#include <type_traits>
 
 #include <doctest/doctest.h>
 

@@ -63,7 +63,7 @@ void read_everything() {
     for (std::size_t c = 0; c < results.configurations().size(); ++c) results.read(place, c);
   }
   ++inputs_read;
-  compare::compare({.files = {&results}, .a = {}, .b = {}, .metric = info_of(metric("rel_err")), .span = Span::head});
+  compare::compare({.files = {&results}, .metric = info_of(metric("rel_err")), .span = Span::head});
 }
 
 }  // namespace

@@ -2,13 +2,11 @@
 // libFuzzer target: any bytes are a table of kveval from which a report and comparisons of documents are made, or give
 // Error.
 #include <cstdint>
-#include <string>
 #include <string_view>
 
 #include <kvbench/compare/comparison.hpp>
 #include <kvbench/core/error.hpp>
-#include <kvbench/report/document/html.hpp>
-#include <kvbench/report/document/markdown.hpp>
+#include <kvbench/report/document/writers.hpp>
 #include <kvbench/report/read/document_results.hpp>
 #include <kvbench/report/read/table_kind.hpp>
 #include <kvbench/report/report.hpp>
@@ -33,8 +31,7 @@ void report_evaluations(std::string_view text) {
 
 void compare_documents(eval::Damage metric) {
   const DocumentResults results(fuzz::scratch(), metric);
-  compare::compare(
-      {.files = {&results}, .a = {}, .b = {}, .metric = figure_of(metric).compared(), .span = compare::Span::all});
+  compare::compare({.files = {&results}, .metric = figure_of(metric).compared(), .span = compare::Span::all});
 }
 
 }  // namespace

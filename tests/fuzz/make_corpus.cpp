@@ -7,11 +7,7 @@
 #include <vector>
 
 #include <kvbench/config/sweep.hpp>
-#include <kvbench/report/columns/checks.hpp>
-#include <kvbench/report/columns/claims.hpp>
-#include <kvbench/report/columns/evaluations.hpp>
-#include <kvbench/report/columns/measures.hpp>
-#include <kvbench/report/columns/records.hpp>
+#include <kvbench/report/columns/tables.hpp>
 #include <kvbench/sweep/collect.hpp>
 #include <kvbench/sweep/merge.hpp>
 #include <kvbench/trace/create.hpp>

@@ -8,8 +8,6 @@
 
 #include <unistd.h>
 
-#include <fmt/format.h>
-
 #include <kvbench/core/error.hpp>
 #include <kvbench/core/read_files.hpp>
 

@@ -71,7 +71,7 @@ Allocation allocate(const Damages& damages, const Budget& budget) {
     }
     return Plan(choices.layers, *entry);
   };
-  Allocation out{.budget = budget, .documents = documents, .plan = {}, .equal = spending(damages, all, equal_of(all))};
+  Allocation out{.budget = budget, .documents = documents, .equal = spending(damages, all, equal_of(all))};
   if (documents == 1) {
     out.plan = spending(damages, all, *solve(all, bytes));
     return out;

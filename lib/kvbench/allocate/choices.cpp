@@ -43,7 +43,7 @@ Choices choices_of(const Damages& damages, std::span<const std::size_t> document
 
 replay::ProbeSums sums_of(const Damages& damages, std::size_t document, const Plan& plan) {
   const DocumentDamage& of = damages.documents[document];
-  replay::ProbeSums out{.scored = of.scored, .layers = plan.size(), .seeds = 1, .probes = of.probes, .sums = {}};
+  replay::ProbeSums out{.scored = of.scored, .layers = plan.size(), .seeds = 1, .probes = of.probes};
   const auto sums = [&](std::size_t l) -> const std::vector<double>& {
     return of.sums[l * damages.menu.size() + plan[l]];
   };

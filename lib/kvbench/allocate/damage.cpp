@@ -174,8 +174,7 @@ class TraceDamage {
           reader_.path(), prompt.id);
     DocumentDamage document{.name = prompt.name.empty() ? prompt.id : prompt.name,
                             .scored = static_cast<std::size_t>(scored),
-                            .probes = damages_.probed ? static_cast<std::size_t>(prompt.probes->count) : 1,
-                            .sums = {}};
+                            .probes = damages_.probed ? static_cast<std::size_t>(prompt.probes->count) : 1};
     for (const PlanPlace& place : damages_.places) {
       for (const Configuration& entry : entries_) {
         std::int64_t& cost = damages_.cost[document.sums.size()];

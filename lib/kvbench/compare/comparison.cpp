@@ -150,7 +150,7 @@ class Comparer {
     for (const Side& side : catalogue_.sides()) {
       if (side.configuration.budget != budget || is_reference(side.configuration.method)) continue;
       const GroupValues of = comparer.read(side);
-      Candidate one{.side = side, .values = {}, .size = {}};
+      Candidate one{.side = side, .size = {}};
       double sum = 0, count = 0;
       for (const SideValues& values : of) {
         one.size.second += values.found && values.status == replay::Status::ok;

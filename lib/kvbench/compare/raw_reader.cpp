@@ -184,8 +184,7 @@ QueryValues read_values(const InputObject& result, const RawLayout& layout, std:
                   .reason = result.text("reason").value_or(""),
                   .dense = integer_of(result, "dense", 0) != 0,
                   .bytes_held = result.number("total_bytes").value_or(NAN),
-                  .bytes_read = result.number("bytes_read").value_or(NAN),
-                  .values = {}};
+                  .bytes_read = result.number("bytes_read").value_or(NAN)};
   if (out.status != replay::Status::ok) return out;
   const InputObject metrics = result.dataset("metrics", Extent::part);
   const std::size_t queries = layout.places[place].positions.size();

@@ -155,7 +155,7 @@ void check_heads(const Value& plans, const LayerPlan& plan) {
 
 LayerPlan read_plan(const Value& file) {
   const auto parts = members_of(file, {"model", "model_layers", "traces", "plans"}, "a plan");
-  LayerPlan plan{.model = text_of(*parts[0], "'model'"), .budgets = {}};
+  LayerPlan plan{.model = text_of(*parts[0], "'model'")};
   plan.model_layers = number_of(*parts[1], 1, most_layers, "'model_layers'");
   for (const Value& digest : items_of(*parts[2], "'traces'")) text_of(digest, "a digest");
   for (const Value& table : items_of(*parts[3], "'plans'")) {

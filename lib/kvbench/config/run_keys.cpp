@@ -124,7 +124,7 @@ void set_exclusions(const Entry& entry, SweepRun& run) {
   run.exclusions.clear();
   for (const Value& item : entry.items()) {
     if (item.kind != Value::Kind::table || item.members.empty()) entry.reject(item);
-    Exclusion exclusion{.place = item.place, .where = {}};
+    Exclusion exclusion{.place = item.place};
     for (const Member& member : item.members) {
       const std::string& text = entry.scalar(member.value);
       exclusion.where.emplace_back(member.key, member.key == "method" ? method_name(item.place, text) : text);

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <kvbench/core/place_test.hpp>
 
-#include <algorithm>
 #include <cassert>
 #include <vector>
 

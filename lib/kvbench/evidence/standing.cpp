@@ -25,7 +25,7 @@ Standing standing_of(std::vector<Mark> group, std::optional<std::size_t> best) {
   for (std::size_t i = 0; i < group.size(); ++i) group[i].row = i;
   const std::size_t first =
       best ? *best : static_cast<std::size_t>(std::ranges::min_element(group, {}, &Mark::mean) - group.begin());
-  Standing out{.best = group[first], .tied = {}, .worse = {}, .untested = {}, .elsewhere = {}};
+  Standing out{.best = group[first], .tied = {}};
   out.best.ratio = 1;
   for (Mark& mark : group) {
     if (mark.row == first) continue;

@@ -67,8 +67,7 @@ replay::HeadSlabs slabs_of(const trace::TraceInfo& document, const replay::Promp
     out.observed = uploader.upload(stacked(arrays.queries, document, kv_head, range.first, range.split));
   if (info.output_sketch)
     out.sketch = {.columns = info.output_sketch->columns,
-                  .matrix = copy_of(rows_of(arrays.output, document.num_kv_heads, kv_head)),
-                  .norms = {}};
+                  .matrix = copy_of(rows_of(arrays.output, document.num_kv_heads, kv_head))};
   if (info.column_sums_end == plan.context) {
     std::vector<float> sums;
     for (Index g = 0; g < document.group(); ++g) {

@@ -5,7 +5,6 @@
 #include <cmath>
 #include <iterator>
 
-#include <kvbench/core/error.hpp>
 #include <kvbench/core/parallel_for.hpp>
 #include <kvbench/replay/plan/layer_choice.hpp>
 #include <kvbench/replay/replay.hpp>

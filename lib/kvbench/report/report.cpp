@@ -10,9 +10,7 @@
 #include <kvbench/core/utf8.hpp>
 #include <kvbench/core/version.hpp>
 #include <kvbench/methods/registry.hpp>
-#include <kvbench/report/claims/checks.hpp>
-#include <kvbench/report/claims/measure_section.hpp>
-#include <kvbench/report/claims/published_section.hpp>
+#include <kvbench/report/claims/sections.hpp>
 #include <kvbench/report/eval/answer.hpp>
 #include <kvbench/report/eval/figures.hpp>
 #include <kvbench/report/eval/prediction.hpp>

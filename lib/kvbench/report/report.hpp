@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include <kvbench/report/claims/published_section.hpp>
+#include <kvbench/report/claims/sections.hpp>
 #include <kvbench/report/document/document.hpp>
 #include <kvbench/report/read/csv.hpp>
 #include <kvbench/report/replay/section.hpp>

@@ -164,8 +164,7 @@ std::optional<compare::QueryValues> CellsResults::read(std::size_t place, std::s
                            .reason = result.reason,
                            .dense = result.dense,
                            .bytes_held = result.bytes.of(CostKind::memory),
-                           .bytes_read = result.bytes.of(CostKind::read),
-                           .values = {}};
+                           .bytes_read = result.bytes.of(CostKind::read)};
   if (result.status != replay::Status::ok) return out;
   const std::size_t queries = places_[place].positions.size();
   const auto g =

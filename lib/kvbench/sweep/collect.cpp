@@ -4,7 +4,6 @@
 #include <algorithm>
 
 #include <kvbench/compare/best.hpp>
-#include <kvbench/core/error.hpp>
 #include <kvbench/replay/records/layer_metrics.hpp>
 #include <kvbench/sweep/cells_results.hpp>
 

@@ -29,7 +29,7 @@ std::vector<StepRequest> combinations(const SweepRun& run, const std::string& ba
   std::vector<StepRequest> steps;
   const std::size_t pairs = run.zip.empty() ? 1 : config::list_size(run, run.zip.front());
   for (std::size_t i = 0; i < pairs; ++i) {
-    StepRequest step{.trace = {}, .request = run.request, .backend = {}};
+    StepRequest step{.request = run.request, .backend = {}};
     step.request.budgets = items(run, "budgets", run.request.budgets, i);
     step.request.layers = items(run, "layers", run.request.layers, i);
     step.request.prompts = items(run, "prompts", run.request.prompts, i);

@@ -113,7 +113,7 @@ void refuse_repeats(const SweepRun& run, const std::vector<StepRequest>& request
 }
 
 SweepPlan plan_with(Traces traces, config::Sweep sweep, const replay::RunOptions& options) {
-  SweepPlan plan{.sweep = std::move(sweep), .steps = {}};
+  SweepPlan plan{.sweep = std::move(sweep)};
   for (std::size_t r = 0; r < plan.sweep.runs.size(); ++r) {
     const config::SweepRun& run = plan.sweep.runs[r];
     if (run.traces.empty()) {

@@ -21,7 +21,7 @@ struct StepRest {
 };
 
 StepRest rest_of(const SweepStep& step, const StepLayout& layout, const StepWork& work, const CellsFile& file) {
-  StepRest rest{.replay = step.replay, .cells = {}, .measured = {}};
+  StepRest rest{.replay = step.replay};
   rest.replay.work_items.clear();
   std::vector<std::size_t> first_cell;  // by work item, index into StepLayout::cells
   std::size_t next = 0;
@@ -111,7 +111,7 @@ void run_sweep(const SweepPlan& plan, const SweepLayout& layout, const Shard& sh
     rests.push_back(rest_of(plan.steps[s], layout.steps[s], work[s], file));
     total += rests.back().items();
   }
-  replay::ReplayHooks part{.progress = {}, .note = hooks.note, .stop = hooks.stop};
+  replay::ReplayHooks part{.note = hooks.note, .stop = hooks.stop};
   if (hooks.progress)
     part.progress = [&](double done, Index) { hooks.progress(static_cast<double>(before) + done, total); };
   for (std::size_t s = 0; s < plan.steps.size(); ++s) {

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Entries within budget and footprint, declared weights, nested budgets, equal bytes.
 #include <algorithm>
-#include <cmath>
 #include <iterator>
 #include <optional>
 #include <set>

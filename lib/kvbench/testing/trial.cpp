@@ -68,7 +68,7 @@ PreparedRow::PreparedRow(const Row& row, const Heads& heads, Backend& backend) :
 
 Instance PreparedRow::open(Index budget, std::uint32_t seed, bool reversed) const {
   if (row_.info->divides(row_.params)) {
-    methods::ModelContext context{.prompt_group = head_.prompt_group, .layers = {}, .tokens = head_.tokens()};
+    methods::ModelContext context{.prompt_group = head_.prompt_group, .tokens = head_.tokens()};
     for (Index l = 0; l < head_.num_caches; ++l) {
       context.layers.push_back(l);
       if (!scores_.empty()) context.head_scores[l] = scores_;

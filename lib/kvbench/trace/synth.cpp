@@ -230,7 +230,6 @@ class HeadWriter {
     const std::int64_t d = options_.head_dim, context = options_.prompt_tokens, group = info_.group();
     CausalQueries queries{.heads = group,
                           .positions = summed_positions(options_),
-                          .rows = {},
                           .scale = info_.prompts[place_.prompt].layers[place_.layer].scale};
     queries.rows = [&](std::size_t begin, std::size_t end) {
       std::vector<float> rows;

@@ -13,7 +13,7 @@ namespace {
 
 /// Two layers, and documents with one probe of one scored token, so that D = c^2 / 2.
 Damages damages_of(const std::vector<std::vector<double>>& documents, std::vector<std::int64_t> costs) {
-  Damages out{.model = "m", .model_layers = 2, .places = {{0}, {1}}, .menu = {}, .cost = {}, .documents = {}};
+  Damages out{.model = "m", .model_layers = 2, .places = {{0}, {1}}};
   const methods::MethodInfo& h2o = methods::find_method("h2o");
   for (std::size_t e = 0; e < costs.size(); ++e) out.menu.push_back({{&h2o, h2o.bind({})}, Budget::parse("50%mem")});
   for (int layer = 0; layer < 2; ++layer) out.cost.insert(out.cost.end(), costs.begin(), costs.end());

@@ -3,7 +3,7 @@
 
 #include <doctest/doctest.h>
 
-#include <kvbench/report/document/terminal.hpp>
+#include <kvbench/report/document/writers.hpp>
 #include <unit/report/replay_lines.hpp>
 
 using namespace kvbench;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <kvbench/bounds/measures/clusterability.hpp>
+#include <kvbench/bounds/measures/curves.hpp>
 
 #include <cmath>
 

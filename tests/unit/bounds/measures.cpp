@@ -5,8 +5,7 @@
 
 #include <doctest/doctest.h>
 
-#include <kvbench/bounds/measures/clusterability.hpp>
-#include <kvbench/bounds/measures/similarity_by_distance.hpp>
+#include <kvbench/bounds/measures/curves.hpp>
 #include <kvbench/replay/plan/plan.hpp>
 #include <kvbench/replay/run/workers.hpp>
 #include <support/small_trace.hpp>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <kvbench/bounds/measures/similarity_by_distance.hpp>
+#include <kvbench/bounds/measures/curves.hpp>
 
 #include <cmath>
 

@@ -29,7 +29,7 @@ struct Made {
     results.prompts = {{"0", Protocol::prefill}};
     results.budgets = {Budget::parse("25%")};
     for (Index h = 0; h < 2; ++h) {
-      HeadResult head{.place = {0, 0, h}, .layer = 7, .positions = {}, .results = {}};
+      HeadResult head{.place = {0, 0, h}, .layer = 7};
       for (std::size_t q = 0; q < queries; ++q) head.positions.push_back(static_cast<std::int32_t>(q));
       results.heads.push_back(head);
     }
@@ -142,8 +142,7 @@ std::vector<Record> rows_over(Index model_layers, Index step,
   for (std::size_t text = 0; text < methods[0].size(); ++text) {
     made.results.prompts.push_back({fmt::format("{}", text), Protocol::prefill});
     for (std::size_t layer = 0; layer < methods[0][0].size(); ++layer) {
-      HeadResult head{
-          .place = {text, layer, 0}, .layer = step * static_cast<Index>(layer), .positions = {}, .results = {}};
+      HeadResult head{.place = {text, layer, 0}, .layer = step * static_cast<Index>(layer)};
       for (std::int32_t q = 0; q < 128; ++q) head.positions.push_back(q);
       made.results.heads.push_back(head);
     }

@@ -21,15 +21,12 @@ Record predicted(const std::string& method, const std::vector<double>& c, float 
   Record r;
   r.method = method, r.prompt = "all", r.model_layers = 1, r.replayed_layers = r.compressed_layers = {0};
   r.metrics[index_of(metric("rel_err"))].mean = error;
-  r.errors.sums = r.errors.log_sums = {.seeds = 1,
-                                       .blocks = std::vector<double>(16, error),
-                                       .block_counts = std::vector<double>(16, 1),
-                                       .heads = {},
-                                       .head_counts = {}};
+  r.errors.sums = r.errors.log_sums = {
+      .seeds = 1, .blocks = std::vector<double>(16, error), .block_counts = std::vector<double>(16, 1)};
   r.blocks = 16;
   for (std::size_t text = 0; text < c.size(); ++text) {
     r.errors.places.push_back({text, 0, error, 1});
-    ProbeSums sums{.scored = 1, .layers = 1, .seeds = 1, .probes = 4, .sums = {}};
+    ProbeSums sums{.scored = 1, .layers = 1, .seeds = 1, .probes = 4};
     for (const double jitter : {0.9, 1.0, 1.1, 1.2}) sums.sums.push_back(c[text] * jitter);
     r.probes.push_back(std::move(sums));
   }
@@ -119,11 +116,8 @@ TEST_CASE("residual errors are ranked by their mean square, of which the root is
     r.probes.clear(), r.kl = {};
     r.metrics[index_of(metric("residual_err"))].mean = r.metrics[index_of(metric("residual_err"))].rms =
         std::sqrt(square);
-    r.squares.sums = {.seeds = 1,
-                      .blocks = std::vector<double>(16, square),
-                      .block_counts = std::vector<double>(16, 1),
-                      .heads = {},
-                      .head_counts = {}};
+    r.squares.sums = {
+        .seeds = 1, .blocks = std::vector<double>(16, square), .block_counts = std::vector<double>(16, 1)};
     r.squares.log_sums = r.squares.sums;
     for (double& value : r.squares.log_sums.blocks) value = std::log(square);
     for (std::size_t text = 0; text < 3; ++text) r.squares.places.push_back({text, 0, square, 1});

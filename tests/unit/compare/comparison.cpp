@@ -3,7 +3,6 @@
 #include <kvbench/compare/comparison.hpp>
 
 #include <cmath>
-#include <functional>
 
 #include <doctest/doctest.h>
 #include <fmt/format.h>
@@ -26,7 +25,7 @@ constexpr Metric rel_err = metric("rel_err");
 
 std::vector<Comparison> compared(std::vector<const QueryResults*> files, const char* a, const char* b,
                                  Metric of = rel_err, Span span = Span::layer) {
-  ComparisonRequest request{.files = std::move(files), .a = {}, .b = {}, .metric = info_of(of), .span = span};
+  ComparisonRequest request{.files = std::move(files), .metric = info_of(of), .span = span};
   if (a) request.a = parse_configuration(a, "--a");
   if (b) request.b = parse_configuration(b, "--b");
   return compare::compare(request);

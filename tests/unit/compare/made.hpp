@@ -60,10 +60,10 @@ class Made : public compare::QueryResults {
   const std::vector<compare::QueryPlace>& places() const override { return places_; }
   const std::vector<compare::QueryConfiguration>& configurations() const override { return configurations_; }
   std::optional<compare::QueryValues> read(std::size_t place, std::size_t c) const override {
-    compare::QueryValues out{.dense = dense_, .values = {}};
+    compare::QueryValues out{.dense = dense_};
     if (c < bytes_.size()) out.bytes_held = bytes_[c], out.bytes_read = 100;
     for (const auto& [index, status] : bad_) {
-      if (index == c) return compare::QueryValues{.status = status, .reason = "it cannot", .values = {}};
+      if (index == c) return compare::QueryValues{.status = status, .reason = "it cannot"};
     }
     for (std::size_t q = 0; q < places_[place].positions.size(); ++q) {
       out.values.push_back(values_[c](q, configurations_[c].seed));

@@ -2,7 +2,6 @@
 #include <kvbench/compare/raw_reader.hpp>
 
 #include <algorithm>
-#include <cmath>
 #include <fstream>
 
 #include <doctest/doctest.h>

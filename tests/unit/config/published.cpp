@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <doctest/doctest.h>
 
-#include <sstream>
-
 #include <kvbench/methods/registry.hpp>
 #include <unit/config/files.hpp>
 

@@ -2,7 +2,6 @@
 #include <kvbench/core/distributions.hpp>
 
 #include <cmath>
-#include <initializer_list>
 #include <numbers>
 
 #include <doctest/doctest.h>

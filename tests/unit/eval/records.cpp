@@ -21,12 +21,10 @@ EvalResults made_results(std::size_t documents, bool without_distant) {
   out.model = "m.gguf", out.model_sha256 = "0123456789abcdef", out.text = "book.txt", out.context_tokens = 100;
   out.tasks = {&find_task("passkey")};
   for (std::size_t d = 0; d < documents; ++d) {
-    EvalDocument document{.task = 0,
-                          .document = {.name = "passkey-" + std::to_string(d),
-                                       .context = {},
-                                       .scored = {1, 2, 3, 4},
-                                       .spans = {{1, 3}, {3, 4}}},
-                          .without_distant = {}};
+    EvalDocument document{
+        .task = 0,
+        .document = {
+            .name = "passkey-" + std::to_string(d), .context = {}, .scored = {1, 2, 3, 4}, .spans = {{1, 3}, {3, 4}}}};
     if (without_distant) document.without_distant = {{.nll = 3, .right = true}, {.nll = 1}, {.nll = 1}};
     out.documents.push_back(std::move(document));
   }
@@ -46,13 +44,7 @@ TokenScore token(double kl, double nll_full, double nll, bool right_full, bool r
 
 /// A pass that has the first answer wrong with the compressed cache, and the second one right in both.
 PassResult made_pass(std::size_t configuration, std::size_t document, double kl = 1) {
-  PassResult pass{.configuration = configuration,
-                  .document = document,
-                  .injection = {},
-                  .reason = "",
-                  .tokens = {},
-                  .layers = {},
-                  .bytes = {}};
+  PassResult pass{.configuration = configuration, .document = document, .injection = {}, .reason = ""};
   pass.tokens = {token(kl, 0.5, 2.5, true, true), token(2 * kl, 0.5, 0.5, true, false), token(0, 0.5, 1.5, true, true)};
   pass.bytes = {.kv = 10, .meta = 2, .full = 48};
   LayerErrors errors{.layer = 3, .drift = 0.1 * kl, .residual = 0.01};
@@ -201,7 +193,7 @@ TEST_CASE("injections have rows of their own, and passes of another document are
 TEST_CASE("rows carry the settings, the layers that were compressed, and digests of the tokens") {
   EvalResults results = made_results(2, true);
   results.tasks.push_back(&find_task("text"));
-  results.documents.push_back({.task = 1, .document = results.documents[1].document, .without_distant = {}});
+  results.documents.push_back({.task = 1, .document = results.documents[1].document});
   results.documents[0].document.context = {10, 11};
   results.settings.layers = "0-5", results.settings.weights = "f32";
   results.configurations = {{"h2o", "", quarter, false, 0}};

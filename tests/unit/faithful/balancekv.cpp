@@ -22,7 +22,7 @@ namespace {
 constexpr WalkRules paper;
 
 /// Tokens with keys of zero and v = 1.
-WalkVectors ones(const std::vector<float>& keys) { return {.d = 1, .dv = 0, .scale = 1, .keys = keys, .values = {}}; }
+WalkVectors ones(const std::vector<float>& keys) { return {.d = 1, .dv = 0, .scale = 1, .keys = keys}; }
 
 std::vector<int> signs_of(const WalkVectors& vectors, std::vector<double> uniforms, const BalanceSetup& setup) {
   std::vector<Index> tokens;
@@ -131,7 +131,7 @@ TEST_CASE("oracle of BalanceKV: a draw beside its probability is not decided") {
   const std::vector<float> keys = {0, 0};
   const std::vector<Index> tokens = {0, 1};
   const auto close = [&](double uniform) {
-    const WalkCall call{.tokens = tokens, .uniforms = {0.4, uniform}, .radii = {}};
+    const WalkCall call{.tokens = tokens, .uniforms = {0.4, uniform}};
     return walk_of_paper(ones(keys), call, {.constant = "2", .pairs = false}, paper).close;
   };
   CHECK(close(0.25));  // p = 1/2 - 1 / 4

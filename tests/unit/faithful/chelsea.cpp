@@ -3,10 +3,8 @@
 #include <kvbench/bounds/chelsea/bias.hpp>
 #include <kvbench/bounds/chelsea/theorem61.hpp>
 #include <kvbench/faithful/checks/chelsea.hpp>
-#include <kvbench/faithful/mutants/chelsea_rules.hpp>
 #include <kvbench/faithful/mutants/mutant.hpp>
-
-#include <cmath>
+#include <kvbench/faithful/mutants/rules.hpp>
 
 #include <doctest/doctest.h>
 

@@ -3,8 +3,6 @@
 #include <unit/bounds/judged.hpp>
 #include <unit/bounds/subjects.hpp>
 
-#include <cmath>
-
 #include <kvbench/bounds/check/synthetic.hpp>
 #include <kvbench/faithful/checks/exact_pass.hpp>
 #include <kvbench/faithful/mutants/mutant.hpp>

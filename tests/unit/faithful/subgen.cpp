@@ -9,7 +9,7 @@
 #include <kvbench/bounds/check/verdicts.hpp>
 #include <kvbench/faithful/checks/subgen.hpp>
 #include <kvbench/faithful/mutants/mutant.hpp>
-#include <kvbench/faithful/mutants/subgen_rules.hpp>
+#include <kvbench/faithful/mutants/rules.hpp>
 #include <kvbench/methods/registry.hpp>
 
 using namespace kvbench;

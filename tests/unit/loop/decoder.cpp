@@ -2,8 +2,6 @@
 // A decoder gives what the loop gives for tokens that are all known, however the tokens come.
 #include <kvbench/loop/decoder.hpp>
 
-#include <cmath>
-
 #include <doctest/doctest.h>
 
 #include <kvbench/core/error.hpp>

@@ -137,8 +137,7 @@ TEST_CASE("the stop flag interrupts") {
   const SmallTrace trace;
   const MethodInfo info = fake_two_sets();
   const std::atomic<bool> stop = true;
-  CHECK_THROWS_AS(replay::replay(trace.reader(), request_of({&info}, 5), serial, {.progress = {}, .stop = &stop}),
-                  Interrupted);
+  CHECK_THROWS_AS(replay::replay(trace.reader(), request_of({&info}, 5), serial, {.stop = &stop}), Interrupted);
 }
 
 TEST_CASE("a stop in the middle of a replay ends it at the next configuration") {
@@ -151,7 +150,7 @@ TEST_CASE("a stop in the middle of a replay ends it at the next configuration") 
     return std::make_unique<FunctionCache>([&backend](const QueryBlock&) { return ids_table(backend, {0}); });
   });
   const ReplayRequest request = request_of({&stopping, &stopping, &stopping}, 5);
-  CHECK_THROWS_AS(replay::replay(trace.reader(), request, serial, {.progress = {}, .stop = &stop}), Interrupted);
+  CHECK_THROWS_AS(replay::replay(trace.reader(), request, serial, {.stop = &stop}), Interrupted);
   CHECK(opened == 1);
 }
 

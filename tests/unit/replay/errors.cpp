@@ -19,7 +19,7 @@ double get(const MetricRow& row, Metric metric) { return row[index_of(metric)]; 
 
 MetricRow errors_of(const RowTruth& truth, const RowState& answer, const RowState& plain = {}) {
   MetricRow row{};
-  set_metrics({.exact = truth, .answer = answer, .squares = squared_norms(truth, answer, plain), .overlap = {}}, row);
+  set_metrics({.exact = truth, .answer = answer, .squares = squared_norms(truth, answer, plain)}, row);
   return row;
 }
 

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // The bytes of each method of the registry, recomputed from n, d, the budget and its parameters.
-#include <functional>
 #include <map>
 
 #include <doctest/doctest.h>

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Methods that see a layer, methods with a plan over layers, and dense layers.
 #include <algorithm>
-#include <mutex>
 
 #include <doctest/doctest.h>
 

@@ -45,7 +45,7 @@ Measured measure_exact(const std::function<void(Head&)>& fault) {
   std::vector<HeadBlock> blocks;
   blocks.emplace_back(seen, 0, seen.queries_per_head(), window, *backend);
 
-  Measured measured{.result = {}, .pass = blocks[0].exact.out};
+  Measured measured{.pass = blocks[0].exact.out};
   ConfigurationRun run(exact.prepare(std::vector{heads[0].prompt}, exact.bind({}), *backend)(5, 0),
                        {.noise_floors = floors, .keep_raw = true}, heads, {&measured.result}, *backend);
   run.start(blocks);

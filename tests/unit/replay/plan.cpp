@@ -44,7 +44,7 @@ trace::TraceInfo trace_of(std::int64_t decoded) {
 
 struct Requests {
   MethodInfo head_method = testing::fake_two_sets(), layer_method = testing::fake_shared_layer();
-  ReplayRequest request{.methods = {{.info = &head_method, .params = {}}}};
+  ReplayRequest request{.methods = {{.info = &head_method}}};
 };
 
 std::string refusal(const trace::TraceInfo& trace, const ReplayRequest& request) {
@@ -86,7 +86,7 @@ TEST_CASE("budgets are tokens or shares, of the context or of its middle") {
 
 TEST_CASE("work items are kv heads, and layers for methods that see the layer") {
   Requests r;
-  r.request.methods.push_back({.info = &r.layer_method, .params = {}});
+  r.request.methods.push_back({.info = &r.layer_method});
   r.request.layers = {5};
   const ReplayPlan plan = make_plan(trace_of(40), r.request);
   REQUIRE(plan.heads.size() == 4);
@@ -104,7 +104,7 @@ TEST_CASE("configurations are methods x budgets x seeds, where methods without r
   Requests r;
   MethodInfo seeded = testing::fake_two_sets();
   seeded.seeded = true;
-  r.request.methods.push_back({.info = &seeded, .params = {}});
+  r.request.methods.push_back({.info = &seeded});
   r.request.budgets = {Budget::parse("10"), Budget::parse("20")};
   r.request.seeds = {4, 7, 9};
   const ReplayPlan plan = make_plan(trace_of(40), r.request);

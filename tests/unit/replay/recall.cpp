@@ -41,7 +41,7 @@ struct FiveTokens {
   MetricRow recall(const EntryTables& tables, RecallRange range, Index g = 0) {
     MetricRow row{};
     const Overlap overlap = overlap_of(host_entries(tables, 1, *backend), exact, range, g, 0, 0, *backend);
-    set_metrics({.exact = {}, .answer = {}, .squares = {}, .overlap = overlap}, row);
+    set_metrics({.overlap = overlap}, row);
     return row;
   }
   EntryTables ids(std::vector<TokenId> kept) { return ids_table(*backend, std::move(kept)); }

@@ -32,8 +32,7 @@ struct Results {
     for (std::size_t h = 0; h < 4; ++h) {
       HeadResult head{.place = {0, h / 2, static_cast<Index>(h % 2)},
                       .layer = static_cast<std::int64_t>(h / 2),
-                      .positions = {30, 31},
-                      .results = {}};
+                      .positions = {30, 31}};
       for (std::size_t c = 0; c < 3; ++c) {
         ConfigurationResult result{.compress_s = 1, .attend_s = 2, .exact_s = 3};
         result.kept_tokens = static_cast<double>(h);

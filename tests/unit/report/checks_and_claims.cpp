@@ -7,10 +7,9 @@
 #include <doctest/doctest.h>
 
 #include <kvbench/core/error.hpp>
-#include <kvbench/report/columns/claims.hpp>
-#include <kvbench/report/document/html.hpp>
-#include <kvbench/report/document/markdown.hpp>
-#include <kvbench/report/read/claim_results.hpp>
+#include <kvbench/report/columns/tables.hpp>
+#include <kvbench/report/document/writers.hpp>
+#include <kvbench/report/read/checked_rows.hpp>
 #include <kvbench/report/replay/sections.hpp>
 #include <kvbench/report/replay/series.hpp>
 #include <unit/report/replay_lines.hpp>
@@ -127,12 +126,10 @@ TEST_CASE("published numbers are shown next to the rows; layer is all unless it 
 }
 
 TEST_CASE("a claim begins with its verdict, then its metric against the budget by layer, then its tests") {
-  ClaimResult claim{.claim = {.text = "sink beats cam"}, .verdict = Verdict::contradicted, .results = {}};
+  ClaimResult claim{.claim = {.text = "sink beats cam"}, .verdict = Verdict::contradicted};
   for (const std::int64_t layer : {0, 3}) {
-    RelationResult result{.relation = "sink lower than cam[s=1], by layer",
-                          .comparison = {},
-                          .p_value = 0.01,
-                          .verdict = Verdict::supported};
+    RelationResult result{
+        .relation = "sink lower than cam[s=1], by layer", .p_value = 0.01, .verdict = Verdict::supported};
     Comparison& c = result.comparison;
     c.trace = std::string("t.h5"), c.prompt = std::string("0"), c.a = std::string("sink");
     c.b = std::string("cam[s=1]"), c.layer = layer;
@@ -144,7 +141,7 @@ TEST_CASE("a claim begins with its verdict, then its metric against the budget b
     claim.results.push_back(result);
   }
   claim.results[1].verdict = Verdict::contradicted;
-  const ClaimResult scores{.claim = {.text = "it solves tasks", .untestable = "no tasks here"}, .results = {}};
+  const ClaimResult scores{.claim = {.text = "it solves tasks", .untestable = "no tasks here"}};
   const std::vector<ClaimResult> claims = {claim, scores};
   const CsvTable table = parse_csv(claims_table("csv", claims), "c.csv");
   CHECK(verdict_text(claims_of(table)) == verdict_text(claims));

@@ -12,13 +12,7 @@
 
 #include <kvbench/compare/comparison.hpp>
 #include <kvbench/kernels/philox.hpp>
-#include <kvbench/report/columns/checks.hpp>
-#include <kvbench/report/columns/claims.hpp>
-#include <kvbench/report/columns/comparisons.hpp>
-#include <kvbench/report/columns/evaluations.hpp>
-#include <kvbench/report/columns/golden.hpp>
-#include <kvbench/report/columns/measures.hpp>
-#include <kvbench/report/columns/records.hpp>
+#include <kvbench/report/columns/tables.hpp>
 #include <kvbench/report/read/rows.hpp>
 #include <unit/trace/sample.hpp>
 

@@ -9,7 +9,7 @@
 #include <fmt/format.h>
 
 #include <kvbench/core/error.hpp>
-#include <kvbench/report/columns/comparisons.hpp>
+#include <kvbench/report/columns/tables.hpp>
 #include <unit/trace/sample.hpp>
 
 using namespace kvbench;

@@ -6,10 +6,8 @@
 #include <doctest/doctest.h>
 
 #include <kvbench/core/error.hpp>
-#include <kvbench/report/columns/evaluations.hpp>
-#include <kvbench/report/document/html.hpp>
-#include <kvbench/report/document/markdown.hpp>
-#include <kvbench/report/document/terminal.hpp>
+#include <kvbench/report/columns/tables.hpp>
+#include <kvbench/report/document/writers.hpp>
 #include <kvbench/report/eval/sections.hpp>
 #include <kvbench/report/read/rows.hpp>
 #include <kvbench/report/read/table_kind.hpp>

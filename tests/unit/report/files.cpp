@@ -8,7 +8,7 @@
 
 #include <kvbench/core/error.hpp>
 #include <kvbench/report/document/figure_names.hpp>
-#include <kvbench/report/document/latex.hpp>
+#include <kvbench/report/document/writers.hpp>
 #include <kvbench/report/drawing/attention_map.hpp>
 #include <kvbench/report/drawing/dot_plot.hpp>
 #include <kvbench/report/drawing/heat_map.hpp>

@@ -8,9 +8,7 @@
 #include <doctest/doctest.h>
 
 #include <kvbench/core/error.hpp>
-#include <kvbench/report/document/html.hpp>
-#include <kvbench/report/document/latex.hpp>
-#include <kvbench/report/document/markdown.hpp>
+#include <kvbench/report/document/writers.hpp>
 #include <unit/report/replay_lines.hpp>
 
 using namespace kvbench;

@@ -8,8 +8,7 @@
 #include <fmt/format.h>
 
 #include <kvbench/core/error.hpp>
-#include <kvbench/report/document/html.hpp>
-#include <kvbench/report/document/markdown.hpp>
+#include <kvbench/report/document/writers.hpp>
 #include <kvbench/report/read/table_kind.hpp>
 #include <kvbench/report/replay/figures.hpp>
 #include <kvbench/report/replay/sections.hpp>

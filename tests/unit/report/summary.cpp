@@ -9,9 +9,7 @@
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 
-#include <kvbench/report/document/html.hpp>
-#include <kvbench/report/document/markdown.hpp>
-#include <kvbench/report/document/terminal.hpp>
+#include <kvbench/report/document/writers.hpp>
 
 using namespace kvbench;
 using namespace kvbench::replay;

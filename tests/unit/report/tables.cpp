@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <kvbench/report/columns/records.hpp>
-#include <kvbench/report/document/markdown.hpp>
-#include <kvbench/report/document/terminal.hpp>
+#include <kvbench/report/columns/tables.hpp>
+#include <kvbench/report/document/writers.hpp>
 #include <kvbench/report/read/csv.hpp>
 #include <kvbench/report/replay/reason_groups.hpp>
 #include <kvbench/report/replay/table.hpp>

@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <kvbench/sweep/cells_results.hpp>
 
-#include <cmath>
-#include <filesystem>
-
 #include <fstream>
 
 #include <doctest/doctest.h>

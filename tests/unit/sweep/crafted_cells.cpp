@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Files of cells with valid checksums in which one value is not what kvbench writes. What is changed follows from the
 // visit() of each struct, hence no member can be forgotten.
-#include <cmath>
 #include <cstdlib>
 #include <limits>
 #include <set>

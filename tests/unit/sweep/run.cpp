@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <kvbench/sweep/run.hpp>
 
-#include <cmath>
 #include <filesystem>
 #include <fstream>
 

@@ -130,7 +130,7 @@ TEST_CASE("column sums agree with attention in fp64, over several blocks of quer
 
 TEST_CASE("queries with more logits than a block holds are taken one by one") {
   constexpr std::int64_t n = 1 << 19;
-  CausalQueries queries{.heads = 16, .positions = {0, 99, n / 2, n / 2 + 1, n - 9}, .rows = {}, .scale = 1};
+  CausalQueries queries{.heads = 16, .positions = {0, 99, n / 2, n / 2 + 1, n - 9}, .scale = 1};
   queries.rows = [](std::size_t begin, std::size_t end) { return std::vector<float>(16 * (end - begin), 1); };
   std::atomic<int> steps = 0;
   const auto sums = column_sums(std::vector<float>(n), 1, queries, backends_of(3), [&](double) { ++steps; });

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <kvbench/bounds/balancekv/memory_rate.hpp>
 
-#include <algorithm>
 #include <cmath>
 
 #include <kvbench/bounds/check/vectors.hpp>

@@ -2,7 +2,6 @@
 #include <kvbench/bounds/balancekv/theorem32.hpp>
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 
 namespace kvbench::bounds {

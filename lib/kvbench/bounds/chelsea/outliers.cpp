@@ -2,7 +2,6 @@
 #include <kvbench/bounds/chelsea/outliers.hpp>
 
 #include <algorithm>
-#include <numeric>
 
 #include <kvbench/bounds/trials/contrast.hpp>
 #include <kvbench/bounds/trials/paired_replay.hpp>

@@ -2,7 +2,6 @@
 #include <kvbench/bounds/chelsea/theorem61.hpp>
 
 #include <algorithm>
-#include <array>
 #include <bit>
 #include <cmath>
 #include <numeric>

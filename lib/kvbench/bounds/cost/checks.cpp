@@ -99,9 +99,8 @@ void run_subgen_cost(CheckContext& context) {
   const auto text = [](Index x) { return std::to_string(x); };
   for (const auto& [part, field] : {std::pair("memory", &Work::bytes), {"a query", &Work::query_flops}}) {
     const auto grows = [&, part = part, field = field](const char* variable, const std::function<CostCase(Index)>& at) {
-      add_other_growth(
-          context, fmt::format("{}, over {}", part, variable), at, field,
-          {.sizes = {4, 8, 16, 32}, .values = {}, .stated = 1, .complexity = "O(d (m t + s))", .variable = variable});
+      add_other_growth(context, fmt::format("{}, over {}", part, variable), at, field,
+                       {.sizes = {4, 8, 16, 32}, .stated = 1, .complexity = "O(d (m t + s))", .variable = variable});
     };
     grows("t", [&](Index t) { return CostCase{"subgen", {{"delta", "2"}, {"t", text(t)}, {"s", "1"}}, fixed_budget}; });
     grows("s / 16", [&](Index x) {
@@ -130,17 +129,15 @@ void run_balancekv_cost(CheckContext& context) {
     return CostCase{
         "balancekv", {{"half", "smaller"}, {"mode", "stream"}, {"t", std::to_string(t)}, {"rounds", "3"}}, half};
   };
-  add_other_growth(
-      context, "stream of n tokens, over t", at_t, &Work::compress_flops,
-      {.sizes = {16, 32, 64, 128}, .values = {}, .stated = 2, .complexity = "O(n d t^2 T)", .variable = "t"});
+  add_other_growth(context, "stream of n tokens, over t", at_t, &Work::compress_flops,
+                   {.sizes = {16, 32, 64, 128}, .stated = 2, .complexity = "O(n d t^2 T)", .variable = "t"});
   add_other_growth(context, "memory of a stream, over t", at_t, &Work::bytes,
-                   {.sizes = {16, 32, 64, 128}, .values = {}, .stated = 1, .complexity = "O(d t T)", .variable = "t"});
+                   {.sizes = {16, 32, 64, 128}, .stated = 1, .complexity = "O(d t T)", .variable = "t"});
   const auto at_d = [](Index d) {
     return CostCase{"balancekv", {{"half", "smaller"}, {"block", "256"}, {"rounds", "1"}}, half, {.dim = d}};
   };
-  add_other_growth(
-      context, "a halving in blocks of 256, over d", at_d, &Work::compress_flops,
-      {.sizes = {8, 16, 32, 64}, .values = {}, .stated = 1, .complexity = "O((d + s) b n)", .variable = "d"});
+  add_other_growth(context, "a halving in blocks of 256, over d", at_d, &Work::compress_flops,
+                   {.sizes = {8, 16, 32, 64}, .stated = 1, .complexity = "O((d + s) b n)", .variable = "d"});
   const double levels = log_growth(64);
   stream.row(context, "memory of a stream, t = 64, T = log2(n/t)", &Work::bytes, levels, "O(d t T)");
   stream.row(context, "stream of n tokens, t = 64, T = log2(n/t)", &Work::compress_flops, 1 + levels, "O(n d t^2 T)");

@@ -3,8 +3,7 @@
 
 #include <filesystem>
 
-#include <kvbench/bounds/measures/clusterability.hpp>
-#include <kvbench/bounds/measures/similarity_by_distance.hpp>
+#include <kvbench/bounds/measures/curves.hpp>
 #include <kvbench/core/error.hpp>
 
 namespace kvbench::bounds {

@@ -5,7 +5,7 @@
 #include <cmath>
 
 #include <kvbench/bounds/check/vectors.hpp>
-#include <kvbench/bounds/measures/clusterability.hpp>
+#include <kvbench/bounds/measures/curves.hpp>
 #include <kvbench/bounds/trials/contrast.hpp>
 
 namespace kvbench::bounds {

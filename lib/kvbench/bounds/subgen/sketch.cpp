@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <kvbench/bounds/subgen/sketch.hpp>
 
-#include <algorithm>
 #include <cmath>
 
 #include <kvbench/bounds/trials/stream.hpp>

@@ -2,8 +2,6 @@
 #include <kvbench/bounds/trials/stream.hpp>
 
 #include <algorithm>
-#include <cmath>
-#include <optional>
 
 #include <fmt/format.h>
 

@@ -37,7 +37,7 @@ TaskDocument make_pairs(const TaskRequest& request, Index document) {
   }
   std::vector<Tokens> list = pair_lines(request, draws, in_list);
   cut_front(list, in_list);
-  TaskDocument out{.name = "", .context = request.prefix, .scored = {}, .spans = {{1, request.score_tokens, NAN}}};
+  TaskDocument out{.name = "", .context = request.prefix, .spans = {{1, request.score_tokens, NAN}}};
   for (const Tokens& line : list) append_tokens(out.context, line);
   // The first line may be cut; the copy begins with the second one.
   for (std::size_t i = 1; i < list.size(); ++i) append_tokens(out.scored, list[i]);

@@ -10,7 +10,7 @@ namespace {
 
 TaskDocument make_text(const TaskRequest& request, Index document) {
   TaskDraws draws(request.seed, "text", document);
-  TaskDocument out{.name = "", .context = request.prefix, .scored = {}, .spans = {{1, request.score_tokens, NAN}}};
+  TaskDocument out{.name = "", .context = request.prefix, .spans = {{1, request.score_tokens, NAN}}};
   const Index from_text = request.context_tokens - std::ssize(request.prefix);
   const Tokens tokens = passage(request, document, draws, from_text + request.score_tokens);
   out.context.insert(out.context.end(), tokens.begin(), tokens.begin() + from_text);

@@ -91,10 +91,10 @@ std::vector<StepFormat> step_formats() {
   std::vector<StepFormat> formats;
   for (const int bits : {2, 3, 4, 5, 6, 8})
     formats.push_back({.setting = {.method = "int", .settings = {{"bits", std::to_string(bits)}}}, .bits = bits});
-  formats.push_back({.setting = {.method = "q4_1", .settings = {}}, .bits = 4});
-  formats.push_back({.setting = {.method = "q5_1", .settings = {}}, .bits = 5});
-  formats.push_back({.setting = {.method = "kivi4", .settings = {}}, .bits = 4, .keys_by_tokens = true});
-  formats.push_back({.setting = {.method = "kivi2", .settings = {}}, .bits = 2, .keys_by_tokens = true});
+  formats.push_back({.setting = {.method = "q4_1"}, .bits = 4});
+  formats.push_back({.setting = {.method = "q5_1"}, .bits = 5});
+  formats.push_back({.setting = {.method = "kivi4"}, .bits = 4, .keys_by_tokens = true});
+  formats.push_back({.setting = {.method = "kivi2"}, .bits = 2, .keys_by_tokens = true});
   return formats;
 }
 

@@ -128,8 +128,7 @@ SketchedKeys sketch_alone(const bounds::Subject& subject, Backend& backend) {
                 return backend.read(methods::sign_estimates(
                     rows, methods::norms_of(rows, backend).stored,
                     methods::matrix_pair(methods::gaussian_matrix(draws, 0, d, d), d, d, 1, backend), backend));
-              },
-          .same_bits = {}};
+              }};
 }
 
 SketchedKeys turboquant_keys(const bounds::Subject& subject, Backend& backend) {

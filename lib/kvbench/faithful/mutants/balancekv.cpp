@@ -72,7 +72,7 @@ bounds::TreeSketch faulty_tree(const BalanceRules& rules) {
                       .levels = settings.levels,
                       .value_radius = sample.dv > 0 ? rules.stream.value_radius * settings.value_radius : 0});
     for (Index i = 0; i < sample.n; ++i) sketch.take(i, calls);
-    bounds::TreeOutcome outcome{.weights = std::vector<double>(static_cast<std::size_t>(sample.n)), .sizes = {}};
+    bounds::TreeOutcome outcome{.weights = std::vector<double>(static_cast<std::size_t>(sample.n))};
     for (std::size_t l = 0; l < sketch.levels().size(); ++l) {
       outcome.sizes.push_back(std::ssize(sketch.levels()[l]));
       for (const Index i : sketch.levels()[l])

@@ -4,7 +4,7 @@
 #include <kvbench/bounds/chelsea/bias.hpp>
 #include <kvbench/bounds/chelsea/theorem61.hpp>
 #include <kvbench/faithful/checks/chelsea.hpp>
-#include <kvbench/faithful/mutants/chelsea_rules.hpp>
+#include <kvbench/faithful/mutants/rules.hpp>
 
 namespace kvbench::faithful {
 namespace {

@@ -5,7 +5,7 @@
 #include <cmath>
 #include <iterator>
 
-#include <kvbench/faithful/mutants/subgen_rules.hpp>
+#include <kvbench/faithful/mutants/rules.hpp>
 
 namespace kvbench::faithful {
 namespace {

@@ -197,7 +197,7 @@ std::optional<OracleRun> stream_run(const bounds::Subject& subject, const bounds
 
 std::vector<int> BalanceCalls::sign(const std::vector<Index>& tokens, const WalkRadii& radii, bool ones,
                                     std::uint32_t draw, SignedTokens& last) {
-  WalkCall call{.tokens = tokens, .uniforms = {}, .radii = radii, .last = &last};
+  WalkCall call{.tokens = tokens, .radii = radii, .last = &last};
   for (const Index token : tokens) call.uniforms.push_back(draws_.uniform(token, draw));
   const WalkOutcome outcome = walk_of_paper(vectors(ones), call, setup_, rules_.walk);
   close |= outcome.close;

@@ -5,8 +5,6 @@
 #include <cmath>
 #include <utility>
 
-#include <fmt/format.h>
-
 #include <kvbench/bounds/check/vectors.hpp>
 
 namespace kvbench::faithful {

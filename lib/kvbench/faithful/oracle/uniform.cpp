@@ -29,7 +29,7 @@ Drawn draw_uniform(const methods::Draws& draws, Index tokens, Index count, Unifo
 /// decided.
 OracleRun uniform_stream(const bounds::StreamPlan& plan, const std::map<TokenId, double>& context, bool decoded_kept,
                          double decoded_weight) {
-  bounds::Snapshot now{.tokens = plan.prompt, .held = {}};
+  bounds::Snapshot now{.tokens = plan.prompt};
   const auto hold = [&](TokenId token, double weight) {
     bounds::HeldEntry& entry = now.held.emplace_back();
     entry.id = token;

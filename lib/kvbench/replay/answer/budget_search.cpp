@@ -71,7 +71,7 @@ const std::vector<Index>& BudgetSearch::plan_at(Index tokens) const {
   if (planned_ && planned_->first == tokens) return planned_->second;
   const PromptPlan& prompt = task_.item.prompt;
   const trace::TraceInfo& trace = task_.trace;
-  methods::ModelContext context{.prompt_group = trace.prompts[prompt.prompt].id, .layers = {}, .tokens = prompt.base};
+  methods::ModelContext context{.prompt_group = trace.prompts[prompt.prompt].id, .tokens = prompt.base};
   context.layers.assign(trace.cache_layers.begin(), trace.cache_layers.end());
   for (Index l = 0; trace.cache_layers.empty() && l < trace.num_layers; ++l) context.layers.push_back(l);
   if (choice_.info->score_of_head && task_.request.calibration)

@@ -62,7 +62,7 @@ HeadSketch read_sketch(const trace::Reader& reader, const HeadPlace& place, cons
   const trace::PromptInfo& prompt = info.prompts[place.prompt];
   const trace::LayerInfo& layer = prompt.layers[place.layer];
   if (!layer.output_sketch) return {};
-  HeadSketch sketch{.columns = layer.output_sketch->columns, .matrix = {}, .norms = {}};
+  HeadSketch sketch{.columns = layer.output_sketch->columns};
   for (Index g = 0; g < info.group(); ++g) {
     const auto rows = reader.read_head(prompt, layer, Array::output_sketch, place.kv_head * info.group() + g);
     sketch.matrix.insert(sketch.matrix.end(), rows.begin(), rows.end());
@@ -281,7 +281,6 @@ std::shared_ptr<const methods::HeadPrompt> load_calibration(const Calibration& c
   const PromptPlan whole{.prompt = calibration.prompt,
                          .tokens = prompt.num_tokens,
                          .context = prompt.num_tokens,
-                         .layers = {},
                          .base = prompt.num_tokens};
   const HeadPlace place{calibration.prompt, static_cast<std::size_t>(found - prompt.layers.begin()), kv_head};
   return std::make_shared<const methods::HeadPrompt>(load_head(*calibration.trace, whole, place, backend).prompt);

@@ -55,8 +55,7 @@ std::optional<std::string> lacking(const methods::MethodInfo& info, const trace:
 
 /// What the method sees of the context (see TokenMap).
 methods::ContextData data_of(const trace::LayerInfo& layer, const PromptPlan& prompt) {
-  methods::ContextData data{
-      .tokens = prompt.middle(), .observed = {}, .column_sums = layer.column_sums_end == prompt.context};
+  methods::ContextData data{.tokens = prompt.middle(), .column_sums = layer.column_sums_end == prompt.context};
   for (const std::int64_t position : layer.query_positions) {
     if (position < prompt.protect_first || position >= prompt.context) continue;
     data.observed.push_back(static_cast<std::int32_t>(position - prompt.protect_first));
@@ -130,7 +129,7 @@ std::vector<RunnableMethods> runnable_methods(const trace::TraceInfo& trace) {
       for (const MethodChoice& choice : choices)
         (runs(choice, prompt, plan.prompts.front()) ? methods.can : methods.cannot).push_back(choice.info->name);
     } catch (const Error& error) {
-      methods = {.can = {}, .cannot = {}, .error = error.what()};
+      methods = {.error = error.what()};
     }
   }
   return out;

@@ -35,7 +35,7 @@ Summary Values::summary(bool interval) const {
 }
 
 ErrorSums Values::block_sums() const {
-  ErrorSums out{.seeds = seeds_, .blocks = {}, .block_counts = {}, .heads = {}, .head_counts = {}};
+  ErrorSums out{.seeds = seeds_};
   for (const auto& [key, row] : grid_) {
     for (const auto& [sum, count] : row) {
       out.blocks.push_back(sum);

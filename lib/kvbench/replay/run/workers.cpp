@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <kvbench/replay/run/workers.hpp>
 
-#include <algorithm>
 #include <mutex>
 #include <numeric>
 #include <vector>

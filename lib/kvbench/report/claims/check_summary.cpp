@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <kvbench/report/claims/checks.hpp>
+#include <kvbench/report/claims/sections.hpp>
 
 #include <algorithm>
 #include <cmath>
@@ -10,7 +10,7 @@
 #include <fmt/ranges.h>
 
 #include <kvbench/bounds/check/verdicts.hpp>
-#include <kvbench/report/columns/checks.hpp>
+#include <kvbench/report/columns/tables.hpp>
 
 namespace kvbench::report {
 namespace {

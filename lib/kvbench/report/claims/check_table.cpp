@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <kvbench/report/claims/checks.hpp>
+#include <kvbench/report/claims/sections.hpp>
 
 #include <algorithm>
 #include <iterator>
@@ -7,7 +7,7 @@
 
 #include <fmt/format.h>
 
-#include <kvbench/report/columns/checks.hpp>
+#include <kvbench/report/columns/tables.hpp>
 #include <kvbench/report/text/text.hpp>
 
 namespace kvbench::report {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <kvbench/report/claims/claim_figures.hpp>
+#include <kvbench/report/claims/sections.hpp>
 
 #include <algorithm>
 #include <cmath>

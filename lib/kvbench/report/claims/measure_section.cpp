@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <kvbench/report/claims/measure_section.hpp>
+#include <kvbench/report/claims/sections.hpp>
 
 #include <algorithm>
 #include <cmath>
@@ -10,7 +10,7 @@
 
 #include <kvbench/core/error.hpp>
 #include <kvbench/core/ordered_map.hpp>
-#include <kvbench/report/columns/measures.hpp>
+#include <kvbench/report/columns/tables.hpp>
 #include <kvbench/report/drawing/line_chart.hpp>
 #include <kvbench/report/read/rows.hpp>
 #include <kvbench/report/text/text.hpp>

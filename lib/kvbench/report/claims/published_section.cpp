@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <kvbench/report/claims/published_section.hpp>
+#include <kvbench/report/claims/sections.hpp>
 
 #include <algorithm>
 #include <cmath>
@@ -10,9 +10,8 @@
 
 #include <kvbench/core/error.hpp>
 #include <kvbench/core/statistics.hpp>
-#include <kvbench/report/claims/claim_figures.hpp>
-#include <kvbench/report/columns/checks.hpp>
-#include <kvbench/report/read/claim_results.hpp>
+#include <kvbench/report/columns/tables.hpp>
+#include <kvbench/report/read/checked_rows.hpp>
 #include <kvbench/report/read/table_kind.hpp>
 #include <kvbench/report/text/text.hpp>
 

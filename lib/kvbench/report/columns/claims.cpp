@@ -1,10 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <kvbench/report/columns/claims.hpp>
+#include <kvbench/report/columns/tables.hpp>
 
 #include <algorithm>
-
-#include <kvbench/report/columns/checks.hpp>
-#include <kvbench/report/columns/comparisons.hpp>
 
 namespace kvbench::report {
 namespace {
@@ -24,7 +21,6 @@ Value<ClaimRow> of_result(F of) {
 Value<ClaimRow> of_comparison(const Value<compare::Comparison>& value) {
   Value<ClaimRow> out{
       .print = [print = value.print](const ClaimRow& row) { return row.result ? print(row.result->comparison) : ""; },
-      .parse = {},
       .needed = value.needed,
       .number = value.number};
   if (!value.parse) return out;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <kvbench/report/columns/comparisons.hpp>
+#include <kvbench/report/columns/tables.hpp>
 
 namespace kvbench::report {
 namespace {

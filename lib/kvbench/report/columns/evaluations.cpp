@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <kvbench/report/columns/evaluations.hpp>
-
-#include <functional>
+#include <kvbench/report/columns/tables.hpp>
 
 #include <fmt/format.h>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <kvbench/report/columns/golden.hpp>
+#include <kvbench/report/columns/tables.hpp>
 
 #include <cmath>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <kvbench/report/document/html.hpp>
+#include <kvbench/report/document/writers.hpp>
 
 #include <algorithm>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <kvbench/report/document/latex.hpp>
+#include <kvbench/report/document/writers.hpp>
 
 #include <algorithm>
 #include <string_view>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <kvbench/report/document/terminal.hpp>
+#include <kvbench/report/document/writers.hpp>
 
 #include <algorithm>
 #include <vector>

@@ -78,7 +78,7 @@ DamageStanding standing_of(std::vector<DamageOf> all, std::size_t texts) {
     const bool comparable = i != best.index && best.over_places && same_documents(all[i], all[best.index]);
     pairs.push_back({values[i], values[best.index], comparable ? std::optional(documents) : std::nullopt});
   }
-  DamageStanding out{.all = {}, .standing = {}, .over_documents = best.over_places, .factors = {}};
+  DamageStanding out{.over_documents = best.over_places};
   std::vector<evidence::Mark> marks;
   for (const evidence::Test& test : test_group(pairs, {.scale = scale})) {
     const std::size_t i = marks.size();

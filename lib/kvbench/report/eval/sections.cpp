@@ -12,8 +12,8 @@
 
 #include <kvbench/core/error.hpp>
 #include <kvbench/core/ordered_map.hpp>
-#include <kvbench/report/columns/evaluations.hpp>
-#include <kvbench/report/read/eval_rows.hpp>
+#include <kvbench/report/columns/tables.hpp>
+#include <kvbench/report/read/checked_rows.hpp>
 #include <kvbench/report/read/row_keys.hpp>
 #include <kvbench/report/text/budget_words.hpp>
 #include <kvbench/report/text/text.hpp>

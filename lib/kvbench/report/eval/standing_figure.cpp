@@ -31,8 +31,7 @@ DotRow dot_of(const evidence::Mark& mark, const DamageOf& one, const EvalSection
 Drawing dots_of(const DamageStanding& at, const EvalSection& section) {
   const EvalRow& row = *at.best().of_texts.front();
   DotPlot plot{.title = fmt::format("KL on the task {} at {}", row.task, budget_words(row.budget)),
-               .description = "KL of each method, relative to the best, in ascending order",
-               .x = {}};
+               .description = "KL of each method, relative to the best, in ascending order"};
   std::vector<double> values{1};
   for (const evidence::Mark* mark : at.standing.ranked()) {
     plot.rows.push_back(dot_of(*mark, at.all[mark->row], section));

@@ -7,7 +7,7 @@
 
 #include <fmt/format.h>
 
-#include <kvbench/report/document/terminal.hpp>
+#include <kvbench/report/document/writers.hpp>
 #include <kvbench/report/text/text.hpp>
 
 namespace kvbench::report {

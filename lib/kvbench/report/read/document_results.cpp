@@ -4,8 +4,8 @@
 #include <kvbench/compare/configuration_name.hpp>
 #include <kvbench/core/error.hpp>
 #include <kvbench/core/input_file.hpp>
-#include <kvbench/report/columns/evaluations.hpp>
-#include <kvbench/report/read/eval_rows.hpp>
+#include <kvbench/report/columns/tables.hpp>
+#include <kvbench/report/read/checked_rows.hpp>
 #include <kvbench/report/read/table_kind.hpp>
 
 namespace kvbench::report {

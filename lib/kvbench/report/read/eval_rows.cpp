@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <kvbench/report/read/eval_rows.hpp>
+#include <kvbench/report/read/checked_rows.hpp>
 
 #include <cmath>
 
 #include <kvbench/core/error.hpp>
-#include <kvbench/report/columns/evaluations.hpp>
+#include <kvbench/report/columns/tables.hpp>
 
 namespace kvbench::report {
 

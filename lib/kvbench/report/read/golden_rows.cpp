@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <kvbench/report/read/golden_rows.hpp>
+#include <kvbench/report/read/checked_rows.hpp>
 
 #include <utility>
 
-#include <kvbench/report/columns/golden.hpp>
+#include <kvbench/report/columns/tables.hpp>
 #include <kvbench/report/read/rows.hpp>
 
 namespace kvbench::report {

@@ -23,7 +23,7 @@ compare::ConfigurationName chosen(const std::string& name) {
   std::optional<methods::MethodText> text = methods::parse_method_text(name);
   if (!text || text->name.empty())
     throw Error("--method '{}': write METHOD or METHOD[PARAMS], such as subgen[t=4]", name);
-  return {.file = {}, .method = std::move(text->name), .params = std::move(text->settings), .budget = {}};
+  return {.method = std::move(text->name), .params = std::move(text->settings), .budget = {}};
 }
 
 }  // namespace

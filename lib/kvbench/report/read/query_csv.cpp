@@ -6,7 +6,7 @@
 #include <kvbench/compare/raw_reader.hpp>
 #include <kvbench/core/error.hpp>
 #include <kvbench/core/input_file.hpp>
-#include <kvbench/report/columns/records.hpp>
+#include <kvbench/report/columns/tables.hpp>
 #include <kvbench/trace/guard/untrusted_file.hpp>
 
 namespace kvbench::report {

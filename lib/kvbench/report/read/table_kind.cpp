@@ -1,11 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <kvbench/report/read/table_kind.hpp>
 
-#include <kvbench/report/columns/checks.hpp>
-#include <kvbench/report/columns/claims.hpp>
-#include <kvbench/report/columns/evaluations.hpp>
-#include <kvbench/report/columns/measures.hpp>
-#include <kvbench/report/columns/records.hpp>
+#include <kvbench/report/columns/tables.hpp>
 #include <kvbench/report/read/rows.hpp>
 
 namespace kvbench::report {

@@ -54,7 +54,7 @@ std::vector<QueryErrors> errors_at(const Budget& budget, const ReplaySection& se
                                    std::span<const compare::QueryResults* const> files) {
   std::vector<QueryErrors> out;
   for (const Series& series : all) {
-    QueryErrors errors{.series = &series, .along = {}};
+    QueryErrors errors{.series = &series};
     for (const compare::QueryResults* file : files) {
       if (!errors.values.empty()) break;
       for (std::size_t c = 0; c < file->configurations().size(); ++c) {

@@ -12,7 +12,7 @@
 #include <kvbench/compare/configuration_name.hpp>
 #include <kvbench/core/error.hpp>
 #include <kvbench/core/ordered_map.hpp>
-#include <kvbench/report/columns/records.hpp>
+#include <kvbench/report/columns/tables.hpp>
 #include <kvbench/report/read/row_keys.hpp>
 #include <kvbench/report/replay/answer.hpp>
 #include <kvbench/report/replay/ranked_figure.hpp>

@@ -9,7 +9,7 @@
 #include <kvbench/compare/configuration_name.hpp>
 #include <kvbench/core/utf8.hpp>
 #include <kvbench/methods/registry.hpp>
-#include <kvbench/report/document/terminal.hpp>
+#include <kvbench/report/document/writers.hpp>
 #include <kvbench/report/replay/answer.hpp>
 #include <kvbench/report/replay/ranked_figure.hpp>
 #include <kvbench/report/replay/reason_groups.hpp>

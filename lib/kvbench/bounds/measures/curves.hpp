@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// How well the tokens of a head cluster (SubGen, arXiv 2402.06082, section 3.1 and Fig. 1: keys more than values).
+// Curves of the rows of a head. How well tokens cluster: SubGen, arXiv 2402.06082, section 3.1 and Fig. 1: keys more
+// than values. Similarity of keys by their distance in tokens: Chelsea, arXiv 2506.11418, observations 1 and 2: it
+// decreases with distance and is convex.
 #pragma once
 
 #include <vector>
@@ -14,5 +16,10 @@ namespace kvbench::bounds {
 /// point 0. k = 1 .. min(max_centres, points); 0 where all points are equal. Computes at most n * max_centres
 /// distances.
 std::vector<double> clusterability(const Buffer<const float>& points, Index max_centres, Backend& backend);
+
+/// Entry l - 1: the mean cosine of all pairs of rows at distance l, l = 1 .. min(max_distance, rows - 1). A row of
+/// zeros has cosine 0 with every other. Computes n * (256 + max_distance) inner products in blocks of 256 rows; sums
+/// are formed on the host, in fp64 and in a fixed order.
+std::vector<double> similarity_by_distance(const Buffer<const float>& rows, Index max_distance, Backend& backend);
 
 }  // namespace kvbench::bounds
