@@ -3,45 +3,15 @@
 
 #include <algorithm>
 
-#include <kvbench/bounds/balancekv/buckets.hpp>
-#include <kvbench/bounds/balancekv/exponent.hpp>
-#include <kvbench/bounds/balancekv/lower_bound.hpp>
-#include <kvbench/bounds/balancekv/memory_rate.hpp>
-#include <kvbench/bounds/balancekv/theorem31.hpp>
-#include <kvbench/bounds/balancekv/theorem32.hpp>
-#include <kvbench/bounds/balancekv/theorem33.hpp>
-#include <kvbench/bounds/balancekv/theorem34.hpp>
-#include <kvbench/bounds/balancekv/walk.hpp>
-#include <kvbench/bounds/chelsea/bias.hpp>
-#include <kvbench/bounds/chelsea/observations.hpp>
-#include <kvbench/bounds/chelsea/outliers.hpp>
-#include <kvbench/bounds/chelsea/partition.hpp>
-#include <kvbench/bounds/chelsea/tables.hpp>
-#include <kvbench/bounds/chelsea/theorem61.hpp>
-#include <kvbench/bounds/clusterkv/importance.hpp>
-#include <kvbench/bounds/clusterkv/near_keys.hpp>
+#include <kvbench/bounds/balancekv/checks.hpp>
+#include <kvbench/bounds/chelsea/checks.hpp>
+#include <kvbench/bounds/clusterkv/checks.hpp>
 #include <kvbench/bounds/controls/adaptive_queries.hpp>
 #include <kvbench/bounds/cost/checks.hpp>
-#include <kvbench/bounds/subgen/amm.hpp>
-#include <kvbench/bounds/subgen/keys_cluster.hpp>
-#include <kvbench/bounds/subgen/lemma1.hpp>
-#include <kvbench/bounds/subgen/lemma2.hpp>
-#include <kvbench/bounds/subgen/partition.hpp>
-#include <kvbench/bounds/subgen/size.hpp>
-#include <kvbench/bounds/subgen/table1.hpp>
-#include <kvbench/bounds/subgen/theorem1.hpp>
+#include <kvbench/bounds/subgen/checks.hpp>
 #include <kvbench/bounds/vattention/coverage.hpp>
 #include <kvbench/core/suggest.hpp>
-#include <kvbench/faithful/checks/balancekv.hpp>
-#include <kvbench/faithful/checks/chelsea.hpp>
-#include <kvbench/faithful/checks/distortion.hpp>
-#include <kvbench/faithful/checks/exact_pass.hpp>
-#include <kvbench/faithful/checks/half_step.hpp>
-#include <kvbench/faithful/checks/predicted_kl.hpp>
-#include <kvbench/faithful/checks/rotations.hpp>
-#include <kvbench/faithful/checks/sign_sketch.hpp>
-#include <kvbench/faithful/checks/subgen.hpp>
-#include <kvbench/faithful/checks/uniform.hpp>
+#include <kvbench/faithful/checks/checks.hpp>
 #include <kvbench/methods/registry.hpp>
 
 namespace kvbench::validate {

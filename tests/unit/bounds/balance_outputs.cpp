@@ -1,8 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <kvbench/bounds/balancekv/exponent.hpp>
-#include <kvbench/bounds/balancekv/lower_bound.hpp>
-#include <kvbench/bounds/balancekv/memory_rate.hpp>
-#include <kvbench/bounds/balancekv/theorem31.hpp>
+#include <kvbench/bounds/balancekv/checks.hpp>
 
 #include <kvbench/bounds/balancekv/stream_sketch.hpp>
 #include <kvbench/bounds/check/verdicts.hpp>

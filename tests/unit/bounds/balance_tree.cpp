@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <kvbench/bounds/balancekv/theorem33.hpp>
+#include <kvbench/bounds/balancekv/checks.hpp>
 #include <kvbench/bounds/check/verdicts.hpp>
 
 #include <unit/bounds/judged.hpp>

@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <set>
 
-#include <kvbench/bounds/balancekv/theorem32.hpp>
-#include <kvbench/bounds/balancekv/theorem34.hpp>
-#include <kvbench/bounds/balancekv/walk.hpp>
+#include <kvbench/bounds/balancekv/checks.hpp>
 #include <kvbench/bounds/check/synthetic.hpp>
 #include <kvbench/bounds/check/verdicts.hpp>
 #include <kvbench/bounds/controls/adaptive_queries.hpp>

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <kvbench/bounds/chelsea/bias.hpp>
-#include <kvbench/bounds/chelsea/observations.hpp>
-#include <kvbench/bounds/chelsea/outliers.hpp>
+#include <kvbench/bounds/chelsea/checks.hpp>
 
 #include <algorithm>
 #include <cmath>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <kvbench/bounds/chelsea/theorem61.hpp>
+#include <kvbench/bounds/chelsea/checks.hpp>
 
 #include <doctest/doctest.h>
 

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Quantities of claims by hand: partitions of real similarities, weights of near keys, dispersion of centres, buckets
 // of norms.
-#include <kvbench/bounds/balancekv/buckets.hpp>
-#include <kvbench/bounds/chelsea/outliers.hpp>
-#include <kvbench/bounds/chelsea/partition.hpp>
-#include <kvbench/bounds/clusterkv/near_keys.hpp>
-#include <kvbench/bounds/subgen/keys_cluster.hpp>
+#include <kvbench/bounds/balancekv/checks.hpp>
+#include <kvbench/bounds/chelsea/checks.hpp>
+#include <kvbench/bounds/clusterkv/checks.hpp>
+#include <kvbench/bounds/subgen/checks.hpp>
 
 #include <cmath>
 

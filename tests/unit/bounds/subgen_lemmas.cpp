@@ -5,8 +5,7 @@
 
 #include <cmath>
 
-#include <kvbench/bounds/subgen/lemma1.hpp>
-#include <kvbench/bounds/subgen/lemma2.hpp>
+#include <kvbench/bounds/subgen/checks.hpp>
 
 using namespace kvbench;
 using namespace kvbench::bounds;

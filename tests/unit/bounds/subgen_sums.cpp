@@ -5,10 +5,7 @@
 
 #include <cmath>
 
-#include <kvbench/bounds/subgen/amm.hpp>
-#include <kvbench/bounds/subgen/partition.hpp>
-#include <kvbench/bounds/subgen/size.hpp>
-#include <kvbench/bounds/subgen/theorem1.hpp>
+#include <kvbench/bounds/subgen/checks.hpp>
 
 using namespace kvbench;
 using namespace kvbench::bounds;

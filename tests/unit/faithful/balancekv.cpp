@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <kvbench/faithful/checks/balancekv.hpp>
+#include <kvbench/faithful/checks/checks.hpp>
 
 #include <algorithm>
 

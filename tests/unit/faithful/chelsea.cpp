@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The recomputation of chelsea by hand, against the method on adverse inputs, and with planted faults.
-#include <kvbench/bounds/chelsea/bias.hpp>
-#include <kvbench/bounds/chelsea/theorem61.hpp>
-#include <kvbench/faithful/checks/chelsea.hpp>
+#include <kvbench/bounds/chelsea/checks.hpp>
+#include <kvbench/faithful/checks/checks.hpp>
 #include <kvbench/faithful/mutants/mutant.hpp>
 #include <kvbench/faithful/mutants/rules.hpp>
 

@@ -4,7 +4,7 @@
 #include <unit/bounds/subjects.hpp>
 
 #include <kvbench/bounds/check/synthetic.hpp>
-#include <kvbench/faithful/checks/exact_pass.hpp>
+#include <kvbench/faithful/checks/checks.hpp>
 #include <kvbench/faithful/mutants/mutant.hpp>
 
 using namespace kvbench;

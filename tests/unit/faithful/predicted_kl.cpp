@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The predicted KL of a replay is that of a known network to second order, with every draw; planted faults are found.
 
-#include <kvbench/faithful/checks/predicted_kl.hpp>
+#include <kvbench/faithful/checks/checks.hpp>
 #include <kvbench/faithful/mutants/mutant.hpp>
 #include <unit/bounds/judged.hpp>
 

@@ -5,10 +5,7 @@
 #include <cmath>
 
 #include <kvbench/bounds/check/synthetic.hpp>
-#include <kvbench/faithful/checks/distortion.hpp>
-#include <kvbench/faithful/checks/half_step.hpp>
-#include <kvbench/faithful/checks/rotations.hpp>
-#include <kvbench/faithful/checks/sign_sketch.hpp>
+#include <kvbench/faithful/checks/checks.hpp>
 #include <kvbench/faithful/mutants/mutant.hpp>
 
 using namespace kvbench;

@@ -7,7 +7,7 @@
 #include <map>
 
 #include <kvbench/bounds/check/verdicts.hpp>
-#include <kvbench/faithful/checks/subgen.hpp>
+#include <kvbench/faithful/checks/checks.hpp>
 #include <kvbench/faithful/mutants/mutant.hpp>
 #include <kvbench/faithful/mutants/rules.hpp>
 #include <kvbench/methods/registry.hpp>

@@ -4,7 +4,7 @@
 
 #include <map>
 
-#include <kvbench/faithful/checks/uniform.hpp>
+#include <kvbench/faithful/checks/checks.hpp>
 #include <kvbench/methods/stages/draws.hpp>
 
 using namespace kvbench;

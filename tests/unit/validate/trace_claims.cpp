@@ -4,7 +4,7 @@
 #include <doctest/doctest.h>
 
 #include <kvbench/bounds/check/verdicts.hpp>
-#include <kvbench/bounds/clusterkv/importance.hpp>
+#include <kvbench/bounds/clusterkv/checks.hpp>
 #include <kvbench/bounds/cost/work.hpp>
 #include <kvbench/bounds/trials/paired_replay.hpp>
 #include <kvbench/validate/validate.hpp>

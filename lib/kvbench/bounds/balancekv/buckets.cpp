@@ -1,5 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <kvbench/bounds/balancekv/buckets.hpp>
+// BalanceKV (arXiv 2502.07861), Algorithm 1, lines 2 to 9: values are sorted into buckets of norms that double, one
+// MergeAndReduce each, and buckets with 2^i <= eps / (2 n) e^{-a r^2} v_max are erased.
+//   balancekv.buckets       the method holds the buckets that follow from the norms; values of equal norm need one
+//                           bucket
+//   balancekv.bucket_count  log2(n) buckets suffice (the comment of line 2)
+// docs/theory/balancekv.buckets.md.
+#include <kvbench/bounds/balancekv/checks.hpp>
 
 #include <algorithm>
 #include <cmath>

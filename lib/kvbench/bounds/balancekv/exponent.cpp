@@ -1,5 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <kvbench/bounds/balancekv/exponent.hpp>
+// BalanceKV (arXiv 2502.07861), Theorem 3.1 and section 4. The theorem states memory O*(1/eps), that is, an error that
+// falls like 1/memory instead of 1/sqrt(memory) for independent samples. In the theorem the batch t grows with the
+// budget; the experiments use blocks of a fixed size. With fixed blocks the variances of the errors of n/b blocks add,
+// and the exponent is -1/2 however good the walk is; only growing blocks can give -1.
+//
+// The check halves a list T = 1 .. 4 times, in fixed blocks or in one block as long as the list. It fits a line to the
+// logarithm of the error of the numerator, relative to its exact value, over that of the number of tokens kept. The
+// slopes of different seeds are independent. docs/theory/balancekv.exponent.md.
+#include <kvbench/bounds/balancekv/checks.hpp>
 
 #include <algorithm>
 #include <cmath>

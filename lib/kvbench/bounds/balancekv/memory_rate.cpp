@@ -1,5 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <kvbench/bounds/balancekv/memory_rate.hpp>
+// BalanceKV (arXiv 2502.07861), Theorem 3.1: the error of the output falls like 1/memory, that of independent samples
+// like 1/sqrt(memory). `balancekv` with one block of all tokens and `uniform` of the registry run at n/2 .. n/16
+// tokens; the sizes are the numbers that each holds by its footprint, so that they are compared at equal bytes.
+// docs/theory/balancekv.exponent.md.
+#include <kvbench/bounds/balancekv/checks.hpp>
 
 #include <cmath>
 

@@ -1,5 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <kvbench/bounds/balancekv/theorem32.hpp>
+// BalanceKV (arXiv 2502.07861), Theorem 3.2: for any q, with probability at least 1 - delta,
+//   |sum_{C'} e^{a<k,q>} v - sum_{C \ C'} e^{a<k,q>} v|_2 <= O( sqrt(s) log(n s/delta) e^{a|q|^2/2} e^{a max|k|^2/2}
+//   max|v| ),
+// a = 1/sqrt(d), s the dimension of v, and |C'| <= n/2. Algorithm 2 is the walk.
+//
+// Readings. The logarithm is natural. The only constant in the text is the 30 of c = 30 ln(n/delta): `literal` reads
+// O(x) as 30 x. FAIL events count as failures of the theorem: half of delta is for FAIL, half for the tail of the tight
+// and data bounds. docs/theory/balancekv.thm32.md.
+#include <kvbench/bounds/balancekv/checks.hpp>
 
 #include <algorithm>
 #include <cmath>

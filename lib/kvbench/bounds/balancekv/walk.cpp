@@ -1,5 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <kvbench/bounds/balancekv/walk.hpp>
+// BalanceKV (arXiv 2502.07861), lines 6 to 9 of Algorithm 2: token j is +1 with probability
+//   p_j = 1/2 - <w_{j-1}, u_j> / (2 c R^2),   w_{j-1} = sum of sign_i u_i over i < j,   <u_i, u_j> = e^{a<k_i,k_j>}
+//                                             <v_i, v_j>,
+// clamped to [0, 1]; and the matrix of these products is positive semidefinite, so that such vectors u_i exist.
+//
+// Given the earlier signs, the sign of step j is +1 with probability p_j, which EventTest tests at any number of steps,
+// for steps of similar p_j and with weights that find a wrong threshold. With the c of the paper every p_j is near 1/2,
+// and a wrong threshold would not show; c = 1, and keys scaled to a max |k|^2 <= 1/2, make it visible.
+// docs/theory/balancekv.walk.md.
+#include <kvbench/bounds/balancekv/checks.hpp>
 
 #include <algorithm>
 #include <array>

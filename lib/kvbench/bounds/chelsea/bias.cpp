@@ -1,5 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <kvbench/bounds/chelsea/bias.hpp>
+// Chelsea (arXiv 2506.11418), Eq. 2: a merged entry of degree g with the mean key kbar contributes g e^{a <q, kbar>}
+// instead of sum_i e^{a <q, k_i>}. By Jensen's inequality this is not larger, for any query: merging underestimates the
+// mass of a cluster. The entries of `chelsea` must satisfy, up to rounding:
+//   (1) degrees sum to n, and sum of g kbar = sum of k (equality in Eq. 2 at q = 0, and to first order)
+//   (2) for every entry and query g e^{a <q, kbar>} <= sum over its tokens, with equality for an entry of one token
+// The check need not know the tokens of an entry: values are merged as keys are, so with the values v_i = e^{a <q,
+// k_i>} the value of a merged entry is the mean over its tokens. Every query is used with its negative, so that errors
+// of first order show. docs/theory/chelsea.bias.md.
+#include <kvbench/bounds/chelsea/checks.hpp>
 
 #include <algorithm>
 #include <cmath>

@@ -1,5 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <kvbench/bounds/chelsea/observations.hpp>
+// Chelsea (arXiv 2506.11418), observations 1 and 2 and Fig. 3: the cosine of keys l tokens apart, s(l), falls with l
+// and is convex in it, within a region of 256 tokens. Theorem 6.1 assumes both, at every l.
+//   chelsea.obs1  s falls: from octave to octave of l (the trend), and from each l to the next (what the theorem
+//                 assumes)
+//   chelsea.obs2  s is convex: slopes between octaves increase, and s(l) + s(l+2) >= 2 s(l+1) at each l
+// The claim is about the mean over heads, as in Fig. 3, and tested over layers and texts; rows of kind data show single
+// heads, over blocks of 64 tokens. docs/theory/chelsea.observations.md.
+#include <kvbench/bounds/chelsea/checks.hpp>
 
 #include <algorithm>
 #include <cmath>

@@ -1,5 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <kvbench/bounds/clusterkv/importance.hpp>
+// ClusterKV (arXiv 2412.03213), section II-B and Fig. 3: the important tokens change over decoding steps, and a page of
+// 16 tokens that contains important tokens contains one or two. Reading: the important tokens of a query are the n / 32
+// with the largest logits (the paper: about 256 of 8192). The independent units are four consecutive ones of 64 steps
+// of a kv head. docs/theory/clusterkv.importance.md.
+#include <kvbench/bounds/clusterkv/checks.hpp>
 
 #include <algorithm>
 #include <numeric>

@@ -1,5 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <kvbench/bounds/clusterkv/near_keys.hpp>
+// ClusterKV (arXiv 2412.03213), design rationale: "tokens which are close in semantic space tend to have similar
+// attention weights for a given q". Chelsea (arXiv 2506.11418, sections 1 and 3) merges keys for the same reason. Each
+// token is paired with the token whose key has the largest cosine with its own; the difference of their attention
+// weights is compared with that of the token and a random one, and with that of the token and its neighbour in the
+// text. docs/theory/clusterkv.near_keys.md.
+#include <kvbench/bounds/clusterkv/checks.hpp>
 
 #include <algorithm>
 #include <cmath>

@@ -5,7 +5,7 @@
 // that it could. The rows are claims, so that they are no faults. docs/theory/negative.adaptive.md.
 #pragma once
 
-#include <kvbench/bounds/balancekv/theorem34.hpp>
+#include <kvbench/bounds/balancekv/checks.hpp>
 
 namespace kvbench::bounds {
 

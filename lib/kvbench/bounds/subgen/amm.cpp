@@ -1,11 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <kvbench/bounds/subgen/amm.hpp>
+// SubGen (arXiv 2402.06082), the second half of Theorem 1's proof (Eq. 6): z = (1/s) sum over slots of mu/|v|^2
+// exp(<q,k>) v is within eta |a|_2 |V|_op of V^T a, a = exp(Kq).
+//
+// The paper quotes approximate matrix products with s of order d / eta^2. By Lemma 1 (docs/theory/subgen.amm.md):
+//   E z = V^T a  and  E |z - V^T a|^2 = (|a|^2 |V|_F^2 - |V^T a|^2) / s exactly;
+//   Markov:     eta = sqrt(srank (1 - |V^T a|^2 / (|a|^2 |V|_F^2)) / (s p)), srank = |V|_F^2 / |V|_op^2 <= d
+//   Bernstein:  with the same variance and the largest term, (mu max a_i/|v_i| + |V^T a|) / s: short values drive the
+//               tail.
+#include <kvbench/bounds/subgen/checks.hpp>
 
 #include <algorithm>
 #include <cmath>
 #include <complex>
 
-#include <kvbench/bounds/subgen/partition.hpp>
 #include <kvbench/bounds/trials/law_tests.hpp>
 #include <kvbench/bounds/trials/query_trials.hpp>
 #include <kvbench/bounds/trials/rates.hpp>

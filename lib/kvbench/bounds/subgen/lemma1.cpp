@@ -1,5 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <kvbench/bounds/subgen/lemma1.hpp>
+// SubGen (arXiv 2402.06082), Lemma 1: at any step n, mu = sum over i <= n of |v_i|^2, and M is a list of s i.i.d.
+// samples with
+//   Pr[M(j) = (k_i, v_i)] = |v_i|^2 / mu.
+//
+// Reading: the text before the lemma samples by |k|^2; lemma, proof and listing by |v|^2: the latter. mu covers the
+// newest token when a query is answered (line 6 comes before line 7). docs/theory/subgen.lemma1.md.
+#include <kvbench/bounds/subgen/checks.hpp>
 
 #include <algorithm>
 #include <cmath>

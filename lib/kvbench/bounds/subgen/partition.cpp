@@ -1,5 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <kvbench/bounds/subgen/partition.hpp>
+// SubGen (arXiv 2402.06082), the first half of Theorem 1's proof (Eq. 5): tau = sum over clusters of (n_i/t) sum over
+// the t samples of exp(<q,k>) is within 1 +- eta of Z = sum of all exp(<q,k>).
+//
+// Three bounds on eta at failure probability p, with rho = e^{2 delta r}, w_i = Z_i / Z
+// (docs/theory/subgen.partition.md):
+//   (i)   the paper's: Chernoff in each cluster, union over clusters:    eta = sqrt(3 rho ln(2m'/p) / t), for eta <= 1
+//   (ii)  Bernstein over all samples, relative variance <= sinh^2(delta r) by Bhatia and Davis
+//   (iii) Bernstein with the clusters' own variances and largest terms
+// and two identities: E tau = Z, E (tau - Z)^2 = sum of n_i^2 var_i / t. Reading: Eq. (5) of the proof speaks of lines
+// 24-28, which the listing numbers 26-31; radius delta gives diameter 2 delta, hence e^{2 delta r}.
+#include <kvbench/bounds/subgen/checks.hpp>
 
 #include <algorithm>
 #include <cmath>

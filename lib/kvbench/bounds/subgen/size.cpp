@@ -1,11 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <kvbench/bounds/subgen/size.hpp>
+// SubGen (arXiv 2402.06082), the size of D in Theorem 1 and Corollary 1.
+//
+// m' clusters are at most m(delta), the least m for which the keys are (m, delta)-clusterable (Definition 1), by the
+// pigeonhole principle. m(delta) is NP-hard; from above, clusters of radius delta/2 have diameter delta, so
+//   m'(delta) <= m(delta) <= m'(delta/2).
+// Corollary 1 requires that delta r = o(log n) and that m grows sublinearly. docs/theory/subgen.size.md,
+// subgen.corollary1.md.
+#include <kvbench/bounds/subgen/checks.hpp>
 
 #include <algorithm>
 #include <cmath>
-
-#include <kvbench/bounds/subgen/partition.hpp>
-#include <kvbench/bounds/subgen/theorem1.hpp>
 
 namespace kvbench::bounds {
 namespace {

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <kvbench/faithful/checks/balancekv.hpp>
+// BalanceKV (arXiv 2502.07861), Algorithms 1 to 4 and section 4, token by token: the ids and weights that `balancekv`
+// holds after the prompt and after every appended token are those of a recomputation in fp64 from the same draws. The
+// same for the released code and `balancekv-repo`. docs/theory/balancekv.algorithms.md.
+#include <kvbench/faithful/checks/checks.hpp>
 
 #include <algorithm>
 #include <cmath>

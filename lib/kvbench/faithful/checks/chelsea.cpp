@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <kvbench/faithful/checks/chelsea.hpp>
+// Chelsea (arXiv 2506.11418), Algorithm 1: the entries of `chelsea` after the prompt and after each decoded token are
+// those of an independent recomputation (oracle/chelsea_oracle.hpp), at several budgets and settings.
+// docs/theory/chelsea.algorithm.md.
+#include <kvbench/faithful/checks/checks.hpp>
 
 #include <algorithm>
 

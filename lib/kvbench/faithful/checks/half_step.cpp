@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <kvbench/faithful/checks/half_step.hpp>
+// Numbers that a quantiser rounds to equal steps between the minimum and the maximum of their group stay within half a
+// step, and the rounding of step and minimum. docs/theory/quantiser.half_step.md.
+#include <kvbench/faithful/checks/checks.hpp>
 
 #include <algorithm>
 #include <cmath>

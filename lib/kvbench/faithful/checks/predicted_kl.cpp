@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <kvbench/faithful/checks/predicted_kl.hpp>
+// The predicted KL of a replay is the term of second order of the KL divergence that the errors of its answers cause
+// in a network, whose gradients are known. docs/theory/predicted_kl.second_order.md.
+#include <kvbench/faithful/checks/checks.hpp>
 
 #include <algorithm>
 #include <array>

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <kvbench/faithful/checks/rotations.hpp>
+// The rotations of the quantisers keep inner products within the rounding of fp32. docs/theory/rotation.products.md.
+#include <kvbench/faithful/checks/checks.hpp>
 
 #include <cmath>
 

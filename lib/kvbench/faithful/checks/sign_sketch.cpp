@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <kvbench/faithful/checks/sign_sketch.hpp>
+// Inner products estimated from the signs of a random projection are right on average: QJL (arXiv 2406.03482, lemma
+// 3.2) and TurboQuant with the sketch of the residual (arXiv 2504.19874, theorem 2). docs/theory/qjl.unbiased.md.
+#include <kvbench/faithful/checks/checks.hpp>
 
 #include <cmath>
 #include <numbers>

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <kvbench/faithful/checks/subgen.hpp>
+// SubGen (arXiv 2402.06082), Algorithm 1 as a whole: after the prompt and after each decoded token the method holds the
+// tokens and the weights that the listing gives from the same draws. docs/theory/subgen.algorithm1.md.
+#include <kvbench/faithful/checks/checks.hpp>
 
 #include <algorithm>
 #include <cmath>

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <kvbench/faithful/checks/uniform.hpp>
+// The uniform baselines of BalanceKV (arXiv 2502.07861, Fig. 2): after the prompt and after each decoded token they
+// hold the tokens and the weights that their rules give from the same draws. docs/theory/uniform.samples.md.
+#include <kvbench/faithful/checks/checks.hpp>
 
 #include <algorithm>
 

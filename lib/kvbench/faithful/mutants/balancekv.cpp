@@ -4,11 +4,9 @@
 #include <algorithm>
 #include <cmath>
 
-#include <kvbench/bounds/balancekv/theorem31.hpp>
-#include <kvbench/bounds/balancekv/theorem33.hpp>
-#include <kvbench/bounds/balancekv/walk.hpp>
+#include <kvbench/bounds/balancekv/checks.hpp>
 #include <kvbench/bounds/check/vectors.hpp>
-#include <kvbench/faithful/checks/balancekv.hpp>
+#include <kvbench/faithful/checks/checks.hpp>
 
 namespace kvbench::faithful {
 namespace {

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <kvbench/faithful/mutants/mutant.hpp>
 
-#include <kvbench/bounds/chelsea/bias.hpp>
-#include <kvbench/bounds/chelsea/theorem61.hpp>
-#include <kvbench/faithful/checks/chelsea.hpp>
+#include <kvbench/bounds/chelsea/checks.hpp>
+#include <kvbench/faithful/checks/checks.hpp>
 #include <kvbench/faithful/mutants/rules.hpp>
 
 namespace kvbench::faithful {

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include <kvbench/faithful/checks/exact_pass.hpp>
+#include <kvbench/faithful/checks/checks.hpp>
 
 namespace kvbench::faithful {
 namespace {

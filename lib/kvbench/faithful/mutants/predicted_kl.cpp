@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <functional>
 
-#include <kvbench/faithful/checks/predicted_kl.hpp>
+#include <kvbench/faithful/checks/checks.hpp>
 #include <kvbench/replay/records/record.hpp>
 
 namespace kvbench::faithful {

@@ -5,10 +5,7 @@
 #include <cmath>
 #include <numbers>
 
-#include <kvbench/faithful/checks/distortion.hpp>
-#include <kvbench/faithful/checks/half_step.hpp>
-#include <kvbench/faithful/checks/rotations.hpp>
-#include <kvbench/faithful/checks/sign_sketch.hpp>
+#include <kvbench/faithful/checks/checks.hpp>
 #include <kvbench/methods/quantisation/group_codec.hpp>
 #include <kvbench/methods/stages/random_matrix.hpp>
 

@@ -4,12 +4,8 @@
 #include <algorithm>
 #include <cmath>
 
-#include <kvbench/bounds/subgen/amm.hpp>
-#include <kvbench/bounds/subgen/lemma1.hpp>
-#include <kvbench/bounds/subgen/lemma2.hpp>
-#include <kvbench/bounds/subgen/partition.hpp>
-#include <kvbench/bounds/subgen/theorem1.hpp>
-#include <kvbench/faithful/checks/subgen.hpp>
+#include <kvbench/bounds/subgen/checks.hpp>
+#include <kvbench/faithful/checks/checks.hpp>
 
 namespace kvbench::faithful {
 namespace {

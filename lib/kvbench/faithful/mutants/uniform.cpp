@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <kvbench/faithful/mutants/mutant.hpp>
 
-#include <kvbench/faithful/checks/uniform.hpp>
+#include <kvbench/faithful/checks/checks.hpp>
 
 namespace kvbench::faithful {
 namespace {

@@ -1,14 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
-// ClusterKV (arXiv 2412.03213), design rationale: "tokens which are close in semantic space tend to have similar
-// attention weights for a given q". Chelsea (arXiv 2506.11418, sections 1 and 3) merges keys for the same reason. Each
-// token is paired with the token whose key has the largest cosine with its own; the difference of their attention
-// weights is compared with that of the token and a random one, and with that of the token and its neighbour in the
-// text. docs/theory/clusterkv.near_keys.md.
+// The checks of ClusterKV, a file each, which opens with the statement and the reading of it.
 #pragma once
+
+#include <vector>
 
 #include <kvbench/bounds/check/check.hpp>
 
 namespace kvbench::bounds {
+
+// importance.cpp
+
+/// The ids, in increasing order, of the `count` tokens with the largest scores; of equal scores, the lower id is taken.
+std::vector<Index> most_important(std::span<const double> scores, Index count);
+/// Share of `a` that is in `b`; both increasing.
+double overlap(const std::vector<Index>& a, const std::vector<Index>& b);
+/// Mean number of these tokens in the pages that contain at least one.
+double tokens_per_page(const std::vector<Index>& tokens, Index page);
+
+Check clusterkv_importance();
+
+// near_keys.cpp
 
 /// Mean distances of the logits and of the weights of tokens to those of their partners.
 struct WeightDistances {
