@@ -45,7 +45,8 @@ def one_pass(model, method, tokens, threads, decode):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--threads", nargs="+", type=int, default=[1, 2])
-    parser.add_argument("--methods", nargs="+", default=["snapkv", "h2o", "expected-attention", "h2o+q8_0", "snapkv+kivi4"])
+    parser.add_argument("--methods", nargs="+",
+                        default=["snapkv", "h2o", "expected-attention", "h2o+q8_0", "snapkv+kivi4"])
     parser.add_argument("--context", type=int, default=3840)
     parser.add_argument("--decode", type=int, default=32)
     parser.add_argument("--rounds", type=int, default=2)
