@@ -162,4 +162,26 @@ void run(const GroupScales<HostMatrix>& op, Context& context) {
   }
 }
 
+template <>
+void run(const FitScales<HostMatrix>& op, Context&) {
+  const GroupFormat& format = op.format;
+  const bool tokens = format.axis == Axis::tokens;
+  const Index step = tokens ? op.rows.stride : 1, code_step = tokens ? op.codes.stride : 1;
+  for (Index r = 0; r < op.stored_scale.rows; ++r)
+    for (Index c = 0; c < op.stored_scale.cols; ++c) {
+      const Index i = tokens ? r * format.group : r, j = tokens ? c : c * format.group;
+      const Index count = min(format.group, tokens ? op.rows.rows - i : op.rows.cols - j);
+      const float* x = op.rows.data + i * op.rows.stride + j;
+      const std::uint8_t* code = op.codes.data + i * op.codes.stride + j;
+      float products = 0, squares = 0;
+      for (Index k = 0; k < count; ++k, x += step, code += code_step) {
+        const float level = op.levels.data[*code * op.levels.stride], weighted = *x * *x * level;
+        products += weighted * *x;
+        squares += weighted * level;
+      }
+      const Vec scale = broadcast((squares > 0 ? products / squares : 0) / format.unit);
+      op.stored_scale.data[r * op.stored_scale.stride + c] = as_stored(format.stored, scale)[0] * format.unit;
+    }
+}
+
 }  // namespace kvbench::kernels::cpu::KVBENCH_ISA

@@ -155,6 +155,24 @@ __global__ void encode_groups(EncodeGroups<DeviceMatrix> op) {
   }
 }
 
+/// One thread per group.
+__global__ void fit_scales(FitScales<DeviceMatrix> op) {
+  for (Index e = first_index(); e < op.stored_scale.rows * op.stored_scale.cols; e += index_stride()) {
+    const Index r = e / op.stored_scale.cols;
+    const Index c = e % op.stored_scale.cols;
+    const Group group = group_at(op.format, op.rows.rows, op.rows.cols, r, c);
+    float products = 0, squares = 0;
+    for (Index k = 0; k < group.count; ++k) {
+      const float x = op.rows(group.row(k), group.col(k));
+      const float level = op.levels[op.codes(group.row(k), group.col(k))];
+      products += x * x * level * x;
+      squares += x * x * level * level;
+    }
+    const float scale = squares > 0 ? products / squares : 0.0f;
+    op.stored_scale(r, c) = as_stored(op.format.stored, scale / op.format.unit) * op.format.unit;
+  }
+}
+
 __device__ float level_of(const DecodeGroups<DeviceMatrix>& op, unsigned code) {
   if (op.format.grid == Grid::codebook) return op.levels[code];
   if (op.format.grid == Grid::steps) return static_cast<float>(static_cast<int>(code) - op.format.zero);
@@ -233,6 +251,11 @@ void run(const GroupScales<DeviceMatrix>& op, Context& context) {
 template <>
 void run(const EncodeGroups<DeviceMatrix>& op, Context& context) {
   launch_items(context, op.rows.rows * op.rows.cols, encode_groups, op);
+}
+
+template <>
+void run(const FitScales<DeviceMatrix>& op, Context& context) {
+  launch_items(context, op.stored_scale.rows * op.stored_scale.cols, fit_scales, op);
 }
 
 template <>

@@ -168,6 +168,20 @@ void run(const EncodeGroups<HostMatrix>& op, Context&) {
 }
 
 template <>
+void run(const FitScales<HostMatrix>& op, Context&) {
+  for_each_group(op.format, op.rows.rows, op.rows.cols, [&](Index r, Index c, const auto& numbers) {
+    float products = 0, squares = 0;
+    for (const auto& [i, j] : numbers) {
+      const float x = op.rows(i, j), level = op.levels[op.codes(i, j)];
+      products += x * x * level * x;
+      squares += x * x * level * level;
+    }
+    const float scale = squares > 0 ? products / squares : 0;
+    op.stored_scale(r, c) = as_stored(op.format.stored, scale / op.format.unit) * op.format.unit;
+  });
+}
+
+template <>
 void run(const DecodeGroups<HostMatrix>& op, Context&) {
   for_each_group(op.format, op.codes.rows, op.codes.cols, [&](Index r, Index c, const auto& numbers) {
     std::vector<float> levels;

@@ -26,7 +26,7 @@ void check_bits(std::vector<float> actual, std::vector<float> expected, const ch
 }
 
 struct Result {
-  std::vector<float> scales[5], decoded;
+  std::vector<float> scales[5], fitted, decoded;
   std::vector<std::uint8_t> codes;
 };
 
@@ -64,9 +64,15 @@ Result coded(Backend& b, const GroupFormat& format, const std::vector<float>& da
     decode.levels = b.adopt(levels, Index{1} << format.bits);
   }
   b.run(encode);
+  const auto fitted = each();
+  if (format.grid == Grid::codebook)
+    b.run(kernels::FitScales<Buffer>{rows, format, encode.codes, decode.levels, fitted});
+  else
+    b.fill(fitted, 0.0f);
   b.run(decode);
   return {{b.read(scales.scale), b.read(scales.inverse), b.read(scales.offset), b.read(scales.stored_scale),
            b.read(scales.stored_offset)},
+          b.read(fitted),
           b.read(decode.out),
           b.read(encode.codes)};
 }
@@ -78,6 +84,7 @@ void check_format(const GroupFormat& format, const std::vector<float>& rows, Ind
     const char* const names[] = {"scales", "inverses", "offsets", "stored scales", "stored offsets"};
     for (std::size_t k = 0; k < 5; ++k) check_bits(actual.scales[k], expected.scales[k], names[k]);
     check_equivalent(actual.codes, expected.codes, "codes");
+    check_bits(actual.fitted, expected.fitted, "fitted scales");
     check_bits(actual.decoded, expected.decoded, "decoded");
   });
 }

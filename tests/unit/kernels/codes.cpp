@@ -188,6 +188,18 @@ TEST_CASE("q4_0 of ggml") {
   CHECK(coded(format, {{0, -0.0f}}).codes == Codes{8, 8});
 }
 
+// The levels -2 and 3 of the numbers -1 and 2: ((1 * -2) * -1 + (4 * 3) * 2) / (1 * 4 + 4 * 9) = 26 / 40; the scale is
+// stored in e4m3, of which 0.65 is between 0.625 and 0.6875. A group of zeros has none.
+TEST_CASE("scales are fitted to levels by squares of the numbers") {
+  const auto ref = make_ref_backend();
+  const GroupFormat format{.axis = Axis::tokens, .group = 2, .stored = Stored::e4m3, .grid = Grid::codebook, .bits = 1};
+  const auto codes = ref->adopt(Codes{0, 1, 1, 1}, 2, 2);
+  const auto fitted = ref->allocate<float>(1, 2);
+  ref->run(kernels::FitScales<Buffer>{matrix<float>(*ref, {{-1, 0}, {2, 0}}), format, codes,
+                                      column<float>(*ref, {-2, 3}), fitted});
+  CHECK(ref->read(fitted) == Floats{0.625f, 0});
+}
+
 TEST_CASE("groups along tokens are coded by column") {
   const auto result = coded({.axis = Axis::tokens, .group = 2, .peak = 2, .bits = 2}, {{0, 10}, {4, 14}, {3, 5}});
   CHECK(result.codes == Codes{0, 0, 2, 2, 0, 0});

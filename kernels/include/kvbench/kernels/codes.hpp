@@ -106,11 +106,25 @@ struct EncodeGroups {
   }
 };
 
+/// The scales that fit codes of a codebook best, by least squares with weights x^2 over the numbers x of a group and the
+/// levels L of their codes: s = sum ((x x) L) x / sum ((x x) L) L. Each product and each sum, in the order of the group,
+/// is rounded to fp32; 0 where the second sum is not positive. So ggml's iq4_nl.
+template <template <class> class Ref>
+struct FitScales {
+  Ref<const float> rows;  ///< [n, d]
+  GroupFormat format;
+  Ref<const std::uint8_t> codes;  ///< [n, d]
+  Ref<const float> levels;        ///< [2^bits, 1]
+  Ref<float> stored_scale;        ///< s as in GroupScales
+
+  static constexpr auto fields(auto& op) { return std::tie(op.rows, op.format, op.codes, op.levels, op.stored_scale); }
+};
+
 template <template <class> class Ref>
 struct DecodeGroups {
   Ref<const std::uint8_t> codes;  ///< [n, d]
   GroupFormat format;
-  Ref<const float> scale, offset;  ///< stored_scale and stored_offset of GroupScales
+  Ref<const float> scale, offset;  ///< stored_scale and stored_offset of GroupScales, or of FitScales
   Ref<const float> levels;         ///< [2^bits, 1]; absent but for Grid::codebook
   Ref<float> out;                  ///< [n, d]
 
@@ -147,6 +161,9 @@ inline Cost cost(const GroupScales<Buffer>& a) {
 inline Cost cost(const EncodeGroups<Buffer>& a) {
   const auto& scale = a.format.quotient == GroupFormat::Quotient::divide ? a.scale : a.inverse;
   return {3 * elements(a.rows), bytes(a.rows, scale, a.offset, a.midpoints, a.codes)};
+}
+inline Cost cost(const FitScales<Buffer>& a) {
+  return {6 * elements(a.rows), bytes(a.rows, a.codes, a.levels, a.stored_scale)};
 }
 inline Cost cost(const DecodeGroups<Buffer>& a) {
   return {2 * elements(a.out), bytes(a.codes, a.scale, a.offset, a.levels, a.out)};

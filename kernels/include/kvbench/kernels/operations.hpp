@@ -32,6 +32,6 @@ using Operations = OperationList<                                               
     NormalizeRows, InnerProducts, BestMatch, MeanRows,                                    // similarity.hpp
     PageBounds, SplitSigns,                                                               // pages.hpp
     BalanceWalk, SpreadRows,                                                              //
-    GroupScales, EncodeGroups, DecodeGroups, HadamardRows, ProjectRows>;                  // codes.hpp
+    GroupScales, EncodeGroups, FitScales, DecodeGroups, HadamardRows, ProjectRows>;       // codes.hpp
 
 }  // namespace kvbench::kernels
