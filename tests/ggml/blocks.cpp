@@ -5,7 +5,8 @@
 //
 // Beyond what a format defines: where the inverse of a scale is not finite, ggml converts infinities or NaN to
 // integers, which C leaves undefined. The codes of such blocks are not compared (at most 134 of 20,366); their decoded
-// numbers are, unless the scale itself is not finite (2 blocks of q4_1 and q5_1). The sign of a zero is not compared:
+// numbers are, unless the scale itself is not finite (2 blocks of q4_1 and q5_1). Nor are the codes of iq4_nl where all
+// numbers are below 1e-15, of which ggml writes the scale 0 and codes that it has not set. The sign of a zero is not compared:
 // kvbench stores no minimum of -0, and decodes to +0.
 #include <algorithm>
 #include <cmath>
@@ -50,7 +51,8 @@ std::vector<Case> cases() {
   for (const auto& [name, type, format] : {std::tuple{"q5_1", GGML_TYPE_Q5_1, methods::ggml::q5_1},
                                            {"q5_0", GGML_TYPE_Q5_0, methods::ggml::q5_0},
                                            {"q4_0", GGML_TYPE_Q4_0, methods::ggml::q4_0},
-                                           {"q4_1", GGML_TYPE_Q4_1, methods::ggml::q4_1}})
+                                           {"q4_1", GGML_TYPE_Q4_1, methods::ggml::q4_1},
+                                           {"iq4_nl", GGML_TYPE_IQ4_NL, methods::ggml::iq4_nl}})
     for (const ggml_from_float_t encode : {reference(type), processor(type)})
       all.push_back({name, type, format, encode, {}});
   return all;
@@ -91,15 +93,24 @@ Coded coded(Backend& b, const GroupFormat& format, const std::vector<float>& num
   const kernels::GroupScales<Buffer> scales{rows, format, each(), each(), each(), each(), each()};
   const auto codes = b.allocate<std::uint8_t>(n, static_cast<Index>(width));
   const auto out = b.allocate<float>(n, static_cast<Index>(width));
+  const bool fitted = format.grid == kernels::Grid::codebook;
+  const methods::Codebook& book = *methods::ggml::iq4_nl_codebook();
+  const auto levels = fitted ? b.adopt(book.levels, 16) : Buffer<float>();
   b.run(scales);
   b.run(kernels::EncodeGroups<Buffer>{.rows = rows,
                                       .format = format,
                                       .scale = scales.scale,
                                       .inverse = scales.inverse,
                                       .offset = scales.offset,
+                                      .midpoints = fitted ? b.adopt(book.midpoints, 15) : Buffer<float>(),
                                       .codes = codes});
-  b.run(kernels::DecodeGroups<Buffer>{
-      .codes = codes, .format = format, .scale = scales.stored_scale, .offset = scales.stored_offset, .out = out});
+  if (fitted) b.run(kernels::FitScales<Buffer>{rows, format, codes, levels, scales.stored_scale});
+  b.run(kernels::DecodeGroups<Buffer>{.codes = codes,
+                                      .format = format,
+                                      .scale = scales.stored_scale,
+                                      .offset = scales.stored_offset,
+                                      .levels = levels,
+                                      .out = out});
   Coded result = {{}, b.read(out), b.read(scales.scale), b.read(scales.inverse)};
   const std::vector<std::uint8_t> all = b.read(codes);
   const std::vector<float> stored = b.read(scales.stored_scale), offset = b.read(scales.stored_offset);
@@ -114,10 +125,11 @@ std::vector<std::uint32_t> bits_of_all(std::vector<float> numbers) {
   return bits;
 }
 
-bool inverse_is_finite(const GroupFormat& format, float inverse, const float* block) {
-  if (format.quotient != GroupFormat::Quotient::inverse_of_peak) return std::isfinite(inverse);
+bool codes_are_defined(const GroupFormat& format, float inverse, const float* block) {
   float largest = 0;
   for (std::size_t j = 0; j < width; ++j) largest = std::max(largest, std::fabs(block[j]));
+  if (format.grid == kernels::Grid::codebook) return largest >= 1e-15f;
+  if (format.quotient != GroupFormat::Quotient::inverse_of_peak) return std::isfinite(inverse);
   return largest == 0 || std::isfinite(format.peak / largest);
 }
 
@@ -145,7 +157,7 @@ void compare_with_ggml(const Case& one, const std::vector<float>& numbers, Backe
   for (std::size_t i = 0; i < blocks; ++i) {
     if (!std::isfinite(actual.scale[i])) continue;
     wrong_numbers += !std::equal(&ours[i * width], &ours[i * width] + width, &theirs[i * width]);
-    if (!inverse_is_finite(one.format, actual.inverse[i], &numbers[i * width])) continue;
+    if (!codes_are_defined(one.format, actual.inverse[i], &numbers[i * width])) continue;
     ++compared;
     std::uint8_t* block = &expected[i * size];
     if (one.format.scale == kernels::Scale::range && block[2] == 0 && block[3] == 0x80) {

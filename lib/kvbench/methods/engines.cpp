@@ -19,8 +19,9 @@ struct Setting {
 /// llama.cpp, tools/server/README.md (--cache-type-k, --cache-type-v). It rotates channels where it can (#21038).
 void add_llama(std::vector<Setting>& table) {
   constexpr std::pair<std::string_view, std::string_view> types[] = {
-      {"q8_0", ""},     {"q8_0", "q5_1"}, {"q8_0", "q5_0"}, {"q8_0", "q4_1"}, {"q8_0", "q4_0"}, {"q5_1", ""},
-      {"q5_1", "q4_0"}, {"q5_0", ""},     {"q5_0", "q4_0"}, {"q4_1", ""},     {"q4_0", ""}};
+      {"q8_0", ""}, {"q8_0", "q5_1"}, {"q8_0", "q5_0"},  {"q8_0", "q4_1"}, {"q8_0", "q4_0"},
+      {"q5_1", ""}, {"q5_1", "q4_0"}, {"q5_0", ""},      {"q5_0", "q4_0"}, {"q4_1", ""},
+      {"q4_0", ""}, {"iq4_nl", ""},   {"q8_0", "iq4_nl"}};
   for (const auto& [keys, values] : types) {
     const std::string flags = fmt::format("--cache-type-k {} --cache-type-v {}", keys, values.empty() ? keys : values);
     const std::string own = values.empty() ? "" : fmt::format("values={}", values);

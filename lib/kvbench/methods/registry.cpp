@@ -91,6 +91,7 @@ std::span<const MethodInfo> all_methods() {
       q5_0_method(),
       q4_1_method(),
       q4_0_method(),
+      iq4_nl_method(),
       kivi4_method(),
       kivi2_method(),
       kvquant_nofisher_method(),

@@ -22,6 +22,7 @@ TEST_CASE("a row says which engine runs it, with its settings") {
         "llama.cpp --cache-type-k q8_0 --cache-type-v q4_0");
   CHECK(where("q4_0", {}) ==
         "llama.cpp --cache-type-k q4_0 --cache-type-v q4_0 (head dimensions that are no multiple of 64)");
+  CHECK(where("iq4_nl", {{"hadamard", "true"}}) == "llama.cpp --cache-type-k iq4_nl --cache-type-v iq4_nl");
   CHECK(where("q8_0", {{"hadamard", "true"}, {"values", "Q8_0"}}) == where("q8_0", {{"hadamard", "true"}}));
   CHECK(where("fp8", {}) == "vLLM --kv-cache-dtype fp8");
   CHECK(where("snapkv@kvpress", {}) == "kvpress SnapKVPress()");

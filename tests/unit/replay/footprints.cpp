@@ -140,6 +140,7 @@ const std::map<std::string, Formula>& formulas() {
       {"q5_0", {.kv = n * 2 * 22}},
       {"q4_1", {.kv = n * 2 * 20}},
       {"q4_0", {.kv = n * 2 * 18}},
+      {"iq4_nl", {.kv = n * 2 * 18}},
       {"fp8", {.kv = n * (d + dv)}},
       // Heads of 16 channels, a block with 1 byte; a scale for all keys, and one for all values.
       {"nvfp4", {.kv = n * 2 * (16.0 / 2 + 1) + 2 * 4}},

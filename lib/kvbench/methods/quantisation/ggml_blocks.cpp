@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// q8_0, q5_1, q5_0, q4_1, q4_0: the formats of llama.cpp's quantised caches.
+// q8_0, q5_1, q5_0, q4_1, q4_0, iq4_nl: the formats of llama.cpp's quantised caches.
 // ggml-org/ggml src/ggml-quants.c: quantize_row_q8_0_ref, quantize_row_q5_1_ref, quantize_row_q5_0_ref,
-// quantize_row_q4_1_ref, quantize_row_q4_0_ref; src/ggml-cpu/arch/x86/quants.c: quantize_row_q8_0.
+// quantize_row_q4_1_ref, quantize_row_q4_0_ref, quantize_row_iq4_nl_impl; src/ggml-cpu/arch/x86/quants.c:
+// quantize_row_q8_0; src/ggml-cuda/cpy-utils.cuh: quantize_f32_iq4_nl_block.
 //
 // A block is 32 consecutive channels of a token. Codes follow from scales in fp32, and are decoded with the scales as
 // they are stored, in f16.
@@ -10,6 +11,9 @@
 //   q5_0  s = x / -16 of this x; code = min(31, trunc(x / s + 16.5)); decoded (code - 16) s. 22 bytes.
 //   q4_1  m = min, s = (max - min) / 15; code = min(15, trunc((x - m) / s + 0.5)); decoded code s + m. 20 bytes.
 //   q5_1  the same with 31. 24 bytes.
+//   iq4_nl  s = x / -127 of the x with the largest |x|; code = the nearest of 16 uneven levels to x / s, the higher one
+//         of two; decoded level times a second scale, which fits these levels to the block by least squares with weights
+//         x^2. No level is 0. 18 bytes.
 // x / s is computed as x times the fp32 number 1 / s, as ggml does.
 //
 // Parameters: hadamard rotates blocks of channels before they are rounded (llama.cpp #21038): of keys the largest
@@ -18,10 +22,14 @@
 // --cache-type-v is; there is none for 16 bits.
 // Complexity: O(n (d + dv)); with hadamard O(n (d + dv) log d).
 // Worst-case error of a number: s / 2 in q8_0, q4_1 and q5_1; s in q4_0 and q5_0 for numbers of the sign opposite to
-// the largest one, whose range ends at 7 s or 15 s; and the rounding of s and m to f16.
+// the largest one, whose range ends at 7 s or 15 s; in iq4_nl a quarter of the largest |x|, as the second scale is up to an
+// eighth from s; and the rounding of s and m to f16.
 // Deviations: llama.cpp rotates the query instead of rotating keys back; the products are the same but for rounding.
 // Queries are not rounded, as llama.cpp's flash attention on processors does (docs/eval.md).
 // Where ggml stores -0 as a minimum or decodes to -0, +0 stands here.
+// iq4_nl is what rows of a cache become: one try of s (ntry = -1), no importance matrix. Model files get the best of 15
+// tries. ggml's CUDA kernel adds the same sums in pairs of channels, so that a scale may differ in its last bit of f16;
+// its flash attention for CUDA has no iq4_nl (ggml-cuda/fattn.cu).
 // Checked against: ggml of llama-cpp-python 0.3.36 (tests/ggml/blocks.cpp): bytes of blocks and decoded numbers are the
 // same to the bit for 20,000 random and hostile blocks per format. In a model
 // (tests/ggml/llama_caches_test.py), KL of q8_0 and q4_0 agrees to within 12 % with a graph of llama.cpp in which ggml
@@ -45,15 +53,15 @@ struct Format {
   const char* bits;
 };
 constexpr Format eight{ggml::q8_0, "8.5"}, five_1{ggml::q5_1, "6"}, five_0{ggml::q5_0, "5.5"}, four_1{ggml::q4_1, "5"},
-    four_0{ggml::q4_0, "4.5"};
+    four_0{ggml::q4_0, "4.5"}, four_nl{ggml::iq4_nl, "4.5"};
 
 struct BlockParams {
   bool hadamard = false;
-  enum class Values { same, q8_0, q5_1, q5_0, q4_1, q4_0 } values = Values::same;
+  enum class Values { same, q8_0, q5_1, q5_0, q4_1, q4_0, iq4_nl } values = Values::same;
 };
 void fields(ParamVisitor& visitor, BlockParams& params) {
   visitor.flag("hadamard", params.hadamard, "rotate channels before rounding, as llama.cpp does where d % 64 = 0");
-  visitor.choice("values", params.values, {"same", "q8_0", "q5_1", "q5_0", "q4_1", "q4_0"},
+  visitor.choice("values", params.values, {"same", "q8_0", "q5_1", "q5_0", "q4_1", "q4_0", "iq4_nl"},
                  "format of the values; same: that of the keys");
 }
 struct Q8Params : BlockParams {
@@ -71,15 +79,19 @@ Index rotation_of_keys(Index d) {
 }
 
 Format values_of(const Format& keys, const BlockParams& params) {
-  constexpr Format others[] = {eight, five_1, five_0, four_1, four_0};
+  constexpr Format others[] = {eight, five_1, five_0, four_1, four_0, four_nl};
   if (params.values == BlockParams::Values::same) return keys;
   return others[static_cast<std::size_t>(params.values) - 1];
 }
 
 Codecs codecs_of(const HeadPrompt& head, const GroupFormat& keys, const GroupFormat& values, bool hadamard) {
   const auto codec = [&](const GroupFormat& format, Index turn) {
-    return std::make_shared<GroupCodec>(
-        GroupCodecSettings{.format = format, .encode_with_stored = false, .hadamard = hadamard ? turn : 0});
+    const bool levels = format.grid == kernels::Grid::codebook;
+    return std::make_shared<GroupCodec>(GroupCodecSettings{.format = format,
+                                                           .codebook = levels ? ggml::iq4_nl_codebook() : nullptr,
+                                                           .encode_with_stored = false,
+                                                           .fitted = levels,
+                                                           .hadamard = hadamard ? turn : 0});
   };
   return {codec(keys, rotation_of_keys(head.keys.cols())), codec(values, least_turn)};
 }
@@ -144,6 +156,16 @@ MethodInfo block_method(const char* name) {
 
 }  // namespace
 
+std::shared_ptr<const Codebook> ggml::iq4_nl_codebook() {
+  static const auto book = [] {
+    Codebook levels{{-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113}, {}};
+    for (std::size_t k = 1; k < levels.levels.size(); ++k)
+      levels.midpoints.push_back((levels.levels[k - 1] + levels.levels[k]) / 2);
+    return std::make_shared<const Codebook>(std::move(levels));
+  }();
+  return book;
+}
+
 MethodInfo q8_0_method() {
   return with_own_values(quantiser<Q8Params>(row<Q8Params>("q8_0", eight), q8_0_level, q8_0_codecs));
 }
@@ -151,5 +173,6 @@ MethodInfo q5_1_method() { return block_method<five_1>("q5_1"); }
 MethodInfo q5_0_method() { return block_method<five_0>("q5_0"); }
 MethodInfo q4_1_method() { return block_method<four_1>("q4_1"); }
 MethodInfo q4_0_method() { return block_method<four_0>("q4_0"); }
+MethodInfo iq4_nl_method() { return block_method<four_nl>("iq4_nl"); }
 
 }  // namespace kvbench::methods

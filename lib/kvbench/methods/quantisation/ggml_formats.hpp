@@ -3,6 +3,7 @@
 #pragma once
 
 #include <kvbench/kernels/codes.hpp>
+#include <kvbench/methods/quantisation/lloyd_max.hpp>
 
 namespace kvbench::methods::ggml {
 
@@ -46,5 +47,16 @@ constexpr kernels::GroupFormat range_of_bits(int bits) {
 }
 inline constexpr kernels::GroupFormat q4_1 = range_of_bits(4);
 inline constexpr kernels::GroupFormat q5_1 = range_of_bits(5);
+
+/// Codes follow from the scale that gives the number of the largest magnitude the level -127. They are decoded with the
+/// scale that FitScales computes.
+inline constexpr kernels::GroupFormat iq4_nl = {.group = block_channels,
+                                                .scale = kernels::Scale::extreme,
+                                                .peak = 127,
+                                                .quotient = kernels::GroupFormat::Quotient::inverse,
+                                                .grid = kernels::Grid::codebook,
+                                                .bits = 4};
+/// The 16 levels of iq4_nl, from -127 to 113, none of which is 0.
+std::shared_ptr<const Codebook> iq4_nl_codebook();
 
 }  // namespace kvbench::methods::ggml

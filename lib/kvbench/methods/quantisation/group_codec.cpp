@@ -65,14 +65,17 @@ Buffer<float> recoded(const Buffer<const float>& rows, const kernels::GroupForma
       .offset = scales.offset,
       .midpoints = scales.book ? column(scales.book->midpoints, backend) : Buffer<const float>(),
       .codes = codes});
+  const Buffer<const float> levels = scales.book ? column(scales.book->levels, backend) : Buffer<const float>();
+  Buffer<const float> scale = scales.stored_scale;
+  if (!scale.present()) {
+    const auto fitted = backend.allocate<float>(format.scale_rows(n), format.scale_cols(d));
+    backend.run(kernels::FitScales<Buffer>{
+        .rows = rows, .format = format, .codes = codes, .levels = levels, .stored_scale = fitted});
+    scale = fitted;
+  }
   const auto out = backend.allocate<float>(n, d);
   backend.run(kernels::DecodeGroups<Buffer>{
-      .codes = codes,
-      .format = format,
-      .scale = scales.stored_scale,
-      .offset = scales.stored_offset,
-      .levels = scales.book ? column(scales.book->levels, backend) : Buffer<const float>(),
-      .out = out});
+      .codes = codes, .format = format, .scale = scale, .offset = scales.stored_offset, .levels = levels, .out = out});
   return out;
 }
 
@@ -94,14 +97,15 @@ Buffer<const float> GroupCodec::decoded(const Buffer<const float>& rows, Backend
   const Buffer<const float> turned = rotated(rows, settings_.hadamard, backend);
   const GroupScaleArrays scales = scales_of(turned, format, backend);
   const bool stored = settings_.encode_with_stored;
-  const Buffer<const float> out = recoded(turned, format,
-                                          {.scale = stored ? scales.stored_scale : scales.scale,
-                                           .inverse = scales.inverse,
-                                           .offset = stored ? scales.stored_offset : scales.offset,
-                                           .stored_scale = scales.stored_scale,
-                                           .stored_offset = scales.stored_offset,
-                                           .book = settings_.codebook.get()},
-                                          backend);
+  const Buffer<const float> out =
+      recoded(turned, format,
+              {.scale = stored ? scales.stored_scale : scales.scale,
+               .inverse = scales.inverse,
+               .offset = stored ? scales.stored_offset : scales.offset,
+               .stored_scale = settings_.fitted ? Buffer<const float>() : scales.stored_scale,
+               .stored_offset = scales.stored_offset,
+               .book = settings_.codebook.get()},
+              backend);
   return rotated(out, settings_.hadamard, backend);
 }
 

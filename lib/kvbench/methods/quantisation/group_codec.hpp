@@ -15,6 +15,7 @@ struct GroupScaleArrays {
 GroupScaleArrays scales_of(const Buffer<const float>& rows, const kernels::GroupFormat& format, Backend& backend);
 
 /// By what rows are encoded and decoded, as EncodeGroups and DecodeGroups read it; `inverse` and `book` may be absent.
+/// Where `stored_scale` is, FitScales computes it.
 struct CodeScales {
   Buffer<const float> scale, inverse, offset, stored_scale, stored_offset;
   const Codebook* book = nullptr;
@@ -39,6 +40,8 @@ struct GroupCodecSettings {
   kernels::GroupFormat format;
   std::shared_ptr<const Codebook> codebook;  ///< Grid::codebook only
   bool encode_with_stored = true;            ///< codes follow from the scales as stored, otherwise from those in fp32
+  bool fitted =
+      false;           ///< Grid::codebook only: rows are decoded with the scales of FitScales; codes follow from others
   Index hadamard = 0;  ///< rows are rotated in blocks of so many columns before they are encoded; 0: not
   Residual residual = Residual::none;
   Index waiting = 0;  ///< R

@@ -15,6 +15,7 @@ MethodInfo q5_1_method();
 MethodInfo q5_0_method();
 MethodInfo q4_1_method();
 MethodInfo q4_0_method();
+MethodInfo iq4_nl_method();
 MethodInfo kivi4_method();
 MethodInfo kivi2_method();
 MethodInfo kvquant_nofisher_method();

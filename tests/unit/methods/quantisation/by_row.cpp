@@ -49,7 +49,7 @@ TEST_CASE("codecs that say so encode each row for itself, to the bit, on every b
                           +[] { return make_cpu_backend(); }}) {
     const auto backend = make();
     int found = 0;
-    for (const char* name : {"int", "int8", "q8_0", "q5_1", "q5_0", "q4_1", "q4_0", "fp8", "nvfp4"}) {
+    for (const char* name : {"int", "int8", "q8_0", "q5_1", "q5_0", "q4_1", "q4_0", "iq4_nl", "fp8", "nvfp4"}) {
       CAPTURE(name);
       const MethodInfo& info = find_method(name);
       found += check_by_row(info, {}, *backend);

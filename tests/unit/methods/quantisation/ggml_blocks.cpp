@@ -15,6 +15,29 @@ std::vector<float> block_of(std::vector<float> first) {
   return first;
 }
 
+/// iq4_nl of a block, one number after the other.
+std::vector<float> iq4_nl_of(const std::vector<float>& block) {
+  constexpr float levels[] = {-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113};
+  float extreme = 0;
+  for (const float x : block)
+    if (std::abs(x) > std::abs(extreme)) extreme = x;
+  if (extreme == 0) return block;
+  const float inverse = 1 / (extreme / -127);
+  std::vector<float> nearest;
+  float above = 0, below = 0;
+  for (const float x : block) {
+    float best = levels[0];
+    for (const float level : levels)
+      if (std::abs(x * inverse - level) <= std::abs(x * inverse - best)) best = level;
+    nearest.push_back(best);
+    above += x * x * best * x;
+    below += x * x * best * best;
+  }
+  const auto scale = static_cast<float>(static_cast<_Float16>(above / below));
+  for (float& x : nearest) x *= scale;
+  return nearest;
+}
+
 }  // namespace
 
 // The largest number is 127, so that s = 1: 2.5 is a tie, which goes to 2 in q8_0 as llama.cpp runs, and to 3 in its
@@ -43,13 +66,39 @@ TEST_CASE("q4_1 and q5_1 have 15 and 31 steps from the minimum") {
   CHECK(rounded_keys("q5_1", {}, block_of({31, 2.5f, 30.4f})) == block_of({31, 3, 30}));
 }
 
+// Numbers of levels as they are: s = 1 fits best. Zeros become the level 1. 7, halfway between 1 and 13, goes up, as
+// -4.5 between -10 and 1 does; neither weighs enough to move the scale by half of 2^-11.
+TEST_CASE("iq4_nl has 16 uneven levels, none of them 0") {
+  std::vector<float> expected(32, 1.0f);
+  const auto starts_with = [&](std::vector<float> first) {
+    std::ranges::copy(first, expected.begin());
+    return expected;
+  };
+  CHECK(rounded_keys("iq4_nl", {}, block_of({-127, 25, -104, 13})) == starts_with({-127, 25, -104, 13}));
+  CHECK(rounded_keys("iq4_nl", {}, block_of({-127, 7, -4.5f, 25.4f})) == starts_with({-127, 13, 1, 25}));
+  CHECK(rounded_keys("iq4_nl", {}, block_of({})) == block_of({}));
+}
+
+// Of -127 and 127 the first decides that s = 1, so that 127 has the level 113. Both weigh alike: the scale is
+// 127 (127 + 113) / (127^2 + 113^2) = 30480 / 28898 = 1.05474, in f16 1.0546875.
+TEST_CASE("iq4_nl fits its scale to the levels of all numbers") {
+  std::vector<float> expected(32, 1.0546875f);
+  expected[0] = -127 * 1.0546875f, expected[1] = 113 * 1.0546875f;
+  CHECK(rounded_keys("iq4_nl", {}, block_of({-127, 127})) == expected);
+  for (float& x : expected) x = -x;
+  CHECK(rounded_keys("iq4_nl", {}, block_of({127, -127})) == expected);  // s = -1
+}
+
+TEST_CASE("iq4_nl is what its rule gives number by number") {
+  for (const std::vector<float>& block : hostile_blocks(32))
+    CHECK(rounded_keys("iq4_nl", {}, block) == iq4_nl_of(block));
+}
+
 TEST_CASE("formats of ggml stay within their worst cases, and do not change the order of numbers") {
   const std::vector<std::pair<const char*, double>> formats = {// worst case in ranges of the block
-                                                               {"q8_0", 1.0 / 127 / 2},
-                                                               {"q5_1", 1.0 / 31 / 2},
-                                                               {"q4_1", 1.0 / 15 / 2},
-                                                               {"q5_0", 1.0 / 16},
-                                                               {"q4_0", 1.0 / 8}};
+                                                               {"q8_0", 1.0 / 127 / 2}, {"q5_1", 1.0 / 31 / 2},
+                                                               {"q4_1", 1.0 / 15 / 2},  {"q5_0", 1.0 / 16},
+                                                               {"q4_0", 1.0 / 8},       {"iq4_nl", 1.0 / 4}};
   for (const auto& format : formats) {
     const std::string name = format.first;
     const double worst = format.second;
@@ -73,6 +122,7 @@ TEST_CASE("values may have a format of their own") {
   CHECK(mixed.keys == rounded_keys("q8_0", {}, row));
   CHECK(mixed.values == block_of({-8, 7, 3}));
   CHECK(mixed.keys != mixed.values);
+  CHECK(rounded_rows("q8_0", {{"values", "iq4_nl"}}, row).values == rounded_keys("iq4_nl", {}, row));
   CHECK(rounded_rows("q4_0", {{"values", "same"}}, row).values == block_of({-8, 7, 3}));
 }
 
