@@ -64,7 +64,7 @@ Result coded(Backend& b, const GroupFormat& format, const std::vector<float>& da
     decode.levels = b.adopt(levels, Index{1} << format.bits);
   }
   b.run(encode);
-  const auto fitted = each();
+  auto fitted = each();
   if (format.grid == Grid::codebook)
     b.run(kernels::FitScales<Buffer>{rows, format, encode.codes, decode.levels, fitted});
   else

@@ -6,8 +6,8 @@
 // Beyond what a format defines: where the inverse of a scale is not finite, ggml converts infinities or NaN to
 // integers, which C leaves undefined. The codes of such blocks are not compared (at most 134 of 20,366); their decoded
 // numbers are, unless the scale itself is not finite (2 blocks of q4_1 and q5_1). Nor are the codes of iq4_nl where all
-// numbers are below 1e-15, of which ggml writes the scale 0 and codes that it has not set. The sign of a zero is not compared:
-// kvbench stores no minimum of -0, and decodes to +0.
+// numbers are below 1e-15 (519 blocks), of which ggml writes the scale 0 and codes that it has not set. The sign of a
+// zero is not compared: kvbench stores no minimum of -0, and decodes to +0.
 #include <algorithm>
 #include <cmath>
 
@@ -168,7 +168,7 @@ void compare_with_ggml(const Case& one, const std::vector<float>& numbers, Backe
   }
   CHECK(wrong_bytes == 0);
   CHECK(wrong_numbers == 0);
-  CHECK(compared > 20000);
+  CHECK(compared > (one.format.grid == kernels::Grid::codebook ? 19800 : 20000));
 }
 
 }  // namespace
