@@ -106,9 +106,9 @@ struct EncodeGroups {
   }
 };
 
-/// The scales that fit codes of a codebook best, by least squares with weights x^2 over the numbers x of a group and the
-/// levels L of their codes: s = sum ((x x) L) x / sum ((x x) L) L. Each product and each sum, in the order of the group,
-/// is rounded to fp32; 0 where the second sum is not positive. So ggml's iq4_nl.
+/// The scales that fit codes of a codebook best, by least squares with weights x^2 over the numbers x of a group and
+/// the levels L of their codes: s = sum ((x x) L) x / sum ((x x) L) L. Each product and each sum, in the order of the
+/// group, is rounded to fp32; 0 where the second sum is not positive. So ggml's iq4_nl.
 template <template <class> class Ref>
 struct FitScales {
   Ref<const float> rows;  ///< [n, d]
