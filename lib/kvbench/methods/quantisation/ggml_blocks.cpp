@@ -22,14 +22,14 @@
 // --cache-type-v is; there is none for 16 bits.
 // Complexity: O(n (d + dv)); with hadamard O(n (d + dv) log d).
 // Worst-case error of a number: s / 2 in q8_0, q4_1 and q5_1; s in q4_0 and q5_0 for numbers of the sign opposite to
-// the largest one, whose range ends at 7 s or 15 s; in iq4_nl a quarter of the largest |x|, as the second scale is up to
-// an eighth from s; and the rounding of s and m to f16.
+// the largest one, whose range ends at 7 s or 15 s; in iq4_nl a quarter of the largest |x|, as the second scale is up
+// to an eighth from s; and the rounding of s and m to f16.
 // Deviations: llama.cpp rotates the query instead of rotating keys back; the products are the same but for rounding.
 // Queries are not rounded, as llama.cpp's flash attention on processors does (docs/eval.md).
 // Where ggml stores -0 as a minimum or decodes to -0, +0 stands here.
 // iq4_nl is what ggml makes of a row of a cache on processors: one try of s, no importance matrix. A model file gets
-// the best of 16. ggml's CUDA kernel adds the same sums in pairs of channels, so that a scale may differ in its last bit
-// of f16; its flash attention for CUDA has no iq4_nl (ggml-cuda/fattn.cu).
+// the best of 16. ggml's CUDA kernel adds the same sums in pairs of channels, so that a scale may differ in its last
+// bit of f16; its flash attention for CUDA has no iq4_nl (ggml-cuda/fattn.cu).
 // Checked against: ggml of llama-cpp-python 0.3.36 (tests/ggml/blocks.cpp): bytes of blocks and decoded numbers are the
 // same to the bit for 20,000 random and hostile blocks per format. In a model
 // (tests/ggml/llama_caches_test.py), KL of q8_0 and q4_0 agrees to within 12 % with a graph of llama.cpp in which ggml
