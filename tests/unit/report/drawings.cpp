@@ -283,3 +283,11 @@ TEST_CASE("dots are in rows from top to bottom, with whiskers, a legend of the g
   CHECK(svg.find(">a</text>") < svg.find(">b</text>"));
   CHECK(svg.find(">b</text>") < svg.find(">c</text>"));
 }
+
+TEST_CASE("labels of ticks that would cover each other are left out; both ends of the lines have the others") {
+  const std::string svg = svg_of(
+      DotPlot{.x = {Scale::log, 0.1, 1, {{0.1, "0.1"}, {0.11, "0.11"}, {1, "1"}}, "error"}, .rows = {{.value = 0.2}}});
+  CHECK(count(svg, ">0.1</text>") == 2);
+  CHECK(count(svg, ">0.11</text>") == 0);
+  CHECK(count(svg, ">1</text>") == 2);
+}

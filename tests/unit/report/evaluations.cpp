@@ -213,6 +213,22 @@ TEST_CASE("over texts, a figure has the ratio of each method to the best, and it
   CHECK(svg.find(">h2o<") < svg.find(">sink<"));
 }
 
+TEST_CASE("over texts, the axis of the ratios does not follow intervals over many decades") {
+  std::vector<CsvTable> tables;
+  for (const auto& [text, kl] : std::map<const char*, double>{{"a.txt", 10}, {"b.txt", 1000}}) {
+    std::vector<EvalLine> lines;
+    for (const char* document : {"all", "text-0"}) {
+      lines.push_back({.method = "h2o", .document = document, .text = text, .kl = 1});
+      lines.push_back({.method = "sink", .document = document, .text = text, .kl = kl});
+    }
+    tables.push_back(csv_of_lines(lines, text));
+  }
+  // ln 100 +- 12.71 ln 10: from 1e-11 to 1e15 times.
+  const std::string svg = svg_element(std::get<Figure>(make_report(tables, {}).blocks[1]).drawings[0]);
+  CHECK(has(svg, ">100</text>"));
+  CHECK_FALSE(has(svg, ">1e+06</text>"));
+}
+
 TEST_CASE("over texts, metrics are compared on the pairs of all texts, beside KL on other documents and texts") {
   std::vector<EvalLine> here = five_methods(), there = five_methods();
   for (EvalLine& line : there) line.text = "code.txt", line.kl = 6 - line.kl;

@@ -2,6 +2,7 @@
 #include <kvbench/report/drawing/dot_plot.hpp>
 
 #include <algorithm>
+#include <cmath>
 
 #include <kvbench/report/drawing/labels.hpp>
 #include <kvbench/report/drawing/marks.hpp>
@@ -30,10 +31,12 @@ class Dots {
     Shapes legend = groups();  // sets top_
     const double base = top_ + dot_row * static_cast<double>(p_.rows.size()) + 4;
     Shapes out = shape::text(0, 15, p_.title, "head") + std::move(legend);
+    double free = -INFINITY;  // of labels, from here on
     for (const Tick& tick : p_.x.ticks) {
-      const double x = x_of(tick.value);
+      const double x = x_of(tick.value), half = text_width(tick.label, 11) / 2;
       out += shape::line(x, top_ - 4, x, base, "grid");
-      if (tick.label.empty()) continue;
+      if (tick.label.empty() || x - half < free) continue;
+      free = x + half + 3;
       for (const double y : {top_ - 9, base + 15}) out += shape::text(x, y, tick.label, "soft small", Anchor::middle);
     }
     out += shape::line(left_, base, right_, base, "frame");

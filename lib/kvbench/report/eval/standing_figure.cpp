@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
 #include <cmath>
 
 #include <fmt/format.h>
@@ -28,19 +29,29 @@ DotRow dot_of(const evidence::Mark& mark, const DamageOf& one, const EvalSection
                              interval_text(mark.ratio, mark.interval.lo, mark.interval.hi), tie)};
 }
 
+/// The range of the ratios, with those ends of intervals that are within a factor of ten of it: of few documents,
+/// intervals over many decades would press all ratios into a point.
+Extent extent_of(const std::vector<DotRow>& rows) {
+  constexpr double reach = 10;
+  std::vector<double> values{1};
+  for (const DotRow& row : rows) values.push_back(row.value);
+  const auto [lo, hi] = log_extent(values);
+  for (const DotRow& row : rows) {
+    if (!(row.value >= lo && row.value <= hi)) continue;
+    for (const double end : {row.lo, row.hi}) {
+      if (std::isfinite(end)) values.push_back(std::clamp(end, lo / reach, hi * reach));
+    }
+  }
+  return log_extent(values);
+}
+
 Drawing dots_of(const DamageStanding& at, const EvalSection& section) {
   const EvalRow& row = *at.best().of_texts.front();
   DotPlot plot{.title = fmt::format("KL on the task {} at {}", row.task, budget_words(row.budget)),
                .description = "KL of each method, relative to the best, in ascending order"};
-  std::vector<double> values{1};
-  for (const evidence::Mark* mark : at.standing.ranked()) {
+  for (const evidence::Mark* mark : at.standing.ranked())
     plot.rows.push_back(dot_of(*mark, at.all[mark->row], section));
-    const DotRow& dot = plot.rows.back();
-    for (const double value : {dot.value, dot.lo, dot.hi}) {
-      if (std::isfinite(value)) values.push_back(value);
-    }
-  }
-  const Extent extent = log_extent(values);
+  const Extent extent = extent_of(plot.rows);
   plot.x = {Scale::log, extent.lo, extent.hi, log_ticks(extent.lo, extent.hi), "KL, times that of the best method"};
   return draw(plot);
 }
@@ -52,7 +63,7 @@ Figure standing_figure(const TextsTogether& texts) {
                 .caption =
                     "KL relative to that of the best method, with the intervals of the tests against it over the "
                     "documents of all texts, adjusted for the number of methods; right: geometric mean KL in "
-                    "nats, ~: not told from the best."};
+                    "nats, ~: not told from the best. An interval that reaches the edge goes on beyond it."};
   for (const DamageStanding& at : damage_standings(texts.rows()))
     figure.drawings.push_back(dots_of(at, *texts.sections.front()));
   return figure;
