@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <ranges>
 #include <set>
 
 #include <fmt/ranges.h>
@@ -144,7 +143,7 @@ class ClaimTest {
   /// Tokens of the budget at the place with the shortest context.
   Index fewest_tokens(const Budget& budget, const ComparisonGroup& group) const {
     const auto tokens = [&](std::size_t place) { return budget.resolve(catalogue_.places()[place].context_tokens, 1); };
-    return std::ranges::min(group.places | std::views::transform(tokens));
+    return tokens(*std::ranges::min_element(group.places, {}, tokens));
   }
 
   void add(const Relation& relation, const ComparisonGroup& group, const GroupComparer& comparer, const Pair& pair) {

@@ -2,7 +2,6 @@
 #include <kvbench/config/published_row.hpp>
 
 #include <algorithm>
-#include <ranges>
 #include <set>
 
 #include <fmt/ranges.h>
@@ -49,7 +48,9 @@ class RowOfRuns {
     limit("layer", runs, [](const SweepRun& run) { return run.request.layers; });
     limit("kv_head", runs, [](const SweepRun& run) { return run.request.kv_heads; });
     limit("protocol", runs, [](const SweepRun& run) {
-      return run.protocols | std::views::transform([](replay::Protocol one) { return name_of(one); });
+      std::vector<std::string> names;
+      for (const replay::Protocol one : run.protocols) names.emplace_back(name_of(one));
+      return names;
     });
     const auto measured = [&](const SweepRun& run) { return has(run, find("measure")->text); };
     if (const Text* one = find("measure"); one && std::ranges::none_of(runs, measured))

@@ -12,8 +12,8 @@ namespace {
 
 using methods::Footprint, methods::FootprintArray, methods::Element;
 
-constexpr Index budgets[] = {1, 2, 5, 13, 33, 40, 47, 48, 60};
-constexpr Index context = 48;  // tokens of Shape
+constexpr Index tried_budgets[] = {1, 2, 5, 13, 33, 40, 47, 48, 60};
+constexpr Index shape_tokens = 48;  // of Shape
 
 bool stores_plain_numbers(const FootprintArray& array) {
   return array.element == Element::kv || array.element == Element::f32 || array.element == Element::f16;
@@ -126,7 +126,7 @@ std::string entries_hold_the_budget(Trial& trial) {
   const bool planned = trial.info().divides(trial.row().params);
   std::string refusal;
   bool ran = false;
-  for (const Index budget : budgets) {
+  for (const Index budget : tried_budgets) {
     const Instance instance = trial.try_open(heads, budget);
     if (!instance.session) {
       refusal = instance.refusal;
@@ -153,7 +153,7 @@ std::string entries_hold_the_budget(Trial& trial) {
 
 std::string plans_hold_the_budget(Trial& trial) {
   if (!trial.info().divides(trial.row().params)) return "it has no plan";
-  methods::ModelContext model{.prompt_group = "", .layers = {0, 1, 2, 3}, .tokens = context};
+  methods::ModelContext model{.prompt_group = "", .layers = {0, 1, 2, 3}, .tokens = shape_tokens};
   if (trial.info().score_of_head) model.head_scores = {{0, {3, 9, 1}}, {1, {2, 4, 8}}, {2, {7, 7, 7}}, {3, {0, 0, 5}}};
   for (const Index budget : {8, 40, 100}) {
     std::vector<Index> layers;
@@ -166,7 +166,7 @@ std::string plans_hold_the_budget(Trial& trial) {
     Index sum = 0;
     for (const Index layer : layers) {
       require(layer >= 1, "a plan gives a layer {} tokens", layer);
-      sum += std::min<Index>(layer, context);
+      sum += std::min<Index>(layer, shape_tokens);
     }
     // Equal steps rounded down may miss the share of the last layer by two tokens, the mean by one.
     require(sum <= 4 * budget + 4, "a plan gives 4 layers {} tokens at a budget of {}", sum, budget);
@@ -178,7 +178,7 @@ std::string weights_are_as_declared(Trial& trial) {
   using methods::WeightSum;
   const WeightSum declared = trial.info().properties.weight_sum;
   const Heads heads = trial.heads();
-  for (const Index budget : budgets) {
+  for (const Index budget : tried_budgets) {
     const Instance instance = trial.try_open(heads, budget);
     if (!instance.session) continue;
     for (const Result& result : trial.prefill(instance, heads)) {
@@ -190,12 +190,12 @@ std::string weights_are_as_declared(Trial& trial) {
                   entry.num, entry.den);
           sum += entry.den;
         }
-        const double most = static_cast<double>(context) * (1 + 1e-5),
-                     least = static_cast<double>(context) * (1 - 1e-5);
+        const double most = static_cast<double>(shape_tokens) * (1 + 1e-5),
+                     least = static_cast<double>(shape_tokens) * (1 - 1e-5);
         require(declared != WeightSum::context || (sum >= least && sum <= most),
-                "weights of a context of {} tokens sum to {}", context, sum);
+                "weights of a context of {} tokens sum to {}", shape_tokens, sum);
         require(declared != WeightSum::at_most_context || sum <= most, "weights of a context of {} tokens sum to {}",
-                context, sum);
+                shape_tokens, sum);
       }
     }
   }
@@ -206,7 +206,7 @@ std::string budgets_are_nested(Trial& trial) {
   if (const std::string reason = reason_against(trial.info().properties.nested_budgets); !reason.empty()) return reason;
   const Heads heads = trial.heads();
   std::vector<std::vector<Ids>> before(heads.size());
-  for (const Index budget : budgets) {
+  for (const Index budget : tried_budgets) {
     const Instance instance = trial.try_open(heads, budget);
     if (!instance.session) continue;
     const auto results = trial.prefill(instance, heads);
@@ -224,7 +224,7 @@ std::string budgets_are_nested(Trial& trial) {
 std::string bytes_are_equal(Trial& trial) {
   if (const std::string reason = reason_against(trial.info().properties.equal_bytes); !reason.empty()) return reason;
   const bool planned = trial.info().divides(trial.row().params);  // layers have budgets of their own
-  for (const Index budget : budgets) {
+  for (const Index budget : tried_budgets) {
     std::optional<std::pair<double, Index>> first;
     for (const std::uint32_t other : {0u, 1u, 2u, 3u}) {
       Heads heads = trial.heads({}, 8 * other);
