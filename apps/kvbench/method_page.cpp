@@ -211,7 +211,7 @@ std::vector<std::string> variant_names(std::span<const methods::MethodInfo> meth
 std::vector<std::string> also_replayed() {
   std::vector<std::string> names = variant_names(methods::all_methods());
   for (const auto& [info, settings] : methods::rows_of_set("all")) {
-    const auto same = [&](const methods::MethodInfo& method) { return info == &method; };
+    const auto same = [one = info](const methods::MethodInfo& method) { return one == &method; };
     if (std::ranges::none_of(methods::all_methods(), same)) names.push_back(info->name);
   }
   return names;

@@ -94,7 +94,7 @@ Document make_report(std::span<const CsvTable> tables, const ReportOptions& opti
   style_own_methods(sections, evaluations);
   std::vector<OverTexts> over_texts;
   for (const TextsTogether& texts : texts_together(evaluations)) {
-    over_texts.emplace_back(texts, predictions_of(texts.sections), standing_figure(texts));
+    over_texts.push_back({texts, predictions_of(texts.sections), standing_figure(texts)});
     if (AnswerBlock answer = over_texts.back().answer(); !answer.sentences.empty())
       document.answers.push_back(std::move(answer));
   }

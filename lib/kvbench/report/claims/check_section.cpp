@@ -234,7 +234,7 @@ AnswerBlock verdicts_of(const std::vector<CheckRow>& rows) {
   }
   std::vector<std::string> violated, holding, weak, supported, contradicted, open;
   for (const auto& [id, verdicts] : by_id.items()) {
-    const auto any = [&](auto of) { return std::ranges::any_of(verdicts, of); };
+    const auto any = [&all = verdicts](auto of) { return std::ranges::any_of(all, of); };
     const Verdict joint = joint_verdict(verdicts);
     std::vector<std::string>& statements = any([](Verdict v) { return v == Verdict::violated; }) ? violated
                                            : any(holds)                                          ? holding
