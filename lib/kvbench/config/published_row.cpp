@@ -88,6 +88,11 @@ class RowOfRuns {
     if (std::ranges::find(keys, column.key) == keys.end()) reject_key(column, keys, "a row");
   }
 
+  /// `known`: what the runs have in the column of this text, in quotes.
+  static void refuse(const Text& given, const std::set<std::string>& known) {
+    fail_at(*given.place, "no run has the {} '{}' here; there is {}", given.column, given.text, fmt::join(known, ", "));
+  }
+
   /// Refuses a text that no run has in this column. `of_run`: those of a run; none or `auto`: any.
   void limit(const char* column, const std::vector<SweepRun>& runs, auto of_run) {
     const Text* given = find(column);
@@ -99,8 +104,7 @@ class RowOfRuns {
       if (texts.empty()) return;
       for (const auto& text : texts) known.insert(fmt::format("'{}'", text));
     }
-    if (!known.contains(fmt::format("'{}'", given->text)) && !known.contains("'auto'"))
-      fail_at(*given->place, "no run has the {} '{}' here; there is {}", column, given->text, fmt::join(known, ", "));
+    if (!known.contains(fmt::format("'{}'", given->text)) && !known.contains("'auto'")) refuse(*given, known);
   }
 
   Text* find(std::string_view column) {
@@ -122,8 +126,7 @@ class RowOfRuns {
       std::set<std::string> known;
       for (const compare::QueryConfiguration& one : left) known.insert(fmt::format("'{}'", written(one)));
       std::erase_if(left, [&](const auto& one) { return !fits(one, given->text); });
-      if (left.empty())
-        fail_at(*given->place, "no run has the {} '{}' here; there is {}", column, given->text, fmt::join(known, ", "));
+      if (left.empty()) refuse(*given, known);
       given->text = written(left.front());
     };
     using Configuration = compare::QueryConfiguration;

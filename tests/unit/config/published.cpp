@@ -1,14 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <doctest/doctest.h>
 
-#include <kvbench/methods/registry.hpp>
 #include <unit/config/files.hpp>
 
 using namespace kvbench;
-using namespace kvbench::bounds;
 using namespace kvbench::compare;
-using namespace kvbench::methods;
-using namespace kvbench::replay;
 using namespace kvbench::config;
 using namespace kvbench::testing;
 using trace::test::contains;

@@ -8,7 +8,6 @@
 
 using namespace kvbench;
 using namespace kvbench::bounds;
-using namespace kvbench::compare;
 using namespace kvbench::methods;
 using namespace kvbench::replay;
 using namespace kvbench::config;
