@@ -36,6 +36,7 @@ class HeadResult:
         self.kv_head = attribute(group, self._where, "kv_head", int)
         self.protocol = attribute(group, self._where, "protocol", str, "")
         self.tokens_sha256 = attribute(group, self._where, "tokens_sha256", str, "")  # of the ids of the prompt
+        self.scored_tokens = attribute(group, self._where, "scored_tokens", int, 0)  # 0: a prompt without probes
         self.positions = np.empty(0, np.int32)
         if "positions" in group:
             self.positions = integers(group["positions"][()], f"{self._where}/positions").astype(np.int32)
@@ -87,6 +88,15 @@ class HeadResult:
     def output(self, cell: int = 0):
         """float32 [G, m, dv]: output of the method. The file holds it if it was written with --raw-outputs."""
         dataset = self._dataset(cell, "output")
+        with reading(self._where):
+            return dataset[()]
+
+    @checked
+    def probe_sums(self, cell: int = 0):
+        """float64 [probes]: of each probe the sum of its gradients times the errors of this kv head, in nats. For one
+        seed, (sum over heads and layers)^2 / (2 scored_tokens) is what this probe predicts of KL (docs/damage.md)."""
+        require(self.scored_tokens > 0, self._where, "its prompt has no probes.")
+        dataset = self._dataset(cell, "probe_sums")
         with reading(self._where):
             return dataset[()]
 

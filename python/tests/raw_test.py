@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Raw results: metrics, outputs and entries of every query."""
-from support import PackageTest, kvbench, main
+from support import PackageTest, SAMPLE, kvbench, main
 import h5py
 import numpy as np
 
@@ -39,6 +39,17 @@ class Raw(PackageTest):
                 raw.head("0", 7, 0)
             with self.refuses("no cell 1"):
                 raw.heads[0].output(1)
+
+    def test_sums_of_probes_give_the_predicted_kl(self):
+        rows = self.replay(SAMPLE, "-m", "sink", "-b", "25%mem", "--layers", 2, "--prompts", "0", "--raw",
+                           self.path("raw.h5"))
+        with kvbench.Raw(self.path("raw.h5")) as raw:
+            self.assertEqual(len(raw.heads), 3)  # kv heads of the layer
+            kl = np.mean(sum(head.probe_sums() for head in raw.heads) ** 2) / (2 * raw.heads[0].scored_tokens)
+        self.assertAlmostEqual(kl / float(rows[0]["kl_predicted"]), 1, places=3)
+        self.replay(self.synth("t.h5"), "-m", "sink", "--raw", self.path("none.h5"))
+        with kvbench.Raw(self.path("none.h5")) as raw, self.refuses("no probes"):
+            raw.heads[0].probe_sums()
 
     def test_strings_of_raw_files_are_text(self):
         """h5py returns the strings of a file as bytes; Raw returns all of them as text."""

@@ -2,6 +2,7 @@
 #include <kvbench/report/report.hpp>
 
 #include <algorithm>
+#include <cmath>
 #include <iterator>
 #include <set>
 
@@ -80,6 +81,28 @@ struct OverTexts {
   bool has(const EvalSection& section) const { return std::ranges::count(texts.sections, &section) > 0; }
 };
 
+/// What replays predict beside what was measured: a figure for each pair of a trace with predictions and an evaluation.
+/// Whether both are of the same model, a table of a replay does not say; the titles name both.
+std::vector<Block> predicted_blocks(const std::vector<ReplaySection>& replays,
+                                    const std::vector<EvalSection>& evaluations) {
+  std::vector<Block> out;
+  for (const ReplaySection& replay : replays) {
+    for (const ReplayPart& part : replay.parts) {
+      PredictedByName predicted;
+      for (const ReplayRow& row : part.overall) {
+        if (row.ok() && std::isfinite(row.kl.mean)) predicted[{row.name(), row.budget}] = row.kl.mean;
+      }
+      for (const EvalSection& section : evaluations) {
+        Figure figure = predicted_figure(section, predicted, name_of(part));
+        if (figure.drawings.empty()) continue;
+        out.emplace_back(Heading{2, fmt::format("Predicted from {}, measured on {}", name_of(part), section.text)});
+        out.emplace_back(std::move(figure));
+      }
+    }
+  }
+  return out;
+}
+
 }  // namespace
 
 Document make_report(std::span<const CsvTable> tables, const ReportOptions& options) {
@@ -119,6 +142,7 @@ Document make_report(std::span<const CsvTable> tables, const ReportOptions& opti
         over_texts, [&](const OverTexts& over) { return over.drawn() && over.has(evaluations[i]); });
     append(document.blocks, std::move(blocks));
   }
+  append(document.blocks, predicted_blocks(sections, evaluations));
   for (const ReplaySection& section : sections) append(document.blocks, replay_blocks(section, options.files, said));
   if (!sorted.checks.empty()) append(document.blocks, check_blocks(sorted.checks));
   if (!sorted.measures.empty()) append(document.blocks, measure_blocks(sorted.measures));

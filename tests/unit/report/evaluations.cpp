@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <kvbench/report/eval/table.hpp>
 
+#include <algorithm>
 #include <cmath>
 
 #include <doctest/doctest.h>
@@ -109,6 +110,28 @@ TEST_CASE("the CSV of an evaluation reads back; its kind comes from the header")
   CHECK_FALSE(parse_csv(csv_of(eval_columns(), std::vector{made_record({})}, false), "e.csv").has("pass_s"));
   CHECK_THROWS_WITH_AS(kind_of(parse_csv("kl_mean,method\n1,a\n", "e.csv")),
                        "e.csv: lacks the column 'model', which kveval writes", Error);
+}
+
+TEST_CASE("a report of a replay with predictions and of an evaluation draws one against the other") {
+  std::string csv = report_test::replay_header;
+  csv.pop_back();
+  csv += ",kl_predicted\n";
+  const auto add = [&](const char* method, const char* budget, const char* kl) {
+    std::string row = report_test::text({.method = method, .budget = budget});
+    row.pop_back();
+    csv += row + "," + kl + "\n";
+  };
+  // ratios .5 and .8 of small KL, of which the larger is named, and 3 of a large one
+  add("sink", "25%mem", "0.02"), add("h2o", "25%mem", "0.04"), add("snapkv", "25%mem", "3"), add("cam", "50%mem", "1");
+  const CsvTable measured =
+      csv_of_lines({{.kl = 0.04}, {.method = "h2o", .kl = 0.05}, {.method = "snapkv", .kl = 1}, {.method = "cam"}});
+  const Document document = make_report(std::vector{parse_csv(csv, "r.csv"), measured}, {});
+  const std::vector<std::string> titles = report_test::headings(document);
+  CHECK(std::ranges::count(titles, "Predicted from t.h5, measured on book.txt") == 1);
+  const std::string page = html(document);
+  CHECK(has(page, "predicted / measured is 0.800 in the median of 2 configurations"));
+  // without a configuration that has both there is nothing to draw
+  CHECK_FALSE(has(markdown_of({parse_csv(csv, "r.csv"), csv_of_lines({{.method = "cam"}})}), "Predicted from"));
 }
 
 TEST_CASE("rows of an evaluation read back as the same rows") {

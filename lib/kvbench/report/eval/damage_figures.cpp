@@ -95,6 +95,25 @@ double percent_held(const EvalRow& row) {
   return percent > 1e-6 && percent < 1e9 ? percent : NAN;
 }
 
+/// Lines of the methods, x against KL; the axes are left to the caller.
+template <class X>
+LineChart chart_of_kl(const EvalSection& section, const std::string& task, const std::string& x_name, X x) {
+  const auto kl = [](const EvalRow& row) {
+    const eval::Estimate& value = row.of(eval::damage("kl_mean"));
+    return ChartPoint{NAN, value.mean, value.lo, value.hi, ""};
+  };
+  return {.title = task,
+          .description = fmt::format("{} against KL, task {}", x_name, task),
+          .lines = method_lines(section, section.find(task, "all", "all"), x, kl)};
+}
+
+/// Of at least one value; the larger of the two in the middle.
+double median(std::vector<double> values) {
+  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+  std::ranges::nth_element(values, middle);
+  return *middle;
+}
+
 void finish_chart(LineChart& chart, Figure& figure) {
   chart.plot_height = std::max(chart.plot_height, height_for_labels(chart));
   figure.drawings.push_back(draw(chart));
@@ -144,13 +163,7 @@ Figure prediction_figure(const EvalSection& section, const std::string& metric) 
           errors, [&](const EvalRow* row) { return row->name() == damage.name() && row->budget == damage.budget; });
       return same == errors.end() ? NAN : error_of(**same, metric);
     };
-    const auto damage = [](const EvalRow& row) {
-      return ChartPoint{NAN, row.of(eval::damage("kl_mean")).mean, row.of(eval::damage("kl_mean")).lo,
-                        row.of(eval::damage("kl_mean")).hi, ""};
-    };
-    LineChart chart{.title = task,
-                    .description = fmt::format("{} against KL, task {}", metric, task),
-                    .lines = method_lines(section, section.find(task, "all", "all"), error, damage)};
+    LineChart chart = chart_of_kl(section, task, metric, error);
     if (chart.lines.empty()) continue;
     const std::vector<double> x = x_values(chart.lines);
     const double least = *std::ranges::min_element(x);  // metrics that are better when higher are negative errors
@@ -158,6 +171,39 @@ Figure prediction_figure(const EvalSection& section, const std::string& metric) 
     chart.y = log_axis(y_values(chart.lines), "KL, nats");
     finish_chart(chart, figure);
   }
+  return figure;
+}
+
+Figure predicted_figure(const EvalSection& section, const PredictedByName& predicted, const std::string& trace) {
+  Figure figure{.title = "Predicted and measured damage"};
+  std::vector<double> small;
+  for (const std::string& task : section.tasks) {
+    const auto prediction = [&](const EvalRow& row) {
+      const auto found = predicted.find({row.name(), row.budget});
+      return found == predicted.end() ? NAN : found->second;
+    };
+    LineChart chart = chart_of_kl(section, task, "predicted KL", prediction);
+    if (chart.lines.empty()) continue;
+    std::vector<double> values;
+    for (const ChartLine& line : chart.lines) {
+      for (const ChartPoint& point : line.points) {
+        values.insert(values.end(), {point.x, point.y, point.lo, point.hi});
+        if (point.y > 0 && point.y < replay::largest_predicted) small.push_back(point.x / point.y);
+      }
+    }
+    chart.x = log_axis(values, fmt::format("KL predicted from {}, nats", trace));
+    chart.y = log_axis(values, "KL measured in the model, nats");
+    chart.frontier = {{chart.x.lo, chart.x.lo}, {chart.x.hi, chart.x.hi}};
+    chart.width = 680, chart.plot_height = 420;
+    finish_chart(chart, figure);
+  }
+  figure.caption =
+      "One point per configuration, lines join the budgets of a method; bars: the 95 % interval of the measured KL "
+      "over "
+      "documents. Strong line: predicted = measured. Triangles at an edge: values outside the axis.";
+  if (!small.empty())
+    figure.caption += fmt::format(" Below {} nats, predicted / measured is {} in the median of {} configurations.",
+                                  replay::largest_predicted, three_digits(median(small)), small.size());
   return figure;
 }
 

@@ -2,6 +2,9 @@
 // Figures of a section of an evaluation, a file each.
 #pragma once
 
+#include <map>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include <kvbench/report/document/document.hpp>
@@ -12,6 +15,12 @@ namespace kvbench::report {
 
 /// KL, nll and exact match against bytes, one figure per task.
 std::vector<Figure> damage_figures(const EvalSection& section);
+
+/// KL in nats that a replay predicts, by the name and the budget of a configuration.
+using PredictedByName = std::map<std::pair<std::string, Budget>, double>;
+/// Predicted against measured KL, one drawing per task; without drawings where no configuration has both. `trace`: of
+/// the predictions.
+Figure predicted_figure(const EvalSection& section, const PredictedByName& predicted, const std::string& trace);
 
 /// The ratio of each method's KL to the best, one drawing per task and budget.
 Figure standing_figure(const TextsTogether& texts);
