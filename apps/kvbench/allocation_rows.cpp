@@ -140,14 +140,16 @@ std::vector<std::string> sentences(const Damages& damages, const AllocationRow& 
                     "answer is {} {}, {} {}.",
                     at, ratio, row.figure, over, equal, held, row.figure, damage_text(damages, row.equal.held_out))};
   }
+  const std::string fitted = report::three_digits(row.plan.fitted);
   std::vector<std::string> out{
       fmt::format("{} the plan has a {} of {} on held-out documents, {} that of the best equal budget, {} {}, {} ({}).",
                   at, row.figure, damage_text(damages, row.plan.held_out), ratio, equal, held,
                   damage_text(damages, row.equal.held_out), over),
-      fmt::format("It gives {}; a {} holds {} of its cache, all layers {}. Fitted to all documents its {} is {}, "
-                  "which is too small; shrinkage towards equal layers: {}.",
+      fmt::format("It gives {}; a {} holds {} of its cache, all layers {}. Fitted to all documents its {} is {}, {}; "
+                  "shrinkage towards equal layers: {}.",
                   what_places_get(damages, row.plan.plan), damages.place(), range_of_shares(damages, row.plan.plan),
-                  percent(row.plan_share), damages.probed ? "KL" : "error", report::three_digits(row.plan.fitted),
+                  percent(row.plan_share), damages.probed ? "KL" : "error", fitted,
+                  fitted == report::three_digits(row.plan.held_out.mean) ? "as on held-out ones" : "which is too small",
                   row.shrinkage)};
   if (!damages.probed)
     out.emplace_back(

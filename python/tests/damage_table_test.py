@@ -1,0 +1,80 @@
+# SPDX-License-Identifier: Apache-2.0
+"""scripts/damage-table against measurements that are known multiples of the predictions."""
+import csv
+import os
+import pathlib
+import re
+import subprocess
+import sys
+
+from support import PACKAGE, PackageTest, kvbench, main
+import numpy as np
+
+SCRIPT = pathlib.Path(PACKAGE).parent / "scripts" / "damage-table"
+LAYERS, TEXTS = 15, 6
+
+
+class DamageTable(PackageTest):
+    def trace(self):
+        random = np.random.default_rng(0)
+        header = kvbench.Header(model="m", num_layers=LAYERS, num_query_heads=2, num_kv_heads=1, head_dim=4,
+                                value_dim=4, rope_type="none")
+        with kvbench.TraceWriter(self.path("t.h5"), header) as out:
+            for text in range(TEXTS):
+                probes = kvbench.Probes(count=8, tokens=8, seed=text)
+                out.prompt(str(text), kvbench.PromptInfo(name=f"text{text}", tokens=random.integers(9, size=40),
+                                                         prompt_tokens=32, probes=probes))
+                for layer in range(LAYERS):
+                    arrays = {name: random.normal(size=shape) for name, shape in dict(
+                        keys=(1, 40, 4), values=(1, 40, 4), queries=(2, 8, 4), probes=(2, 8, 8, 4)).items()}
+                    arrays["probes"] *= 0.01
+                    out.layer(str(text), layer, kvbench.LayerInfo(scale=0.5, query_positions=range(32, 40)), **arrays)
+
+    def write(self, name, rows):
+        with open(self.path(name), "w", newline="") as file:
+            out = csv.DictWriter(file, list(rows[0]))
+            out.writeheader()
+            out.writerows(rows)
+
+    def table(self, *arguments):
+        paths = os.pathsep.join([str(PACKAGE), *sys.path])
+        done = subprocess.run([sys.executable, str(SCRIPT), "measured.csv", "rows.csv", "raw.h5", *arguments],
+                              capture_output=True, text=True, cwd=self.folder, env={**os.environ, "PYTHONPATH": paths})
+        return done.stdout if done.returncode == 0 else done.stderr
+
+    def test_half_of_the_measured_kl_is_predicted(self):
+        self.trace()
+        self.replay(self.path("t.h5"), "-m", "sink,knorm,uniform,fp8", "-b", "25%mem,37.5%mem,50%mem",
+                    "--raw", self.path("raw.h5"))
+        with open(self.path("rows.csv"), newline="") as file:
+            rows = list(csv.DictReader(file))
+        known = [row for row in rows if row["status"] == "ok" and row["prompt"] != "all" and row["kl_predicted"]]
+        as_measured = lambda row, kl, inject: {
+            "status": "ok", "layer": "all", "method": row["method"], "params": row["params"], "budget":
+            row["budget"], "document": f"text{row['prompt']}", "kl_mean": kl, "inject": inject}
+        texts = [row for row in known if row["layer"] == "all"]
+        self.write("measured.csv", [as_measured(row, 2 * float(row["kl_predicted"]), "all") for row in texts])
+        self.write("layers.csv", [as_measured(row, float(row["kl_predicted"]), "one") for row in known
+                                  if row["layer"] != "all" and row["method"] == "sink"])
+        said = self.table("--layers", "layers.csv")
+        self.assertIn(f"{TEXTS} documents", said)
+        for words in (f"{LAYERS} layers, 8 probes", "4 probes", "5 layers"):
+            self.assertIn(f"| predicted KL, {words} | ", said)
+        self.assertRegex(said, rf"predicted KL, {LAYERS} layers, 8 probes \| 1.000 \| 1.000 ")
+        ratios = re.findall(r"([0-9.]+) \(0 %\) of", said.split("4 probes")[0])
+        self.assertTrue(ratios and set(ratios) == {"0.50"}, said)
+        # layers one by one: what the program predicts of single layers is half of what was "measured" of all
+        for method, budget, predicted, measured in re.findall(r"\| (\S+) \| (\S+) \| ([0-9.]+) \| ([0-9.]+) \|", said):
+            of = [row for row in known if (row["method"], row["budget"]) == (method, budget)]
+            total = lambda rows: sum(float(row["kl_predicted"]) for row in rows)
+            single = total(row for row in of if row["layer"] != "all")
+            together = total(row for row in of if row["layer"] == "all")
+            self.assertAlmostEqual(float(predicted), single / together, delta=0.006)
+            self.assertAlmostEqual(float(measured), single / together / 2, delta=0.006)
+        # predictions that are not those of the sums of probes
+        self.write("rows.csv", [{**row, "kl_predicted": 1.1 * float(row["kl_predicted"] or 0)} for row in rows])
+        self.assertIn("are not those of the predictions", self.table())
+
+
+if __name__ == "__main__":
+    main()
