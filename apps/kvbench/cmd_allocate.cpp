@@ -27,7 +27,7 @@ const std::map<std::string, allocate::Division> divisions = {{"layer", allocate:
                                                              {"head", allocate::Division::head}};
 
 struct AllocateFlags : RunFlags {
-  std::vector<std::string> traces, menu, budgets{"25%mem"};
+  std::vector<std::string> traces, menu, budgets{"25%mem"}, prompts;
   std::string curve;
   allocate::Division by = allocate::Division::layer;
 };
@@ -64,6 +64,7 @@ replay::ReplayRequest request_of(const AllocateFlags& o, std::span<const Budget>
   request.methods = config::parse_methods(o.menu, {});
   request.protocol = replay::Protocol::decode;
   request.budgets = allocate::budget_grid(budgets);
+  request.prompts = split_list(o.prompts, "--prompts");
   for (const replay::MethodChoice& choice : request.methods) {
     if (plan_of(choice) != nullptr || choice.info->divides(choice.params))
       throw Error("--menu: {} divides its budget among layers itself; leave it out", choice.info->name);
@@ -163,6 +164,7 @@ Command add_allocate(CLI::App& app) {
   add_choice(flags, "--by", o.by, divisions,
              "What gets a budget of its own: layer (the default) or head, each kv head of each layer, which takes "
              "probes and a menu of methods that need one head alone");
+  flags->add_option("--prompts", o.prompts, "Prompt groups that are the documents (default: all)");
   flags->add_option("-o,--output", o.output, "The plans (TOML), written atomically (default: standard output)");
   flags->add_option("--curve", o.curve,
                     "Also write the predicted KL at budgets from 1/32 to all of the memory to this CSV file");

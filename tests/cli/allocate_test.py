@@ -179,6 +179,16 @@ class Allocate(CliTest):
         said = self.ok("allocate", one, "--menu", "h2o", "-o", self.path("one.toml"))
         self.assertIn("one document cannot confirm a plan", " ".join(said.split()))
 
+    def test_chosen_prompts_are_the_documents(self):
+        one = self.synth("one.h5", "--probes", 4, "--pattern", "heavy-hitters")  # the first of those of cls.probes
+        plans = [self.path("one.toml"), self.path("first.toml")]
+        for plan, args in zip(plans, ([one], [self.probes, "--prompts", "0"])):
+            self.ok("allocate", *args, "--menu", "h2o", "-o", plan)
+        first, chosen = (tomllib.loads(self.read(plan))["plans"] for plan in plans)
+        self.assertEqual(first, chosen)
+        said = self.ok("allocate", self.probes, "--menu", "h2o", "--prompts", "0,2,3", "-o", plans[0])
+        self.assertIn("each of 3 documents held out once", " ".join(said.split()))
+
     def test_what_cannot_be_allocated_is_refused_with_the_remedy(self):
         for words, args in (
                 (["has neither probes nor sketches", "kvbench-dump-hf --probes 16", "kvdump"],
@@ -191,6 +201,7 @@ class Allocate(CliTest):
                 (["--budget 25%", "a plan divides memory"], [self.probes, "--menu", "h2o", "--budget", "25%"]),
                 (["given twice"], [self.probes, "--menu", "h2o", "--budget", "25%mem,0.25mem"]),
                 (["none of its configurations fits in 25%mem"], [self.probes, "--menu", "int8"]),
+                (["no prompt 'x'"], [self.probes, "--menu", "h2o", "--prompts", "x"]),
                 (["same trace"], [self.probes, self.probes, "--menu", "h2o"]),
                 (["the trace"], [self.probes, "--menu", "h2o", "-o", self.probes]),
                 (["--curve"], [self.probes, "--menu", "h2o", "-o", self.plan, "--curve", self.plan])):
