@@ -4,20 +4,25 @@ module of a model, and decides itself which tokens it keeps."""
 
 import copy
 import dataclasses
+import functools
+import inspect
 import threading
 import types
+import typing
 
 import numpy as np
 import torch
 
-from ._error import Error, first_line
-from .method import Unavailable
+from ._error import Error, first_line, require
+from ._parameters import default_of, written
+from .method import Infeasible, Unavailable
 
 
 class _Positions(torch.Tensor):
-    """Stands for the hidden states [1, n, 1], which a trace does not hold: they can be counted, sliced and given to
-    projections, and nothing else."""
-    ALLOWED = ("__get__", "__getitem__", "size", "dim", "__len__", "as_subclass")
+    """Stands for the hidden states [1, n, kv heads], which a trace does not hold: they can be counted, chosen and given
+    to projections, and nothing else."""
+    ALLOWED = ("__get__", "__getitem__", "size", "dim", "__len__", "as_subclass", "view", "reshape", "transpose",
+               "gather")
 
     @classmethod
     def __torch_function__(cls, function, kinds, arguments=(), named=None):
@@ -26,7 +31,10 @@ class _Positions(torch.Tensor):
         return super().__torch_function__(function, kinds, arguments, named or {})
 
     def positions(self):
-        return self.as_subclass(torch.Tensor)[0, :, 0].long()
+        rows = self.as_subclass(torch.Tensor)[0].long()
+        if (rows != rows[:, :1]).any():
+            raise Unavailable("the press mixes hidden states of several tokens, which a trace does not hold")
+        return rows[:, 0]
 
 
 def _cos_sin(positions, theta, d):
@@ -51,6 +59,9 @@ class _Module(types.SimpleNamespace):
         if name.startswith("__"):
             raise AttributeError(name)
         raise _NotInTrace(f"the press asks the model for `{name}`, which a trace does not hold")
+
+    def __call__(self, *given):
+        return self.answer(*given)
 
 
 class _Trace:
@@ -106,8 +117,9 @@ class _Trace:
                          head_dim=head.keys.shape[1], num_hidden_layers=head.num_layers, rms_norm_eps=1e-6,
                          _attn_implementation="sdpa")
         return _Module(config=config, head_dim=head.keys.shape[1], num_key_value_groups=head.group,
-                       layer_idx=head.layer, q_proj=self.project_queries, k_proj=self.project_keys,
-                       rotary_emb=self.rotary, masked_key_indices=None)
+                       layer_idx=head.layer, q_proj=_Module(answer=self.project_queries),
+                       k_proj=_Module(answer=self.project_keys), rotary_emb=_Module(answer=self.rotary),
+                       masked_key_indices=None)
 
 
 _one_at_a_time = threading.Lock()  # presses draw from PyTorch's only generator
@@ -118,6 +130,7 @@ class Press:
     and the layer."""
     granularity = "layer"
     press = None  # the press, a copy of which gets the parameters and the budget
+    paths = {}  # by parameter: where it is, as ("press", "window_size") for that of the press on which a press works
 
     def prepare(self, heads):
         self._trace = _Trace(heads)
@@ -128,12 +141,13 @@ class Press:
         if budget >= n:
             return [np.arange(n)] * len(trace.heads)
         press = copy.deepcopy(self.press)
-        for field in dataclasses.fields(self):
-            setattr(press, field.name, getattr(self, field.name))
+        for field, path in self.paths.items():
+            setattr(functools.reduce(getattr, path[:-1], press), path[-1], getattr(self, field))
         press.compression_ratio = 1 - (budget + 0.5) / n  # of which kvpress keeps int(n (1 - ratio)) tokens
         module, positions = trace.module(), torch.arange(n)
-        hidden = positions[None, :, None].double().as_subclass(_Positions)
-        given = {"position_embeddings": trace.embeddings(positions), "cache_position": positions}
+        hidden = positions[None, :, None].double().repeat(1, 1, len(trace.heads)).as_subclass(_Positions)
+        given = {"hidden_states": hidden, "position_embeddings": trace.embeddings(positions),
+                 "cache_position": positions}
         drawn = np.random.SeedSequence([seed, trace.heads[0].layer]).generate_state(1)
         with _one_at_a_time, torch.random.fork_rng(devices=[]), torch.no_grad():
             torch.manual_seed(int(drawn[0]))
@@ -142,9 +156,18 @@ class Press:
             except AssertionError as failure:
                 raise Error(f"{type(press).__name__}.compress(), which is given no weights of attention, refuses: "
                             f"{first_line(failure)}") from None
+            except RuntimeError:
+                if trace.keys.shape == trace.values.shape:
+                    raise
+                raise Unavailable(f"the press takes values as wide as keys; keys have {trace.keys.shape[3]} channels "
+                                  f"and values {trace.values.shape[3]}") from None
         _check_returned(type(press).__name__, kept, trace)
         ids = [_ids_of(*arrays) for arrays in zip(trace.keys[0], trace.values[0], kept[0][0], kept[1][0])]
         unmasked = _unmasked(type(press).__name__, module.masked_key_indices, kept[0].shape[1:3])
+        held, allowed = sum(map(np.count_nonzero, unmasked)), budget * len(ids)
+        if held > allowed:
+            raise Infeasible(f"{type(press).__name__} keeps {held} tokens on {len(ids)} kv heads of this layer; a "
+                             f"budget of {budget} tokens allows {allowed}")
         return [np.sort(tokens[left]) for tokens, left in zip(ids, unmasked)]
 
 
@@ -197,38 +220,83 @@ def _ids_of(keys, values, kept_keys, kept_values):
 
 def from_kvpress(press):
     """A press of kvpress as a method for kvbench.replay() and kvbench.compressed(). The budget replaces its
-    compression_ratio; its other numbers and texts are parameters of the method.
+    compression_ratio; its other numbers and texts, and those of a press on which it works, are parameters.
 
         kvbench.replay(trace, [kvbench.from_kvpress(kvpress.SnapKVPress(window_size=32)), "snapkv"], "25%mem")"""
     if isinstance(press, type):
         raise Error(f"from_kvpress(): {press.__name__} is a class; give a press, such as {press.__name__}().")
     if not hasattr(press, "compress") or not dataclasses.is_dataclass(press):
         raise Error(f"from_kvpress(): {type(press).__name__} is no press of kvpress.")
-    _check_fields(press)
+    found = {path: pair for path, *pair in _parameters(press) if path[-1] != "compression_ratio"}
     press = _without_model(press)
-    fields = [(field.name, type(getattr(press, field.name)), _default_of(field, press))
-              for field in dataclasses.fields(press)
-              if field.name != "compression_ratio" and isinstance(getattr(press, field.name), (bool, int, float, str))]
-    kind = dataclasses.make_dataclass(type(press).__name__, fields, bases=(Press,),
-                                      namespace={"press": press, "__doc__": _summary(press),
+    _check_budget(press)
+    paths = {"_".join(path): path for path in found}
+    require(len(paths) == len(found), "from_kvpress()", f"two parameters of {_name(press)} have one name in rows.")
+    fields = []
+    for name, (value, default) in zip(paths, found.values()):
+        kind = typing.Optional[type(default)] if value is None else type(value)
+        fields.append((name, kind, *([] if default is _REQUIRED else [dataclasses.field(default=default)])))
+    kind = dataclasses.make_dataclass(_name(press), fields, bases=(Press,), kw_only=True,
+                                      namespace={"press": press, "paths": paths, "__doc__": _summary(press),
                                                  "paper": "NVIDIA kvpress"})
-    return kind(**{name: getattr(press, name) for name, *_ in fields})
+    return kind(**{name: value for name, (value, _) in zip(paths, found.values())})
 
 
-def _check_fields(press):
-    """Raises Error where rows, which name numbers and texts, could not tell a press from another of its class."""
-    for field in dataclasses.fields(press):
-        if not field.init or field.name.startswith("_"):  # follows from the others
-            continue
-        value = getattr(press, field.name)
-        parts = value if isinstance(value, (list, tuple, dict, set)) else [value]
-        if any(hasattr(part, "compress") for part in parts):
-            raise Error(f"from_kvpress(): {type(press).__name__} works on another press (`{field.name}`), which rows "
-                        "do not name; give that press alone, or see kvbench methods for methods of others, such as "
-                        "adakv@kvpress(M).")
-        if parts is value and parts:
-            raise Error(f"from_kvpress(): `{field.name}` of {type(press).__name__} is a {type(value).__name__}, which "
-                        "rows do not name.")
+_REQUIRED = inspect.Parameter.empty
+
+
+def _arguments(press):
+    """What a press is made of, with defaults: fields of its dataclass, and arguments of an __init__ of its own."""
+    own = inspect.signature(type(press)).parameters.values()
+    made = {one.name: one.default for one in own if one.kind not in (one.VAR_POSITIONAL, one.VAR_KEYWORD)}
+    fields = dataclasses.fields(press) if dataclasses.is_dataclass(press) else ()
+    made |= {field.name: default_of(field) for field in fields if field.init}
+    return {name: _REQUIRED if default is dataclasses.MISSING else default for name, default in made.items()
+            if not name.startswith("_")}  # others follow from these
+
+
+def _parameters(press, path=()):
+    """Path, value and default of each number and text of a press, and of the presses on which it works. Raises Error
+    where rows, which name these, could not tell a press from another of its class."""
+    require(len(path) < 9, "from_kvpress()", f"presses of {type(press).__name__} work on presses without end.")
+    for name, default in _arguments(press).items():
+        where = f"from_kvpress(): `{name}` of {type(press).__name__}"
+        require(hasattr(press, name), where, "is not kept under this name, by which rows would say what it is.")
+        value = getattr(press, name)
+        parts = value if isinstance(value, (list, tuple, dict, set)) else ()
+        require(not any(map(_is_press, parts)), where, "holds presses; one budget does not say what each drops.")
+        require(not parts, where, f"is a {type(value).__name__}, which rows do not name.")
+        if _is_press(value):
+            yield from _parameters(value, (*path, name))
+        elif written(value) is not None and (value is not None or default not in (None, _REQUIRED)):
+            yield (*path, name), value, default
+
+
+def _nested(press):
+    return [value for value in (getattr(press, name) for name in _arguments(press)) if _is_press(value)]
+
+
+def _is_press(value):
+    return hasattr(value, "compress") and not isinstance(value, (np.generic, np.ndarray))
+
+
+def _name(press):
+    """The class of a press, and behind it those of the presses on which it works."""
+    return "_".join([type(press).__name__, *map(_name, _nested(press))])
+
+
+def _check_budget(press):
+    """Raises Error unless the compression_ratio of a press is that of the presses on which it works."""
+    ratio = 0.4375
+    try:
+        press.compression_ratio = ratio
+    except Exception as failure:
+        raise Error(f"from_kvpress(): {type(press).__name__} takes no budget: {first_line(failure)}.") from None
+    inner = _nested(press)
+    for one in inner:
+        if getattr(one, "compression_ratio", ratio) != ratio:
+            raise Error(f"from_kvpress(): the budget of {type(press).__name__} does not reach {type(one).__name__}.")
+        inner += _nested(one)
 
 
 def _without_model(press):
@@ -244,14 +312,10 @@ def _without_model(press):
     press = copy.deepcopy(press)
     try:
         getattr(press, "post_init_from_model", lambda model: None)(_Module())
-    except Exception as failure:  # of the code of the press
+    except Exception as failure:
         raise Error(f"from_kvpress(): {type(press).__name__} cannot prepare itself without a model: "
                     f"{first_line(failure)}.") from None
     return press
-
-
-def _default_of(field, press):
-    return getattr(press, field.name) if field.default is dataclasses.MISSING else field.default
 
 
 def _summary(press):

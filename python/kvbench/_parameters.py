@@ -44,11 +44,11 @@ def parameters_of(method):
     if not dataclasses.is_dataclass(cls):
         return []
     annotations = typing.get_type_hints(cls)
-    return [Parameter(f.name, annotations[f.name], _default_of(f), str(f.metadata.get("doc", "")))
+    return [Parameter(f.name, annotations[f.name], default_of(f), str(f.metadata.get("doc", "")))
             for f in dataclasses.fields(cls) if f.init]
 
 
-def _default_of(field):
+def default_of(field):
     return field.default_factory() if field.default_factory is not dataclasses.MISSING else field.default
 
 

@@ -46,6 +46,11 @@ BUILT_IN = (("knorm", kvpress.KnormPress()), ("keydiff", kvpress.KeyDiffPress())
 PRESSES = (kvpress.SnapKVPress(window_size=16), kvpress.SnapKVPress(window_size=20, kernel_size=7),
            kvpress.KnormPress(), kvpress.TOVAPress(), kvpress.ExpectedAttentionPress(n_future_positions=32),
            kvpress.KeyDiffPress(), kvpress.StreamingLLMPress(n_sink=2), kvpress.CURPress())
+NESTED = (kvpress.ChunkPress(kvpress.SnapKVPress(window_size=16), chunk_length=28),
+          kvpress.ChunkKVPress(kvpress.KnormPress(), chunk_length=6),
+          kvpress.BlockPress(kvpress.SnapKVPress(window_size=16), block_size=18),
+          kvpress.AdaKVPress(kvpress.SnapKVPress(window_size=20), alpha_safeguard=0.4),
+          kvpress.AdaKVPress(kvpress.ExpectedAttentionPress(n_future_positions=32)))
 
 
 def token_ids():
@@ -86,23 +91,36 @@ class Presses(PackageTest):
 
     def test_kept_tokens_are_those_in_the_model(self):
         trace = self.dumped("--queries", "all", "--pre-rope")
-        for press in PRESSES:
+        for press in (*PRESSES, *NESTED):
             with self.subTest(repr(press)):
-                expected = self.kept_in_the_model(press)
+                compete, name = isinstance(press, kvpress.AdaKVPress), f"py:{type(press).__name__}"
+                expected = (self.kept_by_heads_that_compete if compete else self.kept_in_the_model)(press)
                 rows = records(kvbench.replay(trace, kvbench.from_kvpress(press), BUDGET, rows="trace",
                                               raw=self.path("r.h5"), raw_outputs=True))
-                self.assertEqual((rows[0]["status"], rows[0]["method"]), ("ok", f"py:{type(press).__name__}"),
-                                 rows[0]["reason"])
-                self.assert_kept(expected)
+                name += f"_{type(press.press).__name__}" if press in NESTED else ""
+                self.assertEqual((rows[0]["status"], rows[0]["method"]), ("ok", name), rows[0]["reason"])
+                self.assert_kept(expected, None if press in NESTED else BUDGET)
+        knorm, expected = kvpress.KnormPress(), kvpress.ExpectedAttentionPress()
+        for press, words in ((kvpress.CriticalKVPress(knorm), "asks the model for `o_proj`"),
+                             (kvpress.KeyRerotationPress(knorm), "asks the model for `inv_freq`"),
+                             (kvpress.BlockPress(expected, block_size=16), "mixes hidden states of several tokens"),
+                             (kvpress.PyramidKVPress(window_size=4), "a budget of 30 tokens allows 60")):
+            row = records(kvbench.replay(trace, kvbench.from_kvpress(press), BUDGET, rows="trace"))[0]
+            self.assertIn(row["status"], ("skipped", "infeasible"))
+            self.assertIn(words, row["reason"])
+        for press, words in ((kvpress.ComposedPress([knorm]), "holds presses"),
+                             (kvpress.ThinKPress(), "takes no budget")):
+            with self.refuses(words):
+                kvbench.from_kvpress(press)
 
-    def assert_kept(self, expected):
+    def assert_kept(self, expected, count=BUDGET):
         """The raw results of a replay hold these tokens of each layer and kv head, as many as the budget."""
         with kvbench.Raw(self.path("r.h5")) as raw:
             for (layer, head), tokens in expected.items():
                 tables, _ = raw.head("0", layer, head).entries()
                 ids = np.concatenate([table.ids.ravel() for table in tables])
                 self.assertEqual(sorted(ids[ids < CONTEXT].tolist()), tokens)
-                self.assertEqual(len(tokens), BUDGET)
+                self.assertEqual(len(tokens), count or len(tokens))
 
     def test_built_in_methods_keep_the_tokens_of_their_presses(self):
         trace = self.dumped("--queries", "all")

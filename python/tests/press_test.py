@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """kvbench.from_kvpress() on presses of every shape of answer, without kvpress."""
 import dataclasses
+import os
 
 import environment
 
@@ -71,16 +72,40 @@ class Ready(BasePress):
         return Press.compress(self, *arguments)
 
 
+@dataclasses.dataclass
+class Numbers(BasePress):
+    need: int = dataclasses.field(kw_only=True)
+    share: float | None = 0.5
+    compress = Press.compress
+
+
+class Own(BasePress):
+    """Has an argument that is no field."""
+    compress = Press.compress
+
+    def __init__(self, answer, own=3, **others):
+        super().__init__(answer, **others)
+        self.own = own
+
+
+class Lost(Own):
+    def __init__(self, answer, lost):
+        super().__init__(answer)
+
+
 class Presses(PackageTest):
     def setUp(self):
         """32 tokens of context on two kv heads, of which 8 to 11 have equal keys and values."""
         super().setUp()
+        self.write(4)
+
+    def write(self, value_dim):
         draw = np.random.default_rng(5).standard_normal
-        keys, values = draw((2, 40, 4)), draw((2, 40, 4))
+        keys, values = draw((2, 40, 4)), draw((2, 40, value_dim))
         keys[:, 8:12], values[:, 8:12] = keys[:, 8:9], values[:, 8:9]
         with kvbench.TraceWriter(self.path("t.h5"), kvbench.Header(
                 model="m", rope_type="none", num_layers=1, num_query_heads=2, num_kv_heads=2, head_dim=4,
-                value_dim=4)) as out:
+                value_dim=value_dim)) as out:
             out.prompt("0", kvbench.PromptInfo(name="p", tokens=np.arange(40), prompt_tokens=32))
             out.layer("0", 0, kvbench.LayerInfo(scale=0.5, query_positions=np.arange(24, 40)), keys=keys,
                       values=values, queries=draw((2, 16, 4)))
@@ -114,7 +139,7 @@ class Presses(PackageTest):
         made = {kind.__name__: kind(whole) for kind in (OfAnother, Listed, Hooked, Prepared, Ready)}
         made["OfAnother"].inner = Press(whole)
         made["Listed"].inner = [0.1, 0.2]
-        for name, words in (("OfAnother", "works on another press .`inner`."), ("Listed", "`inner` .* is a list"),
+        for name, words in (("OfAnother", "the budget of .* does not reach Press"), ("Listed", "`inner` .* is a list"),
                             ("Hooked", r"works in hooks of a model \(forward_hook\)"),
                             ("Prepared", "cannot prepare itself without a model: .* asks the model for `config`")):
             with self.subTest(name), self.refuses(f"{name}", words):
@@ -123,6 +148,32 @@ class Presses(PackageTest):
             kvbench.from_kvpress(BasePress(whole))
         rows = records(kvbench.replay(self.path("t.h5"), kvbench.from_kvpress(made["Ready"]), 8, rows="trace"))
         self.assertEqual((rows[0]["status"], rows[0]["kept_tokens"]), ("ok", 8 + 4.5), rows[0]["reason"])
+
+    def test_values_of_another_width_than_keys(self):
+        kept = torch.arange(8)[None, None, :, None].expand(1, 2, 8, 4)  # as presses of kvpress gather both
+        os.remove(self.path("t.h5"))
+        self.write(3)
+        self.assertEqual(self.row(lambda k, v: (k[:, :, :8], v[:, :, :8]))["status"], "ok")
+        row = self.row(lambda k, v: (k.gather(2, kept), v.gather(2, kept)))
+        self.assertEqual(row["status"], "skipped")
+        self.assertIn("keys have 4 channels and values 3", row["reason"])
+
+    def test_rows_name_what_a_press_is_made_of(self):
+        whole = lambda k, v: (k[:, :, :8], v[:, :, :8])
+        for press, params in ((Numbers(whole, need=3), "need=3"), (Numbers(whole, need=np.int32(4)), "need=4"),
+                              (Numbers(whole, need=3, share=None), "share=none;need=3"), (Own(whole), None),
+                              (Own(whole, 4), "own=4"), (Own(whole, inner=Own(whole, 5)), "inner_own=5")):
+            row = records(kvbench.replay(self.path("t.h5"), kvbench.from_kvpress(press), 8, rows="trace"))[0]
+            self.assertEqual((row["status"], row["params"]), ("ok", params), row["reason"])
+        round_and_round = Own(whole)
+        round_and_round.inner = round_and_round
+        with self.refuses("without end"):
+            kvbench.from_kvpress(round_and_round)
+        with self.refuses("`lost` of Lost: is not kept under"):
+            kvbench.from_kvpress(Lost(whole, 3))
+        row = self.row(lambda k, v: (k[:, :, :9], v[:, :, :9]))
+        self.assertEqual(row["status"], "infeasible")
+        self.assertIn("Press keeps 18 tokens on 2 kv heads of this layer", row["reason"])
 
     def test_what_a_press_draws_is_drawn_again(self):
         def drawn(k, v):
