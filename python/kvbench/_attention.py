@@ -38,6 +38,11 @@ class LazyMask:
         raise MaskInUse(f"this model cannot be run by kvbench: it computes with its attention mask ({name}) instead of "
                         "giving it to its attention, so that what a query sees is known to its own code alone.")
 
+    def __add__(self, *_):
+        return self.__getattr__("arithmetic")
+
+    __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __invert__ = __add__  # Python looks for these in the class
+
     def __getitem__(self, index):
         """The mask of the last queries, mask[:, :, -k:] or mask[:, :, -k:, :]: of layers whose other outputs nothing
         depends on (Gemma 4)."""

@@ -20,7 +20,7 @@ from kvbench import dump_hf  # noqa: E402
 from kvbench._sequences import Layer  # noqa: E402
 
 DOZEN = ("cohere", "phi", "gptj", "gpt_neox", "qwen3", "gemma2", "gemma4_text", "lfm2", "jamba", "smollm3", "gpt_oss",
-         "deepseek_v2")
+         "deepseek_v2", "falcon")
 N, CONTEXT = 60, 48
 METHODS = (("sink", "16"), ("snapkv[window=8]", "16"))
 
