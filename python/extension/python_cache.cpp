@@ -165,12 +165,12 @@ class PythonCache {
   template <class F>
   void for_each_head(const nb::object& given, const char* name, F visit) const {
     if (!whole_layer_) return visit(given);
-    const Py_ssize_t items = PySequence_Size(given.ptr());
+    const nb::object items = nb::steal(PySequence_List(given.ptr()));  // whatever the list says that its length is
     PyErr_Clear();
-    if (items != std::ssize(held_))
+    if (!items.is_valid() || nb::len(items) != held_.size())
       throw std::logic_error(
           fmt::format("{}() must return a list with one item for each of the {} kv heads", name, held_.size()));
-    for (const nb::handle head : given) visit(head);
+    for (const nb::handle head : items) visit(head);
   }
 
   void append_in_python(std::span<const methods::TokenBlock> tokens) {

@@ -62,7 +62,7 @@ def told(failure):
         whole = "".join(traceback.format_exception(failure))
     except Exception as other:  # of its own __str__()
         text = line = whole = f"{type(failure).__name__}, whose text raises {type(other).__name__}"
-    line = text if kind or isinstance(failure, Error) else line
+    line = (text if kind or isinstance(failure, Error) else line) or f"{type(failure).__name__}, without a sentence"
     return kind or "failed", shown(line, LONGEST), shown(whole, WHOLE)
 
 

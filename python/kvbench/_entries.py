@@ -87,5 +87,5 @@ def numbers_of(given, where):
 def _array(given, where):
     try:
         return np.asarray(given)
-    except (TypeError, ValueError) as fault:  # of lists of different lengths, say, or of tensors on a GPU
+    except Exception as fault:  # of lists of different lengths, say, or of tensors on a GPU or with gradients
         raise Error(f"{where} cannot be an array ({first_line(fault)})") from None

@@ -31,6 +31,7 @@ STATUS = {  # status, and words of the reason; returned_test.py has what single 
     "Lacks": ("skipped", "the trace has no colour"),
     "LacksInPrepare": ("skipped", "the trace has no colour"),
     "Cannot": ("infeasible", "needs a larger budget"),
+    "SaysNothing": ("infeasible", "Infeasible, without a sentence"),
     "Exits": ("failed", "SystemExit: 0"),
     "Exhausts": ("failed", "MemoryError"),
     "Long": ("failed", "last line"),

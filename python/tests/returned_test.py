@@ -10,6 +10,14 @@ from support import PACKAGE, PackageTest, kvbench, main, records
 sys.path.insert(0, str(PACKAGE / "tests" / "methods"))
 from faults import Cache, Fixed  # noqa: E402
 
+
+
+class Says2(list):
+    """A list that says that it has two items."""
+    def __len__(self):
+        return 2
+
+
 OK = ()  # of a value that is right; else words of the reason
 B, N, D, DV = 24, 192, 32, 32  # budget, tokens of the context, dimensions
 A = kvbench.Array
@@ -180,6 +188,22 @@ class Returned(PackageTest):
         stored = arrays(rows=N, tier="slow", read="with_entry")
         self.check(RETRIEVABLE, lambda value: of_cache(kind="retrieval", retrievable=lambda self: value,
                                                        footprint=lambda self: stored), stored=True)
+
+    def test_lists_with_an_item_for_each_head(self):
+        class Heads(Cache):
+            def entries(self, queries):
+                return [np.arange(B)] * 2
+
+            def footprint(self):
+                return [B] * 2
+        for name, item in (("entries", np.arange(B)), ("footprint", B), ("protected_tokens", (0, 0))):
+            for given in ([item], [item] * 3, Says2([item] * 9), Says2([]), None, 3):
+                cache = type("C", (Heads,), {name: lambda self, *_, given=given: given})
+                method = type("", (Fixed,), {"granularity": "layer",
+                                             "make": lambda self, budget, seed, cache=cache: cache(self.head, budget)})
+                row = self.rows([method])[0]
+                self.assertEqual(row["status"], "failed", (name, given))
+                self.assertIn(f"{name}() must return a list with one item for each of the 2 kv heads", row["reason"])
 
     def test_ids(self):
         late = {("twice",), ("not finite",)}  # what the harness finds, as in the entries of all methods
