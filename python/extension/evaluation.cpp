@@ -9,6 +9,7 @@
 
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/string.h>
+#include <nanobind/stl/string_view.h>
 #include <nanobind/stl/vector.h>
 
 #include <kvbench/config/method_flags.hpp>
@@ -17,6 +18,7 @@
 #include <kvbench/report/columns/tables.hpp>
 
 #include <apps/common/rows/output.hpp>
+#include <apps/common/rows/shared_flags.hpp>
 
 namespace kvbench::python {
 namespace {
@@ -115,7 +117,12 @@ class Evaluation {
 }  // namespace
 
 void add_evaluation(nb::module_& module) {
-  module.def("split_items", &config::split_items, nb::arg("list"));
+  module.def("split_items", &config::split_items, nb::arg("list"), nb::arg("field"));
+  module.def("implied_format", [](const std::string& output) {
+    std::string format;
+    app::imply_format(format, output);
+    return format;
+  });
   nb::class_<Evaluation>(module, "Evaluation")
       .def(nb::init<const std::string&, const std::string&, const std::string&, const std::string&, Index,
                     const std::string&, const std::vector<std::int64_t>&, Index>(),

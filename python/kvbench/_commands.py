@@ -156,6 +156,13 @@ def _rows_of(command, arguments, flags):
     return pandas.DataFrame(rows)
 
 
+def check_table(output, function):
+    """Raises Error where the name of an output ends as files of other formats than CSV do."""
+    if output is not None:
+        implied = _core().implied_format(output)
+        require(implied in ("", "csv"), function, f"output={output} gets CSV, not {implied}; end its name with .csv.")
+
+
 @checked
 def replay(trace: os.PathLike | Trace, methods, budgets=None, *, output: os.PathLike | None = None, **flags):
     """Replays methods on a trace, as `kvbench replay` does: the rows of the CSV, as load_csv() returns them.
@@ -165,6 +172,7 @@ def replay(trace: os.PathLike | Trace, methods, budgets=None, *, output: os.Path
     as "25%mem" or 256, or a list; None: 25%. output: a file that gets the CSV. flags: those of `kvbench replay`, such
     as seeds=3, layers=[2, 5] or raw="run.h5"."""
     path = trace.path if isinstance(trace, Trace) else trace
+    check_table(output, "replay()")
     require("format" not in flags, "replay()", "format has no effect: rows are returned, and output= gets the CSV.")
     with tempfile.TemporaryDirectory(prefix="kvbench-") as folder, named(methods, "replay") as names:
         rows = output or os.path.join(folder, "rows.csv")
@@ -184,9 +192,9 @@ def method_scores(trace: os.PathLike | Trace, method, *, prompts=None, layers=No
     (default: all in which methods run), calibrate: as flags of replay(). Raises Error where the method has no scores,
     and where it cannot run in a layer, with the reason that rows state."""
     import numpy as np
-    numbers = [] if layers is None else list(layers) if hasattr(layers, "__iter__") else [layers]
-    require(all(hasattr(number, "__index__") for number in numbers), "method_scores()",
-            f"layers={layers!r} are not numbers of layers.")
+    listed = hasattr(layers, "__iter__") and not isinstance(layers, str)
+    numbers = [] if layers is None else list(layers) if listed else [layers]
+    numbers = [of_kind(number, int, "method_scores(): argument 'layers', or an item of it,") for number in numbers]
     found = {}
     with _call("method_scores") as core, only_choice(method, "method_scores") as choice, notebook_bar() as show:
         heads = core.method_scores(choice, trace.path if isinstance(trace, Trace) else trace,

@@ -12,10 +12,10 @@ import numpy as np
 import torch
 
 from ._attention import Interface
-from ._commands import _core, named
+from ._commands import _core, check_table, named
 from ._compressed import Compression, running
 from ._continued import cache_name
-from ._error import Error, NoCache, require
+from ._error import Error, NoCache, check_text, require
 from ._examination import check_model, examination
 from ._kinds import checked, of_kind
 from ._measure import TOLERANCE, body_of
@@ -28,15 +28,16 @@ MOST_SEEDS = 100000  # as in replays
 NO_MEMORY = (MemoryError, torch.OutOfMemoryError)
 
 
-def listed(given):
+def listed(given, field):
     """The items of lists of texts with commas, as the program takes them; what is no text stays as it is."""
     items = given if isinstance(given, (list, tuple)) else [given]
-    return [part for item in items for part in (_core().split_items(item) if isinstance(item, str) else [item])]
+    return [part for item in items
+            for part in (_core().split_items(item, field) if isinstance(item, str) else [item])]
 
 
 def choices_of(methods):
     """What compressed() takes, the name and the parameters in rows, and whether there are seeds, of each method."""
-    items = listed(methods)
+    items = listed(methods, "methods")
     with named(items, "evaluate") as names:
         for item, name in zip(items, names):
             if is_scored(item):
@@ -48,15 +49,15 @@ def choices_of(methods):
 
 def seeds_of(given):
     """The seeds of a number of them, or of a list."""
-    where = "evaluate(): argument 'seeds', or an item of it,"
+    where, fault = "evaluate(): argument 'seeds', or an item of it,", "evaluate(): argument 'seeds'"
     listed = hasattr(given, "__iter__") and not isinstance(given, str)
     seeds = given if listed else range(max(0, of_kind(given, int, where)))
-    require(not hasattr(seeds, "__len__") or len(seeds) <= MOST_SEEDS, where, f"asks for {len(seeds)} seeds; give at "
+    require(not hasattr(seeds, "__len__") or len(seeds) <= MOST_SEEDS, fault, f"asks for {len(seeds)} seeds; give at "
             f"most {MOST_SEEDS}.")
     seeds = [of_kind(seed, int, where) for seed in seeds]
     require(seeds, "evaluate()", "there are no seeds.")
     wrong = [seed for seed in seeds if not 0 <= seed < 2**32]
-    require(not wrong, where, f"is {wrong[:1]}; a seed is from 0 to {2**32 - 1}.")
+    require(not wrong, fault, f"it has {wrong[:1]}; a seed is from 0 to {2**32 - 1}.")
     return seeds
 
 
@@ -76,6 +77,7 @@ class Evaluation:
                  rope_layout=None, threads=0):
         where = "evaluate()"
         longest = getattr(model.config.get_text_config(), "max_position_embeddings", None) or 2**31
+        check_text(name or "", f"{where}: argument 'name'")
         require(context >= 2, where, f"context is {context}; it is at least 2.")
         require(2 <= score <= 512, where, f"score is {score}; it is from 2 to 512.")
         require(context + score <= longest, where, f"context={context} and score={score} are {context + score} tokens; "
@@ -91,7 +93,7 @@ class Evaluation:
         weights = next((short for short, dtype in TYPES.items() if dtype == model.dtype), str(model.dtype))
         self._table = _core().Evaluation(os.fspath(output), name, sha256 or digest_of(model), text, context, weights,
                                          layers, model.config.get_text_config().num_hidden_layers)
-        seeds, budgets = seeds_of(seeds), [str(item) for item in listed(budgets)]
+        seeds, budgets = seeds_of(seeds), [str(item) for item in listed(budgets, "budgets")]
         require(budgets, where, "there are no budgets.")
         self._configurations = []  # method, budget and seed as compressed() takes them, and why it does not
         for method, label, params, seeded in choices_of(methods):
@@ -123,7 +125,10 @@ class Evaluation:
                                     f"{self.context} and score={self.score} need {self.context + self.score}")
             return
         with torch.no_grad():
-            self._table.add_short_scores(self._logits(short + scored))
+            try:
+                self._table.add_short_scores(self._logits(short + scored))
+            except Error as failure:
+                raise Error(f"evaluate(): document {name}, in the model itself: {failure}") from None
             full, begun = self._exact(context, scored)
         for number, (given, why_not) in enumerate(self._configurations):
             if why_not:
@@ -210,8 +215,12 @@ def documents_of(documents, tokenizer, vocabulary):
     given = documents if isinstance(documents, dict) else \
         {f"text-{number}": one for number, one in enumerate([documents] if isinstance(documents, str) else documents)}
     require(given, "evaluate()", "there are no documents.")
-    for name, one in given.items():
-        where = f"evaluate(): document {name}"
+    names = [str(name) for name in given]
+    for name, one in zip(names, given.values()):
+        where = f"evaluate(): document {ascii(name)[1:-1]}"
+        check_text(name, where)
+        require(names.count(name) == 1, where, "is given twice, by its text and by a number.")
+        require(name not in ("", "all"), where, f"cannot be named '{name}', as rows over all are; choose another name.")
         if isinstance(one, str):
             require(tokenizer is not None, where, "is text; give tokenizer=, or token ids.")
             one = token_ids(tokenizer, one)
@@ -225,7 +234,7 @@ def documents_of(documents, tokenizer, vocabulary):
         ids = ids.long()
         require(0 <= int(ids.min()) and int(ids.max()) < vocabulary, where,
                 f"has ids from {int(ids.min())} to {int(ids.max())}; the model knows those from 0 to {vocabulary - 1}.")
-        yield str(name), ids.flatten().tolist()
+        yield name, ids.flatten().tolist()
 
 
 @checked
@@ -243,6 +252,7 @@ def evaluate(model, documents, methods, budgets="25%mem", *, tokenizer=None, con
     methods that draw random numbers. per_document: also one row for each document. output: a file that gets the CSV.
     name: what rows call the model. rope_layout, threads: as for compressed()."""
     check_model(model, "evaluate()")
+    check_table(output, "evaluate()")
     read = list(documents_of(documents, tokenizer, model.config.get_text_config().vocab_size))
     with tempfile.TemporaryDirectory(prefix="kvbench-") as folder:
         path = output or os.path.join(folder, "rows.csv")

@@ -19,6 +19,7 @@ def check_model(model, function):
     known = ("config", "set_attn_implementation", "get_decoder")
     require(isinstance(model, torch.nn.Module) and all(hasattr(model, name) for name in known), function,
             f"{type(model).__name__} is no model of transformers.")
+    require(not model.training, function, "the model is in training mode; call model.eval() before.")
     compiled = hasattr(model, "_orig_mod") or getattr(model, "_compiled_call_impl", None) is not None
     require(not compiled, function, "the attention of a compiled model cannot be replaced; give the model without "
             "torch.compile().")

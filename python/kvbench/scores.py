@@ -32,6 +32,7 @@ def _checked(scores, trace):
     found = {}
     for id, layers in ((str(id), layers) for id, layers in scores.items()):
         where = f"write_scores(): prompt '{id}'"
+        require(id not in found, where, "is given twice, by its text and by a number.")
         require(id in trace.prompts, where, f"{trace.path} has no such prompt; it has {', '.join(trace.prompts)}.")
         prompt, layers = trace.prompts[id], _by_layer(layers, where)
         needed = [number for number, layer in prompt.layers.items() if not layer.window and not layer.softcap]

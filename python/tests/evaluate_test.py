@@ -7,7 +7,7 @@ import subprocess
 import environment
 
 environment.use_torch("threadpoolctl")
-from support import KVBENCH, PackageTest, kvbench, main, records  # noqa: E402
+from support import KVBENCH, SAMPLE, PackageTest, kvbench, main, records  # noqa: E402
 import architectures  # noqa: E402
 import hf_models  # noqa: E402
 import numpy as np  # noqa: E402
@@ -176,13 +176,15 @@ class Refusals(EvaluateTest):
         self.assertEqual([row["params"] for row in rows], [None, "scope=model;recent=4"])
 
     def test_wrong_arguments(self):
+        broken = copy.deepcopy(self.llama)
+        broken.lm_head.weight[:] = math.nan
         for words, call in {
                 "there is no method 'snapvk'": lambda: self.rows("snapvk"),
                 "'much'": lambda: self.rows("h2o", "much"),
                 "context=40 and score=500 are 540 tokens": lambda: self.rows("h2o", score=500),
                 "score is 1": lambda: self.rows("h2o", score=1), "context is 1;": lambda: self.rows("h2o", context=1),
                 "no seeds": lambda: self.rows("h2o", seeds=0), "no budgets": lambda: self.rows("h2o", []),
-                "is \\[-1\\]; a seed is from 0": lambda: self.rows("h2o", seeds=[-1]),
+                "it has \\[-1\\]; a seed is from 0": lambda: self.rows("h2o", seeds=[-1]),
                 "at most 100000": lambda: self.rows("h2o", seeds=2**40),
                 "'seeds'.*type float": lambda: self.rows("h2o", seeds=[0.5]),
                 "documents are a list": lambda: self.rows("h2o", documents=5),
@@ -190,6 +192,14 @@ class Refusals(EvaluateTest):
                 "document text-1.*ids from 1 to 97": lambda: self.rows("h2o", documents=[token_ids(), [1, 97]]),
                 "document text-0: is text": lambda: self.rows("h2o", documents="some text"),
                 "document text-0.*no list of token ids": lambda: self.rows("h2o", documents=[[1.5]]),
+                "document all: cannot be named 'all'": lambda: self.rows("h2o", documents={"all": token_ids()}),
+                "document 1: is given twice": lambda: self.rows("h2o", documents={1: token_ids(), "1": token_ids()}),
+                r"document .udc80: is not UTF-8": lambda: self.rows("h2o", documents={"\udc80": token_ids()}),
+                "argument 'name': is not UTF-8": lambda: self.rows("h2o", name="\udc80"),
+                "gets CSV, not json": lambda: self.rows("h2o", output="a.json"),
+                "spreadsheets read csv": lambda: kvbench.replay(SAMPLE, "h2o", output="a.xlsx"),
+                "training mode": lambda: self.rows("h2o", model=copy.deepcopy(broken).train()),
+                "document text-0, in the model itself: .* not finite": lambda: self.rows("h2o", model=broken),
                 "rope_layout is 'rows'": lambda: self.rows("h2o", rope_layout="rows"),
                 "no model of transformers": lambda: self.rows("h2o", model=torch.nn.Linear(2, 2)),
                 "every layer": lambda: self.rows("h2o", model=hf_models.build(*hf_models.MODELS["gemma2"][:2])),

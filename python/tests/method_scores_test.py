@@ -148,7 +148,8 @@ class MethodScores(PackageTest):
                 (SAMPLE, nested, {}, "is called by a method"),
                 (SAMPLE, "knorm", {"prompts": "exodus"}, "no prompt 'exodus'", "genesis"),
                 (SAMPLE, "knorm", {"layers": [2, 3]}, "no layer 3", "2, 8, 14"),
-                (SAMPLE, "knorm", {"layers": "last"}, "'last' are not numbers"),
+                (SAMPLE, "knorm", {"layers": "last"}, "'layers'", "integer", "text 'last'"),
+                (SAMPLE, "knorm", {"layers": [2, 2**63]}, "'layers'", "integer of 64 bits"),
                 (SAMPLE, "knorm", {"calibrate": SAMPLE}, "no method that is replayed calibrates"),
                 (self.path("none.h5"), "knorm", {}, "none.h5"), (__file__, "knorm", {}, "not an HDF5 file"),
                 (short, "snapkv", {}, "snapkv: layer 0 of prompt '0': the trace has no queries inside the context")):

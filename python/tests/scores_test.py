@@ -107,6 +107,7 @@ class Scores(PackageTest):
                  "infinity": ({"0": {0: good[0] * 1e300, 1: good[1]}}, "layer 0", "no finite number"),
                  "infinity inside": ({"0": {0: good[0], 1: np.where(np.arange(192) == 5, np.inf, good[1])}},
                                      "layer 1", "kv head 0, token 5", "first and last tokens"),
+                 "one prompt twice": ({"0": good, 0: good}, "prompt '0'", "given twice"),
                  "no room": ({"0": {0: np.where(np.arange(192) == 0, np.inf, good[0] * 0 + 3.4028234e38), 1: good[1]}},
                              "prompt '0'", "scale the scores"),
                  "text": ({"0": {0: [["a"] * 192] * 2, 1: good[1]}}, "layer 0", "numbers")}

@@ -94,7 +94,7 @@ class MethodFlags {
 
 }  // namespace
 
-std::vector<std::string> split_items(const std::string& list) {
+std::vector<std::string> split_items(const std::string& list, std::string_view field) {
   std::vector<std::string> items(1);
   const bool pairs = std::ranges::count(list, '(') == std::ranges::count(list, ')');  // else they are of a path
   int depth = 0;
@@ -107,7 +107,7 @@ std::vector<std::string> split_items(const std::string& list) {
       items.back() += c;
   }
   for (std::string& item : items) item = std::string(trimmed(item));
-  if (std::ranges::count(items, "") > 0) throw Error("`methods`: '{}' has an empty item", list);
+  if (std::ranges::count(items, "") > 0) throw Error("`{}`: '{}' has an empty item", field, list);
   return items;
 }
 

@@ -9,8 +9,8 @@
 namespace kvbench::config {
 
 /// The items of a list between commas, where those inside brackets do not count. Throws Error for an empty item, naming
-/// the field `methods`.
-std::vector<std::string> split_items(const std::string& list);
+/// the field.
+std::vector<std::string> split_items(const std::string& list, std::string_view field = "methods");
 
 /// The methods that the flags --method and --set of `kvbench replay` name. An item of `methods` is a name, the name of
 /// a set (rows_of_set()), or a name with settings, such as "snapkv[window=64,kernel=5]"; several items may name one
