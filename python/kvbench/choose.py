@@ -36,7 +36,8 @@ def parser():
                   description="Choose a KV-cache compression for a model and texts: predict, then measure.")
     add = made.add_argument
     add("--model", required=True, metavar="MODEL", help="GGUF model file, folder of save_pretrained(), or hub name")
-    add("--text", nargs="+", required=True, metavar="FILE", help="text files of the kinds that the model will read")
+    add("--text", nargs="+", action="extend", required=True, metavar="FILE",
+        help="text files of the kinds that the model will read")
     add("--memory", default="25%", metavar="SIZE",
         help="size of the cache, a share of the full one, or with --context-length such as 3.5GB; default: 25%%")
     add("--context-length", type=positive, metavar="N", help="tokens of context for which the answer states sizes")
@@ -92,6 +93,8 @@ def check(options):
         raise Error(f"--score {options.score}: kveval scores from 2 to 512 tokens.")
     for path in [options.model][:options.gguf] + options.text:
         check_regular(path)
+    if len(set(map(sha256_of_file, options.text))) < len(options.text):
+        raise Error("--text: two of the files are one text; give it once.")
     options.gradients = not options.without_gradients and all(map(importlib.util.find_spec, ("torch", "transformers")))
     options.figure = "kl_predicted" if options.gradients else "residual_err_rms"
     options.by = options.by or ("head" if options.gradients else "layer")

@@ -43,10 +43,11 @@ def parser():
                   allow_abbrev=False)
     add = made.add_argument
     add("--model", required=True, help="folder of save_pretrained(), hub name, or GGUF file")
-    add("--text", nargs="+", default=[], metavar="FILE", help="text files, one prompt each")
-    add("--ids", nargs="+", default=[], metavar="FILE", help="files of whitespace-separated token ids, one prompt each")
+    add("--text", nargs="+", action="extend", default=[], metavar="FILE", help="text files, one prompt each")
+    add("--ids", nargs="+", action="extend", default=[], metavar="FILE",
+        help="files of whitespace-separated token ids, one prompt each")
     add("-o", "--output", required=True, metavar="FILE", help="trace to write")
-    add("--ctx", type=positive, metavar="N",
+    add("--ctx", type=whole_number(2, 2**31 - 1), metavar="N",
         help="use the first N tokens of each prompt; default: all, up to the model's training context")
     add("--decode", type=positive, default=0, metavar="N",
         help="decode up to N tokens greedily after each prompt and record them too")

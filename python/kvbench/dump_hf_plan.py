@@ -72,8 +72,8 @@ def read_ids(path, vocabulary):
     ids = []
     for item in read_text(path).split():
         if not (item.isascii() and item.isdigit() and len(item) <= 18 and int(item) < vocabulary):
-            raise Error(f"{path}: '{item[:20]}' (item {len(ids) + 1}) is not a token id of this model; ids are whole "
-                        f"numbers from 0 to {vocabulary - 1}.")
+            raise Error(f"{path}: {ascii(item[:20])} (item {len(ids) + 1}) is not a token id of this model; ids are "
+                        f"whole numbers from 0 to {vocabulary - 1}.")
         ids.append(int(item))
     return ids
 

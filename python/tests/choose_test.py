@@ -274,7 +274,9 @@ class Choose(PackageTest):
                              (["--memory", "100%"], "--memory 100%"), (["--error", "0"], "--error"),
                              (["--minutes", "-1"], "--minutes"), (["--score", "1"], "--score"),
                              (["--context", "1"], "--context 1"), (["--text", self.folder], "is a folder"),
-                             (["--text", self.path("none")], "there is no such file"), (["--mem", "25%"], "--mem")):
+                             (["--text", self.path("none")], "there is no such file"),
+                             (["--text", self.path("text.txt"), self.path("text.txt")], "are one text"),
+                             (["--mem", "25%"], "--mem")):
             with self.subTest(flags=flags):
                 self.assertIn(words, self.choose(Programs(), *flags, code=2))
         self.assertFalse(os.path.exists(self.path("out")))

@@ -301,7 +301,7 @@ class Usage(DumpTest):
     def test_bad_input_is_named(self):
         hf_models.save(self.path("m"), "llama")
         ids, model = self.ids(), self.path("m")
-        for name, text in (("word", "1 x2"), ("large", "1 97"), ("one", "4")):
+        for name, text in (("word", "1 x2"), ("large", "1 97"), ("one", "4"), ("nul", "1 2\0")):
             with open(self.path(name), "w") as file:
                 file.write(text)
         os.mkdir(self.path("empty"))
@@ -309,6 +309,9 @@ class Usage(DumpTest):
                 ("no prompt was given", []),
                 ("there is no such file", ["--ids", "nowhere"]),
                 ("'x2' (item 2) is not a token id", ["--ids", self.path("word")]),
+                (r"'2\x00' (item 2) is not", ["--ids", self.path("nul")]),
+                ("'1' is not a whole number from 2", ["--ids", ids, "--ctx", "1"]),
+                ("1 tokens are too few", ["--ids", self.path("one"), "--ids", ids]),
                 ("'97' (item 2) is not a token id", ["--ids", self.path("large")]),
                 ("1 tokens are too few", ["--ids", self.path("one")]),
                 ("--ctx 64 asks for more than its 48 tokens", ["--ids", ids, "--ctx", 64]),

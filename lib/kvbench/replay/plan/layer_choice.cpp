@@ -84,10 +84,11 @@ LayerChoice choice_at(const ReplayRequest& request, const Configuration& configu
   if (planned == plan->budgets.end()) {
     std::vector<std::string> made;
     for (const PlannedBudget& other : plan->budgets) made.push_back(other.budget.text());
+    const bool planned_for = budget.cost() == CostKind::memory;  // plans divide nothing else
     throw methods::Infeasible(
-        fmt::format("the plan was made for {0}, not for {1}; use --budget {2}, or make one for "
-                    "{1} with kvbench allocate",
-                    fmt::join(made, ", "), budget.text(), fmt::join(made, ",")));
+        fmt::format("the plan was made for {}, not for {}; use --budget {}{}", fmt::join(made, ", "), budget.text(),
+                    fmt::join(made, ","),
+                    planned_for ? fmt::format(", or make one for {} with kvbench allocate", budget.text()) : ""));
   }
   const methods::LayerMethod* const line = planned->at(layer, kv_head);
   if (line == nullptr)  // a layer in which no method runs, but `exact`
