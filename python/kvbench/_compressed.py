@@ -75,7 +75,7 @@ class Compression:
         self._sequences = weakref.WeakKeyDictionary()  # by cache: its layers by number
         self._single = {}  # by thread: the layers of a sequence without a cache
         self._present = {}
-        self._caches = {}  # by thread and module: the cache that its present call was given
+        self._given = {}  # by thread and module: the cache and the positions that its present call was given
 
     @property
     def layers(self):
@@ -157,7 +157,7 @@ class Compression:
 
     def note(self, module, args, kwargs):
         """Called before each module of attention."""
-        self._caches[threading.get_ident(), module] = cache_of(args, kwargs)
+        self._given[threading.get_ident(), module] = cache_of(args, kwargs), kwargs.get("position_ids")
 
     def tokens_noted(self, model):
         """A context in which the tokens of each call of the model are noted, where scores need them."""
@@ -183,7 +183,7 @@ class Compression:
         if torch.is_grad_enabled() and call.query.requires_grad:
             raise Error("no gradient passes through a compressed cache; run the model without torch.enable_grad().")
         thread = threading.get_ident()
-        cache = self._caches.pop((thread, call.module), None)
+        cache, positions = self._given.pop((thread, call.module), (None, None))
         sequence = self._present = self._single.setdefault(thread, {}) if cache is None else \
             self._sequences.setdefault(cache, {})
         t, n = call.query.shape[1], call.key.shape[1]
@@ -201,9 +201,9 @@ class Compression:
         check_mask(call)
         if self._scored and number == self._numbers[0]:
             self._scored.read(layer, t)
-        return self._answer(sequence, call, t, n)
+        return self._answer(sequence, call, t, n, positions)
 
-    def _answer(self, sequence, call, t, n):
+    def _answer(self, sequence, call, t, n, positions):
         """Of the tokens of a call, those of the context are answered exactly, the others by the compressed cache."""
         number = call.module.layer_idx
         layer = sequence[number]
@@ -212,8 +212,9 @@ class Compression:
             raise Error(f"layer {number}: {t} tokens at once follow the {n - t} of the first call. If these are chunks "
                         "of one prefill, the context would end after the first one; if they are known tokens to be "
                         "decoded, where it ends is not known: give context=, the tokens of the context.")
-        if rest > 0 and number == self._numbers[0]:
-            self.decoded += min(rest, t)
+        if number == self._numbers[0]:
+            layer.stand_at(positions)
+            self.decoded += min(max(0, rest), t)
         if rest <= 0:
             return layer.prefill(call)
         if rest >= t:

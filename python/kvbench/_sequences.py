@@ -7,6 +7,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 import torch
 
+from ._error import Error
+
 OBSERVED = 128  # last queries of a context that methods see, as in dumps and in kveval
 
 
@@ -51,8 +53,21 @@ class Layer:
         self._compression, self._number = compression, number
         self.tokens = 0  # that were answered
         self.whole = ""  # why the method has no cache for it
+        self._next = None  # position behind the last token, where the model's code gives it to its attention
         self.ids, self.scored = [], None  # of the first layer, where a method needs them: tokens, scores of a context
         self.decoder = self._index = self._sums = self._observed = None
+
+    def stand_at(self, positions):
+        """Raises Error unless the tokens of a call, at `positions` [1, t] where these are known, follow each other and
+        those before them, as methods that turn keys take them to."""
+        if not torch.is_tensor(positions) or positions.dim() != 2:
+            return
+        first, last = int(positions[0, 0]), int(positions[0, -1])
+        follow = bool((positions.diff() == 1).all()) and self._next in (None, first)
+        if not follow:
+            raise Error(f"layer {self._number}: the positions of its tokens do not follow each other; leave "
+                        "position_ids out.")
+        self._next = last + 1
 
     def of(self, compression, tokens):
         """The same context for another Compression. Nothing is decoded yet."""

@@ -184,6 +184,18 @@ class Calls(ContextsTest):
         with self.refuses("several sequences in one"), kvbench.compressed(self.model, SNAPKV, 16):
             self.model(token_ids(), position_ids=positions, use_cache=False)
 
+    def test_positions_that_do_not_follow_each_other_are_refused(self):
+        ahead = torch.arange(N)[None] + 7  # turns all keys by as much
+        with kvbench.compressed(self.model, SNAPKV, 16, context=CONTEXT):
+            got = self.model(token_ids(), position_ids=ahead).logits[0]
+            for positions in (ahead * 2, ahead.flip(1), torch.cat([ahead[:, :30]] * 2, 1)):
+                with self.refuses("position_ids"):
+                    self.model(token_ids(), position_ids=positions)
+            cache = self.model(token_ids(CONTEXT), use_cache=True).past_key_values
+            with self.refuses("position_ids"):
+                self.model(token_ids()[:, CONTEXT:], past_key_values=cache, position_ids=ahead[:, CONTEXT:])
+        torch.testing.assert_close(got, self.logits(self.model, SNAPKV, 16), rtol=1e-3, atol=1e-3)
+
     def test_caches_of_a_fixed_length_are_refused(self):
         with self.refuses("fixed length"), kvbench.compressed(self.model, SNAPKV, 16):
             self.model.generate(token_ids(CONTEXT), max_new_tokens=4, do_sample=False, cache_implementation="static")
