@@ -27,6 +27,7 @@ constexpr Slip commands[] = {
     {"html", "report", "kvbench report"},
     {"dump", "replay", "kvdump or kvbench-dump-hf, which record a trace of a model"},
     {"record", "replay", "kvdump or kvbench-dump-hf, which record a trace of a model"},
+    {"choose", "allocate", "kvbench-choose, a program of the Python package"},
     {"kvdump", "replay", "kvdump alone: it is a program of its own"},
     {"kveval", "eval", "kvbench eval, which runs kveval, or kveval alone"},
     {"run", "replay", "kvbench replay, or kvbench sweep for a sweep file"},

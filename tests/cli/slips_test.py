@@ -9,6 +9,7 @@ from support import CliTest, main
 ANSWERED = (
     (["list"], "no command list. Write kvbench methods"), (["ls"], "Write kvbench methods"),
     (["help", "ls"], "Write kvbench methods"), (["plot"], "Write kvbench report"),
+    (["choose"], "Write kvbench-choose"),
     (["dump", "model.gguf"], "Write kvdump or kvbench-dump-hf"), (["run"], "Write kvbench replay"),
     (["test"], "Write kvbench validate"), (["verify"], "Did you mean 'verify-golden'?"),
     (["evaluate"], "Did you mean 'eval'?"), (["kveval"], "Write kvbench eval"),
@@ -36,7 +37,9 @@ ANSWERED = (
     (["methods", "--kind", "eviction"], "kvbench methods evict"),
     (["replay", "T", "-m", "eviction"], "It is a family; name those that you mean: sink,h2o,"),
     (["replay", "T", "-m", "Quantization"], "It is a family; name those that you mean: int,int8,"),
-    (["replay", "T", "-m", "qfilter"], "It is a press of kvpress: kvbench.from_kvpress()"),
+    (["replay", "T", "-m", "chunkkv"], "It is a press of kvpress: kvbench.from_kvpress()"),
+    (["replay", "T", "-m", "qfilter"], "that needs a model or takes no budget"),
+    (["replay", "T", "-m", "plan:"], "'plan:' does not name a file of a plan"),
     (["replay", "T", "-m", "QFilterPress"], "It is a press of kvpress"),
     (["replay", "T", "-m", "q_filter"], "It is a press of kvpress"),
     (["replay", "T", "-m", "ExpectedAttentionPress"], "Here it is expected-attention."),

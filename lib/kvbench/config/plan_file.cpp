@@ -216,6 +216,7 @@ const MethodInfo& find_plan(const std::string& name) {
   static std::map<std::pair<std::string, std::string>, MethodInfo> known;  // by name and digest
   check_name(name, fmt::format("The method '{}'", name));
   const std::string path = methods::plan_path(name);
+  if (path.empty()) throw Error("'{}' does not name a file of a plan; write plan:FILE.toml", name);
   const std::string text = read_input_file(path, largest_plan, "a plan");
   const std::string digest = trace::Sha256().add(text).hex();
   const std::lock_guard lock(mutex);

@@ -208,8 +208,11 @@ void check_brackets(std::string_view name) {
 }
 
 /// Presses that kvpress has and kvbench has not, in lower case and without the word press.
-constexpr std::string_view presses[] = {"chunk",   "chunkkv",    "finch", "kvzap", "leverage", "noncausalattention",
-                                        "qfilter", "simlayerkv", "think"};
+constexpr std::string_view presses[] = {"chunk",    "chunkkv",       "entropygatedchunkkv",
+                                        "leverage", "leveragescore", "noncausalattention",
+                                        "cap",      "noncausalattn"};
+/// Those that kvbench.from_kvpress() refuses.
+constexpr std::string_view presses_of_models[] = {"finch", "kvzap", "qfilter", "simlayerkv", "think"};
 
 /// Names that are known from other programs and papers, in lower case without - and _, and what has them here.
 struct OtherName {
@@ -267,6 +270,8 @@ std::string right_name(std::string_view name) {
     return fmt::format(" {0} wraps a method that ranks tokens; write {0}(snapkv).", wrapper->info.name);
   if (std::ranges::find(presses, plain) != std::end(presses))
     return " It is a press of kvpress: kvbench.from_kvpress() makes it a method in Python (docs/python.md).";
+  if (std::ranges::find(presses_of_models, plain) != std::end(presses_of_models))
+    return " It is a press of kvpress that needs a model or takes no budget; kvbench has nothing like it.";
   const auto* other = std::ranges::find(other_names, plain, &OtherName::name);
   if (other != std::end(other_names)) return fmt::format(" Here it is {}.", other->here);
   std::vector<std::string> known, of_family;
