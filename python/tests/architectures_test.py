@@ -2,21 +2,19 @@
 """Every decoder that the installed transformers offers: kvbench-dump-hf and kvbench.compressed() agree with the model's
 own eager attention and with each other, or refuse with a sentence of a stated list. KVBENCH_ARCHITECTURES=all runs the
 whole table (minutes), a list of names runs these; otherwise a dozen run."""
-import contextlib
 import dataclasses
-import io
 import os
 import sys
 
 import environment
 
 environment.use_torch("threadpoolctl")
-from support import PackageTest, kvbench, main  # noqa: E402
+from support import kvbench, main  # noqa: E402
 import architectures  # noqa: E402
 import hf_models  # noqa: E402
 import numpy as np  # noqa: E402
 import torch  # noqa: E402
-from kvbench import dump_hf  # noqa: E402
+from dumps import DumpTest  # noqa: E402
 from kvbench._sequences import Layer  # noqa: E402
 
 DOZEN = ("cohere", "phi", "gptj", "gpt_neox", "qwen3", "gemma2", "gemma4_text", "lfm2", "jamba", "smollm3", "gpt_oss",
@@ -34,23 +32,19 @@ def token_ids():
     return hf_models.token_ids(N)
 
 
-class Architectures(PackageTest):
+class Architectures(DumpTest):
     def refusal_in(self, text):
         return any(part in text for part in architectures.REFUSALS)
 
-    def dumped(self, model):
+    def recorded(self, model):
         """Whether the model was dumped to t.h5, or the message of the refusal."""
         model.save_pretrained(self.path("model"))
-        with open(self.path("ids"), "w") as file:
-            file.write(" ".join(map(str, token_ids())))
-        said = io.StringIO()
-        with contextlib.redirect_stderr(said):
-            code = dump_hf.main(["--model", self.path("model"), "--ids", self.path("ids"), "--prompt-tokens",
-                                 str(CONTEXT), "--queries", "all", "-o", self.path("t.h5"), "--force"])
+        code, said = self.dump_hf("--model", self.path("model"), "--ids", self.ids(token_ids()), "--prompt-tokens",
+                                  CONTEXT, "--queries", "all", "--force")
         if code:
-            self.assertEqual(code, 2, said.getvalue())
-            self.assertTrue(self.refusal_in(said.getvalue()), said.getvalue())
-        return True if code == 0 else said.getvalue()
+            self.assertEqual(code, 2, said)
+            self.assertTrue(self.refusal_in(said), said)
+        return True if code == 0 else said
 
     def logits(self, model, method, budget):
         with kvbench.compressed(model, method, budget, context=CONTEXT) as self.run_:
@@ -95,7 +89,7 @@ class Architectures(PackageTest):
     def check(self, name):
         torch.set_grad_enabled(False)
         model = architectures.build(name)
-        dumped, compressed = self.dumped(model), self.compressed(model)
+        dumped, compressed = self.recorded(model), self.compressed(model)
         compared = dumped is True and compressed is True and bool(self.run_.layers)
         if compared:
             self.check_first_layer(model)
@@ -105,7 +99,7 @@ class Architectures(PackageTest):
             print(f"{name}: compressed: no layer is compressed", file=sys.stderr)
 
     def test_the_layers_that_have_a_cache(self):
-        self.assertTrue(self.dumped(architectures.build("lfm2")))
+        self.assertTrue(self.recorded(architectures.build("lfm2")))
         with kvbench.Trace(self.path("t.h5")) as trace:
             self.assertEqual(trace.cache_layers.tolist(), [1, 3])
             self.assertEqual(list(trace.prompts["0"].layers), [1, 3])

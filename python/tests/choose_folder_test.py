@@ -26,8 +26,7 @@ class Folder(PackageTest):
         words = [*map(str, range(97))]
         hf_models.small_tokenizer(words).save_pretrained(self.path("model"))
         chosen = random.Random(3)
-        with open(self.path("text.txt"), "w") as file:
-            file.write(" ".join(chosen.choices(words[1:96], k=48 * 7)))
+        self.write(" ".join(chosen.choices(words[1:96], k=48 * 7)), "text.txt")
 
     def run_it(self, *flags, code=0, out="out"):
         """What the command says. The recording runs in this process too, where PyTorch is loaded."""

@@ -2,7 +2,6 @@
 """kvbench-choose: the race keeps its error rate, and the steps from options to an answer, with stand-ins for the
 programs. extension_choose goes through the real ones."""
 import csv
-import json
 import math
 import os
 import pathlib

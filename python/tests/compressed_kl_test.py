@@ -24,9 +24,8 @@ SAME = ("status", "budget_tokens", "document_sha256", "documents_sha256", "metho
 class Divergence(PackageTest):
     def evaluated(self, ids):
         """Rows of kveval for a document of these tokens."""
-        with open(self.path("ids"), "w") as file:
-            file.write(" ".join(map(str, ids)))
-        done = subprocess.run([KVEVAL, str(MODEL), "--ids", self.path("ids"), "--context", str(CONTEXT), "--score",
+        text = self.write(" ".join(map(str, ids)), "ids")
+        done = subprocess.run([KVEVAL, str(MODEL), "--ids", text, "--context", str(CONTEXT), "--score",
                                str(SCORED), "-m", METHODS, "-b", "60%mem", "-q", "-o", self.path("rows.csv")],
                               capture_output=True, text=True)
         self.assertEqual(done.returncode, 0, done.stderr)

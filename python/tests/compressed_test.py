@@ -7,11 +7,11 @@ import warnings
 import environment
 
 environment.use_torch("threadpoolctl")
-from support import PACKAGE, SAMPLE, PackageTest, kvbench, main, records  # noqa: E402
+from support import PACKAGE, SAMPLE, kvbench, main, records  # noqa: E402
 import hf_models  # noqa: E402
 import numpy as np  # noqa: E402
 import torch  # noqa: E402
-from kvbench import dump_hf  # noqa: E402
+from dumps import DumpTest  # noqa: E402
 from kvbench._attention import Interface  # noqa: E402
 from kvbench._compressed import examination  # noqa: E402
 from kvbench._continued import cache_name  # noqa: E402
@@ -28,7 +28,7 @@ def token_ids(count=N, seed=0):
     return torch.tensor([hf_models.token_ids(count, seed)])
 
 
-class CompressedTest(PackageTest):
+class CompressedTest(DumpTest):
     @classmethod
     def setUpClass(cls):
         torch.set_grad_enabled(False)
@@ -38,15 +38,11 @@ class CompressedTest(PackageTest):
         with kvbench.compressed(model, method, budget, context=context, **options) as self.last:
             return model(token_ids() if ids is None else ids).logits[0]
 
-
-    def dumped(self, model, *options):
+    def record(self, model, *options):
         """A dump of the model on token_ids(), as t.h5."""
         model.save_pretrained(self.path("model"))
-        with open(self.path("ids"), "w") as file:
-            file.write(" ".join(map(str, token_ids()[0].tolist())))
-        self.assertEqual(dump_hf.main(["--model", self.path("model"), "--ids", self.path("ids"), "--prompt-tokens",
-                                       str(CONTEXT), "--queries", "all", "-o", self.path("t.h5"), "--quiet", "--force",
-                                       *options]), 0)
+        self.dumped("--model", self.path("model"), "--ids", self.ids(token_ids()[0].tolist()), "--prompt-tokens",
+                    CONTEXT, "--queries", "all", "--quiet", "--force", *options)
 
     def replayed(self, method, budget):
         """Outputs of the first layer in a replay of t.h5 [q_heads, m, dv], and the row."""
@@ -83,7 +79,7 @@ class Outputs(CompressedTest):
 
     def test_outputs_of_the_first_layer_are_those_of_a_replay(self):
         model = self.models["llama"]
-        self.dumped(model, "--scores", "damage-votes")
+        self.record(model, "--scores", "damage-votes")
         for method, budget in (("snapkv[window=8]", "16"), ("h2o", "25%mem"), ("uniform", "30%"),
                                ("quest[page=4]", "16"), ("chelsea[chunk=16]", "50%"),
                                ("snapkv+int8[window=8,int8.group=16]", "16"),
@@ -179,7 +175,7 @@ class ChannelOrder(CompressedTest):
     def check_order(self, model):
         replayed = {}
         for order in ("half", "interleaved"):
-            self.dumped(model, "--rope-layout", order)
+            self.record(model, "--rope-layout", order)
             for method in self.DEFAULTS:
                 replayed[method, order], row = self.replayed(method, "60%mem")
                 self.assertEqual(row["rope_layout"], order)
@@ -200,10 +196,9 @@ class ChannelOrder(CompressedTest):
         def plan(*methods):
             lines = "".join(f'{{ layer = {i // 2}, kv_head = {i % 2}, method = "{method}", budget = "60%mem" }},'
                             for i, method in enumerate(methods))
-            with open(self.path("plan.toml"), "w") as file:
-                file.write(f'model = "tiny"\nmodel_layers = 2\ntraces = ["0"]\n[[plans]]\nbudget = "60%mem"\n'
-                           f'layers = [{lines}]\n')
-            return f"plan:{self.path('plan.toml')}"
+            text = (f'model = "tiny"\nmodel_layers = 2\ntraces = ["0"]\n[[plans]]\nbudget = "60%mem"\n'
+                    f'layers = [{lines}]\n')
+            return f"plan:{self.write(text, 'plan.toml')}"
         model, q4_0 = self.model(), "q4_0[hadamard=true]"
         expected = self.outputs(model, q4_0, "60%mem")[2:]
         for methods in (("h2o", q4_0, "h2o", "h2o"), (q4_0, q4_0, "h2o", "h2o")):
@@ -260,7 +255,7 @@ class InjectScale(CompressedTest):
 
     def test_kl_divided_by_the_square_tends_to_the_prediction(self):
         model = self.models["llama"]
-        self.dumped(model, "--probes", "512")
+        self.record(model, "--probes", "512")
         exact = self.logits(model)[CONTEXT:].double().log_softmax(-1)
         for method, budget in (("h2o", "24"), ("int4[group=16]", "50%mem")):
             limits = []

@@ -1,21 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
 """Models on a GPU: what kvbench-dump-hf records there, and what methods do inside the model, is what it is on the
 processor. Skipped where PyTorch finds no GPU. KVBENCH_ARCHITECTURES as in architectures_test.py."""
-import contextlib
-import io
 import sys
 
 import environment
 
 environment.use_torch("threadpoolctl")
-from support import PackageTest, kvbench, main, records  # noqa: E402
+from support import kvbench, main, records  # noqa: E402
 import architectures  # noqa: E402
 import h5py  # noqa: E402
 import hf_models  # noqa: E402
 import numpy as np  # noqa: E402
 import torch  # noqa: E402
 from architectures_test import CONTEXT, token_ids, wanted  # noqa: E402
-from kvbench import dump_hf  # noqa: E402
+from dumps import DumpTest  # noqa: E402
 from kvbench._models import TYPES  # noqa: E402
 
 DEVICE = "cuda"
@@ -39,7 +37,7 @@ def own_logits(model):
     return model(torch.tensor([token_ids()], device=model.device)).logits[0].float().cpu().numpy()
 
 
-class DeviceTest(PackageTest):
+class DeviceTest(DumpTest):
     def setUp(self):
         super().setUp()
         torch.set_grad_enabled(False)
@@ -55,17 +53,14 @@ class DeviceTest(PackageTest):
 
     def save(self, model):
         model.save_pretrained(self.path("model"))
-        with open(self.path("ids"), "w") as file:
-            file.write(" ".join(map(str, token_ids())))
+        self.ids(token_ids())
 
     def dump(self, device, *flags):
         """Code and messages of a dump of the saved model to DEVICE.h5."""
-        said = io.StringIO()
-        with contextlib.redirect_stderr(said):
-            code = dump_hf.main(["--model", self.path("model"), "--ids", self.path("ids"), "--prompt-tokens",
-                                 str(CONTEXT), "--queries", "all", "--device", device, "-o",
-                                 self.path(f"{device}.h5"), "--force", "--quiet", *flags])
-        return code, " ".join(said.getvalue().split())
+        code, said = self.dump_hf("--model", self.path("model"), "--ids", self.path("ids"), "--prompt-tokens", CONTEXT,
+                                  "--queries", "all", "--device", device, "-o", self.path(f"{device}.h5"), "--force",
+                                  "--quiet", *flags)
+        return code, " ".join(said.split())
 
     def check_dumps(self, model, *flags):
         """Whether the model was dumped on both, with equal arrays; or it was refused on both for the same reason."""

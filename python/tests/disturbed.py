@@ -1,15 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Models whose attention outputs are disturbed by hooks, in one pass without a cache and in double precision: what
 probes and sketches of kvbench-dump-hf are compared with."""
-import contextlib
-import io
-
 import hf_models
 import numpy as np
 import torch
-from kvbench import dump_hf
+from dumps import DumpTest
 from kvbench._measure import attention_modules
-from support import PackageTest
 
 N, CONTEXT = 44, 36
 SCORED = slice(CONTEXT, N)
@@ -73,16 +69,9 @@ def drawn(seed, prompt, count, p):
     return np.array(labels), np.where(uniform[..., 1] < 0.5, -1, 1)
 
 
-class ProbesTest(PackageTest):
+class ProbesTest(DumpTest):
     def dump(self, model, *arguments, prompts=1, code=0):
         """Runs the program on prompts of token_ids(); returns what it says."""
-        files = [self.path(f"ids{seed}") for seed in range(prompts)]
-        for seed, name in enumerate(files):
-            with open(name, "w") as file:
-                file.write(" ".join(map(str, token_ids(seed))))
-        said = io.StringIO()
-        with contextlib.redirect_stderr(said):
-            got = dump_hf.main(["--model", model, "--ids", *files, "--prompt-tokens", str(CONTEXT), "-o",
-                                self.path("t.h5"), "--force", *map(str, arguments)])
-        self.assertEqual(got, code, said.getvalue())
-        return said.getvalue()
+        files = [self.ids(token_ids(seed), f"ids{seed}") for seed in range(prompts)]
+        return self.dumped("--model", model, "--ids", *files, "--prompt-tokens", CONTEXT, "--force", *arguments,
+                           code=code)

@@ -1,7 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
 """Compares traces of small Hugging Face models with what the models themselves compute."""
-import contextlib
-import io
 import os
 import signal
 import socket
@@ -13,10 +11,11 @@ from unittest import mock
 import environment
 
 environment.use_torch()
-from support import PACKAGE, PackageTest, kvbench, main, run  # noqa: E402
+from support import PACKAGE, kvbench, main, run  # noqa: E402
 import hf_models  # noqa: E402
 import numpy as np  # noqa: E402
 import torch  # noqa: E402
+import dumps  # noqa: E402
 from kvbench import _attention, dump_hf, dump_hf_check  # noqa: E402
 
 N = 48
@@ -26,22 +25,16 @@ def token_ids(count=N, seed=0):
     return hf_models.token_ids(count, seed)
 
 
-class DumpTest(PackageTest):
+class DumpTest(dumps.DumpTest):
     opened = None   # the trace of the last dump
 
     def ids(self, count=N, seed=0, name="ids"):
-        with open(self.path(name), "w") as file:
-            file.write(" ".join(map(str, token_ids(count, seed))))
-        return self.path(name)
+        return super().ids(token_ids(count, seed), name)
 
     def dump(self, model, *arguments, code=0):
         """Runs the program, which does not replace a trace that this process has open; returns its messages."""
         self.close_trace()
-        said = io.StringIO()
-        with contextlib.redirect_stderr(said):
-            status = dump_hf.main(["--model", str(model), "-o", self.path("t.h5"), *map(str, arguments)])
-        self.assertEqual(status, code, said.getvalue())
-        return said.getvalue()
+        return self.dumped("--model", model, *arguments, code=code)
 
     def trace(self):
         self.close_trace()
@@ -302,8 +295,7 @@ class Usage(DumpTest):
         hf_models.save(self.path("m"), "llama")
         ids, model = self.ids(), self.path("m")
         for name, text in (("word", "1 x2"), ("large", "1 97"), ("one", "4"), ("nul", "1 2\0")):
-            with open(self.path(name), "w") as file:
-                file.write(text)
+            self.write(text, name)
         os.mkdir(self.path("empty"))
         for words, arguments in (
                 ("no prompt was given", []),
@@ -333,8 +325,7 @@ class Usage(DumpTest):
                 self.assertIn(words, said)
                 self.assertEqual(said.count("\n"), 1, said)
         self.dump(model, "--ids", ids, "-o", self.path("none/t.h5"), code=3)
-        with open(self.path("t.h5"), "w") as file:
-            file.write("precious")
+        self.write("precious", "t.h5")
         self.assertIn("--force", self.dump(model, "--ids", ids, code=2))
         with open(self.path("t.h5")) as file:
             self.assertEqual(file.read(), "precious")

@@ -153,8 +153,7 @@ class Entries(PackageTest):
         np.savez(self.path("name.npz"), **{"0/0": [1]})
         np.savez(self.path("ids.npz"), **{"0/0/1/weight_num": [1]})
         np.save(self.path("array.npy"), np.arange(3))
-        with open(self.path("text.npz"), "w") as file:
-            file.write("no arrays")
+        self.write("no arrays", "text.npz")
         for words, given, named in ((["dict", "path"], [1, 2], {}), (["no entries"], {}, {}),
                                     (["key", "prompt, layer, kv head"], {(0, 1): [1]}, {}),
                                     (["key"], {("0", 1.5, 1): [1]}, {}),

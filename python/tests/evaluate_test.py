@@ -142,10 +142,8 @@ class Refusals(EvaluateTest):
         places = ["0, kv_head = 0", "0, kv_head = 1", *range(1, layers)]
         lines = "".join(f'{{ layer = {place}, method = "h2o", budget = "{25 - index}%mem" }},'
                         for index, place in enumerate(places))
-        with open(self.path(f"plan{layers}.toml"), "w") as file:
-            file.write(f'model = "tiny"\nmodel_layers = {layers}\ntraces = ["0"]\n\n[[plans]]\nbudget = "25%mem"\n'
-                       f'layers = [{lines}]\n')
-        return self.path(f"plan{layers}.toml")
+        return self.write(f'model = "tiny"\nmodel_layers = {layers}\ntraces = ["0"]\n\n[[plans]]\nbudget = "25%mem"\n'
+                          f'layers = [{lines}]\n', f"plan{layers}.toml")
 
     def test_what_cannot_run_is_a_row(self):
         plans = [f"plan:{self.plan(layers)}" for layers in (2, 3)]

@@ -7,14 +7,14 @@ import environment
 
 environment.use(["h5py", "numpy", "torch", "transformers", "kvpress", "threadpoolctl"], "KVBENCH_KVPRESS_PYTHON",
                 "kvpress", "pip install kvpress in a Python with the packages of scripts/fetch-model --hf")
-from support import PackageTest, kvbench, main, records  # noqa: E402
+from support import kvbench, main, records  # noqa: E402
 import hf_models  # noqa: E402
 import kvpress  # noqa: E402
 import numpy as np  # noqa: E402
 import pandas  # noqa: E402
 import torch  # noqa: E402
 import transformers  # noqa: E402
-from kvbench import dump_hf  # noqa: E402
+from dumps import DumpTest  # noqa: E402
 from kvpress.presses import duo_attention_press  # noqa: E402
 
 
@@ -58,18 +58,16 @@ def token_ids():
     return [i * 37 % 95 + 1 for i in range(N)]
 
 
-class Presses(PackageTest):
+class Presses(DumpTest):
     @classmethod
     def setUpClass(cls):
         torch.set_grad_enabled(False)
         cls.model = hf_models.build(*hf_models.MODELS["llama"][:2])
 
-    def dumped(self, *flags, ids=None, trace="t.h5"):
+    def recorded(self, *flags, ids=None, trace="t.h5"):
         self.model.save_pretrained(self.path("model"))
-        with open(self.path("ids"), "w") as file:
-            file.write(" ".join(map(str, ids or token_ids())))
-        self.assertEqual(dump_hf.main(["--model", self.path("model"), "--ids", self.path("ids"), "--prompt-tokens",
-                                       str(CONTEXT), "--dtype", "f32", "-o", self.path(trace), "--quiet", *flags]), 0)
+        self.dumped("--model", self.path("model"), "--ids", self.ids(ids or token_ids()), "--prompt-tokens", CONTEXT,
+                    "--dtype", "f32", "-o", self.path(trace), "--quiet", *flags)
         return self.path(trace)
 
     def kept_in_the_model(self, press):
@@ -90,7 +88,7 @@ class Presses(PackageTest):
         return kept
 
     def test_kept_tokens_are_those_in_the_model(self):
-        trace = self.dumped("--queries", "all", "--pre-rope")
+        trace = self.recorded("--queries", "all", "--pre-rope")
         for press in (*PRESSES, *NESTED):
             with self.subTest(repr(press)):
                 compete, name = isinstance(press, kvpress.AdaKVPress), f"py:{type(press).__name__}"
@@ -123,7 +121,7 @@ class Presses(PackageTest):
                 self.assertEqual(len(tokens), count or len(tokens))
 
     def test_built_in_methods_keep_the_tokens_of_their_presses(self):
-        trace = self.dumped("--queries", "all")
+        trace = self.recorded("--queries", "all")
         for method, press in BUILT_IN:
             with self.subTest(method):
                 rows = self.replay(trace, "-m", method, "--budget", BUDGET, "--rows", "trace", "--raw",
@@ -147,7 +145,7 @@ class Presses(PackageTest):
         return kept
 
     def test_adakv_is_the_built_in_one(self):
-        trace = self.dumped("--queries", "all")
+        trace = self.recorded("--queries", "all")
         for window, alpha in ((16, 0.0), (16, 0.2), (20, 0.8)):
             press = kvpress.AdaKVPress(kvpress.SnapKVPress(window_size=window), alpha_safeguard=alpha)
             kvbench.replay(trace, f"adakv@kvpress(snapkv@kvpress)[window={window},alpha={alpha}]", BUDGET, rows="trace",
@@ -160,7 +158,7 @@ class Presses(PackageTest):
 
     def test_duo_attention_streams_the_heads_of_the_press(self):
         ids = [i * 53 % 95 + 1 for i in range(N)]
-        trace, text = self.dumped("--queries", "all"), self.dumped("--queries", "all", ids=ids, trace="text.h5")
+        trace, text = self.recorded("--queries", "all"), self.recorded("--queries", "all", ids=ids, trace="text.h5")
         texts = unittest.mock.Mock(**{"to_pandas.return_value": pandas.DataFrame({"chapter": 50 * [ids]})})
         tokens = transformers.BatchEncoding({"input_ids": torch.tensor([ids])})
         for whole in range(5):
@@ -182,7 +180,7 @@ class Presses(PackageTest):
                     self.assertEqual(sorted(found[found < CONTEXT].tolist()), np.flatnonzero(kept).tolist())
 
     def test_snapkv_is_the_built_in_one(self):
-        trace = self.dumped("--queries", "all")
+        trace = self.recorded("--queries", "all")
         own = kvbench.from_kvpress(kvpress.SnapKVPress(window_size=16))
         rows = records(kvbench.replay(trace, [own, "snapkv@kvpress[window=16]"], ["30%mem", 40], rows="head"))
         errors = {name: [row["rel_err_mean"] for row in rows if row["method"] == name]
@@ -192,7 +190,7 @@ class Presses(PackageTest):
         self.assertEqual(rows[0]["params"], "window_size=16")
 
     def test_what_a_trace_lacks(self):
-        trace = self.dumped("--queries", "last:40")
+        trace = self.recorded("--queries", "last:40")
 
         class Hidden(kvpress.KnormPress):
             def score(self, module, hidden_states, keys, values, attentions, kwargs):

@@ -40,9 +40,8 @@ class Harness(PackageTest):
         cls.model = hf_models.build(*hf_models.MODELS["llama"][:2])
 
     def task(self, name, output, answers, metric):
-        with open(self.path(f"{name}.yaml"), "w") as file:
-            file.write(YAML.format(name=name, data=self.path("keys.jsonl"), output=output, answers=answers,
-                                   metric=metric))
+        self.write(YAML.format(name=name, data=self.path("keys.jsonl"), output=output, answers=answers, metric=metric),
+                   f"{name}.yaml")
 
     def test_tasks_that_generate_and_that_compare(self):
         model, tokenizer = self.model, small_tokenizer()

@@ -1,7 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
 """Scores that kvbench-dump-hf writes beside a trace, against their rules written out."""
-import contextlib
-import io
 import os
 from types import SimpleNamespace
 from unittest import mock
@@ -16,7 +14,7 @@ import hf_models  # noqa: E402
 import numpy as np  # noqa: E402
 import torch  # noqa: E402
 from disturbed import CONTEXT, N, Disturbed, ProbesTest, Wide, last_product, merged, token_ids  # noqa: E402
-from kvbench import dump_hf, dump_hf_repeated, dump_hf_scores  # noqa: E402
+from kvbench import dump_hf_repeated, dump_hf_scores  # noqa: E402
 from kvbench._continued import Continued  # noqa: E402
 from kvbench._measure import attention_modules  # noqa: E402
 
@@ -142,11 +140,8 @@ class Repeated(ScoresTest):
         found = self.scores(scorer)
         for number, tokens in enumerate(asked):
             begin, end = 14 * number, min(14 * number + 14, CONTEXT)
-            with open(self.path("whole"), "w") as file:
-                file.write(" ".join(map(str, ids + tokens)))
-            command = ["--model", self.path(name), "--ids", self.path("whole"), "-o", self.path("whole.h5")]
-            with contextlib.redirect_stderr(io.StringIO()):
-                self.assertEqual(dump_hf.main([*command, "--queries", "all", "--force"]), 0)
+            self.dumped("--model", self.path(name), "--ids", self.ids(ids + tokens, "whole"), "-o",
+                        self.path("whole.h5"), "--queries", "all", "--force")
             with kvbench.Trace(self.path("whole.h5")) as trace:
                 for layer, scores in found.items():
                     wanted = expected(trace.prompts["0"].layers[layer], layer, ids + tokens, begin, end)
@@ -220,11 +215,8 @@ class Programs(ScoresTest):
             rows = self.replay(self.path("t.h5"), "-m", method, "-b", 12)
             self.assertEqual({row["status"] for row in rows if row["layer"] == 1}, {"ok"})
         os.remove(self.path("t.h5"))
-        command = ["--model", self.path("gemma3"), "--ids", self.path("ids0"), "-o", self.path("t.h5")]
-        said = io.StringIO()
-        with contextlib.redirect_stderr(said):
-            self.assertEqual(dump_hf.main([*command, "--scores", "kvzip"]), 2)
-        self.assertIn("t.kvzip.h5: this file exists; pass --force", said.getvalue())
+        said = self.dumped("--model", self.path("gemma3"), "--ids", self.path("ids0"), "--scores", "kvzip", code=2)
+        self.assertIn("t.kvzip.h5: this file exists; pass --force", said)
         self.assertFalse(os.path.exists(self.path("t.h5")))
 
     def test_a_seed_gives_the_same_scores_and_decoded_tokens_change_none(self):
@@ -277,14 +269,10 @@ class Programs(ScoresTest):
             with self.subTest(model=name):
                 architectures.build(name).save_pretrained(self.path(name))
                 hf_models.small_tokenizer([*map(str, range(97))]).save_pretrained(self.path(name))
-                with open(self.path("ids"), "w") as file:
-                    file.write(" ".join(map(str, token_ids())))
-                said = io.StringIO()
-                with contextlib.redirect_stderr(said):
-                    code = dump_hf.main(["--model", self.path(name), "--ids", self.path("ids"), "--scores",
-                                         "damage-votes,kvzip,kvgrad", "-o", self.path("t.h5"), "--force"])
+                code, said = self.dump_hf("--model", self.path(name), "--ids", self.ids(token_ids()), "--scores",
+                                          "damage-votes,kvzip,kvgrad", "--force")
                 if code:
-                    self.assertIn("--scores", said.getvalue())
+                    self.assertIn("--scores", said)
                     continue
                 with kvbench.Trace(self.path("t.h5")) as trace:
                     full = [number for number, layer in trace.prompts["0"].layers.items() if not layer.window]

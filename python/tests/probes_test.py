@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
 """Probes that kvbench-dump-hf records, against finite differences."""
-import contextlib
-import io
-
 import environment
 
 environment.use_torch()
@@ -12,7 +9,7 @@ import hf_models  # noqa: E402
 import numpy as np  # noqa: E402
 import torch  # noqa: E402
 from disturbed import CONTEXT, N, NAMES, Disturbed, ProbesTest, drawn, merged, token_ids  # noqa: E402
-from kvbench import dump_hf, dump_hf_probes  # noqa: E402
+from kvbench import dump_hf_probes  # noqa: E402
 from kvbench.dump_hf_probes import Prober  # noqa: E402
 
 
@@ -118,14 +115,10 @@ class Programs(ProbesTest):
                 if name not in architectures.names():
                     continue
                 architectures.build(name).save_pretrained(self.path(name))
-                said = io.StringIO()
-                with open(self.path("ids"), "w") as file:
-                    file.write(" ".join(map(str, token_ids())))
-                with contextlib.redirect_stderr(said):
-                    code = dump_hf.main(["--model", self.path(name), "--ids", self.path("ids"), "--prompt-tokens",
-                                         str(CONTEXT), "--probes", "2", "-o", self.path("t.h5"), "--force"])
+                code, said = self.dump_hf("--model", self.path(name), "--ids", self.ids(token_ids()), "--prompt-tokens",
+                                          CONTEXT, "--probes", 2, "--force")
                 if code:
-                    self.assertIn("--probes", said.getvalue())
+                    self.assertIn("--probes", said)
                     continue
                 with kvbench.Trace(self.path("t.h5")) as trace:
                     for layer in trace.prompts["0"].layers.values():

@@ -66,17 +66,14 @@ class Results(PackageTest):
     def test_texts_that_a_spreadsheet_would_compute(self):
         with open(self.csv, newline="") as file:
             text = file.read()
-        self.csv = self.path("protected.csv")
-        with open(self.csv, "w", newline="") as file:
-            file.write(text.replace(",sink,", ",'=1+1,").replace(",random,", ",''@,"))
+        self.csv = self.write(text.replace(",sink,", ",'=1+1,").replace(",random,", ",''@,"), "protected.csv")
         for rows in [self.without_pandas()] + ([kvbench.load_csv(self.csv).to_dict("records")] if pandas else []):
             self.assertEqual({r["method"] for r in rows}, {"=1+1", "'@"})
 
     def test_other_files_are_refused(self):
         with self.refuses("none.csv", "no such file"):
             kvbench.load_csv(self.path("none.csv"))
-        with open(self.path("x.csv"), "w") as file:
-            file.write("a,b\n1,2\n")
+        self.write("a,b\n1,2\n", "x.csv")
         with self.refuses("x.csv", "kvbench replay"):
             kvbench.load_csv(self.path("x.csv"))
 

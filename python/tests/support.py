@@ -42,6 +42,11 @@ class PackageTest(unittest.TestCase):
     def path(self, name):
         return os.path.join(self.folder, name)
 
+    def write(self, text, name):
+        with open(self.path(name), "w", newline="") as file:
+            file.write(text)
+        return self.path(name)
+
     def synth(self, name, *flags, d=16, dv=12):
         """A trace of two layers with 4 query heads on 2 kv heads; queries at positions 160..255 of 256, and a context
         of 192."""

@@ -1,21 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
 """Weights that the files of a model lack, hold in vain, or hold in other shapes are refused by name."""
-import contextlib
-import io
 import json
 import os
 
 import environment
 
 environment.use_torch()
-from support import PackageTest, kvbench, main  # noqa: E402
+from support import kvbench, main  # noqa: E402
 import hf_models  # noqa: E402
 import torch  # noqa: E402
-from kvbench import dump_hf  # noqa: E402
+from dumps import DumpTest  # noqa: E402
 from safetensors.torch import load_file, save_file  # noqa: E402
 
 
-class Weights(PackageTest):
+class Weights(DumpTest):
     def setUp(self):
         super().setUp()
         torch.set_grad_enabled(False)
@@ -37,15 +35,10 @@ class Weights(PackageTest):
         """By kvbench-dump-hf and by load_model()."""
         with self.refuses(*words):
             kvbench.load_model(self.folder_)
-        with open(self.path("ids"), "w") as file:
-            file.write("1 2 3 4 5 6 7 8")
-        said = io.StringIO()
-        with contextlib.redirect_stderr(said):
-            code = dump_hf.main(["--model", self.folder_, "--ids", self.path("ids"), "-o", self.path("t.h5")])
-        self.assertEqual(code, 2, said.getvalue())
+        said = self.dumped("--model", self.folder_, "--ids", self.ids(range(1, 9)), code=2)
         self.assertFalse(os.path.exists(self.path("t.h5")))
         for word in words:
-            self.assertRegex(said.getvalue(), word)
+            self.assertRegex(said, word)
 
     def test_a_model_that_is_whole(self):
         for name in ("llama", "gemma2", "gpt2"):  # gemma2 and gpt2 tie their embeddings

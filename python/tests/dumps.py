@@ -1,0 +1,26 @@
+# SPDX-License-Identifier: Apache-2.0
+"""kvbench-dump-hf, run in the process of a test."""
+import contextlib
+import io
+
+from kvbench import dump_hf
+from support import PackageTest
+
+
+class DumpTest(PackageTest):
+    def ids(self, tokens, name="ids"):
+        """A file of token ids."""
+        return self.write(" ".join(map(str, tokens)), name)
+
+    def dump_hf(self, *arguments):
+        """Exit code and messages of a dump to t.h5."""
+        said = io.StringIO()
+        with contextlib.redirect_stderr(said):
+            code = dump_hf.main(["-o", self.path("t.h5"), *map(str, arguments)])
+        return code, said.getvalue()
+
+    def dumped(self, *arguments, code=0):
+        """The messages of one that ends with this code."""
+        got, said = self.dump_hf(*arguments)
+        self.assertEqual(got, code, said)
+        return said
