@@ -17,7 +17,6 @@
 
 #include <kvbench/core/error.hpp>
 #include <kvbench/core/name.hpp>
-#include <kvbench/core/suggest.hpp>
 
 #include <apps/common/program.hpp>
 #include <apps/common/slips.hpp>

@@ -12,7 +12,7 @@
 
 #include <kvbench/core/atomic_file.hpp>
 #include <kvbench/core/error.hpp>
-#include <kvbench/core/read_files.hpp>
+#include <kvbench/core/output_path.hpp>
 #include <kvbench/core/utf8.hpp>
 #include <kvbench/kernels/backend.hpp>
 

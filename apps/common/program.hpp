@@ -22,7 +22,7 @@ struct Program {
 /// Runs `body`, which returns an exit code, and turns what it throws into a message on stderr and an exit code. Where
 /// stdout or stderr is closed, `body` is not run; there, and where a message cannot be written, the exit code is
 /// machine_failed. The program's outputs then replace
-/// no file that it has read (core/read_files.hpp).
+/// no file that it has read (core/output_path.hpp).
 int run_program(const Program& program, const std::function<int()>& body);
 
 /// Prints on stdout. Throws IoError where it cannot be written.

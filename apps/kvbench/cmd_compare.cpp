@@ -5,12 +5,11 @@
 
 #include <kvbench/compare/predictions.hpp>
 #include <kvbench/config/sweep.hpp>
-#include <kvbench/core/suggest.hpp>
+#include <kvbench/core/name.hpp>
 #include <kvbench/report/claims/sections.hpp>
 #include <kvbench/report/columns/tables.hpp>
 #include <kvbench/report/document/writers.hpp>
-#include <kvbench/report/read/document_results.hpp>
-#include <kvbench/report/read/query_csv.hpp>
+#include <kvbench/report/read/table_results.hpp>
 #include <kvbench/sweep/cells_results.hpp>
 
 #include <apps/common/command_line.hpp>

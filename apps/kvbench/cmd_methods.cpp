@@ -5,7 +5,7 @@
 #include <fmt/ranges.h>
 
 #include <kvbench/config/method_flags.hpp>
-#include <kvbench/core/suggest.hpp>
+#include <kvbench/core/name.hpp>
 #include <kvbench/core/utf8.hpp>
 #include <kvbench/methods/registry.hpp>
 #include <kvbench/report/columns/column.hpp>
@@ -49,12 +49,12 @@ std::string list_table(const std::string& format) {
   const std::vector<report::Column<MethodInfo>> columns = {
       column("method", &MethodInfo::name),
       column("kind", [](const MethodInfo& m) { return std::string(name_of(m.kind)); }),
-      column("compress", [](const MethodInfo& m) { return std::string(m.complexity.compress); }),
-      column("query", [](const MethodInfo& m) { return std::string(m.complexity.query); }),
-      column("memory", [](const MethodInfo& m) { return std::string(m.complexity.memory); }),
-      column("compress_n", [](const MethodInfo& m) { return m.complexity.growth.compress; }),
-      column("query_n", [](const MethodInfo& m) { return m.complexity.growth.query; }),
-      column("memory_n", [](const MethodInfo& m) { return m.complexity.growth.memory; })};
+      column("compress", [](const MethodInfo& m) { return m.complexity.compress.text; }),
+      column("query", [](const MethodInfo& m) { return m.complexity.query.text; }),
+      column("memory", [](const MethodInfo& m) { return m.complexity.memory.text; }),
+      column("compress_n", [](const MethodInfo& m) { return m.complexity.compress.growth; }),
+      column("query_n", [](const MethodInfo& m) { return m.complexity.query.growth; }),
+      column("memory_n", [](const MethodInfo& m) { return m.complexity.memory.growth; })};
   return report::table_of(format, std::span<const report::Column<MethodInfo>>(columns),
                           std::span<const MethodInfo>(methods::all_methods()));
 }
@@ -64,8 +64,8 @@ std::string details(const methods::MethodInfo& m) {
   if (!m.aliases.empty()) out += fmt::format("  aliases      {}\n", fmt::join(m.aliases, ", "));
   out += fmt::format("  source       {}\n  kind         {}\n  selection    per {}\n", m.paper, name_of(m.kind),
                      granularity_name(m.granularity));
-  out += fmt::format("  compress     {}\n  query        {}\n  memory       {}\n", m.complexity.compress,
-                     m.complexity.query, m.complexity.memory);
+  out += fmt::format("  compress     {}\n  query        {}\n  memory       {}\n", m.complexity.compress.text,
+                     m.complexity.query.text, m.complexity.memory.text);
   std::vector<std::string> traits;
   if (m.seeded) traits.emplace_back("depends on the seed");
   if (m.streaming) traits.emplace_back("streaming");

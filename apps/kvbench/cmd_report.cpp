@@ -12,7 +12,7 @@
 #include <kvbench/core/input_file.hpp>
 #include <kvbench/core/name.hpp>
 #include <kvbench/replay/plan/fields.hpp>
-#include <kvbench/report/document/figure_names.hpp>
+#include <kvbench/report/document/document.hpp>
 #include <kvbench/report/document/writers.hpp>
 #include <kvbench/report/read/checked_rows.hpp>
 #include <kvbench/report/read/method_choice.hpp>

@@ -4,15 +4,14 @@
 
 #include <fmt/ranges.h>
 
-#include <kvbench/bounds/check/synthetic.hpp>
+#include <kvbench/bounds/check/subject.hpp>
 #include <kvbench/bounds/check/verdicts.hpp>
 #include <kvbench/config/field_names.hpp>
-#include <kvbench/core/suggest.hpp>
+#include <kvbench/core/name.hpp>
 #include <kvbench/report/claims/sections.hpp>
 #include <kvbench/report/columns/tables.hpp>
 #include <kvbench/report/document/writers.hpp>
 #include <kvbench/sweep/figure_checks.hpp>
-#include <kvbench/validate/all_checks.hpp>
 #include <kvbench/validate/validate.hpp>
 
 #include <apps/common/command_line.hpp>

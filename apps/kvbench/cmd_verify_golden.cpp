@@ -6,13 +6,13 @@
 
 #include <kvbench/compare/configuration_name.hpp>
 #include <kvbench/config/method_flags.hpp>
-#include <kvbench/core/suggest.hpp>
+#include <kvbench/core/name.hpp>
 #include <kvbench/golden/compare.hpp>
 #include <kvbench/golden/compute.hpp>
 #include <kvbench/golden/frozen.hpp>
 #include <kvbench/report/columns/tables.hpp>
 #include <kvbench/report/read/checked_rows.hpp>
-#include <kvbench/store/method_files.hpp>
+#include <kvbench/store/key.hpp>
 
 #include <apps/common/command_line.hpp>
 #include <apps/common/rows/output.hpp>

@@ -9,7 +9,7 @@
 #include <kvbench/bounds/check/check.hpp>
 #include <kvbench/compare/configuration_name.hpp>
 #include <kvbench/methods/registry.hpp>
-#include <kvbench/validate/all_checks.hpp>
+#include <kvbench/validate/validate.hpp>
 
 #include <apps/kvbench/column_page.hpp>
 
@@ -121,12 +121,12 @@ std::string growth(double exponent) {
 
 std::string cost_table(const methods::Complexity& cost) {
   std::string out = "| | | with n, at a fixed B |\n| --- | --- | --- |\n";
-  const auto add = [&](const char* what, const std::string& formula, double exponent) {
-    out += fmt::format("| {} | {} | {} |\n", what, cell(formula), growth(exponent));
+  const auto add = [&](const char* what, const methods::Complexity::Cost& of) {
+    out += fmt::format("| {} | {} | {} |\n", what, cell(of.text), growth(of.growth));
   };
-  add("time to compress a context", cost.compress, cost.growth.compress);
-  add("time to answer a query of one query head", cost.query, cost.growth.query);
-  add("memory of a kv head, in numbers", cost.memory, cost.growth.memory);
+  add("time to compress a context", cost.compress);
+  add("time to answer a query of one query head", cost.query);
+  add("memory of a kv head, in numbers", cost.memory);
   return out + "\nn tokens of the context, B of the budget, d and dv dimensions, G query heads per kv head.\n";
 }
 
@@ -151,7 +151,7 @@ std::string property_table(const methods::Properties& properties) {
 std::string checks(const methods::MethodInfo& method) {
   std::string out;
   for (const bounds::Check& check : validate::all_checks()) {
-    if (check.method == method.name) {
+    if (check.about() == method.name) {
       out += fmt::format("| `{}` | {} | {} |\n", check.id, cell(check.statement), with_links(cell(check.paper)));
     }
   }

@@ -5,7 +5,7 @@
 #include <span>
 #include <vector>
 
-#include <kvbench/faithful/mutants/mutants.hpp>
+#include <kvbench/faithful/mutants/mutant.hpp>
 #include <kvbench/report/columns/column.hpp>
 #include <kvbench/report/document/document.hpp>
 

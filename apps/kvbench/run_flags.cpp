@@ -7,13 +7,12 @@
 
 #include <fmt/format.h>
 
-#include <kvbench/core/suggest.hpp>
+#include <kvbench/core/name.hpp>
 #include <kvbench/replay/run/workers.hpp>
 #include <kvbench/report/columns/tables.hpp>
 #include <kvbench/report/document/writers.hpp>
-#include <kvbench/report/replay/summary.hpp>
 #include <kvbench/report/replay/table.hpp>
-#include <kvbench/store/method_files.hpp>
+#include <kvbench/store/key.hpp>
 #include <kvbench/trace/reader.hpp>
 
 #include <apps/common/command_line.hpp>

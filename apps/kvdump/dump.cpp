@@ -2,27 +2,78 @@
 #include <apps/kvdump/dump.hpp>
 
 #include <algorithm>
+#include <chrono>
+#include <cstdint>
+#include <cstdlib>
 #include <filesystem>
 #include <memory>
 #include <numeric>
 
+#include <fmt/core.h>
 #include <fmt/ranges.h>
 #include <unistd.h>
 
-#include <kvbench/core/output_path.hpp>
-#include <kvbench/core/parallel_for.hpp>
-#include <kvbench/trace/sha256.hpp>
-
 #include <apps/common/program.hpp>
 #include <apps/common/stop_signals.hpp>
-#include <apps/kvdump/progress.hpp>
 #include <apps/kvdump/prompt.hpp>
 #include <apps/kvdump/record.hpp>
 #include <apps/kvdump/self_check.hpp>
 #include <apps/llama/convert.hpp>
 #include <apps/llama/passes.hpp>
+#include <kvbench/core/output_path.hpp>
+#include <kvbench/core/parallel_for.hpp>
+#include <kvbench/trace/sha256.hpp>
 
 namespace kvbench::kvdump {
+namespace {
+
+/// One line on stderr with rate and remaining time, updated at most five times per second. Not shown where stderr is
+/// not a terminal, where NO_COLOR or CI is set, and where `quiet`.
+class Progress {
+ public:
+  Progress(std::int64_t total_tokens, bool quiet);
+  ~Progress();
+  Progress(const Progress&) = delete;
+  Progress& operator=(const Progress&) = delete;
+  void advance(std::int64_t tokens);
+  void stage(const char* what);  ///< shows the name of work that is not counted in tokens
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  std::int64_t total_;
+  bool visible_;
+  std::int64_t done_ = 0;
+  Clock::time_point start_ = Clock::now();
+  Clock::time_point shown_ = {};
+};
+
+constexpr const char* erase_line = "\r\033[K";
+
+Progress::Progress(std::int64_t total_tokens, bool quiet)
+    : total_(total_tokens),
+      visible_(!quiet && isatty(STDERR_FILENO) == 1 && !std::getenv("NO_COLOR") && !std::getenv("CI")) {}
+
+Progress::~Progress() {
+  if (visible_) app::try_to_show(erase_line);
+}
+
+void Progress::advance(std::int64_t tokens) {
+  done_ += tokens;
+  const auto now = Clock::now();
+  if (!visible_ || now - shown_ < std::chrono::milliseconds(200)) return;
+  shown_ = now;
+  const double seconds = std::chrono::duration<double>(now - start_).count();
+  const double rate = static_cast<double>(done_) / seconds;
+  const double left = static_cast<double>(total_ - done_) / rate;
+  app::try_to_show(
+      fmt::format("{}kvdump: {} of {} tokens, {:.0f} tokens/s, {:.0f} s left", erase_line, done_, total_, rate, left));
+}
+
+void Progress::stage(const char* what) {
+  if (visible_) app::try_to_show(fmt::format("{}kvdump: {}", erase_line, what));
+}
+
+}  // namespace
 
 using namespace llama;
 

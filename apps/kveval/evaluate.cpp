@@ -15,7 +15,7 @@
 #include <kvbench/report/document/writers.hpp>
 #include <kvbench/report/eval/answer.hpp>
 #include <kvbench/report/eval/table.hpp>
-#include <kvbench/store/method_files.hpp>
+#include <kvbench/store/key.hpp>
 #include <kvbench/trace/sha256.hpp>
 
 #include <apps/common/rows/output.hpp>

@@ -7,9 +7,8 @@
 #include <fmt/core.h>
 
 #include <kvbench/core/error.hpp>
-#include <kvbench/core/file_hint.hpp>
 #include <kvbench/core/input_file.hpp>
-#include <kvbench/core/read_files.hpp>
+#include <kvbench/core/output_path.hpp>
 
 #include <apps/common/stop_signals.hpp>
 

@@ -12,7 +12,7 @@
 
 #include <kvbench/core/error.hpp>
 #include <kvbench/eval/results.hpp>
-#include <kvbench/methods/python_name.hpp>
+#include <kvbench/methods/file_name.hpp>
 #include <kvbench/methods/registry.hpp>
 #include <kvbench/testing/contract.hpp>
 

@@ -12,7 +12,7 @@
 #include <nanobind/stl/vector.h>
 
 #include <kvbench/core/error.hpp>
-#include <kvbench/methods/python_name.hpp>
+#include <kvbench/methods/file_name.hpp>
 #include <kvbench/methods/stages/score_only.hpp>
 
 #include <python/extension/arrays.hpp>

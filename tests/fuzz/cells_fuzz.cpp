@@ -11,8 +11,8 @@
 #include <kvbench/compare/comparison.hpp>
 #include <kvbench/core/error.hpp>
 #include <kvbench/core/version.hpp>
+#include <kvbench/sweep/cells_file.hpp>
 #include <kvbench/sweep/cells_results.hpp>
-#include <kvbench/sweep/check_cells.hpp>
 #include <kvbench/sweep/collect.hpp>
 #include <kvbench/sweep/merge.hpp>
 

@@ -7,7 +7,7 @@
 #include <kvbench/core/error.hpp>
 #include <kvbench/report/document/writers.hpp>
 #include <kvbench/report/read/checked_rows.hpp>
-#include <kvbench/report/read/query_csv.hpp>
+#include <kvbench/report/read/table_results.hpp>
 #include <kvbench/report/report.hpp>
 
 #include "scratch.hpp"

@@ -6,7 +6,7 @@
 
 #include <CLI/CLI.hpp>
 
-#include <kvbench/store/record_file.hpp>
+#include <kvbench/store/frame_file.hpp>
 
 namespace kvbench::app {
 

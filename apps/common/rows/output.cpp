@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include <kvbench/core/error.hpp>
-#include <kvbench/core/read_files.hpp>
+#include <kvbench/core/output_path.hpp>
 
 #include <apps/common/rows/flag_names.hpp>
 

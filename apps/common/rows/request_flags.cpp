@@ -4,9 +4,8 @@
 #include <charconv>
 
 #include <kvbench/config/method_flags.hpp>
-#include <kvbench/config/request_text.hpp>
 #include <kvbench/core/error.hpp>
-#include <kvbench/core/suggest.hpp>
+#include <kvbench/core/name.hpp>
 #include <kvbench/replay/plan/calibration.hpp>
 
 #include <apps/common/command_line.hpp>

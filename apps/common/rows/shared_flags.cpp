@@ -6,7 +6,7 @@
 #include <map>
 
 #include <kvbench/core/error.hpp>
-#include <kvbench/core/suggest.hpp>
+#include <kvbench/core/name.hpp>
 #include <kvbench/methods/contract/method_text.hpp>
 #include <kvbench/methods/registry.hpp>
 

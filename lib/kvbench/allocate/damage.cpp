@@ -10,7 +10,7 @@
 #include <kvbench/core/error.hpp>
 #include <kvbench/replay/exact/head.hpp>
 #include <kvbench/replay/plan/layer_choice.hpp>
-#include <kvbench/replay/records/layer_metrics.hpp>
+#include <kvbench/replay/records/results.hpp>
 #include <kvbench/replay/replay.hpp>
 
 namespace kvbench::allocate {

@@ -10,7 +10,7 @@
 
 #include <kvbench/core/budget.hpp>
 #include <kvbench/core/error.hpp>
-#include <kvbench/core/suggest.hpp>
+#include <kvbench/core/name.hpp>
 #include <kvbench/methods/contract/method_text.hpp>
 #include <kvbench/methods/registry.hpp>
 

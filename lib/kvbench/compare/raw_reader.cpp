@@ -7,7 +7,7 @@
 
 #include <fmt/ranges.h>
 
-#include <kvbench/core/suggest.hpp>
+#include <kvbench/core/name.hpp>
 #include <kvbench/trace/guard/input_file.hpp>
 #include <kvbench/trace/guard/input_object.hpp>
 

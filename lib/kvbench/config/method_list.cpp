@@ -7,7 +7,7 @@
 #include <fmt/format.h>
 
 #include <kvbench/config/plan_file.hpp>
-#include <kvbench/core/suggest.hpp>
+#include <kvbench/core/name.hpp>
 #include <kvbench/methods/contract/method_text.hpp>
 #include <kvbench/methods/file_name.hpp>
 #include <kvbench/methods/registry.hpp>

@@ -6,7 +6,6 @@
 
 #include <kvbench/compare/configuration_name.hpp>
 #include <kvbench/config/method_list.hpp>
-#include <kvbench/config/published_row.hpp>
 #include <kvbench/config/run_keys.hpp>
 
 namespace kvbench::config {

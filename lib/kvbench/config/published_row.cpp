@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <kvbench/config/published_row.hpp>
+#include <kvbench/config/published.hpp>
 
 #include <algorithm>
 #include <set>
@@ -9,7 +9,7 @@
 #include <kvbench/compare/configuration_name.hpp>
 #include <kvbench/config/method_list.hpp>
 #include <kvbench/config/run_keys.hpp>
-#include <kvbench/core/suggest.hpp>
+#include <kvbench/core/name.hpp>
 #include <kvbench/methods/contract/method_text.hpp>
 #include <kvbench/methods/registry.hpp>
 

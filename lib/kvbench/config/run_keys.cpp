@@ -8,9 +8,9 @@
 #include <span>
 
 #include <kvbench/config/field_names.hpp>
+#include <kvbench/config/method_flags.hpp>
 #include <kvbench/config/method_list.hpp>
-#include <kvbench/config/request_text.hpp>
-#include <kvbench/core/suggest.hpp>
+#include <kvbench/core/name.hpp>
 #include <kvbench/replay/plan/fields.hpp>
 
 namespace kvbench::config {

@@ -11,7 +11,7 @@
 
 #include <kvbench/config/file_digest.hpp>
 #include <kvbench/core/name.hpp>
-#include <kvbench/core/read_files.hpp>
+#include <kvbench/core/output_path.hpp>
 #include <kvbench/methods/file_name.hpp>
 #include <kvbench/trace/guard/input_file.hpp>
 #include <kvbench/trace/schema.hpp>

@@ -12,8 +12,6 @@
 #define TOML_ASSERT_ASSUME(condition) static_assert(true)
 #include <toml++/toml.h>
 
-#include <kvbench/config/nesting.hpp>
-#include <kvbench/core/file_hint.hpp>
 #include <kvbench/core/input_file.hpp>
 #include <kvbench/core/name.hpp>
 
@@ -21,6 +19,82 @@ namespace kvbench::config {
 namespace {
 
 constexpr std::uint64_t max_file_bytes = 1 << 20;  // thousands of runs
+
+constexpr int most_levels = 16;  // a sweep file uses four
+
+/// Throws Error, with the place in the file, where more than 16 brackets are open, or a key has more than 17 parts. The
+/// parser and every function that walks its tree call themselves once per level, so that a file of a few kilobytes
+/// could exhaust the stack. Text that is no TOML at all is left to the parser.
+class NestingScanner {
+ public:
+  NestingScanner(const std::string& path, std::string_view text) : path_(path), text_(text) {}
+
+  void run() {
+    while (at_ < text_.size()) {
+      const char c = text_[at_];
+      if (c == '"' || c == '\'') {
+        skip_string(c);
+        continue;
+      }
+      if (c == '#') {
+        skip_to_line_end();
+        continue;
+      }
+      count(c);
+      ++at_;
+    }
+  }
+
+ private:
+  void count(char c) {
+    if (c == '[' || c == '{') {
+      if (++open_ > most_levels)
+        refuse("more than {} brackets are open here; no file that kvbench reads has such values");
+      dots_ = 0;
+    } else if (c == ']' || c == '}') {
+      open_ = std::max(open_ - 1, 0);
+    } else if (c == '.') {
+      if (++dots_ > most_levels) refuse("a key has more than {} dots; no file that kvbench reads has such keys");
+    } else if (c == '\n' || c == '=' || c == ',') {
+      dots_ = 0;
+    }
+  }
+
+  void skip_to_line_end() { at_ = std::min(text_.find('\n', at_), text_.size()); }
+
+  /// Strings in single quotes have no escapes. A string in three quotes may end in one or two quotes of its own.
+  void skip_string(char quote) {
+    const std::string three(3, quote);
+    const bool several_lines = text_.substr(at_).starts_with(three);
+    at_ += several_lines ? 3 : 1;
+    while (at_ < text_.size()) {
+      const char c = text_[at_];
+      if (c == '\n' && !several_lines) return;  // not valid, which the parser reports
+      if (c == '\\' && quote == '"') {
+        at_ += 2;
+      } else if (several_lines && text_.substr(at_).starts_with(three)) {
+        at_ += 3;
+        for (int own = 0; own < 2 && at_ < text_.size() && text_[at_] == quote; ++own) ++at_;
+        return;
+      } else {
+        ++at_;
+        if (c == quote && !several_lines) return;
+      }
+    }
+  }
+
+  [[noreturn]] void refuse(fmt::format_string<const int&> why) const {
+    const std::string_view before = text_.substr(0, at_);
+    const auto line = static_cast<std::uint32_t>(1 + std::ranges::count(before, '\n'));
+    const auto column = static_cast<std::uint32_t>(at_ - (before.rfind('\n') + 1) + 1);  // npos + 1 = 0
+    fail_at({path_, line, column}, why, most_levels);
+  }
+
+  const std::string& path_;
+  std::string_view text_;
+  std::size_t at_ = 0;
+  int open_ = 0, dots_ = 0;  // brackets that are open, and dots since the key or value began
+};
 
 class Converter {
  public:
@@ -108,7 +182,7 @@ Value read_toml(const std::string& path) {
 }
 
 Value parse_toml(const std::string& path, const std::string& text) {
-  check_nesting(path, text);
+  NestingScanner(path, text).run();
   try {
     const toml::table table = toml::parse(text, path);
     return Converter(path).value(table);

@@ -17,7 +17,6 @@
 
 #include <kvbench/core/error.hpp>
 #include <kvbench/core/output_path.hpp>
-#include <kvbench/core/read_files.hpp>
 
 namespace kvbench {
 namespace {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Files that a user names as input. Only regular files are read: a pipe can block for ever, and a device need not end.
+// What a file is that stands where another kind was expected.
 #pragma once
 
 #include <cstdint>
@@ -40,5 +41,12 @@ std::string begin_of_file(const std::string& path, std::size_t bytes);
 /// Whether `path` is a regular file that begins with `bytes`, such as the signature of its format; false where it
 /// cannot be read.
 bool file_begins_with(const std::string& path, std::string_view bytes);
+
+/// The first bytes of a file of finished cells.
+inline constexpr std::string_view cells_signature = "kvcells1";
+
+/// " It is a GGUF model: ..." with the command for it, by the first bytes and the name of the file or folder; "" where
+/// neither is known.
+std::string file_hint(const std::string& path);
 
 }  // namespace kvbench

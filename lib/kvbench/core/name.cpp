@@ -3,6 +3,9 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <vector>
+
+#include <fmt/ranges.h>
 
 #include <kvbench/core/error.hpp>
 #include <kvbench/core/utf8.hpp>
@@ -29,6 +32,63 @@ std::vector<std::string> distinct_names(std::span<const std::string> paths) {
     names.push_back(printable(std::ranges::any_of(paths, clashes) ? path : base(path)));
   }
   return names;
+}
+
+namespace {
+
+std::size_t edit_distance(std::string_view a, std::string_view b) {
+  std::vector<std::vector<std::size_t>> cost(a.size() + 1, std::vector<std::size_t>(b.size() + 1));
+  for (std::size_t i = 0; i <= a.size(); ++i) {
+    for (std::size_t j = 0; j <= b.size(); ++j) {
+      if (i == 0 || j == 0) {
+        cost[i][j] = i + j;
+        continue;
+      }
+      cost[i][j] = std::min({cost[i - 1][j] + 1, cost[i][j - 1] + 1,
+                             cost[i - 1][j - 1] + (lower_case(a[i - 1]) != lower_case(b[j - 1]))});
+      if (i > 1 && j > 1 && lower_case(a[i - 1]) == lower_case(b[j - 2]) &&
+          lower_case(a[i - 2]) == lower_case(b[j - 1])) {
+        cost[i][j] = std::min(cost[i][j], cost[i - 2][j - 2] + 1);
+      }
+    }
+  }
+  return cost[a.size()][b.size()];
+}
+
+}  // namespace
+
+bool same_name(std::string_view a, std::string_view b) { return std::ranges::equal(a, b, {}, lower_case, lower_case); }
+
+std::string nearest_name(std::string_view name, std::span<const std::string> known) {
+  std::string best;
+  std::size_t best_distance = static_cast<std::size_t>(-1);
+  for (const std::string& candidate : known) {
+    const std::size_t distance = edit_distance(name, candidate);
+    const std::size_t allowed = std::max<std::size_t>(1, std::max(name.size(), candidate.size()) / 3);
+    if (distance <= allowed && distance < best_distance) {
+      best = candidate;
+      best_distance = distance;
+    }
+  }
+  if (!best.empty()) return best;
+  const auto begins_alike = [&](const std::string& candidate) {
+    const std::string_view common = std::string_view(candidate).substr(0, name.size());
+    const std::size_t letters = common.size() - std::min(common.find_first_not_of('-'), common.size());
+    return letters >= 2 && same_name(common, name.substr(0, common.size()));
+  };
+  const auto found = std::ranges::find_if(known, begins_alike);
+  return found == known.end() ? "" : *found;
+}
+
+std::string did_you_mean(std::string_view name, std::span<const std::string> known) {
+  const std::string nearest = nearest_name(name, known);
+  return nearest.empty() ? "" : fmt::format(" Did you mean '{}'?", nearest);
+}
+
+std::string listed(std::span<const std::string> names) {
+  constexpr std::size_t most = 20;
+  if (names.size() <= most) return fmt::format("{}", fmt::join(names, ", "));
+  return fmt::format("{} and {} others", fmt::join(names.begin(), names.begin() + most, ", "), names.size() - most);
 }
 
 }  // namespace kvbench

@@ -4,6 +4,9 @@
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
+#include <mutex>
+#include <set>
+#include <utility>
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -86,6 +89,56 @@ void check_distinct(std::span<const NamedFile> outputs, std::span<const NamedFil
     if (is_stream(output.path)) continue;
     for (const NamedFile& other : outputs.subspan(i + 1)) require_other(other, "");
   }
+}
+
+std::filesystem::path temporary_folder() {
+  std::error_code code;
+  std::filesystem::path folder = std::filesystem::temp_directory_path(code);
+  if (code)
+    throw Error("the folder for temporary files cannot be used: {}; set TMPDIR to an existing folder", code.message());
+  return folder;
+}
+
+namespace {
+
+struct ReadFiles {
+  std::mutex mutex;
+  bool protect = false;
+  std::set<std::pair<dev_t, ino_t>> files;
+};
+ReadFiles& read_files() {
+  static ReadFiles files;
+  return files;
+}
+
+void remember(const struct stat& status) {
+  const std::lock_guard lock(read_files().mutex);
+  if (read_files().protect && S_ISREG(status.st_mode)) read_files().files.emplace(status.st_dev, status.st_ino);
+}
+
+}  // namespace
+
+void protect_read_files() {
+  const std::lock_guard lock(read_files().mutex);
+  read_files().protect = true;
+}
+
+void remember_read(const std::string& path) {
+  struct stat status {};
+  if (::stat(path.c_str(), &status) == 0) remember(status);
+}
+
+void remember_read(int descriptor) {
+  struct stat status {};
+  if (::fstat(descriptor, &status) == 0) remember(status);
+}
+
+void check_not_read(const std::string& path) {
+  struct stat status {};
+  if (::stat(path.c_str(), &status) != 0) return;
+  const std::lock_guard lock(read_files().mutex);
+  if (read_files().files.contains({status.st_dev, status.st_ino}))
+    throw Error("{}: is an input of this run, which the output would destroy; name another file", path);
 }
 
 }  // namespace kvbench

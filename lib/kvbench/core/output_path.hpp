@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // What an output path names, so that nothing but the file meant is replaced.
+// The files that a program has read, so that its output replaces none of them, under whatever name or link.
 #pragma once
 
+#include <filesystem>
 #include <span>
 #include <string>
 
@@ -30,5 +32,21 @@ struct NamedFile {
 /// Throws Error where an output is an input or another output, under whatever name or link. Empty paths are ignored,
 /// and streams other than an open file of the process that is an input.
 void check_distinct(std::span<const NamedFile> outputs, std::span<const NamedFile> inputs);
+
+/// The folder for temporary files. Throws Error where TMPDIR names none.
+std::filesystem::path temporary_folder();
+
+/// A program calls this at its start: from then on its outputs replace no file that it has read. Without it, as in a
+/// program that uses the library, nothing is remembered.
+void protect_read_files();
+
+/// Remembers the regular file that `path` names, or the one that is open as `descriptor`. Every function that opens a
+/// file named by a user calls it.
+void remember_read(const std::string& path);
+void remember_read(int descriptor);
+
+/// Throws Error where `path` names a remembered file. Every function that creates or replaces an output calls it.
+/// Commands that know their outputs before they read call check_distinct() too, which fails early and names the flags.
+void check_not_read(const std::string& path);
 
 }  // namespace kvbench

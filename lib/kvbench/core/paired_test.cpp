@@ -8,7 +8,7 @@
 #include <limits>
 #include <numeric>
 
-#include <kvbench/core/distributions.hpp>
+#include <kvbench/core/statistics.hpp>
 #include <kvbench/core/verdict.hpp>
 #include <kvbench/kernels/philox.hpp>
 

@@ -6,7 +6,7 @@
 
 #include <fmt/format.h>
 
-#include <kvbench/core/distributions.hpp>
+#include <kvbench/core/statistics.hpp>
 
 namespace kvbench {
 namespace {

@@ -8,7 +8,7 @@
 #include <string_view>
 #include <variant>
 
-#include <kvbench/eval/pass_sums.hpp>
+#include <kvbench/eval/results.hpp>
 #include <kvbench/replay/metrics/info.hpp>
 
 namespace kvbench::eval {

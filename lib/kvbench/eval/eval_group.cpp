@@ -9,7 +9,7 @@
 
 #include <kvbench/core/statistics.hpp>
 #include <kvbench/core/verdict.hpp>
-#include <kvbench/eval/statistics.hpp>
+#include <kvbench/eval/scores.hpp>
 
 namespace kvbench::eval {
 namespace {

@@ -5,7 +5,6 @@
 #include <functional>
 
 #include <kvbench/store/check_values.hpp>
-#include <kvbench/store/values.hpp>
 
 namespace kvbench::store {
 

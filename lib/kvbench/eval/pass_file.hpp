@@ -3,7 +3,7 @@
 #pragma once
 
 #include <kvbench/eval/results.hpp>
-#include <kvbench/store/record_file.hpp>
+#include <kvbench/store/frame_file.hpp>
 
 namespace kvbench::eval {
 

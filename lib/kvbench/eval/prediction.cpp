@@ -5,7 +5,7 @@
 #include <cassert>
 #include <set>
 
-#include <kvbench/eval/statistics.hpp>
+#include <kvbench/eval/scores.hpp>
 #include <kvbench/kernels/philox.hpp>
 
 namespace kvbench::eval {

@@ -1,9 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <kvbench/eval/results.hpp>
 
+#include <algorithm>
+#include <span>
+
 #include <fmt/ranges.h>
 
 #include <kvbench/core/enumeration.hpp>
+#include <kvbench/core/error.hpp>
 #include <kvbench/trace/sha256.hpp>
 
 namespace kvbench::eval {
@@ -43,6 +47,79 @@ std::string digest_of(const std::vector<std::string>& documents) {
 std::string_view name_of(Inject inject) {
   constexpr std::string_view names[] = {"all", "one", "upto", "none"};
   return name_in(names, inject);
+}
+
+namespace {
+
+/// The predictions of a span: scored token i is predicted by prediction i - 1.
+template <class T>
+std::span<const T> predictions(const std::vector<T>& all, const ScoredSpan& span) {
+  return std::span(all).subspan(static_cast<std::size_t>(span.begin - 1), static_cast<std::size_t>(span.size()));
+}
+
+void check_length(const EvalDocument& document, std::size_t predicted, const char* what) {
+  if (predicted + 1 != document.document.scored.size()) {
+    throw Error("document {}: has {} scored tokens, but {} predictions {}", document.document.name,
+                document.document.scored.size(), predicted, what);
+  }
+}
+
+void add_token(const TokenScore& token, const ShortScore* without_distant, PassSums& sums) {
+  sums.tokens += 1;
+  sums.kl += token.kl;
+  sums.same_top += token.same_top;
+  sums.nll_full += token.nll_full;
+  sums.nll += token.nll;
+  if (without_distant == nullptr) return;
+  sums.nll_short += without_distant->nll;
+  if (!is_key_token(token.nll_full, *without_distant)) return;
+  sums.key_tokens += 1;
+  sums.key_nll_full += token.nll_full;
+  sums.key_nll += token.nll;
+}
+
+}  // namespace
+
+PassSums sums_of(const TaskInfo& task, const EvalDocument& document, const PassResult& pass) {
+  check_length(document, pass.tokens.size(), "of a configuration");
+  const bool has_short = !document.without_distant.empty();
+  if (has_short) check_length(document, document.without_distant.size(), "of the short context");
+  PassSums sums;
+  for (const ScoredSpan& span : document.document.spans) {
+    for (Index i = span.begin - 1; i < span.end - 1; ++i) {
+      const auto at = static_cast<std::size_t>(i);
+      add_token(pass.tokens[at], has_short ? &document.without_distant[at] : nullptr, sums);
+    }
+    if (task.exact_match && has_short)
+      sums.right_short += std::ranges::all_of(predictions(document.without_distant, span), &ShortScore::right);
+  }
+  if (!task.exact_match) return sums;
+  for (const AnswerMatch match : matches_of(document, pass)) {
+    sums.answers += 1;
+    sums.right_full += match.full;
+    sums.right += match.compressed;
+    sums.harmful += match.full && !match.compressed;
+    sums.beneficial += !match.full && match.compressed;
+  }
+  return sums;
+}
+
+std::vector<AnswerMatch> matches_of(const EvalDocument& document, const PassResult& pass) {
+  std::vector<AnswerMatch> out;
+  for (const ScoredSpan& span : document.document.spans) {
+    const auto tokens = predictions(pass.tokens, span);
+    out.push_back(
+        {std::ranges::all_of(tokens, &TokenScore::right_full), std::ranges::all_of(tokens, &TokenScore::right)});
+  }
+  return out;
+}
+
+std::vector<double> divergences_of(const EvalDocument& document, const PassResult& pass) {
+  std::vector<double> out;
+  for (const ScoredSpan& span : document.document.spans) {
+    for (const TokenScore& token : predictions(pass.tokens, span)) out.push_back(token.kl);
+  }
+  return out;
 }
 
 }  // namespace kvbench::eval

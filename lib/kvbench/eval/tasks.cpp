@@ -6,7 +6,7 @@
 #include <fmt/format.h>
 
 #include <kvbench/core/error.hpp>
-#include <kvbench/core/suggest.hpp>
+#include <kvbench/core/name.hpp>
 #include <kvbench/eval/tasks/assemble.hpp>
 #include <kvbench/eval/tasks/rows.hpp>
 

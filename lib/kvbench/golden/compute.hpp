@@ -1,12 +1,31 @@
 // SPDX-License-Identifier: Apache-2.0
+// Golden rows: which they are, that is the methods, their budgets and the places of the bundled trace; and computed.
 #pragma once
 
-#include <kvbench/golden/plan.hpp>
+#include <span>
+#include <vector>
+
 #include <kvbench/golden/row.hpp>
+#include <kvbench/replay/plan/request.hpp>
 #include <kvbench/replay/records/results.hpp>
 #include <kvbench/trace/reader.hpp>
 
 namespace kvbench::golden {
+
+/// A method that has golden rows, and what is replayed in its place: itself, or a port of it.
+struct Method {
+  replay::MethodChoice named, replayed;
+};
+
+/// The rows of `--method all` and those that it leaves out, in the order of the registry.
+std::vector<Method> golden_methods();
+
+/// Whether a kv head of the bundled trace has golden rows of a method: the second of three only where the heads of a
+/// layer affect each other.
+bool has_rows(const replay::MethodChoice& method, Index kv_head);
+
+/// The replays whose configurations are the golden rows of these methods, with the same configurations in each.
+std::vector<replay::ReplayRequest> golden_requests(std::span<const Method> methods);
 
 /// The rows of these methods on the back end of the options, by method, budget and place; also of configurations that
 /// did not run, with the reason in `fault`. Progress counts replays. Throws as replay::replay() does.

@@ -5,7 +5,7 @@
 
 #include <fmt/ranges.h>
 
-#include <kvbench/core/suggest.hpp>
+#include <kvbench/core/name.hpp>
 #include <kvbench/methods/contract/method_text.hpp>
 #include <kvbench/methods/registry.hpp>
 #include <kvbench/methods/stages/quantiser.hpp>

@@ -3,7 +3,7 @@
 
 #include <map>
 
-#include <kvbench/core/suggest.hpp>
+#include <kvbench/core/name.hpp>
 #include <kvbench/methods/contract/method_text.hpp>
 
 namespace kvbench::methods {

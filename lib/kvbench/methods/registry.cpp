@@ -10,8 +10,7 @@
 
 #include <kvbench/core/enumeration.hpp>
 #include <kvbench/core/name.hpp>
-#include <kvbench/core/read_files.hpp>
-#include <kvbench/core/suggest.hpp>
+#include <kvbench/core/output_path.hpp>
 #include <kvbench/methods/compose.hpp>
 #include <kvbench/methods/contract/layer_plan.hpp>
 #include <kvbench/methods/engines.hpp>
@@ -22,7 +21,6 @@
 #include <kvbench/methods/merging/cam.hpp>
 #include <kvbench/methods/merging/chelsea.hpp>
 #include <kvbench/methods/merging/methods.hpp>
-#include <kvbench/methods/python_name.hpp>
 #include <kvbench/methods/quantisation/methods.hpp>
 #include <kvbench/methods/retrieval/infinigen.hpp>
 #include <kvbench/methods/retrieval/magicpig.hpp>

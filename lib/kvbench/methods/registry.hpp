@@ -36,7 +36,7 @@ std::string_view family_of(std::string_view method);
 /// Finds a method that a file defines, by its name (file_name.hpp).
 using FindMethodOfFile = const MethodInfo& (*)(std::string_view name);
 
-/// The method of this name or alias, one that is written in Python (python_name.hpp), the composition A+Q of two or a
+/// The method of this name or alias, one that is written in Python (file_name.hpp), the composition A+Q of two or a
 /// method W(A) inside a wrapper (compose.hpp), where A may be one that `of_file` finds. Throws Error with the nearest
 /// known name otherwise.
 const MethodInfo& find_method(std::string_view name, FindMethodOfFile of_file = nullptr);

@@ -10,8 +10,7 @@
 #include <kvbench/replay/answer/work_item.hpp>
 #include <kvbench/replay/exact/read_ahead.hpp>
 #include <kvbench/replay/plan/calibration.hpp>
-#include <kvbench/replay/records/layer_metrics.hpp>
-#include <kvbench/replay/run/device_memory.hpp>
+#include <kvbench/replay/records/results.hpp>
 #include <kvbench/replay/run/head_memory.hpp>
 #include <kvbench/replay/run/workers.hpp>
 

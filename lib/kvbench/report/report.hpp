@@ -9,7 +9,7 @@
 #include <kvbench/report/claims/sections.hpp>
 #include <kvbench/report/document/document.hpp>
 #include <kvbench/report/read/csv.hpp>
-#include <kvbench/report/replay/section.hpp>
+#include <kvbench/report/replay/sections.hpp>
 
 namespace kvbench::report {
 

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // What is checked of stored values before they are used: the checksums of a file say that its bytes are those that were
 // written, not that kvbench wrote them. All functions throw std::out_of_range.
+// Values of results that several kinds of stored records have.
 #pragma once
 
 #include <stdexcept>
 #include <string_view>
 
 #include <kvbench/replay/records/results.hpp>
+#include <kvbench/store/archive.hpp>
 
 namespace kvbench::store {
 
@@ -23,5 +25,10 @@ void check_amount(double amount);
 void check_bytes(const replay::Bytes& bytes);
 /// The value of a metric is within its limits, but for rounding, or NaN where it does not apply.
 void check_metric(replay::Metric metric, double value);
+
+template <class A>
+void visit(A& archive, replay::Bytes& v) {
+  archive(v.kv, v.meta, v.fast, v.slow, v.read, v.full);
+}
 
 }  // namespace kvbench::store

@@ -16,8 +16,6 @@
 #include <kvbench/core/error.hpp>
 #include <kvbench/core/input_file.hpp>
 #include <kvbench/core/output_path.hpp>
-#include <kvbench/core/read_files.hpp>
-#include <kvbench/core/temporary_folder.hpp>
 #include <kvbench/trace/sha256.hpp>
 
 namespace kvbench::store {
@@ -203,6 +201,19 @@ void FrameFile::append(std::uint32_t kind, const std::string& key, std::string_v
 
 void FrameFile::sync() const {
   if (::fdatasync(fd_) != 0 && errno != EINVAL) fail("cannot be written to the disk", errno);
+}
+
+RecordFile::RecordFile(std::string path, FrameFile::Mode mode) : file_(std::move(path), mode) {
+  for (const Frame& frame : file_.frames()) records_[frame.key] = frame;
+}
+
+void RecordFile::append(std::uint32_t kind, const std::string& key, std::string_view payload) {
+  file_.append(kind, key, payload);
+  records_[key] = file_.frames().back();
+  const auto now = std::chrono::steady_clock::now();
+  if (now - synced_ < std::chrono::seconds(1)) return;
+  synced_ = now;
+  file_.sync();
 }
 
 }  // namespace kvbench::store

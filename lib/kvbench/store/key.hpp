@@ -5,11 +5,17 @@
 
 #include <string>
 #include <string_view>
+#include <vector>
 
+#include <kvbench/core/output_path.hpp>
 #include <kvbench/methods/contract/info.hpp>
 #include <kvbench/store/archive.hpp>
 
 namespace kvbench::store {
+
+/// The files that a method with these parameters ("a=1;b=FILE") reads, with the words by which messages name them: the
+/// source of "FILE.py:NAME", and those that parameters name which are files, such as chelsea's outlier heads.
+std::vector<NamedFile> files_of_method(const methods::MethodInfo& method, const std::string& params);
 
 /// SHA-256 of the version and the commit of kvbench, and of these bytes.
 std::string key_of_bytes(std::string_view bytes);

@@ -3,10 +3,20 @@
 
 #include <algorithm>
 
-#include <kvbench/sweep/check_cells.hpp>
+#include <kvbench/sweep/visit.hpp>
 #include <kvbench/trace/sha256.hpp>
 
 namespace kvbench::sweep {
+
+std::string encode_layout(SweepLayout layout) { return store::encode(layout); }
+SweepLayout decode_layout(std::string_view bytes) { return store::decode<SweepLayout>(bytes); }
+std::string encode_cells(CellBlock cells) { return store::encode(cells); }
+CellBlock decode_cells(std::string_view bytes) { return store::decode<CellBlock>(bytes); }
+std::string encode_measures(std::vector<bounds::MeasureRow> rows) { return store::encode(rows); }
+std::vector<bounds::MeasureRow> decode_measures(std::string_view bytes) {
+  return store::decode<std::vector<bounds::MeasureRow>>(bytes);
+}
+
 namespace {
 
 enum Kind : std::uint32_t { layout_kind = 1, cells_kind = 2, measures_kind = 3 };

@@ -7,7 +7,7 @@
 #include <kvbench/core/error.hpp>
 #include <kvbench/core/input_file.hpp>
 #include <kvbench/core/ordered_map.hpp>
-#include <kvbench/replay/records/layer_metrics.hpp>
+#include <kvbench/replay/records/results.hpp>
 #include <kvbench/sweep/merge.hpp>
 
 namespace kvbench::sweep {

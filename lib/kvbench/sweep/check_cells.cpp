@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <kvbench/sweep/check_cells.hpp>
+#include <kvbench/sweep/cells_file.hpp>
 
 #include <algorithm>
 #include <cmath>

@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include <kvbench/compare/best.hpp>
-#include <kvbench/replay/records/layer_metrics.hpp>
+#include <kvbench/replay/records/results.hpp>
 #include <kvbench/sweep/cells_results.hpp>
 
 namespace kvbench::sweep {

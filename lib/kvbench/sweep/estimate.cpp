@@ -13,7 +13,7 @@
 #include <kvbench/core/error.hpp>
 #include <kvbench/replay/replay.hpp>
 #include <kvbench/replay/run/head_memory.hpp>
-#include <kvbench/sweep/codec.hpp>
+#include <kvbench/sweep/cells_file.hpp>
 
 namespace kvbench::sweep {
 namespace {

@@ -2,7 +2,7 @@
 // An estimate of the time, memory and disk space of a sweep before it runs.
 #pragma once
 
-#include <kvbench/sweep/shard.hpp>
+#include <kvbench/sweep/plan.hpp>
 
 namespace kvbench::sweep {
 

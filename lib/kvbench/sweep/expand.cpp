@@ -7,7 +7,7 @@
 #include <kvbench/config/method_list.hpp>
 #include <kvbench/config/plan_file.hpp>
 #include <kvbench/config/run_keys.hpp>
-#include <kvbench/core/suggest.hpp>
+#include <kvbench/core/name.hpp>
 #include <kvbench/methods/contract/method_text.hpp>
 #include <kvbench/replay/run/workers.hpp>
 

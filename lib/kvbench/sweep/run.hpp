@@ -2,7 +2,7 @@
 #pragma once
 
 #include <kvbench/sweep/cells_file.hpp>
-#include <kvbench/sweep/shard.hpp>
+#include <kvbench/sweep/plan.hpp>
 
 namespace kvbench::sweep {
 

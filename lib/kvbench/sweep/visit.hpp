@@ -7,7 +7,7 @@
 #include <cmath>
 #include <limits>
 
-#include <kvbench/store/values.hpp>
+#include <kvbench/store/check_values.hpp>
 #include <kvbench/sweep/layout.hpp>
 
 namespace kvbench::store {

@@ -5,7 +5,7 @@
 #include <cmath>
 #include <limits>
 
-#include <kvbench/methods/python_name.hpp>
+#include <kvbench/methods/file_name.hpp>
 
 namespace kvbench::testing {
 namespace {

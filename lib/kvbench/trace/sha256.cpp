@@ -13,7 +13,7 @@
 
 #include <kvbench/core/error.hpp>
 #include <kvbench/core/input_file.hpp>
-#include <kvbench/core/read_files.hpp>
+#include <kvbench/core/output_path.hpp>
 
 namespace kvbench::trace {
 namespace {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <kvbench/validate/all_checks.hpp>
+#include <kvbench/validate/validate.hpp>
 
 #include <algorithm>
 
@@ -10,7 +10,7 @@
 #include <kvbench/bounds/cost/checks.hpp>
 #include <kvbench/bounds/subgen/checks.hpp>
 #include <kvbench/bounds/vattention/coverage.hpp>
-#include <kvbench/core/suggest.hpp>
+#include <kvbench/core/name.hpp>
 #include <kvbench/faithful/checks/checks.hpp>
 #include <kvbench/methods/registry.hpp>
 
@@ -94,7 +94,7 @@ std::vector<const bounds::Check*> find_checks(std::span<const bounds::Check> che
   for (const bounds::Check& check : checks) {
     const bool asked =
         ids.empty() || std::ranges::any_of(ids, [&](const std::string& id) { return matches(id, check); });
-    const bool about = names.empty() || std::ranges::find(names, check.method) != names.end();
+    const bool about = names.empty() || std::ranges::find(names, check.about()) != names.end();
     if (asked && about) found.push_back(&check);
   }
   return found;

@@ -2,7 +2,7 @@
 #include <set>
 
 #include <kvbench/bounds/balancekv/checks.hpp>
-#include <kvbench/bounds/check/synthetic.hpp>
+#include <kvbench/bounds/check/subject.hpp>
 #include <kvbench/bounds/check/verdicts.hpp>
 #include <kvbench/bounds/controls/adaptive_queries.hpp>
 

@@ -1,19 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <kvbench/bounds/measures/measures.hpp>
-
 #include <algorithm>
+#include <cmath>
 
 #include <doctest/doctest.h>
 
 #include <kvbench/bounds/measures/curves.hpp>
+#include <kvbench/bounds/measures/measures.hpp>
+#include <kvbench/kernels/philox.hpp>
 #include <kvbench/replay/plan/plan.hpp>
 #include <kvbench/replay/run/workers.hpp>
+
 #include <support/small_trace.hpp>
 
 using namespace kvbench;
 using namespace kvbench::bounds;
 using namespace kvbench::replay;
 using namespace kvbench::testing;
+using doctest::Approx;
 
 namespace {
 
@@ -80,4 +83,129 @@ TEST_CASE("an interruption stops the measures") {
   const auto backend = make_cpu_backend(best_isa());
   const std::atomic<bool> stop = true;
   CHECK_THROWS_AS(measure_head(trace.reader(), {0, 0, 0}, both, *backend, &stop), Interrupted);
+}
+
+namespace {
+
+std::vector<double> curve(const std::vector<float>& points, Index cols, Index max_centres) {
+  const auto backend = make_ref_backend();
+  const auto rows = static_cast<Index>(points.size()) / cols;
+  return clusterability(backend->adopt(std::vector(points), rows, cols), max_centres, *backend);
+}
+
+}  // namespace
+
+// Points 0, 10, 4, 7 on a line. Centres in order 0, 10, 4, 7: the farthest point is 10 away from the first, then 4 is 4
+// away from {0, 10}, then 7 is 3 away from {0, 10, 4}, then none is left. Mean 5.25, squares of the differences sum to
+// 54.75.
+TEST_CASE("the covering radius of k centres in units of the spread") {
+  const double spread = std::sqrt(54.75 / 4);
+  const auto radius = curve({0, 10, 4, 7}, 1, 64);
+  REQUIRE(radius.size() == 4);
+  CHECK(radius[0] == Approx(10 / spread));
+  CHECK(radius[1] == Approx(4 / spread));
+  CHECK(radius[2] == Approx(3 / spread));
+  CHECK(radius[3] == 0);
+}
+
+TEST_CASE("a curve of fewer centres is the beginning of a longer one") {
+  const auto all = curve({0, 10, 4, 7}, 1, 4), some = curve({0, 10, 4, 7}, 1, 2);
+  CHECK(some == std::vector<double>(all.begin(), all.begin() + 2));
+}
+
+// Three tight groups on a triangle: two centres cannot cover them, three can.
+TEST_CASE("the radius falls once every cluster has a centre") {
+  const auto radius = curve({0, 0, 8, 0, 0, 8, 0.01f, 0, 8, 0.01f, 0, 8.01f}, 2, 64);
+  REQUIRE(radius.size() == 6);
+  CHECK(radius[1] > 1);
+  CHECK(radius[2] < 0.01);
+}
+
+TEST_CASE("the curve does not depend on scale and position") {
+  const auto a = curve({1, 2, 3, 5, 8, 13, -4, 0}, 2, 64), b = curve({20, 40, 60, 100, 160, 260, -80, 0}, 2, 64),
+             c = curve({17, 2, 19, 5, 24, 13, 12, 0}, 2, 64);
+  for (std::size_t k = 0; k < a.size(); ++k) {
+    CHECK(b[k] == Approx(a[k]));
+    CHECK(c[k] == Approx(a[k]));
+  }
+}
+
+TEST_CASE("equal points, a single point and no point") {
+  CHECK(curve({3, 3, 3}, 1, 64) == std::vector<double>{0, 0, 0});
+  CHECK(curve({3}, 1, 64) == std::vector<double>{0});
+  CHECK(curve({}, 1, 64).empty());
+}
+
+namespace {
+
+std::vector<double> curve(Backend& backend, const std::vector<float>& rows, Index cols, Index max_distance) {
+  const auto n = static_cast<Index>(rows.size()) / cols;
+  return similarity_by_distance(backend.adopt(std::vector(rows), n, cols), max_distance, backend);
+}
+
+/// Mean cosine of the pairs that are `distance` apart, term by term.
+double cosine_at(const std::vector<float>& rows, std::size_t cols, std::size_t distance) {
+  double sum = 0;
+  const std::size_t pairs = rows.size() / cols - distance;
+  for (std::size_t i = 0; i < pairs; ++i) {
+    double ab = 0, aa = 0, bb = 0;
+    for (std::size_t c = 0; c < cols; ++c) {
+      const double a = rows[i * cols + c], b = rows[(i + distance) * cols + c];
+      ab += a * b, aa += a * a, bb += b * b;
+    }
+    sum += ab / std::sqrt(aa * bb);
+  }
+  return sum / static_cast<double>(pairs);
+}
+
+std::vector<float> noise(std::size_t count) {
+  std::vector<float> out;
+  for (std::uint32_t i = 0; i < count; ++i) {
+    const PhiloxBlock words = philox4x32({{i, 0, 0, 0}}, {7, 7});
+    out.push_back(static_cast<float>(uniform52(words.x[0], words.x[1]) - 0.3));
+  }
+  return out;
+}
+
+}  // namespace
+
+// Rows east, north, east, north-east: cosines (0, 0, s) at distance 1, (1, s) at 2, (s) at 3, s = 1/sqrt(2). Lengths do
+// not matter.
+TEST_CASE("mean cosine of the pairs at each distance") {
+  const auto backend = make_ref_backend();
+  const double s = std::sqrt(0.5);
+  const auto means = curve(*backend, {1, 0, 0, 2, 3, 0, 5, 5}, 2, 255);
+  REQUIRE(means.size() == 3);
+  CHECK(means[0] == Approx(s / 3));
+  CHECK(means[1] == Approx((1 + s) / 2));
+  CHECK(means[2] == Approx(s));
+}
+
+TEST_CASE("a row of zeros has similarity 0") {
+  const auto backend = make_ref_backend();
+  CHECK(curve(*backend, {1, 0, 1}, 1, 255) == std::vector<double>{0, 1});
+}
+
+TEST_CASE("no pairs, no curve") {
+  const auto backend = make_ref_backend();
+  CHECK(curve(*backend, {1, 0}, 2, 255).empty());
+  CHECK(curve(*backend, {}, 2, 255).empty());
+}
+
+// Sizes around the block size of the products.
+TEST_CASE("blocks count every pair once") {
+  for (const std::size_t n : {255u, 256u, 257u, 258u, 511u, 513u, 700u}) {
+    for (const Index distances : {1, 3, 255, 600}) {
+      CAPTURE(n);
+      CAPTURE(distances);
+      const std::vector<float> rows = noise(n * 3);
+      const auto backend = make_cpu_backend();
+      const auto means = curve(*backend, rows, 3, distances);
+      REQUIRE(static_cast<Index>(means.size()) == std::min(distances, static_cast<Index>(n) - 1));
+      for (std::size_t l = 1; l <= means.size(); l += l < 4 ? 1 : 37) {
+        CHECK(means[l - 1] == Approx(cosine_at(rows, 3, l)).epsilon(1e-5));
+      }
+      CHECK(means.back() == Approx(cosine_at(rows, 3, means.size())).epsilon(1e-5));
+    }
+  }
 }

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include <kvbench/bounds/check/synthetic.hpp>
+#include <kvbench/bounds/check/subject.hpp>
 
 namespace kvbench::testing {
 

@@ -3,7 +3,7 @@
 
 #include <doctest/doctest.h>
 
-#include <kvbench/core/distributions.hpp>
+#include <kvbench/core/statistics.hpp>
 #include <kvbench/methods/stages/wrapped_cache.hpp>
 
 #include <unit/bounds/judged.hpp>

@@ -2,15 +2,18 @@
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 
+#include <kvbench/config/field_names.hpp>
 #include <kvbench/config/method_flags.hpp>
 #include <kvbench/config/method_list.hpp>
+#include <kvbench/config/run_keys.hpp>
 #include <kvbench/methods/registry.hpp>
+
 #include <unit/config/files.hpp>
 
 using namespace kvbench;
+using namespace kvbench::config;
 using namespace kvbench::methods;
 using namespace kvbench::replay;
-using namespace kvbench::config;
 using namespace kvbench::testing;
 using trace::test::contains;
 using trace::test::message_of;
@@ -185,4 +188,37 @@ TEST_CASE("errors about flags name the item") {
   CHECK(contains(refused({"snapkv"}, {"window=3"}), "METHOD.PARAMETER=VALUE"));
   CHECK(
       contains(refused({"exact"}, {"snapkv.window=3"}), "is for a method that is not replayed; add `methods` snapkv"));
+}
+
+namespace {
+
+std::string renamed(const std::string& message) {
+  return rename_fields(message, [](std::string_view field) -> std::string {
+    if (field == "window") return "--window";
+    return field.starts_with("protect_") ? "--protect" : "";
+  });
+}
+
+}  // namespace
+
+TEST_CASE("fields in backquotes are replaced by their names, other words are not") {
+  CHECK(renamed("") == "");
+  CHECK(renamed("no field") == "no field");
+  CHECK(renamed("`window` is 3; lower `window`") == "--window is 3; lower --window");
+  CHECK(renamed("`other` and `kvbench merge`") == "`other` and `kvbench merge`");
+  CHECK(renamed("an open ` stays") == "an open ` stays");
+  CHECK(renamed("`window") == "`window");
+}
+
+TEST_CASE("two fields with the same name are named once") {
+  CHECK(renamed("leave `protect_first` and `protect_last` out") == "leave --protect out");
+  CHECK(renamed("`protect_first` and `window`") == "--protect and --window");
+}
+
+TEST_CASE("keys of a sweep file set fields of requests") {
+  CHECK(key_of("kv_heads") == "heads");
+  CHECK(key_of("protect_last") == "protect");
+  CHECK(key_of("backend") == "device");
+  CHECK(key_of("zip") == "zip");
+  for (const char* none : {"memory", "threads", "isa", "", "nonsense"}) CHECK(key_of(none) == "");
 }

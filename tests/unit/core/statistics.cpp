@@ -1,12 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <kvbench/core/statistics.hpp>
-#include <kvbench/kernels/philox.hpp>
-
 #include <cmath>
+#include <numbers>
+#include <vector>
 
 #include <doctest/doctest.h>
 
+#include <kvbench/core/place_test.hpp>
+#include <kvbench/core/statistics.hpp>
+#include <kvbench/kernels/philox.hpp>
+
 using namespace kvbench;
+using doctest::Approx;
 
 TEST_CASE("quantiles interpolate between order statistics") {
   CHECK(quantile({3, 1, 2}, 0.5) == 2);
@@ -132,4 +136,103 @@ TEST_CASE("chi-square keeps its level where the hypothesis holds") {
 TEST_CASE("slope of a line") {
   const double x[] = {0, 1, 2, 3}, y[] = {1, -1, -3, -5};
   CHECK(slope(x, y) == doctest::Approx(-2));
+}
+
+TEST_CASE("binomial tails") {
+  CHECK(binomial_tail(0, 10, 0.1) == 1);
+  CHECK(binomial_tail(1, 10, 0.1) == doctest::Approx(1 - std::pow(0.9, 10)));
+  CHECK(binomial_tail(10, 10, 0.5) == doctest::Approx(std::pow(0.5, 10)));
+  CHECK(binomial_tail(1, 10, 0) == 0);
+  CHECK(binomial_tail(3, 10, 1) == 1);
+  CHECK(std::isnan(binomial_tail(3, 10, NAN)));
+}
+
+TEST_CASE("the other tail of a binomial law keeps its digits where it is small") {
+  CHECK(binomial_head(0, 10, 0.1) == doctest::Approx(std::pow(0.9, 10)));
+  CHECK(binomial_head(0, 80, 0.5) / std::pow(0.5, 80) == doctest::Approx(1));
+  CHECK(binomial_head(10, 10, 0.1) == 1);
+  CHECK(binomial_head(3, 10, 0) == 1);
+  CHECK(binomial_head(3, 10, 1) == 0);
+}
+
+TEST_CASE("Student's t with one degree of freedom is the Cauchy distribution") {
+  const auto cauchy_tail = [](double t) { return 0.5 - std::atan(t) / std::numbers::pi; };
+  for (const double t : {-2.0, 0.0, 0.5, 1e6}) CHECK(student_tail(t, 1) == doctest::Approx(cauchy_tail(t)));
+  CHECK(student_p(-2, 1) == doctest::Approx(2 * cauchy_tail(2)));
+  CHECK(student_bound(0.5, 1) == doctest::Approx(1));
+  CHECK(student_p(INFINITY, 3) == 0);
+  CHECK(std::isnan(student_p(NAN, 3)));
+}
+
+// P(|X| < 1.96) = 0.95 and the symmetry of the density.
+TEST_CASE("quantiles of the standard normal distribution") {
+  CHECK(normal_quantile(0.975) == doctest::Approx(1.959964));
+  CHECK(normal_quantile(0.5) == 0);
+  CHECK(normal_quantile(0.05) == doctest::Approx(-normal_quantile(0.95)));
+}
+
+TEST_CASE("laws of beta and gamma with one parameter equal to 1") {
+  CHECK(beta_quantile(0.3, 1, 1) == doctest::Approx(0.3));
+  CHECK(beta_quantile(0.3, 1, 7) == doctest::Approx(1 - std::pow(0.7, 1.0 / 7)));
+  CHECK(gamma_tail(2.5, 1) == doctest::Approx(std::exp(-2.5)));
+  CHECK(gamma_tail(0, 3) == 1);
+}
+
+TEST_CASE("variances of layers and of texts add up: by hand") {
+  // Three texts on two layers. Means of layers 3 and 1: variance of their mean 1. Means of texts 1, 2, 3: variance of
+  // their mean 1/3.
+  const std::vector<double> x = {2, 0, 3, 1, 4, 2};
+  const PlaceTest test = place_test(x, 2, true);
+  CHECK(test.layers == 2);
+  CHECK(test.texts == 3);
+  CHECK(test.mean == 2);
+  const double v = 1 + 1. / 3, degrees = v * v / (1 + 1. / 18);
+  CHECK(degrees == Approx(1.6842).epsilon(1e-4));
+  CHECK(test.interval.hi - 2 == Approx(5.1677 * std::sqrt(v)).epsilon(2e-3));  // between t_1 = 12.71 and t_2 = 4.303
+  CHECK(test.p_value > 0.05);
+}
+
+TEST_CASE("two texts are no sample of texts; one layer is no sample of layers") {
+  const std::vector<double> two = {1, 2, 1, 2};
+  CHECK(place_test(two, 2, true).tested());
+  CHECK(place_test(two, 2, true).p_value == place_test(std::vector<double>{1, 2}, 2, true).p_value);
+  CHECK(units_of(place_test(two, 2, true), 30) == "2 of 30 layers");
+  CHECK(units_of(place_test(two, 2, true), 2) == "all 2 layers");
+  CHECK(!place_test(two, 2, false).tested());
+  CHECK(place_test(two, 1, true).tested());  // four texts of one layer
+  CHECK(units_of(place_test(two, 1, true), 30) == "4 texts");
+  CHECK(place_test(two, 1, true).units() == 4);
+  CHECK(place_test(two, 1, true).mean == 1.5);
+  CHECK(!place_test(std::vector<double>{1, 2}, 1, true).tested());
+}
+
+TEST_CASE("equal differences are certain, zeros are none") {
+  CHECK(place_test(std::vector<double>{2, 2, 2}, 3, true).p_value == 0);
+  CHECK(place_test(std::vector<double>{2, 2, 2}, 3, true).interval.lo == 2);
+  CHECK(place_test(std::vector<double>{0, 0, 0}, 3, true).p_value == 1);
+}
+
+TEST_CASE("intervals cover the mean over all layers, and over texts, in about 95 % of the samples") {
+  // 20 layers with independent effects, of which 5 evenly spaced ones are seen, on 4 texts with effects of their own.
+  int covered = 0;
+  constexpr int trials = 1000;
+  for (std::uint32_t trial = 0; trial < trials; ++trial) {
+    std::uint32_t next = 0;
+    const auto normal = [&] {
+      const PhiloxBlock words = philox4x32({{next++, trial, 0, 0}}, {5, 17});
+      return std::sqrt(-2 * std::log(uniform52(words.x[0], words.x[1]))) *
+             std::cos(2 * std::numbers::pi * uniform52(words.x[2], words.x[3]));
+    };
+    std::vector<double> layers, seen;
+    for (int l = 0; l < 20; ++l) layers.push_back(normal());
+    const double truth = mean(layers);
+    for (int text = 0; text < 4; ++text) {
+      const double own = normal() / 2;
+      for (std::size_t l = 2; l < 20; l += 4) seen.push_back(layers[l] + own + normal() / 4);
+    }
+    const PlaceTest test = place_test(seen, 5, true);
+    covered += test.interval.lo <= truth && truth <= test.interval.hi;
+  }
+  CHECK(covered >= 930);
+  CHECK(covered <= 990);
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <kvbench/core/suggest.hpp>
+#include <kvbench/core/name.hpp>
 
 #include <algorithm>
 #include <vector>

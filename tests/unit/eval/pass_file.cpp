@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <kvbench/eval/pass_file.hpp>
-
 #include <cmath>
 #include <functional>
 
 #include <doctest/doctest.h>
 
 #include <kvbench/core/error.hpp>
+#include <kvbench/eval/key.hpp>
+#include <kvbench/eval/pass_file.hpp>
+
+#include <support/changed_inputs.hpp>
 #include <unit/trace/sample.hpp>
 
 using namespace kvbench;
@@ -15,6 +17,7 @@ using namespace kvbench::replay;
 using trace::test::contains;
 using trace::test::message_of;
 using trace::test::TempFolder;
+
 using Mode = store::FrameFile::Mode;
 
 namespace {
@@ -147,4 +150,11 @@ TEST_CASE("a document that cannot be right is refused, whatever its checksum") {
     file.add(third, document);
     CHECK(contains(message_of<Error>([&] { (void)file.document(third, of_one); }), change.first));
   }
+}
+
+TEST_CASE_TEMPLATE("every input of a record of an evaluation changes its key", Inputs, eval::DocumentInputs,
+                   eval::PassInputs) {
+  const int members = testing::number_of_members<Inputs>();
+  CHECK(members >= 8);
+  CHECK(static_cast<int>(testing::keys_of_changed<Inputs>().size()) == members + 1);
 }

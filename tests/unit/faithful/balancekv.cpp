@@ -3,10 +3,10 @@
 
 #include <algorithm>
 
-#include <kvbench/bounds/check/synthetic.hpp>
+#include <kvbench/bounds/check/subject.hpp>
 #include <kvbench/bounds/check/vectors.hpp>
 #include <kvbench/faithful/mutants/mutant.hpp>
-#include <kvbench/faithful/oracle/balancekv_budget.hpp>
+#include <kvbench/faithful/oracle/balancekv.hpp>
 
 #include <unit/bounds/judged.hpp>
 #include <unit/bounds/subjects.hpp>

@@ -3,7 +3,6 @@
 #include <kvbench/bounds/chelsea/checks.hpp>
 #include <kvbench/faithful/checks/checks.hpp>
 #include <kvbench/faithful/mutants/mutant.hpp>
-#include <kvbench/faithful/mutants/rules.hpp>
 
 #include <doctest/doctest.h>
 

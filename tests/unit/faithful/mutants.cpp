@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <kvbench/faithful/mutants/mutants.hpp>
+#include <kvbench/faithful/mutants/mutant.hpp>
 
 #include <set>
 

@@ -9,7 +9,6 @@
 #include <kvbench/bounds/check/verdicts.hpp>
 #include <kvbench/faithful/checks/checks.hpp>
 #include <kvbench/faithful/mutants/mutant.hpp>
-#include <kvbench/faithful/mutants/rules.hpp>
 #include <kvbench/methods/registry.hpp>
 
 using namespace kvbench;

@@ -3,7 +3,7 @@
 // probability of each step is the largest uniform number with which the recomputation gives it the sign +1.
 #include <doctest/doctest.h>
 
-#include <kvbench/faithful/oracle/balancekv_walk.hpp>
+#include <kvbench/faithful/oracle/balancekv.hpp>
 #include <kvbench/methods/sampling/softmax_balance.hpp>
 #include <kvbench/methods/stages/rows.hpp>
 #include <support/chi_square.hpp>

@@ -115,3 +115,85 @@ TEST_CASE("reduction over rows") {
   ref->run(op);
   CHECK(ref->read(op.out) == std::vector<float>{3, -12, 40, 70});
 }
+
+TEST_CASE("page bounds: largest, then smallest of each column; the last page may be short") {
+  const auto ref = make_ref_backend();
+  auto out = ref->allocate<float>(2, 4);
+
+  ref->run(kernels::PageBounds<Buffer>{
+      .rows = matrix<float>(*ref, {{1, -2}, {3, -4}, {2, -3}, {-5, 6}, {-7, 5}}), .page = 3, .out = out});
+
+  CHECK(ref->read(out) == std::vector<float>{3, -2, 1, -4, -5, 6, -7, 5});
+}
+
+TEST_CASE("split signs: what is above zero, then what is below") {
+  const auto ref = make_ref_backend();
+  auto out = ref->allocate<float>(2, 4);
+
+  ref->run(kernels::SplitSigns<Buffer>{.rows = matrix<float>(*ref, {{1, -2}, {0, 3}}), .out = out});
+
+  CHECK(ref->read(out) == std::vector<float>{1, 0, 0, -2, 0, 3, 0, 0});
+}
+
+TEST_CASE("the inner product of split signs and bounds is the largest that any key within the bounds could reach") {
+  const auto ref = make_ref_backend();
+  auto bounds = ref->allocate<float>(1, 4);
+  auto split = ref->allocate<float>(1, 4);
+  auto score = ref->allocate<float>(1, 1);
+
+  ref->run(kernels::PageBounds<Buffer>{.rows = matrix<float>(*ref, {{1, -2}, {3, -4}}), .page = 2, .out = bounds});
+  ref->run(kernels::SplitSigns<Buffer>{.rows = matrix<float>(*ref, {{2, -1}}), .out = split});
+  ref->run(kernels::InnerProducts<Buffer>{.a = split, .b = bounds, .out = score});
+
+  CHECK(ref->read(score)[0] == 2 * 3 + 1 * 4);
+}
+
+// Rows 1 2 4 8 in the first column, 1 0 0 0 in the second, halves to the next two. Source 0: 2 + .5, 4 + .5 and .5, .5.
+// Source 1 has 2.5 and .5 by then: 4.5 + 1.25, 8 + 1.25 and .75, .25. No row follows source 3.
+TEST_CASE("rows are handed on one after the other, with what they were handed") {
+  const auto ref = make_ref_backend();
+  auto rows = matrix<float>(*ref, {{1, 1}, {2, 0}, {4, 0}, {8, 0}});
+  ref->run(kernels::SpreadRows<Buffer>{column<std::int32_t>(*ref, {0, 1, 3}), 2, 0.5f, rows});
+  CHECK(ref->read(rows) == std::vector<float>{1, 1, 2.5f, 0.5f, 5.75f, 0.75f, 9.25f, 0.25f});
+}
+
+TEST_CASE("nothing changes without a source, or without rows after the source") {
+  const auto ref = make_ref_backend();
+  auto rows = matrix<float>(*ref, {{1}, {2}});
+  ref->run(kernels::SpreadRows<Buffer>{column<std::int32_t>(*ref, {}), 2, 0.5f, rows});
+  ref->run(kernels::SpreadRows<Buffer>{column<std::int32_t>(*ref, {0}), 0, 0.5f, rows});
+  CHECK(ref->read(rows) == std::vector<float>{1, 2});
+}
+
+TEST_CASE("the cost of spreading counts each row that receives") {
+  const auto ref = make_ref_backend();
+  const Cost cost =
+      kernels::cost(kernels::SpreadRows<Buffer>{column<std::int32_t>(*ref, {0, 1}), 3, 1, ref->allocate<float>(9, 5)});
+  CHECK(cost.flops == 2 * 2 * 3 * 5);
+}
+
+TEST_CASE("top-k: increasing columns, lower column on ties, -1 where too few compete") {
+  const auto ref = make_ref_backend();
+  const auto scores =
+      matrix<float>(*ref, {{1, 3, 3, 2, 3},               // ties at 3: columns 1, 2, 4
+                           {-0.0f, 0, -kInfinity, 9, 9},  // -0 equals 0; column 3 on lies outside the range
+                           {5, 4, 3, 2, 1},
+                           {5, 4, 3, 2, 1}});
+  const auto first = column<std::int32_t>(*ref, {0, 0, 1, 2});
+  const auto last = column<std::int32_t>(*ref, {5, 3, 3, 2});
+  auto ids = ref->allocate<std::int32_t>(4, 2);
+
+  ref->run(kernels::TopK<Buffer>{scores, first, last, ids});
+
+  CHECK(ref->read(ids) == std::vector<std::int32_t>{1, 2, 0, 1, 1, 2, -1, -1});
+}
+
+TEST_CASE("top-k of -inf scores still competes") {
+  const auto ref = make_ref_backend();
+  const auto scores = matrix<float>(*ref, {{-kInfinity, -kInfinity, 0}});
+  auto ids = ref->allocate<std::int32_t>(1, 2);
+
+  ref->run(kernels::TopK<Buffer>{scores, column<std::int32_t>(*ref, {0}), column<std::int32_t>(*ref, {3}), ids});
+
+  CHECK(ref->read(ids) == std::vector<std::int32_t>{0, 2});
+}

@@ -200,13 +200,6 @@ TEST_CASE("compactor keeps what the rule of compactor-vllm keeps, written out se
   }
 }
 
-TEST_CASE("a sketch of compactor depends on the seed") {
-  const auto backend = make_ref_backend();
-  const Layer layer({.n = 61, .decoded = 1, .d = 6, .dv = 4, .group = 2}, *backend);
-  const Settings settings = {{"sketch", "2"}, {"sinks", "0"}};
-  CHECK(layer.kept(settings, 20, 0, *backend) != layer.kept(settings, 20, 1, *backend));
-}
-
 TEST_CASE("compactor says what a trace lacks") {
   const auto backend = make_ref_backend();
   HeadData head = small_head({0, 0, 0, 0}, 3);

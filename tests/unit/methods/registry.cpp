@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <doctest/doctest.h>
-
 #include <algorithm>
 #include <cctype>
 #include <map>
 #include <set>
 
+#include <doctest/doctest.h>
 #include <fmt/format.h>
 
+#include <kvbench/methods/engines.hpp>
 #include <kvbench/methods/registry.hpp>
 
 #include <support/small.hpp>
@@ -57,9 +57,9 @@ TEST_CASE("every row has a description, parameters and functions") {
     CHECK_FALSE(method.paper.empty());
     CHECK_FALSE(method.summary.empty());
     CHECK_FALSE(method.notes.empty());
-    CHECK_FALSE(method.complexity.compress.empty());
-    CHECK_FALSE(method.complexity.query.empty());
-    CHECK_FALSE(method.complexity.memory.empty());
+    CHECK_FALSE(method.complexity.compress.text.empty());
+    CHECK_FALSE(method.complexity.query.text.empty());
+    CHECK_FALSE(method.complexity.memory.text.empty());
     CHECK(method.bind != nullptr);
     CHECK(method.prepare != nullptr);
     CHECK((method.independent_heads == nullptr || method.granularity == Granularity::layer));
@@ -103,12 +103,12 @@ TEST_CASE("exponents agree with the formulas of the same row") {
     CAPTURE(method.name);
     const Complexity& cost = method.complexity;
     // The work of the default settings, which precedes that of other settings.
-    const std::string compress = cost.compress.substr(0, cost.compress.find(';'));
+    const std::string compress = cost.compress.text.substr(0, cost.compress.text.find(';'));
     const bool linear = compress.find('n') != std::string::npos,
                proportional = compress.find("C = n") != std::string::npos;
     const double squared = compress.find("n^2") != std::string::npos || proportional ? 2 : linear ? 1 : 0;
-    CHECK(cost.growth.compress == squared);
-    CHECK((cost.growth.memory == 1) == (cost.memory.starts_with("n ")));
+    CHECK(cost.compress.growth == squared);
+    CHECK((cost.memory.growth == 1) == (cost.memory.text.starts_with("n ")));
   }
 }
 
@@ -167,4 +167,42 @@ TEST_CASE("formats with blocks of channels have the order of their engine") {
   }
   for (const MethodInfo& method : all_methods())
     CHECK((method.engine == Engine::none || method.kind == Kind::quantisation));
+}
+
+namespace {
+
+/// What a user writes, as rows print it: runs_in() of "q8_0[values=q4_0]".
+std::string where(std::string_view method, std::vector<Assignment> settings) {
+  const MethodInfo& info = find_method(method);
+  return runs_in(info.name, info.bind(settings).text());
+}
+
+}  // namespace
+
+TEST_CASE("a row says which engine runs it, with its settings") {
+  CHECK(where("q8_0", {{"hadamard", "true"}}) == "llama.cpp --cache-type-k q8_0 --cache-type-v q8_0");
+  CHECK(where("q8_0", {{"values", "q4_0"}, {"hadamard", "true"}}) ==
+        "llama.cpp --cache-type-k q8_0 --cache-type-v q4_0");
+  CHECK(where("q4_0", {}) ==
+        "llama.cpp --cache-type-k q4_0 --cache-type-v q4_0 (head dimensions that are no multiple of 64)");
+  CHECK(where("iq4_nl", {{"hadamard", "true"}}) == "llama.cpp --cache-type-k iq4_nl --cache-type-v iq4_nl");
+  CHECK(where("q8_0", {{"hadamard", "true"}, {"values", "Q8_0"}}) == where("q8_0", {{"hadamard", "true"}}));
+  CHECK(where("fp8", {}) == "vLLM --kv-cache-dtype fp8");
+  CHECK(where("snapkv@kvpress", {}) == "kvpress SnapKVPress()");
+  CHECK(where("adakv@kvpress(snapkv@kvpress)", {}) == "kvpress AdaKVPress(SnapKVPress())");
+  for (const char* method : {"h2o", "h2o+q8_0", "snapkv", "q8_0+int8"}) CHECK(runs_in(method, "") == "");
+  CHECK(where("fp8", {{"scale", "tensor"}}) == "");
+}
+
+TEST_CASE("the name of an engine stands for what it runs with any head dimension, and says so in every row") {
+  for (const Engine one : {Engine::llama_cpp, Engine::vllm, Engine::kvpress}) {
+    const std::string_view engine = name_of(one);
+    const std::vector<MethodSettings> rows = rows_of_set(engine);
+    CHECK(rows.size() >= 5);
+    for (const auto& [info, settings] : rows)
+      CHECK(runs_in(info->name, info->bind(settings).text()).starts_with(engine));
+  }
+  const auto plain = [](const MethodSettings& row) { return row.info->name == "q8_0" && row.settings.empty(); };
+  CHECK(std::ranges::none_of(rows_of_set("LLAMA.cpp"), plain));
+  CHECK(rows_of_set("tensorrt-llm").empty());
 }

@@ -2,6 +2,9 @@
 // Score-only methods of one expression.
 #include <doctest/doctest.h>
 
+#include <kvbench/methods/stages/draws.hpp>
+#include <kvbench/methods/stages/rows.hpp>
+
 #include <support/small.hpp>
 
 using namespace kvbench;
@@ -70,4 +73,42 @@ TEST_CASE("curdkv takes shares of zeros as zero") {
   const auto backend = make_ref_backend();
   const HeadData head = small_head({0, 0, 1, 0, 0}, 4);
   CHECK(kept_tokens("curdkv", {{"window", "2"}, {"sinks", "0"}}, head, 1, *backend) == Ids{2});
+}
+
+// Weights 1 and 3, values 1 and 2: (1 * 1 + 3 * 2) / 4.
+TEST_CASE("exact answers with the whole cache at any budget") {
+  const auto backend = make_ref_backend();
+  const HeadData head = small_head(logs({1, 3}), 1);
+  const auto cache = open_cache("exact", {}, prompt_of(head, *backend), 1, 0, *backend);
+  append(*cache, token_block(head, 1, 2, *backend));
+  const QueryBlock block = query_block(head, 1, 2, 2, *backend);
+  CHECK(answer(head, block, cache->entries(block), *backend)[0] == doctest::Approx(1.75));
+  CHECK(cache->footprint()[0].rows == 2);
+}
+
+// Equal logits, two of three tokens with values 1, 2, 4 kept at weight 1: the answer is their plain mean.
+TEST_CASE("random keeps tokens at weight 1") {
+  const auto backend = make_ref_backend();
+  const HeadData head = small_head({0, 0, 0, 0}, 3);
+  const HeadPrompt prompt = prompt_of(head, *backend);
+  const auto cache = open_cache("random", {}, prompt, 2, 5, *backend);
+  const QueryBlock block = query_block(head, 3, 4, 4, *backend);
+  const Ids ids = answering(*cache, block, head, *backend);
+
+  CHECK(ids == random_tokens(Draws(5, "random", prompt), 3, 2));
+  const float mean =
+      (head.values[static_cast<std::size_t>(ids[0])] + head.values[static_cast<std::size_t>(ids[1])]) / 2;
+  CHECK(answer(head, block, cache->entries(block), *backend)[0] == doctest::Approx(mean));
+  CHECK_FALSE(cache->entries(block)[0].weight_den.present());
+}
+
+// 3000 seeds choose one of three tokens: each 1000 times with a standard deviation of 26; five of them are allowed.
+TEST_CASE("random treats all tokens alike") {
+  const auto backend = make_ref_backend();
+  const HeadPrompt prompt = prompt_of(small_head({0, 0, 0}, 3), *backend);
+  int count[3] = {0, 0, 0};
+  for (std::uint32_t seed = 0; seed < 3000; ++seed) {
+    ++count[random_tokens(Draws(seed, "random", prompt), 3, 1).at(0)];
+  }
+  for (const int times : count) CHECK(std::abs(times - 1000) < 130);
 }

@@ -4,7 +4,6 @@
 #include <algorithm>
 
 #include <kvbench/methods/stages/draws.hpp>
-#include <kvbench/methods/stages/growing_rows.hpp>
 #include <kvbench/methods/stages/kept_cache.hpp>
 #include <kvbench/methods/stages/rows.hpp>
 

@@ -7,7 +7,7 @@
 
 #include <support/small.hpp>
 
-#include <kvbench/core/distributions.hpp>
+#include <kvbench/core/statistics.hpp>
 #include <kvbench/methods/stages/draws.hpp>
 
 using namespace kvbench;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <kvbench/replay/measure/errors.hpp>
+#include <kvbench/replay/measure/measurements.hpp>
 
 #include <cmath>
 #include <vector>

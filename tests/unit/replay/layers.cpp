@@ -1,10 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // Methods that see a layer, methods with a plan over layers, and dense layers.
 #include <algorithm>
+#include <cmath>
 
 #include <doctest/doctest.h>
 
 #include <kvbench/methods/registry.hpp>
+#include <kvbench/replay/measure/measurements.hpp>
+#include <kvbench/replay/records/record.hpp>
+#include <kvbench/replay/records/results.hpp>
+
 #include <support/fakes.hpp>
 #include <support/small_trace.hpp>
 
@@ -12,6 +17,7 @@ using namespace kvbench;
 using namespace kvbench::methods;
 using namespace kvbench::replay;
 using namespace kvbench::testing;
+using doctest::Approx;
 
 namespace {
 
@@ -110,4 +116,127 @@ TEST_CASE("layers kept whole count in a budget of bytes") {
   }
   CHECK(held / full <= 0.75);
   CHECK(held / full > 0.65);
+}
+
+// residual_err: the norm over all heads of a layer, by hand and from the arrays of a trace.
+
+namespace {
+
+constexpr std::size_t residual = index_of(metric("residual_err"));
+
+HeadResult head_of(std::size_t layer, Index kv_head, std::vector<float> parts) {
+  HeadResult head{.place = {0, layer, kv_head}, .layer = static_cast<std::int64_t>(layer), .positions = {7, 8}};
+  ConfigurationResult& result = head.results.emplace_back();
+  result.metrics.resize(4);
+  for (MetricRow& row : result.metrics) row.fill(NAN);
+  result.rel_err_fro = {0, 0};
+  result.residual = std::move(parts);
+  return head;
+}
+
+float residual_of(const HeadResult& head, std::size_t row) { return head.results[0].metrics[row][residual]; }
+
+}  // namespace
+
+// Parts of two heads at two queries: (3, 0) + (0, 4) has the norm 5, (1, 1) + (-1, -1) is 0.
+TEST_CASE("the parts of the heads of a layer add up before their norm is taken") {
+  std::vector<HeadResult> heads = {head_of(0, 0, {3, 0, 1, 1}), head_of(0, 1, {0, 4, -1, -1}),
+                                   head_of(1, 0, {6, 8, NAN, NAN}), head_of(1, 1, {0, 0, 1, 1})};
+  set_layer_metrics(heads);
+  CHECK(residual_of(heads[0], 0) == 5);
+  CHECK(residual_of(heads[0], 1) == 0);
+  CHECK(residual_of(heads[2], 0) == 10);
+  CHECK(std::isnan(residual_of(heads[2], 1)));  // not measured for a head
+  for (const HeadResult& head : heads) {
+    CHECK(head.results[0].residual.empty());
+    CHECK(std::isnan(residual_of(head, 2)));  // the second query head: a query counts once
+    if (head.place.kv_head == 1) CHECK(std::isnan(residual_of(head, 0)));
+  }
+}
+
+TEST_CASE("without a result of one of its heads a layer has no residual error") {
+  std::vector<HeadResult> heads = {head_of(0, 0, {3, 0, 1, 1}), head_of(0, 1, {0, 4, -1, -1})};
+  heads[1].results[0].status = Status::infeasible;
+  set_layer_metrics(heads);
+  CHECK(std::isnan(residual_of(heads[0], 0)));
+}
+
+// Errors (1, 0, 2) and (0, 3, 0) of two query heads; S of the first head has the rows (1, 0), (5, 5), (0, 1), that of
+// the second one (5, 5), (2, -1), (5, 5); |x| = 2. Together (1, 2) + (6, -3) = (7, -1), divided by 2.
+TEST_CASE("residual_err of a sketch of two heads and three channels") {
+  Head head;
+  head.group = 2;
+  head.positions = {4};
+  head.sketch = {.columns = 2, .matrix = {1, 0, 5, 5, 0, 1, 5, 5, 2, -1, 5, 5}, .norms = {2}};
+  const auto backend = make_ref_backend();
+  head.tokens.values = backend->adopt(std::vector<float>(15), 5, 3);
+  head.tokens.keys = backend->adopt(std::vector<float>(15), 5, 3);
+  head.v_op = head.v_fro = {1};
+  ConfigurationResult result;
+  Measurements measurements(head, {}, result);
+  ExactBlock exact;
+  exact.block.positions = {4};
+  exact.block.scores = backend->adopt(std::vector<float>(10), 2, 5);
+  exact.visible_first = {0}, exact.visible_last = {5};
+  exact.out = {1, 1, 1, 1, 1, 1};
+  exact.log_sum_exp = {0, 0}, exact.p_norm = {1, 1};
+  const HostState answers{.max = {0, 0}, .den = {1, 1}, .num = {2, 1, 3, 1, 4, 1}};
+  measurements.add(exact, {0, 1}, HostEntries({}, 1), {}, {answers, answers}, *backend);
+  REQUIRE(result.residual.size() == 2);
+  CHECK(result.residual[0] == Approx(3.5));
+  CHECK(result.residual[1] == Approx(-0.5));
+}
+
+TEST_CASE("residual errors of a replay are those of its outputs, sketches and norms, in rows over heads alone") {
+  trace::SynthOptions options = small_options();
+  options.probes = 3;
+  const SmallTrace trace(options);
+  const trace::Reader& reader = trace.reader();
+  const trace::TraceInfo& info = reader.info();
+  RunOptions how = serial;
+  how.keep_raw = how.keep_exact = true;
+  const ReplayResults results =
+      replay::replay(reader, request_of({&methods::find_method("sink"), &methods::find_method("exact")}, 8), how);
+  const std::size_t queries = results.heads[0].positions.size(), dv = static_cast<std::size_t>(info.value_dim);
+  double squares = 0, sum = 0;
+  for (const HeadResult& first : results.heads) {
+    if (first.place.kv_head != 0) continue;
+    const trace::PromptInfo& prompt = info.prompts[first.place.prompt];
+    const trace::LayerInfo& layer = prompt.layers[first.place.layer];
+    const auto columns = static_cast<std::size_t>(layer.output_sketch.value().columns);
+    const std::vector<float> norms = reader.read_head(prompt, layer, trace::Array::residual_norm, 0);
+    for (std::size_t i = 0; i < queries; ++i) {
+      std::vector<double> moved(columns);
+      for (const HeadResult& head : results.heads) {
+        if (head.place.prompt != first.place.prompt || head.place.layer != first.place.layer) continue;
+        const RawResult& raw = head.results[0].raw.value();
+        for (Index g = 0; g < info.group(); ++g) {
+          const std::vector<float> sketch =
+              reader.read_head(prompt, layer, trace::Array::output_sketch, head.place.kv_head * info.group() + g);
+          for (std::size_t c = 0; c < dv; ++c) {
+            const std::size_t at = (static_cast<std::size_t>(g) * queries + i) * dv + c;
+            for (std::size_t k = 0; k < columns; ++k)
+              moved[k] += sketch[c * columns + k] * (double{raw.output[at]} - double{raw.exact[at]});
+          }
+        }
+      }
+      double norm = 0;
+      for (const double x : moved) norm += x * x;
+      const double expected = std::sqrt(norm) / norms[norms.size() - queries + i];
+      CHECK(first.results[0].metrics[i][residual] == Approx(expected).epsilon(1e-4));
+      squares += expected * expected, sum += expected;
+    }
+  }
+  const std::vector<Record> rows = summarize(results, Grain::query);
+  const double count = static_cast<double>(queries) * static_cast<double>(info.num_layers);
+  const Record& overall = rows.front();
+  REQUIRE(overall.method == "sink");
+  CHECK(overall.of(metric("residual_err")).mean == Approx(sum / count).epsilon(1e-4));
+  CHECK(overall.of(metric("residual_err")).rms == Approx(std::sqrt(squares / count)).epsilon(1e-4));
+  CHECK(overall.mean_of(RankBy::residual_err) == overall.of(metric("residual_err")).rms);
+  for (const Record& row : rows) {
+    CAPTURE(row.method);
+    if (row.query_head) CHECK(std::isnan(row.of(metric("residual_err")).mean));
+    if (!row.query_head && row.method == "exact") CHECK(row.of(metric("residual_err")).max < 1e-4);
+  }
 }

@@ -3,7 +3,7 @@
 
 #include <kvbench/methods/registry.hpp>
 #include <kvbench/replay/exact/read_ahead.hpp>
-#include <kvbench/replay/run/device_memory.hpp>
+#include <kvbench/replay/run/head_memory.hpp>
 #include <kvbench/replay/run/workers.hpp>
 
 #include <support/fakes.hpp>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <kvbench/report/read/document_results.hpp>
+#include <kvbench/report/read/table_results.hpp>
 
 #include <algorithm>
 #include <cmath>

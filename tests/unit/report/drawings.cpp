@@ -9,10 +9,8 @@
 #include <doctest/doctest.h>
 
 #include <kvbench/report/drawing/axis.hpp>
-#include <kvbench/report/drawing/dot_plot.hpp>
-#include <kvbench/report/drawing/heat_map.hpp>
+#include <kvbench/report/drawing/charts.hpp>
 #include <kvbench/report/drawing/labels.hpp>
-#include <kvbench/report/drawing/line_chart.hpp>
 #include <kvbench/report/drawing/marks.hpp>
 #include <kvbench/report/text/text.hpp>
 

@@ -7,12 +7,9 @@
 #include <fmt/format.h>
 
 #include <kvbench/core/error.hpp>
-#include <kvbench/report/document/figure_names.hpp>
+#include <kvbench/report/document/document.hpp>
 #include <kvbench/report/document/writers.hpp>
-#include <kvbench/report/drawing/attention_map.hpp>
-#include <kvbench/report/drawing/dot_plot.hpp>
-#include <kvbench/report/drawing/heat_map.hpp>
-#include <kvbench/report/drawing/line_chart.hpp>
+#include <kvbench/report/drawing/charts.hpp>
 #include <kvbench/report/drawing/marks.hpp>
 #include <kvbench/report/shapes/looks.hpp>
 #include <kvbench/report/text/text.hpp>

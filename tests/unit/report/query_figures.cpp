@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <kvbench/report/drawing/attention_map.hpp>
+#include <kvbench/report/drawing/charts.hpp>
 #include <kvbench/report/replay/figures.hpp>
 #include <kvbench/report/replay/series.hpp>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <kvbench/report/replay/summary.hpp>
+#include <kvbench/report/replay/table.hpp>
 
 #include <algorithm>
 #include <sstream>

@@ -4,7 +4,7 @@
 #include <kvbench/report/read/csv.hpp>
 #include <kvbench/report/replay/reason_groups.hpp>
 #include <kvbench/report/replay/table.hpp>
-#include <kvbench/report/text/similar.hpp>
+#include <kvbench/report/text/sentences.hpp>
 
 #include <algorithm>
 #include <sstream>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Files with valid checksums that kvbench did not write.
-#include <kvbench/sweep/check_cells.hpp>
+#include <kvbench/sweep/cells_file.hpp>
 
 #include <cmath>
 #include <cstring>

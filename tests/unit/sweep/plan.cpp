@@ -2,6 +2,9 @@
 #include <doctest/doctest.h>
 
 #include <kvbench/sweep/estimate.hpp>
+#include <kvbench/sweep/key.hpp>
+
+#include <support/changed_inputs.hpp>
 #include <unit/sweep/sweeps.hpp>
 
 using namespace kvbench;
@@ -118,4 +121,10 @@ TEST_CASE("a run that replays the same heads of a trace twice is refused") {
   CHECK(sweeps.plan(run + trace + "protocol = [\"prefill\", \"decode\"]\n").steps.size() == 2);
   // zip may name a trace for every budget.
   CHECK(sweeps.plan(run + "traces = [\"t.h5\", \"t.h5\"]\nzip = [\"traces\", \"budgets\"]\n").steps.size() == 2);
+}
+
+TEST_CASE_TEMPLATE("every input of a cell changes its key", Inputs, sweep::CellInputs, sweep::MeasureInputs) {
+  const int members = testing::number_of_members<Inputs>();
+  CHECK(members >= 5);
+  CHECK(static_cast<int>(testing::keys_of_changed<Inputs>().size()) == members + 1);
 }

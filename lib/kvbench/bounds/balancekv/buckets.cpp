@@ -116,8 +116,6 @@ Check balancekv_buckets() {
   return {.id = "balancekv.buckets",
           .paper = "BalanceKV, arXiv 2502.07861, Algorithm 1, lines 2 to 9",
           .statement = "there is one instance per bucket of value norms, and a single one where the norms are equal",
-          .method = "balancekv",
-          .scope = Scope::head,
           .run = [](CheckContext& context) { check_buckets(context, streamed_balancekv()); }};
 }
 
@@ -125,7 +123,6 @@ Check balancekv_bucket_count() {
   return {.id = "balancekv.bucket_count",
           .paper = "BalanceKV, arXiv 2502.07861, Algorithm 1, line 2",
           .statement = "log n buckets of value norms suffice",
-          .method = "balancekv",
           .scope = Scope::trace,
           .run = run_bucket_count};
 }

@@ -3,7 +3,6 @@
 #pragma once
 
 #include <kvbench/bounds/balancekv/stream_sketch.hpp>
-#include <kvbench/bounds/balancekv/token_weights.hpp>
 #include <kvbench/bounds/balancekv/tree.hpp>
 #include <kvbench/bounds/balancekv/walks.hpp>
 #include <kvbench/bounds/check/check.hpp>

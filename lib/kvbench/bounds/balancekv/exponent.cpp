@@ -13,7 +13,7 @@
 #include <cmath>
 #include <numbers>
 
-#include <kvbench/core/distributions.hpp>
+#include <kvbench/core/statistics.hpp>
 
 namespace kvbench::bounds {
 namespace {
@@ -179,7 +179,6 @@ Check balancekv_exponent() {
           .statement =
               "the error falls like 1 / memory where blocks grow with the list, and like 1 / sqrt(memory) where they "
               "are fixed",
-          .method = "balancekv",
           .run = run_balancekv_exponent};
 }
 

@@ -13,7 +13,7 @@
 #include <cmath>
 
 #include <kvbench/bounds/check/vectors.hpp>
-#include <kvbench/core/distributions.hpp>
+#include <kvbench/core/statistics.hpp>
 #include <kvbench/methods/registry.hpp>
 #include <kvbench/session/session.hpp>
 
@@ -104,7 +104,6 @@ Check balancekv_lower_bound() {
           .paper = "BalanceKV, arXiv 2502.07861v3, space lower bound by reduction from INDEX",
           .statement =
               "on a stream of one bit per token every method that keeps few tokens loses more than a third of the bits",
-          .method = "balancekv",
           .scope = Scope::once,
           .run = run_balancekv_lower_bound};
 }

@@ -96,7 +96,6 @@ Check balancekv_memory_rate() {
   return {.id = "balancekv.memory_rate",
           .paper = "BalanceKV, arXiv 2502.07861, Theorem 3.1",
           .statement = "how fast the error of the output falls with memory, beside uniform sampling",
-          .method = "balancekv",
           .run = run_balancekv_memory_rate};
 }
 

@@ -3,11 +3,20 @@
 #pragma once
 
 #include <map>
+#include <vector>
 
-#include <kvbench/bounds/balancekv/token_weights.hpp>
 #include <kvbench/bounds/balancekv/tree.hpp>
+#include <kvbench/session/session.hpp>
 
 namespace kvbench::bounds {
+
+/// Weights of the tokens in numerator and denominator.
+struct TokenWeights {
+  std::vector<double> num, den;  ///< [n]
+};
+/// Those of the entries of a cache that hold one of its tokens, summed by token. Its entries must not depend on the
+/// query.
+TokenWeights token_weights(Session& session, Backend& backend);
 
 struct Theorem31Setup {
   Index t = 64, levels = 2;

@@ -279,7 +279,6 @@ Check balancekv_theorem31() {
       .paper = "BalanceKV, arXiv 2502.07861, Theorem 3.1, Eq. 2 and Algorithm 1",
       .statement =
           "the output of a stream is within eps |softmax| |V|_F of attention, in memory of order exp(2 a r^2) / eps",
-      .method = "balancekv",
       .run = run_balancekv_theorem31};
 }
 

@@ -140,7 +140,6 @@ Check balancekv_theorem32() {
   return {.id = "balancekv.thm32",
           .paper = "BalanceKV, arXiv 2502.07861, Theorem 3.2 and Algorithm 2",
           .statement = "the signed sum of a walk is short for every query, and the walk rarely FAILs",
-          .method = "balancekv",
           .run = run_balancekv_theorem32};
 }
 

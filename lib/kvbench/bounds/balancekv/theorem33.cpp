@@ -238,7 +238,6 @@ Check balancekv_theorem33() {
   return {.id = "balancekv.thm33",
           .paper = "BalanceKV, arXiv 2502.07861, Theorem 3.3 and Algorithm 3",
           .statement = "merge-and-reduce approximates the sum of every query, with t tokens per level",
-          .method = "balancekv",
           .run = run_balancekv_theorem33};
 }
 

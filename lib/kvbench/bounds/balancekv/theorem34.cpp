@@ -165,7 +165,6 @@ Check balancekv_theorem34() {
   return {.id = "balancekv.thm34",
           .paper = "BalanceKV, arXiv 2502.07861, Theorem 3.4 and Algorithm 4",
           .statement = "the signed sum of a walk over vectors is short in every direction, for any number of vectors",
-          .method = "balancekv",
           .run = run_balancekv_theorem34};
 }
 

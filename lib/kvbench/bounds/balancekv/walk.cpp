@@ -146,7 +146,6 @@ Check balancekv_walk() {
   return {.id = "balancekv.walk",
           .paper = "BalanceKV, arXiv 2502.07861, Algorithm 2, lines 6 to 9",
           .statement = "the sign of each step has the probability that the threshold c R^2 prescribes",
-          .method = "balancekv",
           .run = run_balancekv_walk};
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The contract of a check: what it is given, and what it must say about itself. validate/all_checks.hpp has the table
+// The contract of a check: what it is given, and what it must say about itself. validate/all_checks.cpp has the table
 // of all.
 #pragma once
 
@@ -137,9 +137,11 @@ struct Check {
   std::string id;         ///< "subgen.lemma1"
   std::string paper;      ///< name, arXiv id and place in the paper
   std::string statement;  ///< one sentence
-  std::string method;     ///< the method that the check is about, for --method; empty: none
+  std::string method;     ///< the method that the check is about, for --method; empty: the first part of its id
   Scope scope = Scope::head;
   std::function<void(CheckContext&)> run;
+
+  std::string about() const { return method.empty() ? id.substr(0, id.find('.')) : method; }
 };
 
 }  // namespace kvbench::bounds

@@ -62,4 +62,7 @@ struct SubjectArrays {
 };
 Subject make_subject(SubjectArrays arrays, Backend& backend);
 
+/// Streams on which the bounds of the theorems are not vacuous. Each is the same on every machine.
+std::vector<SubjectSource> synthetic_subjects(Index queries);
+
 }  // namespace kvbench::bounds

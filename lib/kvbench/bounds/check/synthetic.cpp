@@ -6,7 +6,7 @@
 #include <cmath>
 #include <numeric>
 
-#include <kvbench/bounds/check/synthetic.hpp>
+#include <kvbench/bounds/check/subject.hpp>
 #include <kvbench/bounds/check/vectors.hpp>
 
 namespace kvbench::bounds {

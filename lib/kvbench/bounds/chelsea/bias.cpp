@@ -153,8 +153,6 @@ Check chelsea_bias() {
           .statement =
               "merged entries never have more attention mass than their tokens, and conserve the number and the sum of "
               "the keys",
-          .method = "chelsea",
-          .scope = Scope::head,
           .run = [](CheckContext& context) { check_chelsea_bias(context, registered_method("chelsea")); }};
 }
 

@@ -309,7 +309,6 @@ Check chelsea_observation1() {
   return {.id = "chelsea.obs1",
           .paper = "Chelsea, arXiv 2506.11418, observations 1 and 2, Fig. 3",
           .statement = "keys are less similar the farther apart their tokens are, within 256 tokens",
-          .method = "chelsea",
           .scope = Scope::trace,
           .run = [](CheckContext& context) { Observation(context, false).run(); }};
 }
@@ -318,7 +317,6 @@ Check chelsea_observation2() {
   return {.id = "chelsea.obs2",
           .paper = "Chelsea, arXiv 2506.11418, observation 2, Fig. 3",
           .statement = "the similarity of keys is convex in their distance, within 256 tokens",
-          .method = "chelsea",
           .scope = Scope::trace,
           .run = [](CheckContext& context) { Observation(context, true).run(); }};
 }

@@ -203,7 +203,6 @@ Check chelsea_observation3() {
           .paper = "Chelsea, arXiv 2506.11418, observation 3, section 5.4 and appendix B",
           .statement =
               "heads differ in how well their tokens can be merged, and the same heads are worst elsewhere in the text",
-          .method = "chelsea",
           .scope = Scope::trace,
           .run = run_chelsea_observation3};
 }
@@ -214,7 +213,6 @@ Check chelsea_outlier_heads() {
           .statement =
               "keeping the 4 % worst-linked heads whole, at the expense of the others, lowers the error at 20 % of the "
               "cache",
-          .method = "chelsea",
           .scope = Scope::trace,
           .run = run_chelsea_outlier_heads};
 }

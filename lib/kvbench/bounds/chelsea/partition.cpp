@@ -135,7 +135,6 @@ Check chelsea_partition() {
           .paper = "Chelsea, arXiv 2506.11418, section 5.2 and Theorem 6.1",
           .statement =
               "alternating sides of a chunk keep more similarity of the keys between them than halves or random sides",
-          .method = "chelsea",
           .scope = Scope::trace,
           .run = run_chelsea_partition};
 }

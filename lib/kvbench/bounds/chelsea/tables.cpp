@@ -9,7 +9,7 @@
 
 #include <algorithm>
 
-#include <kvbench/bounds/trials/error_claim.hpp>
+#include <kvbench/bounds/trials/contrast.hpp>
 
 namespace kvbench::bounds {
 namespace {
@@ -93,7 +93,6 @@ Check chelsea_table1() {
   return {.id = "chelsea.table1",
           .paper = "Chelsea, arXiv 2506.11418, Table 1 and section 5.2",
           .statement = "matching inside chunks has about the error of mesh, K-Means and matching without chunks",
-          .method = "chelsea",
           .scope = Scope::trace,
           .run = run_chelsea_table1};
 }
@@ -102,7 +101,6 @@ Check chelsea_table2() {
   return {.id = "chelsea.table2",
           .paper = "Chelsea, arXiv 2506.11418, Table 2, Fig. 4, Tables 6 to 8",
           .statement = "at 20 % of the cache Chelsea has a smaller error than StreamingLLM, SnapKV and CaM",
-          .method = "chelsea",
           .scope = Scope::trace,
           .run = run_chelsea_table2};
 }
@@ -111,7 +109,6 @@ Check chelsea_table4() {
   return {.id = "chelsea.table4",
           .paper = "Chelsea, arXiv 2506.11418, Table 4",
           .statement = "the size of the chunks has a small effect on the error",
-          .method = "chelsea",
           .scope = Scope::trace,
           .run = run_chelsea_table4};
 }

@@ -230,7 +230,6 @@ Check chelsea_theorem61() {
       .paper = "Chelsea, arXiv 2506.11418, Theorem 6.1",
       .statement =
           "alternating tokens are the best bipartition for every similarity that decreases with distance and is convex",
-      .method = "chelsea",
       .scope = Scope::once,
       .run = run_chelsea_theorem61};
 }

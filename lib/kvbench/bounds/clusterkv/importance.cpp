@@ -132,7 +132,6 @@ Check clusterkv_importance() {
   return {.id = "clusterkv.importance",
           .paper = "ClusterKV, arXiv 2412.03213, section II-B, Fig. 3",
           .statement = "important tokens change over decoding steps, and a page contains one or two of them",
-          .method = "clusterkv",
           .scope = Scope::trace,
           .run = run_clusterkv_importance};
 }

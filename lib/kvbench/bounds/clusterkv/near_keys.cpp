@@ -116,7 +116,6 @@ Check clusterkv_near_keys() {
   return {.id = "clusterkv.near_keys",
           .paper = "ClusterKV, arXiv 2412.03213, design rationale; Chelsea, arXiv 2506.11418, sections 1 and 3",
           .statement = "tokens whose keys are near have near attention weights",
-          .method = "clusterkv",
           .scope = Scope::trace,
           .run = run_clusterkv_near_keys};
 }

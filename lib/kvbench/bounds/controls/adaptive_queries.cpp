@@ -5,7 +5,6 @@
 #include <cmath>
 
 #include <kvbench/bounds/check/vectors.hpp>
-#include <kvbench/core/distributions.hpp>
 #include <kvbench/core/statistics.hpp>
 
 namespace kvbench::bounds {

@@ -44,7 +44,7 @@ struct Series {
 
 /// Adds the growth of one number at n = 2048 over another size than n; `at` gives the case of a size.
 void add_other_growth(CheckContext& context, const std::string& part, const std::function<CostCase(Index)>& at,
-                      double Work::*field, Growth growth) {
+                      double Work::*field, StatedGrowth growth) {
   for (const Index size : growth.sizes) {
     context.poll();
     growth.values.push_back(work_of(at(size), 2048, context.backend).*field);
@@ -215,7 +215,6 @@ Check cost_claim(std::string method, std::string paper, std::string statement, v
   return {.id = method + ".cost",
           .paper = std::move(paper),
           .statement = std::move(statement),
-          .method = method,
           .scope = Scope::once,
           .run = run};
 }

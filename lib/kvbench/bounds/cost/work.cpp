@@ -104,7 +104,7 @@ double growth(const std::vector<Index>& lengths, const std::vector<double>& y) {
   return x.size() < 2 ? 0 : slope(x, log_y);
 }
 
-void add_growth(CheckContext& context, const std::string& part, const CostCase& what, const Growth& of) {
+void add_growth(CheckContext& context, const std::string& part, const CostCase& what, const StatedGrowth& of) {
   Statement statement{part, what.method};
   for (const methods::Assignment& a : what.settings) statement.params += fmt::format(";{}={}", a.name, a.value);
   const double measured = growth(of.sizes, of.values);

@@ -40,7 +40,7 @@ Work work_of(const CostCase& what, Index n, Backend& backend);
 double growth(const std::vector<Index>& lengths, const std::vector<double>& y);
 
 /// Values over sizes, and how the paper says that they grow.
-struct Growth {
+struct StatedGrowth {
   std::vector<Index> sizes;
   std::vector<double> values;  ///< by size
   double stated = 0;           ///< exponent
@@ -48,6 +48,6 @@ struct Growth {
   std::string variable = "n";  ///< name of the sizes
 };
 /// Adds the row that the fitted exponent is at most the stated one, with a tolerance for terms of lower order.
-void add_growth(CheckContext& context, const std::string& part, const CostCase& what, const Growth& of);
+void add_growth(CheckContext& context, const std::string& part, const CostCase& what, const StatedGrowth& of);
 
 }  // namespace kvbench::bounds

@@ -304,8 +304,6 @@ Check subgen_amm() {
   return {.id = "subgen.amm",
           .paper = "SubGen, arXiv 2402.06082, proof of Theorem 1, Eq. (6)",
           .statement = "the sampled product z is V^T exp(Kq) on average, with error (|a|^2 |V|_F^2 - |V^T a|^2) / s",
-          .method = "subgen",
-          .scope = Scope::head,
           .run = run_subgen_amm};
 }
 

@@ -114,7 +114,6 @@ Check subgen_keys_cluster() {
   return {.id = "subgen.keys_cluster",
           .paper = "SubGen, arXiv 2402.06082, section 3.1, Fig. 1",
           .statement = "keys are more clusterable than values",
-          .method = "subgen",
           .scope = Scope::trace,
           .run = run_subgen_keys_cluster};
 }
@@ -123,7 +122,6 @@ Check subgen_dispersion() {
   return {.id = "subgen.dispersion",
           .paper = "SubGen, arXiv 2402.06082, section 3.1, Fig. 1",
           .statement = "the cluster centres of keys are evenly distributed over the space, those of values are not",
-          .method = "subgen",
           .scope = Scope::trace,
           .run = run_subgen_dispersion};
 }

@@ -232,8 +232,6 @@ Check subgen_lemma1() {
       .id = "subgen.lemma1",
       .paper = "SubGen, arXiv 2402.06082, Lemma 1",
       .statement = "mu is the sum of |v|^2 and each slot holds token i with probability |v_i|^2 / mu, independently",
-      .method = "subgen",
-      .scope = Scope::head,
       .run = run_subgen_lemma1};
 }
 

@@ -225,8 +225,6 @@ Check subgen_lemma2() {
   return {.id = "subgen.lemma2",
           .paper = "SubGen, arXiv 2402.06082, Lemma 2",
           .statement = "clusters partition the keys, with radius and distance delta, and hold t uniform samples each",
-          .method = "subgen",
-          .scope = Scope::head,
           .run = run_subgen_lemma2};
 }
 

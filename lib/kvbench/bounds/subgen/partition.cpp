@@ -293,8 +293,6 @@ Check subgen_partition() {
   return {.id = "subgen.partition",
           .paper = "SubGen, arXiv 2402.06082, proof of Theorem 1, Eq. (5)",
           .statement = "the cluster samples' tau is within 1 +- eta of the partition function",
-          .method = "subgen",
-          .scope = Scope::head,
           .run = run_subgen_partition};
 }
 

@@ -169,8 +169,6 @@ Check subgen_size() {
   return {.id = "subgen.size",
           .paper = "SubGen, arXiv 2402.06082, Definition 1 and Theorem 1 (memory)",
           .statement = "the algorithm opens at most m(delta) clusters; how fast they grow along the stream",
-          .method = "subgen",
-          .scope = Scope::head,
           .run = run_subgen_size};
 }
 
@@ -178,8 +176,6 @@ Check subgen_corollary1() {
   return {.id = "subgen.corollary1",
           .paper = "SubGen, arXiv 2402.06082, Corollary 1",
           .statement = "delta r / ln n and m' along the stream: the trend that a finite trace can show",
-          .method = "subgen",
-          .scope = Scope::head,
           .run = run_subgen_corollary1};
 }
 
@@ -188,8 +184,6 @@ Check subgen_quantities() {
           .paper = "SubGen, arXiv 2402.06082, Theorem 1",
           .statement =
               "the numbers that its bounds are made of: r, delta r, m', the stable rank of V, spread within clusters",
-          .method = "subgen",
-          .scope = Scope::head,
           .run = run_subgen_quantities};
 }
 

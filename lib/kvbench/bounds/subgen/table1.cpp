@@ -5,7 +5,7 @@
 // docs/theory/subgen.table1.md.
 #include <kvbench/bounds/subgen/checks.hpp>
 
-#include <kvbench/bounds/trials/error_claim.hpp>
+#include <kvbench/bounds/trials/contrast.hpp>
 
 namespace kvbench::bounds {
 namespace {

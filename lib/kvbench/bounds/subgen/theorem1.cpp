@@ -183,8 +183,6 @@ Check subgen_theorem1() {
   return {.id = "subgen.theorem1",
           .paper = "SubGen, arXiv 2402.06082, Theorem 1",
           .statement = "z/tau is within eps |softmax|_2 |V|_op of attention, in O(d (m t + s)) memory",
-          .method = "subgen",
-          .scope = Scope::head,
           .run = run_subgen_theorem1};
 }
 

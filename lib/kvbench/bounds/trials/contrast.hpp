@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Tests of claims that one quantity is larger than another, on paired observations.
+// Claims that one method has a smaller error than another.
 #pragma once
 
 #include <span>
 
 #include <kvbench/bounds/check/check.hpp>
+#include <kvbench/bounds/trials/paired_replay.hpp>
 
 namespace kvbench::bounds {
 
@@ -27,5 +29,19 @@ Contrast contrast(std::span<const double> differences, int resamples = 1000);
 /// the row was not tested.
 CheckRow& add_claim(CheckContext& context, const Statement& statement, const Contrast& contrast,
                     const std::string& what);
+
+/// Two methods of a replay, by number: the error of `better` is below `allowed` times that of `other`.
+struct ErrorClaim {
+  std::size_t better, other;
+  std::size_t budget = 0;
+  double allowed = 1;
+};
+
+/// Adds the row of a claim. Over layers and texts, where these are units (trace::layers_are_units()), the logarithm of
+/// allowed * error of other / error of better is tested (evidence::test_group()), and `measured` is the geometric mean
+/// of this ratio; otherwise the difference of the errors over blocks of 16 queries. Without results the row is
+/// untestable.
+CheckRow& add_error_claim(CheckContext& context, const Statement& statement, const PairedReplay& replay,
+                          const ErrorClaim& claim);
 
 }  // namespace kvbench::bounds

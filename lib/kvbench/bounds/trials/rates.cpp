@@ -7,7 +7,6 @@
 
 #include <fmt/format.h>
 
-#include <kvbench/core/distributions.hpp>
 #include <kvbench/core/statistics.hpp>
 
 namespace kvbench::bounds {

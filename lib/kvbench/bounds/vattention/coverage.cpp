@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include <kvbench/core/distributions.hpp>
+#include <kvbench/core/statistics.hpp>
 
 namespace kvbench::bounds {
 namespace {
@@ -113,8 +113,6 @@ Check vattention_coverage() {
           .statement =
               "the denominator of the sampled attention is within eps of the exact one with probability 1 - "
               "delta",
-          .method = "vattention",
-          .scope = Scope::head,
           .run = run_vattention_coverage};
 }
 

@@ -197,8 +197,6 @@ bounds::Check balancekv_algorithms() {
       .id = "balancekv.algorithms",
       .paper = "BalanceKV, arXiv 2502.07861, Algorithms 1 to 4 and section 4",
       .statement = "the tokens and weights at every time of a stream are those of the algorithms, for the same draws",
-      .method = "balancekv",
-      .scope = bounds::Scope::head,
       .run = run_balancekv_algorithms};
 }
 
@@ -207,7 +205,6 @@ bounds::Check balancekv_released() {
           .paper = "BalanceKV, arXiv 2502.07861, released code of Fig. 2",
           .statement = "the tokens and weights of `balancekv-repo` are those of the released loop, for the same draws",
           .method = "balancekv-repo",
-          .scope = bounds::Scope::head,
           .run = run_balancekv_released};
 }
 

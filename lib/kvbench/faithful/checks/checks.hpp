@@ -10,7 +10,6 @@
 #include <kvbench/faithful/checks/decoded_rows.hpp>
 #include <kvbench/faithful/checks/known_network.hpp>
 #include <kvbench/faithful/oracle/balancekv.hpp>
-#include <kvbench/faithful/oracle/balancekv_repo.hpp>
 #include <kvbench/faithful/oracle/chelsea.hpp>
 #include <kvbench/faithful/oracle/subgen.hpp>
 #include <kvbench/faithful/oracle/uniform.hpp>

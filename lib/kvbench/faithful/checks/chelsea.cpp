@@ -53,8 +53,6 @@ bounds::Check chelsea_algorithm() {
       .paper = "Chelsea, arXiv 2506.11418, Algorithm 1 and sections 5.1 to 5.3",
       .statement =
           "the clusters, degrees, keys and values are those that the algorithm describes, at every time of a stream",
-      .method = "chelsea",
-      .scope = bounds::Scope::head,
       .run = [](bounds::CheckContext& context) { check_chelsea_algorithm(context, bounds::registered_chelsea()); }};
 }
 

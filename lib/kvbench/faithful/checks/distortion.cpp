@@ -75,8 +75,6 @@ bounds::Check turboquant_distortion() {
   return {.id = "turboquant.distortion",
           .paper = "TurboQuant, arXiv 2504.19874, theorem 1",
           .statement = "the expected squared error of a unit vector in b bits is at most sqrt(3) pi / 2 4^-b",
-          .method = "turboquant",
-          .scope = bounds::Scope::head,
           .run = run_turboquant_distortion};
 }
 

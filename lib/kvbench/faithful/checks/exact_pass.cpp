@@ -170,8 +170,6 @@ bounds::Check exact_noise_floor() {
   return {.id = "exact.noise_floor",
           .paper = "kvbench: the reference of every error",
           .statement = "the exact pass is softmax attention over the tokens that a query sees, within rounding",
-          .method = "exact",
-          .scope = bounds::Scope::head,
           .run = run_exact_noise_floor};
 }
 

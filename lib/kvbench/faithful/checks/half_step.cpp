@@ -123,7 +123,6 @@ bounds::Check quantiser_half_step() {
           .paper = "kvbench: the worst-case error that the uniform quantisers state",
           .statement = "numbers rounded to equal steps stay within half a step and the rounding of step and minimum",
           .method = "int",
-          .scope = bounds::Scope::head,
           .run = run_quantiser_half_step};
 }
 

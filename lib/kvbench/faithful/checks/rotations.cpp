@@ -8,7 +8,7 @@
 
 #include <kvbench/bounds/check/vectors.hpp>
 #include <kvbench/kernels/codes.hpp>
-#include <kvbench/methods/stages/random_matrix.hpp>
+#include <kvbench/methods/stages/draws.hpp>
 
 namespace kvbench::faithful {
 namespace {
@@ -100,7 +100,6 @@ bounds::Check rotation_products() {
           .paper = "kvbench: what TurboQuant (arXiv 2504.19874) and llama.cpp (#21038) rotate keys for",
           .statement = "rotations keep inner products within the rounding of fp32",
           .method = "turboquant",
-          .scope = bounds::Scope::head,
           .run = run_rotation_products};
 }
 

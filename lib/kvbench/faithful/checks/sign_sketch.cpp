@@ -10,7 +10,7 @@
 
 #include <kvbench/bounds/check/vectors.hpp>
 #include <kvbench/methods/quantisation/sign_sketch.hpp>
-#include <kvbench/methods/stages/random_matrix.hpp>
+#include <kvbench/methods/stages/draws.hpp>
 
 namespace kvbench::faithful {
 namespace {
@@ -165,7 +165,6 @@ bounds::Check qjl_unbiased() {
           .paper = "QJL, arXiv 2406.03482, lemma 3.2; TurboQuant, arXiv 2504.19874, theorem 2",
           .statement = "inner products estimated from signs of random projections are right on average",
           .method = "turboquant",
-          .scope = bounds::Scope::head,
           .run = run_qjl_unbiased};
 }
 

@@ -176,8 +176,6 @@ bounds::Check subgen_algorithm1() {
           .paper = "SubGen, arXiv 2402.06082, Algorithm 1",
           .statement =
               "at every time of a stream the method holds the tokens and weights of the listing, from the same draws",
-          .method = "subgen",
-          .scope = bounds::Scope::head,
           .run = run_subgen_algorithm1};
 }
 

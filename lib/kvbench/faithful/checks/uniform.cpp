@@ -90,8 +90,6 @@ bounds::Check uniform_samples() {
           .paper = "BalanceKV, arXiv 2502.07861, baseline of Fig. 2",
           .statement =
               "at every time of a stream the baselines hold the tokens and weights of their rules, from the same draws",
-          .method = "uniform",
-          .scope = bounds::Scope::head,
           .run = run_uniform_samples};
 }
 

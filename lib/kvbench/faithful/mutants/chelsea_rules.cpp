@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <kvbench/faithful/mutants/rules.hpp>
+#include <kvbench/faithful/mutants/mutant.hpp>
 
 namespace kvbench::faithful {
 namespace {

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <kvbench/faithful/mutants/mutants.hpp>
+#include <kvbench/faithful/mutants/mutant.hpp>
 
 #include <algorithm>
 
 #include <fmt/format.h>
 
-#include <kvbench/bounds/check/synthetic.hpp>
+#include <kvbench/bounds/check/subject.hpp>
 #include <kvbench/bounds/check/verdicts.hpp>
 #include <kvbench/methods/registry.hpp>
 #include <kvbench/replay/run/workers.hpp>

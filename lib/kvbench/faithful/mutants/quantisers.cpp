@@ -7,7 +7,7 @@
 
 #include <kvbench/faithful/checks/checks.hpp>
 #include <kvbench/methods/quantisation/group_codec.hpp>
-#include <kvbench/methods/stages/random_matrix.hpp>
+#include <kvbench/methods/stages/draws.hpp>
 
 namespace kvbench::faithful {
 namespace {

@@ -5,8 +5,6 @@
 #include <cmath>
 #include <iterator>
 
-#include <kvbench/faithful/mutants/rules.hpp>
-
 namespace kvbench::faithful {
 namespace {
 

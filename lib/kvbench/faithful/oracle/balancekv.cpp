@@ -7,7 +7,6 @@
 #include <numeric>
 
 #include <kvbench/bounds/check/vectors.hpp>
-#include <kvbench/faithful/oracle/balancekv_budget.hpp>
 
 namespace kvbench::faithful {
 namespace {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <kvbench/faithful/oracle/balancekv_budget.hpp>
+#include <kvbench/faithful/oracle/balancekv.hpp>
 
 #include <cmath>
 #include <map>

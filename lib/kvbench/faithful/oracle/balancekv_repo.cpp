@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <kvbench/faithful/oracle/balancekv_repo.hpp>
+#include <kvbench/faithful/oracle/balancekv.hpp>
 
 #include <algorithm>
 #include <cmath>
@@ -7,8 +7,6 @@
 #include <fmt/format.h>
 
 #include <kvbench/bounds/check/vectors.hpp>
-#include <kvbench/faithful/oracle/balancekv.hpp>
-#include <kvbench/faithful/oracle/balancekv_budget.hpp>
 
 namespace kvbench::faithful {
 namespace {

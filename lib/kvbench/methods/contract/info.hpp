@@ -73,12 +73,13 @@ struct Properties {
 /// Asymptotic cost, in the symbols of the method's banner: n tokens of the context, budget B, d and dv dimensions, G
 /// query heads.
 struct Complexity {
-  std::string compress;  ///< time to compress a context
-  std::string query;     ///< time to answer one query of one query head
-  std::string memory;    ///< numbers that a deployment holds
-  struct {
-    double compress = 0, query = 0, memory = 0;
-  } growth;  ///< exponents of n of the three at a fixed number of tokens B, without logarithms
+  struct Cost {
+    std::string text;
+    double growth = 0;  ///< exponent of n at a fixed number of tokens B, without logarithms
+  };
+  Cost compress;                   ///< time to compress a context
+  Cost query = {"O(B (d + dv))"};  ///< time to answer one query of one query head
+  Cost memory = {"B (d + dv)"};    ///< numbers that a deployment holds
 };
 
 /// Consecutive channels that a codec stores together: a head has a whole number of them in its keys and in its values.

@@ -120,6 +120,16 @@ class CompressedCache {
   virtual std::vector<Note> notes() const { return {}; }
 };
 
+/// A cache that computes on a backend, of a head of G query heads, keys [n, d] and values [n, dv].
+class HeadCache : public CompressedCache {
+ protected:
+  HeadCache(const HeadPrompt& head, Backend& backend)
+      : backend_(backend), group_(head.group), d_(head.keys.cols()), dv_(head.values.cols()) {}
+
+  Backend& backend_;
+  Index group_, d_, dv_;
+};
+
 /// Makes the cache of a budget (tokens to keep, at least 1) and a seed. It holds the results of prepare() for the head.
 /// It may compute further results on first use, provided that a cache does not depend on the caches made before it. A
 /// cache may outlive it; the backend outlives both.

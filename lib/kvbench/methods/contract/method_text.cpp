@@ -4,7 +4,6 @@
 #include <algorithm>
 
 #include <kvbench/core/name.hpp>
-#include <kvbench/core/suggest.hpp>
 
 namespace kvbench::methods {
 

@@ -8,7 +8,6 @@
 
 #include <kvbench/core/error.hpp>
 #include <kvbench/core/name.hpp>
-#include <kvbench/core/suggest.hpp>
 
 namespace kvbench::methods {
 

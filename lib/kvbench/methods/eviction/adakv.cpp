@@ -64,10 +64,8 @@ ShareOut safeguard(const AdakvParams& params) {
 
 Wrapper wrapper(MethodInfo info, ShareOut (*share_out)(const AdakvParams&)) {
   info.granularity = Granularity::layer;
-  info.complexity = {.compress = "O(H n log n) per layer, and the scores of M",
-                     .query = "O(B (d + dv))",
-                     .memory = "B (d + dv) on average",
-                     .growth = {.compress = 1}};
+  info.complexity = {.compress = {"O(H n log n) per layer, and the scores of M", 1},
+                     .memory = {"B (d + dv) on average"}};
   info = with_schema<AdakvParams>(std::move(info));
   const auto select = [share_out, name = info.name](std::span<const HeadPrompt> heads, std::vector<TokenScores> scores,
                                                     const Params& params, Backend& backend) {

@@ -26,8 +26,8 @@
 #include <kvbench/methods/eviction/methods.hpp>
 #include <kvbench/methods/stages/coming_queries.hpp>
 #include <kvbench/methods/stages/competition.hpp>
-#include <kvbench/methods/stages/computed_once.hpp>
-#include <kvbench/methods/stages/random_matrix.hpp>
+#include <kvbench/methods/stages/draws.hpp>
+#include <kvbench/methods/stages/per_block.hpp>
 #include <kvbench/methods/stages/score_only.hpp>
 
 namespace kvbench::methods {
@@ -213,7 +213,7 @@ MethodInfo compactor_method() {
            .summary = "tokens with much attention from their neighbours and with keys that others do not span",
            .notes = "As in kvpress. compactor-vllm, form=vllm, scores in smaller blocks, without norms of values, and "
                     "lets heads compete.",
-           .complexity = {.compress = "O(G n chunk d + n (d + sketch) sketch + n log n)", .growth = {.compress = 1}},
+           .complexity = {.compress = {"O(G n chunk d + n (d + sketch) sketch + n log n)", 1}},
            .granularity = Granularity::layer,
            .needs = {Part::observed_queries},
            .check_data = [](const ContextData& data, const Params&) { first_query(data); },

@@ -91,7 +91,7 @@ Wrapper criticalkv_wrapper() {
        .notes =
            "The norm |W_O v| is the Euclidean one, in a replay estimated from the trace's sketch of W_O; paper and "
            "kvpress take the sum of magnitudes. epsilon is in units of the scores.",
-       .complexity = {.compress = "O(G n dv s + n log n), and the scores of M", .growth = {.compress = 1}},
+       .complexity = {.compress = {"O(G n dv s + n log n), and the scores of M", 1}},
        .needs = {Part::output_sketch}}));
   const auto select = [](std::span<const HeadPrompt> heads, const std::vector<TokenScores>& scores,
                          const Params& params, Backend& backend) {

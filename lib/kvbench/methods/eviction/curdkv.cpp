@@ -32,7 +32,7 @@ MethodInfo curdkv_method() {
        .paper = "CurDKV, arXiv 2509.15038, section 4",
        .summary = "tokens with the largest product of key and value leverage among their neighbours",
        .notes = "As CURPress of kvpress, whose default leaves out the paper's random projection.",
-       .complexity = {.compress = "O(n (d + dv + log n))", .growth = {.compress = 1}},
+       .complexity = {.compress = {"O(n (d + dv + log n))", 1}},
        .properties = {.key_shift = Property::no("a shift of the keys changes which are long")}},
       [](const HeadPrompt& head, const CurdkvParams& params, Backend& backend) {
         const TokenNumbers key = shares_in_blocks(norms2(head.keys, backend), params.window);

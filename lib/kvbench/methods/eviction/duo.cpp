@@ -196,7 +196,7 @@ MethodInfo duo_method() {
        .paper = "DuoAttention, arXiv 2410.10819, section 2",
        .summary = "all tokens in the heads that a trained table names, first and last ones in the others",
        .notes = "The budget says how many heads of the model are whole; the released code takes their share.",
-       .complexity = {.compress = "O(n)", .query = "O(B (d + dv))", .memory = "B (d + dv)", .growth = {.compress = 1}},
+       .complexity = {.compress = {"O(n)", 1}},
        .granularity = Granularity::layer,
        .whole_context = true,
        .properties = {.head_permutation = Property::no("the table numbers heads")}},
@@ -219,8 +219,7 @@ MethodInfo duo_kvpress_method() {
        .paper = "DuoAttention, arXiv 2410.10819; kvpress 0.5.4, DuoAttentionPress",
        .summary = "all tokens in the heads whose mean query attends far, first and last ones in the others",
        .notes = "on_the_fly_scoring of kvpress, on the text of --calibrate; the bytes of a ragged cache count.",
-       .complexity =
-           {.compress = "O((G m + n) d)", .query = "O(B (d + dv))", .memory = "B (d + dv)", .growth = {.compress = 1}},
+       .complexity = {.compress = {"O((G m + n) d)", 1}},
        .granularity = Granularity::layer,
        .calibrates = true,
        .whole_context = true},

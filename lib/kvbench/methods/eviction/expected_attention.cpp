@@ -30,7 +30,7 @@ MethodInfo expected_attention_method() {
        .paper = "Expected Attention, arXiv 2510.00636, section 3",
        .summary = "tokens that queries to come are expected to attend to, times the norm of their value",
        .notes = "As in kvpress; of the queries that the trace holds, or of those of another text (--calibrate).",
-       .complexity = {.compress = "O(G (n + m) d^2 + n log n)", .growth = {.compress = 1}},
+       .complexity = {.compress = {"O(G (n + m) d^2 + n log n)", 1}},
        .needs = {Part::observed_queries},
        .calibrates = true,
        .properties = {.key_shift = Property::no("a shift of the keys changes their quadratic term")}},

@@ -140,7 +140,7 @@ MethodInfo given_scores_method(const std::string& name, GivenScores scores) {
            .paper = "the scores of a file; KVzip, arXiv 2505.23416, and others",
            .summary = "the tokens with the best scores of a file, per kv head, per layer or over the model",
            .notes = "docs/scores.md says how to write the file and what the scopes are.",
-           .complexity = {.compress = "O(n log n)", .growth = {.compress = 1}},
+           .complexity = {.compress = {"O(n log n)", 1}},
            .granularity = Granularity::layer,
            .whole_context = true,
            .trace_sha256 = table->given().trace_sha256,

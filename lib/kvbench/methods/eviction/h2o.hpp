@@ -29,7 +29,7 @@
 #pragma once
 
 #include <kvbench/methods/contract/info.hpp>
-#include <kvbench/methods/stages/group.hpp>
+#include <kvbench/methods/stages/parameters.hpp>
 
 namespace kvbench::methods {
 

@@ -21,8 +21,8 @@
 #include <algorithm>
 
 #include <kvbench/methods/eviction/h2o.hpp>
-#include <kvbench/methods/stages/group.hpp>
 #include <kvbench/methods/stages/kept_cache.hpp>
+#include <kvbench/methods/stages/parameters.hpp>
 #include <kvbench/methods/stages/rows.hpp>
 
 namespace kvbench::methods {
@@ -33,13 +33,11 @@ struct H2oGlobalParams {
   GroupChoice group;
 };
 
-class H2oGlobalCache : public CompressedCache {
+class H2oGlobalCache : public HeadCache {
  public:
   /// `heavy` = the chosen columns of each query head, or of the kv head, [rows, count].
   H2oGlobalCache(const HeadPrompt& head, std::vector<TokenId> heavy, Index rows, Index recent, Backend& backend)
-      : backend_(backend),
-        d_(head.keys.cols()),
-        dv_(head.values.cols()),
+      : HeadCache(head, backend),
         heavy_(std::move(heavy)),
         rows_(rows),
         recent_(recent),
@@ -99,8 +97,6 @@ class H2oGlobalCache : public CompressedCache {
             .ids = backend_.adopt(std::move(ids), rows_ * std::ssize(begins), count)};
   }
 
-  Backend& backend_;
-  Index d_, dv_;
   std::vector<TokenId> heavy_;
   Index rows_, recent_;
   Index context_;  ///< tokens of the context
@@ -139,10 +135,7 @@ MethodInfo h2o_global_method() {
           .notes = "A simulation, not an eviction policy: columns are chosen over the whole map, so a token may be "
                    "read before it has received the attention that makes it heavy. The public code sums over evaluated "
                    "queries too; here the context's alone.",
-          .complexity = {.compress = "O(G n log n)",
-                         .query = "O(B (d + dv))",
-                         .memory = "G B (d + dv)",
-                         .growth = {.compress = 1, .query = 0, .memory = 0}},
+          .complexity = {.compress = {"O(G n log n)", 1}, .memory = {"G B (d + dv)"}},
           .kind = Kind::eviction,
           .granularity = Granularity::query_head,
           .needs = {Part::column_sums},

@@ -11,11 +11,15 @@
 // numbers.
 // Deviations: as in kvpress every layer attends to its whole prompt before blocks compete, where the paper computes
 // blocks with the compressed cache; decoded tokens are kept, where the paper's evict. Equal scores: the lower token.
+#include <algorithm>
+
 #include <kvbench/methods/eviction/methods.hpp>
-#include <kvbench/methods/stages/in_blocks.hpp>
+#include <kvbench/methods/stages/rows.hpp>
+#include <kvbench/methods/stages/score_only.hpp>
 #include <kvbench/methods/stages/token_numbers.hpp>
 
 namespace kvbench::methods {
+namespace {
 
 struct KeydiffParams : KvHeadSelection {
   Index block = 0;
@@ -28,17 +32,57 @@ Buffer<const float> keydiff_score(const HeadPrompt& head, const KeydiffParams&, 
   return as_scores(-cosines_with_mean(head.keys, backend), backend);
 }
 
+/// Of the tokens that compete the first ones are held, as many as the budget allows, and each block of the next ones
+/// competes with those that are held.
+MakeCache keep_best_in_blocks(const HeadPrompt& head, const KeydiffParams& params, Backend& backend) {
+  return [head, params, &backend](Index budget, std::uint32_t) {
+    const Index n = head.tokens(), recent = std::min(params.recent, n), first = std::min(params.sinks, n - recent);
+    const Index last = n - recent, count = std::clamp<Index>(budget - recent - first, 0, last - first);
+    std::vector<TokenId> held = token_range(first, count);
+    for (Index next = first + count; count > 0 && next < last; next += params.block) {
+      const std::vector<TokenId> newer = token_range(next, std::min(params.block, last - next));
+      held.insert(held.end(), newer.begin(), newer.end());
+      HeadPrompt part = head;
+      part.keys = gathered(head.keys, held, backend);
+      part.values = gathered(head.values, held, backend);
+      const Buffer<const float> scores = keydiff_score(part, params, backend);
+      std::vector<TokenId> best = backend.read(best_columns(scores, 0, std::ssize(held), count, backend));
+      for (TokenId& id : best) id = held[static_cast<std::size_t>(id)];
+      held = std::move(best);
+    }
+    std::vector<float> chosen(static_cast<std::size_t>(n));
+    for (const TokenId id : held) chosen[static_cast<std::size_t>(id)] = 1;
+    return keep_best(head, token_scores(head, backend.adopt(std::move(chosen), 1, n), params, backend), budget,
+                     backend);
+  };
+}
+
+}  // namespace
+
 MethodInfo keydiff_method() {
   MethodInfo info = score_only<KeydiffParams>(
       {.name = "keydiff",
        .paper = "KeyDiff, arXiv 2504.15364, section 3",
        .summary = "tokens whose keys differ most from the mean direction of the keys",
        .notes = "Paper: blocks of the prompt compete (block=128, BlockPress of kvpress); KeyDiffPress: all at once.",
-       .complexity = {.compress = "O(n (d + log n))", .growth = {.compress = 1}},
+       .complexity = {.compress = {"O(n (d + log n))", 1}},
        .properties = {.key_shift = Property::no("a shift of the keys changes their directions"),
                       .nested_budgets = Property::no("block > 0: which tokens compete depends on the budget")}},
       keydiff_score);
-  return in_blocks<KeydiffParams>(std::move(info), keydiff_score);
+  info.prepare = [at_once = info.prepare](std::span<const HeadPrompt> heads, const Params& params, Backend& backend) {
+    const auto& own = params.as<KeydiffParams>();
+    if (own.block == 0) return at_once(heads, params, backend);
+    std::vector<MakeCache> caches;
+    for (const HeadPrompt& head : heads) caches.push_back(keep_best_in_blocks(head, own, backend));
+    return each_head(std::move(caches));
+  };
+  // In blocks scores depend on the budget, so that wrappers cannot select by them.
+  info.scores = [at_once = info.scores](std::span<const HeadPrompt> heads, const Params& params, Backend& backend) {
+    if (params.as<KeydiffParams>().block > 0)
+      throw Infeasible("keydiff[block > 0] scores tokens anew at every budget; a wrapper needs block=0");
+    return at_once(heads, params, backend);
+  };
+  return info;
 }
 
 }  // namespace kvbench::methods

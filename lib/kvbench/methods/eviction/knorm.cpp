@@ -20,7 +20,7 @@ MethodInfo knorm_method() {
        .paper = "L2 norm strategy, arXiv 2406.11430, section 3",
        .summary = "tokens with the shortest keys",
        .notes = "The released code leaves layers 0 and 1 whole (--dense-layers 2); kvpress, whose rule this is, none.",
-       .complexity = {.compress = "O(n (d + log n))", .growth = {.compress = 1}},
+       .complexity = {.compress = {"O(n (d + log n))", 1}},
        .properties = {.key_shift = Property::no("a shift of the keys changes which are short")}},
       [](const HeadPrompt& head, const KvHeadSelection&, Backend& backend) {
         return as_scores(-norms(head.keys, backend), backend);

@@ -21,7 +21,6 @@
 // never cut; score_v_ratio is 1, its default.
 #include <kvbench/methods/eviction/lag_scores.hpp>
 #include <kvbench/methods/eviction/methods.hpp>
-#include <kvbench/methods/stages/growing_rows.hpp>
 #include <kvbench/methods/stages/kept_cache.hpp>
 #include <kvbench/methods/stages/rows.hpp>
 
@@ -145,8 +144,7 @@ MethodInfo lagkv_method() {
        .notes =
            "The repository's rule: scores as they are, the tail beside the ratio, repeated while decoding; parts of 64 "
            "tokens here, 1024 in the code. kvpress decides by ranks in parts of 128, once: `lagkv@kvpress`.",
-       .complexity =
-           {.compress = "O(n d^2)", .query = "O(B (d + dv))", .memory = "B (d + dv)", .growth = {.compress = 1}}},
+       .complexity = {.compress = {"O(n d^2)", 1}}},
       prepare_lagkv);
 }
 

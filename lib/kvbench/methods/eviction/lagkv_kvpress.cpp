@@ -31,7 +31,7 @@ MethodInfo lagkv_kvpress_method() {
        .paper = "NVIDIA kvpress, LagKVPress; after LagKV, arXiv 2504.04704",
        .summary = "as many tokens of each part, those that fill the ranges of the next part most unevenly",
        .notes = "Ranks within parts of 128 tokens decide; the repository's own rule is `lagkv`.",
-       .complexity = {.compress = "O(n d^2 + n log n)", .growth = {.compress = 1}}},
+       .complexity = {.compress = {"O(n d^2 + n log n)", 1}}},
       [](const HeadPrompt& head, const LagkvKvpressParams& params, Backend& backend) {
         const Index n = head.tokens(), lag = params.lag, parts = (n - params.sinks) / lag;
         if (parts < 2) return as_scores(numbered(n), backend);

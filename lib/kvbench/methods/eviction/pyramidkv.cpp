@@ -71,7 +71,7 @@ MethodInfo pyramidkv_method() {
                    "the budget by a few tokens. The released script gives pyramidkv a window of 8 and the other "
                    "methods 32; here both have 32. It selects per query head over repeated keys (per=query_head); the "
                    "default here is one selection per kv head, as in snapkv.",
-          .complexity = {.compress = "O(G W n d + n log n)", .growth = {.compress = 1}},
+          .complexity = {.compress = {"O(G W n d + n log n)", 1}},
           .granularity = Granularity::model,
           .needs = {Part::observed_queries},
           .check_data =

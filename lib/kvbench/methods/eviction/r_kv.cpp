@@ -25,9 +25,8 @@
 
 #include <kvbench/methods/eviction/methods.hpp>
 #include <kvbench/methods/eviction/window_votes.hpp>
-#include <kvbench/methods/stages/growing_rows.hpp>
 #include <kvbench/methods/stages/kept_cache.hpp>
-#include <kvbench/methods/stages/pair_limit.hpp>
+#include <kvbench/methods/stages/parameters.hpp>
 #include <kvbench/methods/stages/rows.hpp>
 
 namespace kvbench::methods {
@@ -162,15 +161,14 @@ Buffer<const float> rkv_scores(const Buffer<const float>& keys, const LastQuerie
   return as_scores(params.lambda * seen - (1 - params.lambda) * of_all[std::slice(0, seen.size(), 1)], backend);
 }
 
-class RkvCache : public CompressedCache {
+class RkvCache : public HeadCache {
  public:
   /// scores: of the context.
   RkvCache(const HeadPrompt& head, const RkvParams& params, Index budget, const Buffer<const float>& scores,
            LastQueries queries, Backend& backend)
-      : backend_(backend),
+      : HeadCache(head, backend),
         params_(params),
         budget_(budget),
-        dv_(head.values.cols()),
         scale_(head.scale),
         tokens_(head.tokens()),
         held_(token_range(0, head.tokens())),
@@ -221,9 +219,8 @@ class RkvCache : public CompressedCache {
     held_ = std::move(places);
   }
 
-  Backend& backend_;
   RkvParams params_;
-  Index budget_, dv_;
+  Index budget_;
   float scale_;
   Index tokens_, decoded_ = 0;  ///< of the stream so far; of those, behind the context
   std::vector<TokenId> held_;
@@ -252,10 +249,9 @@ MethodInfo r_kv_method() {
        .notes =
            "As released, with lambda 0.07; the paper has 0.1. The prompt is compressed at once, as in the code for "
            "transformers; its code for servers begins with the first buffer of decoded tokens.",
-       .complexity = {.compress = "O(G W n d + n^2 d)",
-                      .query = "O((B + buffer) (d + dv))",
-                      .memory = "(B + buffer) (d + dv)",
-                      .growth = {.compress = 2}},
+       .complexity = {.compress = {"O(G W n d + n^2 d)", 2},
+                      .query = {"O((B + buffer) (d + dv))"},
+                      .memory = {"(B + buffer) (d + dv)"}},
        .needs = {Part::observed_queries},
        .check_data = [](const ContextData& data,
                         const Params& params) { check_window(data, "r-kv", params.as<RkvParams>().window); },

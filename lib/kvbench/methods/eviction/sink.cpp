@@ -9,15 +9,11 @@
 namespace kvbench::methods {
 namespace {
 
-class SinkCache : public CompressedCache {
+class SinkCache : public HeadCache {
  public:
   /// `rope` is absent where positions do not change.
   SinkCache(const HeadPrompt& head, Index budget, Index sinks, std::optional<Rope> rope, Backend& backend)
-      : backend_(backend),
-        rope_(rope),
-        sinks_(std::min(sinks, budget - 1)),
-        recent_(budget - sinks_),
-        dv_(head.values.cols()) {
+      : HeadCache(head, backend), rope_(rope), sinks_(std::min(sinks, budget - 1)), recent_(budget - sinks_) {
     sink_keys_ = backend.allocate<float>(sinks_, head.keys.cols());
     take(head.keys);
   }
@@ -89,9 +85,8 @@ class SinkCache : public CompressedCache {
     return {.per_query = per_query, .ids = backend_.adopt(std::move(ids), rows, width)};
   }
 
-  Backend& backend_;
   std::optional<Rope> rope_;
-  Index sinks_, recent_, dv_;
+  Index sinks_, recent_;
   Index tokens_ = 0;         ///< of the stream so far
   Buffer<float> sink_keys_;  ///< [sinks, d], rows in use: those of the stream so far
 };
@@ -133,10 +128,7 @@ MethodInfo sink_method() {
                    "(reposition=auto); comparisons that keep the positions use reposition=false. The released code "
                    "rotates all cached keys at each step; here the sinks are rotated by the number of evicted tokens, "
                    "which gives the same logits.",
-          .complexity = {.compress = "O(1)",
-                         .query = "O(B (d + dv))",
-                         .memory = "B (d + dv)",
-                         .growth = {.compress = 0, .query = 0, .memory = 0}},
+          .complexity = {.compress = {"O(1)"}},
           .kind = Kind::eviction,
           .streaming = true,
           .properties = {.key_shift =

@@ -61,7 +61,7 @@ MethodInfo snapkv_method() {
                    "defaults to window 64, mean pooling, kernel 5. Both select per query head over repeated keys "
                    "(per=query_head), so that the cache holds G copies; the default here is one selection per kv head "
                    "by the mean over its query group, as in kvpress.",
-          .complexity = {.compress = "O(G W n d + n log n)", .growth = {.compress = 1}},
+          .complexity = {.compress = {"O(G W n d + n log n)", 1}},
           .needs = {Part::observed_queries},
           .check_data = [](const ContextData& data,
                            const Params& params) { check_window(data, "snapkv", params.as<SnapkvParams>().window); },
@@ -79,7 +79,7 @@ MethodInfo snapkv_kvpress_method() {
           .notes = "kvpress: window_size 64, kernel_size 5, mean pooling, scores averaged over the query group. It is "
                    "snapkv[window=64;kernel=5;pooling=mean]; a row of its own, because at equal memory the window "
                    "changes the result as much as the choice between methods.",
-          .complexity = {.compress = "O(G W n d + n log n)", .growth = {.compress = 1}},
+          .complexity = {.compress = {"O(G W n d + n log n)", 1}},
           .needs = {Part::observed_queries},
           .check_data =
               [](const ContextData& data, const Params& params) {

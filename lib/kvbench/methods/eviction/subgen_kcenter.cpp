@@ -26,7 +26,7 @@
 #include <map>
 
 #include <kvbench/methods/stages/kept_cache.hpp>
-#include <kvbench/methods/stages/pair_limit.hpp>
+#include <kvbench/methods/stages/parameters.hpp>
 
 namespace kvbench::methods {
 namespace {
@@ -37,13 +37,11 @@ struct SubgenKCenterParams {
   PairLimit limit{.pairs = 0x1p33};  ///< lower than the default: each centre reads all points from memory
 };
 
-class KCenterCache : public CompressedCache {
+class KCenterCache : public HeadCache {
  public:
   /// Centres are tokens before `candidates`; the rest of the budget is the window.
   KCenterCache(Backend& backend, const HeadPrompt& head, std::vector<TokenId> centres, Index candidates, Index budget)
-      : backend_(backend),
-        d_(head.keys.cols()),
-        dv_(head.values.cols()),
+      : HeadCache(head, backend),
         candidates_(candidates),
         num_centres_(static_cast<Index>(centres.size())),
         centres_(backend.adopt(std::move(centres), 1, num_centres_)),
@@ -82,8 +80,6 @@ class KCenterCache : public CompressedCache {
     return {.per_query = per_query, .ids = backend_.adopt(std::move(ids), static_cast<Index>(begins.size()), width())};
   }
 
-  Backend& backend_;
-  Index d_, dv_;
   Index candidates_;
   Index num_centres_;
   Buffer<const TokenId> centres_;
@@ -165,10 +161,7 @@ MethodInfo subgen_kcenter_method() {
           .summary = "greedy k-center tokens of the context and a window of the most recent ones",
           .notes = "The text does not give the split between window and centres; the default is half each, with an odd "
                    "token for the window.",
-          .complexity = {.compress = "O(n k d), k = B - r",
-                         .query = "O(B (d + dv))",
-                         .memory = "B (d + dv)",
-                         .growth = {.compress = 1, .query = 0, .memory = 0}},
+          .complexity = {.compress = {"O(n k d), k = B - r", 1}},
           .kind = Kind::eviction,
           .properties = {.nested_budgets =
                              Property::no("a wider window leaves fewer candidates, and the centres change")},

@@ -20,17 +20,15 @@ namespace {
 /// The weights of the last step, by head, which the caches of a layer share.
 using StepWeights = OfHeads<TokenNumbers>;
 
-class TovaCache : public CompressedCache {
+class TovaCache : public HeadCache {
  public:
   /// held: tokens of the context; index: of the head in its layer.
   TovaCache(const HeadPrompt& head, std::vector<TokenId> held, Index budget, std::size_t index,
             std::shared_ptr<StepWeights> step, Backend& backend)
-      : backend_(backend),
+      : HeadCache(head, backend),
         held_(std::move(held)),
         tokens_(head.tokens()),
         budget_(budget),
-        d_(head.keys.cols()),
-        dv_(head.values.cols()),
         index_(index),
         step_(std::move(step)) {}
 
@@ -60,10 +58,9 @@ class TovaCache : public CompressedCache {
     held_ = std::move(best);
   }
 
-  Backend& backend_;
   std::vector<TokenId> held_;
   Index tokens_;  ///< of the stream so far
-  Index budget_, d_, dv_;
+  Index budget_;
   std::size_t index_;
   std::shared_ptr<StepWeights> step_;
   bool observed_ = false;  ///< the step of the last token
@@ -91,10 +88,7 @@ MethodInfo tova_method() {
        .summary = "tokens to which the last query attends most, the same for all kv heads of a layer, at each step",
        .notes = "As released: the last token competes, and a token is evicted after every step. kvpress keeps the last "
                 "token and compresses once: `tova@kvpress`.",
-       .complexity = {.compress = "O(G n d + n log n)",
-                      .query = "O(B (d + dv))",
-                      .memory = "B (d + dv)",
-                      .growth = {.compress = 1}},
+       .complexity = {.compress = {"O(G n d + n log n)", 1}},
        .granularity = Granularity::layer,
        .needs = {Part::observed_queries},
        .check_data = [](const ContextData& data, const Params&) { check_window(data, "tova", 1); },

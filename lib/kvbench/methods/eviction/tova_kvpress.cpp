@@ -20,7 +20,7 @@ MethodInfo tova_kvpress_method() {
            .summary = "tokens to which the last query attends most, the same for all kv heads of a layer",
            .notes =
                "The last token is kept and the prompt is compressed once; the original, `tova`, evicts at each step.",
-           .complexity = {.compress = "O(G n d + n log n)", .growth = {.compress = 1}},
+           .complexity = {.compress = {"O(G n d + n log n)", 1}},
            .granularity = Granularity::layer,
            .needs = {Part::observed_queries},
            .check_data = [](const ContextData& data, const Params&) { check_window(data, "tova@kvpress", 1); }})),

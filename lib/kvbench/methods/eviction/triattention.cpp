@@ -31,7 +31,7 @@ MethodInfo triattention_method() {
        .paper = "TriAttention, arXiv 2604.04921",
        .summary = "tokens that the mean query, turned to positions ahead, is close to",
        .notes = "One selection per kv head of each layer, of the context; queries of the trace or of --calibrate.",
-       .complexity = {.compress = "O((G + d) (n + m) d + n log n)", .growth = {.compress = 1}},
+       .complexity = {.compress = {"O((G + d) (n + m) d + n log n)", 1}},
        .needs = {Part::observed_queries},
        .calibrates = true,
        .properties = {.key_shift = Property::no("a shift of the keys changes the lengths of their pairs")}},

@@ -35,9 +35,9 @@
 #include <kvbench/methods/merging/attention_fits.hpp>
 #include <kvbench/methods/merging/merged_context.hpp>
 #include <kvbench/methods/merging/methods.hpp>
-#include <kvbench/methods/stages/computed_once.hpp>
 #include <kvbench/methods/stages/kept_cache.hpp>
-#include <kvbench/methods/stages/pair_limit.hpp>
+#include <kvbench/methods/stages/parameters.hpp>
+#include <kvbench/methods/stages/per_block.hpp>
 #include <kvbench/methods/stages/rows.hpp>
 
 namespace kvbench::methods {
@@ -279,10 +279,8 @@ MethodInfo attention_matching_method() {
           .notes = "AM-HighestAttnKeys-basic and AM-OMP-basic (form=omp) of the released code, with the queries of the "
                    "context that the trace holds. The headline results recompute the queries with earlier layers "
                    "compacted, generate texts to query, and use budgets per head.",
-          .complexity = {.compress = "O(R n (d + dv) + R B min(R, B)), R reference queries",
-                         .query = "O(B (d + dv))",
-                         .memory = "B (d + dv + 1)",
-                         .growth = {.compress = 1, .query = 0, .memory = 0}},
+          .complexity = {.compress = {"O(R n (d + dv) + R B min(R, B)), R reference queries", 1},
+                         .memory = {"B (d + dv + 1)"}},
           .kind = Kind::merging,
           .needs = {Part::observed_queries},
           .own_values = true,

@@ -53,10 +53,7 @@ MethodInfo bsm_method() {
           .summary = "bipartite soft matching of keys over the whole context, weighted by degree",
           .notes = "One chunk; rounds, sinks, recent tokens and decoding as in `chelsea`. The released ToMe places A "
                    "before B after a round (order=concat); the default keeps the order of the text.",
-          .complexity = {.compress = "O(n^2 d / 4)",
-                         .query = "O(B (d + dv))",
-                         .memory = "B (d + dv) + B",
-                         .growth = {.compress = 2, .query = 0, .memory = 0}},
+          .complexity = {.compress = {"O(n^2 d / 4)", 2}, .memory = {"B (d + dv) + B"}},
           .kind = Kind::merging,
           .streaming = true,
           .properties = merging_properties(),

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include <kvbench/methods/contract/method.hpp>
-#include <kvbench/methods/stages/group.hpp>
+#include <kvbench/methods/stages/parameters.hpp>
 
 namespace kvbench::methods {
 

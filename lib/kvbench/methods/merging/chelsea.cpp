@@ -127,10 +127,7 @@ MethodInfo chelsea_method() {
                    "of decoding and the threshold of outlier heads. The paper keeps 4 % of the model's heads whole by "
                    "offline calibration (outliers=FILE); the default keeps none, because one layer has too few heads "
                    "for a share of 4 %.",
-          .complexity = {.compress = "O(n chunk d / 4)",
-                         .query = "O(B (d + dv))",
-                         .memory = "B (d + dv) + B",
-                         .growth = {.compress = 1, .query = 0, .memory = 0}},
+          .complexity = {.compress = {"O(n chunk d / 4)", 1}, .memory = {"B (d + dv) + B"}},
           .kind = Kind::merging,
           .granularity = Granularity::layer,
           .streaming = true,

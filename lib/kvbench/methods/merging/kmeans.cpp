@@ -24,7 +24,7 @@
 #include <kvbench/methods/merging/methods.hpp>
 #include <kvbench/methods/stages/kept_cache.hpp>
 #include <kvbench/methods/stages/lloyd.hpp>
-#include <kvbench/methods/stages/pair_limit.hpp>
+#include <kvbench/methods/stages/parameters.hpp>
 #include <kvbench/methods/stages/rows.hpp>
 
 namespace kvbench::methods {
@@ -110,10 +110,7 @@ MethodInfo kmeans_method() {
           .summary = "k-means centroids in place of the tokens of the context, weighted by their number of tokens",
           .notes = "Chelsea's text does not give the distance, the initial centroids or the number of iterations of "
                    "this baseline.",
-          .complexity = {.compress = "O(i n B d), i iterations",
-                         .query = "O(B (d + dv))",
-                         .memory = "B (d + dv) + B",
-                         .growth = {.compress = 1, .query = 0, .memory = 0}},
+          .complexity = {.compress = {"O(i n B d), i iterations", 1}, .memory = {"B (d + dv) + B"}},
           .kind = Kind::merging,
           .properties = {.key_shift = Property::no("directions of keys depend on the origin"),
                          .nested_budgets = Property::no("the clusters depend on their number"),

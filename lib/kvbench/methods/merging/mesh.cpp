@@ -51,10 +51,7 @@ MethodInfo mesh_method() {
           .summary = "every token linked to its most similar one among all pairs, merged by degree",
           .notes = "The text gives only the complexity of the matching; the chaining of links and the place of a group "
                    "are this project's reading. Quadratic: `infeasible` above mesh.max_pairs.",
-          .complexity = {.compress = "O(n^2 d)",
-                         .query = "O(B (d + dv))",
-                         .memory = "B (d + dv) + B",
-                         .growth = {.compress = 2, .query = 0, .memory = 0}},
+          .complexity = {.compress = {"O(n^2 d)", 2}, .memory = {"B (d + dv) + B"}},
           .kind = Kind::merging,
           .streaming = true,
           .properties = merging_properties(),

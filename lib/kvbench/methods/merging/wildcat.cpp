@@ -40,7 +40,7 @@
 #include <kvbench/methods/merging/nystrom.hpp>
 #include <kvbench/methods/stages/draws.hpp>
 #include <kvbench/methods/stages/kept_cache.hpp>
-#include <kvbench/methods/stages/pair_limit.hpp>
+#include <kvbench/methods/stages/parameters.hpp>
 #include <kvbench/methods/stages/rows.hpp>
 
 namespace kvbench::methods {
@@ -192,15 +192,10 @@ class Compression {
   Cores out_;
 };
 
-class WildcatCache : public CompressedCache {
+class WildcatCache : public HeadCache {
  public:
   WildcatCache(const HeadPrompt& head, const Layout& layout, Cores cores, Backend& backend)
-      : backend_(backend),
-        layout_(layout),
-        context_(head.tokens()),
-        d_(head.keys.cols()),
-        dv_(head.values.cols()),
-        range_(backend.on_host(head.values), dv_) {
+      : HeadCache(head, backend), layout_(layout), context_(head.tokens()), range_(backend.on_host(head.values), dv_) {
     const Index width = std::ssize(cores.ids);
     cores_ = {.ids = backend.adopt(std::move(cores.ids), 1, width),
               .weight_den = backend.adopt(std::move(cores.weights), 1, width),
@@ -249,9 +244,8 @@ class WildcatCache : public CompressedCache {
     if (begin < end) tables.push_back({.ids = backend_.adopt(token_range(begin, end - begin), 1, end - begin)});
   }
 
-  Backend& backend_;
   Layout layout_;
-  Index context_, d_, dv_;
+  Index context_;
   Index appended_ = 0;
   Extremes range_;
   EntryTable cores_;
@@ -284,10 +278,8 @@ MethodInfo wildcat_method() {
           .notes = "The released compression of caches, in bins of rank 12; bins=1 is the coreset of the module. "
                    "Released versions differ in the temperature (tau). Weights may be negative: answers are clamped to "
                    "the range of all values, and are 0 before that where the denominator is not positive.",
-          .complexity = {.compress = "O(n r (d + dv + r)), r tokens of each bin",
-                         .query = "O(B (d + dv))",
-                         .memory = "B (d + dv) + B + 2 dv",
-                         .growth = {.compress = 1, .query = 0, .memory = 0}},
+          .complexity = {.compress = {"O(n r (d + dv + r)), r tokens of each bin", 1},
+                         .memory = {"B (d + dv) + B + 2 dv"}},
           .kind = Kind::merging,
           .seeded = true,
           .own_values = true,

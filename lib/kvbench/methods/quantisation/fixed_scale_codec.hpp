@@ -1,11 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 // The codec of numbers of 8 bits that all have one scale, which does not depend on the rows.
+// The scale of whole arrays, which a codec takes from a prompt and keeps while tokens are decoded.
 #pragma once
 
+#include <vector>
+
+#include <kvbench/kernels/backend.hpp>
 #include <kvbench/kernels/codes.hpp>
 #include <kvbench/methods/contract/codec.hpp>
 
 namespace kvbench::methods {
+
+/// max |x| / peak over the numbers of all arrays, passing over NaN; 1 where there are none or all are 0.
+float prompt_scale(const std::vector<Buffer<const float>>& arrays, float peak, Backend& backend);
 
 /// Floating-point numbers of 8 bits, with a scale in fp32 that makes the largest number of a group the largest code.
 kernels::GroupFormat e4m3_format();

@@ -30,7 +30,6 @@
 #include <kvbench/methods/quantisation/fixed_scale_codec.hpp>
 #include <kvbench/methods/quantisation/group_codec.hpp>
 #include <kvbench/methods/quantisation/methods.hpp>
-#include <kvbench/methods/quantisation/prompt_scale.hpp>
 #include <kvbench/methods/stages/quantiser.hpp>
 
 namespace kvbench::methods {

@@ -34,7 +34,7 @@
 // same to the bit for 20,000 random and hostile blocks per format. In a model
 // (tests/ggml/llama_caches_test.py), KL of q8_0 and q4_0 agrees to within 12 % with a graph of llama.cpp in which ggml
 // rounds keys and values; with queries rounded too, this graph agrees with llama.cpp's own quantised cache as well.
-#include <kvbench/core/suggest.hpp>
+#include <kvbench/core/name.hpp>
 #include <kvbench/methods/quantisation/ggml_formats.hpp>
 #include <kvbench/methods/quantisation/group_codec.hpp>
 #include <kvbench/methods/quantisation/methods.hpp>
@@ -131,7 +131,7 @@ MethodInfo row(const char* name, const Format& format) {
           .paper = "llama.cpp, ggml-quants.c",
           .summary = fmt::format("all tokens in ggml's blocks of 32 channels, {} bits a number", format.bits),
           .notes = "llama.cpp sets hadamard where the head dimension is a multiple of 64 (#21038).",
-          .complexity = {.compress = "O(n (d + dv) log d)"},
+          .complexity = {.compress = {"O(n (d + dv) log d)"}},
           .engine = Engine::llama_cpp,
           .variants = {{{"hadamard", "true"}}},
           .block = block_of<P>,

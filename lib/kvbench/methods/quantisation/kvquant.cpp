@@ -222,7 +222,7 @@ MethodInfo kvquant_nofisher_method() {
        .notes = "The released code weights its codebooks by gradients (Fisher), which a trace does not have. It "
                 "calibrates on "
                 "another text (--calibrate); calibrated on the evaluated context, rows are too good.",
-       .complexity = {.compress = "O(n (d + dv) log n)"},
+       .complexity = {.compress = {"O(n (d + dv) log n)"}},
        .granularity = Granularity::layer,
        .calibrates = true,
        .whole_context = true,

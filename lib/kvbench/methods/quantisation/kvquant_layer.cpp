@@ -5,7 +5,7 @@
 
 #include <fmt/format.h>
 
-#include <kvbench/methods/quantisation/fitted_codebook.hpp>
+#include <kvbench/methods/quantisation/lloyd_max.hpp>
 #include <kvbench/methods/stages/rows.hpp>
 
 namespace kvbench::methods {

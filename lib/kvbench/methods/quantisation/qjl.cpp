@@ -29,8 +29,8 @@
 #include <kvbench/methods/quantisation/group_codec.hpp>
 #include <kvbench/methods/quantisation/methods.hpp>
 #include <kvbench/methods/quantisation/sign_sketch.hpp>
+#include <kvbench/methods/stages/draws.hpp>
 #include <kvbench/methods/stages/quantiser.hpp>
-#include <kvbench/methods/stages/random_matrix.hpp>
 #include <kvbench/methods/stages/rows.hpp>
 
 namespace kvbench::methods {
@@ -171,7 +171,7 @@ MethodInfo qjl_method() {
        .notes =
            "Sketches and outliers are those of the released code, whose orthogonal rows make inner products larger "
            "by 1 / (4 d). Its sketch sizes are for 128 channels.",
-       .complexity = {.compress = "O(n s d)"},
+       .complexity = {.compress = {"O(n s d)"}},
        .seeded = true,
        .properties = {.head_permutation = Property::no("draws are keyed by the head"),
                       .equal_bytes = Property::no("the first layers have longer sketches")}},

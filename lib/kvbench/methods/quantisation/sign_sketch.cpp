@@ -6,7 +6,7 @@
 #include <numbers>
 
 #include <kvbench/methods/quantisation/group_codec.hpp>
-#include <kvbench/methods/stages/random_matrix.hpp>
+#include <kvbench/methods/stages/draws.hpp>
 
 namespace kvbench::methods {
 namespace {

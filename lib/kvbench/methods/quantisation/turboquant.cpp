@@ -26,8 +26,8 @@
 #include <kvbench/methods/quantisation/group_codec.hpp>
 #include <kvbench/methods/quantisation/methods.hpp>
 #include <kvbench/methods/quantisation/sign_sketch.hpp>
+#include <kvbench/methods/stages/draws.hpp>
 #include <kvbench/methods/stages/quantiser.hpp>
-#include <kvbench/methods/stages/random_matrix.hpp>
 
 namespace kvbench::methods {
 namespace {
@@ -122,7 +122,7 @@ MethodInfo turboquant_method() {
        .notes =
            "The rotation comes from the seed and counts no bytes. The paper's experiments with 2.5 and 3.5 bits give "
            "outlier channels more bits than the others; here all have the same.",
-       .complexity = {.compress = "O(n (d^2 + dv^2))"},
+       .complexity = {.compress = {"O(n (d^2 + dv^2))"}},
        .seeded = true,
        .variants = {{{"qjl", "true"}}}},
       levels_of, codecs_at);

@@ -86,7 +86,7 @@ MethodInfo turboquant_vllm_method() {
        .notes =
            "vLLM's reading of the paper: no random signs, decoded keys keep their norm, values are not rotated, no "
            "sketch of a residual. The first 2 and last 2 layers are stored whole.",
-       .complexity = {.compress = "O(n (d log d + dv))"},
+       .complexity = {.compress = {"O(n (d log d + dv))"}},
        .properties = {.equal_bytes = Property::no("the outer layers are stored whole")}},
       level, codecs);
 }

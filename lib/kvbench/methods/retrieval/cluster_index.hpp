@@ -7,8 +7,8 @@
 #include <vector>
 
 #include <kvbench/methods/contract/method.hpp>
-#include <kvbench/methods/stages/group.hpp>
 #include <kvbench/methods/stages/lloyd.hpp>
+#include <kvbench/methods/stages/parameters.hpp>
 
 namespace kvbench::methods {
 

@@ -49,10 +49,10 @@
 
 #include <kvbench/methods/retrieval/cluster_index.hpp>
 #include <kvbench/methods/retrieval/methods.hpp>
-#include <kvbench/methods/stages/computed_once.hpp>
 #include <kvbench/methods/stages/draws.hpp>
 #include <kvbench/methods/stages/kept_cache.hpp>
-#include <kvbench/methods/stages/pair_limit.hpp>
+#include <kvbench/methods/stages/parameters.hpp>
+#include <kvbench/methods/stages/per_block.hpp>
 #include <kvbench/methods/stages/rows.hpp>
 
 namespace kvbench::methods {
@@ -303,10 +303,9 @@ MethodInfo clusterkv_method() {
           .notes = "L/80 clusters, iterated until labels are fixed, and 4 more for every 320 generated tokens, as in "
                    "the text. The released accuracy code is `clusterkv-repo`; the released efficiency code counts the "
                    "sinks outside the budget.",
-          .complexity = {.compress = "O(i n C d), C = n/80, i iterations",
-                         .query = "O(C d + B (d + dv))",
-                         .memory = "n (d + dv) + C d",
-                         .growth = {.compress = 2, .query = 1, .memory = 1}},
+          .complexity = {.compress = {"O(i n C d), C = n/80, i iterations", 2},
+                         .query = {"O(C d + B (d + dv))", 1},
+                         .memory = {"n (d + dv) + C d", 1}},
           .kind = Kind::retrieval,
           .granularity = Granularity::query_head,
           .seeded = true,
@@ -323,10 +322,9 @@ MethodInfo clusterkv_repo_method() {
           .summary = "clusterkv with 400 clusters for any length, 20 iterations, and generated tokens never clustered",
           .notes = "All generated tokens answer every query, beyond the budget. fill=pad takes the last cluster whole; "
                    "the released kernel path cuts it nevertheless.",
-          .complexity = {.compress = "O(i n C d), C = 400, i iterations",
-                         .query = "O(C d + B (d + dv))",
-                         .memory = "n (d + dv) + C d",
-                         .growth = {.compress = 1, .query = 0, .memory = 1}},
+          .complexity = {.compress = {"O(i n C d), C = 400, i iterations", 1},
+                         .query = {"O(C d + B (d + dv))"},
+                         .memory = {"n (d + dv) + C d", 1}},
           .kind = Kind::retrieval,
           .granularity = Granularity::query_head,
           .seeded = true,

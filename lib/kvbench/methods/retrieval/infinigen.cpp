@@ -5,7 +5,6 @@
 
 #include <kvbench/methods/retrieval/infinigen_reach.hpp>
 #include <kvbench/methods/retrieval/skew.hpp>
-#include <kvbench/methods/stages/growing_rows.hpp>
 #include <kvbench/methods/stages/kept_cache.hpp>
 #include <kvbench/methods/stages/per_block.hpp>
 #include <kvbench/methods/stages/rows.hpp>
@@ -223,10 +222,9 @@ MethodInfo infinigen_method() {
               "of ClusterKV uses a fixed budget. The released codes compute the skewing on another text (--calibrate), "
               "and the accuracy code the columns too; calibrated on the evaluated context, rows are too good. Without "
               "speculated queries in the trace the true ones are used, and the row reports that.",
-          .complexity = {.compress = "O((n + m) d^2), m observed queries",
-                         .query = "O(n c + B (d + dv)), c columns",
-                         .memory = "n (d + dv) + G n c",
-                         .growth = {.compress = 1, .query = 1, .memory = 1}},
+          .complexity = {.compress = {"O((n + m) d^2), m observed queries", 1},
+                         .query = {"O(n c + B (d + dv)), c columns", 1},
+                         .memory = {"n (d + dv) + G n c", 1}},
           .kind = Kind::retrieval,
           .granularity = Granularity::layer,
           .needs = {Part::observed_queries},

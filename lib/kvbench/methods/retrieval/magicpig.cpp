@@ -9,9 +9,9 @@
 #include <kvbench/kernels/normal.hpp>
 #include <kvbench/methods/retrieval/exact_logits.hpp>
 #include <kvbench/methods/retrieval/hash_tables.hpp>
-#include <kvbench/methods/stages/computed_once.hpp>
 #include <kvbench/methods/stages/draws.hpp>
 #include <kvbench/methods/stages/kept_cache.hpp>
+#include <kvbench/methods/stages/per_block.hpp>
 #include <kvbench/methods/stages/rows.hpp>
 
 namespace kvbench::methods {
@@ -68,16 +68,13 @@ Hashed hash(const HeadPrompt& head, const MagicpigParams& params, std::uint32_t 
   return {projections, mean, std::move(norms), HashTables(codes, params.tables, static_cast<int>(params.bits))};
 }
 
-class MagicpigCache : public CompressedCache {
+class MagicpigCache : public HeadCache {
  public:
   MagicpigCache(const HeadPrompt& head, std::shared_ptr<const Hashed> hashed, const MagicpigParams& params,
                 Index budget, Backend& backend)
-      : backend_(backend),
+      : HeadCache(head, backend),
         hashed_(std::move(hashed)),
         params_(params),
-        group_(head.group),
-        d_(head.keys.cols()),
-        dv_(head.values.cols()),
         context_(head.tokens()),
         scale_(head.scale) {
     sinks_ = std::min({params.sinks, budget, context_});
@@ -176,10 +173,9 @@ class MagicpigCache : public CompressedCache {
     return out;
   }
 
-  Backend& backend_;
   std::shared_ptr<const Hashed> hashed_;
   MagicpigParams params_;
-  Index group_, d_, dv_, context_;
+  Index context_;
   float scale_;
   Index sinks_ = 0, window_ = 0, room_ = 0;
   Index appended_ = 0;
@@ -219,10 +215,9 @@ MethodInfo magicpig_method() {
           .notes = "The released code has no budget; here each query asks as many of its tables as find no more tokens "
                    "than the budget allows. Its layers 0, 16, 32 and 48 are whole: --dense-layers 1 keeps the first. "
                    "The tables take more memory than the cache of small heads; they lie in the memory of the host.",
-          .complexity = {.compress = "O(n K L d)",
-                         .query = "O(K L d + B (L + d + dv))",
-                         .memory = "n (d + dv + L) + 2^(K+1) L",
-                         .growth = {.compress = 1, .query = 0, .memory = 1}},
+          .complexity = {.compress = {"O(n K L d)", 1},
+                         .query = {"O(K L d + B (L + d + dv))"},
+                         .memory = {"n (d + dv + L) + 2^(K+1) L", 1}},
           .kind = Kind::retrieval,
           .granularity = Granularity::query_head,
           .seeded = true,

@@ -26,16 +26,10 @@ namespace {
 
 using SharedFit = std::shared_ptr<PerBlock<WeightFit>>;
 
-class OracleErrorCache : public CompressedCache {
+class OracleErrorCache : public HeadCache {
  public:
   OracleErrorCache(const HeadPrompt& head, Index budget, SharedFit fit, Backend& backend)
-      : backend_(backend),
-        fit_(std::move(fit)),
-        group_(head.group),
-        d_(head.keys.cols()),
-        dv_(head.values.cols()),
-        budget_(budget),
-        values_(backend.read(head.values)) {}
+      : HeadCache(head, backend), fit_(std::move(fit)), budget_(budget), values_(backend.read(head.values)) {}
 
   Index takes(const TokenBlock& tokens) override { return tokens.size(); }
   void append(const TokenBlock& tokens) override {
@@ -106,9 +100,8 @@ class OracleErrorCache : public CompressedCache {
     return {{.ids = backend_.adopt(std::move(ids), 1, count), .weight_num = weight, .weight_den = weight}};
   }
 
-  Backend& backend_;
   SharedFit fit_;
-  Index group_, d_, dv_, budget_;
+  Index budget_;
   std::vector<float> values_;  // [tokens, dv]
 };
 
@@ -129,10 +122,9 @@ MethodInfo oracle_error_method() {
                      "ceiling with hindsight",
           .notes =
               "Greedy selection, not a bound. It costs seconds per head; `all` leaves it out, and it must be named.",
-          .complexity = {.compress = "O(1)",
-                         .query = "O(n B + n B^2 / R) of a block of R query rows",
-                         .memory = "B (d + dv + 1)",
-                         .growth = {.compress = 0, .query = 1, .memory = 0}},
+          .complexity = {.compress = {"O(1)"},
+                         .query = {"O(n B + n B^2 / R) of a block of R query rows", 1},
+                         .memory = {"B (d + dv + 1)"}},
           .kind = Kind::retrieval,
           .granularity = Granularity::kv_head,
           .properties = {.key_shift = Property::no("rounding of the logits may change the order of selection"),

@@ -28,15 +28,10 @@ std::vector<std::int32_t> repeated(const std::vector<std::int32_t>& bounds, Inde
   return rows;
 }
 
-class OracleTopkCache : public CompressedCache {
+class OracleTopkCache : public HeadCache {
  public:
   OracleTopkCache(const HeadPrompt& head, Index budget, Backend& backend)
-      : backend_(backend),
-        group_(head.group),
-        d_(head.keys.cols()),
-        dv_(head.values.cols()),
-        tokens_(head.tokens()),
-        budget_(budget) {}
+      : HeadCache(head, backend), tokens_(head.tokens()), budget_(budget) {}
 
   Index takes(const TokenBlock& tokens) override { return tokens.size(); }
   void append(const TokenBlock& tokens) override { tokens_ += tokens.size(); }
@@ -69,8 +64,7 @@ class OracleTopkCache : public CompressedCache {
   TokenRange retrievable() const override { return {.count = tokens_}; }
 
  private:
-  Backend& backend_;
-  Index group_, d_, dv_, tokens_, budget_;
+  Index tokens_, budget_;
 };
 
 MakeCache prepare_oracle(const HeadPrompt& head, const NoParams&, Backend& backend) {
@@ -89,10 +83,9 @@ MethodInfo oracle_topk_method() {
           .paper = "reference",
           .summary = "the B largest exact logits of each query and query head: the upper reference of selection",
           .notes = "It reads every key to select: compare other methods with its error, not with its bytes.",
-          .complexity = {.compress = "O(1)",
-                         .query = "O(n), on the logits of the exact pass",
-                         .memory = "n (d + dv) + G B",
-                         .growth = {.compress = 0, .query = 1, .memory = 1}},
+          .complexity = {.compress = {"O(1)"},
+                         .query = {"O(n), on the logits of the exact pass", 1},
+                         .memory = {"n (d + dv) + G B", 1}},
           .kind = Kind::retrieval,
           .granularity = Granularity::query_head,
           .streaming = true,

@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <stdexcept>
 
-#include <kvbench/methods/stages/growing_rows.hpp>
 #include <kvbench/methods/stages/per_block.hpp>
 #include <kvbench/methods/stages/rows.hpp>
 
@@ -17,15 +16,13 @@ Index closed_tokens(Index tokens, Index page) { return tokens == 0 ? 0 : (tokens
 /// Scores of the pages, of all budgets.
 using PageScores = PerBlock<Buffer<const float>>;
 
-class QuestCache : public CompressedCache {
+class QuestCache : public HeadCache {
  public:
   /// `bounds` are those of the context's closed pages.
   QuestCache(const HeadPrompt& head, Buffer<const float> bounds, std::shared_ptr<PageScores> scores,
              const QuestParams& params, Index budget, Backend& backend)
-      : backend_(backend),
+      : HeadCache(head, backend),
         params_(params),
-        group_(head.group),
-        dv_(head.values.cols()),
         budget_(budget),
         bounds_(backend, std::move(bounds)),
         open_(backend.allocate<float>(params.page, head.keys.cols())),
@@ -165,9 +162,8 @@ class QuestCache : public CompressedCache {
             .cluster_ids = backend_.adopt(std::move(page_ids), rows, width)};
   }
 
-  Backend& backend_;
   QuestParams params_;
-  Index group_, dv_, budget_;
+  Index budget_;
   GrowingRows bounds_;  ///< of the closed pages, [closed, 2d]
   Buffer<float> open_;  ///< [page, d] keys of the open page, which always contains the newest token
   Index filled_ = 0;    ///< rows of open_ in use
@@ -209,10 +205,9 @@ MethodInfo quest_method() {
           .notes = "Evaluation code: the newest page competes (last_page=false); CUDA path: it is always taken "
                    "(last_page=true). The whole cache stays on the fast tier: compare the bytes read, not the bytes "
                    "stored. Both keep the first two layers dense (--dense-layers 2).",
-          .complexity = {.compress = "O(n d)",
-                         .query = "O(2 d n / page + B (d + dv))",
-                         .memory = "n (d + dv) + 2 d n / page",
-                         .growth = {.compress = 1, .query = 1, .memory = 1}},
+          .complexity = {.compress = {"O(n d)", 1},
+                         .query = {"O(2 d n / page + B (d + dv))", 1},
+                         .memory = {"n (d + dv) + 2 d n / page", 1}},
           .kind = Kind::retrieval,
           .granularity = Granularity::query_head,
           .streaming = true,

@@ -43,9 +43,8 @@
 
 #include <kvbench/methods/retrieval/estimated_clusters.hpp>
 #include <kvbench/methods/retrieval/methods.hpp>
-#include <kvbench/methods/stages/growing_rows.hpp>
 #include <kvbench/methods/stages/kept_cache.hpp>
-#include <kvbench/methods/stages/pair_limit.hpp>
+#include <kvbench/methods/stages/parameters.hpp>
 #include <kvbench/methods/stages/rows.hpp>
 
 namespace kvbench::methods {
@@ -88,16 +87,13 @@ EstimatedClusters cluster(const RetroinferParams& params, const Buffer<const flo
   return segmented_clusters(keys, values, first, share * segments, segments, params.iterations, backend);
 }
 
-class RetroinferCache : public CompressedCache {
+class RetroinferCache : public HeadCache {
  public:
   /// `clusters` are those of the tokens between first and last ones; absent where there are none.
   RetroinferCache(const HeadPrompt& head, const std::optional<EstimatedClusters>& clusters,
                   const RetroinferParams& params, Index budget, Index sinks, Index window, Backend& backend)
-      : backend_(backend),
+      : HeadCache(head, backend),
         params_(params),
-        group_(head.group),
-        d_(head.keys.cols()),
-        dv_(head.values.cols()),
         value_numbers_(head.value_numbers()),
         context_(head.tokens()),
         budget_(budget),
@@ -261,9 +257,8 @@ class RetroinferCache : public CompressedCache {
 
   const std::vector<TokenId>& members(std::int32_t cluster) const { return tokens_[static_cast<std::size_t>(cluster)]; }
 
-  Backend& backend_;
   RetroinferParams params_;
-  Index group_, d_, dv_, value_numbers_, context_, budget_;
+  Index value_numbers_, context_, budget_;
   float scale_;
   Index sinks_, window_;
   Index tail_;                                ///< last tokens that are not clustered
@@ -309,10 +304,9 @@ MethodInfo retroinfer_method() {
           .notes = "The released code leaves contexts below 16384 tokens whole (least=16384) and has a budget in "
                    "clusters, 1.8 % read and 23.2 % estimated; here a budget in entries is divided in the same ratio. "
                    "Its numbers of clusters are multiples of 8.",
-          .complexity = {.compress = "O(n C d), C = n/16",
-                         .query = "O(C d + B (d + dv))",
-                         .memory = "n (d + dv) + C (d + dv)",
-                         .growth = {.compress = 2, .query = 1, .memory = 1}},
+          .complexity = {.compress = {"O(n C d), C = n/16", 2},
+                         .query = {"O(C d + B (d + dv))", 1},
+                         .memory = {"n (d + dv) + C (d + dv)", 1}},
           .kind = Kind::retrieval,
           .properties = {.nested_budgets = Property::no("an estimated cluster is one token of it"),
                          .equal_bytes = Property::no("clusters that end without tokens are left out"),

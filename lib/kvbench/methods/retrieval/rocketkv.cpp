@@ -7,7 +7,6 @@
 #include <stdexcept>
 
 #include <kvbench/methods/eviction/window_votes.hpp>
-#include <kvbench/methods/stages/growing_rows.hpp>
 #include <kvbench/methods/stages/rows.hpp>
 
 namespace kvbench::methods {
@@ -55,15 +54,12 @@ Buffer<const float> page_queries(const QueryBlock& block, Index group, Index cha
   return backend.adopt(std::move(rows), group * m, 2 * d);
 }
 
-class RocketkvCache : public CompressedCache {
+class RocketkvCache : public HeadCache {
  public:
   RocketkvCache(const HeadPrompt& head, RocketkvSizes sizes, std::vector<TokenId> stayed, Index budget,
                 Backend& backend)
-      : backend_(backend),
+      : HeadCache(head, backend),
         sizes_(sizes),
-        group_(head.group),
-        d_(head.keys.cols()),
-        dv_(head.values.cols()),
         context_(head.tokens()),
         budget_(budget),
         scale_(head.scale),
@@ -243,9 +239,8 @@ class RocketkvCache : public CompressedCache {
             .cluster_ids = backend_.adopt(std::move(pages), rows, width)};
   }
 
-  Backend& backend_;
   RocketkvSizes sizes_;
-  Index group_, d_, dv_, context_, budget_;
+  Index context_, budget_;
   float scale_;
   std::vector<TokenId> stayed_;
   Index appended_ = 0;
@@ -296,10 +291,9 @@ MethodInfo rocketkv_method() {
           .notes = "B tokens answer a query; the released token_budget is 2 B, half of which is the traffic of the "
                    "index. Page size and channels follow gpt-fast/rocket.py; the accuracy code rounds them otherwise. "
                    "Both keep room for generated tokens within the capacity; here it is for the prompt.",
-          .complexity = {.compress = "O(G W n d + n log n)",
-                         .query = "O(C r / p + B (d + dv)), C tokens stay",
-                         .memory = "C (d + dv) + 2 C d / p",
-                         .growth = {.compress = 1, .query = 0.5, .memory = 0.5}},
+          .complexity = {.compress = {"O(G W n d + n log n)", 1},
+                         .query = {"O(C r / p + B (d + dv)), C tokens stay", 0.5},
+                         .memory = {"C (d + dv) + 2 C d / p", 0.5}},
           .kind = Kind::retrieval,
           .needs = {Part::observed_queries},
           .check_data = [](const ContextData& data,

@@ -25,7 +25,6 @@
 #include <kvbench/methods/contract/attend.hpp>
 #include <kvbench/methods/retrieval/methods.hpp>
 #include <kvbench/methods/retrieval/quest.hpp>
-#include <kvbench/methods/stages/growing_rows.hpp>
 #include <kvbench/methods/stages/per_block.hpp>
 #include <kvbench/methods/stages/rows.hpp>
 
@@ -95,15 +94,13 @@ std::vector<std::size_t> largest_until(const std::vector<double>& numbers, doubl
   return places;
 }
 
-class TwilightCache : public CompressedCache {
+class TwilightCache : public HeadCache {
  public:
   TwilightCache(std::unique_ptr<CompressedCache> quest, const HeadPrompt& head, Buffer<const float> keys,
                 const TwilightParams& params, Index budget, Backend& backend)
-      : backend_(backend),
+      : HeadCache(head, backend),
         quest_(std::move(quest)),
         params_(params),
-        group_(head.group),
-        d_(head.keys.cols()),
         budget_(budget),
         scale_(head.scale),
         keys_(backend, std::move(keys)) {}
@@ -191,10 +188,9 @@ class TwilightCache : public CompressedCache {
             .cluster_ids = backend_.adopt(std::move(of), rows, static_cast<Index>(most))};
   }
 
-  Backend& backend_;
   std::unique_ptr<CompressedCache> quest_;
   TwilightParams params_;
-  Index group_, d_, budget_;
+  Index budget_;
   float scale_;
   GrowingRows keys_;  ///< [tokens, d] as the codes decode
 };
@@ -219,10 +215,9 @@ MethodInfo twilight_method() {
           .notes = "The released configuration with quest, whose token_budget of 8192 is the budget here: fewer tokens "
                    "answer, as many as hold 0.85 of the estimated attention. It keeps the first two layers dense "
                    "(--dense-layers 2).",
-          .complexity = {.compress = "O(n d)",
-                         .query = "O(2 d n / page + B (d + dv))",
-                         .memory = "n (d + dv) + 2 d n / page + n (d / 4 + 2)",
-                         .growth = {.compress = 1, .query = 1, .memory = 1}},
+          .complexity = {.compress = {"O(n d)", 1},
+                         .query = {"O(2 d n / page + B (d + dv))", 1},
+                         .memory = {"n (d + dv) + 2 d n / page + n (d / 4 + 2)", 1}},
           .kind = Kind::retrieval,
           .granularity = Granularity::query_head,
           .streaming = true,

@@ -6,7 +6,7 @@
 #include <limits>
 #include <utility>
 
-#include <kvbench/core/distributions.hpp>
+#include <kvbench/core/statistics.hpp>
 #include <kvbench/methods/retrieval/exact_logits.hpp>
 #include <kvbench/methods/stages/draws.hpp>
 #include <kvbench/methods/stages/kept_cache.hpp>
@@ -116,18 +116,15 @@ class Sample {
   Index row_;
 };
 
-class VattentionCache : public CompressedCache {
+class VattentionCache : public HeadCache {
  public:
   VattentionCache(const HeadPrompt& head, const VattentionParams& params, Index budget, std::uint32_t seed,
                   Backend& backend)
-      : backend_(backend),
+      : HeadCache(head, backend),
         params_(params),
         part_(divide(params, budget)),
         quantile_(normal_quantile(1 - params.delta)),
         draws_(seed, "vattention", head),
-        group_(head.group),
-        d_(head.keys.cols()),
-        dv_(head.values.cols()),
         tokens_(head.tokens()),
         budget_(budget) {}
 
@@ -252,12 +249,11 @@ class VattentionCache : public CompressedCache {
             .weight_den = weight};
   }
 
-  Backend& backend_;
   VattentionParams params_;
   Division part_;
   double quantile_;
   Draws draws_;
-  Index group_, d_, dv_, tokens_, budget_;
+  Index tokens_, budget_;
   mutable double cut_ = 0;
 };
 
@@ -298,10 +294,9 @@ MethodInfo vattention_method() {
                    "within a budget the row says how many queries it cut. The released code counts a token once that "
                    "is drawn twice (repeats=once), draws top tokens again, and takes sigma of all tokens between "
                    "first and recent ones.",
-          .complexity = {.compress = "O(1)",
-                         .query = "O(n + B (d + dv)), on the logits of the exact pass",
-                         .memory = "n (d + dv) + 2 G B",
-                         .growth = {.compress = 0, .query = 1, .memory = 1}},
+          .complexity = {.compress = {"O(1)"},
+                         .query = {"O(n + B (d + dv)), on the logits of the exact pass", 1},
+                         .memory = {"n (d + dv) + 2 G B", 1}},
           .kind = Kind::retrieval,
           .granularity = Granularity::query_head,
           .streaming = true,

@@ -158,10 +158,8 @@ MethodInfo balancekv_method() {
                    "section 4 selects exactly half of the tokens (half=exact, default), Algorithm 2 the smaller sign "
                    "class (half=smaller). The row reports the number of steps beyond the threshold (FAIL). With the "
                    "paper's constant the signs are nearly fair coins. The released code is `balancekv-repo`.",
-          .complexity = {.compress = "O(n block (d + dv)), mode=stream O(n t (d + dv) T)",
-                         .query = "O(B (d + dv))",
-                         .memory = "B (d + dv) + B",
-                         .growth = {.compress = 1, .query = 0, .memory = 0}},
+          .complexity = {.compress = {"O(n block (d + dv)), mode=stream O(n t (d + dv) T)", 1},
+                         .memory = {"B (d + dv) + B"}},
           .kind = Kind::sampling,
           .streaming = true,
           .seeded = true,

@@ -173,10 +173,7 @@ MethodInfo balancekv_repo_method() {
           .notes = "Differs from the paper's listing in kernel, step and choice of the half. Per round, numerator "
                    "weights are multiplied by 1 or 2 and all denominator weights by 2; mass=consistent removes that "
                    "mismatch. The row reports the number of forced signs, which no draw could change.",
-          .complexity = {.compress = "O(n block (d + dv))",
-                         .query = "O(B (d + dv))",
-                         .memory = "B (d + dv) + 2 B",
-                         .growth = {.compress = 1, .query = 0, .memory = 0}},
+          .complexity = {.compress = {"O(n block (d + dv))", 1}, .memory = {"B (d + dv) + 2 B"}},
           .kind = Kind::sampling,
           .seeded = true,
           .properties = {.value_scaling = Property::no("0.025 is added to inner products of values"),

@@ -41,17 +41,15 @@ struct StreamCounts {
   std::map<int, Index> buckets = {};  ///< tokens by instance of N
 };
 
-class StreamCache : public CompressedCache {
+class StreamCache : public HeadCache {
  public:
   StreamCache(const HeadPrompt& head, const BalancekvParams& params, const TreePlan& plan, const Horizon& horizon,
               std::uint32_t seed, Backend& backend)
-      : backend_(backend),
+      : HeadCache(head, backend),
         draws_(seed, "balancekv", head),
         params_(params),
         plan_(plan),
         walk_(walk_settings(params, head.scale)),
-        d_(head.keys.cols()),
-        dv_(head.values.cols()),
         counts_{.horizon = horizon},
         denominator_({.t = plan.t, .levels = plan.levels, .walk = walk_}, d_, dv_, backend) {
     const std::vector<TokenNorms> norms = norms_of(head.keys, head.values, backend);
@@ -198,12 +196,10 @@ class StreamCache : public CompressedCache {
     for (auto& [bucket, instance] : numerators_) instance.flush(keys, values);
   }
 
-  Backend& backend_;
   Draws draws_;
   BalancekvParams params_;
   TreePlan plan_;
   WalkSettings walk_;
-  Index d_, dv_;
   StreamCounts counts_;
   std::vector<TokenNorms> offered_;  ///< of the tokens that takes() was asked about
   MergeAndReduce denominator_;

@@ -209,10 +209,7 @@ MethodInfo kh_compress_method() {
                    "tokens each stands for n / kept of the context. Sizes are 2^g times the root of the largest power "
                    "of 4 in the context, so that a budget keeps more than half of its tokens at least where n is such "
                    "a power.",
-          .complexity = {.compress = "O(n^1.5 2^g (d + dv))",
-                         .query = "O(B (d + dv))",
-                         .memory = "B (d + dv) + B",
-                         .growth = {.compress = 1, .query = 0, .memory = 0}},
+          .complexity = {.compress = {"O(n^1.5 2^g (d + dv))", 1}, .memory = {"B (d + dv) + B"}},
           .kind = Kind::sampling,
           .seeded = true,
           .properties = {.key_shift = Property::no("the kernel is of inner products of the keys"),

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include <kvbench/methods/sampling/softmax_balance.hpp>
-#include <kvbench/methods/stages/growing_rows.hpp>
+#include <kvbench/methods/stages/rows.hpp>
 
 namespace kvbench::methods {
 

@@ -9,8 +9,8 @@
 
 #include <kvbench/methods/sampling/leader_partition.hpp>
 #include <kvbench/methods/sampling/reservoir.hpp>
-#include <kvbench/methods/stages/computed_once.hpp>
 #include <kvbench/methods/stages/draws.hpp>
+#include <kvbench/methods/stages/per_block.hpp>
 #include <kvbench/methods/stages/rows.hpp>
 
 namespace kvbench::methods {
@@ -62,15 +62,13 @@ class Representatives {
   Buffer<std::int32_t> count_, label_;
 };
 
-class SubgenCache : public CompressedCache {
+class SubgenCache : public HeadCache {
  public:
   /// norms2: [n] squared norms of the context's values.
   SubgenCache(Backend& backend, const HeadPrompt& head, std::shared_ptr<const LeaderPartition> partition,
               const std::vector<double>& norms2, Index t, Index s, std::uint32_t seed, bool hindsight)
-      : backend_(backend),
+      : HeadCache(head, backend),
         hindsight_(hindsight),
-        d_(head.keys.cols()),
-        dv_(head.values.cols()),
         t_(t),
         draws_(seed, "subgen", head),
         values_(s, 0),
@@ -150,9 +148,8 @@ class SubgenCache : public CompressedCache {
     return merged;
   }
 
-  Backend& backend_;
   bool hindsight_;  ///< the radius was chosen from keys of the whole prompt
-  Index d_, dv_, t_;
+  Index t_;
   Index tokens_ = 0;  ///< taken so far
   Draws draws_;
   Reservoir values_;
@@ -272,10 +269,9 @@ MethodInfo subgen_method() {
                    "hindsight, at the end of its prompt); subgen.delta or subgen.delta_r fix it instead, and then the "
                    "budget does not bind. Decoded tokens may open clusters beyond the budget. Values are sampled by "
                    "|v|^2; Lemma 1's preamble says |k|^2. The paper's own experiments are `subgen-kcenter`.",
-          .complexity = {.compress = "O(p n m' d), p passes for the radius",
-                         .query = "O((s + m' t) (d + dv))",
-                         .memory = "m' (1 + t) d + s (d + dv)",
-                         .growth = {.compress = 1, .query = 0, .memory = 0}},
+          .complexity = {.compress = {"O(p n m' d), p passes for the radius", 1},
+                         .query = {"O((s + m' t) (d + dv))"},
+                         .memory = {"m' (1 + t) d + s (d + dv)"}},
           .kind = Kind::sampling,
           .streaming = true,
           .seeded = true,

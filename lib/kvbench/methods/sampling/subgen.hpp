@@ -38,7 +38,7 @@
 #pragma once
 
 #include <kvbench/methods/contract/info.hpp>
-#include <kvbench/methods/stages/pair_limit.hpp>
+#include <kvbench/methods/stages/parameters.hpp>
 
 namespace kvbench::methods {
 

@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
+// The random numbers of methods, and random matrices that a deployment draws again from its seed.
 #pragma once
 
 #include <cstdint>
 #include <string_view>
 #include <vector>
 
+#include <kvbench/kernels/backend.hpp>
 #include <kvbench/kernels/philox.hpp>
 #include <kvbench/methods/contract/inputs.hpp>
+#include <kvbench/methods/stages/rows.hpp>
 
 namespace kvbench::methods {
 
@@ -46,5 +49,18 @@ class Draws {
 /// min(count, tokens) random tokens of 0 .. tokens - 1 in increasing order: those with the lowest draws, ties
 /// (probability 2^-52) by index. The tokens of a count are a subset of those of every larger count.
 std::vector<TokenId> random_tokens(const Draws& draws, Index tokens, Index count);
+
+/// [rows, cols] independent numbers of N(0, 1), by Box and Muller. Matrices of different parts are independent.
+std::vector<double> gaussian_matrix(const Draws& draws, std::uint32_t part, Index rows, Index cols);
+
+/// [rows, cols]: gaussian_matrix() with each block of `cols` consecutive rows made orthonormal, in their order, by Gram
+/// and Schmidt. A whole block is a uniformly random orthogonal matrix.
+std::vector<double> orthonormal_matrix(const Draws& draws, std::uint32_t part, Index rows, Index cols);
+
+/// A [rows, cols] matrix for ProjectRows, and its transpose [cols, rows].
+struct MatrixPair {
+  Buffer<const float> matrix, transpose;
+};
+MatrixPair matrix_pair(const std::vector<double>& matrix, Index rows, Index cols, double factor, Backend& backend);
 
 }  // namespace kvbench::methods

@@ -5,7 +5,6 @@
 
 #include <kvbench/methods/stages/kept_cache.hpp>
 #include <kvbench/methods/stages/rounded_cache.hpp>
-#include <kvbench/methods/stages/rounded_tier.hpp>
 #include <kvbench/methods/stages/rows.hpp>
 
 namespace kvbench::methods {
@@ -54,10 +53,9 @@ MethodInfo quantiser_row(MethodInfo info) {
   info.kind = Kind::quantisation;
   info.rounds = true;
   info.streaming = true;
-  if (info.complexity.compress.empty()) info.complexity.compress = "O(n (d + dv))";
-  info.complexity.query = "O(n (d + dv))";
-  info.complexity.memory = "n (d + dv) bits / 16";
-  info.complexity.growth = {.compress = 1, .query = 1, .memory = 1};
+  const std::string& compress = info.complexity.compress.text;
+  info.complexity = {
+      {compress.empty() ? "O(n (d + dv))" : compress, 1}, {"O(n (d + dv))", 1}, {"n (d + dv) bits / 16", 1}};
   info.properties.full_budget_exact = Property::no("tokens are rounded at every budget");
   info.properties.value_scaling = Property::no("scales are rounded, which does not commute with other factors");
   info.properties.key_shift = Property::no("a shift of the keys changes how they are rounded");

@@ -5,7 +5,6 @@
 #include <optional>
 #include <utility>
 
-#include <kvbench/methods/stages/encoding.hpp>
 #include <kvbench/methods/stages/rows.hpp>
 #include <kvbench/methods/stages/stored_rows.hpp>
 #include <kvbench/methods/stages/wrapped_cache.hpp>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <kvbench/methods/stages/rounded_tier.hpp>
+#include <kvbench/methods/stages/rounded_cache.hpp>
 
 #include <algorithm>
 #include <map>
@@ -8,10 +8,9 @@
 
 #include <fmt/format.h>
 
-#include <kvbench/methods/stages/computed_once.hpp>
-#include <kvbench/methods/stages/encoding.hpp>
-#include <kvbench/methods/stages/growing_rows.hpp>
+#include <kvbench/methods/stages/per_block.hpp>
 #include <kvbench/methods/stages/rows.hpp>
+#include <kvbench/methods/stages/stored_rows.hpp>
 #include <kvbench/methods/stages/wrapped_cache.hpp>
 
 namespace kvbench::methods {

@@ -100,12 +100,7 @@ MethodInfo with_scores(MethodInfo info, decltype(MethodInfo::scores) scores) {
 }
 
 MethodInfo score_only_row(MethodInfo info) {
-  const auto complete = [](std::string& text, const char* otherwise) {
-    if (text.empty()) text = otherwise;
-  };
-  const bool per_head = info.granularity == Granularity::query_head;
-  complete(info.complexity.query, "O(B (d + dv))");
-  complete(info.complexity.memory, per_head ? "G B (d + dv)" : "B (d + dv)");
+  if (info.granularity == Granularity::query_head) info.complexity.memory = {"G B (d + dv)"};
   return info;
 }
 

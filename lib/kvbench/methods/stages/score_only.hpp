@@ -7,7 +7,7 @@
 #include <utility>
 
 #include <kvbench/methods/contract/info.hpp>
-#include <kvbench/methods/stages/group.hpp>
+#include <kvbench/methods/stages/parameters.hpp>
 
 namespace kvbench::methods {
 

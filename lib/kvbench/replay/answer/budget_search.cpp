@@ -9,7 +9,7 @@
 #include <fmt/ranges.h>
 
 #include <kvbench/core/error.hpp>
-#include <kvbench/methods/stages/computed_once.hpp>
+#include <kvbench/methods/stages/per_block.hpp>
 
 namespace kvbench::replay {
 namespace {

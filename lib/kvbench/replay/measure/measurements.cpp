@@ -8,9 +8,69 @@
 
 #include <fmt/format.h>
 
+#include <kvbench/replay/exact/fp64_attention.hpp>
 #include <kvbench/replay/measure/bytes.hpp>
 
 namespace kvbench::replay {
+namespace {
+
+/// The two terms of the error, of which `squares` has the norms of everything else.
+void add_terms(const RowTruth& truth, const RowState& answer, const RowState& plain, SquaredNorms& squares) {
+  // Share of T in the exact mass (w) and in the mass of the answer (w_hat).
+  const double w = std::max(0.0, -std::expm1(std::log(plain.den) + plain.max - truth.log_sum_exp));
+  const double w_hat = std::max(0.0, -std::expm1(std::log(plain.den) + plain.max - std::log(answer.den) - answer.max));
+  squares.mass = squares.direction = 0;
+  for (std::size_t c = 0; c < truth.out.size(); ++c) {
+    const double exact = truth.out[c], mu_h = component(plain, c), z = component(answer, c);
+    // w (mu_T - mu_H) = z* - mu_H, so that nothing is divided by a small w unless the answer gives T mass that it does
+    // not have.
+    const double mass = (w > 0 ? w_hat / w - 1 : 0) * (exact - mu_h);
+    squares.mass += mass * mass;
+    squares.direction += (z - exact - mass) * (z - exact - mass);
+  }
+}
+
+}  // namespace
+
+SquaredNorms squared_norms(const RowTruth& truth, const RowState& answer, const RowState& plain) {
+  SquaredNorms squares;
+  for (std::size_t c = 0; c < truth.out.size(); ++c) {
+    const double exact = truth.out[c], difference = component(answer, c) - exact, positive = std::max(exact, 1e-8);
+    squares.difference += difference * difference;
+    squares.exact += exact * exact;
+    squares.clamped += positive * positive;
+  }
+  if (plain.den > 0 && answer.den > 0) add_terms(truth, answer, plain, squares);
+  return squares;
+}
+
+bool NoiseFloor::samples(Index query) const {
+  const Index queries = head_->queries_per_head();
+  return (query + 1) * sample_size / queries > query * sample_size / queries;
+}
+
+RowState NoiseFloor::row(Index g, Index query, Backend& backend) {
+  if (keys_.empty()) {
+    keys_ = backend.on_host(head_->tokens.keys);
+    values_ = backend.on_host(head_->tokens.values);
+  }
+  std::vector<Row>& of_query = rows_[static_cast<std::size_t>(query)];
+  for (Index next = std::ssize(of_query); next < head_->group; ++next) of_query.push_back(compute(next, query));
+  const Row& row = of_query[static_cast<std::size_t>(g)];
+  return {.max = row.log_sum_exp, .den = 1, .num = row.out};
+}
+
+NoiseFloor::Row NoiseFloor::compute(Index g, Index query) const {
+  const auto d = static_cast<std::size_t>(head_->tokens.keys.cols());
+  const auto row = static_cast<std::size_t>(g * head_->queries_per_head() + query);
+  const Index last = Index{head_->positions[static_cast<std::size_t>(query)]} + 1;
+  const Index first = window_ > 0 ? std::max<Index>(0, last - window_) : 0;
+  const Fp64Attention exact =
+      fp64_attention(std::span(head_->queries).subspan(row * d, d), {keys_.data(), keys_.size()},
+                     {values_.data(), values_.size()}, first, last, scale_);
+  return {exact.log_sum_exp, {exact.out.begin(), exact.out.end()}};
+}
+
 namespace {
 
 RowState state_row(const HostState& state, std::size_t r) {

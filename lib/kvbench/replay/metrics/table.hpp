@@ -67,7 +67,7 @@ struct HitRate {
 /// The largest mean of `kept_mass` over the queries of a kv head (measure/mass_ceiling.hpp).
 struct MassCeiling {};
 
-/// A figure of all heads of a layer (records/layer_metrics.hpp), which only its first query head has.
+/// A figure of all heads of a layer (records/results.hpp), which only its first query head has.
 struct OfLayer {};
 
 /// A row: what the metric says, and what computes it from a single answer, from the steps of a query head, from all

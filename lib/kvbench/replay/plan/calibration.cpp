@@ -7,7 +7,7 @@
 #include <fmt/ranges.h>
 
 #include <kvbench/core/error.hpp>
-#include <kvbench/core/suggest.hpp>
+#include <kvbench/core/name.hpp>
 #include <kvbench/methods/registry.hpp>
 
 namespace kvbench::replay {

@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include <kvbench/core/error.hpp>
-#include <kvbench/core/suggest.hpp>
+#include <kvbench/core/name.hpp>
 #include <kvbench/replay/plan/layer_choice.hpp>
 
 namespace kvbench::replay {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <kvbench/replay/records/results.hpp>
 
+#include <algorithm>
 #include <cmath>
 
 #include <kvbench/core/enumeration.hpp>
@@ -43,6 +44,40 @@ double Bytes::of(CostKind cost) const {
       return read;
   }
   return NAN;
+}
+
+namespace {
+
+/// |sum over the heads of their parts| of each query, row-major parts [m, s].
+void set_residual_err(std::span<HeadResult> layer, std::size_t configuration) {
+  const std::vector<float>& first = layer.front().results[configuration].residual;
+  const std::size_t queries = layer.front().positions.size(), columns = queries == 0 ? 0 : first.size() / queries;
+  const bool complete = std::ranges::all_of(layer, [&](const HeadResult& head) {
+    const ConfigurationResult& result = head.results[configuration];
+    return result.status == Status::ok && !result.residual.empty() && result.residual.size() == first.size();
+  });
+  for (std::size_t i = 0; complete && i < queries; ++i) {
+    double squares = 0;
+    for (std::size_t k = i * columns; k < (i + 1) * columns; ++k) {
+      double sum = 0;
+      for (const HeadResult& head : layer) sum += head.results[configuration].residual[k];
+      squares += sum * sum;
+    }
+    layer.front().results[configuration].metrics[i][index_of(metric("residual_err"))] =
+        static_cast<float>(std::sqrt(squares));
+  }
+  for (HeadResult& head : layer) head.results[configuration].residual = {};
+}
+
+}  // namespace
+
+void set_layer_metrics(std::span<HeadResult> heads) {
+  const auto layer_of = [](const HeadResult& head) { return std::pair(head.place.prompt, head.place.layer); };
+  for (std::size_t begin = 0, end = 0; begin < heads.size(); begin = end) {
+    while (end < heads.size() && layer_of(heads[end]) == layer_of(heads[begin])) ++end;
+    for (std::size_t c = 0; c < heads[begin].results.size(); ++c)
+      set_residual_err(heads.subspan(begin, end - begin), c);
+  }
 }
 
 }  // namespace kvbench::replay

@@ -87,7 +87,7 @@ double default_memory() {
 
 ThreadPlan plan_threads(const trace::TraceInfo& trace, const ReplayPlan& plan, const RunOptions& options) {
   const auto wanted = static_cast<int>(thread_count(options));
-  if (options.backend == "cuda") return {.threads = wanted};  // heads are kept in device memory (device_memory.hpp)
+  if (options.backend == "cuda") return {.threads = wanted};  // heads are kept in device memory (explained())
   const double allowed = options.memory > 0 ? options.memory : default_memory(), chunk = chunk_bytes(trace, plan);
   const double memory = allowed - chunk;
   const WorkItem* largest = nullptr;
@@ -118,6 +118,37 @@ ThreadPlan plan_threads(const trace::TraceInfo& trace, const ReplayPlan& plan, c
       chunk > need ? fmt::format(" ({:.2f} GiB for a compressed chunk; h5repack makes smaller ones)", in_gib(chunk))
                    : "",
       in_gib(allowed));
+}
+
+namespace {
+
+/// The number of tokens at which the memory held and requested would have fitted: both grow in proportion to the
+/// tokens.
+Index fitting_tokens(const OutOfDeviceMemory& fault, Index tokens) {
+  const DeviceMemory& memory = fault.memory();
+  const double wanted = static_cast<double>(memory.held) + static_cast<double>(fault.asked());
+  return static_cast<Index>(static_cast<double>(tokens) * static_cast<double>(memory.limit) / wanted);
+}
+
+}  // namespace
+
+OutOfDeviceMemory explained(const OutOfDeviceMemory& fault, const WorkItemSize& item) {
+  std::string advice;
+  if (item.threads > 1) {
+    advice = fmt::format("{} work items are computed at the same time; set `threads` to 1.", item.threads);
+  } else if (item.heads > 1) {
+    advice = fmt::format(
+        "Methods that see the whole layer need all {} kv heads of it at once; leave these methods out, or set "
+        "`backend` to cpu.",
+        item.heads);
+  } else {
+    advice = "Use a trace of fewer tokens (kvdump --ctx), leave methods out, or set `backend` to cpu.";
+  }
+  return {fault.asked(), fault.memory(),
+          fmt::format(
+              "{} The current work item has {} tokens and {} kv head{}; up to about {} tokens would have fitted. {}",
+              fault.what(), item.tokens, item.heads, item.heads == 1 ? "" : "s", fitting_tokens(fault, item.tokens),
+              advice)};
 }
 
 }  // namespace kvbench::replay

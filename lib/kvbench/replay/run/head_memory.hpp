@@ -5,6 +5,7 @@
 #include <limits>
 #include <string>
 
+#include <kvbench/kernels/backend.hpp>
 #include <kvbench/replay/plan/plan.hpp>
 
 namespace kvbench::replay {
@@ -29,5 +30,16 @@ struct ThreadPlan {
 /// besides one chunk of a compressed trace. Throws Error with the memory needed and the remedy where not even one work
 /// item fits.
 ThreadPlan plan_threads(const trace::TraceInfo& trace, const ReplayPlan& plan, const RunOptions& options);
+
+/// The work item that was being computed when device memory was exhausted.
+struct WorkItemSize {
+  Index tokens = 0;
+  std::size_t heads = 1;    ///< kv heads computed together: more than one for methods that see the whole layer
+  std::size_t threads = 1;  ///< work items that are computed on the device at the same time
+};
+
+/// The same exception with a message that adds how many tokens would fit, and the remedy: fewer threads, methods or
+/// tokens.
+OutOfDeviceMemory explained(const OutOfDeviceMemory& fault, const WorkItemSize& item);
 
 }  // namespace kvbench::replay

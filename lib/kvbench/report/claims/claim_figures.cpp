@@ -6,7 +6,7 @@
 
 #include <fmt/format.h>
 
-#include <kvbench/report/drawing/line_chart.hpp>
+#include <kvbench/report/drawing/charts.hpp>
 #include <kvbench/report/text/text.hpp>
 
 namespace kvbench::report {

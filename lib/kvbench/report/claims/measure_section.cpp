@@ -11,7 +11,7 @@
 #include <kvbench/core/error.hpp>
 #include <kvbench/core/ordered_map.hpp>
 #include <kvbench/report/columns/tables.hpp>
-#include <kvbench/report/drawing/line_chart.hpp>
+#include <kvbench/report/drawing/charts.hpp>
 #include <kvbench/report/read/rows.hpp>
 #include <kvbench/report/text/text.hpp>
 

@@ -3,6 +3,12 @@
 
 #include <algorithm>
 #include <iterator>
+#include <map>
+
+#include <fmt/format.h>
+
+#include <kvbench/core/error.hpp>
+#include <kvbench/core/name.hpp>
 
 namespace kvbench::report {
 
@@ -50,6 +56,63 @@ void append_folded(std::vector<Block>& blocks, const std::string& heading, std::
   if (more.empty()) return;
   blocks.emplace_back(Heading{3, heading, true});
   append(blocks, std::move(more));
+}
+
+namespace {
+
+/// "Error at 25 % of the memory" -> "error-at-25-of-the-memory".
+std::string short_name(const std::string& title) {
+  std::string out;
+  for (const char c : title) {
+    const bool upper = c >= 'A' && c <= 'Z';
+    if (upper || (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '.' || c == '+')
+      out += static_cast<char>(upper ? c - 'A' + 'a' : c);
+    else if (c != '%' && !out.empty() && out.back() != '-')
+      out += '-';
+  }
+  while (!out.empty() && out.back() == '-') out.pop_back();
+  return out;
+}
+
+std::string names_text(const std::vector<NamedDrawing>& drawings) {
+  std::vector<std::string> names;
+  for (const NamedDrawing& d : drawings) names.push_back(d.name);
+  return listed(names);
+}
+
+}  // namespace
+
+std::vector<NamedDrawing> drawings_of(const Document& document) {
+  std::vector<NamedDrawing> out;
+  std::map<std::string, int> used;
+  for (const Block& block : document.blocks) {
+    const auto* figure = std::get_if<Figure>(&block);
+    if (figure == nullptr) continue;
+    for (const Drawing& drawing : figure->drawings) {
+      const std::string own = short_name(drawing.title);
+      std::string name = short_name(figure->title);
+      if (name.find(own) == std::string::npos) name += "/" + own;
+      const int number = ++used[name];
+      out.push_back({number == 1 ? name : fmt::format("{}-{}", name, number), &drawing});
+    }
+  }
+  return out;
+}
+
+const Drawing& find_drawing(const Document& document, const std::string& name) {
+  const std::vector<NamedDrawing> all = drawings_of(document);
+  if (all.empty()) throw Error("--figure {}: these tables have no figures", name);
+  std::vector<NamedDrawing> found;
+  for (const NamedDrawing& d : all) {
+    if (d.name == name) return *d.drawing;
+    if (d.name.find(name) != std::string::npos) found.push_back(d);
+  }
+  if (found.size() == 1) return *found.front().drawing;
+  if (found.empty())
+    throw Error("--figure {}: there is no such figure; the figures are {} (--figure list shows all)", name,
+                names_text(all));
+  throw Error("--figure {}: {} figures have this in their names: {}; give more of the name", name, found.size(),
+              names_text(found));
 }
 
 }  // namespace kvbench::report

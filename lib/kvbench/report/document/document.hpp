@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The contents of a page or of what a command prints, from which HTML, Markdown, LaTeX and text for a terminal are
 // written.
+// Drawings of a document by name.
 #pragma once
 
 #include <optional>
@@ -92,5 +93,17 @@ void append(std::vector<Block>& blocks, std::vector<Block> more);
 void append_filled(std::vector<Block>& blocks, Block block);
 /// Appends what a reader may open, beneath a heading of level 3; nothing where there is no block.
 void append_folded(std::vector<Block>& blocks, const std::string& heading, std::vector<Block> more);
+
+struct NamedDrawing {
+  std::string name;  ///< of its figure, and its own where that of the figure lacks it: "error-by-layer/budget-25mem"
+  const Drawing* drawing;
+};
+
+/// All drawings of the document, in its order, with distinct names.
+std::vector<NamedDrawing> drawings_of(const Document& document);
+
+/// The drawing of this name, or the only one whose name contains the text. Throws Error with the names where there is
+/// none or are several.
+const Drawing& find_drawing(const Document& document, const std::string& name);
 
 }  // namespace kvbench::report

@@ -5,7 +5,6 @@
 
 #include <fmt/format.h>
 
-#include <kvbench/report/document/assets.hpp>
 #include <kvbench/report/shapes/looks.hpp>
 #include <kvbench/report/text/text.hpp>
 

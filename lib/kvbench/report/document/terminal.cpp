@@ -6,7 +6,7 @@
 
 #include <fmt/format.h>
 
-#include <kvbench/report/text/similar.hpp>
+#include <kvbench/report/text/sentences.hpp>
 
 namespace kvbench::report {
 namespace {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What writes a document: HTML (with report.css and report.js), Markdown, LaTeX, and a terminal.
+// The files of this folder that are parts of every page; CMake embeds them without their first comment.
 #pragma once
 
 #include <cstddef>
@@ -43,5 +44,8 @@ inline constexpr std::size_t answer_lines = 12;
 
 /// Drops the last rows of tables, then blocks before the last one, until the text has at most answer_lines.
 std::vector<Block> shortened(std::vector<Block> blocks);
+
+std::string_view report_css();
+std::string_view report_js();
 
 }  // namespace kvbench::report

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <kvbench/report/drawing/attention_map.hpp>
+#include <kvbench/report/drawing/charts.hpp>
 
 #include <algorithm>
 #include <array>
@@ -8,7 +8,6 @@
 #include <fmt/format.h>
 
 #include <kvbench/report/drawing/axis.hpp>
-#include <kvbench/report/drawing/heat_map.hpp>
 #include <kvbench/report/drawing/labels.hpp>
 
 namespace kvbench::report {

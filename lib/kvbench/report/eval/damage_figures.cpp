@@ -7,7 +7,7 @@
 #include <fmt/format.h>
 
 #include <kvbench/core/ordered_map.hpp>
-#include <kvbench/report/drawing/line_chart.hpp>
+#include <kvbench/report/drawing/charts.hpp>
 #include <kvbench/report/eval/prediction.hpp>
 #include <kvbench/report/text/text.hpp>
 

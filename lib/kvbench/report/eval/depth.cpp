@@ -10,8 +10,7 @@
 
 #include <kvbench/eval/prediction.hpp>
 #include <kvbench/report/drawing/axis.hpp>
-#include <kvbench/report/drawing/heat_map.hpp>
-#include <kvbench/report/drawing/line_chart.hpp>
+#include <kvbench/report/drawing/charts.hpp>
 #include <kvbench/report/text/text.hpp>
 
 namespace kvbench::report {

@@ -10,7 +10,7 @@
 
 #include <kvbench/report/eval/figures.hpp>
 #include <kvbench/report/eval/prediction.hpp>
-#include <kvbench/report/text/budget_words.hpp>
+#include <kvbench/report/text/sentences.hpp>
 #include <kvbench/report/text/text.hpp>
 
 namespace kvbench::report {

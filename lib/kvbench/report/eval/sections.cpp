@@ -15,7 +15,7 @@
 #include <kvbench/report/columns/tables.hpp>
 #include <kvbench/report/read/checked_rows.hpp>
 #include <kvbench/report/read/row_keys.hpp>
-#include <kvbench/report/text/budget_words.hpp>
+#include <kvbench/report/text/sentences.hpp>
 #include <kvbench/report/text/text.hpp>
 
 namespace kvbench::report {

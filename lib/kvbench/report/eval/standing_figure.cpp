@@ -5,9 +5,9 @@
 #include <fmt/format.h>
 
 #include <kvbench/methods/registry.hpp>
-#include <kvbench/report/drawing/dot_plot.hpp>
+#include <kvbench/report/drawing/charts.hpp>
 #include <kvbench/report/eval/figures.hpp>
-#include <kvbench/report/text/budget_words.hpp>
+#include <kvbench/report/text/sentences.hpp>
 #include <kvbench/report/text/text.hpp>
 
 namespace kvbench::report {

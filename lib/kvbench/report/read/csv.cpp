@@ -6,7 +6,6 @@
 #include <filesystem>
 
 #include <kvbench/core/error.hpp>
-#include <kvbench/core/file_hint.hpp>
 #include <kvbench/core/input_file.hpp>
 #include <kvbench/core/utf8.hpp>
 #include <kvbench/report/text/text.hpp>

@@ -6,7 +6,7 @@
 
 #include <kvbench/compare/configuration_name.hpp>
 #include <kvbench/core/error.hpp>
-#include <kvbench/core/suggest.hpp>
+#include <kvbench/core/name.hpp>
 #include <kvbench/methods/contract/method_text.hpp>
 #include <kvbench/report/read/table_kind.hpp>
 #include <kvbench/report/text/text.hpp>

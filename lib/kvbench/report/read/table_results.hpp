@@ -1,11 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // Results of a CSV, held in memory: what tables of replay and of kveval have in common.
+// Results per query from a CSV of `--rows query`, or from any file with such results.
+// The damage to single documents from a table of `kveval --per-document`.
 #pragma once
 
 #include <map>
+#include <memory>
 #include <tuple>
 
 #include <kvbench/compare/query_results.hpp>
+#include <kvbench/eval/eval_record.hpp>
+#include <kvbench/replay/records/record.hpp>
 #include <kvbench/replay/records/row.hpp>
 #include <kvbench/report/read/row_keys.hpp>
 
@@ -38,5 +43,36 @@ class TableResults : public compare::QueryResults {
   std::map<RowKey, std::size_t> known_places_;
   std::map<Configuration, std::size_t> known_configurations_;
 };
+
+/// One metric of a CSV, held in memory.
+class QueryCsv : public TableResults {
+ public:
+  /// Throws Error with file, line or column and the remedy where the file is not such a CSV or has no rows per query.
+  QueryCsv(std::string path, std::string_view metric);
+
+ private:
+  void check_header(const CsvTable& table) const;
+  void add(const CsvTable& table, const CsvRow& line, const replay::Record& row);
+
+  replay::Metric metric_;
+};
+
+/// A RawReader for an HDF5 file, a QueryCsv for any other file. Throws what their constructors throw.
+std::unique_ptr<compare::QueryResults> open_query_results(const std::string& path, std::string_view metric);
+
+/// One measure of damage of a table. Each document is a place with one value, the mean over its scored tokens and the
+/// seeds. Rows over documents, rows of layers, and rows of `--inject none`, which has no damage, are not used.
+class DocumentResults : public TableResults {
+ public:
+  /// Throws Error with file, line or column and the remedy where the file is not such a table, has no rows per
+  /// document, has a row twice, or a row with status ok lacks a number.
+  DocumentResults(std::string path, eval::Damage figure);
+
+ private:
+  void add(const CsvTable& table, const CsvRow& line, const eval::EvalRecord& row, eval::Damage figure);
+};
+
+/// Whether the file is a CSV with the header of a table of kveval.
+bool is_eval_table(const std::string& path);
 
 }  // namespace kvbench::report

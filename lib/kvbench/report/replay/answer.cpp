@@ -12,9 +12,9 @@
 #include <kvbench/compare/configuration_name.hpp>
 #include <kvbench/compare/texts.hpp>
 #include <kvbench/core/budget.hpp>
+#include <kvbench/core/name.hpp>
 #include <kvbench/core/ordered_map.hpp>
 #include <kvbench/core/paired_test.hpp>
-#include <kvbench/core/suggest.hpp>
 #include <kvbench/methods/registry.hpp>
 #include <kvbench/report/replay/ranked_figure.hpp>
 #include <kvbench/report/text/sentences.hpp>

@@ -7,9 +7,9 @@
 #include <fmt/format.h>
 
 #include <kvbench/core/error.hpp>
-#include <kvbench/report/drawing/attention_map.hpp>
+#include <kvbench/report/drawing/charts.hpp>
 #include <kvbench/report/replay/series.hpp>
-#include <kvbench/report/text/budget_words.hpp>
+#include <kvbench/report/text/sentences.hpp>
 
 namespace kvbench::report {
 namespace {

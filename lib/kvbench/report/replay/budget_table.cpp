@@ -7,7 +7,7 @@
 
 #include <kvbench/report/replay/answer.hpp>
 #include <kvbench/report/replay/ranked_figure.hpp>
-#include <kvbench/report/text/budget_words.hpp>
+#include <kvbench/report/text/sentences.hpp>
 #include <kvbench/report/text/text.hpp>
 
 namespace kvbench::report {

@@ -10,12 +10,11 @@
 
 #include <kvbench/compare/comparison.hpp>
 #include <kvbench/core/ordered_map.hpp>
-#include <kvbench/report/drawing/dot_plot.hpp>
-#include <kvbench/report/drawing/line_chart.hpp>
+#include <kvbench/report/drawing/charts.hpp>
 #include <kvbench/report/drawing/marks.hpp>
 #include <kvbench/report/replay/ranked_figure.hpp>
 #include <kvbench/report/replay/series.hpp>
-#include <kvbench/report/text/budget_words.hpp>
+#include <kvbench/report/text/sentences.hpp>
 #include <kvbench/report/text/text.hpp>
 
 namespace kvbench::report {

@@ -11,7 +11,7 @@
 #include <kvbench/core/ordered_map.hpp>
 #include <kvbench/core/statistics.hpp>
 #include <kvbench/report/drawing/axis.hpp>
-#include <kvbench/report/drawing/heat_map.hpp>
+#include <kvbench/report/drawing/charts.hpp>
 
 namespace kvbench::report {
 namespace {

@@ -9,10 +9,10 @@
 #include <fmt/format.h>
 
 #include <kvbench/report/drawing/axis.hpp>
-#include <kvbench/report/drawing/heat_map.hpp>
+#include <kvbench/report/drawing/charts.hpp>
 #include <kvbench/report/replay/ranked_figure.hpp>
 #include <kvbench/report/replay/series.hpp>
-#include <kvbench/report/text/budget_words.hpp>
+#include <kvbench/report/text/sentences.hpp>
 #include <kvbench/report/text/text.hpp>
 
 namespace kvbench::report {

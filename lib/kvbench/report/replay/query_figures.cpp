@@ -10,10 +10,10 @@
 
 #include <kvbench/core/paired_test.hpp>
 #include <kvbench/core/statistics.hpp>
-#include <kvbench/report/drawing/line_chart.hpp>
+#include <kvbench/report/drawing/charts.hpp>
 #include <kvbench/report/drawing/marks.hpp>
 #include <kvbench/report/replay/series.hpp>
-#include <kvbench/report/text/budget_words.hpp>
+#include <kvbench/report/text/sentences.hpp>
 #include <kvbench/report/text/text.hpp>
 
 namespace kvbench::report {

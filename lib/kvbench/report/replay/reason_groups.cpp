@@ -8,8 +8,7 @@
 
 #include <kvbench/compare/configuration_name.hpp>
 #include <kvbench/core/ordered_map.hpp>
-#include <kvbench/report/text/budget_words.hpp>
-#include <kvbench/report/text/similar.hpp>
+#include <kvbench/report/text/sentences.hpp>
 #include <kvbench/report/text/text.hpp>
 
 namespace kvbench::report {

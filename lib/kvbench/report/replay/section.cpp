@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <kvbench/report/replay/section.hpp>
+#include <kvbench/report/replay/sections.hpp>
 
 #include <algorithm>
 #include <cmath>
@@ -17,7 +17,7 @@
 #include <kvbench/report/replay/ranked_figure.hpp>
 #include <kvbench/report/replay/reason_groups.hpp>
 #include <kvbench/report/replay/series.hpp>
-#include <kvbench/report/text/budget_words.hpp>
+#include <kvbench/report/text/sentences.hpp>
 #include <kvbench/report/text/text.hpp>
 
 namespace kvbench::report {

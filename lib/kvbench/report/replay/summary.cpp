@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <kvbench/report/replay/summary.hpp>
+#include <kvbench/report/replay/table.hpp>
 
 #include <algorithm>
 #include <cmath>
@@ -13,7 +13,6 @@
 #include <kvbench/report/replay/answer.hpp>
 #include <kvbench/report/replay/ranked_figure.hpp>
 #include <kvbench/report/replay/reason_groups.hpp>
-#include <kvbench/report/replay/table.hpp>
 #include <kvbench/report/text/text.hpp>
 
 namespace kvbench::report {

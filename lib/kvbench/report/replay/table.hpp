@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Rows of a replay as tables of their most important columns.
+// What a replay or a sweep prints on a terminal.
 #pragma once
 
 #include <optional>
@@ -29,5 +30,14 @@ std::vector<Block> rows_by_error(std::span<const replay::Record> records);
 /// Where three texts or more were replayed: one line per configuration with its average, rank and wins over them
 /// (summarize_texts).
 std::optional<DocTable> averages_over_texts(std::span<const replay::Record> records);
+
+/// At most 12 lines of at most 100 columns (terminal_text()): the answer, the five lowest errors, the best of each
+/// family, and how many rows are not shown, which `rest` says how to see: "--summary=full". Of several budgets,
+/// traces or runs: one line each, with the method of the lowest error, those that cannot be told from it, and the next.
+std::vector<Block> brief_summary(std::span<const replay::Record> records, const std::string& rest);
+
+/// All answers (answers_of()), all rows over all layers with their most important columns, the reasons of those without
+/// results, and averages over texts. The records are of one run.
+std::vector<Block> full_summary(std::span<const replay::Record> records);
 
 }  // namespace kvbench::report

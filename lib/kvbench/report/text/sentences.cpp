@@ -1,13 +1,64 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <kvbench/report/text/sentences.hpp>
 
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <vector>
+
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <kvbench/core/suggest.hpp>
-#include <kvbench/report/text/budget_words.hpp>
+#include <kvbench/core/name.hpp>
 
 namespace kvbench::report {
+namespace {
+
+/// What follows the number of a budget.
+std::string unit_of(const Budget& budget) {
+  if (budget.is_bytes()) return "";
+  if (!budget.is_share()) return " tokens";
+  if (budget.cost() == CostKind::memory) return " % of the memory";
+  if (budget.cost() == CostKind::fast) return " % of the fast memory";
+  return budget.cost() == CostKind::read ? " % of the bytes read" : " % of the tokens";
+}
+
+std::string number_of(const Budget& budget) {
+  return budget.is_share() ? fmt::format("{:.4g}", 100 * budget.share()) : budget.text();
+}
+
+}  // namespace
+
+double distance_from_quarter(const Budget& budget) {
+  return budget.is_share() ? std::abs(std::log(budget.share() / 0.25)) : 1e9;
+}
+
+std::string budget_words(const Budget& budget) { return budget_words({&budget, 1}); }
+
+std::string budget_words(std::span<const Budget> budgets) {
+  std::string out;
+  for (std::size_t i = 0; i < budgets.size(); ++i) {
+    const Budget& budget = budgets[i];
+    const std::string unit = unit_of(budget);
+    out += (i > 0 ? ", " : "") + number_of(budget);
+    const bool again = i + 1 < budgets.size() && unit_of(budgets[i + 1]) == unit;
+    out += !again ? unit : budget.is_share() ? " %" : "";
+  }
+  return out;
+}
+
+std::vector<Budget> main_budgets(const std::vector<Budget>& budgets) {
+  std::vector<Budget> out;
+  for (const Budget& budget : budgets) {
+    const auto known = std::ranges::find(out, budget.cost(), &Budget::cost);
+    if (known == out.end()) {
+      out.push_back(budget);
+    } else if (distance_from_quarter(budget) < distance_from_quarter(*known)) {
+      *known = budget;
+    }
+  }
+  return out;
+}
 
 std::string at_budget(const Budget& budget) {
   if (budget.cost() == CostKind::read) return fmt::format("Reading {:.4g} % of the bytes", 100 * budget.share());
@@ -30,6 +81,84 @@ std::string listed_up_to(std::vector<std::string> names, std::size_t most) {
   const std::size_t more = names.size() - most;
   names.resize(most);
   return fmt::format("{} and {} more", fmt::join(names, ", "), more);
+}
+
+namespace {
+
+/// A word of a sentence, with the punctuation around it.
+struct Word {
+  std::string before, core, after;
+  double number = 0;
+  bool is_number = false;
+};
+
+Word word_of(std::string_view text) {
+  constexpr std::string_view open = "(['\"", close = ".,;:)]'\"";
+  std::size_t begin = 0, end = text.size();
+  while (begin < end && open.find(text[begin]) != open.npos) ++begin;
+  while (end > begin && close.find(text[end - 1]) != close.npos) --end;
+  Word word{std::string(text.substr(0, begin)), std::string(text.substr(begin, end - begin)),
+            std::string(text.substr(end))};
+  const char* last = word.core.data() + word.core.size();
+  const auto [stop, code] = std::from_chars(word.core.data(), last, word.number);
+  word.is_number = code == std::errc{} && stop == last;
+  return word;
+}
+
+std::vector<Word> words_of(const std::string& sentence) {
+  std::vector<Word> words;
+  for (std::size_t begin = 0; begin <= sentence.size();) {
+    const std::size_t end = std::min(sentence.find(' ', begin), sentence.size());
+    words.push_back(word_of(std::string_view(sentence).substr(begin, end - begin)));
+    begin = end + 1;
+  }
+  return words;
+}
+
+}  // namespace
+
+std::string without_numbers(const std::string& sentence) {
+  std::string out;
+  bool counted = false;  // the word before is a number
+  for (Word& word : words_of(sentence)) {
+    if (counted && word.core.ends_with('s')) word.core.pop_back();
+    counted = word.is_number;
+    out += (out.empty() ? "" : " ") + word.before + (word.is_number ? "#" : word.core) + word.after;
+  }
+  return out;
+}
+
+std::string with_ranges(std::span<const std::string> sentences) {
+  std::vector<std::vector<Word>> all;
+  for (const std::string& sentence : sentences) all.push_back(words_of(sentence));
+  std::string out;
+  for (std::size_t w = 0; w < all.front().size(); ++w) {
+    Word least = all.front()[w], most = least;
+    for (const std::vector<Word>& words : all) {
+      if (words[w].is_number && words[w].number < least.number) least = words[w];
+      if (words[w].is_number && words[w].number > most.number) most = words[w];
+      if (words[w].core.size() > most.core.size() && !most.is_number) most = words[w];  // the plural
+    }
+    const std::string range = most.is_number && least.number < most.number ? least.core + " to " : "";
+    out += (w > 0 ? " " : "") + most.before + range + most.core + most.after;
+  }
+  return out;
+}
+
+std::string wrapped(const std::string& text, std::size_t width, std::size_t indent) {
+  std::string out, line;
+  for (std::size_t begin = 0; begin <= text.size();) {
+    const std::size_t end = std::min(text.find(' ', begin), text.size());
+    const std::string word = text.substr(begin, end - begin);
+    if (!line.empty() && line.size() + 1 + word.size() > width) {
+      out += line + "\n";
+      line = std::string(indent, ' ') + word;
+    } else {
+      line += (begin == 0 ? "" : " ") + word;
+    }
+    begin = end + 1;
+  }
+  return out + line + "\n";
 }
 
 }  // namespace kvbench::report

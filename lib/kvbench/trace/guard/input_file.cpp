@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <kvbench/trace/guard/input_file.hpp>
 
-#include <kvbench/core/read_files.hpp>
+#include <kvbench/core/output_path.hpp>
 
 namespace kvbench::trace {
 

@@ -17,7 +17,6 @@
 #include <unistd.h>
 
 #include <kvbench/core/error.hpp>
-#include <kvbench/core/file_hint.hpp>
 #include <kvbench/core/input_file.hpp>
 
 namespace kvbench::trace {

@@ -119,12 +119,6 @@ TEST_CASE("balancekv keeps decoded tokens and its window, and does not exceed th
   CHECK(arrays[2].cols == 1);
 }
 
-TEST_CASE("balancekv depends on the seed unless its signs are greedy") {
-  const MethodInfo& info = find_method("balancekv");
-  CHECK(info.depends_on_seed(info.bind({})));
-  CHECK_FALSE(info.depends_on_seed(info.bind(std::vector<Assignment>{{"constants", "greedy"}})));
-}
-
 TEST_CASE("balancekv rejects parameters that exclude each other") {
   const MethodInfo& info = find_method("balancekv");
   const auto bind = [&](std::vector<Assignment> settings) { return info.bind(settings); };

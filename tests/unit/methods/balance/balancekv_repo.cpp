@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <cmath>
 
 #include <doctest/doctest.h>
 
-#include <cmath>
-
 #include <kvbench/methods/sampling/softmax_balance.hpp>
+#include <kvbench/methods/stages/draws.hpp>
+
 #include <support/small.hpp>
 
 using namespace kvbench;
@@ -13,9 +14,9 @@ using namespace kvbench::testing;
 
 namespace {
 
-std::vector<Entry> kept(const HeadData& head, std::vector<Assignment> settings, Index budget, std::uint32_t seed,
-                        Backend& backend) {
-  const auto cache = open_cache("balancekv-repo", std::move(settings), prompt_of(head, backend), budget, seed, backend);
+std::vector<Entry> kept(const std::string& method, const HeadData& head, std::vector<Assignment> settings, Index budget,
+                        std::uint32_t seed, Backend& backend) {
+  const auto cache = open_cache(method, std::move(settings), prompt_of(head, backend), budget, seed, backend);
   const QueryBlock block = query_block(head, head.n, head.n + 1, head.n + 1, backend);
   return visible_entries(head, cache->entries(block), block, backend)[0];
 }
@@ -78,14 +79,14 @@ std::vector<std::pair<TokenId, float>> released_loop(const HeadData& head, Index
 TEST_CASE("balancekv-repo: weights 1 or 2 in the numerator, 2^T in the denominator") {
   const auto backend = make_ref_backend();
   HeadData head = small_head({0, 0, 0, 0, 0}, 4);
-  CHECK(kept(head, {}, 2, 0, *backend) == std::vector<Entry>{{0, 2, 2, {}, {}}, {2, 2, 2, {}, {}}});
+  CHECK(kept("balancekv-repo", head, {}, 2, 0, *backend) == std::vector<Entry>{{0, 2, 2, {}, {}}, {2, 2, 2, {}, {}}});
   head.values = {1, -2, 2, 5, 0};
-  CHECK(kept(head, {}, 2, 0, *backend) == std::vector<Entry>{{2, 1, 2, {}, {}}, {3, 1, 2, {}, {}}});
-  CHECK(kept(head, {{"mass", "consistent"}}, 2, 0, *backend) ==
+  CHECK(kept("balancekv-repo", head, {}, 2, 0, *backend) == std::vector<Entry>{{2, 1, 2, {}, {}}, {3, 1, 2, {}, {}}});
+  CHECK(kept("balancekv-repo", head, {{"mass", "consistent"}}, 2, 0, *backend) ==
         std::vector<Entry>{{2, 1, 1, {}, {}}, {3, 1, 1, {}, {}}});
   // The window has weight 1: of five tokens 0 .. 3 are halved, and 4 is kept.
   HeadData longer = small_head({0, 0, 0, 0, 0, 0}, 5);
-  CHECK(kept(longer, {}, 3, 0, *backend) ==
+  CHECK(kept("balancekv-repo", longer, {}, 3, 0, *backend) ==
         std::vector<Entry>{{0, 2, 2, {}, {}}, {2, 2, 2, {}, {}}, {4, 1, 1, {}, {}}});
 }
 
@@ -102,9 +103,9 @@ TEST_CASE("balancekv-repo: the zeros of the padding enter the mean") {
 TEST_CASE("balancekv-repo: a round over one token keeps nothing") {
   const auto backend = make_ref_backend();
   const HeadData head = small_head({0, 0}, 1);
-  CHECK(kept(head, {{"rounds", "1"}}, 1, 0, *backend).size() == 1);  // it is the window
+  CHECK(kept("balancekv-repo", head, {{"rounds", "1"}}, 1, 0, *backend).size() == 1);  // it is the window
   const HeadData two = small_head({0, 0, 0}, 2);
-  CHECK(kept(two, {{"rounds", "2"}}, 1, 0, *backend) == std::vector<Entry>{{1, 1, 1, {}, {}}});
+  CHECK(kept("balancekv-repo", two, {{"rounds", "2"}}, 1, 0, *backend) == std::vector<Entry>{{1, 1, 1, {}, {}}});
 }
 
 TEST_CASE("balancekv-repo equals the released loop in order and weights, over rounds and blocks") {
@@ -115,7 +116,8 @@ TEST_CASE("balancekv-repo equals the released loop in order and weights, over ro
     int mixed = 0;
     for (const Index rounds : {1, 2, 3, 4}) {
       for (std::uint32_t seed = 0; seed < 4; ++seed) {
-        const auto entries = kept(head, {{"block", "16"}, {"temp", "0.5"}}, 150 >> rounds, seed, *backend);
+        const auto entries =
+            kept("balancekv-repo", head, {{"block", "16"}, {"temp", "0.5"}}, 150 >> rounds, seed, *backend);
         const auto literal = released_loop(head, 150, rounds, 16, 0.5, Draws(seed, "balancekv-repo", prompt));
         std::vector<Entry> expected;
         for (const auto& [id, weight] : literal) {
@@ -145,4 +147,43 @@ TEST_CASE("balancekv-repo: decoded tokens are exact, and the footprint has two w
   CHECK(arrays[1].cols == 3);
   CHECK(arrays[2].rows == 15);
   CHECK(arrays[2].cols == 2);
+}
+
+TEST_CASE("uniform-repo keeps the -1 class first, gives +1 to the first of a block, and weights 2^T") {
+  const auto backend = make_ref_backend();
+  const HeadData head = small_head({0, 0, 0, 0, 0, 0, 0, 0}, 7);
+  bool short_class = false, long_class = false;
+  for (std::uint32_t seed = 0; seed < 30; ++seed) {
+    const Draws draws(seed, "uniform-repo", prompt_of(head, *backend));
+    Ids minus, plus;
+    for (TokenId i = 0; i < 7; ++i) (i % 4 != 0 && draws.uniform(i, 0) >= 0.5 ? minus : plus).push_back(i);
+    short_class |= minus.size() < 3;
+    long_class |= minus.size() > 3;
+    Ids expected = minus;
+    expected.insert(expected.end(), plus.begin(), plus.end());
+    expected.resize(3);
+    std::ranges::sort(expected);
+
+    const auto entries = kept("uniform-repo", head, {{"block", "4"}}, 3, seed, *backend);
+    CHECK(ids_of(entries) == expected);
+    for (const Entry& entry : entries) CHECK((entry.num == 2 && entry.den == 2));
+  }
+  CHECK(short_class);
+  CHECK(long_class);
+}
+
+TEST_CASE("uniform-repo keeps floor(n / 2^T) and a window of the rest") {
+  const auto backend = make_ref_backend();
+  const HeadData head = random_head({.n = 103, .decoded = 1, .group = 1}, 0, *backend);
+  CHECK(kept("uniform-repo", head, {}, 103, 0, *backend)[0].num == 1);
+  const auto entries = kept("uniform-repo", head, {}, 30, 1, *backend);  // 6 + 97 / 4
+  CHECK(entries.size() == 30);
+  double sum = 0;
+  for (const Entry& entry : entries) {
+    CHECK(entry.num == (entry.id < 97 ? 4 : 1));
+    CHECK(entry.num == entry.den);
+    sum += double{entry.num};
+  }
+  CHECK(sum == 24 * 4 + 6);
+  CHECK(kept("uniform-repo", head, {}, 30, 2, *backend) != entries);
 }

@@ -110,3 +110,75 @@ TEST_CASE("an entry of one token is that token after any number of rounds") {
   }
   CHECK(singles > 3);
 }
+
+// One chunk 1 .. 6, A 1 3 5, B 2 4 6: links 3-2 .96, then 1-2 and 5-2, both .8, the lower first.
+TEST_CASE("bsm: eight tokens, worked by hand") {
+  const auto backend = make_ref_backend();
+  const HeadData head = eight_tokens();
+  const auto entries = [&](Index budget) {
+    const auto cache =
+        open_cache("bsm", {{"sinks", "1"}, {"recent", "1"}}, prompt_of(head, *backend), budget, 0, *backend);
+    return held(*cache, head, *backend);
+  };
+  CHECK(find_method("tome").name == "bsm");
+  CHECK(degrees_of(entries(7)) == Degrees{{0, 1}, {1, 1}, {2, 2}, {4, 1}, {5, 1}, {6, 1}, {7, 1}});
+  CHECK(degrees_of(entries(6)) == Degrees{{0, 1}, {2, 3}, {4, 1}, {5, 1}, {6, 1}, {7, 1}});
+  const auto five = entries(5);
+  CHECK(degrees_of(five) == Degrees{{0, 1}, {2, 4}, {4, 1}, {6, 1}, {7, 1}});
+  check_merged(five[1], {9 / 4.0f, 7 / 4.0f}, (2 + 4 + 8 + 32) / 4.0f);
+  // Next round: (9,7)/4 and (0,2) are A, (0,1) is B: .614 and 1. Degrees 1 and 1.
+  const auto four = entries(4);
+  CHECK(degrees_of(four) == Degrees{{0, 1}, {2, 4}, {4, 2}, {7, 1}});
+  check_merged(four[2], {0, 1.5f}, 40);
+}
+
+TEST_CASE("bsm never stores all similarities") {
+  const auto backend = make_ref_backend();
+  const HeadData head = random_head({.n = 4096, .decoded = 1, .d = 2, .dv = 1, .group = 1}, 4, *backend);
+  HeadPrompt prompt;
+  prompt.keys = rows_of(std::vector<float>(head.keys.begin(), head.keys.begin() + 8192), 2, *backend);
+  prompt.values = rows_of(std::vector<float>(head.values.begin(), head.values.begin() + 4096), 1, *backend);
+  backend->start_peak();
+  const std::size_t before = backend->held_bytes();
+  const auto cache = open_cache("bsm", {}, prompt, 2048, 0, *backend);
+  CHECK(backend->peak_bytes() - before < 100 * 4096);  // 2048 x 2048 similarities are 4096 bytes 4096 times
+}
+
+// Middle 1 .. 6: (1,0) (4,3) (3,4) (0,1) (1,0) (0,2). Best partners: 1-5 and 4-6 mutual, cosine 1; 2-3 mutual, .96.
+TEST_CASE("mesh: eight tokens, worked by hand") {
+  const auto backend = make_ref_backend();
+  const HeadData head = eight_tokens();
+  const auto entries = [&](Index budget) {
+    const auto cache =
+        open_cache("mesh", {{"sinks", "1"}, {"recent", "1"}}, prompt_of(head, *backend), budget, 0, *backend);
+    return held(*cache, head, *backend);
+  };
+  CHECK(degrees_of(entries(7)) == Degrees{{0, 1}, {1, 2}, {2, 1}, {3, 1}, {4, 1}, {6, 1}, {7, 1}});
+  CHECK(degrees_of(entries(6)) == Degrees{{0, 1}, {1, 2}, {2, 1}, {3, 1}, {4, 2}, {7, 1}});
+  const auto five = entries(5);
+  CHECK(degrees_of(five) == Degrees{{0, 1}, {1, 2}, {2, 2}, {4, 2}, {7, 1}});
+  check_merged(five[2], {3.5f, 3.5f}, 6);
+  check_merged(five[3], {0, 1.5f}, 40);
+  // Next round: (1,0), (3.5,3.5), (0,1.5): the first and the last have .707 with the middle one; the link of the first
+  // is kept.
+  const auto four = entries(4);
+  CHECK(degrees_of(four) == Degrees{{0, 1}, {1, 4}, {4, 2}, {7, 1}});
+  check_merged(four[1], {2.25f, 1.75f}, (17 + 6) / 2.0f);
+}
+
+TEST_CASE("mesh is infeasible above its limit of pairs, and the message names the remedy") {
+  const auto backend = make_ref_backend();
+  const HeadData head = random_head({.n = 40, .decoded = 10}, 1, *backend);
+  const auto open = [&](const char* limit, Index budget) {
+    return open_cache("mesh", {{"sinks", "4"}, {"recent", "6"}, {"max_pairs", limit}}, prompt_of(head, *backend),
+                      budget, 0, *backend);
+  };
+  CHECK_NOTHROW(open("900", 20));  // 40 - 4 - 6 = 30 tokens of the middle, 30^2 cosines
+  CHECK_THROWS_WITH_AS(open("899", 20),
+                       "mesh would compare 900 pairs of rows, above its limit of 899; raise mesh.max_pairs, or take a "
+                       "shorter context, or chelsea, which compares inside chunks",
+                       Infeasible);
+  // Nothing to merge yet: the limit applies when decoding fills the budget.
+  const auto cache = open("899", 40);
+  CHECK_THROWS_AS(append(*cache, token_block(head, 40, 50, *backend)), Infeasible);
+}

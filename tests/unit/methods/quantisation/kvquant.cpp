@@ -5,7 +5,7 @@
 #include <numeric>
 
 #include <kvbench/methods/compose.hpp>
-#include <kvbench/methods/quantisation/fitted_codebook.hpp>
+#include <kvbench/methods/quantisation/lloyd_max.hpp>
 #include <kvbench/methods/quantisation/outliers.hpp>
 #include <kvbench/session/session.hpp>
 

@@ -104,15 +104,6 @@ TEST_CASE("subgen: blocks, single tokens and the prompt give the same state") {
   }
 }
 
-TEST_CASE("subgen: appending takes one token, because weights change at each") {
-  const Stream stream(eight, 4);
-  const auto cache = stream.prepare("subgen", {{"delta", "2"}})(4, 0);
-  const TokenBlock rest{.first = 4, .keys = stream.keys.slice(4, 4), .values = stream.values.slice(4, 4)};
-  CHECK(cache->takes(rest) == 1);
-  cache->append(rest.front(1));
-  CHECK(total_den(entries_of(stream, *cache, 5)) == 5);
-}
-
 TEST_CASE("subgen: the sets after the context fit the budget and nearly fill it") {
   const Tokens tokens = random_tokens_of(600, 6, 10, 4);
   for (const std::string t : {"1", "4", "9"}) {

@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+// Drawings of results: lines with intervals and their names at the end; values with intervals, one row each; coloured
+// cells; the exact attention of one query head, and below it the tokens that methods keep.
+#pragma once
+
+#include <cmath>
+#include <string>
+#include <vector>
+
+#include <kvbench/report/document/document.hpp>
+#include <kvbench/report/drawing/axis.hpp>
+
+namespace kvbench::report {
+
+struct ChartPoint {
+  double x, y;
+  double lo = NAN, hi = NAN;  ///< interval of y
+  std::string tip = "";       ///< tooltip
+};
+
+enum class LineRole {
+  shown,      ///< colour, markers, interval, name
+  reference,  ///< grey and dotted, crosses, with its name: random, oracle-topk, rows with hindsight
+  beaten,     ///< grey, rings, with its name in grey
+  crowd,      ///< the same fainter, without a name
+  context,    ///< faint, without a name: shown in another drawing
+};
+
+struct ChartLine {
+  std::string name = "", detail = "";  ///< detail: parameters, in smaller text below the name
+  LineRole role = LineRole::shown;
+  int style = 0;        ///< selects colour (its remainder by 7), marker and dashes; or marks::own_style()
+  bool tinted = false;  ///< role context: faint, but in the colour of the style
+  std::vector<ChartPoint> points = {};
+};
+
+struct LineChart {
+  std::string title = "", description = "";  ///< title: may be empty
+  Axis x = {}, y = {};
+  std::vector<ChartLine> lines = {};
+  std::vector<ChartPoint> frontier = {};  ///< joined by a strong line behind all others
+  std::vector<double> levels = {};        ///< values of y that are marked by a line across: 1 where ratios are drawn
+  bool apart = false;  ///< lines share their x values: shift them slightly so that intervals do not overlap
+  double width = 456;  ///< px
+  double plot_height = 250;
+};
+
+/// Plot height at which the names of all lines fit below each other.
+double height_for_labels(const LineChart& chart);
+
+/// A point outside the axes, or one that a log axis cannot show, is drawn as a triangle at the edge; the label of its
+/// line gives the values.
+Drawing draw(const LineChart& chart);
+
+struct DotRow {
+  std::string name;
+  std::string group;  ///< in the legend
+  int style = 0;      ///< its colour is that of the group; marks::own_style() stands out
+  bool grey = false;  ///< a reference: grey cross
+  double value = NAN, lo = NAN, hi = NAN;
+  std::string text;  ///< the value, at the right
+  std::string tip;   ///< tooltip
+};
+
+struct DotPlot {
+  std::string title, description;
+  Axis x;
+  std::vector<DotRow> rows;  ///< from top to bottom
+};
+
+/// Values outside the axis are triangles at its edge.
+Drawing draw(const DotPlot& plot);
+
+struct HeatRow {
+  std::string name, detail = "";
+  std::vector<double> values = {};      ///< one per column; NaN: `words` is shown instead
+  std::vector<std::string> words = {};  ///< one per column: why there is no value; "" where there is one
+};
+
+struct HeatMap {
+  std::string title, description;
+  std::vector<std::string> columns = {};
+  std::string column_title = "layer";
+  std::vector<HeatRow> rows = {};
+  double lo = 0.1, hi = 1;  ///< range of the logarithmic colour scale; values outside have the colour of its end
+};
+
+/// The cells show their numbers where there are at most 16 columns; the tooltips always do.
+Drawing draw(const HeatMap& map);
+
+/// Colour class '0' .. '8' of a value on the scale from lo to hi; 'x' for NaN.
+char heat_class(double value, double lo, double hi);
+
+/// The tokens that one method keeps, by columns of the map.
+struct KeptStrip {
+  std::string name;
+  std::vector<double> shares;  ///< [columns] share of the tokens of a column that are kept, mean over the queries
+};
+
+struct AttentionMap {
+  std::string title, description;
+  /// [rows][columns] attention on the tokens of a column, mean over the queries of a row
+  std::vector<std::vector<double>> mass = {};
+  std::vector<KeptStrip> kept = {};
+  double tokens = 0;  ///< of all columns
+};
+
+/// Colours of the attention are logarithmic, those of the strips linear.
+Drawing draw(const AttentionMap& map);
+
+}  // namespace kvbench::report
