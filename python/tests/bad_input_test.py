@@ -68,11 +68,12 @@ class BadInput(PackageTest):
             file.attrs.update(kvbench_raw="1.0", metrics="rel_err,recall")
             file.create_group("cells/0").attrs.update(method="sink", params="", budget="8", seed=0)
             head = file.create_group("heads/0")
-            head.attrs.update(prompt="0", layer=1, kv_head=0)
+            head.attrs.update(prompt="0", layer=1, kv_head=0, scored_tokens=2)
             head["positions"] = np.array([3, 4], np.int32)
             cell = head.create_group("0")
             cell.attrs.update(status="ok", reason="", budget_tokens=8, kept_tokens=8.0)
             cell["metrics"], cell["output"] = np.ones((2, 2, 2), np.float32), np.ones((2, 2, 2), np.float32)
+            cell["probe_sums"] = np.ones(3)
             cell["entries/0/ids"] = np.array([0, 1], np.int32)
         self.raw = kvbench.Raw("raw.h5")
         self.addCleanup(self.raw.close)
@@ -106,7 +107,7 @@ class BadInput(PackageTest):
         yield "Layer.kv_head_of", self.layer.kv_head_of, {"head": 0}, {}
         yield "Layer.query_heads_of", self.layer.query_heads_of, {"kv_head": 0}, {}
         yield "Raw.head", self.raw.head, {"prompt": "0", "layer": 1, "kv_head": 0}, {}
-        for name in ("status", "reason", "budget_tokens", "kept_tokens", "output", "entries"):
+        for name in ("status", "reason", "budget_tokens", "kept_tokens", "output", "probe_sums", "entries"):
             yield f"HeadResult.{name}", getattr(head, name), {"cell": 0}, {}
         yield "HeadResult.metric", head.metric, {"name": "recall", "cell": 0}, {}
         optional = {"None"}
@@ -234,7 +235,7 @@ class BadInput(PackageTest):
             with kvbench.Raw(path) as raw:
                 for head in raw.heads:
                     for call in (head.status, head.reason, head.budget_tokens, head.kept_tokens, head.output,
-                                 head.entries):
+                                 head.probe_sums, head.entries):
                         call()
                     head.metric("rel_err")
             return "read"
