@@ -123,6 +123,18 @@ def needs(predictions, options, best):
     return f"It asks an engine for {asked}." if asked else ""
 
 
+def smallest(options, predictions):
+    """What an engine has nearest to a size below all that it has."""
+    fits = [row for row in predictions if row["budget"] == "100%mem" and row["status"] == "ok"]
+    if not fits:
+        return f"nothing of {options.runs_in} has a prediction; leave --runs-in out."
+    row = min(fits, key=lambda row: float(row["total_bytes"]) / float(row["full_bytes"]))
+    held, asked = 100 * float(row["total_bytes"]) / float(row["full_bytes"]), float(options.budget.split("%")[0])
+    return (f"{options.runs_in} has nothing as small; nearest is {configuration(row)} ({row['runs_in']}) with "
+            f"{held:.1f} % of the full cache. Give --memory {math.ceil(held)}%, or a context "
+            f"{100 * (1 - asked / held):.0f} % shorter.")
+
+
 def engines(predictions, options):
     """What staying with the formats that engines have costs, at the bytes that they take."""
     lines = []

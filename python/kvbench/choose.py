@@ -51,6 +51,9 @@ def parser():
         "PyTorch is not installed")
     add("--methods", default=METHODS, metavar="LIST", help="configurations to predict; default: %(default)s")
     add("--menu", default=MENU, metavar="LIST", help="what a plan may give a layer or head; default: %(default)s")
+    add("--runs-in", choices=("llama.cpp", "vllm", "kvpress"),
+        help="only configurations that this engine has today, and no plan, because none has budgets by layer; in place "
+        "of --methods and --menu")
     add("--by", choices=("layer", "head"),
         help="what a plan gives a budget of its own; default: head, and layer without gradients")
     add("--race", type=positive, default=4, metavar="N", help="configurations that are measured; default: 4")
@@ -83,6 +86,11 @@ def check(options):
     if options.gguf and (options.weights, options.device) != ("f32", "cpu"):
         raise Error("--weights and --device are for models that run in PyTorch, and the race of a GGUF file runs in "
                     "llama.cpp; leave them out.")
+    if options.runs_in:
+        for flag, default in (("methods", METHODS), ("menu", MENU)):
+            require(getattr(options, flag) == default, "--runs-in", f"it says which configurations there are; leave "
+                    f"--{flag} out.")
+        options.methods = options.runs_in  # the family of this name
     if not 0 < options.error < 1:
         raise Error(f"--error {options.error}: give a probability between 0 and 1.")
     if not 0 <= options.minutes < math.inf:
@@ -141,7 +149,7 @@ class Work:
         settings = {name: getattr(self.options, name) for name in kept}
         settings["budget"] = settings["budget"] or f"{self.options.bytes} B"
         settings["figure"] = self.options.figure
-        for name in ("context_length", "weights", "device", "task"):
+        for name in ("context_length", "weights", "device", "task", "runs_in"):
             if getattr(self.options, name) != parser().get_default(name):
                 settings[name] = getattr(self.options, name)
         files = model_files(settings["model"])
@@ -213,8 +221,8 @@ def predict(work, recorded):
     work.say("predicting what every configuration does")
     work.run(rows, kvbench, "replay", trace, "-m", options.methods, "-b", f"{options.budget},100%mem", "--rows",
              "trace", "--no-times", "-q", "-o", rows, *work.threads())
-    work.say(f"dividing the memory among the {options.by}s")
-    if len(recorded) > 1:
+    if len(recorded) > 1 and not options.runs_in:
+        work.say(f"dividing the memory among the {options.by}s")
         work.run(plan, kvbench, "allocate", trace, "--menu", options.menu, "--by", options.by, "-b", options.budget,
                  "-q", "-o", plan, *work.threads())
     table = rows_of(rows, (options.figure,), "a replay")
@@ -233,6 +241,8 @@ def candidates(options, rows, plan):
     """The names of the configurations that race: those of the least predicted damage at the budget, and the plan."""
     ranked = sorted((row for row in rows if row["status"] == "ok" and row["budget"] == options.budget
                      and row[options.figure]), key=lambda row: float(row[options.figure]))
+    if not ranked and options.runs_in:
+        raise Error(f"--memory {options.memory}: {answer.smallest(options, rows)}")
     if not ranked:
         reason = next((row["reason"] for row in rows if row["reason"]), "nothing fits")
         raise Error(f"--memory {options.memory}: no configuration has a prediction at this size ({reason}).")

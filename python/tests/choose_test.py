@@ -111,7 +111,7 @@ class Programs:
             self.by = words[words.index("--by") + 1]
             pathlib.Path(made).write_text(self.plan)
         else:
-            names = words[words.index("-m") + 1].split(",")
+            names = words[words.index("-m") + 1].replace("llama.cpp", "q8_0,q4_0").split(",")
             self.budgets.add(words[words.index("-b") + 1])
             replay = "replay" in words
             kl = "kl_predicted" if replay else "kl_mean"
@@ -122,12 +122,17 @@ class Programs:
                      "task": "lines", "answers": 16, "match_full": 0.75, "harmful": 0.25,
                      kl: self.kl(name), "kl_predicted_lo": 0.001, "kl_predicted_hi": 9,
                      "residual_err_rms": self.kl(name),
-                     "sha256": "0", "runs_in": f"llama.cpp {name}" if name == "q8_0" else "", "rope_layout": "half"}
+                     "sha256": "0", "runs_in": f"llama.cpp {name}" if name == "q8_0" else "", "rope_layout": "half",
+                     **self.row(name, budget)}
                     for name in names for budget in words[words.index("-b") + 1].split(",")]
             with open(made, "w", newline="") as file:
                 table = csv.DictWriter(file, rows[0], lineterminator="\n")
                 table.writeheader()
                 table.writerows(rows)
+
+    def row(self, name, budget):
+        """What differs in a row."""
+        return {}
 
     def kl(self, name):
         return self.true.get(name, 0.5) * math.exp(random.gauss(0, self.noise))
@@ -142,7 +147,9 @@ class Choose(PackageTest):
             pathlib.Path(self.path(name)).write_text("x")
         said, wrong = [], []
         arguments = ["--model", self.path("model.gguf"), "--text", self.path("text.txt"), "-o", self.path("out"),
-                     "--quiet", "--methods", ",".join([*TRUE, "q8_0"]), *flags]
+                     "--quiet", *flags]
+        if "--runs-in" not in flags:
+            arguments += ["--methods", ",".join([*TRUE, "q8_0"])]
         with mock.patch.object(choose, "documents_of", split), mock.patch.object(
                 choose, "program", lambda name, folder: name), mock.patch.object(
                 choose.Work, "run", lambda work, *a: programs.run(work, *a)), mock.patch.object(
@@ -260,6 +267,30 @@ class Choose(PackageTest):
     def test_a_plan_of_equal_budgets_does_not(self):
         plan = "".join(f'  {{ layer = {n}, method = "h2o", budget = "25%mem" }},\n' for n in (1, 2))
         self.assertNotIn("plan:", self.choose(Programs(plan=plan)))
+
+    def test_what_an_engine_has(self):
+        plan = "".join(f'  {{ layer = {n}, method = "h2o", budget = "{n}0%mem" }},\n' for n in (1, 2))
+        programs = Programs(plan=plan)
+        programs.true = {"q8_0": 0.01, "q4_0": 0.4}
+        text = self.choose(programs, "--runs-in", "llama.cpp")
+        self.assertIn("**q8_0** changes the output least of the 2 configurations", text)
+        self.assertNotIn("plan.toml", programs.made)
+        self.assertIn("It runs today: llama.cpp q8_0", text)
+
+    def test_a_size_below_all_that_an_engine_has(self):
+        class Large(Programs):
+            def row(self, name, budget):
+                held = {"q8_0": 53.1, "q4_0": 28.1}.get(name, 100)
+                fits = held <= float(budget.split("%")[0])
+                return {"status": "ok" if fits else "infeasible", "reason": "" if fits else "does not fit",
+                        "total_bytes": held, "runs_in": f"llama.cpp {name}"}
+
+        said = self.choose(Large(), "--runs-in", "llama.cpp", code=2)
+        # 1 - 25 / 28.1 = .11
+        self.assertIn("llama.cpp has nothing as small; nearest is q4_0 (llama.cpp q4_0) with 28.1 %", said)
+        self.assertIn("Give --memory 29%, or a context 11 % shorter.", said)
+        said = self.choose(Programs(), "--runs-in", "llama.cpp", "--menu", "h2o", code=2)
+        self.assertIn("leave --menu out", said)
 
     def test_nothing_fits(self):
         with mock.patch.dict(TRUE, clear=True):
