@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Numbers that are finite in the trace but not in what is computed from them.
-#include <kvbench/replay/exact/fp64_attention.hpp>
+#include <kvbench/replay/exact/logit_check.hpp>
 
 #include <limits>
 

@@ -5,8 +5,8 @@
 #include <iterator>
 
 #include <kvbench/methods/stages/rows.hpp>
-#include <kvbench/replay/exact/fp64_attention.hpp>
-#include <kvbench/replay/exact/ranking.hpp>
+#include <kvbench/replay/exact/logit_check.hpp>
+#include <kvbench/replay/exact/value_norms.hpp>
 
 namespace kvbench::replay {
 namespace {

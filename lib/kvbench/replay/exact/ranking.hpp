@@ -8,10 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include <Eigen/Dense>
-
 #include <kvbench/kernels/backend.hpp>
-#include <kvbench/kernels/view.hpp>
 
 namespace kvbench::replay {
 
@@ -58,31 +55,6 @@ class Ranking {
   HostView<std::int32_t> chosen_;                          ///< [R, selected_] by number, then -1
   std::vector<std::vector<Ranked>> by_rank_;               ///< by row: chosen_, the best first; empty: not computed yet
   std::map<Range, std::vector<std::vector<Mark>>> marks_;  ///< by row; [c]: after (c + 1) * stride tokens of the range
-};
-
-/// Norms of the value matrix over a moving range of tokens, from its Gram matrix in fp64: ranges that grow or slide
-/// token by token cost one rank-one update each.
-class ValueNorms {
- public:
-  /// `values` is [n, dv] row-major and must outlive this object.
-  ValueNorms(std::span<const float> values, Index dv);
-
-  /// Sets the range to [first, last). Both ends may only move forward.
-  void move_to(Index first, Index last);
-
-  /// |V|_op by power iteration, started from the vector of the previous range, to 1e-9 relative change.
-  double operator_norm();
-  double frobenius_norm() const;
-
- private:
-  void update(Index token, double sign);
-
-  std::span<const float> values_;
-  Index dv_;
-  Index first_ = 0, last_ = 0;
-  Eigen::MatrixXd gram_;
-  Eigen::VectorXd start_;   ///< a vector with components in every direction
-  Eigen::VectorXd vector_;  ///< iterate
 };
 
 }  // namespace kvbench::replay
