@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Names of methods that files define: plan:FILE.toml (contract/layer_plan.hpp), FILE.py:NAME, and
-// scores:FILE.h5, which keeps the tokens with the best scores of a file. The last two may be parts of compositions.
-// Methods written in Python stand alone or inside a wrapper; py:NAME is one that a running Python has defined.
+// Names of methods that files define: plan:FILE.toml (contract/layer_plan.hpp), FILE.py:NAME, and scores:FILE.h5,
+// which keeps the tokens with the best scores of a file. The last two may be parts of compositions. Methods written in
+// Python stand alone or inside a wrapper; py:NAME is one that a running Python has defined.
 #pragma once
 
 #include <optional>

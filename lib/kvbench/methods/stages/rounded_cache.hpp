@@ -6,8 +6,9 @@
 // tables, and of their slots. Groups over tokens run over them in this order. Rows that are not encoded yet are exact.
 // A cache that drops or merges entries after the prompt is encoded again from what it holds then, since the papers of
 // codecs with groups over tokens do not say what happens to a group of which a token is dropped.
-// Caches of methods that retrieve, whose full cache is stored in fewer bits: a composition A+Q of a method A of
-// Kind::retrieval and a quantiser Q.
+//
+// Beside it caches of methods that retrieve, whose full cache is stored in fewer bits: a composition A+Q of a method A
+// of Kind::retrieval and a quantiser Q.
 //
 // A chooses as it does alone, by an index that it makes of exact keys: bounds of pages, centroids, partial keys. The
 // tokens from which it chooses are encoded in the order of the context, and decoded ones by the rule of the codec;

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The measurements of one configuration on one kv head: its answers are compared with the exact outputs per query.
-// The noise floor: how far the exact pass is from exact attention. The exact pass cannot tell, nor can an answer that
-// reuses its logits or its mask; therefore a sample of the queries is computed again in fp64 on the host.
-// The errors of one answer against the exact one. Differences are formed and summed in fp64.
+// Differences are formed and summed in fp64.
 #pragma once
 
 #include <optional>
@@ -19,7 +17,9 @@ namespace kvbench::replay {
 /// `plain`: the state over H only, the entries with their own token's key and value and unit weights.
 SquaredNorms squared_norms(const RowTruth& truth, const RowState& answer, const RowState& plain);
 
-/// Of one kv head. Used by one thread at a time.
+/// How far the exact pass of one kv head is from exact attention. The exact pass cannot tell, nor can an answer that
+/// reuses its logits or its mask; therefore a sample of the queries is computed again in fp64 on the host. Used by one
+/// thread at a time.
 class NoiseFloor {
  public:
   /// Queries of each query head that are computed again.

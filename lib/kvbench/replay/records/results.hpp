@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The measurements of a replay, before they are summarised and formatted.
-// Metrics of the heads of a layer together.
+// The measurements of a replay, before they are summarised and formatted, and metrics of the heads of a layer together.
 #pragma once
 
 #include <cstdint>
