@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include <kvbench/core/ordered_map.hpp>
+#include <kvbench/core/statistics.hpp>
 #include <kvbench/report/drawing/charts.hpp>
 #include <kvbench/report/eval/prediction.hpp>
 #include <kvbench/report/text/text.hpp>
@@ -95,23 +96,20 @@ double percent_held(const EvalRow& row) {
   return percent > 1e-6 && percent < 1e9 ? percent : NAN;
 }
 
+/// The y of a row, with its interval.
+auto point_of(eval::Damage figure) {
+  return [figure](const EvalRow& row) {
+    const eval::Estimate& value = row.of(figure);
+    return ChartPoint{NAN, value.mean, value.lo, value.hi, ""};
+  };
+}
+
 /// Lines of the methods, x against KL; the axes are left to the caller.
 template <class X>
 LineChart chart_of_kl(const EvalSection& section, const std::string& task, const std::string& x_name, X x) {
-  const auto kl = [](const EvalRow& row) {
-    const eval::Estimate& value = row.of(eval::damage("kl_mean"));
-    return ChartPoint{NAN, value.mean, value.lo, value.hi, ""};
-  };
   return {.title = task,
           .description = fmt::format("{} against KL, task {}", x_name, task),
-          .lines = method_lines(section, section.find(task, "all", "all"), x, kl)};
-}
-
-/// Of at least one value; the larger of the two in the middle.
-double median(std::vector<double> values) {
-  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-  std::ranges::nth_element(values, middle);
-  return *middle;
+          .lines = method_lines(section, section.find(task, "all", "all"), x, point_of(eval::damage("kl_mean")))};
 }
 
 void finish_chart(LineChart& chart, Figure& figure) {
@@ -130,14 +128,11 @@ std::vector<Figure> damage_figures(const EvalSection& section) {
                       "the same cost are drawn side by side. KL is of the next token, on the same tokens with the full "
                       "and the compressed cache. Dashed line: as the full cache."};
     for (const PlottedDamage& kind : plotted_damage) {
-      const auto y = [&](const EvalRow& row) {
-        const eval::Estimate& value = row.of(kind.figure);
-        return ChartPoint{NAN, value.mean, value.lo, value.hi, ""};
-      };
-      LineChart chart{.title = kind.title,
-                      .description = fmt::format("{}, task {}", kind.title, task),
-                      .lines = method_lines(section, section.find(task, "all", "all"), percent_held, y),
-                      .apart = true};
+      LineChart chart{
+          .title = kind.title,
+          .description = fmt::format("{}, task {}", kind.title, task),
+          .lines = method_lines(section, section.find(task, "all", "all"), percent_held, point_of(kind.figure)),
+          .apart = true};
       if (kind.scale == Scale::linear) chart.levels = {0};
       if (chart.lines.empty()) continue;
       chart.x = percent_axis(x_values(chart.lines));
@@ -199,11 +194,10 @@ Figure predicted_figure(const EvalSection& section, const PredictedByName& predi
   }
   figure.caption =
       "One point per configuration, lines join the budgets of a method; bars: the 95 % interval of the measured KL "
-      "over "
-      "documents. Strong line: predicted = measured. Triangles at an edge: values outside the axis.";
+      "over documents. Strong line: predicted = measured. Triangles at an edge: values outside the axis.";
   if (!small.empty())
     figure.caption += fmt::format(" Below {} nats, predicted / measured is {} in the median of {} configurations.",
-                                  replay::largest_predicted, three_digits(median(small)), small.size());
+                                  replay::largest_predicted, three_digits(quantile(small, 0.5)), small.size());
   return figure;
 }
 
