@@ -241,9 +241,9 @@ def candidates(options, rows, plan):
     """The names of the configurations that race: those of the least predicted damage at the budget, and the plan."""
     ranked = sorted((row for row in rows if row["status"] == "ok" and row["budget"] == options.budget
                      and row[options.figure]), key=lambda row: float(row[options.figure]))
-    if not ranked and options.runs_in:
-        raise Error(f"--memory {options.memory}: {answer.smallest(options, rows)}")
     if not ranked:
+        if options.runs_in:
+            raise Error(f"--memory {options.memory}: {answer.smallest(options, rows)}")
         reason = next((row["reason"] for row in rows if row["reason"]), "nothing fits")
         raise Error(f"--memory {options.memory}: no configuration has a prediction at this size ({reason}).")
     names = [answer.configuration(row) for row in ranked[:options.race - bool(plan)]]
