@@ -7,11 +7,13 @@
 #include <kvbench/config/plan_file.hpp>
 #include <kvbench/replay/plan/layer_choice.hpp>
 #include <kvbench/report/document/writers.hpp>
+#include <kvbench/report/shapes/shape.hpp>
 
 #include <apps/common/command_line.hpp>
 #include <apps/common/rows/output.hpp>
 #include <apps/common/rows/progress.hpp>
 #include <apps/common/stop_signals.hpp>
+#include <apps/kvbench/allocation_figure.hpp>
 #include <apps/kvbench/allocation_rows.hpp>
 #include <apps/kvbench/column_page.hpp>
 #include <apps/kvbench/commands.hpp>
@@ -28,7 +30,7 @@ const std::map<std::string, allocate::Division> divisions = {{"layer", allocate:
 
 struct AllocateFlags : RunFlags {
   std::vector<std::string> traces, menu, budgets{"25%mem"}, prompts;
-  std::string curve;
+  std::string curve, figure;
   allocate::Division by = allocate::Division::layer;
 };
 
@@ -110,6 +112,13 @@ std::string file_text(const AllocateFlags& o, const Damages& damages, std::span<
   return plan_text(plan, origin);
 }
 
+/// How the file of --figure is written, by its ending.
+auto figure_writer(const std::string& path) {
+  if (!path.ends_with(".svg") && !path.ends_with(".pdf"))
+    throw Error("--figure '{}': the name does not imply a format; end it with .svg or .pdf", path);
+  return path.ends_with(".svg") ? report::svg_file : report::pdf_file;
+}
+
 int run(AllocateFlags& o) {
   if (o.format == "md") throw Error("--format md: only --columns has it; give csv or json");
   resolve_device(o);
@@ -117,10 +126,12 @@ int run(AllocateFlags& o) {
   const replay::ReplayRequest request = request_of(o, budgets);
   std::vector<NamedFile> inputs = input_files(request);
   for (const std::string& path : o.traces) inputs.push_back({"the trace", path});
-  check_distinct(std::vector<NamedFile>{{"-o", o.output}, {"--curve", o.curve}}, inputs);
+  check_distinct(std::vector<NamedFile>{{"-o", o.output}, {"--curve", o.curve}, {"--figure", o.figure}}, inputs);
   Output output(o.output);
-  std::optional<Output> curve;
+  const auto write_figure = o.figure.empty() ? nullptr : figure_writer(o.figure);
+  std::optional<Output> curve, figure;
   if (!o.curve.empty()) curve.emplace(o.curve);
+  if (!o.figure.empty()) figure.emplace(o.figure);
   const std::vector<std::unique_ptr<trace::Reader>> traces = open_traces(o.traces);
   const Damages damages = measure_all(o, traces, request);
   std::vector<AllocationRow> rows;
@@ -132,6 +143,10 @@ int run(AllocateFlags& o) {
   if (curve) {
     const std::vector<AllocationRow> points = curve_of(damages, budgets);
     curve->finish(report::table_of(o.format, allocation_columns(), std::span<const AllocationRow>(points)));
+  }
+  if (figure) {
+    const std::vector<Allocation> drawn(rows.begin(), rows.end());
+    figure->finish(write_figure(plan_figure(damages, drawn)));
   }
   const std::string text = report::terminal_text(told);
   output.finish(file_text(o, damages, rows, text, traces));
@@ -168,6 +183,9 @@ Command add_allocate(CLI::App& app) {
   flags->add_option("-o,--output", o.output, "The plans (TOML), written atomically (default: standard output)");
   flags->add_option("--curve", o.curve,
                     "Also write the predicted KL at budgets from 1/32 to all of the memory to this CSV file");
+  flags->add_option("--figure", o.figure,
+                    "Also draw the share of each layer or head, with bars for what it gets in the plans of all "
+                    "documents but one (.svg or .pdf)");
   flags->add_option("--format", o.format, "Format of --curve: csv (the default) or json; md: that of --columns alone")
       ->check(one_of({"csv", "json", "md"}));
   add_columns_flag(flags, "Print the columns of --curve and exit", o.format, docs_of(allocation_columns()));

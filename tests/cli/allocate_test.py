@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """kvbench allocate, and the plans that it writes in replays and sweeps."""
+import math
 import os
 import re
 import tomllib
@@ -49,6 +50,32 @@ class Allocate(CliTest):
             for path, first in ((again, self.plan), (curve, self.curve)):
                 self.assertEqual(self.read_bytes(path), self.read_bytes(first))
                 os.remove(path)
+
+    def shares_drawn(self, path):
+        """Of each line of the figure the shares of the layers, by the axis beside it."""
+        figure = self.read(path)
+        ticks = [(math.log(float(share)), float(y) - 4) for y, share in
+                 re.findall(r'<text x="40" y="([0-9.]+)"[^>]*>([0-9.]+)%<', figure)]
+        (low, bottom), (high, top) = ticks[0], ticks[-1]
+        lines = re.findall(r'<path d="M([^"]*)" fill="none" stroke="#\w+" stroke-width="1.8"', figure)
+        return [[math.exp(low + (float(point.split()[1]) - bottom) / (top - bottom) * (high - low))
+                 for point in line.split("L")] for line in lines]
+
+    def test_the_figure_has_shares_that_fill_the_budget(self):
+        figure, plan = self.path("plan.svg"), self.path("drawn.toml")
+        self.ok("allocate", self.probes, "--menu", MENU, "--budget", "25%mem,40%mem", "-o", plan, "--figure", figure)
+        for drawn, whole in zip(self.shares_drawn(figure), (25, 40), strict=True):
+            self.assertEqual(len(drawn), 2)
+            self.assertTrue(0.8 * whole < sum(drawn) / 2 < whole + 0.1, drawn)  # formats have one size
+        # a plan that is not the answer, because layers differ more between documents than documents allow
+        self.ok("allocate", self.probes, "--menu", "h2o", "--prompts", "0,1,2", "-o", plan, "--figure", figure)
+        (drawn,) = self.shares_drawn(figure)
+        self.assertGreater(abs(drawn[0] - drawn[1]), 1)
+        self.assertTrue(24 < sum(drawn) / 2 < 25.1, drawn)
+        self.ok("allocate", self.probes, "--menu", "h2o", "--prompts", 0, "-o", plan, "--figure", self.path("one.pdf"))
+        self.assertTrue(self.read_bytes(self.path("one.pdf")).startswith(b"%PDF-"))
+        for wrong, why in (("a.png", "end it with .svg or .pdf"), (self.probes, "which would be replaced")):
+            self.fails(2, why, args=("allocate", self.probes, "--menu", "h2o", "--figure", wrong))
 
     def test_without_an_output_the_plan_is_printed_alone(self):
         self.assertEqual(self.ok("allocate", self.probes, "--menu", MENU, "--budget", "25%mem,40%mem"), self.text)

@@ -132,13 +132,15 @@ Allocation allocate(const Damages& damages, const Budget& budget) {
   std::vector<double> best;
   for (const double share : shrinkages) {
     const auto plan_of = [&](const Choices& choices) { return *solve(shrunk(choices, share), bytes); };
-    const HeldOut plans(damages, without_each(folds, plan_of));
-    std::vector<double> logs = plans.logs();
+    std::vector<Plan> plans = without_each(folds, plan_of);
+    const HeldOut held_out(damages, plans);
+    std::vector<double> logs = held_out.logs();
     if (!best.empty() && mean(logs) >= mean(best)) continue;
     best = std::move(logs);
     out.shrinkage = share;
     out.plan = spending(damages, all, plan_of(all));
-    out.plan.held_out = plans.mean();
+    out.plan.held_out = held_out.mean();
+    out.without = std::move(plans);
   }
   out.equal.held_out = equal.mean();
   const std::vector<double> reference = equal.logs();

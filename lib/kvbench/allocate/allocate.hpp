@@ -6,6 +6,7 @@
 #include <cmath>
 #include <optional>
 #include <span>
+#include <vector>
 
 #include <kvbench/allocate/damage.hpp>
 #include <kvbench/allocate/solve.hpp>
@@ -33,6 +34,7 @@ struct Allocation {
   std::size_t documents = 0;
   Spending plan;                ///< a configuration per layer or head
   Spending equal;               ///< the best configuration for all layers
+  std::vector<Plan> without;    ///< as `plan`, from all documents but one; empty with one document
   double shrinkage = 0;         ///< of the plan towards equal layers, as shrunk() takes it
   double ratio = NAN;           ///< of the KL of plan and equal on held-out documents, geometric mean
   Interval interval{NAN, NAN};  ///< 95 % of `ratio`, Student's t over documents; NaN with one document

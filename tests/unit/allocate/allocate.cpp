@@ -48,6 +48,7 @@ TEST_CASE("documents that agree confirm a plan, whatever their damage") {
   CHECK(found.equal.held_out.mean == doctest::Approx(1.36125 * 101.01 / 3));
   CHECK(found.ratio == doctest::Approx(0.08 / 1.36125));
   CHECK(found.confirmed());
+  CHECK(found.without == std::vector<Plan>(3, Plan{2, 0}));
   const methods::PlannedBudget lines = planned(damages, found);
   CHECK(lines.at(0, 0)->budget.text() == "40%mem");
   CHECK(lines.at(1, 0)->budget.text() == "20%mem");
@@ -63,11 +64,23 @@ TEST_CASE("documents that contradict each other confirm no plan, and equal budge
   CHECK(planned(damages, found).at(0, 0)->budget.text() == "30%mem");
 }
 
+TEST_CASE("beside a plan stand those of all documents but one") {
+  // Without the last document nothing says that layer 1 needs tokens.
+  const Damages damages = damages_of({first_layer_matters, first_layer_matters, {0.3, 0.3, 0.3, 2, 1.5, 0.2}}, costs);
+  const Allocation found = allocate::allocate(damages, Budget::parse("30%mem"));
+  REQUIRE(found.without.size() == 3);
+  const std::size_t others[][2] = {{1, 2}, {0, 2}, {0, 1}};
+  for (std::size_t d = 0; d < 3; ++d)
+    CHECK(found.without[d] == solve(shrunk(choices_of(damages, others[d]), found.shrinkage), 60000));
+  if (found.shrinkage < 1) CHECK(found.without[2] == Plan{2, 0});
+}
+
 TEST_CASE("one document confirms nothing") {
   const Allocation found = allocate::allocate(damages_of({first_layer_matters}, costs), Budget::parse("30%mem"));
   CHECK(found.plan.plan == Plan{2, 0});
   CHECK(std::isnan(found.ratio));
   CHECK(std::isnan(found.plan.held_out.mean));
+  CHECK(found.without.empty());
   CHECK_FALSE(found.confirmed());
 }
 

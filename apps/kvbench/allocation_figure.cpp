@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <apps/kvbench/allocation_figure.hpp>
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include <kvbench/report/drawing/charts.hpp>
+
+namespace kvbench::app {
+namespace {
+
+using allocate::Damages;
+
+constexpr double width = 680;  // px
+
+double percent_of(const Damages& damages, const allocate::Plan& plan, std::size_t place) {
+  return 100 * static_cast<double>(damages.cost[place * damages.menu.size() + plan[place]]) /
+         static_cast<double>(allocate::whole_place);
+}
+
+/// The number of its layer; the heads of a layer lie side by side around it.
+double position_of(const Damages& damages, std::size_t place) {
+  const methods::PlanPlace& at = damages.places[place];
+  if (damages.by == allocate::Division::layer) return static_cast<double>(at.layer);
+  const auto heads = std::ranges::count(damages.places, at.layer, &methods::PlanPlace::layer);
+  return static_cast<double>(at.layer) + (static_cast<double>(at.kv_head) + 0.5) / static_cast<double>(heads) - 0.5;
+}
+
+report::ChartLine line_of(const Damages& damages, const allocate::Allocation& allocation, int style) {
+  report::ChartLine line{.name = allocation.budget.text(),
+                         .detail = allocation.confirmed() ? "" : "not confirmed",
+                         .style = style};
+  for (std::size_t place = 0; place < damages.places.size(); ++place) {
+    const allocate::Plan& plan = allocation.plan.plan;
+    report::ChartPoint point{position_of(damages, place), percent_of(damages, plan, place)};
+    for (const allocate::Plan& other : allocation.without) {
+      const double share = percent_of(damages, other, place);
+      point.lo = std::fmin(point.lo, share), point.hi = std::fmax(point.hi, share);
+    }
+    line.points.push_back(std::move(point));
+  }
+  return line;
+}
+
+/// Of all points and bars.
+report::Axis share_axis(std::span<const report::ChartLine> lines) {
+  double lo = 100, hi = 0;
+  for (const report::ChartLine& line : lines) {
+    for (const report::ChartPoint& point : line.points) {
+      lo = std::min(lo, std::fmin(point.y, point.lo)), hi = std::max(hi, std::fmax(point.y, point.hi));
+    }
+  }
+  report::Axis axis{report::Scale::log, std::max(lo, 0.01) / 1.12, std::max(hi, 0.02) * 1.12, {}, "share of its cache"};
+  axis.ticks = report::log_ticks(axis.lo, axis.hi);
+  for (report::Tick& tick : axis.ticks) tick.label += tick.label.empty() ? "" : "%";
+  return axis;
+}
+
+}  // namespace
+
+report::Drawing plan_figure(const Damages& damages, std::span<const allocate::Allocation> allocations) {
+  report::LineChart chart{.description = "share of its cache that each layer holds in plans; bars: in the plans of all "
+                                         "documents but one",
+                          .apart = allocations.size() > 1,
+                          .width = width};
+  for (const allocate::Allocation& allocation : allocations) {
+    chart.lines.push_back(line_of(damages, allocation, static_cast<int>(chart.lines.size())));
+    chart.levels.push_back(100 * allocation.budget.share());
+  }
+  const auto [first, last] = std::ranges::minmax(damages.places, {}, &methods::PlanPlace::layer);
+  const double lo = static_cast<double>(first.layer) - 0.7, hi = static_cast<double>(last.layer) + 0.7;
+  std::vector<report::Tick> layers = report::linear_ticks(lo, hi, 10);
+  std::erase_if(layers, [](const report::Tick& tick) { return tick.value != std::round(tick.value); });
+  chart.x = {report::Scale::linear, lo, hi, std::move(layers),
+             damages.by == allocate::Division::layer ? "layer" : "layer, a point for each kv head"};
+  chart.y = share_axis(chart.lines);
+  return draw(chart);
+}
+
+}  // namespace kvbench::app
