@@ -7,6 +7,8 @@
 #include <string>
 #include <vector>
 
+#include <support/backends.hpp>
+
 #include <kvbench/testing/head.hpp>
 
 #include <kvbench/methods/registry.hpp>
@@ -27,12 +29,11 @@ struct RoundedRows {
 /// The rows that attention reads where the method stores n tokens with these keys and values.
 inline RoundedRows rounded_rows(const std::string& method, const std::vector<methods::Assignment>& settings,
                                 const std::vector<float>& rows, Index n = 1, std::uint32_t seed = 0) {
-  const auto backend = make_ref_backend();
   const HeadData head = head_of(rows, n);
   const methods::MethodInfo& info = methods::find_method(method);
-  const auto cache = info.prepare_head(prompt_of(head, *backend), info.bind(settings), *backend)(1, seed);
-  const methods::EntryTables tables = cache->entries(query_block(head, n - 1, n, n, *backend));
-  return {backend->read(tables.front().own_keys), backend->read(tables.front().own_values)};
+  const auto cache = info.prepare_head(prompt_of(head, ref()), info.bind(settings), ref())(1, seed);
+  const methods::EntryTables tables = cache->entries(query_block(head, n - 1, n, n, ref()));
+  return {ref().read(tables.front().own_keys), ref().read(tables.front().own_values)};
 }
 inline std::vector<float> rounded_keys(const std::string& method, const std::vector<methods::Assignment>& settings,
                                        const std::vector<float>& rows, Index n = 1) {

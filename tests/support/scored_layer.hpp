@@ -20,7 +20,7 @@ class ScoredLayer {
     const Index n = std::ssize(scores_.front());
     for (std::size_t h = 0; h < scores_.size(); ++h) {
       heads_.push_back(small_head(std::vector<float>(static_cast<std::size_t>(n + 1), 0), n));
-      methods::HeadPrompt& prompt = prompts_.emplace_back(prompt_of(heads_.back(), *backend_));
+      methods::HeadPrompt& prompt = prompts_.emplace_back(prompt_of(heads_.back(), ref()));
       prompt.prompt_group = "0";
       prompt.layer = LayerId(0);
       prompt.head = KvHeadId(static_cast<std::int64_t>(h));
@@ -37,8 +37,8 @@ class ScoredLayer {
 
   std::unique_ptr<Session> open(const methods::MethodInfo& info, std::vector<methods::Assignment> settings,
                                 Index budget) const {
-    return std::make_unique<Session>(info.prepare(prompts_, info.bind(settings), *backend_)(budget, 0),
-                                     prompts_.front().tokens(), false, *backend_);
+    return std::make_unique<Session>(info.prepare(prompts_, info.bind(settings), ref())(budget, 0),
+                                     prompts_.front().tokens(), false, ref());
   }
 
   /// The tokens that each head keeps.
@@ -46,17 +46,16 @@ class ScoredLayer {
                         Index budget) const {
     const auto session = open(info, std::move(settings), budget);
     std::vector<methods::QueryBlock> blocks;
-    for (const HeadData& head : heads_) blocks.push_back(query_block(head, head.n, head.total, head.total, *backend_));
+    for (const HeadData& head : heads_) blocks.push_back(query_block(head, head.n, head.total, head.total, ref()));
     const auto& tables = session->entries(blocks);
     std::vector<Ids> out;
     for (std::size_t h = 0; h < heads_.size(); ++h)
-      out.push_back(ids_of(visible_entries(heads_[h], tables[h], blocks[h], *backend_)[0]));
+      out.push_back(ids_of(visible_entries(heads_[h], tables[h], blocks[h], ref())[0]));
     return out;
   }
 
  private:
   std::vector<std::vector<float>> scores_;
-  std::unique_ptr<Backend> backend_ = make_ref_backend();
   std::vector<HeadData> heads_;
   std::vector<methods::HeadPrompt> prompts_;
 };

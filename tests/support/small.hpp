@@ -6,6 +6,8 @@
 #include <cmath>
 #include <string>
 
+#include <support/backends.hpp>
+
 #include <kvbench/testing/head.hpp>
 
 #include <kvbench/methods/registry.hpp>
@@ -31,7 +33,7 @@ inline std::vector<float> logs(std::vector<float> weights) {
 inline std::unique_ptr<methods::CompressedCache> open_cache(const std::string& method,
                                                             std::vector<methods::Assignment> settings,
                                                             const methods::HeadPrompt& prompt, Index budget,
-                                                            std::uint32_t seed, Backend& backend) {
+                                                            std::uint32_t seed, Backend& backend = ref()) {
   const methods::MethodInfo& info = methods::find_method(method);
   return info.prepare_head(prompt, info.bind(settings), backend)(budget, seed);
 }
@@ -45,15 +47,15 @@ inline Index append(methods::CompressedCache& cache, const methods::TokenBlock& 
 
 /// Tokens that answer query row `row` of the block.
 inline std::vector<TokenId> answering(const methods::CompressedCache& cache, const methods::QueryBlock& block,
-                                      const HeadData& head, Backend& backend, std::size_t row = 0) {
+                                      const HeadData& head, std::size_t row = 0, Backend& backend = ref()) {
   return ids_of(visible_entries(head, cache.entries(block), block, backend)[row]);
 }
 
 /// The tokens of the context that answer query head `row` of the token after it.
 inline Ids kept_tokens(const std::string& method, std::vector<methods::Assignment> settings, const HeadData& head,
-                       Index budget, Backend& backend, std::size_t row = 0) {
+                       Index budget, std::size_t row = 0, Backend& backend = ref()) {
   const auto cache = open_cache(method, std::move(settings), prompt_of(head, backend), budget, 0, backend);
-  return answering(*cache, query_block(head, head.n, head.n + 1, head.n + 1, backend), head, backend, row);
+  return answering(*cache, query_block(head, head.n, head.n + 1, head.n + 1, backend), head, row, backend);
 }
 
 }  // namespace kvbench::testing

@@ -13,6 +13,7 @@
 #include <kvbench/replay/replay.hpp>
 #include <kvbench/trace/synth.hpp>
 
+#include <support/backends.hpp>
 #include <unit/trace/sample.hpp>
 
 namespace kvbench::testing {

@@ -15,7 +15,7 @@ struct Step {
 };
 
 /// Appends token t, answers its query, and calls observe() with the attention.
-inline Step decode_step(methods::CompressedCache& cache, const HeadData& head, Index t, Backend& backend) {
+inline Step decode_step(methods::CompressedCache& cache, const HeadData& head, Index t, Backend& backend = ref()) {
   CHECK(append(cache, token_block(head, t, head.total, backend)) == 1);
   const methods::QueryBlock block = query_block(head, t, t + 1, t + 1, backend);
   const methods::EntryTables tables = cache.entries(block);
@@ -29,7 +29,7 @@ inline Step decode_step(methods::CompressedCache& cache, const HeadData& head, I
 }
 
 /// The entries and answers of the query after the context.
-inline Step ask(const methods::CompressedCache& cache, const HeadData& head, Backend& backend) {
+inline Step ask(const methods::CompressedCache& cache, const HeadData& head, Backend& backend = ref()) {
   const methods::QueryBlock block = query_block(head, head.n, head.n + 1, head.n + 1, backend);
   const methods::EntryTables tables = cache.entries(block);
   return {visible_entries(head, tables, block, backend), answer(head, block, tables, backend)};

@@ -16,10 +16,10 @@ using doctest::Approx;
 
 TEST_CASE("Theorem 3.1: the method satisfies its bounds; wrong weights and lost logits violate them") {
   CheckRun run(200);
-  const Subject subject = synthetic("short-keys", 3, run.backend());
+  const Subject subject = synthetic("short-keys", 3);
   const WalkSample sample = walk_sample(subject, 256, true);
   const Theorem31Setup setup{.seeds = 200};
-  const StreamSketch stream = library_stream(subject, 256, setup, delta_of_calls(sample, setup), run.backend());
+  const StreamSketch stream = library_stream(subject, 256, setup, delta_of_calls(sample, setup), cpu());
   const auto rows_of = [&](const StreamSketch& sketch) {
     return run([&](CheckContext& context) { check_theorem31(context, sample, subject.queries, setup, sketch); },
                &subject);
@@ -38,10 +38,9 @@ TEST_CASE("Theorem 3.1: the method satisfies its bounds; wrong weights and lost 
 }
 
 TEST_CASE("the check runs the method of the registry: weights sum to the number of tokens") {
-  const auto backend = make_cpu_backend();
-  const Subject subject = synthetic("uneven-values", 1, *backend);
+  const Subject subject = synthetic("uneven-values", 1);
   const Theorem31Setup setup{.t = 8, .levels = 2};
-  const TokenWeights weights = library_stream(subject, 64, setup, 0.01, *backend)(3);
+  const TokenWeights weights = library_stream(subject, 64, setup, 0.01, cpu())(3);
   double num = 0, den = 0;
   for (std::size_t i = 0; i < weights.den.size(); ++i) num += weights.num[i], den += weights.den[i];
   CHECK(den == 64);  // pairs keep the sum
@@ -77,7 +76,7 @@ WalkSample trend(Index n) {
 
 TEST_CASE("slopes: random halves give -1/2, every second token of a trend gives -1") {
   CheckRun run(30);
-  const Subject subject = synthetic("short-keys", 8, run.backend());
+  const Subject subject = synthetic("short-keys", 8);
   const ExponentSetup setup{.tokens = 1024, .rounds = 5, .seeds = 60};
   const auto random = error_slopes(walk_sample(subject, 1024, true), subject.queries, setup, true, coins, [] {});
   CHECK(random.size() == 60);
@@ -100,10 +99,10 @@ TEST_CASE("slopes: random halves give -1/2, every second token of a trend gives 
 
 TEST_CASE("Theorem 3.1: trivial is the error of answering 0, and the memory at eps counts all instances") {
   CheckRun run(20);
-  const Subject subject = synthetic("mean-values", 2, run.backend());
+  const Subject subject = synthetic("mean-values", 2);
   const WalkSample sample = walk_sample(subject, 256, true);
   const Theorem31Setup setup{.seeds = 20};
-  const StreamSketch stream = library_stream(subject, 256, setup, delta_of_calls(sample, setup), run.backend());
+  const StreamSketch stream = library_stream(subject, 256, setup, delta_of_calls(sample, setup), cpu());
   const auto rows =
       run([&](CheckContext& context) { check_theorem31(context, sample, subject.queries, setup, stream); }, &subject);
   CHECK_FALSE(any_fault(rows));
@@ -120,7 +119,7 @@ TEST_CASE("Theorem 3.1: trivial is the error of answering 0, and the memory at e
 
 TEST_CASE("the INDEX stream: keeping everything answers all bits, a small cache loses most") {
   CheckRun run(10);
-  const Subject subject = index_instance(64, 8, run.backend());
+  const Subject subject = index_instance(64, 8, cpu());
   const auto exact = query_rows(walk_sample(subject, 64, true), subject.queries);
   const auto mass = query_rows(walk_sample(subject, 64, false), subject.queries);
   for (std::size_t q = 0; q < 8; ++q) {
@@ -141,7 +140,7 @@ TEST_CASE("the INDEX stream: keeping everything answers all bits, a small cache 
 
 TEST_CASE("memory rates: errors of independent samples fall with the square root of the memory") {
   CheckRun run(10);
-  const Subject subject = synthetic("mean-values", 4, run.backend());
+  const Subject subject = synthetic("mean-values", 4);
   for (const CheckRow& row : run(balancekv_memory_rate().run, &subject)) {
     CAPTURE(row.params);
     CAPTURE(row.text);

@@ -46,10 +46,10 @@ TEST_CASE("the data bound of pairs by hand") {
 
 TEST_CASE("Theorem 3.3: the tight bounds are not vacuous, and hold") {
   CheckRun run(200);
-  const Subject subject = synthetic("short-keys", 3, run.backend());
+  const Subject subject = synthetic("short-keys", 3);
   for (const bool with_values : {false, true}) {
     CAPTURE(with_values);
-    const auto rows = rows_of(run, subject, with_values, library_tree(run.backend()));
+    const auto rows = rows_of(run, subject, with_values, library_tree(cpu()));
     CHECK_FALSE(any_fault(rows));
     for (const char* part : {"halves, tight", "halves, data", "pairs, tight", "pairs, data", "pairs, z is"}) {
       CAPTURE(part);
@@ -61,8 +61,8 @@ TEST_CASE("Theorem 3.3: the tight bounds are not vacuous, and hold") {
 
 TEST_CASE("a wrong weight and a batch that is too long are violations") {
   CheckRun run(200);
-  const Subject subject = synthetic("short-keys", 3, run.backend());
-  const TreeSketch tree = library_tree(run.backend());
+  const Subject subject = synthetic("short-keys", 3);
+  const TreeSketch tree = library_tree(cpu());
   // Tokens that were halved twice have the weight 3 instead of 4.
   const auto light =
       rows_of(run, subject, false, [&](const WalkSample& s, const TreeSettings& settings, std::uint32_t seed) {
@@ -89,11 +89,11 @@ TEST_CASE("a wrong weight and a batch that is too long are violations") {
 
 TEST_CASE("the literal bound of Theorem 3.3 is tested on the stream where it is informative") {
   CheckRun run(20);
-  const Subject subject = synthetic("mean-values", 2, run.backend());
+  const Subject subject = synthetic("mean-values", 2);
   const auto literal = [&](const TreeSketch& tree) {
     return run([&](CheckContext& context) { check_theorem33_literal(context, subject, {.seeds = 20}, tree); }).front();
   };
-  const TreeSketch tree = library_tree(run.backend());
+  const TreeSketch tree = library_tree(cpu());
   const CheckRow row = literal(tree);
   CHECK(row.bound < row.trivial);
   CHECK_FALSE(is_fault(row));

@@ -86,9 +86,9 @@ TEST_CASE("the law of a step holds for the walk and not for faulty walks") {
   CheckRun run(400);
   for (const bool with_values : {false, true}) {
     CAPTURE(with_values);
-    const Subject subject = synthetic("short-keys", 1, run.backend());
+    const Subject subject = synthetic("short-keys", 1);
     const WalkSample sample = with_short_keys(walk_sample(subject, 48, with_values), 0.5);
-    const SignWalk walk = library_walk(run.backend());
+    const SignWalk walk = library_walk(cpu());
     const auto rows_of = [&](const SignWalk& tested) {
       return run([&](CheckContext& context) { check_walk(context, sample, tested); });
     };
@@ -109,21 +109,20 @@ TEST_CASE("the law of a step holds for the walk and not for faulty walks") {
 
 TEST_CASE("a wrongly scaled logit is detected") {
   CheckRun run(400);
-  const Subject subject = synthetic("tight-clusters", 1, run.backend());
+  const Subject subject = synthetic("tight-clusters", 1);
   const WalkSample sample = with_short_keys(walk_sample(subject, 48, false), 0.5);
   for (const float factor : {2.0f, 0.25f}) {
     CAPTURE(factor);
-    CHECK(any_fault(run(
-        [&](CheckContext& context) { check_walk(context, sample, with_scale(library_walk(run.backend()), factor)); })));
+    CHECK(any_fault(
+        run([&](CheckContext& context) { check_walk(context, sample, with_scale(library_walk(cpu()), factor)); })));
   }
 }
 
 // 300 runs of the true walk, 60 seeds each: p-values below 1 % in at most 3 of them, in 12 with probability 1e-4.
 TEST_CASE("the tests of a step have few false alarms") {
-  const auto backend = make_cpu_backend();
-  const Subject subject = synthetic("tight-clusters", 1, *backend);
+  const Subject subject = synthetic("tight-clusters", 1);
   const WalkSample sample = with_short_keys(walk_sample(subject, 24, false), 0.5);
-  const SignWalk walk = library_walk(*backend);
+  const SignWalk walk = library_walk(cpu());
   int classes = 0, drift = 0;
   for (std::uint32_t trial = 0; trial < 300; ++trial) {
     const SignWalk shifted = [&](const WalkSample& s, const WalkSettings& settings, std::uint32_t seed) {
@@ -139,12 +138,11 @@ TEST_CASE("the tests of a step have few false alarms") {
 
 TEST_CASE("Theorem 3.2: the tight bound is not vacuous and holds; unbalanced signs violate it") {
   CheckRun run(100);
-  const Subject subject = synthetic("short-keys", 4, run.backend());
+  const Subject subject = synthetic("short-keys", 4);
   const WalkSample sample = walk_sample(subject, 128, true);
   const Theorem32Setup setup{.seeds = 100, .seeds_of_ratios = 60};
-  const auto rows = run([&](CheckContext& context) {
-    check_theorem32(context, sample, subject.queries, setup, library_walk(run.backend()));
-  });
+  const auto rows = run(
+      [&](CheckContext& context) { check_theorem32(context, sample, subject.queries, setup, library_walk(cpu())); });
   CHECK_FALSE(any_fault(rows));
   const CheckRow &tight = row_of(rows, "discrepancy, tight"), &data = row_of(rows, "discrepancy, data");
   CHECK(holds(tight.verdict));
@@ -170,10 +168,9 @@ TEST_CASE("Theorem 3.4: plain vectors, their tight bound and a fault") {
   CHECK(two.queries[0].log_feature_norm == Approx(std::log(2.0) / 2));
 
   CheckRun run(100);
-  const Subject subject = synthetic("tight-clusters", 4, run.backend());
+  const Subject subject = synthetic("tight-clusters", 4);
   const PlainVectors vectors = plain_vectors(subject.keys, subject.queries, subject.d(), 128);
-  const auto rows =
-      run([&](CheckContext& context) { check_theorem34(context, vectors, 100, library_walk(run.backend())); });
+  const auto rows = run([&](CheckContext& context) { check_theorem34(context, vectors, 100, library_walk(cpu())); });
   CHECK_FALSE(any_fault(rows));
   CHECK(holds(row_of(rows, "discrepancy, tight").verdict));
   const auto same = plain_vectors(std::vector<float>(256, 1), {1, 1}, 2, 128);
@@ -185,7 +182,7 @@ TEST_CASE("Theorem 3.4: plain vectors, their tight bound and a fault") {
 
 TEST_CASE("heads and streams have their own draws, and another seed offset has other ones") {
   CheckRun run(10);
-  const SignWalk walk = library_walk(run.backend());
+  const SignWalk walk = library_walk(cpu());
   // A threshold that is never felt: fair coins.
   WalkSample sample{.n = 64, .d = 1, .scale = 1, .keys = std::vector<float>(64, 0)};
   const WalkSettings settings{.constant = {WalkConstant::Kind::number, 1e6}};
@@ -193,8 +190,7 @@ TEST_CASE("heads and streams have their own draws, and another seed offset has o
   sample.head.head = KvHeadId(1);
   CHECK(walk(sample, settings, 3).signs != first);
   std::set<std::int32_t> prompts;
-  for (const SubjectSource& source : synthetic_subjects(1))
-    prompts.insert(source.load(run.backend()).head.prompt.value);
+  for (const SubjectSource& source : synthetic_subjects(1)) prompts.insert(source.load(cpu()).head.prompt.value);
   CHECK(prompts.size() == synthetic_subjects(1).size());
 
   std::vector<std::uint32_t> seeds;
@@ -204,7 +200,7 @@ TEST_CASE("heads and streams have their own draws, and another seed offset has o
   };
   const ValidateOptions options{.seeds = 10, .seed_offset = 500};
   std::vector<CheckRow> rows;
-  CheckContext context{.options = options, .backend = run.backend(), .rows = rows, .check = "balancekv"};
+  CheckContext context{.options = options, .backend = cpu(), .rows = rows, .check = "balancekv"};
   check_walk(context, sample, recorded);
   CHECK(seeds.front() == 500);
   CHECK(seeds.back() == 509);
@@ -213,15 +209,14 @@ TEST_CASE("heads and streams have their own draws, and another seed offset has o
 TEST_CASE("literal bounds are tested where they are informative, and otherwise say from which n on they would be") {
   CheckRun run(20);
   const Theorem32Setup setup{.seeds = 20, .seeds_of_ratios = 20};
-  const Subject mean = synthetic("mean-values", 2, run.backend()),
-                spread = synthetic("loose-clusters", 2, run.backend());
+  const Subject mean = synthetic("mean-values", 2), spread = synthetic("loose-clusters", 2);
   const auto literal = [&](const Subject& subject, const SignWalk& walk) {
     return run([&](CheckContext& context) { check_theorem32_literal(context, subject, setup, walk); }).front();
   };
-  const CheckRow informative = literal(mean, library_walk(run.backend()));
+  const CheckRow informative = literal(mean, library_walk(cpu()));
   CHECK(informative.bound < informative.trivial);
   CHECK_FALSE(is_fault(informative));
-  const CheckRow vacuous = literal(spread, library_walk(run.backend()));
+  const CheckRow vacuous = literal(spread, library_walk(cpu()));
   CHECK(vacuous.verdict == Verdict::vacuous);
   CHECK(vacuous.text.find("n* = ") != std::string::npos);
   const SignWalk all_plus = [](const WalkSample& s, const WalkSettings&, std::uint32_t) {
@@ -232,16 +227,16 @@ TEST_CASE("literal bounds are tested where they are informative, and otherwise s
 
 TEST_CASE("negative control: a query along the signed sum exceeds the bound, and a short sum would not") {
   CheckRun run(20);
-  const Subject subject = synthetic("short-keys", 1, run.backend());
+  const Subject subject = synthetic("short-keys", 1);
   const PlainVectors vectors = plain_vectors(subject.keys, subject.queries, subject.d(), 512);
   const auto verdict_of = [&](const SignWalk& walk) {
     return run([&](CheckContext& context) { check_adaptive(context, vectors, 20, walk); }).front().verdict;
   };
-  CHECK(verdict_of(library_walk(run.backend())) == Verdict::supported);
+  CHECK(verdict_of(library_walk(cpu())) == Verdict::supported);
   // Greedy signs keep every sum short.
   const SignWalk greedy = [&](const WalkSample& s, WalkSettings settings, std::uint32_t seed) {
     settings.constant = {WalkConstant::Kind::greedy};
-    return library_walk(run.backend())(s, settings, seed);
+    return library_walk(cpu())(s, settings, seed);
   };
   CHECK(verdict_of(greedy) != Verdict::supported);
 }

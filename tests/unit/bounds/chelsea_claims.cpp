@@ -12,6 +12,7 @@
 
 using namespace kvbench;
 using namespace kvbench::bounds;
+using namespace kvbench::testing;
 using doctest::Approx;
 
 namespace {
@@ -40,10 +41,10 @@ std::vector<double> shape_of(F f) {
 
 Verdict judged(const ShapeTest& test) {
   const auto add = [&](CheckContext& context) { context.claim({}, decide_between(test.p_for, test.p_against), ""); };
-  return testing::CheckRun(1)(add).front().verdict;
+  return CheckRun(1)(add).front().verdict;
 }
 
-Subject clustered(Backend& backend) {
+Subject clustered() {
   std::vector<float> keys, values, queries;
   for (std::uint32_t i = 0; i < 600; ++i) {
     for (std::uint32_t c = 0; c < 8; ++c) {
@@ -53,7 +54,7 @@ Subject clustered(Backend& backend) {
   }
   for (std::uint32_t i = 0; i < 24; ++i) queries.push_back(static_cast<float>(6 * noise(9000 + i, 0)));
   return make_subject(
-      {.name = "test", .keys = keys, .values = values, .queries = queries, .d = 8, .dv = 8, .scale = 0.5F}, backend);
+      {.name = "test", .keys = keys, .values = values, .queries = queries, .d = 8, .dv = 8, .scale = 0.5F}, cpu());
 }
 
 }  // namespace
@@ -129,12 +130,11 @@ TEST_CASE("distance of a curve from the nearest decreasing curve and from the la
 }
 
 TEST_CASE("chelsea's entries conserve keys and mass, and never have more than their tokens") {
-  const auto backend = make_cpu_backend();
-  const Subject subject = clustered(*backend);
+  const Subject subject = clustered();
   const MassProblem problem = mass_problem(subject);
   for (const Index budget : {20, 75, 300, 700}) {
     const BiasCount count =
-        count_bias(problem, mass_entries(problem, subject, budget, registered_method("chelsea"), *backend));
+        count_bias(problem, mass_entries(problem, subject, budget, registered_method("chelsea"), cpu()));
     CAPTURE(budget);
     CHECK(count.broken_sums == 0);
     CHECK(count.broken_entries == 0);
@@ -145,10 +145,9 @@ TEST_CASE("chelsea's entries conserve keys and mass, and never have more than th
 
 // 600 tokens merged to 75: one degree too many, a logit 2 % too large, means without the degrees.
 TEST_CASE("a wrong degree, a mis-scaled logit and an unweighted mean are violations") {
-  const auto backend = make_cpu_backend();
-  const Subject subject = clustered(*backend);
+  const Subject subject = clustered();
   const MassProblem problem = mass_problem(subject);
-  const MassEntries good = mass_entries(problem, subject, 75, registered_method("chelsea"), *backend);
+  const MassEntries good = mass_entries(problem, subject, 75, registered_method("chelsea"), cpu());
   MassEntries degree = good, logit = good, mean = good;
   const auto merged = static_cast<std::size_t>(std::ranges::max_element(good.degrees) - good.degrees.begin());
   degree.degrees[merged] += 1;
@@ -162,10 +161,9 @@ TEST_CASE("a wrong degree, a mis-scaled logit and an unweighted mean are violati
 }
 
 TEST_CASE("a logit that is wrong only for single tokens is detected") {
-  const auto backend = make_cpu_backend();
-  const Subject subject = clustered(*backend);
+  const Subject subject = clustered();
   const MassProblem problem = mass_problem(subject);
-  MassEntries entries = mass_entries(problem, subject, 75, registered_method("chelsea"), *backend);
+  MassEntries entries = mass_entries(problem, subject, 75, registered_method("chelsea"), cpu());
   for (std::size_t e = 0; e < entries.degrees.size(); ++e) {
     for (double& x : entries.keys[e]) x *= entries.degrees[e] == 1 ? 0.98 : 1;
   }

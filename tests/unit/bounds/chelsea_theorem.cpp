@@ -2,12 +2,14 @@
 #include <kvbench/bounds/chelsea/checks.hpp>
 
 #include <doctest/doctest.h>
+#include <support/backends.hpp>
 
 #include <kvbench/methods/merging/soft_matching.hpp>
 
 using namespace kvbench;
 using namespace kvbench::bounds;
 using namespace kvbench::methods;
+using namespace kvbench::testing;
 
 TEST_CASE("partitions of three tokens by hand") {
   // Rays of n = 3: (2 - x)_+ counts pairs at distance 1, the constant all pairs between A and B. With token 0 in A:
@@ -64,23 +66,21 @@ TEST_CASE("the certificate holds for alternating sides only") {
 }
 
 TEST_CASE("the sides of the method alternate in every chunk; one swapped pair fails") {
-  const auto backend = make_cpu_backend();
-  std::vector<int> sides = sides_of(registered_chelsea(), 512, 512, *backend);
+  std::vector<int> sides = sides_of(registered_chelsea(), 512, 512, cpu());
   CHECK(count_windows(sides, 512).above == 0);
   std::swap(sides[200], sides[201]);
   CHECK(count_windows(sides, 512).above > 0);
-  const std::vector<int> chunks = sides_of(registered_chelsea(), 28, 8, *backend);
+  const std::vector<int> chunks = sides_of(registered_chelsea(), 28, 8, cpu());
   for (std::size_t i = 0; i < chunks.size(); ++i) CHECK(chunks[i] == (i % 8 % 2 == 0 ? 1 : -1));
 }
 
 // Odd chunks: the sides of the links, without the probe by a budget of half the tokens.
 TEST_CASE("links lead from even to odd offsets of odd chunks") {
-  const auto backend = make_cpu_backend();
   std::vector<float> keys;
   for (int i = 0; i < 38; ++i)
     keys.push_back(static_cast<float>(i * i % 17 - 8)), keys.push_back(static_cast<float>(i % 5 + 1));
   std::vector<int> sides(38, -1);
-  for (const MergeLink& link : merge_links({.chunk = 19}, backend->adopt(std::move(keys), 38), *backend)) {
+  for (const MergeLink& link : merge_links({.chunk = 19}, cpu().adopt(std::move(keys), 38), cpu())) {
     sides[static_cast<std::size_t>(link.from)] = 1;
   }
   for (const std::size_t begin : {0, 19}) CHECK(count_windows(std::span(sides).subspan(begin, 19), 19).above == 0);

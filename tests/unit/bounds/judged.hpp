@@ -8,6 +8,7 @@
 #include <vector>
 
 #include <doctest/doctest.h>
+#include <support/backends.hpp>
 
 #include <kvbench/bounds/check/check.hpp>
 #include <kvbench/bounds/check/verdicts.hpp>
@@ -16,8 +17,9 @@ namespace kvbench::testing {
 
 using RunCheck = std::function<void(bounds::CheckContext&)>;
 
-inline std::vector<bounds::CheckRow> judged_rows(Backend& backend, const bounds::Subject* subject,
-                                                 const RunCheck& check, const bounds::ValidateOptions& options = {}) {
+inline std::vector<bounds::CheckRow> judged_rows(const bounds::Subject* subject, const RunCheck& check,
+                                                 const bounds::ValidateOptions& options = {},
+                                                 Backend& backend = cpu()) {
   std::vector<bounds::CheckRow> rows;
   bounds::CheckContext context{
       .subject = subject, .options = options, .backend = backend, .rows = rows, .check = "test"};
@@ -26,19 +28,17 @@ inline std::vector<bounds::CheckRow> judged_rows(Backend& backend, const bounds:
   return rows;
 }
 
-/// Runs checks with a number of seeds on a back end of its own.
+/// Runs checks with a number of seeds on a back end of the processor.
 class CheckRun {
  public:
   explicit CheckRun(Index seeds) : options_{.seeds = seeds} {}
 
   std::vector<bounds::CheckRow> operator()(const RunCheck& check, const bounds::Subject* subject = nullptr) {
-    return judged_rows(*backend_, subject, check, options_);
+    return judged_rows(subject, check, options_);
   }
-  Backend& backend() { return *backend_; }
 
  private:
   bounds::ValidateOptions options_;
-  std::unique_ptr<Backend> backend_ = make_cpu_backend();
 };
 
 inline bool any_fault(const std::vector<bounds::CheckRow>& rows) { return std::ranges::any_of(rows, bounds::is_fault); }
@@ -62,8 +62,8 @@ inline const bounds::CheckRow& row_of(const std::vector<bounds::CheckRow>& rows,
 /// Runs a check and judges its rows.
 class Judged {
  public:
-  Judged(Backend& backend, const bounds::Subject& subject, const RunCheck& check, Index seeds = 400)
-      : rows_(judged_rows(backend, &subject, check, {.seeds = seeds})) {}
+  Judged(const bounds::Subject& subject, const RunCheck& check, Index seeds = 400, Backend& backend = cpu())
+      : rows_(judged_rows(&subject, check, {.seeds = seeds}, backend)) {}
   const std::vector<bounds::CheckRow>& rows() const { return rows_; }
   /// The worst verdict of the rows whose part begins with the text.
   Verdict verdict(const std::string& part) const {

@@ -49,18 +49,17 @@ std::vector<MeasureRow> measure_all(const SmallTrace& trace, const std::string& 
 TEST_CASE("every head has a curve of each measure") {
   const SmallTrace trace;
   const auto rows = measure_all(trace, "ref");
-  const auto backend = make_ref_backend();
   for (std::size_t layer = 0; layer < 2; ++layer) {
     for (Index head = 0; head < 2; ++head) {
       const Arrays arrays(trace.reader(), layer, head);
-      const auto keys = backend->adopt(std::vector(arrays.keys), 40, 8),
-                 values = backend->adopt(std::vector(arrays.values), 40, 6);
+      const auto keys = ref().adopt(std::vector(arrays.keys), 40, 8),
+                 values = ref().adopt(std::vector(arrays.values), 40, 6);
       const auto l = static_cast<std::int64_t>(layer);
-      CHECK(curve_of(rows, l, head, Measure::clusterability, "keys") == clusterability(keys, 64, *backend));
-      CHECK(curve_of(rows, l, head, Measure::clusterability, "values") == clusterability(values, 64, *backend));
+      CHECK(curve_of(rows, l, head, Measure::clusterability, "keys") == clusterability(keys, 64, ref()));
+      CHECK(curve_of(rows, l, head, Measure::clusterability, "values") == clusterability(values, 64, ref()));
       CHECK(curve_of(rows, l, head, Measure::clusterability, "both").size() == 40);
       CHECK(curve_of(rows, l, head, Measure::similarity_by_distance, "keys") ==
-            similarity_by_distance(keys, 255, *backend));
+            similarity_by_distance(keys, 255, ref()));
     }
   }
   CHECK(rows.size() == 4 * (3 * 40 + 39));
@@ -70,8 +69,7 @@ TEST_CASE("every head has a curve of each measure") {
 
 TEST_CASE("rows identify their head and measure") {
   const SmallTrace trace;
-  const auto backend = make_cpu_backend(best_isa());
-  const auto rows = measure_head(trace.reader(), {0, 1, 1}, {Measure::similarity_by_distance}, *backend);
+  const auto rows = measure_head(trace.reader(), {0, 1, 1}, {Measure::similarity_by_distance}, cpu());
   CHECK(rows.size() == 39);
   CHECK(std::ranges::all_of(rows, [](const MeasureRow& r) { return r.layer == 1 && r.kv_head == 1; }));
   CHECK(rows.front().trace == "small.h5");
@@ -80,17 +78,15 @@ TEST_CASE("rows identify their head and measure") {
 
 TEST_CASE("an interruption stops the measures") {
   const SmallTrace trace;
-  const auto backend = make_cpu_backend(best_isa());
   const std::atomic<bool> stop = true;
-  CHECK_THROWS_AS(measure_head(trace.reader(), {0, 0, 0}, both, *backend, &stop), Interrupted);
+  CHECK_THROWS_AS(measure_head(trace.reader(), {0, 0, 0}, both, cpu(), &stop), Interrupted);
 }
 
 namespace {
 
 std::vector<double> curve(const std::vector<float>& points, Index cols, Index max_centres) {
-  const auto backend = make_ref_backend();
   const auto rows = static_cast<Index>(points.size()) / cols;
-  return clusterability(backend->adopt(std::vector(points), rows, cols), max_centres, *backend);
+  return clusterability(ref().adopt(std::vector(points), rows, cols), max_centres, ref());
 }
 
 }  // namespace
@@ -172,24 +168,19 @@ std::vector<float> noise(std::size_t count) {
 // Rows east, north, east, north-east: cosines (0, 0, s) at distance 1, (1, s) at 2, (s) at 3, s = 1/sqrt(2). Lengths do
 // not matter.
 TEST_CASE("mean cosine of the pairs at each distance") {
-  const auto backend = make_ref_backend();
   const double s = std::sqrt(0.5);
-  const auto means = curve(*backend, {1, 0, 0, 2, 3, 0, 5, 5}, 2, 255);
+  const auto means = curve(ref(), {1, 0, 0, 2, 3, 0, 5, 5}, 2, 255);
   REQUIRE(means.size() == 3);
   CHECK(means[0] == Approx(s / 3));
   CHECK(means[1] == Approx((1 + s) / 2));
   CHECK(means[2] == Approx(s));
 }
 
-TEST_CASE("a row of zeros has similarity 0") {
-  const auto backend = make_ref_backend();
-  CHECK(curve(*backend, {1, 0, 1}, 1, 255) == std::vector<double>{0, 1});
-}
+TEST_CASE("a row of zeros has similarity 0") { CHECK(curve(ref(), {1, 0, 1}, 1, 255) == std::vector<double>{0, 1}); }
 
 TEST_CASE("no pairs, no curve") {
-  const auto backend = make_ref_backend();
-  CHECK(curve(*backend, {1, 0}, 2, 255).empty());
-  CHECK(curve(*backend, {}, 2, 255).empty());
+  CHECK(curve(ref(), {1, 0}, 2, 255).empty());
+  CHECK(curve(ref(), {}, 2, 255).empty());
 }
 
 // Sizes around the block size of the products.
@@ -199,8 +190,7 @@ TEST_CASE("blocks count every pair once") {
       CAPTURE(n);
       CAPTURE(distances);
       const std::vector<float> rows = noise(n * 3);
-      const auto backend = make_cpu_backend();
-      const auto means = curve(*backend, rows, 3, distances);
+      const auto means = curve(cpu(), rows, 3, distances);
       REQUIRE(static_cast<Index>(means.size()) == std::min(distances, static_cast<Index>(n) - 1));
       for (std::size_t l = 1; l <= means.size(); l += l < 4 ? 1 : 37) {
         CHECK(means[l - 1] == Approx(cosine_at(rows, 3, l)).epsilon(1e-5));

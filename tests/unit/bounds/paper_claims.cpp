@@ -20,11 +20,11 @@ using doctest::Approx;
 namespace {
 
 /// Values (length, 0), keys of zeros.
-Subject with_norms(const std::vector<float>& lengths, Backend& backend) {
+Subject with_norms(const std::vector<float>& lengths) {
   std::vector<float> keys(2 * lengths.size(), 0.0F), values;
   for (const float x : lengths) values.push_back(x), values.push_back(0);
   return make_subject(
-      {.name = "test", .keys = keys, .values = values, .queries = {1, 0}, .d = 2, .dv = 2, .scale = 0.5F}, backend);
+      {.name = "test", .keys = keys, .values = values, .queries = {1, 0}, .d = 2, .dv = 2, .scale = 0.5F}, cpu());
 }
 
 MethodUnderTest streamed() {
@@ -87,21 +87,18 @@ TEST_CASE("a head is compared with the others in every block of a text") {
 
 // Norms 1.5, 3 and 0.75 lie in the buckets 1, 2 and 0. 0.03 lies in bucket -5, below the cut of 0.1 / 8 * 3 = 0.0375.
 TEST_CASE("buckets of value norms by hand") {
-  const auto backend = make_cpu_backend();
-  CHECK(buckets_needed(with_norms({1.5F, 3, 0.75F}, *backend), 3, 0.1) == 3);
-  CHECK(buckets_needed(with_norms({1.5F, 3, 0.75F, 0.03F}, *backend), 4, 0.1) == 3);
-  CHECK(buckets_needed(with_norms({1.5F, 3, 0.75F, 0}, *backend), 4, 0.1) == 3);
-  CHECK(buckets_needed(with_norms({1.5F, 2}, *backend), 2, 0.1) == -1);
-  CHECK(buckets_held(with_norms({1.5F, 3, 0.75F, 0.03F}, *backend), 4, streamed(), *backend) == 3);
+  CHECK(buckets_needed(with_norms({1.5F, 3, 0.75F}), 3, 0.1) == 3);
+  CHECK(buckets_needed(with_norms({1.5F, 3, 0.75F, 0.03F}), 4, 0.1) == 3);
+  CHECK(buckets_needed(with_norms({1.5F, 3, 0.75F, 0}), 4, 0.1) == 3);
+  CHECK(buckets_needed(with_norms({1.5F, 2}), 2, 0.1) == -1);
+  CHECK(buckets_held(with_norms({1.5F, 3, 0.75F, 0.03F}), 4, streamed(), cpu()) == 3);
 }
 
 TEST_CASE("the method passes the check of buckets, and buckets of squared norms are a fault") {
-  const auto backend = make_cpu_backend();
-  const Subject subject = with_norms({1.3F, 1.6F, 1.1F, 1.9F}, *backend);
+  const Subject subject = with_norms({1.3F, 1.6F, 1.1F, 1.9F});
   for (const bool faulty : {false, true}) {
-    const auto rows = judged_rows(*backend, &subject, [&](CheckContext& context) {
-      check_buckets(context, faulty ? with_squared_norms() : streamed());
-    });
+    const auto rows = judged_rows(
+        &subject, [&](CheckContext& context) { check_buckets(context, faulty ? with_squared_norms() : streamed()); });
     REQUIRE(rows.size() == 2);
     CHECK(is_fault(rows[0]) == faulty);
     CHECK_FALSE(is_fault(rows[1]));

@@ -16,13 +16,12 @@ namespace {
 using Histories = std::vector<std::vector<TokenId>>;
 
 struct Case {
-  std::unique_ptr<Backend> backend = make_cpu_backend();
-  Subject subject = subgen_subject(*backend);
+  Subject subject = subgen_subject();
   SubgenValues values = subgen_values(subject);
-  SubgenSetup setup = radius_setup(subject, 0.8, 6, *backend);
-  SubgenRunner runner{subject, setup, *backend};
+  SubgenSetup setup = radius_setup(subject, 0.8, 6, cpu());
+  SubgenRunner runner{subject, setup, cpu()};
 
-  Judged judged(const std::function<void(CheckContext&)>& check) const { return {*backend, subject, check}; }
+  Judged judged(const std::function<void(CheckContext&)>& check) const { return {subject, check}; }
   Judged slots(const SlotHistory& history) const {
     return judged([&](CheckContext& context) { check_slots(context, values, std::array<Index, 2>{60, 240}, history); });
   }

@@ -15,12 +15,11 @@ using namespace kvbench::testing;
 namespace {
 
 struct Case {
-  std::unique_ptr<Backend> backend = make_cpu_backend();
-  Subject subject = subgen_subject(*backend);
+  Subject subject = subgen_subject();
   SubgenValues values = subgen_values(subject);
   std::vector<SubgenQuery> queries = subgen_queries(subject);
-  SubgenSetup setup = radius_setup(subject, 0.8, 6, *backend);
-  SubgenRunner runner{subject, setup, *backend};
+  SubgenSetup setup = radius_setup(subject, 0.8, 6, cpu());
+  SubgenRunner runner{subject, setup, cpu()};
 
   Sketcher faulty(const std::function<void(SubgenSketch&)>& fault) const {
     return [this, fault](std::uint32_t seed) {
@@ -33,14 +32,13 @@ struct Case {
     return faulty([](SubgenSketch&) {});
   }
   Judged partition(const Sketcher& sketcher) const {
-    return {*backend, subject, [&](CheckContext& context) { check_partition(context, setup, queries, sketcher); }};
+    return {subject, [&](CheckContext& context) { check_partition(context, setup, queries, sketcher); }};
   }
   Judged product(const Sketcher& sketcher) const {
-    return {*backend, subject,
-            [&](CheckContext& context) { check_product(context, values, queries, setup.slots, sketcher); }};
+    return {subject, [&](CheckContext& context) { check_product(context, values, queries, setup.slots, sketcher); }};
   }
   Judged attention(const Sketcher& sketcher, double eps) const {
-    return {*backend, subject, [&](CheckContext& context) {
+    return {subject, [&](CheckContext& context) {
               check_attention(context, "Eq. 3", {setup, values, queries}, eps, 400, sketcher);
             }};
   }
@@ -77,8 +75,7 @@ TEST_CASE("the law of z by hand") {
   // Values 1 and -2 in one dimension: mu = 5. Numbers 1 and 1, s = 2. X = 5 with probability 1/5 and -5/2 with 4/5:
   // mean -1, E X^2 = 5 + 5 = mu |a|^2 = 10, so E |z + 1|^2 = 9/2. Y = 6 and -3/2: fourth moment 1296/5 + 4/5 * 81/16 =
   // 263.25.
-  const auto backend = make_ref_backend();
-  const Subject subject = make_subject({.name = "two", .keys = {0, 0}, .values = {1, -2}, .queries = {1}}, *backend);
+  const Subject subject = make_subject({.name = "two", .keys = {0, 0}, .values = {1, -2}, .queries = {1}}, ref());
   const ProductLaw law = product_law(subject, subgen_values(subject), std::array{1.0, 1.0}, 2);
   CHECK(law.mean[0] == doctest::Approx(-1));
   CHECK(law.variance == doctest::Approx(4.5));
@@ -91,7 +88,7 @@ TEST_CASE("the method is consistent with the claims, which are not vacuous") {
   const Case c;
   for (const Check& claim :
        {subgen_partition(), subgen_amm(), subgen_theorem1(), subgen_size(), subgen_corollary1(), subgen_quantities()}) {
-    const Judged judged{*c.backend, c.subject, claim.run};
+    const Judged judged{c.subject, claim.run};
     CHECK(judged.none_violated());
     CHECK_FALSE(judged.rows().empty());
   }
@@ -109,12 +106,12 @@ TEST_CASE("tau: wrong weights, dependent samples and logits of another scale are
   // Half of the samples, each counted twice: unbiased, with twice the variance.
   SubgenSetup fewer = c.setup;
   fewer.params.t = 3;
-  const SubgenRunner halved(c.subject, fewer, *c.backend);
+  const SubgenRunner halved(c.subject, fewer, cpu());
   const Judged twice = c.partition([&](std::uint32_t seed) { return halved.answered(seed); });
   CHECK(holds(twice.verdict("E tau = Z")));
   CHECK(twice.verdict("E (tau - Z)^2") == Verdict::violated);
   const Misscaled other(c);
-  const SubgenRunner wrong(other.subject, c.setup, *c.backend);
+  const SubgenRunner wrong(other.subject, c.setup, cpu());
   const Judged judged = c.partition([&](std::uint32_t seed) { return wrong.answered(seed); });
   CHECK(judged.verdict("E tau = Z") == Verdict::violated);
   CHECK(judged.verdict("(iii)") == Verdict::violated);
@@ -145,17 +142,17 @@ TEST_CASE("z: wrong weights, a biased reservoir, too few slots and logits of ano
   CHECK(c.product(uniform).verdict("E z") == Verdict::violated);
   SubgenSetup fewer = c.setup;
   fewer.params.s = c.setup.slots / 2;
-  const SubgenRunner halved(c.subject, fewer, *c.backend);
+  const SubgenRunner halved(c.subject, fewer, cpu());
   CHECK(c.product([&](std::uint32_t seed) { return halved.answered(seed); }).verdict("E |z") == Verdict::violated);
   const Misscaled other(c);
-  const SubgenRunner wrong(other.subject, c.setup, *c.backend);
+  const SubgenRunner wrong(other.subject, c.setup, cpu());
   CHECK(c.product([&](std::uint32_t seed) { return wrong.answered(seed); }).verdict("E z") == Verdict::violated);
 }
 
 TEST_CASE("Eq. 3: logits of another scale and a shrunken tau are violations") {
   const Case c;
   const Misscaled other(c);
-  const SubgenRunner wrong(other.subject, c.setup, *c.backend);
+  const SubgenRunner wrong(other.subject, c.setup, cpu());
   const Judged judged = c.attention([&](std::uint32_t seed) { return wrong.answered(seed); }, 0.3);
   CHECK(judged.verdict("Eq. 3") == Verdict::violated);
   const auto shrunken = c.faulty([](SubgenSketch& sketch) {
@@ -167,16 +164,14 @@ TEST_CASE("Eq. 3: logits of another scale and a shrunken tau are violations") {
 TEST_CASE("m' of nested radii brackets the least partition of a small set") {
   // 0, 1, 2, 3 on a line, delta = 1: the leaders 0 and 2 begin two clusters; pairs {0,1}, {2,3} are a partition of
   // diameter 1. At delta/2 each key begins a cluster.
-  const auto backend = make_ref_backend();
   const Subject subject =
-      make_subject({.name = "line", .keys = {0, 1, 2, 3}, .values = {1, 1, 1, 1}, .queries = {1}}, *backend);
-  const auto at = [&](float delta) { return leader_partition(*backend, subject.head.keys, delta, 4)->clusters(); };
+      make_subject({.name = "line", .keys = {0, 1, 2, 3}, .values = {1, 1, 1, 1}, .queries = {1}}, ref());
+  const auto at = [&](float delta) { return leader_partition(ref(), subject.head.keys, delta, 4)->clusters(); };
   CHECK(at(1) == 2);
   CHECK(at(0.5f) == 4);
-  const Judged nested(*backend, subject, [&](CheckContext& context) { check_sizes_nest(context, 1, at(1), at(0.5f)); });
+  const Judged nested(subject, [&](CheckContext& context) { check_sizes_nest(context, 1, at(1), at(0.5f)); });
   CHECK(nested.none_violated());
-  const Judged reversed(*backend, subject,
-                        [&](CheckContext& context) { check_sizes_nest(context, 1, at(0.5f), at(1)); });
+  const Judged reversed(subject, [&](CheckContext& context) { check_sizes_nest(context, 1, at(0.5f), at(1)); });
   CHECK_FALSE(reversed.none_violated());
 }
 
@@ -192,13 +187,12 @@ TEST_CASE("growth exponents of streams with known growth") {
 
 TEST_CASE("Corollary 1: memory that grows with the stream although the clusters do not is a violation") {
   const Case c;
-  const Growth growth = cluster_growth(c.subject, c.setup.partition.radius, *c.backend);
+  const Growth growth = cluster_growth(c.subject, c.setup.partition.radius, cpu());
   const auto judged = [&](const std::function<Footprint(const SubgenSetup&, Index)>& footprint) {
-    return Judged{*c.backend, c.subject,
-                  [&](CheckContext& context) { check_memory_growth(context, c.setup, growth, footprint); }};
+    return Judged{c.subject, [&](CheckContext& context) { check_memory_growth(context, c.setup, growth, footprint); }};
   };
   CHECK(judged([&](const SubgenSetup& setup, Index tokens) {
-          return SubgenRunner(c.subject, setup, *c.backend).footprint(tokens);
+          return SubgenRunner(c.subject, setup, cpu()).footprint(tokens);
         }).none_violated());
   CHECK_FALSE(judged([](const SubgenSetup&, Index tokens) {
                 return Footprint{{.name = "all", .rows = tokens * tokens, .cols = 8}};
@@ -207,21 +201,21 @@ TEST_CASE("Corollary 1: memory that grows with the stream although the clusters 
 
 TEST_CASE("literal bounds of tau and z are tested at sizes where they are informative") {
   const Case c;
-  const Judged tau{*c.backend, c.subject, subgen_partition().run, 20};
+  const Judged tau{c.subject, subgen_partition().run, 20};
   CHECK(holds(tau.verdict("(i) literal")));
-  const Judged z{*c.backend, c.subject, subgen_amm().run, 20};
+  const Judged z{c.subject, subgen_amm().run, 20};
   for (const CheckRow& row : z.rows()) {
     if (row.part == "Markov, literal constants") CHECK(row.bound < row.trivial);
   }
   const auto nothing = [&](const SubgenSetup& setup) -> Sketcher {
-    const auto runner = std::make_shared<SubgenRunner>(c.subject, setup, *c.backend);
+    const auto runner = std::make_shared<SubgenRunner>(c.subject, setup, cpu());
     return [runner](std::uint32_t seed) {
       SubgenSketch sketch = runner->answered(seed);
       for (double& weight : sketch.den) weight = 0;
       return sketch;
     };
   };
-  const Judged faulty{*c.backend, c.subject,
-                      [&](CheckContext& context) { check_partition_literal(context, c.queries, nothing); }, 20};
+  const Judged faulty{c.subject, [&](CheckContext& context) { check_partition_literal(context, c.queries, nothing); },
+                      20};
   CHECK_FALSE(faulty.none_violated());
 }

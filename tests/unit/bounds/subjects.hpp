@@ -6,20 +6,22 @@
 #include <string>
 #include <vector>
 
+#include <support/backends.hpp>
+
 #include <kvbench/bounds/check/subject.hpp>
 
 namespace kvbench::testing {
 
 /// A synthetic stream of the suite.
-inline bounds::Subject synthetic(const std::string& name, Index queries, Backend& backend) {
+inline bounds::Subject synthetic(const std::string& name, Index queries) {
   for (const bounds::SubjectSource& source : bounds::synthetic_subjects(queries)) {
-    if (source.name == "synthetic:" + name) return source.load(backend);
+    if (source.name == "synthetic:" + name) return source.load(cpu());
   }
   throw Error("no stream {}", name);
 }
 
 /// n keys around 6 centres, values of different norms around a mean, 3 queries.
-inline bounds::Subject subgen_subject(Backend& backend, Index n = 240) {
+inline bounds::Subject subgen_subject(Index n = 240) {
   std::mt19937 engine(5);
   std::normal_distribution<float> normal;
   constexpr Index d = 4;
@@ -41,7 +43,7 @@ inline bounds::Subject subgen_subject(Backend& backend, Index n = 240) {
                                .d = d,
                                .dv = d,
                                .scale = 0.5f},
-                              backend);
+                              cpu());
 }
 
 }  // namespace kvbench::testing

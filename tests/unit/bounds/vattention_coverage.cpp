@@ -15,7 +15,7 @@ using namespace kvbench::testing;
 namespace {
 
 /// Queries of 1 to keys with the quantiles of a normal law: exp(logit) has 1.3 times its mean as deviation.
-Subject normal_logits(Backend& backend) {
+Subject normal_logits() {
   std::vector<float> keys;
   for (int j = 0; j < 1024; ++j) keys.push_back(static_cast<float>(normal_quantile((j * 389 % 1024 + 0.5) / 1024)));
   return make_subject({.name = "normal",
@@ -24,7 +24,7 @@ Subject normal_logits(Backend& backend) {
                        .queries = std::vector<float>(8, 1),
                        .d = 1,
                        .dv = 1},
-                      backend);
+                      cpu());
 }
 
 /// Changes the weights [L, width] of a table; 1 is that of an exact token, and NaN takes an entry away.
@@ -78,17 +78,14 @@ Change of_samples(std::function<float(float weight)> change) {
 
 // Keys of zero have equal shares: 8 of 32 tokens give a quarter of D, and all of it with the weight 4.
 TEST_CASE("errors of a denominator are those of its entries") {
-  const auto backend = make_ref_backend();
   const Subject subject = make_subject({.name = "test",
                                         .keys = std::vector<float>(32, 0),
                                         .values = std::vector<float>(32, 1),
                                         .queries = {1, 2},
                                         .d = 1,
                                         .dv = 1},
-                                       *backend);
-  const auto errors_of = [&](const MethodUnderTest& method) {
-    return DenominatorErrors(subject, method, *backend)(8, 0);
-  };
+                                       ref());
+  const auto errors_of = [&](const MethodUnderTest& method) { return DenominatorErrors(subject, method, ref())(8, 0); };
   CHECK(errors_of(registered_method("sink", {{"reposition", "false"}})) == std::vector<double>{0.75, 0.75});
   CHECK(errors_of(registered_method("uniform"))[0] == doctest::Approx(0));
 }
@@ -96,8 +93,7 @@ TEST_CASE("errors of a denominator are those of its entries") {
 // For eps = 0.1 the samples are those of a quarter of the deviation that 0.2 allows; for 0.8 they are a first sample of
 // about 10, whose deviation is 1.3 / sqrt 10 of what is not exact.
 TEST_CASE("the coverage of vattention is judged, and too few samples are found") {
-  const auto backend = make_cpu_backend();
-  const Subject subject = normal_logits(*backend);
+  const Subject subject = normal_logits();
   CheckRun run(60);
   const auto row_with = [&](const char* eps) {
     const auto method = registered_method(
@@ -113,8 +109,7 @@ TEST_CASE("the coverage of vattention is judged, and too few samples are found")
 
 // The samples stand for nine tenths of D: a weight that is a quarter too large is an error of 0.2 and more.
 TEST_CASE("faults in the weights of vattention's samples contradict its coverage") {
-  const auto backend = make_cpu_backend();
-  const Subject subject = normal_logits(*backend);
+  const Subject subject = normal_logits();
   CheckRun run(20);
   const auto verdict = [&](const Change& change) {
     return run([&](CheckContext& context) { check_coverage(context, "test", 0.2, 0.1, changed(change)); }, &subject)

@@ -38,15 +38,14 @@ std::vector<TokenId> ids(const Snapshot& snapshot) {
 }
 
 /// Keys of zero and values of one, of one dimension.
-Subject equal_tokens(Index n, Backend& backend) {
+Subject equal_tokens(Index n) {
   const std::vector<float> zeros(static_cast<std::size_t>(n)), values(static_cast<std::size_t>(n), 1);
-  return make_subject({.name = "equal", .keys = zeros, .values = values, .queries = {1}}, backend);
+  return make_subject({.name = "equal", .keys = zeros, .values = values, .queries = {1}}, cpu());
 }
 
 /// Normal keys of length `key`, and values whose lengths are spread by `spread` powers of e; every `repeat`-th token is
 /// new.
-Subject normal_tokens(Index n, Index d, Index dv, double key, double spread, Index repeat, float scale,
-                      Backend& backend) {
+Subject normal_tokens(Index n, Index d, Index dv, double key, double spread, Index repeat, float scale) {
   std::vector<float> keys, values, queries;
   const auto at = [](Index i, Index c, std::uint32_t part) {
     return standard_normal(
@@ -61,8 +60,7 @@ Subject normal_tokens(Index n, Index d, Index dv, double key, double spread, Ind
   }
   for (Index c = 0; c < d; ++c) queries.push_back(1);
   return make_subject(
-      {.name = "normal", .keys = keys, .values = values, .queries = queries, .d = d, .dv = dv, .scale = scale},
-      backend);
+      {.name = "normal", .keys = keys, .values = values, .queries = queries, .d = d, .dv = dv, .scale = scale}, cpu());
 }
 
 std::vector<CheckRow> algorithm_rows(CheckRun& run, const Subject& subject) {
@@ -80,8 +78,8 @@ std::int64_t compared(const std::vector<CheckRow>& rows) {
 }
 
 /// The first n tokens of a stream of the suite.
-Subject prefix(const std::string& name, Index n, Backend& backend) {
-  const Subject all = synthetic(name, 4, backend);
+Subject prefix(const std::string& name, Index n) {
+  const Subject all = synthetic(name, 4);
   return make_subject({.name = all.source,
                        .keys = {all.keys.begin(), all.keys.begin() + n * all.d()},
                        .values = {all.values.begin(), all.values.begin() + n * all.dv()},
@@ -89,7 +87,7 @@ Subject prefix(const std::string& name, Index n, Backend& backend) {
                        .d = all.d(),
                        .dv = all.dv(),
                        .scale = all.head.scale},
-                      backend);
+                      cpu());
 }
 
 }  // namespace
@@ -153,7 +151,7 @@ TEST_CASE("oracle of BalanceKV: budgets by hand") {
 
 TEST_CASE("oracle of BalanceKV: a context and a stream by hand") {
   CheckRun run(10);
-  const Subject subject = equal_tokens(7, run.backend());
+  const Subject subject = equal_tokens(7);
   // Pairs of equal tokens have sums of zero: greedy keeps the first of each. Token 4 is alone, and keeps weight 1.
   const auto batch = balance_oracle(subject, {.prompt = 5, .appended = 1, .budget = 3}, {.constant = "greedy"});
   CHECK(ids(batch->times[0]) == std::vector<TokenId>{0, 2, 4});
@@ -175,8 +173,7 @@ TEST_CASE("oracle of BalanceKV: a context and a stream by hand") {
 
 TEST_CASE("balancekv is the algorithms of the paper, token by token, on adverse inputs") {
   CheckRun run(10);
-  Backend& backend = run.backend();
-  Subject zeros = normal_tokens(200, 4, 4, 1, 1, 1, 0.5f, backend);
+  Subject zeros = normal_tokens(200, 4, 4, 1, 1, 1, 0.5f);
   for (std::size_t i = 0; i < zeros.values.size(); ++i) zeros.values[i] *= i / 4 % 3 == 0 ? 0.0f : 1.0f;
   zeros = make_subject({.name = "zeros",
                         .keys = zeros.keys,
@@ -185,7 +182,7 @@ TEST_CASE("balancekv is the algorithms of the paper, token by token, on adverse 
                         .d = 4,
                         .dv = 4,
                         .scale = 0.5f},
-                       backend);
+                       cpu());
   const Subject nothing = make_subject({.name = "no values",
                                         .keys = zeros.keys,
                                         .values = std::vector<float>(800),
@@ -193,19 +190,19 @@ TEST_CASE("balancekv is the algorithms of the paper, token by token, on adverse 
                                         .d = 4,
                                         .dv = 4,
                                         .scale = 0.5f},
-                                       backend);
+                                       cpu());
   const std::pair<std::string, Subject> subjects[] = {
       {"zero values", zeros},
       {"all values zero", nothing},
-      {"repeated tokens", normal_tokens(301, 8, 4, 2, 1, 4, 0.35f, backend)},
-      {"equal tokens", equal_tokens(130, backend)},
-      {"values of very different lengths", normal_tokens(400, 8, 4, 1, 4, 1, 0.35f, backend)},
-      {"one token", equal_tokens(1, backend)},
-      {"two tokens", equal_tokens(2, backend)},
-      {"three tokens", normal_tokens(3, 4, 4, 1, 1, 1, 0.5f, backend)},
-      {"an odd number", normal_tokens(77, 16, 8, 3, 0.5, 1, 0.25f, backend)},
-      {"keys of length 80", normal_tokens(300, 64, 16, 80, 1, 1, 0.125f, backend)},
-      {"wide values", normal_tokens(260, 33, 70, 2, 1, 1, 0.17f, backend)},
+      {"repeated tokens", normal_tokens(301, 8, 4, 2, 1, 4, 0.35f)},
+      {"equal tokens", equal_tokens(130)},
+      {"values of very different lengths", normal_tokens(400, 8, 4, 1, 4, 1, 0.35f)},
+      {"one token", equal_tokens(1)},
+      {"two tokens", equal_tokens(2)},
+      {"three tokens", normal_tokens(3, 4, 4, 1, 1, 1, 0.5f)},
+      {"an odd number", normal_tokens(77, 16, 8, 3, 0.5, 1, 0.25f)},
+      {"keys of length 80", normal_tokens(300, 64, 16, 80, 1, 1, 0.125f)},
+      {"wide values", normal_tokens(260, 33, 70, 2, 1, 1, 0.17f)},
   };
   for (const auto& named : subjects) {
     CAPTURE(named.first);
@@ -219,7 +216,7 @@ TEST_CASE("balancekv is the algorithms of the paper on the synthetic streams, an
   CheckRun run(10);
   for (const SubjectSource& source : synthetic_subjects(4)) {
     CAPTURE(source.name);
-    const auto rows = algorithm_rows(run, source.load(run.backend()));
+    const auto rows = algorithm_rows(run, source.load(cpu()));
     check_no_fault(rows);
     CHECK(compared(rows) > 700);
   }
@@ -227,8 +224,7 @@ TEST_CASE("balancekv is the algorithms of the paper on the synthetic streams, an
 
 TEST_CASE("every planted fault of balancekv is a fault of the algorithms") {
   CheckRun run(100);
-  const Subject uneven = prefix("uneven-values", 400, run.backend()),
-                short_keys = prefix("short-keys", 400, run.backend());
+  const Subject uneven = prefix("uneven-values", 400), short_keys = prefix("short-keys", 400);
   CHECK(balancekv_mutants().size() >= 14);
   for (const Mutant& mutant : balancekv_mutants()) {
     CAPTURE(mutant.id);

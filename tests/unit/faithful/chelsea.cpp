@@ -24,7 +24,7 @@ double normal(std::uint32_t row, std::uint32_t col, std::uint32_t part) {
 
 /// Random keys and values; key(i) replaces the keys.
 template <class F>
-Subject stream_of(std::uint32_t n, std::uint32_t d, F key, Backend& backend) {
+Subject stream_of(std::uint32_t n, std::uint32_t d, F key) {
   std::vector<float> keys, values, queries(d, 1.0F);
   for (std::uint32_t i = 0; i < n; ++i) {
     for (std::uint32_t c = 0; c < d; ++c) {
@@ -33,20 +33,18 @@ Subject stream_of(std::uint32_t n, std::uint32_t d, F key, Backend& backend) {
     }
   }
   return make_subject(
-      {.name = "test", .keys = keys, .values = values, .queries = queries, .d = d, .dv = d, .scale = 0.5F}, backend);
+      {.name = "test", .keys = keys, .values = values, .queries = queries, .d = d, .dv = d, .scale = 0.5F}, cpu());
 }
-Subject random_stream(std::uint32_t n, Backend& backend) {
-  return stream_of(
-      n, 8, [](std::uint32_t i, std::uint32_t c) { return normal(i, c, 0); }, backend);
+Subject random_stream(std::uint32_t n) {
+  return stream_of(n, 8, [](std::uint32_t i, std::uint32_t c) { return normal(i, c, 0); });
 }
 
 ChelseaEntry token(std::vector<double> key, double value) { return {.key = std::move(key), .value = {value}}; }
 
 /// The number of snapshots that the recomputation decides, and with which the method agrees.
-std::int64_t agreeing(const Subject& subject, const StreamPlan& plan, const ChelseaSettings& settings,
-                      Backend& backend) {
-  const auto rows = judged_rows(backend, &subject, [&](CheckContext& context) {
-    add_oracle_row(context, "", "", observe_stream(subject, plan, registered_chelsea()(settings), backend),
+std::int64_t agreeing(const Subject& subject, const StreamPlan& plan, const ChelseaSettings& settings) {
+  const auto rows = judged_rows(&subject, [&](CheckContext& context) {
+    add_oracle_row(context, "", "", observe_stream(subject, plan, registered_chelsea()(settings), cpu()),
                    chelsea_oracle(subject, plan, settings));
   });
   INFO(rows[0].text);
@@ -101,49 +99,44 @@ TEST_CASE("a tie between different tokens is not decided, one between equal toke
 }
 
 TEST_CASE("the method agrees with its recomputation on adverse inputs") {
-  const auto backend = make_cpu_backend();
   const ChelseaSettings plain{.sinks = 2, .recent = 3, .chunk = 6, .slack = 2};
   const StreamPlan plan{.prompt = 50, .appended = 30, .budget = 20};
-  const Subject random = random_stream(80, *backend);
+  const Subject random = random_stream(80);
   SUBCASE("a last chunk of one, two, three tokens") {
     for (const Index prompt : {48, 49, 50, 51}) {
-      CHECK(agreeing(random, {.prompt = prompt, .appended = 20, .budget = 20}, plain, *backend) == 21);
+      CHECK(agreeing(random, {.prompt = prompt, .appended = 20, .budget = 20}, plain) == 21);
     }
   }
   SUBCASE("equal keys") {
-    const Subject equal = stream_of(
-        80, 8, [](std::uint32_t, std::uint32_t c) { return normal(0, c, 0); }, *backend);
-    CHECK(agreeing(equal, {.prompt = 50, .budget = 40}, plain, *backend) == 1);
+    const Subject equal = stream_of(80, 8, [](std::uint32_t, std::uint32_t c) { return normal(0, c, 0); });
+    CHECK(agreeing(equal, {.prompt = 50, .budget = 40}, plain) == 1);
   }
   SUBCASE("pairs of equal keys") {
-    const Subject pairs = stream_of(
-        80, 8, [](std::uint32_t i, std::uint32_t c) { return normal(i / 2, c, 0); }, *backend);
-    CHECK(agreeing(pairs, {.prompt = 50, .budget = 27}, {.sinks = 1, .recent = 3, .chunk = 6, .slack = 2}, *backend) >=
-          1);
+    const Subject pairs = stream_of(80, 8, [](std::uint32_t i, std::uint32_t c) { return normal(i / 2, c, 0); });
+    CHECK(agreeing(pairs, {.prompt = 50, .budget = 27}, {.sinks = 1, .recent = 3, .chunk = 6, .slack = 2}) >= 1);
   }
   SUBCASE("a token of zeros") {
     const auto key = [](std::uint32_t i, std::uint32_t c) { return i == 11 ? 0 : normal(i, c, 0); };
-    CHECK(agreeing(stream_of(80, 8, key, *backend), plan, plain, *backend) == 31);
+    CHECK(agreeing(stream_of(80, 8, key), plan, plain) == 31);
   }
   SUBCASE("one token, budgets of one and two, no overflow") {
-    CHECK(agreeing(random, {.prompt = 1, .budget = 1}, plain, *backend) == 1);
-    CHECK(agreeing(random, {.prompt = 1, .appended = 9, .budget = 1}, plain, *backend) == 10);
-    CHECK(agreeing(random, {.prompt = 30, .appended = 9, .budget = 2}, plain, *backend) == 10);
-    CHECK(agreeing(random, {.prompt = 30, .appended = 9, .budget = 100}, plain, *backend) == 10);
+    CHECK(agreeing(random, {.prompt = 1, .budget = 1}, plain) == 1);
+    CHECK(agreeing(random, {.prompt = 1, .appended = 9, .budget = 1}, plain) == 10);
+    CHECK(agreeing(random, {.prompt = 30, .appended = 9, .budget = 2}, plain) == 10);
+    CHECK(agreeing(random, {.prompt = 30, .appended = 9, .budget = 100}, plain) == 10);
   }
-  SUBCASE("an empty context") { CHECK(agreeing(random, {.appended = 80, .budget = 12}, plain, *backend) == 81); }
+  SUBCASE("an empty context") { CHECK(agreeing(random, {.appended = 80, .budget = 12}, plain) == 81); }
   SUBCASE("falling shares and A before B") {
     const ChelseaSettings slow{
         .sinks = 1, .recent = 5, .chunk = 5, .slack = 4, .ratio = 0.29, .decay = 0.1, .concat = true};
-    CHECK(agreeing(random, plan, slow, *backend) == 31);
+    CHECK(agreeing(random, plan, slow) == 31);
   }
 }
 
 TEST_CASE("the recomputation in place of the method passes the checks that faults are given to") {
-  const auto backend = make_cpu_backend();
-  const Subject subject = random_stream(400, *backend);
+  const Subject subject = random_stream(400);
   const ChelseaUnderTest faultless = chelsea_with({});
-  const std::vector<CheckRow> rows = judged_rows(*backend, &subject, [&](CheckContext& context) {
+  const std::vector<CheckRow> rows = judged_rows(&subject, [&](CheckContext& context) {
     check_chelsea_algorithm(context, faultless);
     check_chelsea_bias(context, faultless({}));
     check_method_sides(context, faultless);
@@ -153,9 +146,8 @@ TEST_CASE("the recomputation in place of the method passes the checks that fault
 }
 
 TEST_CASE("the method passes, and every fault is caught") {
-  const auto backend = make_cpu_backend();
-  const Subject subject = random_stream(400, *backend);
-  for (const CheckRow& row : judged_rows(*backend, &subject, chelsea_algorithm().run)) {
+  const Subject subject = random_stream(400);
+  for (const CheckRow& row : judged_rows(&subject, chelsea_algorithm().run)) {
     CAPTURE(row.part);
     CAPTURE(row.text);
     CHECK(row.kind == CheckKind::exact);
@@ -166,7 +158,7 @@ TEST_CASE("the method passes, and every fault is caught") {
   CHECK(mutants.size() >= 6);
   for (const Mutant& mutant : mutants) {
     bool caught = false;
-    for (const CheckRow& row : judged_rows(*backend, &subject, mutant.run)) {
+    for (const CheckRow& row : judged_rows(&subject, mutant.run)) {
       caught |= is_fault(row) && row.check == "chelsea.algorithm";
     }
     CAPTURE(mutant.id);

@@ -15,7 +15,9 @@ using namespace kvbench::testing;
 
 namespace {
 
-Judged checked(Backend& backend, const Subject& subject) { return {backend, subject, exact_noise_floor().run}; }
+Judged checked(const Subject& subject, Backend& backend = cpu()) {
+  return {subject, exact_noise_floor().run, 400, backend};
+}
 
 }  // namespace
 
@@ -23,7 +25,7 @@ TEST_CASE("the exact pass is exact attention within the bound, on every back end
   for (const auto& backend : {make_ref_backend(), make_cpu_backend()}) {
     for (const SubjectSource& source : synthetic_subjects(8)) {
       CAPTURE(source.name);
-      const Judged judged = checked(*backend, source.load(*backend));
+      const Judged judged = checked(source.load(*backend), *backend);
       REQUIRE(judged.rows().size() == 2);
       CHECK(judged.none_violated());
       for (const CheckRow& row : judged.rows()) {
@@ -35,32 +37,30 @@ TEST_CASE("the exact pass is exact attention within the bound, on every back end
 }
 
 TEST_CASE("subjects of one token, of zeros and of large logits give rows without a fault") {
-  const auto backend = make_cpu_backend();
   std::vector<Subject> subjects;
-  subjects.push_back(make_subject({.name = "one", .keys = {1}, .values = {1}, .queries = {1}}, *backend));
-  subjects.push_back(make_subject({.name = "zero values", .keys = {1, 2}, .values = {0, 0}, .queries = {1}}, *backend));
+  subjects.push_back(make_subject({.name = "one", .keys = {1}, .values = {1}, .queries = {1}}, cpu()));
+  subjects.push_back(make_subject({.name = "zero values", .keys = {1, 2}, .values = {0, 0}, .queries = {1}}, cpu()));
   subjects.push_back(
-      make_subject({.name = "tiny", .keys = {1e-30f, 1}, .values = {1e-40f, 1e-39f}, .queries = {1e-20f}}, *backend));
+      make_subject({.name = "tiny", .keys = {1e-30f, 1}, .values = {1e-40f, 1e-39f}, .queries = {1e-20f}}, cpu()));
   subjects.push_back(
-      make_subject({.name = "far", .keys = {-200, 0, 300}, .values = {1, 2, 3}, .queries = {1, 7}}, *backend));
+      make_subject({.name = "far", .keys = {-200, 0, 300}, .values = {1, 2, 3}, .queries = {1, 7}}, cpu()));
   subjects.push_back(make_subject(
-      {.name = "more queries than tokens", .keys = {1, 2}, .values = {3, 4}, .queries = {1, 2, 3, 4, 5}}, *backend));
+      {.name = "more queries than tokens", .keys = {1, 2}, .values = {3, 4}, .queries = {1, 2, 3, 4, 5}}, cpu()));
   for (const Subject& subject : subjects) {
     CAPTURE(subject.source);
-    const Judged judged = checked(*backend, subject);
+    const Judged judged = checked(subject);
     CHECK(judged.none_violated());
     for (const CheckRow& row : judged.rows()) CHECK(row.trials == subject.num_queries());
   }
 }
 
 TEST_CASE("queries whose logits round by more than the bound allows are left out") {
-  const auto backend = make_cpu_backend();
   const Subject subject =
-      make_subject({.name = "huge", .keys = {-3e6f, 3e6f, 1}, .values = {1, 2, 3}, .queries = {1, 10}}, *backend);
-  const Judged huge = checked(*backend, subject);
+      make_subject({.name = "huge", .keys = {-3e6f, 3e6f, 1}, .values = {1, 2, 3}, .queries = {1, 10}}, cpu());
+  const Judged huge = checked(subject);
   CHECK(huge.rows()[0].verdict == Verdict::not_applicable);
   CHECK(huge.rows()[1].trials == 1);  // with a window of one token, the last query sees the last key alone
-  const Judged none(*backend, make_subject({.name = "none", .keys = {1}, .values = {1}, .queries = {1}}, *backend),
+  const Judged none(make_subject({.name = "none", .keys = {1}, .values = {1}, .queries = {1}}, cpu()),
                     [](CheckContext& context) {
                       Subject empty = *context.subject;
                       empty.queries.clear();
@@ -71,13 +71,12 @@ TEST_CASE("queries whose logits round by more than the bound allows are left out
 }
 
 TEST_CASE("every fault of the exact pass is found, by a wide margin") {
-  const auto backend = make_cpu_backend();
-  const Subject subject = subgen_subject(*backend, 400);
+  const Subject subject = subgen_subject(400);
   const std::vector<Mutant> mutants = exact_mutants();
   CHECK(mutants.size() == 4);
   for (const Mutant& mutant : mutants) {
     CAPTURE(mutant.id);
-    const Judged judged(*backend, subject, mutant.run);
+    const Judged judged(subject, mutant.run);
     CHECK(judged.verdict("with a sliding window") == Verdict::violated);
     CHECK(judged.rows().back().measured > 3);
     if (mutant.id != "exact.window") CHECK(judged.verdict("all tokens") == Verdict::violated);
@@ -89,7 +88,7 @@ TEST_CASE("every fault of the exact pass is found, by a wide margin") {
 namespace {
 
 std::vector<CheckRow> rows_of(Backend& backend, const RunCheck& check, std::uint32_t offset) {
-  return judged_rows(backend, nullptr, check, {.seed_offset = offset});
+  return judged_rows(nullptr, check, {.seed_offset = offset}, backend);
 }
 
 }  // namespace
@@ -111,19 +110,17 @@ TEST_CASE("KL over the square of the size of the errors approaches the predicted
 }
 
 TEST_CASE("every fault of predicted KL is found, by a wide margin") {
-  const auto backend = make_cpu_backend();
   const std::vector<Mutant> mutants = predicted_kl_mutants();
   CHECK(mutants.size() == 6);
   for (const Mutant& mutant : mutants) {
     CAPTURE(mutant.id);
-    const std::vector<CheckRow> rows = rows_of(*backend, mutant.run, 0);
+    const std::vector<CheckRow> rows = rows_of(cpu(), mutant.run, 0);
     CHECK(rows.back().verdict == Verdict::violated);
     CHECK(rows.back().measured > 0.3);
   }
 }
 
 TEST_CASE("a predicted KL that is wrong by 0.2 % is found, and so is one that is no number") {
-  const auto backend = make_cpu_backend();
   for (const double factor : {1.002, 0.998, double{NAN}, 0.0}) {
     const auto check = [factor](CheckContext& context) {
       check_predicted_kl(context, [factor](const KnownNetwork& network, Backend& of) {
@@ -132,6 +129,6 @@ TEST_CASE("a predicted KL that is wrong by 0.2 % is found, and so is one that is
         return kl;
       });
     };
-    CHECK(rows_of(*backend, check, 0).back().verdict == Verdict::violated);
+    CHECK(rows_of(cpu(), check, 0).back().verdict == Verdict::violated);
   }
 }

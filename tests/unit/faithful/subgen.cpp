@@ -19,8 +19,8 @@ using namespace kvbench::testing;
 
 namespace {
 
-Subject line(std::vector<float> keys, std::vector<float> values, Backend& backend) {
-  return make_subject({.name = "line", .keys = std::move(keys), .values = std::move(values), .queries = {1}}, backend);
+Subject line(std::vector<float> keys, std::vector<float> values) {
+  return make_subject({.name = "line", .keys = std::move(keys), .values = std::move(values), .queries = {1}}, ref());
 }
 
 std::map<TokenId, std::pair<double, double>> weights_of(const Snapshot& snapshot) {
@@ -29,11 +29,11 @@ std::map<TokenId, std::pair<double, double>> weights_of(const Snapshot& snapshot
   return weights;
 }
 
-Judged checked(Backend& backend, const Subject& subject) { return {backend, subject, subgen_algorithm1().run}; }
+Judged checked(const Subject& subject) { return {subject, subgen_algorithm1().run}; }
 
 /// Normal keys and values of d = 3, with what `edit` does to a token.
 template <class F>
-Subject edited(Index n, F edit, Backend& backend) {
+Subject edited(Index n, F edit) {
   std::mt19937 engine(11);
   std::normal_distribution<float> normal;
   std::vector<float> keys, values, queries;
@@ -52,7 +52,7 @@ Subject edited(Index n, F edit, Backend& backend) {
                        .d = 3,
                        .dv = 3,
                        .scale = 0.6f},
-                      backend);
+                      cpu());
 }
 
 std::int64_t compared(const Judged& judged) {
@@ -64,8 +64,7 @@ std::int64_t compared(const Judged& judged) {
 }  // namespace
 
 TEST_CASE("recomputed clusters, by hand") {
-  const auto backend = make_ref_backend();
-  const Subject subject = line({0, 1, 5, 0.5, 6, 10, 5.5, 3.1f}, std::vector<float>(8, 1), *backend);
+  const Subject subject = line({0, 1, 5, 0.5, 6, 10, 5.5, 3.1f}, std::vector<float>(8, 1));
   const SubgenClusters clusters = subgen_clusters(subject, 8, 8, 2, {});
   CHECK(clusters.labels == std::vector<std::int32_t>{0, 0, 1, 0, 1, 2, 1, 1});
   CHECK(clusters.opened_by == std::vector<TokenId>{0, 2, 5});
@@ -73,27 +72,23 @@ TEST_CASE("recomputed clusters, by hand") {
   // A decoded key 3.1 joins 0 or 5 at twice the radius; 5 is nearer, 0 is the first.
   CHECK(subgen_clusters(subject, 7, 8, 2, {.nearest = false, .decoded_radius = 2}).labels[7] == 0);
   // 1 is within the radius of 0.5, the newest key of the first cluster, but not of 0.
-  const Subject drifting = line({0, 0.5, 1, 1.5}, std::vector<float>(4, 1), *backend);
+  const Subject drifting = line({0, 0.5, 1, 1.5}, std::vector<float>(4, 1));
   CHECK(subgen_clusters(drifting, 4, 4, 0.75, {}).labels == std::vector<std::int32_t>{0, 0, 1, 1});
   CHECK(subgen_clusters(drifting, 4, 4, 0.75, {.first_key_represents = false}).labels == std::vector<std::int32_t>(4));
 }
 
 TEST_CASE("decisions that rounding could change end what is compared") {
-  const auto backend = make_ref_backend();
   // 2 lies at the radius; 0.1f + 0.2f differs from 0.3f by rounding only.
-  CHECK(subgen_clusters(line({0, 1, 2, 9}, {1, 1, 1, 1}, *backend), 4, 4, 2, {}).decided == 2);
-  CHECK(
-      subgen_clusters(line({0, 9, 0.3f, 20}, {1, 1, 1, 1}, *backend), 4, 4, double{0.1f} + double{0.2f}, {}).decided ==
-      2);
+  CHECK(subgen_clusters(line({0, 1, 2, 9}, {1, 1, 1, 1}), 4, 4, 2, {}).decided == 2);
+  CHECK(subgen_clusters(line({0, 9, 0.3f, 20}, {1, 1, 1, 1}), 4, 4, double{0.1f} + double{0.2f}, {}).decided == 2);
   // 1 is as near to 0 as to 2. Equal keys are decided at every radius.
-  CHECK(subgen_clusters(line({0, 2, 1, 1}, {1, 1, 1, 1}, *backend), 4, 4, 1.5, {}).decided == 2);
-  CHECK(subgen_clusters(line({3, 3, 4, 3}, {1, 1, 1, 1}, *backend), 4, 4, 0, {}).decided == 4);
+  CHECK(subgen_clusters(line({0, 2, 1, 1}, {1, 1, 1, 1}), 4, 4, 1.5, {}).decided == 2);
+  CHECK(subgen_clusters(line({3, 3, 4, 3}, {1, 1, 1, 1}), 4, 4, 0, {}).decided == 4);
 }
 
 TEST_CASE("recomputed lists, by hand") {
-  const auto backend = make_ref_backend();
   // |v|^2 = 1, 4, 0, 1, so mu = 1, 5, 5, 6; the first two keys are one cluster, the others clusters of their own.
-  const Subject subject = line({0, 1, 10, 20}, {1, -2, 0, 1}, *backend);
+  const Subject subject = line({0, 1, 10, 20}, {1, -2, 0, 1});
   std::map<TokenId, int> slots, samples;
   for (std::uint32_t seed = 0; seed < 40; ++seed) {
     const Draws draws(seed, "subgen", subject.head);
@@ -118,8 +113,7 @@ TEST_CASE("recomputed lists, by hand") {
 }
 
 TEST_CASE("recomputed radius of the budget, by hand") {
-  const auto backend = make_ref_backend();
-  const Subject subject = line({0, 1, 2, 3, 100}, std::vector<float>(5, 1), *backend);
+  const Subject subject = line({0, 1, 2, 3, 100}, std::vector<float>(5, 1));
   CHECK(subgen_budget_radius(subject, 5, 5).delta == 0);
   // All keys lie within 100.1 of the first; half of it gives the two clusters asked for.
   CHECK(subgen_budget_radius(subject, 5, 2).delta == doctest::Approx(50.05));
@@ -129,14 +123,13 @@ TEST_CASE("recomputed radius of the budget, by hand") {
 }
 
 TEST_CASE("subgen agrees with Algorithm 1 on adverse streams") {
-  const auto backend = make_cpu_backend();
   const auto nothing = [](Index, auto&, auto&) {};
   const auto agrees = [&](const Subject& subject) {
-    const Judged judged = checked(*backend, subject);
+    const Judged judged = checked(subject);
     CHECK(judged.none_violated());
     return compared(judged);
   };
-  const Subject usual = edited(300, nothing, *backend);
+  const Subject usual = edited(300, nothing);
   CHECK(agrees(usual) > 500);
   SUBCASE("draws of another head") {
     Subject other = usual;
@@ -144,56 +137,31 @@ TEST_CASE("subgen agrees with Algorithm 1 on adverse streams") {
     CHECK(agrees(other) > 500);
   }
   SUBCASE("equal keys") {
-    CHECK(agrees(edited(
-              200,
-              [](Index i, auto& key, auto&) {
-                key = {1, 2, float(i % 3)};
-              },
-              *backend)) > 0);
-    CHECK(agrees(edited(
-              200,
-              [](Index, auto& key, auto&) {
-                key = {1, 2, 3};
-              },
-              *backend)) > 500);
+    CHECK(agrees(edited(200, [](Index i, auto& key, auto&) { key = {1, 2, float(i % 3)}; })) > 0);
+    CHECK(agrees(edited(200, [](Index, auto& key, auto&) { key = {1, 2, 3}; })) > 500);
   }
   SUBCASE("zero and tiny values") {
-    CHECK(agrees(edited(
-              200,
-              [](Index i, auto&, auto& value) {
-                if (i < 190) value = {0, 0, 0};
-              },
-              *backend)) > 0);
-    CHECK(agrees(edited(
-              200,
-              [](Index, auto&, auto& value) {
-                value = {0, 0, 0};
-              },
-              *backend)) > 0);
-    CHECK(agrees(edited(
-              200,
-              [](Index i, auto&, auto& value) {
-                if (i % 2) value = {1e-20f, 0, 0};
-              },
-              *backend)) > 0);
+    CHECK(agrees(edited(200, [](Index i, auto&, auto& value) {
+            if (i < 190) value = {0, 0, 0};
+          })) > 0);
+    CHECK(agrees(edited(200, [](Index, auto&, auto& value) { value = {0, 0, 0}; })) > 0);
+    CHECK(agrees(edited(200, [](Index i, auto&, auto& value) {
+            if (i % 2) value = {1e-20f, 0, 0};
+          })) > 0);
   }
   SUBCASE("few tokens") {
     for (const Index n : {1, 2, 3, 9}) CHECK(agrees(first_tokens(usual, n)) > 0);
   }
   SUBCASE("long keys") {
-    CHECK(agrees(edited(
-              200,
-              [](Index, auto& key, auto&) {
-                for (float& x : key) x *= 1000;
-              },
-              *backend)) > 0);
+    CHECK(agrees(edited(200, [](Index, auto& key, auto&) {
+            for (float& x : key) x *= 1000;
+          })) > 0);
   }
 }
 
 TEST_CASE("Algorithm 1 by the rules of the paper passes every check that takes a function") {
-  const auto backend = make_cpu_backend();
-  const Subject subject = subgen_subject(*backend, 400);
-  const Judged judged(*backend, subject, [](CheckContext& context) { run_subgen_rules(context, {}); });
+  const Subject subject = subgen_subject(400);
+  const Judged judged(subject, [](CheckContext& context) { run_subgen_rules(context, {}); });
   CHECK(judged.none_violated());
   std::map<std::string, int> rows;
   for (const CheckRow& row : judged.rows()) rows[row.check] += 1;
@@ -201,13 +169,12 @@ TEST_CASE("Algorithm 1 by the rules of the paper passes every check that takes a
 }
 
 TEST_CASE("every fault of SubGen is found by its exact rows, and all but one by a law or a bound too") {
-  const auto backend = make_cpu_backend();
-  const Subject subject = subgen_subject(*backend, 400);
+  const Subject subject = subgen_subject(400);
   const std::vector<Mutant> mutants = subgen_mutants();
   CHECK(mutants.size() >= 10);
   for (const Mutant& mutant : mutants) {
     CAPTURE(mutant.id);
-    const Judged judged(*backend, subject, mutant.run);
+    const Judged judged(subject, mutant.run);
     std::map<bool, int> faults;
     for (const CheckRow& row : judged.rows()) faults[row.check == "subgen.algorithm1"] += is_fault(row);
     CHECK(faults[true] > 0);

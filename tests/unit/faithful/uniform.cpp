@@ -35,8 +35,7 @@ std::map<TokenId, double> weights_of(const Snapshot& snapshot) {
 }  // namespace
 
 TEST_CASE("recomputed uniform samples, by hand") {
-  const auto backend = make_ref_backend();
-  const Subject subject = numbered(4, *backend);
+  const Subject subject = numbered(4, ref());
   std::map<TokenId, int> kept;
   for (std::uint32_t seed = 0; seed < 40; ++seed) {
     const Draws draws(seed, "uniform", subject.head);
@@ -55,8 +54,7 @@ TEST_CASE("recomputed uniform samples, by hand") {
 }
 
 TEST_CASE("recomputed halving of the released baseline, by hand") {
-  const auto backend = make_ref_backend();
-  const Subject subject = numbered(6, *backend);
+  const Subject subject = numbered(6, ref());
   for (std::uint32_t seed = 0; seed < 40; ++seed) {
     // 3 of 5 tokens: one round of the first 4 in blocks of 2, and a window of one. Tokens 0 and 2 begin blocks: +1.
     const OracleRun run =
@@ -79,12 +77,11 @@ TEST_CASE("recomputed halving of the released baseline, by hand") {
 }
 
 TEST_CASE("the uniform baselines agree with their rules") {
-  const auto backend = make_cpu_backend();
   for (const Index n : {1, 2, 3, 50, 333}) {
     CAPTURE(n);
-    Subject subject = numbered(n, *backend);
+    Subject subject = numbered(n, cpu());
     subject.head.layer = LayerId{5}, subject.head.head = KvHeadId{1};
-    const Judged judged(*backend, subject, uniform_samples().run);
+    const Judged judged(subject, uniform_samples().run);
     CHECK(judged.rows().size() == 16);
     CHECK(judged.none_violated());
     for (const CheckRow& row : judged.rows()) CHECK(row.trials.value_or(0) > 0);

@@ -6,12 +6,13 @@
 #include <kvbench/faithful/oracle/balancekv.hpp>
 #include <kvbench/methods/sampling/softmax_balance.hpp>
 #include <kvbench/methods/stages/rows.hpp>
+#include <support/backends.hpp>
 #include <support/chi_square.hpp>
-#include <support/small.hpp>
 
 using namespace kvbench;
 using namespace kvbench::methods;
 using namespace kvbench::test;
+using namespace kvbench::testing;
 using kvbench::faithful::BalanceSetup;
 using kvbench::faithful::WalkRules;
 
@@ -80,16 +81,15 @@ std::vector<double> law_of(const Case& c, const WalkRules& rules = {}) {
 
 /// Counts of the patterns of the method's signs over seeds.
 std::vector<double> counts_of(const Case& c) {
-  const auto backend = make_cpu_backend();
   const HeadPrompt head;
   std::vector<double> counts(1 << n);
   for (std::uint32_t seed = 0; seed < trials; ++seed) {
-    const WalkRows rows{.keys = backend->adopt(std::vector(c.keys), n, 2),
-                        .values = backend->adopt(std::vector(c.values), n, 2),
+    const WalkRows rows{.keys = cpu().adopt(std::vector(c.keys), n, 2),
+                        .values = cpu().adopt(std::vector(c.values), n, 2),
                         .starts = {0, n},
                         .uniforms = token_uniforms(Draws(seed, "balancekv", head), token_range(0, n), 0)};
     const WalkSettings settings{.constant = parse_walk_constant("c", c.constant), .pairs = c.pairs, .scale = c.scale};
-    const auto signs = softmax_balance(rows, settings, *backend).signs;
+    const auto signs = softmax_balance(rows, settings, cpu()).signs;
     counts[pattern({signs.begin(), signs.end()})] += 1;
   }
   return counts;

@@ -22,18 +22,19 @@ struct Scales {
   Floats scale, inverse, offset, stored_scale, stored_offset;
 };
 
-kernels::GroupScales<Buffer> run_scales(Backend& b, const GroupFormat& format, const Buffer<const float>& rows) {
-  const auto each = [&] { return b.allocate<float>(format.scale_rows(rows.rows()), format.scale_cols(rows.cols())); };
+kernels::GroupScales<Buffer> run_scales(const GroupFormat& format, const Buffer<const float>& rows) {
+  const auto each = [&] {
+    return ref().allocate<float>(format.scale_rows(rows.rows()), format.scale_cols(rows.cols()));
+  };
   const kernels::GroupScales<Buffer> op{rows, format, each(), each(), each(), each(), each()};
-  b.run(op);
+  ref().run(op);
   return op;
 }
 
 Scales scales(const GroupFormat& format, std::initializer_list<std::initializer_list<float>> rows) {
-  const auto ref = make_ref_backend();
-  const auto op = run_scales(*ref, format, matrix<float>(*ref, rows));
-  return {ref->read(op.scale), ref->read(op.inverse), ref->read(op.offset), ref->read(op.stored_scale),
-          ref->read(op.stored_offset)};
+  const auto op = run_scales(format, matrix<float>(ref(), rows));
+  return {ref().read(op.scale), ref().read(op.inverse), ref().read(op.offset), ref().read(op.stored_scale),
+          ref().read(op.stored_offset)};
 }
 
 /// Codes with the scales in fp32, decoded with the stored ones.
@@ -44,43 +45,40 @@ struct Coded {
 
 Coded coded(const GroupFormat& format, std::initializer_list<std::initializer_list<float>> literals,
             const Floats& levels = {}, const Floats& midpoints = {}) {
-  const auto ref = make_ref_backend();
-  const auto rows = matrix<float>(*ref, literals);
-  const auto op = run_scales(*ref, format, rows);
-  const auto codes = ref->allocate<std::uint8_t>(rows.rows(), rows.cols());
-  const auto out = ref->allocate<float>(rows.rows(), rows.cols());
-  ref->run(kernels::EncodeGroups<Buffer>{rows, format, op.scale, op.inverse, op.offset, column<float>(*ref, midpoints),
-                                         codes});
-  ref->run(kernels::DecodeGroups<Buffer>{codes, format, op.stored_scale, op.stored_offset, column<float>(*ref, levels),
-                                         out});
-  return {ref->read(codes), ref->read(out)};
+  const auto rows = matrix<float>(ref(), literals);
+  const auto op = run_scales(format, rows);
+  const auto codes = ref().allocate<std::uint8_t>(rows.rows(), rows.cols());
+  const auto out = ref().allocate<float>(rows.rows(), rows.cols());
+  ref().run(kernels::EncodeGroups<Buffer>{rows, format, op.scale, op.inverse, op.offset,
+                                          column<float>(ref(), midpoints), codes});
+  ref().run(kernels::DecodeGroups<Buffer>{codes, format, op.stored_scale, op.stored_offset,
+                                          column<float>(ref(), levels), out});
+  return {ref().read(codes), ref().read(out)};
 }
 
 /// Codes of numbers that are divided by 1.
 Codes codes_of(GroupFormat format, const Floats& numbers, const Floats& midpoints = {}) {
-  const auto ref = make_ref_backend();
   const auto n = std::ssize(numbers);
   format.group = n;
-  const auto codes = ref->allocate<std::uint8_t>(1, n);
-  ref->run(kernels::EncodeGroups<Buffer>{ref->adopt(numbers, 1, n),
-                                         format,
-                                         column<float>(*ref, {1}),
-                                         {},
-                                         column<float>(*ref, {0}),
-                                         column<float>(*ref, midpoints),
-                                         codes});
-  return ref->read(codes);
+  const auto codes = ref().allocate<std::uint8_t>(1, n);
+  ref().run(kernels::EncodeGroups<Buffer>{ref().adopt(numbers, 1, n),
+                                          format,
+                                          column<float>(ref(), {1}),
+                                          {},
+                                          column<float>(ref(), {0}),
+                                          column<float>(ref(), midpoints),
+                                          codes});
+  return ref().read(codes);
 }
 
 /// What codes say with scale 1 and offset 0.
 Floats values_of(GroupFormat format, const Codes& codes) {
-  const auto ref = make_ref_backend();
   const auto n = std::ssize(codes);
   format.group = n;
-  const auto out = ref->allocate<float>(1, n);
-  ref->run(kernels::DecodeGroups<Buffer>{
-      ref->adopt(codes, 1, n), format, column<float>(*ref, {1}), column<float>(*ref, {0}), {}, out});
-  return ref->read(out);
+  const auto out = ref().allocate<float>(1, n);
+  ref().run(kernels::DecodeGroups<Buffer>{
+      ref().adopt(codes, 1, n), format, column<float>(ref(), {1}), column<float>(ref(), {0}), {}, out});
+  return ref().read(out);
 }
 
 const GroupFormat kE4m3{.grid = Grid::minifloat, .bits = 8};
@@ -191,13 +189,12 @@ TEST_CASE("q4_0 of ggml") {
 // The levels -2 and 3 of the numbers -1 and 2: ((1 * -2) * -1 + (4 * 3) * 2) / (1 * 4 + 4 * 9) = 26 / 40; the scale is
 // stored in e4m3, of which 0.65 is between 0.625 and 0.6875. A group of zeros has none.
 TEST_CASE("scales are fitted to levels by squares of the numbers") {
-  const auto ref = make_ref_backend();
   const GroupFormat format{.axis = Axis::tokens, .group = 2, .stored = Stored::e4m3, .grid = Grid::codebook, .bits = 1};
-  const auto codes = ref->adopt(Codes{0, 1, 1, 1}, 2, 2);
-  const auto fitted = ref->allocate<float>(1, 2);
-  ref->run(kernels::FitScales<Buffer>{matrix<float>(*ref, {{-1, 0}, {2, 0}}), format, codes,
-                                      column<float>(*ref, {-2, 3}), fitted});
-  CHECK(ref->read(fitted) == Floats{0.625f, 0});
+  const auto codes = ref().adopt(Codes{0, 1, 1, 1}, 2, 2);
+  const auto fitted = ref().allocate<float>(1, 2);
+  ref().run(kernels::FitScales<Buffer>{matrix<float>(ref(), {{-1, 0}, {2, 0}}), format, codes,
+                                       column<float>(ref(), {-2, 3}), fitted});
+  CHECK(ref().read(fitted) == Floats{0.625f, 0});
 }
 
 TEST_CASE("groups along tokens are coded by column") {
@@ -236,34 +233,30 @@ TEST_CASE("a codebook of unit norm decodes to the norm of the group") {
 }
 
 TEST_CASE("the Hadamard transform of unit vectors is the signed matrix, block by block") {
-  const auto ref = make_ref_backend();
-  const auto out = ref->allocate<float>(2, 8);
-  const auto rows = matrix<float>(*ref, {{0, 0, 0, 2, 0, 0, 0, 0}, {1, 2, 3, 4, 2, 0, 0, 0}});
-  ref->run(kernels::HadamardRows<Buffer>{rows, 4, out});
-  CHECK(ref->read(out) == Floats{1, -1, -1, 1, 0, 0, 0, 0, 5, -1, -2, 0, 1, 1, 1, 1});
+  const auto out = ref().allocate<float>(2, 8);
+  const auto rows = matrix<float>(ref(), {{0, 0, 0, 2, 0, 0, 0, 0}, {1, 2, 3, 4, 2, 0, 0, 0}});
+  ref().run(kernels::HadamardRows<Buffer>{rows, 4, out});
+  CHECK(ref().read(out) == Floats{1, -1, -1, 1, 0, 0, 0, 0, 5, -1, -2, 0, 1, 1, 1, 1});
 }
 
 // At distance 2 first: 1 + 1e8 and 1 + 1e8 lose the ones, and their difference is 0; at distance 1 first it were 2.
 TEST_CASE("the Hadamard transform begins at the largest distance") {
-  const auto ref = make_ref_backend();
-  const auto out = ref->allocate<float>(1, 4);
-  ref->run(kernels::HadamardRows<Buffer>{matrix<float>(*ref, {{1, -1, 1e8f, 1e8f}}), 4, out});
-  CHECK(ref->read(out) == Floats{1e8f, 0, -1e8f, 0});
+  const auto out = ref().allocate<float>(1, 4);
+  ref().run(kernels::HadamardRows<Buffer>{matrix<float>(ref(), {{1, -1, 1e8f, 1e8f}}), 4, out});
+  CHECK(ref().read(out) == Floats{1e8f, 0, -1e8f, 0});
 }
 
 TEST_CASE("the Hadamard transform is its own inverse") {
-  const auto ref = make_ref_backend();
-  const auto once = ref->allocate<float>(1, 8), twice = ref->allocate<float>(1, 8);
-  const auto rows = matrix<float>(*ref, {{3, 1, -4, 1, 5, -9, 2, 6}});
-  ref->run(kernels::HadamardRows<Buffer>{rows, 8, once});
-  ref->run(kernels::HadamardRows<Buffer>{once, 8, twice});
-  check_near(ref->read(twice), ref->read(rows));
+  const auto once = ref().allocate<float>(1, 8), twice = ref().allocate<float>(1, 8);
+  const auto rows = matrix<float>(ref(), {{3, 1, -4, 1, 5, -9, 2, 6}});
+  ref().run(kernels::HadamardRows<Buffer>{rows, 8, once});
+  ref().run(kernels::HadamardRows<Buffer>{once, 8, twice});
+  check_near(ref().read(twice), ref().read(rows));
 }
 
 TEST_CASE("projections are inner products, summed in fp64 in the order of the columns") {
-  const auto ref = make_ref_backend();
-  const auto out = ref->allocate<float>(2, 2);
-  const auto rows = matrix<float>(*ref, {{1, 2, 3}, {1e20f, 1, -1e20f}});
-  ref->run(kernels::ProjectRows<Buffer>{rows, matrix<float>(*ref, {{1, 1, 1}, {1, -1, 2}}), out});
-  CHECK(ref->read(out) == Floats{6, 5, 0, -1e20f});
+  const auto out = ref().allocate<float>(2, 2);
+  const auto rows = matrix<float>(ref(), {{1, 2, 3}, {1e20f, 1, -1e20f}});
+  ref().run(kernels::ProjectRows<Buffer>{rows, matrix<float>(ref(), {{1, 1, 1}, {1, -1, 2}}), out});
+  CHECK(ref().read(out) == Floats{6, 5, 0, -1e20f});
 }

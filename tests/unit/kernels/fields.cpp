@@ -57,9 +57,8 @@ static_assert(kernels::fields_are_complete<kernels::WeightedAttention>());
 }  // namespace
 
 TEST_CASE("views of an operation follow the names of its fields") {
-  const auto ref = make_ref_backend();
-  const auto a = matrix<float>(*ref, {{1, 2}, {3, 4}}), b = matrix<float>(*ref, {{5, 6, 7}}),
-             out = matrix<float>(*ref, {{8}});
+  const auto a = matrix<float>(ref(), {{1, 2}, {3, 4}}), b = matrix<float>(ref(), {{5, 6, 7}}),
+             out = matrix<float>(ref(), {{8}});
 
   const auto views =
       kernels::views_of<HostMatrix>(Complete<Buffer>{.a = a, .b = b, .count = 9, .out = out, .flag = true});

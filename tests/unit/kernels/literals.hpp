@@ -9,9 +9,11 @@
 
 #include <doctest/doctest.h>
 
-#include <kvbench/kernels/backend.hpp>
+#include <support/backends.hpp>
 
 namespace kvbench::test {
+
+using testing::ref;
 
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 

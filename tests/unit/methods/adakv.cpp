@@ -190,10 +190,9 @@ TEST_CASE("wrappers that make no sense are refused with a true sentence") {
 }
 
 TEST_CASE("a score per query head, and heads with scores of other tokens, are no competition") {
-  const auto backend = make_ref_backend();
   std::vector<HeadPrompt> heads;
   for (std::uint32_t h = 0; h < 2; ++h) {
-    heads.push_back(prompt_of(random_head({}, h, *backend), *backend));
+    heads.push_back(prompt_of(random_head({}, h, ref()), ref()));
     heads.back().num_kv_heads = 2;
   }
   const auto reason = [&](std::vector<Index> rows, std::vector<Index> columns) -> std::string {
@@ -201,7 +200,7 @@ TEST_CASE("a score per query head, and heads with scores of other tokens, are no
       std::vector<TokenScores> out;
       for (std::size_t h = 0; h < of.size(); ++h) {
         const auto all =
-            backend->adopt(std::vector<float>(static_cast<std::size_t>(rows[h] * columns[h]), 1), rows[h], columns[h]);
+            ref().adopt(std::vector<float>(static_cast<std::size_t>(rows[h] * columns[h]), 1), rows[h], columns[h]);
         out.push_back({all, 0, of[h].tokens() - columns[h]});
       }
       return out;
@@ -209,7 +208,7 @@ TEST_CASE("a score per query head, and heads with scores of other tokens, are no
     MethodInfo info = with_scores(with_schema<NoParams>({.name = "rows"}), score);
     info = wrap(wrapper("adakv"), info);
     try {
-      info.prepare(heads, info.bind({}), *backend);
+      info.prepare(heads, info.bind({}), ref());
     } catch (const Unavailable& error) {
       return error.what();
     }
@@ -221,11 +220,10 @@ TEST_CASE("a score per query head, and heads with scores of other tokens, are no
 }
 
 TEST_CASE("heads of a layer compete all together or not at all") {
-  const auto backend = make_ref_backend();
-  HeadPrompt prompt = prompt_of(random_head({}, 1, *backend), *backend);
+  HeadPrompt prompt = prompt_of(random_head({}, 1, ref()), ref());
   prompt.num_kv_heads = 2;
   const MethodInfo& info = find_method("adakv(snapkv)");
-  CHECK_THROWS_WITH_AS(info.prepare({&prompt, 1}, info.bind(std::vector<Assignment>{{"window", "4"}}), *backend),
+  CHECK_THROWS_WITH_AS(info.prepare({&prompt, 1}, info.bind(std::vector<Assignment>{{"window", "4"}}), ref()),
                        doctest::Contains("omit --heads"), Unavailable);
 }
 
@@ -234,17 +232,16 @@ namespace {
 /// The tokens that criticalkv keeps of a context with these scores and values 1 2 4 8 16 32 64, where the two query
 /// heads have sketches of one number whose magnitudes are 1 and 3.
 Ids kept(Index budget, std::vector<Assignment> settings, std::vector<float> given = {8, 7, 6, 5, 4, 3, 2}) {
-  const auto backend = make_ref_backend();
   const HeadData head = small_head(std::vector<float>(8, 0), 7, 2);
-  HeadPrompt prompt = prompt_of(head, *backend);
+  HeadPrompt prompt = prompt_of(head, ref());
   prompt.prompt_group = "0";
   prompt.layer = LayerId(0);
   prompt.num_kv_heads = 1;
-  prompt.output_sketch = backend->adopt(std::vector<float>{1, -3}, 2, 1);
+  prompt.output_sketch = ref().adopt(std::vector<float>{1, -3}, 2, 1);
   const MethodInfo scores = given_scores_method("scores:s.h5", {"s.h5", "", {{"0", {{0, {1, 7, std::move(given)}}}}}});
   const MethodInfo info = wrap(all_wrappers().back(), scores);
-  const auto cache = info.prepare_head(prompt, info.bind(settings), *backend)(budget, 0);
-  return answering(*cache, query_block(head, 7, 8, 8, *backend), head, *backend);
+  const auto cache = info.prepare_head(prompt, info.bind(settings), ref())(budget, 0);
+  return answering(*cache, query_block(head, 7, 8, 8, ref()), head);
 }
 
 }  // namespace
@@ -271,13 +268,12 @@ TEST_CASE("epsilon of criticalkv lets the norm outweigh the score") {
 }
 
 TEST_CASE("criticalkv is unavailable without sketches, and keeps the plan of its method") {
-  const auto backend = make_ref_backend();
-  HeadPrompt prompt = prompt_of(random_head({}, 1, *backend), *backend);
+  HeadPrompt prompt = prompt_of(random_head({}, 1, ref()), ref());
   prompt.output_sketch = {};
   const MethodInfo& info = find_method("criticalkv(snapkv)");
   CHECK(info.granularity == Granularity::kv_head);
   CHECK(info.needs == std::vector<Part>{Part::output_sketch, Part::observed_queries});
-  CHECK_THROWS_WITH_AS(info.prepare_head(prompt, info.bind(std::vector<Assignment>{{"window", "4"}}), *backend),
+  CHECK_THROWS_WITH_AS(info.prepare_head(prompt, info.bind(std::vector<Assignment>{{"window", "4"}}), ref()),
                        doctest::Contains("kvbench-dump-hf"), Unavailable);
   CHECK(find_method("criticalkv(pyramidkv)").plan != nullptr);
 }

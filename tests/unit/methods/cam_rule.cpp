@@ -79,11 +79,10 @@ TEST_CASE("cam splits its budget, and each form has its own m") {
 
 // Three query heads, d 8, dv 6, context 48, budget 10 of which 4 are first tokens.
 TEST_CASE("cam stores keys once, and the values and sums of the window per query head") {
-  const auto backend = make_ref_backend();
-  const HeadData head = random_head({}, 5, *backend);
+  const HeadData head = random_head({}, 5, ref());
   const auto sizes = [&](std::vector<Assignment> settings, bool step) {
-    const auto cache = open_cache("cam", std::move(settings), prompt_of(head, *backend), 10, 0, *backend);
-    if (step) decode_step(*cache, head, 48, *backend);
+    const auto cache = open_cache("cam", std::move(settings), prompt_of(head, ref()), 10, 0);
+    if (step) decode_step(*cache, head, 48);
     const Footprint arrays = cache->footprint();
     CHECK(cache->protected_tokens().sinks == 4);
     CHECK(arrays[0].cols == 8);

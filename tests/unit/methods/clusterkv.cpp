@@ -35,20 +35,19 @@ std::vector<Assignment> small(std::vector<Assignment> more = {}) {
 
 /// Tokens that answer the query at position 7, head `row`, with the context only.
 Ids recalled(const std::string& method, const HeadData& head, Index budget, const std::vector<Assignment>& settings,
-             Backend& backend, std::size_t row = 0, std::uint32_t seed = 0) {
-  const auto cache = open_cache(method, settings, prompt_of(head, backend), budget, seed, backend);
-  return answering(*cache, query_block(head, 7, 8, 8, backend), head, backend, row);
+             std::size_t row = 0, std::uint32_t seed = 0) {
+  const auto cache = open_cache(method, settings, prompt_of(head, ref()), budget, seed);
+  return answering(*cache, query_block(head, 7, 8, 8, ref()), head, row);
 }
 
 }  // namespace
 
 // Query (1, .1): x scores 2, y scores .2.
 TEST_CASE("clusterkv takes the best clusters until the budget is full, and the earliest tokens of the last one") {
-  const auto backend = make_ref_backend();
   const HeadData head = two_directions({1, .1f});
   for (const char* method : {"clusterkv", "clusterkv-repo"}) {
     for (const std::uint32_t seed : {0u, 1u, 2u, 3u, 4u, 5u, 6u, 7u}) {
-      const auto with = [&](Index budget) { return recalled(method, head, budget, small(), *backend, 0, seed); };
+      const auto with = [&](Index budget) { return recalled(method, head, budget, small(), 0, seed); };
       CHECK(with(1) == Ids{0});
       CHECK(with(3) == Ids{0, 1, 3});
       CHECK(with(4) == Ids{0, 1, 3, 6});
@@ -61,19 +60,15 @@ TEST_CASE("clusterkv takes the best clusters until the budget is full, and the e
 
 // Query (-1, -.1): x scores -2, y scores -.2. A selection that pads its scores with a small positive number loses both.
 TEST_CASE("clusterkv ranks negative scores") {
-  const auto backend = make_ref_backend();
   const HeadData head = two_directions({-1, -.1f});
-  CHECK(recalled("clusterkv", head, 3, small(), *backend) == Ids{0, 2, 4});
-  CHECK(recalled("clusterkv", head, 5, small(), *backend) == Ids{0, 1, 2, 4, 5});
-  CHECK(recalled("clusterkv-repo", head, 4, small({{"clusters", "400"}}), *backend) == Ids{0, 2, 4, 5});
+  CHECK(recalled("clusterkv", head, 3, small()) == Ids{0, 2, 4});
+  CHECK(recalled("clusterkv", head, 5, small()) == Ids{0, 1, 2, 4, 5});
+  CHECK(recalled("clusterkv-repo", head, 4, small({{"clusters", "400"}})) == Ids{0, 2, 4, 5});
 }
 
 TEST_CASE("clusterkv fill=pad takes the last cluster whole") {
-  const auto backend = make_ref_backend();
   const HeadData head = two_directions({1, .1f});
-  const auto with = [&](Index budget) {
-    return recalled("clusterkv", head, budget, small({{"fill", "pad"}}), *backend);
-  };
+  const auto with = [&](Index budget) { return recalled("clusterkv", head, budget, small({{"fill", "pad"}})); };
   CHECK(with(1) == Ids{0});
   CHECK(with(2) == Ids{0, 1, 3, 6});
   CHECK(with(4) == Ids{0, 1, 3, 6});
@@ -82,23 +77,21 @@ TEST_CASE("clusterkv fill=pad takes the last cluster whole") {
 
 // Queries (1, 0) of head 0 and (0, 3) of head 1: products 2 0 and 0 6, mean 1 3, so that the query group takes y.
 TEST_CASE("clusterkv ranks per query head or per query group") {
-  const auto backend = make_ref_backend();
   const HeadData head = two_directions({1, 0, 0, 3}, 2);
-  CHECK(recalled("clusterkv", head, 4, small(), *backend, 0) == Ids{0, 1, 3, 6});
-  CHECK(recalled("clusterkv", head, 4, small(), *backend, 1) == Ids{0, 2, 4, 5});
+  CHECK(recalled("clusterkv", head, 4, small(), 0) == Ids{0, 1, 3, 6});
+  CHECK(recalled("clusterkv", head, 4, small(), 1) == Ids{0, 2, 4, 5});
   for (const std::size_t row : {0, 1}) {
-    CHECK(recalled("clusterkv", head, 4, small({{"per", "kv_head"}}), *backend, row) == Ids{0, 2, 4, 5});
+    CHECK(recalled("clusterkv", head, 4, small({{"per", "kv_head"}}), row) == Ids{0, 2, 4, 5});
   }
 }
 
 TEST_CASE("clusterkv reports the cluster of each recalled token and none for sinks") {
-  const auto backend = make_ref_backend();
   const HeadData head = two_directions({1, .1f});
-  const auto cache = open_cache("clusterkv", small(), prompt_of(head, *backend), 5, 0, *backend);
-  const EntryTables tables = cache->entries(query_block(head, 7, 8, 8, *backend));
+  const auto cache = open_cache("clusterkv", small(), prompt_of(head, ref()), 5, 0);
+  const EntryTables tables = cache->entries(query_block(head, 7, 8, 8, ref()));
   REQUIRE(tables.size() == 2);
   CHECK_FALSE(tables[0].cluster_ids.present());
-  const auto ids = backend->read(tables[1].ids), groups = backend->read(tables[1].cluster_ids);
+  const auto ids = ref().read(tables[1].ids), groups = ref().read(tables[1].cluster_ids);
   CHECK(ids == Ids{1, 3, 6, 2});
   CHECK(groups[0] == groups[1]);
   CHECK(groups[0] == groups[2]);
@@ -108,10 +101,9 @@ TEST_CASE("clusterkv reports the cluster of each recalled token and none for sin
 // 160 tokens with the sinks, 80 per cluster: 2 clusters, although only 144 tokens are clustered. A shorter prompt has
 // one.
 TEST_CASE("clusterkv has one cluster per 80 tokens of the prompt, sinks included") {
-  const auto backend = make_ref_backend();
   const auto clusters = [&](Index n, std::vector<Assignment> settings) {
-    const HeadData head = random_head({.n = n}, 0, *backend);
-    return open_cache("clusterkv", settings, prompt_of(head, *backend), 40, 0, *backend)->footprint()[4].rows;
+    const HeadData head = random_head({.n = n}, 0, ref());
+    return open_cache("clusterkv", settings, prompt_of(head, ref()), 40, 0)->footprint()[4].rows;
   };
   CHECK(clusters(160, {}) == 2);
   CHECK(clusters(159, {}) == 1);
@@ -124,56 +116,53 @@ TEST_CASE("clusterkv has one cluster per 80 tokens of the prompt, sinks included
 // Keys 1 1 | 3 3 5 5 4, all queries 1, every = 2: tokens 2 3 become a cluster of centroid 3 after the query at 3,
 // tokens 4 5 one of centroid 5 after the query at 5. The budget of two tokens is a whole cluster.
 TEST_CASE("clusterkv clusters `every` decoded tokens separately, after the query of the last of them") {
-  const auto backend = make_ref_backend();
   const HeadData head = small_head({1, 1, 3, 3, 5, 5, 4}, 2);
-  const auto cache = open_cache("clusterkv", {{"sinks", "0"}, {"every", "2"}, {"added", "1"}},
-                                prompt_of(head, *backend), 2, 0, *backend);
+  const auto cache =
+      open_cache("clusterkv", {{"sinks", "0"}, {"every", "2"}, {"added", "1"}}, prompt_of(head, ref()), 2, 0);
   const auto at = [&](Index position) {
-    return answering(*cache, query_block(head, position, position + 1, position + 1, *backend), head, *backend);
+    return answering(*cache, query_block(head, position, position + 1, position + 1, ref()), head);
   };
-  CHECK(append(*cache, token_block(head, 2, 7, *backend)) == 2);
+  CHECK(append(*cache, token_block(head, 2, 7, ref())) == 2);
   CHECK(at(2) == Ids{0, 1, 2});
   CHECK(at(3) == Ids{0, 1, 2, 3});
   CHECK(cache->protected_tokens().decoded);
 
-  CHECK(append(*cache, token_block(head, 4, 5, *backend)) == 1);
+  CHECK(append(*cache, token_block(head, 4, 5, ref())) == 1);
   CHECK(at(4) == Ids{2, 3, 4});
   CHECK_FALSE(cache->protected_tokens().decoded);
-  CHECK(append(*cache, token_block(head, 5, 7, *backend)) == 1);
+  CHECK(append(*cache, token_block(head, 5, 7, ref())) == 1);
   CHECK(at(5) == Ids{2, 3, 4, 5});
-  CHECK(append(*cache, token_block(head, 6, 7, *backend)) == 1);
+  CHECK(append(*cache, token_block(head, 6, 7, ref())) == 1);
   CHECK(at(6) == Ids{4, 5, 6});
 
-  const EntryTables tables = cache->entries(query_block(head, 6, 7, 7, *backend));
-  CHECK(backend->read(tables[0].cluster_ids) == std::vector<std::int32_t>{2, 2});
+  const EntryTables tables = cache->entries(query_block(head, 6, 7, 7, ref()));
+  CHECK(ref().read(tables[0].cluster_ids) == std::vector<std::int32_t>{2, 2});
 }
 
 TEST_CASE("clusterkv-repo answers with every generated token and clusters none") {
-  const auto backend = make_ref_backend();
-  const HeadData head = random_head({.n = 20, .decoded = 700, .d = 2}, 0, *backend);
-  const auto cache = open_cache("clusterkv-repo", {}, prompt_of(head, *backend), 18, 0, *backend);
-  CHECK(append(*cache, token_block(head, 20, 720, *backend)) == 700);
-  const Ids ids = answering(*cache, query_block(head, 719, 720, 720, *backend), head, *backend);
+  const HeadData head = random_head({.n = 20, .decoded = 700, .d = 2}, 0, ref());
+  const auto cache = open_cache("clusterkv-repo", {}, prompt_of(head, ref()), 18, 0);
+  CHECK(append(*cache, token_block(head, 20, 720, ref())) == 700);
+  const Ids ids = answering(*cache, query_block(head, 719, 720, 720, ref()), head);
   CHECK(ids.size() == 18 + 700);
   CHECK(ids[18] == 20);
   CHECK(cache->protected_tokens().decoded);
   // By default clusterkv stops for a clustering after 320.
-  const auto paper = open_cache("clusterkv", {}, prompt_of(head, *backend), 18, 0, *backend);
-  CHECK(append(*paper, token_block(head, 20, 720, *backend)) == 320);
-  CHECK(append(*paper, token_block(head, 340, 720, *backend)) == 320);
-  CHECK(append(*paper, token_block(head, 660, 720, *backend)) == 60);
+  const auto paper = open_cache("clusterkv", {}, prompt_of(head, ref()), 18, 0);
+  CHECK(append(*paper, token_block(head, 20, 720, ref())) == 320);
+  CHECK(append(*paper, token_block(head, 340, 720, ref())) == 320);
+  CHECK(append(*paper, token_block(head, 660, 720, ref())) == 60);
   CHECK(paper->footprint()[4].rows == 1 + 4 + 4);
 }
 
 TEST_CASE("clusterkv reports how often its clustering stopped at the cap") {
-  const auto backend = make_ref_backend();
-  const HeadData head = random_head({.n = 200, .decoded = 10}, 0, *backend);
+  const HeadData head = random_head({.n = 200, .decoded = 10}, 0, ref());
   const auto notes = [&](const char* iterations) {
     const auto cache =
         open_cache("clusterkv", {{"iterations", iterations}, {"clusters", "20"}, {"every", "5"}, {"added", "5"}},
-                   prompt_of(head, *backend), 40, 0, *backend);
-    append(*cache, token_block(head, 200, 205, *backend));
-    append(*cache, token_block(head, 205, 210, *backend));
+                   prompt_of(head, ref()), 40, 0);
+    append(*cache, token_block(head, 200, 205, ref()));
+    append(*cache, token_block(head, 205, 210, ref()));
     return cache->notes();
   };
   // Labels of five tokens in five clusters are fixed at once, those of 184 tokens in twenty clusters are not.

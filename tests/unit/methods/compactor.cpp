@@ -29,15 +29,15 @@ HeadData even_head(std::vector<float> keys, Index n, std::vector<float> before) 
 }
 
 /// The only head of its layer.
-HeadPrompt alone(const HeadData& head, Backend& backend) {
-  HeadPrompt prompt = prompt_of(head, backend);
+HeadPrompt alone(const HeadData& head) {
+  HeadPrompt prompt = prompt_of(head, ref());
   prompt.num_kv_heads = 1;
   return prompt;
 }
 
-Ids kept_alone(const Settings& settings, const HeadData& head, Index budget, Backend& backend) {
-  const auto cache = open_cache("compactor", settings, alone(head, backend), budget, 0, backend);
-  return answering(*cache, query_block(head, head.n, head.n + 1, head.n + 1, backend), head, backend);
+Ids kept_alone(const Settings& settings, const HeadData& head, Index budget) {
+  const auto cache = open_cache("compactor", settings, alone(head), budget, 0);
+  return answering(*cache, query_block(head, head.n, head.n + 1, head.n + 1, ref()), head);
 }
 
 using Matrix = Eigen::MatrixXd;
@@ -117,11 +117,11 @@ struct Layer {
   std::vector<HeadData> heads;
   std::vector<HeadPrompt> prompts;
 
-  Layer(const Shape& shape, Backend& backend) {
+  Layer(const Shape& shape) {
     for (std::uint32_t h = 0; h < 2; ++h) {
-      heads.push_back(random_head(shape, 40 + h, backend));
+      heads.push_back(random_head(shape, 40 + h, ref()));
       heads.back().head = KvHeadId{h};
-      prompts.push_back(prompt_of(heads.back(), backend));
+      prompts.push_back(prompt_of(heads.back(), ref()));
       prompts.back().num_kv_heads = 2;
     }
   }
@@ -132,7 +132,7 @@ struct Layer {
     std::vector<Ids> out;
     for (std::size_t h = 0; h < 2; ++h) {
       const Index n = heads[h].n;
-      out.push_back(answering(*caches[h], query_block(heads[h], n, n + 1, n + 1, backend), heads[h], backend));
+      out.push_back(answering(*caches[h], query_block(heads[h], n, n + 1, n + 1, backend), heads[h], 0, backend));
     }
     return out;
   }
@@ -143,34 +143,31 @@ struct Layer {
 // Blocks of two; every query gives its block the weights 1 3, 1 1 and 4 1: sums .5 1.5 1 1 1.6 .4, and means of three
 // neighbours .67 1 1.17 1.2 1 .67.
 TEST_CASE("compactor keeps tokens with attention in their block, pooled as in kvpress") {
-  const auto backend = make_ref_backend();
   const HeadData head = even_head(logs({1, 3, 1, 1, 4, 1, 1}), 6, {0, 0, 0, 3, 0, -3, 0});
   const Settings attention = plain({{"chunk", "2"}, {"blend", "0"}});
-  CHECK(kept_alone(attention, head, 1, *backend) == Ids{3});
-  CHECK(kept_alone(attention, head, 2, *backend) == Ids{2, 3});
-  CHECK(kept_alone(plain({{"form", "vllm"}, {"chunk", "2"}, {"blend", "0"}}), head, 2, *backend) == Ids{1, 4});
+  CHECK(kept_alone(attention, head, 1) == Ids{3});
+  CHECK(kept_alone(attention, head, 2) == Ids{2, 3});
+  CHECK(kept_alone(plain({{"form", "vllm"}, {"chunk", "2"}, {"blend", "0"}}), head, 2) == Ids{1, 4});
   // Token 0 takes no part: 1 | 3 1 and 1 4 of 5 and 5 | 1, sums 1.5 .5 .4 1.6 1, means .67 .8 .83 1 .87.
-  CHECK(kept_alone(plain({{"chunk", "2"}, {"blend", "0"}}, "1"), head, 2, *backend) == Ids{0, 4});
+  CHECK(kept_alone(plain({{"chunk", "2"}, {"blend", "0"}}, "1"), head, 2) == Ids{0, 4});
   // Keys before RoPE 0 0 0 3 0 -3 have leverage 9/18 at 3 and 5.
-  CHECK(kept_alone(plain({{"chunk", "2"}, {"blend", "100"}}), head, 2, *backend) == Ids{3, 5});
+  CHECK(kept_alone(plain({{"chunk", "2"}, {"blend", "100"}}), head, 2) == Ids{3, 5});
 }
 
 // All weights are equal: 1 from each block, of four tokens and of one. A tile lacks 60 queries of the first block and
 // 63 of the second, each of which adds 1/4: 16 16 16 16 16.75.
 TEST_CASE("compactor of vllm counts the queries that a tile lacks") {
-  const auto backend = make_ref_backend();
   const HeadData head = even_head({0, 0, 0, 0, 0, 0}, 5, {1, 2, 3, 4, 5, 6});
   const Settings settings = plain({{"form", "vllm"}, {"chunk", "4"}, {"blend", "0"}});
-  CHECK(kept_alone(settings, head, 1, *backend) == Ids{4});
+  CHECK(kept_alone(settings, head, 1) == Ids{4});
 }
 
 TEST_CASE("compactor keeps what the rule of kvpress keeps, written out serially") {
-  const auto backend = make_ref_backend();
-  const Layer layer({.n = 61, .decoded = 1, .d = 6, .dv = 4, .group = 2}, *backend);
+  const Layer layer({.n = 61, .decoded = 1, .d = 6, .dv = 4, .group = 2});
   const Serial serial{layer.heads, 5, 61 - 5 - 3};
   const Eigen::MatrixXd attention = serial.attention(16, true, 1), leverage = serial.leverage(serial.count, 0.01);
   for (const Index budget : {12, 25, 50}) {
-    const auto kept = layer.kept(plain({{"chunk", "16"}}, "5", "3"), budget, 0, *backend);
+    const auto kept = layer.kept(plain({{"chunk", "16"}}, "5", "3"), budget, 0, ref());
     for (Index h = 0; h < 2; ++h) {
       const Eigen::VectorXd sum = (attention + (1 - double(budget) / 61) * leverage).row(h);
       Ids expected = {0, 1, 2, 3, 4};
@@ -182,12 +179,11 @@ TEST_CASE("compactor keeps what the rule of kvpress keeps, written out serially"
 }
 
 TEST_CASE("compactor keeps what the rule of compactor-vllm keeps, written out serially") {
-  const auto backend = make_ref_backend();
-  const Layer layer({.n = 560, .decoded = 1, .d = 6, .dv = 4, .group = 2}, *backend);
+  const Layer layer({.n = 560, .decoded = 1, .d = 6, .dv = 4, .group = 2});
   const Serial serial{layer.heads, 0, 560};
   const Eigen::MatrixXd sum = serial.attention(24, false, 64) + 0.5 * serial.leverage(512, 0.005);
   for (const Index budget : {12, 90, 300}) {
-    const auto kept = layer.kept(plain({{"form", "vllm"}, {"chunk", "24"}}, "2", "3"), budget, 0, *backend);
+    const auto kept = layer.kept(plain({{"form", "vllm"}, {"chunk", "24"}}, "2", "3"), budget, 0, ref());
     std::vector<double> open;  // of head 0, then of head 1
     for (Index h = 0; h < 2; ++h)
       for (Index i = 2; i < 557; ++i) open.push_back(sum(h, i));
@@ -201,24 +197,23 @@ TEST_CASE("compactor keeps what the rule of compactor-vllm keeps, written out se
 }
 
 TEST_CASE("compactor says what a trace lacks") {
-  const auto backend = make_ref_backend();
   HeadData head = small_head({0, 0, 0, 0}, 3);
   CHECK_THROWS_WITH_AS(
-      open_cache("compactor", {}, alone(head, *backend), 2, 0, *backend)->footprint(),
+      open_cache("compactor", {}, alone(head), 2, 0)->footprint(),
       "compactor needs keys before RoPE, and this trace has neither them nor an unscaled RoPE; dump it "
       "with --pre-rope",
       Unavailable);
   head.pre_rope = head.keys;
-  HeadPrompt prompt = alone(head, *backend);
+  HeadPrompt prompt = alone(head);
   prompt.observed_positions = {1, 2};
   prompt.observed = prompt.observed.slice(0, 2);
-  CHECK_THROWS_WITH_AS(open_cache("compactor", {}, prompt, 2, 0, *backend),
+  CHECK_THROWS_WITH_AS(open_cache("compactor", {}, prompt, 2, 0),
                        "compactor needs the queries of the whole context, and there are 2 of these 3; a trace "
                        "has them all with --queries all",
                        Unavailable);
-  prompt = prompt_of(head, *backend);
+  prompt = prompt_of(head, ref());
   prompt.num_kv_heads = 2;
-  CHECK_THROWS_WITH_AS(open_cache("compactor", {}, prompt, 2, 0, *backend),
+  CHECK_THROWS_WITH_AS(open_cache("compactor", {}, prompt, 2, 0),
                        "compactor compares the tokens of all 2 kv heads of a layer, and has 1 of them; omit --heads",
                        Unavailable);
 }

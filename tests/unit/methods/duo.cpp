@@ -53,22 +53,21 @@ TEST_CASE("duo: the heads with the largest gates of all layers are whole") {
 
 // One head of two streams 1 + 2 of 6 tokens; then 3 tokens are decoded.
 TEST_CASE("duo: windows slide over decoded tokens, those of duo@kvpress grow") {
-  const auto backend = make_ref_backend();
   const HeadData head = small_head(std::vector<float>(9, 0), 6);
   const auto answers = [&](const std::string& method, std::vector<Assignment> settings, std::size_t which) {
     std::vector<HeadPrompt> heads;
     for (std::int64_t h = 0; h < 2; ++h) {
-      heads.push_back(prompt_of(head, *backend));
+      heads.push_back(prompt_of(head, ref()));
       heads.back().head = KvHeadId(h), heads.back().layer = LayerId(0), heads.back().num_kv_heads = 2;
       HeadData text = turning_head({1, 0, 1, 0}, {1, 0, 1, 0}, 2);
       if (h == 0) text.scale = -1;  // attends to what is early
-      heads.back().calibration = std::make_shared<const HeadPrompt>(prompt_of(text, *backend));
+      heads.back().calibration = std::make_shared<const HeadPrompt>(prompt_of(text, ref()));
     }
     settings.insert(settings.end(), {{"sinks", "1"}, {"recent", "2"}});
     const MethodInfo& info = find_method(method);
-    const Caches caches = info.prepare(heads, info.bind(settings), *backend)(5, 0);
-    for (Index t = 6; t < 9;) t += append(*caches[which], token_block(head, t, 9, *backend));
-    return answering(*caches[which], query_block(head, 8, 9, 9, *backend), head, *backend);
+    const Caches caches = info.prepare(heads, info.bind(settings), ref())(5, 0);
+    for (Index t = 6; t < 9;) t += append(*caches[which], token_block(head, t, 9, ref()));
+    return answering(*caches[which], query_block(head, 8, 9, 9, ref()), head);
   };
   const TextFile table("1\t0\n0\t0\n0\t0\n0\t0\n");
   CHECK(answers("duo", {{"table", table.path()}}, 0) == Ids{0, 1, 2, 3, 4, 5, 6, 7, 8});
@@ -81,13 +80,12 @@ TEST_CASE("duo: windows slide over decoded tokens, those of duo@kvpress grow") {
 // logits cos 1 and 1, and the first position the weight w = 1 / (1 + e^(1 - cos 1)) = 0.38705. The attention up to the
 // two positions is w and 1. Against the direction of the key w = 1 / (1 + e^(cos 1 - 1)) = 0.61295.
 TEST_CASE("duo@kvpress: how early the last of a row of mean queries attends") {
-  const auto backend = make_ref_backend();
   const auto of = [&](std::vector<float> queries, Index positions) {
     // Keys (1.5, 1) and (.5, -1), turned to their positions.
     const double c = std::cos(1.0), s = std::sin(1.0);
     const HeadData text =
         turning_head({1.5f, 1, static_cast<float>(.5 * c + s), static_cast<float>(.5 * s - c)}, std::move(queries), 2);
-    return early_attention(prompt_of(text, *backend), "duo@kvpress", positions, *backend);
+    return early_attention(prompt_of(text, ref()), "duo@kvpress", positions, ref());
   };
   CHECK(of({1, 3, 1, -3}, 2) == doctest::Approx((0.38705 + 1) / 2).epsilon(1e-5));
   CHECK(of({-1, 0, -1, 0}, 2) == doctest::Approx((0.61295 + 1) / 2).epsilon(1e-5));
@@ -96,7 +94,6 @@ TEST_CASE("duo@kvpress: how early the last of a row of mean queries attends") {
 }
 
 TEST_CASE("duo and duo@kvpress hold the contract of methods") {
-  const auto backend = make_ref_backend();
   const TextFile table("0.2\t0.9\t0.1\n0.3\t0.8\t0.7\n0.4\t0\t0.5\n1\t1\t1\n");
   const std::vector<Assignment> window = {{"sinks", "2"}, {"recent", "4"}};
   const MethodInfo &duo = find_method("duo"), &kvpress = find_method("duo@kvpress"), &stored = find_method("duo+int8");
@@ -104,7 +101,7 @@ TEST_CASE("duo and duo@kvpress hold the contract of methods") {
   for (const Row& row : {Row{&duo, duo.bind(settings_of(table, window))}, Row{&kvpress, kvpress.bind(window)},
                          Row{&stored, stored.bind(of_stored)}}) {
     CAPTURE(row.info->name);
-    for (const Finding& finding : test_contract(row, *backend)) {
+    for (const Finding& finding : test_contract(row, ref())) {
       CAPTURE(describe(finding));
       CHECK(finding.compliance != Compliance::broken);
     }
@@ -112,13 +109,12 @@ TEST_CASE("duo and duo@kvpress hold the contract of methods") {
 }
 
 TEST_CASE("duo: a table has a line for each layer and a number for each kv head") {
-  const auto backend = make_ref_backend();
-  HeadPrompt head = prompt_of(random_head({}, 1, *backend), *backend);
+  HeadPrompt head = prompt_of(random_head({}, 1, ref()), ref());
   head.num_kv_heads = 1;
   const auto reject = [&](const std::string& text, const std::string& fault) {
     const TextFile file(text);
     const MethodInfo& info = find_method("duo");
-    CHECK_THROWS_WITH_AS(info.prepare({&head, 1}, info.bind(settings_of(file, {})), *backend),
+    CHECK_THROWS_WITH_AS(info.prepare({&head, 1}, info.bind(settings_of(file, {})), ref()),
                          doctest::Contains((file.path() + fault).c_str()), Error);
   };
   reject("0.5\tnan\n", ":1: a line has finite numbers between blanks, one for each kv head");
@@ -133,22 +129,20 @@ TEST_CASE("duo: a table has a line for each layer and a number for each kv head"
 }
 
 TEST_CASE("duo needs a table, duo@kvpress another text with queries, and both all heads of a layer") {
-  const auto backend = make_ref_backend();
-  HeadPrompt head = prompt_of(random_head({}, 1, *backend), *backend);
+  HeadPrompt head = prompt_of(random_head({}, 1, ref()), ref());
   const auto lacks = [&](const std::string& method, const std::vector<Assignment>& settings, const char* fault) {
     const MethodInfo& info = find_method(method);
-    CHECK_THROWS_WITH_AS(info.prepare({&head, 1}, info.bind(settings), *backend), doctest::Contains(fault),
-                         Unavailable);
+    CHECK_THROWS_WITH_AS(info.prepare({&head, 1}, info.bind(settings), ref()), doctest::Contains(fault), Unavailable);
   };
   lacks("duo", {}, "name it with duo.table=FILE");
   lacks("duo@kvpress", {}, "name one with --calibrate");
-  HeadData text = random_head({}, 2, *backend);
-  head.calibration = std::make_shared<const HeadPrompt>(prompt_of(text, *backend));
+  HeadData text = random_head({}, 2, ref());
+  head.calibration = std::make_shared<const HeadPrompt>(prompt_of(text, ref()));
   lacks("duo@kvpress", {}, "omit --heads");
   text.lacks = {Part::observed_queries};
-  head.calibration = std::make_shared<const HeadPrompt>(prompt_of(text, *backend));
+  head.calibration = std::make_shared<const HeadPrompt>(prompt_of(text, ref()));
   lacks("duo@kvpress", {}, "duo@kvpress needs queries");
   text.lacks = {}, text.rope.reset();
-  head.calibration = std::make_shared<const HeadPrompt>(prompt_of(text, *backend));
+  head.calibration = std::make_shared<const HeadPrompt>(prompt_of(text, ref()));
   lacks("duo@kvpress", {}, "unscaled RoPE");
 }

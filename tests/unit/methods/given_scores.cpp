@@ -71,12 +71,10 @@ TEST_CASE("scope=model divides the budget among layers, and their mean is the bu
 
 TEST_CASE("scores that a file lacks are missed, and scores of another shape are an error") {
   const MethodInfo info = two_layers();
-  const auto backend = make_ref_backend();
   const auto reason = [&](const char* group, std::int64_t layer, Index heads, Index tokens) {
-    HeadPrompt head =
-        prompt_of(small_head(std::vector<float>(static_cast<std::size_t>(tokens + 1), 0), tokens), *backend);
+    HeadPrompt head = prompt_of(small_head(std::vector<float>(static_cast<std::size_t>(tokens + 1), 0), tokens), ref());
     head.prompt_group = group, head.layer = LayerId(layer), head.num_kv_heads = heads;
-    return reason_of([&] { info.prepare({&head, 1}, info.bind({}), *backend); });
+    return reason_of([&] { info.prepare({&head, 1}, info.bind({}), ref()); });
   };
   CHECK(reason("a", 3, 2, 4).empty());
   CHECK(reason("b", 3, 2, 4).find("s.h5 has no scores of prompt 'b'") == 0);
@@ -87,13 +85,12 @@ TEST_CASE("scores that a file lacks are missed, and scores of another shape are 
 }
 
 TEST_CASE("the scores of a file hold the contract of methods at every scope") {
-  const auto backend = make_ref_backend();
   std::map<std::int64_t, LayerScores> layers;
   for (std::int64_t layer = 0; layer < 4; ++layer) layers[layer] = {3, 480, random_numbers(3 * 480, 5, 1)};
   const MethodInfo info = given_scores_method("scores:s.h5", {"s.h5", "", {{"", layers}}});
   for (const char* scope : {"head", "layer", "model"}) {
     const Row row{&info, info.bind(std::vector<Assignment>{{"scope", scope}})};
-    for (const Finding& finding : test_contract(row, *backend)) {
+    for (const Finding& finding : test_contract(row, ref())) {
       CAPTURE(describe(finding));
       CHECK(finding.compliance != Compliance::broken);
     }

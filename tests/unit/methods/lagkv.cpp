@@ -30,10 +30,9 @@ const std::vector<Assignment> small_parts = {{"sinks", "1"}, {"lag", "2"}};
 }  // namespace
 
 TEST_CASE("lagkv keeps as many tokens of each part but the last, those that fill the next one's ranges unevenly") {
-  const auto backend = make_ref_backend();
   for (const bool of_values : {false, true}) {
     const HeadData head = parts_head(of_values);
-    const auto kept = [&](Index budget) { return kept_tokens("lagkv", small_parts, head, budget, *backend); };
+    const auto kept = [&](Index budget) { return kept_tokens("lagkv", small_parts, head, budget); };
     CHECK(kept(4) == Ids{0, 5, 6, 7});  // the sink and the tail
     CHECK(kept(5) == Ids{0, 5, 6, 7});  // half a token of each part
     CHECK(kept(6) == Ids{0, 2, 4, 5, 6, 7});
@@ -43,48 +42,45 @@ TEST_CASE("lagkv keeps as many tokens of each part but the last, those that fill
 }
 
 TEST_CASE("lagkv compresses a part when a decoded token has filled the next one and was answered") {
-  const auto backend = make_ref_backend();
   const HeadData head = parts_head(false);
-  const auto cache = open_cache("lagkv", small_parts, prompt_of(head, *backend), 6, 0, *backend);
+  const auto cache = open_cache("lagkv", small_parts, prompt_of(head, ref()), 6, 0);
   const auto answered = [&](Index token) {
-    return answering(*cache, query_block(head, token, token + 1, token + 1, *backend), head, *backend);
+    return answering(*cache, query_block(head, token, token + 1, token + 1, ref()), head);
   };
   CHECK(cache->protected_tokens().sinks == 1);
   CHECK(cache->protected_tokens().recent == 3);
-  CHECK(append(*cache, token_block(head, 8, 11, *backend)) == 1);
+  CHECK(append(*cache, token_block(head, 8, 11, ref())) == 1);
   CHECK(answered(8) == Ids{0, 2, 4, 5, 6, 7, 8});
-  CHECK(append(*cache, token_block(head, 9, 11, *backend)) == 2);
+  CHECK(append(*cache, token_block(head, 9, 11, ref())) == 2);
   CHECK(answered(9) == Ids{0, 2, 4, 6, 7, 8, 9});
   CHECK(answered(10) == Ids{0, 2, 4, 6, 7, 8, 9, 10});
 
-  const auto whole = open_cache("lagkv", small_parts, prompt_of(head, *backend), 8, 0, *backend);
-  for (Index token = 8; token < 11; ++token) append(*whole, token_block(head, token, token + 1, *backend));
-  CHECK(answering(*whole, query_block(head, 10, 11, 11, *backend), head, *backend).size() == 11);
+  const auto whole = open_cache("lagkv", small_parts, prompt_of(head, ref()), 8, 0);
+  for (Index token = 8; token < 11; ++token) append(*whole, token_block(head, token, token + 1, ref()));
+  CHECK(answering(*whole, query_block(head, 10, 11, 11, ref()), head).size() == 11);
 }
 
 TEST_CASE("lagkv refuses budgets below its tail, and contexts that it cannot compress") {
-  const auto backend = make_ref_backend();
-  const HeadPrompt prompt = prompt_of(parts_head(false), *backend);
-  CHECK_THROWS_WITH_AS(open_cache("lagkv", small_parts, prompt, 3, 0, *backend),
+  const HeadPrompt prompt = prompt_of(parts_head(false), ref());
+  CHECK_THROWS_WITH_AS(open_cache("lagkv", small_parts, prompt, 3, 0),
                        "lagkv never drops its 1 sinks and the last part of 2 tokens with the rest behind it, 4 of "
                        "these 8 tokens; lower lagkv.lag",
                        Infeasible);
-  CHECK_THROWS_AS(open_cache("lagkv", {}, prompt, 7, 0, *backend), Infeasible);
-  CHECK_NOTHROW(open_cache("lagkv", {}, prompt, 8, 0, *backend));
+  CHECK_THROWS_AS(open_cache("lagkv", {}, prompt, 7, 0), Infeasible);
+  CHECK_NOTHROW(open_cache("lagkv", {}, prompt, 8, 0));
 }
 
 // Within each part the rank decides: 1 for tokens 2 and 4, 0 for 1 and 3, and among equal ranks the lower token.
 TEST_CASE("lagkv@kvpress keeps the best ranks of all parts, before them sinks and tail") {
-  const auto backend = make_ref_backend();
   for (const bool of_values : {false, true}) {
     const HeadData head = parts_head(of_values);
-    const auto kept = [&](Index budget) { return kept_tokens("lagkv@kvpress", small_parts, head, budget, *backend); };
+    const auto kept = [&](Index budget) { return kept_tokens("lagkv@kvpress", small_parts, head, budget); };
     CHECK(kept(3) == Ids{5, 6, 7});
     CHECK(kept(4) == Ids{0, 5, 6, 7});
     CHECK(kept(5) == Ids{0, 2, 5, 6, 7});
     CHECK(kept(6) == Ids{0, 2, 4, 5, 6, 7});
     CHECK(kept(7) == Ids{0, 1, 2, 4, 5, 6, 7});
   }
-  CHECK(kept_tokens("lagkv@kvpress", {{"sinks", "1"}, {"lag", "4"}}, parts_head(false), 3, *backend) == Ids{0, 6, 7});
-  CHECK(kept_tokens("lagkv@kvpress", {}, parts_head(false), 5, *backend) == Ids{0, 1, 2, 3, 7});
+  CHECK(kept_tokens("lagkv@kvpress", {{"sinks", "1"}, {"lag", "4"}}, parts_head(false), 3) == Ids{0, 6, 7});
+  CHECK(kept_tokens("lagkv@kvpress", {}, parts_head(false), 5) == Ids{0, 1, 2, 3, 7});
 }

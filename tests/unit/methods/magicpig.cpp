@@ -106,13 +106,11 @@ TEST_CASE("tables find the tokens that agree twice, and as many tables are asked
 // the query in all tables or in none. The keys between the first and the last token have the mean 3; the query is
 // positive and finds 4 and 5, at the angle 0, whose weight is 1 / 1.0001.
 TEST_CASE("magicpig finds the tokens in the direction of the query from the mean") {
-  const auto backend = make_ref_backend();
   const HeadData head = small_head({9, 1, 2, 4, 5, 9, 0}, 6);
-  const QueryBlock block = query_block(head, 6, 7, 7, *backend);
+  const QueryBlock block = query_block(head, 6, 7, 7, ref());
   const auto entries = [&](Index budget) {
-    const auto cache =
-        open_cache("magicpig", {{"sinks", "1"}, {"window", "1"}}, prompt_of(head, *backend), budget, 3, *backend);
-    return visible_entries(head, cache->entries(block), block, *backend)[0];
+    const auto cache = open_cache("magicpig", {{"sinks", "1"}, {"window", "1"}}, prompt_of(head, ref()), budget, 3);
+    return visible_entries(head, cache->entries(block), block, ref())[0];
   };
   const auto all = entries(6);
   CHECK(ids_of(all) == Ids{0, 3, 4, 5});
@@ -125,18 +123,17 @@ TEST_CASE("magicpig finds the tokens in the direction of the query from the mean
 }
 
 TEST_CASE("magicpig holds what its rule says, and keeps decoded tokens") {
-  const auto backend = make_ref_backend();
-  const HeadData head = random_head({.n = 50, .decoded = 4, .group = 2}, 41, *backend);
+  const HeadData head = random_head({.n = 50, .decoded = 4, .group = 2}, 41, ref());
   const MagicpigParams params{.bits = 3, .tables = 12, .sinks = 2, .window = 6};
-  const HeadPrompt prompt = prompt_of(head, *backend);
+  const HeadPrompt prompt = prompt_of(head, ref());
   const Draws draws(9, "magicpig", prompt);
   for (const Index budget : {14, 30, 50}) {
     CAPTURE(budget);
-    const auto cache = open_cache("magicpig", {{"bits", "3"}, {"tables", "12"}, {"sinks", "2"}, {"window", "6"}},
-                                  prompt, budget, 9, *backend);
-    CHECK(append(*cache, token_block(head, 50, 54, *backend)) == 4);
-    const QueryBlock block = query_block(head, 50, 54, 54, *backend);
-    const auto entries = visible_entries(head, cache->entries(block), block, *backend);
+    const auto cache =
+        open_cache("magicpig", {{"bits", "3"}, {"tables", "12"}, {"sinks", "2"}, {"window", "6"}}, prompt, budget, 9);
+    CHECK(append(*cache, token_block(head, 50, 54, ref())) == 4);
+    const QueryBlock block = query_block(head, 50, 54, 54, ref());
+    const auto entries = visible_entries(head, cache->entries(block), block, ref());
     for (Index r = 0; r < 8; ++r) {
       const Index position = 50 + r % 4;
       auto expected = found_by_rule(head, draws, params, 2, 44, budget - 8, r / 4, position);

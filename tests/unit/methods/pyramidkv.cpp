@@ -71,19 +71,18 @@ TEST_CASE("the layers of pyramidkv hold the budget on average, except for the ro
 
 // Votes 5 1 1 3 4 for the tokens before the window of 2 (see snapkv).
 TEST_CASE("pyramidkv keeps the same tokens as snapkv at the budget of its layer") {
-  const auto backend = make_ref_backend();
   const HeadData head = small_head(logs({5, 1, 1, 3, 4, 100, 100, 1}), 7);
   const std::vector<Assignment> settings = {{"window", "2"}, {"kernel", "3"}, {"pooling", "mean"}};
-  const QueryBlock block = query_block(head, 7, 8, 8, *backend);
+  const QueryBlock block = query_block(head, 7, 8, 8, ref());
   for (const Index budget : {1, 2, 3, 5, 7}) {
-    const auto snapkv = open_cache("snapkv", settings, prompt_of(head, *backend), budget, 0, *backend);
-    const auto pyramid = open_cache("pyramidkv", settings, prompt_of(head, *backend), budget, 0, *backend);
-    CHECK(answering(*pyramid, block, head, *backend) == answering(*snapkv, block, head, *backend));
+    const auto snapkv = open_cache("snapkv", settings, prompt_of(head, ref()), budget, 0);
+    const auto pyramid = open_cache("pyramidkv", settings, prompt_of(head, ref()), budget, 0);
+    CHECK(answering(*pyramid, block, head) == answering(*snapkv, block, head));
   }
-  const auto cache = open_cache("pyramidkv", settings, prompt_of(head, *backend), 3, 0, *backend);
-  CHECK(answering(*cache, block, head, *backend) == Ids{3, 5, 6});
-  append(*cache, token_block(head, 7, 8, *backend));
-  CHECK(answering(*cache, block, head, *backend) == Ids{3, 5, 6, 7});
+  const auto cache = open_cache("pyramidkv", settings, prompt_of(head, ref()), 3, 0);
+  CHECK(answering(*cache, block, head) == Ids{3, 5, 6});
+  append(*cache, token_block(head, 7, 8, ref()));
+  CHECK(answering(*cache, block, head) == Ids{3, 5, 6, 7});
   // One query head: B = 3 kept tokens and the decoded one.
   CHECK(cache->footprint()[0].rows == 4);
   CHECK(cache->footprint()[1].rows == 4);

@@ -79,16 +79,16 @@ Ids serial(const HeadData& head, const Ids& held, Index last, Index budget, doub
 }
 
 /// Takes tokens up to `end`, but not more than `at_once` together, and shows the cache their queries.
-void decode(CompressedCache& cache, const HeadData& head, Index begin, Index end, Index at_once, Backend& backend) {
+void decode(CompressedCache& cache, const HeadData& head, Index begin, Index end, Index at_once) {
   while (begin < end) {
-    const Index stop = begin + append(cache, token_block(head, begin, std::min(end, begin + at_once), backend));
-    cache.announce(query_block(head, begin, stop, stop, backend));
+    const Index stop = begin + append(cache, token_block(head, begin, std::min(end, begin + at_once), ref()));
+    cache.announce(query_block(head, begin, stop, stop, ref()));
     begin = stop;
   }
 }
 
-Ids held_by(const CompressedCache& cache, const HeadData& head, Index tokens, Backend& backend) {
-  return answering(cache, query_block(head, tokens - 1, tokens, tokens, backend), head, backend);
+Ids held_by(const CompressedCache& cache, const HeadData& head, Index tokens) {
+  return answering(cache, query_block(head, tokens - 1, tokens, tokens, ref()), head);
 }
 
 }  // namespace
@@ -96,10 +96,9 @@ Ids held_by(const CompressedCache& cache, const HeadData& head, Index tokens, Ba
 // Signs + + - + - + of keys of one channel. Of the cosines of a column, others less itself, + has 3 - 2 = 1 and - has
 // 1 - 4 = -3. The last alike is 5 for 0 1 3, 3 for 5, 4 for 2 and 2 for 4: 1 1 -4 0 -4 -2. Token 5 is the window.
 TEST_CASE("r-kv keeps keys that few others resemble, and the newest of those that are alike") {
-  const auto backend = make_ref_backend();
   const HeadData head = small_head({2, 1, -1, 5, -3, 1, 0}, 6);
   const auto kept = [&](Index budget) {
-    return kept_tokens("r-kv", {{"window", "1"}, {"kernel", "1"}, {"lambda", "0"}}, head, budget, *backend);
+    return kept_tokens("r-kv", {{"window", "1"}, {"kernel", "1"}, {"lambda", "0"}}, head, budget);
   };
   CHECK(kept(1) == Ids{5});
   CHECK(kept(3) == Ids{2, 4, 5});
@@ -112,13 +111,12 @@ TEST_CASE("r-kv keeps keys that few others resemble, and the newest of those tha
 // is like 3, which leaves out its cosine of -1 with token 0. Sums by column: 0 has .71 of 2; 1 has 0; 2 has -.71 of 3;
 // 3 has -1 of 0 and -.71 of 2.
 TEST_CASE("r-kv leaves out the first token where no key is alike") {
-  const auto backend = make_ref_backend();
   HeadData head = small_head(std::vector<float>(6), 5);
   head.d = 2;
   head.keys = {1, 0, 0, 1, 1, 1, -1, 0, 0, 0, 0, 0};
   head.queries.assign(12, 0);
   const auto kept = [&](Index budget) {
-    return kept_tokens("r-kv", {{"window", "1"}, {"kernel", "1"}, {"lambda", "0"}}, head, budget, *backend);
+    return kept_tokens("r-kv", {{"window", "1"}, {"kernel", "1"}, {"lambda", "0"}}, head, budget);
   };
   CHECK(kept(2) == Ids{3, 4});
   CHECK(kept(3) == Ids{2, 3, 4});
@@ -127,11 +125,10 @@ TEST_CASE("r-kv leaves out the first token where no key is alike") {
 
 // Query heads 1 and -1: the larger logit of a key is its size, .5 3 1 2 1; the maximum of three is 3 3 3 2 2.
 TEST_CASE("r-kv takes the largest logit of the query group") {
-  const auto backend = make_ref_backend();
   HeadData head = small_head({0.5f, -3, 1, 2, -1, 0, 0}, 6, 2);
   for (std::size_t i = 7; i < 14; ++i) head.queries[i] = -1;
   const auto kept = [&](const char* kernel, Index budget) {
-    return kept_tokens("r-kv", {{"window", "1"}, {"kernel", kernel}, {"lambda", "1"}}, head, budget, *backend);
+    return kept_tokens("r-kv", {{"window", "1"}, {"kernel", kernel}, {"lambda", "1"}}, head, budget);
   };
   CHECK(kept("1", 2) == Ids{1, 5});
   CHECK(kept("1", 3) == Ids{1, 3, 5});
@@ -141,35 +138,33 @@ TEST_CASE("r-kv takes the largest logit of the query group") {
 // Logits 3 1 0: 0 and the window, 2, are held. With 3 and 4 the buffer is full, and the query of 4 still sees all; then
 // 3, with the logit 5, is kept beside 4.
 TEST_CASE("r-kv lets all held tokens compete where the buffer is full") {
-  const auto backend = make_ref_backend();
   const HeadData head = small_head({3, 1, 0, 5, 0, 1, 1}, 3);
   const Settings settings = {{"window", "1"}, {"kernel", "1"}, {"lambda", "1"}, {"buffer", "2"}};
-  const auto cache = open_cache("r-kv", settings, prompt_of(head, *backend), 2, 0, *backend);
-  CHECK(cache->takes(token_block(head, 3, 7, *backend)) == 2);
-  decode(*cache, head, 3, 5, 9, *backend);
-  CHECK(held_by(*cache, head, 5, *backend) == Ids{0, 2, 3, 4});
-  decode(*cache, head, 5, 6, 9, *backend);
-  CHECK(held_by(*cache, head, 6, *backend) == Ids{3, 4, 5});
+  const auto cache = open_cache("r-kv", settings, prompt_of(head, ref()), 2, 0);
+  CHECK(cache->takes(token_block(head, 3, 7, ref())) == 2);
+  decode(*cache, head, 3, 5, 9);
+  CHECK(held_by(*cache, head, 5) == Ids{0, 2, 3, 4});
+  decode(*cache, head, 5, 6, 9);
+  CHECK(held_by(*cache, head, 6) == Ids{3, 4, 5});
 }
 
 TEST_CASE("r-kv keeps what the released rule keeps, written out serially, while decoding too") {
-  const auto backend = make_ref_backend();
   for (const auto& [budget, lambda, kernel] :
        {std::tuple<Index, double, Index>{12, 0.07, 3}, {20, 0.6, 1}, {9, 0.9, 5}}) {
-    const HeadData head = random_head({.n = 300, .decoded = 17, .d = 4, .dv = 3, .group = 2}, 77, *backend);
+    const HeadData head = random_head({.n = 300, .decoded = 17, .d = 4, .dv = 3, .group = 2}, 77, ref());
     const Settings settings = {
         {"window", "3"}, {"buffer", "5"}, {"lambda", fmt::format("{}", lambda)}, {"kernel", fmt::format("{}", kernel)}};
     for (const Index at_once : {1, 17}) {
-      const auto cache = open_cache("r-kv", settings, prompt_of(head, *backend), budget, 0, *backend);
+      const auto cache = open_cache("r-kv", settings, prompt_of(head, ref()), budget, 0);
       Ids held(300);
       std::iota(held.begin(), held.end(), 0);
       held = serial(head, held, 299, budget, lambda, kernel);
-      CHECK(held_by(*cache, head, 300, *backend) == held);
+      CHECK(held_by(*cache, head, 300) == held);
       for (Index t = 300; t < 317; t += buffer) {
         const Index end = std::min<Index>(317, t + buffer);
-        decode(*cache, head, t, end, at_once, *backend);
+        decode(*cache, head, t, end, at_once);
         for (Index i = t; i < end; ++i) held.push_back(static_cast<TokenId>(i));
-        CHECK(held_by(*cache, head, end, *backend) == held);
+        CHECK(held_by(*cache, head, end) == held);
         if (end - t == buffer) held = serial(head, held, end - 1, budget, lambda, kernel);
       }
     }
@@ -177,11 +172,10 @@ TEST_CASE("r-kv keeps what the released rule keeps, written out serially, while 
 }
 
 TEST_CASE("r-kv holds a context below its budget until the buffer is full beside it") {
-  const auto backend = make_ref_backend();
-  const HeadData head = random_head({.n = 10, .decoded = 17, .d = 4, .dv = 3}, 78, *backend);
-  const auto cache = open_cache("r-kv", {{"window", "3"}, {"buffer", "5"}}, prompt_of(head, *backend), 14, 0, *backend);
-  decode(*cache, head, 10, 21, 1, *backend);  // 20 tokens after two buffers are 14 + 5 and one
-  CHECK(held_by(*cache, head, 21, *backend).size() == 15);
+  const HeadData head = random_head({.n = 10, .decoded = 17, .d = 4, .dv = 3}, 78, ref());
+  const auto cache = open_cache("r-kv", {{"window", "3"}, {"buffer", "5"}}, prompt_of(head, ref()), 14, 0);
+  decode(*cache, head, 10, 21, 1);  // 20 tokens after two buffers are 14 + 5 and one
+  CHECK(held_by(*cache, head, 21).size() == 15);
   CHECK(cache->footprint()[2].rows == 3 * window);
 }
 
@@ -189,7 +183,6 @@ TEST_CASE("r-kv refuses a buffer below its window, and too many pairs") {
   const MethodInfo& info = find_method("r-kv");
   CHECK_THROWS_WITH(info.bind(Settings{{"buffer", "4"}}),
                     "parameter 'r-kv.buffer' is 4; it must be at least r-kv.window, 8");
-  const auto backend = make_ref_backend();
-  const HeadData head = random_head({.n = 400, .decoded = 1}, 79, *backend);
-  CHECK_THROWS_AS(open_cache("r-kv", {{"max_pairs", "90000"}}, prompt_of(head, *backend), 20, 0, *backend), Infeasible);
+  const HeadData head = random_head({.n = 400, .decoded = 1}, 79, ref());
+  CHECK_THROWS_AS(open_cache("r-kv", {{"max_pairs", "90000"}}, prompt_of(head, ref()), 20, 0), Infeasible);
 }

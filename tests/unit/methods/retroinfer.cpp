@@ -71,14 +71,13 @@ std::vector<Ids> clusters_by_rule(const HeadData& head, Index first, Index n, In
 // Keys 1 2 9 10 with the mean 5.5: -4.5 -3.5 3.5 4.5. Two centroids start at the tokens in the middle of the halves, 1
 // and 3, and have the sides as clusters: means 1.5 and 9.5, values 1.5 and 6.
 TEST_CASE("segmented clusters are sides of the mean where there is one channel") {
-  const auto backend = make_ref_backend();
-  const auto keys = backend->adopt(std::vector<float>{1, 2, 9, 10}, 4),
-             values = backend->adopt(std::vector<float>{1, 2, 4, 8}, 4);
+  const auto keys = ref().adopt(std::vector<float>{1, 2, 9, 10}, 4),
+             values = ref().adopt(std::vector<float>{1, 2, 4, 8}, 4);
   for (const Index iterations : {0, 9}) {
-    const EstimatedClusters clusters = segmented_clusters(keys, values, 3, 2, 1, iterations, *backend);
+    const EstimatedClusters clusters = segmented_clusters(keys, values, 3, 2, 1, iterations, ref());
     CHECK(clusters.tokens == std::vector<Ids>{{3, 4}, {5, 6}});
-    CHECK(backend->read(clusters.centroids) == std::vector<float>{1.5f, 9.5f});
-    CHECK(backend->read(clusters.values) == std::vector<float>{1.5f, 6});
+    CHECK(ref().read(clusters.centroids) == std::vector<float>{1.5f, 9.5f});
+    CHECK(ref().read(clusters.values) == std::vector<float>{1.5f, 6});
   }
 }
 
@@ -87,14 +86,13 @@ TEST_CASE("segmented clusters are sides of the mean where there is one channel")
 // does not fit, so that both are estimated. With 7 and a share of 0.25 one entry is an estimate, the cluster of the
 // tokens 1, 2, 3; with 8 all tokens are read.
 TEST_CASE("retroinfer reads the best clusters and estimates those that follow") {
-  const auto backend = make_ref_backend();
   const HeadData head = small_head({0, -1, -2, -3, 1, 1, 1, 0, 0}, 8);
-  const QueryBlock block = query_block(head, 8, 9, 9, *backend);
+  const QueryBlock block = query_block(head, 8, 9, 9, ref());
   const auto entries = [&](Index budget, const char* estimated) {
     const auto cache = open_cache(
         "retroinfer", {{"sinks", "1"}, {"window", "1"}, {"tokens_per_cluster", "4"}, {"estimated", estimated}},
-        prompt_of(head, *backend), budget, 0, *backend);
-    return visible_entries(head, cache->entries(block), block, *backend)[0];
+        prompt_of(head, ref()), budget, 0);
+    return visible_entries(head, cache->entries(block), block, ref())[0];
   };
   const auto both = entries(6, "0.5");
   CHECK(ids_of(both) == Ids{0, 3, 6, 7});
@@ -108,22 +106,21 @@ TEST_CASE("retroinfer reads the best clusters and estimates those that follow") 
   CHECK(one[2].den == 1);
   CHECK(ids_of(entries(7, "0")) == Ids{0, 4, 5, 6, 7});
   CHECK(ids_of(entries(8, "0.5")) == Ids{0, 1, 2, 3, 4, 5, 6, 7});
-  CHECK_THROWS_WITH_AS(open_cache("retroinfer", {{"least", "9"}}, prompt_of(head, *backend), 6, 0, *backend),
+  CHECK_THROWS_WITH_AS(open_cache("retroinfer", {{"least", "9"}}, prompt_of(head, ref()), 6, 0),
                        "retroinfer leaves contexts below 9 tokens whole, and this one has 8; lower retroinfer.least",
                        Infeasible);
 }
 
 TEST_CASE("retroinfer holds what its rule says") {
-  const auto backend = make_ref_backend();
-  const HeadData head = random_head({.n = 64, .decoded = 3, .group = 2}, 51, *backend);
+  const HeadData head = random_head({.n = 64, .decoded = 3, .group = 2}, 51, ref());
   // 59 tokens between 2 first and 3 last ones; round(64 / 32) = 2 segments, 16 clusters.
   const auto cache =
       open_cache("retroinfer",
                  {{"sinks", "2"}, {"window", "3"}, {"tokens_per_cluster", "4"}, {"segment", "32"}, {"iterations", "4"}},
-                 prompt_of(head, *backend), 30, 0, *backend);
+                 prompt_of(head, ref()), 30, 0);
   const auto clusters = clusters_by_rule(head, 2, 59, 16, 2, 4);
-  const QueryBlock block = query_block(head, 64, 67, 67, *backend);
-  const auto entries = visible_entries(head, cache->entries(block), block, *backend);
+  const QueryBlock block = query_block(head, 64, 67, 67, ref());
+  const auto entries = visible_entries(head, cache->entries(block), block, ref());
   for (Index i = 0; i < 3; ++i) {
     std::vector<double> rank(clusters.size(), 0);
     for (Index g = 0; g < 2; ++g) {
@@ -161,17 +158,14 @@ TEST_CASE("retroinfer holds what its rule says") {
 // A window of 1 and 3 decoded tokens make 4: with the next one the first 3 of them become a cluster, so that the
 // prompt's last token may be read no more.
 TEST_CASE("retroinfer clusters decoded tokens as soon as there are enough") {
-  const auto backend = make_ref_backend();
   const HeadData head = small_head({0, -1, -1, 5, -9, -9, 5, 5, 5}, 4);
   const auto cache = open_cache("retroinfer", {{"sinks", "1"}, {"window", "1"}, {"update", "3"}, {"estimated", "0"}},
-                                prompt_of(head, *backend), 4, 0, *backend);
-  const auto answers = [&](Index t) {
-    return answering(*cache, query_block(head, t, t + 1, t + 1, *backend), head, *backend);
-  };
-  CHECK(append(*cache, token_block(head, 4, 9, *backend)) == 3);
+                                prompt_of(head, ref()), 4, 0);
+  const auto answers = [&](Index t) { return answering(*cache, query_block(head, t, t + 1, t + 1, ref()), head); };
+  CHECK(append(*cache, token_block(head, 4, 9, ref())) == 3);
   CHECK(answers(6) == Ids{0, 1, 2, 3, 4, 5, 6});
   CHECK(cache->protected_tokens().decoded);
-  CHECK(append(*cache, token_block(head, 7, 9, *backend)) == 2);
+  CHECK(append(*cache, token_block(head, 7, 9, ref())) == 2);
   CHECK(!cache->protected_tokens().decoded);
   CHECK(answers(8) == Ids{0, 1, 2, 6, 7, 8});  // the cluster of 3 4 5 has the mean -13/3, and 2 tokens fit
   CHECK(cache->footprint()[4].rows == 2);

@@ -115,12 +115,10 @@ TEST_CASE("the sizes of rocketkv follow from the budget") {
 // 2, their smallest 1 4 0 2. A page's first token comes first, though the second has the logit 5. For B = 3, c' = 4/3,
 // so that pages have one token.
 TEST_CASE("rocketkv ranks pages by bounds of the sign of the query group") {
-  const auto backend = make_ref_backend();
   HeadData head = small_head({1, 5, 4, 4, 0, 0, 2, 2, 1}, 8);
   const auto best = [&](Index budget) {
-    const QueryBlock block = query_block(head, 8, 9, 9, *backend);
-    return answering(*open_cache("rocketkv", {{"split", "0"}}, prompt_of(head, *backend), budget, 0, *backend), block,
-                     head, *backend);
+    const QueryBlock block = query_block(head, 8, 9, 9, ref());
+    return answering(*open_cache("rocketkv", {{"split", "0"}}, prompt_of(head, ref()), budget, 0), block, head);
   };
   CHECK(best(1) == Ids{0});
   CHECK(best(2) == Ids{0, 1});
@@ -134,38 +132,35 @@ TEST_CASE("rocketkv ranks pages by bounds of the sign of the query group") {
 // split = 1 leaves 8 / 4 = 2 tokens for B = 1: the last one, whose query votes, and token 1, with the largest weight.
 // Tokens 2 and 3 are lost, though the query at position 8 would prefer them.
 TEST_CASE("rocketkv drops tokens of the prompt for good") {
-  const auto backend = make_ref_backend();
   HeadData head{.n = 8, .total = 9, .d = 2, .dv = 1};
   head.keys = {0, 0, 5, 0, 0, 9, 0, 9, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0};
   head.values.assign(9, 1);
   head.queries.assign(18, 1);
   for (std::size_t i = 0; i < 8; ++i) head.queries[2 * i + 1] = 0;
   const std::vector<Assignment> settings = {{"split", "1"}, {"window", "1"}, {"kernel", "1"}};
-  const auto cache = open_cache("rocketkv", settings, prompt_of(head, *backend), 1, 0, *backend);
-  CHECK(answering(*cache, query_block(head, 8, 9, 9, *backend), head, *backend) == Ids{1});
+  const auto cache = open_cache("rocketkv", settings, prompt_of(head, ref()), 1, 0);
+  CHECK(answering(*cache, query_block(head, 8, 9, 9, ref()), head) == Ids{1});
   CHECK(cache->footprint()[0].rows == 2);
-  CHECK(append(*cache, token_block(head, 8, 9, *backend)) == 1);
+  CHECK(append(*cache, token_block(head, 8, 9, ref())) == 1);
   CHECK(cache->footprint()[0].rows == 3);
 }
 
 TEST_CASE("rocketkv holds what its rule says, in prefill and decode") {
-  const auto backend = make_ref_backend();
-  const HeadData head = random_head({.n = 64, .decoded = 9, .group = 2}, 21, *backend);
+  const HeadData head = random_head({.n = 64, .decoded = 9, .group = 2}, 21, ref());
   for (const Index budget : {3, 6, 20}) {
     CAPTURE(budget);
     const Serial serial{head, 8, 5, budget, rocketkv_sizes(64, budget, head.d, -1)};
-    const auto cache =
-        open_cache("rocketkv", {{"window", "8"}, {"kernel", "5"}}, prompt_of(head, *backend), budget, 0, *backend);
+    const auto cache = open_cache("rocketkv", {{"window", "8"}, {"kernel", "5"}}, prompt_of(head, ref()), budget, 0);
     std::vector<Index> held = serial.stay();
-    const QueryBlock block = query_block(head, 64, 73, 73, *backend);
+    const QueryBlock block = query_block(head, 64, 73, 73, ref());
     for (Index i = 0; i < 9; ++i)
-      CHECK(answering(*cache, block, head, *backend, static_cast<std::size_t>(i)) == serial.answering(64 + i, held));
+      CHECK(answering(*cache, block, head, static_cast<std::size_t>(i)) == serial.answering(64 + i, held));
     for (Index t = 64; t < 73;) {
-      const Index end = t + append(*cache, token_block(head, t, 73, *backend));
-      const QueryBlock step = query_block(head, t, end, end, *backend);
+      const Index end = t + append(*cache, token_block(head, t, 73, ref()));
+      const QueryBlock step = query_block(head, t, end, end, ref());
       for (Index i = 0; t < end; ++t, ++i) {
         held.push_back(t);
-        CHECK(answering(*cache, step, head, *backend, static_cast<std::size_t>(i)) == serial.answering(t, held));
+        CHECK(answering(*cache, step, head, static_cast<std::size_t>(i)) == serial.answering(t, held));
       }
     }
   }

@@ -42,18 +42,17 @@ class Logged : public CompressedCache {
 };
 
 struct TwoHeads {
-  std::unique_ptr<Backend> backend = make_ref_backend();
   HeadData head = small_head({1, 2, 3, 4, 5}, 1);
   std::vector<std::string> log;
 
   Session session(Index first_takes, Index second_takes, bool observes = false) {
     Caches caches;
-    caches.push_back(std::make_unique<Logged>("0", first_takes, log, *backend));
-    caches.push_back(std::make_unique<Logged>("1", second_takes, log, *backend));
-    return {std::move(caches), 1, observes, *backend};
+    caches.push_back(std::make_unique<Logged>("0", first_takes, log, ref()));
+    caches.push_back(std::make_unique<Logged>("1", second_takes, log, ref()));
+    return {std::move(caches), 1, observes, ref()};
   }
   /// Appends the tokens 1 to 4.
-  Index append(Session& session) const { return session.append(std::vector(2, token_block(head, 1, 5, *backend))); }
+  Index append(Session& session) const { return session.append(std::vector(2, token_block(head, 1, 5, ref()))); }
 };
 
 using Log = std::vector<std::string>;
@@ -65,12 +64,12 @@ TEST_CASE("a session ends each phase of a step on all heads before the next begi
   Session session = two.session(1, 1, true);
   REQUIRE(two.append(session) == 1);
   CHECK(session.tokens() == 2);
-  const QueryBlock block = query_block(two.head, 1, 2, 2, *two.backend);
+  const QueryBlock block = query_block(two.head, 1, 2, 2, ref());
   const auto& tables = session.entries({block, block});
   for (std::size_t h = 0; h < 2; ++h) {
-    const HeadTokens tokens = tokens_of(two.head, 2, *two.backend);
+    const HeadTokens tokens = tokens_of(two.head, 2, ref());
     CHECK(session.checked(h, tokens).front().row(0)[0] == 0);
-    const HostState sums = session.attend(h, tokens, block, tables[h], empty_state(*two.backend, 1, 1));
+    const HostState sums = session.attend(h, tokens, block, tables[h], empty_state(ref(), 1, 1));
     CHECK(sums.num[0] / sums.den[0] == 1);  // the value of token 0
   }
   session.observe();

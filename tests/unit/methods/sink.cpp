@@ -8,12 +8,11 @@ using namespace kvbench::methods;
 using namespace kvbench::testing;
 
 TEST_CASE("sink keeps the first and the most recent tokens of the context") {
-  const auto backend = make_ref_backend();
   const HeadData head = small_head({0, 0, 0, 0, 0, 0, 0, 0}, 7);
-  const HeadPrompt prompt = prompt_of(head, *backend);
-  const QueryBlock block = query_block(head, 7, 8, 8, *backend);
+  const HeadPrompt prompt = prompt_of(head, ref());
+  const QueryBlock block = query_block(head, 7, 8, 8, ref());
   const auto kept = [&](const char* sinks, Index budget) {
-    return answering(*open_cache("sink", {{"sinks", sinks}}, prompt, budget, 0, *backend), block, head, *backend);
+    return answering(*open_cache("sink", {{"sinks", sinks}}, prompt, budget, 0), block, head);
   };
 
   CHECK(kept("2", 5) == Ids{0, 1, 4, 5, 6});
@@ -27,16 +26,15 @@ TEST_CASE("sink keeps the first and the most recent tokens of the context") {
 }
 
 TEST_CASE("sink slides its window over decoded tokens with every query") {
-  const auto backend = make_ref_backend();
   const HeadData head = small_head({0, 0, 0, 0, 0, 0, 0, 0}, 3);
-  const auto cache = open_cache("sink", {{"sinks", "1"}}, prompt_of(head, *backend), 4, 0, *backend);
-  CHECK(append(*cache, token_block(head, 3, 8, *backend)) == 5);
-  const QueryBlock block = query_block(head, 3, 8, 8, *backend);
+  const auto cache = open_cache("sink", {{"sinks", "1"}}, prompt_of(head, ref()), 4, 0);
+  CHECK(append(*cache, token_block(head, 3, 8, ref())) == 5);
+  const QueryBlock block = query_block(head, 3, 8, 8, ref());
 
-  CHECK(answering(*cache, block, head, *backend, 0) == Ids{0, 1, 2, 3});  // nothing lost yet
-  CHECK(answering(*cache, block, head, *backend, 1) == Ids{0, 2, 3, 4});
-  CHECK(answering(*cache, block, head, *backend, 2) == Ids{0, 3, 4, 5});
-  CHECK(answering(*cache, block, head, *backend, 4) == Ids{0, 5, 6, 7});
+  CHECK(answering(*cache, block, head, 0) == Ids{0, 1, 2, 3});  // nothing lost yet
+  CHECK(answering(*cache, block, head, 1) == Ids{0, 2, 3, 4});
+  CHECK(answering(*cache, block, head, 2) == Ids{0, 3, 4, 5});
+  CHECK(answering(*cache, block, head, 4) == Ids{0, 5, 6, 7});
   CHECK(cache->footprint()[0].rows == 4);
   CHECK(cache->protected_tokens().sinks == 1);
 }
@@ -57,24 +55,23 @@ HeadData turning_head(Index n, Index total) {
 }  // namespace
 
 TEST_CASE("sink rotates the keys of sinks by the number of evicted tokens") {
-  const auto backend = make_ref_backend();
   const HeadData head = turning_head(4, 6);
-  const HeadPrompt prompt = prompt_of(head, *backend);
-  const auto cache = open_cache("sink", {{"sinks", "1"}}, prompt, 2, 0, *backend);
+  const HeadPrompt prompt = prompt_of(head, ref());
+  const auto cache = open_cache("sink", {{"sinks", "1"}}, prompt, 2, 0);
   const auto sink_key = [&](const QueryBlock& block, std::size_t row) {
-    return visible_entries(head, cache->entries(block), block, *backend)[row].front().key;
+    return visible_entries(head, cache->entries(block), block, ref())[row].front().key;
   };
 
   // Prefill: 2 of 4 tokens are evicted for every query; with the exact tail, cache and position grow alike. cos 2, sin
   // 2.
-  const QueryBlock tail = query_block(head, 4, 6, 6, *backend);
+  const QueryBlock tail = query_block(head, 4, 6, 6, ref());
   for (const std::size_t row : {0, 1}) {
     CHECK(sink_key(tail, row)[0] == doctest::Approx(-0.416147));
     CHECK(sink_key(tail, row)[1] == doctest::Approx(0.909297));
   }
 
   // Decode: 3 tokens are evicted at position 4 (cos 3, sin 3), 4 at position 5 (cos 4, sin 4).
-  append(*cache, token_block(head, 4, 6, *backend));
+  append(*cache, token_block(head, 4, 6, ref()));
   CHECK(sink_key(tail, 0)[0] == doctest::Approx(-0.989992));
   CHECK(sink_key(tail, 0)[1] == doctest::Approx(0.141120));
   CHECK(sink_key(tail, 1)[0] == doctest::Approx(-0.653644));
@@ -82,17 +79,15 @@ TEST_CASE("sink rotates the keys of sinks by the number of evicted tokens") {
 }
 
 TEST_CASE("sink does not rotate keys where nothing was evicted, RoPE is absent or reposition is false") {
-  const auto backend = make_ref_backend();
   const HeadData head = turning_head(4, 5);
-  const QueryBlock block = query_block(head, 4, 5, 5, *backend);
+  const QueryBlock block = query_block(head, 4, 5, 5, ref());
   const auto turned = [&](const HeadPrompt& prompt, std::vector<Assignment> settings, Index budget) {
-    for (const EntryTable& table :
-         open_cache("sink", std::move(settings), prompt, budget, 0, *backend)->entries(block)) {
+    for (const EntryTable& table : open_cache("sink", std::move(settings), prompt, budget, 0)->entries(block)) {
       if (table.own_keys.present()) return true;
     }
     return false;
   };
-  HeadPrompt prompt = prompt_of(head, *backend);
+  HeadPrompt prompt = prompt_of(head, ref());
 
   CHECK(turned(prompt, {}, 3));
   CHECK(turned(prompt, {{"reposition", "true"}}, 3));
@@ -104,13 +99,12 @@ TEST_CASE("sink does not rotate keys where nothing was evicted, RoPE is absent o
 }
 
 TEST_CASE("sink takes sinks from decoded tokens where the context has fewer tokens") {
-  const auto backend = make_ref_backend();
   const HeadData head = turning_head(1, 6);
-  const auto cache = open_cache("sink", {{"sinks", "2"}}, prompt_of(head, *backend), 3, 0, *backend);
-  append(*cache, token_block(head, 1, 2, *backend));
-  append(*cache, token_block(head, 2, 6, *backend));
-  const QueryBlock block = query_block(head, 5, 6, 6, *backend);
-  const auto entries = visible_entries(head, cache->entries(block), block, *backend)[0];
+  const auto cache = open_cache("sink", {{"sinks", "2"}}, prompt_of(head, ref()), 3, 0);
+  append(*cache, token_block(head, 1, 2, ref()));
+  append(*cache, token_block(head, 2, 6, ref()));
+  const QueryBlock block = query_block(head, 5, 6, 6, ref());
+  const auto entries = visible_entries(head, cache->entries(block), block, ref())[0];
 
   CHECK(ids_of(entries) == Ids{0, 1, 5});
   CHECK(entries[1].key[0] == doctest::Approx(-0.989992));  // cos 3: 6 - 3 tokens are evicted

@@ -19,29 +19,27 @@ TEST_CASE("token_range counts from its start") {
 }
 
 TEST_CASE("rows are gathered in the order of their ids, copied into slices, and multiplied pairwise") {
-  const auto backend = make_ref_backend();
-  const Buffer<const float> rows = backend->adopt<float>({1, 2, 3, 4, 5, 6}, 3, 2);
-  CHECK(backend->read(gathered(rows, {2, 0, 2}, *backend)) == std::vector<float>{5, 6, 1, 2, 5, 6});
-  const auto out = backend->adopt<float>({0, 0, 0, 0, 0, 0}, 3, 2);
-  copy_rows(rows.slice(1, 2), out.slice(0, 2), *backend);
-  copy_rows(rows.slice(0, 0), out.slice(2, 0), *backend);
-  CHECK(backend->read(out) == std::vector<float>{3, 4, 5, 6, 0, 0});
+  const Buffer<const float> rows = ref().adopt<float>({1, 2, 3, 4, 5, 6}, 3, 2);
+  CHECK(ref().read(gathered(rows, {2, 0, 2}, ref())) == std::vector<float>{5, 6, 1, 2, 5, 6});
+  const auto out = ref().adopt<float>({0, 0, 0, 0, 0, 0}, 3, 2);
+  copy_rows(rows.slice(1, 2), out.slice(0, 2), ref());
+  copy_rows(rows.slice(0, 0), out.slice(2, 0), ref());
+  CHECK(ref().read(out) == std::vector<float>{3, 4, 5, 6, 0, 0});
   // (3, 4) and (5, 6) with (1, 2): 3 + 8 and 5 + 12.
-  CHECK(backend->read(inner_products(rows.slice(1, 2), rows.slice(0, 1), *backend)) == std::vector<float>{11, 17});
+  CHECK(ref().read(inner_products(rows.slice(1, 2), rows.slice(0, 1), ref())) == std::vector<float>{11, 17});
 }
 
 TEST_CASE("growing rows do not change the initial rows, and reuse their storage after clear()") {
-  const auto backend = make_ref_backend();
-  const Buffer<const float> start = backend->adopt<float>({1, 2}, 2, 1), more = backend->adopt<float>({5, 6, 7}, 3, 1);
-  GrowingRows rows(*backend, start);
+  const Buffer<const float> start = ref().adopt<float>({1, 2}, 2, 1), more = ref().adopt<float>({5, 6, 7}, 3, 1);
+  GrowingRows rows(ref(), start);
   rows.append(more, {2, 0});
   rows.append(more, {});
-  CHECK(backend->read(rows.rows()) == std::vector<float>{1, 2, 7, 5});
-  CHECK(backend->read(start) == std::vector<float>{1, 2});
+  CHECK(ref().read(rows.rows()) == std::vector<float>{1, 2, 7, 5});
+  CHECK(ref().read(start) == std::vector<float>{1, 2});
   rows.clear();
   CHECK(rows.rows().rows() == 0);
   rows.append(more, {1});
-  CHECK(backend->read(rows.rows()) == std::vector<float>{6});
+  CHECK(ref().read(rows.rows()) == std::vector<float>{6});
 }
 
 TEST_CASE("random tokens are distinct, nest by their number, and differ between seeds, methods and heads") {
@@ -65,16 +63,15 @@ TEST_CASE("random tokens are distinct, nest by their number, and differ between 
 }
 
 TEST_CASE("a kept cache adds decoded tokens and counts one copy per query head where each selects") {
-  const auto backend = make_ref_backend();
   const HeadData head = small_head({0, 0, 0, 0, 0, 0}, 4, 2);
-  KeptCache cache(*backend, prompt_of(head, *backend),
+  KeptCache cache(ref(), prompt_of(head, ref()),
                   {.per_head = true, .rows = 2, .ids = {0, 3, 2, -1}, .weight = {1, 2, 3, 0}});
-  CHECK(append(cache, token_block(head, 4, 6, *backend)) == 2);
-  const QueryBlock block = query_block(head, 4, 6, 6, *backend);  // rows: head 0 at 4, 5; head 1 at 4, 5
+  CHECK(append(cache, token_block(head, 4, 6, ref())) == 2);
+  const QueryBlock block = query_block(head, 4, 6, 6, ref());  // rows: head 0 at 4, 5; head 1 at 4, 5
 
-  CHECK(answering(cache, block, head, *backend, 0) == Ids{0, 3, 4});
-  CHECK(answering(cache, block, head, *backend, 1) == Ids{0, 3, 4, 5});
-  CHECK(answering(cache, block, head, *backend, 3) == Ids{2, 4, 5});
+  CHECK(answering(cache, block, head, 0) == Ids{0, 3, 4});
+  CHECK(answering(cache, block, head, 1) == Ids{0, 3, 4, 5});
+  CHECK(answering(cache, block, head, 3) == Ids{2, 4, 5});
 
   const Footprint arrays = cache.footprint();
   CHECK(arrays[0].rows == 3 + 2 * 2);  // three slots in use and two tokens for each of two query heads

@@ -108,35 +108,33 @@ TEST_CASE("the samples of vattention follow from the deviation of the first ones
 // Of a budget of 5 the first and the last token take one each. Without samples the other 3 are the largest logits
 // between them, 3 5 6. With heavy = 0.34 only one is, 5, and 2 are for samples of the 6 tokens between them.
 TEST_CASE("vattention keeps first, recent and top tokens") {
-  const auto backend = make_ref_backend();
   const HeadData head = small_head({0, 1, 2, 5, 0, 9, 6, 3, 1}, 8);
-  const QueryBlock block = query_block(head, 8, 9, 9, *backend);
-  const auto cache = open_cache("vattention", {{"base", "0"}}, prompt_of(head, *backend), 5, 0, *backend);
-  CHECK(answering(*cache, block, head, *backend) == Ids{0, 3, 5, 6, 7});
-  const auto some = open_cache("vattention", {{"heavy", "0.34"}}, prompt_of(head, *backend), 5, 0, *backend);
-  const Weights weights = weights_of(visible_entries(head, some->entries(block), block, *backend)[0]);
+  const QueryBlock block = query_block(head, 8, 9, 9, ref());
+  const auto cache = open_cache("vattention", {{"base", "0"}}, prompt_of(head, ref()), 5, 0);
+  CHECK(answering(*cache, block, head) == Ids{0, 3, 5, 6, 7});
+  const auto some = open_cache("vattention", {{"heavy", "0.34"}}, prompt_of(head, ref()), 5, 0);
+  const Weights weights = weights_of(visible_entries(head, some->entries(block), block, ref())[0]);
   for (const TokenId exact : {0, 5, 7}) CHECK(weights.at(exact) == 1);
   for (const auto& [id, weight] : weights) CHECK((weight == 1 || weight == 3));
   CHECK(describe(some->notes().at(0)) ==
         "queries of query heads whose samples the budget cut, so that eps and delta do not hold: 1");
-  const auto all = open_cache("vattention", {}, prompt_of(head, *backend), 8, 0, *backend);
-  CHECK(weights_of(visible_entries(head, all->entries(block), block, *backend)[0]).size() == 8);
+  const auto all = open_cache("vattention", {}, prompt_of(head, ref()), 8, 0);
+  CHECK(weights_of(visible_entries(head, all->entries(block), block, ref())[0]).size() == 8);
 }
 
 // Equal logits have no deviation, so that two samples are enough. They stand for the six tokens between the first and
 // the last one, 3 each; with repeats=each a token that is drawn twice has 6, and nothing is lost but draws of token 1,
 // the lowest of those that share the largest logit.
 TEST_CASE("vattention weighs samples by what they stand for") {
-  const auto backend = make_ref_backend();
   const HeadData head = small_head(std::vector<float>(9, 1), 8);
-  const QueryBlock block = query_block(head, 8, 9, 9, *backend);
+  const QueryBlock block = query_block(head, 8, 9, 9, ref());
   bool twice = false, top = false;
   for (std::uint32_t seed = 0; seed < 60; ++seed) {
     const auto weights = [&](const char* repeats) {
-      const auto cache = open_cache("vattention", {{"repeats", repeats}, {"heavy", "0.4"}}, prompt_of(head, *backend),
-                                    5, seed, *backend);
+      const auto cache =
+          open_cache("vattention", {{"repeats", repeats}, {"heavy", "0.4"}}, prompt_of(head, ref()), 5, seed);
       CHECK(cache->notes().empty());
-      return weights_of(visible_entries(head, cache->entries(block), block, *backend)[0]);
+      return weights_of(visible_entries(head, cache->entries(block), block, ref())[0]);
     };
     const Weights once = weights("once"), each = weights("each");
     CHECK(once.at(0) == 1);
@@ -154,19 +152,17 @@ TEST_CASE("vattention weighs samples by what they stand for") {
 }
 
 TEST_CASE("vattention holds what its rule says, in prefill and decode") {
-  const auto backend = make_ref_backend();
-  const HeadData head = random_head({.n = 60, .decoded = 6, .group = 2}, 3, *backend);
-  const HeadPrompt prompt = prompt_of(head, *backend);
+  const HeadData head = random_head({.n = 60, .decoded = 6, .group = 2}, 3, ref());
+  const HeadPrompt prompt = prompt_of(head, ref());
   const Draws draws(5, "vattention", prompt);
   for (const char* repeats : {"once", "each"}) {
     VattentionParams params{.sinks = 3, .eps = 0.3, .delta = 0.2};
     params.repeats = std::string(repeats) == "once" ? VattentionParams::Repeats::once : VattentionParams::Repeats::each;
-    const auto cache =
-        open_cache("vattention", {{"sinks", "3"}, {"eps", "0.3"}, {"delta", "0.2"}, {"repeats", repeats}}, prompt, 40,
-                   5, *backend);
+    const auto cache = open_cache(
+        "vattention", {{"sinks", "3"}, {"eps", "0.3"}, {"delta", "0.2"}, {"repeats", repeats}}, prompt, 40, 5);
     const auto check = [&](const QueryBlock& block, Index tokens) {
-      const auto entries = visible_entries(head, cache->entries(block), block, *backend);
-      const std::vector<float> scores = backend->read(block.scores);
+      const auto entries = visible_entries(head, cache->entries(block), block, ref());
+      const std::vector<float> scores = ref().read(block.scores);
       for (Index r = 0; r < 2 * block.size(); ++r) {
         const Index position = block.positions[static_cast<std::size_t>(r % block.size())];
         const auto own = scores.begin() + r * block.scores.cols();
@@ -175,22 +171,21 @@ TEST_CASE("vattention holds what its rule says, in prefill and decode") {
                     rule(logits, params, 40, draws, position * 2 + r / block.size()));
       }
     };
-    check(query_block(head, 60, 66, 66, *backend), 60);
-    CHECK(append(*cache, token_block(head, 60, 66, *backend)) == 6);
-    check(query_block(head, 60, 66, 66, *backend), 66);
+    check(query_block(head, 60, 66, 66, ref()), 60);
+    CHECK(append(*cache, token_block(head, 60, 66, ref())) == 6);
+    check(query_block(head, 60, 66, 66, ref()), 66);
   }
 }
 
 // k takes what first and recent tokens leave, 3 of 5; all 6 tokens between them are drawn where eps is small.
 TEST_CASE("the samples of vattention may lie beyond the budget") {
-  const auto backend = make_ref_backend();
   const HeadData head = small_head({0, 1, 2, 5, 0, 9, 6, 3, 1}, 8);
-  const QueryBlock block = query_block(head, 8, 9, 9, *backend);
+  const QueryBlock block = query_block(head, 8, 9, 9, ref());
   std::size_t most = 0;
   for (std::uint32_t seed = 0; seed < 20; ++seed) {
-    const auto cache = open_cache("vattention", {{"samples", "beyond"}, {"eps", "1e-6"}}, prompt_of(head, *backend), 5,
-                                  seed, *backend);
-    const Weights weights = weights_of(visible_entries(head, cache->entries(block), block, *backend)[0]);
+    const auto cache =
+        open_cache("vattention", {{"samples", "beyond"}, {"eps", "1e-6"}}, prompt_of(head, ref()), 5, seed);
+    const Weights weights = weights_of(visible_entries(head, cache->entries(block), block, ref())[0]);
     for (const TokenId exact : {0, 3, 5, 6, 7}) CHECK(weights.at(exact) == 1);
     most = std::max(most, weights.size());
   }

@@ -147,13 +147,12 @@ TEST_CASE("the optimal cache has the largest number of hits of any cache of its 
 
 // Table 0 has no clusters, table 1 has rows by query: query 0 reads 1 2 4 (cluster 5 5 -), query 1 reads 3 2 5 (9 5 5).
 TEST_CASE("a step counts the visible tokens of each cluster") {
-  const auto backend = make_ref_backend();
   EntryTable table{.per_query = true,
-                   .ids = backend->adopt(std::vector<TokenId>{1, 2, 4, 3, 2, 5}, 2, 3),
-                   .cluster_ids = backend->adopt(std::vector<std::int32_t>{5, 5, -1, 9, 5, 5}, 2, 3)};
-  const EntryTable sinks{.ids = backend->adopt(std::vector<TokenId>{0}, 1, 1)};
-  CHECK_FALSE(host_entries({sinks}, 2, *backend).has_clusters());
-  const HostEntries entries = host_entries({sinks, table}, 2, *backend);
+                   .ids = ref().adopt(std::vector<TokenId>{1, 2, 4, 3, 2, 5}, 2, 3),
+                   .cluster_ids = ref().adopt(std::vector<std::int32_t>{5, 5, -1, 9, 5, 5}, 2, 3)};
+  const EntryTable sinks{.ids = ref().adopt(std::vector<TokenId>{0}, 1, 1)};
+  CHECK_FALSE(host_entries({sinks}, 2, ref()).has_clusters());
+  const HostEntries entries = host_entries({sinks, table}, 2, ref());
   CHECK(entries.has_clusters());
   const auto check = [](const ClusterStep& step, const Uses& expected) {
     REQUIRE(step.clusters.size() == expected.size());

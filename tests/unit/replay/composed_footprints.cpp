@@ -7,7 +7,10 @@
 #include <kvbench/methods/contract/method.hpp>
 #include <kvbench/replay/measure/bytes.hpp>
 
-#include <support/rows.hpp>
+#include <support/backends.hpp>
+
+#include <kvbench/methods/registry.hpp>
+#include <kvbench/testing/trial.hpp>
 
 using namespace kvbench;
 using namespace kvbench::methods;
@@ -25,10 +28,9 @@ struct ComposedBytes {
 
 void check_bytes(const char* name, const std::vector<Assignment>& settings, const ComposedBytes& expected) {
   CAPTURE(name);
-  const auto backend = make_ref_backend();
   const MethodInfo& info = find_method(name);
   const Row row{&info, info.bind(settings)};
-  Trial trial(row, *backend);
+  Trial trial(row, ref());
   const Heads heads = trial.heads(retrieval_shape);
   const Instance instance = trial.open(heads, static_cast<Index>(budget), 0);
   for (const Footprint& arrays : instance.session->footprint()) {
@@ -85,7 +87,6 @@ TEST_CASE("bytes of oracle-topk+kivi2") {
 // The three heads of the layer hold 3 * 24 tokens together, whoever holds them, and each the number of its own in 4
 // bytes. int8: one group per key and per value, each with a minimum and a step.
 TEST_CASE("bytes of heads that share a budget: those of the layer are those of equal heads") {
-  const auto backend = make_ref_backend();
   const double token = 2 * (d + dv), rounded = d + 4 + dv + 4;
   const std::pair<const char*, double> cases[] = {
       {"adakv(snapkv)", token}, {"adakv@kvpress(snapkv)", token}, {"adakv(snapkv)+int8", rounded}};
@@ -93,7 +94,7 @@ TEST_CASE("bytes of heads that share a budget: those of the layer are those of e
     CAPTURE(name);
     const MethodInfo& info = find_method(name);
     const Row row{&info, info.bind(std::vector<Assignment>{{"window", "4"}, {"alpha", "0"}})};
-    Trial trial(row, *backend);
+    Trial trial(row, ref());
     const Heads heads = trial.heads(retrieval_shape);
     double kv = 0, fewest = tokens;
     for (const Footprint& arrays : trial.open(heads, static_cast<Index>(budget), 0).session->footprint()) {
@@ -122,16 +123,15 @@ TEST_CASE("values that are a part of the keys take no memory") {
 }
 
 TEST_CASE("where values are a part of the keys, those of entries are a part of theirs") {
-  const auto backend = make_ref_backend();
   const auto rows = [&](std::vector<float> numbers, Index cols) {
     const Index count = std::ssize(numbers) / cols;
-    return backend->adopt(std::move(numbers), count, cols);
+    return ref().adopt(std::move(numbers), count, cols);
   };
   HeadTokens tokens{.keys = rows({1, 2, 9, 3, 4, 9}, 3), .values = rows({1, 2, 3, 4}, 2)};
-  const EntryTable mean{.ids = backend->adopt(std::vector<std::int32_t>{1}, 1, 1),
+  const EntryTable mean{.ids = ref().adopt(std::vector<std::int32_t>{1}, 1, 1),
                         .own_keys = rows({2, 3, 9}, 3),
                         .own_values = rows({2, 3}, 2)};
-  const auto check = [&](const EntryTable& table) { check_entries(*backend, tokens, 1, 2, std::vector{table}); };
+  const auto check = [&](const EntryTable& table) { check_entries(ref(), tokens, 1, 2, std::vector{table}); };
   EntryTable other = mean, half = mean;
   other.own_values = rows({2, 4}, 2);
   half.own_keys = {};

@@ -6,6 +6,7 @@
 
 #include <kvbench/replay/measure/bytes.hpp>
 
+#include <support/backends.hpp>
 #include <support/rows.hpp>
 #include <support/text_file.hpp>
 
@@ -176,13 +177,12 @@ const std::map<std::string, Formula>& formulas() {
 }  // namespace
 
 TEST_CASE("the footprint of every method equals its formula") {
-  const auto backend = make_ref_backend();
   for (const MethodInfo& info : all_methods()) {
     CAPTURE(info.name);
     REQUIRE_MESSAGE(formulas().contains(info.name), "a new method needs its bytes by formula here");
     const Formula& formula = formulas().at(info.name);
     const Row row{&info, info.bind(formula.settings)};
-    Trial trial(row, *backend);
+    Trial trial(row, ref());
     const Heads heads = trial.heads(shape);
     const Instance instance = trial.open(heads, static_cast<Index>(B), 0);
     double layer = 0, meta = 0;

@@ -30,13 +30,12 @@ struct Measured {
 /// `fault` changes the head that the exact pass sees, and nothing else.
 Measured measure_exact(const std::function<void(Head&)>& fault) {
   const SmallTrace trace;
-  const auto backend = make_ref_backend();
   const MethodInfo& exact = find_method("exact");
   ReplayRequest request = request_of({&exact}, 5);
   request.protocol = Protocol::prefill;
   const trace::TraceInfo& info = trace.reader().info();
   const ReplayPlan plan = make_plan(info, request);
-  const std::vector<Head> heads = {load_head(trace.reader(), plan.prompts[0], {0, 0, 0}, *backend)};
+  const std::vector<Head> heads = {load_head(trace.reader(), plan.prompts[0], {0, 0, 0}, ref())};
   std::vector<NoiseFloor> floors = {{heads[0], info.prompts[0].layers[0]}};
 
   Head seen = heads[0];
@@ -44,15 +43,15 @@ Measured measure_exact(const std::function<void(Head&)>& fault) {
   std::vector<TokenId> window;  // the tokens after the context, which the harness keeps
   for (TokenId t = 28; t < 40; ++t) window.push_back(t);
   std::vector<HeadBlock> blocks;
-  blocks.emplace_back(seen, 0, seen.queries_per_head(), window, *backend);
+  blocks.emplace_back(seen, 0, seen.queries_per_head(), window, ref());
 
   Measured measured{.pass = blocks[0].exact.out};
-  ConfigurationRun run(exact.prepare(std::vector{heads[0].prompt}, exact.bind({}), *backend)(5, 0),
-                       {.noise_floors = floors, .keep_raw = true}, heads, {&measured.result}, *backend);
+  ConfigurationRun run(exact.prepare(std::vector{heads[0].prompt}, exact.bind({}), ref())(5, 0),
+                       {.noise_floors = floors, .keep_raw = true}, heads, {&measured.result}, ref());
   run.start(blocks);
-  const QueryRun all = run.advance(blocks[0].exact.block.positions, *backend);
-  run.collect(blocks, all, *backend);
-  run.answer(blocks[0], all, 0, nullptr, *backend);
+  const QueryRun all = run.advance(blocks[0].exact.block.positions, ref());
+  run.collect(blocks, all, ref());
+  run.answer(blocks[0], all, 0, nullptr, ref());
   run.finish();
   return measured;
 }
@@ -139,10 +138,9 @@ TEST_CASE("the row exact is at the noise floor in each of several layers that di
 
 TEST_CASE("the sample is evenly spaced and ends with the last query") {
   const SmallTrace trace(many_queries());
-  const auto backend = make_ref_backend();
   const trace::TraceInfo& info = trace.reader().info();
   const ReplayPlan plan = make_plan(info, request_of({&find_method("exact")}, 5));
-  Head head = load_head(trace.reader(), plan.prompts[0], {0, 0, 0}, *backend);
+  Head head = load_head(trace.reader(), plan.prompts[0], {0, 0, 0}, ref());
   for (const Index queries : {1, 15, 16, 17, 40}) {
     head.positions.resize(static_cast<std::size_t>(queries));
     const NoiseFloor floor(head, info.prompts[0].layers[0]);
@@ -200,13 +198,13 @@ Head head_of_four() {
 }
 
 /// One query of each query head: masses 1, 16, 4, 2, 8 and 8, 2, 4, 16, 1, of 31.
-ExactBlock block_of_two_rows(Backend& backend) {
+ExactBlock block_of_two_rows() {
   std::vector<float> shares;
   for (const double mass : {1, 16, 4, 2, 8, 8, 2, 4, 16, 1}) shares.push_back(static_cast<float>(mass / 31));
   ExactBlock exact;
   exact.block.positions = {4};
-  exact.block.scores = backend.adopt(std::vector<float>(10), 2, 5);
-  exact.shares = backend.on_host(backend.adopt(std::move(shares), 2, 5));
+  exact.block.scores = ref().adopt(std::vector<float>(10), 2, 5);
+  exact.shares = ref().on_host(ref().adopt(std::move(shares), 2, 5));
   return exact;
 }
 
@@ -214,9 +212,8 @@ ExactBlock block_of_two_rows(Backend& backend) {
 
 // Sums over the query heads: 9, 18, 8, 18 in the context and 9 behind it, of 62.
 TEST_CASE("the ceiling of mass is that of the largest column sums") {
-  const auto backend = make_ref_backend();
   ContextMass mass(head_of_four());
-  mass.add(block_of_two_rows(*backend));
+  mass.add(block_of_two_rows());
   CHECK(mass.ceiling(std::nullopt, 0) == Approx(9.0 / 62));
   CHECK(mass.ceiling(std::nullopt, 1) == Approx(27.0 / 62));
   CHECK(mass.ceiling(std::nullopt, 2) == Approx(45.0 / 62));
@@ -227,21 +224,19 @@ TEST_CASE("the ceiling of mass is that of the largest column sums") {
 }
 
 TEST_CASE("blocks of queries add up to one ceiling") {
-  const auto backend = make_ref_backend();
   ContextMass mass(head_of_four());
-  mass.add(block_of_two_rows(*backend));
-  ExactBlock other = block_of_two_rows(*backend);
-  other.shares = backend->on_host(backend->adopt(std::vector<float>{0, 0, 1, 0, 0, 0, 0, 1, 0, 0}, 2, 5));
+  mass.add(block_of_two_rows());
+  ExactBlock other = block_of_two_rows();
+  other.shares = ref().on_host(ref().adopt(std::vector<float>{0, 0, 1, 0, 0, 0, 0, 1, 0, 0}, 2, 5));
   mass.add(other);
   // 9, 18, 70, 18 and 9 of 124: token 2 is now the best.
   CHECK(mass.ceiling(std::nullopt, 1) == Approx(79.0 / 124));
 }
 
 TEST_CASE("a ceiling holds for sets that lose tokens of the context, not for sets that gain some") {
-  const auto backend = make_ref_backend();
   const auto kept_of = [&](std::vector<std::vector<TokenId>> steps) {
     ShrinkingSets sets(head_of_four());
-    for (std::vector<TokenId>& ids : steps) sets.add(host_entries(ids_table(*backend, std::move(ids)), 1, *backend));
+    for (std::vector<TokenId>& ids : steps) sets.add(host_entries(ids_table(ref(), std::move(ids)), 1, ref()));
     return sets.kept(1);
   };
   CHECK(kept_of({{0, 2}}) == 2);
@@ -252,19 +247,18 @@ TEST_CASE("a ceiling holds for sets that lose tokens of the context, not for set
 }
 
 TEST_CASE("a ceiling applies to plain tokens that all queries share") {
-  const auto backend = make_ref_backend();
   const auto sets_of = [&](const EntryTables& tables) {
     ShrinkingSets sets(head_of_four());
-    sets.add(host_entries(tables, 1, *backend));
+    sets.add(host_entries(tables, 1, ref()));
     return sets;
   };
-  EntryTables weighted = ids_table(*backend, {0, 1});
-  weighted[0].weight_num = weighted[0].weight_den = backend->adopt(std::vector<float>{2, 1}, 1, 2);
+  EntryTables weighted = ids_table(ref(), {0, 1});
+  weighted[0].weight_num = weighted[0].weight_den = ref().adopt(std::vector<float>{2, 1}, 1, 2);
   CHECK_FALSE(sets_of(weighted).kept(0));
-  EntryTables per_query = ids_table(*backend, {0, 1});
+  EntryTables per_query = ids_table(ref(), {0, 1});
   per_query[0].per_query = true;
   CHECK_FALSE(sets_of(per_query).kept(0));
-  const EntryTables own = {{.per_head = true, .ids = backend->adopt(std::vector<std::int32_t>{0, 1, 2, -1}, 2, 2)}};
+  const EntryTables own = {{.per_head = true, .ids = ref().adopt(std::vector<std::int32_t>{0, 1, 2, -1}, 2, 2)}};
   const ShrinkingSets by_head = sets_of(own);
   CHECK(by_head.per_head());
   CHECK(by_head.kept(0) == 2);

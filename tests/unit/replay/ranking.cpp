@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include <doctest/doctest.h>
+#include <support/backends.hpp>
 
 #include <kvbench/replay/exact/radix_sort.hpp>
 
@@ -11,6 +12,7 @@
 
 using namespace kvbench;
 using namespace kvbench::replay;
+using namespace kvbench::testing;
 using doctest::Approx;
 
 namespace {
@@ -35,30 +37,28 @@ struct Rows {
 }  // namespace
 
 TEST_CASE("the best tokens of a range, by hand") {
-  const auto backend = make_ref_backend();
   // Falling: 4 (9), 1 (7), 3 (7), 0 (-0), 2 (0), 5 (-2): -0 equals 0.
-  const Rows rows(*backend, 6, {-0.0f, 7, 0, 7, 9, -2}, {0}, {6});
+  const Rows rows(ref(), 6, {-0.0f, 7, 0, 7, 9, -2}, {0}, {6});
   Ranking ranking;
-  const BestTokens two = ranking.best(*backend, rows.view(), 2, 0, 6, 0);  // 4 and 1
+  const BestTokens two = ranking.best(ref(), rows.view(), 2, 0, 6, 0);  // 4 and 1
   CHECK(two.mass == Approx(16 + 2));
   CHECK(two.hold(9, 4));
   CHECK(two.hold(7, 1));
   CHECK_FALSE(two.hold(7, 3));
-  const BestTokens four = ranking.best(*backend, rows.view(), 4, 0, 6, 0);  // and 3 and 0
+  const BestTokens four = ranking.best(ref(), rows.view(), 4, 0, 6, 0);  // and 3 and 0
   CHECK(four.mass == Approx(16 + 2 + 8 + 1));
   CHECK(four.hold(-0.0f, 0));
   CHECK_FALSE(four.hold(0, 2));
-  const BestTokens inside = ranking.best(*backend, rows.view(), 2, 2, 4, 0);  // of 2 and 3: both
+  const BestTokens inside = ranking.best(ref(), rows.view(), 2, 2, 4, 0);  // of 2 and 3: both
   CHECK(inside.mass == Approx(8 + 4));
-  CHECK_THROWS_AS(ranking.best(*backend, rows.view(), 3, 2, 4, 0), std::logic_error);
+  CHECK_THROWS_AS(ranking.best(ref(), rows.view(), 3, 2, 4, 0), std::logic_error);
 }
 
 TEST_CASE("the best tokens of ranges equal those of a sort of the visible tokens") {
-  const auto backend = make_cpu_backend();
   const Index n = 90, m = 3, group = 2;
-  std::vector<float> logits = testing::random_numbers(group * m * n, 3, 0);
+  std::vector<float> logits = random_numbers(group * m * n, 3, 0);
   for (float& x : logits) x = std::round(4 * x);  // many ties
-  const Rows rows(*backend, n, logits, {0, 10, 0}, {90, 90, 50});
+  const Rows rows(cpu(), n, logits, {0, 10, 0}, {90, 90, 50});
   Ranking ranking;
   for (Index r = 0; r < group * m; ++r) {
     for (const auto& [k, first, last] :
@@ -70,7 +70,7 @@ TEST_CASE("the best tokens of ranges equal those of a sort of the visible tokens
       }
       const float* row = logits.data() + r * n;
       std::ranges::stable_sort(seen, [&](auto a, auto b) { return row[a] > row[b]; });
-      const BestTokens best = ranking.best(*backend, rows.view(), k, first, last, r);
+      const BestTokens best = ranking.best(cpu(), rows.view(), k, first, last, r);
       for (std::size_t at = 0; at < seen.size(); ++at) {
         CHECK(best.hold(row[seen[at]], seen[at]) == (at < static_cast<std::size_t>(k)));
       }
@@ -79,11 +79,10 @@ TEST_CASE("the best tokens of ranges equal those of a sort of the visible tokens
 }
 
 TEST_CASE("the best tokens do not depend on the order of requests") {
-  const auto backend = make_cpu_backend();
   const Index n = 400;
-  std::vector<float> logits = testing::random_numbers(n, 5, 0);
+  std::vector<float> logits = random_numbers(n, 5, 0);
   for (float& x : logits) x = std::round(40 * x);
-  Rows rows(*backend, n, logits, {0}, {400});
+  Rows rows(cpu(), n, logits, {0}, {400});
   for (Index j = 0; j < n; ++j) rows.shares[static_cast<std::size_t>(j)] = 0.1f * static_cast<float>(j % 7 + 1);
   std::vector<std::int32_t> order;
   for (std::int32_t j = 5; j < 390; ++j) order.push_back(j);
@@ -93,7 +92,7 @@ TEST_CASE("the best tokens do not depend on the order of requests") {
     CAPTURE(k);
     double mass = 0;  // in the order of the ranking: the same bits
     for (Index at = 0; at < k; ++at) mass += static_cast<double>(rows.shares[static_cast<std::size_t>(order[at])]);
-    const BestTokens best = ranking.best(*backend, rows.view(), k, 5, 390, 0);
+    const BestTokens best = ranking.best(cpu(), rows.view(), k, 5, 390, 0);
     CHECK(best.last == order[k - 1]);
     CHECK(best.mass == mass);
   }

@@ -44,7 +44,6 @@ TEST_CASE("work items that were read ahead equal those loaded directly, in any o
   const trace::TraceInfo& info = trace.reader().info();
   const MethodInfo one = fake_two_sets(), layer = fake_shared_layer();
   const ReplayPlan plan = make_plan(info, request_of({&one, &layer}, 5));
-  const auto backend = make_ref_backend();
   REQUIRE(plan.work_items.size() == 6);
   for (const std::size_t largest : {std::size_t{0}, std::size_t{1} << 30}) {
     for (const std::vector<std::size_t>& order : {std::vector<std::size_t>{0, 1, 2, 3, 4, 5}, {1, 0, 2, 4, 3, 5}}) {
@@ -53,10 +52,10 @@ TEST_CASE("work items that were read ahead equal those loaded directly, in any o
         const WorkItem& item = plan.work_items[u];
         std::vector<float> expected;
         for (std::size_t h = 0; h < item.kv_heads.size(); ++h) {
-          const auto part = contents(load_head(trace.reader(), item.prompt, item.place(h), *backend), *backend);
+          const auto part = contents(load_head(trace.reader(), item.prompt, item.place(h), ref()), ref());
           expected.insert(expected.end(), part.begin(), part.end());
         }
-        CHECK(contents(info, item, slabs.take(u, *backend), *backend) == expected);
+        CHECK(contents(info, item, slabs.take(u, ref()), ref()) == expected);
       }
     }
   }

@@ -19,7 +19,6 @@ namespace {
 
 /// Two query heads at position 4 over five tokens with masses 1, 16, 4, 2, 8 and the reverse, of 31.
 struct FiveTokens {
-  std::unique_ptr<Backend> backend = make_ref_backend();
   ExactBlock exact;
 
   FiveTokens() {
@@ -36,17 +35,17 @@ struct FiveTokens {
   }
 
   void set_rows(std::vector<float> logits, std::vector<float> shares) {
-    exact.block.scores = backend->adopt(std::move(logits), 2, 5);
-    exact.scores = backend->on_host(exact.block.scores);
-    exact.shares = backend->on_host(backend->adopt(std::move(shares), 2, 5));
+    exact.block.scores = ref().adopt(std::move(logits), 2, 5);
+    exact.scores = ref().on_host(exact.block.scores);
+    exact.shares = ref().on_host(ref().adopt(std::move(shares), 2, 5));
   }
   MetricRow recall(const EntryTables& tables, RecallRange range, Index g = 0) {
     MetricRow row{};
-    const Overlap overlap = overlap_of(host_entries(tables, 1, *backend), exact, range, g, 0, 0, *backend);
+    const Overlap overlap = overlap_of(host_entries(tables, 1, ref()), exact, range, g, 0, 0, ref());
     set_metrics({.overlap = overlap}, row);
     return row;
   }
-  EntryTables ids(std::vector<TokenId> kept) { return ids_table(*backend, std::move(kept)); }
+  EntryTables ids(std::vector<TokenId> kept) { return ids_table(ref(), std::move(kept)); }
 };
 
 float share(const MetricRow& row) { return row[index_of(metric("recall"))]; }
@@ -82,13 +81,13 @@ TEST_CASE("recall is computed over the tokens that may be dropped") {
 TEST_CASE("recall is empty for merged entries and for two sets") {
   FiveTokens t;
   EntryTables merged = t.ids({1, 2});
-  merged[0].own_values = t.backend->adopt(std::vector<float>{1, 2}, 2, 1);
+  merged[0].own_values = ref().adopt(std::vector<float>{1, 2}, 2, 1);
   CHECK(std::isnan(share(t.recall(merged, {0, 5}))));
   EntryTables sets = t.ids({1, 2});
-  sets[0].weight_num = t.backend->adopt(std::vector<float>{0, 2}, 1, 2);
+  sets[0].weight_num = ref().adopt(std::vector<float>{0, 2}, 1, 2);
   CHECK(std::isnan(share(t.recall(sets, {0, 5}))));
   EntryTables weighted = t.ids({1, 2});
-  weighted[0].weight_num = weighted[0].weight_den = t.backend->adopt(std::vector<float>{3, 2}, 1, 2);
+  weighted[0].weight_num = weighted[0].weight_den = ref().adopt(std::vector<float>{3, 2}, 1, 2);
   CHECK(share(t.recall(weighted, {0, 5})) == Approx(0.5));
 }
 
@@ -101,31 +100,29 @@ TEST_CASE("ties go to the lower token") {
 }
 
 TEST_CASE("the plain part of tables") {
-  const auto backend = make_ref_backend();
-  EntryTables tables = ids_table(*backend, {5, -1, 7, 9});
-  tables[0].weight_num = backend->adopt(std::vector<float>{1, 1, 1, 2}, 1, 4);
-  tables[0].weight_den = backend->adopt(std::vector<float>{1, 1, 3, 2}, 1, 4);
-  tables.push_back(ids_table(*backend, {1, 2})[0]);
-  tables[1].own_keys = backend->adopt(std::vector<float>{1, 2}, 2, 1);
-  const HostEntries entries = host_entries(tables, 1, *backend);
+  EntryTables tables = ids_table(ref(), {5, -1, 7, 9});
+  tables[0].weight_num = ref().adopt(std::vector<float>{1, 1, 1, 2}, 1, 4);
+  tables[0].weight_den = ref().adopt(std::vector<float>{1, 1, 3, 2}, 1, 4);
+  tables.push_back(ids_table(ref(), {1, 2})[0]);
+  tables[1].own_keys = ref().adopt(std::vector<float>{1, 2}, 2, 1);
+  const HostEntries entries = host_entries(tables, 1, ref());
   CHECK(entries.any_plain());
   CHECK(!entries.all_plain());
   CHECK(!entries.two_sets());
-  const EntryTables plain = entries.plain_part(*backend);
+  const EntryTables plain = entries.plain_part(ref());
   REQUIRE(plain.size() == 1);
-  CHECK(backend->read(plain[0].ids) == std::vector<std::int32_t>{5, -1, -1, -1});
+  CHECK(ref().read(plain[0].ids) == std::vector<std::int32_t>{5, -1, -1, -1});
   CHECK(!plain[0].weight_num.present());
 }
 
 TEST_CASE("entries are addressed by query head and query") {
-  const auto backend = make_ref_backend();
   // Rows (g, i): (0, 0), (0, 1), (1, 0), (1, 1).
   EntryTables tables = {
-      {.per_head = true, .per_query = true, .ids = backend->adopt(std::vector<std::int32_t>{0, 1, 2, 3}, 4, 1)},
-      {.per_query = true, .ids = backend->adopt(std::vector<std::int32_t>{4, 5}, 2, 1)},
-      {.per_head = true, .ids = backend->adopt(std::vector<std::int32_t>{6, 7}, 2, 1)},
-      {.ids = backend->adopt(std::vector<std::int32_t>{8}, 1, 1)}};
-  const HostEntries entries = host_entries(tables, 2, *backend);
+      {.per_head = true, .per_query = true, .ids = ref().adopt(std::vector<std::int32_t>{0, 1, 2, 3}, 4, 1)},
+      {.per_query = true, .ids = ref().adopt(std::vector<std::int32_t>{4, 5}, 2, 1)},
+      {.per_head = true, .ids = ref().adopt(std::vector<std::int32_t>{6, 7}, 2, 1)},
+      {.ids = ref().adopt(std::vector<std::int32_t>{8}, 1, 1)}};
+  const HostEntries entries = host_entries(tables, 2, ref());
   const auto of = [&](Index g, Index i) {
     std::vector<std::int32_t> ids;
     entries.each(g, i, 0, 100, [&](std::int32_t id, std::size_t, std::size_t) { ids.push_back(id); });
@@ -140,7 +137,7 @@ TEST_CASE("entries are addressed by query head and query") {
 TEST_CASE("entries are complete where every query has all tokens once, each plain") {
   FiveTokens t;
   const auto complete = [&](const EntryTables& tables, Index tokens) {
-    return host_entries(tables, 1, *t.backend).complete(tokens);
+    return host_entries(tables, 1, ref()).complete(tokens);
   };
   EntryTables split = t.ids({3, 0});
   split.push_back(t.ids({4, 1, -1, 2})[0]);
@@ -148,7 +145,7 @@ TEST_CASE("entries are complete where every query has all tokens once, each plai
   CHECK(complete(split, 5));
   CHECK_FALSE(complete(t.ids({0, 1, 2, 3}), 5));
   EntryTables weighted = t.ids({0, 1, 2, 3, 4});
-  weighted[0].weight_den = t.backend->adopt(std::vector<float>{1, 1, 2, 1, 1}, 1, 5);
+  weighted[0].weight_den = ref().adopt(std::vector<float>{1, 1, 2, 1, 1}, 1, 5);
   CHECK_FALSE(complete(weighted, 5));
   EntryTables own = t.ids({0, 1, 2, 3, 4});
   own[0].per_query = true;  // other queries may have other tokens
@@ -159,24 +156,23 @@ namespace {
 
 using Ids = std::vector<std::int32_t>;
 
-EntryTable table(Backend& backend, Ids ids, Index rows) {
+EntryTable table(Ids ids, Index rows) {
   const Index width = std::ssize(ids) / rows;
-  return {.per_query = true, .ids = backend.adopt(std::move(ids), rows, width)};
+  return {.per_query = true, .ids = ref().adopt(std::move(ids), rows, width)};
 }
 
 }  // namespace
 
 TEST_CASE("a table on the host: slots in use, plain slots, different sets") {
-  const auto backend = make_ref_backend();
-  const ReadTable rows(on_host(table(*backend, {1, 5, -1, 0, 2, 3}, 2), *backend));
+  const ReadTable rows(on_host(table({1, 5, -1, 0, 2, 3}, 2), ref()));
   CHECK(rows.used == 5);
   CHECK(rows.plain_count == 5);
   CHECK_FALSE(rows.weighted());
   CHECK(std::ranges::equal(rows.row(1), Ids{0, 2, 3}));
 
-  EntryTable weighted = table(*backend, {4, 2, -1}, 1);
-  weighted.weight_num = backend->adopt(std::vector<float>{1, 0, 1}, 1, 3);
-  const ReadTable host(on_host(weighted, *backend));
+  EntryTable weighted = table({4, 2, -1}, 1);
+  weighted.weight_num = ref().adopt(std::vector<float>{1, 0, 1}, 1, 3);
+  const ReadTable host(on_host(weighted, ref()));
   CHECK(host.plain_count == 1);  // token 4
   CHECK(host.two_sets);          // token 2 is in the denominator only
 }
@@ -189,20 +185,19 @@ TEST_CASE("ids that increase are recognised") {
 }
 
 TEST_CASE("a table is translated to the trace's token numbers") {
-  const auto backend = make_ref_backend();
   const TokenMap shifted{.first = 10, .middle = 4, .last = 2};
-  const EntryTable local = table(*backend, {1, 3, 4, -1}, 1);
-  CHECK(backend->read(to_global(local, shifted, *backend).ids) == Ids{11, 13, 16, -1});
-  CHECK(to_global(local, TokenMap{.middle = 8}, *backend).ids.same_as(local.ids));
+  const EntryTable local = table({1, 3, 4, -1}, 1);
+  CHECK(ref().read(to_global(local, shifted, ref()).ids) == Ids{11, 13, 16, -1});
+  CHECK(to_global(local, TokenMap{.middle = 8}, ref()).ids.same_as(local.ids));
 
   // Tokens 0 to 3 of the method are 2 to 5 of the trace; token 6 is protected, and token 4 of the method is 7.
   EntryTable rounded = local;
-  rounded.token_values = backend->adopt(std::vector<float>{10, 11, 12, 13, 14}, 5, 1);
+  rounded.token_values = ref().adopt(std::vector<float>{10, 11, 12, 13, 14}, 5, 1);
   const TokenMap two{.first = 2, .middle = 4, .last = 1};
-  const std::vector<float> rows = backend->read(to_global(rounded, two, *backend).token_values);
+  const std::vector<float> rows = ref().read(to_global(rounded, two, ref()).token_values);
   REQUIRE(rows.size() == 8);
   CHECK(std::vector<float>(rows.begin() + 2, rows.begin() + 6) == std::vector<float>{10, 11, 12, 13});
   CHECK(rows[7] == 14);
-  CHECK(ReadTable(on_host(rounded, *backend)).plain_count == 0);
-  CHECK_FALSE(to_global(rounded, two, *backend).token_keys.present());
+  CHECK(ReadTable(on_host(rounded, ref())).plain_count == 0);
+  CHECK_FALSE(to_global(rounded, two, ref()).token_keys.present());
 }

@@ -3,6 +3,7 @@
 #include <kvbench/replay/answer/together.hpp>
 
 #include <doctest/doctest.h>
+#include <support/backends.hpp>
 
 #include <kvbench/testing/head.hpp>
 
@@ -18,32 +19,31 @@ constexpr Index tokens = 40, queries = 5, group = 3;
 /// Sets of entries on one head, answered together and separately.
 class Sets {
  public:
-  Sets() : head_(random_head({.n = tokens, .decoded = queries, .group = group}, 1, *backend_)) {
-    block_ = query_block(head_, tokens, tokens + queries, tokens + queries, *backend_);
-    held_ = tokens_of(head_, tokens + queries, *backend_);
+  Sets() : head_(random_head({.n = tokens, .decoded = queries, .group = group}, 1, ref())) {
+    block_ = query_block(head_, tokens, tokens + queries, tokens + queries, ref());
+    held_ = tokens_of(head_, tokens + queries, ref());
     const auto rows = static_cast<std::size_t>(group * queries);
     fixed_ = {random_numbers(group * queries, 2, 0), std::vector<float>(rows, 0.5f),
               random_numbers(group * queries * 6, 2, 1)};
   }
 
-  Backend& backend() { return *backend_; }
   void add(const EntryTables& tables) {
     std::vector<HostTable> host;
-    for (const EntryTable& table : tables) host.push_back(on_host(table, *backend_));
+    for (const EntryTable& table : tables) host.push_back(on_host(table, ref()));
     tables_.push_back(tables);
     host_.push_back(std::make_unique<HostEntries>(std::move(host), queries));
   }
-  std::optional<std::vector<Segment>> segments() const { return find_segments(sets(), tokens + queries, *backend_); }
+  std::optional<std::vector<Segment>> segments() const { return find_segments(sets(), tokens + queries, ref()); }
 
   /// Compares with a separate pass for each set, in the answers num / den and in ln den + max.
   void check() {
     REQUIRE(segments());
-    const auto shared = attend_together(sets(), {.global = block_, .local = block_}, fixed_, held_, *backend_);
+    const auto shared = attend_together(sets(), {.global = block_, .local = block_}, fixed_, held_, ref());
     REQUIRE(shared.size() == host_.size());
     for (std::size_t s = 0; s < shared.size(); ++s) {
       CAPTURE(s);
       check_equal(shared[s].answer.all, alone(tables_[s]));
-      check_equal(shared[s].answer.plain, alone(host_[s]->plain_part(*backend_)));
+      check_equal(shared[s].answer.plain, alone(host_[s]->plain_part(ref())));
     }
   }
 
@@ -55,10 +55,10 @@ class Sets {
   }
   HostState alone(const EntryTables& tables) {
     const auto rows = static_cast<Index>(fixed_.max.size());
-    AttentionState state{backend_->adopt(std::vector(fixed_.max), rows), backend_->adopt(std::vector(fixed_.den), rows),
-                         backend_->adopt(std::vector(fixed_.num), rows, 6)};
-    attend(*backend_, held_, block_, tables, state);
-    return {backend_->read(state.max), backend_->read(state.den), backend_->read(state.num)};
+    AttentionState state{ref().adopt(std::vector(fixed_.max), rows), ref().adopt(std::vector(fixed_.den), rows),
+                         ref().adopt(std::vector(fixed_.num), rows, 6)};
+    attend(ref(), held_, block_, tables, state);
+    return {ref().read(state.max), ref().read(state.den), ref().read(state.num)};
   }
   static void check_equal(const HostState& a, const HostState& b) {
     for (std::size_t r = 0; r < a.max.size(); ++r) {
@@ -69,7 +69,6 @@ class Sets {
     }
   }
 
-  std::unique_ptr<Backend> backend_ = make_ref_backend();
   HeadData head_;
   QueryBlock block_;
   HeadTokens held_;
@@ -79,30 +78,30 @@ class Sets {
 };
 
 /// Every `step`-th token below `end`, with rows that start one token later each.
-EntryTable every(Backend& backend, std::int32_t step, std::int32_t end, bool per_head, bool per_query) {
+EntryTable every(std::int32_t step, std::int32_t end, bool per_head, bool per_query) {
   const Index rows = (per_head ? group : 1) * (per_query ? queries : 1);
   std::vector<std::int32_t> ids;
   for (Index r = 0; r < rows; ++r) {
     for (std::int32_t id = 0; id < end; id += step) ids.push_back((id + static_cast<std::int32_t>(r)) % tokens);
   }
   const Index width = std::ssize(ids) / rows;
-  return {.per_head = per_head, .per_query = per_query, .ids = backend.adopt(std::move(ids), rows, width)};
+  return {.per_head = per_head, .per_query = per_query, .ids = ref().adopt(std::move(ids), rows, width)};
 }
 
 /// Row r: the id 8 * (r % 3) + level, then the ids at these `steps` after it, in this order.
-EntryTable level_of(Backend& backend, std::int32_t level, const std::vector<std::int32_t>& steps) {
+EntryTable level_of(std::int32_t level, const std::vector<std::int32_t>& steps) {
   std::vector<std::int32_t> ids;
   for (std::int32_t r = 0; r < queries; ++r) {
     for (const std::int32_t step : steps) ids.push_back(8 * (r % 3) + level + step);
     ids.push_back(-1);
   }
-  return {.per_query = true, .ids = backend.adopt(std::move(ids), queries, std::ssize(steps) + 1)};
+  return {.per_query = true, .ids = ref().adopt(std::move(ids), queries, std::ssize(steps) + 1)};
 }
 
-EntryTable weighted(Backend& backend, EntryTable table, float num, float den) {
+EntryTable weighted(EntryTable table, float num, float den) {
   const auto slots = static_cast<std::size_t>(table.ids.size());
-  table.weight_num = backend.adopt(std::vector<float>(slots, num), table.ids.rows(), table.ids.cols());
-  table.weight_den = backend.adopt(std::vector<float>(slots, den), table.ids.rows(), table.ids.cols());
+  table.weight_num = ref().adopt(std::vector<float>(slots, num), table.ids.rows(), table.ids.cols());
+  table.weight_den = ref().adopt(std::vector<float>(slots, den), table.ids.rows(), table.ids.cols());
   return table;
 }
 
@@ -114,7 +113,7 @@ TEST_CASE("nested sets of any scope answer together as they do alone") {
       CAPTURE(per_head);
       CAPTURE(per_query);
       Sets sets;
-      for (const std::int32_t end : {40, 20, 10}) sets.add({every(sets.backend(), 1, end, per_head, per_query)});
+      for (const std::int32_t end : {40, 20, 10}) sets.add({every(1, end, per_head, per_query)});
       sets.check();
     }
   }
@@ -122,10 +121,9 @@ TEST_CASE("nested sets of any scope answer together as they do alone") {
 
 TEST_CASE("sets that overlap, with weights by set, several tables and scopes, answer as they do alone") {
   Sets sets;
-  Backend& b = sets.backend();
-  sets.add({weighted(b, every(b, 1, 36, false, false), 2, 3), every(b, 5, 40, true, true)});
-  sets.add({weighted(b, every(b, 2, 36, false, false), 4, 5), every(b, 5, 30, true, true)});
-  sets.add({every(b, 3, 36, false, false)});
+  sets.add({weighted(every(1, 36, false, false), 2, 3), every(5, 40, true, true)});
+  sets.add({weighted(every(2, 36, false, false), 4, 5), every(5, 30, true, true)});
+  sets.add({every(3, 36, false, false)});
   sets.add({});  // only the fixed tokens
   sets.check();
 }
@@ -134,9 +132,8 @@ TEST_CASE("sets of several tables, whose ids increase or not, answer as they do 
   for (const bool increasing : {true, false}) {
     CAPTURE(increasing);
     Sets sets;
-    Backend& b = sets.backend();
     const std::vector<std::int32_t> steps = increasing ? std::vector{0, 4, 8, 12} : std::vector{12, 0, 8, 4};
-    const EntryTable small = level_of(b, 0, steps), more = level_of(b, 1, steps), most = level_of(b, 2, {0, 4, 8});
+    const EntryTable small = level_of(0, steps), more = level_of(1, steps), most = level_of(2, {0, 4, 8});
     sets.add({most, more, small});
     sets.add({more, small});
     sets.add({small});
@@ -146,19 +143,17 @@ TEST_CASE("sets of several tables, whose ids increase or not, answer as they do 
 
 TEST_CASE("sets that share one table and differ in others answer as they do alone") {
   Sets sets;
-  Backend& b = sets.backend();
-  const EntryTable shared = level_of(b, 0, {0, 4, 8, 12});
-  sets.add({shared, level_of(b, 1, {0, 4})});
-  sets.add({shared, level_of(b, 1, {4, 8})});  // no set holds all tables, and token 5 of row 0 is in two of them
+  const EntryTable shared = level_of(0, {0, 4, 8, 12});
+  sets.add({shared, level_of(1, {0, 4})});
+  sets.add({shared, level_of(1, {4, 8})});  // no set holds all tables, and token 5 of row 0 is in two of them
   sets.add({shared});
   sets.check();
 }
 
 TEST_CASE("a token once in each sum counts in both") {
   Sets sets;
-  Backend& b = sets.backend();
   for (int copies = 0; copies < 2; ++copies) {
-    sets.add({weighted(b, every(b, 1, 12, false, false), 2, 0), weighted(b, every(b, 1, 12, false, false), 0, 3)});
+    sets.add({weighted(every(1, 12, false, false), 2, 0), weighted(every(1, 12, false, false), 0, 3)});
   }
   sets.check();
 }
@@ -168,14 +163,14 @@ TEST_CASE("sets are not answered together where that would not save work") {
   for (const std::int32_t first : {0, 20}) {
     std::vector<std::int32_t> ids;
     for (std::int32_t j = first; j < first + 20; ++j) ids.push_back(j);
-    disjoint.add({{.ids = disjoint.backend().adopt(std::move(ids), 1, 20)}});
+    disjoint.add({{.ids = ref().adopt(std::move(ids), 1, 20)}});
   }
   CHECK_FALSE(disjoint.segments());
 
   Sets own;
   for (int copies = 0; copies < 2; ++copies) {
-    EntryTable table = every(own.backend(), 1, 8, false, false);
-    table.own_values = own.backend().adopt(std::vector<float>(8 * 6, 1.0f), 8, 6);
+    EntryTable table = every(1, 8, false, false);
+    table.own_values = ref().adopt(std::vector<float>(8 * 6, 1.0f), 8, 6);
     own.add({table});
   }
   CHECK_FALSE(own.segments());

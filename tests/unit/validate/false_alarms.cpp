@@ -27,7 +27,7 @@ namespace {
 
 /// n tokens whose values have log-normal norms over several orders of magnitude, and of which every ninth has a long
 /// key; one query.
-Subject heavy_subject(Backend& backend, Index n) {
+Subject heavy_subject(Index n) {
   std::mt19937 engine(7);
   std::normal_distribution<float> normal;
   constexpr Index d = 8;
@@ -45,21 +45,19 @@ Subject heavy_subject(Backend& backend, Index n) {
                        .d = d,
                        .dv = d,
                        .scale = 0.35f},
-                      backend);
+                      cpu());
 }
 
 /// Runs the checks of a paper whose rows can be faults, with `repeats` seed offsets, each a run of its own. No run
 /// reports a fault, and the p-values of no row are small too often.
 void expect_no_alarms(const Subject& subject, Index seeds, std::uint32_t repeats) {
-  const auto backend = make_cpu_backend();
   std::map<std::string, std::vector<double>> p_values;  // by claim and part
   for (std::uint32_t repeat = 0; repeat < repeats; ++repeat) {
     const ValidateOptions options{.seeds = seeds, .seed_offset = 1000 * (repeat + 1)};
     std::vector<CheckRow> rows;
     for (const Check* claim : find_checks(all_checks(), {"subgen", "balancekv"}, {})) {
       if (claim->scope != Scope::head || claim->id == "balancekv.exponent") continue;  // whose rows are no faults
-      CheckContext context{
-          .subject = &subject, .options = options, .backend = *backend, .rows = rows, .check = claim->id};
+      CheckContext context{.subject = &subject, .options = options, .backend = cpu(), .rows = rows, .check = claim->id};
       try {
         claim->run(context);
       } catch (const Unavailable&) {
@@ -90,16 +88,12 @@ void expect_no_alarms(const Subject& subject, Index seeds, std::uint32_t repeats
 }  // namespace
 
 TEST_CASE("false alarms with ten seeds, one query and heavy tails") {
-  const auto backend = make_cpu_backend();
-  expect_no_alarms(heavy_subject(*backend, 1), 10, 2);
-  expect_no_alarms(heavy_subject(*backend, 12), 10, 60);
-  expect_no_alarms(heavy_subject(*backend, 150), 10, 30);
+  expect_no_alarms(heavy_subject(1), 10, 2);
+  expect_no_alarms(heavy_subject(12), 10, 60);
+  expect_no_alarms(heavy_subject(150), 10, 30);
 }
 
-TEST_CASE("false alarms with a hundred seeds") {
-  const auto backend = make_cpu_backend();
-  expect_no_alarms(subgen_subject(*backend), 100, 12);
-}
+TEST_CASE("false alarms with a hundred seeds") { expect_no_alarms(subgen_subject(), 100, 12); }
 
 // Claims that replay a trace, and costs.
 
@@ -117,9 +111,8 @@ TEST_CASE("16 neighbouring queries of a head are one unit") {
   const testing::SmallTrace trace;
   std::vector<CheckRow> rows;
   const ValidateOptions options;
-  const auto backend = make_cpu_backend();
   const CheckContext context{
-      .reader = &trace.reader(), .options = options, .backend = *backend, .rows = rows, .check = "x"};
+      .reader = &trace.reader(), .options = options, .backend = cpu(), .rows = rows, .check = "x"};
   const PairedReplay replay(
       context, {.methods = {method_choice("sink")}, .budgets = {Budget::tokens(10)}, .protocol = Protocol::prefill});
   const std::vector<double> units = replay.units({0, 0});
@@ -141,8 +134,7 @@ TEST_CASE("growth is the slope of the logarithms") {
 TEST_CASE("a cost above what a paper states is a fault") {
   std::vector<CheckRow> rows;
   const ValidateOptions options;
-  const auto backend = make_cpu_backend();
-  CheckContext context{.options = options, .backend = *backend, .rows = rows, .check = "x.cost"};
+  CheckContext context{.options = options, .backend = cpu(), .rows = rows, .check = "x.cost"};
   const CostCase what{"chelsea", {}, [](Index n) { return n / 2; }};
   add_growth(context, "quadratic", what,
              {.sizes = {512, 1024, 2048}, .values = {1, 4, 16}, .stated = 1, .complexity = "O(n)"});
@@ -155,14 +147,13 @@ TEST_CASE("a cost above what a paper states is a fault") {
 
 // Each A token of the 256 - 80 middle ones has one chunk of partners: 88 x 88 cosines of 16 numbers.
 TEST_CASE("costs are the declared work of kernels and the bytes of the footprint") {
-  const auto backend = make_cpu_backend();
   const CostCase exact{"exact", {}, [](Index n) { return n; }};
-  const Work work = work_of(exact, 256, *backend);
+  const Work work = work_of(exact, 256, cpu());
   CHECK(work.compress_flops == 0);
   CHECK(work.bytes == 256 * 32 * 2);
   CHECK(work.query_flops > 256 * 32 * 2);
-  const Work twice = work_of(exact, 512, *backend);
+  const Work twice = work_of(exact, 512, cpu());
   CHECK(twice.query_flops == Approx(2 * work.query_flops).epsilon(0.05));
   const CostCase merged{"chelsea", {}, [](Index n) { return n / 2; }};
-  CHECK(work_of(merged, 256, *backend).compress_flops >= 2 * 88 * 88 * 16);
+  CHECK(work_of(merged, 256, cpu()).compress_flops >= 2 * 88 * 88 * 16);
 }

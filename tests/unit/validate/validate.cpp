@@ -72,9 +72,8 @@ TEST_CASE("an interruption keeps finished rows") {
 }
 
 TEST_CASE("synthetic streams are reproducible and have their stated length") {
-  const auto backend = make_cpu_backend();
   for (const SubjectSource& source : synthetic_subjects(3)) {
-    const Subject a = source.load(*backend), b = source.load(*backend);
+    const Subject a = source.load(cpu()), b = source.load(cpu());
     CHECK(a.keys == b.keys);
     CHECK(a.num_queries() == 3);
     CHECK(static_cast<Index>(a.values.size()) == a.tokens() * a.dv());
@@ -98,10 +97,10 @@ TEST_CASE("claims are found by id, prefix and method") {
 
 TEST_CASE("keys whose exponentials overflow give bounds that are numbers or infinite, and no fault") {
   CheckRun run(20);
-  Subject subject = synthetic("short-keys", 3, run.backend());
+  Subject subject = synthetic("short-keys", 3);
   for (float& x : subject.keys) x *= 300;
   for (float& x : subject.queries) x *= 150;
-  subject.head.keys = run.backend().adopt(std::vector(subject.keys), subject.tokens(), subject.d());
+  subject.head.keys = cpu().adopt(std::vector(subject.keys), subject.tokens(), subject.d());
   for (const Check* check : find_checks(all_checks(), {"balancekv", "subgen"}, {})) {
     if (check->scope != Scope::head || check->id == "balancekv.exponent") continue;  // greedy signs are all alike
     CAPTURE(check->id);
@@ -114,21 +113,19 @@ TEST_CASE("keys whose exponentials overflow give bounds that are numbers or infi
 }
 
 TEST_CASE("tiny and degenerate subjects give rows or a reason, and no violation") {
-  const auto backend = make_cpu_backend();
   std::vector<Subject> subjects;
-  subjects.push_back(make_subject({.name = "one", .keys = {1}, .values = {1}, .queries = {1}}, *backend));
-  subjects.push_back(make_subject({.name = "zero values", .keys = {1, 2}, .values = {0, 0}, .queries = {1}}, *backend));
+  subjects.push_back(make_subject({.name = "one", .keys = {1}, .values = {1}, .queries = {1}}, cpu()));
+  subjects.push_back(make_subject({.name = "zero values", .keys = {1, 2}, .values = {0, 0}, .queries = {1}}, cpu()));
   subjects.push_back(
-      make_subject({.name = "zero query", .keys = {1, 2, 3}, .values = {0, 1, 1}, .queries = {0}}, *backend));
+      make_subject({.name = "zero query", .keys = {1, 2, 3}, .values = {0, 1, 1}, .queries = {0}}, cpu()));
   subjects.push_back(make_subject(
-      {.name = "equal keys", .keys = std::vector(40, 1.0f), .values = std::vector(40, 1.0f), .queries = {1}},
-      *backend));
+      {.name = "equal keys", .keys = std::vector(40, 1.0f), .values = std::vector(40, 1.0f), .queries = {1}}, cpu()));
   for (const Subject& subject : subjects) {
     for (const Check* check : find_checks(all_checks(), {"subgen"}, {})) {
       if (check->scope != Scope::head) continue;
       INFO(subject.source << " " << check->id);
       try {
-        const Judged judged(*backend, subject, check->run, 20);
+        const Judged judged(subject, check->run, 20);
         CHECK(judged.none_violated());
       } catch (const Unavailable&) {
       } catch (const Infeasible&) {

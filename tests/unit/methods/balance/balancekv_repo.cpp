@@ -15,16 +15,14 @@ using namespace kvbench::testing;
 namespace {
 
 std::vector<Entry> kept(const std::string& method, const HeadData& head, std::vector<Assignment> settings, Index budget,
-                        std::uint32_t seed, Backend& backend) {
+                        std::uint32_t seed, Backend& backend = ref()) {
   const auto cache = open_cache(method, std::move(settings), prompt_of(head, backend), budget, seed, backend);
   const QueryBlock block = query_block(head, head.n, head.n + 1, head.n + 1, backend);
   return visible_entries(head, cache->entries(block), block, backend)[0];
 }
 
-double forced_signs(const HeadData& head, std::vector<Assignment> settings, Index budget, Backend& backend) {
-  return open_cache("balancekv-repo", std::move(settings), prompt_of(head, backend), budget, 0, backend)
-      ->notes()[0]
-      .count;
+double forced_signs(const HeadData& head, std::vector<Assignment> settings, Index budget) {
+  return open_cache("balancekv-repo", std::move(settings), prompt_of(head, ref()), budget, 0)->notes()[0].count;
 }
 
 /// The released loop in fp64 over padded blocks: tokens and weights, in its order.
@@ -77,35 +75,32 @@ std::vector<std::pair<TokenId, float>> released_loop(const HeadData& head, Index
 // = 2 last, so that + is kept with factor 2. Values 1 -2 2 5: the sum -1.975 makes + +, which are dropped; the two
 // tokens after them are kept with factor 1.
 TEST_CASE("balancekv-repo: weights 1 or 2 in the numerator, 2^T in the denominator") {
-  const auto backend = make_ref_backend();
   HeadData head = small_head({0, 0, 0, 0, 0}, 4);
-  CHECK(kept("balancekv-repo", head, {}, 2, 0, *backend) == std::vector<Entry>{{0, 2, 2, {}, {}}, {2, 2, 2, {}, {}}});
+  CHECK(kept("balancekv-repo", head, {}, 2, 0) == std::vector<Entry>{{0, 2, 2, {}, {}}, {2, 2, 2, {}, {}}});
   head.values = {1, -2, 2, 5, 0};
-  CHECK(kept("balancekv-repo", head, {}, 2, 0, *backend) == std::vector<Entry>{{2, 1, 2, {}, {}}, {3, 1, 2, {}, {}}});
-  CHECK(kept("balancekv-repo", head, {{"mass", "consistent"}}, 2, 0, *backend) ==
+  CHECK(kept("balancekv-repo", head, {}, 2, 0) == std::vector<Entry>{{2, 1, 2, {}, {}}, {3, 1, 2, {}, {}}});
+  CHECK(kept("balancekv-repo", head, {{"mass", "consistent"}}, 2, 0) ==
         std::vector<Entry>{{2, 1, 1, {}, {}}, {3, 1, 1, {}, {}}});
   // The window has weight 1: of five tokens 0 .. 3 are halved, and 4 is kept.
   HeadData longer = small_head({0, 0, 0, 0, 0, 0}, 5);
-  CHECK(kept("balancekv-repo", longer, {}, 3, 0, *backend) ==
+  CHECK(kept("balancekv-repo", longer, {}, 3, 0) ==
         std::vector<Entry>{{0, 2, 2, {}, {}}, {2, 2, 2, {}, {}}, {4, 1, 1, {}, {}}});
 }
 
 // Keys 4 and 0. In a block of 4 the padded mean is 1: exp(3 * -1) (4 + 0.025) * 4 = 0.80 > 1/2, a forced sign. With the
 // mean of the two it would be exp(2 * -2) ... = 0.29.
 TEST_CASE("balancekv-repo: the zeros of the padding enter the mean") {
-  const auto backend = make_ref_backend();
   HeadData head = small_head({4, 0, 0}, 2);
   head.values = {2, 2, 0};
-  CHECK(forced_signs(head, {{"block", "4"}}, 1, *backend) == 1);
-  CHECK(forced_signs(head, {{"block", "2"}}, 1, *backend) == 0);
+  CHECK(forced_signs(head, {{"block", "4"}}, 1) == 1);
+  CHECK(forced_signs(head, {{"block", "2"}}, 1) == 0);
 }
 
 TEST_CASE("balancekv-repo: a round over one token keeps nothing") {
-  const auto backend = make_ref_backend();
   const HeadData head = small_head({0, 0}, 1);
-  CHECK(kept("balancekv-repo", head, {{"rounds", "1"}}, 1, 0, *backend).size() == 1);  // it is the window
+  CHECK(kept("balancekv-repo", head, {{"rounds", "1"}}, 1, 0).size() == 1);  // it is the window
   const HeadData two = small_head({0, 0, 0}, 2);
-  CHECK(kept("balancekv-repo", two, {{"rounds", "2"}}, 1, 0, *backend) == std::vector<Entry>{{1, 1, 1, {}, {}}});
+  CHECK(kept("balancekv-repo", two, {{"rounds", "2"}}, 1, 0) == std::vector<Entry>{{1, 1, 1, {}, {}}});
 }
 
 TEST_CASE("balancekv-repo equals the released loop in order and weights, over rounds and blocks") {
@@ -137,10 +132,9 @@ TEST_CASE("balancekv-repo equals the released loop in order and weights, over ro
 }
 
 TEST_CASE("balancekv-repo: decoded tokens are exact, and the footprint has two weights per token") {
-  const auto backend = make_ref_backend();
-  const HeadData head = random_head({.n = 48, .decoded = 5, .d = 4, .dv = 3, .group = 1}, 1, *backend);
-  const auto cache = open_cache("balancekv-repo", {}, prompt_of(head, *backend), 15, 0, *backend);
-  CHECK(append(*cache, token_block(head, 48, 53, *backend)) == 5);
+  const HeadData head = random_head({.n = 48, .decoded = 5, .d = 4, .dv = 3, .group = 1}, 1, ref());
+  const auto cache = open_cache("balancekv-repo", {}, prompt_of(head, ref()), 15, 0);
+  CHECK(append(*cache, token_block(head, 48, 53, ref())) == 5);
   CHECK(cache->protected_tokens().recent == 4);
   const Footprint arrays = cache->footprint();
   CHECK(arrays[0].rows == 20);
@@ -150,11 +144,10 @@ TEST_CASE("balancekv-repo: decoded tokens are exact, and the footprint has two w
 }
 
 TEST_CASE("uniform-repo keeps the -1 class first, gives +1 to the first of a block, and weights 2^T") {
-  const auto backend = make_ref_backend();
   const HeadData head = small_head({0, 0, 0, 0, 0, 0, 0, 0}, 7);
   bool short_class = false, long_class = false;
   for (std::uint32_t seed = 0; seed < 30; ++seed) {
-    const Draws draws(seed, "uniform-repo", prompt_of(head, *backend));
+    const Draws draws(seed, "uniform-repo", prompt_of(head, ref()));
     Ids minus, plus;
     for (TokenId i = 0; i < 7; ++i) (i % 4 != 0 && draws.uniform(i, 0) >= 0.5 ? minus : plus).push_back(i);
     short_class |= minus.size() < 3;
@@ -164,7 +157,7 @@ TEST_CASE("uniform-repo keeps the -1 class first, gives +1 to the first of a blo
     expected.resize(3);
     std::ranges::sort(expected);
 
-    const auto entries = kept("uniform-repo", head, {{"block", "4"}}, 3, seed, *backend);
+    const auto entries = kept("uniform-repo", head, {{"block", "4"}}, 3, seed);
     CHECK(ids_of(entries) == expected);
     for (const Entry& entry : entries) CHECK((entry.num == 2 && entry.den == 2));
   }
@@ -173,10 +166,9 @@ TEST_CASE("uniform-repo keeps the -1 class first, gives +1 to the first of a blo
 }
 
 TEST_CASE("uniform-repo keeps floor(n / 2^T) and a window of the rest") {
-  const auto backend = make_ref_backend();
-  const HeadData head = random_head({.n = 103, .decoded = 1, .group = 1}, 0, *backend);
-  CHECK(kept("uniform-repo", head, {}, 103, 0, *backend)[0].num == 1);
-  const auto entries = kept("uniform-repo", head, {}, 30, 1, *backend);  // 6 + 97 / 4
+  const HeadData head = random_head({.n = 103, .decoded = 1, .group = 1}, 0, ref());
+  CHECK(kept("uniform-repo", head, {}, 103, 0)[0].num == 1);
+  const auto entries = kept("uniform-repo", head, {}, 30, 1);  // 6 + 97 / 4
   CHECK(entries.size() == 30);
   double sum = 0;
   for (const Entry& entry : entries) {
@@ -185,5 +177,5 @@ TEST_CASE("uniform-repo keeps floor(n / 2^T) and a window of the rest") {
     sum += double{entry.num};
   }
   CHECK(sum == 24 * 4 + 6);
-  CHECK(kept("uniform-repo", head, {}, 30, 2, *backend) != entries);
+  CHECK(kept("uniform-repo", head, {}, 30, 2) != entries);
 }

@@ -16,11 +16,10 @@ namespace {
 
 using Weights = std::map<Index, std::pair<double, double>>;
 
-Weights weights_at(const CompressedCache& cache, const HeadData& head, Index begin, Index end, Index position,
-                   Backend& backend) {
-  const QueryBlock block = query_block(head, begin, end, end, backend);
+Weights weights_at(const CompressedCache& cache, const HeadData& head, Index begin, Index end, Index position) {
+  const QueryBlock block = query_block(head, begin, end, end, ref());
   Weights weights;
-  const auto rows = visible_entries(head, cache.entries(block), block, backend);
+  const auto rows = visible_entries(head, cache.entries(block), block, ref());
   for (const Entry& entry : rows[static_cast<std::size_t>(position - begin)]) {
     weights[entry.id] = {entry.num, entry.den};
   }
@@ -30,13 +29,12 @@ Weights weights_at(const CompressedCache& cache, const HeadData& head, Index beg
 }  // namespace
 
 TEST_CASE("a run of decoded tokens is appended at once up to the next batch") {
-  const auto backend = make_cpu_backend();
-  const HeadData head = random_head({.n = 40, .decoded = 80, .d = 4, .dv = 3, .group = 1}, 7, *backend);
-  const auto cache = open_cache("balancekv", {{"mode", "stream"}, {"t", "8"}, {"rounds", "2"}},
-                                prompt_of(head, *backend), 1000, 4, *backend);
+  const HeadData head = random_head({.n = 40, .decoded = 80, .d = 4, .dv = 3, .group = 1}, 7, cpu());
+  const auto cache = open_cache("balancekv", {{"mode", "stream"}, {"t", "8"}, {"rounds", "2"}}, prompt_of(head, cpu()),
+                                1000, 4, cpu());
   Index blocks = 0;
   for (Index begin = head.n; begin < head.total; ++blocks)
-    begin += append(*cache, token_block(head, begin, head.total, *backend));
+    begin += append(*cache, token_block(head, begin, head.total, cpu()));
   CHECK(blocks > 1);
   CHECK(blocks < (head.total - head.n) * 3 / 4);
 }
@@ -52,15 +50,14 @@ TEST_CASE("buckets: 2^{i-1} < |v| <= 2^i") {
 // t = 4, T = 2, 22 tokens: five batches and two remaining tokens. Batch 5 is in level 1 (2 tokens of weight 2), batches
 // 1 to 4 in level 2 (4 of weight 4), 2 in level 0.
 TEST_CASE("exact halves of a stream: sizes by formula, weights that sum to the tokens, and the footprint") {
-  const auto backend = make_ref_backend();
-  HeadData head = random_head({.n = 22, .decoded = 1, .d = 4, .dv = 3, .group = 1}, 2, *backend);
+  HeadData head = random_head({.n = 22, .decoded = 1, .d = 4, .dv = 3, .group = 1}, 2, ref());
   head.values.assign(head.values.size(), 0.5f);
-  const auto cache = open_cache("balancekv", {{"mode", "stream"}, {"t", "4"}, {"rounds", "2"}},
-                                prompt_of(head, *backend), 22, 0, *backend);
+  const auto cache =
+      open_cache("balancekv", {{"mode", "stream"}, {"t", "4"}, {"rounds", "2"}}, prompt_of(head, ref()), 22, 0);
   std::map<double, int> levels;
   double den = 0, num = 0;
   Index in_d = 0, in_n = 0, in_any = 0;
-  for (const auto& [id, weight] : weights_at(*cache, head, 22, 23, 22, *backend)) {
+  for (const auto& [id, weight] : weights_at(*cache, head, 22, 23, 22)) {
     if (weight.second > 0) ++levels[weight.second];
     num += weight.first;
     den += weight.second;

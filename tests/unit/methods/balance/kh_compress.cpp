@@ -12,10 +12,10 @@ using namespace kvbench::testing;
 namespace {
 
 std::vector<Entry> entries_of(const HeadData& head, const std::vector<Assignment>& settings, Index budget,
-                              std::uint32_t seed, Backend& backend) {
-  const auto cache = open_cache("kh-compress", settings, prompt_of(head, backend), budget, seed, backend);
-  const QueryBlock block = query_block(head, head.n, head.n + 1, head.n + 1, backend);
-  return visible_entries(head, cache->entries(block), block, backend)[0];
+                              std::uint32_t seed) {
+  const auto cache = open_cache("kh-compress", settings, prompt_of(head, ref()), budget, seed);
+  const QueryBlock block = query_block(head, head.n, head.n + 1, head.n + 1, ref());
+  return visible_entries(head, cache->entries(block), block, ref())[0];
 }
 
 /// The rule, written out, for a context of 4^log4 tokens or a few more.
@@ -76,40 +76,38 @@ Ids rule(const HeadData& head, Index log4, Index g, const Draws& draws) {
 // bucket. The root of 4 is 2: of 4 tokens one bucket leaves 0 and 3, or, with the other halves, 1 and 2. Of 5 to 7
 // tokens the first four are taken. The weights are n / kept, or one.
 TEST_CASE("kh-compress keeps one token of each pair") {
-  const auto backend = make_ref_backend();
   bool first = false, other = false;
   for (std::uint32_t seed = 0; seed < 20; ++seed) {
     const HeadData head = small_head(std::vector<float>(8, 1), 7);
     HeadData equal = head;
     equal.values.assign(8, 1);
-    const auto entries = entries_of(equal, {}, 3, seed, *backend);
+    const auto entries = entries_of(equal, {}, 3, seed);
     const Ids ids = ids_of(entries);
     CHECK((ids == Ids{0, 3} || ids == Ids{1, 2}));
     (ids == Ids{0, 3} ? first : other) = true;
     CHECK(entries[0].num == 3.5f);
     CHECK(entries[1].den == 3.5f);
-    CHECK(entries_of(equal, {{"weight", "one"}}, 3, seed, *backend)[0].num == 1);
+    CHECK(entries_of(equal, {{"weight", "one"}}, 3, seed)[0].num == 1);
   }
   CHECK(first);
   CHECK(other);
   const HeadData head = small_head(std::vector<float>(8, 1), 7);
-  CHECK(ids_of(entries_of(head, {}, 4, 0, *backend)) == Ids{0, 1, 2, 3});
-  CHECK(entries_of(head, {}, 7, 0, *backend).size() == 7);
-  CHECK_THROWS_WITH_AS(entries_of(head, {}, 1, 0, *backend),
+  CHECK(ids_of(entries_of(head, {}, 4, 0)) == Ids{0, 1, 2, 3});
+  CHECK(entries_of(head, {}, 7, 0).size() == 7);
+  CHECK_THROWS_WITH_AS(entries_of(head, {}, 1, 0),
                        "kh-compress keeps at least 2 of 7 tokens, the root of the largest power of 4 among them; raise "
                        "the budget of 1",
                        Infeasible);
 }
 
 TEST_CASE("kh-compress holds what its rule says") {
-  const auto backend = make_ref_backend();
-  const HeadData head = random_head({.n = 70, .decoded = 1}, 61, *backend);
-  const HeadPrompt prompt = prompt_of(head, *backend);
+  const HeadData head = random_head({.n = 70, .decoded = 1}, 61, ref());
+  const HeadPrompt prompt = prompt_of(head, ref());
   for (std::uint32_t seed = 0; seed < 8; ++seed) {
     const Draws draws(seed, "kh-compress", prompt);
     for (const auto& [budget, g] : {std::pair<Index, Index>{8, 0}, {15, 0}, {16, 1}, {60, 2}}) {
       CAPTURE(budget);
-      CHECK(ids_of(entries_of(head, {}, budget, seed, *backend)) == rule(head, 3, g, draws));
+      CHECK(ids_of(entries_of(head, {}, budget, seed)) == rule(head, 3, g, draws));
     }
   }
 }

@@ -18,11 +18,10 @@ void check_numbers(const std::vector<double>& got, const std::vector<double>& ex
   for (std::size_t i = 0; i < got.size(); ++i) CHECK(got[i] == doctest::Approx(expected[i]).epsilon(tolerance));
 }
 
-std::vector<Entry> entries_of(const HeadData& head, const std::vector<Assignment>& settings, Index budget,
-                              Backend& backend) {
-  const auto cache = open_cache("attention-matching", settings, prompt_of(head, backend), budget, 0, backend);
-  const QueryBlock block = query_block(head, head.n, head.n + 1, head.n + 1, backend);
-  return visible_entries(head, cache->entries(block), block, backend)[0];
+std::vector<Entry> entries_of(const HeadData& head, const std::vector<Assignment>& settings, Index budget) {
+  const auto cache = open_cache("attention-matching", settings, prompt_of(head, ref()), budget, 0);
+  const QueryBlock block = query_block(head, head.n, head.n + 1, head.n + 1, ref());
+  return visible_entries(head, cache->entries(block), block, ref())[0];
 }
 
 /// The reference queries of a head, and everything that follows from them, written out in fp64.
@@ -184,9 +183,8 @@ TEST_CASE("columns that are added one by one give the least squares of all") {
 // the bounds, and a descent has nothing to lower. The shares of the two are then 1/5 and 4/5, and the shortest values
 // with c2 / 5 + 4 c3 / 5 = (1 + 4 + 16 + 64) / 15 = 17/3 are 5/3 and 20/3.
 TEST_CASE("attention-matching fits weights and values to the queries of the context") {
-  const auto backend = make_ref_backend();
   const HeadData head = small_head(logs({1, 2, 4, 8, 1}), 4);
-  const auto entries = entries_of(head, {}, 2, *backend);
+  const auto entries = entries_of(head, {}, 2);
   REQUIRE(entries.size() == 2);
   CHECK(ids_of(entries) == Ids{2, 3});
   CHECK(entries[0].num == doctest::Approx(0.75));
@@ -196,29 +194,27 @@ TEST_CASE("attention-matching fits weights and values to the queries of the cont
   CHECK(entries[1].value.at(0) == doctest::Approx(20.0 / 3).epsilon(1e-4));
   // One token of weight 15/8 and the value 17/3; by pursuit the same, which is where both forms begin.
   for (const char* form : {"basic", "omp"}) {
-    const auto one = entries_of(head, {{"form", form}}, 1, *backend);
+    const auto one = entries_of(head, {{"form", form}}, 1);
     CHECK(ids_of(one) == Ids{3});
     CHECK(one[0].num == doctest::Approx(15.0 / 8));
     CHECK(one[0].value.at(0) == doctest::Approx(17.0 / 3));
   }
-  CHECK(entries_of(head, {}, 4, *backend).size() == 4);
+  CHECK(entries_of(head, {}, 4).size() == 4);
 }
 
 // One token of 200 equal ones would need the weight 200: form=basic may give e^3.
 TEST_CASE("the weights of attention-matching are bounded") {
-  const auto backend = make_ref_backend();
   const HeadData head = small_head(std::vector<float>(31, 0), 30);
-  CHECK(entries_of(head, {}, 1, *backend)[0].num == doctest::Approx(std::exp(3.0)));
-  CHECK(entries_of(head, {{"form", "omp"}}, 1, *backend)[0].num == doctest::Approx(30));
+  CHECK(entries_of(head, {}, 1)[0].num == doctest::Approx(std::exp(3.0)));
+  CHECK(entries_of(head, {{"form", "omp"}}, 1)[0].num == doctest::Approx(30));
 }
 
 TEST_CASE("attention-matching holds what its rule says") {
-  const auto backend = make_ref_backend();
-  const HeadData head = random_head({.n = 24, .decoded = 1, .group = 2}, 11, *backend);
+  const HeadData head = random_head({.n = 24, .decoded = 1, .group = 2}, 11, ref());
   const Serial serial(head);
   for (const Index budget : {1, 5, 12}) {
     CAPTURE(budget);
-    const auto basic = entries_of(head, {}, budget, *backend);
+    const auto basic = entries_of(head, {}, budget);
     const Ids ids = serial.best(budget);
     CHECK(ids_of(basic) == ids);
     const Numbers weights = bounded_least_squares(serial.columns(ids), serial.rows, budget, serial.sums,
@@ -230,7 +226,7 @@ TEST_CASE("attention-matching holds what its rule says") {
   // No weight is below e^-7 here, so that none is left out.
   for (const Index budget : {1, 3}) {
     CAPTURE(budget);
-    const auto omp = entries_of(head, {{"form", "omp"}}, budget, *backend);
+    const auto omp = entries_of(head, {{"form", "omp"}}, budget);
     CHECK(ids_of(omp) == serial.pursuit(budget));
     for (const Entry& entry : omp) CHECK(entry.num > 9.2e-4f);
     CHECK(serial.excess(omp) < 1e-4);
@@ -238,23 +234,20 @@ TEST_CASE("attention-matching holds what its rule says") {
 }
 
 TEST_CASE("attention-matching takes as many reference queries as it is told, evenly spaced") {
-  const auto backend = make_ref_backend();
   // Queries 1 and -1 in turn; of four positions, every second is taken with two queries per head: all of them 1.
   HeadData head = small_head(logs({1, 2, 4, 8, 1}), 4);
   for (std::size_t i = 0; i < 5; ++i) head.queries[i] = i % 2 == 0 ? 1 : -1;
-  CHECK(ids_of(entries_of(head, {{"queries", "2"}}, 1, *backend)) == Ids{3});
-  CHECK(entries_of(head, {{"queries", "2"}}, 1, *backend)[0].num == doctest::Approx(15.0 / 8));
-  CHECK(entries_of(head, {}, 1, *backend)[0].num != doctest::Approx(15.0 / 8));
+  CHECK(ids_of(entries_of(head, {{"queries", "2"}}, 1)) == Ids{3});
+  CHECK(entries_of(head, {{"queries", "2"}}, 1)[0].num == doctest::Approx(15.0 / 8));
+  CHECK(entries_of(head, {}, 1)[0].num != doctest::Approx(15.0 / 8));
 }
 
 TEST_CASE("attention-matching needs queries of the context, and refuses too many pairs") {
-  const auto backend = make_ref_backend();
   HeadData head = small_head({1, 2, 3, 4, 0}, 4);
-  CHECK_THROWS_WITH_AS(
-      open_cache("attention-matching", {{"max_pairs", "10"}}, prompt_of(head, *backend), 2, 0, *backend),
-      "attention-matching would compare 32 pairs of rows, above its limit of 10; raise "
-      "attention-matching.max_pairs, or lower the budget or attention-matching.queries",
-      Infeasible);
+  CHECK_THROWS_WITH_AS(open_cache("attention-matching", {{"max_pairs", "10"}}, prompt_of(head, ref()), 2, 0),
+                       "attention-matching would compare 32 pairs of rows, above its limit of 10; raise "
+                       "attention-matching.max_pairs, or lower the budget or attention-matching.queries",
+                       Infeasible);
   head.lacks = {Part::observed_queries};
-  CHECK_THROWS_AS(open_cache("attention-matching", {}, prompt_of(head, *backend), 2, 0, *backend), Unavailable);
+  CHECK_THROWS_AS(open_cache("attention-matching", {}, prompt_of(head, ref()), 2, 0), Unavailable);
 }

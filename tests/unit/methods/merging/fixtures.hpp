@@ -35,7 +35,7 @@ inline HeadData eight_tokens() {
   return plane_head({{5, 5}, {1, 0}, {4, 3}, {3, 4}, {0, 1}, {1, 0}, {0, 2}, {5, 5}}, 8);
 }
 
-inline Buffer<const float> rows_of(std::vector<float> numbers, Index cols, Backend& backend) {
+inline Buffer<const float> rows_of(std::vector<float> numbers, Index cols, Backend& backend = ref()) {
   const Index rows = static_cast<Index>(numbers.size()) / cols;
   return backend.adopt(std::move(numbers), rows, cols);
 }
@@ -51,11 +51,11 @@ inline methods::MergedEntries entries_of(const HeadData& head, Backend& backend)
 }
 
 /// The entries of a cache, by token, for a query after all of its tokens.
-inline std::vector<Entry> held(const methods::EntryTables& tables, const HeadData& head, Backend& backend) {
+inline std::vector<Entry> held(const methods::EntryTables& tables, const HeadData& head, Backend& backend = ref()) {
   const methods::QueryBlock block = query_block(head, head.total - 1, head.total, head.total, backend);
   return visible_entries(head, tables, block, backend).front();
 }
-inline std::vector<Entry> held(const methods::CompressedCache& cache, const HeadData& head, Backend& backend) {
+inline std::vector<Entry> held(const methods::CompressedCache& cache, const HeadData& head, Backend& backend = ref()) {
   return held(cache.entries({}), head, backend);
 }
 
@@ -79,7 +79,7 @@ inline void check_merged(const Entry& entry, Key key, float value) {
 
 /// A method of granularity `layer` over these heads; they are numbered in order.
 inline Session open_layer(const std::string& method, const std::vector<methods::Assignment>& settings,
-                          std::vector<HeadData> heads, Index budget, Backend& backend) {
+                          std::vector<HeadData> heads, Index budget, Backend& backend = ref()) {
   std::vector<methods::HeadPrompt> prompts;
   for (std::size_t h = 0; h < heads.size(); ++h) {
     heads[h].head = KvHeadId(static_cast<std::int64_t>(h));

@@ -13,11 +13,10 @@ using Slots = std::vector<Index>;
 constexpr auto mesh = MergeRule::Matching::mesh;
 
 /// The remaining ids, in cache order, after `count` of eight equal entries in chunks of four were merged.
-std::vector<TokenId> left_of_eight(MergeRule::Order order, Index count, Backend& backend) {
+std::vector<TokenId> left_of_eight(MergeRule::Order order, Index count) {
   const MergeRule rule{.chunk = 4, .order = order};
-  const MergedEntries entries = entries_of(small_head(std::vector<float>(8, 1), 8), backend);
-  return merge_entries(rule, entries, merge_groups(rule, merge_links(rule, entries.keys, backend), 8, count), backend)
-      .ids;
+  const MergedEntries entries = entries_of(small_head(std::vector<float>(8, 1), 8), ref());
+  return merge_entries(rule, entries, merge_groups(rule, merge_links(rule, entries.keys, ref()), 8, count), ref()).ids;
 }
 
 }  // namespace
@@ -44,8 +43,7 @@ TEST_CASE("the share decreases per round down to the floor") {
 }
 
 TEST_CASE("links go from even to odd offsets, to the most similar of the chunk, ties to the lower") {
-  const auto backend = make_ref_backend();
-  const MergedEntries entries = entries_of(eight_tokens(), *backend);
+  const MergedEntries entries = entries_of(eight_tokens(), ref());
   const Buffer<const float> middle = entries.keys.slice(1, 6);
   const auto link = [](Index from, Index to, float similarity) {
     return
@@ -53,26 +51,24 @@ TEST_CASE("links go from even to odd offsets, to the most similar of the chunk, 
   };
 
   // Chunks 1 2 3 4 | 5 6 of the example: the only partner of token 5 is (0,2).
-  const auto chunked = merge_links({.chunk = 4}, middle, *backend);
+  const auto chunked = merge_links({.chunk = 4}, middle, ref());
   REQUIRE(chunked.size() == 3);
   CHECK(link(0, 1, 0.8f)(chunked[0]));
   CHECK(link(2, 1, 0.96f)(chunked[1]));
   CHECK(link(4, 5, 0)(chunked[2]));
   // One chunk: its partner is token 2.
-  const auto whole = merge_links({}, middle, *backend);
+  const auto whole = merge_links({}, middle, ref());
   REQUIRE(whole.size() == 3);
   CHECK(link(4, 1, 0.8f)(whole[2]));
   // Equal keys: the lower B.
-  const auto equal = merge_links({.chunk = 4}, rows_of(std::vector<float>(5, 3), 1, *backend), *backend);
+  const auto equal = merge_links({.chunk = 4}, rows_of(std::vector<float>(5, 3), 1), ref());
   REQUIRE(equal.size() == 2);
   CHECK(link(2, 1, 1)(equal[1]));
 }
 
 TEST_CASE("an odd chunk has one more A, which links; a chunk of one token has no link") {
-  const auto backend = make_ref_backend();
   const auto links = [&](Index tokens) {
-    return merge_links({.chunk = 4}, rows_of(std::vector<float>(static_cast<std::size_t>(tokens), 1), 1, *backend),
-                       *backend);
+    return merge_links({.chunk = 4}, rows_of(std::vector<float>(static_cast<std::size_t>(tokens), 1), 1), ref());
   };
   const auto froms = [&](Index tokens) {
     Slots slots;
@@ -94,8 +90,7 @@ TEST_CASE("an odd chunk has one more A, which links; a chunk of one token has no
 }
 
 TEST_CASE("a zero key has similarity 0 and still has a partner") {
-  const auto backend = make_ref_backend();
-  const auto links = merge_links({}, rows_of({0, 0, 1, 0}, 2, *backend), *backend);
+  const auto links = merge_links({}, rows_of({0, 0, 1, 0}, 2), ref());
   REQUIRE(links.size() == 1);
   CHECK(links[0] == MergeLink{0, 1, 0});
 }
@@ -110,9 +105,8 @@ TEST_CASE("the most similar links of all chunks are kept, ties to the lower A, a
 }
 
 TEST_CASE("in a mesh links chain, mutual links count once, and a group has the slot of its first entry") {
-  const auto backend = make_ref_backend();
   // Cosines: 0-1 .8, 1-2 .96, 2-3 .8; the best of 1 is 2 and the best of 2 is 1.
-  const auto links = merge_links({.matching = mesh}, rows_of({1, 0, 4, 3, 3, 4, 0, 1}, 2, *backend), *backend);
+  const auto links = merge_links({.matching = mesh}, rows_of({1, 0, 4, 3, 3, 4, 0, 1}, 2), ref());
   REQUIRE(links.size() == 4);
   CHECK((links[0].to == 1 && links[1].to == 2 && links[2].to == 1 && links[3].to == 2));
   const MergeRule rule{.matching = mesh};
@@ -122,40 +116,37 @@ TEST_CASE("in a mesh links chain, mutual links count once, and a group has the s
 }
 
 TEST_CASE("order=place keeps the order, order=concat places the remaining entries of A before B") {
-  const auto backend = make_ref_backend();
   // Tokens 0 and 2 join 1: left are A 4 6 and B 1 3 5 7.
-  CHECK(left_of_eight(MergeRule::Order::place, 2, *backend) == std::vector<TokenId>{1, 3, 4, 5, 6, 7});
-  CHECK(left_of_eight(MergeRule::Order::concat, 2, *backend) == std::vector<TokenId>{4, 6, 1, 3, 5, 7});
+  CHECK(left_of_eight(MergeRule::Order::place, 2) == std::vector<TokenId>{1, 3, 4, 5, 6, 7});
+  CHECK(left_of_eight(MergeRule::Order::concat, 2) == std::vector<TokenId>{4, 6, 1, 3, 5, 7});
   // Without remaining A entries both orders are the same.
-  CHECK(left_of_eight(MergeRule::Order::concat, 4, *backend) == left_of_eight(MergeRule::Order::place, 4, *backend));
+  CHECK(left_of_eight(MergeRule::Order::concat, 4) == left_of_eight(MergeRule::Order::place, 4));
 }
 
 // Degrees 1 2 3 | 1, keys 1 4 2 | 9, values 10 40 20 | 90: (1 + 8 + 6) / 6 and (10 + 80 + 60) / 6.
 TEST_CASE("a merge weights keys and values by degree, adds degrees, and does not change other entries") {
-  const auto backend = make_ref_backend();
   const float odd = 0.1f;
-  const MergedEntries entries{.keys = rows_of({1, 4, 2, odd}, 1, *backend),
-                              .values = rows_of({10, 40, 20, odd}, 1, *backend),
+  const MergedEntries entries{.keys = rows_of({1, 4, 2, odd}, 1),
+                              .values = rows_of({10, 40, 20, odd}, 1),
                               .ids = {3, 5, 8, 9},
                               .degrees = {1, 2, 3, 7}};
-  const MergedEntries merged = merge_entries({}, entries, {1, 1, 1, 3}, *backend);
+  const MergedEntries merged = merge_entries({}, entries, {1, 1, 1, 3}, ref());
   CHECK(merged.ids == std::vector<TokenId>{5, 9});
   CHECK(merged.degrees == std::vector<float>{6, 7});
-  CHECK(backend->read(merged.keys) == std::vector<float>{2.5f, odd});
-  CHECK(backend->read(merged.values) == std::vector<float>{25, odd});
+  CHECK(ref().read(merged.keys) == std::vector<float>{2.5f, odd});
+  CHECK(ref().read(merged.values) == std::vector<float>{25, odd});
 }
 
 TEST_CASE("by Jensen's inequality the mass of a group never exceeds that of its tokens") {
-  const auto backend = make_ref_backend();
   for (const MergeRule& rule : {MergeRule{.chunk = 8}, MergeRule{}, MergeRule{.matching = mesh}}) {
-    const HeadData head = random_head({.n = 60, .decoded = 0, .d = 4, .dv = 2, .group = 1}, 3, *backend);
-    MergedEntries entries = entries_of(head, *backend);
+    const HeadData head = random_head({.n = 60, .decoded = 0, .d = 4, .dv = 2, .group = 1}, 3, ref());
+    MergedEntries entries = entries_of(head, ref());
     std::vector<Index> slot_of(60);  // of each token
     std::iota(slot_of.begin(), slot_of.end(), 0);
     for (const Index count : {20, 20, 8}) {
-      const auto groups = merge_groups(rule, merge_links(rule, entries.keys, *backend), entries.size(),
+      const auto groups = merge_groups(rule, merge_links(rule, entries.keys, ref()), entries.size(),
                                        std::min(count, entries.size() / 2));
-      const MergedEntries merged = merge_entries(rule, entries, groups, *backend);
+      const MergedEntries merged = merge_entries(rule, entries, groups, ref());
       for (Index& slot : slot_of) {
         const TokenId id = entries.ids[static_cast<std::size_t>(groups[static_cast<std::size_t>(slot)])];
         slot = std::ranges::find(merged.ids, id) - merged.ids.begin();
@@ -163,7 +154,7 @@ TEST_CASE("by Jensen's inequality the mass of a group never exceeds that of its 
       entries = merged;
     }
     REQUIRE(entries.size() == 12);
-    const std::vector<float> keys = backend->read(entries.keys);
+    const std::vector<float> keys = ref().read(entries.keys);
     const auto mass = [&](const std::vector<float>& rows, Index i, Index query) {
       double logit = 0;
       for (Index c = 0; c < 4; ++c) {

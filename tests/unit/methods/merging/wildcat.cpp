@@ -16,11 +16,10 @@ namespace {
 
 using Settings = std::vector<Assignment>;
 
-std::vector<Entry> entries_of(const HeadData& head, const Settings& settings, Index budget, std::uint32_t seed,
-                              Backend& backend) {
-  const auto cache = open_cache("wildcat", settings, prompt_of(head, backend), budget, seed, backend);
-  const QueryBlock block = query_block(head, head.n, head.n + 1, head.n + 1, backend);
-  return visible_entries(head, cache->entries(block), block, backend)[0];
+std::vector<Entry> entries_of(const HeadData& head, const Settings& settings, Index budget, std::uint32_t seed) {
+  const auto cache = open_cache("wildcat", settings, prompt_of(head, ref()), budget, seed);
+  const QueryBlock block = query_block(head, head.n, head.n + 1, head.n + 1, ref());
+  return visible_entries(head, cache->entries(block), block, ref())[0];
 }
 
 /// The entry that stands for a coreset's token; its sums are compared in fp32.
@@ -75,10 +74,9 @@ struct Rule {
 // Two keys are equal: three of four tokens span all, whichever of the two is drawn. It has the weight 2 and both
 // values, 1 + 4, and the others have their own: the answer is exact.
 TEST_CASE("wildcat is exact where the keys kept span all others") {
-  const auto backend = make_ref_backend();
   const HeadData head = small_head({1, -1, 1, 3, 0}, 4);
   for (std::uint32_t seed = 0; seed < 8; ++seed) {
-    const auto got = entries_of(head, {{"bins", "1"}, {"sinks", "0"}, {"recent", "0"}}, 3, seed, *backend);
+    const auto got = entries_of(head, {{"bins", "1"}, {"sinks", "0"}, {"recent", "0"}}, 3, seed);
     REQUIRE(got.size() == 3);
     for (const Entry& e : got) check_core(head, e, e.id, e.id % 2 == 0 ? 2 : 1, e.id == 1 ? 2 : e.id == 3 ? 8 : 5);
   }
@@ -90,13 +88,11 @@ TEST_CASE("wildcat is exact where the keys kept span all others") {
 //   1 and -1: 1 is (exp(x) + exp(-x)) c at x = f and -f, c = 1 / (2 cosh f)
 // Of the three equal keys one is kept. Values are 2, 4, 8, 16, 32.
 TEST_CASE("wildcat weighs tokens as their kernel is interpolated, with negative weights") {
-  const auto backend = make_ref_backend();
   const HeadData head = small_head({2, 0, 1, -1, -1, -1, 0}, 6);
   const double f = 1 / 3.94582, e = std::exp(-f), c = 1 / (2 * std::cosh(f));
   int seen[3] = {};
   for (std::uint32_t seed = 0; seed < 40; ++seed) {
-    const auto got =
-        entries_of(head, {{"rank", "2"}, {"sinks", "1"}, {"recent", "0"}, {"tau", "fixed"}}, 3, seed, *backend);
+    const auto got = entries_of(head, {{"rank", "2"}, {"sinks", "1"}, {"recent", "0"}, {"tau", "fixed"}}, 3, seed);
     REQUIRE(got.size() == 3);
     CHECK((got[0].id == 0 && got[0].den == 1 && got[0].value.empty()));
     if (got[1].id == 1 && got[2].id == 2) {
@@ -119,17 +115,16 @@ TEST_CASE("wildcat weighs tokens as their kernel is interpolated, with negative 
 
 // 35 tokens between 2 sinks and 3 recent ones. 13 tokens leave 8: two bins of 17 tokens with 3 each, and one left over.
 TEST_CASE("wildcat keeps what its rule gives in each bin") {
-  const auto backend = make_ref_backend();
-  const HeadData head = random_head({.n = 40, .d = 5, .dv = 3}, 4, *backend);
+  const HeadData head = random_head({.n = 40, .d = 5, .dv = 3}, 4, ref());
   const Settings settings = {{"rank", "3"}, {"sinks", "2"}, {"recent", "3"}};
   for (const std::uint32_t seed : {0u, 1u, 2u}) {
-    const Draws draws(seed, "wildcat", prompt_of(head, *backend));
+    const Draws draws(seed, "wildcat", prompt_of(head, ref()));
     std::vector<Entry> expected = {{.id = 0}, {.id = 1}};
     for (const Index begin : {2, 19}) {
       for (const Entry& e : Rule(head, begin, begin + 17, 3, draws).entries) expected.push_back(e);
     }
     for (TokenId id = 36; id < 40; ++id) expected.push_back({.id = id});
-    const auto got = entries_of(head, settings, 13, seed, *backend);
+    const auto got = entries_of(head, settings, 13, seed);
     REQUIRE(got.size() == expected.size());
     for (std::size_t i = 0; i < got.size(); ++i) {
       CHECK(got[i].id == expected[i].id);
@@ -149,9 +144,8 @@ TEST_CASE("the temperature of wildcat's kernel solves its equation") {
 }
 
 TEST_CASE("wildcat says which budgets are too small, and where sums overflow") {
-  const auto backend = make_ref_backend();
   HeadData head = small_head(std::vector<float>(101, 1), 100);
-  const auto open = [&](const Settings& settings, Index budget) { entries_of(head, settings, budget, 0, *backend); };
+  const auto open = [&](const Settings& settings, Index budget) { entries_of(head, settings, budget, 0); };
   head.values.assign(101, 3e38f);
   CHECK_THROWS_WITH_AS(open({}, 64), doctest::Contains("raise the budget, or lower wildcat.sinks"), Infeasible);
   CHECK_THROWS_WITH_AS(open({{"bins", "8"}, {"sinks", "1"}, {"recent", "0"}}, 10),
@@ -161,21 +155,19 @@ TEST_CASE("wildcat says which budgets are too small, and where sums overflow") {
 
 // The context has values 1 to 8. Tokens within the range share a state; one outside begins another.
 TEST_CASE("wildcat clamps to the values so far, each decoded token included") {
-  const auto backend = make_ref_backend();
   HeadData head = small_head(std::vector<float>(10, 0), 4);
   head.values = {1, 2, 4, 8, 3, 8, 9, 9, 0.5f, 2};
   head.keys = {0, 1, 2, 3, 0, 0, 0, 0, 0, 0};
-  const auto cache =
-      open_cache("wildcat", {{"sinks", "1"}, {"recent", "1"}}, prompt_of(head, *backend), 3, 0, *backend);
+  const auto cache = open_cache("wildcat", {{"sinks", "1"}, {"recent", "1"}}, prompt_of(head, ref()), 3, 0);
   const auto range = [&](Index end) {
-    for (const EntryTable& t : cache->entries(query_block(head, end - 1, end, end, *backend))) {
-      if (t.range.present()) return backend->read(t.range);
+    for (const EntryTable& t : cache->entries(query_block(head, end - 1, end, end, ref()))) {
+      if (t.range.present()) return ref().read(t.range);
     }
     return std::vector<float>();
   };
   Index end = 4;
   for (const auto& [taken, low, high] : {std::tuple{2, 1.f, 8.f}, {2, 1.f, 9.f}, {2, 0.5f, 9.f}}) {
-    CHECK(append(*cache, token_block(head, end, 10, *backend)) == taken);
+    CHECK(append(*cache, token_block(head, end, 10, ref())) == taken);
     end += taken;
     CHECK(range(end) == std::vector{low, high});
   }

@@ -58,6 +58,5 @@ TEST_CASE("codecs that say so encode each row for itself, to the bit, on every b
     CHECK(found >= 30);
   }
   // Groups over tokens, or rows that wait.
-  const auto backend = make_ref_backend();
-  for (const char* name : {"kivi4", "kivi2"}) CHECK(check_by_row(find_method(name), {}, *backend) == 0);
+  for (const char* name : {"kivi4", "kivi2"}) CHECK(check_by_row(find_method(name), {}, ref()) == 0);
 }

@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include <support/backends.hpp>
+
 #include <kvbench/testing/head.hpp>
 
 #include <kvbench/methods/registry.hpp>
@@ -13,7 +15,7 @@
 namespace kvbench::testing {
 
 /// A head of one token with d channels of keys and dv of values, in a layer of the model.
-inline methods::HeadPrompt head_of(Index d, Index dv, Index layer, Index num_layers, Backend& backend) {
+inline methods::HeadPrompt head_of(Index d, Index dv, Index layer, Index num_layers, Backend& backend = ref()) {
   methods::HeadPrompt head = prompt_of(random_head({.n = 1, .decoded = 1, .d = d, .dv = dv}, 1, backend), backend);
   head.layer = LayerId(layer);
   head.depth = layer;
@@ -22,14 +24,14 @@ inline methods::HeadPrompt head_of(Index d, Index dv, Index layer, Index num_lay
 }
 
 inline methods::Codecs codecs_of(const std::string& method, const std::vector<methods::Assignment>& settings,
-                                 const methods::HeadPrompt& head, std::uint32_t seed, Backend& backend,
-                                 std::size_t level = 0) {
+                                 const methods::HeadPrompt& head, std::uint32_t seed, std::size_t level = 0,
+                                 Backend& backend = ref()) {
   const methods::MethodInfo& info = methods::find_method(method);
   return info.quantiser.codecs(head, info.bind(settings), level, seed, backend);
 }
 
 inline std::vector<float> decoded(const methods::Codec& codec, const std::vector<float>& rows, Index cols,
-                                  Backend& backend) {
+                                  Backend& backend = ref()) {
   const Index n = static_cast<Index>(rows.size()) / cols;
   return backend.read(codec.decoded(backend.adopt(rows, n, cols), backend));
 }

@@ -21,7 +21,7 @@ namespace kvbench::testing {
 using Floats = std::vector<float>;
 
 /// A prompt whose keys and values are these [n, d] numbers.
-inline methods::HeadPrompt coded_prompt(const Floats& rows, Index d, Backend& backend) {
+inline methods::HeadPrompt coded_prompt(const Floats& rows, Index d, Backend& backend = ref()) {
   const auto buffer = backend.adopt(Floats(rows), std::ssize(rows) / d, d);
   return {.keys = buffer, .values = buffer};
 }
@@ -29,12 +29,11 @@ inline methods::HeadPrompt coded_prompt(const Floats& rows, Index d, Backend& ba
 /// The codecs of the keys of these heads.
 inline std::vector<std::shared_ptr<const methods::Codec>> key_codecs(const std::string& name,
                                                                      const std::vector<methods::Assignment>& settings,
-                                                                     const std::vector<methods::HeadPrompt>& heads,
-                                                                     Backend& backend) {
+                                                                     const std::vector<methods::HeadPrompt>& heads) {
   const methods::MethodInfo& info = methods::find_method(name);
   std::vector<std::shared_ptr<const methods::Codec>> keys;
   for (const methods::Codecs& codecs : info.quantiser.layer_codecs(
-           heads, info.bind(settings), info.quantiser.levels(info.bind(settings)).size() - 1, 7, backend))
+           heads, info.bind(settings), info.quantiser.levels(info.bind(settings)).size() - 1, 7, ref()))
     keys.push_back(codecs.keys);
   return keys;
 }

@@ -12,8 +12,7 @@ namespace {
 using Settings = std::vector<Assignment>;
 
 Floats of_one_head(const Settings& settings, const Floats& prompt, const Floats& rows, Index d) {
-  const auto ref = make_ref_backend();
-  return decoded(*key_codecs("fp8", settings, {coded_prompt(prompt, d, *ref)}, *ref).front(), rows, d, *ref);
+  return decoded(*key_codecs("fp8", settings, {coded_prompt(prompt, d)}).front(), rows, d);
 }
 
 struct Form {
@@ -58,16 +57,15 @@ TEST_CASE("fp8 with a scale per head takes 1 where the prompt is empty or 0") {
 
 // Head 1 has the largest number, 672, so that s = 1.5 for both; alone, head 0 has s = 448 / 448 = 1, and 2 is exact.
 TEST_CASE("fp8 with a scale per tensor has one for all heads of the layer") {
-  const auto ref = make_ref_backend();
-  std::vector<HeadPrompt> heads = {coded_prompt({448, 0}, 2, *ref), coded_prompt({-672, 5}, 2, *ref)};
+  std::vector<HeadPrompt> heads = {coded_prompt({448, 0}, 2), coded_prompt({-672, 5}, 2)};
   for (HeadPrompt& head : heads) head.num_kv_heads = 2;
-  const auto codecs = key_codecs("fp8", {{"scale", "tensor"}}, heads, *ref);
-  for (const auto& codec : codecs) CHECK(decoded(*codec, {2, 700}, 2, *ref) == Floats{2.0625, 672});
-  CHECK(decoded(*key_codecs("fp8", {{"scale", "head"}}, heads, *ref)[0], {2, 700}, 2, *ref) == Floats{2, 448});
+  const auto codecs = key_codecs("fp8", {{"scale", "tensor"}}, heads);
+  for (const auto& codec : codecs) CHECK(decoded(*codec, {2, 700}, 2) == Floats{2.0625, 672});
+  CHECK(decoded(*key_codecs("fp8", {{"scale", "head"}}, heads)[0], {2, 700}, 2) == Floats{2, 448});
 
   heads.pop_back();
-  CHECK_THROWS_AS(key_codecs("fp8", {{"scale", "tensor"}}, heads, *ref), Unavailable);
-  CHECK_NOTHROW(key_codecs("fp8", {{"scale", "head"}}, heads, *ref));
+  CHECK_THROWS_AS(key_codecs("fp8", {{"scale", "tensor"}}, heads), Unavailable);
+  CHECK_NOTHROW(key_codecs("fp8", {{"scale", "head"}}, heads));
 }
 
 // s = 672 / 448 = 1.5 and 56 / 448 = 1/8: 2 is 16 s, and 2.1 is 16.8 s, nearest 16 s.
@@ -97,10 +95,9 @@ TEST_CASE("fp8 keeps the order of numbers and the bound of its error, also of ho
 }
 
 TEST_CASE("fp8 stores a byte a number, and its scales in fp32") {
-  const auto ref = make_ref_backend();
-  const std::vector<HeadPrompt> heads(2, coded_prompt(Floats(24, 1.0f), 12, *ref));
+  const std::vector<HeadPrompt> heads(2, coded_prompt(Floats(24, 1.0f), 12));
   const auto bytes = [&](const char* scale, std::size_t head) {
-    return bytes_of(key_codecs("fp8", {{"scale", scale}}, heads, *ref)[head]->footprint(100, 12));
+    return bytes_of(key_codecs("fp8", {{"scale", scale}}, heads)[head]->footprint(100, 12));
   };
   CHECK(bytes("one", 0) == 100 * 12);
   CHECK(bytes("head", 1) == 100 * 12 + 4);

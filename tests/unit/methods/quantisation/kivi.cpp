@@ -25,7 +25,6 @@ namespace {
 /// One channel, whose tokens are 0 0.4 3, repeated: a group of three rounds the second of them to 0.
 struct Stream {
   HeadData head;
-  std::unique_ptr<Backend> backend = make_ref_backend();
   std::unique_ptr<CompressedCache> cache;
 
   Stream(Index context, Index total) {
@@ -33,16 +32,16 @@ struct Stream {
     for (Index t = 0; t < total; ++t) keys.push_back(t % 3 == 0 ? 0.0f : t % 3 == 1 ? 0.4f : 3.0f);
     head = small_head(keys, context);
     head.values = keys;
-    cache = open_cache("kivi2", {{"group", "3"}, {"residual", "6"}}, prompt_of(head, *backend), 1, 0, *backend);
+    cache = open_cache("kivi2", {{"group", "3"}, {"residual", "6"}}, prompt_of(head, ref()), 1, 0);
   }
   /// The tokens whose numbers are rounded, while the query of token `end` - 1 is answered.
   Ids rounded(Index end, bool keys) {
-    const EntryTables tables = cache->entries(query_block(head, end - 1, end, end, *backend));
+    const EntryTables tables = cache->entries(query_block(head, end - 1, end, end, ref()));
     Ids ids, out;
     std::vector<float> rows;
     for (const EntryTable& table : tables) {
-      for (const TokenId id : backend->read(table.ids)) ids.push_back(id);
-      for (const float x : backend->read(keys ? table.own_keys : table.own_values)) rows.push_back(x);
+      for (const TokenId id : ref().read(table.ids)) ids.push_back(id);
+      for (const float x : ref().read(keys ? table.own_keys : table.own_values)) rows.push_back(x);
     }
     for (std::size_t k = 0; k < ids.size(); ++k) {
       if (rows[k] != head.keys[static_cast<std::size_t>(ids[k])]) out.push_back(ids[k]);
@@ -59,7 +58,7 @@ TEST_CASE("waiting keys are encoded together, after the step that completes them
   Stream stream(8, 15);
   CHECK(stream.rounded(8, true) == Ids{1, 4});
   for (Index t = 8; t < 15; ++t) {
-    REQUIRE(append(*stream.cache, token_block(stream.head, t, t + 1, *stream.backend)) == 1);
+    REQUIRE(append(*stream.cache, token_block(stream.head, t, t + 1, ref())) == 1);
     CAPTURE(t);
     CHECK(stream.rounded(t + 1, true) == (t + 1 <= 12 ? Ids{1, 4} : Ids{1, 4, 7, 10}));
   }
@@ -77,20 +76,18 @@ TEST_CASE("one value is encoded after each step, and the last six wait") {
   for (int t = 0; t < 12; ++t) rows.insert(rows.end(), {0, 0.4f, 3});
   HeadData head = head_of(rows, 12);
   head.n = 8;
-  const auto backend = make_ref_backend();
-  const auto cache =
-      open_cache("kivi2", {{"group", "3"}, {"residual", "6"}}, prompt_of(head, *backend), 1, 0, *backend);
+  const auto cache = open_cache("kivi2", {{"group", "3"}, {"residual", "6"}}, prompt_of(head, ref()), 1, 0);
   const auto encoded = [&](Index end) {
     Index count = 0;
-    for (const EntryTable& table : cache->entries(query_block(head, end - 1, end, end, *backend))) {
-      const std::vector<float> values = backend->read(table.own_values);
+    for (const EntryTable& table : cache->entries(query_block(head, end - 1, end, end, ref()))) {
+      const std::vector<float> values = ref().read(table.own_values);
       for (std::size_t k = 1; k < values.size(); k += 3) count += values[k] == 0;
     }
     return count;
   };
   CHECK(encoded(8) == 2);
   for (Index t = 8; t < 12; ++t) {
-    REQUIRE(append(*cache, token_block(head, t, t + 1, *backend)) == 1);
+    REQUIRE(append(*cache, token_block(head, t, t + 1, ref())) == 1);
     CHECK(encoded(t + 1) == t + 1 - 7);  // the step's own value waits beside the six before it
   }
 }
@@ -98,7 +95,7 @@ TEST_CASE("one value is encoded after each step, and the last six wait") {
 // A step changes what waits: of the six tokens offered after 8, the run ends with the first.
 TEST_CASE("a block of decoded tokens is taken one by one, because each step encodes a value") {
   Stream stream(8, 15);
-  CHECK(append(*stream.cache, token_block(stream.head, 8, 14, *stream.backend)) == 1);
+  CHECK(append(*stream.cache, token_block(stream.head, 8, 14, ref())) == 1);
 }
 
 TEST_CASE("a residual that is no multiple of the group is refused") {

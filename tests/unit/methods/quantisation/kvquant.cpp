@@ -29,14 +29,14 @@ Floats turned_pairs(const Floats& rows, const std::vector<std::int32_t>& tokens)
 }
 
 /// Heads of a layer with 2 channels of values, and of keys that are all 0 where none are given.
-std::vector<HeadPrompt> kvquant_heads(const std::vector<Floats>& values, Backend& backend, const Floats& keys = {}) {
+std::vector<HeadPrompt> kvquant_heads(const std::vector<Floats>& values, const Floats& keys = {}) {
   std::vector<HeadPrompt> heads;
   for (std::size_t h = 0; h < values.size(); ++h) {
-    HeadPrompt head = coded_prompt(values[h], 2, backend);
+    HeadPrompt head = coded_prompt(values[h], 2);
     head.head = KvHeadId(static_cast<Index>(h));
     head.num_kv_heads = std::ssize(values);
     head.rope = Rope{};
-    head.keys = backend.adopt(keys.empty() ? Floats(values[h].size(), 0) : keys, head.values.rows(), 2);
+    head.keys = ref().adopt(keys.empty() ? Floats(values[h].size(), 0) : keys, head.values.rows(), 2);
     heads.push_back(head);
   }
   return heads;
@@ -46,7 +46,7 @@ void calibrate(std::vector<HeadPrompt>& heads, const std::vector<HeadPrompt>& te
 }
 
 std::vector<Codecs> kvquant_codecs_of(const std::vector<HeadPrompt>& heads, std::vector<Assignment> settings,
-                                      Backend& backend) {
+                                      Backend& backend = ref()) {
   const MethodInfo& info = find_method("kvquant-nofisher");
   return info.quantiser.layer_codecs(heads, info.bind(settings), 0, 0, backend);
 }
@@ -57,9 +57,9 @@ void check_near(const Floats& got, const Floats& expected) {
 }
 
 /// Two heads whose values are 0 3 | 5 100 and 7 7 | 7 7, calibrated on -8 -1 | 1 8.
-std::vector<HeadPrompt> two_heads(Backend& backend) {
-  std::vector<HeadPrompt> heads = kvquant_heads({{0, 3, 7, 7}, {5, 100, 7, 7}}, backend);
-  calibrate(heads, kvquant_heads({{-8, -1}, {1, 8}}, backend));
+std::vector<HeadPrompt> two_heads() {
+  std::vector<HeadPrompt> heads = kvquant_heads({{0, 3, 7, 7}, {5, 100, 7, 7}});
+  calibrate(heads, kvquant_heads({{-8, -1}, {1, 8}}));
   return heads;
 }
 
@@ -98,41 +98,35 @@ TEST_CASE("a codebook is fitted by k-means from the medians of equal parts") {
 // Both channels of the text have the keys -1, -0.5, 0.5 and 1 before RoPE: the percentiles are -1 + 0.015 / 2 and its
 // opposite, +-0.99267578 in f16. -0.5 and 0.5 remain, and every level is at one of them.
 TEST_CASE("kvquant-nofisher: keys before RoPE by hand") {
-  const auto backend = make_ref_backend();
-  std::vector<HeadPrompt> heads = kvquant_heads({{0, 0}}, *backend);
+  std::vector<HeadPrompt> heads = kvquant_heads({{0, 0}});
   const Floats text = turned_pairs({-1, 0.5, -0.5, 1, 0.5, -1, 1, -0.5}, {0, 1, 2, 3});
-  calibrate(heads, kvquant_heads({Floats(8, 0)}, *backend, text));
-  const Codecs codecs = kvquant_codecs_of(heads, {{"bits", "2"}}, *backend).front();
+  calibrate(heads, kvquant_heads({Floats(8, 0)}, text));
+  const Codecs codecs = kvquant_codecs_of(heads, {{"bits", "2"}}).front();
   // 1.0002 and -1.5 are beyond the thresholds, and stored in f16.
   const std::vector<std::int32_t> tokens = {5, 0, 3};
   const Floats rows = turned_pairs({0.1f, -0.7f, 1.0002f, -0.3f, 0.9926f, -1.5f}, tokens);
-  const auto got = codecs.keys->decoded_at(backend->adopt(rows, 3, 2), tokens, *backend);
-  check_near(backend->read(got), turned_pairs({0.5, -0.5, 1, -0.5, 0.5, -1.5}, tokens));
-  CHECK_THROWS_WITH_AS(codecs.keys->decoded_at(backend->adopt(Floats{1, 1}, 1, 2), std::vector{-1}, *backend),
+  const auto got = codecs.keys->decoded_at(ref().adopt(rows, 3, 2), tokens, ref());
+  check_near(ref().read(got), turned_pairs({0.5, -0.5, 1, -0.5, 0.5, -1.5}, tokens));
+  CHECK_THROWS_WITH_AS(codecs.keys->decoded_at(ref().adopt(Floats{1, 1}, 1, 2), std::vector{-1}, ref()),
                        doctest::Contains("such as means"), Unavailable);
 }
 
 // The text has percentiles -+(8 - 0.015 * 7) = -+7.895, so that the levels are at -+1 / 7.895 = -+0.126662. Of 0, 3, 5
 // and 100 the ends are outliers, and 3 to 5 is offset 4, scale 1. Of 7, 7, 7 and 7 all are.
 TEST_CASE("kvquant-nofisher: values of a token in all heads by hand") {
-  const auto backend = make_ref_backend();
-  const std::vector<Codecs> codecs = kvquant_codecs_of(two_heads(*backend), {{"bits", "2"}}, *backend);
-  check_near(decoded(*codecs[0].values, {0, 3, 7, 7}, 2, *backend), {0, 3.873338f, 7, 7});
-  check_near(decoded(*codecs[1].values, {5, 100, 7, 7}, 2, *backend), {4.126662f, 100, 7, 7});
-  const std::vector<Codecs> first =
-      kvquant_codecs_of(two_heads(*backend), {{"bits", "2"}, {"first", "true"}}, *backend);
-  check_near(decoded(*first[0].values, {0, 3, 7, 7}, 2, *backend), {0, 3, 7, 7});
+  const std::vector<Codecs> codecs = kvquant_codecs_of(two_heads(), {{"bits", "2"}});
+  check_near(decoded(*codecs[0].values, {0, 3, 7, 7}, 2), {0, 3.873338f, 7, 7});
+  check_near(decoded(*codecs[1].values, {5, 100, 7, 7}, 2), {4.126662f, 100, 7, 7});
+  const std::vector<Codecs> first = kvquant_codecs_of(two_heads(), {{"bits", "2"}, {"first", "true"}});
+  check_near(decoded(*first[0].values, {0, 3, 7, 7}, 2), {0, 3, 7, 7});
 }
 
 TEST_CASE("kvquant-nofisher: values of a decoded token have the range of all heads too") {
-  const auto backend = make_ref_backend();
-  const std::vector<HeadPrompt> heads = two_heads(*backend);
+  const std::vector<HeadPrompt> heads = two_heads();
   const MethodInfo& info = find_method("kvquant-nofisher");
-  Session session(info.prepare(heads, info.bind(std::vector<Assignment>{{"bits", "2"}}), *backend)(1, 0), 2, false,
-                  *backend);
+  Session session(info.prepare(heads, info.bind(std::vector<Assignment>{{"bits", "2"}}), ref())(1, 0), 2, false, ref());
   const auto block = [&](const Floats& values) {
-    return TokenBlock{
-        .first = 2, .keys = backend->adopt(Floats{0, 0}, 1, 2), .values = backend->adopt(Floats(values), 1, 2)};
+    return TokenBlock{.first = 2, .keys = ref().adopt(Floats{0, 0}, 1, 2), .values = ref().adopt(Floats(values), 1, 2)};
   };
   REQUIRE(session.append(std::vector{block({10, 13}), block({15, 110})}) == 1);
   const auto tables = session.entries(std::vector<QueryBlock>(2, {.positions = {2}}));
@@ -140,7 +134,7 @@ TEST_CASE("kvquant-nofisher: values of a decoded token have the range of all hea
   for (std::size_t h = 0; h < 2; ++h) {
     Floats got;
     for (const EntryTable& table : tables[h])
-      for (const float x : backend->read(table.own_values)) got.push_back(x);
+      for (const float x : ref().read(table.own_values)) got.push_back(x);
     check_near(got, expected[h]);
   }
 }
@@ -149,25 +143,22 @@ TEST_CASE("kvquant-nofisher: values of a decoded token have the range of all hea
 // layer: 3 row pointers, 4 levels in fp32, an offset and a scale for each token. All keys are 0, and so are their two
 // thresholds, which none exceeds.
 TEST_CASE("kvquant-nofisher: bytes by hand") {
-  const auto backend = make_ref_backend();
   const std::vector<std::int32_t> tokens = {0, 1};
-  const std::vector<Codecs> codecs = kvquant_codecs_of(two_heads(*backend), {{"bits", "2"}}, *backend);
+  const std::vector<Codecs> codecs = kvquant_codecs_of(two_heads(), {{"bits", "2"}});
   CHECK(bytes_of(codecs[0].values->footprint(2, 2)) == 1);
   CHECK(bytes_of(codecs[0].values->extras(tokens)) == 3 * 4 + 3 * 4 + 4 * 4 + 2 * 4);
   CHECK(bytes_of(codecs[1].values->extras(tokens)) == 3 * 4);
   CHECK(bytes_of(codecs[0].keys->extras(tokens)) == 3 * 4 + 4 * 4 + 2 * 2 * 2);
   CHECK(bytes_of(codecs[1].keys->extras(tokens)) == 2 * 2 * 2);
   // The first token has no outliers, but 2 numbers of 16 bits.
-  const std::vector<Codecs> first =
-      kvquant_codecs_of(two_heads(*backend), {{"bits", "2"}, {"first", "true"}}, *backend);
+  const std::vector<Codecs> first = kvquant_codecs_of(two_heads(), {{"bits", "2"}, {"first", "true"}});
   CHECK(bytes_of(first[1].values->extras(tokens)) == 2 * 4 + 2 * 2);
 }
 
 TEST_CASE("kvquant-nofisher: what is refused") {
-  const auto backend = make_ref_backend();
-  std::vector<HeadPrompt> heads = two_heads(*backend);
+  std::vector<HeadPrompt> heads = two_heads();
   const auto refused = [&](const std::vector<HeadPrompt>& of, const char* reason) {
-    CHECK_THROWS_WITH_AS(kvquant_codecs_of(of, {}, *backend), doctest::Contains(reason), Unavailable);
+    CHECK_THROWS_WITH_AS(kvquant_codecs_of(of, {}), doctest::Contains(reason), Unavailable);
   };
   refused({heads[0]}, "all 2 kv heads");
   std::vector<HeadPrompt> scaled = heads;
@@ -175,7 +166,7 @@ TEST_CASE("kvquant-nofisher: what is refused") {
   refused(scaled, "no unscaled RoPE");
   std::vector<HeadPrompt> empty = heads;
   for (HeadPrompt& head : empty) head.keys = head.keys.slice(0, 0), head.values = head.values.slice(0, 0);
-  CHECK_NOTHROW(kvquant_codecs_of(empty, {}, *backend));
+  CHECK_NOTHROW(kvquant_codecs_of(empty, {}));
   for (HeadPrompt& head : empty) head.calibration.reset();
   refused(empty, "--calibrate");
   const MethodInfo& info = find_method("kvquant-nofisher");

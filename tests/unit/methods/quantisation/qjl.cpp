@@ -27,8 +27,7 @@ std::vector<Assignment> small(int outliers) {
 }  // namespace
 
 TEST_CASE("qjl: keys are encoded once R wait, before that step's queries; of values the last R wait") {
-  const auto backend = make_ref_backend();
-  const Codecs both = codecs_of("qjl", {}, head_of(16, 16, 20, 30, *backend), 0, *backend);
+  const Codecs both = codecs_of("qjl", {}, head_of(16, 16, 20, 30), 0);
   for (const auto& [held, expected] : {std::pair<Index, Index>{127, 0}, {128, 128}, {255, 128}, {256, 256}}) {
     CHECK(both.keys->encoded(held, held) == expected);  // all of it a prompt
     CHECK(both.keys->encoded(100, held) == expected);   // with decoded tokens
@@ -38,32 +37,27 @@ TEST_CASE("qjl: keys are encoded once R wait, before that step's queries; of val
 }
 
 TEST_CASE("qjl: bytes of keys and values, and what is refused") {
-  const auto backend = make_ref_backend();
-  const auto codecs = [&](Index layer) {
-    return codecs_of("qjl", {}, head_of(64, 64, layer, 30, *backend), 0, *backend);
-  };
+  const auto codecs = [&](Index layer) { return codecs_of("qjl", {}, head_of(64, 64, layer, 30), 0); };
   // Signs, outlier signs, two norms; 8 channels for each 32 keys.
   CHECK(bytes(*codecs(15).keys, 256, 64) == 256 * (32 + 16 + 4) + 256 / 32 * 8);
   CHECK(bytes(*codecs(14).keys, 256, 64) == 256 * (64 + 32 + 4) + 256 / 32 * 8);
   // 2 bits a number; scale and minimum in f16 for each 32 channels.
   CHECK(bytes(*codecs(15).values, 256, 64) == 256 * (16 + 2 * 4));
-  CHECK_THROWS_WITH_AS(codecs_of("qjl", {}, head_of(258, 4, 1, 30, *backend), 0, *backend),
-                       doctest::Contains("in a byte"), Unavailable);
+  CHECK_THROWS_WITH_AS(codecs_of("qjl", {}, head_of(258, 4, 1, 30), 0), doctest::Contains("in a byte"), Unavailable);
   const MethodInfo& info = find_method("qjl");
   CHECK_THROWS_AS(info.bind(std::vector<Assignment>{{"residual", "100"}}), Error);
   CHECK_THROWS_AS(info.bind(std::vector<Assignment>{{"sketch", "33"}}), Error);
 }
 
 TEST_CASE("qjl: the mean of inner products over seeds is exact but for the factor of orthogonal directions") {
-  const auto backend = make_ref_backend();
   const Index d = 6, n = 8;
-  const HeadPrompt head = head_of(d, d, 20, 30, *backend);
+  const HeadPrompt head = head_of(d, d, 20, 30);
   std::vector<float> keys = random_numbers(d * n, 11, 1);
   for (Index i = 0; i < n; ++i) keys[static_cast<std::size_t>(i * d + (i < 4 ? 2 : 5))] *= 10;  // outliers by group
   const std::vector<float> queries = random_numbers(d * n, 12, 1);
   std::vector<Trials> trials(static_cast<std::size_t>(n));
   for (std::uint32_t seed = 0; seed < 3000; ++seed) {
-    const std::vector<float> out = decoded(*codecs_of("qjl", small(2), head, seed, *backend).keys, keys, d, *backend);
+    const std::vector<float> out = decoded(*codecs_of("qjl", small(2), head, seed).keys, keys, d);
     for (Index i = 0; i < n; ++i) trials[static_cast<std::size_t>(i)].add(product(queries, out, d, i));
   }
   for (Index i = 0; i < n; ++i) {
@@ -74,16 +68,14 @@ TEST_CASE("qjl: the mean of inner products over seeds is exact but for the facto
 }
 
 TEST_CASE("qjl: outlier channels do not disturb the others") {
-  const auto backend = make_ref_backend();
   const Index d = 6, n = 8;
-  const HeadPrompt head = head_of(d, d, 20, 30, *backend);
+  const HeadPrompt head = head_of(d, d, 20, 30);
   std::vector<float> keys = random_numbers(d * n, 13, 1);
   for (Index i = 0; i < n; ++i) keys[static_cast<std::size_t>(i * d + 1)] = i % 2 == 0 ? 1000 : -1000;
   const auto worst = [&](int outliers) {
     double largest = 0;
     for (std::uint32_t seed = 0; seed < 20; ++seed) {
-      const std::vector<float> out =
-          decoded(*codecs_of("qjl", small(outliers), head, seed, *backend).keys, keys, d, *backend);
+      const std::vector<float> out = decoded(*codecs_of("qjl", small(outliers), head, seed).keys, keys, d);
       for (std::size_t i = 0; i < out.size(); ++i)
         if (i % 6 != 1) largest = std::max(largest, static_cast<double>(std::fabs(out[i] - keys[i])));
     }
@@ -101,7 +93,7 @@ TEST_CASE("qjl: zeros stay zeros, and hostile rows stay finite") {
   std::vector<float> rows = hostile_rows(d);
   rows.resize(static_cast<std::size_t>(8 * d));
   for (const auto& backend : {make_ref_backend(), make_cpu_backend()}) {
-    const Codecs both = codecs_of("qjl", small(2), head_of(d, d, 20, 30, *backend), 0, *backend);
+    const Codecs both = codecs_of("qjl", small(2), head_of(d, d, 20, 30, *backend), 0, 0, *backend);
     const std::vector<float> out = decoded(*both.keys, rows, d, *backend);
     CHECK(std::all_of(out.begin(), out.begin() + d, [](float x) { return x == 0; }));
     for (Index i = 0; i < 8; ++i) {
@@ -117,16 +109,16 @@ namespace {
 Draws draws_of(std::uint32_t seed) { return Draws(seed, "test", HeadPrompt{}); }
 
 /// The mean over seeds of <q, estimate of x> with m directions, orthogonal or independent.
-Trials estimates(const std::vector<float>& q, const std::vector<float>& x, Index m, bool orthogonal, Backend& backend) {
+Trials estimates(const std::vector<float>& q, const std::vector<float>& x, Index m, bool orthogonal) {
   const auto d = static_cast<Index>(x.size());
-  const Buffer<const float> row = backend.adopt(x, 1, d);
-  const RowNorms norms = norms_of(row, backend);
+  const Buffer<const float> row = ref().adopt(x, 1, d);
+  const RowNorms norms = norms_of(row, ref());
   Trials trials;
   for (std::uint32_t seed = 0; seed < 4000; ++seed) {
     const MatrixPair sketch = orthogonal ? matrix_pair(orthonormal_matrix(draws_of(seed), 0, m, d), m, d,
-                                                       std::sqrt(static_cast<double>(d)), backend)
-                                         : matrix_pair(gaussian_matrix(draws_of(seed), 0, m, d), m, d, 1, backend);
-    trials.add(product(q, backend.read(sign_estimates(row, norms.exact, sketch, backend)), d));
+                                                       std::sqrt(static_cast<double>(d)), ref())
+                                         : matrix_pair(gaussian_matrix(draws_of(seed), 0, m, d), m, d, 1, ref());
+    trials.add(product(q, ref().read(sign_estimates(row, norms.exact, sketch, ref())), d));
   }
   return trials;
 }
@@ -159,39 +151,36 @@ TEST_CASE("normal numbers have mean 0, variance 1 and fourth moment 3") {
 }
 
 TEST_CASE("a row is estimated from its signs and its norm") {
-  const auto backend = make_ref_backend();
-  const MatrixPair sketch = matrix_pair({1, 2, 2, -1}, 2, 2, 1, *backend);
+  const MatrixPair sketch = matrix_pair({1, 2, 2, -1}, 2, 2, 1, ref());
   // S (3, -1) = (1, 7): signs +, +; S^T (1, 1) = (3, 1). S (2, -1) = (0, 5): signs -, +; S^T (-1, 1) = (1, -3).
   // S (0, 0) = 0, and its norm is 0. Times sqrt(pi / 2) / 2 and the norm that is given: 2, 4 and 0.
-  const Buffer<const float> rows = backend->adopt<float>({3, -1, 2, -1, 0, 0}, 3, 2);
-  const Buffer<const float> norms = backend->adopt<float>({2, 4, 0}, 3);
-  const std::vector<float> out = backend->read(sign_estimates(rows, norms, sketch, *backend));
+  const Buffer<const float> rows = ref().adopt<float>({3, -1, 2, -1, 0, 0}, 3, 2);
+  const Buffer<const float> norms = ref().adopt<float>({2, 4, 0}, 3);
+  const std::vector<float> out = ref().read(sign_estimates(rows, norms, sketch, ref()));
   const double unit = std::sqrt(std::numbers::pi / 2) / 2;
   const std::vector<double> expected = {2 * 3 * unit, 2 * 1 * unit, 4 * 1 * unit, 4 * -3 * unit, 0, 0};
   for (std::size_t i = 0; i < expected.size(); ++i) CHECK(out[i] == doctest::Approx(expected[i]).epsilon(1e-6));
 }
 
 TEST_CASE("differences and masks are exact") {
-  const auto backend = make_ref_backend();
-  const Buffer<const float> a = backend->adopt<float>({1, 1e8f, -3, 0.1f}, 2, 2);
-  const Buffer<const float> b = backend->adopt<float>({4, 1, -3, 1e-30f}, 2, 2);
-  CHECK(backend->read(difference(a, b, *backend)) == std::vector<float>{-3, 1e8f - 1, 0, 0.1f - 1e-30f});
-  const Buffer<const std::uint8_t> mask = backend->adopt<std::uint8_t>({1, 0, 0, 1}, 2, 2);
-  CHECK(backend->read(combined(mask, 0, a, {}, *backend)) == std::vector<float>{1, 0, 0, 0.1f});
+  const Buffer<const float> a = ref().adopt<float>({1, 1e8f, -3, 0.1f}, 2, 2);
+  const Buffer<const float> b = ref().adopt<float>({4, 1, -3, 1e-30f}, 2, 2);
+  CHECK(ref().read(difference(a, b, ref())) == std::vector<float>{-3, 1e8f - 1, 0, 0.1f - 1e-30f});
+  const Buffer<const std::uint8_t> mask = ref().adopt<std::uint8_t>({1, 0, 0, 1}, 2, 2);
+  CHECK(ref().read(combined(mask, 0, a, {}, ref())) == std::vector<float>{1, 0, 0, 0.1f});
 }
 
 TEST_CASE("the mean of the estimate is the inner product, with orthogonal directions times a known factor") {
-  const auto backend = make_ref_backend();
   const Index d = 8;
   const std::vector<float> x = random_numbers(d, 1, 1), other = random_numbers(d, 2, 1);
   for (const std::vector<float>& q : {x, other}) {
     const double exact = product(q, x, d);
-    const Trials independent = estimates(q, x, d, false, *backend);
+    const Trials independent = estimates(q, x, d, false);
     CHECK(std::fabs(independent.mean() - exact) < 4 * independent.error());
-    const Trials orthogonal = estimates(q, x, 12, true, *backend);  // the second block is not whole
+    const Trials orthogonal = estimates(q, x, 12, true);  // the second block is not whole
     CHECK(std::fabs(orthogonal.mean() - sphere_factor(d) * exact) < 4 * orthogonal.error());
   }
   // The factor is seen: without it the test above would fail where q = x.
-  const Trials orthogonal = estimates(x, x, 12, true, *backend);
+  const Trials orthogonal = estimates(x, x, 12, true);
   CHECK(orthogonal.mean() - product(x, x, d) > 4 * orthogonal.error());
 }

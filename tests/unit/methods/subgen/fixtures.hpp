@@ -10,11 +10,14 @@
 #include <utility>
 #include <vector>
 
-#include <kvbench/kernels/backend.hpp>
+#include <support/backends.hpp>
+
 #include <kvbench/methods/contract/host_table.hpp>
 #include <kvbench/methods/registry.hpp>
 
 namespace kvbench::test {
+
+using testing::ref;
 
 struct Tokens {
   Index d = 1, dv = 1;
@@ -50,21 +53,20 @@ inline Tokens random_tokens_of(Index n, Index d, Index dv, unsigned seed, Index 
 /// A stream of tokens of which the first `context` are the prompt.
 class Stream {
  public:
-  Stream(Tokens host_tokens, Index context, std::vector<float> observed = {})
-      : host(std::move(host_tokens)), backend(make_ref_backend()) {
-    keys = backend->adopt(host.keys, host.size(), host.d);
-    values = backend->adopt(host.values, host.size(), host.dv);
+  Stream(Tokens host_tokens, Index context, std::vector<float> observed = {}) : host(std::move(host_tokens)) {
+    keys = ref().adopt(host.keys, host.size(), host.d);
+    values = ref().adopt(host.values, host.size(), host.dv);
     head.keys = keys.slice(0, context);
     head.values = values.slice(0, context);
     if (!observed.empty()) {
       const Index rows = static_cast<Index>(observed.size()) / host.d;
-      head.observed = backend->adopt(std::move(observed), rows, host.d);
+      head.observed = ref().adopt(std::move(observed), rows, host.d);
     }
   }
 
   methods::MakeCache prepare(const std::string& method, const std::vector<methods::Assignment>& settings = {}) const {
     const methods::MethodInfo& info = methods::find_method(method);
-    return info.prepare_head(head, info.bind(settings), *backend);
+    return info.prepare_head(head, info.bind(settings), ref());
   }
 
   /// Appends tokens [first, first + count) in the blocks that the cache takes.
@@ -83,14 +85,13 @@ class Stream {
     const Index m = static_cast<Index>(positions.size());
     std::vector<std::int32_t> last;
     for (const std::int32_t position : positions) last.push_back(position + 1);
-    return {.queries = backend->adopt(std::vector<float>(static_cast<std::size_t>(m * host.d)), m, host.d),
+    return {.queries = ref().adopt(std::vector<float>(static_cast<std::size_t>(m * host.d)), m, host.d),
             .positions = std::move(positions),
-            .first = backend->adopt(std::vector<std::int32_t>(static_cast<std::size_t>(m)), m),
-            .last = backend->adopt(std::move(last), m)};
+            .first = ref().adopt(std::vector<std::int32_t>(static_cast<std::size_t>(m)), m),
+            .last = ref().adopt(std::move(last), m)};
   }
 
   Tokens host;
-  std::unique_ptr<Backend> backend;
   Buffer<const float> keys, values;
   methods::HeadPrompt head;
 };
@@ -104,11 +105,11 @@ inline std::map<TokenId, Weights> entries_of(const Stream& stream, const methods
                                              Index tokens) {
   const methods::QueryBlock block = stream.queries({static_cast<std::int32_t>(tokens - 1)});
   const methods::EntryTables tables = cache.entries(block);
-  check_entries(*stream.backend, {.keys = stream.keys, .values = stream.values}, 1, tokens, tables);
+  check_entries(ref(), {.keys = stream.keys, .values = stream.values}, 1, tokens, tables);
   std::map<TokenId, Weights> entries;
   for (const methods::EntryTable& table : tables) {
-    const auto ids = stream.backend->read(table.ids);
-    const auto num = stream.backend->read(table.weight_num), den = stream.backend->read(table.weight_den);
+    const auto ids = ref().read(table.ids);
+    const auto num = ref().read(table.weight_num), den = ref().read(table.weight_den);
     for (std::size_t i = 0; i < ids.size(); ++i) {
       if (ids[i] < 0) continue;
       Weights& entry = entries[ids[i]];

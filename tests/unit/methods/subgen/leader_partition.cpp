@@ -28,24 +28,24 @@ TEST_CASE("keys join the nearest representative within the radius, worked by han
   // 3 is 3 from A and 2 from B: the boundary belongs to B.
   const Stream stream({.d = 1, .dv = 1, .keys = {0, 1, 5, 0.5, 6, 10, 5.5, 3}, .values = std::vector<float>(8)}, 8);
 
-  const auto partition = leader_partition(*stream.backend, stream.keys, 2, 8);
+  const auto partition = leader_partition(ref(), stream.keys, 2, 8);
 
   REQUIRE(partition);
   CHECK(partition->labels == std::vector<std::int32_t>{0, 0, 1, 0, 1, 2, 1, 1});
   CHECK(partition->representatives == std::vector<TokenId>{0, 2, 5});
-  CHECK_FALSE(leader_partition(*stream.backend, stream.keys, 2, 2));
+  CHECK_FALSE(leader_partition(ref(), stream.keys, 2, 2));
 }
 
 TEST_CASE("of two equally near representatives the older cluster is chosen") {
   const Stream stream({.d = 1, .dv = 1, .keys = {0, 5, 2.5}, .values = std::vector<float>(3)}, 3);
-  CHECK(leader_partition(*stream.backend, stream.keys, 3, 3)->labels == std::vector<std::int32_t>{0, 1, 0});
+  CHECK(leader_partition(ref(), stream.keys, 3, 3)->labels == std::vector<std::int32_t>{0, 1, 0});
 }
 
 TEST_CASE("Lemma 2 (1), (3) and (4) hold") {
   const Tokens tokens = random_tokens_of(300, 6, 2, 11);
   const Stream stream(tokens, tokens.size());
   for (const float radius : {0.5f, 1.0f, 2.0f, 4.0f}) {
-    const auto partition = leader_partition(*stream.backend, stream.keys, radius, tokens.size());
+    const auto partition = leader_partition(ref(), stream.keys, radius, tokens.size());
     REQUIRE(partition);
     CHECK(partition->clusters() > 1);
     for (std::size_t c = 0; c < partition->representatives.size(); ++c) {
@@ -65,11 +65,11 @@ TEST_CASE("the radius of a capacity fits, and nearly all of the capacity is used
   const Stream stream(tokens, tokens.size());
   float earlier = INFINITY;
   for (const Index capacity : {1, 2, 10, 50, 200}) {
-    const LeaderPartition partition = smallest_leader_partition(*stream.backend, stream.keys, capacity);
+    const LeaderPartition partition = smallest_leader_partition(ref(), stream.keys, capacity);
     CHECK(partition.clusters() <= capacity);
     CHECK(partition.clusters() >= 9 * capacity / 10);
     CHECK(partition.radius < earlier);
-    CHECK(leader_partition(*stream.backend, stream.keys, partition.radius, capacity)->labels == partition.labels);
+    CHECK(leader_partition(ref(), stream.keys, partition.radius, capacity)->labels == partition.labels);
     earlier = partition.radius;
   }
 }
@@ -77,12 +77,12 @@ TEST_CASE("the radius of a capacity fits, and nearly all of the capacity is used
 TEST_CASE("a capacity for every distinct key gives radius 0") {
   const Stream stream({.d = 1, .dv = 1, .keys = {3, 1, 3, 2, 1}, .values = std::vector<float>(5)}, 5);
 
-  const LeaderPartition partition = smallest_leader_partition(*stream.backend, stream.keys, 3);
+  const LeaderPartition partition = smallest_leader_partition(ref(), stream.keys, 3);
 
   CHECK(partition.radius == 0);
   CHECK(partition.labels == std::vector<std::int32_t>{0, 1, 0, 2, 1});
-  CHECK(smallest_leader_partition(*stream.backend, stream.keys, 2).clusters() <= 2);
-  CHECK(smallest_leader_partition(*stream.backend, stream.keys.slice(0, 0), 1).clusters() == 0);
+  CHECK(smallest_leader_partition(ref(), stream.keys, 2).clusters() <= 2);
+  CHECK(smallest_leader_partition(ref(), stream.keys.slice(0, 0), 1).clusters() == 0);
 }
 
 namespace {

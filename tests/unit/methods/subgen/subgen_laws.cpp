@@ -23,7 +23,7 @@ struct Case {
   Tokens tokens = random_tokens_of(24, 3, 4, 21, 3, 0.4f);
   Stream stream{tokens, 24};
   MakeCache prepared = stream.prepare("subgen", {{"delta", "2"}, {"t", "2"}, {"s", "3"}});
-  LeaderPartition partition = *leader_partition(*stream.backend, stream.keys, 2, 24);
+  LeaderPartition partition = *leader_partition(ref(), stream.keys, 2, 24);
 
   double mu() const {
     double sum = 0;
