@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include <doctest/doctest.h>
+#include <unit/trace/sample.hpp>
 
 namespace kvbench::testing {
 

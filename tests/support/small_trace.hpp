@@ -14,12 +14,10 @@
 #include <kvbench/trace/synth.hpp>
 
 #include <support/backends.hpp>
-#include <unit/trace/sample.hpp>
+#include <support/messages.hpp>
+#include <support/temp_folder.hpp>
 
 namespace kvbench::testing {
-
-using trace::test::contains;
-using trace::test::message_of;
 
 /// 40 tokens, 28 of them the context, all queries; 2 layers, 4 query heads on 2 kv heads, d = 8, dv = 6; with column
 /// sums.
@@ -46,7 +44,7 @@ class SmallTrace {
   std::unique_ptr<trace::Reader> with_other_queries(std::int64_t begin) const;
 
  private:
-  trace::test::TempFolder folder_;
+  TempFolder folder_;
   std::unique_ptr<trace::Reader> reader_;
 };
 

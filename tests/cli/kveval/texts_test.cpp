@@ -1,41 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <apps/llama/texts.hpp>
 
-#include <filesystem>
-#include <fstream>
-
 #include <doctest/doctest.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
 #include <unistd.h>
+#include <support/temp_folder.hpp>
 
 #include <kvbench/core/error.hpp>
 
 using namespace kvbench;
+using namespace kvbench::testing;
 using llama::read_ids;
 using llama::read_text;
 
 namespace {
-
-/// A folder that is removed with everything in it.
-class Folder {
- public:
-  Folder() {
-    std::string name = (std::filesystem::temp_directory_path() / "kvbench-XXXXXX").string();
-    REQUIRE(mkdtemp(name.data()) != nullptr);
-    path_ = name;
-  }
-  ~Folder() { std::filesystem::remove_all(path_); }
-  std::string path(const std::string& name) const { return (path_ / name).string(); }
-  std::string file(const std::string& content) const {
-    std::ofstream(path("text"), std::ios::binary) << content;
-    return path("text");
-  }
-
- private:
-  std::filesystem::path path_;
-};
 
 void make_socket(const std::string& path) {
   sockaddr_un address{};
@@ -49,7 +29,7 @@ void make_socket(const std::string& path) {
 }  // namespace
 
 TEST_CASE("bytes that are not UTF-8 are named by line and byte") {
-  const Folder folder;
+  const TempFolder folder;
   CHECK(read_text(folder.file("caf\xC3\xA9\n")) == "caf\xC3\xA9\n");
   const auto refused = [&](const std::string& text, const char* words) {
     CAPTURE(text);
@@ -62,14 +42,14 @@ TEST_CASE("bytes that are not UTF-8 are named by line and byte") {
 }
 
 TEST_CASE("what is no regular file is refused at once") {
-  const Folder folder;
-  REQUIRE(::mkfifo(folder.path("pipe").c_str(), 0600) == 0);
-  make_socket(folder.path("socket"));
-  for (const auto& [file, words] : {std::pair{folder.path("pipe"), "is a pipe"},
-                                    {folder.path("socket"), "is a pipe, a socket"},
+  const TempFolder folder;
+  REQUIRE(::mkfifo((folder / "pipe").c_str(), 0600) == 0);
+  make_socket(folder / "socket");
+  for (const auto& [file, words] : {std::pair{folder / "pipe", "is a pipe"},
+                                    {folder / "socket", "is a pipe, a socket"},
                                     {"/dev/zero", "or a device"},
-                                    {folder.path(""), "is a folder"},
-                                    {folder.path("none"), "there is no such file"}}) {
+                                    {folder / "", "is a folder"},
+                                    {folder / "none", "there is no such file"}}) {
     const std::string path = file;
     CAPTURE(path);
     CHECK_THROWS_WITH_AS(read_text(path), doctest::Contains(words), Error);

@@ -4,7 +4,7 @@
 #include <kvbench/allocate/allocate.hpp>
 #include <kvbench/core/error.hpp>
 #include <kvbench/methods/registry.hpp>
-#include <unit/trace/sample.hpp>
+#include <support/messages.hpp>
 
 using namespace kvbench;
 using namespace kvbench::allocate;
@@ -93,9 +93,8 @@ TEST_CASE("a menu of one entry has no plan to confirm") {
 
 TEST_CASE("a budget below the cheapest entry is refused") {
   const Damages damages = damages_of({first_layer_matters}, costs);
-  CHECK(trace::test::contains(
-      trace::test::message_of<Error>([&] { allocate::allocate(damages, Budget::parse("19.999%mem")); }),
-      "none of its configurations fits in 19.999%mem in all layers"));
+  CHECK(testing::contains(testing::message_of<Error>([&] { allocate::allocate(damages, Budget::parse("19.999%mem")); }),
+                          "none of its configurations fits in 19.999%mem in all layers"));
 }
 
 TEST_CASE("documents weigh alike in the damage that plans are computed from") {

@@ -50,7 +50,7 @@ class Sketched {
   const std::string& path() const { return path_; }
 
  private:
-  trace::test::TempFolder folder_;
+  TempFolder folder_;
   std::string path_;
 };
 
@@ -122,13 +122,13 @@ TEST_CASE("heads of a layer have damages that add up to its own, and no residual
       CHECK(sum == doctest::Approx(of_layers.sums[i]));
     }
   }
-  CHECK(contains(trace::test::message_of<Error>([&] { Sketched(0).measure(request_of("sink"), Division::head); }),
+  CHECK(contains(message_of<Error>([&] { Sketched(0).measure(request_of("sink"), Division::head); }),
                  "sketches of W_O give the error of all heads of a layer together"));
 }
 
 TEST_CASE("documents of which some have probes, or none has sketches, have no common damage") {
   const auto refusal = [](const Sketched& trace) {
-    return trace::test::message_of<Error>([&] { trace.measure(request_of("sink")); });
+    return message_of<Error>([&] { trace.measure(request_of("sink")); });
   };
   CHECK(contains(refusal(Sketched(1)), "prompt '1' has no probes, and other documents have some"));
   CHECK(contains(refusal(Sketched(0, true)), "prompt '0' has neither probes nor sketches of W_O"));

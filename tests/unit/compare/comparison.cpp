@@ -8,16 +8,14 @@
 #include <fmt/format.h>
 
 #include <support/growth.hpp>
+#include <support/messages.hpp>
 #include <unit/compare/made.hpp>
-#include <unit/trace/sample.hpp>
 
 using namespace kvbench;
 using namespace kvbench::compare;
 using namespace kvbench::replay;
 using namespace kvbench::testing;
 using doctest::Approx;
-using trace::test::contains;
-using trace::test::message_of;
 
 namespace {
 

@@ -5,15 +5,14 @@
 
 #include <doctest/doctest.h>
 
+#include <support/messages.hpp>
 #include <unit/compare/made.hpp>
-#include <unit/trace/sample.hpp>
 
 using namespace kvbench;
 using namespace kvbench::compare;
 using namespace kvbench::replay;
 using namespace kvbench::testing;
 using doctest::Approx;
-using trace::test::contains;
 using Is = Relation::Kind;
 
 namespace {

@@ -4,12 +4,12 @@
 #include <doctest/doctest.h>
 
 #include <kvbench/compare/paper_claim.hpp>
-#include <unit/trace/sample.hpp>
+#include <support/messages.hpp>
 
 using namespace kvbench;
 using namespace kvbench::compare;
+using namespace kvbench::testing;
 using doctest::Approx;
-using trace::test::contains;
 using Sums = std::vector<double>;
 
 namespace {

@@ -20,7 +20,7 @@ namespace {
 /// Results of two methods on the small trace, one of them with two seeds, stored by write_raw().
 struct Kept {
   SmallTrace trace;
-  trace::test::TempFolder folder;
+  TempFolder folder;
   std::string path = folder / "raw.h5";
   MethodInfo half = answering("half", [](const QueryBlock&, Backend& b) { return ids_table(b, {0, 2, 4, 6, 8}); });
   MethodInfo drawn = answering("drawn", [](const QueryBlock&, Backend& b) { return ids_table(b, {1, 3, 5}); });
@@ -93,7 +93,7 @@ TEST_CASE("raw results read back as they were written") {
 
 TEST_CASE("entries by query head and query name the tokens of each") {
   SmallTrace trace;
-  const trace::test::TempFolder folder;
+  const TempFolder folder;
   const std::string path = folder / "raw.h5";
   const MethodInfo method = answering("own", [](const QueryBlock& queries, Backend& b) {
     const Index rows = 2 * queries.size();

@@ -2,13 +2,13 @@
 // Writes sweep files from texts.
 #pragma once
 
-#include <fstream>
 #include <string>
 
 #include <doctest/doctest.h>
 
 #include <kvbench/config/sweep.hpp>
-#include <unit/trace/sample.hpp>
+#include <support/messages.hpp>
+#include <support/temp_folder.hpp>
 
 namespace kvbench::testing {
 
@@ -16,18 +16,17 @@ namespace kvbench::testing {
 class SweepFiles {
  public:
   std::string write(const std::string& text, const std::string& name = "s.toml") const {
-    std::ofstream(folder / name) << text;
-    return folder / name;
+    return folder.file(text, name);
   }
   config::Sweep read(const std::string& text) const { return config::read_sweep(write(text)); }
   /// The message of the Error, without the folder.
   std::string refusal(const std::string& text) const {
-    const std::string path = write(text), message = trace::test::message_of<Error>([&] { config::read_sweep(path); });
+    const std::string path = write(text), message = message_of<Error>([&] { config::read_sweep(path); });
     REQUIRE(message.starts_with(folder.path() + "/"));
     return message.substr(folder.path().size() + 1);
   }
 
-  trace::test::TempFolder folder;
+  TempFolder folder;
 };
 
 }  // namespace kvbench::testing

@@ -15,8 +15,6 @@ using namespace kvbench::config;
 using namespace kvbench::methods;
 using namespace kvbench::replay;
 using namespace kvbench::testing;
-using trace::test::contains;
-using trace::test::message_of;
 
 namespace {
 

@@ -10,9 +10,8 @@
 
 using namespace kvbench;
 using namespace kvbench::config;
+using namespace kvbench::testing;
 using kvbench::testing::SweepFiles;
-using trace::test::contains;
-using trace::test::message_of;
 
 namespace {
 

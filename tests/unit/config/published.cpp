@@ -7,8 +7,6 @@ using namespace kvbench;
 using namespace kvbench::compare;
 using namespace kvbench::config;
 using namespace kvbench::testing;
-using trace::test::contains;
-using trace::test::message_of;
 
 TEST_CASE("a published number has a claim, a metric and rows, and a reason why it is not tested") {
   const SweepFiles files;

@@ -13,10 +13,9 @@
 
 using namespace kvbench;
 using namespace kvbench::config;
+using namespace kvbench::testing;
 using kvbench::testing::SweepFiles;
 using trace::h5::Object;
-using trace::test::contains;
-using trace::test::message_of;
 
 namespace {
 

@@ -12,8 +12,6 @@ using namespace kvbench::methods;
 using namespace kvbench::replay;
 using namespace kvbench::config;
 using namespace kvbench::testing;
-using trace::test::contains;
-using trace::test::message_of;
 
 TEST_CASE("a run has the values of [defaults] for keys that it does not set") {
   const SweepFiles files;

@@ -5,37 +5,27 @@
 #include <fstream>
 
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include <doctest/doctest.h>
+#include <support/messages.hpp>
+#include <support/temp_folder.hpp>
 
 #include <kvbench/core/error.hpp>
 
 using namespace kvbench;
+using namespace kvbench::testing;
 
 namespace {
 
-struct Folder {
-  std::filesystem::path path = std::filesystem::temp_directory_path() / fmt::format("kvbench-input-{}", ::getpid());
-  Folder() { std::filesystem::create_directories(path); }
-  ~Folder() { std::filesystem::remove_all(path); }
-  std::string operator/(const char* name) const { return path / name; }
-};
-
-std::string refusal(const std::string& path, std::uint64_t most = 100) {
-  try {
-    read_input_file(path, most, "a list");
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "none";
+std::string refusal(const std::string& path) {
+  return message_of<Error>([&] { read_input_file(path, 100, "a list"); });
 }
 
 }  // namespace
 
 TEST_CASE("a regular file is read as a whole, directly or through a link") {
-  const Folder folder;
-  std::ofstream(folder / "f") << "some\ntext";
+  const TempFolder folder;
+  folder.file("some\ntext", "f");
   std::filesystem::create_symlink(folder / "f", folder / "link");
   CHECK(read_input_file(folder / "f", 9, "a list") == "some\ntext");
   CHECK(read_input_file(folder / "link", 9, "a list") == "some\ntext");
@@ -47,21 +37,21 @@ TEST_CASE("a regular file is read as a whole, directly or through a link") {
 }
 
 TEST_CASE("other files are refused before a byte is read") {
-  const Folder folder;
+  const TempFolder folder;
   REQUIRE(::mkfifo((folder / "pipe").c_str(), 0600) == 0);  // without a writer: opening it the usual way would block
   const std::string special =
       ": is a pipe, a socket or a device, not a list; write its content to a file and name that.";
   CHECK(refusal(folder / "pipe") == folder / "pipe" + special);
   CHECK(refusal("/dev/zero") == "/dev/zero" + special);
-  CHECK(refusal(folder.path) == folder.path.string() + ": is a folder; name a list.");
+  CHECK(refusal(folder.path()) == folder.path() + ": is a folder; name a list.");
   CHECK(refusal(folder / "none") == folder / "none" + ": there is no such file; check the name.");
-  for (const std::string& path : {folder / "pipe", std::string("/dev/zero"), folder.path.string(), folder / "none"}) {
+  for (const std::string& path : {folder / "pipe", std::string("/dev/zero"), folder.path(), folder / "none"}) {
     CHECK(!file_begins_with(path, std::string_view("\0", 1)));
   }
 }
 
 TEST_CASE("a file that is too large is refused before memory is allocated") {
-  const Folder folder;
+  const TempFolder folder;
   std::ofstream(folder / "f").put('x');
   std::filesystem::resize_file(folder / "f", std::uintmax_t{1} << 40);  // sparse
   CHECK(refusal(folder / "f") == folder / "f" + ": has 1099511627776 bytes, more than the 100 that a list may have.");

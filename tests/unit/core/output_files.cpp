@@ -10,25 +10,17 @@
 #include <unistd.h>
 
 #include <doctest/doctest.h>
+#include <support/temp_folder.hpp>
 
 #include <kvbench/core/atomic_file.hpp>
 #include <kvbench/core/error.hpp>
 #include <kvbench/core/output_path.hpp>
 
 using namespace kvbench;
+using namespace kvbench::testing;
 namespace fs = std::filesystem;
 
 namespace {
-
-struct Folder {
-  fs::path path = fs::temp_directory_path() / ("kvbench-outputs-" + std::to_string(::getpid()));
-  Folder() { fs::create_directories(path); }
-  Folder(const Folder&) = delete;
-  Folder& operator=(const Folder&) = delete;
-  ~Folder() { fs::remove_all(path); }
-  std::string operator/(const std::string& name) const { return path / name; }
-  std::size_t files() const { return static_cast<std::size_t>(std::distance(fs::directory_iterator(path), {})); }
-};
 
 void write(const std::string& path, const std::string& text) { std::ofstream(path) << text; }
 
@@ -55,7 +47,7 @@ pid_t ended_process() {
 }  // namespace
 
 TEST_CASE("a file is replaced through symbolic links, which stay") {
-  const Folder folder;
+  const TempFolder folder;
   write(folder / "real", "old");
   fs::create_symlink("real", folder / "link");
   fs::create_symlink("link", folder / "chain");
@@ -72,7 +64,7 @@ TEST_CASE("a file is replaced through symbolic links, which stay") {
 }
 
 TEST_CASE("a replaced file keeps its mode, and a new one has the usual one") {
-  const Folder folder;
+  const TempFolder folder;
   write(folder / "f", "old");
   fs::permissions(folder / "f", fs::perms(0640));
   publish(folder / "f", "new");
@@ -83,7 +75,7 @@ TEST_CASE("a replaced file keeps its mode, and a new one has the usual one") {
 }
 
 TEST_CASE("devices, pipes and folders are never replaced") {
-  const Folder folder;
+  const TempFolder folder;
   REQUIRE(::mkfifo((folder / "pipe").c_str(), 0600) == 0);
   fs::create_symlink("/dev/null", folder / "null");
   for (const std::string& path :
@@ -93,13 +85,13 @@ TEST_CASE("devices, pipes and folders are never replaced") {
     CHECK_THROWS_AS(AtomicFile{path}, IoError);
   }
   CHECK_FALSE(is_stream(folder / "new"));
-  CHECK_FALSE(is_stream(folder.path));
-  CHECK_THROWS_WITH_AS(AtomicFile(folder.path), doctest::Contains("a folder"), IoError);
+  CHECK_FALSE(is_stream(folder.path()));
+  CHECK_THROWS_WITH_AS(AtomicFile(folder.path()), doctest::Contains("a folder"), IoError);
   CHECK(folder.files() == 2);
 }
 
 TEST_CASE("temporary files of processes that have ended are removed, those of others are not") {
-  const Folder folder;
+  const TempFolder folder;
   std::string mine;
   {
     const AtomicFile file(folder / "f");
@@ -121,7 +113,7 @@ TEST_CASE("temporary files of processes that have ended are removed, those of ot
 }
 
 TEST_CASE("an output must not be an input or another output, under whatever name") {
-  const Folder folder;
+  const TempFolder folder;
   write(folder / "in", "data");
   fs::create_hard_link(folder / "in", folder / "hard");
   fs::create_symlink("in", folder / "soft");
@@ -132,7 +124,7 @@ TEST_CASE("an output must not be an input or another output, under whatever name
                          doctest::Contains("is the same file as the trace"), Error);
   }
   const std::vector<NamedFile> twice{{"-o", folder / "new"},
-                                     {"--raw", folder / "../" + folder.path.filename().string() + "/new"}};
+                                     {"--raw", folder / "../" + fs::path(folder.path()).filename().string() + "/new"}};
   CHECK_THROWS_WITH_AS(check_distinct(twice, {}), doctest::Contains("--raw"), Error);
   CHECK_NOTHROW(check_distinct(std::vector<NamedFile>{{"-o", folder / "new"}, {"--raw", folder / "other"}}, inputs));
   CHECK_NOTHROW(check_distinct(

@@ -9,14 +9,13 @@
 #include <kvbench/eval/pass_file.hpp>
 
 #include <support/changed_inputs.hpp>
-#include <unit/trace/sample.hpp>
+#include <support/messages.hpp>
+#include <support/temp_folder.hpp>
 
 using namespace kvbench;
 using namespace kvbench::eval;
 using namespace kvbench::replay;
-using trace::test::contains;
-using trace::test::message_of;
-using trace::test::TempFolder;
+using namespace kvbench::testing;
 
 using Mode = store::FrameFile::Mode;
 

@@ -6,7 +6,7 @@
 #include <kvbench/methods/stages/coming_queries.hpp>
 #include <kvbench/testing/contract.hpp>
 
-#include <support/text_file.hpp>
+#include <support/temp_folder.hpp>
 #include <support/turning.hpp>
 
 using namespace kvbench;

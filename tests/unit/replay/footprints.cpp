@@ -8,7 +8,7 @@
 
 #include <support/backends.hpp>
 #include <support/rows.hpp>
-#include <support/text_file.hpp>
+#include <support/temp_folder.hpp>
 
 using namespace kvbench;
 using namespace kvbench::methods;

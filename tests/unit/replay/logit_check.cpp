@@ -50,7 +50,7 @@ class OneHead {
   }
 
  private:
-  trace::test::TempFolder folder_;
+  TempFolder folder_;
 };
 
 }  // namespace

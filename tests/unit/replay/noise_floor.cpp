@@ -12,6 +12,7 @@
 #include <kvbench/replay/records/record.hpp>
 
 #include <support/small_trace.hpp>
+#include <unit/trace/sample.hpp>
 
 using namespace kvbench;
 using namespace kvbench::methods;
@@ -119,7 +120,7 @@ TEST_CASE("the row exact is at the noise floor in each of several layers that di
   trace::TraceInfo info = trace.reader().info();
   info.prompts[0].layers[1].scale *= 2;
   info.prompts[0].layers[1].window = 9;
-  const trace::test::TempFolder folder;
+  const TempFolder folder;
   trace::Writer writer(folder / "layers.h5", info);
   trace::test::for_each_head(
       info, [&](std::size_t p, std::size_t l, trace::Array array, std::int64_t head, const trace::Shape&) {

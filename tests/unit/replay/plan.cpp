@@ -9,13 +9,12 @@
 #include <kvbench/replay/plan/needs.hpp>
 #include <support/fakes.hpp>
 #include <support/growth.hpp>
-#include <unit/trace/sample.hpp>
+#include <support/messages.hpp>
 
 using namespace kvbench;
 using namespace kvbench::methods;
 using namespace kvbench::replay;
-using trace::test::contains;
-using trace::test::message_of;
+using namespace kvbench::testing;
 
 namespace {
 

@@ -14,13 +14,13 @@
 #include <kvbench/kernels/philox.hpp>
 #include <kvbench/report/columns/tables.hpp>
 #include <kvbench/report/read/rows.hpp>
-#include <unit/trace/sample.hpp>
+#include <support/messages.hpp>
 
 using namespace kvbench;
 using namespace kvbench::compare;
 using namespace kvbench::replay;
 using namespace kvbench::report;
-using trace::test::contains;
+using namespace kvbench::testing;
 
 namespace {
 
@@ -144,7 +144,7 @@ TEST_CASE("what a column prints it parses: a row reads back as the same row") {
 TEST_CASE("a cell that cannot be read is named with file, line and column") {
   const auto refusal = [](const std::string& header, const std::string& cells) {
     const CsvTable table = parse_csv("protocol," + header + "\nprefill," + cells + "\n", "r.csv");
-    return trace::test::message_of<Error>([&] { RowReader<Record>(table, record_columns())(table.rows[0]); });
+    return message_of<Error>([&] { RowReader<Record>(table, record_columns())(table.rows[0]); });
   };
   CHECK(refusal("status,kept_tokens", "ok,few") == "r.csv:2: column 'kept_tokens' holds 'few', which is not a number");
   CHECK(refusal("layer", "1.5") == "r.csv:2: column 'layer' holds '1.5', which is not a whole number of at least 0");
@@ -156,7 +156,7 @@ TEST_CASE("a cell that cannot be read is named with file, line and column") {
 TEST_CASE("a number that a column cannot have is named with file, line and column") {
   const auto message = [](auto columns, const std::string& column, const std::string& cell) {
     const CsvTable table = parse_csv("other," + column + "\nx," + cell + "\n", "r.csv");
-    return trace::test::message_of<Error>([&] {
+    return message_of<Error>([&] {
       for (const auto& one : columns) {
         if (one.key == column) check_limits(table.cell(table.rows[0], column), one);
       }

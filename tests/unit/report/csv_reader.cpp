@@ -12,8 +12,8 @@
 #include <kvbench/report/read/method_choice.hpp>
 #include <kvbench/report/text/text.hpp>
 
+#include <support/messages.hpp>
 #include <unit/report/replay_lines.hpp>
-#include <unit/trace/sample.hpp>
 
 using namespace kvbench;
 using namespace kvbench::report;
@@ -27,7 +27,7 @@ std::vector<std::string> cells(const std::string& text, std::size_t row) {
 
 /// The message of the error for a text.
 std::string message(std::string_view text) {
-  return trace::test::message_of<Error>([&] { parse_csv(text, "f.csv"); });
+  return testing::message_of<Error>([&] { parse_csv(text, "f.csv"); });
 }
 
 }  // namespace
@@ -188,7 +188,7 @@ TEST_CASE("own methods have styles by their names, the same in all figures, what
   CHECK(drawn("class=\"own o1\" data-m=\"./mine.py:B\">") == 2);
   CHECK(drawn("class=\"own o2\" data-m=\"unheard-of a=1\">") == 2);
   CHECK(drawn("class=\"k0\" data-m=\"h2o\">") == 2);
-  CHECK(has(page, ">unheard-of a=1</text>\n</g>"));  // and a legend of its own
+  CHECK(contains(page, ">unheard-of a=1</text>\n</g>"));  // and a legend of its own
 }
 
 TEST_CASE("methods by budgets for LaTeX: the best bold, what cannot be told from it underlined, untested rows marked") {
@@ -202,15 +202,15 @@ TEST_CASE("methods by budgets for LaTeX: the best bold, what cannot be told from
                                {.method = "h2o", .budget = "50%", .error = "0.2,,"},
                                {.method = "random", .error = "0.3,,"}})});
   const std::string text = latex(document);
-  CHECK(has(text,
-            "\\caption{Mean relative error by method and budget. Bold: the best of a budget; underlined: not "
-            "distinguishable from it; ?: not tested against it; without marks: not tested}"));
-  CHECK(has(text,
-            "method & 12.5\\% & 25\\% & 50\\% \\\\\n\\midrule\n"
-            "sink & \\underline{0.500} & \\textbf{0.400} & -- \\\\\n"
-            "h2o & \\textbf{0.450} & 0.600 & 0.200 \\\\\n"
-            "cam & -- & 0.700? & 0.100 \\\\\n"
-            "random & -- & 0.300 & -- \\\\\n\\bottomrule"));
-  CHECK(!has(html(document), "by method and budget"));
-  CHECK(!has(markdown(document), "by method and budget"));
+  CHECK(contains(text,
+                 "\\caption{Mean relative error by method and budget. Bold: the best of a budget; underlined: not "
+                 "distinguishable from it; ?: not tested against it; without marks: not tested}"));
+  CHECK(contains(text,
+                 "method & 12.5\\% & 25\\% & 50\\% \\\\\n\\midrule\n"
+                 "sink & \\underline{0.500} & \\textbf{0.400} & -- \\\\\n"
+                 "h2o & \\textbf{0.450} & 0.600 & 0.200 \\\\\n"
+                 "cam & -- & 0.700? & 0.100 \\\\\n"
+                 "random & -- & 0.300 & -- \\\\\n\\bottomrule"));
+  CHECK(!contains(html(document), "by method and budget"));
+  CHECK(!contains(markdown(document), "by method and budget"));
 }

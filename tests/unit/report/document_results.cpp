@@ -10,14 +10,14 @@
 
 #include <kvbench/core/error.hpp>
 #include <kvbench/report/columns/tables.hpp>
-#include <unit/trace/sample.hpp>
+#include <support/messages.hpp>
+#include <support/temp_folder.hpp>
 
 using namespace kvbench;
 using namespace kvbench::compare;
 using namespace kvbench::report;
+using namespace kvbench::testing;
 using doctest::Approx;
-using trace::test::contains;
-using trace::test::message_of;
 
 namespace {
 
@@ -65,7 +65,7 @@ class DamageFile {
     return message_of<Error>([&] { DocumentResults(path, metric); });
   }
 
-  trace::test::TempFolder folder;
+  TempFolder folder;
   std::string path;
 };
 

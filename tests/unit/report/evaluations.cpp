@@ -95,7 +95,7 @@ std::vector<EvalLine> five_methods() {
 
 std::string markdown_of(const std::vector<CsvTable>& tables) { return markdown(make_report(tables, {})); }
 
-using report_test::has;
+using namespace kvbench::testing;
 
 }  // namespace
 
@@ -129,9 +129,9 @@ TEST_CASE("a report of a replay with predictions and of an evaluation draws one 
   const std::vector<std::string> titles = report_test::headings(document);
   CHECK(std::ranges::count(titles, "Predicted from t.h5, measured on book.txt") == 1);
   const std::string page = html(document);
-  CHECK(has(page, "predicted / measured is 0.650 in the median of 2 configurations"));
+  CHECK(contains(page, "predicted / measured is 0.650 in the median of 2 configurations"));
   // without a configuration that has both there is nothing to draw
-  CHECK_FALSE(has(markdown_of({parse_csv(csv, "r.csv"), csv_of_lines({{.method = "cam"}})}), "Predicted from"));
+  CHECK_FALSE(contains(markdown_of({parse_csv(csv, "r.csv"), csv_of_lines({{.method = "cam"}})}), "Predicted from"));
 }
 
 TEST_CASE("rows of an evaluation read back as the same rows") {
@@ -154,7 +154,7 @@ TEST_CASE("rows that are not ok, and rows per layer, have no figures of the outp
   CHECK(table.text(table.rows[0], "rel_err_mean").empty());
   CHECK(table.text(table.rows[1], "kl_mean").empty());
   CHECK(table.text(table.rows[1], "rel_err_mean") == "0.5");
-  CHECK(has(markdown_of({table}), "lacks column sums"));
+  CHECK(contains(markdown_of({table}), "lacks column sums"));
 }
 
 TEST_CASE("the answer names the method with the lowest KL, then the metric that predicts damage best, and how well") {
@@ -170,8 +170,8 @@ TEST_CASE("the answer names the method with the lowest KL, then the metric that 
   CHECK(document.answers[0].sentences[2].starts_with(
       "Of the 8 close pairs (KL within a factor of 3), between which a choice is difficult, recall orders 1.00"));
   const std::string text = markdown(document);
-  CHECK(has(text, "| recall | 1.00 [1.00, 1.00] |"));
-  CHECK(has(text, "Damage to the output of m.gguf on book.txt"));
+  CHECK(contains(text, "| recall | 1.00 [1.00, 1.00] |"));
+  CHECK(contains(text, "Damage to the output of m.gguf on book.txt"));
 }
 
 TEST_CASE("where no metric is told from the relative error, none is called the best") {
@@ -199,10 +199,10 @@ TEST_CASE("rows without injection, which have replay's error, take precedence wh
     lines.push_back(line);
   }
   const Document document = make_report(std::vector{csv_of_lines(lines)}, {});
-  CHECK(has(markdown(document), "| rel_err | 1.00 [1.00, 1.00] |"));
-  CHECK(has(markdown(document), "errors with --inject none"));
+  CHECK(contains(markdown(document), "| rel_err | 1.00 [1.00, 1.00] |"));
+  CHECK(contains(markdown(document), "errors with --inject none"));
   lines.pop_back(), lines.erase(lines.begin() + 9);  // one configuration lacks its row over all documents
-  CHECK(has(markdown_of({csv_of_lines(lines)}), "errors with --inject all"));
+  CHECK(contains(markdown_of({csv_of_lines(lines)}), "errors with --inject all"));
 }
 
 TEST_CASE("a metric that some methods lack comes last, and is compared with rel_err on its own pairs") {
@@ -213,7 +213,7 @@ TEST_CASE("a metric that some methods lack comes last, and is compared with rel_
   const Document document = make_report(std::vector{csv_of_lines(lines)}, {});
   // Recall has the pair of sink and h2o alone, which rel_err orders as well.
   const std::string text = markdown(document);
-  CHECK(has(text, "| recall | 1.00 [1.00, 1.00] | 1.00 [1.00, 1.00] | 0 [0, 0] | 0 [0, 0] |"));
+  CHECK(contains(text, "| recall | 1.00 [1.00, 1.00] | 1.00 [1.00, 1.00] | 0 [0, 0] | 0 [0, 0] |"));
   CHECK(text.find("| rel_err | 0.333") < text.find("| recall | 1.00"));
 }
 
@@ -231,8 +231,8 @@ TEST_CASE("over texts, a figure has the ratio of each method to the best, and it
   REQUIRE(figure != nullptr);
   REQUIRE(figure->drawings.size() == 1);
   const std::string svg = svg_element(figure->drawings[0]);
-  CHECK(has(svg, ">8<"));
-  CHECK(has(svg, "sink: KL 8, 4.00 [1.12, 14.3] times"));
+  CHECK(contains(svg, ">8<"));
+  CHECK(contains(svg, "sink: KL 8, 4.00 [1.12, 14.3] times"));
   CHECK(svg.find(">h2o<") < svg.find(">sink<"));
 }
 
@@ -248,8 +248,8 @@ TEST_CASE("over texts, the axis of the ratios does not follow intervals over man
   }
   // ln 100 +- 12.71 ln 10: from 1e-11 to 1e15 times.
   const std::string svg = svg_element(std::get<Figure>(make_report(tables, {}).blocks[1]).drawings[0]);
-  CHECK(has(svg, ">100</text>"));
-  CHECK_FALSE(has(svg, ">1e+06</text>"));
+  CHECK(contains(svg, ">100</text>"));
+  CHECK_FALSE(contains(svg, ">1e+06</text>"));
 }
 
 TEST_CASE("over texts, metrics are compared on the pairs of all texts, beside KL on other documents and texts") {
@@ -257,36 +257,36 @@ TEST_CASE("over texts, metrics are compared on the pairs of all texts, beside KL
   for (EvalLine& line : there) line.text = "code.txt", line.kl = 6 - line.kl;
   const Document document = make_report(std::vector{csv_of_lines(here, "a.csv"), csv_of_lines(there, "b.csv")}, {});
   CHECK(document.answers[0].scope == "m.gguf on book.txt, code.txt together");
-  CHECK(has(document.answers[0].sentences[1], "orders 0.500 [0.500, 0.500] of the pairs"));  // both metrics
+  CHECK(contains(document.answers[0].sentences[1], "orders 0.500 [0.500, 0.500] of the pairs"));  // both metrics
   CHECK(document.answers[0].sentences[2] == "This is not distinguishable from chance.");
-  CHECK(has(document.answers[0].sentences[3],
-            "; KL on one half of the documents orders 1.00 of them as on the other "
-            "half, and KL on another text 0."));
+  CHECK(contains(document.answers[0].sentences[3],
+                 "; KL on one half of the documents orders 1.00 of them as on the other "
+                 "half, and KL on another text 0."));
   // A page has all cells of the rows that name no metric.
   for (const Block& block : document.blocks) {
     const auto* const table = std::get_if<DocTable>(&block);
     if (table == nullptr) continue;
     for (const auto& row : table->rows) CHECK(row.size() == table->columns.size());
   }
-  CHECK(has(html(document), "(KL, other half)"));
+  CHECK(contains(html(document), "(KL, other half)"));
 }
 
 TEST_CASE("without rows per document there are no intervals, and without two methods no prediction") {
   std::vector<EvalLine> lines = three_methods();
   lines.resize(3);
   const Document document = make_report(std::vector{csv_of_lines(lines)}, {});
-  CHECK(has(markdown(document), "| recall | 1.00 |"));
+  CHECK(contains(markdown(document), "| recall | 1.00 |"));
   std::vector<EvalLine> five = five_methods();
   five.resize(5);
-  CHECK(has(make_report(std::vector{csv_of_lines(five)}, {}).answers[0].sentences[1],
-            "cannot be told without rows of at least two documents of each task (--per-document)"));
+  CHECK(contains(make_report(std::vector{csv_of_lines(five)}, {}).answers[0].sentences[1],
+                 "cannot be told without rows of at least two documents of each task (--per-document)"));
   const Document one = make_report(std::vector{csv_of_lines({{}})}, {});
-  CHECK(has(one.answers[0].sentences[0], "is unknown"));
+  CHECK(contains(one.answers[0].sentences[0], "is unknown"));
 }
 
 TEST_CASE("depth: growth, additivity and sensitivity appear where the rows have them") {
   std::vector<EvalLine> lines = three_methods();
-  CHECK_FALSE(has(markdown_of({csv_of_lines(lines)}), "Sensitivity of layers"));
+  CHECK_FALSE(contains(markdown_of({csv_of_lines(lines)}), "Sensitivity of layers"));
   for (const char* document : {"all", "text-0", "text-1"}) {
     for (const std::int64_t layer : {0, 1}) {
       lines.push_back({.method = "sink", .document = document, .kl = 0.5, .injection = {Inject::one, layer}});
@@ -294,20 +294,20 @@ TEST_CASE("depth: growth, additivity and sensitivity appear where the rows have 
     }
   }
   const std::string text = markdown_of({csv_of_lines(lines)});
-  CHECK(has(text, "| text | sink | 25%mem | 2 | 1 | 3 | 0.333 [0.333, 0.333] |"));
-  CHECK(has(text, "| text | sink | 0 | 6 | 3 | 2 |"));
-  CHECK(has(text, "| text | sink | 1 | 8 | 4 | 1.6 |"));  // 8 / 5
-  CHECK(has(text, "Sensitivity of layers at a budget of 25%mem"));
+  CHECK(contains(text, "| text | sink | 25%mem | 2 | 1 | 3 | 0.333 [0.333, 0.333] |"));
+  CHECK(contains(text, "| text | sink | 0 | 6 | 3 | 2 |"));
+  CHECK(contains(text, "| text | sink | 1 | 8 | 4 | 1.6 |"));  // 8 / 5
+  CHECK(contains(text, "Sensitivity of layers at a budget of 25%mem"));
   for (EvalLine& line : lines) {
     if (line.injection.mode == Inject::one && std::string(line.document) == "all") line.documents = 3;
   }
-  CHECK_FALSE(has(markdown_of({csv_of_lines(lines)}), "Sum of the KL of single layers"));
+  CHECK_FALSE(contains(markdown_of({csv_of_lines(lines)}), "Sum of the KL of single layers"));
 }
 
 TEST_CASE("several files join; a row that a file has twice is an error") {
   std::vector<EvalLine> lines = three_methods();
   const std::vector<CsvTable> tables = {csv_of_lines(lines), csv_of_lines(lines, "f.csv")};
-  CHECK(has(make_report(tables, {}).answers[0].sentences[1], "3 pairs of methods"));
+  CHECK(contains(make_report(tables, {}).answers[0].sentences[1], "3 pairs of methods"));
   lines.push_back(lines.front());
   CHECK_THROWS_WITH_AS(make_report(std::vector{csv_of_lines(lines)}, {}),
                        "e.csv:11: the row of sink  at 25%mem appears twice", Error);
@@ -322,9 +322,9 @@ TEST_CASE("tables for terminals and Markdown: by task and budget, in ascending o
   const std::string text = terminal_text({&table, 1});
   CHECK(text.find("snapkv") < text.find("h2o"));
   CHECK(text.find("h2o") < text.find("sink"));
-  CHECK(has(text, "failed: no memory"));
-  CHECK(has(markdown({&table, 1}), "| snapkv | all | 25%mem | 0.25 | 1 |"));
-  CHECK_FALSE(has(text, "text-0"));
+  CHECK(contains(text, "failed: no memory"));
+  CHECK(contains(markdown({&table, 1}), "| snapkv | all | 25%mem | 0.25 | 1 |"));
+  CHECK_FALSE(contains(text, "text-0"));
 }
 
 TEST_CASE("evaluations that differ in settings or documents have sections of their own, which say in what") {
@@ -336,20 +336,20 @@ TEST_CASE("evaluations that differ in settings or documents have sections of the
     return document.answers[1].scope;
   };
   for (EvalLine& line : other) line.settings.layers = "0-2", line.compressed_layers = 3;
-  CHECK(has(headings_of(), ", layers 0-2 of 30"));
+  CHECK(contains(headings_of(), ", layers 0-2 of 30"));
   other = three_methods();
   for (EvalLine& line : other) line.settings.weights = "file";
-  CHECK(has(headings_of(), "weights file"));
+  CHECK(contains(headings_of(), "weights file"));
   other = three_methods();
   for (EvalLine& line : other) line.settings.protect = "4,4";
-  CHECK(has(headings_of(), "protected tokens 4,4"));
+  CHECK(contains(headings_of(), "protected tokens 4,4"));
   other = three_methods();
   for (EvalLine& line : other) line.documents_sha256 = "other";
-  CHECK(has(headings_of(), "documents: text other"));
+  CHECK(contains(headings_of(), "documents: text other"));
   const std::string text = markdown_of({csv_of_lines(three_methods())});
-  CHECK(has(text, "in all 30 layers of the running model. Every figure"));
+  CHECK(contains(text, "in all 30 layers of the running model. Every figure"));
   for (EvalLine& line : other) line.settings.layers = "3", line.compressed_layers = 1;
-  CHECK(has(markdown_of({csv_of_lines(other)}), "in layer 3 of 30 of the running model; the others keep"));
+  CHECK(contains(markdown_of({csv_of_lines(other)}), "in layer 3 of 30 of the running model; the others keep"));
 }
 
 TEST_CASE("configurations that compressed fewer layers than the others are listed, not ranked") {
@@ -361,7 +361,7 @@ TEST_CASE("configurations that compressed fewer layers than the others are liste
   REQUIRE(sections.size() == 1);
   CHECK(sections[0].find("text", "all", "all").size() == 3);
   CHECK(sections[0].fewer_layers.size() == 1);
-  CHECK(has(markdown_of(tables), "Not compared: configurations that compressed fewer layers"));
+  CHECK(contains(markdown_of(tables), "Not compared: configurations that compressed fewer layers"));
 }
 
 TEST_CASE("a report refuses a row with status ok that lacks a number") {

@@ -17,7 +17,7 @@
 
 using namespace kvbench;
 using namespace kvbench::report;
-using report_test::has;
+using namespace kvbench::testing;
 
 namespace {
 
@@ -53,13 +53,14 @@ std::vector<Drawing> all_kinds() {
 
 TEST_CASE("one table of looks is the style sheet of pages and the styles of files") {
   const std::string css = looks_css();
-  CHECK(has(css, ":root { --paper: #ffffff;"));
-  CHECK(has(css, "@media (prefers-color-scheme: dark) { :root { --paper: #15181c;"));
-  CHECK(has(css, "svg .reference { fill: none; stroke: var(--soft); stroke-width: 1.6; stroke-dasharray: 1.5 3; }"));
-  CHECK(has(css, "svg .own text { font-weight: 600; }\n"));
-  CHECK(has(css, "svg .k0 { --k: var(--c0); }\n"));
-  CHECK(has(css, "svg .h8 { fill: var(--h8); }\n"));
-  CHECK(!has(css, ".point"));  // a class for scripts alone
+  CHECK(contains(css, ":root { --paper: #ffffff;"));
+  CHECK(contains(css, "@media (prefers-color-scheme: dark) { :root { --paper: #15181c;"));
+  CHECK(
+      contains(css, "svg .reference { fill: none; stroke: var(--soft); stroke-width: 1.6; stroke-dasharray: 1.5 3; }"));
+  CHECK(contains(css, "svg .own text { font-weight: 600; }\n"));
+  CHECK(contains(css, "svg .k0 { --k: var(--c0); }\n"));
+  CHECK(contains(css, "svg .h8 { fill: var(--h8); }\n"));
+  CHECK(!contains(css, ".point"));  // a class for scripts alone
   const Drawing drawing{.shapes = shape::group("k0 crowd", "tip",
                                                shape::line(1, 2, 3, 4.004, "whisker") +
                                                    shape::text(5, 6, "x & y", "small", Anchor::end)) +
@@ -102,10 +103,10 @@ TEST_CASE("the elements of a page have classes and tooltips, those of a file sty
       "<polygon points=\"0,0 1,0 0,1\" class=\"h0\"/>\n"
       "<rect x=\"1\" y=\"2\" width=\"3\" height=\"4\" class=\"hx\"/>\n</svg>\n");
   const std::string file = svg_file(drawing);
-  CHECK(has(file, "<path d=\"M1 2L4 2L4 6L1 6z\" fill=\"#d55e00\" stroke=\"#d55e00\" stroke-width=\"1\"/>\n"));
-  CHECK(has(file,
-            "<path d=\"M0 0L1 1M2 2\" fill=\"none\" stroke=\"#5a5f66\" stroke-width=\"1\" "
-            "stroke-dasharray=\"2 2.5\"/>\n"));
+  CHECK(contains(file, "<path d=\"M1 2L4 2L4 6L1 6z\" fill=\"#d55e00\" stroke=\"#d55e00\" stroke-width=\"1\"/>\n"));
+  CHECK(contains(file,
+                 "<path d=\"M0 0L1 1M2 2\" fill=\"none\" stroke=\"#5a5f66\" stroke-width=\"1\" "
+                 "stroke-dasharray=\"2 2.5\"/>\n"));
 }
 
 TEST_CASE("every kind of drawing becomes files without classes and variables") {
@@ -116,17 +117,17 @@ TEST_CASE("every kind of drawing becomes files without classes and variables") {
         CHECK((colour == "none" || (colour.starts_with("#") && colour.size() == 7)));
     }
     const std::string file = svg_file(drawing);
-    for (const char* word : {"class=", "var(", "<style", "nan", "data-m"}) CHECK(!has(file, word));
-    CHECK(has(file, "xmlns=\"http://www.w3.org/2000/svg\""));
+    for (const char* word : {"class=", "var(", "<style", "nan", "data-m"}) CHECK(!contains(file, word));
+    CHECK(contains(file, "xmlns=\"http://www.w3.org/2000/svg\""));
   }
-  CHECK(has(svg_file(dots()), "<title>Error (a &amp; b)</title>"));
+  CHECK(contains(svg_file(dots()), "<title>Error (a &amp; b)</title>"));
 }
 
 TEST_CASE("a PDF file is the same at any time, and a text that is not UTF-8 is an error") {
   const std::string file = pdf_file(dots());
   CHECK(file.starts_with("%PDF-1.4"));
-  CHECK(has(file, std::string(written_by)));
-  CHECK(!has(file, "CreationDate"));
+  CHECK(contains(file, std::string(written_by)));
+  CHECK(!contains(file, "CreationDate"));
   CHECK(pdf_file(dots()) == file);
   CHECK_THROWS_AS(pdf_file({.shapes = shape::text(0, 0, "\xff", ""), .width = 1, .height = 1}), Error);
 }
@@ -161,21 +162,21 @@ TEST_CASE("tables for LaTeX: names are escaped, rules are those of booktabs, fol
   table.folded = true, table.title = "hidden";
   document.blocks.emplace_back(table);
   const std::string text = latex(document);
-  CHECK(has(text, "% kvbench 1\n"));
-  CHECK(has(text, "\\caption{Errors at 25\\%}"));
-  CHECK(has(text,
-            "\\begin{tabular}{@{}lrp{0.60\\linewidth}@{}}\n\\toprule\nmethod & \\shortstack[r]{95 "
-            "\\%\\\\{}interval} & reason \\\\\n\\midrule\n"));
-  CHECK(has(text,
-            "snapkv[per=query\\_head] & 0.1 to 0.2 & \\textbf{a \\textasciitilde{} b\\textasciicircum{}2 "
-            "\\textbackslash{} \\{x\\} \\$1 \\#2 \\& \\textless{}y\\textgreater{}} \\\\\n\\bottomrule"));
-  CHECK(!has(text, "hidden"));
+  CHECK(contains(text, "% kvbench 1\n"));
+  CHECK(contains(text, "\\caption{Errors at 25\\%}"));
+  CHECK(contains(text,
+                 "\\begin{tabular}{@{}lrp{0.60\\linewidth}@{}}\n\\toprule\nmethod & \\shortstack[r]{95 "
+                 "\\%\\\\{}interval} & reason \\\\\n\\midrule\n"));
+  CHECK(contains(text,
+                 "snapkv[per=query\\_head] & 0.1 to 0.2 & \\textbf{a \\textasciitilde{} b\\textasciicircum{}2 "
+                 "\\textbackslash{} \\{x\\} \\$1 \\#2 \\& \\textless{}y\\textgreater{}} \\\\\n\\bottomrule"));
+  CHECK(!contains(text, "hidden"));
   for (const char* option : {"[a]", "*"}) {  // behind the end of a line
     document.blocks = {DocTable{.columns = {{"x"}}, .rows = {{"b"}, {option}}}};
-    CHECK(has(latex(document), fmt::format("b \\\\\n{{}}{} \\\\\n\\bottomrule", option)));
+    CHECK(contains(latex(document), fmt::format("b \\\\\n{{}}{} \\\\\n\\bottomrule", option)));
   }
   table.folded = false;
   table.rows.assign(50, table.rows.front());
   document.blocks = {table};
-  CHECK(has(latex(document), "\\begin{longtable}{@{}lrp{0.60\\linewidth}@{}}\n\\caption{hidden} \\\\\n\\toprule"));
+  CHECK(contains(latex(document), "\\begin{longtable}{@{}lrp{0.60\\linewidth}@{}}\n\\caption{hidden} \\\\\n\\toprule"));
 }

@@ -7,10 +7,14 @@
 
 #include <fmt/format.h>
 
+#include <support/messages.hpp>
+
 #include <kvbench/report/replay/sections.hpp>
 #include <kvbench/report/report.hpp>
 
 namespace kvbench::report_test {
+
+using testing::contains;
 
 inline const std::string replay_header =
     "run,trace,sha256,model,prompt,layer,kv_head,head,query,protocol,device,method,params,budget,status,reason,query_"
@@ -41,8 +45,6 @@ inline report::Document report_of(const std::vector<report::CsvTable>& tables,
                                   const report::ReportOptions& options = {}) {
   return report::make_report(tables, options);
 }
-
-inline bool has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 
 /// Headings of sections; the last is that of the inputs.
 inline std::vector<std::string> headings(const report::Document& document) {

@@ -37,7 +37,7 @@ TEST_CASE("additional columns are accepted") {
   csv.insert(csv.find('\n'), ",new_column");
   csv.insert(csv.size() - 1, ",17");
   const std::vector<CsvTable> with = {parse_csv(csv, "r.csv")}, without = {replay_table({{}})};
-  CHECK(has(markdown(report_of(with)), "| sink | 0.500 |"));
+  CHECK(contains(markdown(report_of(with)), "| sink | 0.500 |"));
   CHECK(headings(report_of(with)) == headings(report_of(without)));
 }
 
@@ -48,12 +48,12 @@ TEST_CASE("the table of methods has error, interval and costs, and says how a ro
                                         {.method = "cam", .error = "1,0.9,1.1", .best = "sink", .tied = "0"},
                                         {.method = "quest", .error = "2,1,3"},
                                         {.method = "random", .error = "0.7,0.6,0.8"}})}));
-  CHECK(has(text, " | times the best |\n"));
-  CHECK(has(text, "| sink | 0.500 | 0.400 to 0.600 | 0.250 | 0.100 | 0.300 | best |"));
-  CHECK(has(text, "| h2o | 0.600 | 0.500 to 0.700 | 0.200 | 0.100 | 0.300 | tied, 1.2 |"));
-  CHECK(has(text, "| 1.00 | 0.900 to 1.10 | 0.200 | 0.100 | 0.300 | 2 |"));
-  CHECK(has(text, "| not tested, 4 |"));
-  CHECK(has(text, "| random | 0.700 | 0.600 to 0.800 | 0.200 | 0.100 | 0.300 | reference |"));
+  CHECK(contains(text, " | times the best |\n"));
+  CHECK(contains(text, "| sink | 0.500 | 0.400 to 0.600 | 0.250 | 0.100 | 0.300 | best |"));
+  CHECK(contains(text, "| h2o | 0.600 | 0.500 to 0.700 | 0.200 | 0.100 | 0.300 | tied, 1.2 |"));
+  CHECK(contains(text, "| 1.00 | 0.900 to 1.10 | 0.200 | 0.100 | 0.300 | 2 |"));
+  CHECK(contains(text, "| not tested, 4 |"));
+  CHECK(contains(text, "| random | 0.700 | 0.600 to 0.800 | 0.200 | 0.100 | 0.300 | reference |"));
 }
 
 TEST_CASE("a report opens with one answer per protocol and kind of budget, for the budget nearest to a quarter") {
@@ -73,7 +73,7 @@ TEST_CASE("a report opens with one answer per protocol and kind of budget, for t
               "times the error."});
   const std::string page = html(document);
   CHECK(page.find("At 20 % of the memory") < page.find("<nav"));
-  CHECK(has(page, "At 50 % of the tokens"));  // in its section
+  CHECK(contains(page, "At 50 % of the tokens"));  // in its section
 }
 
 TEST_CASE("the frontier holds the rows that no other row beats at the same cost, to within 5 %, or a lower one") {
@@ -114,23 +114,23 @@ TEST_CASE("of many methods the figure of cost names the lowest of each family, a
   const Figure figure = cost_figure(series_of(part), budgets_of(part), "");
   REQUIRE(figure.drawings.size() == 1);
   const std::string drawn = svg_element(figure.drawings[0]);
-  for (const char* named : {">h2o<", ">bsm<"}) CHECK(has(drawn, named));
-  for (const char* method : {">snapkv<", ">chelsea<", ">sink<"}) CHECK_FALSE(has(drawn, method));
+  for (const char* named : {">h2o<", ">bsm<"}) CHECK(contains(drawn, named));
+  for (const char* method : {">snapkv<", ">chelsea<", ">sink<"}) CHECK_FALSE(contains(drawn, method));
 }
 
 TEST_CASE("a row that is not ok is shown with its reason") {
   const Document document = report_of({replay_table(
       {{},
        {.layer = "3", .method = "cam", .status = "skipped", .reason = "no <queries>", .error = ",,", .recall = ""}})});
-  CHECK(has(html(document), "<td>skipped</td><td class=\"p\">no &lt;queries&gt;</td>"));
-  CHECK(has(markdown(document), "| skipped | no &lt;queries> |"));
+  CHECK(contains(html(document), "<td>skipped</td><td class=\"p\">no &lt;queries&gt;</td>"));
+  CHECK(contains(markdown(document), "| skipped | no &lt;queries> |"));
 }
 
 TEST_CASE("texts of the CSV are escaped everywhere") {
   const std::string page = html(report_of({replay_table(
       {{.method = "a<b>&'c", .params = "\"x=\"\"1\"\"\"", .budget = "10%"}, {.method = "a<b>&'c", .budget = "20%"}})}));
-  CHECK(!has(page, "a<b>"));
-  CHECK(has(page, "a&lt;b&gt;&amp;&#39;c"));
+  CHECK(!contains(page, "a<b>"));
+  CHECK(contains(page, "a&lt;b&gt;&amp;&#39;c"));
 }
 
 TEST_CASE("one section per run and protocol, whatever the traces and budgets") {
@@ -140,7 +140,7 @@ TEST_CASE("one section per run and protocol, whatever the traces and budgets") {
                                                      {.run = "b", .protocol = "decode"}})});
   CHECK(headings(document) ==
         Texts{"Run a: t.h5, prefill", "Run b: t.h5; u.h5, prefill", "Run b: t.h5, decode", "Inputs"});
-  CHECK(has(markdown(document), "| sink | u.h5 | 25%mem |"));
+  CHECK(contains(markdown(document), "| sink | u.h5 | 25%mem |"));
 }
 
 TEST_CASE("with several prompts the row over all prompts is shown; without it, one part per prompt") {
@@ -152,8 +152,8 @@ TEST_CASE("with several prompts the row over all prompts is shown; without it, o
   REQUIRE(joined[0].parts[0].overall.size() == 1);
   CHECK(joined[0].parts[0].overall[0].error == 0.7);
   CHECK(joined[0].parts[0].finer == 2);
-  CHECK(has(markdown(report_of(with)), "| sink | 25% | 2 | 0.500 | 1.00 | 2 |"));  // over the two texts
-  CHECK(has(markdown(report_of(with)), "(too few texts for an interval)"));
+  CHECK(contains(markdown(report_of(with)), "| sink | 25% | 2 | 0.500 | 1.00 | 2 |"));  // over the two texts
+  CHECK(contains(markdown(report_of(with)), "(too few texts for an interval)"));
   const std::vector<CsvTable> without = {replay_table({{.prompt = "0"}, {.prompt = "1"}})};
   REQUIRE(sections(without).size() == 1);
   CHECK(sections(without)[0].parts.size() == 2);
@@ -167,8 +167,8 @@ TEST_CASE("rows per head are a map of layers and heads, the mean over seeds; row
   CHECK(found[0].parts[0].overall.size() == 1);
   CHECK(found[0].parts[0].heads.size() == 2);
   const std::string page = html(report_of(tables));
-  CHECK(has(page, "<summary>Layers and heads of sink at 25%</summary>"));
-  CHECK(has(page, "<title>layer 3, head 1: 0.250</title>"));
+  CHECK(contains(page, "<summary>Layers and heads of sink at 25%</summary>"));
+  CHECK(contains(page, "<title>layer 3, head 1: 0.250</title>"));
 }
 
 TEST_CASE("files join: equal rows count once, and only rows with other figures are told apart by file") {
@@ -213,10 +213,10 @@ TEST_CASE("zero, infinite and empty errors give no invalid coordinates") {
                                                          {.budget = "20%", .error = "0,0,0"},
                                                          {.budget = "30%", .error = ",,"},
                                                          {.budget = "40%"}})}));
-  CHECK(!has(page, "=\"inf"));
-  CHECK(!has(page, "nan"));
-  CHECK(has(page, "▲ inf"));
-  CHECK(has(page, "▼ 0"));
+  CHECK(!contains(page, "=\"inf"));
+  CHECK(!contains(page, "nan"));
+  CHECK(contains(page, "▲ inf"));
+  CHECK(contains(page, "▼ 0"));
 }
 
 TEST_CASE("the same input gives the same bytes") {
@@ -228,9 +228,9 @@ TEST_CASE("repeated cells of merged columns are shown once in HTML") {
   const DocTable table{
       .title = "t", .columns = {{"a"}, {"b"}}, .rows = {{"x", "1"}, {"x", "2"}, {"y", "3"}}, .merged = 1};
   const std::string page = html({.title = "t", .blocks = {table}});
-  CHECK(has(page,
-            "<tr><th scope=\"rowgroup\" rowspan=\"2\">x</th><td>1</td></tr>\n<tr><td>2</td></tr>\n<tr><th "
-            "scope=\"row\">y</th><td>3</td></tr>"));
+  CHECK(contains(page,
+                 "<tr><th scope=\"rowgroup\" rowspan=\"2\">x</th><td>1</td></tr>\n<tr><td>2</td></tr>\n<tr><th "
+                 "scope=\"row\">y</th><td>3</td></tr>"));
 }
 
 TEST_CASE("figures show the best of many methods and some of many budgets, and say so; the table has all") {
@@ -238,22 +238,22 @@ TEST_CASE("figures show the best of many methods and some of many budgets, and s
   for (int i = 0; i < 300; ++i)
     lines.push_back({.params = fmt::format("sinks={}", i), .error = fmt::format("{},,", 1 + i)});
   const std::string many = html(report_of({replay_table(lines)}));
-  CHECK(has(many,
-            "Figures show 100 of 300 methods and parameters, those with the lowest errors. The tables have all rows."));
-  CHECK(has(many, "<svg"));
+  CHECK(contains(
+      many, "Figures show 100 of 300 methods and parameters, those with the lowest errors. The tables have all rows."));
+  CHECK(contains(many, "<svg"));
   const std::size_t table = many.find("Methods at 25 % of the tokens</p>");
-  CHECK(has(many.substr(table), "sinks=299"));
-  CHECK(!has(many.substr(0, table), "sinks=299"));
-  CHECK(!has(html(report_of({replay_table({lines.begin(), lines.begin() + 100})})), "Figures show"));
+  CHECK(contains(many.substr(table), "sinks=299"));
+  CHECK(!contains(many.substr(0, table), "sinks=299"));
+  CHECK(!contains(html(report_of({replay_table({lines.begin(), lines.begin() + 100})})), "Figures show"));
   lines.clear();
   for (int i = 1; i <= 40; ++i) {
     for (const char* layer : {"all", "0", "1"})
       lines.push_back({.layer = layer, .budget = fmt::format("{}%", i), .error = "1,,"});
   }
   const std::string budgets = html(report_of({replay_table(lines)}));
-  CHECK(has(budgets, "Figures and answers show 12 of 40 budgets."));
-  CHECK(has(budgets, "Error by layer: budget 1%"));
-  CHECK(!has(budgets, "Error by layer: budget 2%"));
+  CHECK(contains(budgets, "Figures and answers show 12 of 40 budgets."));
+  CHECK(contains(budgets, "Error by layer: budget 1%"));
+  CHECK(!contains(budgets, "Error by layer: budget 2%"));
 }
 
 TEST_CASE("the time of a report is linear in the number of methods and budgets") {

@@ -14,13 +14,12 @@
 #include <doctest/doctest.h>
 
 #include <kvbench/core/error.hpp>
-#include <unit/trace/sample.hpp>
+#include <support/messages.hpp>
+#include <support/temp_folder.hpp>
 
 using namespace kvbench;
 using namespace kvbench::store;
-using trace::test::contains;
-using trace::test::message_of;
-using trace::test::TempFolder;
+using namespace kvbench::testing;
 using Mode = FrameFile::Mode;
 
 namespace {

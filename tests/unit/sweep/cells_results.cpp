@@ -14,8 +14,6 @@ using namespace kvbench::compare;
 using namespace kvbench::replay;
 using namespace kvbench::sweep;
 using namespace kvbench::testing;
-using trace::test::contains;
-using trace::test::message_of;
 
 TEST_CASE("cells give the values of a replay, by place and configuration") {
   const Sweeps sweeps;

@@ -12,18 +12,17 @@
 #include <kvbench/sweep/cells_results.hpp>
 #include <kvbench/sweep/collect.hpp>
 #include <kvbench/sweep/merge.hpp>
+#include <support/messages.hpp>
 #include <support/small_cells.hpp>
-#include <unit/trace/sample.hpp>
+#include <support/temp_folder.hpp>
 
 using namespace kvbench;
 using namespace kvbench::replay;
 using namespace kvbench::sweep;
+using namespace kvbench::testing;
 using kvbench::testing::small_block;
 using kvbench::testing::small_layout;
 using kvbench::testing::write_cells;
-using trace::test::contains;
-using trace::test::message_of;
-using trace::test::TempFolder;
 
 namespace {
 

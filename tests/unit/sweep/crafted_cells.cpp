@@ -18,9 +18,7 @@
 
 using namespace kvbench;
 using namespace kvbench::sweep;
-using trace::test::contains;
-using trace::test::message_of;
-using trace::test::TempFolder;
+using namespace kvbench::testing;
 
 namespace kvbench::store {  // in which visit() of an archive is found
 

@@ -11,7 +11,6 @@ using namespace kvbench;
 using namespace kvbench::replay;
 using namespace kvbench::sweep;
 using namespace kvbench::testing;
-using trace::test::contains;
 
 namespace {
 

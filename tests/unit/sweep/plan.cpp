@@ -11,8 +11,6 @@ using namespace kvbench;
 using namespace kvbench::config;
 using namespace kvbench::sweep;
 using namespace kvbench::testing;
-using trace::test::contains;
-using trace::test::message_of;
 
 TEST_CASE("a plan has a step per run and trace, and opens each trace once") {
   const Sweeps sweeps;

@@ -15,8 +15,6 @@ using namespace kvbench;
 using namespace kvbench::replay;
 using namespace kvbench::sweep;
 using namespace kvbench::testing;
-using trace::test::contains;
-using trace::test::message_of;
 using Mode = FrameFile::Mode;
 
 namespace {

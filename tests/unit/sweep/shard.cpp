@@ -12,8 +12,6 @@
 using namespace kvbench;
 using namespace kvbench::sweep;
 using namespace kvbench::testing;
-using trace::test::contains;
-using trace::test::message_of;
 
 TEST_CASE("a shard is written as part and number of parts") {
   CHECK(Shard::parse("1/1").index == 1);

@@ -24,7 +24,7 @@ class Sweeps : public SweepFiles {
   }
   sweep::SweepPlan plan(const std::string& text) const { return sweep::plan_sweep(read(text)); }
   std::string plan_refusal(const std::string& text) const {
-    return trace::test::message_of<Error>([&] { plan(text); });
+    return message_of<Error>([&] { plan(text); });
   }
 };
 

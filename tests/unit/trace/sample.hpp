@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// A small trace with every part, and a temporary folder.
+// A small trace with every part.
 #pragma once
 
 #include <cmath>
 #include <cstdint>
-#include <filesystem>
 #include <string>
 #include <vector>
 
-#include <stdlib.h>
+#include <support/messages.hpp>
+#include <support/temp_folder.hpp>
 
 #include <kvbench/trace/layout.hpp>
 #include <kvbench/trace/reader.hpp>
@@ -16,24 +16,7 @@
 
 namespace kvbench::trace::test {
 
-class TempFolder {
- public:
-  TempFolder() {
-    std::string pattern = (std::filesystem::temp_directory_path() / "kvbench-XXXXXX").string();
-    path_ = ::mkdtemp(pattern.data());
-  }
-  ~TempFolder() {
-    std::error_code ignored;
-    std::filesystem::remove_all(path_, ignored);
-  }
-  TempFolder(const TempFolder&) = delete;
-  TempFolder& operator=(const TempFolder&) = delete;
-  std::string operator/(const std::string& name) const { return (path_ / name).string(); }
-  std::string path() const { return path_.string(); }
-
- private:
-  std::filesystem::path path_;
-};
+using namespace kvbench::testing;
 
 inline LayerInfo sample_layer(int index, bool everything) {
   LayerInfo layer;
@@ -128,18 +111,5 @@ inline void write_sample(const std::string& path, const TraceInfo& info = sample
   fill(writer, info);
   writer.commit();
 }
-
-/// The message of the exception that `action` throws, or "" where it throws none.
-template <class E, class F>
-std::string message_of(F action) {
-  try {
-    action();
-  } catch (const E& error) {
-    return error.what();
-  }
-  return "";
-}
-
-inline bool contains(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 
 }  // namespace kvbench::trace::test

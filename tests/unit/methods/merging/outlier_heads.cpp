@@ -6,7 +6,7 @@
 
 #include <kvbench/methods/merging/outlier_heads.hpp>
 
-#include <support/text_file.hpp>
+#include <support/temp_folder.hpp>
 
 #include "fixtures.hpp"
 
