@@ -9,7 +9,7 @@ import sys
 import environment
 
 environment.use_torch("threadpoolctl")
-from support import kvbench, main  # noqa: E402
+from support import kvbench  # noqa: E402
 import architectures  # noqa: E402
 import hf_models  # noqa: E402
 import numpy as np  # noqa: E402
@@ -115,7 +115,3 @@ class Architectures(DumpTest):
             if name in known:
                 with self.subTest(name):
                     self.check(name)
-
-
-if __name__ == "__main__":
-    main()

@@ -6,7 +6,7 @@ import math
 import os
 import warnings
 
-from support import PackageTest, kvbench, main
+from support import PackageTest, kvbench
 import h5py
 import numpy as np
 
@@ -265,6 +265,3 @@ class BadInput(PackageTest):
                      writer.commit):
             with self.refuses("with statement"):
                 call()
-
-
-main()

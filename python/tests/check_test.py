@@ -3,7 +3,7 @@
 import sys
 
 import numpy as np
-from support import PACKAGE, PackageTest, kvbench, main
+from support import PACKAGE, PackageTest, kvbench
 
 sys.path.insert(0, str(PACKAGE / "tests" / "methods"))
 sys.path.insert(0, str(PACKAGE.parent / "bench" / "bridge"))
@@ -155,7 +155,3 @@ class Check(PackageTest):
         for several in ("h2o,snapkv", "llama.cpp", ["h2o"]):
             with self.refuses("takes one method"):
                 kvbench.check(several)
-
-
-if __name__ == "__main__":
-    main()

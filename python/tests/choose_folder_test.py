@@ -11,7 +11,7 @@ from unittest import mock
 import environment
 
 environment.use_torch("threadpoolctl")
-from support import KVBENCH, PackageTest, main  # noqa: E402
+from support import KVBENCH, PackageTest  # noqa: E402
 import architectures  # noqa: E402
 import hf_models  # noqa: E402
 import torch  # noqa: E402
@@ -150,7 +150,3 @@ class Sizes(PackageTest):
                                               "--context-length", "100"])
         for options.gguf, element in ((False, 4), (True, 2)):
             self.assertEqual(_choose_model.sizes(options)["full"], 2 * 100 * 64 * element)
-
-
-if __name__ == "__main__":
-    main()

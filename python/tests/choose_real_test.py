@@ -9,7 +9,7 @@ import time
 import environment
 
 environment.use_torch("gguf")
-from support import KVBENCH, PACKAGE, PackageTest, main  # noqa: E402
+from support import KVBENCH, PACKAGE, PackageTest  # noqa: E402
 
 KVEVAL = sys.argv[4] if len(sys.argv) > 4 else ""
 MODEL = environment.CACHE / "model" / "SmolLM2-135M-Instruct.Q4_1.gguf"
@@ -47,7 +47,3 @@ class Chosen(PackageTest):
                                       r"the 2 configurations that were measured: KL [0-9.e-]+ nats")
         self.assertIn("From 2 other documents KL", done.stdout)
         self.assertRegex(done.stdout, r"\| llama.cpp --cache-type-k q4_0 --cache-type-v q4_0 \| 28.1 % \| [0-9.e-]+ ")
-
-
-if __name__ == "__main__":
-    main()

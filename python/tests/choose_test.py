@@ -11,7 +11,7 @@ import sys
 import types
 from unittest import mock
 
-from support import PackageTest, kvbench, main
+from support import PackageTest
 
 from kvbench import _choose_answer, _choose_documents, _choose_model, _race, choose
 
@@ -357,7 +357,3 @@ class Choose(PackageTest):
         self.assertEqual(spread(texts, 6), [("0", 0), ("1", 0), ("0", 2), ("1", 1), ("0", 4), ("0", 6)])
         self.assertEqual(sorted(spread(texts, 11)), texts[0] + texts[1])
         self.assertEqual(spread(texts, 99), spread(texts, 11))
-
-
-if __name__ == "__main__":
-    main()

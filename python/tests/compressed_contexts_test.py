@@ -13,7 +13,7 @@ from unittest import mock
 import environment
 
 environment.use_torch("threadpoolctl")
-from support import PackageTest, kvbench, main  # noqa: E402
+from support import PackageTest, kvbench  # noqa: E402
 import architectures  # noqa: E402
 import hf_models  # noqa: E402
 import numpy as np  # noqa: E402
@@ -333,7 +333,3 @@ class Layers(ContextsTest):
     def test_shared_caches_are_refused(self):
         with self.refuses("attends to the cache of layer 1", "serve the queries of both"):
             self.logits(architectures.build("gemma4_text"), SNAPKV, 16)
-
-
-if __name__ == "__main__":
-    main()

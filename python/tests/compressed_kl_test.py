@@ -7,7 +7,7 @@ import sys
 import environment
 
 environment.use_torch("gguf", "threadpoolctl")
-from support import SAMPLE, PackageTest, kvbench, main, records  # noqa: E402
+from support import SAMPLE, PackageTest, kvbench, records  # noqa: E402
 import transformers  # noqa: E402
 
 KVEVAL = sys.argv[4] if len(sys.argv) > 4 else ""
@@ -51,7 +51,3 @@ class Divergence(PackageTest):
                 for name, delta in (("nll", 1 if rounds else 1e-4), ("nll_full", 1e-4), ("top1", 1 if rounds else 0),
                                     ("kept_tokens", 1e-6), ("total_bytes", 1), ("full_bytes", 1e-6)):
                     self.assertAlmostEqual(row[name], other[name], delta=delta, msg=name)
-
-
-if __name__ == "__main__":
-    main()

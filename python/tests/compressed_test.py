@@ -7,7 +7,7 @@ import warnings
 import environment
 
 environment.use_torch("threadpoolctl")
-from support import PACKAGE, SAMPLE, kvbench, main, records  # noqa: E402
+from support import PACKAGE, SAMPLE, kvbench, records  # noqa: E402
 import hf_models  # noqa: E402
 import numpy as np  # noqa: E402
 import torch  # noqa: E402
@@ -318,7 +318,3 @@ class Refusals(CompressedTest):
             with kvbench.compressed(model, "snapkv", 16):
                 model(token_ids())
         self.assertIn("decoded no token", str(seen[-1].message))
-
-
-if __name__ == "__main__":
-    main()

@@ -7,7 +7,7 @@ import re
 import subprocess
 import sys
 
-from support import PACKAGE, PackageTest, kvbench, main
+from support import PACKAGE, PackageTest, kvbench
 import numpy as np
 
 SCRIPT = pathlib.Path(PACKAGE).parent / "scripts" / "damage-table"
@@ -86,7 +86,3 @@ class DamageTable(PackageTest):
         # predictions that are not those of the sums of probes
         self.write("rows.csv", [{**row, "kl_predicted": 1.1 * float(row["kl_predicted"] or 0)} for row in rows])
         self.assertIn("are not those of the predictions", self.table())
-
-
-if __name__ == "__main__":
-    main()

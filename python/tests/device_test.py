@@ -6,7 +6,7 @@ import sys
 import environment
 
 environment.use_torch("threadpoolctl")
-from support import kvbench, main, records  # noqa: E402
+from support import kvbench, records  # noqa: E402
 import architectures  # noqa: E402
 import h5py  # noqa: E402
 import hf_models  # noqa: E402
@@ -16,6 +16,9 @@ from architectures_test import CONTEXT, token_ids, wanted  # noqa: E402
 from dumps import DumpTest  # noqa: E402
 from kvbench._models import TYPES  # noqa: E402
 
+if not torch.cuda.is_available():
+    print("skipped: PyTorch finds no GPU")
+    sys.exit(77)
 DEVICE = "cuda"
 METHODS = (("exact", "100%"), ("sink", "16"), ("snapkv[window=8]", "16"), ("h2o+fp8", "60%mem"))
 
@@ -175,10 +178,3 @@ class DeviceTest(DumpTest):
         model = self.model().to(DEVICE)
         with torch.autocast(DEVICE, torch.bfloat16):
             self.same(own_logits(model), self.logits(model, "exact", "100%"), "autocast", 5e-2)
-
-
-if __name__ == "__main__":
-    if not torch.cuda.is_available():
-        print("skipped: PyTorch finds no GPU")
-        sys.exit(77)
-    main()

@@ -8,7 +8,7 @@ import sys
 import environment
 
 environment.use(["h5py", "numpy", "matplotlib"], "KVBENCH_PYTHON", "venv", "scripts/fetch-model")
-from support import PACKAGE, SAMPLE, PackageTest, main  # noqa: E402
+from support import PACKAGE, SAMPLE, PackageTest  # noqa: E402
 
 
 class Figure(PackageTest):
@@ -73,6 +73,3 @@ class Figure(PackageTest):
         lines = re.findall(r"^(\w+(?:, \w+\.csv)?) +[0-9]", said, re.M)
         self.assertEqual(lines, [name for name in ("random", "sink, a.csv", "kmeans", "sink, b.csv") for _ in range(2)])
         self.assertTrue(os.path.exists(self.path("c.svg")))
-
-
-main()

@@ -1,60 +1,30 @@
 # SPDX-License-Identifier: Apache-2.0
 """Compares traces of small Hugging Face models with what the models themselves compute."""
 import os
-import signal
-import socket
-import subprocess
-import sys
-import time
-from unittest import mock
 
 import environment
 
 environment.use_torch()
-from support import PACKAGE, kvbench, main, run  # noqa: E402
+from support import kvbench  # noqa: E402
 import hf_models  # noqa: E402
 import numpy as np  # noqa: E402
 import torch  # noqa: E402
-import dumps  # noqa: E402
-from kvbench import _attention, dump_hf, dump_hf_check  # noqa: E402
+from dumps import OpenedDumpTest  # noqa: E402
+from kvbench import dump_hf_check  # noqa: E402
 
 N = 48
 
 
-def token_ids(count=N, seed=0):
-    return hf_models.token_ids(count, seed)
+class Architectures(OpenedDumpTest):
+    def ids(self):
+        return super().ids(hf_models.token_ids(N))
 
-
-class DumpTest(dumps.DumpTest):
-    opened = None   # the trace of the last dump
-
-    def ids(self, count=N, seed=0, name="ids"):
-        return super().ids(token_ids(count, seed), name)
-
-    def dump(self, model, *arguments, code=0):
-        """Runs the program, which does not replace a trace that this process has open; returns its messages."""
-        self.close_trace()
-        return self.dumped("--model", model, *arguments, code=code)
-
-    def trace(self):
-        self.close_trace()
-        self.opened = kvbench.Trace(self.path("t.h5"))
-        self.addCleanup(self.close_trace)
-        return self.opened
-
-    def close_trace(self):
-        if self.opened:
-            self.opened.close()
-        self.opened = None
-
-
-class Architectures(DumpTest):
     def test_attention_of_the_trace_is_that_of_the_model(self):
         """For layers with windows, softcaps, grouped heads, biases, norms and fused projections, the attention
         probabilities from the trace equal those of the model's eager attention."""
         for name, (_, _, (windows, thetas, kind, layout, scale, softcap)) in hf_models.MODELS.items():
             with self.subTest(model=name):
-                own = hf_models.own_attention(hf_models.save(self.path(name), name), token_ids())
+                own = hf_models.own_attention(hf_models.save(self.path(name), name), hf_models.token_ids(N))
                 self.dump(self.path(name), "--ids", self.ids(), "--queries", "all", "--column-sums", "--prompt-tokens",
                           40, "--force")
                 trace = self.trace()
@@ -116,7 +86,7 @@ class Architectures(DumpTest):
                         lambda _, args, index=index: given.__setitem__(index, args[0][0].detach().numpy()))
                 model.set_attn_implementation("eager")
                 with torch.no_grad():
-                    cache = model(torch.tensor([token_ids()]), use_cache=True).past_key_values
+                    cache = model(torch.tensor([hf_models.token_ids(N)]), use_cache=True).past_key_values
                 for index, (module, layer) in enumerate(zip(modules, trace.prompts["0"].layers.values())):
                     self.assertTrue(layer.values_in_keys)
                     cached = [part[0, 0].numpy() for part in (cache.layers[index].keys, cache.layers[index].values)]
@@ -188,7 +158,6 @@ class Architectures(DumpTest):
         self.assertEqual(sorted(os.listdir(self.folder)), ["ids", "m"])
         self.assertIn("not checked", self.dump(self.path("m"), "--ids", self.ids(), "--no-check"))
 
-
     def test_large_logits_are_rounded_more(self):
         """Logits 4097 and 4097.75018, of which float32 has only 4097.75: the second weight of 0.68 is rounded by 1.8e-4
         of 1 - 0.68."""
@@ -202,169 +171,3 @@ class Architectures(DumpTest):
         self.assertAlmostEqual(tolerance, 1e-5 + 4098 / 2**24, delta=1e-6)
         self.assertLess(difference, tolerance)
         self.assertGreater(dump_hf_check.self_check(info, keys, values, query, 1.001 * output)[0], tolerance)
-
-
-class Passes(DumpTest):
-    def setUp(self):
-        super().setUp()
-        self.model = hf_models.save(self.path("m"), "gemma2")
-
-    def arrays(self, prompt="0", layer=1):
-        trace = self.trace()
-        layer = trace.prompts[prompt].layers[layer]
-        return {name: layer.array(name) for name in layer.arrays}
-
-    def test_blocks_of_queries_do_not_show(self):
-        """The same arrays whether attention runs in one block or in blocks of three queries."""
-        arguments = ("--ids", self.ids(), "--queries", "all", "--column-sums", "--attention-output", "--force")
-        self.dump(self.path("m"), *arguments)
-        whole = self.arrays()
-        most, _attention.MOST_WEIGHTS = _attention.MOST_WEIGHTS, 4 * 48 * 3
-        self.addCleanup(setattr, _attention, "MOST_WEIGHTS", most)
-        self.dump(self.path("m"), *arguments)
-        for name, array in self.arrays().items():
-            np.testing.assert_allclose(array, whole[name], rtol=1e-4, atol=1e-5, err_msg=name)
-
-    def test_decoding_is_greedy_and_recorded(self):
-        self.dump(self.path("m"), "--ids", self.ids(20), "--decode", 6)
-        prompt = self.trace().prompts["0"]
-        self.assertEqual((prompt.num_tokens, prompt.prompt_tokens), (26, 20))
-        self.assertEqual(prompt.layers[0].query_positions.tolist(), list(range(26)))
-        self.model.set_attn_implementation("eager")
-        with torch.no_grad():
-            for n in range(20, 26):
-                logits = self.model(torch.tensor([prompt.tokens[:n].tolist()]), use_cache=False).logits[0, -1]
-                self.assertEqual(int(logits.argmax()), prompt.tokens[n])
-
-    def test_decoding_stops_where_the_model_ends_its_text(self):
-        self.dump(self.path("m"), "--ids", self.ids(20), "--decode", 6)
-        third = int(self.trace().prompts["0"].tokens[22])
-        self.model.generation_config.eos_token_id = third
-        self.model.save_pretrained(self.path("m"))
-        said = self.dump(self.path("m"), "--ids", self.ids(20), "--decode", 6, "--force")
-        prompt = self.trace().prompts["0"]
-        self.assertIn(f"ended its text {26 - prompt.num_tokens} tokens before", said)
-        self.assertNotIn(third, prompt.tokens[20:])
-        self.assertLessEqual(prompt.num_tokens, 22)
-
-    def test_prompts_and_options(self):
-        said = self.dump(self.path("m"), "--ids", self.ids(), self.ids(30, 5, "more"), "--layers", "1", "--queries",
-                         "last:4", "--dtype", "f16")
-        self.assertRegex(said, r"t.h5: 78 tokens, 1 layers; largest difference .*e-0[678]")
-        trace = self.trace()
-        self.assertEqual([(p.name, p.num_tokens, p.prompt_tokens) for p in trace.prompts.values()],
-                         [("ids", 48, 36), ("more", 30, 23)])
-        self.assertEqual((list(trace.prompts["1"].layers), trace.dtype, trace.arch, trace.quantisation),
-                         ([1], "f16", "gemma2", "F32"))
-        self.assertEqual(trace.prompts["1"].layers[1].query_positions.tolist(), [26, 27, 28, 29])
-        second = self.arrays("1")
-        self.dump(self.path("m"), "--ids", self.path("more"), "--queries", "last:4", "--dtype", "f16", "--quiet",
-                  "--force")
-        for name, array in self.arrays().items():
-            np.testing.assert_array_equal(array, second[name])
-
-    def test_short_prompts_share_the_window_of_long_ones(self):
-        self.dump(self.path("m"), "--ids", self.ids(6, name="short"), self.ids())
-        self.assertEqual([[layer.window for layer in p.layers.values()] for p in self.trace().prompts.values()],
-                         [[8, 0], [8, 0]])
-
-    def test_half_weights(self):
-        self.dump(self.path("m"), "--ids", self.ids(), "--weights", "bf16", "--queries", "all")
-        trace = self.trace()
-        self.assertEqual((trace.quantisation, trace.rope_type, trace.rope_layout), ("BF16 from F32", "default", "half"))
-        keys = trace.prompts["0"].layers[1].keys()
-        np.testing.assert_array_equal(keys, torch.tensor(keys).bfloat16().float().numpy())
-
-    def test_kvbench_replays_it(self):
-        hf_models.save(self.path("q"), "qwen3")
-        self.dump(self.path("q"), "--ids", self.ids(300), "--column-sums", "--speculated", "--pre-rope")
-        self.assertIn("qwen3, F32", run("info", self.path("t.h5")))
-        rows = self.replay(self.path("t.h5"), "--method", "all", "--budget", "25%")
-        self.assertGreater(len(rows), 15)
-        # Quantisers have no budget in tokens, blocks of ggml no heads of 16 channels, lagkv no 225 tokens, wildcat no
-        # budget of 56, and compactor no queries before the last ones.
-        expected = ("keeps every token in fewer bits|no multiple of the 32|lagkv never drops|compactor needs the "
-                    "queries|wildcat keeps 32 sinks")
-        for row in rows:
-            if row["status"] != "ok":
-                self.assertRegex(row["reason"], expected)
-
-
-class Usage(DumpTest):
-    def test_bad_input_is_named(self):
-        hf_models.save(self.path("m"), "llama")
-        ids, model = self.ids(), self.path("m")
-        for name, text in (("word", "1 x2"), ("large", "1 97"), ("one", "4"), ("nul", "1 2\0")):
-            self.write(text, name)
-        os.mkdir(self.path("empty"))
-        for words, arguments in (
-                ("no prompt was given", []),
-                ("there is no such file", ["--ids", "nowhere"]),
-                ("'x2' (item 2) is not a token id", ["--ids", self.path("word")]),
-                (r"'2\x00' (item 2) is not", ["--ids", self.path("nul")]),
-                ("'1' is not a whole number from 2", ["--ids", ids, "--ctx", "1"]),
-                ("1 tokens are too few", ["--ids", self.path("one"), "--ids", ids]),
-                ("'97' (item 2) is not a token id", ["--ids", self.path("large")]),
-                ("1 tokens are too few", ["--ids", self.path("one")]),
-                ("--ctx 64 asks for more than its 48 tokens", ["--ids", ids, "--ctx", 64]),
-                ("was trained on 512 tokens", ["--ids", ids, "--ctx", 513]),
-                ("was trained on 512 tokens", ["--ids", ids, "--ctx", 40, "--decode", 500]),
-                ("--prompt-tokens 49 lies beyond the 48", ["--ids", ids, "--prompt-tokens", 49]),
-                ("contradicts it", ["--ids", ids, "--prompt-tokens", 9, "--decode", 2]),
-                ("there is no layer 2", ["--ids", ids, "--layers", "0,2"]),
-                ("'x' is not a layer", ["--ids", ids, "--layers", "x"]),
-                ("expected last:N, all or every:N", ["--ids", ids, "--queries", "last:0"]),
-                ("'0' is not a whole number", ["--ids", ids, "--ctx", "0"]),
-                ("give token ids with --ids", ["--text", ids]),
-                ("this is a folder", ["--ids", ids, "-o", self.path("m")]),
-                ("no config.json", ["--ids", ids, "--model", self.path("empty")]),
-                ("no such model file", ["--ids", ids, "--model", "x.gguf"]),
-                *([] if torch.cuda.is_available() else [("no CUDA device", ["--ids", ids, "--device", "cuda"])])):
-            with self.subTest(words=words):
-                said = self.dump(model, *arguments, code=2)
-                self.assertIn(words, said)
-                self.assertEqual(said.count("\n"), 1, said)
-        self.dump(model, "--ids", ids, "-o", self.path("none/t.h5"), code=3)
-        self.write("precious", "t.h5")
-        self.assertIn("--force", self.dump(model, "--ids", ids, code=2))
-        with open(self.path("t.h5")) as file:
-            self.assertEqual(file.read(), "precious")
-
-    def test_without_torch_one_sentence_says_what_to_install(self):
-        for name in ("torch", "transformers"):
-            hidden = sys.modules[name]
-            self.addCleanup(sys.modules.__setitem__, name, hidden)
-            sys.modules[name] = None
-            said = self.dump("m", "--ids", "x", code=2)
-            sys.modules[name] = hidden
-            self.assertIn("pip install './python[hf]'", said)
-
-    def test_messages_that_cannot_be_written(self):
-        hf_models.save(self.path("m"), "llama")
-        for closed in (None, open("/dev/full", "w")):
-            with mock.patch.object(sys, "stderr", closed):
-                code = dump_hf.main(["--model", self.path("m"), "--ids", self.ids(20), "-o", self.path("t.h5"),
-                                     "--force"])
-            self.assertEqual(code, 0)
-
-    def test_signals_leave_nothing(self):
-        hf_models.save(self.path("m"), "llama")
-        prompts = [self.ids(500, seed, f"p{seed}") for seed in range(200)]
-        for number in signal.SIGINT, signal.SIGTERM, signal.SIGHUP:
-            process = subprocess.Popen([sys.executable, "-m", "kvbench.dump_hf", "--model", self.path("m"),
-                                        "-o", self.path("t.h5"), "--ids", *prompts], stderr=subprocess.PIPE, text=True,
-                                       env={**os.environ, "PYTHONPATH": os.pathsep.join(
-                                            [str(PACKAGE), *sys.path])})
-            deadline = time.time() + 120
-            while not os.path.exists(self.path(f"t.h5.tmp.{socket.gethostname()}.{process.pid}")):
-                self.assertIsNone(process.poll(), "ended before the trace was begun")
-                self.assertLess(time.time(), deadline)
-                time.sleep(0.01)
-            process.send_signal(number)
-            said = process.communicate(timeout=60)[1]
-            self.assertEqual(process.returncode, 130, said)
-            self.assertIn("interrupted; nothing was written", said)
-            self.assertFalse([name for name in os.listdir(self.folder) if name.startswith("t.h5")])
-
-
-main()

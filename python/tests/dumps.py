@@ -3,7 +3,7 @@
 import contextlib
 import io
 
-from kvbench import dump_hf
+from kvbench import Trace, dump_hf
 from support import PackageTest
 
 
@@ -24,3 +24,24 @@ class DumpTest(PackageTest):
         got, said = self.dump_hf(*arguments)
         self.assertEqual(got, code, said)
         return said
+
+
+class OpenedDumpTest(DumpTest):
+    """Dumps whose trace is open until the next one replaces it."""
+    opened = None
+
+    def dump(self, model, *arguments, code=0):
+        """The messages of a dump: the program does not replace a trace that this process has open."""
+        self.close_trace()
+        return self.dumped("--model", model, *arguments, code=code)
+
+    def trace(self):
+        self.close_trace()
+        self.opened = Trace(self.path("t.h5"))
+        self.addCleanup(self.close_trace)
+        return self.opened
+
+    def close_trace(self):
+        if self.opened:
+            self.opened.close()
+        self.opened = None

@@ -4,7 +4,7 @@
 import environment
 
 environment.use(["h5py", "numpy", "threadpoolctl"], "KVBENCH_PYTHON", "venv", "scripts/fetch-model --python")
-from support import PackageTest, kvbench, main, records  # noqa: E402
+from support import PackageTest, kvbench, records  # noqa: E402
 import numpy as np  # noqa: E402
 
 # Recall is left out: it counts the tokens that a method may drop, which entries do not state.
@@ -167,7 +167,3 @@ class Entries(PackageTest):
                                     (["ids.npz", "layer 0, kv head 1"], self.path("ids.npz"), {})):
             with self.subTest(words=words), self.refuses(*words):
                 kvbench.entries(given, **named)
-
-
-if __name__ == "__main__":
-    main()

@@ -20,7 +20,7 @@ def use(modules, variable, environment, command):
     other = os.environ.get(variable) or str(CACHE / environment / "bin" / "python")
     if os.path.exists(other) and os.environ.get("KVBENCH_TEST_ENVIRONMENT") != other:
         os.environ["KVBENCH_TEST_ENVIRONMENT"] = other
-        os.execv(other, [other, *sys.argv])
+        os.execv(other, [other, *sys.orig_argv[1:]])
     print(f"skipped: {missing}; {command} installs {', '.join(modules)}; or set {variable} to a Python that has them")
     sys.exit(77)
 

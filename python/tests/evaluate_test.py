@@ -7,7 +7,7 @@ import subprocess
 import environment
 
 environment.use_torch("threadpoolctl")
-from support import KVBENCH, SAMPLE, PackageTest, kvbench, main, records  # noqa: E402
+from support import KVBENCH, SAMPLE, PackageTest, kvbench, records  # noqa: E402
 import architectures  # noqa: E402
 import hf_models  # noqa: E402
 import numpy as np  # noqa: E402
@@ -239,7 +239,3 @@ class Tables(EvaluateTest):
         self.assertTrue(torch.equal(self.llama(torch.tensor([token_ids()])).logits, logits))
         other = hf_models.build(*hf_models.MODELS["llama"][:2], seed=4)
         self.assertNotEqual(self.rows("h2o", model=other)[0]["sha256"], rows[0]["sha256"])
-
-
-if __name__ == "__main__":
-    main()

@@ -8,7 +8,7 @@ import re
 import sys
 import unittest
 
-from support import PACKAGE, SAMPLE, PackageTest, kvbench, main, records, run
+from support import PACKAGE, SAMPLE, PackageTest, kvbench, records, run
 
 import numpy as np
 
@@ -170,7 +170,3 @@ class Ports(PackageTest):
         self.assertEqual({row["outcome"] for row in rows}, {"same"})
         other = records(kvbench.verify_golden(SAMPLE, "h2o", port=self.methods.H2O(heavy=0.49)))
         self.assertEqual({row["outcome"] for row in other}, {"differs"})
-
-
-if __name__ == "__main__":
-    main()

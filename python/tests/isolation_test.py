@@ -10,7 +10,7 @@ import sys
 import warnings
 
 import numpy as np
-from support import PACKAGE, PackageTest, kvbench, main, records
+from support import PACKAGE, PackageTest, kvbench, records
 
 PROGRAM = sys.argv[3]
 SELECTIONS = str(PACKAGE / "tests" / "methods" / "selections.py")
@@ -219,7 +219,3 @@ class Own:
                      "snapkv+int8+int4"):
             with self.refuses("one \\+|no composition|METHOD\\+QUANTISER"):
                 self.rows(name)
-
-
-if __name__ == "__main__":
-    main()

@@ -7,7 +7,7 @@ import environment
 
 environment.use(["h5py", "numpy", "torch", "transformers", "kvpress", "threadpoolctl"], "KVBENCH_KVPRESS_PYTHON",
                 "kvpress", "pip install kvpress in a Python with the packages of scripts/fetch-model --hf")
-from support import kvbench, main, records  # noqa: E402
+from support import kvbench, records  # noqa: E402
 import hf_models  # noqa: E402
 import kvpress  # noqa: E402
 import numpy as np  # noqa: E402
@@ -216,7 +216,3 @@ class Presses(DumpTest):
         with kvbench.compressed(self.model, kvbench.from_kvpress(press), BUDGET, context=CONTEXT) as run:
             self.model(ids)
         self.assertEqual(run.bytes["kv"], 2 * 2 * (BUDGET + N - CONTEXT) * 32 * 2)
-
-
-if __name__ == "__main__":
-    main()

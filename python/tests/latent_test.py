@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Traces of latent attention (MLA), whose values are a part of their keys: every method gives what it gives on the same
 arrays with values of their own, and counts a row once, or is skipped with a stated reason. Some are done in numpy."""
-from support import PackageTest, kvbench, main, run
+from support import PackageTest, kvbench, run
 import h5py
 import numpy as np
 
@@ -178,7 +178,3 @@ class Latent(PackageTest):
             for name, row in rows.items():
                 self.assertEqual(row["full_bytes"], 48 * 576 * 2)
                 self.assertAlmostEqual(row["rel_err_mean"], found[0][name]["rel_err_mean"], delta=1e-4)
-
-
-if __name__ == "__main__":
-    main()

@@ -7,7 +7,7 @@ import warnings
 import environment
 
 environment.use_torch("lm_eval", "threadpoolctl")
-from support import PackageTest, kvbench, main  # noqa: E402
+from support import PackageTest, kvbench  # noqa: E402
 import hf_models  # noqa: E402
 import numpy as np  # noqa: E402
 import torch  # noqa: E402
@@ -107,7 +107,3 @@ def small_tokenizer():
     """Words w0 to w87 and some others, as the vocabulary of the small models."""
     return hf_models.small_tokenizer(["<unk>", "<s>", "<pad>", "key", "what", "is", "the", ".",
                                       *(f"w{i}" for i in range(88)), "</s>"])
-
-
-if __name__ == "__main__":
-    main()

@@ -6,7 +6,7 @@ import os
 import subprocess
 import unittest
 
-from support import PackageTest, kvbench, main, run
+from support import PackageTest, kvbench, run
 
 NAME = "de_DE.UTF-8"
 
@@ -51,6 +51,3 @@ class DecimalComma(PackageTest):
         set_comma(self.folder)
         self.assertEqual((locale.format_string("%.1f", 1.5), datetime.date(2026, 3, 1).strftime("%B")), ("1,5", "März"))
         self.assertEqual(self.results(trace), plain)
-
-
-main()

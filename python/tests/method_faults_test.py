@@ -10,7 +10,7 @@ import threading
 import time
 
 import numpy as np
-from support import PACKAGE, SAMPLE, PackageTest, kvbench, main, records
+from support import PACKAGE, SAMPLE, PackageTest, kvbench, records
 
 PROGRAM = sys.argv[3]
 FAULTS = str(PACKAGE / "tests" / "methods" / "faults.py")
@@ -200,7 +200,3 @@ class Information(PackageTest):
             layer = trace.prompts["0"].layers[2]
             for head in heads:
                 self.assertTrue((layer.keys(head.kv_head)[:head.tokens] == head.keys).all())
-
-
-if __name__ == "__main__":
-    main()

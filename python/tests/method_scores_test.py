@@ -9,7 +9,7 @@ import subprocess
 import sys
 import time
 
-from support import PACKAGE, SAMPLE, PackageTest, kvbench, main, run
+from support import PACKAGE, SAMPLE, PackageTest, kvbench, run
 import h5py
 import numpy as np
 
@@ -182,7 +182,3 @@ class MethodScores(PackageTest):
         interrupted, layers = process.communicate(timeout=60)[0].split()
         self.assertLess(float(interrupted) - begin, 1.5)
         self.assertEqual(layers, "5")
-
-
-if __name__ == "__main__":
-    main()

@@ -8,7 +8,7 @@ import re
 import subprocess
 import sys
 
-from support import KVBENCH, PACKAGE, SAMPLE, PackageTest, kvbench, main, records, run
+from support import KVBENCH, PACKAGE, SAMPLE, PackageTest, kvbench, records, run
 
 PROGRAM = sys.argv[3]
 METHODS = str(PACKAGE / "tests" / "methods" / "selections.py")
@@ -215,7 +215,3 @@ seeds = 2
         file = pathlib.Path(self.path("mine.py"))
         file.write_text(file.read_text() + "\n# changed\n")
         self.assertIn("4 of 16 cells are already computed", self.sweep(*flags).stderr)  # those of sink
-
-
-if __name__ == "__main__":
-    main()

@@ -7,7 +7,7 @@ from unittest import mock
 import environment
 
 environment.use_torch()
-from support import kvbench, main  # noqa: E402
+from support import kvbench  # noqa: E402
 import architectures  # noqa: E402
 import h5py  # noqa: E402
 import hf_models  # noqa: E402
@@ -278,7 +278,3 @@ class Programs(ScoresTest):
                     full = [number for number, layer in trace.prompts["0"].layers.items() if not layer.window]
                 for scorer in ("damage-votes", "kvzip", "kvgrad"):
                     self.assertEqual(list(self.scores(scorer)), full)
-
-
-if __name__ == "__main__":
-    main()

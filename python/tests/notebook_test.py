@@ -8,7 +8,7 @@ import environment
 
 environment.use(["h5py", "numpy", "pandas", "threadpoolctl", "nbclient", "ipykernel"], "KVBENCH_PYTHON", "venv",
                 "scripts/fetch-model --python")
-from support import PACKAGE, PackageTest, main  # noqa: E402
+from support import PACKAGE, PackageTest  # noqa: E402
 import nbclient  # noqa: E402
 import nbformat  # noqa: E402
 
@@ -51,7 +51,3 @@ class Notebook(PackageTest):
                     break
                 with self.subTest(path.name, cell=before.source.strip().split("\n")[0]):
                     self.assertTrue(same(texts(before), texts(after)), texts(after))
-
-
-if __name__ == "__main__":
-    main()

@@ -6,7 +6,7 @@ import os
 import subprocess
 import sys
 
-from support import PACKAGE, PackageTest, kvbench, main, run
+from support import PACKAGE, PackageTest, kvbench, run
 from kvbench import dump_hf
 
 
@@ -131,6 +131,3 @@ class Outputs(PackageTest):
         self.assertEqual(done.returncode, 2, done.stderr)
         self.assertIn("choose another name for the figure", done.stderr)
         self.assertEqual(contents(self.folder), before)
-
-
-main()

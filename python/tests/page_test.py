@@ -11,7 +11,7 @@ import environment
 
 environment.use(["h5py", "numpy", "pandas", "threadpoolctl"], "KVBENCH_PYTHON", "venv", "scripts/fetch-model --python")
 import h5py  # noqa: E402
-from support import PACKAGE, SAMPLE, PackageTest, main  # noqa: E402
+from support import PACKAGE, SAMPLE, PackageTest  # noqa: E402
 
 ROOT = PACKAGE.parent
 
@@ -70,7 +70,3 @@ class Pages(PackageTest):
         for line, entropy in zip(lines, entropies):
             self.assertAlmostEqual(float(line["budget"][:-4]), 50 * entropy / sum(entropies), delta=0.002)
         self.replay("train.h5", "--method", "plan:entropy.toml", "--budget", "25%mem")
-
-
-if __name__ == "__main__":
-    main()

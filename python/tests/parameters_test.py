@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Literal, Optional
 
 import numpy as np
-from support import PackageTest, kvbench, main, records
+from support import PackageTest, kvbench, records
 
 OK = ()
 
@@ -195,7 +195,3 @@ def define(arguments):
     names = {}
     exec(f"def f({arguments}):\n    return head.keys[:, 0]", names)
     return names["f"]
-
-
-if __name__ == "__main__":
-    main()

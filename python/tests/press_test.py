@@ -7,7 +7,7 @@ import environment
 
 environment.use(["h5py", "numpy", "torch", "threadpoolctl"], "KVBENCH_TORCH_PYTHON", "torch",
                 "scripts/fetch-model --hf")
-from support import PackageTest, kvbench, main, records  # noqa: E402
+from support import PackageTest, kvbench, records  # noqa: E402
 import numpy as np  # noqa: E402
 import torch  # noqa: E402
 
@@ -209,6 +209,3 @@ class Presses(PackageTest):
             self.assertEqual(row["status"], "failed", words)
             self.assertIn(words, row["reason"])
             self.assertIn("Press.compress()", row["reason"])
-
-
-main()

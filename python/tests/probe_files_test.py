@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Probes, sketches and norms in traces that Python writes and reads."""
-from support import PackageTest, kvbench, main, run
+from support import PackageTest, kvbench, run
 import numpy as np
 
 
@@ -51,7 +51,3 @@ class Files(PackageTest):
                 ({"residual_norm": np.ones((1, 3))}, {}, ["has shape"])):
             with self.subTest(words=words), self.refuses(*words):
                 self.write({**good, **changes}, **fields)
-
-
-if __name__ == "__main__":
-    main()

@@ -3,7 +3,7 @@
 import environment
 
 environment.use_torch()
-from support import kvbench, main, run  # noqa: E402
+from support import kvbench, run  # noqa: E402
 import architectures  # noqa: E402
 import hf_models  # noqa: E402
 import numpy as np  # noqa: E402
@@ -143,7 +143,3 @@ class Programs(ProbesTest):
         self.assertIn("8 of 8 scored tokens, evaluated in f32, seed 0", said)
         self.assertIn("relative standard deviation of about 50 %", said)
         self.assertIn("2 of 2 prompts; together they tell predicted KLs apart to about 35 %", said)
-
-
-if __name__ == "__main__":
-    main()

@@ -7,7 +7,7 @@ import subprocess
 import sys
 import time
 
-from support import KVBENCH, PACKAGE, SAMPLE, PackageTest, main
+from support import KVBENCH, PACKAGE, SAMPLE, PackageTest
 
 PROGRAM = sys.argv[3]
 OWN = "from kvbench import _core; assert _core.run_program([b'kvbench', b'info', sys.argv[1].encode()]) == 0"
@@ -72,7 +72,3 @@ class Program(PackageTest):
             code = "\n".join([start, *order])
             done = subprocess.run([sys.executable, "-c", code, SAMPLE], capture_output=True, text=True, timeout=300)
             self.assertEqual(done.returncode, 0, done.stderr)
-
-
-if __name__ == "__main__":
-    main()

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Raw results: metrics, outputs and entries of every query."""
-from support import PackageTest, SAMPLE, kvbench, main
+from support import PackageTest, SAMPLE, kvbench
 import h5py
 import numpy as np
 
@@ -87,6 +87,3 @@ class Raw(PackageTest):
             for part in (raw.heads[0].output, raw.heads[0].entries):
                 with self.refuses("--raw-outputs"):
                     part()
-
-
-main()

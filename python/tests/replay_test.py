@@ -7,7 +7,7 @@ import subprocess
 import sys
 import time
 
-from support import PACKAGE, SAMPLE, PackageTest, kvbench, main, run
+from support import PACKAGE, SAMPLE, PackageTest, kvbench, run
 
 FLAGS = ["--layers", "2,26", "--seeds", "2", "--rows", "head", "--no-times"]
 NAMED = {"layers": [2, 26], "seeds": 2, "rows": "head", "no_times": True}
@@ -78,7 +78,3 @@ class Replay(PackageTest):
         done = subprocess.run([sys.executable, "-c", code, SAMPLE], capture_output=True, text=True,
                               cwd=self.folder, timeout=60)
         self.assertIn("run `pip install .` in a clone of kvbench", done.stderr)
-
-
-if __name__ == "__main__":
-    main()

@@ -4,7 +4,7 @@ import math
 import sys
 import unittest
 
-from support import PackageTest, kvbench, main, run
+from support import PackageTest, kvbench, run
 from kvbench import results
 
 try:
@@ -76,6 +76,3 @@ class Results(PackageTest):
         self.write("a,b\n1,2\n", "x.csv")
         with self.refuses("x.csv", "kvbench replay"):
             kvbench.load_csv(self.path("x.csv"))
-
-
-main()

@@ -5,7 +5,7 @@ import math
 import sys
 
 import numpy as np
-from support import PACKAGE, PackageTest, kvbench, main, records
+from support import PACKAGE, PackageTest, kvbench, records
 
 sys.path.insert(0, str(PACKAGE / "tests" / "methods"))
 from faults import Cache, Fixed  # noqa: E402
@@ -226,7 +226,3 @@ class Returned(PackageTest):
 
     def test_prepare(self):
         self.check(MAKERS[1:], lambda value: type("", (Fixed,), {"prepare": lambda self, head: value}))
-
-
-if __name__ == "__main__":
-    main()

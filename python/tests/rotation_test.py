@@ -4,7 +4,7 @@
 Usage: rotation_test.py KVBENCH SAMPLE"""
 import unittest
 
-from support import main  # which finds a Python with NumPy
+import support  # noqa: F401, which finds a Python with NumPy
 import numpy as np
 
 from kvbench._rotation import rotation_of
@@ -60,7 +60,3 @@ class RotationTest(unittest.TestCase):
     def test_no_rotation(self):
         self.assertEqual(measured(np.tile(self.rows[:, None], (1, TOKENS, 1))).type, "none")
         self.assertEqual(measured(np.zeros((HEADS, TOKENS, D))).type, "unknown")
-
-
-if __name__ == "__main__":
-    main()

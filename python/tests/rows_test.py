@@ -5,7 +5,7 @@ import subprocess
 import sys
 
 import numpy as np
-from support import SAMPLE, PackageTest, kvbench, main, records
+from support import SAMPLE, PackageTest, kvbench, records
 
 WITHOUT_PANDAS = """
 import sys
@@ -69,7 +69,3 @@ class Rows(PackageTest):
             kvbench.replay(3, "sink")
         with kvbench.Trace(SAMPLE) as trace:
             self.assertGreater(len(kvbench.validate(trace, check="subgen.lemma1", layers=2)), 0)
-
-
-if __name__ == "__main__":
-    main()

@@ -10,7 +10,7 @@ import sys
 import environment
 
 environment.use(["h5py", "numpy"], "KVBENCH_PYTHON", "venv", "scripts/fetch-model --python")
-from support import KVBENCH, PACKAGE, SAMPLE, PackageTest, kvbench, main, run  # noqa: E402
+from support import KVBENCH, PACKAGE, SAMPLE, PackageTest, kvbench, run  # noqa: E402
 import h5py  # noqa: E402
 import numpy as np  # noqa: E402
 
@@ -215,7 +215,3 @@ class Scores(PackageTest):
             for row in self.replay(SAMPLE, *flags, *given):
                 self.assertEqual(row["status"], status)
                 self.assertIn(words, row["reason"])
-
-
-if __name__ == "__main__":
-    main()

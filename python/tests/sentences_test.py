@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """kvbench.sentences(): what rows of comparisons say, in words."""
-from support import SAMPLE, PackageTest, kvbench, main, records
+from support import SAMPLE, PackageTest, kvbench, records
 
 
 def row(b, verdict, mean_b, p=0.5, budget="25%mem", **more):
@@ -41,7 +41,3 @@ class Sentences(PackageTest):
             sentence = said[one["budget_a"] == "100"]
             self.assertIn(f"{one['b']} {one['mean_b']:.3g}" if one["verdict"] != "skipped" else one["b"], sentence)
             self.assertIn(f"At {one['budget_a']} snapkv, with a mean rel_err of {one['mean_a']:.3g}", sentence)
-
-
-if __name__ == "__main__":
-    main()

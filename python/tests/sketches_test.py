@@ -3,7 +3,7 @@
 import environment
 
 environment.use_torch()
-from support import kvbench, main  # noqa: E402
+from support import kvbench  # noqa: E402
 import hf_models  # noqa: E402
 import numpy as np  # noqa: E402
 import torch  # noqa: E402
@@ -72,7 +72,3 @@ class Sketches(ProbesTest):
         with kvbench.Trace(self.path("t.h5")) as trace:
             self.assertNotIn("residual_norm", trace.prompts["0"].layers[0].arrays)
             self.assertIsNone(trace.prompts["0"].layers[0].sketch_seed)
-
-
-if __name__ == "__main__":
-    main()

@@ -7,7 +7,7 @@ import subprocess
 import sys
 
 import numpy as np
-from support import PackageTest, kvbench, main, records
+from support import PackageTest, kvbench, records
 
 PROGRAM = sys.argv[3]
 FIRST = "class Own:\n    def make(self, budget, seed):\n        return list(range({0}, {0} + budget))\n"
@@ -141,7 +141,3 @@ class Source(PackageTest):
         own.seeded = True
         with self.refuses("Drawn object", "seeded is a fact about all objects of Drawn"):
             kvbench.replay(self.trace, own, 24)
-
-
-if __name__ == "__main__":
-    main()

@@ -64,7 +64,3 @@ class PackageTest(unittest.TestCase):
         """Asserts in a with statement that an Error with all these words is raised."""
         pattern = "(?s)" + "".join(f"(?=.*{word})" for word in words)
         return self.assertRaisesRegex(kvbench.Error, pattern)
-
-
-def main():
-    unittest.main(argv=sys.argv[:1])

@@ -6,7 +6,7 @@ import os
 import environment
 
 environment.use_torch()
-from support import kvbench, main  # noqa: E402
+from support import kvbench  # noqa: E402
 import hf_models  # noqa: E402
 import torch  # noqa: E402
 from dumps import DumpTest  # noqa: E402
@@ -80,7 +80,3 @@ class Weights(DumpTest):
         kvbench.load_model(self.folder_)
         os.remove(os.path.join(self.folder_, files[1]))
         self.refused(files[1], f"of the {len(files)} files", "model.safetensors.index.json")
-
-
-if __name__ == "__main__":
-    main()

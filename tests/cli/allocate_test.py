@@ -5,7 +5,7 @@ import os
 import re
 import tomllib
 
-from support import SAMPLE, CliTest, main, rows, run
+from support import SAMPLE, CliTest, rows, run
 
 MENU = "h2o,h2o+int8,int8,int4"
 
@@ -240,7 +240,3 @@ class Allocate(CliTest):
                    args=("allocate", self.probes, "--menu", f"chelsea[outliers={heads}]", "-o", heads))
         self.fails(2, "plan.toml", args=("replay", self.probes, "--method", f"plan:{self.plan}", "--budget", "25%mem",
                                          "-o", self.plan))
-
-
-if __name__ == "__main__":
-    main()

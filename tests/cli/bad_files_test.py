@@ -7,7 +7,7 @@ import shutil
 import socket
 import subprocess
 
-from support import CliTest, SPOIL, main, run
+from support import CliTest, SPOIL, run
 
 
 class BadTrace(CliTest):
@@ -99,6 +99,3 @@ class SpecialFiles(CliTest):
         for text in ("a" + ".a" * 15000 + " = 1\n", "a = " + "[" * 30000, "[a" + ".a" * 15000 + "]\n"):
             self.write(text, path)
             self.fails(2, "deep.toml:1:", "more than 16", args=["sweep", path, "--dry-run"])
-
-
-main()

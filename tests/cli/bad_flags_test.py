@@ -8,7 +8,7 @@ import signal
 import subprocess
 import unittest
 
-from support import LLVM_OPENMP, CliTest, KVBENCH, main, rows, run
+from support import LLVM_OPENMP, CliTest, KVBENCH, rows, run
 
 
 COMMANDS = {"info": lambda test: [test.trace], "replay": lambda test: [test.trace, "-m", "sink"],
@@ -328,6 +328,3 @@ class BadOutput(CliTest):
         out = self.write("old\n", "kept.csv")
         self.fails(2, args=["replay", self.trace, "-m", "nothing", "-o", out])
         self.assertEqual(self.read(out), "old\n")
-
-
-main()

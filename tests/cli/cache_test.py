@@ -2,7 +2,7 @@
 """kvbench cache: what it lists of the fp32 copies of models, and what it removes."""
 import os
 
-from support import CliTest, main, run
+from support import CliTest, run
 
 
 class Cache(CliTest):
@@ -97,6 +97,3 @@ class Cache(CliTest):
                 self.assertEqual(done.returncode, 2)
                 self.assertIn(words, done.stderr)
         self.assertEqual(len(self.copies()), 3)
-
-
-main()

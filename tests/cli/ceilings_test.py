@@ -3,7 +3,7 @@
 import pathlib
 import sys
 
-from support import CliTest, main, rows, run
+from support import CliTest, rows, run
 
 TRACE = str(pathlib.Path(sys.argv[3]).resolve())
 EVICTION = "snapkv,h2o,h2o[per=query_head],pyramidkv,random,subgen-kcenter"
@@ -106,6 +106,3 @@ class Ceilings(CliTest):
         flags = ("replay", TRACE, "-m", "snapkv,oracle-error", "-b", "5%", "--layers", "14", "--prompts", "1",
                  "--refit", "weights", "--no-times")
         self.assertEqual(run(*flags, "--threads", "1").stdout, run(*flags, "--threads", "3").stdout)
-
-
-main()

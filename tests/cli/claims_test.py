@@ -4,7 +4,7 @@ shards and raw files."""
 import os
 import re
 
-from support import CliTest, SAMPLE, main, rows
+from support import CliTest, SAMPLE, rows
 
 FIGURE = os.path.join(os.path.dirname(SAMPLE), "..", "configs", "balancekv-fig2.toml")
 # In results of --raw there are no runs, and budgets may run beside others: the last bits may differ.
@@ -101,6 +101,3 @@ class Claims(CliTest):
         with open(self.path("bad.csv"), "w") as file:
             file.write(self.claims.replace(rows(self.claims)[0]["claim_verdict"], "perhaps"))
         self.fails(2, "bad.csv:2", "'perhaps'", args=["report", self.path("bad.csv"), "-o", self.path("bad.html")])
-
-
-main()

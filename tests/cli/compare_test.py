@@ -2,7 +2,7 @@
 """kvbench compare: verdicts on replays of a trace, equal figures from raw files and CSV, names of configurations, bad
 input."""
 
-from support import CliTest, main, rows, run
+from support import CliTest, rows, run
 
 
 class Compare(CliTest):
@@ -106,6 +106,3 @@ class Compare(CliTest):
         with open(self.csv) as whole, open(table, "w") as cut:
             cut.writelines(whole.readlines()[:-5])
         self.fails(2, "incomplete", args=["compare", table])
-
-
-main()

@@ -18,6 +18,3 @@ class Configs(unittest.TestCase):
                                       timeout=60)
                 self.assertEqual(done.returncode, 0, done.stderr)
                 self.assertIn(path.stem + "\n", done.stdout)  # the sweep has the name of its file
-
-
-unittest.main(argv=sys.argv[:1])

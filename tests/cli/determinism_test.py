@@ -3,7 +3,7 @@
 import os
 import unittest
 
-from support import SAMPLE, CliTest, main, rows
+from support import SAMPLE, CliTest, rows
 
 
 class Determinism(CliTest):
@@ -25,6 +25,3 @@ class Determinism(CliTest):
         self.same(SAMPLE, "-m", "all", "-b", "5%", "--layers", "14", "--heads", "0,1", "--seeds", "1", "--protocol",
                   "prefill", counts=(1, 2))
 
-
-
-main()

@@ -9,7 +9,7 @@ import shutil
 import subprocess
 import xml.etree.ElementTree
 
-from support import CliTest, KVBENCH, main, rows, run
+from support import CliTest, KVBENCH, rows, run
 
 
 def columns():
@@ -155,6 +155,3 @@ class Eval(CliTest):
         self.fails(2, "--sweep", "tables of kveval", args=["compare", path, "--sweep", sweep])
         whole = self.write(table([dict(document="all", method="sink", budget="25%mem", kl_mean=1)]), "whole.csv")
         self.fails(2, "no rows per document", "--per-document", args=["compare", whole])
-
-
-main()

@@ -9,7 +9,7 @@ import os
 import pathlib
 import re
 
-from support import SAMPLE, CliTest, main, run, rows
+from support import SAMPLE, CliTest, run, rows
 
 GOLDEN = pathlib.Path(__file__).resolve().parents[2] / "python" / "kvbench" / "golden.csv"
 FEW = "sink,uniform,clusterkv-repo"  # which differs between ref and cpu
@@ -196,7 +196,3 @@ class Golden(CliTest):
     @staticmethod
     def golden_keys(path):
         return [tuple(row.values())[:15] for row in rows(pathlib.Path(path).read_text())]
-
-
-if __name__ == "__main__":
-    main()

@@ -85,7 +85,3 @@ class GpuCheck(unittest.TestCase):
         self.assertIn("| GPU tests | FAILED |", text)
         self.assertIn("| kernels relative to their ceilings | FAILED |", text)
         self.assertIn("| CPU tests | passed |", text)
-
-
-if __name__ == "__main__":
-    unittest.main(argv=sys.argv[:1])

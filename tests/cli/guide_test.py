@@ -76,6 +76,3 @@ class Page(unittest.TestCase):
                         self.assertTrue(any(same(line, printed) for printed in output.splitlines()),
                                         f"not printed: {line}\n{output}")
         self.assertGreaterEqual(ran, BLOCKS)
-
-
-unittest.main(argv=sys.argv[:1])

@@ -8,7 +8,7 @@ import subprocess
 import time
 import unittest
 
-from support import CliTest, KVBENCH, main, rows, run
+from support import CliTest, KVBENCH, rows, run
 
 
 class Interruption(CliTest):
@@ -149,6 +149,3 @@ class Interruption(CliTest):
         process.kill()
         process.communicate(timeout=60)
         self.assertEqual(self.read(out), "old\n")
-
-
-main()

@@ -4,7 +4,7 @@ import os
 import pathlib
 
 from comma import comma_environment
-from support import CliTest, main, run
+from support import CliTest, run
 
 TRACE = pathlib.Path(__file__).resolve().parents[2] / "traces/smollm2-135m.h5"
 SWEEP = """
@@ -73,6 +73,3 @@ class DecimalComma(CliTest):
         commands = {line.split()[0] for line in listed.splitlines()
                     if line.startswith("  ") and line[2] != " "}
         self.assertEqual(commands, {command[0] for command in COMMANDS})
-
-
-main()

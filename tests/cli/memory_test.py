@@ -8,7 +8,7 @@ import signal
 import subprocess
 import unittest
 
-from support import LLVM_OPENMP, KVBENCH, SPOIL, CliTest, main, rows, run
+from support import LLVM_OPENMP, KVBENCH, SPOIL, CliTest, rows, run
 
 MIB = 1 << 20
 
@@ -109,6 +109,3 @@ class Memory(CliTest):
                     refused += 1
                     self.assertRegex(done.stderr, "memory", (mib, args))
         self.assertGreater(refused, 0)
-
-
-main()

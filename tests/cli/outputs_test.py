@@ -8,7 +8,7 @@ import subprocess
 import threading
 import time
 
-from support import KVBENCH, SweepTest, main, rows, run
+from support import KVBENCH, SweepTest, rows, run
 
 SWEEP = '[[run]]\nname = "a"\ntraces = "t.h5"\nmethods = ["uniform"]\nbudgets = ["25%"]\nseeds = 2\n'
 LONG = SWEEP.replace("seeds = 2", "seeds = 200").replace('["25%"]', '["10%", "20%", "30%"]')
@@ -178,6 +178,3 @@ class Outputs(SweepTest):
         killed.wait()
         self.assertEqual(self.replay("-o", self.path("o.csv"), "--raw", self.path("r.h5")).returncode, 0)
         self.only_files("o.csv", "r.h5", "t.h5")
-
-
-main()

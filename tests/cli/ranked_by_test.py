@@ -3,7 +3,7 @@
 resumed sweeps, and reports; and comparisons by predicted KL and by residual error."""
 import os
 
-from support import CliTest, main, rows
+from support import CliTest, rows
 
 METHODS = "sink,random,exact,uniform"
 SWEEP = '[[run]]\ntraces = "p.h5"\nmethods = ["sink", "uniform"]\nbudgets = ["25%"]\nseeds = 2\n'
@@ -130,6 +130,3 @@ class RankedBy(CliTest):
         self.assertIn("Predicted KL", text)
         self.ok("report", table, "-o", page, "--rank-by", "rel_err")
         self.assertNotIn("predicted KL", self.read(page))
-
-
-main()

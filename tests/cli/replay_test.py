@@ -2,7 +2,7 @@
 """Output of kvbench info, methods and replay."""
 import os
 
-from support import SAMPLE, CliTest, main, rows, run
+from support import SAMPLE, CliTest, rows, run
 
 
 class Replay(CliTest):
@@ -220,6 +220,3 @@ class Replay(CliTest):
             skipped = {r["method"] for r in table if r["status"] == "skipped" and "unscaled RoPE" not in r["reason"]}
             self.assertEqual(skipped, {name for name in lacks if name != "kvquant-nofisher"})
             self.assertEqual({r["method"] for r in table}, runs | lacks)
-
-
-main()

@@ -3,7 +3,7 @@
 import sys
 
 import browser
-from support import CliTest, main, rows
+from support import CliTest, rows
 
 if browser.PROGRAM is None:
     print("skipped: no chromium; scripts/setup page installs it")
@@ -125,6 +125,3 @@ class Page(CliTest):
         self.assertGreater(page.evaluate("document.querySelectorAll('svg .faded').length"), 0)
         self.click("chelsea")
         self.assertEqual(page.evaluate("document.querySelectorAll('svg .faded').length"), 0)
-
-
-main()

@@ -12,7 +12,7 @@ import time
 import unittest
 import xml.etree.ElementTree
 
-from support import CliTest, KVBENCH, main, rows, run
+from support import CliTest, KVBENCH, rows, run
 
 VOID = {"meta", "br", "hr", "img", "link", "input"}
 
@@ -291,6 +291,3 @@ class LargeTables(CliTest):
         if not os.environ.get("KVBENCH_SANITIZE"):
             self.assertLess(used.ru_utime - before, 60)  # of the processor
             self.assertLess(used.ru_maxrss, 4 << 20)  # KiB
-
-
-main()

@@ -7,7 +7,7 @@ import subprocess
 import time
 import unittest
 
-from support import KVBENCH, SweepTest, main, rows, run
+from support import KVBENCH, SweepTest, rows, run
 
 # Long enough on the slow back end to be interrupted in the middle; many work items, so that some are finished by then.
 LONG = """
@@ -154,6 +154,3 @@ class Shards(ResumeTest):
         other = self.write(SHORT, "other.toml")
         self.fails(2, "other.toml: is not a file of cells",
                    args=["sweep", config, "--resume", "--cells", other, "-o", same])
-
-
-main()

@@ -64,7 +64,3 @@ class Prefix(unittest.TestCase):
             with self.subTest(name=name):
                 self.assertNotEqual(self.setup(name).returncode, 0)
         self.assertEqual((self.folder / "file").read_text(), "mine\n")
-
-
-if __name__ == "__main__":
-    unittest.main()

@@ -3,7 +3,7 @@
 
 import json
 
-from support import CliTest, main
+from support import CliTest
 
 # Command lines, and the words of the message.
 ANSWERED = (
@@ -125,6 +125,3 @@ class Slips(CliTest):
             path = self.write(f'[[run]]\ntraces = "t.h5"\nmethods = [{methods}]\nbudgets = ["25 %"]\n')
             return self.ok("sweep", path, "--no-times")
         self.assertEqual(rows('"snapkv(window=4)"'), rows('{ name = "snapkv", window = 4 }'))
-
-
-main()

@@ -100,7 +100,3 @@ class CliTest(unittest.TestCase):
 class SweepTest(CliTest):
     def sweep(self, text, *flags):
         return self.ok("sweep", self.write(text), *flags)
-
-
-def main():
-    unittest.main(argv=sys.argv[:1])

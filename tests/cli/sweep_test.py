@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """kvbench sweep: one CSV from many runs, all inputs checked before anything is computed, the same bytes for any number
 of threads."""
-from support import SweepTest, main, rows, run
+from support import SweepTest, rows, run
 
 GOOD = """
 name = "try"
@@ -102,6 +102,3 @@ class BadSweep(SweepTest):
 
     def test_output_is_tried_before_the_first_cell(self):
         self.fails(3, "nowhere", args=["sweep", self.write(GOOD), "-o", self.path("nowhere", "o.csv")])
-
-
-main()

@@ -3,7 +3,7 @@
 import os
 import re
 
-from support import SweepTest, main
+from support import SweepTest
 
 MANY_HEADS = ("-m", "sink", "-b", "16", "-q", "--rows", "trace", "--no-times")
 SWEEP = '[[run]]\ntraces = "t.h5"\nmethods = ["sink", "random"]\n'
@@ -59,6 +59,3 @@ class Threads(SweepTest):
             done = self.succeeds("sweep", self.write(SWEEP), "--dry-run", *flags, env=environment(**variables))
             self.assertIn(f"on {count} threads", done.stdout)
 
-
-
-main()

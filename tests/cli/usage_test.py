@@ -6,7 +6,7 @@ import os
 import shlex
 import shutil
 
-from support import SAMPLE, CliTest, main, rows, run
+from support import SAMPLE, CliTest, rows, run
 
 COMMANDS = ("info", "replay", "sweep", "merge", "compare", "report", "validate", "methods", "synth", "eval", "cache",
             "verify-golden")
@@ -316,6 +316,3 @@ class Usage(CliTest):
         both = run("validate", self.trace, "--check", whole + ",subgen.lemma1", "--layers", 0)
         self.assertIn(whole, both.stderr)
         self.assertIn("all its layers", both.stderr)
-
-
-main()

@@ -4,7 +4,7 @@ import signal
 import subprocess
 import time
 
-from support import CliTest, KVBENCH, SAMPLE, main, rows, run
+from support import CliTest, KVBENCH, SAMPLE, rows, run
 
 
 class Validate(CliTest):
@@ -100,6 +100,3 @@ class Validate(CliTest):
         self.assertIn("interrupted", errors)
         with open(out, newline="") as file:
             self.assertTrue(file.readline().startswith("claim,"))
-
-
-main()

@@ -132,6 +132,3 @@ class Flags(unittest.TestCase):
                 found.append((done.stdout, files))
             with self.subTest(command=command):
                 self.assertEqual(found[0], found[1])
-
-
-unittest.main(argv=sys.argv[:1])
