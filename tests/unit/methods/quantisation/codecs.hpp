@@ -36,12 +36,12 @@ inline std::vector<float> decoded(const methods::Codec& codec, const std::vector
   return backend.read(codec.decoded(backend.adopt(rows, n, cols), backend));
 }
 
-inline double bytes(const methods::Codec& codec, Index rows, Index cols) {
-  double sum = 0;
-  for (const methods::FootprintArray& array : codec.footprint(rows, cols)) {
-    sum += methods::element_bytes(array.element, methods::Element::f16) * static_cast<double>(array.rows * array.cols);
-  }
-  return sum;
+inline double bytes_of(const methods::Footprint& arrays) {
+  double bytes = 0;
+  for (const methods::FootprintArray& array : arrays)
+    bytes +=
+        methods::element_bytes(array.element, methods::Element::f16) * static_cast<double>(array.rows * array.cols);
+  return bytes;
 }
 
 /// <a, b> of row `row` of each.

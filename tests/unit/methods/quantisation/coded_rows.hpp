@@ -38,14 +38,6 @@ inline std::vector<std::shared_ptr<const methods::Codec>> key_codecs(const std::
   return keys;
 }
 
-inline double bytes_of(const methods::Footprint& arrays) {
-  double bytes = 0;
-  for (const methods::FootprintArray& array : arrays)
-    bytes +=
-        methods::element_bytes(array.element, methods::Element::f16) * static_cast<double>(array.rows * array.cols);
-  return bytes;
-}
-
 /// A larger number is not decoded to a smaller one within a row's blocks of `block` columns.
 inline void check_monotonic(const Floats& rows, const Floats& out, std::size_t block) {
   for (std::size_t begin = 0; begin < rows.size(); begin += block) {

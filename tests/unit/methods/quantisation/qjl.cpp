@@ -39,10 +39,10 @@ TEST_CASE("qjl: keys are encoded once R wait, before that step's queries; of val
 TEST_CASE("qjl: bytes of keys and values, and what is refused") {
   const auto codecs = [&](Index layer) { return codecs_of("qjl", {}, head_of(64, 64, layer, 30), 0); };
   // Signs, outlier signs, two norms; 8 channels for each 32 keys.
-  CHECK(bytes(*codecs(15).keys, 256, 64) == 256 * (32 + 16 + 4) + 256 / 32 * 8);
-  CHECK(bytes(*codecs(14).keys, 256, 64) == 256 * (64 + 32 + 4) + 256 / 32 * 8);
+  CHECK(bytes_of(codecs(15).keys->footprint(256, 64)) == 256 * (32 + 16 + 4) + 256 / 32 * 8);
+  CHECK(bytes_of(codecs(14).keys->footprint(256, 64)) == 256 * (64 + 32 + 4) + 256 / 32 * 8);
   // 2 bits a number; scale and minimum in f16 for each 32 channels.
-  CHECK(bytes(*codecs(15).values, 256, 64) == 256 * (16 + 2 * 4));
+  CHECK(bytes_of(codecs(15).values->footprint(256, 64)) == 256 * (16 + 2 * 4));
   CHECK_THROWS_WITH_AS(codecs_of("qjl", {}, head_of(258, 4, 1, 30), 0), doctest::Contains("in a byte"), Unavailable);
   const MethodInfo& info = find_method("qjl");
   CHECK_THROWS_AS(info.bind(std::vector<Assignment>{{"residual", "100"}}), Error);

@@ -95,19 +95,19 @@ TEST_CASE("turboquant: bytes, levels and what is refused") {
   const HeadPrompt head = head_of(64, 32, 1, 1);
   for (int bits = 1; bits <= 4; ++bits) {
     const Codecs codecs = codecs_of("turboquant", with_bits(bits), head, 0);
-    CHECK(bytes(*codecs.keys, 10, 64) == 10 * (bits * 64 / 8 + 2));
-    CHECK(bytes(*codecs.values, 10, 32) == 10 * (bits * 32 / 8 + 2));
+    CHECK(bytes_of(codecs.keys->footprint(10, 64)) == 10 * (bits * 64 / 8 + 2));
+    CHECK(bytes_of(codecs.values->footprint(10, 32)) == 10 * (bits * 32 / 8 + 2));
   }
   const Codecs sketched = codecs_of("turboquant", with_bits(3, true), head, 0);
-  CHECK(bytes(*sketched.keys, 10, 64) == 10 * (3 * 64 / 8 + 2 + 2));
-  CHECK(bytes(*sketched.values, 10, 32) == 10 * (3 * 32 / 8 + 2));
+  CHECK(bytes_of(sketched.keys->footprint(10, 64)) == 10 * (3 * 64 / 8 + 2 + 2));
+  CHECK(bytes_of(sketched.values->footprint(10, 32)) == 10 * (3 * 32 / 8 + 2));
 
   const MethodInfo& info = find_method("turboquant");
   CHECK(info.quantiser.levels(info.bind({})) == std::vector<std::string>{"1 bit", "2 bits", "3 bits", "4 bits"});
   const Params qjl = info.bind(std::vector<Assignment>{{"qjl", "true"}});
   CHECK(info.quantiser.levels(qjl).size() == 3);
-  CHECK(bytes(*codecs_of("turboquant", {{"qjl", "true"}}, head, 0, 0).keys, 1, 64) == 2 * 64 / 8 + 4);
-  CHECK(bytes(*codecs_of("turboquant", {}, head, 0, 3).keys, 1, 64) == 4 * 64 / 8 + 2);
+  CHECK(bytes_of(codecs_of("turboquant", {{"qjl", "true"}}, head, 0, 0).keys->footprint(1, 64)) == 2 * 64 / 8 + 4);
+  CHECK(bytes_of(codecs_of("turboquant", {}, head, 0, 3).keys->footprint(1, 64)) == 4 * 64 / 8 + 2);
   CHECK_THROWS_WITH_AS(info.bind(with_bits(1, true)), doctest::Contains("leaves none"), Error);
   CHECK_THROWS_WITH_AS(codecs_of("turboquant", {}, head_of(1, 4, 1, 1), 0), doctest::Contains("at least 2 channels"),
                        Unavailable);
@@ -182,8 +182,8 @@ TEST_CASE("turboquant@vllm: the outer layers are whole, but at most half of them
 }
 
 TEST_CASE("turboquant@vllm: bytes, and what is refused") {
-  const auto key_bytes = [&](const char* name) { return bytes(*codecs(name, 64, 32).keys, 10, 64); };
-  const auto value_bytes = [&](const char* name) { return bytes(*codecs(name, 64, 32).values, 10, 32); };
+  const auto key_bytes = [&](const char* name) { return bytes_of(codecs(name, 64, 32).keys->footprint(10, 64)); };
+  const auto value_bytes = [&](const char* name) { return bytes_of(codecs(name, 64, 32).values->footprint(10, 32)); };
   CHECK(key_bytes("4/4") == 10 * (32 + 2));
   CHECK(key_bytes("3/4") == 10 * (24 + 2));
   CHECK(key_bytes("fp8/4") == 10 * 64);
