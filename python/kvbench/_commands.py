@@ -16,7 +16,7 @@ import warnings
 from . import _methods
 from ._error import Error, require
 from ._files import read_text
-from ._kinds import TRUTHS, checked, of_kind
+from ._kinds import TRUTHS, checked, is_list, of_kind
 from ._parameters import written
 from ._progress import notebook_bar
 from .results import load_csv, save_csv
@@ -66,9 +66,8 @@ def test_contract(method):
 
 
 def _items(value):
-    """A value, or the items of what can be listed, as texts."""
-    one = isinstance(value, (str, bytes, os.PathLike)) or not hasattr(value, "__iter__")
-    return [str(item) for item in ([value] if one else value)]
+    """A value, or the items of a list, as texts."""
+    return [str(item) for item in (value if is_list(value) else [value])]
 
 
 def _flags(options):
@@ -81,7 +80,7 @@ def _flags(options):
         if isinstance(value, TRUTHS):
             continue
         items = _items(value)
-        if name == "seeds" and len(items) == 1 and not isinstance(value, str) and hasattr(value, "__iter__"):
+        if name == "seeds" and len(items) == 1 and is_list(value):
             items *= 2  # 7-7 is a list of one seed, 7 is a number of seeds
             flags.append("-".join(items))
         else:
@@ -192,8 +191,7 @@ def method_scores(trace: os.PathLike | Trace, method, *, prompts=None, layers=No
     (default: all in which methods run), calibrate: as flags of replay(). Raises Error where the method has no scores,
     and where it cannot run in a layer, with the reason that rows state."""
     import numpy as np
-    listed = hasattr(layers, "__iter__") and not isinstance(layers, str)
-    numbers = [] if layers is None else list(layers) if listed else [layers]
+    numbers = [] if layers is None else layers if is_list(layers) else [layers]
     numbers = [of_kind(number, int, "method_scores(): argument 'layers', or an item of it,") for number in numbers]
     found = {}
     with _call("method_scores") as core, only_choice(method, "method_scores") as choice, notebook_bar() as show:

@@ -17,7 +17,7 @@ from ._compressed import Compression, running
 from ._continued import cache_name
 from ._error import Error, NoCache, check_text, require
 from ._examination import check_model, examination
-from ._kinds import checked, of_kind
+from ._kinds import checked, is_list, of_kind
 from ._measure import TOLERANCE, body_of
 from ._models import TYPES, token_ids
 from ._scored import described, is_scored
@@ -50,8 +50,7 @@ def choices_of(methods):
 def seeds_of(given):
     """The seeds of a number of them, or of a list."""
     where, fault = "evaluate(): argument 'seeds', or an item of it,", "evaluate(): argument 'seeds'"
-    listed = hasattr(given, "__iter__") and not isinstance(given, str)
-    seeds = given if listed else range(max(0, of_kind(given, int, where)))
+    seeds = given if is_list(given) else range(max(0, of_kind(given, int, where)))
     require(not hasattr(seeds, "__len__") or len(seeds) <= MOST_SEEDS, fault, f"asks for {len(seeds)} seeds; give at "
             f"most {MOST_SEEDS}.")
     seeds = [of_kind(seed, int, where) for seed in seeds]

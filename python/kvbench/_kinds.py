@@ -17,6 +17,17 @@ from ._error import Error, check_text
 TRUTHS = (bool, np.bool_)
 
 
+def is_list(value):
+    """Whether a value is a list of what a user may give one of: what can be iterated, and is no text and no path."""
+    if isinstance(value, (str, bytes, os.PathLike)):
+        return False
+    try:
+        iter(value)
+    except TypeError:  # as of an array without dimensions
+        return False
+    return True
+
+
 def _integer(value):
     if isinstance(value, TRUTHS):
         raise TypeError

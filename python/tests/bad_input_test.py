@@ -169,6 +169,13 @@ class BadInput(PackageTest):
         with self.assertRaisesRegex(kvbench.Error, f"(?s)({words}).*\\.$"):
             call(**given)
 
+    def test_arrays_without_dimensions_are_one_value(self):
+        """As numbers are, which NumPy returns so."""
+        from kvbench import _commands
+        self.assertEqual(_commands._items(np.array(256)), ["256"])
+        self.assertEqual(_commands._flags({"seeds": np.array(7), "budget": np.array([2, 3])}),
+                         ["--seeds", "7", "--budget", "2,3"])
+
     def test_files_that_cannot_be_read(self):
         os.mkfifo("pipe")
         os.mkdir("folder")
