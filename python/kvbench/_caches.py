@@ -5,10 +5,11 @@ says of their exceptions. Lists have one item per kv head of the work item."""
 import copy
 import re
 import traceback
+import warnings
 
 import numpy as np
 
-from ._entries import numbers_of
+from ._entries import merged, numbers_of
 from ._error import Error, require
 from ._source import PREFIX
 from .method import Infeasible, Unavailable
@@ -31,6 +32,9 @@ def _scores_of(given, head, where):
             f"{head.tokens}] for one score per query head")
     wrong = np.flatnonzero(np.isnan(rows).any(0))
     require(len(wrong) == 0, where, f"the score is NaN for token {wrong[0] if len(wrong) else ''}")
+    if merged(given, rows):
+        warnings.warn(f"{where}: scores that differ are equal in float32, so that the lower token is kept; give scores "
+                      "nearer to 0, or ranks.", stacklevel=2)
     return rows
 
 

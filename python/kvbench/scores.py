@@ -4,9 +4,11 @@
 import contextlib
 import operator
 import os
+import warnings
 
 import numpy as np
 
+from ._entries import merged
 from ._error import Error, require
 from ._files import OutputFile
 from ._hdf5 import create_group, set_text, write_whole
@@ -61,6 +63,9 @@ def _of_layer(scores, trace, prompt, where):
                     "and last tokens may have inf.")
     require(not ((values == 0) & (given != 0)).any(), where,
             "scores that are not 0 are 0 in float32, as others are; scale them up, or give their logarithms.")
+    if count := merged(given, values):
+        warnings.warn(f"{where}: {count} scores differ and are equal in float32, so that the lower token is kept; "
+                      "give scores nearer to 0, or ranks.", stacklevel=5)
     return values
 
 

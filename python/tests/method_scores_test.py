@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+import warnings
 
 from support import PACKAGE, SAMPLE, PackageTest, kvbench, run
 import h5py
@@ -51,6 +52,16 @@ def best(scores, count):
     return sorted(np.argsort(-scores, kind="stable")[:count].tolist())
 
 
+@kvbench.scorer
+def near(head):
+    return 1e9 + np.sin(np.arange(head.tokens))
+
+
+@kvbench.scorer
+def apart(head):
+    return np.sin(np.arange(head.tokens))
+
+
 class MethodScores(PackageTest):
     def write(self, scores, trace=SAMPLE):
         kvbench.write_scores(self.path("s.h5"), scores, trace=trace)
@@ -69,6 +80,13 @@ class MethodScores(PackageTest):
                        range(len(raw.cells))]
                 found[head.layer, head.kv_head] = [sorted(one[one < 1024].tolist()) for one in ids]
         return found
+
+    def test_scores_that_float32_merges_are_told(self):
+        with self.assertWarnsRegex(UserWarning, r"near\(\): scores that differ are equal in float32"):
+            scores_of(near, layers=14)
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            scores_of(apart, layers=14)
 
     def test_a_file_keeps_what_the_method_keeps(self):
         """Every method of the registry with scores. pyramidkv has those of snapkv, and budgets by the depth of a

@@ -6,6 +6,7 @@ import pathlib
 import re
 import subprocess
 import sys
+import warnings
 
 import environment
 
@@ -115,6 +116,15 @@ class Scores(PackageTest):
             with self.subTest(what), self.refuses(*words):
                 kvbench.write_scores(self.path("s.h5"), scores, trace=self.trace)
             self.assertFalse(os.path.exists(self.path("s.h5")))
+
+    def test_scores_that_float32_merges_are_told(self):
+        near = {"0": {0: 1e9 + self.scores["0"][0], 1: self.scores["0"][1]}}
+        with self.assertWarnsRegex(UserWarning, r"prompt '0', layer 0: 3\d\d scores differ and are equal in float32"):
+            self.write(near)
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            self.write()
+            self.write({"0": {layer: values.astype(np.float32) for layer, values in near["0"].items()}})
 
     def test_what_a_replay_does_with_files_that_do_not_fit(self):
         name = self.write()
