@@ -220,3 +220,15 @@ class Replay(CliTest):
             skipped = {r["method"] for r in table if r["status"] == "skipped" and "unscaled RoPE" not in r["reason"]}
             self.assertEqual(skipped, {name for name in lacks if name != "kvquant-nofisher"})
             self.assertEqual({r["method"] for r in table}, runs | lacks)
+
+    def test_numbers_beyond_a_format_are_a_note(self):
+        """Keys of 1e-6, whose scales are 0 in 16 bits, and of 1e5, which fp8 clips at 448."""
+        every = "q8_0,int8,h2o+q8_0,quest+int8,fp8,nvfp4,kivi2"
+        for norm, told in (("1e-6", {"q8_0", "int8", "h2o+q8_0", "quest+int8", "fp8"}), ("1e5", {"fp8"}), ("8", set())):
+            with self.subTest(norm=norm):
+                self.ok("synth", "-o", self.path("norm.h5"), "--tokens", 256, "--prompt-tokens", 192, "--layers", 1,
+                        "--key-norm", norm)
+                made = rows(self.ok("replay", self.path("norm.h5"), "-m", every, "-b", "90%mem", "--rows", "trace"))
+                self.assertEqual({row["status"] for row in made}, {"ok"})
+                noted = {row["method"] for row in made if "less than half or more than twice" in row["reason"]}
+                self.assertEqual(noted, told)

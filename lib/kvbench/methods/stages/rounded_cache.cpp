@@ -74,6 +74,13 @@ class RoundedHead {
     return tables;
   }
 
+  Index misfits() const {
+    Index rows = 0;
+    for (const StoredRows& keys : stored_keys_.selections) rows += keys.misfits(keys_.rows());
+    for (const StoredRows& values : stored_values_.selections) rows += values.misfits(values_.rows());
+    return rows;
+  }
+
   Footprint footprint(const Footprint& arrays, const EntryTables& tables) const {
     Index exact_keys = 0, exact_values = 0;
     const std::vector<Selection> selections = selections_of(tables, scope_of(tables, group_), tokens_, *backend_);
@@ -213,6 +220,11 @@ class RoundedCache : public WrappedCache {
   }
   /// Of the entries that answered the last queries, whose arrays the cache counts although it may have dropped some.
   Footprint footprint() const override { return head_.footprint(cache().footprint(), answered_ ? *answered_ : held()); }
+  std::vector<Note> notes() const override {
+    std::vector<Note> all = WrappedCache::notes();
+    if (const Index rows = head_.misfits(); rows > 0) all.push_back(misfit_note(rows));
+    return all;
+  }
 
  private:
   /// The entries that would answer a query at the last token.

@@ -32,6 +32,7 @@ class TierRows {
 
   const Codec* codec() const { return codec_.get(); }
   Buffer<const float> rows() const { return codec_ ? rows_.rows() : Buffer<const float>(); }
+  Index misfits() const { return misfits_; }
   Index waiting(TokenRange tier) const { return tier.count - encoded_; }
   Index run(TokenRange tier, Index most) const { return run_of(codec_.get(), context(tier), tier.count, most); }
 
@@ -50,8 +51,9 @@ class TierRows {
     const Index encoded = codec_ ? codec_->encoded(context(tier), tier.count) : 0;
     if (encoded <= encoded_) return;
     const Index begin = tier.first + encoded_, count = encoded - encoded_;
-    const Buffer<const float> decoded =
-        codec_->decoded_at(rows_.rows().slice(begin, count), token_range(begin, count), *backend_);
+    const Buffer<const float> exact = rows_.rows().slice(begin, count);
+    const Buffer<const float> decoded = codec_->decoded_at(exact, token_range(begin, count), *backend_);
+    misfits_ += count_misfits(decoded, token_range(0, count), exact, *backend_);
     copy_rows(decoded, rows_.rewrite(begin, count), *backend_);
     encoded_ = encoded;
   }
@@ -65,6 +67,7 @@ class TierRows {
   Index prompt_;
   GrowingRows rows_;   ///< of all tokens so far
   Index encoded_ = 0;  ///< of the tier, the first ones
+  Index misfits_ = 0;
 };
 
 struct TierHead {
@@ -133,6 +136,11 @@ class TierCache : public WrappedCache {
   }
 
   Footprint footprint() const override { return stored_footprint(cache().footprint(), encoded(), retrievable()); }
+  std::vector<Note> notes() const override {
+    std::vector<Note> all = WrappedCache::notes();
+    if (const Index rows = head_.keys.misfits() + head_.values.misfits(); rows > 0) all.push_back(misfit_note(rows));
+    return all;
+  }
 
  private:
   /// Rows are encoded when they are first asked for: codecs of a layer need the tokens of all heads.

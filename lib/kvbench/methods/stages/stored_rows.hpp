@@ -10,6 +10,7 @@
 
 #include <kvbench/methods/contract/codec.hpp>
 #include <kvbench/methods/contract/entries.hpp>
+#include <kvbench/methods/contract/method.hpp>
 #include <kvbench/methods/stages/rows.hpp>
 
 namespace kvbench::methods {
@@ -24,6 +25,14 @@ void add_encoded(const FootprintArray& array, const Codec& codec, Index& exact, 
 
 /// Adds what the codec holds once beside the rows of these tokens, which it has encoded.
 void add_extras(const Codec& codec, std::span<const std::int32_t> tokens, Content content, Tier tier, Footprint& out);
+
+/// How many of these stored rows have less than half or more than twice the norm of those of their tokens, as where
+/// scales of 16 bits underflow, or numbers are clipped. `exact`: the rows of all tokens; id -1: a row that is no
+/// token's own, which is not counted.
+Index count_misfits(const Buffer<const float>& stored, std::span<const std::int32_t> ids,
+                    const Buffer<const float>& exact, Backend& backend);
+/// What a row of results says of such rows.
+Note misfit_note(Index rows);
 
 /// Which selections a cache stores: one, or one per query head, per query, or both.
 struct SelectionScope {
@@ -72,6 +81,11 @@ class StoredRows {
   /// again; nor are those in other places where Codec::by_row(), which are found in `known_rows`.
   Buffer<const float> update(const Codec& codec, const Selection& selection, const Buffer<const float>& tokens,
                              const std::vector<Buffer<const float>>& own, RowsByToken& known_rows);
+
+  /// count_misfits() of those that are encoded.
+  Index misfits(const Buffer<const float>& tokens) const {
+    return count_misfits(encoded_.rows(), ids_, tokens, *backend_);
+  }
 
  private:
   /// Rows `begin` to `end` of the selection, exact.
