@@ -75,6 +75,7 @@ int run_program(const Program& program, const std::function<int()>& body) {
 }
 
 void print(std::string_view text) {
+  check_not_read("/dev/stdout");
   if (!write(stdout, text)) throw_write_error("standard output", "cannot be written", errno);
 }
 

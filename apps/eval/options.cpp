@@ -101,8 +101,10 @@ void declare_run(CLI::App& app, Options& o, Lists& lists) {
   app.add_flag("-q,--quiet", o.quiet, "Do not show progress");
 }
 
-void use_flags(Options& o) {
+void use_flags(const CLI::App& app, Options& o) {
   if (o.request.methods.empty()) throw Error("no method was given: give --method, or --sweep");
+  if (std::ranges::none_of(o.request.methods, &replay::MethodChoice::depends_on_seed))
+    app::note_without_effect(app, {"--seeds"}, "here: no method that runs draws random numbers");
   o.layers = std::exchange(o.request.layers, {});
   o.configurations = configurations_of({&o.request, 1});
 }
@@ -149,7 +151,7 @@ void resolve(const CLI::App& app, Options& o, Lists& lists) {
   lists.request.resolve();
   o.request = lists.request;
   if (o.sweep.empty())
-    use_flags(o);
+    use_flags(app, o);
   else
     use_sweep_file(o, app::split_list(lists.request.given("budgets"), "--budget"));
   o.how.memory = static_cast<double>(lists.memory);

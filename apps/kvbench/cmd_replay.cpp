@@ -105,6 +105,10 @@ std::int64_t first_layer(std::span<const PlannedTrace> traces) {
 void check_effects(const CLI::App& flags, const ReplayFlags& options, std::span<const PlannedTrace> traces) {
   using replay::Protocol;
   check_table_flags(flags, options.run);
+  if (std::ranges::none_of(options.request.methods, &replay::MethodChoice::depends_on_seed))
+    note_without_effect(flags, {"--seeds"}, "here: no method that is replayed draws random numbers");
+  if (options.run.format == "md" || options.run.format == "table")
+    note_without_effect(flags, {"--standalone"}, "beside --format " + options.run.format + ", which shows no costs");
   const std::string& device = options.run.device;
   if (device != "cpu" && options.run.device_flag->as<std::string>() == device)
     note_without_effect(flags, {"--isa"}, "beside --device " + device + "; it is for the cpu");

@@ -70,6 +70,8 @@ void check_table_flags(const CLI::App& flags, const TableFlags& options) {
   check_summary_flag(flags, options.output);
   if (options.format == "md" || options.format == "table")
     note_without_effect(flags, {"--no-times"}, "beside --format " + options.format + ", which shows no times");
+  if (options.format == "table")
+    note_without_effect(flags, {"--rows"}, "beside --format table, whose rows are those of traces");
 }
 
 void add_device_flags(CLI::App* flags, RunFlags& o) {

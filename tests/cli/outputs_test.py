@@ -127,6 +127,10 @@ class Outputs(SweepTest):
                 self.fails(2, "name another file", args=[*args, named], pass_fds=[opened.fileno()])
                 done = subprocess.run([KVBENCH, *args, "-"], stdout=opened, stderr=subprocess.PIPE, text=True)
                 self.assertEqual(done.returncode, 2, done.stderr)
+        for args in (["info", self.trace], ["info", self.trace, "--format", "csv"]):
+            with open(self.trace, "ab") as opened, self.subTest(args=args):
+                done = subprocess.run([KVBENCH, *args], stdout=opened, stderr=subprocess.PIPE, text=True)
+                self.assertEqual(done.returncode, 2, done.stderr)
         self.assertEqual([self.identity(path) for path in (outliers, digest, table, self.trace)], before)
 
     def test_write_protected(self):

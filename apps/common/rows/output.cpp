@@ -21,8 +21,8 @@ Output::Output(const std::string& path) {
 }
 
 void Output::finish(std::string_view text) {
-  check_not_read(to_file() ? path_ : "/dev/stdout");
   if (!to_file()) return print(text);
+  check_not_read(path_);
   // "a": another program may have written to the file behind /dev/stdout before.
   std::FILE* file = std::fopen(file_ ? file_->temporary().c_str() : path_.c_str(), "a");
   if (file == nullptr) throw_write_error(path_, "cannot be written", errno);
