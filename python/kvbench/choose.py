@@ -18,13 +18,14 @@ import sys
 import time
 
 from . import _choose_answer as answer
+from ._arguments import Parser, positive, threads
 from ._choose_documents import documents_of, record
 from ._choose_model import answered, bytes_of, measure, rows_of, set_budget
 from ._error import Error, check_regular, first_line, require
 from ._files import check_not_input, held, read_text, sha256_of_file
 from ._progress import tell
 from ._race import Race
-from .dump_hf import Parser, model_files, positive, stop_by_signals, threads
+from .dump_hf import model_files, stop_by_signals
 
 METHODS = ("sink,h2o,snapkv,chelsea,bsm,kmeans,int,kivi4,kivi2,turboquant,h2o+q8_0,h2o+q5_1,h2o+q4_0,snapkv+q8_0,"
            "snapkv+q5_1,snapkv+kivi4,kmeans+int8,snapkv@kvpress,llama.cpp,vllm")
@@ -45,7 +46,7 @@ def parser():
     add("--context", type=positive, default=1024, metavar="N", help="tokens that are compressed; default: 1024")
     add("--score", type=positive, default=64, metavar="N", help="scored tokens after them; default: 64")
     add("--documents", type=positive, default=6, metavar="N", help="documents that are recorded; default: 6")
-    add("--probes", type=positive, default=8, metavar="R", help="probes of each of them; default: 8")
+    add("--probes", type=positive, metavar="R", help="probes of each of them; default: 8")
     add("--without-gradients", action="store_true",
         help="rank by errors in the residual stream, which kvdump records from a GGUF file without PyTorch; so where "
         "PyTorch is not installed")
@@ -91,6 +92,8 @@ def check(options):
             require(getattr(options, flag) == default, "--runs-in", f"it says which configurations there are; leave "
                     f"--{flag} out.")
         options.methods = options.runs_in  # the family of this name
+        if options.by:
+            tell("kvbench-choose: --by has no effect beside --runs-in, which makes no plan\n")
     if not 0 < options.error < 1:
         raise Error(f"--error {options.error}: give a probability between 0 and 1.")
     if not 0 <= options.minutes < math.inf:
@@ -104,6 +107,9 @@ def check(options):
     if len(set(map(sha256_of_file, options.text))) < len(options.text):
         raise Error("--text: two of the files are one text; give it once.")
     options.gradients = not options.without_gradients and all(map(importlib.util.find_spec, ("torch", "transformers")))
+    if options.probes and not options.gradients:
+        tell("kvbench-choose: --probes has no effect without gradients\n")
+    options.probes = options.probes or 8
     options.figure = "kl_predicted" if options.gradients else "residual_err_rms"
     options.by = options.by or ("head" if options.gradients else "layer")
     if options.task and not options.gguf:

@@ -2,13 +2,13 @@
 """kvbench-dump-hf records a trace from a Hugging Face model through the attention interface of transformers. See
 docs/python.md."""
 
-import argparse
 import importlib.metadata
 import os
 import signal
 import sys
 
 from . import dump_hf_plan as plan
+from ._arguments import Parser, Whether, positive, threads, whole_number
 from ._error import Error, first_line
 from ._files import check_not_input, check_replaceable
 from ._kinds import of_kind
@@ -18,23 +18,6 @@ from .scores import write_scores
 
 
 OLDEST = (5, 2)  # first version of transformers with the attention interface and masks that are used here
-
-
-def whole_number(least, most):
-    """The type of an argument."""
-    def read(text):
-        if not (text.isascii() and text.isdigit() and len(text) < 20 and least <= int(text) <= most):
-            raise argparse.ArgumentTypeError(f"'{text}' is not a whole number from {least} to {most}")
-        return int(text)
-    return read
-
-
-positive, threads = whole_number(1, 2**31 - 1), whole_number(1, 4096)
-
-
-class Parser(argparse.ArgumentParser):
-    def error(self, message):
-        raise Error(f"{message}; see {self.prog} --help")
 
 
 def parser():
@@ -65,12 +48,12 @@ def parser():
     add("--rope-layout", choices=("half", "interleaved"),
         help="which channels of keys and queries form a rotary pair: half (i and i + d/2) or interleaved (2i and 2i + "
         "1, as in llama.cpp for many models); default: as in the model's code")
-    add("--column-sums", action=argparse.BooleanOptionalAction, default=True,
+    add("--column-sums", action=Whether, default=True,
         help="whether to store the attention mass of each key, summed over the queries of the context")
     add("--speculated", action="store_true",
         help="also store the queries that each layer would compute from the attention input of the layer before it")
     add("--attention-output", action="store_true", help="also store the model's own attention outputs")
-    add("--sketch", action=argparse.BooleanOptionalAction, default=True,
+    add("--sketch", action=Whether, default=True,
         help="whether to store norms of the residual stream and a sketch of W_O, which say how large an error is there")
     add("--probes", type=positive, metavar="R",
         help="also record R gradients of the tokens after the context, from which a replay predicts KL divergences")

@@ -11,7 +11,7 @@ from unittest import mock
 import environment
 
 environment.use_torch("threadpoolctl")
-from support import KVBENCH, PackageTest  # noqa: E402
+from support import KVBENCH, PackageTest, replaced  # noqa: E402
 import architectures  # noqa: E402
 import hf_models  # noqa: E402
 import torch  # noqa: E402
@@ -40,10 +40,11 @@ class Folder(PackageTest):
         started, said = choose.Work.run, io.StringIO()
         with mock.patch.object(choose.Work, "run", run), contextlib.redirect_stdout(said), \
                 contextlib.redirect_stderr(said):
-            got = choose.main(["--model", self.path("model"), "--text", self.path("text.txt"), "-o", self.path(out),
-                               "--programs", os.path.dirname(os.path.abspath(KVBENCH)), "--context", "40", "--score",
-                               "8", "--documents", "2", "--probes", "2", "--methods", "sink,h2o,int8[group=16]",
-                               "--menu", "h2o,sink", "--race", "2", "--memory", "60%", "--quiet", *flags])
+            got = choose.main(replaced([
+                "--model", self.path("model"), "--text", self.path("text.txt"), "-o", self.path(out), "--programs",
+                os.path.dirname(os.path.abspath(KVBENCH)), "--context", "40", "--score", "8", "--documents", "2",
+                "--probes", "2", "--methods", "sink,h2o,int8[group=16]", "--menu", "h2o,sink", "--race", "2",
+                "--memory", "60%", "--quiet"], flags))
         self.assertEqual(got, code, said.getvalue())
         return said.getvalue()
 

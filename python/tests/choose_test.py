@@ -11,7 +11,7 @@ import sys
 import types
 from unittest import mock
 
-from support import PackageTest
+from support import PackageTest, replaced
 
 from kvbench import _choose_answer, _choose_documents, _choose_model, _race, choose
 
@@ -146,8 +146,8 @@ class Choose(PackageTest):
         for name in ("model.gguf", "text.txt"):
             pathlib.Path(self.path(name)).write_text("x")
         said, wrong = [], []
-        arguments = ["--model", self.path("model.gguf"), "--text", self.path("text.txt"), "-o", self.path("out"),
-                     "--quiet", *flags]
+        arguments = replaced(["--model", self.path("model.gguf"), "--text", self.path("text.txt"), "-o",
+                              self.path("out"), "--quiet"], flags)
         if "--runs-in" not in flags:
             arguments += ["--methods", ",".join([*TRUE, "q8_0"])]
         with mock.patch.object(choose, "documents_of", split), mock.patch.object(
@@ -292,6 +292,13 @@ class Choose(PackageTest):
         said = self.choose(Programs(), "--runs-in", "llama.cpp", "--menu", "h2o", code=2)
         self.assertIn("leave --menu out", said)
 
+    def test_flags_without_effect_are_notes(self):
+        for flags, note in ((["--runs-in", "llama.cpp", "--by", "head", "--error", "0"], "--by has no effect beside"),
+                            (["--without-gradients", "--probes", "4", "--by", "head"], "--probes has no effect")):
+            self.assertIn(f"kvbench-choose: {note}", self.choose(Programs(), *flags, code=2))
+        for flags in (["--by", "head"], ["--runs-in", "llama.cpp"], ["--probes", "4"]):
+            self.assertNotIn("no effect", self.choose(Programs(), *flags, "--error", "0", code=2))
+
     def test_nothing_fits(self):
         with mock.patch.dict(TRUE, clear=True):
             self.assertIn("no configuration has a prediction", self.choose(Programs(broken="q8_0"), code=2))
@@ -306,7 +313,10 @@ class Choose(PackageTest):
                              (["--context", "1"], "--context 1"), (["--text", self.folder], "is a folder"),
                              (["--text", self.path("none")], "there is no such file"),
                              (["--text", self.path("text.txt"), self.path("text.txt")], "are one text"),
-                             (["--mem", "25%"], "--mem")):
+                             (["--mem", "25%"], "there is no flag --mem (did you mean --memory?)"),
+                             (["--budget", "25%"], "(did you mean --memory?)"), (["-oout", "--nosuch"], "--nosuch;"),
+                             (["--task", ""], "--task: the value is empty; give one"),
+                             (["--race", "2", "--race", "3"], "--race is given twice; it takes one value")):
             with self.subTest(flags=flags):
                 self.assertIn(words, self.choose(Programs(), *flags, code=2))
         self.assertFalse(os.path.exists(self.path("out")))

@@ -6,6 +6,7 @@ import numpy as np
 import torch
 from dumps import DumpTest
 from kvbench._measure import attention_modules
+from support import replaced
 
 N, CONTEXT = 44, 36
 SCORED = slice(CONTEXT, N)
@@ -73,5 +74,5 @@ class ProbesTest(DumpTest):
     def dump(self, model, *arguments, prompts=1, code=0):
         """Runs the program on prompts of token_ids(); returns what it says."""
         files = [self.ids(token_ids(seed), f"ids{seed}") for seed in range(prompts)]
-        return self.dumped("--model", model, "--ids", *files, "--prompt-tokens", CONTEXT, "--force", *arguments,
-                           code=code)
+        own = ["--model", model, "--ids", *files, "--prompt-tokens", CONTEXT, "--force"]
+        return self.dumped(*replaced(own, arguments), code=code)

@@ -4,7 +4,7 @@ import contextlib
 import io
 
 from kvbench import Trace, dump_hf
-from support import PackageTest
+from support import PackageTest, replaced
 
 
 class DumpTest(PackageTest):
@@ -16,7 +16,7 @@ class DumpTest(PackageTest):
         """Exit code and messages of a dump to t.h5."""
         said = io.StringIO()
         with contextlib.redirect_stderr(said):
-            code = dump_hf.main(["-o", self.path("t.h5"), *map(str, arguments)])
+            code = dump_hf.main(replaced(["-o", self.path("t.h5")], list(map(str, arguments))))
         return code, said.getvalue()
 
     def dumped(self, *arguments, code=0):
@@ -33,7 +33,7 @@ class OpenedDumpTest(DumpTest):
     def dump(self, model, *arguments, code=0):
         """The messages of a dump: the program does not replace a trace that this process has open."""
         self.close_trace()
-        return self.dumped("--model", model, *arguments, code=code)
+        return self.dumped(*replaced(["--model", model], arguments), code=code)
 
     def trace(self):
         self.close_trace()

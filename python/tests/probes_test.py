@@ -3,7 +3,7 @@
 import environment
 
 environment.use_torch()
-from support import kvbench, run  # noqa: E402
+from support import kvbench, replaced, run  # noqa: E402
 import architectures  # noqa: E402
 import hf_models  # noqa: E402
 import numpy as np  # noqa: E402
@@ -92,7 +92,7 @@ class Programs(ProbesTest):
                                  (("--probes", 513), "at most 512"), (("--probes", 0), "from 1 to"),
                                  (("--seed", -1), "from 0 to 2147483647"), (("--threads", 5000), "from 1 to 4096"),
                                  (("--decode", 4, "--queries", "last:2", "--prompt-tokens", N), "of all 4 tokens")):
-            self.assertIn(words, self.dump(self.path("m"), "--probes", 4, *arguments, code=2))
+            self.assertIn(words, self.dump(self.path("m"), *replaced(["--probes", 4], arguments), code=2))
 
     def test_a_model_whose_cache_does_not_continue_its_pass(self):
         """Attention outputs of the continued run differ from those of one pass."""

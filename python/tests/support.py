@@ -29,6 +29,13 @@ def run(*args, **options):
     return done.stdout
 
 
+def replaced(words, others):
+    """The words of a command line with the words `others`, whose flags take the place of its own."""
+    kept = True
+    return [word for word in words
+            if (kept := str(word) not in others if str(word).startswith("-") else kept)] + list(others)
+
+
 def records(rows):
     """Rows of a data frame, or of a list where pandas is not installed, as dicts with None for missing values."""
     return rows if isinstance(rows, list) else rows.astype(object).where(rows.notna(), None).to_dict("records")
