@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is checked of stored values before they are used: the checksums of a file say that its bytes are those that were
-// written, not that kvbench wrote them. All functions throw std::out_of_range.
-// Values of results that several kinds of stored records have.
+// Values of results that several kinds of stored records have: what is stored of them, and what is checked before they
+// are used. The checksums of a file say that its bytes are those that were written, not that kvbench wrote them. All
+// checks throw std::out_of_range.
 #pragma once
 
 #include <stdexcept>

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A file to which frames are appended. Each frame has a checksum: whenever a process, a machine or a disk fails, all
-// complete frames can be read, and an incomplete one is recognised.
-// Records by key in a file of frames: what a long run has finished, so that it can continue after it was interrupted.
+// The file in which a long run keeps what it has finished, so that it can continue after it was interrupted.
 #pragma once
 
 #include <chrono>
@@ -25,6 +23,8 @@ struct Frame {
   std::uint64_t length = 0;
 };
 
+/// Frames are appended. Each has a checksum: whenever a process, a machine or a disk fails, all complete frames can be
+/// read, and an incomplete one is recognised.
 class FrameFile {
  public:
   static constexpr std::string_view signature = cells_signature;  ///< the first bytes of the file
@@ -67,6 +67,7 @@ class FrameFile {
   std::vector<Frame> frames_;
 };
 
+/// Frames by their keys.
 class RecordFile {
  public:
   /// Throws as FrameFile does.

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Results of a CSV, held in memory: what tables of replay and of kveval have in common.
-// Results per query from a CSV of `--rows query`, or from any file with such results.
-// The damage to single documents from a table of `kveval --per-document`.
+// Tables of results for single queries of a replay or single documents of kveval, as values to compare.
 #pragma once
 
 #include <map>
@@ -16,6 +14,7 @@
 
 namespace kvbench::report {
 
+/// What both kinds of tables have in common: their values, held in memory.
 class TableResults : public compare::QueryResults {
  public:
   const std::string& path() const override { return path_; }
@@ -44,7 +43,7 @@ class TableResults : public compare::QueryResults {
   std::map<Configuration, std::size_t> known_configurations_;
 };
 
-/// One metric of a CSV, held in memory.
+/// One metric of a CSV of `--rows query`.
 class QueryCsv : public TableResults {
  public:
   /// Throws Error with file, line or column and the remedy where the file is not such a CSV or has no rows per query.
@@ -60,8 +59,9 @@ class QueryCsv : public TableResults {
 /// A RawReader for an HDF5 file, a QueryCsv for any other file. Throws what their constructors throw.
 std::unique_ptr<compare::QueryResults> open_query_results(const std::string& path, std::string_view metric);
 
-/// One measure of damage of a table. Each document is a place with one value, the mean over its scored tokens and the
-/// seeds. Rows over documents, rows of layers, and rows of `--inject none`, which has no damage, are not used.
+/// One measure of damage of a table of `kveval --per-document`. Each document is a place with one value, the mean over
+/// its scored tokens and the seeds. Rows over documents, rows of layers, and rows of `--inject none`, which has no
+/// damage, are not used.
 class DocumentResults : public TableResults {
  public:
   /// Throws Error with file, line or column and the remedy where the file is not such a table, has no rows per
