@@ -116,7 +116,7 @@ class Outputs(PackageTest):
                 self.assertEqual((code, said.count("\n")), (2, 1), said)
                 self.assertIn("is the input", said)
         self.assertEqual(contents(self.folder), before)
-        for output, word in (("", "the path of a file"), ("/dev/null", "a device"), (self.folder, "folder")):
+        for output, word in (("", "the value is empty"), ("/dev/null", "a device"), (self.folder, "folder")):
             code, said = self.dump("--model", gguf, "--text", text, "-o", output)
             self.assertEqual((code, word in said), (2, True), said)
         _, said = self.dump("--model", gguf, "--text", text, "-o", self.path("new"))
