@@ -77,6 +77,20 @@ TEST_CASE("a replay at one budget ends with the answer, the five lowest errors, 
   CHECK(lines.back() == "Not shown: 2 rows with results, 1 infeasible, 1 failed; see --summary=full.");
 }
 
+TEST_CASE("a ratio that is not that of the values beside it says so") {
+  // Means 0.02 and 0.06 over texts, of which one dominates; geometric means 0.01 and 0.02.
+  std::vector<Record> records = {record("h2o", 0.25), record("sink", 0.5)};
+  for (Record& r : records) {
+    r.ranked_by = RankBy::kl_predicted, r.best = "h2o", r.tied = false;
+    r.kl.mean = r.method == "h2o" ? 0.02 : 0.06;
+  }
+  const auto header = [&] { return brief(records).at(brief(records).size() - 3); };
+  CHECK(header().find("times the best") != std::string::npos);  // of one text: 3
+  records[0].geomean = 0.01, records[1].geomean = 0.02;
+  records[1].ratio_best = 2;
+  CHECK(header().find("ratio (geometric)") != std::string::npos);
+}
+
 TEST_CASE("several budgets, traces and runs have one line each") {
   std::vector<Record> records;
   for (const char* budget : {"12.5%mem", "25%mem", "64"}) {

@@ -41,14 +41,15 @@ DocTable best_rows(std::span<const replay::Record* const> rows) {
   constexpr std::size_t name = 40;
   const replay::RankBy figure = rows.front()->ranked_by;
   const bool predicted = figure == replay::RankBy::kl_predicted;
-  const bool geometric = !std::isnan(rows.front()->geomean) && !predicted;
+  const bool over_texts = !std::isnan(rows.front()->geomean);  // ratios are then those of geometric means
+  const bool geometric = over_texts && !predicted;
   const auto is_tied = [](const replay::Record* r) { return r->tied == true && r->best != label(*r); };
   const bool ties = std::ranges::any_of(rows, is_tied);
   DocTable table{.columns = {{"method"},
                              {"family"},
                              {std::string(geometric ? "geometric mean" : figure_words(figure).column), true},
                              {predicted ? "95% interval" : "", true},
-                             {"times the best"},
+                             {over_texts && predicted ? "ratio (geometric)" : "times the best"},
                              {"bytes/full", true},
                              {"read/full", true}}};
   for (const replay::Record* r : rows.first(std::min(rows.size(), most_best))) {
