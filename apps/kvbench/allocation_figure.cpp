@@ -17,11 +17,6 @@ using allocate::Damages;
 
 constexpr double width = 680;  // px
 
-double percent_of(const Damages& damages, const allocate::Plan& plan, std::size_t place) {
-  return 100 * static_cast<double>(damages.cost[place * damages.menu.size() + plan[place]]) /
-         static_cast<double>(allocate::whole_place);
-}
-
 /// The number of its layer; the heads of a layer lie side by side around it.
 double position_of(const Damages& damages, std::size_t place) {
   const methods::PlanPlace& at = damages.places[place];
@@ -31,15 +26,14 @@ double position_of(const Damages& damages, std::size_t place) {
 }
 
 report::ChartLine line_of(const Damages& damages, const allocate::Allocation& allocation, int style) {
-  report::ChartLine line{.name = allocation.budget.text(),
-                         .detail = allocation.confirmed() ? "" : "not confirmed",
-                         .style = style};
-  for (std::size_t place = 0; place < damages.places.size(); ++place) {
-    const allocate::Plan& plan = allocation.plan.plan;
-    report::ChartPoint point{position_of(damages, place), percent_of(damages, plan, place)};
+  report::ChartLine line{
+      .name = allocation.budget.text(), .detail = allocation.confirmed() ? "" : "not confirmed", .style = style};
+  const allocate::Plan& plan = allocation.plan.plan;
+  for (std::size_t place = 0; place < plan.size(); ++place) {
+    report::ChartPoint point{position_of(damages, place), 100 * damages.share(place, plan[place])};
     for (const allocate::Plan& other : allocation.without) {
-      const double share = percent_of(damages, other, place);
-      point.lo = std::fmin(point.lo, share), point.hi = std::fmax(point.hi, share);
+      const double percent = 100 * damages.share(place, other[place]);
+      point.lo = std::fmin(point.lo, percent), point.hi = std::fmax(point.hi, percent);
     }
     line.points.push_back(std::move(point));
   }
@@ -62,12 +56,13 @@ report::Axis share_axis(std::span<const report::ChartLine> lines) {
 
 }  // namespace
 
-report::Drawing plan_figure(const Damages& damages, std::span<const allocate::Allocation> allocations) {
-  report::LineChart chart{.description = "share of its cache that each layer holds in plans; bars: in the plans of all "
-                                         "documents but one",
+report::Drawing plan_figure(const Damages& damages, std::span<const AllocationRow> allocations) {
+  report::LineChart chart{.description =
+                              "share of its cache that each layer holds in plans; bars: in the plans of all "
+                              "documents but one",
                           .apart = allocations.size() > 1,
                           .width = width};
-  for (const allocate::Allocation& allocation : allocations) {
+  for (const AllocationRow& allocation : allocations) {
     chart.lines.push_back(line_of(damages, allocation, static_cast<int>(chart.lines.size())));
     chart.levels.push_back(100 * allocation.budget.share());
   }

@@ -4,13 +4,14 @@
 
 #include <span>
 
-#include <kvbench/allocate/allocate.hpp>
 #include <kvbench/report/document/document.hpp>
+
+#include <apps/kvbench/allocation_rows.hpp>
 
 namespace kvbench::app {
 
 /// One line per budget: the share of its cache that each layer or head holds. The bar at a point goes from the least to
 /// the most that it holds in the plans of all documents but one.
-report::Drawing plan_figure(const allocate::Damages& damages, std::span<const allocate::Allocation> allocations);
+report::Drawing plan_figure(const allocate::Damages& damages, std::span<const AllocationRow> allocations);
 
 }  // namespace kvbench::app

@@ -56,10 +56,7 @@ std::string what_places_get(const Damages& damages, const allocate::Plan& plan) 
 
 std::string range_of_shares(const Damages& damages, const allocate::Plan& plan) {
   std::vector<double> shares;
-  for (std::size_t l = 0; l < plan.size(); ++l) {
-    shares.push_back(static_cast<double>(damages.cost[l * damages.menu.size() + plan[l]]) /
-                     static_cast<double>(allocate::whole_place));
-  }
+  for (std::size_t l = 0; l < plan.size(); ++l) shares.push_back(damages.share(l, plan[l]));
   const auto [least, most] = std::ranges::minmax(shares);
   return fmt::format("{} to {}", percent(least), percent(most));
 }

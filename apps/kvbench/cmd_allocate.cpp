@@ -22,7 +22,6 @@
 namespace kvbench::app {
 namespace {
 
-using allocate::Allocation;
 using allocate::Damages;
 
 const std::map<std::string, allocate::Division> divisions = {{"layer", allocate::Division::layer},
@@ -144,10 +143,7 @@ int run(AllocateFlags& o) {
     const std::vector<AllocationRow> points = curve_of(damages, budgets);
     curve->finish(report::table_of(o.format, allocation_columns(), std::span<const AllocationRow>(points)));
   }
-  if (figure) {
-    const std::vector<Allocation> drawn(rows.begin(), rows.end());
-    figure->finish(write_figure(plan_figure(damages, drawn)));
-  }
+  if (figure) figure->finish(write_figure(plan_figure(damages, rows)));
   const std::string text = report::terminal_text(told);
   output.finish(file_text(o, damages, rows, text, traces));
   if (output.to_file()) print(text);

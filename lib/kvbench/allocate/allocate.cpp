@@ -156,9 +156,8 @@ methods::PlannedBudget planned(const Damages& damages, const Allocation& allocat
   const Plan& plan = allocation.answer().plan;
   for (std::size_t l = 0; l < plan.size(); ++l) {
     const replay::MethodChoice& method = damages.menu[plan[l]].method;
-    const auto cost = static_cast<double>(damages.cost[l * damages.menu.size() + plan[l]]);
-    const double percent = 100 * cost / static_cast<double>(whole_place);
-    out.lines[damages.places[l]] = {method.info, method.params, Budget::parse(fmt::format("{:.3f}%mem", percent))};
+    out.lines[damages.places[l]] = {method.info, method.params,
+                                    Budget::parse(fmt::format("{:.3f}%mem", 100 * damages.share(l, plan[l])))};
   }
   return out;
 }

@@ -51,6 +51,10 @@ struct Damages {
   /// What the damage of plans is called.
   const char* figure() const { return probed ? "predicted KL" : "mean square residual error"; }
   const char* place() const { return by == Division::layer ? "layer" : "head"; }
+  /// What an entry holds in a place, relative to the exact cache there.
+  double share(std::size_t place, std::size_t entry) const {
+    return static_cast<double>(cost[place * menu.size() + entry]) / static_cast<double>(whole_place);
+  }
   /// Damages of places add up before they are squared where probes say how.
   replay::PredictedKl of(std::span<const replay::ProbeSums> sums) const {
     return replay::predict_kl(sums, {.extrapolates = !probed, .scale = 1});
