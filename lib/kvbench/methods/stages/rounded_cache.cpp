@@ -75,10 +75,14 @@ class RoundedHead {
   }
 
   Index misfits() const {
-    Index rows = 0;
-    for (const StoredRows& keys : stored_keys_.selections) rows += keys.misfits(keys_.rows());
-    for (const StoredRows& values : stored_values_.selections) rows += values.misfits(values_.rows());
-    return rows;
+    const auto of = [&](const auto& stored, const Buffer<const float>& exact) {
+      Index rows = 0;
+      if (stored.selections.empty()) return rows;
+      const TokenNumbers norms = norms2(exact, *backend_);
+      for (const StoredRows& selection : stored.selections) rows += selection.misfits(norms);
+      return rows;
+    };
+    return of(stored_keys_, keys_.rows()) + of(stored_values_, values_.rows());
   }
 
   Footprint footprint(const Footprint& arrays, const EntryTables& tables) const {
@@ -220,11 +224,7 @@ class RoundedCache : public WrappedCache {
   }
   /// Of the entries that answered the last queries, whose arrays the cache counts although it may have dropped some.
   Footprint footprint() const override { return head_.footprint(cache().footprint(), answered_ ? *answered_ : held()); }
-  std::vector<Note> notes() const override {
-    std::vector<Note> all = WrappedCache::notes();
-    if (const Index rows = head_.misfits(); rows > 0) all.push_back(misfit_note(rows));
-    return all;
-  }
+  std::vector<Note> notes() const override { return with_misfits(WrappedCache::notes(), head_.misfits()); }
 
  private:
   /// The entries that would answer a query at the last token.

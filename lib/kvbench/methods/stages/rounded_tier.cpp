@@ -53,7 +53,7 @@ class TierRows {
     const Index begin = tier.first + encoded_, count = encoded - encoded_;
     const Buffer<const float> exact = rows_.rows().slice(begin, count);
     const Buffer<const float> decoded = codec_->decoded_at(exact, token_range(begin, count), *backend_);
-    misfits_ += count_misfits(decoded, token_range(0, count), exact, *backend_);
+    misfits_ += count_misfits(decoded, token_range(0, count), norms2(exact, *backend_), *backend_);
     copy_rows(decoded, rows_.rewrite(begin, count), *backend_);
     encoded_ = encoded;
   }
@@ -137,9 +137,7 @@ class TierCache : public WrappedCache {
 
   Footprint footprint() const override { return stored_footprint(cache().footprint(), encoded(), retrievable()); }
   std::vector<Note> notes() const override {
-    std::vector<Note> all = WrappedCache::notes();
-    if (const Index rows = head_.keys.misfits() + head_.values.misfits(); rows > 0) all.push_back(misfit_note(rows));
-    return all;
+    return with_misfits(WrappedCache::notes(), head_.keys.misfits() + head_.values.misfits());
   }
 
  private:

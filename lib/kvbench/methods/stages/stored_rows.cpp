@@ -5,7 +5,6 @@
 #include <span>
 
 #include <kvbench/methods/stages/rows.hpp>
-#include <kvbench/methods/stages/token_numbers.hpp>
 
 namespace kvbench::methods {
 
@@ -47,22 +46,24 @@ void add_extras(const Codec& codec, std::span<const std::int32_t> tokens, Conten
   }
 }
 
-Index count_misfits(const Buffer<const float>& stored, std::span<const std::int32_t> ids,
-                    const Buffer<const float>& exact, Backend& backend) {
+Index count_misfits(const Buffer<const float>& stored, std::span<const std::int32_t> ids, const TokenNumbers& exact,
+                    Backend& backend) {
   if (!stored.present() || stored.rows() == 0) return 0;
-  const TokenNumbers held = norms2(stored, backend), tokens = norms2(exact, backend);
+  const TokenNumbers held = norms2(stored, backend);
   Index count = 0;
   for (std::size_t row = 0; row < ids.size(); ++row) {
     if (ids[row] < 0) continue;
-    const double norm2 = tokens[static_cast<std::size_t>(ids[row])];
+    const double norm2 = exact[static_cast<std::size_t>(ids[row])];
     count += held[row] < norm2 / 4 || held[row] > 4 * norm2 ? 1 : 0;
   }
   return count;
 }
 
-Note misfit_note(Index rows) {
-  return {"keys and values that the format stores with less than half or more than twice their norm",
-          static_cast<double>(rows)};
+std::vector<Note> with_misfits(std::vector<Note> notes, Index rows) {
+  if (rows > 0)
+    notes.push_back({"keys and values that the format stores with less than half or more than twice their norm",
+                     static_cast<double>(rows)});
+  return notes;
 }
 
 namespace {

@@ -12,6 +12,7 @@
 #include <kvbench/methods/contract/entries.hpp>
 #include <kvbench/methods/contract/method.hpp>
 #include <kvbench/methods/stages/rows.hpp>
+#include <kvbench/methods/stages/token_numbers.hpp>
 
 namespace kvbench::methods {
 
@@ -27,12 +28,12 @@ void add_encoded(const FootprintArray& array, const Codec& codec, Index& exact, 
 void add_extras(const Codec& codec, std::span<const std::int32_t> tokens, Content content, Tier tier, Footprint& out);
 
 /// How many of these stored rows have less than half or more than twice the norm of those of their tokens, as where
-/// scales of 16 bits underflow, or numbers are clipped. `exact`: the rows of all tokens; id -1: a row that is no
-/// token's own, which is not counted.
-Index count_misfits(const Buffer<const float>& stored, std::span<const std::int32_t> ids,
-                    const Buffer<const float>& exact, Backend& backend);
-/// What a row of results says of such rows.
-Note misfit_note(Index rows);
+/// scales of 16 bits underflow, or numbers are clipped. `exact`: norms2() of the rows of all tokens; id -1: a row that
+/// is no token's own, which is not counted.
+Index count_misfits(const Buffer<const float>& stored, std::span<const std::int32_t> ids, const TokenNumbers& exact,
+                    Backend& backend);
+/// The notes of a row of results, with one of such rows where there are any.
+std::vector<Note> with_misfits(std::vector<Note> notes, Index rows);
 
 /// Which selections a cache stores: one, or one per query head, per query, or both.
 struct SelectionScope {
@@ -83,9 +84,7 @@ class StoredRows {
                              const std::vector<Buffer<const float>>& own, RowsByToken& known_rows);
 
   /// count_misfits() of those that are encoded.
-  Index misfits(const Buffer<const float>& tokens) const {
-    return count_misfits(encoded_.rows(), ids_, tokens, *backend_);
-  }
+  Index misfits(const TokenNumbers& exact) const { return count_misfits(encoded_.rows(), ids_, exact, *backend_); }
 
  private:
   /// Rows `begin` to `end` of the selection, exact.
