@@ -133,6 +133,9 @@ TEST_CASE("errors name the field and the remedy") {
         "`kv_heads`: there is no kv head 2; the trace has 0 to 1");
   CHECK(refused([](ReplayRequest& q) { q.budgets = {Budget::parse("961")}; }) ==
         "`budgets`: 961 is larger than the context of 960 tokens; use at most 960, or 100%");
+  CHECK(refused([](ReplayRequest& q) {
+          q.budgets = {Budget::parse("3.5GB")};
+        }).find("bytes are those of one kv head") != std::string::npos);
   CHECK(refused([](ReplayRequest& q) { q.budgets = {Budget::parse("960")}; }).empty());
   const std::string covered =
       "500 + 60 tokens are the whole context of prompt 'b', which has 560; protect fewer tokens";

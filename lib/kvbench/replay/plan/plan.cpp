@@ -154,8 +154,10 @@ void check_budgets(const ReplayPlan& plan, const ReplayRequest& request) {
     }
     if (tokens <= largest) continue;
     if (budget.is_bytes()) {
-      throw Error("`budgets`: {} is larger than the context of {} tokens of {} bytes; use at most {}B, or 100%",
-                  budget.text(), largest, token_bytes, largest * token_bytes);
+      throw Error(
+          "`budgets`: {} is larger than the context of {} tokens of {} bytes; bytes are those of one kv head: use at "
+          "most {}B, or the share of the whole cache that you mean, such as 25%mem",
+          budget.text(), largest, token_bytes, largest * token_bytes);
     }
     throw Error("`budgets`: {} is larger than the context of {} tokens; use at most {}, or 100%", budget.text(),
                 largest, largest);
