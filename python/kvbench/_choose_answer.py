@@ -33,6 +33,27 @@ def share(rows):
     return math.fsum(float(row["total_bytes"]) for row in rows) / math.fsum(float(row["full_bytes"]) for row in rows)
 
 
+def predicted(predictions, options, best):
+    """The rows of the replay of a configuration; a plan has none."""
+    return [row for row in predictions if row["budget"] == options.budget and configuration(row) == best]
+
+
+def layers(row):
+    """The numbers of layers in which the configurations run, and of all."""
+    return int(row["compressed_layers"]), int(row["model_layers"])
+
+
+def held(predictions, options, rows, best):
+    """How much of the bytes of the full cache the configuration has: of all layers, and of those in which it runs."""
+    some, every = layers(rows[0])
+    text = f"{100 * share(rows):.1f} % of the bytes of the full cache"
+    if some == every:
+        return text
+    found = predicted(predictions, options, best)
+    inside = 100 * share(found) if found else float(options.budget.split("%")[0])
+    return f"{text}, {inside:.1f} % in the {some} of {every} layers in which methods run"
+
+
 def total(options, rows):
     """The bytes of the configuration at --context-length. `rows`: its own; they count layers in which no method runs
     too, kveval each of them as a full one."""
@@ -52,13 +73,12 @@ def times(contest, name, best):
     return f"{name} ({number(contest.ratio(name, best))} times the KL of {best})"
 
 
-def headline(contest, rows, best, documents):
+def headline(contest, predictions, options, rows, best):
     own = rows[best]
     text = (f"**{best}** changes the output least of the {len(contest.names)} configurations that were measured: KL "
             f"{number(contest.mean(best))} nats per token (geometric mean over {len(own)} documents that nothing was "
             f"chosen on), perplexity x {number(average(own, 'ppl_ratio'))}, the same most probable token in "
-            f"{100 * average(own, 'top1'):.1f} % of the predictions, with {100 * share(own):.1f} % of the bytes of the "
-            "full cache.")
+            f"{100 * average(own, 'top1'):.1f} % of the predictions, with {held(predictions, options, own, best)}.")
     return text if contest.decided else text.replace("changes the output least", "leads, undecided,")
 
 
@@ -78,8 +98,7 @@ def evidence(contest, options, best, documents):
 
 
 def prediction(predictions, options, best, recorded):
-    found = [row for row in predictions if row["budget"] == options.budget and configuration(row) == best
-             and row[options.figure]]
+    found = [row for row in predicted(predictions, options, best) if row[options.figure]]
     if not found:
         return ""
     row = found[0]
@@ -135,8 +154,9 @@ def smallest(options, predictions):
             f"{100 * (1 - asked / held):.0f} % shorter.")
 
 
-def engines(predictions, options):
-    """What staying with the formats that engines have costs, at the bytes that they take."""
+def engines(predictions, options, measured):
+    """What staying with the formats that engines have costs, at the bytes that they take. `measured`: a row of a
+    configuration that raced."""
     lines = []
     for row in predictions:
         held = float(row["total_bytes"]) / float(row["full_bytes"]) if row["status"] == "ok" else 1
@@ -148,7 +168,9 @@ def engines(predictions, options):
     if not lines:
         return ""
     table = "\n".join(line for _, line in sorted(lines))
-    return ("\nWhat engines run today, at the bytes that it takes (not measured in the model):\n\n"
+    some, every = layers(measured)
+    where = "" if some == every else f" in these {some} layers; engines round the others too"
+    return (f"\nWhat engines run today, at the bytes that it takes{where} (not measured in the model):\n\n"
             f"| setting | bytes / full | {'predicted KL' if options.gradients else 'residual error'} |\n"
             f"| --- | --- | --- |\n{table}\n")
 
@@ -160,8 +182,8 @@ def paragraphs(options, contest, rows, predictions, recorded, raced, asked):
                 f"best configurations at {options.memory} of the memory are, in this order: "
                 f"{', '.join(contest.names)}.\n")
     best = contest.leader
-    sentences = [headline(contest, rows, best, raced), total(options, rows[best]),
+    sentences = [headline(contest, predictions, options, rows, best), total(options, rows[best]),
                  evidence(contest, options, best, raced),
                  prediction(predictions, options, best, recorded), lost_answers(asked),
                  needs(predictions, options, best)]
-    return " ".join(filter(None, sentences)) + "\n" + engines(predictions, options)
+    return " ".join(filter(None, sentences)) + "\n" + engines(predictions, options, rows[best][0])

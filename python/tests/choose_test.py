@@ -169,7 +169,8 @@ class Choose(PackageTest):
         order = programs.recorded.index("--rope-layout")  # that of kveval
         self.assertEqual(programs.recorded[order + 1], "half")
         self.assertRegex(text, r"^\*\*h2o\+q5_1\*\* changes the output least of the 4 configurations")
-        self.assertIn("25.0 % of the bytes", text)
+        self.assertIn("the full cache, 25.0 % in the 8 of 10 layers in which methods run", text)
+        self.assertIn("at the bytes that it takes in these 8 layers; engines round the others too", text)
         self.assertRegex(text, r"at an error rate of 5 %.*sink \([0-9.]+ times the KL of h2o\+q5_1\) after \d+ doc")
         self.assertIn("From 2 other documents KL", text)
         self.assertIn("rows stored as q5_1", text)
