@@ -1,0 +1,49 @@
+# SPDX-License-Identifier: Apache-2.0
+"""scripts/choose-table against races and measurements whose outcome is known."""
+import csv
+import os
+import pathlib
+import subprocess
+import sys
+
+from support import PACKAGE, PackageTest
+
+SCRIPT = pathlib.Path(PACKAGE).parent / "scripts" / "choose-table"
+
+
+class ChooseTable(PackageTest):
+    def write(self, name, kl):
+        """A table of kveval. `kl`: {document: {configuration: KL}}."""
+        with open(self.path(name), "w", newline="") as file:
+            out = csv.writer(file)
+            out.writerow(["layer", "status", "document", "method", "params", "kl_mean"])
+            out.writerows(["all", "ok", document, *(method.rstrip("]").split("[") + [""])[:2], value]
+                          for document, of in kl.items() for method, value in of.items())
+
+    def answer(self, name, documents, raced, held_out):
+        """A folder of kvbench-choose and the table beside it. `raced`, `held_out`: multiples of a document's KL."""
+        os.mkdir(self.path(name))
+        of = lambda multiples, document: {each: 0.01 * (1 + document) * times for each, times in multiples.items()}
+        for document in range(documents):
+            self.write(f"{name}/measured-{document:03}.csv", {"all": of(raced, document)})
+        rows = {f"text{document}": of(held_out, document) for document in range(10)}
+        self.write(f"{name}.csv", {"all": of(held_out, 0), **rows})
+
+    def table(self, *arguments):
+        paths = os.pathsep.join([str(PACKAGE), *sys.path])
+        return subprocess.run([sys.executable, str(SCRIPT), *arguments], capture_output=True, text=True, check=True,
+                              cwd=self.folder, env={**os.environ, "PYTHONPATH": paths}).stdout
+
+    def test_answers_on_other_documents(self):
+        plan = "plan:/x/plan.toml"
+        raced = {"h2o": 2, plan: 1, "sink[sinks=4]": 8}
+        self.answer("smollm2-prose", 12, raced, {"h2o": 3, plan: 1, "sink[sinks=4]": 8})
+        self.answer("gemma3-code", 12, raced, {"h2o": 3, plan: 1, "sink[sinks=4]": 0.5})
+        self.answer("gemma3-prose", 1, raced, {"h2o": 1, plan: 1, "sink[sinks=4]": 8})
+        self.assertEqual(self.table("--raced", "smollm2-prose"), f"h2o,{plan},sink[sinks=4]\n")
+        _, _, confirmed, contradicted, equal = self.table("smollm2-prose", "gemma3-code", "gemma3-prose").splitlines()
+        self.assertRegex(confirmed, r"^\| smollm2 \| prose \| plan \| after \d+ documents \| 0.0453 \| h2o 0.136 \| "
+                                    r"0.33 \[0.33, 0.33\] \| 10 of 10 \| 2 of 2 \| yes \|$")
+        self.assertRegex(contradicted, r"\| sink\[sinks=4\] 0.0226 \| 2.00 \[2.00, 2.00\] \| 0 of 10 \| 1 of 2 \| no \|$")
+        self.assertRegex(equal, r"\| not from h2o, sink\[sinks=4\] \| .* \| 1.00 \[1.00, 1.00\] \| 0 of 10 \| 0 of 0 \| "
+                                r"cannot tell \|$")
