@@ -28,7 +28,14 @@ class Prefix(unittest.TestCase):
     def setup(self, prefix):
         environment = {**os.environ, "PATH": f"{self.folder / 'bin'}:{os.environ['PATH']}"}
         return subprocess.run([SETUP, "--prefix", prefix, "build"], cwd=self.folder, env=environment, text=True,
-                              capture_output=True)
+                              capture_output=True, timeout=60)
+
+    def test_nothing_is_missing(self):
+        """The line of docs/guide.md that reads env follows whatever the machine has."""
+        (self.folder / "bin/dpkg-query").write_text("#!/bin/sh\necho install ok installed\n")
+        done = self.setup("new")
+        self.assertEqual((done.returncode, [path.name for path in (self.folder / "new").iterdir()]), (0, ["env"]),
+                         done.stderr)
 
     def test_names(self):
         """Each is used as it is written, twice, and the shell that reads env runs nothing of it."""
@@ -59,8 +66,10 @@ class Prefix(unittest.TestCase):
                 self.assertEqual(done.returncode, 2)
                 self.assertIn("is not empty and not of an earlier call; name a new folder", done.stderr)
                 self.assertEqual(file.read_text(), "mine\n")
+        (self.folder / "pipe").mkdir()
+        os.mkfifo(self.folder / "pipe/env")  # no one will ever write to it
         (self.folder / "file").write_text("mine\n")
-        for name in ("file", "a:b", "a;b", "", "/proc/none"):
+        for name in ("file", "pipe", "a:b", "a;b", "", "/proc/none"):
             with self.subTest(name=name):
                 self.assertNotEqual(self.setup(name).returncode, 0)
         self.assertEqual((self.folder / "file").read_text(), "mine\n")
