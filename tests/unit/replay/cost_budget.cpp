@@ -112,6 +112,19 @@ TEST_CASE("a limit below the smallest cost is infeasible, and the reason names t
   CHECK(contains(message_of<Infeasible>([&] { search(0.25, 2, 12, minimum); }), "needs 13 tokens"));
 }
 
+TEST_CASE("a limit of work that ends the search below the budget is its reason") {
+  const auto limited = [](Index tokens) {
+    if (tokens > 40) throw Infeasible("too many pairs");
+    return 0.01 * static_cast<double>(tokens);
+  };
+  CHECK(search(0.3, 20, 100, limited).first == 30);
+  CHECK(search(0.3, 38, 100, limited).first == 30);
+  for (const Index guess : {1, 20, 39, 60}) {
+    CAPTURE(guess);
+    CHECK(message_of<Infeasible>([&] { search(0.9, guess, 100, limited); }) == "too many pairs");
+  }
+}
+
 TEST_CASE("no method costs more than the budget allows, over all layers, in any protocol") {
   const SmallTrace trace(long_options());
   const std::vector<std::pair<std::string, CostKind>> limits = {

@@ -87,7 +87,7 @@ Index largest_within(double limit, Index guess, Index most, const std::function<
                      const std::function<std::string(Index)>& describe) {
   constexpr int interpolations = 6;         // after these the cost is not linear, and bisection continues
   std::optional<Point> below, above, last;  // costs within and beyond the limit; the point evaluated before
-  Index too_few = 0;                        // numbers of tokens that the method cannot keep
+  Index too_few = 0, too_many = most + 1;   // numbers of tokens that the method cannot keep
   std::string reason;
   Index tokens = std::clamp<Index>(guess, 1, most);
   for (int trial = 0;; ++trial) {
@@ -98,16 +98,19 @@ Index largest_within(double limit, Index guess, Index most, const std::function<
       other = within && above ? above : !within && below ? below : last ? last : Point{};
       last = (within ? below : above) = point;
     } catch (const methods::Infeasible& error) {
-      too_few = std::max(too_few, tokens);
+      if (below)
+        too_many = tokens;  // more than it can keep: a limit of its work
+      else
+        too_few = std::max(too_few, tokens);
       reason = error.what();
     }
-    const Index low = below ? below->tokens : too_few, high = above ? above->tokens : most + 1;
+    const Index low = below ? below->tokens : too_few, high = std::min(above ? above->tokens : most + 1, too_many);
     if (high - low <= 1) break;
     const bool line = other && trial < interpolations;
     tokens = std::clamp(line ? interpolate(*other, *last, limit) : (low + high) / 2, low + 1, high - 1);
   }
-  if (below) return below->tokens;
-  if (!above) throw methods::Infeasible(reason);
+  if (below && (too_many > most || (above && above->tokens < too_many))) return below->tokens;
+  if (below || !above) throw methods::Infeasible(reason);
   throw methods::Infeasible(
       fmt::format("the method costs at least {:.4g} % of the full cache, {}; the budget is {:.4g} %", 100 * above->cost,
                   describe(above->tokens), 100 * limit));

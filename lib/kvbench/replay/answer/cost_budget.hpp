@@ -27,9 +27,9 @@ using StoredBytes = std::array<double, 4>;
 StoredBytes stored_bytes(const methods::Codecs& codecs, Index d, Index dv);
 
 /// The largest number of tokens in [1, most] found whose cost does not exceed `limit`. cost(tokens) should not
-/// decrease; it may throw Infeasible where the method cannot keep so few. The search starts at `guess`, continues with
-/// linear interpolation, and ends where one more token would exceed the limit. Throws Infeasible with the smallest cost
-/// where every number exceeds the limit.
+/// decrease; it may throw Infeasible where the method cannot keep so few, or so many. The search starts at `guess`,
+/// continues with linear interpolation, and ends where one more token would exceed the limit. Throws Infeasible with
+/// the smallest cost where every number exceeds the limit.
 /// The same for other integers than tokens: describe(integer) is a clause such as "at 4 bits".
 Index largest_within(
     double limit, Index guess, Index most, const std::function<double(Index tokens)>& cost,
