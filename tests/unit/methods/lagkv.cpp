@@ -64,7 +64,7 @@ TEST_CASE("lagkv refuses budgets below its tail, and contexts that it cannot com
   const HeadPrompt prompt = prompt_of(parts_head(false), ref());
   CHECK_THROWS_WITH_AS(open_cache("lagkv", small_parts, prompt, 3, 0),
                        "lagkv never drops its 1 sinks and the last part of 2 tokens with the rest behind it, 4 of "
-                       "these 8 tokens; lower lagkv.lag",
+                       "these 8 tokens; lower lagkv.lag or lagkv.sinks",
                        Infeasible);
   CHECK_THROWS_AS(open_cache("lagkv", {}, prompt, 7, 0), Infeasible);
   CHECK_NOTHROW(open_cache("lagkv", {}, prompt, 8, 0));

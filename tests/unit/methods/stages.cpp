@@ -40,6 +40,13 @@ TEST_CASE("growing rows do not change the initial rows, and reuse their storage 
   CHECK(rows.rows().rows() == 0);
   rows.append(more, {1});
   CHECK(ref().read(rows.rows()) == std::vector<float>{6});
+
+  GrowingRows none(ref(), start.slice(2, 0));
+  none.append(more, {});
+  CHECK(none.add(0).cols() == 1);
+  CHECK(none.rows().cols() == 1);
+  none.append(more, {2});
+  CHECK(ref().read(none.rows()) == std::vector<float>{7});
 }
 
 TEST_CASE("random tokens are distinct, nest by their number, and differ between seeds, methods and heads") {

@@ -53,8 +53,8 @@ Index kept_of_part(const LagkvParams& params, Index n, Index budget) {
   if (budget < whole) {
     throw Infeasible(fmt::format(
         "lagkv never drops its {} sinks and the last part of {} tokens with the rest behind it, {} of these {} tokens; "
-        "lower lagkv.lag",
-        params.sinks, params.lag, whole, n));
+        "lower lagkv.lag or lagkv.sinks",
+        std::min(params.sinks, n), params.lag, whole, n));
   }
   return (budget - whole) / (parts - 1);
 }

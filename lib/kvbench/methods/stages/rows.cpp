@@ -136,7 +136,7 @@ Buffer<std::int32_t> best_columns(const Buffer<const float>& scores, Index first
 
 Buffer<float> GrowingRows::add(Index count) {
   const Index used = rows_.rows();
-  if (used + count > storage_.rows()) {
+  if (used + count > storage_.rows() || !storage_.present()) {
     const auto larger = backend_->allocate<float>(2 * used + count, rows_.cols());
     copy_rows(rows_, larger.slice(0, used), *backend_);
     storage_ = larger;
