@@ -120,11 +120,8 @@ class ClusterkvCache : public CompressedCache {
         capped_(prompt.capped),
         budget_(budget),
         sinks_(std::min({prompt.head.params.sinks, budget, prompt.head.head.tokens()})),
-        tokens_(head_.head.tokens()) {
-    if (head_.params.every > 0) {
-      tail_keys_ = head_.backend.allocate<float>(head_.params.every, head_.head.keys.cols());
-    }
-  }
+        tokens_(head_.head.tokens()),
+        tail_keys_(head_.backend, head_.head.keys.slice(0, 0)) {}
 
   Index takes(const TokenBlock& tokens) override {
     const Index every = head_.params.every, count = tokens.size();
@@ -133,7 +130,7 @@ class ClusterkvCache : public CompressedCache {
   void append(const TokenBlock& tokens) override {
     const Index every = head_.params.every, count = tokens.size();
     if (every > 0 && tail_ == every) cluster_tail();
-    if (every > 0) copy_rows(tokens.keys, tail_keys_.slice(tail_, count), head_.backend);
+    if (every > 0) copy_rows(tokens.keys, tail_keys_.add(count), head_.backend);
     tail_ += count;
     tokens_ += count;
   }
@@ -201,7 +198,8 @@ class ClusterkvCache : public CompressedCache {
 
   void cluster_tail() {
     const Index first = tokens_ - tail_;
-    const Clustering clustering = head_.cluster(tail_keys_, first, head_.params.added);
+    const Clustering clustering = head_.cluster(tail_keys_.rows(), first, head_.params.added);
+    tail_keys_.clear();
     index_.add(clustering, first, head_.backend);
     capped_ += clustering.fixed ? 0 : 1;
     clustered_decoded_ = true;
@@ -214,8 +212,8 @@ class ClusterkvCache : public CompressedCache {
   Index budget_;
   Index sinks_;              ///< tokens of the context that answer every query
   Index tokens_;             ///< of the stream so far
-  Index tail_ = 0;           ///< decoded tokens that are not clustered yet
-  Buffer<float> tail_keys_;  ///< [every, d], rows in use: tail_
+  Index tail_ = 0;          ///< decoded tokens that are not clustered yet
+  GrowingRows tail_keys_;   ///< [tail_, d] where `every` is above 0
   bool clustered_decoded_ = false;
 };
 

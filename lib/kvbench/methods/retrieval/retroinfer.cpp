@@ -102,13 +102,10 @@ class RetroinferCache : public HeadCache {
         window_(window),
         tail_(window),
         centroids_(backend, backend.allocate<float>(0, d_)),
-        values_(backend, backend.allocate<float>(0, dv_)) {
+        values_(backend, backend.allocate<float>(0, dv_)),
+        tail_keys_(backend, head.keys.slice(context_ - window, window)),
+        tail_values_(backend, head.values.slice(context_ - window, window)) {
     if (clusters) add(*clusters);
-    if (params.update == 0) return;
-    tail_keys_ = backend.allocate<float>(window + params.update, d_);
-    tail_values_ = backend.allocate<float>(window + params.update, dv_);
-    copy_rows(head.keys.slice(context_ - window, window), tail_keys_.slice(0, window), backend);
-    copy_rows(head.values.slice(context_ - window, window), tail_values_.slice(0, window), backend);
   }
 
   /// Up to the token after which decoded ones are clustered.
@@ -121,8 +118,8 @@ class RetroinferCache : public HeadCache {
     const Index count = tokens.size();
     if (params_.update > 0) {
       if (tail_ == window_ + params_.update) cluster_tail();
-      copy_rows(tokens.keys, tail_keys_.slice(tail_, count), backend_);
-      copy_rows(tokens.values, tail_values_.slice(tail_, count), backend_);
+      copy_rows(tokens.keys, tail_keys_.add(count), backend_);
+      copy_rows(tokens.values, tail_values_.add(count), backend_);
     }
     tail_ += count;
     appended_ += count;
@@ -180,9 +177,10 @@ class RetroinferCache : public HeadCache {
 
   void cluster_tail() {
     const Index count = params_.update, first = context_ + appended_ - tail_;
-    add(cluster(params_, tail_keys_.slice(0, count), tail_values_.slice(0, count), first, count, backend_));
-    for (const Buffer<float>* tail : {&tail_keys_, &tail_values_})
-      copy_rows(gathered(*tail, token_range(count, window_), backend_), tail->slice(0, window_), backend_);
+    const Buffer<const float>&keys = tail_keys_.rows(), &values = tail_values_.rows();
+    add(cluster(params_, keys.slice(0, count), values.slice(0, count), first, count, backend_));
+    tail_keys_ = GrowingRows(backend_, gathered(keys, token_range(count, window_), backend_));
+    tail_values_ = GrowingRows(backend_, gathered(values, token_range(count, window_), backend_));
     tail_ = window_;
     clustered_decoded_ = true;
   }
@@ -265,7 +263,7 @@ class RetroinferCache : public HeadCache {
   Index appended_ = 0;                        ///< decoded tokens
   GrowingRows centroids_, values_;            ///< [C, d], [C, dv] means
   std::vector<std::vector<TokenId>> tokens_;  ///< [C]
-  Buffer<float> tail_keys_, tail_values_;     ///< [window + update, ...], rows in use: tail_
+  GrowingRows tail_keys_, tail_values_;       ///< [tail_, ...] where `update` is above 0
   bool clustered_decoded_ = false;
 };
 

@@ -159,8 +159,9 @@ class SubgenCache : public HeadCache {
 
 /// Throws Infeasible, naming the smallest budget that suffices.
 [[noreturn]] void reject_budget(const SubgenParams& params, Index budget, Index d, Index dv) {
-  Index enough = budget + 1;
-  while (subgen_cluster_capacity(params, enough, d, dv) == 0) ++enough;
+  // A cluster takes as much as this many tokens, and the slots take s tokens or half of the budget.
+  const Index cluster = ((1 + params.t) * d + d + dv - 1) / (d + dv);
+  const Index enough = params.s > 0 ? params.s + cluster : std::max<Index>(2, 2 * cluster - 1);
   throw Infeasible(
       fmt::format("subgen keeps s = {} value slots and a representative and t = {} samples of each cluster, and a "
                   "budget of {} tokens has no room for one cluster; give at least {} tokens, smaller s or t, or a "
@@ -234,8 +235,8 @@ MakeCache prepare(const HeadPrompt& head, const SubgenParams& params, Backend& b
 }  // namespace
 
 void fields(ParamVisitor& visitor, SubgenParams& params) {
-  visitor.integer("t", params.t, {.min = 1}, "samples of each cluster");
-  visitor.integer("s", params.s, {.min = 0}, "value slots; 0: half of the budget");
+  visitor.integer("t", params.t, {.min = 1, .max = 65536}, "samples of each cluster");
+  visitor.integer("s", params.s, {.min = 0, .max = 1048576}, "value slots; 0: half of the budget");
   visitor.real("delta", params.delta, {.min = 0}, "cluster radius; 0: not given");
   visitor.real("delta_r", params.delta_r, {.min = 0}, "radius times the norm r of the observed queries; 0: not given");
   fields(visitor, params.limit);
