@@ -8,6 +8,7 @@
 #include <set>
 
 #include <kvbench/core/error.hpp>
+#include <kvbench/core/name.hpp>
 
 namespace kvbench::kvdump {
 namespace {
@@ -49,8 +50,8 @@ std::vector<int> parse_layers(std::string_view text, int num_layers) {
     const auto comma = std::min(text.find(',', begin), text.size());
     const auto item = text.substr(begin, comma - begin);
     const auto dash = item.find('-');
-    const auto first = parse_number<int>(item.substr(0, dash));
-    const auto last = dash == item.npos ? first : parse_number<int>(item.substr(dash + 1));
+    const auto first = parse_number<int>(trimmed(item.substr(0, dash)));
+    const auto last = dash == item.npos ? first : parse_number<int>(trimmed(item.substr(dash + 1)));
     if (!first || !last || *first > *last) {
       throw Error("--layers {}: '{}' is not a layer or range; give numbers such as 0,1,8 or 0-3", text, item);
     }

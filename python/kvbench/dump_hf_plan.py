@@ -58,7 +58,7 @@ def parse_layers(text, num_layers):
         return list(range(num_layers))
     layers = set()
     for item in text.split(","):
-        match = re.fullmatch(r"([0-9]{1,9})(?:-([0-9]{1,9}))?", item.strip())
+        match = re.fullmatch(r"([0-9]{1,9})(?: *- *([0-9]{1,9}))?", item.strip())
         first, last = (int(match[1]), int(match[2] or match[1])) if match else (1, 0)
         if first > last:
             raise Error(f"--layers {text}: '{item}' is not a layer or range; give numbers such as 0,1,8 or 0-3.")

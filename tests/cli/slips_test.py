@@ -80,7 +80,11 @@ REPLAY = (
     (["-m", "sink", "-b", "8KB"], ["-m", "sink", "-b", "8kb"]),
     (["-m", "sink", "-b", "25%"], ["-m", "sink", "-b", ".25"]),
     (["-m", "sink", "--threads", 1], ["-m", "sink", "-j", 1]),
-    (["-m", "sink", "--prompts", "0"], ["-m", "sink", "--prompts", "gaussian-0"]))
+    (["-m", "sink", "--prompts", "0"], ["-m", "sink", "--prompts", "gaussian-0"]),
+    (["-m", "sink", "--prompts", "0"], ["-m", "sink", "--prompts", " 0 "]),
+    (["-m", "sink", "--heads", "0,1"], ["-m", "sink", "--heads", " 0 - 0 , 1 "]),
+    (["-m", "random", "--seeds", "3,4"], ["-m", "random", "--seeds", "3, 4"]),
+    (["-m", "sink", "--protect", "4,8"], ["-m", "sink", "--protect", "4, 8"]))
 
 
 class Slips(CliTest):

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include <kvbench/core/error.hpp>
+#include <kvbench/core/name.hpp>
 #include <kvbench/core/output_path.hpp>
 
 #include <apps/common/rows/flag_names.hpp>
@@ -61,8 +62,9 @@ std::vector<std::string> split_list(const std::vector<std::string>& values, std:
   for (const std::string& value : values) {
     for (std::size_t begin = 0; begin <= value.size();) {
       const std::size_t end = std::min(value.find(',', begin), value.size());
-      if (end == begin) throw Error("{}: '{}' has an empty item", flag, value);
-      items.push_back(value.substr(begin, end - begin));
+      const std::string_view item = trimmed(std::string_view(value).substr(begin, end - begin));
+      if (item.empty()) throw Error("{}: '{}' has an empty item", flag, value);
+      items.emplace_back(item);
       begin = end + 1;
     }
   }

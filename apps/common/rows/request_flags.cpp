@@ -21,6 +21,7 @@ constexpr std::int64_t most_numbers = 100000;
 
 std::int64_t to_number(std::string_view text, std::string_view whole, std::string_view flag) {
   std::int64_t value = 0;
+  text = trimmed(text);
   const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (text.empty() || code != std::errc{} || end != text.data() + text.size()) {
     throw Error("{}: '{}' is not a number or a range such as 0-3", flag, whole);

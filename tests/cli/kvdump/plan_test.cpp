@@ -15,6 +15,7 @@ TEST_CASE("layers are numbers and ranges, sorted and without duplicates") {
   CHECK(parse_layers("all", 3) == std::vector{0, 1, 2});
   CHECK(parse_layers("8,0,1", 9) == std::vector{0, 1, 8});
   CHECK(parse_layers("0-2,1,5", 6) == std::vector{0, 1, 2, 5});
+  CHECK(parse_layers("0 - 2, 1,5 ", 6) == std::vector{0, 1, 2, 5});
 }
 
 TEST_CASE("invalid layers are refused") {

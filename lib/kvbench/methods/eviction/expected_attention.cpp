@@ -21,7 +21,8 @@ struct ExpectedAttentionParams : SelectionParams {
 };
 void fields(ParamVisitor& visitor, ExpectedAttentionParams& params) {
   visitor.integer("sinks", params.sinks, {.min = 0}, "first tokens that are kept, and whose queries are left out");
-  visitor.integer("future", params.future, {.min = 1, .max = 65536}, "positions behind the context of the queries to come");
+  visitor.integer("future", params.future, {.min = 1, .max = 65536},
+                  "positions behind the context of the queries to come");
   visitor.real("epsilon", params.epsilon, {.min = 0}, "added to the expected weights before the norms of values");
 }
 MethodInfo expected_attention_method() {

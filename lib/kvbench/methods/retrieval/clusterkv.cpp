@@ -210,10 +210,10 @@ class ClusterkvCache : public CompressedCache {
   ClusterIndex index_;
   Index capped_;
   Index budget_;
-  Index sinks_;              ///< tokens of the context that answer every query
-  Index tokens_;             ///< of the stream so far
-  Index tail_ = 0;          ///< decoded tokens that are not clustered yet
-  GrowingRows tail_keys_;   ///< [tail_, d] where `every` is above 0
+  Index sinks_;            ///< tokens of the context that answer every query
+  Index tokens_;           ///< of the stream so far
+  Index tail_ = 0;         ///< decoded tokens that are not clustered yet
+  GrowingRows tail_keys_;  ///< [tail_, d] where `every` is above 0
   bool clustered_decoded_ = false;
 };
 
