@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Bad flags and outputs give a sentence that names cause and remedy, the documented exit code, and no output file."""
+import json
 import os
 import re
 import resource
@@ -74,6 +75,24 @@ class BadFlags(CliTest):
                                    ("--layers", f"-5-{huge}", "more than 100000"),
                                    ("--layers", "3-0", "is not a range")):
             self.fails(2, words, args=["replay", self.trace, "-m", "random", flag, value], preexec_fn=limit)
+
+    def test_largest_parameters(self):
+        """Each integer of each method at the end of its range is used or refused, in seconds, and counts bytes."""
+        names = [row["method"] for row in json.loads(self.ok("methods", "--format", "json"))]
+        tried = 0
+        for name in names:
+            parameters = json.loads(self.ok("methods", name, "--format", "json"))
+            methods = [f"{name}[{p['parameter']}={([2**31 - 1] + re.findall('[.]{2} (.*)', p['range'] or ''))[-1]}]"
+                       for p in parameters if p["type"] == "integer"]
+            for method in methods:
+                with self.subTest(method=method):
+                    done = run("replay", self.trace, "-m", method, "-b", "25%mem,100%", "--rows", "trace", "--seeds", 1,
+                               "--format", "json")
+                    self.assertIn(done.returncode, (0, 2), done.stderr)
+                    for row in json.loads(done.stdout or "[]"):
+                        self.assertTrue(row["status"] != "ok" or row["total_bytes"] > 0, row)
+                    tried += 1
+        self.assertGreater(tried, 100)
 
     def test_values_of_flags(self):
         """A value that is not of the flag's kind is quoted in a sentence, whatever the flag."""
