@@ -80,6 +80,10 @@ std::vector<golden::Method> methods_of(const VerifyFlags& o) {
   return chosen;
 }
 
+bool is_of(const golden::Row& row, const golden::Method& method) {
+  return method.named.info->name == row.method && method.named.params.text() == row.params;
+}
+
 /// The golden rows of these methods. Throws Error where they are about another trace.
 std::vector<golden::Row> golden_rows_of(const VerifyFlags& o, std::span<const golden::Method> methods,
                                         const trace::Reader& reader) {
@@ -91,9 +95,7 @@ std::vector<golden::Row> golden_rows_of(const VerifyFlags& o, std::span<const go
     throw Error("{}: the golden rows are about another trace: {} with SHA-256 {}...; this one has {}", reader.path(),
                 first.trace, first.sha256, reader.sha256());
   std::erase_if(rows, [&](const golden::Row& row) {
-    return std::ranges::none_of(methods, [&](const golden::Method& method) {
-      return method.named.info->name == row.method && method.named.params.text() == row.params;
-    });
+    return std::ranges::none_of(methods, [&](const golden::Method& method) { return is_of(row, method); });
   });
   return rows;
 }
@@ -150,6 +152,17 @@ int verify(const VerifyFlags& o) {
                                                                                                      : rows_failed;
 }
 
+/// The rows of all methods in their order: those that were found, else those of this version.
+std::vector<golden::Row> with_others(const std::vector<golden::Row>& found) {
+  const std::vector<golden::Row> known = report::golden_rows(report::parse_csv(golden::frozen_csv(), "golden.csv"));
+  std::vector<golden::Row> out;
+  for (const golden::Method& method : golden::golden_methods()) {
+    const auto of = [&](const golden::Row& row) { return is_of(row, method); };
+    std::ranges::copy_if(std::ranges::any_of(found, of) ? found : known, std::back_inserter(out), of);
+  }
+  return out;
+}
+
 /// Computes the golden rows on every back end of processors, and writes them.
 int write(const VerifyFlags& o) {
   const std::vector<golden::Method> methods = methods_of(o);
@@ -165,7 +178,8 @@ int write(const VerifyFlags& o) {
   }
   double deviation = 0;
   const std::vector<golden::Row> rows = golden::join_backends(by_backend, deviation);
-  output.finish(report::csv_of(report::golden_columns(), std::span<const golden::Row>(rows)));
+  const std::vector<golden::Row> all = with_others(rows);
+  output.finish(report::csv_of(report::golden_columns(), std::span<const golden::Row>(all)));
   std::string text = fmt::format(
       "{} golden rows; where back ends share one, the largest difference of a figure is "
       "{:.2g} of its tolerance.\n",
@@ -202,7 +216,9 @@ Command add_verify_golden(CLI::App& app) {
                     "Only the rows of these methods, with parameters in brackets where they have any (default: all)");
   flags->add_option("--port", o.port, "Replay this method in place of the one that --method names: FILE.py:NAME");
   flags->add_option("--golden", o.golden, "Compare with the rows of this file instead of those of this version (.csv)");
-  flags->add_option("--write", o.write, "Compute the rows on every back end of processors and write them (.csv)");
+  flags->add_option("--write", o.write, 
+                    "Compute the rows on every back end of processors and write them (.csv). With --method, those of "
+                    "other methods are the rows of this version");
   add_device_flags(flags, o.run);
   add_form_flags(flags, o.run.format, o.run.output);
   flags->add_flag("--summary", o.run.summary, "With -o: also print the sentences (default on a terminal)");
