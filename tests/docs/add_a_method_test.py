@@ -23,8 +23,10 @@ def main():
     for change in re.split(r"^--- a/.*\n", diffs_of(page), flags=re.M)[1:]:
         path = re.match(r"\+\+\+ b/(.*)\n", change).group(1)
         files[path] = patched(path, files.get(path) or (tree / path).read_text(), change)
-    for name in ("kvnorm", "q5_0"):
-        assert f" {name}_method()," in files[REGISTRY], f"{PAGE}: its lines do not add {name}"
+    for name in ("kvnorm", "q6_0"):
+        row = f" {name}_method(),"
+        assert row in files[REGISTRY], f"{PAGE}: its lines do not add {name}"
+        assert row not in (tree / REGISTRY).read_text(), f"{PAGE} adds {name}, which the registry has already"
     compiler, flags = compiler_of(commands, "unit/methods/snapkv.cpp")
     with tempfile.TemporaryDirectory() as folder:
         root = pathlib.Path(folder)
@@ -39,7 +41,7 @@ def main():
                    "-Wl,--allow-multiple-definition", "-Wl,--start-group", *libraries, "-Wl,--end-group", "-fopenmp",
                    *(["-lfmt"] if "-DFMT_SHARED" in flags else [])]
         subprocess.run(list(map(str, command)), check=True)
-        out = subprocess.run([root / "test", "-sc=kvnorm*,q5_0*"], capture_output=True, text=True)
+        out = subprocess.run([root / "test", "-sc=kvnorm*,q6_0*"], capture_output=True, text=True)
         print(out.stdout)
         properties = (tree / "lib/kvbench/testing/contract.cpp").read_text().count('    {"')
         asserted = re.search(r"assertions: +(\d+)", out.stdout)

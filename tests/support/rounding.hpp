@@ -26,7 +26,7 @@ inline HeadData head_of(const std::vector<float>& rows, Index n) {
 struct RoundedRows {
   std::vector<float> keys, values;  ///< [n, d]
 };
-/// The rows that attention reads where the method stores n tokens with these keys and values.
+/// The rows that attention reads where the method stores n tokens with these keys and values, at its first level.
 inline RoundedRows rounded_rows(const std::string& method, const std::vector<methods::Assignment>& settings,
                                 const std::vector<float>& rows, Index n = 1, std::uint32_t seed = 0) {
   const HeadData head = head_of(rows, n);
