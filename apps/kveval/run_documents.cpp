@@ -6,6 +6,7 @@
 
 #include <kvbench/eval/key.hpp>
 #include <kvbench/replay/plan/fields.hpp>
+#include <kvbench/replay/plan/layer_choice.hpp>
 
 #include <apps/common/rows/progress.hpp>
 
@@ -44,9 +45,10 @@ std::vector<store::MethodInputs> inputs_of(const std::vector<loop::LoopConfigura
 }
 
 /// The layers in which methods compress: without those that are kept whole.
-std::vector<std::int64_t> compressible(const std::vector<int>& layers, Index dense_layers) {
+std::vector<std::int64_t> compressible(const std::vector<int>& layers, const replay::ReplayRequest& request) {
   std::vector<std::int64_t> out;
-  std::ranges::copy_if(layers, std::back_inserter(out), [&](int layer) { return layer >= dense_layers; });
+  std::ranges::copy_if(layers, std::back_inserter(out),
+                       [&](int layer) { return !replay::keeps_whole(request, layer); });
   return out;
 }
 
@@ -109,7 +111,7 @@ void run_documents(const Machine& machine, const std::vector<int>& layers, eval:
   double done = 0;
   for (std::size_t d = 0; d < results.documents.size(); ++d) {
     LazyDocument document(machine, layers, passes, results, results.documents[d]);
-    results.settings.layers = eval::layer_ranges(compressible(document.layers(), machine.options.request.dense_layers));
+    results.settings.layers = eval::layer_ranges(compressible(document.layers(), machine.options.request));
     const auto injections = injections_of(machine.options, document.layers());
     for (std::size_t c = 0; c < configurations.size(); ++c) {
       for (const kvbench::eval::Injection& injection : injections) {

@@ -11,6 +11,7 @@
 #include <fmt/ranges.h>
 
 #include <kvbench/core/error.hpp>
+#include <kvbench/replay/plan/layer_choice.hpp>
 #include <kvbench/replay/replay.hpp>
 #include <kvbench/replay/run/head_memory.hpp>
 #include <kvbench/sweep/cells_file.hpp>
@@ -26,7 +27,8 @@ struct TimedItem {
 /// Whether methods run on a work item: its layer is neither dense nor one with a sliding window.
 bool compressed(const SweepStep& step, const replay::WorkItem& item) {
   const std::int64_t layer = step.reader->info().prompts[item.prompt.prompt].layers[item.layer].layer;
-  return layer >= step.request.dense_layers && std::ranges::find(item.prompt.layers, layer) != item.prompt.layers.end();
+  return !replay::keeps_whole(step.request, layer) &&
+         std::ranges::find(item.prompt.layers, layer) != item.prompt.layers.end();
 }
 
 /// Replays the work item on one thread, and names the methods of which no configuration ran.

@@ -33,7 +33,7 @@ class BudgetSearch {
   std::optional<double> shared_cost(Index budget) const;
 
  private:
-  bool whole(std::int64_t layer) const { return layer < task_.request.dense_layers; }
+  bool whole(std::int64_t layer) const { return keeps_whole(task_.request, layer); }
   const std::vector<Index>& plan_at(Index tokens) const;
   Index own_tokens(Index tokens, std::int64_t layer) const;
   Index allowed_tokens(const PreparedMethod& method) const;

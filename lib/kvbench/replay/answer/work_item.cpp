@@ -79,7 +79,7 @@ class WorkItemRun {
     return std::ranges::any_of(task_.item.methods,
                                [&](std::size_t m) { return task_.request.methods[m].info->calibrates; });
   }
-  bool dense() const { return layer().layer < task_.request.dense_layers; }
+  bool dense() const { return keeps_whole(task_.request, layer().layer); }
   /// The method and the budget of a configuration here. Throws methods::Infeasible where a plan has none.
   LayerChoice choice_of(std::size_t c) const {
     return choice_at(task_.request, task_.plan.configurations[c], layer().layer, task_.item.kv_heads.front());

@@ -19,6 +19,9 @@ struct LayerChoice {
   bool of_layer = false;  ///< the budget is that of this place alone, which shares it with no other layer
 };
 
+/// Whether the request keeps this layer of the model exactly, without a method.
+inline bool keeps_whole(const ReplayRequest& request, std::int64_t layer) { return layer < request.dense_layers; }
+
 /// `layer`: number in the model. Throws methods::Infeasible where a plan was not made for the budget of the
 /// configuration.
 LayerChoice choice_at(const ReplayRequest& request, const Configuration& configuration, std::int64_t layer,
