@@ -53,7 +53,7 @@ class Probes:
 
     count: int  # R
     tokens: int  # T: the scored tokens have the positions prompt_tokens .. prompt_tokens + T - 1
-    seed: int  # of the Philox generator that drew labels and signs
+    seed: int  # of the Philox generator that drew the sums
     evaluated_in: str = ""  # element types in which the model was evaluated
 
 

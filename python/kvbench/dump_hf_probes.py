@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Probes of a prompt: gradients of the log probabilities of drawn next tokens with respect to the attention outputs of
-the scored tokens (docs/damage.md). The context runs once; its keys and values are constants. The scored tokens, those
-after it, run once more from the cache of the context, and each probe is one backward pass through them."""
+"""Probes of a prompt: gradients of random sums of logits with respect to the attention outputs of the scored tokens
+(docs/damage.md). The context runs once; its keys and values are constants. The scored tokens, those after it, run once
+more from the cache of the context, and each probe is one backward pass through them."""
 
 
 import numpy as np
@@ -16,22 +16,22 @@ from ._measure import numbers
 from ._schema import Probes
 
 
-def draws(seed, prompt, count, tokens, stream=0):
-    """Uniform numbers [count, tokens] that choose labels, and signs of -1 and 1 [count, tokens]. The first probes of a
-    larger count are those of a smaller one. `stream`: draws of another one are independent of these."""
-    philox = np.random.Philox(key=seed, counter=[0, 0, prompt, stream])
-    uniform = np.random.Generator(philox).random((count, tokens, 2))
-    return uniform[..., 0], np.where(uniform[..., 1] < 0.5, -1.0, 1.0)
+def draws(seed, prompt, stream, count, tokens, words):
+    """Signs of -1 and 1, int8 [tokens, words], of one probe after another. The first probes of a larger count are those
+    of a smaller one. `stream`: draws of another one are independent of these."""
+    random = np.random.Generator(np.random.Philox(key=seed, counter=[0, 0, prompt, stream]))
+    for _ in range(count):
+        bits = np.unpackbits(np.frombuffer(random.bytes(-(-tokens * words // 8)), np.uint8), count=tokens * words)
+        yield 1 - 2 * bits.astype(np.int8).reshape(tokens, words)
 
 
-def labels_of(logits, uniform):
-    """Labels [R, T] drawn from the distributions of logits [T, V]: the inverse of the cumulative distribution at
-    uniform numbers [R, T]."""
-    labels = np.empty(uniform.shape, np.int64)
-    for t, row in enumerate(logits.detach()):
-        summed = row.double().softmax(0).cumsum(0).cpu().numpy()
-        labels[:, t] = np.searchsorted(summed, uniform[:, t] * summed[-1], side="right")
-    return np.minimum(labels, logits.shape[1] - 1)
+def slopes(logits, signs):
+    """The weights [T, V] of the logits in the sum whose gradient is a probe: sqrt(p) u less p times the sum of sqrt(p) u
+    over words, with the signs u. Their covariance is diag(p) - p p', that of the gradient of log p(y) over labels y from
+    p, and no word makes a rare, large draw."""
+    p = logits.detach().float().softmax(1)
+    drawn = p.sqrt() * torch.as_tensor(signs, device=logits.device)
+    return (drawn - p * drawn.sum(1, keepdim=True)).to(logits.dtype)
 
 
 class Recorded(Kept):
@@ -93,25 +93,23 @@ class Prober(Continued):
         context, scored = plan.tokens[:plan.prompt_tokens], plan.tokens[plan.prompt_tokens:]
         recorded = Recorded(Probes(count=self.count, tokens=len(scored), seed=self._seed,
                                    evaluated_in=self._evaluated_in()), plan.prompt_tokens)
-        self.through(plan.name, context, scored, draws(self._seed, prompt, self.count, len(scored)), recorded)
+        self.through(plan.name, context, scored, prompt, 0, recorded)
         return recorded
 
-    def through(self, name, context, tokens, drawn, kept):
-        """Runs tokens from the cache of their context, and one backward pass through them for each probe that was
-        drawn. Calls kept.ran(layer, call, output [q_heads, T, dv]) for each layer, then kept.add(layer, probe, gradient
-        [q_heads, T, dv])."""
+    def through(self, name, context, tokens, prompt, stream, kept):
+        """Runs tokens from the cache of their context, and one backward pass through them for each probe; `prompt` and
+        `stream` choose its draws. Calls kept.ran(layer, call, output [q_heads, T, dv]) for each layer, then
+        kept.add(layer, probe, gradient [q_heads, T, dv])."""
         self._stage(f"{name}: context of the probes")
         cache = self._cache(context)
         with in_single_precision(self._model.model), torch.enable_grad():
             logits, calls, outputs = self._logits(tokens, cache)
             for layer, output in outputs.items():
                 kept.ran(layer, calls[layer], numbers(output.transpose(0, 1)))
-            uniform, signs = drawn
-            labels = labels_of(logits, uniform)
-            for probe in range(self.count):
+            for probe, signs in enumerate(draws(self._seed, prompt, stream, self.count, *logits.shape)):
                 self._stage(f"{name}: probe {probe + 1} of {self.count}")
                 self._interface.pulse()
-                for layer, gradient in self._gradients(logits, outputs, labels[probe], signs[probe]):
+                for layer, gradient in self._gradients(logits, outputs, slopes(logits, signs)):
                     kept.add(layer, probe, gradient)
 
     def _evaluated_in(self):
@@ -129,15 +127,10 @@ class Prober(Continued):
                         f"{self._remedy}.")
         return logits, calls, outputs
 
-    def _gradients(self, logits, outputs, labels, signs):
-        """The gradient [q_heads, T, dv] of sum_t s_t log p_t(y_t) for each layer. That of log p_t(y_t) with respect to
-        the logits of token t is 1 at y_t, minus p_t."""
-        rows = torch.arange(len(labels), device=logits.device)
-        slope = -logits.detach().float().softmax(1)
-        slope[rows, torch.as_tensor(labels, device=logits.device)] += 1
-        slope *= torch.as_tensor(signs, device=logits.device, dtype=slope.dtype)[:, None]
-        found = self._tried(lambda: torch.autograd.grad(logits, list(outputs.values()), slope.to(logits.dtype),
-                                                        retain_graph=True, allow_unused=True),
+    def _gradients(self, logits, outputs, weights):
+        """The gradient [q_heads, T, dv] of the sum of weights times logits [T, V] for each layer."""
+        found = self._tried(lambda: torch.autograd.grad(logits, list(outputs.values()), weights, retain_graph=True,
+                                                        allow_unused=True),
                             "where gradients are computed")
         for layer, gradient in zip(outputs, found):
             if gradient is None or not bool(torch.isfinite(gradient).all()):

@@ -12,7 +12,7 @@ from ._continued import Kept
 from ._error import Error
 from ._files import size_text
 from ._measure import numbers
-from .dump_hf_probes import Prober, draws
+from .dump_hf_probes import Prober
 from .dump_hf_repeated import CHUNKS, SINKS, asks_of, kvgrad, kvzip
 
 WINDOW = 64  # last tokens of a context, whose predictions damage votes are about
@@ -63,15 +63,14 @@ class Votes(Kept):
 
 def damage_votes(wanted, context, name, prompt):
     """The mean over probes of the square of what removing a token does to the predictions at the last WINDOW tokens of
-    the context, whose labels the model itself draws; the largest of POOLED neighbours."""
+    the context; the largest of POOLED neighbours."""
     begin = max(1, len(context) - WINDOW)
     votes = Votes(begin)
     if begin == len(context):  # one token, of which nothing is seen
         return votes, {layer: np.zeros((shape[1], 1), np.float32) for layer, shape in wanted.shapes.items()}
     prober = Prober(wanted.model, wanted.interface, list(wanted.shapes), wanted.probes, wanted.seed, wanted.stage,
                     wanted.remedy)
-    prober.through(name, context[:begin], context[begin:],
-                   draws(wanted.seed, prompt, wanted.probes, len(context) - begin, stream=2), votes)
+    prober.through(name, context[:begin], context[begin:], prompt, 2, votes)
     return votes, votes.scores()
 
 

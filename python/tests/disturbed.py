@@ -63,11 +63,15 @@ def merged(values):
     return values.transpose(1, 0, 2).reshape(values.shape[1], -1)
 
 
-def drawn(seed, prompt, count, p):
-    """Labels and signs [R, T] by the law of docs/traces.md, from probabilities [T, V]."""
-    uniform = np.random.Generator(np.random.Philox(key=seed, counter=[0, 0, prompt, 0])).random((count, len(p), 2))
-    labels = [[int(np.argmax(np.cumsum(p[t]) > u)) for t, u in enumerate(row)] for row in uniform[..., 0]]
-    return np.array(labels), np.where(uniform[..., 1] < 0.5, -1, 1)
+def drawn(seed, stream, count, p):
+    """What probes [R, T, V] weight logits with by the law of docs/traces.md, from probabilities [T, V] of prompt 0."""
+    random = np.random.Generator(np.random.Philox(key=seed, counter=[0, 0, 0, stream]))
+    found = []
+    for _ in range(count):
+        bits = np.unpackbits(np.frombuffer(random.bytes((p.size + 7) // 8), np.uint8))[:p.size].reshape(p.shape)
+        signed = np.where(bits, -1, 1) * np.sqrt(p)
+        found.append(signed - p * signed.sum(1, keepdims=True))
+    return np.array(found)
 
 
 class ProbesTest(DumpTest):

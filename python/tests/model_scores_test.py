@@ -13,7 +13,7 @@ import h5py  # noqa: E402
 import hf_models  # noqa: E402
 import numpy as np  # noqa: E402
 import torch  # noqa: E402
-from disturbed import CONTEXT, N, Disturbed, ProbesTest, Wide, last_product, merged, token_ids  # noqa: E402
+from disturbed import CONTEXT, N, Disturbed, ProbesTest, Wide, drawn, last_product, merged, token_ids  # noqa: E402
 from kvbench import dump_hf_repeated, dump_hf_scores  # noqa: E402
 from kvbench._continued import Continued  # noqa: E402
 from kvbench._measure import attention_modules  # noqa: E402
@@ -54,7 +54,7 @@ class DamageVotes(ScoresTest):
         found = dump_hf_scores.effects(call, np.array([[[[3.0]], [[0.0]]], [[[0.0]], [[1.0]]]], np.float32))
         np.testing.assert_allclose(found[:, 0], [[3, 0, -2], [0, 0.99 / 0.05 * 0.02, -0.01 / 0.99 * 1.98]], atol=1e-5)
 
-    def test_votes_are_what_removed_tokens_do_to_drawn_log_probabilities(self):
+    def test_votes_are_what_removed_tokens_do_to_drawn_sums_of_logits(self):
         """The attention of one kv head without the token, with weights that sum up to 1 again, changes the outputs of
         the last tokens of the context; finite differences along this change are what the probes are products with."""
         self.let(POOLED=1)
@@ -65,10 +65,7 @@ class DamageVotes(ScoresTest):
                           "--seed", 5)
                 attention, disturbed = hf_models.own_attention(model, token_ids()), Disturbed(model)
                 exact = disturbed.log_p(token_ids())
-                uniform = np.random.Generator(np.random.Philox(key=5, counter=[0, 0, 0, 2])).random((3, N - CONTEXT, 2))
-                summed = np.cumsum(np.exp(exact), 1)
-                labels = np.array([[np.argmax(row > u) for row, u in zip(summed, probe)] for probe in uniform[..., 0]])
-                signs, rows, step = np.where(uniform[..., 1] < 0.5, -1, 1), np.arange(N - CONTEXT), 1e-5
+                weights, step = drawn(5, 2, 3, np.exp(exact)), 1e-5
                 with kvbench.Trace(self.path("t.h5")) as trace:
                     values = {number: layer.array("values").astype(np.float64)
                               for number, layer in trace.prompts["0"].layers.items() if not layer.window}
@@ -86,8 +83,7 @@ class DamageVotes(ScoresTest):
                                 change[query_head] = (left - p @ values[layer][head]) * np.minimum(1, rest / 0.05)
                             ahead, behind = (disturbed.log_p(token_ids(), {layer: merged(sign * step * change)})
                                              for sign in (1, -1))
-                            slopes = [(signs[r] * (ahead - behind)[rows, labels[r]]).sum() / (2 * step)
-                                      for r in range(3)]
+                            slopes = [(weights[r] * (ahead - behind)).sum() / (2 * step) for r in range(3)]
                             vote = np.mean(np.square(slopes))
                             self.assertLessEqual(abs(scores[head, token] - vote), 2e-3 * vote + 1e-9)
 

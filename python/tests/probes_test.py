@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Probes that kvbench-dump-hf records, against finite differences."""
+import itertools
+
 import environment
 
 environment.use_torch()
@@ -9,12 +11,11 @@ import hf_models  # noqa: E402
 import numpy as np  # noqa: E402
 import torch  # noqa: E402
 from disturbed import CONTEXT, N, NAMES, Disturbed, ProbesTest, drawn, merged, token_ids  # noqa: E402
-from kvbench import dump_hf_probes  # noqa: E402
-from kvbench.dump_hf_probes import Prober  # noqa: E402
+from kvbench.dump_hf_probes import Prober, slopes  # noqa: E402
 
 
 class Gradients(ProbesTest):
-    def test_probes_are_derivatives_of_drawn_log_probabilities(self):
+    def test_probes_are_derivatives_of_drawn_sums_of_logits(self):
         """Of every layer, head and scored token: finite differences in a random direction equal the product with the
         probe, within what rounding to 127 steps allows."""
         random = np.random.default_rng(1)
@@ -24,8 +25,7 @@ class Gradients(ProbesTest):
                 self.dump(self.path(name), "--probes", 3, "--seed", 5)
                 disturbed = Disturbed(model)
                 exact = disturbed.log_p(token_ids())
-                labels, signs = drawn(5, 0, 3, np.exp(exact))
-                rows = np.arange(N - CONTEXT)
+                weights = drawn(5, 0, 3, np.exp(exact))
                 with kvbench.Trace(self.path("t.h5")) as trace:
                     self.assertEqual(trace.prompts["0"].probes,
                                      kvbench.Probes(count=3, tokens=N - CONTEXT, seed=5, evaluated_in="f32"))
@@ -39,7 +39,7 @@ class Gradients(ProbesTest):
                                 ahead, behind = (disturbed.log_p(token_ids(), {layer: merged(sign * step * direction)})
                                                  for sign in (1, -1))
                                 for r in range(3):
-                                    slope = (signs[r] * (ahead - behind)[rows, labels[r]]).sum() / (2 * step)
+                                    slope = (weights[r] * (ahead - behind)).sum() / (2 * step)
                                     row = probes[head, r, token]
                                     allowed = np.abs(row).max() / 254 * np.abs(direction[head, token]).sum()
                                     self.assertLessEqual(abs(row @ direction[head, token] - slope),
@@ -68,11 +68,17 @@ class Gradients(ProbesTest):
                 print(f"{name}: predicted / measured = {predicted / measured:.3f}")
                 self.assertAlmostEqual(predicted / measured, 1, delta=0.1)  # sqrt(2 / 2048) = 3 %
 
+    def test_what_the_model_hardly_expects_makes_no_rare_and_large_draw(self):
+        """p = (.998, .001, .001): a change of the second logit alone has 1/2 p (1 - p) of second order. One label in
+        thousand would see it; each draw of signs does."""
+        p = torch.tensor([[0.998, 0.001, 0.001]])
+        squares = [float(slopes(p.log(), np.array([signs], np.int8))[0, 1])**2
+                   for signs in itertools.product((-1, 1), repeat=3)]
+        self.assertAlmostEqual(np.mean(squares), 0.001 * 0.999, delta=1e-9)
+        self.assertLess(max(squares) / min(squares), 1.2)
+
     def test_half_types_have_the_probes_of_float32(self):
-        """Where weights and labels are the same, gradients of a model in bf16 differ by the rounding of its context."""
-        draw = dump_hf_probes.labels_of
-        dump_hf_probes.labels_of = lambda logits, uniform: (uniform * logits.shape[1]).astype(int)
-        self.addCleanup(setattr, dump_hf_probes, "labels_of", draw)
+        """Where weights are the same, gradients of a model in bf16 differ by the rounding of its context."""
         hf_models.save(self.path("m"), "llama").to(torch.bfloat16).float().save_pretrained(self.path("m"))
         found = []
         for weights in ("f32", "bf16"):

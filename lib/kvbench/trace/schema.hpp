@@ -29,14 +29,13 @@ enum class Dtype {
   i8  ///< of probes alone, with a scale per row; never that of a trace
 };
 
-/// Gradients that say what an error of attention outputs does to the next-token distributions (docs/damage.md). Probe r
-/// draws a label y_t from the distribution p_t after each scored token t and a sign s_t; it is the gradient of
-/// sum_t s_t log p_t(y_t) with respect to the attention outputs of the scored tokens in every layer, in nats per unit
-/// of attention output.
+/// Gradients that say what an error of attention outputs does to the next-token distributions (docs/damage.md): each is
+/// that of a random sum of the logits of the scored tokens, whose weights have the covariance diag(p_t) - p_t p_t', with
+/// respect to the attention outputs of these tokens in every layer, in nats per unit of attention output.
 struct Probes {
   std::int64_t count = 0;    ///< R
   std::int64_t tokens = 0;   ///< T: the scored tokens have the positions prompt_tokens .. prompt_tokens + T - 1
-  std::int64_t seed = 0;     ///< of the Philox generator that drew labels and signs
+  std::int64_t seed = 0;     ///< of the Philox generator that drew the sums
   std::string evaluated_in;  ///< element types in which the model was evaluated, for display
 
   bool operator==(const Probes&) const = default;
