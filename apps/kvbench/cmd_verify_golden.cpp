@@ -216,7 +216,7 @@ Command add_verify_golden(CLI::App& app) {
                     "Only the rows of these methods, with parameters in brackets where they have any (default: all)");
   flags->add_option("--port", o.port, "Replay this method in place of the one that --method names: FILE.py:NAME");
   flags->add_option("--golden", o.golden, "Compare with the rows of this file instead of those of this version (.csv)");
-  flags->add_option("--write", o.write, 
+  flags->add_option("--write", o.write,
                     "Compute the rows on every back end of processors and write them (.csv). With --method, those of "
                     "other methods are the rows of this version");
   add_device_flags(flags, o.run);

@@ -29,9 +29,10 @@ enum class Dtype {
   i8  ///< of probes alone, with a scale per row; never that of a trace
 };
 
-/// Gradients that say what an error of attention outputs does to the next-token distributions (docs/damage.md): each is
-/// that of a random sum of the logits of the scored tokens, whose weights have the covariance diag(p_t) - p_t p_t', with
-/// respect to the attention outputs of these tokens in every layer, in nats per unit of attention output.
+/// Gradients that say what an error of attention outputs does to the next-token distributions (docs/damage.md). Each is
+/// the gradient of a random sum of the logits of the scored tokens, whose weights have the covariance
+/// diag(p_t) - p_t p_t', with respect to the attention outputs of these tokens in every layer, in nats per unit of
+/// attention output.
 struct Probes {
   std::int64_t count = 0;    ///< R
   std::int64_t tokens = 0;   ///< T: the scored tokens have the positions prompt_tokens .. prompt_tokens + T - 1
