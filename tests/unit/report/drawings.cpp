@@ -190,6 +190,14 @@ TEST_CASE("a point has its marker and its interval; a gap breaks the line") {
   CHECK(broken.substr(path, broken.find("\" class=\"line\"") - path).find('L') == std::string::npos);
 }
 
+TEST_CASE("a line of many points has marks where a point has a bar") {
+  std::vector<ChartPoint> points;
+  for (int i = 1; i <= 40; ++i) points.push_back({1.0 + i * 0.1, 1, i <= 3 ? 0.5 : NAN, i <= 3 ? 2 : NAN, ""});
+  const std::string svg = svg_of(chart(points));
+  CHECK(count(svg, "class=\"whisker\"") == 9);
+  CHECK(count(svg, "<circle") == 4);  // and the marker of the name
+}
+
 TEST_CASE("values outside an axis are triangles at its edge and listed at the name") {
   const std::string svg = svg_of(chart({{1, 0, NAN, NAN, ""}, {10, 270, NAN, NAN, ""}, {100, inf, NAN, NAN, ""}}));
   CHECK(svg.find("▲ 270 to inf") != std::string::npos);

@@ -169,10 +169,10 @@ class Plot {
                           : line.tinted                      ? "faint tint"
                                                              : "faint";
     Shapes out = path(line, classes);
-    if (line.role != LineRole::context && line.points.size() <= many_points) {
-      for (const ChartPoint& p : line.points) {
-        if (drawable(p)) out += shape::group("point", p.tip, mark(line, p));
-      }
+    const bool few = line.points.size() <= many_points;
+    for (const ChartPoint& p : line.points) {
+      if (line.role == LineRole::context || !drawable(p) || (!few && std::isnan(p.lo))) continue;
+      out += shape::group("point", p.tip, mark(line, p));
     }
     const char* grey = line.role == LineRole::crowd ? "grey crowd" : "grey";
     return shape::group(line.role == LineRole::shown || line.tinted ? marks::colour(line.style) : grey, "",
