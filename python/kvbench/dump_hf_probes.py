@@ -26,9 +26,9 @@ def draws(seed, prompt, stream, count, tokens, words):
 
 
 def slopes(logits, signs):
-    """The weights [T, V] of the logits in the sum whose gradient is a probe: sqrt(p) u - p times the sum of
-    sqrt(p) u over all words, with signs u. Their covariance is that of the gradient of log p(y) over labels y from p, and no word
-    makes a rare, large draw."""
+    """The weights [T, V] of the logits in the sum whose gradient is a probe: sqrt(p) u - p times the sum of sqrt(p) u
+    over all words, with signs u. Their covariance is that of the gradient of log p(y) over labels y from p, and no
+    word makes a rare, large draw."""
     p = logits.detach().float().softmax(1)
     drawn = p.sqrt() * torch.as_tensor(signs, device=logits.device)
     return (drawn - p * drawn.sum(1, keepdim=True)).to(logits.dtype)
