@@ -43,7 +43,7 @@ def layers(row):
     return int(row["compressed_layers"]), int(row["model_layers"])
 
 
-def held(predictions, options, rows, best):
+def bytes_held(predictions, options, rows, best):
     """How much of the bytes of the full cache the configuration has: of all layers, and of those in which it runs."""
     some, every = layers(rows[0])
     text = f"{100 * share(rows):.1f} % of the bytes of the full cache"
@@ -78,7 +78,8 @@ def headline(contest, predictions, options, rows, best):
     text = (f"**{best}** changes the output least of the {len(contest.names)} configurations that were measured: KL "
             f"{number(contest.mean(best))} nats per token (geometric mean over {len(own)} documents that nothing was "
             f"chosen on), perplexity x {number(average(own, 'ppl_ratio'))}, the same most probable token in "
-            f"{100 * average(own, 'top1'):.1f} % of the predictions, with {held(predictions, options, own, best)}.")
+            f"{100 * average(own, 'top1'):.1f} % of the predictions, with "
+            f"{bytes_held(predictions, options, own, best)}.")
     return text if contest.decided else text.replace("changes the output least", "leads, undecided,")
 
 
