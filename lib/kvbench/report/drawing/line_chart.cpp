@@ -156,9 +156,10 @@ class Plot {
     Shapes out;
     if (line.role == LineRole::shown && !std::isnan(p.lo) && !std::isnan(p.hi)) {
       const double lo = y_of(p.lo), hi = y_of(p.hi);
-      out += shape::line(x, lo, x, hi, "whisker");
-      if (c_.y.shows(p.lo)) out += shape::line(x - 2.5, lo, x + 2.5, lo, "whisker");
-      if (c_.y.shows(p.hi)) out += shape::line(x - 2.5, hi, x + 2.5, hi, "whisker");
+      std::vector<Polyline> bar = {{{{x, lo}, {x, hi}}}};
+      if (c_.y.shows(p.lo)) bar.push_back({{{x - 2.5, lo}, {x + 2.5, lo}}});
+      if (c_.y.shows(p.hi)) bar.push_back({{{x - 2.5, hi}, {x + 2.5, hi}}});
+      out += shape::path(std::move(bar), "whisker");
     }
     return std::move(out) + marks::marker(marker_of(line), x, y);
   }
