@@ -123,34 +123,42 @@ bool same_layers(const trace::TraceInfo& info) {
       info.prompts, [&](const auto& prompt) { return numbers_of(prompt) == numbers_of(info.prompts.front()); });
 }
 
-/// The texts of the prompts, or one where all are equal.
-std::vector<std::string> said_once(std::vector<std::string> texts) {
-  if (std::ranges::all_of(texts, [&](const std::string& text) { return text == texts.front(); })) texts.resize(1);
-  return texts;
+std::string tokens_text(const trace::PromptInfo& prompt) {
+  return fmt::format("    tokens     {}, context {}, decoded {}\n", prompt.num_tokens, prompt.prompt_tokens,
+                     prompt.num_tokens - prompt.prompt_tokens);
 }
 
-/// What the prompts hold; what all of them have in common comes last, once.
+/// The prompts with what differs between them; what all of them have in common comes last, once.
 std::string prompts_text(const trace::TraceInfo& info, bool alike) {
   const std::vector<replay::RunnableMethods> methods = replay::runnable_methods(info);
-  std::vector<std::string> contents, runnable;
-  for (std::size_t p = 0; p < info.prompts.size(); ++p) {
-    contents.push_back(contents_text(info.prompts[p]));
-    runnable.push_back(methods_text(methods[p]));
-  }
-  contents = said_once(std::move(contents)), runnable = said_once(std::move(runnable));
-  std::string out;
+  std::vector<std::vector<std::string>> aspects(5);  // texts of all prompts about one thing
+  std::vector<std::string> names;
   for (std::size_t p = 0; p < info.prompts.size(); ++p) {
     const trace::PromptInfo& prompt = info.prompts[p];
-    out += fmt::format("  prompt {}{}\n    tokens     {}, context {}, decoded {}\n", prompt.id,
-                       prompt.name.empty() ? "" : " (" + prompt.name + ")", prompt.num_tokens, prompt.prompt_tokens,
-                       prompt.num_tokens - prompt.prompt_tokens);
-    out += probes_text(prompt);
-    if (!alike) out += fmt::format("    layers     {}\n", layers_text(prompt, info));
-    if (contents.size() > 1) out += contents[p];
-    if (runnable.size() > 1) out += runnable[p];
+    names.push_back(fmt::format("{}{}", prompt.id, prompt.name.empty() ? "" : " (" + prompt.name + ")"));
+    aspects[0].push_back(tokens_text(prompt));
+    aspects[1].push_back(probes_text(prompt));
+    aspects[2].push_back(alike ? "" : fmt::format("    layers     {}\n", layers_text(prompt, info)));
+    aspects[3].push_back(contents_text(prompt));
+    aspects[4].push_back(methods_text(methods[p]));
   }
-  const std::string common = (contents.size() == 1 ? contents[0] : "") + (runnable.size() == 1 ? runnable[0] : "");
-  return out + (info.prompts.size() > 1 && !common.empty() ? "  every prompt\n" : "") + common;
+  std::vector<std::string> own(names.size());
+  std::string common;
+  for (const std::vector<std::string>& texts : aspects) {
+    if (std::ranges::count(texts, texts.front()) == std::ssize(texts)) {
+      common += texts.front();
+    } else {
+      for (std::size_t p = 0; p < own.size(); ++p) own[p] += texts[p];
+    }
+  }
+  if (names.size() == 1) return fmt::format("  prompt {}\n{}", names[0], common);
+  std::string out;
+  if (std::ranges::count(own, "") == std::ssize(own)) {
+    out = fmt::format("  prompts      {}\n", fmt::join(names, ", "));
+  } else {
+    for (std::size_t p = 0; p < own.size(); ++p) out += fmt::format("  prompt {}\n{}", names[p], own[p]);
+  }
+  return out + (common.empty() ? "" : "  every prompt\n" + common);
 }
 
 std::string describe(const trace::Reader& reader) {

@@ -110,6 +110,9 @@ class Traces(TraceTest):
         text = run("info", self.path("t.h5"))
         for word in ("interleaved", "prompt x", "4 query, 2 kv; head size 3 (values 2)", "column sums to 4"):
             self.assertIn(word, text)
+        own = text[text.index("prompt 2 (p)"):text.index("prompt 10 (p)")]  # what the other prompts do not have
+        self.assertIn("column sums to 4", own)
+        self.assertIn("tokens     5", own)
 
     def test_narrow_types_round_to_nearest_even(self):
         # bf16 has 8 bits of significand: 1 + 2^-8 lies halfway and is rounded to the even 1, 1 + 3 * 2^-8 to 1 + 2^-6;

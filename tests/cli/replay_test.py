@@ -206,6 +206,8 @@ class Replay(CliTest):
         text = run("info", self.trace).stdout
         for word in ("synthetic-gaussian", "context 192", "subgen", "sha256"):
             self.assertIn(word, text)
+        lines = run("info", SAMPLE).stdout.splitlines()  # five prompts that hold the same
+        self.assertEqual(len(lines), len({line[:15] for line in lines}), lines)
         # Queries of all positions but no column sums, of the last positions only, and a context that ends before the
         # column sums do.
         other = self.path("other.h5")
