@@ -8,7 +8,7 @@
 
 #include <kvbench/bounds/check/check.hpp>
 #include <kvbench/compare/configuration_name.hpp>
-#include <kvbench/methods/registry.hpp>
+#include <kvbench/methods/sets.hpp>
 #include <kvbench/validate/validate.hpp>
 
 #include <apps/kvbench/column_page.hpp>

@@ -3,7 +3,7 @@
 // codes: 0 success, 1 a configuration failed, 2 bad usage or bad input, 3 input/output or memory failure, 130
 // interrupted. Errors are one sentence on stderr.
 #include <kvbench/core/error.hpp>
-#include <kvbench/methods/registry.hpp>
+#include <kvbench/methods/unlisted.hpp>
 
 #include <apps/common/freed_memory.hpp>
 #include <apps/common/program.hpp>

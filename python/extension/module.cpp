@@ -13,7 +13,7 @@
 #include <kvbench/core/error.hpp>
 #include <kvbench/eval/results.hpp>
 #include <kvbench/methods/file_name.hpp>
-#include <kvbench/methods/registry.hpp>
+#include <kvbench/methods/unlisted.hpp>
 #include <kvbench/testing/contract.hpp>
 
 #include <apps/kvbench/run_kvbench.hpp>

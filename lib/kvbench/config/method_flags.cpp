@@ -8,7 +8,7 @@
 #include <kvbench/core/error.hpp>
 #include <kvbench/core/name.hpp>
 #include <kvbench/methods/contract/method_text.hpp>
-#include <kvbench/methods/registry.hpp>
+#include <kvbench/methods/sets.hpp>
 
 namespace kvbench::config {
 namespace {

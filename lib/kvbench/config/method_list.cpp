@@ -10,7 +10,7 @@
 #include <kvbench/core/name.hpp>
 #include <kvbench/methods/contract/method_text.hpp>
 #include <kvbench/methods/file_name.hpp>
-#include <kvbench/methods/registry.hpp>
+#include <kvbench/methods/sets.hpp>
 
 namespace kvbench::config {
 namespace {

@@ -6,7 +6,7 @@
 
 #include <kvbench/core/error.hpp>
 #include <kvbench/golden/compare.hpp>
-#include <kvbench/methods/registry.hpp>
+#include <kvbench/methods/sets.hpp>
 #include <kvbench/replay/replay.hpp>
 
 namespace kvbench::golden {

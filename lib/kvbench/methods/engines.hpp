@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include <kvbench/methods/registry.hpp>
+#include <kvbench/methods/sets.hpp>
 
 namespace kvbench::methods {
 

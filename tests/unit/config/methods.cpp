@@ -6,7 +6,7 @@
 #include <kvbench/config/method_flags.hpp>
 #include <kvbench/config/method_list.hpp>
 #include <kvbench/config/run_keys.hpp>
-#include <kvbench/methods/registry.hpp>
+#include <kvbench/methods/sets.hpp>
 
 #include <unit/config/files.hpp>
 

@@ -8,7 +8,7 @@
 #include <fmt/format.h>
 
 #include <kvbench/methods/engines.hpp>
-#include <kvbench/methods/registry.hpp>
+#include <kvbench/methods/sets.hpp>
 
 #include <support/small.hpp>
 

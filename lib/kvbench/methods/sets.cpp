@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <kvbench/methods/sets.hpp>
+
+#include <algorithm>
+
+#include <kvbench/core/name.hpp>
+#include <kvbench/methods/engines.hpp>
+
+namespace kvbench::methods {
+namespace {
+
+/// The last rows of every set: eviction and merging, with 4, 5, 8 and 16 bits.
+constexpr std::string_view compositions[] = {"adakv(snapkv)", "snapkv+kivi4", "h2o+kivi4",
+                                             "h2o+q5_1",      "h2o+q8_0",     "kmeans+int8"};
+
+/// The rows of `families` before these.
+constexpr std::string_view families[] = {"sink",    "h2o",    "snapkv",     "pyramidkv", "cam",    "balancekv",
+                                         "uniform", "subgen", "chelsea",    "bsm",       "kmeans", "int",
+                                         "kivi4",   "kivi2",  "turboquant", "random"};
+
+/// `all` leaves them out: a ceiling that takes seconds per head, and methods that need more than a trace.
+constexpr std::string_view left_out[] = {"oracle-error", "duo", "duo@kvpress"};
+
+}  // namespace
+
+std::vector<MethodSettings> rows_of_set(std::string_view name) {
+  if (auto rows = rows_of_engine(name); !rows.empty()) return rows;
+  const bool all = same_name(name, "all");
+  if (!all && !same_name(name, "families")) return {};
+  std::vector<MethodSettings> rows;
+  for (const MethodInfo& method : all_methods()) {
+    const auto is = [&](std::string_view one) { return method.name == one; };
+    if (all ? std::ranges::any_of(left_out, is) : std::ranges::none_of(families, is)) continue;
+    rows.push_back({&method, {}});
+    if (!all) continue;
+    for (const auto& variant : method.variants) rows.push_back({&method, variant});
+  }
+  for (const std::string_view one : compositions) rows.push_back({&find_method(one), {}});
+  return rows;
+}
+
+}  // namespace kvbench::methods
