@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 #include <nanobind/stl/string.h>
 
+#include <kvbench/methods/contract/of_heads.hpp>
 #include <kvbench/methods/stages/kept_cache.hpp>
 #include <kvbench/methods/stages/rows.hpp>
 

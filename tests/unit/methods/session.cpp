@@ -3,6 +3,7 @@
 
 #include <support/small.hpp>
 
+#include <kvbench/methods/contract/of_heads.hpp>
 #include <kvbench/session/session.hpp>
 
 using namespace kvbench;

@@ -8,7 +8,6 @@
 
 #include <functional>
 #include <memory>
-#include <optional>
 #include <span>
 #include <stdexcept>
 #include <string>
@@ -19,6 +18,7 @@
 #include <kvbench/methods/contract/entries.hpp>
 #include <kvbench/methods/contract/footprint.hpp>
 #include <kvbench/methods/contract/inputs.hpp>
+#include <kvbench/methods/contract/note.hpp>
 
 namespace kvbench::methods {
 
@@ -63,16 +63,6 @@ struct Protected {
 struct TokenRange {
   Index first = 0, count = 0;
 };
-
-/// A remark that a row reports with its figures: an event with its count, or a fact (count 0).
-struct Note {
-  std::string text;
-  double count = 0;  ///< summed over heads and seeds
-};
-/// Adds the notes to `merged`, in which notes of equal text are one, with their counts summed.
-void merge_notes(std::vector<Note>& merged, std::span<const Note> notes);
-/// "TEXT: COUNT", or the text of a fact.
-std::string describe(const Note& note);
 
 /// The compressed cache of one kv head, for one budget and seed.
 ///
@@ -141,39 +131,17 @@ using Caches = std::vector<std::unique_ptr<CompressedCache>>;
 using MakeCaches = std::function<Caches(Index budget, std::uint32_t seed)>;
 
 /// Makes caches that do not affect each other.
-MakeCaches each_head(std::vector<MakeCache> heads);
+inline MakeCaches each_head(std::vector<MakeCache> heads) {
+  return [heads = std::move(heads)](Index budget, std::uint32_t seed) {
+    Caches caches;
+    for (const MakeCache& make : heads) caches.push_back(make(budget, seed));
+    return caches;
+  };
+}
 /// Makes the cache of a work item of one head.
-MakeCache only_head(MakeCaches heads);
-
-/// What the heads of a layer bring one by one in a phase of a step.
-template <class T>
-class OfHeads {
- public:
-  explicit OfHeads(std::size_t heads) : parts_(heads) {}
-
-  /// Adds the part of a head, and returns whether it was the last one. The first part after the last begins anew.
-  bool add(std::size_t head, T part) {
-    if (complete()) clear();
-    if (parts_.at(head)) throw std::logic_error("a head of a layer comes twice before the others have come");
-    parts_[head] = std::move(part);
-    return ++count_ == parts_.size();
-  }
-  bool complete() const { return count_ == parts_.size(); }
-  /// By head. Throws std::logic_error where one is missing.
-  std::vector<T> all() const {
-    if (!complete()) throw std::logic_error("a head of a layer is asked before all others have come");
-    std::vector<T> out;
-    for (const std::optional<T>& part : parts_) out.push_back(*part);
-    return out;
-  }
-  void clear() {
-    count_ = 0;
-    for (std::optional<T>& part : parts_) part.reset();
-  }
-
- private:
-  std::vector<std::optional<T>> parts_;  ///< by head
-  std::size_t count_ = 0;
-};
+inline MakeCache only_head(MakeCaches heads) {
+  return
+      [heads = std::move(heads)](Index budget, std::uint32_t seed) { return std::move(heads(budget, seed).front()); };
+}
 
 }  // namespace kvbench::methods

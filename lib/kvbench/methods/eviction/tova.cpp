@@ -9,6 +9,7 @@
 // Complexity: O(H G n d + n log n) for a layer of H kv heads, O(B d) per step. Memory: (B + 1) (d + dv) numbers for
 // each of them.
 // Deviations: none known. Equal weights: the lower token is kept, where the code leaves it to torch.topk.
+#include <kvbench/methods/contract/of_heads.hpp>
 #include <kvbench/methods/eviction/methods.hpp>
 #include <kvbench/methods/eviction/window_votes.hpp>
 #include <kvbench/methods/stages/kept_cache.hpp>

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include <kvbench/methods/contract/of_heads.hpp>
 #include <kvbench/methods/retrieval/infinigen_reach.hpp>
 #include <kvbench/methods/retrieval/skew.hpp>
 #include <kvbench/methods/stages/kept_cache.hpp>
