@@ -213,12 +213,24 @@ constexpr bool is_of_layer(Metric metric) {
   return std::holds_alternative<OfLayer>(attention_metrics[index_of(metric)].value);
 }
 /// The names of all metrics, separated by commas: an attribute of raw results.
-std::string metric_names();
+inline std::string metric_names() {
+  std::string names;
+  for (const AttentionMetric& metric : attention_metrics) {
+    if (!names.empty()) names += ',';
+    names += metric.info.name;
+  }
+  return names;
+}
 
 /// Values of one query row (one query head at one position). NaN where a metric does not apply.
 using MetricRow = std::array<float, metric_count>;
 
 /// Sets the metrics of single answers.
-void set_metrics(const Answered& answered, MetricRow& row);
+inline void set_metrics(const Answered& answered, MetricRow& row) {
+  for (std::size_t m = 0; m < metric_count; ++m) {
+    if (const auto* value = std::get_if<double (*)(const Answered&)>(&attention_metrics[m].value))
+      row[m] = static_cast<float>((*value)(answered));
+  }
+}
 
 }  // namespace kvbench::replay
