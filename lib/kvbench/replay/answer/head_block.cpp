@@ -4,7 +4,9 @@
 namespace kvbench::replay {
 
 HeadBlock::HeadBlock(const Head& head, Index begin, Index count, const std::vector<TokenId>& fixed, Backend& backend)
-    : exact(exact_block(head, begin, count, backend)), head_(&head), local_(localize(exact, head, backend)) {
+    : exact(exact_block(head, begin, count, backend)),
+      head_(&head),
+      local_(localize(exact.block, exact.visible_first, exact.scores, head.map, backend)) {
   methods::AttentionState state = methods::empty_state(backend, exact.block.queries.rows(), head.tokens.values.cols());
   if (!fixed.empty()) {
     const methods::EntryTable table{.ids = backend.adopt(std::vector(fixed), 1, static_cast<Index>(fixed.size()))};

@@ -120,32 +120,4 @@ methods::QueryBlock sub_block(const methods::QueryBlock& block, Index group, Ind
           .log_sum_exp = gathered_if_present(block.log_sum_exp, rows, backend)};
 }
 
-methods::QueryBlock localize(const ExactBlock& exact, const Head& head, Backend& backend) {
-  if (head.map.identity()) return exact.block;
-  const Index n = head.num_tokens(), rows = exact.block.queries.rows(), m = exact.block.size();
-  const Index locals = head.map.local_end(n);
-  methods::QueryBlock local{.queries = exact.block.queries,
-                            .speculated = exact.block.speculated,
-                            .outputs = exact.block.outputs,
-                            .log_sum_exp = exact.block.log_sum_exp};
-  std::vector<std::int32_t> first, last;
-  for (std::size_t i = 0; i < exact.block.positions.size(); ++i) {
-    const Index end = head.map.local_end(exact.block.positions[i] + 1);
-    local.positions.push_back(static_cast<std::int32_t>(end - 1));
-    first.push_back(static_cast<std::int32_t>(head.map.local_end(exact.visible_first[i])));
-    last.push_back(static_cast<std::int32_t>(end));
-  }
-  local.first = backend.adopt(std::move(first), m);
-  local.last = backend.adopt(std::move(last), m);
-  std::vector<float> scores(static_cast<std::size_t>(rows * locals));
-  for (Index r = 0; r < rows; ++r) {
-    const auto from = exact.scores.begin() + r * n;
-    const auto to = scores.begin() + r * locals;
-    std::copy(from + head.map.first, from + head.map.first + head.map.middle, to);
-    std::copy(from + head.map.to_global(head.map.middle), from + n, to + head.map.middle);
-  }
-  local.scores = backend.adopt(std::move(scores), rows, locals);
-  return local;
-}
-
 }  // namespace kvbench::replay

@@ -44,7 +44,4 @@ ExactBlock exact_block(const Head& head, Index begin, Index count, Backend& back
 methods::QueryBlock sub_block(const methods::QueryBlock& block, Index group, Index begin, Index count,
                               Backend& backend);
 
-/// The block in the method's token numbers (see TokenMap).
-methods::QueryBlock localize(const ExactBlock& exact, const Head& head, Backend& backend);
-
 }  // namespace kvbench::replay

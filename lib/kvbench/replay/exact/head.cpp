@@ -2,9 +2,7 @@
 #include <kvbench/replay/exact/head.hpp>
 
 #include <algorithm>
-#include <iterator>
 
-#include <kvbench/methods/stages/rows.hpp>
 #include <kvbench/replay/exact/logit_check.hpp>
 #include <kvbench/replay/exact/value_norms.hpp>
 
@@ -13,82 +11,100 @@ namespace {
 
 using trace::Array;
 
-/// Rows [begin, end) of the `group` query heads of a kv head, stacked as g*(end-begin) + i.
-std::vector<float> stack_group(const trace::Reader& reader, const HeadPlace& place, Array array, std::size_t begin,
-                               std::size_t end) {
-  const trace::TraceInfo& info = reader.info();
-  const trace::PromptInfo& prompt = info.prompts[place.prompt];
-  const trace::LayerInfo& layer = prompt.layers[place.layer];
-  const auto dim = static_cast<std::size_t>(info.head_dim);
-  std::vector<float> rows;
-  rows.reserve(static_cast<std::size_t>(info.group()) * (end - begin) * dim);
-  for (Index g = 0; g < info.group(); ++g) {
-    const std::vector<float> head = reader.read_head(prompt, layer, array, place.kv_head * info.group() + g);
-    rows.insert(rows.end(), head.begin() + static_cast<std::ptrdiff_t>(begin * dim),
-                head.begin() + static_cast<std::ptrdiff_t>(end * dim));
-  }
-  return rows;
-}
+/// Reads what a trace holds of one kv head.
+class HeadReader {
+ public:
+  HeadReader(const trace::Reader& reader, const PromptPlan& plan, const HeadPlace& place)
+      : reader_(reader),
+        plan_(plan),
+        place_(place),
+        info_(reader.info()),
+        prompt_(info_.prompts[place.prompt]),
+        layer_(prompt_.layers[place.layer]),
+        range_(query_range(layer_, plan)) {}
 
-/// Probes in the order in which measurements take them.
-HeadProbes read_probes(const trace::Reader& reader, const PromptPlan& plan, const HeadPlace& place,
-                       const QueryRange& range) {
-  const trace::TraceInfo& info = reader.info();
-  const trace::PromptInfo& prompt = info.prompts[place.prompt];
-  const trace::LayerInfo& layer = prompt.layers[place.layer];
-  const Index tokens = scored_tokens(prompt, plan);
-  if (!layer.probes || tokens == 0) return {};
-  const auto& positions = layer.query_positions;
-  const auto evaluated = positions.begin() + static_cast<std::ptrdiff_t>(range.split);
-  HeadProbes probes{.count = prompt.probes->count,
-                    .first = std::lower_bound(evaluated, positions.end(), prompt.prompt_tokens) - evaluated,
-                    .tokens = tokens};
-  const Index dv = info.value_dim;
-  probes.gradients.resize(static_cast<std::size_t>(info.group() * tokens * probes.count * dv));
-  for (Index g = 0; g < info.group(); ++g) {
-    const std::vector<float> rows = reader.read_head(prompt, layer, Array::probes, place.kv_head * info.group() + g);
-    for (Index r = 0; r < probes.count; ++r) {
-      for (Index t = 0; t < tokens; ++t) {
-        std::copy_n(rows.begin() + (r * tokens + t) * dv, dv,
-                    probes.gradients.begin() + ((g * tokens + t) * probes.count + r) * dv);
+  HeadSlabs read(Uploader& uploader) const {
+    HeadSlabs slabs;
+    std::vector<float> values = of_kv_head(Array::values);
+    measure_values(values, info_.value_dim, layer_, range_, slabs);
+    slabs.values = uploader.upload(std::move(values));
+    std::vector<float> keys = of_kv_head(Array::keys);
+    const float largest_key = largest_magnitude(keys);
+    slabs.keys = uploader.upload(std::move(keys));
+    slabs.queries = queries(Array::queries, range_.split, range_.end);
+    if (layer_.speculated_queries) slabs.speculated = queries(Array::speculated_queries, range_.split, range_.end);
+    std::vector<float> observed = queries(Array::queries, range_.first, range_.split);
+    check_logits(reader_, place_, largest_key, std::max(largest_magnitude(slabs.queries), largest_magnitude(observed)));
+    if (range_.first < range_.split) slabs.observed = uploader.upload(std::move(observed));
+    slabs.probes = probes();
+    slabs.sketch = sketch();
+    if (layer_.column_sums_end == plan_.context)
+      slabs.column_sums = uploader.upload(stacked(Array::column_sums, plan_.protect_first, plan_.middle()));
+    if (layer_.keys_pre_rope) slabs.keys_pre_rope = uploader.upload(of_kv_head(Array::keys_pre_rope));
+    return slabs;
+  }
+
+ private:
+  std::vector<float> of_kv_head(Array array) const { return reader_.read_head(prompt_, layer_, array, place_.kv_head); }
+  std::vector<float> of_query_head(Array array, Index g) const {
+    return reader_.read_head(prompt_, layer_, array, place_.kv_head * info_.group() + g);
+  }
+
+  /// The numbers [begin, begin + count) of the query heads of the kv head, one head after another.
+  std::vector<float> stacked(Array array, Index begin, Index count) const {
+    std::vector<float> rows;
+    rows.reserve(static_cast<std::size_t>(info_.group() * count));
+    for (Index g = 0; g < info_.group(); ++g) {
+      const std::vector<float> head = of_query_head(array, g);
+      rows.insert(rows.end(), head.begin() + begin, head.begin() + begin + count);
+    }
+    return rows;
+  }
+  /// Queries [begin, end), stacked as g*(end-begin) + i.
+  std::vector<float> queries(Array array, std::size_t begin, std::size_t end) const {
+    return stacked(array, static_cast<Index>(begin) * info_.head_dim, static_cast<Index>(end - begin) * info_.head_dim);
+  }
+
+  /// Probes in the order in which measurements take them.
+  HeadProbes probes() const {
+    const Index tokens = scored_tokens(prompt_, plan_), dv = info_.value_dim;
+    if (!layer_.probes || tokens == 0) return {};
+    const auto& positions = layer_.query_positions;
+    const auto evaluated = positions.begin() + static_cast<std::ptrdiff_t>(range_.split);
+    HeadProbes probes{.count = prompt_.probes->count,
+                      .first = std::lower_bound(evaluated, positions.end(), prompt_.prompt_tokens) - evaluated,
+                      .tokens = tokens};
+    probes.gradients.resize(static_cast<std::size_t>(info_.group() * tokens * probes.count * dv));
+    for (Index g = 0; g < info_.group(); ++g) {
+      const std::vector<float> rows = of_query_head(Array::probes, g);
+      for (Index r = 0; r < probes.count; ++r) {
+        for (Index t = 0; t < tokens; ++t) {
+          std::copy_n(rows.begin() + (r * tokens + t) * dv, dv,
+                      probes.gradients.begin() + ((g * tokens + t) * probes.count + r) * dv);
+        }
       }
     }
+    return probes;
   }
-  return probes;
-}
 
-HeadSketch read_sketch(const trace::Reader& reader, const HeadPlace& place, const QueryRange& range) {
-  const trace::TraceInfo& info = reader.info();
-  const trace::PromptInfo& prompt = info.prompts[place.prompt];
-  const trace::LayerInfo& layer = prompt.layers[place.layer];
-  if (!layer.output_sketch) return {};
-  HeadSketch sketch{.columns = layer.output_sketch->columns};
-  for (Index g = 0; g < info.group(); ++g) {
-    const auto rows = reader.read_head(prompt, layer, Array::output_sketch, place.kv_head * info.group() + g);
-    sketch.matrix.insert(sketch.matrix.end(), rows.begin(), rows.end());
+  HeadSketch sketch() const {
+    if (!layer_.output_sketch) return {};
+    HeadSketch sketch{.columns = layer_.output_sketch->columns};
+    sketch.matrix = stacked(Array::output_sketch, 0, info_.value_dim * sketch.columns);
+    if (!layer_.residual_norm) return sketch;
+    const std::vector<float> norms = reader_.read_head(prompt_, layer_, Array::residual_norm, 0);
+    sketch.norms.assign(norms.begin() + static_cast<std::ptrdiff_t>(range_.split), norms.end());
+    return sketch;
   }
-  if (!layer.residual_norm) return sketch;
-  const std::vector<float> norms = reader.read_head(prompt, layer, Array::residual_norm, 0);
-  sketch.norms.assign(norms.begin() + static_cast<std::ptrdiff_t>(range.split), norms.end());
-  return sketch;
-}
 
-/// Column sums of the group over the method's context, [G, middle].
-std::vector<float> context_column_sums(const trace::Reader& reader, const trace::PromptInfo& prompt,
-                                       const trace::LayerInfo& layer, const PromptPlan& plan, const HeadPlace& place) {
-  const Index group = reader.info().group();
-  std::vector<float> sums;
-  for (Index g = 0; g < group; ++g) {
-    const auto row = reader.read_head(prompt, layer, Array::column_sums, place.kv_head * group + g);
-    sums.insert(sums.end(), row.begin() + plan.protect_first, row.begin() + plan.protect_first + plan.middle());
-  }
-  return sums;
-}
-
-/// The first visible token of a query at this position.
-Index first_seen_by(std::int64_t position, Index window) {
-  return window > 0 ? std::max<Index>(0, position + 1 - window) : 0;
-}
+  const trace::Reader& reader_;
+  const PromptPlan& plan_;
+  const HeadPlace& place_;
+  const trace::TraceInfo& info_;
+  const trace::PromptInfo& prompt_;
+  const trace::LayerInfo& layer_;
+  QueryRange range_;
+};
 
 /// The fields of HeadPrompt other than the arrays.
 void describe(const trace::TraceInfo& info, const trace::LayerInfo& layer, const Head& head,
@@ -107,35 +123,6 @@ void describe(const trace::TraceInfo& info, const trace::LayerInfo& layer, const
   view.values_in_keys = layer.values_in_keys;
   if (info.rope_type == "default" && layer.rope_theta > 0)
     view.rope = methods::Rope{layer.rope_theta, info.rope_layout == "interleaved"};
-}
-
-/// HeadPrompt::fixed_log_sum_exp of a view with observed queries. The protected tokens that a query sees are
-/// consecutive among all of them.
-Buffer<const float> fixed_log_sum_exp(const Head& head, const methods::HeadPrompt& view, Backend& backend) {
-  const TokenMap& map = head.map;
-  std::vector<TokenId> fixed = methods::token_range(0, map.first);
-  std::ranges::copy(methods::token_range(map.first + map.middle, map.last), std::back_inserter(fixed));
-  const auto count_below = [&](Index position) {
-    return static_cast<std::int32_t>(position - map.local_end(position));
-  };
-  std::vector<std::int32_t> first, last;
-  for (const std::int32_t local : view.observed_positions) {
-    const auto position = static_cast<std::int32_t>(local + map.first);
-    first.push_back(count_below(head.first_seen(position)));
-    last.push_back(count_below(position + 1));
-  }
-  const Index rows = view.observed.rows(), queries = std::ssize(first);
-  const auto sums = backend.allocate<float>(rows);
-  backend.run(kernels::ExactAttention<Buffer>{.queries = view.observed,
-                                              .keys = methods::gathered(head.tokens.keys, fixed, backend),
-                                              .values = methods::gathered(head.tokens.values, fixed, backend),
-                                              .first = backend.adopt(std::move(first), queries),
-                                              .last = backend.adopt(std::move(last), queries),
-                                              .scale = view.scale,
-                                              .out = backend.allocate<float>(rows, view.values.cols()),
-                                              .max = backend.allocate<float>(rows),
-                                              .log_sum_exp = sums});
-  return sums;
 }
 
 /// The method's view: the context without the tokens that the harness protects.
@@ -163,7 +150,7 @@ void set_prompt(const trace::TraceInfo& info, const PromptPlan& plan, const trac
   }
   view.observed = backend.adopt(std::move(slabs.observed), head.group * static_cast<Index>(range.split - range.first),
                                 info.head_dim);
-  if (!head.map.identity()) view.fixed_log_sum_exp = fixed_log_sum_exp(head, view, backend);
+  if (!head.map.identity()) view.fixed_log_sum_exp = fixed_log_sum_exp(head.tokens, head.map, view, backend);
 }
 
 }  // namespace
@@ -187,14 +174,6 @@ void measure_values(std::span<const float> values, Index dv, const trace::LayerI
   }
 }
 
-Index TokenMap::local_end(Index global_end) const {
-  if (global_end <= first) return 0;
-  if (global_end <= first + middle) return global_end - first;
-  return std::max(middle, global_end - first - last);
-}
-
-Index Head::first_seen(std::int32_t position) const { return first_seen_by(position, window); }
-
 std::size_t slab_bytes(const trace::TraceInfo& info, const HeadPlace& place) {
   const trace::PromptInfo& prompt = info.prompts[place.prompt];
   const trace::LayerInfo& layer = prompt.layers[place.layer];
@@ -213,34 +192,7 @@ Index scored_tokens(const trace::PromptInfo& prompt, const PromptPlan& plan) {
 }
 
 HeadSlabs read_head(const trace::Reader& reader, const PromptPlan& plan, const HeadPlace& place, Uploader& uploader) {
-  const trace::TraceInfo& info = reader.info();
-  const trace::PromptInfo& prompt = info.prompts[place.prompt];
-  const trace::LayerInfo& layer = prompt.layers[place.layer];
-  const QueryRange range = query_range(layer, plan);
-  const auto stacked = [&](Array array, std::size_t begin, std::size_t end) {
-    return stack_group(reader, place, array, begin, end);
-  };
-  HeadSlabs slabs;
-  std::vector<float> values = reader.read_head(prompt, layer, Array::values, place.kv_head);
-  measure_values(values, info.value_dim, layer, range, slabs);
-  slabs.values = uploader.upload(std::move(values));
-  std::vector<float> keys = reader.read_head(prompt, layer, Array::keys, place.kv_head);
-  const float largest_key = largest_magnitude(keys);
-  slabs.keys = uploader.upload(std::move(keys));
-  slabs.queries = stacked(Array::queries, range.split, range.end);
-  if (layer.speculated_queries) slabs.speculated = stacked(Array::speculated_queries, range.split, range.end);
-  std::vector<float> observed = stacked(Array::queries, range.first, range.split);
-  check_logits(reader, place, largest_key, std::max(largest_magnitude(slabs.queries), largest_magnitude(observed)));
-  if (range.first < range.split) slabs.observed = uploader.upload(std::move(observed));
-  slabs.probes = read_probes(reader, plan, place, range);
-  slabs.sketch = read_sketch(reader, place, range);
-  if (layer.column_sums_end == plan.context) {
-    slabs.column_sums = uploader.upload(context_column_sums(reader, prompt, layer, plan, place));
-  }
-  if (layer.keys_pre_rope) {
-    slabs.keys_pre_rope = uploader.upload(reader.read_head(prompt, layer, Array::keys_pre_rope, place.kv_head));
-  }
-  return slabs;
+  return HeadReader(reader, plan, place).read(uploader);
 }
 
 Head place_head(const trace::TraceInfo& info, const PromptPlan& plan, const HeadPlace& place, HeadSlabs slabs,

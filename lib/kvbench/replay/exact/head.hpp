@@ -2,23 +2,10 @@
 // One kv head in memory: the data of the harness, and the part that a method sees.
 #pragma once
 
-#include <kvbench/methods/contract/attend.hpp>
+#include <kvbench/replay/exact/token_map.hpp>
 #include <kvbench/replay/plan/plan.hpp>
 
 namespace kvbench::replay {
-
-/// The map between the token numbers of a method (its context starts at 0 and ends where decoding starts) and those of
-/// the trace. They differ by the tokens that the harness protects at both ends of the context.
-struct TokenMap {
-  Index first = 0;   ///< protected tokens before the method's context
-  Index middle = 0;  ///< tokens of the method's context
-  Index last = 0;    ///< protected tokens after it
-
-  bool identity() const { return first == 0 && last == 0; }
-  Index to_global(Index local) const { return local + first + (local < middle ? 0 : last); }
-  /// The number of local tokens below a global position.
-  Index local_end(Index global_end) const;
-};
 
 /// The gradients that a trace records for the scored tokens of a kv head (trace::Probes).
 struct HeadProbes {
@@ -63,7 +50,7 @@ struct Head {
 
   Index num_tokens() const { return tokens.keys.rows(); }
   /// The first visible token of a query at this position.
-  Index first_seen(std::int32_t position) const;
+  Index first_seen(std::int32_t position) const { return first_seen_by(position, window); }
   Index queries_per_head() const { return static_cast<Index>(positions.size()); }
 };
 

@@ -5,34 +5,6 @@
 #include <utility>
 
 namespace kvbench::replay {
-namespace {
-
-/// Rows by local token as rows by token of the trace. Tokens that are not local get any row.
-Buffer<const float> rows_to_global(const Buffer<const float>& rows, const TokenMap& map, Backend& backend) {
-  if (!rows.present() || rows.rows() == 0) return rows;
-  std::vector<std::int32_t> ids(static_cast<std::size_t>(map.to_global(rows.rows() - 1) + 1), 0);
-  for (Index local = 0; local < rows.rows(); ++local)
-    ids[static_cast<std::size_t>(map.to_global(local))] = static_cast<std::int32_t>(local);
-  const Index count = std::ssize(ids);
-  const auto out = backend.allocate<float>(count, rows.cols());
-  backend.run(kernels::GatherRows<Buffer>{.source = rows, .ids = backend.adopt(std::move(ids), count), .out = out});
-  return out;
-}
-
-}  // namespace
-
-methods::EntryTable to_global(methods::EntryTable table, const TokenMap& map, Backend& backend) {
-  if (map.identity()) return table;
-  std::vector<std::int32_t> ids = backend.read(table.ids);
-  for (std::int32_t& id : ids) {
-    if (id >= 0) id = static_cast<std::int32_t>(map.to_global(id));
-  }
-  table.ids = backend.adopt(std::move(ids), table.ids.rows(), table.ids.cols());
-  table.token_keys = rows_to_global(table.token_keys, map, backend);
-  table.token_values = rows_to_global(table.token_values, map, backend);
-  return table;
-}
-
 ReadTable::ReadTable(methods::HostTable table)
     : methods::HostTable(std::move(table)),
       used(static_cast<std::size_t>(std::ranges::count_if(ids, [](std::int32_t id) { return id >= 0; }))) {

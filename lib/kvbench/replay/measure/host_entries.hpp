@@ -9,9 +9,6 @@
 
 namespace kvbench::replay {
 
-/// The table in the trace's token numbers.
-methods::EntryTable to_global(methods::EntryTable table, const TokenMap& map, Backend& backend);
-
 /// A table and the properties of its slots.
 struct ReadTable : methods::HostTable {
   explicit ReadTable(methods::HostTable table);
