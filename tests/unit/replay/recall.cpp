@@ -5,7 +5,7 @@
 #include <doctest/doctest.h>
 
 #include <kvbench/replay/measure/host_entries.hpp>
-#include <kvbench/replay/measure/recall.hpp>
+#include <kvbench/replay/measure/measurements.hpp>
 
 #include <support/small_trace.hpp>
 
