@@ -70,16 +70,8 @@ const LayerPlan* plan_of(const MethodChoice& method) {
   return methods::is_plan(method.info->name) ? &method.params.as<LayerPlan>() : nullptr;
 }
 
-bool same(const MethodChoice& a, const MethodChoice& b) {
-  return a.info == b.info && a.params.text() == b.params.text();
-}
-
-LayerChoice choice_at(const ReplayRequest& request, const Configuration& configuration, std::int64_t layer,
-                      Index kv_head) {
-  const MethodChoice& choice = request.methods[configuration.method];
-  const Budget& budget = request.budgets[configuration.budget];
+LayerChoice planned_choice(const MethodChoice& choice, const Budget& budget, std::int64_t layer, Index kv_head) {
   const LayerPlan* plan = plan_of(choice);
-  if (!plan) return {choice, budget};
   const auto planned = std::ranges::find(plan->budgets, budget, &PlannedBudget::budget);
   if (planned == plan->budgets.end()) {
     std::vector<std::string> made;

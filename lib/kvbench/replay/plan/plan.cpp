@@ -142,11 +142,10 @@ std::vector<Configuration> list_configurations(const ReplayRequest& request) {
 }
 
 void check_budgets(const ReplayPlan& plan, const ReplayRequest& request) {
+  Index largest = 0;
+  for (const PromptPlan& prompt : plan.prompts)
+    largest = std::max(largest, budget_base(prompt, request.protect_outside));
   for (const Budget& budget : request.budgets) {
-    Index largest = 0;
-    for (const PromptPlan& prompt : plan.prompts) {
-      largest = std::max(largest, budget_base(prompt, request.protect_outside));
-    }
     if (budget.is_share()) continue;
     const Index token_bytes = plan.prompts.front().token_bytes, tokens = budget.resolve(0, token_bytes);
     if (tokens < 1) {
@@ -206,6 +205,13 @@ std::vector<std::int64_t> compressed_layers(const trace::PromptInfo& prompt, con
 }
 
 }  // namespace
+
+LayerChoice choice_at(const ReplayRequest& request, const Configuration& configuration, std::int64_t layer,
+                      Index kv_head) {
+  const MethodChoice& choice = request.methods[configuration.method];
+  const Budget& budget = request.budgets[configuration.budget];
+  return plan_of(choice) ? planned_choice(choice, budget, layer, kv_head) : LayerChoice{choice, budget};
+}
 
 std::vector<std::string> budget_hints(const ReplayPlan& plan, const ReplayRequest& request) {
   constexpr Index largest_percentage = 100;

@@ -17,6 +17,24 @@ struct Configuration {
   friend bool operator==(const Configuration&, const Configuration&) = default;
 };
 
+/// What a configuration runs in a kv head of a layer: the same in all of them, or what a plan of layers names there.
+struct LayerChoice {
+  MethodChoice method;
+  Budget budget;
+  bool of_layer = false;  ///< the budget is that of this place alone, which shares it with no other layer
+};
+/// `layer`: number in the model. Throws as planned_choice() does.
+LayerChoice choice_at(const ReplayRequest& request, const Configuration& configuration, std::int64_t layer,
+                      Index kv_head);
+
+/// Whether two choices compute the same: refits differ in what is measured of it.
+inline bool same(const MethodChoice& a, const MethodChoice& b) {
+  return a.info == b.info && a.params.text() == b.params.text();
+}
+
+/// Whether the request keeps this layer of the model exactly, without a method.
+inline bool keeps_whole(const ReplayRequest& request, std::int64_t layer) { return layer < request.dense_layers; }
+
 /// A kv head of a layer of a prompt of the trace.
 struct HeadPlace {
   std::size_t prompt = 0;  ///< index into TraceInfo::prompts
