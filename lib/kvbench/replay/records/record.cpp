@@ -6,7 +6,6 @@
 
 #include <kvbench/core/parallel_for.hpp>
 #include <kvbench/methods/contract/layer_plan.hpp>
-#include <kvbench/replay/records/samples.hpp>
 
 namespace kvbench::replay {
 namespace {

@@ -6,6 +6,7 @@
 #include <array>
 #include <cmath>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -116,6 +117,19 @@ struct Record : RowIdentity, Costs {
   /// Position among the rows of the replay: prompt, layer (0: all), rows by head, head, query head, method, budget.
   std::array<Index, 7> order{};
 };
+
+/// Part of the results of one head and one seed: query heads [g, g + heads) and queries [i, i + queries).
+struct Sample {
+  const HeadResult* head;
+  const ConfigurationResult* result;
+  std::size_t seed;  // index among the seeds of the row
+  Index g = 0, heads = 0, i = 0, queries = 0;
+};
+
+/// Sets everything of a row but what it is about: status and reason, layers, costs, metrics, and the predicted KL of
+/// rows over all heads. `seeds`: of the row; `prompts`: by HeadPlace::prompt.
+void summarize(const std::vector<Sample>& samples, std::size_t seeds, std::span<const ReplayFrame::Prompt> prompts,
+               Record& record);
 
 /// All rows in order. `results` may hold only some of the methods (their configurations, on all heads): put_in_order()
 /// then restores the order of one summary over the rows of all parts. `threads` compute them.

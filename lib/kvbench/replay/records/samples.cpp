@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <kvbench/replay/records/samples.hpp>
+#include <kvbench/replay/records/record.hpp>
 
 #include <algorithm>
 #include <cmath>
