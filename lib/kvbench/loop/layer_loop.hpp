@@ -14,6 +14,7 @@
 
 #include <kvbench/loop/configuration.hpp>
 #include <kvbench/loop/layer_arrays.hpp>
+#include <kvbench/replay/answer/cost_budget.hpp>
 #include <kvbench/replay/answer/work_item.hpp>
 
 namespace kvbench::loop {

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <kvbench/replay/answer/segments.hpp>
-#include <kvbench/replay/answer/together.hpp>
 
 #include <doctest/doctest.h>
 #include <support/backends.hpp>

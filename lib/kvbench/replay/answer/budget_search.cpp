@@ -9,32 +9,8 @@
 #include <fmt/ranges.h>
 
 #include <kvbench/core/error.hpp>
-#include <kvbench/methods/stages/per_block.hpp>
 
 namespace kvbench::replay {
-namespace {
-
-/// The scores of all heads of the calibration text.
-const std::map<std::int64_t, std::vector<float>>& head_scores(const Calibration& text, const MethodChoice& choice,
-                                                              Backend& backend) {
-  HeadScores& scores = *text.head_scores;
-  const std::lock_guard lock(scores.mutex);
-  const std::string key =
-      fmt::format("{}[{}] {} {}", choice.info->name, choice.params.text(), backend.name(), backend.isa());
-  return methods::computed_once(scores.known, key, [&] {
-    std::map<std::int64_t, std::vector<float>> layers;
-    for (const trace::LayerInfo& layer : text.trace->info().prompts[text.prompt].layers) {
-      for (Index h = 0; h < text.trace->info().num_kv_heads; ++h) {
-        const auto head = load_calibration(text, layer.layer, h, backend);
-        layers[layer.layer].push_back(choice.info->score_of_head(*head, choice.params, backend));
-      }
-    }
-    return layers;
-  });
-}
-
-}  // namespace
-
 BudgetSearch::BudgetSearch(const WorkItemTask& task, const LayerChoice& choice, std::uint32_t seed,
                            std::span<const methods::HeadPrompt> prompts, std::span<const Head> heads, Backend& backend,
                            ConfigurationRun::Options options)
@@ -47,55 +23,11 @@ BudgetSearch::BudgetSearch(const WorkItemTask& task, const LayerChoice& choice, 
       prompts_(prompts),
       heads_(heads),
       backend_(backend),
+      own_(task, choice.method, backend),
       options_(std::move(options)) {}
-
-Index BudgetSearch::allowed(const PreparedMethod& method, const std::function<void(Index tokens)>& report) const {
-  const PromptPlan& prompt = task_.item.prompt;
-  if (choice_.info->kind == methods::Kind::quantisation) {
-    report(prompt.base);
-    return allowed_level();
-  }
-  const Index tokens = allowed_tokens(method);
-  report(tokens);
-  const Index own = own_tokens(tokens, layer_);
-  report(own + prompt.protect_first + prompt.protect_last);
-  return own;
-}
 
 void BudgetSearch::check_stop() const {
   if (task_.stop != nullptr && task_.stop->load()) throw Interrupted();
-}
-
-/// The budgets of the layers of the model, by depth, at a budget of `tokens`.
-const std::vector<Index>& BudgetSearch::plan_at(Index tokens) const {
-  if (planned_ && planned_->first == tokens) return planned_->second;
-  const PromptPlan& prompt = task_.item.prompt;
-  const trace::TraceInfo& trace = task_.trace;
-  methods::ModelContext context{.prompt_group = trace.prompts[prompt.prompt].id, .tokens = prompt.base};
-  context.layers.assign(trace.cache_layers.begin(), trace.cache_layers.end());
-  for (Index l = 0; trace.cache_layers.empty() && l < trace.num_layers; ++l) context.layers.push_back(l);
-  if (choice_.info->score_of_head && task_.request.calibration)
-    context.head_scores = head_scores(*task_.request.calibration, choice_, backend_);
-  return planned_.emplace(tokens, choice_.info->plan(context, tokens, choice_.params)).second;
-}
-
-/// The tokens that the method may keep itself on a layer of this number, at a budget of `tokens`. Throws Infeasible
-/// where there are none.
-Index BudgetSearch::own_tokens(Index tokens, std::int64_t layer) const {
-  const PromptPlan& prompt = task_.item.prompt;
-  if (tokens > prompt.base) {
-    throw methods::Infeasible(
-        fmt::format("the budget of {} tokens is larger than the context of {}", tokens, prompt.base));
-  }
-  // A plan may give a layer more than the context; the mean over the layers is the budget and fits.
-  if (choice_.info->divides(choice_.params))
-    tokens = std::min(plan_at(tokens).at(static_cast<std::size_t>(task_.trace.depth_of(layer))), prompt.base);
-  const Index fixed = prompt.protect_first + prompt.protect_last;
-  if (tokens <= fixed) {
-    throw methods::Infeasible(
-        fmt::format("the budget of {} tokens does not exceed the {} protected tokens", tokens, fixed));
-  }
-  return tokens - fixed;
 }
 
 /// Whether the cost is that of every work item of the same shape. Which rows a method of retrieval reads depends on the
@@ -141,7 +73,7 @@ double BudgetSearch::cost_at(CostKind cost, Index tokens, const PreparedMethod& 
     if (whole(layer))
       total += 1;
     else
-      layers[own_tokens(tokens, layer)] += 1;
+      layers[own_.in_layer(tokens, layer)] += 1;
   }
   for (const auto& [own, count] : layers)
     total += count * cost_of(cost, own, [&, own = own] { return method.make(own, seed_); });
@@ -201,8 +133,7 @@ std::string BudgetSearch::percentage() const {
                      std::min(100.0, 100.0 * static_cast<double>(tokens) / static_cast<double>(prompt.base)));
 }
 
-/// The level of a quantiser, from 1, that the budget allows. Throws Infeasible where none fits, and for budgets in
-/// tokens, which say nothing to a method that keeps every token.
+/// The same, or the least share in which the quantiser can keep the cache where that is more.
 std::string BudgetSearch::percentage_in_bits() const {
   const std::string same = percentage();
   try {
@@ -213,7 +144,7 @@ std::string BudgetSearch::percentage_in_bits() const {
   }
 }
 
-Index BudgetSearch::allowed_level() const {
+Index BudgetSearch::level() const {
   const std::vector<std::string> levels = choice_.info->quantiser.levels(choice_.params);
   if (whole(layer_)) return std::ssize(levels);
   if (!budget_.cost()) {
@@ -228,11 +159,10 @@ Index BudgetSearch::allowed_level() const {
       [&](Index level) { return "at " + levels[static_cast<std::size_t>(level - 1)]; });
 }
 
-/// The tokens of the configuration's budget, protected tokens included.
-Index BudgetSearch::allowed_tokens(const PreparedMethod& method) const {
+Index BudgetSearch::tokens(const PreparedMethod& method) const {
   const Index tokens = budget_tokens(task_.item.prompt, budget_, task_.request.protect_outside);
-  if (budget_.cost()) check_whole_cost(budget_.share());
-  if (!budget_.cost() || whole(layer_)) return tokens;
+  check_whole_cost(budget_.share());
+  if (whole(layer_)) return tokens;
   try {
     return largest_within(budget_.share(), tokens, task_.item.prompt.base,
                           [&](Index trial) { return cost_at(*budget_.cost(), trial, method); });

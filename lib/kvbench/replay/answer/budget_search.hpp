@@ -1,17 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a configuration may spend on a work item: the tokens of its cache, or the level of a quantiser.
+// What a configuration may spend on a work item under a budget that limits a cost, and as a quantiser: the tokens of
+// its cache, or a level.
 #pragma once
 
 #include <functional>
 #include <optional>
 #include <span>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include <kvbench/replay/answer/cost_budget.hpp>
-#include <kvbench/replay/answer/work_item.hpp>
-#include <kvbench/replay/plan/layer_choice.hpp>
+#include <kvbench/replay/answer/layer_tokens.hpp>
 
 namespace kvbench::replay {
 
@@ -23,10 +22,11 @@ class BudgetSearch {
                std::span<const methods::HeadPrompt> prompts, std::span<const Head> heads, Backend& backend,
                ConfigurationRun::Options options);
 
-  /// The budget of the caches that `method` makes: tokens that it may keep itself, or a level of a quantiser, from 1.
-  /// Calls report(tokens) with the budget in tokens, protected tokens included. Throws methods::Infeasible where no
-  /// budget fits.
-  Index allowed(const PreparedMethod& method, const std::function<void(Index tokens)>& report) const;
+  /// The tokens of a budget that limits a cost, protected tokens included. Throws methods::Infeasible where none fit.
+  Index tokens(const PreparedMethod& method) const;
+  /// The level of a quantiser, from 1, that the budget allows. Throws methods::Infeasible where none fits, and for
+  /// budgets in tokens, which say nothing to a method that keeps every token.
+  Index level() const;
 
   /// The cost of the caches of this budget that was found on any work item of the same shape. Absent where it was
   /// measured on this one.
@@ -34,12 +34,7 @@ class BudgetSearch {
 
  private:
   bool whole(std::int64_t layer) const { return keeps_whole(task_.request, layer); }
-  const std::vector<Index>& plan_at(Index tokens) const;
-  Index own_tokens(Index tokens, std::int64_t layer) const;
-  Index allowed_tokens(const PreparedMethod& method) const;
-  Index allowed_level() const;
   std::string percentage() const;
-  /// The same, or the least share in which the quantiser can keep the cache where that is more.
   std::string percentage_in_bits() const;
   bool shares(CostKind cost) const;
   std::string key_of(CostKind cost, Index budget) const;
@@ -60,9 +55,8 @@ class BudgetSearch {
   std::span<const methods::HeadPrompt> prompts_;
   std::span<const Head> heads_;
   Backend& backend_;
+  LayerTokens own_;
   ConfigurationRun::Options options_;
-  mutable std::optional<std::pair<Index, std::vector<Index>>>
-      planned_;                       ///< the last plan, and the tokens that it divides
   mutable methods::MakeCaches make_;  ///< for the search alone, where its costs are shared
 };
 

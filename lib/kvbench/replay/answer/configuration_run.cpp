@@ -3,10 +3,19 @@
 
 #include <algorithm>
 #include <iterator>
+#include <map>
 
 #include <kvbench/core/stopwatch.hpp>
+#include <kvbench/replay/answer/segments.hpp>
 
 namespace kvbench::replay {
+namespace {
+
+/// With fewer query rows, splitting the entries into segments costs more than it saves.
+constexpr Index min_shared_rows = 8;
+
+}  // namespace
+
 ConfigurationRun::ConfigurationRun(methods::Caches caches, Options options, std::span<const Head> heads,
                                    std::vector<ConfigurationResult*> results, Backend& backend)
     : session_(std::move(caches), heads.front().map.middle, options.observes, backend),
@@ -162,6 +171,52 @@ void ConfigurationRun::finish() {
   std::ranges::move(session_.notes(), std::back_inserter(results_.front()->notes));
   for (std::size_t h = 0; h < heads_.size(); ++h)
     measurements_[h].finish(footprints[h], options_.kv_element, session_.tokens());
+}
+
+void Together::answer(std::span<HeadBlock> blocks, Backend& backend) {
+  for (Member& member : members_) member.run->start(blocks);
+  for (bool more = true; more;) {
+    std::map<QueryRun, std::vector<Member*>> by_run;
+    for (Member& member : members_) {
+      attempt(member, [&] {
+        const QueryRun run = member.run->advance(blocks.front().exact.block.positions, backend);
+        if (run.size() > 0) by_run[run].push_back(&member);
+      });
+    }
+    for (auto& [run, members] : by_run) answer_run(blocks, run, members, backend);
+    more = !by_run.empty();
+  }
+  std::erase_if(members_, [](const Member& member) { return member.ended; });
+}
+
+void Together::answer_run(std::span<HeadBlock> blocks, QueryRun run, std::span<Member*> members, Backend& backend) {
+  for (Member* member : members) {
+    attempt(*member, [&] { member->run->collect(blocks, run, backend); });
+  }
+  for (std::size_t h = 0; h < blocks.size(); ++h) {
+    std::vector<const HostEntries*> sets;
+    for (const Member* member : members) {
+      if (!member->ended && member->run->shares() && !member->run->complete(h))
+        sets.push_back(&member->run->entries(h));
+    }
+    const methods::HeadTokens& tokens = blocks[h].head().tokens;
+    std::vector<ConfigurationRun::Shared> shared;
+    if (sets.size() > 1 && run.size() * tokens.group >= min_shared_rows) {
+      shared = attend_together(sets, blocks[h].part(run, backend), blocks[h].fixed(run), tokens, backend);
+    }
+    std::size_t next = 0;
+    for (Member* member : members) {
+      if (member->ended) continue;
+      const bool own = shared.empty() || member->run->complete(h);
+      const ConfigurationRun::Shared* const answer = own ? nullptr : &shared[next++];
+      attempt(*member, [&] { member->run->answer(blocks[h], run, h, answer, backend); });
+    }
+  }
+  for (Member* member : members) attempt(*member, [&] { member->run->observe(); });
+}
+
+void Together::finish() {
+  for (Member& member : members_) attempt(member, [&] { member.run->finish(); });
 }
 
 }  // namespace kvbench::replay

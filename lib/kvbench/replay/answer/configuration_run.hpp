@@ -2,8 +2,10 @@
 // One configuration (method, parameters, budget, seed) on the heads of a work item, from its cache to the last query.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include <kvbench/replay/answer/fitted_entries.hpp>
@@ -94,6 +96,48 @@ class ConfigurationRun {
   std::vector<FittedEntries> fitted_;       ///< by head, with Refit::fitted
   Collected collected_;
   Index answered_ = 0;  ///< queries of the block
+};
+
+/// The configurations of one method and seed on a work item, which differ in their budget. They answer each block of
+/// queries together, so that attention over the tokens that their entries have in common is computed once.
+class Together {
+ public:
+  /// Runs `work` for a configuration (its index in the plan); returns false where this ends the configuration.
+  using Attempt = std::function<bool(std::size_t configuration, const std::function<void()>& work)>;
+
+  explicit Together(Attempt attempt) : attempt_(std::move(attempt)) {}
+
+  void add(std::size_t configuration, std::unique_ptr<ConfigurationRun> run) {
+    members_.push_back({configuration, std::move(run)});
+  }
+
+  /// Calls visit(configuration) for each one that has not ended.
+  template <class F>
+  void each(F visit) const {
+    for (const Member& member : members_) visit(member.configuration);
+  }
+
+  /// Answers the queries of a block (one HeadBlock per head), after appending the decoded tokens up to each query.
+  void answer(std::span<HeadBlock> blocks, Backend& backend);
+
+  /// Finishes the runs, after the last block.
+  void finish();
+
+ private:
+  struct Member {
+    std::size_t configuration;
+    std::unique_ptr<ConfigurationRun> run;
+    bool ended = false;
+  };
+
+  template <class F>
+  void attempt(Member& member, F work) {
+    if (!member.ended) member.ended = !attempt_(member.configuration, work);
+  }
+  void answer_run(std::span<HeadBlock> blocks, QueryRun run, std::span<Member*> members, Backend& backend);
+
+  Attempt attempt_;
+  std::vector<Member> members_;
 };
 
 }  // namespace kvbench::replay

@@ -3,9 +3,13 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <cstdint>
 #include <cstring>
+#include <limits>
 #include <utility>
+
+#include <kvbench/core/stopwatch.hpp>
 
 namespace kvbench::replay {
 namespace {
@@ -193,6 +197,51 @@ class ScopeSplitter {
   std::vector<List> lists_;  ///< by code, without 0
 };
 
+float shrink(float max, float larger) { return max == larger ? 1 : std::exp(max - larger); }
+
+/// state += weight * part.
+void add(const HostState& part, SetWeight weight, HostState& state) {
+  const std::size_t rows = state.max.size(), dv = state.num.size() / rows;
+  for (std::size_t r = 0; r < rows; ++r) {
+    if (part.max[r] == -std::numeric_limits<float>::infinity()) continue;
+    const float max = std::max(state.max[r], part.max[r]);
+    const float old = shrink(state.max[r], max), scale = shrink(part.max[r], max);
+    const float factor_num = weight.num * scale, factor_den = weight.den * scale;
+    state.max[r] = max;
+    state.den[r] = state.den[r] * old + part.den[r] * factor_den;
+    float* to = state.num.data() + r * dv;
+    const float* from = part.num.data() + r * dv;
+    for (std::size_t c = 0; c < dv; ++c) to[c] = to[c] * old + from[c] * factor_num;
+  }
+}
+
+std::vector<Answer> answers_of(std::span<const HostEntries* const> sets, std::span<const Segment> segments,
+                               const methods::QueryBlock& queries, const HostState& fixed,
+                               const methods::HeadTokens& tokens, Backend& backend) {
+  std::vector<Answer> answers(sets.size(), {fixed, fixed});
+  for (const Segment& segment : segments) {
+    methods::AttentionState state = methods::empty_state(backend, queries.queries.rows(), tokens.values.cols());
+    attend(backend, tokens, queries, {&segment.table, 1}, state);
+    const HostState part = methods::on_host(state, backend);
+    for (std::size_t s = 0; s < sets.size(); ++s) {
+      const SetWeight weight = segment.weights[s];
+      if (weight == SetWeight{}) continue;
+      add(part, weight, answers[s].all);
+      if (!sets[s]->all_plain() && weight == SetWeight{1, 1}) add(part, {1, 1}, answers[s].plain);
+    }
+  }
+  for (std::size_t s = 0; s < sets.size(); ++s) {
+    if (sets[s]->all_plain()) answers[s].plain = answers[s].all;
+  }
+  return answers;
+}
+
+double slots_of(const HostEntries& set) {
+  double slots = 0;
+  for (const ReadTable& table : set.tables()) slots += static_cast<double>(table.used);
+  return slots;
+}
+
 }  // namespace
 
 std::optional<std::vector<Segment>> find_segments(std::span<const HostEntries* const> sets, Index tokens,
@@ -213,6 +262,22 @@ std::optional<std::vector<Segment>> find_segments(std::span<const HostEntries* c
   }
   if (in_segments > worthwhile * in_sets) return std::nullopt;
   return segments;
+}
+
+std::vector<ConfigurationRun::Shared> attend_together(std::span<const HostEntries* const> sets, const BlockPart& part,
+                                                      const HostState& fixed, const methods::HeadTokens& tokens,
+                                                      Backend& backend) {
+  const Stopwatch watch(backend);
+  const auto segments = find_segments(sets, tokens.keys.rows(), backend);
+  if (!segments) return {};
+  std::vector<ConfigurationRun::Shared> shared;
+  for (Answer& answer : answers_of(sets, *segments, part.global, fixed, tokens, backend))
+    shared.push_back({std::move(answer)});
+  double slots = 0;
+  for (const HostEntries* set : sets) slots += slots_of(*set);
+  const double seconds = watch.seconds();
+  for (std::size_t s = 0; s < sets.size(); ++s) shared[s].seconds = seconds * slots_of(*sets[s]) / slots;
+  return shared;
 }
 
 }  // namespace kvbench::replay

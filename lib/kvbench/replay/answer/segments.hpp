@@ -8,7 +8,7 @@
 #include <span>
 #include <vector>
 
-#include <kvbench/replay/measure/host_entries.hpp>
+#include <kvbench/replay/answer/configuration_run.hpp>
 
 namespace kvbench::replay {
 
@@ -27,5 +27,11 @@ struct Segment {
 /// save work: entries with keys or values of their own, too many different weights, or sets with few tokens in common.
 std::optional<std::vector<Segment>> find_segments(std::span<const HostEntries* const> sets, Index tokens,
                                                   Backend& backend);
+
+/// The answer of each set to a run of queries of one head, with `fixed` included. The time is divided among the sets in
+/// proportion to their numbers of entries. Empty where computing them together would not save work.
+std::vector<ConfigurationRun::Shared> attend_together(std::span<const HostEntries* const> sets, const BlockPart& part,
+                                                      const HostState& fixed, const methods::HeadTokens& tokens,
+                                                      Backend& backend);
 
 }  // namespace kvbench::replay

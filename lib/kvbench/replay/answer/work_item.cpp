@@ -10,7 +10,7 @@
 #include <kvbench/core/error.hpp>
 #include <kvbench/methods/registry.hpp>
 #include <kvbench/replay/answer/budget_search.hpp>
-#include <kvbench/replay/answer/together.hpp>
+#include <kvbench/replay/answer/configuration_run.hpp>
 #include <kvbench/replay/plan/layer_choice.hpp>
 #include <kvbench/replay/plan/needs.hpp>
 
@@ -157,16 +157,28 @@ class WorkItemRun {
     return out;
   }
 
-  /// The budget of the cache of a configuration. Throws methods::Infeasible where there is none.
+  /// The budget of the caches of a configuration: tokens that the method may keep itself, or a level of a quantiser,
+  /// from 1. Throws methods::Infeasible where there is none.
   Index allowed_budget(std::size_t c, const LayerChoice& choice, const PreparedMethod& method) {
-    ConfigurationRun::Options options = options_of(choice.method);
-    options.refit = Refit::none;  // budgets are those of the method
-    const BudgetSearch search(task_, choice, task_.plan.configurations[c].seed, prompts_, heads_, backend_,
-                              std::move(options));
-    const Index budget = search.allowed(method, [&](Index tokens) {
+    const PromptPlan& prompt = task_.item.prompt;
+    const auto report = [&](Index tokens) {  // protected tokens included
       for (std::size_t h = 0; h < heads_.size(); ++h) result(h, c).budget_tokens = tokens;
-    });
-    if (const std::optional<double> cost = search.shared_cost(budget)) shared_costs_[c] = *cost;
+    };
+    const bool levels = choice.method.info->kind == methods::Kind::quantisation;
+    std::optional<BudgetSearch> search;
+    if (levels || choice.budget.cost()) {
+      ConfigurationRun::Options options = options_of(choice.method);
+      options.refit = Refit::none;  // budgets are those of the method
+      search.emplace(task_, choice, task_.plan.configurations[c].seed, prompts_, heads_, backend_, std::move(options));
+    }
+    const Index tokens = levels   ? prompt.base
+                         : search ? search->tokens(method)
+                                  : budget_tokens(prompt, choice.budget, task_.request.protect_outside);
+    report(tokens);
+    const Index budget =
+        levels ? search->level() : LayerTokens(task_, choice.method, backend_).in_layer(tokens, layer().layer);
+    if (!levels) report(budget + prompt.protect_first + prompt.protect_last);
+    if (const auto cost = search ? search->shared_cost(budget) : std::nullopt) shared_costs_[c] = *cost;
     return budget;
   }
 
@@ -226,29 +238,6 @@ class WorkItemRun {
     });
   }
 
-  /// Of a format whose engine has another order of channels than the trace.
-  std::string order_note(const MethodChoice& choice) const {
-    const methods::Engine engine = choice.info->engine;
-    const std::string order = task_.trace.channel_order();
-    const std::string_view deployed = methods::rope_layout_in(engine, task_.trace.arch);
-    if (order.empty() || deployed.empty() || order == deployed) return "";
-    return fmt::format("rounded with channels in the order {}; {}, whose format it is, has them in the order {}", order,
-                       methods::name_of(engine), deployed);
-  }
-  /// What a row reports beside the notes of the method.
-  std::vector<methods::Note> notes_on(const MethodChoice& choice) const {
-    std::vector<methods::Note> notes;
-    if (choice.info->calibrates && !dense()) {
-      notes.push_back({.text = task_.request.calibration ? "calibrated on " + task_.request.calibration->text()
-                                                         : std::string(calibrated_on_evaluated)});
-    }
-    if (const std::string note = order_note(choice); !note.empty() && !dense()) notes.push_back({.text = note});
-    if (choice.refit == Refit::own) notes.push_back({.text = "measured on the last half of the evaluated queries"});
-    if (choice.refit == Refit::fitted)
-      notes.push_back({.text = "weights fitted to the first half of the evaluated queries, measured on the last half"});
-    return notes;
-  }
-
   ConfigurationRun::Options options_of(const MethodChoice& choice) {
     const methods::MethodInfo& info = *choice.info;
     const Refit refit = choice.refit;
@@ -263,7 +252,7 @@ class WorkItemRun {
             .keep_raw = task_.options.keep_raw,
             .keep_exact = task_.options.keep_exact,
             .kv_element = task_.request.kv_element,
-            .notes = notes_on(choice)};
+            .notes = notes_on(choice, task_.request, task_.trace, dense())};
   }
 
   /// The tokens that the harness keeps exactly.

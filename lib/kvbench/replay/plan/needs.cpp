@@ -89,6 +89,16 @@ bool runs(const MethodChoice& choice, const trace::PromptInfo& prompt, const Pro
   return true;
 }
 
+/// Of a format whose engine has another order of channels than the trace.
+std::string order_note(const MethodChoice& choice, const trace::TraceInfo& trace) {
+  const methods::Engine engine = choice.info->engine;
+  const std::string order = trace.channel_order();
+  const std::string_view deployed = methods::rope_layout_in(engine, trace.arch);
+  if (order.empty() || deployed.empty() || order == deployed) return "";
+  return fmt::format("rounded with channels in the order {}; {}, whose format it is, has them in the order {}", order,
+                     methods::name_of(engine), deployed);
+}
+
 }  // namespace
 
 void check_available(const MethodChoice& method, const trace::LayerInfo& layer, const PromptPlan& prompt,
@@ -133,6 +143,20 @@ std::vector<RunnableMethods> runnable_methods(const trace::TraceInfo& trace) {
     }
   }
   return out;
+}
+
+std::vector<methods::Note> notes_on(const MethodChoice& choice, const ReplayRequest& request,
+                                    const trace::TraceInfo& trace, bool whole) {
+  std::vector<methods::Note> notes;
+  if (choice.info->calibrates && !whole) {
+    notes.push_back({.text = request.calibration ? "calibrated on " + request.calibration->text()
+                                                 : std::string(calibrated_on_evaluated)});
+  }
+  if (const std::string note = order_note(choice, trace); !note.empty() && !whole) notes.push_back({.text = note});
+  if (choice.refit == Refit::own) notes.push_back({.text = "measured on the last half of the evaluated queries"});
+  if (choice.refit == Refit::fitted)
+    notes.push_back({.text = "weights fitted to the first half of the evaluated queries, measured on the last half"});
+  return notes;
 }
 
 }  // namespace kvbench::replay

@@ -9,6 +9,10 @@ namespace kvbench::replay {
 /// tokens are appended to the method's cache.
 void check_available(const MethodChoice& method, const trace::LayerInfo& layer, const PromptPlan& prompt, bool decodes);
 
+/// What rows of a method report beside its own notes. `whole`: of a layer that is kept exactly, without the method.
+std::vector<methods::Note> notes_on(const MethodChoice& choice, const ReplayRequest& request,
+                                    const trace::TraceInfo& trace, bool whole);
+
 /// Which methods a replay of one prompt with default options and parameters runs in its layers, those without sliding
 /// windows and capped logits.
 struct RunnableMethods {
