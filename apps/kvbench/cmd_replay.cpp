@@ -11,7 +11,7 @@
 #include <kvbench/replay/records/raw.hpp>
 #include <kvbench/replay/records/record.hpp>
 #include <kvbench/replay/replay.hpp>
-#include <kvbench/replay/run/workers.hpp>
+#include <kvbench/replay/run/devices.hpp>
 #include <kvbench/report/columns/tables.hpp>
 
 #include <apps/common/command_line.hpp>

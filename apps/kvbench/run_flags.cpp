@@ -8,7 +8,7 @@
 #include <fmt/format.h>
 
 #include <kvbench/core/name.hpp>
-#include <kvbench/replay/run/workers.hpp>
+#include <kvbench/replay/run/devices.hpp>
 #include <kvbench/report/columns/tables.hpp>
 #include <kvbench/report/document/writers.hpp>
 #include <kvbench/report/replay/table.hpp>

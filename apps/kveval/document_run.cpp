@@ -9,7 +9,7 @@
 #include <kvbench/core/error.hpp>
 #include <kvbench/core/parallel_for.hpp>
 #include <kvbench/core/statistics.hpp>
-#include <kvbench/replay/run/workers.hpp>
+#include <kvbench/replay/run/devices.hpp>
 
 #include <apps/common/stop_signals.hpp>
 #include <apps/kveval/documents.hpp>

@@ -9,8 +9,8 @@
 #include <kvbench/core/error.hpp>
 #include <kvbench/core/output_path.hpp>
 #include <kvbench/eval/eval_raw.hpp>
+#include <kvbench/replay/run/devices.hpp>
 #include <kvbench/replay/run/head_memory.hpp>
-#include <kvbench/replay/run/workers.hpp>
 #include <kvbench/report/columns/tables.hpp>
 #include <kvbench/report/document/writers.hpp>
 #include <kvbench/report/eval/answer.hpp>

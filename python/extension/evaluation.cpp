@@ -14,7 +14,7 @@
 
 #include <kvbench/config/method_flags.hpp>
 #include <kvbench/eval/eval_record.hpp>
-#include <kvbench/replay/run/workers.hpp>
+#include <kvbench/replay/run/devices.hpp>
 #include <kvbench/report/columns/tables.hpp>
 
 #include <apps/common/rows/output.hpp>

@@ -14,7 +14,7 @@
 #include <kvbench/replay/answer/work_item.hpp>
 #include <kvbench/replay/measure/bytes.hpp>
 #include <kvbench/replay/replay.hpp>
-#include <kvbench/replay/run/workers.hpp>
+#include <kvbench/replay/run/devices.hpp>
 #include <kvbench/session/session.hpp>
 
 namespace kvbench::loop {

@@ -8,7 +8,7 @@
 #include <kvbench/core/parallel_for.hpp>
 #include <kvbench/replay/plan/layer_choice.hpp>
 #include <kvbench/replay/replay.hpp>
-#include <kvbench/replay/run/workers.hpp>
+#include <kvbench/replay/run/devices.hpp>
 
 namespace kvbench::loop {
 namespace {

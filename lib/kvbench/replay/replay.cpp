@@ -4,15 +4,18 @@
 #include <algorithm>
 #include <filesystem>
 #include <mutex>
+#include <numeric>
 #include <set>
 
 #include <kvbench/core/error.hpp>
+#include <kvbench/core/parallel_for.hpp>
+#include <kvbench/replay/answer/cost_budget.hpp>
 #include <kvbench/replay/answer/work_item.hpp>
 #include <kvbench/replay/exact/read_ahead.hpp>
 #include <kvbench/replay/plan/calibration.hpp>
 #include <kvbench/replay/records/results.hpp>
+#include <kvbench/replay/run/devices.hpp>
 #include <kvbench/replay/run/head_memory.hpp>
-#include <kvbench/replay/run/workers.hpp>
 
 namespace kvbench::replay {
 namespace {
@@ -95,6 +98,33 @@ HeadResult empty_head(const trace::TraceInfo& trace, const ReplayPlan& plan, std
           .layer = layer.layer,
           .positions = {std::ranges::lower_bound(layer.query_positions, prompt->context), layer.query_positions.end()},
           .results = std::vector<ConfigurationResult>(plan.configurations.size())};
+}
+
+void run_work_items(std::size_t count, const RunOptions& options, const ReplayHooks& hooks,
+                    const std::function<void(Backend&, std::size_t, const PartDone&)>& work) {
+  const std::size_t threads = thread_count(options);
+  std::vector<std::unique_ptr<Backend>> backends(threads);
+  std::vector<double> running(threads, 0.0);  // finished parts of the work items in progress
+  std::mutex reporting;
+  Index finished = 0;
+  const auto report = [&] {
+    if (!hooks.progress) return;
+    hooks.progress(std::accumulate(running.begin(), running.end(), static_cast<double>(finished)),
+                   static_cast<Index>(count));
+  };
+  const auto run = [&](std::size_t i, std::size_t thread) {
+    if (!backends[thread]) backends[thread] = make_backend(options);
+    work(*backends[thread], i, [&](double part) {
+      const std::lock_guard lock(reporting);
+      running[thread] = part;
+      report();
+    });
+    const std::lock_guard lock(reporting);
+    running[thread] = 0;
+    ++finished;
+    report();
+  };
+  parallel_for(count, threads, run, hooks.note);
 }
 
 void replay_work_items(const trace::Reader& reader, const ReplayPlan& plan, const ReplayRequest& request,

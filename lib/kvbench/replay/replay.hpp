@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <functional>
+
+#include <kvbench/kernels/backend.hpp>
 #include <kvbench/replay/plan/plan.hpp>
 #include <kvbench/replay/records/results.hpp>
 
@@ -18,6 +21,12 @@ ReplayFrame replay_frame(const trace::Reader& reader, const ReplayPlan& plan, co
 
 /// The kv head of `plan` at `index` with an empty result for every configuration.
 HeadResult empty_head(const trace::TraceInfo& trace, const ReplayPlan& plan, std::size_t index);
+
+/// parallel_for() over work items on thread_count() threads: calls work(backend, i, part_done) for i = 0 .. count - 1;
+/// each thread has its own back end. hooks.progress is called after each work item and at each call of part_done. Work
+/// that needs no back end calls parallel_for() itself.
+void run_work_items(std::size_t count, const RunOptions& options, const ReplayHooks& hooks,
+                    const std::function<void(Backend&, std::size_t, const PartDone&)>& work);
 
 /// Receives the results of a work item: its index in the plan, and its kv heads, in which only the configurations of
 /// the work item's methods are filled.

@@ -9,7 +9,7 @@
 #include <kvbench/config/run_keys.hpp>
 #include <kvbench/core/name.hpp>
 #include <kvbench/methods/contract/method_text.hpp>
-#include <kvbench/replay/run/workers.hpp>
+#include <kvbench/replay/run/devices.hpp>
 
 namespace kvbench::sweep {
 namespace {

@@ -6,7 +6,7 @@
 #include <mutex>
 
 #include <kvbench/replay/replay.hpp>
-#include <kvbench/replay/run/workers.hpp>
+#include <kvbench/replay/run/devices.hpp>
 
 namespace kvbench::sweep {
 namespace {

@@ -5,7 +5,7 @@
 
 #include <kvbench/bounds/check/verdicts.hpp>
 #include <kvbench/bounds/trials/rates.hpp>
-#include <kvbench/replay/run/workers.hpp>
+#include <kvbench/replay/replay.hpp>
 
 namespace kvbench::validate {
 namespace {

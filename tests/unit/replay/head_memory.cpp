@@ -11,8 +11,9 @@
 
 #include <kvbench/core/error.hpp>
 #include <kvbench/methods/registry.hpp>
+#include <kvbench/replay/replay.hpp>
+#include <kvbench/replay/run/devices.hpp>
 #include <kvbench/replay/run/head_memory.hpp>
-#include <kvbench/replay/run/workers.hpp>
 
 #include <support/small_trace.hpp>
 

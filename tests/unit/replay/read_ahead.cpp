@@ -3,8 +3,8 @@
 
 #include <kvbench/methods/registry.hpp>
 #include <kvbench/replay/exact/read_ahead.hpp>
+#include <kvbench/replay/run/devices.hpp>
 #include <kvbench/replay/run/head_memory.hpp>
-#include <kvbench/replay/run/workers.hpp>
 
 #include <support/fakes.hpp>
 #include <support/small_trace.hpp>

@@ -8,7 +8,7 @@
 #include <kvbench/bounds/check/subject.hpp>
 #include <kvbench/bounds/check/verdicts.hpp>
 #include <kvbench/methods/registry.hpp>
-#include <kvbench/replay/run/workers.hpp>
+#include <kvbench/replay/replay.hpp>
 
 namespace kvbench::faithful {
 namespace {

@@ -9,7 +9,7 @@
 
 #include <kvbench/core/error.hpp>
 #include <kvbench/replay/exact/exact_pass.hpp>
-#include <kvbench/replay/run/workers.hpp>
+#include <kvbench/replay/run/devices.hpp>
 
 namespace kvbench::replay {
 namespace {

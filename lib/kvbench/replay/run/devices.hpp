@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Devices and threads: the choice of the back end, and work items on several threads.
+// The choice of the back end and of the number of threads.
 #pragma once
 
-#include <functional>
 #include <memory>
 #include <string>
 
@@ -27,11 +26,5 @@ std::unique_ptr<Backend> make_backend(const RunOptions& options);
 /// The number of threads that compute work items: allowed_threads(options.threads). On a GPU the default is one thread:
 /// it keeps the device busy, and each further thread needs device memory for a head.
 std::size_t thread_count(const RunOptions& options);
-
-/// parallel_for() over work items on thread_count() threads: calls work(backend, i, part_done) for i = 0 .. count - 1;
-/// each thread has its own back end. hooks.progress is called after each work item and at each call of part_done. Work
-/// that needs no back end calls parallel_for() itself.
-void run_work_items(std::size_t count, const RunOptions& options, const ReplayHooks& hooks,
-                    const std::function<void(Backend&, std::size_t, const PartDone&)>& work);
 
 }  // namespace kvbench::replay
