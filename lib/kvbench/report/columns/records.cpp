@@ -128,6 +128,14 @@ void add_summary(std::vector<RecordColumn>& c, const replay::MetricInfo& metric,
   add("_hi", ": upper end of the 95 % bootstrap interval of the mean", &replay::Summary::hi, true);
 }
 
+/// The ends of an interval. `lower`: what the first is.
+template <class F>
+void add_interval(std::vector<RecordColumn>& c, const char* name, const char* lower, F of) {
+  c.push_back({fmt::format("{}_lo", name), lower, where_ok([of](auto& r) -> auto& { return of(r).lo; }), "number"});
+  c.push_back({fmt::format("{}_hi", name), "upper end of this interval",
+               where_ok([of](auto& r) -> auto& { return of(r).hi; }), "number"});
+}
+
 /// Columns of what the errors do to the output of the model.
 void add_predicted_kl(std::vector<RecordColumn>& c) {
   const std::size_t first = c.size();
@@ -135,11 +143,10 @@ void add_predicted_kl(std::vector<RecordColumn>& c) {
                "predicted KL of the model's next-token distributions, in nats per scored token, from the probes of the "
                "trace; empty where it has none",
                where_ok([](auto& r) -> auto& { return r.kl.mean; }), "number"});
-  c.push_back({"kl_predicted_lo",
-               "lower end of its 95 % bootstrap interval over prompts, and over probes or the layers of a sample",
-               where_ok([](auto& r) -> auto& { return r.kl.interval.lo; }), "number"});
-  c.push_back({"kl_predicted_hi", "upper end of this interval",
-               where_ok([](auto& r) -> auto& { return r.kl.interval.hi; }), "number"});
+  add_interval(
+      c, "kl_predicted",
+      "lower end of its 95 % bootstrap interval over prompts, and over probes or the layers of a sample",
+      [](auto& r) -> auto& { return r.kl.interval; });
   for (std::size_t i = first; i < c.size(); ++i) c[i].limits = replay::limits::at_least_zero;
   c.push_back({"kl_about",
                "layers whose compression kl_predicted is about; with `large` above 0.15 nats, where it does not say "
@@ -174,11 +181,9 @@ void add_best(std::vector<RecordColumn>& c) {
        "mean of the figure, of residual_err its square, minus that of the best, paired by what was seen: query, "
        "query head and seed, or probe and seed",
        where_ok(&Record::diff_best), "number"});
-  c.push_back({"diff_best_lo",
-               "lower end of its 95 % bootstrap interval; empty where the row has fewer than two blocks",
-               where_ok([](auto& r) -> auto& { return r.diff_best_interval.lo; }), "number"});
-  c.push_back({"diff_best_hi", "upper end of this interval",
-               where_ok([](auto& r) -> auto& { return r.diff_best_interval.hi; }), "number"});
+  add_interval(
+      c, "diff_best", "lower end of its 95 % bootstrap interval; empty where the row has fewer than two blocks",
+      [](auto& r) -> auto& { return r.diff_best_interval; });
   const std::size_t ratios = c.size();
   c.push_back({"rel_err_geomean",
                "geometric mean over layers and texts of rel_err on each, by which rows are ranked; empty where these "
@@ -191,12 +196,11 @@ void add_best(std::vector<RecordColumn>& c) {
        geomean_where(false), "number"});
   c.push_back(
       {"ratio_best", "this geometric mean divided by that of the best", where_ok(&Record::ratio_best), "number"});
-  c.push_back({"ratio_best_lo",
-               "lower end of its interval, for layers and texts like these, at the level at which Holm tested the row: "
-               "it holds 1 where tied is 1",
-               where_ok([](auto& r) -> auto& { return r.ratio_best_interval.lo; }), "number"});
-  c.push_back({"ratio_best_hi", "upper end of this interval",
-               where_ok([](auto& r) -> auto& { return r.ratio_best_interval.hi; }), "number"});
+  add_interval(
+      c, "ratio_best",
+      "lower end of its interval, for layers and texts like these, at the level at which Holm tested the row: "
+      "it holds 1 where tied is 1",
+      [](auto& r) -> auto& { return r.ratio_best_interval; });
   for (std::size_t i = ratios; i < c.size(); ++i) c[i].limits = replay::limits::at_least_zero;
   c.push_back({"tested_over", "units of the test behind tied: layers and texts, blocks of queries, or probes",
                value_of(&Record::tested_over), "text"});
