@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <iterator>
 
+#include <kvbench/methods/sets.hpp>
+
 namespace kvbench::testing {
 namespace {
 
