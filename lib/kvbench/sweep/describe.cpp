@@ -6,6 +6,7 @@
 
 #include <kvbench/compare/configuration_name.hpp>
 #include <kvbench/replay/plan/fields.hpp>
+#include <kvbench/replay/plan/selection.hpp>
 #include <kvbench/sweep/plan.hpp>
 
 namespace kvbench::sweep {

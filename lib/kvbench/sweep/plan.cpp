@@ -10,6 +10,7 @@
 
 #include <kvbench/core/error.hpp>
 #include <kvbench/replay/plan/calibration.hpp>
+#include <kvbench/replay/plan/selection.hpp>
 #include <kvbench/sweep/expand.hpp>
 
 namespace kvbench::sweep {

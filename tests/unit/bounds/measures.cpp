@@ -7,7 +7,7 @@
 #include <kvbench/bounds/measures/curves.hpp>
 #include <kvbench/bounds/measures/measures.hpp>
 #include <kvbench/kernels/philox.hpp>
-#include <kvbench/replay/plan/plan.hpp>
+#include <kvbench/replay/plan/selection.hpp>
 #include <kvbench/replay/run/devices.hpp>
 
 #include <support/small_trace.hpp>

@@ -4,8 +4,8 @@
 #include <algorithm>
 
 #include <kvbench/core/error.hpp>
-#include <kvbench/core/name.hpp>
 #include <kvbench/replay/plan/layer_choice.hpp>
+#include <kvbench/replay/plan/selection.hpp>
 
 namespace kvbench::replay {
 namespace {
@@ -69,64 +69,6 @@ PromptPlan plan_prompt(const trace::PromptInfo& prompt, std::size_t index, const
   return plan;
 }
 
-/// Throws Error where the list has an item twice. Seeds that are counted twice narrow intervals, and equal rows make a
-/// table that cannot be read.
-template <class T>
-void refuse_twice(std::vector<T> list, const char* field) {
-  std::ranges::sort(list);
-  const auto twice = std::ranges::adjacent_find(list);
-  if (twice != list.end()) throw Error("{}: {} is given twice; give it once", field, *twice);
-}
-
-bool wanted(const std::vector<std::int64_t>& list, std::int64_t value) {
-  return list.empty() || std::ranges::find(list, value) != list.end();
-}
-
-/// Whether a user means a prompt: by its id, or by a name that no other prompt has as id or name.
-bool is_called(const trace::PromptInfo& prompt, const trace::TraceInfo& trace, const std::string& asked) {
-  const auto called = [&](const trace::PromptInfo& other) { return other.id == asked || other.name == asked; };
-  return prompt.id == asked || (prompt.name == asked && std::ranges::count_if(trace.prompts, called) == 1);
-}
-bool selects(const ReplayRequest& request, const trace::TraceInfo& trace, const trace::PromptInfo& prompt) {
-  const auto is = [&](const std::string& asked) { return is_called(prompt, trace, asked); };
-  return request.prompts.empty() || std::ranges::any_of(request.prompts, is);
-}
-
-void check_selection(const trace::TraceInfo& trace, const ReplayRequest& request) {
-  refuse_twice(request.prompts, "`prompts`");
-  refuse_twice(request.layers, "`layers`");
-  refuse_twice(request.kv_heads, "`kv_heads`");
-  std::vector<std::string> names, ids;
-  std::vector<std::int64_t> layers;
-  for (const auto& prompt : trace.prompts) {
-    names.insert(names.end(), {prompt.id, prompt.name});
-    ids.push_back(prompt.name.empty() ? prompt.id : fmt::format("{} ({})", prompt.id, prompt.name));
-    for (const auto& layer : prompt.layers) layers.push_back(layer.layer);
-  }
-  for (const std::string& asked : request.prompts) {
-    const auto is = [&](const trace::PromptInfo& prompt) { return is_called(prompt, trace, asked); };
-    if (std::ranges::any_of(trace.prompts, is)) continue;
-    throw Error("`prompts`: the trace has no prompt '{}'.{} It has: {}", asked, did_you_mean(asked, names),
-                listed(ids));
-  }
-  std::ranges::sort(layers);
-  layers.erase(std::unique(layers.begin(), layers.end()), layers.end());
-  for (const std::int64_t layer : request.layers) {
-    if (std::ranges::find(layers, layer) == layers.end()) {
-      throw Error("`layers`: the trace has no layer {}; it has {}", layer, fmt::join(layers, ", "));
-    }
-  }
-  for (const std::int64_t head : request.kv_heads) {
-    if (head < 0 || head >= trace.num_kv_heads) {
-      throw Error("`kv_heads`: there is no kv head {}; the trace has 0 to {}", head, trace.num_kv_heads - 1);
-    }
-  }
-}
-
-Index token_bytes(const trace::TraceInfo& trace, const ReplayRequest& request) {
-  return trace.token_numbers() * static_cast<Index>(element_bytes(methods::Element::kv, request.kv_element));
-}
-
 std::vector<Configuration> list_configurations(const ReplayRequest& request) {
   std::vector<Configuration> configurations;
   for (std::size_t m = 0; m < request.methods.size(); ++m) {
@@ -178,30 +120,59 @@ struct MethodGroups {
   }
 };
 
-void add_work_items(ReplayPlan& plan, const PromptPlan& prompt, std::size_t layer, const std::vector<Index>& heads,
+/// The first heads that have the same value of a field.
+std::span<const HeadPlace> first_of(std::span<const HeadPlace> heads, std::size_t HeadPlace::*field) {
+  const auto end = std::ranges::find_if(heads, [&](const HeadPlace& h) { return h.*field != heads.front().*field; });
+  return {heads.begin(), end};
+}
+
+/// Adds the work items of a layer, whose heads are given.
+void add_work_items(ReplayPlan& plan, const PromptPlan& prompt, std::span<const HeadPlace> heads,
                     const MethodGroups& methods) {
-  const std::size_t first = plan.heads.size();
+  const std::size_t layer = heads.front().layer, first = plan.heads.size();
   const auto add = [&](const std::vector<Index>& of, const std::vector<std::size_t>& run, bool sees_layer,
                        std::size_t at) {
     if (!run.empty()) plan.work_items.push_back({prompt, layer, of, run, sees_layer, at});
   };
-  for (const Index head : heads) {
-    add({head}, methods.head, false, plan.heads.size());
-    if (methods.independent) add({head}, methods.layer, true, plan.heads.size());
-    plan.heads.push_back({prompt.prompt, layer, head});
+  std::vector<Index> numbers;
+  for (const HeadPlace& head : heads) {
+    add({head.kv_head}, methods.head, false, plan.heads.size());
+    if (methods.independent) add({head.kv_head}, methods.layer, true, plan.heads.size());
+    numbers.push_back(head.kv_head);
+    plan.heads.push_back(head);
   }
-  if (!methods.independent) add(heads, methods.layer, true, first);
+  if (!methods.independent) add(numbers, methods.layer, true, first);
 }
 
-/// The replayed layers in which methods run; where there is none, all of them, as `exact` runs in any.
-std::vector<std::int64_t> compressed_layers(const trace::PromptInfo& prompt, const ReplayRequest& request) {
-  std::vector<std::int64_t> replayed, compressed;
-  for (const trace::LayerInfo& layer : prompt.layers) {
-    if (!wanted(request.layers, layer.layer)) continue;
+void check_queries(const trace::LayerInfo& layer, const trace::PromptInfo& prompt, Index context) {
+  if (!layer.query_positions.empty() && layer.query_positions.back() >= context) return;
+  throw Error(
+      "layer {} of prompt '{}' has no query at or after position {}, where the context ends; choose a larger `window`, "
+      "or dump with --queries last:N",
+      layer.layer, prompt.id, context);
+}
+
+/// Adds what is replayed of a prompt, whose heads are given.
+void add_prompt(ReplayPlan& plan, const trace::TraceInfo& trace, std::span<const HeadPlace> heads,
+                const ReplayRequest& request, const MethodGroups& methods) {
+  const std::size_t p = heads.front().prompt;
+  const trace::PromptInfo& prompt = trace.prompts[p];
+  PromptPlan planned = plan_prompt(prompt, p, request);
+  planned.token_bytes =
+      trace.token_numbers() * static_cast<Index>(element_bytes(methods::Element::kv, request.kv_element));
+  std::vector<std::span<const HeadPlace>> layers;
+  for (auto rest = heads; !rest.empty(); rest = rest.subspan(layers.back().size()))
+    layers.push_back(first_of(rest, &HeadPlace::layer));
+  std::vector<std::int64_t> replayed;
+  for (const auto& of_layer : layers) {
+    const trace::LayerInfo& layer = prompt.layers[of_layer.front().layer];
+    check_queries(layer, prompt, planned.context);
     replayed.push_back(layer.layer);
-    if (layer.has_methods()) compressed.push_back(layer.layer);
+    if (layer.has_methods()) planned.layers.push_back(layer.layer);
   }
-  return compressed.empty() ? replayed : compressed;
+  if (planned.layers.empty()) planned.layers = replayed;  // `exact` runs in any
+  for (const auto& of_layer : layers) add_work_items(plan, planned, of_layer, methods);
+  plan.prompts.push_back(std::move(planned));
 }
 
 }  // namespace
@@ -237,60 +208,25 @@ Index budget_tokens(const PromptPlan& prompt, const Budget& budget, bool protect
   return budget.resolve(base, prompt.token_bytes) + prompt.base - base;
 }
 
-std::vector<HeadPlace> select_heads(const trace::TraceInfo& trace, const ReplayRequest& request) {
-  check_selection(trace, request);
-  std::vector<HeadPlace> heads;
-  for (std::size_t p = 0; p < trace.prompts.size(); ++p) {
-    const trace::PromptInfo& prompt = trace.prompts[p];
-    if (!selects(request, trace, prompt)) continue;
-    for (std::size_t l = 0; l < prompt.layers.size(); ++l) {
-      if (!wanted(request.layers, prompt.layers[l].layer)) continue;
-      for (Index h = 0; h < trace.num_kv_heads; ++h) {
-        if (wanted(request.kv_heads, h)) heads.push_back({p, l, h});
-      }
-    }
-  }
-  if (heads.empty()) throw Error("`prompts` and `layers` select no layer of the trace");
-  return heads;
-}
-
 ReplayPlan make_plan(const trace::TraceInfo& trace, const ReplayRequest& request) {
   refuse_twice(request.budgets, "`budgets`");
   refuse_twice(request.seeds, "`seeds`");
-  check_selection(trace, request);
+  const std::vector<HeadPlace> heads = select_heads(trace, request);
   check_plans(trace, request);
   ReplayPlan plan;
   plan.configurations = list_configurations(request);
   plan.calibration = request.calibration;
   const MethodGroups methods(request);
-  for (std::size_t p = 0; p < trace.prompts.size(); ++p) {
-    const trace::PromptInfo& prompt = trace.prompts[p];
-    if (!selects(request, trace, prompt)) continue;
-    plan.prompts.push_back(plan_prompt(prompt, p, request));
-    plan.prompts.back().token_bytes = token_bytes(trace, request);
-    plan.prompts.back().layers = compressed_layers(prompt, request);
-    for (std::size_t l = 0; l < prompt.layers.size(); ++l) {
-      if (!wanted(request.layers, prompt.layers[l].layer)) continue;
-      const auto& positions = prompt.layers[l].query_positions;
-      if (positions.empty() || positions.back() < plan.prompts.back().context) {
-        throw Error(
-            "layer {} of prompt '{}' has no query at or after position {}, where the context ends; choose a larger "
-            "`window`, or dump with --queries last:N",
-            prompt.layers[l].layer, prompt.id, plan.prompts.back().context);
-      }
-      std::vector<Index> heads;
-      for (Index h = 0; h < trace.num_kv_heads; ++h) {
-        if (wanted(request.kv_heads, h)) heads.push_back(h);
-      }
-      add_work_items(plan, plan.prompts.back(), l, heads, methods);
-    }
+  for (std::span<const HeadPlace> rest = heads; !rest.empty();) {
+    const auto of_prompt = first_of(rest, &HeadPlace::prompt);
+    add_prompt(plan, trace, of_prompt, request, methods);
+    rest = rest.subspan(of_prompt.size());
   }
   for (WorkItem& item : plan.work_items) {
     item.rounding = std::ranges::count_if(plan.configurations, [&](const Configuration& c) {
       return item.runs(c.method) && request.methods[c.method].info->rounds;
     });
   }
-  if (plan.heads.empty()) throw Error("nothing to replay: `prompts` and `layers` select no layer of the trace");
   check_budgets(plan, request);
   return plan;
 }

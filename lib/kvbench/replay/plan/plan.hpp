@@ -90,10 +90,6 @@ struct ReplayPlan {
 /// long as the prompt, and a budget larger than every context.
 ReplayPlan make_plan(const trace::TraceInfo& trace, const ReplayRequest& request);
 
-/// The heads that the request selects by prompts, layers and kv_heads, in plan order. Throws Error where the trace
-/// lacks one of them, or no head is selected.
-std::vector<HeadPlace> select_heads(const trace::TraceInfo& trace, const ReplayRequest& request);
-
 /// A sentence for each budget in tokens for which a share may have been meant, such as 25 for 25%: at most 100 tokens,
 /// and less than 5 % of every context.
 std::vector<std::string> budget_hints(const ReplayPlan& plan, const ReplayRequest& request);
