@@ -6,7 +6,7 @@ set_property(CACHE KVBENCH_PYTHON PROPERTY STRINGS AUTO ON OFF)
 set(KVBENCH_WITH_PYTHON OFF)
 
 if(NOT KVBENCH_PYTHON STREQUAL "OFF" AND NOT KVBENCH_BARE AND NOT KVBENCH_SANITIZE)
-  if(DEFINED ENV{XDG_CACHE_HOME})
+  if("$ENV{XDG_CACHE_HOME}" MATCHES "^/")
     set(environment $ENV{XDG_CACHE_HOME}/kvbench/venv/bin/python)
   else()
     set(environment $ENV{HOME}/.cache/kvbench/venv/bin/python)

@@ -26,9 +26,11 @@ constexpr std::uint64_t gib = std::uint64_t{1} << 30;
 fs::path cache_folder() {
   const char* xdg = std::getenv("XDG_CACHE_HOME");
   const char* home = std::getenv("HOME");
-  if (xdg != nullptr && *xdg != '\0') return fs::path(xdg) / "kvbench";
+  if (xdg != nullptr && *xdg == '/') return fs::path(xdg) / "kvbench";  // the XDG specification ignores other paths
   if (home != nullptr && *home != '\0') return fs::path(home) / ".cache" / "kvbench";
-  throw Error("fp32 copies of models are in a cache folder, but neither XDG_CACHE_HOME nor HOME is set; set one");
+  throw Error(
+      "fp32 copies of models are in a cache folder, but neither XDG_CACHE_HOME (an absolute path) nor HOME is set; set "
+      "one");
 }
 
 std::uint64_t limit_in_bytes() {

@@ -74,7 +74,8 @@ def parser():
 
 def model_files(name):
     """The files of a model: a GGUF file, those of a folder, or those of a hub name in the cache of the hub."""
-    home = os.environ.get("HF_HOME") or os.path.join(os.path.expanduser("~"), ".cache", "huggingface")
+    cache = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")  # as the hub reads it
+    home = os.environ.get("HF_HOME") or os.path.join(cache, "huggingface")
     hub = os.environ.get("HF_HUB_CACHE") or os.path.join(home, "hub")
     folder = name if os.path.exists(name) else os.path.join(hub, f"models--{name.replace('/', '--')}")
     found = [os.path.join(below, file) for below, _, files in os.walk(folder) for file in files]

@@ -3,9 +3,11 @@
 import importlib
 import os
 import pathlib
+import subprocess
 import sys
 
-CACHE = pathlib.Path(os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / ".cache") / "kvbench"
+FETCH = pathlib.Path(__file__).resolve().parents[2] / "scripts" / "fetch-model"
+CACHE = pathlib.Path(subprocess.check_output([FETCH, "--folder"], text=True).strip())
 
 
 def use(modules, variable, environment, command):

@@ -5,6 +5,7 @@ import io
 import os
 import subprocess
 import sys
+import unittest.mock
 
 from support import PACKAGE, PackageTest, kvbench, run
 from kvbench import dump_hf
@@ -93,24 +94,25 @@ class Outputs(PackageTest):
         return code, said.getvalue()
 
     def test_dump_hf_refuses_its_inputs_before_it_runs(self):
-        for folder in ("model", "hub/models--a--b/blobs", "hub/models--a--b/snapshots/1"):
+        for folder in ("model", "huggingface/hub/models--a--b/blobs", "huggingface/hub/models--a--b/snapshots/1"):
             os.makedirs(self.path(folder))
         files = [self.path(name) for name in ("text", "ids", "m.gguf", "model/config.json", "model/w.safetensors",
-                                              "hub/models--a--b/blobs/0")]
+                                              "huggingface/hub/models--a--b/blobs/0")]
         for path in files:
             with open(path, "w") as file:
                 file.write("1 2 3")
-        os.symlink("../../blobs/0", self.path("hub/models--a--b/snapshots/1/config.json"))
+        os.symlink("../../blobs/0", self.path("huggingface/hub/models--a--b/snapshots/1/config.json"))
         os.symlink(files[0], self.path("link"))
         os.link(files[4], self.path("hard"))
         before = contents(self.folder)
-        os.environ["HF_HUB_CACHE"] = self.path("hub")
-        self.addCleanup(os.environ.pop, "HF_HUB_CACHE")
+        cache = unittest.mock.patch.dict(os.environ, {"HF_HUB_CACHE": "", "HF_HOME": "", "XDG_CACHE_HOME": self.folder})
+        cache.start()
+        self.addCleanup(cache.stop)
         text, ids, gguf, config, weights, blob = files
         for model, output in ((gguf, gguf), (gguf, text), (gguf, ids), (gguf, self.path("link")),
                               (self.path("model"), config), (self.path("model"), weights),
                               (self.path("model"), self.path("hard")), ("a/b", blob),
-                              ("a/b", self.path("hub/models--a--b/snapshots/1/config.json"))):
+                              ("a/b", self.path("huggingface/hub/models--a--b/snapshots/1/config.json"))):
             with self.subTest(model=model, output=output):
                 code, said = self.dump("--model", model, "--text", text, "--ids", ids, "-o", output)
                 self.assertEqual((code, said.count("\n")), (2, 1), said)

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """kvbench cache: what it lists of the fp32 copies of models, and what it removes."""
 import os
+import subprocess
 
 from support import CliTest, run
 
@@ -86,12 +87,23 @@ class Cache(CliTest):
         self.assertIn(r"\x1b[2J.gguf", done.stdout)
         self.assertNotRegex(done.stdout.replace("\n", ""), "[\x00-\x1f\x7f-\x9f]")
 
+    def test_a_relative_cache_is_ignored(self):
+        """As the XDG specification says, by the program and by the script that fills the cache."""
+        script = os.path.join(os.path.dirname(__file__), "..", "..", "scripts", "fetch-model")
+        for value, used in (("cache", "HOME/.cache"), ("", "HOME/.cache"), ("/x", "/x")):
+            variables = {**os.environ, "XDG_CACHE_HOME": value, "HOME": self.path("home")}
+            folder = used.replace("HOME", self.path("home")) + "/kvbench"
+            with self.subTest(value=value):
+                self.assertIn(f" in {folder}/f32", run("cache", env=variables, cwd=self.folder).stdout)
+                done = subprocess.run([script, "--folder"], env=variables, capture_output=True, text=True)
+                self.assertEqual(done.stdout, folder + "\n")
+
     def test_refusals(self):
         for args, variables, words in ((("--remove", "none.gguf"), {}, "has no such copy"),
                                        (("--clear", "--remove", "small.gguf"), {}, "--clear"),
                                        ((), {"KVBENCH_CACHE_GIB": "many"}, "KVBENCH_CACHE_GIB is 'many'"),
                                        ((), {"KVBENCH_CACHE_GIB": "-1"}, "KVBENCH_CACHE_GIB is '-1'"),
-                                       ((), {"XDG_CACHE_HOME": "", "HOME": ""}, "XDG_CACHE_HOME")):
+                                       ((), {"XDG_CACHE_HOME": "cache", "HOME": ""}, "XDG_CACHE_HOME")):
             with self.subTest(args=args, variables=variables):
                 done = self.cache(*args, **variables)
                 self.assertEqual(done.returncode, 2)

@@ -12,7 +12,8 @@ import tempfile
 import traceback
 
 KVDUMP, PRINT_ARRAY = sys.argv[1:3]
-CACHE = pathlib.Path(os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / ".cache") / "kvbench"
+FETCH = pathlib.Path(__file__).resolve().parents[3] / "scripts" / "fetch-model"
+CACHE = pathlib.Path(subprocess.check_output([FETCH, "--folder"], text=True).strip())
 SKIPPED = 77
 
 

@@ -17,7 +17,8 @@ sys.path.insert(0, str(pathlib.Path(__file__).parent.parent))
 from comma import comma_environment  # noqa: E402
 
 KVDUMP, _, KVEVAL, KVBENCH = map(os.path.abspath, sys.argv[1:5])
-SETTINGS = pathlib.Path(os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / ".cache") / "kvbench" / "env.sh"
+FETCH = pathlib.Path(__file__).resolve().parents[3] / "scripts" / "fetch-model"
+SETTINGS = pathlib.Path(subprocess.check_output([FETCH, "--folder"], text=True).strip(), "env.sh")
 LINES = SETTINGS.read_text().splitlines() if SETTINGS.exists() else []
 KNOWN = [line.partition("=")[2] for line in LINES if line.startswith("KVBENCH_MODEL=")]
 MODEL = next((path for path in (os.environ.get("KVBENCH_MODEL"), *KNOWN) if path and os.path.exists(path)), None)
