@@ -21,9 +21,12 @@ class ChooseTable(PackageTest):
                           for document, of in kl.items() for method, value in of.items())
 
     def answer(self, name, documents, raced, held_out):
-        """A folder of kvbench-choose and the table beside it. `raced`, `held_out`: multiples of a document's KL."""
+        """A folder of kvbench-choose and the table beside it. `raced`, `held_out`: multiples of a document's KL, or
+        functions of its number."""
         os.mkdir(self.path(name))
-        of = lambda multiples, document: {each: 0.01 * (1 + document) * times for each, times in multiples.items()}
+        of = lambda multiples, document: {
+            each: 0.01 * (1 + document) * (times(document) if callable(times) else times)
+            for each, times in multiples.items()}
         for document in range(documents):
             self.write(f"{name}/measured-{document:03}.csv", {"all": of(raced, document)})
         rows = {f"text{document}": of(held_out, document) for document in range(10)}
@@ -39,12 +42,15 @@ class ChooseTable(PackageTest):
         raced = {"h2o": 2, plan: 1, "sink[sinks=4]": 8}
         self.answer("smollm2-prose", 12, raced, {"h2o": 3, plan: 1, "sink[sinks=4]": 8})
         self.answer("gemma3-code", 12, raced, {"h2o": 3, plan: 1, "sink[sinks=4]": 0.5})
-        self.answer("gemma3-prose", 1, raced, {"h2o": 1, plan: 1, "sink[sinks=4]": 8})
+        self.answer("gemma3-prose", 1, raced, {"h2o": lambda document: 2**(4.5 - document), plan: 1,
+                                                         "sink[sinks=4]": 8})
         self.assertEqual(self.table("--raced", "smollm2-prose"), f"h2o,{plan},sink[sinks=4]\n")
         _, _, confirmed, contradicted, equal = self.table("smollm2-prose", "gemma3-code", "gemma3-prose").splitlines()
         self.assertRegex(confirmed, r"^\| smollm2 \| prose \| plan \| after \d+ documents \| 0.0453 \| h2o 0.136 \| "
                                     r"0.33 \[0.33, 0.33\] \| 10 of 10 \| 2 of 2 \| yes \|$")
         self.assertRegex(contradicted, r"\| sink\[sinks=4\] 0.0226 \| 2.00 \[2.00, 2.00\] \| 0 of 10 \| 1 of 2 \| "
                                        r"no \|$")
-        self.assertRegex(equal, r"\| not from h2o, sink\[sinks=4\] \| .* \| 1.00 \[1.00, 1.00\] \| 0 of 10 \| 0 of 0 "
+        self.assertRegex(equal, r"\| not from h2o, sink\[sinks=4\] \| .* \| 1.00 \[[^]]*\] \| 5 of 10 \| 0 of 0 "
                                 r"\| cannot tell \|$")
+        low, high = map(float, equal.split("[")[-1].split("]")[0].split(","))  # exp(-1.96 * 0.63), exp(1.96 * 0.63)
+        self.assertTrue(0.25 < low < 0.32 and 3.1 < high < 4, equal)
