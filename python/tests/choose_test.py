@@ -155,6 +155,13 @@ class Choose(PackageTest):
         self.assertEqual(_choose_answer.lost_answers([{"task": "pairs", "match_full": "", "answers": "0"}]),
                          "In pairs the full cache has no answer to lose.")
 
+    def test_bytes_of_the_budget_alone(self):
+        """--runs-in predicts at 100 % of the memory too."""
+        rows = [{"method": "h2o", "params": "", "budget": budget, "total_bytes": held, "full_bytes": 8,
+                 "compressed_layers": 1, "model_layers": 2} for budget, held in (("25%mem", 2), ("100%mem", 8))]
+        self.assertIn("25.0 % in the 1 of 2 layers", _choose_answer.bytes_held(
+            rows, types.SimpleNamespace(budget="25%mem"), rows[:1], "h2o"))
+
     def test_undecided(self):
         self.assertRegex(self.choose(Programs(), documents=2),
                          r"leads, undecided, of the 4.* Not told from it when the documents ended: ")
