@@ -13,15 +13,17 @@ Buffer<std::int32_t> nearest(const Buffer<const float>& points, const Buffer<con
   return best;
 }
 
-/// Moves each centroid that has points to the direction of their mean; the others stay as they are.
-void move_to_directions(const Buffer<const float>& points, const Buffer<float>& centroids, Backend& backend) {
+/// Moves each centroid that has points to the direction of their mean; the others stay as they are. Returns the labels
+/// of the points, which alone decide where the centroids are now.
+std::vector<std::int32_t> move_to_directions(const Buffer<const float>& points, const Buffer<float>& centroids,
+                                             Backend& backend) {
   const Index count = centroids.rows();
   const auto both = backend.allocate<float>(2 * count, centroids.cols());  // moved, and as they are
   const auto moved = both.slice(0, count), mass = backend.allocate<float>(count);
   copy_rows(centroids, moved, backend);
   copy_rows(centroids, both.slice(count, count), backend);
-  backend.run(kernels::MeanRows<Buffer>{
-      .rows = points, .labels = nearest(points, centroids, backend), .out = moved, .mass = mass});
+  const auto labels = nearest(points, centroids, backend);
+  backend.run(kernels::MeanRows<Buffer>{.rows = points, .labels = labels, .out = moved, .mass = mass});
   backend.run(kernels::NormalizeRows<Buffer>{.rows = moved, .out = moved});
   std::vector<std::int32_t> rows;
   for (const float members : backend.read(mass)) {
@@ -29,6 +31,7 @@ void move_to_directions(const Buffer<const float>& points, const Buffer<float>& 
     rows.push_back(members > 0 ? c : c + static_cast<std::int32_t>(count));
   }
   copy_rows(gathered(both, std::move(rows), backend), centroids, backend);
+  return backend.read(labels);
 }
 
 }  // namespace
@@ -40,9 +43,13 @@ EstimatedClusters segmented_clusters(const Buffer<const float>& keys, const Buff
   std::vector<std::int32_t> start;
   for (Index c = 0; c < count; ++c) start.push_back(static_cast<std::int32_t>((2 * c + 1) * n / (2 * count)));
   const auto centroids = gathered(centred, std::move(start), backend);
-  for (Index i = 0; i < iterations; ++i) {
-    for (Index s = 0; s < segments; ++s)
-      move_to_directions(centred.slice(s * length, length), centroids.slice(s * share, share), backend);
+  for (Index s = 0; s < segments; ++s) {
+    std::vector<std::int32_t> before;
+    for (Index i = 0; i < iterations; ++i) {
+      auto now = move_to_directions(centred.slice(s * length, length), centroids.slice(s * share, share), backend);
+      if (now == before) break;  // the iterations that are left change nothing
+      before = std::move(now);
+    }
   }
   const auto labels = nearest(centred, centroids, backend);
   const auto mean_keys = backend.allocate<float>(count, keys.cols()), mass = backend.allocate<float>(count);

@@ -16,8 +16,8 @@ struct EstimatedClusters {
 };
 
 /// The clusters of the tokens first, first + 1, ... with these keys and values, at least one: those that have tokens,
-/// in the order of their initial centroids. `count` initial centroids, a multiple of `segments`; `iterations` with
-/// normalised centroids within each segment, and one over all tokens and centroids.
+/// in the order of their initial centroids. `count` initial centroids, a multiple of `segments`; At most `iterations`
+/// with normalised centroids within each segment, until labels are fixed, and one over all tokens and centroids.
 EstimatedClusters segmented_clusters(const Buffer<const float>& keys, const Buffer<const float>& values, Index first,
                                      Index count, Index segments, Index iterations, Backend& backend);
 

@@ -22,7 +22,7 @@
 //              budget
 //   tokens_per_cluster   default 16 (released code)
 //   segment    tokens of a segment, default 8192 (released code)
-//   iterations with normalised centroids, default 9 (released code)
+//   iterations with normalised centroids, default 9 (released code); fewer where labels are fixed before
 //   estimated  share of E, default 0.446: of the released shares, 0.232 / (0.232 + 0.018 * 16)
 //   update     decoded tokens that are clustered together, in clusters of tokens_per_cluster, as soon as there are so
 //              many beside the window; until then they answer every query, beyond B. Default 1024 (released code); 0:
@@ -66,7 +66,8 @@ void fields(ParamVisitor& visitor, RetroinferParams& params) {
   visitor.integer("window", params.window, {.min = 0}, "last tokens that answer every query and are not clustered");
   visitor.integer("tokens_per_cluster", params.tokens_per_cluster, {.min = 1}, "tokens per cluster, on average");
   visitor.integer("segment", params.segment, {.min = 1}, "tokens whose clusters are trained together");
-  visitor.integer("iterations", params.iterations, {.min = 0}, "iterations of k-means with normalised centroids");
+  visitor.integer("iterations", params.iterations, {.min = 0},
+                  "maximum iterations of k-means with normalised centroids");
   visitor.real("estimated", params.estimated, {.min = 0, .max = 1},
                "share of the entries beside first and last tokens that stand for a cluster");
   visitor.integer("update", params.update, {.min = 0}, "decoded tokens that are clustered together; 0: never");
