@@ -7,7 +7,8 @@ scripts/setup build model
 eval "$(scripts/fetch-model)"
 if [ "${1:-}" = hf ]; then
   scripts/fetch-model --hf
-  gemma=$(scripts/fetch-model --gemma) python=$(scripts/fetch-model --folder)/torch/bin/python
+  gemma=$(scripts/fetch-model --gemma)
+  python=$(scripts/fetch-model --folder)/torch/bin/python
   export PYTHONPATH=python
 fi
 cmake --preset release -DKVBENCH_KVDUMP=ON -DKVBENCH_LLAMA_PREFIX="$KVBENCH_LLAMA_PREFIX" --log-level=WARNING

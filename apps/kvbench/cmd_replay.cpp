@@ -126,7 +126,7 @@ void check_effects(const CLI::App& flags, const ReplayFlags& options, std::span<
 }
 
 /// The rows of all traces, one trace after another; the best row is that of a trace.
-std::vector<replay::Record> replay_all(const ReplayFlags& options, const replay::RunOptions& how,
+std::vector<replay::Record> replay_all(const CLI::App& flags, const ReplayFlags& options, const replay::RunOptions& how,
                                        std::span<const PlannedTrace> traces, std::optional<AtomicFile>& raw) {
   Index total = 0, before = 0;
   for (const PlannedTrace& trace : traces) total += trace.work_items();
@@ -136,18 +136,23 @@ std::vector<replay::Record> replay_all(const ReplayFlags& options, const replay:
                             .stop = &stop_requested()};
   hooks.progress = [&](double finished, Index) { progress.show(static_cast<double>(before) + finished, total); };
   std::vector<replay::Record> all;
+  bool sinks_recalled = false;
   const std::vector<std::string> names = distinct_names(options.traces);
   for (std::size_t t = 0; t < traces.size(); ++t) {
     const PlannedTrace& trace = traces[t];
     const trace::Reader& reader = trace.reader;
     replay::ReplayResults results = replay::replay(reader, options.request, how, hooks);
     results.trace = names[t];
+    for (const replay::HeadResult& head : results.heads)
+      sinks_recalled |= std::ranges::any_of(head.results, &replay::ConfigurationResult::sinks_recalled);
     if (raw) write_raw(*raw, reader, options.request, results);
     std::vector<replay::Record> records = summarize(results, options.run.grain, replay::thread_count(how));
     compare::mark_best(records, options.request.rank_by);
     std::ranges::move(records, std::back_inserter(all));
     before += trace.work_items();
   }
+  if (!sinks_recalled)
+    note_without_effect(flags, {"--recall-sinks"}, "here: no method that is replayed protects first tokens itself");
   return all;
 }
 
@@ -168,7 +173,7 @@ int run(const CLI::App& flags, ReplayFlags& options) {
   Output output(options.run.output);
   std::optional<AtomicFile> raw;
   if (!options.raw.empty()) raw.emplace(options.raw);
-  const std::vector<replay::Record> records = replay_all(options, how, traces, raw);
+  const std::vector<replay::Record> records = replay_all(flags, options, how, traces, raw);
   output.finish(format_records(options.run, records, output));
   if (output.to_file()) print(summary_beside(options.run, records));
   report_device_memory(options.run);

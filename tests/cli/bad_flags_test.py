@@ -230,6 +230,7 @@ class BadFlags(CliTest):
             ("--rows", [*replay, "--format", "table", "--rows", "head"]),
             ("--standalone", [*replay, "--format", "md", "--standalone"]),
             ("--seeds", [*replay, "--seeds", 3]),
+            ("--recall-sinks", ["replay", self.trace, "-m", "h2o,int8", "--recall-sinks"]),
             ("--summary", ["sweep", sweep, "--summary"]),
             ("--no-times", [*shard, "--no-times", "--overwrite"]),
             ("--summary", [*shard, "--summary", "--overwrite"]),

@@ -275,8 +275,12 @@ class Usage(CliTest):
 
     def test_recall_counts_tokens_that_a_method_keeps_itself(self):
         flags = ["replay", self.trace, "-m", "sink[sinks=8]", "-b", "25%", "--no-times", "--rows", "trace"]
-        recalls = [float(rows(self.ok(*flags, *more))[0]["recall_mean"]) for more in ([], ["--recall-sinks"])]
-        self.assertNotEqual(*recalls)
+        done = [self.succeeds(*flags, *more) for more in ([], ["--recall-sinks"])]
+        self.assertNotEqual(*(float(rows(one.stdout)[0]["recall_mean"]) for one in done))
+        self.assertEqual(done[1].stderr, "")
+        flags[1:4] = [SAMPLE, "-m", "sink"]
+        row, = rows(self.ok(*flags, "--layers", 8, "--prompts", 0, "--recall-sinks"))
+        self.assertEqual((row["recall_mean"], "other keys for the first tokens" in row["reason"]), ("", True))
 
     def test_a_report_counts_a_table_once(self):
         table, other = self.path("run.csv"), self.path("link.csv")

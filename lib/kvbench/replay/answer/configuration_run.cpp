@@ -162,15 +162,20 @@ RecallRange ConfigurationRun::recall_range(std::size_t h) const {
   if (may_drop_decoded && map.last > 0)
     return {};  // the tokens that may be dropped are on both sides of protected tokens
   return {.first = map.first + (options_.recall_sinks ? 0 : kept.sinks),
-          .last = may_drop_decoded ? heads_[h].num_tokens() : map.first + map.middle - kept.recent};
+          .last = may_drop_decoded ? heads_[h].num_tokens() : map.first + map.middle - kept.recent,
+          .sinks = options_.recall_sinks ? kept.sinks : 0};
 }
 
 void ConfigurationRun::finish() {
   const std::vector<methods::Footprint> footprints = session_.footprint();
   results_.front()->notes = options_.notes;
   std::ranges::move(session_.notes(), std::back_inserter(results_.front()->notes));
-  for (std::size_t h = 0; h < heads_.size(); ++h)
+  for (std::size_t h = 0; h < heads_.size(); ++h) {
     measurements_[h].finish(footprints[h], options_.kv_element, session_.tokens());
+    if (recall_range(h).sinks == 0 || results_[h]->sinks_recalled) continue;
+    results_[h]->sinks_recalled = true;
+    results_[h]->notes.push_back({.text = "no recall, as it has other keys for the first tokens than the trace"});
+  }
 }
 
 void Together::answer(std::span<HeadBlock> blocks, Backend& backend) {

@@ -164,6 +164,7 @@ void Measurements::add_row(ExactBlock& exact, QueryRun run, const HostEntries& e
   if (!result_->probe_sums.empty()) add_probes(truth, answer, g, number);
   if (options_.floor != nullptr && !options_.floor->samples(number)) return;
   const Overlap overlap = overlap_of(entries, exact, recall, g, run.begin + i, i, backend);
+  result_->sinks_recalled |= recall.sinks > 0 && overlap.kept > 0;
   const bool all_plain = entries.all_plain();
   if (options_.floor == nullptr) return measure({truth, answer, squares, overlap, all_plain}, g, row);
   const RowState floor = options_.floor->row(g, number, backend);

@@ -19,6 +19,7 @@ SquaredNorms squared_norms(const RowTruth& truth, const RowState& answer, const 
 /// The tokens over which recall is computed: those that the method may drop. Empty: recall does not apply.
 struct RecallRange {
   Index first = 0, last = 0;
+  Index sinks = 0;  ///< first ones that the method protects, which ReplayRequest::recall_sinks counts
 };
 
 /// The overlap of query head g at query i of `exact`, which is query `entries_i` of the run of `entries`.

@@ -57,6 +57,7 @@ struct ConfigurationResult {
   /// set_layer_metrics() has used it
   std::vector<float> residual;
   std::vector<float> rel_err_fro;  ///< [G] Frobenius norm of the differences over that of the exact outputs
+  bool sinks_recalled = false;     ///< ReplayRequest::recall_sinks changes its recall; not stored in cells
 };
 
 struct HeadResult {
