@@ -114,8 +114,8 @@ TEST_CASE("rows that were not tested are not tied, and the answer says what a te
   for (Record& r : rows) r.best = "a", r.blocks = 3;
   CHECK(standing(rows) == "a: | | b drawn |");
   CHECK(answers_of(rows).at(1) ==
-        "Nothing was tested. A test takes evenly spaced layers, three texts, or at least 7 blocks of 16 neighbouring "
-        "queries (here 3) and several seeds where a method draws at random.");
+        "Nothing was tested. A test takes evenly spaced layers without errors of 0, three texts, or at least 7 "
+        "blocks of 16 neighbouring queries (here 3) and several seeds where a method draws at random.");
   rows[1].tied = false;
   CHECK(standing(rows) == "a: | b | drawn |");
 }

@@ -84,8 +84,8 @@ std::string needs_text(const replay::Record& r, std::size_t others) {
   if (r.ranked_by == replay::RankBy::kl_predicted)
     return fmt::format("A test takes three texts, or at least {} probes, and {}.", units, seeds);
   return fmt::format("A test takes {}three texts, or at least {} blocks of {} neighbouring queries (here {}) and {}.",
-                     r.ranked_by == replay::RankBy::residual_err ? "" : "evenly spaced layers, ", units,
-                     queries_per_block, r.blocks, seeds);
+                     r.ranked_by == replay::RankBy::residual_err ? "" : "evenly spaced layers without errors of 0, ",
+                     units, queries_per_block, r.blocks, seeds);
 }
 
 /// What the sentences about rows at a budget say beside the standing.
