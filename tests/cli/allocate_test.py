@@ -51,15 +51,15 @@ class Allocate(CliTest):
                 self.assertEqual(self.read_bytes(path), self.read_bytes(first))
                 os.remove(path)
 
-    def shares_drawn(self, path):
-        """Of each line of the figure the shares of the layers, by the axis beside it."""
+    def shares_drawn(self, path, width="1.8"):
+        """Of each line (of this width) of the figure the shares of its points, by the axis beside it."""
         figure = self.read(path)
         ticks = [(math.log(float(share)), float(y) - 4) for y, share in
                  re.findall(r'<text x="40" y="([0-9.]+)"[^>]*>([0-9.]+)%<', figure)]
         (low, bottom), (high, top) = ticks[0], ticks[-1]
-        lines = re.findall(r'<path d="M([^"]*)" fill="none" stroke="#\w+" stroke-width="1.8"', figure)
+        lines = re.findall(rf'<path d="M([^"]*)" fill="none" stroke="#\w+" stroke-width="{width}"', figure)
         return [[math.exp(low + (float(point.split()[1]) - bottom) / (top - bottom) * (high - low))
-                 for point in line.split("L")] for line in lines]
+                 for point in re.split("[LM]", line)] for line in lines]
 
     def test_the_figure_has_shares_that_fill_the_budget(self):
         figure, plan = self.path("plan.svg"), self.path("drawn.toml")
@@ -72,6 +72,10 @@ class Allocate(CliTest):
         (drawn,) = self.shares_drawn(figure)
         self.assertGreater(abs(drawn[0] - drawn[1]), 1)
         self.assertTrue(24 < sum(drawn) / 2 < 25.1, drawn)
+        bars = self.shares_drawn(figure, "1.1")  # what a layer loses in the plan of other documents, another one gets
+        self.assertEqual(len(bars), 2)
+        self.assertTrue(any(bar[1] > 1.01 * share for bar, share in zip(bars, drawn)), bars)
+        self.assertTrue(any(bar[0] < 0.99 * share for bar, share in zip(bars, drawn)), bars)
         self.ok("allocate", self.probes, "--menu", "h2o", "--prompts", 0, "-o", plan, "--figure", self.path("one.pdf"))
         self.assertTrue(self.read_bytes(self.path("one.pdf")).startswith(b"%PDF-"))
         for wrong, why in (("a.png", "end it with .svg or .pdf"), (self.probes, "which would be replaced")):

@@ -75,6 +75,16 @@ TEST_CASE("beside a plan stand those of all documents but one") {
   if (found.shrinkage < 1) CHECK(found.without[2] == Plan{2, 0});
 }
 
+// Of two entries of one cost the second is the best of the third document, and so of all and of each pair with it; the
+// first one is that of the other two. (1.1 + 1.1)^2 / 2 = 2.42 twice, (10 + 10)^2 / 2 = 200.
+TEST_CASE("a held-out document has no say in the plan that is tested on it") {
+  const std::vector<double> first = {1, 1.1, 1, 1.1};
+  const Damages damages = damages_of({first, first, {10, 1, 10, 1}}, {30000, 30000});
+  const Allocation found = allocate::allocate(damages, Budget::parse("30%mem"));
+  CHECK(found.equal.plan == Plan{1, 1});
+  CHECK(found.equal.held_out.mean == doctest::Approx((2 * 2.42 + 200) / 3));
+}
+
 TEST_CASE("one document confirms nothing") {
   const Allocation found = allocate::allocate(damages_of({first_layer_matters}, costs), Budget::parse("30%mem"));
   CHECK(found.plan.plan == Plan{2, 0});

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Damages of traces that have sketches of W_O and no probes, against the metric of a replay.
+#include <algorithm>
 #include <cmath>
 
 #include <doctest/doctest.h>
@@ -98,6 +99,27 @@ TEST_CASE("without probes the damage of a layer is its mean square residual erro
       CHECK(choices_of(damages, one).damage.size() == 4);
     }
   }
+}
+
+TEST_CASE("an entry costs what it costs on the document where it costs most") {
+  const TempFolder folder;
+  const auto costs_of = [&](std::vector<std::int64_t> tokens) {
+    std::vector<std::unique_ptr<trace::Reader>> traces;
+    for (const std::int64_t n : tokens) {
+      trace::SynthOptions options = small_options();
+      options.probes = 2, options.num_tokens = options.num_queries = n, options.prompt_tokens = n - 12;
+      const std::string path = folder / (std::to_string(n) + ".h5");
+      trace::synthesize(path, options);
+      traces.push_back(std::make_unique<trace::Reader>(path));
+    }
+    return allocate::measure(traces, request_of("sink"), Division::layer, {}, {}).cost;
+  };
+  const std::vector<std::int64_t> one = costs_of({40}), other = costs_of({47});
+  std::vector<std::int64_t> most;
+  for (std::size_t i = 0; i < one.size(); ++i) most.push_back(std::max(one[i], other[i]));
+  CHECK(one != other);
+  CHECK(costs_of({40, 47}) == most);
+  CHECK(costs_of({47, 40}) == most);
 }
 
 TEST_CASE("a plan from residual errors adds up the layers' squares") {

@@ -63,6 +63,14 @@ TEST_CASE("Predicted KL is a mean over seeds and prompts; prompts without probes
   CHECK(std::isnan(predict_kl({}, {}).mean));
 }
 
+// The sums of the second seed are 1 + 1 for each probe: (9 + 1 + 4 + 4) / 4 / 2.
+TEST_CASE("each seed has sums of its own") {
+  ReplayResults results = results_of(1, 1, 1);
+  results.configurations.push_back({.seed = 1});
+  for (HeadResult& head : results.heads) head.results.push_back(head.results[0]), head.results[1].probe_sums = {1, 1};
+  CHECK(summarize(results, Grain::head).front().kl.mean == doctest::Approx(2.25));
+}
+
 TEST_CASE("a row over texts of which some have probes is predicted from these, and says from how many") {
   ReplayResults results = results_of(2, 1, 1);
   results.prompts[1].scored_tokens = 0;
