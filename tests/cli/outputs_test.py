@@ -1,14 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Outputs replace nothing but the file meant: no device, no link, no input, no file of another sweep."""
+"""Outputs replace nothing but the file meant: no device, no link, no input, no file of another sweep; bad ones give a
+sentence and the documented exit code."""
 import hashlib
 import os
+import resource
 import signal
 import stat
 import subprocess
 import threading
 import time
+import unittest
 
-from support import KVBENCH, SweepTest, rows, run
+from support import LLVM_OPENMP, KVBENCH, CliTest, SweepTest, rows, run
 
 SWEEP = '[[run]]\nname = "a"\ntraces = "t.h5"\nmethods = ["uniform"]\nbudgets = ["25%"]\nseeds = 2\n'
 LONG = SWEEP.replace("seeds = 2", "seeds = 200").replace('["25%"]', '["10%", "20%", "30%"]')
@@ -182,3 +185,63 @@ class Outputs(SweepTest):
         killed.wait()
         self.assertEqual(self.replay("-o", self.path("o.csv"), "--raw", self.path("r.h5")).returncode, 0)
         self.only_files("o.csv", "r.h5", "t.h5")
+
+
+class BadOutput(CliTest):
+    def test_unwritable_output(self):
+        self.fails(3, "nowhere", "create the folder",
+                   args=["replay", self.trace, "-m", "exact", "-o", self.path("nowhere", "o.csv")])
+        self.fails(3, args=["replay", self.trace, "-m", "exact", "-o", self.folder])
+        self.fails(3, args=["synth", "-o", self.path("nowhere", "o.h5"), "--tokens", 64,
+                            "--prompt-tokens", 48, "--queries", 24])
+        self.only_files("t.h5")
+
+    def test_full_disk(self):
+        self.fails(3, "space", args=["replay", self.trace, "-m", "exact", "-o", "/dev/full"])
+        with open("/dev/full", "w") as full:
+            done = subprocess.run([KVBENCH, "replay", self.trace, "-m", "exact"], stdout=full, stderr=subprocess.PIPE,
+                                  text=True)
+        self.assertEqual(done.returncode, 3, done.stderr)
+
+    def test_closed_and_full_streams(self):
+        """No command aborts, or ends as a success whose message nobody could read."""
+        table = self.path("o.csv")
+        sweep = self.write('[[run]]\nname = "a"\ntraces = "t.h5"\nmethods = ["sink"]\n')
+        self.ok("replay", self.trace, "-m", "sink", "-o", table)
+        commands = [["--version"], ["--help"], ["info", self.trace], ["methods"], ["replay", self.trace, "-m", "sink"],
+                    ["sweep", sweep], ["merge", "--help"], ["cache", "--help"],
+                    ["validate", self.trace, "--claim", "subgen.lemma2"], ["nonsense"], ["replay", "nowhere.h5"]]
+        for command in commands:
+            for redirections in ("1>&-", "2>&-", "1>&- 2>&-", "0<&- 1>&- 2>&-"):
+                with self.subTest(command=command, redirections=redirections):
+                    closed = subprocess.run(["sh", "-c", f'exec "$@" {redirections}', "sh", KVBENCH, *command],
+                                            capture_output=True, text=True)
+                    self.assertEqual(closed.returncode, 3, closed.stderr)
+            with open("/dev/full", "w") as full, self.subTest(command=command):
+                wrong = command[0] in ("nonsense", "replay") and len(command) < 4
+                self.assertEqual(subprocess.run([KVBENCH, *command], stdout=full, stderr=full).returncode, 3)
+                silent = subprocess.run([KVBENCH, *command], stdout=subprocess.DEVNULL, stderr=full)
+                self.assertEqual(silent.returncode, 3 if wrong else 0)
+        with open("/dev/full", "w") as full:
+            cells = ["sweep", sweep, "--cells", self.path("c"), "-o", self.path("p.csv")]
+            self.ok(*cells)
+            resumed = subprocess.run([KVBENCH, *cells, "--resume"], stderr=full)
+        self.assertEqual(resumed.returncode, 3)
+
+    @unittest.skipIf(os.environ.get("KVBENCH_SANITIZE") == "thread",
+                     "the limit also holds for the runtime of ThreadSanitizer")
+    @unittest.skipIf(LLVM_OPENMP, "the limit also holds for the shared memory of LLVM's OpenMP")
+    def test_file_size_limit(self):
+        def limit():
+            signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+            resource.setrlimit(resource.RLIMIT_FSIZE, (100, 100))
+        out = self.path("o.csv")
+        self.fails(3, "o.csv", args=["replay", self.trace, "-m", "exact", "-o", out], preexec_fn=limit)
+        self.fails(3, "o.h5", args=["synth", "-o", self.path("o.h5"), "--tokens", 64, "--prompt-tokens",
+                                    48, "--queries", 24], preexec_fn=limit)
+        self.only_files("t.h5")
+
+    def test_old_output_survives(self):
+        out = self.write("old\n", "kept.csv")
+        self.fails(2, args=["replay", self.trace, "-m", "nothing", "-o", out])
+        self.assertEqual(self.read(out), "old\n")
