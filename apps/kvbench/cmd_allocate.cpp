@@ -12,6 +12,7 @@
 #include <apps/common/command_line.hpp>
 #include <apps/common/rows/output.hpp>
 #include <apps/common/rows/progress.hpp>
+#include <apps/common/rows/shared_flags.hpp>
 #include <apps/common/stop_signals.hpp>
 #include <apps/kvbench/allocation_figure.hpp>
 #include <apps/kvbench/allocation_rows.hpp>
@@ -118,7 +119,9 @@ auto figure_writer(const std::string& path) {
   return path.ends_with(".svg") ? report::svg_file : report::pdf_file;
 }
 
-int run(AllocateFlags& o) {
+int run(const CLI::App& flags, AllocateFlags& o) {
+  if (o.curve.empty()) note_without_effect(flags, {"--format"}, "without --curve FILE, whose format it is");
+  imply_format(o.format, o.curve, "--curve");
   if (o.format == "md") throw Error("--format md: only --columns has it; give csv or json");
   resolve_device(o);
   const std::vector<Budget> budgets = parse_budgets(o.budgets);
@@ -126,6 +129,7 @@ int run(AllocateFlags& o) {
   std::vector<NamedFile> inputs = input_files(request);
   for (const std::string& path : o.traces) inputs.push_back({"the trace", path});
   check_distinct(std::vector<NamedFile>{{"-o", o.output}, {"--curve", o.curve}, {"--figure", o.figure}}, inputs);
+  require_ending("-o", o.output, "plans are TOML", ".toml");
   Output output(o.output);
   const auto write_figure = o.figure.empty() ? nullptr : figure_writer(o.figure);
   std::optional<Output> curve, figure;
@@ -182,13 +186,16 @@ Command add_allocate(CLI::App& app) {
   flags->add_option("--figure", o.figure,
                     "Also draw the share of each layer or head, with bars for what it gets in the plans of all "
                     "documents but one (.svg or .pdf)");
-  flags->add_option("--format", o.format, "Format of --curve: csv (the default) or json; md: that of --columns alone")
+  flags
+      ->add_option(
+          "--format", o.format,
+          "Format of --curve: csv or json (default: what its name ends with, else csv); md: that of --columns alone")
       ->check(one_of({"csv", "json", "md"}));
   add_columns_flag(flags, "Print the columns of --curve and exit", o.format, docs_of(allocation_columns()));
   add_device_flags(flags, o);
   add_memory_flag(flags, o);
   flags->add_flag("-q,--quiet", o.quiet, "Do not show a progress bar");
-  return {flags, [options] { return run(*options); }};
+  return {flags, [flags, options] { return run(*flags, *options); }};
 }
 
 }  // namespace kvbench::app

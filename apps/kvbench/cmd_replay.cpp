@@ -59,6 +59,7 @@ struct PlannedTrace {
 /// Throws Error where the name of a method or a budget stands where a trace is expected: a flag takes one value, which
 /// may be a list with commas.
 void refuse_value_of_flag(const std::string& path) {
+  if (path == "full" || path == "short") throw Error("{0}: there is no such trace; write --summary={0}", path);
   if (is_method(path))
     throw Error("{0}: there is no such trace; separate methods with commas, as in --method random,{0}", path);
   std::error_code unknown;  // what cannot be looked at is no such value, and the reader says what is wrong
@@ -160,6 +161,7 @@ int run(const CLI::App& flags, ReplayFlags& options) {
   if (options.traces.size() > 1 && !options.raw.empty())
     throw Error("--raw: a file of raw results holds one trace, and {} are given; replay each in a command of its own",
                 options.traces.size());
+  require_ending("--raw", options.raw, "raw results are HDF5", ".h5");
   resolve_device(options.run);
   options.run.request.resolve();
   if (options.refit != replay::Refit::none) add_refits(options.request.methods);

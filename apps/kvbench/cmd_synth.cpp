@@ -99,6 +99,7 @@ Command add_synth(CLI::App& app) {
   add_isa_flag(flags, options->isa);
   flags->add_flag("-q,--quiet", options->quiet, "Do not show a progress bar");
   return {flags, [flags, options] {
+            require_ending("-o", options->path, "a trace is HDF5", ".h5");
             check_effects(*flags, options->synth);
             fit_defaults(*flags, options->synth);
             if (options->isa) options->synth.isa = *options->isa;

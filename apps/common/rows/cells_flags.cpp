@@ -9,6 +9,7 @@
 #include <kvbench/core/output_path.hpp>
 
 #include <apps/common/program.hpp>
+#include <apps/common/rows/shared_flags.hpp>
 
 namespace kvbench::app {
 
@@ -30,6 +31,7 @@ std::string cells_path(const CellsFlags& flags, const std::string& output) {
 }
 
 FrameFile::Mode cells_mode(const CellsFlags& flags, const std::string& path) {
+  require_ending("--cells", path, "cells are no table", ".cells");
   if (path.empty() && (flags.resume || flags.overwrite))
     throw Error("{} has no effect without a file of cells; give -o FILE or --cells FILE",
                 flags.resume ? "--resume" : "--overwrite");

@@ -63,17 +63,28 @@ constexpr Ending endings[] = {{".csv", "csv", ""},
                               {".png", "", "`kvbench report` draws the figures of a table; end the name with .csv"},
                               {".gz", "", "tables are not compressed; end the name with .csv"}};
 
-}  // namespace
-
-void imply_format(std::string& format, const std::string& output) {
-  if (!format.empty()) return;
+/// nullptr: none of these.
+const Ending* ending_of(const std::string& output) {
   const auto ends = [&](const Ending& one) {
     return output.size() > one.ending.size() && same_name(output.substr(output.size() - one.ending.size()), one.ending);
   };
   const auto* found = std::ranges::find_if(endings, ends);
-  if (found == std::end(endings)) return;
-  if (found->format.empty()) throw Error("-o {}: no table is written in this format: {}", output, found->remedy);
+  return found == std::end(endings) ? nullptr : found;
+}
+
+}  // namespace
+
+void imply_format(std::string& format, const std::string& output, const char* flag) {
+  const Ending* found = format.empty() ? ending_of(output) : nullptr;
+  if (found == nullptr) return;
+  if (found->format.empty()) throw Error("{} {}: no table is written in this format: {}", flag, output, found->remedy);
   format = found->format;
+}
+
+void require_ending(const char* flag, const std::string& output, std::string_view what, std::string_view right) {
+  const Ending* found = ending_of(output);
+  if (found != nullptr && found->ending != right && !(right == ".h5" && found->ending == ".hdf5"))
+    throw Error("{} {}: {}; end the name with {}", flag, output, what, right);
 }
 
 void add_form_flags(CLI::App* flags, std::string& format, std::string& output) {

@@ -19,7 +19,11 @@ bool is_method(const std::string& file);
 
 /// Sets the format that was not given to that which the name of the output implies; leaves it empty where it implies
 /// none. Throws Error where the name is of a format in which no table is written.
-void imply_format(std::string& format, const std::string& output);
+void imply_format(std::string& format, const std::string& output, const char* flag = "-o");
+
+/// Throws Error where an output that is no table has the name of one, or of another format than `right`, its ending;
+/// `what` says what it is.
+void require_ending(const char* flag, const std::string& output, std::string_view what, std::string_view right);
 
 /// Adds --format and -o, for commands that write a table.
 void add_form_flags(CLI::App* flags, std::string& format, std::string& output);
