@@ -88,6 +88,8 @@ CLI::Option* add_choice(CLI::App* flags, const char* name, E& value, const std::
 /// The same fault as CLI11's message in a sentence, where its message is none.
 inline std::string in_words(const CLI::ParseError& error) {
   const std::string message = error.what(), name = message.substr(0, message.find(':'));
+  if (const std::size_t value = message.find(" = "); name == "Could not convert" && value != message.npos)
+    return fmt::format("{} takes no value", message.substr(name.size() + 2, value - name.size() - 2));
   if (dynamic_cast<const CLI::ArgumentMismatch*>(&error) == nullptr || name == message) return message;
   return message.find("At Most") == message.npos ? name + " needs a value"
                                                  : name + " is given twice; it takes one value";
@@ -115,10 +117,23 @@ inline std::string unknown_flag(const CLI::App& app, const std::string& name) {
   for (const CLI::Option* option : parsed.get_options()) {
     for (const std::string& own : option->get_lnames()) known.push_back("--" + own);
   }
-  if (remedy.empty()) remedy = did_you_mean(name, known);
   const std::vector<std::string> others = commands_with(app, name);
-  if (remedy.empty() && !others.empty()) remedy = fmt::format(" It is a flag of {}.", fmt::join(others, ", "));
+  const std::string nearest = nearest_name(name, known);
+  const bool near = !nearest.empty() && (name.starts_with(nearest) || nearest.starts_with(name));
+  if (remedy.empty() && !others.empty() && !near) remedy = fmt::format(" It is a flag of {}.", fmt::join(others, ", "));
+  if (remedy.empty()) remedy = did_you_mean(name, known);
   return fmt::format("there is no flag {}.{}", name, remedy);
+}
+
+/// How a word that has no place is written as a flag, or "".
+inline std::string as_a_flag(const CLI::App& parsed, const std::string& word) {
+  const auto has = [&](const std::string& flag) { return parsed.get_option_no_throw(flag) != nullptr; };
+  const auto files = parsed.get_options([](const CLI::Option* option) { return option->get_positional(); });
+  if (has("--" + word)) return "; write --" + word;
+  const CLI::Option* summary = parsed.get_option_no_throw("--summary");
+  if (summary != nullptr && summary->get_description().find("=" + word + ":") != std::string::npos)
+    return "; write --summary=" + word;
+  return files.empty() && word.ends_with(".h5") && has("--output") ? "; write -o " + word : "";
 }
 
 /// The message of a failed parse. Unknown flags and subcommands come first, with the nearest name: what is missing is
@@ -130,7 +145,8 @@ inline std::string complaint(const CLI::App& app, const CLI::ParseError& error) 
   if (flag != unknown.end()) return unknown_flag(app, flag->substr(0, flag->find('=')));
   if (unknown.empty()) return in_words(error);
   const auto has_none = [&](const std::string& name) {
-    return fmt::format("'{}' has no place in {}", unknown.front(), name);
+    const CLI::App& parsed = commands.empty() ? app : *commands.front();
+    return fmt::format("'{}' has no place in {}{}", unknown.front(), name, as_a_flag(parsed, unknown.front()));
   };
   if (!commands.empty()) return has_none(app.get_name() + " " + commands.front()->get_name());
   std::vector<std::string> known;
@@ -148,6 +164,18 @@ inline std::string complaint(const CLI::App& app, const CLI::ParseError& error) 
 inline void take_one_value_each(CLI::App& flags) {
   for (CLI::Option* option : flags.get_options([](const CLI::Option* o) { return !o->get_positional(); }))
     option->allow_extra_args(false);
+}
+
+/// The words as CLI11 parses them, last first. A short flag may have its value behind an equals sign as well: -o=FILE.
+inline std::vector<std::string> as_parsed(const std::vector<std::string>& words) {
+  std::vector<std::string> parsed;
+  for (const std::string& word : words) {
+    const bool both = word.size() > 2 && word[0] == '-' && word[1] != '-' && word[2] == '=';
+    parsed.push_back(both ? word.substr(0, 2) : word);
+    if (both) parsed.push_back(word.substr(3));
+  }
+  std::ranges::reverse(parsed);
+  return parsed;
 }
 
 /// "-o,--output"

@@ -54,7 +54,9 @@ constexpr Slip flags[] = {
     {"output-file", "--output", "-o FILE"},
     {"save", "--output", "-o FILE"},
     {"v", "--verbose", "--verbose, or kvbench version"},
-    {"v", "", "--version"},
+    {"v", "--version", "--version"},
+    {"v", "", "kvbench version"},
+    {"version", "", "kvbench version"},
     {"debug", "--verbose", "--verbose"},
     {"silent", "--quiet", "--quiet"},
     {"t", "--threads", "--threads"},
@@ -82,6 +84,12 @@ constexpr Slip flags[] = {
     {"cache-type-k", "--method", "--method with the format of the cache, such as --method q8_0"},
     {"cache-type-v", "--method", "--method with the format of the cache, such as --method q8_0"},
     {"kv-cache-dtype", "--method", "--method with the format of the cache, such as --method fp8"},
+    {"method", "--menu", "--menu"},
+    {"methods", "--menu", "--menu"},
+    {"m", "--menu", "--menu"},
+    {"heads", "--kv-heads", "--query-heads or --kv-heads"},
+    {"dim", "--head-dim", "--head-dim"},
+    {"n", "--prompt-tokens", "--tokens"},
     {"limit", "--documents", "--documents"},
     {"limit", "--queries", "--queries, or --layers and --heads"},
     {"limit", "--prompts", "--prompts, --layers or --heads with those that you want"},
@@ -103,6 +111,7 @@ constexpr Slip flags[] = {
     {"dataset", "--text", "--text FILE"},
     {"kind", "", "the family without a flag, as in kvbench methods eviction"},
     {"list", "name", "kvbench methods alone"},
+    {"list", "--clear", "kvbench cache alone"},
 };
 
 }  // namespace

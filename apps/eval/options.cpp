@@ -180,7 +180,7 @@ ParsedOptions parse_options(int argc, const char* const* argv) {
   declare_run(app, options, lists);
   app::take_one_value_each(app);
   try {
-    app.parse(argc, argv);
+    app.parse(app::as_parsed({argv + 1, argv + argc}));
   } catch (const CLI::ParseError& error) {
     const bool asked = error.get_exit_code() == static_cast<int>(CLI::ExitCodes::Success);  // --help, --version
     if (asked) return {std::nullopt, app::print_answer(app, error)};

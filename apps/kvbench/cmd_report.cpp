@@ -203,6 +203,9 @@ int run(const ReportFlags& given) {
   ReportFlags o = given;
   o.output = output_of(given);
   const bool list = o.figure == "list";
+  if (list && !(given.output.empty() && o.format.empty()))
+    throw Error("{} has no effect beside --figure list, which prints names and ends; leave it out",
+                given.output.empty() ? "--format" : "-o");
   const ReportFormat* format = list ? nullptr : &format_of(o);
   check_distinct(std::vector<NamedFile>{{"-o", o.output}}, inputs_of(o));
   if (given.output.empty() && !list) require_report(o.output, *format);
@@ -220,7 +223,8 @@ int run(const ReportFlags& given) {
     return done;
   }
   output.finish(o.figure.empty() ? format->page(document) : format->figure(find_drawing(document, o.figure)));
-  if (given.output.empty()) say("kvbench", fmt::format("the report is {}", o.output));
+  if (given.output.empty())
+    say("kvbench", fmt::format("the {} is {}", o.figure.empty() ? "report" : "figure", o.output));
   if (output.to_file()) print(verdict_text(claims_in(tables)));
   return done;
 }

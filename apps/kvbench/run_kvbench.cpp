@@ -115,10 +115,8 @@ int run_arguments(const std::vector<std::string>& words, std::string& given) {
                               add_allocate(app)};
   for (const Command& command : commands) take_one_value_each(*command.flags);
   add_examples(app);
-  std::vector<std::string> arguments = in_flags(app, words);
-  std::ranges::reverse(arguments);  // as CLI11 wants them
   try {
-    app.parse(std::move(arguments));
+    app.parse(as_parsed(in_flags(app, words)));
   } catch (const CLI::Success& asked) {  // --help, --version
     return print_answer(app, asked);
   } catch (const CLI::ParseError& error) {

@@ -14,7 +14,8 @@ ANSWERED = (
     (["test"], "Write kvbench validate"), (["verify"], "Did you mean 'verify-golden'?"),
     (["evaluate"], "Did you mean 'eval'?"), (["kveval"], "Write kvbench eval"),
     (["replay", "T", "-m", "sink", "-v"], "no flag -v. Write --verbose, or kvbench version"),
-    (["info", "T", "-v"], "no flag -v. Write --version"),
+    (["info", "T", "-v"], "no flag -v. Write kvbench version"),
+    (["info", "--version"], "Write kvbench version"), (["info", "T", "-V"], "Write kvbench version"),
     (["replay", "T", "-m", "sink", "--json"], "Write --format json"), (["info", "T", "--json"], "Write --format json"),
     (["replay", "T", "-m", "sink", "--limit", "3"], "Write --prompts"),
     (["validate", "T", "--limit", "3"], "Write --queries"),
@@ -67,6 +68,20 @@ ANSWERED = (
     (["validate", "T", "--check", "nosuch"], "--check: there is no check 'nosuch'"),
     (["verify-golden", "snapkv"], "name a method with --method snapkv"),
     (["cache", "ls"], "'ls' has no place in kvbench cache"),
+    (["cache", "clear"], "'clear' has no place in kvbench cache; write --clear"),
+    (["cache", "--list"], "Write kvbench cache alone"), (["synth", "a.h5"], "write -o a.h5"),
+    (["synth", "-o", "a.csv"], "a trace is HDF5; end the name with .h5"),
+    (["synth", "-o", "a.h5", "--heads", "4"], "Write --query-heads or --kv-heads"),
+    (["synth", "-o", "a.h5", "--dim", "4"], "--head-dim"), (["synth", "-o", "a.h5", "--n", "9"], "Write --tokens"),
+    (["allocate", "T", "-m", "h2o"], "Write --menu"), (["allocate", "T", "--method", "h2o"], "Write --menu"),
+    (["allocate", "T", "--menu", "h2o", "--heads", "0"], "It is a flag of kvbench replay, kvbench validate."),
+    (["allocate", "T", "--menu", "h2o", "-o", "a.csv"], "plans are TOML; end the name with .toml"),
+    (["allocate", "T", "--menu", "h2o", "--curve", "a.tsv"], "--curve a.tsv: no table is written in this format"),
+    (["replay", "T", "-m", "sink", "--raw", "a.csv"], "raw results are HDF5; end the name with .h5"),
+    (["replay", "T", "-m", "sink", "-o", "a.csv", "--summary", "full"], "write --summary=full"),
+    (["sweep", "s.toml", "--summary", "full"], "'full' has no place in kvbench sweep; write --summary=full"),
+    (["validate", "T", "--summary=full"], "--summary takes no value"),
+    (["replay", "T", "-m", "*"], "Here it is all."), (["methods", "quantisers"], "It is a family; name those"),
     (["replay", "T", "-m", "sink", "--prompts", "gausian-0"], "Did you mean 'gaussian-0'? It has: 0 (gaussian-0)"))
 
 # Flags of a replay, and others that mean the same.
@@ -79,7 +94,7 @@ REPLAY = (
     (["-m", "sink", "-b", "25%mem,50%mem"], ["-m", "sink", "-b", "25%memory, 0.5mem"]),
     (["-m", "sink", "-b", "8KB"], ["-m", "sink", "-b", "8kb"]),
     (["-m", "sink", "-b", "25%"], ["-m", "sink", "-b", ".25"]),
-    (["-m", "sink", "--threads", 1], ["-m", "sink", "-j", 1]),
+    (["-m", "sink", "--threads", 1], ["-m", "sink", "-j", 1]), (["-m", "sink", "-b", "25%"], ["-m=sink", "-b=25%"]),
     (["-m", "sink", "--prompts", "0"], ["-m", "sink", "--prompts", "gaussian-0"]),
     (["-m", "sink", "--prompts", "0"], ["-m", "sink", "--prompts", " 0 "]),
     (["-m", "sink", "--heads", "0,1"], ["-m", "sink", "--heads", " 0 - 0 , 1 "]),
@@ -128,4 +143,6 @@ class Slips(CliTest):
         def rows(methods):
             path = self.write(f'[[run]]\ntraces = "t.h5"\nmethods = [{methods}]\nbudgets = ["25 %"]\n')
             return self.ok("sweep", path, "--no-times")
+        self.fails(2, "cells are no table", args=["sweep", self.write('[[run]]\ntraces = "t.h5"\nmethods = ["sink"]\n'),
+                                                  "--cells", self.path("a.csv")])
         self.assertEqual(rows('"snapkv(window=4)"'), rows('{ name = "snapkv", window = 4 }'))

@@ -110,6 +110,7 @@ struct OtherName {
   std::string_view name, here;
 };
 constexpr OtherName other_names[] = {{"none", "exact"},
+                                     {"*", "all"},
                                      {"dense", "exact"},
                                      {"baseline", "exact"},
                                      {"original", "exact"},
@@ -166,11 +167,13 @@ std::string right_name(std::string_view name) {
   const auto* other = std::ranges::find(other_names, plain, &OtherName::name);
   if (other != std::end(other_names)) return fmt::format(" Here it is {}.", other->here);
   std::vector<std::string> known, of_family;
+  for (const std::string_view word : {"quantization", "quantisers", "quantizers"}) {
+    if (plain == word) plain = "quantisation";
+  }
   for (const MethodInfo& method : all_methods()) {
     known.push_back(method.name);
     known.insert(known.end(), method.aliases.begin(), method.aliases.end());
-    if (same_name(name_of(method.kind), plain == "quantization" ? "quantisation" : plain))
-      of_family.push_back(method.name);
+    if (same_name(name_of(method.kind), plain)) of_family.push_back(method.name);
   }
   if (!of_family.empty())
     return fmt::format(" It is a family; name those that you mean: {}.", fmt::join(of_family, ","));
