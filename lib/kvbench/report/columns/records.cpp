@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <kvbench/report/columns/tables.hpp>
 
+#include <functional>
+
 #include <fmt/format.h>
 
 #include <kvbench/report/columns/shared.hpp>
@@ -128,23 +130,25 @@ void add_summary(std::vector<RecordColumn>& c, const replay::MetricInfo& metric,
   add("_hi", ": upper end of the 95 % bootstrap interval of the mean", &replay::Summary::hi, true);
 }
 
-/// The ends of an interval. `lower`: what the first is.
-template <class F>
-void add_interval(std::vector<RecordColumn>& c, const char* name, const char* lower, F of) {
-  c.push_back({fmt::format("{}_lo", name), lower, where_ok([of](auto& r) -> auto& { return of(r).lo; }), "number"});
-  c.push_back({fmt::format("{}_hi", name), "upper end of this interval",
-               where_ok([of](auto& r) -> auto& { return of(r).hi; }), "number"});
+/// A figure and the ends of its interval. `lower`: what the first end is.
+template <class F, class I>
+void add_estimate(std::vector<RecordColumn>& c, const std::string& name, const char* doc, F figure, const char* lower,
+                  I interval) {
+  c.push_back({name, doc, where_ok(figure), "number"});
+  c.push_back(
+      {name + "_lo", lower, where_ok([interval](auto& r) -> auto& { return std::invoke(interval, r).lo; }), "number"});
+  c.push_back({name + "_hi", "upper end of this interval",
+               where_ok([interval](auto& r) -> auto& { return std::invoke(interval, r).hi; }), "number"});
 }
 
 /// Columns of what the errors do to the output of the model.
 void add_predicted_kl(std::vector<RecordColumn>& c) {
   const std::size_t first = c.size();
-  c.push_back({"kl_predicted",
-               "predicted KL of the model's next-token distributions, in nats per scored token, from the probes of the "
-               "trace; empty where it has none",
-               where_ok([](auto& r) -> auto& { return r.kl.mean; }), "number"});
-  add_interval(
+  add_estimate(
       c, "kl_predicted",
+      "predicted KL of the model's next-token distributions, in nats per scored token, from the probes of the "
+      "trace; empty where it has none",
+      [](auto& r) -> auto& { return r.kl.mean; },
       "lower end of its 95 % bootstrap interval over prompts, and over probes or the layers of a sample",
       [](auto& r) -> auto& { return r.kl.interval; });
   for (std::size_t i = first; i < c.size(); ++i) c[i].limits = replay::limits::at_least_zero;
@@ -176,14 +180,12 @@ void add_best(std::vector<RecordColumn>& c) {
                "configuration with the lowest geometric mean of this figure, or mean where this is empty, for this "
                "trace, prompt, layer and budget, except exact, oracles and rows with hindsight",
                value_of(&Record::best), "text"});
-  c.push_back(
-      {"diff_best",
-       "mean of the figure, of residual_err its square, minus that of the best, paired by what was seen: query, "
-       "query head and seed, or probe and seed",
-       where_ok(&Record::diff_best), "number"});
-  add_interval(
-      c, "diff_best", "lower end of its 95 % bootstrap interval; empty where the row has fewer than two blocks",
-      [](auto& r) -> auto& { return r.diff_best_interval; });
+  add_estimate(
+      c, "diff_best",
+      "mean of the figure, of residual_err its square, minus that of the best, paired by what was seen: query, "
+      "query head and seed, or probe and seed",
+      &Record::diff_best, "lower end of its 95 % bootstrap interval; empty where the row has fewer than two blocks",
+      &Record::diff_best_interval);
   const std::size_t ratios = c.size();
   c.push_back({"rel_err_geomean",
                "geometric mean over layers and texts of rel_err on each, by which rows are ranked; empty where these "
@@ -194,13 +196,10 @@ void add_best(std::vector<RecordColumn>& c) {
        "the same of another figure in ranked_by: geometric mean over texts of the figure of all layers of each, "
        "by which rows are ranked; empty with fewer than three texts, or where it is 0",
        geomean_where(false), "number"});
-  c.push_back(
-      {"ratio_best", "this geometric mean divided by that of the best", where_ok(&Record::ratio_best), "number"});
-  add_interval(
-      c, "ratio_best",
-      "lower end of its interval, for layers and texts like these, at the level at which Holm tested the row: "
-      "it holds 1 where tied is 1",
-      [](auto& r) -> auto& { return r.ratio_best_interval; });
+  add_estimate(c, "ratio_best", "this geometric mean divided by that of the best", &Record::ratio_best,
+               "lower end of its interval, for layers and texts like these, at the level at which Holm tested the row: "
+               "it holds 1 where tied is 1",
+               &Record::ratio_best_interval);
   for (std::size_t i = ratios; i < c.size(); ++i) c[i].limits = replay::limits::at_least_zero;
   c.push_back({"tested_over", "units of the test behind tied: layers and texts, blocks of queries, or probes",
                value_of(&Record::tested_over), "text"});
