@@ -136,7 +136,8 @@ class Compression:
         if self.budget.isdigit() and int(self.budget) > context:
             status, reason = "infeasible", f"the budget of {self.budget} tokens is larger than the context of {context}"
         else:
-            choice = self._scored.of(sequence[self._numbers[0]], context) if self._scored else self._choice
+            choice = self._scored.of(sequence[self._numbers[0]], context, number, sequence[number].outputs) \
+                if self._scored else self._choice
             made = self._decoder(document, choice, self.budget)
             status, reason = made.compress(index, *arrays)
         if reason and status not in self._keep_whole:

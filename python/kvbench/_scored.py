@@ -10,7 +10,8 @@ import torch
 
 from ._attention import Interface
 from ._commands import _core
-from ._error import require
+from ._continued import STOCK_TOLERANCE
+from ._error import Error, require
 from .dump_hf_plan import VOTE_PROBES
 from .dump_hf_repeated import CHUNKS
 from .dump_hf_scores import SCORERS
@@ -76,8 +77,9 @@ class Scored:
                 "and the model was called without its tokens; give input_ids.")
         first.ids += called
 
-    def of(self, first, context):
-        """The method with the scores of the context of a sequence, whose first Layer this is."""
+    def of(self, first, context, number, outputs):
+        """The method with the scores of the context of a sequence, whose first Layer this is. Raises Error unless the
+        last attention outputs of the context in a layer, `outputs` [q_heads, m, dv], are those behind the scores."""
         if first.scored is None:
             interface = Interface("compressed")
             self._runs.add(threading.get_ident())
@@ -85,8 +87,14 @@ class Scored:
                 # torch.inference_mode() around the call would forbid the gradients that a scorer takes.
                 with torch.inference_mode(False), interface.attached(self._model):
                     wanted = SimpleNamespace(**vars(self._wanted), interface=interface)
-                    _, scores = self._scorer.scores(wanted, first.ids[:context], "context", 0)
+                    kept, scores = self._scorer.scores(wanted, first.ids[:context], "context", 0)
             finally:
                 self._runs.discard(threading.get_ident())
-            first.scored = self._choice(scores)
-        return first.scored
+            first.scored = self._choice(scores), kept
+        choice, kept = first.scored
+        difference = kept.difference(number, np.arange(context - outputs.shape[1], context), outputs)
+        if not difference <= STOCK_TOLERANCE.get(self._model.dtype, 1e-3):
+            raise Error(f"layer {number}: where tokens continue from a cache, the attention outputs of this model "
+                        f"differ by {difference:.2g} from those of its context, so that {self._name} would have the "
+                        "gradients of another computation; give another method.")
+        return choice

@@ -9,18 +9,15 @@ import torch
 import transformers
 
 from ._attention import Call, Interface
+from ._continued import STOCK_TOLERANCE
 from ._error import Error, first_line
 from ._measure import Examination, Hooks, input_of, numbers, unrotated, with_input
-from ._models import value_of
+from ._models import TYPES, value_of
 from ._schema import ROPE_TYPES, Header, LayerInfo
 from .dump_hf_check import self_check
 from .dump_hf_sketch import Layer, NotFound, layers_around, sketch_of
 
 EXAMINED = 512  # tokens of the short run
-# Tolerances of the last hidden states, compared with those of the model's own attention. float32: both round alike,
-# 1e-6 measured. Half types: the model's own attention rounds logits and weights to 8 or 11 bits in each layer, the
-# recorded attention does not.
-STOCK_TOLERANCE = {"f32": 1e-3, "f16": 0.05, "bf16": 0.2}
 
 
 class CheckFailed(RuntimeError):
@@ -37,6 +34,7 @@ class Recorder:
 
     def __init__(self, model, layers, wanted, say):
         self._model, self.layers, self._wanted, self._say = model, layers, wanted, say
+        self._tolerance = STOCK_TOLERANCE[TYPES[model.weights]]
         self.interface = Interface(latent=True)
         self.facts = {}  # by layer number, in the order in which the layers run
         self.caches = []  # numbers of the layers that have a cache of their own
@@ -126,10 +124,10 @@ class Recorder:
                                   "the widest range.")
         norm = stock.double().norm().clamp(min=np.finfo(np.float32).tiny)  # 0 where a norm divides by infinity
         difference = float((ours.double() - stock.double()).norm() / norm)
-        if self._wanted.check and not difference <= STOCK_TOLERANCE[self._model.weights]:
+        if self._wanted.check and not difference <= self._tolerance:
             raise CheckFailed(f"the self check failed: with its attention recorded, {self._model.name} computes hidden "
                               f"states that differ by {difference:.2g} from its own "
-                              f"(tolerance {STOCK_TOLERANCE[self._model.weights]}); no trace was written. This model's "
+                              f"(tolerance {self._tolerance}); no trace was written. This model's "
                               "attention differs from what kvbench-dump-hf assumes.")
         return difference
 
@@ -239,10 +237,10 @@ class Recorder:
     def _check_continued(self, layer, output):
         for kept in self._continued:
             difference = kept.difference(layer, self._plan.positions, output)
-            if self._wanted.check and not difference <= STOCK_TOLERANCE[self._model.weights]:
+            if self._wanted.check and not difference <= self._tolerance:
                 raise CheckFailed(f"the self check failed: prompt '{self._plan.name}', layer {layer}: where tokens "
                                   f"continue from a cache, attention outputs differ by {difference:.2g} from those of "
-                                  f"one pass (tolerance {STOCK_TOLERANCE[self._model.weights]}); no trace was written. "
+                                  f"one pass (tolerance {self._tolerance}); no trace was written. "
                                   f"Leave out {kept.option}.")
 
     def _finish(self, layer, call, output, sums, sketch):

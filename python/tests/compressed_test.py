@@ -305,6 +305,20 @@ class Refusals(CompressedTest):
             model(token_ids()[:, CONTEXT:], past_key_values=own)
         self.refused("the cache holds 48 tokens", "60 were seen", call=cropped)
 
+    def test_a_model_that_counts_each_call_from_0(self):
+        model = self.models["llama"]
+
+        def numbered(body, args, kwargs):
+            return args, kwargs | {"position_ids": torch.arange(kwargs["input_ids"].shape[1])[None]}
+        hook = model.model.register_forward_pre_hook(numbered, with_kwargs=True)
+        try:
+            self.logits(model, "h2o", 16)  # in one call they are what they should be
+            self.refused("gradients of another computation", method="damage-votes[recent=4]", context=CONTEXT)
+            self.refused("0 to 11", "from 48 on", "counts each call from 0", context=CONTEXT, call=lambda: model(
+                token_ids()[:, CONTEXT:], past_key_values=model(token_ids(CONTEXT), use_cache=True).past_key_values))
+        finally:
+            hook.remove()
+
     def test_a_method_that_fails(self):
         class Divides:
             def make(self, budget, seed):
