@@ -33,7 +33,7 @@ AnswerTable table_of(const nb::handle& entries) {
 /// The usual answer, an array [width] of 64-bit integers, without a call of Python.
 bool read_ids(const nb::handle& given, AnswerTable& table) {
   nb::ndarray<const std::int64_t, nb::ndim<1>, nb::c_contig, nb::device::cpu> ids;
-  if (!nb::try_cast(given, ids, false)) return false;
+  if (nb::hasattr(given, "mask") || !nb::try_cast(given, ids, false)) return false;  // a masked array is refused
   table.width = static_cast<Index>(ids.size());
   const auto no_token = [](std::int64_t id) { return id < -1 || id >= std::numeric_limits<std::int32_t>::max(); };
   const std::int64_t* const wrong = std::find_if(ids.data(), ids.data() + ids.size(), no_token);
@@ -161,6 +161,26 @@ Answer answer_of(nb::handle given, Index group, Index d, Index dv, Index tokens)
   }
   const nb::object read = nb::module_::import_("kvbench._entries").attr("entries_of")(given, group, d, dv);
   return answer_of(read, tokens, function);
+}
+
+void check_protected(const Answer& answer, const methods::Protected& fixed, Index n, const char* function) {
+  Index rows = 1;
+  for (const AnswerTable& table : answer) rows = std::max(rows, table.rows);
+  for (Index r = 0; r < rows; ++r) {
+    std::vector<bool> held(static_cast<std::size_t>(n));
+    for (const AnswerTable& table : answer) {
+      const auto begin = table.ids.begin() + (table.rows == 1 ? 0 : r) * table.width;
+      for (auto id = begin; id != begin + table.width; ++id) {
+        if (*id >= 0 && *id < n) held[static_cast<std::size_t>(*id)] = true;
+      }
+    }
+    for (Index j = 0; j < n; ++j) {
+      if ((j < fixed.sinks || j >= n - fixed.recent) && !held[static_cast<std::size_t>(j)])
+        throw std::logic_error(fmt::format("{} says that the first {} and the last {} tokens of the context are always "
+                                           "held; token {} answers no query",
+                                           function, fixed.sinks, fixed.recent, j));
+    }
+  }
 }
 
 methods::EntryTables joined(std::span<const std::shared_ptr<const Answer>> positions, Index group, Backend& backend) {

@@ -11,6 +11,7 @@
 
 #include <kvbench/kernels/backend.hpp>
 #include <kvbench/methods/contract/entries.hpp>
+#include <kvbench/methods/contract/method.hpp>
 
 namespace kvbench::python {
 
@@ -36,6 +37,10 @@ using Answer = std::vector<AnswerTable>;
 Answer answer_of(nb::handle entries, Index tokens, const char* function);
 /// Of what entries() returned: an array of ids is read here, everything else is given to kvbench._entries.
 Answer answer_of(nb::handle given, Index group, Index d, Index dv, Index tokens);
+
+/// Throws std::logic_error, which names the function that returned `fixed`, where one of these tokens of a context of
+/// n, which recall does not count, is not among the entries of a query head.
+void check_protected(const Answer& answer, const methods::Protected& fixed, Index n, const char* function);
 
 /// The tables that answer several positions, each with its answer: rows per query where answers differ. Throws
 /// std::logic_error where tables of different positions have different forms.

@@ -66,8 +66,10 @@ class FixedCache : public methods::CompressedCache {
 FixedEntries fixed_entries_of(nb::handle made, const methods::HeadPrompt& head) {
   const nb::object fixed =
       nb::module_::import_("kvbench._entries").attr("fixed_of")(made, head.group, head.keys.cols(), head.values.cols());
-  return {.answer = answer_of(fixed[0], head.tokens(), "make()"),
-          .fixed = protected_in(fixed[1], fixed[2], head.tokens(), "make()")};
+  FixedEntries entries{.answer = answer_of(fixed[0], head.tokens(), "make()"),
+                       .fixed = protected_in(fixed[1], fixed[2], head.tokens(), "make()")};
+  check_protected(entries.answer, entries.fixed, head.tokens(), "make()");
+  return entries;
 }
 
 std::unique_ptr<methods::CompressedCache> fixed_cache(FixedEntries entries, const methods::HeadPrompt& head,

@@ -113,6 +113,11 @@ class PythonCache {
         const bool says = items_in(head, 2, 3, "protected_tokens()") == 3;
         const bool decoded = says ? truth_in(head[2], "protected_tokens(): decoded") : all[h].decoded;
         all[h] = protected_in(head[0], head[1], first_decoded_, "protected_tokens()");
+        if (latest_[h]) {
+          methods::Protected held = all[h];
+          if (!decoded && allowance_.decoded > 0) held.recent = 0;  // of the last ones
+          check_protected(*latest_[h], held, first_decoded_, "protected_tokens()");
+        }
         all[h++].decoded = decoded;
       });
     });

@@ -25,7 +25,7 @@ def scores(method, heads):
 
 
 def _scores_of(given, head, where):
-    rows = numbers_of(given, f"{where}: the scores are")
+    rows = numbers_of(given, f"{where}: the scores")
     shape, rows = list(rows.shape), np.atleast_2d(rows)
     require(shape and rows.ndim == 2 and len(rows) in (1, head.group) and rows.shape[1] <= head.tokens, where,
             f"the scores have the shape {shape}; it must be [{head.tokens}], or [{head.group}, "

@@ -79,7 +79,7 @@ def numbers_of(given, where):
     """An array of numbers, float32 and C-contiguous. Raises Error, which begins with `where`, for anything else."""
     array = _array(given, where)
     if array.dtype.kind not in "biuf":
-        raise Error(f"{where} of the type {array.dtype}; they must be numbers")
+        raise Error(f"{where} are of the type {array.dtype}; they must be numbers")
     with np.errstate(over="ignore"):  # what float32 cannot hold becomes infinite, and is refused as such
         return np.asarray(array, np.float32, order="C")
 
@@ -95,6 +95,8 @@ def merged(given, values):
 
 
 def _array(given, where):
+    if np.ma.is_masked(given):
+        raise Error(f"{where} are a masked array; fill or remove what is masked")
     try:
         return np.asarray(given)
     except Exception as fault:  # of lists of different lengths, say, or of tensors on a GPU or with gradients

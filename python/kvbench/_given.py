@@ -84,9 +84,11 @@ def _of_dict(given):
     for key, made in given.items():
         try:
             prompt, layer, kv_head = key
-            heads[str(prompt), operator.index(layer), operator.index(kv_head)] = made
+            place = str(prompt), operator.index(layer), operator.index(kv_head)
         except (TypeError, ValueError):
             raise Error(f"entries(): the key {key!r} is not (prompt, layer, kv head), as ('0', 15, 1) is.") from None
+        require(place not in heads, f"entries(): {_place(place)}", "is given twice, by its text and by a number.")
+        heads[place] = made
     return heads
 
 
@@ -104,7 +106,9 @@ def _of_npz(path):
         require(parts, path, f"there is an array '{name}'; the names are PROMPT/LAYER/KV_HEAD, the same with "
                 f"/{' or /'.join(NUMBERS)} behind it, and trace_sha256.")
         prompt, layer, kv_head, field = parts.groups()
-        heads.setdefault((prompt, int(layer), int(kv_head)), {})[field or "ids"] = array
+        fields, field = heads.setdefault((prompt, int(layer), int(kv_head)), {}), field or "ids"
+        require(field not in fields, path, f"two arrays are called '{name}', but for zeros before its numbers.")
+        fields[field] = array
     for key, fields in heads.items():
         require("ids" in fields, path, f"there is no array of the numbers of tokens of {_place(key)}.")
     return {key: Table(**fields) for key, fields in heads.items()}, digest

@@ -32,6 +32,7 @@ def plus(**named):
 
 
 COUNT = "a whole number from 0 to "
+ENDS, LOST = np.r_[:4, N - B + 4:N], "token 4 answers no query"
 NO_COUNT = {math.nan: "nan", math.inf: "inf", 24.0: "24.0", 24.7: "24.7", np.float32(24): "24.0", -1: "-1",
             2**62: "4611", 2**64: "1844", True: "True", None: "None", "24": "'24'", np.bool_(True): "True", 1j: "1j"}
 FOOTPRINT = [
@@ -63,7 +64,8 @@ PROTECTED = [
     *(((value, 0), ("protected_tokens(): sinks", shown, COUNT)) for value, shown in NO_COUNT.items() if value != 2**62),
     ((0, 2**63 - 1), ("protected_tokens(): recent", COUNT)), ((2**63 - 1, 2**63 - 1), ("protected_tokens(): sinks",)),
     ((4, 4), OK), ([4, 4], OK), ((4, 4, True), OK), (np.array([4, 4]), OK), ((np.int32(4), np.uint8(4)), OK),
-    ((2**31 - 1, 2**31 - 1), OK), ((1000, 1000), OK), ((4,), ("protected_tokens()", "2 to 3")), (4, ("2 to 3",)),
+    ((2**31 - 1, 2**31 - 1), ("protected_tokens()", LOST)), ((5, 0), (LOST,)),
+    ((0, 21, True), ("token 171 answers",)), ((4,), ("protected_tokens()", "2 to 3")), (4, ("2 to 3",)),
     (None, ("2 to 3",)), ("44", ("2 to 3",)), ((1, 2, True, 3), ("2 to 3",)), ({4: 4}, ("2 to 3",)),
     ((4, 4, 1), ("protected_tokens(): decoded is 1", "True or False")), ((4, 4, None), ("True or False",)),
 ]
@@ -76,7 +78,9 @@ RETRIEVABLE = [
 ]
 IDS = [
     (np.arange(B), OK), (range(B), OK), (list(range(B)), OK), (np.arange(B, dtype=np.uint16), OK), ([], OK), ([-1], OK),
-    (np.ma.masked_array(np.arange(B)), OK), (np.tile(np.arange(B), (2, 1)), OK), (np.empty(0), OK),
+    (np.ma.masked_array(np.arange(B)), OK),
+    (np.ma.masked_equal(np.arange(B), 3), ("ids are a masked array",)), (np.tile(np.arange(B), (2, 1)), OK),
+    (np.empty(0), OK),
     (np.arange(B, dtype=np.float32), ("ids must be integers", "float32")), (np.ones(N, bool), ("bool",)),
     ([None] * B, ("object",)), (["1"], ("ids must be integers",)), ([1j], ("complex",)), ("abc", ("integers",)),
     (b"abc", ("integers",)), ({1: 2}, ("integers",)), (set(range(B)), ("integers",)),
@@ -102,7 +106,7 @@ IDS = [
 KEPT = [
     *(({"sinks": value}, ("make(): sinks", shown, COUNT)) for value, shown in NO_COUNT.items()),
     *(({"recent": value}, ("make(): recent", shown, COUNT)) for value, shown in NO_COUNT.items()),
-    ({"sinks": 4, "recent": np.int64(4)}, OK), ({"sinks": 2**31 - 1, "recent": 2**31 - 1}, OK),
+    ({"sinks": 4, "recent": np.int64(4)}, OK), ({"sinks": 2**31 - 1, "recent": 2**31 - 1}, ("make()", LOST)),
     ({"weights": np.ones(B)}, OK), ({"weights": np.ones(B, np.float32)}, OK), ({"weights": np.ones(B, bool)}, OK),
     ({"weights": 2}, ("make(): weights has the shape []",)), ({"weights": [1, 2, 3]}, ("weights has the shape [3]",)),
     ({"weights": ["1"] * B}, ("make(): weights", "numbers")), ({"weights": [None] * B}, ("weights", "numbers")),
@@ -125,6 +129,7 @@ SCORES = [
     (np.full(N, math.nan), ("scores()", "NaN for token 0")), (["1"] * N, ("scores()", "numbers")), (None, ("numbers",)),
     (np.ones(N) * 1j, ("scores()", "complex")), ([2**70] * N, ("numbers",)), ({}, ("numbers",)), (1.0, ("shape []",)),
     (np.zeros(N + 1), ("scores()", "[193]", "[192]")), (np.zeros((N, 2)), ("[192, 2]",)), ([None] * N, ("numbers",)),
+    (np.ma.masked_equal(np.arange(N), 3), ("scores()", "masked")),
     (np.zeros((1, 2, N)), ("[1, 2, 192]",)), ([[0.0], [0.0, 1.0]], ("cannot be an array",)),
 ]
 MAKERS = [(None, ("ids must be integers",)), (3, ("prepare()", "no make")), ("abc", ("prepare()", "of type str"))]
@@ -182,7 +187,9 @@ class Returned(PackageTest):
         self.check([(None, OK)], lambda _: of_cache(footprint=lambda self: (array for array in arrays())))
 
     def test_protected_tokens(self):
-        self.check(PROTECTED, lambda value: of_cache(protected_tokens=lambda self: value))
+        """Recall does not count them, so that they must be among the entries."""
+        self.check(PROTECTED, lambda value: of_cache(protected_tokens=lambda self: value,
+                                                     entries=lambda self, queries: ENDS))
 
     def test_retrievable(self):
         stored = arrays(rows=N, tier="slow", read="with_entry")
@@ -213,7 +220,7 @@ class Returned(PackageTest):
                        method_of)
 
     def test_kept(self):
-        self.check(KEPT, lambda named: of_make(kvbench.Kept(np.arange(B), **named)))
+        self.check(KEPT, lambda named: of_make(kvbench.Kept(ENDS, **named)))
 
     def test_append(self):
         self.check(APPENDED, lambda value: of_cache(append=lambda self, *given: value))
