@@ -95,9 +95,10 @@ class PythonCache {
       return all;
     });
     if (!appends_ && allowance_.decoded > 0) {
-      for (methods::Footprint& of_head : arrays) {
-        const methods::Footprint decoded = methods::kept_footprint(allowance_.decoded, allowance_.d, allowance_.dv);
-        of_head.insert(of_head.end(), decoded.begin(), decoded.end());
+      const methods::Footprint decoded = methods::kept_footprint(allowance_.decoded, allowance_.d, allowance_.dv);
+      for (std::size_t h = 0; h < arrays.size(); ++h) {
+        held_[h].check(arrays[h], allowance_.d, allowance_.dv);  // before it has rows that Python did not state
+        arrays[h].insert(arrays[h].end(), decoded.begin(), decoded.end());
       }
     }
     allowance_.check(held_, arrays);

@@ -174,7 +174,7 @@ def replay(trace: os.PathLike | Trace, methods, budgets=None, *, output: os.Path
     check_table(output, "replay()")
     require("format" not in flags, "replay()", "format has no effect: rows are returned, and output= gets the CSV.")
     with tempfile.TemporaryDirectory(prefix="kvbench-") as folder, named(methods, "replay") as names:
-        rows = output or os.path.join(folder, "rows.csv")
+        rows = os.path.abspath(output or os.path.join(folder, "rows.csv"))  # a method may change the folder
         given = {"budget": budgets, "format": "csv", **flags}
         _run("replay", path, f"--method={','.join(names)}", *_flags(given), "-o", rows)
         return load_csv(rows)

@@ -3,6 +3,7 @@
 of methods, texts of exceptions, and programs that it starts."""
 import concurrent.futures
 import ctypes
+import os
 import pathlib
 import re
 import subprocess
@@ -53,6 +54,12 @@ class WritingCache(Cache):
         written(weights)
 
 
+class Moves(Fixed):
+    def result(self, budget):
+        os.chdir("/")
+        return np.arange(budget)
+
+
 class WritesLayer(Writes):
     granularity = "layer"
 
@@ -70,8 +77,6 @@ def writes(head):
     written(head.keys)
     written(head.values)
     return np.zeros(head.tokens)
-
-
 
 
 def rounding(where):
@@ -127,6 +132,12 @@ class Isolation(PackageTest):
                 rows = self.rows([*OTHERS[:2], *own, *OTHERS[2:]], protocol=protocol)
                 self.assertEqual(self.figures(rows), before)
                 self.assertEqual({row["status"] for row in rows}, {"ok"}, [row["reason"] for row in rows])
+
+    def test_a_method_that_changes_the_folder(self):
+        self.addCleanup(os.chdir, os.getcwd())
+        os.chdir(self.folder)
+        self.assertEqual(self.rows(Moves, output="rows.csv")[0]["status"], "ok")
+        self.assertTrue(os.path.exists(self.path("rows.csv")))
 
     def test_positions_are_not_those_of_others(self):
         both = self.rows([Writes, f"{SELECTIONS}:Adding"])

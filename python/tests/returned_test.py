@@ -183,6 +183,17 @@ class Returned(PackageTest):
     def test_footprint(self):
         self.check(FOOTPRINT, lambda value: of_cache(footprint=lambda self: value))
 
+    def test_footprint_beside_decoded_tokens(self):
+        """They are added to it, and do not stand for tokens that it leaves out."""
+        class Keeps:
+            def __init__(self, rows):
+                self.footprint = lambda: rows
+
+            def entries(self, queries):
+                return np.arange(B)
+        self.check([(B, OK), (B - 5, (f"{B - 5} rows of keys", f"{B} different entries"))],
+                   lambda rows: type("", (Fixed,), {"make": lambda self, budget, seed: Keeps(rows)}))
+
     def test_footprint_from_a_generator(self):
         self.check([(None, OK)], lambda _: of_cache(footprint=lambda self: (array for array in arrays())))
 
