@@ -45,7 +45,7 @@ class Compression:
 
     def __init__(self, model, method, budget, seed, context, decode, threads, whole, rope_layout, inject_scale=1.0):
         for name, number, least, most in (("seed", seed, 0, 2**32 - 1), ("threads", threads, 0, 4096),
-                                          ("decode", decode or 1, 1, 2**31 - 1)):
+                                          ("decode", 1 if decode is None else decode, 1, 2**31 - 1)):
             require(least <= number <= most, "compressed()", f"{name} is {number}; it is from {least} to {most}.")
         require(rope_layout in (None, "half", "interleaved"), "compressed()",
                 f"rope_layout is {rope_layout!r}; it is 'half' or 'interleaved'.")

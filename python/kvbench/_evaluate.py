@@ -223,6 +223,7 @@ def documents_of(documents, tokenizer, vocabulary):
         if isinstance(one, str):
             require(tokenizer is not None, where, "is text; give tokenizer=, or token ids.")
             one = token_ids(tokenizer, one)
+        require(not np.ma.is_masked(one), where, "is a masked array; fill or remove what is masked.")
         try:
             ids = torch.as_tensor(one)
         except (TypeError, ValueError, RuntimeError):

@@ -116,6 +116,7 @@ def load_model(name, dtype=torch.float32, latent=False, **options):
         # checked before gigabytes are loaded; the configuration of a GGUF file takes as long as its weights
         refuse_unsupported(name, loaded(name, "configuration", AutoConfig.from_pretrained), latent)
         check_shards(name)
+    options = {"ignore_mismatched_sizes": True, **options}  # which check_weights() refuses by name
     model, info = loaded(name, "weights", AutoModelForCausalLM.from_pretrained, dtype=dtype, output_loading_info=True,
                          **options)
     check_weights(name, model, info)

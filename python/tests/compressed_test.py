@@ -287,6 +287,7 @@ class Refusals(CompressedTest):
         self.refused("give input_ids", method="damage-votes", context=CONTEXT,
                      call=lambda: model(inputs_embeds=torch.zeros(1, N, 48)))
         self.refused("no context", context=-N)
+        self.refused("decode is 0", decode=0)
         self.refused("batch of 2", call=lambda: model(torch.cat([token_ids(), token_ids()])))
         self.refused("batch of 2", call=lambda: model.generate(token_ids(), num_beams=2, max_new_tokens=4))
         mask = torch.ones(1, N, dtype=torch.long)

@@ -190,6 +190,7 @@ class Refusals(EvaluateTest):
                 "document text-1.*ids from 1 to 97": lambda: self.rows("h2o", documents=[token_ids(), [1, 97]]),
                 "document text-0: is text": lambda: self.rows("h2o", documents="some text"),
                 "document text-0.*no list of token ids": lambda: self.rows("h2o", documents=[[1.5]]),
+                "text-0.*masked": lambda: self.rows("h2o", documents=[np.ma.masked_equal(token_ids(), token_ids()[0])]),
                 "document all: cannot be named 'all'": lambda: self.rows("h2o", documents={"all": token_ids()}),
                 "document 1: is given twice": lambda: self.rows("h2o", documents={1: token_ids(), "1": token_ids()}),
                 r"document .udc80: is not UTF-8": lambda: self.rows("h2o", documents={"\udc80": token_ids()}),
