@@ -14,7 +14,7 @@ fi
 cmake --preset release -DKVBENCH_KVDUMP=ON -DKVBENCH_LLAMA_PREFIX="$KVBENCH_LLAMA_PREFIX" --log-level=WARNING
 cmake --build --preset release --target kvdump kveval kvbench -j "$(nproc)"
 
-# measure RESULT FLAGS...: kveval writes RESULT, a row per document, unless it is there; it resumes what was interrupted.
+# measure RESULT FLAGS...: kveval writes RESULT, a row per document, unless it is there, from where it was interrupted.
 measure() {
   local result=$1 status=0
   if [ -e "$result" ]; then return; fi

@@ -176,9 +176,10 @@ void check_protected(const Answer& answer, const methods::Protected& fixed, Inde
     }
     for (Index j = 0; j < n; ++j) {
       if ((j < fixed.sinks || j >= n - fixed.recent) && !held[static_cast<std::size_t>(j)])
-        throw std::logic_error(fmt::format("{} says that the first {} and the last {} tokens of the context are always "
-                                           "held; token {} answers no query",
-                                           function, fixed.sinks, fixed.recent, j));
+        throw std::logic_error(
+            fmt::format("{} says that the first {} and the last {} tokens of the context are always "
+                        "held; token {} answers no query",
+                        function, fixed.sinks, fixed.recent, j));
     }
   }
 }

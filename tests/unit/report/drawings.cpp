@@ -183,7 +183,7 @@ TEST_CASE("a point has its marker and its interval; a gap breaks the line") {
   CHECK(whole.find("<title>tip &lt;1&gt;</title>") != std::string::npos);
   const std::string before_end = whole.substr(0, whole.find("\" class=\"whisker\""));
   CHECK(count(before_end.substr(before_end.rfind("d=")), "M") == 3);  // the bar and its two ends are one path
-  CHECK(count(whole, "<circle") == 4);            // three points and the marker of the name
+  CHECK(count(whole, "<circle") == 4);                                // three points and the marker of the name
   CHECK(count(whole, "L") >= 2);
   const std::string broken = svg_of(chart({{1, 1, NAN, NAN, ""}, {10, NAN, NAN, NAN, ""}, {100, 3, NAN, NAN, ""}}));
   CHECK(count(broken, "<circle") == 3);

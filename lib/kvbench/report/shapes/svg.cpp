@@ -113,7 +113,8 @@ struct FileElement {
   std::string attributes() const {
     std::string out = fmt::format(" fill=\"{}\"", style.fill);
     if (style.stroke != "none")
-      out += fmt::format(" stroke=\"{}\" stroke-width=\"{}\"{}", style.stroke, px(style.stroke_width),
+      out += fmt::format(" stroke=\"{}\"{}{}", style.stroke,
+                         style.stroke_width == 1 ? "" : fmt::format(" stroke-width=\"{}\"", px(style.stroke_width)),
                          dash_attribute(style.dashes));
     return style.opacity < 1 ? out + fmt::format(" opacity=\"{}\"", px(style.opacity)) : out;
   }
