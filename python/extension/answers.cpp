@@ -169,16 +169,15 @@ void check_protected(const Answer& answer, const methods::Protected& fixed, Inde
   for (Index r = 0; r < rows; ++r) {
     std::vector<bool> held(static_cast<std::size_t>(n));
     for (const AnswerTable& table : answer) {
-      const auto begin = table.ids.begin() + (table.rows == 1 ? 0 : r) * table.width;
-      for (auto id = begin; id != begin + table.width; ++id) {
-        if (*id >= 0 && *id < n) held[static_cast<std::size_t>(*id)] = true;
+      for (const std::int32_t id : std::span(table.ids).subspan(table.rows == 1 ? 0 : r * table.width, table.width)) {
+        if (id >= 0 && id < n) held[id] = true;
       }
     }
     for (Index j = 0; j < n; ++j) {
-      if ((j < fixed.sinks || j >= n - fixed.recent) && !held[static_cast<std::size_t>(j)])
+      if ((j < fixed.sinks || j >= n - fixed.recent) && !held[j])
         throw std::logic_error(
-            fmt::format("{} says that the first {} and the last {} tokens of the context are always "
-                        "held; token {} answers no query",
+            fmt::format("{} says that it always holds {} first and {} last tokens of the context; "
+                        "token {} answers no query",
                         function, fixed.sinks, fixed.recent, j));
     }
   }

@@ -38,8 +38,8 @@ Answer answer_of(nb::handle entries, Index tokens, const char* function);
 /// Of what entries() returned: an array of ids is read here, everything else is given to kvbench._entries.
 Answer answer_of(nb::handle given, Index group, Index d, Index dv, Index tokens);
 
-/// Throws std::logic_error, which names the function that returned `fixed`, where one of these tokens of a context of
-/// n, which recall does not count, is not among the entries of a query head.
+/// Throws std::logic_error where a query head has no entry of one of these tokens of a context of n, which recall does
+/// not count. `function`: what returned them.
 void check_protected(const Answer& answer, const methods::Protected& fixed, Index n, const char* function);
 
 /// The tables that answer several positions, each with its answer: rows per query where answers differ. Throws

@@ -97,7 +97,7 @@ class PythonCache {
     if (!appends_ && allowance_.decoded > 0) {
       const methods::Footprint decoded = methods::kept_footprint(allowance_.decoded, allowance_.d, allowance_.dv);
       for (std::size_t h = 0; h < arrays.size(); ++h) {
-        held_[h].check(arrays[h], allowance_.d, allowance_.dv);  // before it has rows that Python did not state
+        held_[h].check(arrays[h], allowance_.d, allowance_.dv);
         arrays[h].insert(arrays[h].end(), decoded.begin(), decoded.end());
       }
     }

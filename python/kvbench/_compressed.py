@@ -297,13 +297,12 @@ def compressed(model, method="snapkv", budget="25%mem", *, seed: int = 0, contex
 
     context: how many tokens of a sequence are its context, where it comes in several calls, or where others are to be
     scored in the same call; None: all of the first call, -1: all but its last.
-    decode: tokens after the context for which a budget in bytes holds, as it holds in kveval and replay for all decoded
-    tokens; None: those of the call that compresses, which is one in generate(). run.bytes counts all tokens so far.
+    decode: tokens after the context for which a budget in bytes holds; None: those of the call that compresses, which
+    is one in generate(). run.bytes counts all tokens so far.
     whole: a context for which the method has no cache at this budget, such as a short one, stays whole and is counted
     in run.whole by the reason; otherwise it is an Error.
-    rope_layout: the order in which the method sees the channels of queries and keys, half or interleaved, on which
-    formats with blocks of channels and rotations depend; None: that of the engine whose format the method is (ggml's:
-    llama.cpp), otherwise that of the model's code. run.rope_layout says which it is.
+    rope_layout: the order of channels in which the method sees queries and keys, half or interleaved; None: that of
+    the engine whose format it is (ggml's: llama.cpp), otherwise that of the model's code.
     inject_scale: the share of the error of each layer's attention output that the model gets, as kveval --inject-scale
     (docs/damage.md): from 0.001, or the resolution of its 16-bit numbers, to 1; 0: it is exact.
     method: a name with or without settings, or a method in Python; "damage-votes[scope=model]" takes gradients at the

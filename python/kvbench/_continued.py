@@ -12,9 +12,8 @@ from ._error import Error, first_line
 from ._measure import body_of
 
 HALVES = (torch.float16, torch.bfloat16)
-# Tolerances of what a model computes here, compared with what it computes by itself. float32: both round alike, 1e-6
-# measured. Half types: the model's own attention rounds logits and weights to 8 or 11 bits in each layer, that here
-# does not.
+# Of what a model computes here, compared with what it computes by itself. float32: 1e-6 measured. Half types: the
+# model's own attention rounds logits and weights in each layer, that here does not.
 STOCK_TOLERANCE = {torch.float32: 1e-3, torch.float16: 0.05, torch.bfloat16: 0.2}
 
 

@@ -255,7 +255,7 @@ def evaluate(model, documents, methods, budgets="25%mem", *, tokenizer=None, con
     check_table(output, "evaluate()")
     read = list(documents_of(documents, tokenizer, model.config.get_text_config().vocab_size))
     with tempfile.TemporaryDirectory(prefix="kvbench-") as folder:
-        path = os.path.abspath(output or os.path.join(folder, "rows.csv"))  # a method may change the folder
+        path = os.path.abspath(output or os.path.join(folder, "rows.csv"))
         run = Evaluation(model, methods, budgets, path, context=context, score=score, seeds=seeds, name=name,
                          text=read[0][0], rope_layout=rope_layout, threads=threads)
         for document in read:

@@ -16,7 +16,7 @@ from ._kinds import of_kind
 from .method import Infeasible, Table, Unavailable
 from .trace import Trace
 
-_ARRAY = re.compile(f"([^/]+)/([0-9]+)/([0-9]+)(?:/({'|'.join(NUMBERS)}))?")
+_ARRAY = re.compile(f"([^/]+)/(0|[1-9][0-9]*)/(0|[1-9][0-9]*)(?:/({'|'.join(NUMBERS)}))?")
 
 
 @dataclasses.dataclass(eq=False)
@@ -106,9 +106,7 @@ def _of_npz(path):
         require(parts, path, f"there is an array '{name}'; the names are PROMPT/LAYER/KV_HEAD, the same with "
                 f"/{' or /'.join(NUMBERS)} behind it, and trace_sha256.")
         prompt, layer, kv_head, field = parts.groups()
-        fields, field = heads.setdefault((prompt, int(layer), int(kv_head)), {}), field or "ids"
-        require(field not in fields, path, f"two arrays are called '{name}', but for zeros before its numbers.")
-        fields[field] = array
+        heads.setdefault((prompt, int(layer), int(kv_head)), {})[field or "ids"] = array
     for key, fields in heads.items():
         require("ids" in fields, path, f"there is no array of the numbers of tokens of {_place(key)}.")
     return {key: Table(**fields) for key, fields in heads.items()}, digest

@@ -12,6 +12,7 @@ from ._attention import Interface
 from ._commands import _core
 from ._continued import STOCK_TOLERANCE
 from ._error import Error, require
+from ._measure import numbers
 from .dump_hf_plan import VOTE_PROBES
 from .dump_hf_repeated import CHUNKS
 from .dump_hf_scores import SCORERS
@@ -78,8 +79,8 @@ class Scored:
         first.ids += called
 
     def of(self, first, context, number, outputs):
-        """The method with the scores of the context of a sequence, whose first Layer this is. Raises Error unless the
-        last attention outputs of the context in a layer, `outputs` [q_heads, m, dv], are those behind the scores."""
+        """The method with the scores of the context of a sequence, whose first Layer this is. Raises Error unless
+        those of Layer.outputs, of layer `number`, are those that the scorer has seen."""
         if first.scored is None:
             interface = Interface("compressed")
             self._runs.add(threading.get_ident())
@@ -92,9 +93,10 @@ class Scored:
                 self._runs.discard(threading.get_ident())
             first.scored = self._choice(scores), kept
         choice, kept = first.scored
-        difference = kept.difference(number, np.arange(context - outputs.shape[1], context), outputs)
+        positions = np.arange(context - len(outputs), context)
+        difference = kept.difference(number, positions, numbers(outputs.transpose(0, 1)))
         if not difference <= STOCK_TOLERANCE.get(self._model.dtype, 1e-3):
-            raise Error(f"layer {number}: where tokens continue from a cache, the attention outputs of this model "
-                        f"differ by {difference:.2g} from those of its context, so that {self._name} would have the "
-                        "gradients of another computation; give another method.")
+            raise Error(f"layer {number}: where tokens continue from a cache, attention outputs differ by "
+                        f"{difference:.2g} from those of the context, so that {self._name} would have gradients of "
+                        "another computation; give another method.")
         return choice

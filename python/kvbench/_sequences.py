@@ -55,7 +55,8 @@ class Layer:
         self.whole = ""  # why the method has no cache for it
         self._next = None  # position behind the last token, where the model's code gives it to its attention
         self.ids, self.scored = [], None  # of the first layer, where a method needs them: tokens, scores of a context
-        self.decoder = self._index = self._sums = self._observed = self._outputs = None
+        self.outputs = None  # [rows, q_heads, dv] of the last tokens of the context, until it is compressed
+        self.decoder = self._index = self._sums = self._observed = None
 
     def stand_at(self, positions):
         """Raises Error unless the tokens of a call, at `positions` [1, t] where these are known, follow each other and
@@ -66,9 +67,9 @@ class Layer:
         follow = bool((positions.diff() == 1).all()) and self._next in (None, first)
         if not follow:
             expected = first if self._next is None else self._next
-            raise Error(f"layer {self._number}: the positions of its tokens, {first} to {last}, do not follow each "
-                        f"other from {expected} on; leave position_ids out, or give those that do where the model's "
-                        "own code counts each call from 0, as Bamba's.")
+            raise Error(f"layer {self._number}: its tokens have the positions {first} to {last}, and not those from "
+                        f"{expected} on; leave position_ids out, or give them where the model's code counts each call "
+                        "from 0 (Bamba).")
         self._next = last + 1
 
     def of(self, compression, tokens):
@@ -88,19 +89,14 @@ class Layer:
         output = call.run(add)
         if self._sums is None:
             self._observed = torch.empty(heads, 0, d, dtype=call.query.dtype, device=device)
-            self._outputs = output[:0]
+            self.outputs = output[:0]
         else:
             sums[:, :self._sums.shape[1]] += self._sums
         self._sums = sums
         self._observed = torch.cat([self._observed, call.query.detach()], 1)[:, -OBSERVED:].clone()
-        self._outputs = torch.cat([self._outputs, output.detach()])[-OBSERVED:].clone()
+        self.outputs = torch.cat([self.outputs, output.detach()])[-OBSERVED:].clone()
         self.tokens = n
         return output
-
-    @property
-    def outputs(self):
-        """float32 [q_heads, rows, dv] of the last tokens of the context, before it is compressed."""
-        return array(self._outputs.transpose(0, 1))
 
     def decode(self, call, sequence):
         """The output of the queries of a call after the context, whose tokens are the last ones. `sequence`: all its
@@ -132,4 +128,4 @@ class Layer:
                   self._ordered(queries), sums)
         self.decoder, self._index = self._compression.compressed_by(self._number, sequence, call, arrays, self.tokens,
                                                                     known, self._observed.shape[1])
-        self._observed = self._sums = self._outputs = None
+        self._observed = self._sums = self.outputs = None

@@ -313,9 +313,8 @@ class Refusals(CompressedTest):
             return args, kwargs | {"position_ids": torch.arange(kwargs["input_ids"].shape[1])[None]}
         hook = model.model.register_forward_pre_hook(numbered, with_kwargs=True)
         try:
-            self.logits(model, "h2o", 16)  # in one call they are what they should be
             self.refused("gradients of another computation", method="damage-votes[recent=4]", context=CONTEXT)
-            self.refused("0 to 11", "from 48 on", "counts each call from 0", context=CONTEXT, call=lambda: model(
+            self.refused("0 to 11", "from 48 on", "from 0", context=CONTEXT, call=lambda: model(
                 token_ids()[:, CONTEXT:], past_key_values=model(token_ids(CONTEXT), use_cache=True).past_key_values))
         finally:
             hook.remove()

@@ -152,7 +152,7 @@ class Entries(PackageTest):
     def test_arguments_that_are_no_entries(self):
         np.savez(self.path("name.npz"), **{"0/0": [1]})
         np.savez(self.path("ids.npz"), **{"0/0/1/weight_num": [1]})
-        np.savez(self.path("twice.npz"), **{"0/0/1": [1], "0/00/1": [2]})
+        np.savez(self.path("zeros.npz"), **{"0/0/1": [1], "0/00/1": [2]})
         np.save(self.path("array.npy"), np.arange(3))
         self.write("no arrays", "text.npz")
         for words, given, named in ((["dict", "path"], [1, 2], {}), (["no entries"], {}, {}),
@@ -160,7 +160,7 @@ class Entries(PackageTest):
                                     (["key"], {("0", 1.5, 1): [1]}, {}),
                                     (["prompt '0', layer 0, kv head 1", "twice"], {("0", 0, 1): [1], (0, 0, 1): [2]},
                                      {}),
-                                    (["twice.npz", "two arrays"], self.path("twice.npz"), {}),
+                                    (["zeros.npz", "'0/00/1'"], self.path("zeros.npz"), {}),
                                     (["name of a class"], of_all([0]), {"name": "a b"}),
                                     (["layer 2, kv head 0", "t.h5", "no such head"], {("0", 2, 0): [0]},
                                      {"trace": self.trace}),

@@ -129,7 +129,6 @@ SCORES = [
     (np.full(N, math.nan), ("scores()", "NaN for token 0")), (["1"] * N, ("scores()", "numbers")), (None, ("numbers",)),
     (np.ones(N) * 1j, ("scores()", "complex")), ([2**70] * N, ("numbers",)), ({}, ("numbers",)), (1.0, ("shape []",)),
     (np.zeros(N + 1), ("scores()", "[193]", "[192]")), (np.zeros((N, 2)), ("[192, 2]",)), ([None] * N, ("numbers",)),
-    (np.ma.masked_equal(np.arange(N), 3), ("scores()", "masked")),
     (np.zeros((1, 2, N)), ("[1, 2, 192]",)), ([[0.0], [0.0, 1.0]], ("cannot be an array",)),
 ]
 MAKERS = [(None, ("ids must be integers",)), (3, ("prepare()", "no make")), ("abc", ("prepare()", "of type str"))]
@@ -184,7 +183,6 @@ class Returned(PackageTest):
         self.check(FOOTPRINT, lambda value: of_cache(footprint=lambda self: value))
 
     def test_footprint_beside_decoded_tokens(self):
-        """They are added to it, and do not stand for tokens that it leaves out."""
         class Keeps:
             def __init__(self, rows):
                 self.footprint = lambda: rows
