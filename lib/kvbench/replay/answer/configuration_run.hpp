@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One configuration (method, parameters, budget, seed) on the heads of a work item, from its cache to the last query.
+// A configuration (method, parameters, budget, seed) on the heads of a work item, from its cache to the last query, and
+// those of one method and seed together.
 #pragma once
 
 #include <functional>
