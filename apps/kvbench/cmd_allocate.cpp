@@ -50,6 +50,7 @@ std::vector<Budget> parse_budgets(const std::vector<std::string>& given) {
 std::vector<std::unique_ptr<trace::Reader>> open_traces(const std::vector<std::string>& paths) {
   std::vector<std::unique_ptr<trace::Reader>> traces;
   for (const std::string& path : paths) {
+    refuse_value_of_flag(path, "--menu");
     auto opened = std::make_unique<trace::Reader>(path);
     for (const auto& other : traces) {
       if (other->sha256() == opened->sha256())

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
-#include <filesystem>
 
 #include <fmt/format.h>
 
@@ -17,6 +16,7 @@
 #include <apps/common/command_line.hpp>
 #include <apps/common/rows/output.hpp>
 #include <apps/common/rows/progress.hpp>
+#include <apps/common/rows/shared_flags.hpp>
 #include <apps/common/stop_signals.hpp>
 #include <apps/kvbench/column_page.hpp>
 #include <apps/kvbench/commands.hpp>
@@ -56,22 +56,11 @@ struct PlannedTrace {
   Index work_items() const { return std::ssize(plan.work_items); }
 };
 
-/// Throws Error where the name of a method or a budget stands where a trace is expected: a flag takes one value, which
-/// may be a list with commas.
-void refuse_value_of_flag(const std::string& path) {
-  if (path == "full" || path == "short") throw Error("{0}: there is no such trace; write --summary={0}", path);
-  if (is_method(path))
-    throw Error("{0}: there is no such trace; separate methods with commas, as in --method random,{0}", path);
-  std::error_code unknown;  // what cannot be looked at is no such value, and the reader says what is wrong
-  if (!std::filesystem::exists(path, unknown) && !unknown && Budget::find(path))
-    throw Error("{0}: there is no such trace; separate the values of a flag with commas, as in --budget 50%,{0}", path);
-}
-
 /// Throws Error where a trace cannot be replayed as requested, or is given twice.
 std::vector<PlannedTrace> open_traces(const ReplayFlags& options) {
   std::vector<PlannedTrace> traces;
   for (const std::string& path : options.traces) {
-    refuse_value_of_flag(path);
+    refuse_value_of_flag(path, "--method");
     PlannedTrace& opened = traces.emplace_back(PlannedTrace{trace::Reader(path), {}});
     try {
       opened.plan = make_plan(opened.reader.info(), options.request);

@@ -8,7 +8,7 @@ import pathlib
 import re
 import sys
 
-LIMITS = {"files": 45, "lines": 5385, "types": 96}
+LIMITS = {"files": 45, "lines": 5374, "types": 96}
 WALK = re.compile(r"^## How one row of a replay is computed$(.*?)(?=^## |\Z)", re.M | re.S)
 NAME = re.compile(r"`([\w/]+\.[ch]pp)`")
 TYPE = re.compile(r"^[ \t]*(?:(?:struct|class|enum(?: class)?|union)\s+(\w+)[^;]*?\{|using\s+(\w+)\s*=)", re.M)

@@ -37,6 +37,15 @@ bool is_method(const std::string& file) {
   return text && std::ranges::any_of(methods::all_methods(), is);
 }
 
+void refuse_value_of_flag(const std::string& path, const char* methods) {
+  if (path == "full" || path == "short") throw Error("{0}: there is no such trace; write --summary={0}", path);
+  if (is_method(path))
+    throw Error("{0}: there is no such trace; separate methods with commas, as in {1} random,{0}", path, methods);
+  std::error_code unknown;  // what cannot be looked at is no such value, and the reader says what is wrong
+  if (!std::filesystem::exists(path, unknown) && !unknown && Budget::find(path))
+    throw Error("{0}: there is no such trace; separate the values of a flag with commas, as in --budget 50%,{0}", path);
+}
+
 namespace {
 
 /// What the name of an output ends with, in lower case, the format that it implies, and else why it is none.
