@@ -21,6 +21,7 @@ from . import _choose_answer as answer
 from ._arguments import Parser, positive, threads
 from ._choose_documents import documents_of, record
 from ._choose_model import answered, bytes_of, measure, rows_of, set_budget
+from ._commands import _core
 from ._error import Error, check_regular, first_line, require
 from ._files import check_not_input, held, read_text, sha256_of_file
 from ._progress import tell
@@ -116,6 +117,8 @@ def check(options):
         raise Error(f"--task {options.task}: tasks are measured by kveval, which runs GGUF files; leave it out.")
     if not options.gradients:
         needs_torch(options)
+    if not options.gguf:
+        _core()  # in which a folder is measured: said before anything is recorded
     wanted = ["kvbench"] + ["kveval"] * options.gguf + ["kvdump"] * (not options.gradients)
     options.programs = {name: program(name, options.programs) for name in wanted}
 

@@ -250,6 +250,7 @@ class Choose(PackageTest):
                              (["--mem", "25%"], "there is no flag --mem (did you mean --memory?)"),
                              (["--budget", "25%"], "(did you mean --memory?)"), (["-oout", "--nosuch"], "--nosuch;"),
                              (["--task", ""], "--task: the value is empty; give one"),
+                             (["--model", "hub/name"], "installed without its program"),
                              (["--race", "2", "--race", "3"], "--race is given twice; it takes one value")):
             with self.subTest(flags=flags):
                 self.assertIn(words, self.choose(Programs(), *flags, code=2))
