@@ -144,20 +144,11 @@ void add_work_items(ReplayPlan& plan, const PromptPlan& prompt, std::span<const 
   if (!methods.independent) add(numbers, methods.layer, true, first);
 }
 
-void check_queries(const trace::LayerInfo& layer, const trace::PromptInfo& prompt, Index context) {
-  if (!layer.query_positions.empty() && layer.query_positions.back() >= context) return;
-  throw Error(
-      "layer {} of prompt '{}' has no query at or after position {}, where the context ends; choose a larger `window`, "
-      "or dump with --queries last:N",
-      layer.layer, prompt.id, context);
-}
-
 /// Adds what is replayed of a prompt, whose heads are given.
 void add_prompt(ReplayPlan& plan, const trace::TraceInfo& trace, std::span<const HeadPlace> heads,
                 const ReplayRequest& request, const MethodGroups& methods) {
-  const std::size_t p = heads.front().prompt;
-  const trace::PromptInfo& prompt = trace.prompts[p];
-  PromptPlan planned = plan_prompt(prompt, p, request);
+  const trace::PromptInfo& prompt = trace.prompts[heads.front().prompt];
+  PromptPlan planned = plan_prompt(prompt, heads.front().prompt, request);
   planned.token_bytes =
       trace.token_numbers() * static_cast<Index>(element_bytes(methods::Element::kv, request.kv_element));
   std::vector<std::span<const HeadPlace>> layers;
@@ -166,7 +157,11 @@ void add_prompt(ReplayPlan& plan, const trace::TraceInfo& trace, std::span<const
   std::vector<std::int64_t> replayed;
   for (const auto& of_layer : layers) {
     const trace::LayerInfo& layer = prompt.layers[of_layer.front().layer];
-    check_queries(layer, prompt, planned.context);
+    if (layer.query_positions.empty() || layer.query_positions.back() < planned.context)
+      throw Error(
+          "layer {} of prompt '{}' has no query at or after position {}, where the context ends; choose a larger "
+          "`window`, or dump with --queries last:N",
+          layer.layer, prompt.id, planned.context);
     replayed.push_back(layer.layer);
     if (layer.has_methods()) planned.layers.push_back(layer.layer);
   }
