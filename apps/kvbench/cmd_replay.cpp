@@ -142,7 +142,7 @@ std::vector<replay::Record> replay_all(const CLI::App& flags, const ReplayFlags&
     before += trace.work_items();
   }
   if (!sinks_recalled)
-    note_without_effect(flags, {"--recall-sinks"}, "here: no method that is replayed protects first tokens itself");
+    note_without_effect(flags, {"--recall-sinks"}, "here: it changes the recall of no method that is replayed");
   return all;
 }
 

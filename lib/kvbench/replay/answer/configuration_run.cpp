@@ -170,12 +170,8 @@ void ConfigurationRun::finish() {
   const std::vector<methods::Footprint> footprints = session_.footprint();
   results_.front()->notes = options_.notes;
   std::ranges::move(session_.notes(), std::back_inserter(results_.front()->notes));
-  for (std::size_t h = 0; h < heads_.size(); ++h) {
+  for (std::size_t h = 0; h < heads_.size(); ++h)
     measurements_[h].finish(footprints[h], options_.kv_element, session_.tokens());
-    if (recall_range(h).sinks == 0 || results_[h]->sinks_recalled) continue;
-    results_[h]->sinks_recalled = true;
-    results_[h]->notes.push_back({.text = "no recall, as it has other keys for the first tokens than the trace"});
-  }
 }
 
 void Together::answer(std::span<HeadBlock> blocks, Backend& backend) {

@@ -164,7 +164,12 @@ void Measurements::add_row(ExactBlock& exact, QueryRun run, const HostEntries& e
   if (!result_->probe_sums.empty()) add_probes(truth, answer, g, number);
   if (options_.floor != nullptr && !options_.floor->samples(number)) return;
   const Overlap overlap = overlap_of(entries, exact, recall, g, run.begin + i, i, backend);
-  result_->sinks_recalled |= recall.sinks > 0 && overlap.kept > 0;
+  if (recall.sinks > 0) {
+    const RecallRange others{.first = recall.first + recall.sinks, .last = recall.last};
+    const bool lost = overlap.kept == 0 && overlap_of(entries, exact, others, g, run.begin + i, i, backend).kept > 0;
+    result_->sinks_recalled |= lost || overlap.kept > 0;
+    recall_lost_ |= lost;
+  }
   const bool all_plain = entries.all_plain();
   if (options_.floor == nullptr) return measure({truth, answer, squares, overlap, all_plain}, g, row);
   const RowState floor = options_.floor->row(g, number, backend);
@@ -248,6 +253,8 @@ void Measurements::finish(const methods::Footprint& footprint, methods::Element 
     set_cache_hits(steps_[g], std::span(result_->metrics).subspan(g * count, count));
   }
   set_mass_ceiling();
+  if (recall_lost_)
+    result_->notes.push_back({.text = "no recall, as it has other keys for the first tokens than the trace"});
   result_->kept_tokens = entries_ / query_rows_;
   const double queries = query_rows_ / static_cast<double>(head_->group);
   result_->bytes = account(footprint, kv_element, rows_read_ / queries, cached, head_->tokens.keys.cols(),

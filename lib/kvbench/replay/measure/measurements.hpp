@@ -86,6 +86,7 @@ class Measurements {
   double entries_ = 0;    ///< entries that answered, summed over query rows
   double rows_read_ = 0;  ///< rows of arrays with Read::with_entry, summed over queries
   double query_rows_ = 0;
+  bool recall_lost_ = false;                     ///< ReplayRequest::recall_sinks takes it away
   std::vector<SquaredNorms> squares_;            ///< by query head; difference and exact
   std::vector<std::vector<ClusterStep>> steps_;  ///< by query head, in query order; none where entries have no clusters
 };
