@@ -60,6 +60,7 @@ struct PlannedTrace {
 std::vector<PlannedTrace> open_traces(const ReplayFlags& options) {
   std::vector<PlannedTrace> traces;
   for (const std::string& path : options.traces) {
+    if (path == "full" || path == "short") throw Error("{0}: there is no such trace; write --summary={0}", path);
     refuse_value_of_flag(path, "--method");
     PlannedTrace& opened = traces.emplace_back(PlannedTrace{trace::Reader(path), {}});
     try {

@@ -38,7 +38,6 @@ bool is_method(const std::string& file) {
 }
 
 void refuse_value_of_flag(const std::string& path, const char* methods) {
-  if (path == "full" || path == "short") throw Error("{0}: there is no such trace; write --summary={0}", path);
   if (is_method(path))
     throw Error("{0}: there is no such trace; separate methods with commas, as in {1} random,{0}", path, methods);
   std::error_code unknown;  // what cannot be looked at is no such value, and the reader says what is wrong
