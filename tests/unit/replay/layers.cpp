@@ -118,11 +118,11 @@ TEST_CASE("layers kept whole count in a budget of bytes") {
   CHECK(held / full > 0.65);
 }
 
-// residual_err: the norm over all heads of a layer, by hand and from the arrays of a trace.
+// residual_err and stream_err: norms over all heads of a layer, by hand and from the arrays of a trace.
 
 namespace {
 
-constexpr std::size_t residual = index_of(metric("residual_err"));
+constexpr std::size_t residual = index_of(metric("residual_err")), stream = index_of(metric("stream_err"));
 
 HeadResult head_of(std::size_t layer, Index kv_head, std::vector<float> parts) {
   HeadResult head{.place = {0, layer, kv_head}, .layer = static_cast<std::int64_t>(layer), .positions = {7, 8}};
@@ -135,18 +135,25 @@ HeadResult head_of(std::size_t layer, Index kv_head, std::vector<float> parts) {
 }
 
 float residual_of(const HeadResult& head, std::size_t row) { return head.results[0].metrics[row][residual]; }
+float stream_of(const HeadResult& head, std::size_t row) { return head.results[0].metrics[row][stream]; }
 
 }  // namespace
 
-// Parts of two heads at two queries: (3, 0) + (0, 4) has the norm 5, (1, 1) + (-1, -1) is 0.
+// Errors of two heads at two queries: (3, 0) + (0, 4) has the norm 5, (1, 1) + (-1, -1) is 0. What exact attention adds
+// at the first one is (1, 2) + (1, 0), of the norm sqrt(8), beside a stream of norm 1: sqrt(1 + 8) = 3.
 TEST_CASE("the parts of the heads of a layer add up before their norm is taken") {
-  std::vector<HeadResult> heads = {head_of(0, 0, {3, 0, 1, 1}), head_of(0, 1, {0, 4, -1, -1}),
-                                   head_of(1, 0, {6, 8, NAN, NAN}), head_of(1, 1, {0, 0, 1, 1})};
+  std::vector<HeadResult> heads = {head_of(0, 0, {3, 0, 1, 2, 1, 1, 9, 9}), head_of(0, 1, {0, 4, 1, 0, -1, -1, 9, 9}),
+                                   head_of(1, 0, {6, 8, 0, 0, NAN, NAN, NAN, NAN}),
+                                   head_of(1, 1, {0, 0, 0, 0, 1, 1, 1, 1})};
   set_layer_metrics(heads);
   CHECK(residual_of(heads[0], 0) == 5);
   CHECK(residual_of(heads[0], 1) == 0);
   CHECK(residual_of(heads[2], 0) == 10);
   CHECK(std::isnan(residual_of(heads[2], 1)));  // not measured for a head
+  CHECK(stream_of(heads[0], 0) == Approx(5.0 / 3));
+  CHECK(stream_of(heads[0], 1) == 0);
+  CHECK(stream_of(heads[2], 0) == 10);  // attention adds nothing
+  CHECK(std::isnan(stream_of(heads[2], 1)));
   for (const HeadResult& head : heads) {
     CHECK(head.results[0].residual.empty());
     CHECK(std::isnan(residual_of(head, 2)));  // the second query head: a query counts once
@@ -155,14 +162,15 @@ TEST_CASE("the parts of the heads of a layer add up before their norm is taken")
 }
 
 TEST_CASE("without a result of one of its heads a layer has no residual error") {
-  std::vector<HeadResult> heads = {head_of(0, 0, {3, 0, 1, 1}), head_of(0, 1, {0, 4, -1, -1})};
+  std::vector<HeadResult> heads = {head_of(0, 0, {3, 0, 0, 0, 1, 1, 0, 0}), head_of(0, 1, {0, 4, 0, 0, -1, -1, 0, 0})};
   heads[1].results[0].status = Status::infeasible;
   set_layer_metrics(heads);
   CHECK(std::isnan(residual_of(heads[0], 0)));
 }
 
 // Errors (1, 0, 2) and (0, 3, 0) of two query heads; S of the first head has the rows (1, 0), (5, 5), (0, 1), that of
-// the second one (5, 5), (2, -1), (5, 5); |x| = 2. Together (1, 2) + (6, -3) = (7, -1), divided by 2.
+// the second one (5, 5), (2, -1), (5, 5); |x| = 2. Together (1, 2) + (6, -3) = (7, -1), divided by 2. The exact outputs
+// are ones: (6, 6) + (12, 9) = (18, 15), divided by 2.
 TEST_CASE("residual_err of a sketch of two heads and three channels") {
   Head head;
   head.group = 2;
@@ -181,9 +189,11 @@ TEST_CASE("residual_err of a sketch of two heads and three channels") {
   exact.log_sum_exp = {0, 0}, exact.p_norm = {1, 1};
   const HostState answers{.max = {0, 0}, .den = {1, 1}, .num = {2, 1, 3, 1, 4, 1}};
   measurements.add(exact, {0, 1}, HostEntries({}, 1), {}, {answers, answers}, ref());
-  REQUIRE(result.residual.size() == 2);
+  REQUIRE(result.residual.size() == 4);
   CHECK(result.residual[0] == Approx(3.5));
   CHECK(result.residual[1] == Approx(-0.5));
+  CHECK(result.residual[2] == Approx(9));
+  CHECK(result.residual[3] == Approx(7.5));
 }
 
 TEST_CASE("residual errors of a replay are those of its outputs, sketches and norms, in rows over heads alone") {
@@ -205,7 +215,7 @@ TEST_CASE("residual errors of a replay are those of its outputs, sketches and no
     const auto columns = static_cast<std::size_t>(layer.output_sketch.value().columns);
     const std::vector<float> norms = reader.read_head(prompt, layer, trace::Array::residual_norm, 0);
     for (std::size_t i = 0; i < queries; ++i) {
-      std::vector<double> moved(columns);
+      std::vector<double> moved(columns), whole(columns);
       for (const HeadResult& head : results.heads) {
         if (head.place.prompt != first.place.prompt || head.place.layer != first.place.layer) continue;
         const RawResult& raw = head.results[0].raw.value();
@@ -214,15 +224,20 @@ TEST_CASE("residual errors of a replay are those of its outputs, sketches and no
               reader.read_head(prompt, layer, trace::Array::output_sketch, head.place.kv_head * info.group() + g);
           for (std::size_t c = 0; c < dv; ++c) {
             const std::size_t at = (static_cast<std::size_t>(g) * queries + i) * dv + c;
-            for (std::size_t k = 0; k < columns; ++k)
+            for (std::size_t k = 0; k < columns; ++k) {
               moved[k] += sketch[c * columns + k] * (double{raw.output[at]} - double{raw.exact[at]});
+              whole[k] += sketch[c * columns + k] * double{raw.exact[at]};
+            }
           }
         }
       }
-      double norm = 0;
+      double norm = 0, exact = 0;
       for (const double x : moved) norm += x * x;
-      const double expected = std::sqrt(norm) / norms[norms.size() - queries + i];
+      for (const double x : whole) exact += x * x;
+      const double before = norms[norms.size() - queries + i], expected = std::sqrt(norm) / before;
       CHECK(first.results[0].metrics[i][residual] == Approx(expected).epsilon(1e-4));
+      CHECK(first.results[0].metrics[i][stream] ==
+            Approx(std::sqrt(norm) / std::hypot(before, std::sqrt(exact))).epsilon(1e-4));
       squares += expected * expected, sum += expected;
     }
   }

@@ -117,7 +117,7 @@ Measurements::Measurements(const Head& head, const Options& options, Configurati
   for (MetricRow& row : result.metrics) row.fill(NAN);
   // Rows that are measured on a part of the queries say nothing about the scored tokens.
   if (options.first_measured == 0) result.probe_sums.resize(static_cast<std::size_t>(head.probes.count));
-  result.residual.assign(static_cast<std::size_t>(head.queries_per_head() * head.sketch.projected()), NAN);
+  result.residual.assign(static_cast<std::size_t>(2 * head.queries_per_head() * head.sketch.projected()), NAN);
   if (!options.keep_outputs) return;
   result.raw.emplace().output.resize(rows * static_cast<std::size_t>(head.tokens.values.cols()));
   if (options.keep_exact) result.raw->exact.resize(result.raw->output.size());
@@ -197,14 +197,18 @@ void Measurements::add_probes(const RowTruth& truth, const RowState& answer, Ind
 /// Query heads are added in their order, from the first one on.
 void Measurements::add_residual(const Answered& answered, Index g, Index query) {
   const auto dv = std::ssize(answered.exact.out), columns = head_->sketch.columns;
-  const std::span out = std::span(result_->residual)
-                            .subspan(static_cast<std::size_t>(query * columns), static_cast<std::size_t>(columns));
+  const std::span out =
+      std::span(result_->residual)
+          .subspan(static_cast<std::size_t>(2 * query * columns), 2 * static_cast<std::size_t>(columns));
   if (g == 0) std::ranges::fill(out, 0.0F);
+  const std::span errors = out.first(out.size() / 2), exact = out.last(out.size() / 2);
   const double norm = head_->sketch.norms[static_cast<std::size_t>(query)];
   const float* row = head_->sketch.of(g, dv);
   for (std::size_t c = 0; c < answered.exact.out.size(); ++c, row += columns) {
-    const auto error = static_cast<float>((component(answered.answer, c) - double{answered.exact.out[c]}) / norm);
-    for (std::size_t k = 0; k < out.size(); ++k) out[k] += error * row[k];
+    const double z = answered.exact.out[c];
+    const auto error = static_cast<float>((component(answered.answer, c) - z) / norm);
+    const auto whole = static_cast<float>(z / norm);
+    for (std::size_t k = 0; k < errors.size(); ++k) errors[k] += error * row[k], exact[k] += whole * row[k];
   }
 }
 

@@ -189,6 +189,13 @@ inline constexpr auto attention_metrics = std::to_array<AttentionMetric>({
       .limits = limits::at_least_zero,
       .applies = applies::sketched},
      OfLayer{}},
+    {{.name = "stream_err",
+      .meaning = "|W_O (z - z*)| over all heads of a layer, relative to the stream after its exact attention: "
+                 "sqrt(|x|^2 + |W_O z*|^2)",
+      .better = Better::smaller,
+      .limits = limits::at_least_zero,
+      .applies = applies::sketched},
+     OfLayer{}},
 });
 inline constexpr std::size_t metric_count = attention_metrics.size();
 

@@ -48,23 +48,32 @@ double Bytes::of(CostKind cost) const {
 
 namespace {
 
-/// |sum over the heads of their parts| of each query, row-major parts [m, s].
-void set_residual_err(std::span<HeadResult> layer, std::size_t configuration) {
+/// The square of |sum over the heads of their parts [begin, end)|.
+double square_of_sum(std::span<const HeadResult> layer, std::size_t configuration, std::size_t begin, std::size_t end) {
+  double squares = 0;
+  for (std::size_t k = begin; k < end; ++k) {
+    double sum = 0;
+    for (const HeadResult& head : layer) sum += head.results[configuration].residual[k];
+    squares += sum * sum;
+  }
+  return squares;
+}
+
+/// The stream and what exact attention adds to it count as orthogonal, because a trace has the norm of the first alone.
+void set_residual_errors(std::span<HeadResult> layer, std::size_t configuration) {
   const std::vector<float>& first = layer.front().results[configuration].residual;
-  const std::size_t queries = layer.front().positions.size(), columns = queries == 0 ? 0 : first.size() / queries;
+  const std::size_t queries = layer.front().positions.size(), columns = queries == 0 ? 0 : first.size() / queries / 2;
   const bool complete = std::ranges::all_of(layer, [&](const HeadResult& head) {
     const ConfigurationResult& result = head.results[configuration];
     return result.status == Status::ok && !result.residual.empty() && result.residual.size() == first.size();
   });
   for (std::size_t i = 0; complete && i < queries; ++i) {
-    double squares = 0;
-    for (std::size_t k = i * columns; k < (i + 1) * columns; ++k) {
-      double sum = 0;
-      for (const HeadResult& head : layer) sum += head.results[configuration].residual[k];
-      squares += sum * sum;
-    }
-    layer.front().results[configuration].metrics[i][index_of(metric("residual_err"))] =
-        static_cast<float>(std::sqrt(squares));
+    const std::size_t begin = 2 * i * columns;
+    const double error = square_of_sum(layer, configuration, begin, begin + columns);
+    const double exact = square_of_sum(layer, configuration, begin + columns, begin + 2 * columns);
+    MetricRow& row = layer.front().results[configuration].metrics[i];
+    row[index_of(metric("residual_err"))] = static_cast<float>(std::sqrt(error));
+    row[index_of(metric("stream_err"))] = static_cast<float>(std::sqrt(error / (1 + exact)));
   }
   for (HeadResult& head : layer) head.results[configuration].residual = {};
 }
@@ -76,7 +85,7 @@ void set_layer_metrics(std::span<HeadResult> heads) {
   for (std::size_t begin = 0, end = 0; begin < heads.size(); begin = end) {
     while (end < heads.size() && layer_of(heads[end]) == layer_of(heads[begin])) ++end;
     for (std::size_t c = 0; c < heads[begin].results.size(); ++c)
-      set_residual_err(heads.subspan(begin, end - begin), c);
+      set_residual_errors(heads.subspan(begin, end - begin), c);
   }
 }
 

@@ -139,7 +139,7 @@ std::string best_sentence(const Predictions& all, std::span<const MetricPredicti
 
 double error_of(const EvalRow& row, const std::string& metric) {
   const auto known = replay::find_metric(metric);
-  if (!known || is_of_layer(*known)) return row.residual;
+  if (!known || *known == replay::metric("residual_err")) return row.residual;
   const double value = row.metrics[index_of(*known)];
   if (info_of(*known).better == replay::Better::smaller) return value;
   return info_of(*known).better == replay::Better::larger ? -value : std::abs(value);
