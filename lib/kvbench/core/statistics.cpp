@@ -86,6 +86,24 @@ Interval bootstrap_mean(std::span<const double> sums, std::span<const double> co
   return {quantile(means, tail), quantile(means, 1 - tail)};
 }
 
+Interval log_normal_interval(std::span<const double> values, double more) {
+  const auto n = static_cast<double>(values.size());
+  if (std::ranges::any_of(values, [](double x) { return !(x > 0); }))
+    return bootstrap_mean(values, std::vector<double>(values.size(), 1.0), 1);
+  std::vector<double> logs;
+  for (const double x : values) logs.push_back(std::log(x));
+  const double error = standard_error(logs), variance = n * error * error;
+  const double centre = mean(logs) + variance / 2;
+  const double half =
+      student_bound(0.95, n - 1) * std::sqrt(error * error + variance * variance / (2 * (n - 1)) + more * more);
+  const double of_values = mean(values);
+  return {std::min(std::exp(centre - half), of_values), std::max(std::exp(centre + half), of_values)};
+}
+
+Interval mean_square_interval(double mean, double count) {
+  return {mean * count / 2 / gamma_quantile(0.975, count / 2), mean * count / 2 / gamma_quantile(0.025, count / 2)};
+}
+
 Interval clopper_pearson(std::int64_t failures, std::int64_t trials, double alpha) {
   assert(0 <= failures && failures <= trials && trials > 0);
   const auto k = static_cast<double>(failures), n = static_cast<double>(trials);
@@ -201,6 +219,8 @@ double binomial_tail(std::int64_t failures, std::int64_t trials, double probabil
 double beta_quantile(double p, double a, double b) { return quantile(Beta(a, b), p); }
 
 double gamma_tail(double x, double shape) { return cdf(complement(Gamma(shape), x)); }
+
+double gamma_quantile(double p, double shape) { return quantile(Gamma(shape), p); }
 
 double student_tail(double t, double degrees) { return cdf(complement(Student(degrees), t)); }
 

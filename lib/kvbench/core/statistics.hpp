@@ -26,6 +26,19 @@ struct Interval {
 /// 95 % interval of the mean of at least two independent, nearly normal values, by Student's t distribution.
 Interval student_interval(std::span<const double> values);
 
+/// 95 % interval of the mean of at least two independent, positive, nearly log-normal values, such as the damage of
+/// documents: the modified method of Cox (Olsson, Journal of Statistics Education 13(1), 2005), with m and s^2 the mean
+/// and variance of the logarithms of n values:
+///     exp(m + s^2/2 -+ t sqrt(s^2/n + s^4/(2 (n-1)) + more^2)),     t: Student's bound with n - 1 degrees of freedom,
+/// extended to hold their mean. `more`: standard error of the logarithm from another source; 0: none. Where a value is
+/// 0, bootstrap_mean() of the values, which covers less. It holds a log-normal mean in 93 to 96 % of the cases at
+/// standard deviations of 1 to 1.3 and 6 to 24 values, in 75 to 87 % where logarithms have the tails of Student's t with
+/// 5 degrees of freedom (tests/unit/core/intervals.cpp).
+Interval log_normal_interval(std::span<const double> values, double more = 0);
+
+/// 95 % interval of a variance of which `mean` is the mean of `count` squares of independent normal values of mean 0.
+Interval mean_square_interval(double mean, double count);
+
 /// Percentile bootstrap interval of a mean over a grid of observations that are correlated within a row (a block of
 /// neighbouring queries) and within a column (one seed). `sums` and `counts` are [rows][cols] row-major: the sum and
 /// the number of the observations of each cell. Rows and columns are drawn with replacement, independently, `resamples`
@@ -70,6 +83,9 @@ double beta_quantile(double p, double a, double b);
 
 /// P(X >= x) for X ~ Gamma(shape, 1).
 double gamma_tail(double x, double shape);
+
+/// The x with P(X <= x) = p for X ~ Gamma(shape, 1).
+double gamma_quantile(double p, double shape);
 
 /// P(T >= t) of Student's t with `degrees` of freedom.
 double student_tail(double t, double degrees);

@@ -13,8 +13,9 @@
 
 namespace kvbench::eval {
 
-/// An estimate with its 95 % bootstrap interval over documents (and seeds); NaN where it does not apply, and for the
-/// interval of fewer than two documents.
+/// An estimate with its 95 % interval over documents (and seeds): log_normal_interval() of figures that are at least
+/// zero without an upper limit, otherwise a bootstrap. NaN where it does not apply, and for the interval of fewer than
+/// two documents.
 struct Estimate {
   double mean = NAN, lo = NAN, hi = NAN;
 };
@@ -52,6 +53,8 @@ struct DamageFigure {
   std::string_view compared_as = "";  ///< `compare --metric`, where documents are compared by it
 
   constexpr bool everywhere() const { return info.applies == applies::every_document; }
+  /// At least zero without an upper limit: documents spread as log-normal values do.
+  constexpr bool is_positive() const { return info.limits.lo == 0 && info.limits.hi > 1; }
   /// What comparisons say of it.
   constexpr replay::MetricInfo compared() const {
     return {compared_as, info.meaning, info.better, info.limits, info.applies};

@@ -74,7 +74,18 @@ bool EvalGroup::has_short() const {
   return std::ranges::none_of(places_, [&](const Place& p) { return document_of(p).without_distant.empty(); });
 }
 
-Estimate EvalGroup::estimate(const MeanOf& mean, bool interval) const {
+/// The interval of the mean over documents of a figure that is at least zero and has no upper limit.
+Interval EvalGroup::positive_interval(std::span<const double> sums, std::span<const double> counts) const {
+  std::vector<double> means;
+  for (std::size_t d = 0; d < documents_; ++d) {
+    double sum = 0, count = 0;
+    for (std::size_t at = d * seeds_; at < (d + 1) * seeds_; ++at) sum += sums[at], count += counts[at];
+    if (count > 0) means.push_back(sum / count);
+  }
+  return means.size() < 2 ? Interval{NAN, NAN} : log_normal_interval(means);
+}
+
+Estimate EvalGroup::estimate(const MeanOf& mean, bool interval, bool positive) const {
   std::vector<double> sums(documents_ * seeds_), counts(documents_ * seeds_);
   double sum = 0;
   for (const Place& place : places_) {
@@ -84,7 +95,9 @@ Estimate EvalGroup::estimate(const MeanOf& mean, bool interval) const {
   }
   const double count = total(mean.count);
   if (count == 0 || (mean.needs_short && !has_short())) return {};
-  const Interval ends = interval ? bootstrap_mean(sums, counts, seeds_) : Interval{NAN, NAN};
+  const Interval ends = !interval  ? Interval{NAN, NAN}
+                        : positive ? positive_interval(sums, counts)
+                                   : bootstrap_mean(sums, counts, seeds_);
   return {sum / count, ends.lo, ends.hi};
 }
 
@@ -98,7 +111,8 @@ std::vector<double> EvalGroup::divergences() const {
 }
 
 Estimate EvalGroup::estimate(const DamageFigure& figure, const EvalRecord& record) const {
-  if (const auto* mean = std::get_if<MeanOf>(&figure.value)) return estimate(*mean, figure.interval);
+  if (const auto* mean = std::get_if<MeanOf>(&figure.value))
+    return estimate(*mean, figure.interval, figure.is_positive());
   if (const auto* kl = std::get_if<KlQuantile>(&figure.value)) return {quantile(divergences(), kl->share), NAN, NAN};
   const auto base = std::ranges::find(damage_figures, std::get<ExpOf>(figure.value).column,
                                       [](const DamageFigure& f) { return f.info.name; });

@@ -4,6 +4,7 @@
 
 #include <vector>
 
+#include <kvbench/core/statistics.hpp>
 #include <kvbench/eval/eval_record.hpp>
 
 namespace kvbench::eval {
@@ -29,7 +30,8 @@ class EvalGroup {
   };
   double total(double PassSums::*value) const;
   bool has_short() const;  ///< whether all documents have scores with a short context
-  Estimate estimate(const MeanOf& mean, bool interval) const;
+  Interval positive_interval(std::span<const double> sums, std::span<const double> counts) const;
+  Estimate estimate(const MeanOf& mean, bool interval, bool positive) const;
   std::vector<double> divergences() const;
   /// A figure; those before it in the table are set.
   Estimate estimate(const DamageFigure& figure, const EvalRecord& record) const;

@@ -157,7 +157,9 @@ void add_damage(EvalColumns& c) {
     add(key, std::string(figure.info.meaning), &eval::Estimate::mean);
     c.list.back().value.needed = f == index_of(eval::damage("kl_mean"));
     if (!figure.interval) continue;
-    const std::string interval = fmt::format("end of the 95 % bootstrap interval of {} over documents and seeds", key);
+    const std::string interval =
+        fmt::format("end of the 95 % {}interval of {} over documents{}", figure.is_positive() ? "" : "bootstrap ", key,
+                    figure.is_positive() ? " (log-normal, modified Cox)" : " and seeds");
     add(key + "_lo", "lower " + interval + "; empty where there are fewer than two documents", &eval::Estimate::lo);
     add(key + "_hi", "upper " + interval, &eval::Estimate::hi);
   }

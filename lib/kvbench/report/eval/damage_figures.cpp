@@ -124,7 +124,7 @@ std::vector<Figure> damage_figures(const EvalSection& section) {
   for (const std::string& task : section.tasks) {
     Figure figure{.title = "Damage and cost: " + task,
                   .caption =
-                      "Means over documents and seeds, with their 95 % bootstrap intervals over documents; methods at "
+                      "Means over documents and seeds, with their 95 % intervals over documents; methods at "
                       "the same cost are drawn side by side. KL is of the next token, on the same tokens with the full "
                       "and the compressed cache. Dashed line: as the full cache."};
     for (const PlottedDamage& kind : plotted_damage) {
