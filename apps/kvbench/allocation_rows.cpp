@@ -27,7 +27,7 @@ std::string percent(double share) { return fmt::format("{:.4g} %", 100 * share);
 /// interval over documents.
 std::string damage_text(const Damages& damages, const replay::PredictedKl& kl) {
   if (!damages.probed) return report::three_digits(kl.mean);
-  return report::large_mark(kl) + report::interval_text(kl.mean, kl.interval.lo, kl.interval.hi);
+  return report::prediction_mark(kl) + report::interval_text(kl.mean, kl.interval.lo, kl.interval.hi);
 }
 
 /// "h2o+q5_1", "h2o sinks=8"

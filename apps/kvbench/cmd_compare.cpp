@@ -96,7 +96,8 @@ class OpenResults {
  public:
   OpenResults(const std::vector<std::string>& paths, const replay::MetricInfo& metric, compare::Span span) {
     for (const std::vector<std::string>& shards : sweep::with_shards_joined(paths)) {
-      auto results = open(shards, replay::find_metric(metric.name).value_or(replay::Metric{}));
+      // Predictions are checked by the error in the stream.
+      auto results = open(shards, replay::find_metric(metric.name).value_or(replay::metric("stream_err")));
       if (is_prediction(metric)) results = std::make_unique<compare::Predictions>(std::move(results), span);
       add(std::move(results));
     }

@@ -214,7 +214,7 @@ void mark_best(std::span<replay::Record> records, RankBy wanted) {
     for (replay::Record* r : rows) r->ranked_by = figure;
     std::vector<Candidate> group;
     for (replay::Record* r : candidates) {
-      if (!std::isnan(r->mean_of(figure))) group.push_back({r, values_of(*r, figure)});
+      if (!std::isnan(r->mean_of(figure)) && !r->is_outside()) group.push_back({r, values_of(*r, figure)});
     }
     if (!group.empty()) mark(group, figure);
   }

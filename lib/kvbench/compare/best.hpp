@@ -12,7 +12,8 @@ namespace kvbench::compare {
 /// that are ranked. A group has the same run, trace, prompt, layer, budget, protocol and device. Candidates are the
 /// rows that are ok, not dense, without hindsight and not references (is_reference()), and that answered the same
 /// queries of the same heads as the best row; this is evidence::best_of() the rows with the most answered queries.
-/// `figure`: what ranks them; automatic: the first one that all candidates have. Candidates without it are not ranked.
+/// `figure`: what ranks them; automatic: the first one that all candidates have. Candidates without it are not ranked,
+/// nor those whose prediction is outside its region where kl_predicted ranks.
 ///
 /// rel_err is paired by block of queries, head and seed. Rows over evenly spaced layers or all layers of a model, and
 /// rows over three texts or more, are tested over layers and texts: `tied` then says whether another layer or text

@@ -11,10 +11,11 @@ namespace kvbench::compare {
 /// A place is a text of a run, or with Span::layer a layer of it; its values are the unit_predictions() of a
 /// configuration and seed, of all layers of the text together: in place of queries there are probes, or, where the
 /// layers of the run are a sample of those of the model, layers and probes. A layer in which a method did not run has
-/// no error. Texts without probes have no place.
+/// no error. Texts without probes have no place. A text whose prediction is outside its region
+/// (replay::largest_stream_error) is skipped with this reason.
 class Predictions : public QueryResults {
  public:
-  /// `results` are open for any metric. Throws as their read() does.
+  /// `results` are open for stream_err. Throws as their read() does.
   Predictions(std::shared_ptr<const QueryResults> results, Span span);
 
   const std::string& path() const override { return results_->path(); }
@@ -24,7 +25,8 @@ class Predictions : public QueryResults {
   std::optional<QueryValues> read(std::size_t place, std::size_t configuration) const override;
 
  private:
-  /// The result of the kv heads of a place, whose places in the results are these.
+  /// The result of the kv heads of a place, whose places in the results are these, without values; ok results outside
+  /// the region are skipped.
   std::optional<QueryValues> status_of(std::span<const std::size_t> heads, std::size_t configuration) const;
 
   std::shared_ptr<const QueryResults> results_;

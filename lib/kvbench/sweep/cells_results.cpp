@@ -176,7 +176,7 @@ std::optional<compare::QueryValues> CellsResults::read(std::size_t place, std::s
 
 compare::ClaimResult test_claim(const compare::PaperClaim& claim, const SweepLayout& layout,
                                 std::span<const CellsFile> files) {
-  const auto metric = replay::find_metric(claim.metric.name).value_or(replay::Metric{});
+  const auto metric = replay::find_metric(claim.metric.name).value_or(replay::metric("stream_err"));
   const auto cells = std::make_shared<CellsResults>(layout, files, metric);
   if (!is_prediction(claim.metric)) return compare::test_claim(claim, {cells.get()});
   const compare::Predictions predictions(cells, compare::Span::all);

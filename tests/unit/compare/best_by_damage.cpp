@@ -72,6 +72,28 @@ TEST_CASE("the figure that ranks rows can be chosen; without it a row is not ran
   CHECK(chosen[2].best.empty());
 }
 
+// b has the lower prediction, and a layer whose errors say that it is none.
+TEST_CASE("rows outside the region of predictions are not ranked by them, and are by other figures") {
+  std::vector<Record> rows = {predicted("a", {0.2, 0.2, 0.4}, 1), predicted("b", {0.1, 0.1, 0.2}, 2),
+                              predicted("c", {0.3, 0.3, 0.3}, 3)};
+  rows[1].kl.outside = "layer 0, error 0.64 of the stream";
+  std::vector<Record> by_error = rows;
+  mark_best(rows);
+  CHECK(rows[0].best == "a");
+  CHECK(rows[2].best == "a");
+  CHECK(rows[1].best.empty());
+  CHECK(!rows[1].tied);
+  CHECK(rows[1].ranked_by == RankBy::kl_predicted);
+  CHECK(rows[1].is_outside());
+  mark_best(by_error, RankBy::rel_err);
+  CHECK(by_error[1].best == "a");
+  CHECK(!by_error[1].is_outside());
+  for (Record& row : rows) row.kl.outside = "layer 0, error 0.64 of the stream";
+  for (Record& row : rows) row.best.clear();
+  mark_best(rows);
+  for (const Record& row : rows) CHECK(row.best.empty());
+}
+
 // Four probes give no p-value below 2 / 2^4, eight of two texts 2 / 2^8.
 TEST_CASE("with fewer than three texts predictions are tested over probes, and one probe decides nothing") {
   std::vector<Record> two = {predicted("a", {0.2, 0.4}, 1), predicted("b", {0.1, 0.2}, 2)};

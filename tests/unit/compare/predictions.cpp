@@ -42,7 +42,13 @@ class Probed : public QueryResults {
   std::optional<QueryValues> read(std::size_t place, std::size_t /*configuration*/) const override {
     if (places_[place].layer == ended_layer_)
       return QueryValues{.status = replay::Status::infeasible, .reason = "dear", .dense = kept_whole_};
-    return QueryValues{.bytes_held = 7, .bytes_read = 7, .values = {0}};
+    return QueryValues{
+        .bytes_held = 7, .bytes_read = 7, .values = places_[place].layer == rough_layer_ ? rough_ : Sums{0}};
+  }
+  /// Errors relative to the stream of a layer, at the queries of its heads.
+  Probed& with_errors(std::int64_t layer, const Sums& errors) {
+    rough_layer_ = layer, rough_ = errors;
+    return *this;
   }
   /// The methods have no results in this layer.
   Probed& without(std::int64_t layer, bool kept_whole) {
@@ -60,6 +66,8 @@ class Probed : public QueryResults {
   double factor_;
   std::int64_t ended_layer_ = -1;
   bool kept_whole_ = false;
+  std::int64_t rough_layer_ = -1;
+  Sums rough_;
   std::string path_ = "made";
   std::vector<QueryPlace> places_;
   std::vector<QueryConfiguration> configurations_;
@@ -100,6 +108,20 @@ TEST_CASE("a text with a layer of which no error is known has no prediction, one
     const auto values = Predictions(made, Span::all).read(0, 0);
     CHECK(values->status == (whole ? replay::Status::ok : replay::Status::infeasible));
     CHECK(values->values == (whole ? Sums{0.25, 2.25} : Sums{}));
+  }
+}
+
+// The root mean square of 0.1 and 0.7 is 0.5.
+TEST_CASE("a text with a layer whose errors are large relative to the stream cannot be predicted") {
+  for (const Sums& errors : {Sums{0.1, 0.7}, Sums{0.1, 0.3}, Sums{std::nan(""), std::nan("")}}) {
+    auto made = std::make_shared<Probed>(2);
+    made->with("", "0", 0, {1, 3}).with("", "0", 1, {1, -1}).with_errors(1, errors);
+    const auto values = Predictions(made, Span::all).read(0, 0);
+    const bool outside = errors[1] == 0.7;
+    CHECK(values->status == (outside ? replay::Status::skipped : replay::Status::ok));
+    CHECK(values->reason ==
+          (outside ? "cannot be predicted (layer 1, error 0.5 of the stream): measure it in the model" : ""));
+    CHECK(values->values == (outside ? Sums{} : Sums{1, 1}));
   }
 }
 

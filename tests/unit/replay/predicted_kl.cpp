@@ -36,6 +36,10 @@ ReplayResults results_of(std::size_t texts, std::size_t layers, std::int64_t mod
   return results;
 }
 
+void set_stream_err(HeadResult& head, float error) {
+  head.results[0].metrics[0][index_of(metric("stream_err"))] = error;
+}
+
 ConfigurationResult ended(Status status, bool dense) { return {.status = status, .reason = "why", .dense = dense}; }
 
 }  // namespace
@@ -50,6 +54,29 @@ TEST_CASE("Predicted KL adds the layers of a probe before it squares them, or th
   CHECK(sample.interval.hi >= sample.mean);
 }
 
+// Probes of one text: 0 and 16 / 8 = 2, mean 1 with the standard error 1, and 1 times 2 / 7.378 and 2 / .0506 by chi square.
+TEST_CASE("the interval of one text is over its probes, and the noise of probes is said apart") {
+  const ProbeSums prompt{.scored = 4, .layers = 2, .seeds = 1, .probes = 2, .sums = {1, 2, -1, 2}};
+  const PredictedKl one = predict_kl({&prompt, 1}, {});
+  CHECK(one.noise == doctest::Approx(1));
+  CHECK(one.interval.lo == doctest::Approx(2 / 7.3778).epsilon(1e-3));
+  CHECK(one.interval.hi == doctest::Approx(2 / 0.050636).epsilon(1e-3));
+  // Two equal texts: the error of their mean is sqrt(2) / 2.
+  const std::array<ProbeSums, 2> two = {prompt, prompt};
+  CHECK(predict_kl(two, {}).noise == doctest::Approx(std::sqrt(0.5)));
+  CHECK(predict_kl(two, {}).interval.lo == doctest::Approx(1));
+  // Layers of a sample: 3 * 2 * (1 + 4) / 2 / 8 = 1.875 each, so that they add no width.
+  const PredictedKl sample = predict_kl(two, {.extrapolates = true, .scale = 3});
+  CHECK(sample.interval.hi == doctest::Approx(sample.mean));
+  const ProbeSums unlike{.scored = 4, .layers = 2, .seeds = 1, .probes = 2, .sums = {1, 2, -1, 4}};
+  const std::array<ProbeSums, 2> both = {unlike, unlike};
+  CHECK(predict_kl(both, {.extrapolates = true, .scale = 3}).interval.hi > 2 * sample.mean);
+  const ProbeSums single{.scored = 1, .layers = 1, .seeds = 1, .probes = 1, .sums = {2}};
+  CHECK(std::isnan(predict_kl({&single, 1}, {}).noise));
+  const ProbeSums exact{.scored = 1, .layers = 1, .seeds = 1, .probes = 2, .sums = {0, 0}};
+  CHECK(predict_kl({&exact, 1}, {}).interval.hi == 0);
+}
+
 TEST_CASE("Predicted KL is a mean over seeds and prompts; prompts without probes are left out") {
   const std::array<ProbeSums, 3> prompts{{
       {.scored = 1, .layers = 1, .seeds = 2, .probes = 1, .sums = {2, 4}},  // (4 + 16) / 2 / 2 = 5
@@ -57,8 +84,9 @@ TEST_CASE("Predicted KL is a mean over seeds and prompts; prompts without probes
       {},
   }};
   CHECK(predict_kl(prompts, {}).mean == doctest::Approx(3));
-  CHECK(predict_kl(prompts, {}).interval.lo == doctest::Approx(1));
-  CHECK(predict_kl(prompts, {}).interval.hi == doctest::Approx(5));
+  // Logarithms 1.6094 and 0: mean .8047, variance 1.2951; centre 1.4523, half 12.706 sqrt(.6476 + .8387) = 15.490.
+  CHECK(std::log(predict_kl(prompts, {}).interval.lo) == doctest::Approx(1.4523 - 15.490).epsilon(1e-3));
+  CHECK(std::log(predict_kl(prompts, {}).interval.hi) == doctest::Approx(1.4523 + 15.490).epsilon(1e-3));
   CHECK(std::isnan(predict_kl(std::span(prompts).last(1), {}).mean));
   CHECK(std::isnan(predict_kl({}, {}).mean));
 }
@@ -100,6 +128,34 @@ TEST_CASE("a text is predicted where all of its errors are known") {
         if (row.prompt == "0" && !row.layer) CHECK(std::isnan(row.kl.mean) == !dense);
       }
     }
+  }
+}
+
+// Layer 1 has the errors 0.1 and 0.7 in two texts, of which the root mean square is 0.5. Layer 0 has 0.4 and 0.
+TEST_CASE("a prediction is outside its region where the errors of a layer over all texts are large") {
+  ReplayResults results = results_of(2, 2, 2);
+  for (HeadResult& head : results.heads) set_stream_err(head, NAN);
+  set_stream_err(results.heads[0], 0.4F), set_stream_err(results.heads[4], 0.0F);
+  set_stream_err(results.heads[2], 0.1F), set_stream_err(results.heads[6], 0.7F);
+  const std::vector<Record> rows = summarize(results, Grain::layer);
+  CHECK(rows[0].kl.outside == "layer 1, error 0.5 of the stream");
+  CHECK(rows[0].kl.about == "all layers; large");
+  for (const Record& row : rows) {
+    CAPTURE(row.prompt);
+    if (row.layer)
+      CHECK(is_outside(row.kl) == (row.prompt == "all" ? *row.layer == 1
+                                   : row.prompt == "0" ? *row.layer == 0
+                                                       : *row.layer == 1));
+  }
+}
+
+TEST_CASE("errors of less than 0.3 of the stream are inside the region, infinite ones outside, and unknown ones are said") {
+  for (const float error : {0.299F, 0.301F, INFINITY, NAN}) {
+    ReplayResults results = results_of(1, 1, 1);
+    for (HeadResult& head : results.heads) set_stream_err(head, error);
+    const Record row = summarize(results, Grain::trace)[0];
+    CHECK(is_outside(row.kl) == (error > 0.3F));
+    CHECK(row.kl.about == (std::isnan(error) ? "all layers; large; region unknown" : "all layers; large"));
   }
 }
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <kvbench/report/replay/answer.hpp>
 
+#include <kvbench/report/replay/ranked_figure.hpp>
+
 #include <doctest/doctest.h>
 
 using namespace kvbench;
@@ -228,6 +230,24 @@ TEST_CASE("a prediction above 0.15 nats is beyond its range, which sentences say
   CHECK(said.at(1) ==
         "Above 0.15 nats a prediction does not say how large the damage is, so that ranks there are uncertain: a "
         "(0.2), b (0.4).");
+}
+
+TEST_CASE("rows that cannot be predicted are not ranked: answers name them by layer and say what to do") {
+  std::vector<replay::Record> rows = {predicted(row("a", "64", 0.9, 25), 0.02),
+                                      predicted(row("b", "64", 0.1, 25), 0.04)};
+  for (const char* name : {"q4_0", "q5_1", "knorm"}) rows.push_back(predicted(row(name, "64", 0.1, 25), 0.001));
+  rows[2].kl.outside = "layer 0, error 0.64 of the stream", rows[3].kl.outside = "layer 0, error 0.5 of the stream";
+  rows[4].kl.outside = "layer 11, error inf of the stream";
+  const auto mentions = [](const Answers& said, const std::string& text) {
+    return std::ranges::any_of(said, [&](const std::string& one) { return one.find(text) != std::string::npos; });
+  };
+  const Answers said = answers_of(rows);
+  CHECK(mentions(said, "of the 2 methods"));
+  CHECK(mentions(said,
+                 "Cannot be predicted, because the error of a layer is more than 0.3 of the residual stream: q4_0, "
+                 "q5_1 (layer 0), knorm (layer 11). Measure them in the model (kvbench eval)."));
+  for (replay::Record& r : rows) rank_by(r, RankBy::rel_err);
+  CHECK(!mentions(answers_of(rows), "Cannot be predicted"));
 }
 
 TEST_CASE("rows that are ranked by residual errors say so") {

@@ -94,7 +94,7 @@ TEST_CASE("every metric has its mean and the quantile of its bad tail") {
     CHECK(keys.contains(name + "_mean"));
     // kveval has a figure of its own for what an error is in the residual stream, which it reads from the model.
     const std::string evaluated = name == "residual_err" ? name : name + "_mean";
-    CHECK(std::ranges::count(eval_columns(), evaluated, &Column<eval::EvalRecord>::key) == 1);
+    CHECK(std::ranges::count(eval_columns(), evaluated, &Column<eval::EvalRecord>::key) == (name != "stream_err"));
     CHECK(keys.contains(name + "_p99") == (info_of(static_cast<Metric>(m)).better != Better::larger));
     CHECK(keys.contains(name + "_p1") == (info_of(static_cast<Metric>(m)).better == Better::larger));
   }
@@ -122,6 +122,8 @@ TEST_CASE("what a column prints it parses: a row reads back as the same row") {
                       s,        s * 2};
   }
   row.rel_err_fro = {next + 1, 0, 0, 0, next + 2};
+  row.kl = {
+      .mean = 0.5, .interval = {0.25, 1}, .outside = "layer 0, error 0.64 of the stream", .about = "all layers; large"};
   row.blocks = 5;
   Record head = row;
   head.kv_head = 1, head.query_head = 2, head.query = 40, head.seed = 7, head.tied = {};
@@ -134,6 +136,9 @@ TEST_CASE("what a column prints it parses: a row reads back as the same row") {
   std::vector<Record> back;
   for (const CsvRow& line : table.rows) back.push_back(read(line));
   CHECK(csv_of(record_columns(), back) == csv);
+  CHECK(csv.find("outside: layer 0, error 0.64 of the stream; all layers; large") != std::string::npos);
+  CHECK(back[0].kl.outside == row.kl.outside);
+  CHECK(back[0].kl.about == row.kl.about);
   CHECK(back[0].tied == false);
   CHECK(!back[1].tied);
   CHECK(back[1].seed == 7);

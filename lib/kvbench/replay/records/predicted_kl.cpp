@@ -3,40 +3,65 @@
 
 #include <algorithm>
 
+#include <fmt/format.h>
+
 namespace kvbench::replay {
 namespace {
 
-/// A grid [rows][cols] of sums and numbers of estimates, of which the bootstrap draws rows and columns.
-struct Grid {
-  std::size_t cols;
-  std::vector<double> sums, counts;
-
-  void add(std::size_t row, std::size_t col, double estimate) {
-    sums.resize(std::max(sums.size(), (row + 1) * cols));
-    counts.resize(sums.size());
-    sums[row * cols + col] += estimate;
-    counts[row * cols + col] += 1;
-  }
+/// What is known of the mean of one text.
+struct TextMean {
+  double mean = 0;
+  double noise = NAN;          ///< standard error that its probes leave
+  std::vector<double> layers;  ///< of a sample of layers: what each adds, as if all layers were like it
 };
 
-/// The columns are probes, or the layers of a sample. One prompt cannot stand for others: its interval is over the
-/// columns alone, which become the rows that the bootstrap draws.
-Grid estimates(std::span<const ProbeSums* const> prompts, const PredictedLayers& layers) {
-  std::size_t columns = 0;
-  for (const ProbeSums* p : prompts) columns = std::max(columns, layers.extrapolates ? p->layers : p->probes);
-  const bool alone = prompts.size() == 1;
-  Grid grid{.cols = alone ? 1 : columns};
-  for (std::size_t p = 0; p < prompts.size(); ++p) {
-    const ProbeSums& prompt = *prompts[p];
-    const std::vector<double> units = unit_predictions(prompt, layers);
-    const std::size_t per_column = prompt.seeds * (layers.extrapolates ? prompt.probes : 1);
-    for (std::size_t i = 0; i < units.size(); ++i)
-      grid.add(alone ? i / per_column : p, alone ? 0 : i / per_column, units[i]);
+TextMean mean_of(const ProbeSums& text, const PredictedLayers& layers) {
+  const std::vector<double> units = unit_predictions(text, layers);  // [parts][probes][seeds]
+  const std::size_t parts = layers.extrapolates ? text.layers : 1, per_part = text.probes * text.seeds;
+  std::vector<double> probes(text.probes), by_part(parts);
+  for (std::size_t i = 0; i < units.size(); ++i) {
+    probes[i % per_part / text.seeds] += units[i] / static_cast<double>(parts * text.seeds);
+    by_part[i / per_part] += units[i] / static_cast<double>(per_part);
   }
-  return grid;
+  TextMean out{.mean = mean(probes)};
+  if (probes.size() > 1) out.noise = standard_error(probes);
+  if (layers.extrapolates) out.layers = std::move(by_part);
+  return out;
+}
+
+/// The relative standard error of the mean over a sample of layers, of which texts agree; 0 where all layers are there.
+double error_of_layers(std::span<const TextMean> texts) {
+  std::vector<double> layers(texts.front().layers.size());
+  if (layers.empty()) return 0;
+  for (const TextMean& text : texts) {
+    for (std::size_t l = 0; l < std::min(layers.size(), text.layers.size()); ++l) layers[l] += text.layers[l];
+  }
+  return layers.size() < 2 ? NAN : standard_error(layers) / mean(layers);
+}
+
+Interval interval_of(std::span<const TextMean> texts, const ProbeSums& first) {
+  std::vector<double> means;
+  for (const TextMean& text : texts) means.push_back(text.mean);
+  const double layers = error_of_layers(texts);
+  if (means.size() > 1) return log_normal_interval(means, layers);
+  if (layers == 0) return mean_square_interval(means[0], static_cast<double>(first.probes));
+  const double factor = std::exp(student_bound(0.95, static_cast<double>(texts[0].layers.size()) - 1) * layers);
+  return {means[0] / factor, means[0] * factor};
+}
+
+/// The standard error of the mean over texts that their probes leave, relative to the mean.
+double noise_of(std::span<const TextMean> texts) {
+  double sum = 0, squares = 0;
+  for (const TextMean& text : texts) sum += text.mean, squares += text.noise * text.noise;
+  return std::sqrt(squares) / sum;
 }
 
 }  // namespace
+
+std::string outside_text(std::int64_t layer, double stream_error) {
+  if (!(stream_error > largest_stream_error)) return "";
+  return fmt::format("layer {}, error {:.2g} of the stream", layer, stream_error);
+}
 
 std::vector<double> unit_predictions(const ProbeSums& prompt, const PredictedLayers& layers) {
   const std::size_t parts = layers.extrapolates ? prompt.layers : 1;
@@ -56,15 +81,19 @@ std::vector<double> unit_predictions(const ProbeSums& prompt, const PredictedLay
 }
 
 PredictedKl predict_kl(std::span<const ProbeSums> prompts, const PredictedLayers& layers) {
-  std::vector<const ProbeSums*> known;
+  std::vector<TextMean> texts;
+  const ProbeSums* first = nullptr;
   for (const ProbeSums& prompt : prompts) {
-    if (prompt.probes > 0) known.push_back(&prompt);
+    if (prompt.probes == 0) continue;
+    if (first == nullptr) first = &prompt;
+    texts.push_back(mean_of(prompt, layers));
   }
-  if (known.empty()) return {};
-  const Grid grid = estimates(known, layers);
-  double sum = 0, count = 0;
-  for (std::size_t i = 0; i < grid.sums.size(); ++i) sum += grid.sums[i], count += grid.counts[i];
-  return {.mean = sum / count, .interval = bootstrap_mean(grid.sums, grid.counts, grid.cols)};
+  if (texts.empty()) return {};
+  double sum = 0;
+  for (const TextMean& text : texts) sum += text.mean;
+  const double mean = sum / static_cast<double>(texts.size());
+  if (mean == 0) return {.mean = 0, .interval = {0, 0}, .noise = 0};
+  return {.mean = mean, .interval = interval_of(texts, *first), .noise = noise_of(texts)};
 }
 
 }  // namespace kvbench::replay

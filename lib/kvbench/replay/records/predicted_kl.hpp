@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cmath>
+#include <cstdint>
 #include <span>
 #include <string>
 #include <vector>
@@ -15,6 +16,10 @@ namespace kvbench::replay {
 /// Above this many nats the quadratic form says that the damage is large, and not how large: mostly larger than itself,
 /// and far smaller where outputs lie outside the values (subgen; docs/damage.md).
 inline constexpr double largest_predicted = 0.15;
+
+/// The root mean square of stream_err of a layer above which the second order says nothing about the damage: measured KL
+/// was up to 100 times as large (docs/damage.md, the region).
+inline constexpr double largest_stream_error = 0.3;
 
 /// The prediction as a metric of comparisons, of texts with probes.
 inline constexpr MetricInfo predicted_kl_info{
@@ -44,13 +49,23 @@ struct PredictedLayers {
 };
 
 struct PredictedKl {
-  double mean = NAN;            ///< nats per scored token, mean over prompts and seeds
-  Interval interval{NAN, NAN};  ///< 95 %, bootstrap over prompts, and over probes or layers
-  std::string about;            ///< of which layers, and whether it is large; empty without a prediction
+  double mean = NAN;  ///< nats per scored token, mean over prompts and seeds
+  /// 95 %: over prompts, and over the layers of a sample (log_normal_interval()); of one prompt over its probes, or the
+  /// layers of a sample
+  Interval interval{NAN, NAN};
+  double noise = NAN;  ///< standard error that the probes of these prompts leave / mean; NaN with one probe
+  /// Where it is outside the region in which the second order holds: "layer 0, error 0.64 of the stream"; otherwise
+  /// empty. `mean` is then no estimate of the damage, and the row is not ranked by it.
+  std::string outside;
+  std::string about;  ///< of which layers, and whether it is large; empty without a prediction
 };
+
+/// What PredictedKl::outside says of a layer; empty up to largest_stream_error, and where the error is NaN (unknown).
+std::string outside_text(std::int64_t layer, double stream_error);
 
 /// Whether the prediction is beyond its range.
 inline bool is_large(const PredictedKl& kl) { return kl.mean > largest_predicted; }
+inline bool is_outside(const PredictedKl& kl) { return !kl.outside.empty(); }
 
 /// The predictions [units][seeds] of a prompt whose mean is that of the prompt, row-major. Units are probes, or, where
 /// the layers are a sample of others, layers and probes [layers][probes].

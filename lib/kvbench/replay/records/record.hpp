@@ -104,6 +104,8 @@ struct Record : RowIdentity, Costs {
   const Summary& of(Metric metric) const { return metrics[index_of(metric)]; }
   /// Whether rel_err ranks the row, as it does where nothing else was said.
   bool by_error() const { return ranked_by == RankBy::automatic || ranked_by == RankBy::rel_err; }
+  /// Whether a prediction ranks the rows of its group, and that of this row is outside its region: it is not ranked.
+  bool is_outside() const { return ranked_by == RankBy::kl_predicted && replay::is_outside(kl); }
   /// The mean over the row of a figure by which rows are ranked: of residual_err the root mean square; `automatic`:
   /// rel_err.
   double mean_of(RankBy figure) const;

@@ -190,6 +190,22 @@ std::vector<ProbeSums> probe_sums(const std::vector<Sample>& samples, const std:
   return all;
 }
 
+/// The layer with the largest root mean square of stream_err over the texts, and this error; NaN where the trace has no
+/// sketches.
+std::pair<std::int64_t, double> worst_layer(const std::vector<Sample>& samples) {
+  std::map<std::int64_t, PlaceError> layers;
+  for (const PlaceError& place : place_errors(samples, metric("stream_err"), square)) {
+    PlaceError& layer = layers[place.layer];
+    layer.sum += place.sum, layer.count += place.count;
+  }
+  std::pair<std::int64_t, double> worst{0, NAN};
+  for (const auto& [number, layer] : layers) {
+    const double error = std::sqrt(layer.mean());
+    if (!(error <= worst.second) && !std::isnan(error)) worst = {number, error};
+  }
+  return worst;
+}
+
 /// Predicts the KL of a row over all heads of its layers: of all layers of the model where these are among the replayed
 /// ones or evenly spaced, otherwise of the replayed layers alone, as always of a plan, which treats others otherwise.
 void add_predicted_kl(const std::vector<Sample>& samples, const std::vector<Sample>& measured, std::size_t seeds,
@@ -211,6 +227,9 @@ void add_predicted_kl(const std::vector<Sample>& samples, const std::vector<Samp
   if (record.probes.size() < replayed_prompts.size())
     record.kl.about += fmt::format("; {} of {} texts", record.probes.size(), replayed_prompts.size());
   if (is_large(record.kl)) record.kl.about += "; large";
+  const auto [layer, error] = worst_layer(measured);
+  record.kl.outside = outside_text(layer, error);
+  if (std::isnan(error)) record.kl.about += "; region unknown";
 }
 
 /// The samples with status ok. The cache of a model holds the layers that `dense_layers` keeps whole too; but these say

@@ -115,8 +115,8 @@ void add_summary(std::vector<RecordColumn>& c, const replay::MetricInfo& metric,
     c.back().limits = metric.limits;
   };
   add("_mean", ": mean", &replay::Summary::mean, main || metric.name == name_of(replay::metric("recall")));
-  if (main || metric.name == name_of(replay::metric("residual_err")))
-    add("_rms", ": root mean square", &replay::Summary::rms);
+  const std::optional<replay::Metric> known = replay::find_metric(metric.name);
+  if (main || (known && is_of_layer(*known))) add("_rms", ": root mean square", &replay::Summary::rms);
   if (main) add("_p50", ": median", &replay::Summary::p50);
   if (main) add("_p90", ": 90 % quantile", &replay::Summary::p90);
   if (metric.better == replay::Better::larger)
@@ -141,6 +141,24 @@ void add_estimate(std::vector<RecordColumn>& c, const std::string& name, const c
                where_ok([interval](auto& r) -> auto& { return std::invoke(interval, r).hi; }), "number"});
 }
 
+/// "outside: layer 0, error 0.64 of the stream; all layers".
+Value<Record> about_value() {
+  constexpr std::string_view prefix = "outside: ", separator = "; ";
+  return {.print =
+              [=](const Record& r) {
+                if (!is_ok(r) || !is_outside(r.kl)) return is_ok(r) ? r.kl.about : "";
+                return fmt::format("{}{}{}{}", prefix, r.kl.outside, separator, r.kl.about);
+              },
+          .parse =
+              [=](Record& r, const CsvCell& cell) {
+                const std::string& text = cell.text;
+                const std::size_t end = text.find(separator);
+                const bool outside = text.starts_with(prefix) && end != std::string::npos;
+                r.kl.outside = outside ? text.substr(prefix.size(), end - prefix.size()) : "";
+                r.kl.about = outside ? text.substr(end + separator.size()) : text;
+              }};
+}
+
 /// Columns of what the errors do to the output of the model.
 void add_predicted_kl(std::vector<RecordColumn>& c) {
   const std::size_t first = c.size();
@@ -149,15 +167,20 @@ void add_predicted_kl(std::vector<RecordColumn>& c) {
       "predicted KL of the model's next-token distributions, in nats per scored token, from the probes of the "
       "trace; empty where it has none",
       [](auto& r) -> auto& { return r.kl.mean; },
-      "lower end of its 95 % bootstrap interval over prompts, and over probes or the layers of a sample",
+      "lower end of its 95 % interval over prompts (log-normal, modified Cox), and over the layers of a sample; of one "
+      "prompt over its probes or the layers of a sample",
       [](auto& r) -> auto& { return r.kl.interval; });
+  c.push_back(
+      {"kl_noise",
+       "standard error of kl_predicted that the probes of these prompts leave, relative to it; the interval has "
+       "it too",
+       where_ok([](auto& r) -> auto& { return r.kl.noise; }), "number"});
   for (std::size_t i = first; i < c.size(); ++i) c[i].limits = replay::limits::at_least_zero;
   c.push_back({"kl_about",
                "layers whose compression kl_predicted is about; with `large` above 0.15 nats, where it does not say "
-               "how large the damage is",
-               value_where<Record>(
-                   is_ok, [](auto& r) -> auto& { return r.kl.about; }),
-               "text"});
+               "how large the damage is; begins with `outside` where a layer's stream_err_rms is above 0.3, where it "
+               "is no prediction: measure; `region unknown` without sketches, where nothing says so",
+               about_value(), "text"});
 }
 
 /// Record::geomean of rows that are ranked by rel_err, or by another figure.

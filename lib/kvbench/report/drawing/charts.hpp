@@ -16,6 +16,7 @@ struct ChartPoint {
   double x, y;
   double lo = NAN, hi = NAN;  ///< interval of y
   std::string tip = "";       ///< tooltip
+  bool hollow = false;        ///< no value that can be relied on
 };
 
 enum class LineRole {
@@ -54,9 +55,10 @@ Drawing draw(const LineChart& chart);
 
 struct DotRow {
   std::string name;
-  std::string group;  ///< in the legend
-  int style = 0;      ///< its colour is that of the group; marks::own_style() stands out
-  bool grey = false;  ///< a reference: grey cross
+  std::string group;    ///< in the legend
+  int style = 0;        ///< its colour is that of the group; marks::own_style() stands out
+  bool grey = false;    ///< a reference: grey cross
+  bool hollow = false;  ///< no value that can be relied on
   double value = NAN, lo = NAN, hi = NAN;
   std::string text;  ///< the value, at the right
   std::string tip;   ///< tooltip

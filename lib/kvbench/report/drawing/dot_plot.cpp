@@ -11,7 +11,7 @@ namespace kvbench::report {
 namespace {
 
 constexpr double dot_row = 18, dot_axis = 240, dot_gap = 12, dot_margin = 14;
-constexpr int dot_cross = 6;  // marker of references
+constexpr int dot_cross = 6, dot_ring = 3;  // markers of references and of hollow dots
 constexpr double legend_line = 18;
 
 class Dots {
@@ -77,7 +77,7 @@ class Dots {
   }
 
   static Shapes dot(const DotRow& row, double x, double y) {
-    return marks::marker(row.grey ? dot_cross : marks::is_own(row.style) ? row.style : 0, x, y);
+    return marks::marker(row.grey ? dot_cross : row.hollow ? dot_ring : marks::is_own(row.style) ? row.style : 0, x, y);
   }
 
   Shape row_shape(const DotRow& row, double y) const {

@@ -12,7 +12,7 @@ namespace {
 
 constexpr double plot_left = 46, plot_heading = 20, plot_bottom = 44, leader_length = 30, name_height = 15,
                  detail_height = 13;
-constexpr int ring = 3, cross = 6;  // markers of beaten lines and of references
+constexpr int ring = 3, cross = 6;  // markers of beaten lines and hollow points, and of references
 constexpr std::size_t detail_characters = 26, many_points = 24;
 
 /// The name of a line at its right end.
@@ -161,7 +161,7 @@ class Plot {
       if (c_.y.shows(p.hi)) bar.push_back({{{x - 2.5, hi}, {x + 2.5, hi}}});
       out += shape::path(std::move(bar), "whisker");
     }
-    return std::move(out) + marks::marker(marker_of(line), x, y);
+    return std::move(out) + marks::marker(p.hollow ? ring : marker_of(line), x, y);
   }
 
   Shape line_shape(const ChartLine& line) const {

@@ -29,7 +29,8 @@ double error_of(const replay::Record& r) { return std::isnan(r.geomean) ? r.mean
 
 namespace {
 
-bool is_ranked(const replay::Record& r) {
+/// Whether it would be ranked, if it could be predicted.
+bool is_method(const replay::Record& r) {
   return r.status == replay::Status::ok && !r.dense && !compare::is_baseline(r.method) && !r.has_hindsight() &&
          std::isfinite(error_of(r));
 }
@@ -107,6 +108,20 @@ StandingWords words_of(const Rows& rows, const evidence::Standing& s, bool table
   else
     words.needs = needs_text(*rows[s.untested.front().row], s.compared() - 1);
   return words;
+}
+
+/// The rows of a budget that cannot be predicted. Those of one layer are named together, the worst layer first.
+std::string outside_note(const Rows& rows) {
+  OrderedMap<std::string, std::vector<std::string>> by_layer;
+  for (const replay::Record* r : rows) by_layer[r->kl.outside.substr(0, r->kl.outside.find(','))].push_back(label(*r));
+  std::vector<std::string> parts;
+  for (const auto& [layer, names] : by_layer.items())
+    parts.push_back(fmt::format("{} ({})", listed_up_to(names), layer));
+  if (parts.empty()) return "";
+  return fmt::format(
+      "Cannot be predicted, because the error of a layer is more than {} of the residual stream: {}. Measure {} in the "
+      "model (kvbench eval).",
+      replay::largest_stream_error, fmt::join(parts, ", "), rows.size() == 1 ? "it" : "them");
 }
 
 /// The rows of a budget whose predictions are beyond their range.
@@ -195,7 +210,7 @@ std::string own_calibration_note(std::span<const replay::Record> rows) {
                      listed(names));
 }
 
-BudgetAnswer answer_at(const Rows& group, const std::vector<std::string>& wins) {
+BudgetAnswer answer_at(const Rows& group, const Rows& outside, const std::vector<std::string>& wins) {
   evidence::Standing standing = standing_of(group);
   const StandingWords words = words_of(group, standing, false);
   BudgetAnswer out{.run = group.front()->run,
@@ -206,12 +221,16 @@ BudgetAnswer answer_at(const Rows& group, const std::vector<std::string>& wins) 
   out.verdict = standing_sentence(out.standing, words);
   out.brief = standing_sentence(out.standing, words_of(group, out.standing, true));
   const std::string elsewhere = elsewhere_note(out.standing);
-  if (!elsewhere.empty()) out.brief += ' ' + elsewhere;
+  const std::string unpredicted = outside_note(outside);
+  for (const std::string& note : {elsewhere, unpredicted}) {
+    if (!note.empty()) out.brief += ' ' + note;
+  }
   for (const std::string& sentence : wins) {
     if (sentence.starts_with(words.at + ",")) out.notes.push_back(sentence);
   }
-  for (const std::string& note : {untested_sentence(out.standing, words), elsewhere, family_note(out.ranked),
-                                  tail_note(out.ranked), large_note(out.ranked), kinds_note(out.ranked)}) {
+  for (const std::string& note :
+       {untested_sentence(out.standing, words), elsewhere, unpredicted, family_note(out.ranked), tail_note(out.ranked),
+        large_note(out.ranked), kinds_note(out.ranked)}) {
     if (!note.empty()) out.notes.push_back(note);
   }
   out.cost = cost_note(out.ranked);
@@ -238,18 +257,20 @@ std::string family_note(std::span<const replay::Record* const> ranked, std::size
 std::vector<BudgetAnswer> budget_answers(std::span<const replay::Record> rows,
                                          std::span<const replay::Record> of_texts) {
   const std::vector<std::string> wins = wins_of(of_texts);
-  OrderedMap<std::tuple<std::string, std::string, replay::Protocol, Budget>, Rows> groups;
+  OrderedMap<std::tuple<std::string, std::string, replay::Protocol, Budget>, std::pair<Rows, Rows>> groups;
   for (const replay::Record& r : rows) {
-    if (is_ranked(r)) groups[{r.run, r.sha256, r.protocol, r.budget}].push_back(&r);
+    auto& [ranked, outside] = groups[{r.run, r.sha256, r.protocol, r.budget}];
+    if (is_method(r)) (r.is_outside() ? outside : ranked).push_back(&r);
   }
   const auto several = [&](std::string replay::Record::*of) {
     return std::ranges::any_of(rows, [&](const replay::Record& r) { return r.*of != rows.front().*of; });
   };
   const bool traces = several(&replay::Record::sha256), runs = several(&replay::Record::run);
   std::vector<BudgetAnswer> out;
-  for (auto& [key, group] : groups.items()) {
+  for (auto& [key, rows_of_budget] : groups.items()) {
+    const auto& [group, outside] = rows_of_budget;
     if (group.size() < 2) continue;
-    BudgetAnswer& answer = out.emplace_back(answer_at(group, wins));
+    BudgetAnswer& answer = out.emplace_back(answer_at(group, outside, wins));
     if (!traces) answer.trace.clear();
     if (!runs) answer.run.clear();
   }

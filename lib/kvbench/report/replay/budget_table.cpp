@@ -28,7 +28,7 @@ struct RankedRows {
   RankedRows(const std::vector<const Series*>& all, const Budget& budget) {
     for (const Series* series : all) {
       const ReplayRow* r = row_at(*series, budget);
-      if (series->reference || r == nullptr) continue;
+      if (series->reference || r == nullptr || r->is_outside()) continue;
       lowest = std::min(lowest, error_of(*r));
       ++count, tested += r->tied.has_value();
     }
@@ -37,6 +37,7 @@ struct RankedRows {
   TableCell cell(const Series& series, const ReplayRow& r) const {
     const std::string text = three_digits(r.error);
     if (series.reference) return {text, Tone::dim};
+    if (r.is_outside()) return {"outside", Tone::dim};
     if (tested < 2) return text;  // the best alone has no test
     if (error_of(r) == lowest) return {text, Tone::best};
     if (!r.tied) return text + "?";
@@ -56,7 +57,7 @@ DocTable budget_table(const std::vector<Series>& all, const std::vector<Budget>&
   if (order.size() < 2) return {};
   std::ranges::stable_sort(order, {}, [&](const Series* series) {
     const ReplayRow* r = row_at(*series, first.front());
-    return std::tuple(series->reference, r == nullptr ? INFINITY : r->error);
+    return std::tuple(series->reference, r != nullptr && r->is_outside(), r == nullptr ? INFINITY : r->error);
   });
   DocTable table{.title = std::string(figure_words(figure_of(all)).name) + " by method and budget" + part +
                           ". Bold: the best of a budget; underlined: not distinguishable from it",

@@ -76,9 +76,20 @@ Axis error_axis(const std::vector<Series>& all) {
 std::string tip(const Series& series, const ReplayRow& r) {
   const char* tie = r.tied == true ? r.is_best() ? ", best" : ", not distinguishable from the best" : "";
   return fmt::format("{}, budget {}: {} {}{}, holds {} and reads {} of the full cache{}{}", series.name(), r.budget,
-                     figure_words(r.ranked_by).quantity, large_mark(r), interval_text(r.error, r.error_lo, r.error_hi),
-                     short_number(r.held()), short_number(r.read()), tie,
-                     r.estimable() ? "" : "; the mean is not estimable");
+                     figure_words(r.ranked_by).quantity, prediction_mark(r),
+                     interval_text(r.error, r.error_lo, r.error_hi), short_number(r.held()), short_number(r.read()),
+                     tie,
+                     r.is_outside()  ? "; cannot be predicted: " + r.kl.outside
+                     : r.estimable() ? ""
+                                     : "; the mean is not estimable");
+}
+
+/// What captions say of hollow marks, where there are any.
+const char* hollow_words(const std::vector<Series>& all) {
+  for (const Series& series : all) {
+    if (std::ranges::any_of(series.rows, &ReplayRow::is_outside)) return "Hollow: cannot be predicted, measure it. ";
+  }
+  return "";
 }
 
 Drawing dots_at(const std::vector<Series>& all, const Budget& budget) {
@@ -89,19 +100,21 @@ Drawing dots_at(const std::vector<Series>& all, const Budget& budget) {
                .x = error_axis(shown)};
   for (const Series& series : shown) {
     const ReplayRow& r = *series.rows.front();
-    plot.rows.push_back({.name = series.name(),
-                         .group = series.reference              ? "reference"
-                                  : marks::is_own(series.style) ? series.name()
-                                                                : series.kind,
-                         .style = series.style,
-                         .grey = series.reference,
-                         .value = r.error,
-                         .lo = r.error_lo,
-                         .hi = r.error_hi,
-                         .text = three_digits(r.error) + (r.tied == true && !r.is_best() ? " ~" : ""),
-                         .tip = tip(series, r)});
+    plot.rows.push_back(
+        {.name = series.name(),
+         .group = series.reference              ? "reference"
+                  : marks::is_own(series.style) ? series.name()
+                                                : series.kind,
+         .style = series.style,
+         .grey = series.reference,
+         .hollow = r.is_outside(),
+         .value = r.error,
+         .lo = r.error_lo,
+         .hi = r.error_hi,
+         .text = r.is_outside() ? "outside" : three_digits(r.error) + (r.tied == true && !r.is_best() ? " ~" : ""),
+         .tip = tip(series, r)});
   }
-  std::ranges::stable_sort(plot.rows, {}, &DotRow::value);
+  std::ranges::stable_sort(plot.rows, {}, [](const DotRow& row) { return std::pair(row.hollow, row.value); });
   return draw(plot);
 }
 
@@ -162,7 +175,8 @@ ChartLine line_of(const Series& series, const PlottedCost& cost, const std::set<
   line.role = series.reference ? LineRole::reference : shown ? LineRole::shown : LineRole::beaten;
   for (const ReplayRow* r : series.rows) {
     if (has_cost(*r, cost))
-      line.points.push_back({100 * cost_of(*r, cost), r->error, r->error_lo, r->error_hi, tip(series, *r)});
+      line.points.push_back(
+          {100 * cost_of(*r, cost), r->error, r->error_lo, r->error_hi, tip(series, *r), r->is_outside()});
   }
   std::ranges::stable_sort(line.points, {}, &ChartPoint::x);
   return line;
@@ -198,8 +212,8 @@ Figure error_figure(const std::vector<Series>& all, const std::vector<Budget>& b
       .title = fmt::format("{} by method{}", words.title, of_part),
       .caption = fmt::format("{}, in ascending order; bars: its 95 % interval. Colours: families of methods; "
                              "grey crosses: references, which are not ranked. ~: not distinguishable from the "
-                             "best. Triangles: beyond the axis.",
-                             words.meaning)};
+                             "best. {}Triangles: beyond the axis.",
+                             words.meaning, hollow_words(all))};
   for (const BudgetGroup& group : budget_groups(budgets)) {
     const Budget budget = main_budgets(group).front();
     if (!at_budgets(all, {budget}).empty()) figure.drawings.push_back(dots_at(all, budget));
@@ -215,9 +229,9 @@ Figure cost_figure(const std::vector<Series>& all, const std::vector<Budget>& bu
           "{}; bars: its 95 % interval; methods at the "
           "same cost are drawn side by side. Strong line: the rows that no other row beats by a lower {} at no more "
           "than {} times the bytes. Named and coloured by family: their methods, and the lowest of each "
-          "family at a budget; grey rings: all other methods; grey crosses: references. Triangles at an edge: values "
+          "family at a budget; grey rings: all other methods; grey crosses: references. {}Triangles at an edge: values "
           "outside the axis.",
-          words.meaning, words.quantity, compare::equal_cost)};
+          words.meaning, words.quantity, compare::equal_cost, hollow_words(all))};
   for (const BudgetGroup& group : budget_groups(budgets)) {
     if (group.size() < 2) continue;
     const std::optional<CostKind> limited = group.front().cost();

@@ -33,19 +33,23 @@ const FigureWords& figure_words(RankBy figure) {
       .meaning =
           "KL divergence of the model's next-token distributions that the errors cause, predicted from the "
           "probes of the trace, in nats per scored token; large: above 0.15, where it does not say how large the "
-          "damage is",
+          "damage is; outside: errors of a layer are too large for any prediction, measure it",
       .unit = "KL "};
   return figure == RankBy::kl_predicted ? kl : figure == RankBy::residual_err ? residual : error;
 }
 
 bool is_large_prediction(const replay::Record& r) {
-  return r.ranked_by == RankBy::kl_predicted && replay::is_large(r.kl);
+  return r.ranked_by == RankBy::kl_predicted && replay::is_large(r.kl) && !replay::is_outside(r.kl);
 }
 
-const char* large_mark(const replay::PredictedKl& kl) { return replay::is_large(kl) ? "large: " : ""; }
-const char* large_mark(const replay::Record& r) { return is_large_prediction(r) ? large_mark(r.kl) : ""; }
+const char* prediction_mark(const replay::PredictedKl& kl) {
+  return replay::is_outside(kl) ? "outside: " : replay::is_large(kl) ? "large: " : "";
+}
+const char* prediction_mark(const replay::Record& r) {
+  return r.ranked_by == RankBy::kl_predicted ? prediction_mark(r.kl) : "";
+}
 
-std::string predicted_text(const replay::PredictedKl& kl) { return large_mark(kl) + short_number(kl.mean); }
+std::string predicted_text(const replay::PredictedKl& kl) { return prediction_mark(kl) + short_number(kl.mean); }
 
 std::string ranked_text(const replay::Record& r) {
   return r.ranked_by == RankBy::kl_predicted ? predicted_text(r.kl) : short_number(r.mean_of(r.ranked_by));

@@ -23,10 +23,11 @@ const FigureWords& figure_words(replay::RankBy figure);
 
 /// Whether it is ranked by a prediction that is beyond its range.
 bool is_large_prediction(const replay::Record& r);
-/// What stands before its number: "large: " beyond the range of predictions, otherwise nothing.
-const char* large_mark(const replay::PredictedKl& kl);
-const char* large_mark(const replay::Record& r);
-/// "0.12", or "large: 0.3".
+/// What stands before its number: "outside: " where it is no prediction, "large: " beyond the range of predictions,
+/// otherwise nothing.
+const char* prediction_mark(const replay::PredictedKl& kl);
+const char* prediction_mark(const replay::Record& r);
+/// "0.12", "large: 0.3" or "outside: 0.09".
 std::string predicted_text(const replay::PredictedKl& kl);
 /// The mean over the row of the figure that ranks it.
 std::string ranked_text(const replay::Record& r);

@@ -78,7 +78,7 @@ std::map<Budget, double> lowest_errors(const std::vector<Series>& all) {
   std::map<Budget, double> lowest;
   for (const Series& series : all) {
     for (const ReplayRow* r : series.rows) {
-      if (series.reference || !r->ok() || std::isnan(r->error)) continue;
+      if (series.reference || !r->ok() || r->is_outside() || std::isnan(r->error)) continue;
       const auto [known, fresh] = lowest.emplace(r->budget, error_of(*r));
       if (!fresh) known->second = std::min(known->second, error_of(*r));
     }
@@ -92,6 +92,7 @@ std::string sort_key(double value) { return std::isinf(value) ? "Infinity" : num
 /// "best", "tied, 1.02", "1.4"; sorted by the ratio of the errors.
 TableCell standing(const Series& series, const ReplayRow& r, double lowest) {
   if (series.reference) return {"reference", Tone::dim};
+  if (r.is_outside()) return {"measure", Tone::dim, sort_key(INFINITY)};
   const double ratio = std::isnan(r.ratio_best) || r.tied == std::nullopt ? error_of(r) / lowest : r.ratio_best;
   if (std::isnan(ratio)) return "";
   const std::string key = sort_key(ratio);
@@ -110,9 +111,10 @@ void add_row(const Series& series, const ReplayRow& r, const std::string& part, 
                                   {r.budget.text(), Tone::plain, number_text(r.share)},
                                   number_cell(r.error),
                                   std::isnan(r.error_lo) ? (r.by_error() ? "too few queries" : "")
+                                  : r.is_outside()       ? "cannot be predicted"
                                   : r.estimable()        ? interval
                                                          : "not estimable"};
-  cells[3].text = large_mark(r) + cells[3].text;
+  cells[3].text = prediction_mark(r) + cells[3].text;
   for (const double value : {r.median, r.held(), r.read(), r.seconds, r.recall, r.geomean})
     cells.push_back(number_cell(value));
   cells.push_back(standing(series, r, lowest));
@@ -131,7 +133,8 @@ void add_rows(const std::vector<Series>& all, const std::vector<Budget>& budgets
   }
   for (const Budget& budget : budgets) {
     auto& rows = by_budget[budget];
-    std::ranges::stable_sort(rows, {}, [](const auto& row) { return error_of(*row.second); });
+    std::ranges::stable_sort(
+        rows, {}, [](const auto& row) { return std::pair(row.second->is_outside(), error_of(*row.second)); });
     for (const auto& [series, r] : rows)
       add_row(*series, *r, part, lowest.contains(budget) ? lowest.at(budget) : NAN, table);
   }

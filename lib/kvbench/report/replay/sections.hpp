@@ -30,8 +30,8 @@ struct ReplayRow : replay::Record {
   double error = NAN, error_lo = NAN, error_hi = NAN;  ///< the figure that ranks the row, and its interval
   double median = NAN, recall = NAN;                   ///< median: of rel_err, where this ranks the row
 
-  /// A few huge values decide means of relative errors alone.
-  bool estimable() const { return !by_error() || of(replay::metric("rel_err")).mean_is_estimable(); }
+  /// A few huge values decide means of relative errors alone; predictions outside their region say nothing.
+  bool estimable() const { return !is_outside() && (!by_error() || of(replay::metric("rel_err")).mean_is_estimable()); }
   bool is_best() const { return best == label; }
 };
 

@@ -23,7 +23,7 @@ constexpr int style_step = 7;  // between styles of one colour
 
 double lowest_error(const Series& series) {
   double lowest = INFINITY;
-  for (const ReplayRow* r : series.rows) lowest = r->error < lowest ? r->error : lowest;
+  for (const ReplayRow* r : series.rows) lowest = !r->is_outside() && r->error < lowest ? r->error : lowest;
   return lowest;
 }
 

@@ -118,7 +118,7 @@ std::vector<Block> of_one_budget(std::span<const replay::Record> rows, std::span
   for (const replay::Record& r : rows) {
     if (r.status == replay::Status::ok) ok.push_back(&r);
   }
-  std::ranges::stable_sort(ok, {}, [](const replay::Record* r) { return error_of(*r); });
+  std::ranges::stable_sort(ok, {}, [](const replay::Record* r) { return std::pair(r->is_outside(), error_of(*r)); });
   if (ok.empty()) return {};
   return {best_rows(ok)};
 }

@@ -41,6 +41,7 @@ std::string interval_of(const replay::Record& r) {
 
 std::string prediction_of(const replay::Record& r) {
   if (std::isnan(r.kl.mean)) return "-";
+  if (replay::is_outside(r.kl)) return predicted_text(r.kl);
   return fmt::format("{} ({})", predicted_text(r.kl), short_interval(r.kl.interval.lo, r.kl.interval.hi));
 }
 
@@ -152,7 +153,8 @@ std::vector<replay::Record> in_order(std::span<const replay::Record> all) {
   }
   std::ranges::stable_sort(shown, {}, [&](const replay::Record& r) {
     const bool hindsight = r.refit != replay::Refit::none;  // not ranked: pairs stay in their order
-    return std::tuple(hindsight, traces.at(r.sha256), budgets.at(r.budget), hindsight ? 0 : error_of(r));
+    return std::tuple(hindsight, traces.at(r.sha256), budgets.at(r.budget), r.is_outside(),
+                      hindsight ? 0 : error_of(r));
   });
   return shown;
 }
