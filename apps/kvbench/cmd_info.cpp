@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <cmath>
+#include <set>
 
 #include <fmt/ranges.h>
 
@@ -87,6 +88,20 @@ std::string all_probes_text(const trace::TraceInfo& info) {
       "{} of {} prompts; together they tell predicted KLs apart to about {:.0f} %, beside what differs "
       "between documents",
       documents, info.prompts.size(), 100 * std::sqrt(2.0 / static_cast<double>(count)));
+}
+
+/// How many configurations were measured in the model, and by which versions; "" where none was.
+std::string anchors_text(const trace::TraceInfo& info) {
+  std::size_t count = 0, prompts = 0;
+  std::set<std::string> versions;
+  for (const trace::PromptInfo& prompt : info.prompts) {
+    if (!prompt.anchors) continue;
+    prompts += 1, count += prompt.anchors->list.size();
+    versions.insert(or_unknown(prompt.anchors->version));
+  }
+  if (count == 0) return "";
+  return fmt::format("  anchors      {} in {} of {} prompts, measured by kvbench {}\n", count, prompts,
+                     info.prompts.size(), fmt::join(versions, ", "));
 }
 
 std::string methods_text(const replay::RunnableMethods& methods) {
@@ -177,7 +192,7 @@ std::string describe(const trace::Reader& reader) {
   const bool alike = same_layers(info);
   out += fmt::format("  layers       {}\n",
                      alike ? layers_text(info.prompts.at(0), info) : fmt::format("{} in the model", info.num_layers));
-  out += fmt::format("  probes       {}\n", all_probes_text(info));
+  out += fmt::format("  probes       {}\n", all_probes_text(info)) + anchors_text(info);
   out += fmt::format("  RoPE         {}, {} pairs\n  stored as    {}\n  sha256       {}\n", info.rope_type,
                      info.rope_layout, name_of(info.dtype), reader.sha256());
   return out + prompts_text(info, alike);

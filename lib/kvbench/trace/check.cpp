@@ -6,6 +6,7 @@
 #include <functional>
 #include <set>
 #include <string_view>
+#include <tuple>
 
 #include <fmt/ranges.h>
 
@@ -121,6 +122,36 @@ void check_probes(const PromptInfo& prompt, const std::string& file) {
   }
 }
 
+void check_anchors(const PromptInfo& prompt, const TraceInfo& info, const std::string& file) {
+  if (!prompt.anchors) return;
+  const std::string at = file + ": " + path_of(prompt) + "/anchors";
+  if (!prompt.probes)
+    throw Error("{}: attribute 'num_probes' of the prompt is missing; anchors are of the scored tokens of probes.", at);
+  check_name(prompt.anchors->version, at + ": attribute 'version'");
+  const std::vector<Anchor>& list = prompt.anchors->list;
+  if (list.empty() || std::ssize(list) > most_anchors)
+    throw Error("{}: has {} configurations; it must have from 1 to {}.", at, list.size(), most_anchors);
+  std::set<std::tuple<std::string, std::string, std::int64_t>> seen;
+  for (std::size_t i = 0; i < list.size(); ++i) {
+    const Anchor& anchor = list[i];
+    check_name(anchor.method + anchor.budget, fmt::format("{}/configurations: line {}", at, i + 1));
+    if (anchor.method.empty() || anchor.budget.empty() || anchor.budget.find(' ') != std::string::npos)
+      throw Error("{}/configurations: line {} must be METHOD BUDGET.", at, i + 1);
+    if (anchor.layer && (*anchor.layer < 0 || *anchor.layer >= info.num_layers)) {
+      throw Error("{}/layers: entry {} is {}; it must be a layer below {}, or -1 for all.", at, i, *anchor.layer,
+                  info.num_layers);
+    }
+    const auto damage = [&](double value, const char* name) {
+      if (!std::isfinite(value) || value < 0)
+        throw Error("{}/{}: entry {} is {}; a KL divergence is a finite number >= 0.", at, name, i, value);
+    };
+    damage(anchor.kl, "kl");
+    if (!std::isnan(anchor.predicted)) damage(anchor.predicted, "predicted");
+    if (!seen.emplace(anchor.method, anchor.budget, anchor.layer.value_or(-1)).second)
+      throw Error("{}: line {} repeats '{} {}' of an earlier one.", at, i + 1, anchor.method, anchor.budget);
+  }
+}
+
 /// The scored tokens of a layer with probes are among its queries.
 void check_scored(const LayerInfo& layer, const PromptInfo& prompt, const std::string& at) {
   if (!layer.probes) return;
@@ -207,6 +238,7 @@ void check(const TraceInfo& info, const std::string& file) {
   for (const PromptInfo& prompt : info.prompts) {
     check_prompt(prompt, file);
     check_probes(prompt, file);
+    check_anchors(prompt, info, file);
     if (!ids.insert(prompt.id).second) throw Error("{}: {} occurs twice.", file, path_of(prompt));
     int previous = -1;
     for (const LayerInfo& layer : prompt.layers) {

@@ -2,6 +2,7 @@
 #include <kvbench/trace/create.hpp>
 
 #include <algorithm>
+#include <cmath>
 #include <cstdlib>
 #include <ctime>
 
@@ -9,6 +10,7 @@
 #include <fmt/format.h>
 
 #include <kvbench/trace/float_type.hpp>
+#include <kvbench/trace/hdf5/output.hpp>
 #include <kvbench/trace/layout.hpp>
 #include <kvbench/trace/slab.hpp>
 
@@ -54,9 +56,9 @@ void write_integers(const h5::Object& group, const char* name, const std::vector
 }
 
 // Fixed length: the size of the contiguous bytes can be checked before they are read.
-void write_text(const h5::Object& group, const std::string& text) {
+void write_text(const h5::Object& group, const char* name, const std::string& text) {
   const h5::Handle type = h5::fixed_string(text.size());
-  h5::Object dataset = group.create_dataset("text", type.get(), {}, {});
+  h5::Object dataset = group.create_dataset(name, type.get(), {}, {});
   dataset.write(type.get(), text.c_str());
   dataset.close();
 }
@@ -100,6 +102,24 @@ void describe_probes(const h5::Object& group, const Probes& probes) {
   set_if_known(group, "evaluated_in", probes.evaluated_in);
 }
 
+void write_anchors(const h5::Object& group, const Anchors& anchors) {
+  std::string lines;
+  std::vector<std::int64_t> layers;
+  std::vector<double> kl, predicted;
+  for (const Anchor& anchor : anchors.list) {
+    lines += fmt::format("{}{} {}", lines.empty() ? "" : "\n", anchor.method, anchor.budget);
+    layers.push_back(anchor.layer.value_or(-1));
+    kl.push_back(anchor.kl);
+    predicted.push_back(std::isnan(anchor.predicted) ? -1 : anchor.predicted);
+  }
+  const std::vector<Index> dims{std::ssize(anchors.list)};
+  group.set("version", anchors.version);
+  write_text(group, "configurations", lines);
+  h5::write(group, "layers", layers, dims);
+  h5::write(group, "kl", kl, dims);
+  h5::write(group, "predicted", predicted, dims);
+}
+
 void create_prompt(const h5::Object& group, const TraceInfo& info, const PromptInfo& prompt, bool compress) {
   group.set("name", prompt.name);
   group.set("num_tokens", prompt.num_tokens);
@@ -108,7 +128,8 @@ void create_prompt(const h5::Object& group, const TraceInfo& info, const PromptI
   if (prompt.answer_end) group.set("answer_end", *prompt.answer_end);
   if (prompt.probes) describe_probes(group, *prompt.probes);
   write_integers(group, "tokens", prompt.tokens);
-  if (prompt.text) write_text(group, *prompt.text);
+  if (prompt.text) write_text(group, "text", *prompt.text);
+  if (prompt.anchors) write_anchors(group.create_group("anchors"), *prompt.anchors);
   const h5::Object layers = group.create_group("layers");
   for (const LayerInfo& layer : prompt.layers) {
     create_layer(layers.create_group(std::to_string(layer.layer)), info, prompt, layer, compress);

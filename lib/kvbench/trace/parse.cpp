@@ -3,11 +3,14 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cmath>
+#include <limits>
 #include <optional>
 
 #include <fmt/ranges.h>
 
 #include <kvbench/core/error.hpp>
+#include <kvbench/core/utf8.hpp>
 #include <kvbench/trace/float_type.hpp>
 #include <kvbench/trace/layout.hpp>
 #include <kvbench/trace/slab.hpp>
@@ -131,6 +134,46 @@ std::optional<Probes> parse_probes(const h5::InputObject& group) {
                 group.text("evaluated_in").value_or("")};
 }
 
+/// A dataset with a value for each of `count` anchors.
+h5::InputObject per_anchor(const h5::InputObject& group, const char* name, std::size_t count) {
+  h5::InputObject dataset = group.dataset(name);
+  const std::vector<hsize_t> dims = dataset.dims();
+  if (dims.size() == 1 && dims[0] == count) return dataset;
+  throw Error("{}: has the shape [{}], but dataset 'configurations' has {} lines.", dataset.where(),
+              fmt::join(dims, ", "), count);
+}
+
+/// Splits "METHOD BUDGET".
+Anchor configuration_of(const std::string& line, const std::string& where) {
+  const std::size_t space = line.rfind(' ');
+  if (space == line.npos) throw Error("{}: is '{}'; it must be METHOD BUDGET.", where, printable(line));
+  return {.method = line.substr(0, space), .budget = line.substr(space + 1), .layer = {}};
+}
+
+Anchors parse_anchors(const h5::InputObject& group) {
+  Anchors anchors{text(group, "version"), {}};
+  const h5::InputObject dataset = group.dataset("configurations");
+  const std::string lines = long_text(dataset);
+  const auto count = 1 + std::ranges::count(lines, '\n');
+  if (count > most_anchors)
+    throw Error("{}: has {} lines; a prompt has at most {} anchors.", dataset.where(), count, most_anchors);
+  const auto n = static_cast<std::size_t>(count);
+  const auto layers = per_anchor(group, "layers", n).integers<std::int64_t>();
+  const std::vector<double> kl = per_anchor(group, "kl", n).numbers();
+  const std::vector<double> predicted = per_anchor(group, "predicted", n).numbers();
+  for (std::size_t i = 0, begin = 0; i < n; ++i) {
+    const std::size_t end = std::min(lines.find('\n', begin), lines.size());
+    const std::string where = fmt::format("{}: line {}", dataset.where(), i + 1);
+    Anchor& anchor = anchors.list.emplace_back(configuration_of(lines.substr(begin, end - begin), where));
+    if (layers[i] != -1) anchor.layer = layers[i];
+    anchor.kl = kl[i];
+    anchor.predicted = predicted[i] == -1 ? std::numeric_limits<double>::quiet_NaN() : predicted[i];
+    if (std::isnan(predicted[i])) throw Error("{}/predicted: entry {} is nan; -1 means none.", group.where(), i);
+    begin = end + 1;
+  }
+  return anchors;
+}
+
 LayerInfo parse_layer(const h5::InputObject& group, std::int64_t index) {
   LayerInfo layer;
   layer.layer = static_cast<int>(index);
@@ -162,6 +205,7 @@ PromptInfo parse_prompt(const h5::InputObject& group, const std::string& id, con
   prompt.tokens = integers<std::int32_t>(group.dataset("tokens"));
   if (group.has("text")) prompt.text = long_text(group.dataset("text"));
   prompt.probes = parse_probes(group);
+  if (group.has("anchors")) prompt.anchors = parse_anchors(group.group("anchors"));
   const h5::InputObject layers = group.group("layers");
   std::vector<std::int64_t> indices;
   for (const std::string& name : layers.members()) {

@@ -2,11 +2,17 @@
 #include <kvbench/trace/schema.hpp>
 
 #include <algorithm>
+#include <cmath>
 
 #include <kvbench/core/enumeration.hpp>
 #include <kvbench/trace/layout.hpp>
 
 namespace kvbench::trace {
+
+bool Anchor::operator==(const Anchor& other) const {
+  const bool same = predicted == other.predicted || (std::isnan(predicted) && std::isnan(other.predicted));
+  return same && method == other.method && budget == other.budget && layer == other.layer && kl == other.kl;
+}
 
 std::int64_t TraceInfo::depth_of(std::int64_t layer) const {
   return cache_layers.empty() ? layer : std::ranges::lower_bound(cache_layers, layer) - cache_layers.begin();

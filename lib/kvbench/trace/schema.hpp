@@ -21,6 +21,7 @@ inline constexpr std::int64_t most_heads = 65535;
 inline constexpr std::int64_t most_dimensions = 16384;
 inline constexpr std::int64_t most_prompts = 65535;
 inline constexpr std::int64_t most_probes = 512;
+inline constexpr std::int64_t most_anchors = 1 << 17;
 
 enum class Dtype {
   f32,
@@ -40,6 +41,26 @@ struct Probes {
   std::string evaluated_in;  ///< element types in which the model was evaluated, for display
 
   bool operator==(const Probes&) const = default;
+};
+
+/// A configuration whose damage was measured in the model, on the scored tokens of the probes of a prompt.
+struct Anchor {
+  std::string method;                 ///< with its settings, as --method reads it
+  std::string budget;                 ///< as --budget reads it
+  std::optional<std::int64_t> layer;  ///< the only one that is compressed; absent: all in which methods run
+  double kl = 0;                      ///< mean KL divergence from the full cache, nats per scored token
+  /// kl_predicted of a replay of this prompt, nats per scored token; with `layer`, that of the layer alone. NaN: none.
+  double predicted = 0;
+
+  /// Predictions that are NaN are equal.
+  bool operator==(const Anchor& other) const;
+};
+
+struct Anchors {
+  std::string version;       ///< of the kvbench that measured and predicted
+  std::vector<Anchor> list;  ///< no configuration twice
+
+  bool operator==(const Anchors&) const = default;
 };
 
 /// W_O of a layer, times a Gaussian matrix: |dz' S| estimates the norm of what an error dz of the attention output of
@@ -88,6 +109,7 @@ struct PromptInfo {
   std::optional<std::int64_t> answer_start, answer_end;
   std::optional<std::string> text;
   std::optional<Probes> probes;      ///< absent: no layer has probes
+  std::optional<Anchors> anchors;    ///< only with probes
   std::vector<std::int32_t> tokens;  ///< [n]
   std::vector<LayerInfo> layers;     ///< by increasing layer
 

@@ -4,6 +4,7 @@
 
 #include <cmath>
 #include <cstdint>
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -34,7 +35,7 @@ inline LayerInfo sample_layer(int index, bool everything) {
 }
 
 /// 7 tokens, 4 query heads on 2 kv heads, d = 4, dv = 3; layer 0 without, layer 3 with every optional array. Prompt 10
-/// has 3 probes of 2 scored tokens in layer 3.
+/// has 3 probes of 2 scored tokens in layer 3, and two anchors.
 inline TraceInfo sample_info(Dtype dtype = Dtype::f32) {
   TraceInfo info;
   info.model = "sample";
@@ -51,6 +52,7 @@ inline TraceInfo sample_info(Dtype dtype = Dtype::f32) {
   info.rope_type = "default";
   info.rope_layout = "interleaved";
   info.dtype = dtype;
+  constexpr double nan = std::numeric_limits<double>::quiet_NaN();
   PromptInfo prompt;
   prompt.id = "0";
   prompt.name = "first";
@@ -65,6 +67,8 @@ inline TraceInfo sample_info(Dtype dtype = Dtype::f32) {
   prompt.answer_end = 6;
   prompt.text = "gr\xc3\xbc\xc3\x9f dich";
   prompt.probes = {.count = 3, .tokens = 2, .seed = 7, .evaluated_in = "f32"};
+  prompt.anchors = {.version = "0.1.0",
+                    .list = {{"q4_0[values=q8_0]", "100%", {}, 0.5, 0.25}, {"h2o", "25%mem", 3, 2, nan}}};
   prompt.layers[1].query_positions = {1, 4, 5};
   prompt.layers[1].probes = true;
   info.prompts.push_back(prompt);

@@ -80,15 +80,27 @@ void InputObject::read(hid_t memory_type, void* out) const {
   require(H5Dread(id(), memory_type, H5S_ALL, H5S_ALL, H5P_DEFAULT, out), "cannot be read");
 }
 
+std::size_t InputObject::length() const {
+  std::size_t count = 1;
+  for (const hsize_t dim : dims()) count *= static_cast<std::size_t>(dim);
+  return count;
+}
+
+std::vector<double> InputObject::numbers() const {
+  if (H5Tequal(type().get(), H5T_IEEE_F64LE) <= 0)
+    throw Error("{}: its elements are not f64 (little-endian).", where());
+  std::vector<double> values(length());
+  if (!values.empty()) read(H5T_NATIVE_DOUBLE, values.data());
+  return values;
+}
+
 template <class T>
 std::vector<T> InputObject::integers() const {
   const Handle type = this->type();
   if (H5Tget_class(type.get()) != H5T_INTEGER || H5Tget_size(type.get()) > 8)
     throw Error("{}: must have integer elements.", where());
-  std::size_t count = 1;
-  for (const hsize_t dim : dims()) count *= static_cast<std::size_t>(dim);
-  std::vector<std::int64_t> wide(count);
-  if (count > 0) read(H5T_NATIVE_INT64, wide.data());
+  std::vector<std::int64_t> wide(length());
+  if (!wide.empty()) read(H5T_NATIVE_INT64, wide.data());
   const auto misfit = std::ranges::find_if(wide, [](std::int64_t value) { return !std::in_range<T>(value); });
   if (misfit != wide.end())
     throw Error("{}: entry {} is {}, which does not fit.", where(), misfit - wide.begin(), *misfit);

@@ -67,12 +67,15 @@ class InputObject : private Object {
   /// All elements of a dataset of integers, row-major. Throws Error where it has other elements or one does not fit T.
   template <class T>
   std::vector<T> integers() const;
+  /// All elements of a dataset of f64, row-major. Throws Error where it has other elements.
+  std::vector<double> numbers() const;
   void read_slab(hid_t memory_type, const std::vector<hsize_t>& start, const std::vector<hsize_t>& count,
                  void* out) const;
   std::string read_string() const;
 
  private:
   InputObject(Object object, std::shared_ptr<Claims> claims) : Object(std::move(object)), claims_(std::move(claims)) {}
+  std::size_t length() const;  ///< of all elements
   void check_storage(Extent extent) const;
   void check_filters(const Storage& stored) const;
   void check_chunks(const Storage& stored, const std::vector<hsize_t>& dims, std::uint64_t element,
