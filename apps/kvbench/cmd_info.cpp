@@ -7,6 +7,7 @@
 
 #include <kvbench/core/ordered_map.hpp>
 #include <kvbench/replay/plan/needs.hpp>
+#include <kvbench/replay/records/anchors.hpp>
 #include <kvbench/report/columns/column.hpp>
 #include <kvbench/trace/layer_spread.hpp>
 #include <kvbench/trace/reader.hpp>
@@ -90,18 +91,33 @@ std::string all_probes_text(const trace::TraceInfo& info) {
       documents, info.prompts.size(), 100 * std::sqrt(2.0 / static_cast<double>(count)));
 }
 
-/// How many configurations were measured in the model, and by which versions; "" where none was.
+/// "; measured / predicted KL: rounded 1.1 (6), dropped 1.4 (6)".
+std::string ratios_text(std::span<const replay::ReplayFrame::Prompt> prompts) {
+  std::vector<std::string> parts;
+  for (const auto& [kind, word] :
+       {std::pair(replay::ChangeKind::rounded, "rounded"), std::pair(replay::ChangeKind::dropped, "dropped or merged"),
+        std::pair(replay::ChangeKind::both, "both")}) {
+    const replay::AnchorRatio ratio = replay::anchor_ratio(prompts, kind);
+    if (ratio.anchors > 1) parts.push_back(fmt::format("{} {:.2g} (of {})", word, ratio.factor, ratio.anchors));
+  }
+  return parts.empty() ? "" : fmt::format("; measured / predicted KL: {}", fmt::join(parts, ", "));
+}
+
+/// How many configurations were measured in the model, by which versions, and by what predictions are off; "" where
+/// none was.
 std::string anchors_text(const trace::TraceInfo& info) {
-  std::size_t count = 0, prompts = 0;
+  std::size_t count = 0;
   std::set<std::string> versions;
+  std::vector<replay::ReplayFrame::Prompt> prompts;
   for (const trace::PromptInfo& prompt : info.prompts) {
     if (!prompt.anchors) continue;
-    prompts += 1, count += prompt.anchors->list.size();
+    count += prompt.anchors->list.size();
     versions.insert(or_unknown(prompt.anchors->version));
+    prompts.push_back({.id = prompt.id, .anchors = replay::named_as_rows(*prompt.anchors)});
   }
   if (count == 0) return "";
-  return fmt::format("  anchors      {} in {} of {} prompts, measured by kvbench {}\n", count, prompts,
-                     info.prompts.size(), fmt::join(versions, ", "));
+  return fmt::format("  anchors      {} in {} of {} prompts, measured by kvbench {}{}\n", count, prompts.size(),
+                     info.prompts.size(), fmt::join(versions, ", "), ratios_text(prompts));
 }
 
 std::string methods_text(const replay::RunnableMethods& methods) {

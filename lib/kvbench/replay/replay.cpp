@@ -13,6 +13,7 @@
 #include <kvbench/replay/answer/work_item.hpp>
 #include <kvbench/replay/exact/read_ahead.hpp>
 #include <kvbench/replay/plan/calibration.hpp>
+#include <kvbench/replay/records/anchors.hpp>
 #include <kvbench/replay/records/results.hpp>
 #include <kvbench/replay/run/devices.hpp>
 #include <kvbench/replay/run/head_memory.hpp>
@@ -56,6 +57,14 @@ void check_rank_by(const trace::Reader& reader, const ReplayPlan& plan, RankBy f
       figure == RankBy::kl_predicted ? " --probes" : "");
 }
 
+/// The model measured methods by themselves, in all layers, as they are calibrated on the context.
+void add_anchors(const trace::PromptInfo& prompt, const ReplayRequest& request, ReplayFrame::Prompt& out) {
+  if (!prompt.anchors || out.scored_tokens == 0) return;
+  out.anchors = named_as_rows(*prompt.anchors);
+  out.anchored = request.protect_first == 0 && request.protect_last == 0 && request.dense_layers == 0 &&
+                 request.kv_heads.empty() && !request.calibration && request.decoded == Decoded::method;
+}
+
 }  // namespace
 
 ReplayFrame replay_frame(const trace::Reader& reader, const ReplayPlan& plan, const ReplayRequest& request,
@@ -75,6 +84,7 @@ ReplayFrame replay_frame(const trace::Reader& reader, const ReplayPlan& plan, co
     frame.prompts[prompt.prompt].protocol = prompt.protocol;
     frame.prompts[prompt.prompt].context_tokens = budget_base(prompt, request.protect_outside);
     frame.prompts[prompt.prompt].scored_tokens = scored_tokens(reader.info().prompts[prompt.prompt], prompt);
+    add_anchors(reader.info().prompts[prompt.prompt], request, frame.prompts[prompt.prompt]);
   }
   for (const MethodChoice& choice : request.methods) {
     check_origin(choice, reader);

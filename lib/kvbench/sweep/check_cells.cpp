@@ -41,6 +41,10 @@ void check_names(const replay::ReplayFrame& frame) {
   for (const replay::ReplayFrame::Prompt& prompt : frame.prompts) {
     check_name(prompt.id);
     require(prompts.insert(prompt.id).second, "two prompts have the same name");
+    for (const trace::Anchor& anchor : prompt.anchors) {
+      check_name(anchor.method), check_name(anchor.budget);
+      require(anchor.kl >= 0 && !(anchor.predicted < 0), "an anchor is wrong");
+    }
   }
   std::set<std::pair<std::string, std::string>> methods;
   for (const replay::ReplayFrame::Method& method : frame.methods) {

@@ -31,8 +31,15 @@ void visit(A& archive, replay::Configuration& v) {
 }
 
 template <class A>
+void visit(A& archive, trace::Anchor& v) {
+  std::int64_t layer = v.layer.value_or(-1);
+  archive(v.method, v.budget, layer, v.kl, v.predicted);
+  if constexpr (A::reads) v.layer = layer < 0 ? std::nullopt : std::optional(layer);
+}
+
+template <class A>
 void visit(A& archive, replay::ReplayFrame::Prompt& v) {
-  archive(v.id, v.protocol, v.context_tokens, v.scored_tokens);
+  archive(v.id, v.protocol, v.context_tokens, v.scored_tokens, v.anchors, v.anchored);
 }
 
 template <class A>

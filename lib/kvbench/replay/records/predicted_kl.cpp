@@ -39,6 +39,13 @@ double error_of_layers(std::span<const TextMean> texts) {
   return layers.size() < 2 ? NAN : standard_error(layers) / mean(layers);
 }
 
+/// An interval of a positive value that a factor widens whose logarithm has this standard error.
+Interval widened(double value, const Interval& interval, double error) {
+  const double more = normal_quantile(0.975) * error;
+  return {value * std::exp(-std::hypot(std::log(value / interval.lo), more)),
+          value * std::exp(std::hypot(std::log(interval.hi / value), more))};
+}
+
 Interval interval_of(std::span<const TextMean> texts, const ProbeSums& first) {
   std::vector<double> means;
   for (const TextMean& text : texts) means.push_back(text.mean);
@@ -65,7 +72,7 @@ std::string outside_text(std::int64_t layer, double stream_error) {
 
 std::vector<double> unit_predictions(const ProbeSums& prompt, const PredictedLayers& layers) {
   const std::size_t parts = layers.extrapolates ? prompt.layers : 1;
-  const double scale = (layers.extrapolates ? layers.scale * static_cast<double>(prompt.layers) : 1) /
+  const double scale = layers.factor * (layers.extrapolates ? layers.scale * static_cast<double>(prompt.layers) : 1) /
                        static_cast<double>(2 * prompt.scored);
   std::vector<double> units;
   for (std::size_t part = 0; part < parts; ++part) {
@@ -93,7 +100,10 @@ PredictedKl predict_kl(std::span<const ProbeSums> prompts, const PredictedLayers
   for (const TextMean& text : texts) sum += text.mean;
   const double mean = sum / static_cast<double>(texts.size());
   if (mean == 0) return {.mean = 0, .interval = {0, 0}, .noise = 0};
-  return {.mean = mean, .interval = interval_of(texts, *first), .noise = noise_of(texts)};
+  const Interval interval = interval_of(texts, *first);
+  return {.mean = mean,
+          .interval = layers.spread > 0 ? widened(mean, interval, layers.spread) : interval,
+          .noise = noise_of(texts)};
 }
 
 }  // namespace kvbench::replay

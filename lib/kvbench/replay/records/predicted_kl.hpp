@@ -46,6 +46,8 @@ struct ProbeSums {
 struct PredictedLayers {
   bool extrapolates = false;  ///< the layers are a sample of those of the model: their damage is scaled up
   double scale = 1;           ///< layers of the model per replayed layer, where it extrapolates
+  double factor = 1;          ///< measured / predicted of anchors of this kind (anchors.hpp)
+  double spread = 0;          ///< standard error of the logarithm of this ratio
 };
 
 struct PredictedKl {
@@ -53,7 +55,8 @@ struct PredictedKl {
   /// 95 %: over prompts, and over the layers of a sample (log_normal_interval()); of one prompt over its probes, or the
   /// layers of a sample
   Interval interval{NAN, NAN};
-  double noise = NAN;  ///< standard error that the probes of these prompts leave / mean; NaN with one probe
+  double noise = NAN;     ///< standard error that the probes of these prompts leave / mean; NaN with one probe
+  double measured = NAN;  ///< what the model itself had for this configuration on these prompts; NaN: not measured
   /// Where it is outside the region in which the second order holds: "layer 0, error 0.64 of the stream"; otherwise
   /// empty. `mean` is then no estimate of the damage, and the row is not ranked by it.
   std::string outside;
@@ -71,8 +74,8 @@ inline bool is_outside(const PredictedKl& kl) { return !kl.outside.empty(); }
 /// the layers are a sample of others, layers and probes [layers][probes].
 std::vector<double> unit_predictions(const ProbeSums& prompt, const PredictedLayers& layers);
 
-/// KL(full cache || method) per scored token: the mean over probes of (sum over layers of c)^2 / (2 T), or where the
-/// layers are a sample of others, `scale` times that of the sum of c^2. Prompts without probes are left out; NaN
+/// KL(full cache || method) per scored token: `factor` times the mean over probes of (sum over layers of c)^2 / (2 T), or
+/// where the layers are a sample of others, `scale` times that of the sum of c^2. Prompts without probes are left out; NaN
 /// without any.
 PredictedKl predict_kl(std::span<const ProbeSums> prompts, const PredictedLayers& layers);
 

@@ -12,6 +12,7 @@
 #include <kvbench/methods/contract/host_table.hpp>
 #include <kvbench/replay/metrics/table.hpp>
 #include <kvbench/replay/plan/plan.hpp>
+#include <kvbench/trace/schema.hpp>
 
 namespace kvbench::replay {
 
@@ -74,6 +75,10 @@ struct ReplayFrame {
     Protocol protocol = Protocol::automatic;  ///< resolved, where the prompt is replayed
     Index context_tokens = 0;  ///< tokens that budgets refer to (budget_base()), where the prompt is replayed
     Index scored_tokens = 0;   ///< tokens of which the trace has probes that the replay evaluates; 0: none
+    /// Those of the trace, where the replay evaluates its scored tokens: `method` as rows name it, `budget` empty where
+    /// the method has one size
+    std::vector<trace::Anchor> anchors = {};
+    bool anchored = false;  ///< rows of these configurations are what the anchors measured
   };
   struct Method {
     std::string name, params;

@@ -9,6 +9,7 @@
 #include <kvbench/core/error.hpp>
 #include <kvbench/core/paired_test.hpp>
 #include <kvbench/methods/contract/layer_plan.hpp>
+#include <kvbench/replay/records/anchors.hpp>
 #include <kvbench/replay/records/values.hpp>
 #include <kvbench/trace/layer_spread.hpp>
 
@@ -206,6 +207,32 @@ std::pair<std::int64_t, double> worst_layer(const std::vector<Sample>& samples) 
   return worst;
 }
 
+/// Corrects and widens the prediction of a row over all layers by anchors of its kind, and says how.
+void add_anchors(std::span<const ReplayFrame::Prompt> prompts, Record& record) {
+  const AnchorRatio ratio = anchor_ratio(prompts, kind_of(record.method));
+  if (ratio.anchors < 2) return;
+  if (const std::string failure = failure_text(ratio); !failure.empty()) {
+    record.kl.outside = "anchors, " + failure;
+    return;
+  }
+  record.probed.factor = ratio.factor, record.probed.spread = ratio.spread;
+  PredictedKl corrected = predict_kl(record.probes, record.probed);
+  corrected.outside = record.kl.outside, corrected.about = record.kl.about;
+  record.kl = std::move(corrected);
+  record.kl.about += fmt::format("; times {:.2g} by {} anchors", ratio.factor, ratio.anchors);
+}
+
+/// What the model measured for the configuration of a row, on its prompts.
+double measured_of(const std::vector<Sample>& samples, std::span<const ReplayFrame::Prompt> prompts,
+                   const Record& record) {
+  std::set<std::size_t> numbers;
+  for (const Sample& s : samples) numbers.insert(s.head->place.prompt);
+  std::vector<const ReplayFrame::Prompt*> of_row;
+  for (const std::size_t number : numbers) of_row.push_back(&prompts[number]);
+  const std::string label = record.params.empty() ? record.method : fmt::format("{}[{}]", record.method, record.params);
+  return measured_kl(of_row, label, record.budget);
+}
+
 /// Predicts the KL of a row over all heads of its layers: of all layers of the model where these are among the replayed
 /// ones or evenly spaced, otherwise of the replayed layers alone, as always of a plan, which treats others otherwise.
 void add_predicted_kl(const std::vector<Sample>& samples, const std::vector<Sample>& measured, std::size_t seeds,
@@ -218,17 +245,20 @@ void add_predicted_kl(const std::vector<Sample>& samples, const std::vector<Samp
   record.probed = {.extrapolates = sample, .scale = of / replayed};
   record.kl = predict_kl(record.probes, record.probed);
   if (std::isnan(record.kl.mean)) return;
+  const auto [layer, error] = worst_layer(measured);
+  record.kl.outside = outside_text(layer, error);
   record.kl.about = record.layer                        ? "this layer alone"
                     : sample                            ? fmt::format("{} layers, from {}", of, replayed)
                     : spread == trace::LayerSpread::all ? "all layers"
                                                         : "the replayed layers alone";
+  const bool all_layers = !record.layer && (sample || spread == trace::LayerSpread::all);
+  if (all_layers && !is_outside(record.kl)) add_anchors(prompts, record);
+  if (all_layers) record.kl.measured = measured_of(samples, prompts, record);
   std::set<std::size_t> replayed_prompts;
   for (const Sample& s : samples) replayed_prompts.insert(s.head->place.prompt);
   if (record.probes.size() < replayed_prompts.size())
     record.kl.about += fmt::format("; {} of {} texts", record.probes.size(), replayed_prompts.size());
   if (is_large(record.kl)) record.kl.about += "; large";
-  const auto [layer, error] = worst_layer(measured);
-  record.kl.outside = outside_text(layer, error);
   if (std::isnan(error)) record.kl.about += "; region unknown";
 }
 

@@ -165,7 +165,7 @@ void add_predicted_kl(std::vector<RecordColumn>& c) {
   add_estimate(
       c, "kl_predicted",
       "predicted KL of the model's next-token distributions, in nats per scored token, from the probes of the "
-      "trace; empty where it has none",
+      "trace, times the ratio that its anchors have; empty where it has none",
       [](auto& r) -> auto& { return r.kl.mean; },
       "lower end of its 95 % interval over prompts (log-normal, modified Cox), and over the layers of a sample; of one "
       "prompt over its probes or the layers of a sample",
@@ -175,6 +175,10 @@ void add_predicted_kl(std::vector<RecordColumn>& c) {
        "standard error of kl_predicted that the probes of these prompts leave, relative to it; the interval has "
        "it too",
        where_ok([](auto& r) -> auto& { return r.kl.noise; }), "number"});
+  c.push_back({"kl_measured",
+               "KL that the model itself had for this configuration on these texts, in nats per scored token: from the "
+               "anchors of the trace; empty where it was not measured",
+               where_ok([](auto& r) -> auto& { return r.kl.measured; }), "number"});
   for (std::size_t i = first; i < c.size(); ++i) c[i].limits = replay::limits::at_least_zero;
   c.push_back({"kl_about",
                "layers whose compression kl_predicted is about; with `large` above 0.15 nats, where it does not say "

@@ -45,14 +45,18 @@ DocTable best_rows(std::span<const replay::Record* const> rows) {
   const bool geometric = over_texts && !predicted;
   const auto is_tied = [](const replay::Record* r) { return r->tied == true && r->best != label(*r); };
   const bool ties = std::ranges::any_of(rows, is_tied);
+  const auto shown = rows.first(std::min(rows.size(), most_best));
+  const auto is_measured = [](const replay::Record* r) { return !std::isnan(r->kl.measured); };
+  const bool measured = predicted && std::ranges::any_of(shown, is_measured);
   DocTable table{.columns = {{"method"},
                              {"family"},
                              {std::string(geometric ? "geometric mean" : figure_words(figure).column), true},
                              {predicted ? "95% interval" : "", true},
+                             {measured ? "measured" : "", true},
                              {over_texts && predicted ? "ratio (geometric)" : "times the best"},
-                             {"bytes/full", true},
-                             {"read/full", true}}};
-  for (const replay::Record* r : rows.first(std::min(rows.size(), most_best))) {
+                             {measured ? "held" : "bytes/full", true},
+                             {measured ? "read" : "read/full", true}}};
+  for (const replay::Record* r : shown) {
     const double error = geometric ? r->geomean : r->mean_of(figure);
     const std::string text = std::isnan(error) ? "-" : geometric ? short_number(error) : ranked_text(*r);
     const Interval interval = ranked_interval(*r);
@@ -60,7 +64,8 @@ DocTable best_rows(std::span<const replay::Record* const> rows) {
                           text + (is_tied(r) ? "~"
                                   : ties     ? " "
                                              : ""),
-                          predicted ? short_interval(interval.lo, interval.hi) : "", times(*r, *rows.front()),
+                          predicted ? short_interval(interval.lo, interval.hi) : "",
+                          measured && is_measured(r) ? short_number(r->kl.measured) : "", times(*r, *rows.front()),
                           short_number(r->bytes.of(CostKind::memory) / r->bytes.full),
                           short_number(r->bytes.of(CostKind::read) / r->bytes.full)});
   }

@@ -45,6 +45,8 @@ std::string prediction_of(const replay::Record& r) {
   return fmt::format("{} ({})", predicted_text(r.kl), short_interval(r.kl.interval.lo, r.kl.interval.hi));
 }
 
+constexpr const char* measured_title = "measured KL";
+
 constexpr Brief all_columns[] = {
     {"method",
      [](const replay::Record& r) {
@@ -56,6 +58,8 @@ constexpr Brief all_columns[] = {
     {"bytes/full", [](const replay::Record& r) { return short_number(r.bytes.of(CostKind::memory) / r.bytes.full); }},
     {"read/full", [](const replay::Record& r) { return short_number(r.bytes.of(CostKind::read) / r.bytes.full); }},
     {"predicted KL", prediction_of},
+    {measured_title,
+     [](const replay::Record& r) { return std::isnan(r.kl.measured) ? "-" : short_number(r.kl.measured); }},
     {"residual_err", [](const replay::Record& r) { return short_number(r.of(replay::metric("residual_err")).rms); }},
     {"rel_err", [](const replay::Record& r) { return short_number(r.of(replay::metric("rel_err")).mean); }},
     {"95% interval", interval_of},
@@ -87,6 +91,8 @@ std::vector<Brief> columns_of(std::span<const replay::Record> records) {
     if (std::ranges::all_of(records, lacks))
       std::erase_if(out, [&](const Brief& column) { return column.title == figure_words(figure).column; });
   }
+  if (std::ranges::all_of(records, [](const replay::Record& r) { return std::isnan(r.kl.measured); }))
+    std::erase_if(out, [](const Brief& column) { return column.title == measured_title; });
   return out;
 }
 
