@@ -71,7 +71,10 @@ std::string details(const methods::MethodInfo& m) {
   if (m.streaming) traits.emplace_back("streaming");
   if (m.observes) traits.emplace_back("observes each decode step");
   if (m.windowed) traits.emplace_back("replays sliding windows");
-  if (m.calibrates) traits.emplace_back("calibrates on another text (--calibrate)");
+  if (m.calibrates())
+    traits.emplace_back(m.calibrates_on == methods::CalibratesOn::prompt
+                            ? "calibrates on the prompt that it compresses (or another text: --calibrate)"
+                            : "calibrates on another text (--calibrate)");
   if (!m.variants.empty()) out += fmt::format("  variants     {}\n", fmt::join(variant_names({&m, 1}), ", "));
   if (!traits.empty()) out += fmt::format("  traits       {}\n", fmt::join(traits, ", "));
   if (!m.notes.empty()) out += fmt::format("  notes        {}\n", m.notes);

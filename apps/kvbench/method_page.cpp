@@ -100,7 +100,7 @@ std::string facts(const methods::MethodInfo& method) {
     add("variants",
         fmt::format("`{}`, rows of their own in `--method all`", fmt::join(variant_names({&method, 1}), "`, `")));
   add("data of the trace", needs_text(method));
-  if (method.calibrates)
+  if (method.calibrates())
     add("calibration",
         fmt::format("on the text that `--calibrate` names{}",
                     method.score_of_head ? "; without it rows are `skipped`" : ", else on the evaluated context"));

@@ -174,7 +174,7 @@ void add_traits(const LayerPlan& plan, MethodInfo& info) {
   for_each_line(plan, [&](const PlanPlace&, const LayerMethod& method) {
     const MethodInfo& of = *method.info;
     info.seeded |= of.depends_on_seed(method.params);
-    info.observes |= of.observes, info.calibrates |= of.calibrates;
+    info.observes |= of.observes, info.calibrates_on = std::max(info.calibrates_on, of.calibrates_on);
     info.speculates |= of.speculates, info.rounds |= of.rounds;
     if (!of.trace_sha256.empty()) info.trace_sha256 = of.trace_sha256;
     for (const methods::Part part : of.needs) {

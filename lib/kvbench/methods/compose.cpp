@@ -177,7 +177,7 @@ MethodInfo compose(const MethodInfo& method, const MethodInfo& quantiser) {
     both.properties.equal_bytes = Property::no("heads of a layer hold different numbers of tokens, stored in groups");
   both.properties.equal_bytes = both_hold(both.properties.equal_bytes, quantiser.properties.equal_bytes);
   both.seeded = method.seeded || quantiser.seeded;
-  both.calibrates = method.calibrates || quantiser.calibrates;
+  both.calibrates_on = std::max(method.calibrates_on, quantiser.calibrates_on);
   both.whole_context = method.whole_context || quantiser.whole_context;
   take_from_method(method, both);
   if (quantiser.seeded) both.draws = nullptr;
@@ -227,7 +227,7 @@ MethodInfo wrap(const Wrapper& wrapper, const MethodInfo& method) {
   for (const Part part : method.needs) {
     if (std::ranges::find(both.needs, part) == both.needs.end()) both.needs.push_back(part);
   }
-  both.seeded = method.seeded, both.calibrates = method.calibrates, both.speculates = method.speculates;
+  both.seeded = method.seeded, both.calibrates_on = method.calibrates_on, both.speculates = method.speculates;
   both.whole_context = method.whole_context, both.trace_sha256 = method.trace_sha256;
   for (Property Properties::*one :
        {&Properties::full_budget_exact, &Properties::value_scaling, &Properties::key_shift,

@@ -25,7 +25,7 @@ std::vector<CellInputs> inputs_of_methods(const replay::ReplayFrame& frame, cons
     inputs.trace = frame.sha256, inputs.device = frame.device, inputs.isa = frame.isa;
     inputs.request = replay::stored_text(request);
     inputs.method = store::inputs_of(*request.methods[m].info, method.params);
-    if (!request.calibration || !request.methods[m].info->calibrates) continue;
+    if (!request.calibration || !request.methods[m].info->calibrates()) continue;
     const trace::Reader& other = *request.calibration->trace;
     inputs.calibration_trace = other.sha256();
     inputs.calibration_prompt = other.info().prompts[request.calibration->prompt].id;

@@ -64,7 +64,7 @@ TEST_CASE("every row has a description, parameters and functions") {
     CHECK(method.prepare != nullptr);
     CHECK((method.independent_heads == nullptr || method.granularity == Granularity::layer));
     CHECK((method.granularity == Granularity::model) <= (method.plan != nullptr));
-    CHECK((method.score_of_head != nullptr) <= (method.plan && method.calibrates));
+    CHECK((method.score_of_head != nullptr) <= (method.plan && method.calibrates()));
     for (const ParamSpec& param : method.params) {
       CAPTURE(param.name);
       CHECK_FALSE(param.doc.empty());

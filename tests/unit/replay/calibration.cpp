@@ -33,7 +33,7 @@ MethodInfo calibrating(Found& found) {
     if (head.calibration) found = {backend.read(head.calibration->keys), head.calibration->observed_positions};
     return std::make_unique<FunctionCache>([&backend](const QueryBlock&) { return ids_table(backend, {0}); });
   });
-  info.calibrates = true;
+  info.calibrates_on = CalibratesOn::text;
   return info;
 }
 
@@ -65,6 +65,26 @@ TEST_CASE("a method that calibrates receives the same head of the other text, wh
   CHECK(found.observed.size() == 40);  // all queries of the text, those after its context included
   request.dense_layers = 2;
   CHECK(replay::replay(trace.reader(), request, serial).heads[0].results[0].notes.empty());
+}
+
+// A published method that takes its statistics from the prompt knows nothing that a deployment would not.
+TEST_CASE("what calibrates on the prompt that it compresses has no hindsight, alone, wrapped and composed") {
+  const SmallTrace trace(two_prompts());
+  Found found;
+  MethodInfo info = calibrating(found);
+  info.calibrates_on = CalibratesOn::prompt;
+  ReplayRequest request = request_for(info);
+  CHECK(replay::replay(trace.reader(), request, serial).heads[0].results[0].notes.empty());
+  request.calibration = open_calibration(trace.reader().path() + ":1");
+  CHECK(replay::replay(trace.reader(), request, serial).heads[0].results[0].notes.at(0).text ==
+        "calibrated on small.h5, prompt '1'");
+  const auto on = [](const char* name) { return methods::find_method(name).calibrates_on; };
+  CHECK(on("expected-attention") == CalibratesOn::prompt);
+  CHECK(on("adakv(expected-attention)") == CalibratesOn::prompt);
+  CHECK(on("expected-attention+q8_0") == CalibratesOn::prompt);
+  CHECK(on("expected-attention+kvquant-nofisher") == CalibratesOn::text);
+  CHECK(on("triattention") == CalibratesOn::text);
+  CHECK(on("snapkv") == CalibratesOn::nothing);
 }
 
 TEST_CASE("a calibration text is a prompt of a trace, the first by default") {
@@ -110,7 +130,7 @@ TEST_CASE("a calibration that cannot serve the replay is refused") {
                  "is of the model 'synthetic-sinks'; the evaluated trace is of 'synthetic-gaussian'"));
 
   MethodInfo plain = info;
-  plain.calibrates = false;
+  plain.calibrates_on = CalibratesOn::nothing;
   const auto with_plain = [&](ReplayRequest& r) { r.methods[0].info = &plain; };
   CHECK(contains(refused(trace.reader().path() + ":1", with_plain), "those that do: expected-attention, triattention"));
 }

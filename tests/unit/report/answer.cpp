@@ -91,7 +91,7 @@ TEST_CASE("rows with hindsight are not ranked, and named where they were calibra
   const Record rows[] = {calibrated, fitted, row("a", "64", 0.1, 25), row("b", "64", 0.2, 25)};
   CHECK(standing(rows) == "a: | b | |");
   CHECK(answers_of(rows).back() ==
-        "Not ranked, because calibrated on the evaluated context (--calibrate names another): q.");
+        "Not ranked, because the published method is calibrated on another text (--calibrate): q.");
 }
 
 TEST_CASE("rows without results are not ranked") {

@@ -106,6 +106,10 @@ struct Quantiser {
   }
 };
 
+/// prompt: the prompt that it compresses, which is no hindsight; text: another text, so that rows that are calibrated on
+/// the evaluated context are too good. In the order in which the parts of a composition decide: the last one does.
+enum class CalibratesOn { nothing, prompt, text };
+
 struct MethodInfo {
   std::string name;
   std::vector<std::string> aliases = {};
@@ -118,11 +122,13 @@ struct MethodInfo {
   std::vector<Part> needs;
   /// Throws Unavailable where a context lacks data that these parameters need in addition. Absent: they need none.
   std::function<void(const ContextData&, const Params&)> check_data;
-  bool streaming = false;   ///< may start from an empty context
-  bool seeded = false;      ///< results depend on the seed; see depends_on_seed()
-  bool observes = false;    ///< observe() is called after each decode step
-  bool windowed = false;    ///< supports layers with a sliding window
-  bool calibrates = false;  ///< uses HeadPrompt::calibration; the row reports on which text it was calibrated
+  bool streaming = false;  ///< may start from an empty context
+  bool seeded = false;     ///< results depend on the seed; see depends_on_seed()
+  bool observes = false;   ///< observe() is called after each decode step
+  bool windowed = false;   ///< supports layers with a sliding window
+  /// From what the published method computes what it knows beforehand, which is HeadPrompt::calibration here; the row
+  /// reports on which text it was calibrated.
+  CalibratesOn calibrates_on = CalibratesOn::nothing;
   bool speculates = false;  ///< uses speculated queries where there are any
   bool rounds = false;      ///< its entries are stored in fewer bits, and answer by decoded rows
   /// Its entries have values that are no part of their keys, whatever those of the tokens are: it does not run where
@@ -172,6 +178,7 @@ struct MethodInfo {
 
   Quantiser quantiser;  ///< its functions are absent in methods of other kinds
 
+  bool calibrates() const { return calibrates_on != CalibratesOn::nothing; }
   bool depends_on_seed(const Params& settings) const { return seeded && (!draws || draws(settings)); }
   /// Whether each layer has a budget of its own, which plan() assigns.
   bool divides(const Params& settings) const { return plan && (!planned || planned(settings)); }

@@ -221,7 +221,7 @@ MethodInfo duo_kvpress_method() {
        .notes = "on_the_fly_scoring of kvpress, on the text of --calibrate; the bytes of a ragged cache count.",
        .complexity = {.compress = {"O((G m + n) d)", 1}},
        .granularity = Granularity::layer,
-       .calibrates = true,
+       .calibrates_on = CalibratesOn::text,
        .whole_context = true},
       prepare_kvpress);
   info.score_of_head = [](const HeadPrompt& text, const Params& params, Backend& backend) {

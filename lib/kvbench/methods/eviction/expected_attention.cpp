@@ -33,7 +33,7 @@ MethodInfo expected_attention_method() {
        .notes = "As in kvpress; of the queries that the trace holds, or of those of another text (--calibrate).",
        .complexity = {.compress = {"O(G (n + m) d^2 + n log n)", 1}},
        .needs = {Part::observed_queries},
-       .calibrates = true,
+       .calibrates_on = CalibratesOn::prompt,
        .properties = {.key_shift = Property::no("a shift of the keys changes their quadratic term")}},
       [](const HeadPrompt& head, const ExpectedAttentionParams& params, Backend& backend) {
         const Index sinks = std::min(params.sinks, head.tokens()), n = head.tokens() - sinks;

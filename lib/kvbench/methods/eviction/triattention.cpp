@@ -33,7 +33,7 @@ MethodInfo triattention_method() {
        .notes = "One selection per kv head of each layer, of the context; queries of the trace or of --calibrate.",
        .complexity = {.compress = {"O((G + d) (n + m) d + n log n)", 1}},
        .needs = {Part::observed_queries},
-       .calibrates = true,
+       .calibrates_on = CalibratesOn::text,
        .properties = {.key_shift = Property::no("a shift of the keys changes the lengths of their pairs")}},
       [](const HeadPrompt& head, const TriattentionParams& params, Backend& backend) {
         return as_scores(ahead_scores(head, "triattention", params.reach, backend), backend, head.group);

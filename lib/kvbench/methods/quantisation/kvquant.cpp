@@ -224,7 +224,7 @@ MethodInfo kvquant_nofisher_method() {
                 "another text (--calibrate); calibrated on the evaluated context, rows are too good.",
        .complexity = {.compress = {"O(n (d + dv) log n)"}},
        .granularity = Granularity::layer,
-       .calibrates = true,
+       .calibrates_on = CalibratesOn::text,
        .whole_context = true,
        .properties = {.equal_bytes = Property::no("how many numbers are stored apart depends on them")}},
       kvquant_names, kvquant_codecs);

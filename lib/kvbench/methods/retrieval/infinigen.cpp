@@ -229,7 +229,7 @@ MethodInfo infinigen_method() {
           .kind = Kind::retrieval,
           .granularity = Granularity::layer,
           .needs = {Part::observed_queries},
-          .calibrates = true,
+          .calibrates_on = CalibratesOn::text,
           .speculates = true,
           .properties = {.key_shift = Property::no("columns=union depends on the magnitude of the keys"),
                          .equal_bytes = Property::no("columns=union: query heads may name the same columns")},

@@ -77,7 +77,7 @@ class WorkItemRun {
   }
   bool calibrates() const {
     return std::ranges::any_of(task_.item.methods,
-                               [&](std::size_t m) { return task_.request.methods[m].info->calibrates; });
+                               [&](std::size_t m) { return task_.request.methods[m].info->calibrates(); });
   }
   bool dense() const { return keeps_whole(task_.request, layer().layer); }
   /// The method and the budget of a configuration here. Throws methods::Infeasible where a plan has none.

@@ -74,10 +74,10 @@ Calibration open_calibration(const std::string& text) {
 
 void check_calibration(const trace::Reader& evaluated, const ReplayPlan& plan, const ReplayRequest& request) {
   if (!request.calibration) return;
-  if (std::ranges::none_of(request.methods, [](const MethodChoice& m) { return m.info->calibrates; })) {
+  if (std::ranges::none_of(request.methods, [](const MethodChoice& m) { return m.info->calibrates(); })) {
     std::vector<std::string> names;
     for (const methods::MethodInfo& method : methods::all_methods()) {
-      if (method.calibrates) names.push_back(method.name);
+      if (method.calibrates()) names.push_back(method.name);
     }
     throw Error("`calibration` is given, but no method that is replayed calibrates; those that do: {}",
                 fmt::join(names, ", "));

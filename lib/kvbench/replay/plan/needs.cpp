@@ -148,10 +148,10 @@ std::vector<RunnableMethods> runnable_methods(const trace::TraceInfo& trace) {
 std::vector<methods::Note> notes_on(const MethodChoice& choice, const ReplayRequest& request,
                                     const trace::TraceInfo& trace, bool whole) {
   std::vector<methods::Note> notes;
-  if (choice.info->calibrates && !whole) {
-    notes.push_back({.text = request.calibration ? "calibrated on " + request.calibration->text()
-                                                 : std::string(calibrated_on_evaluated)});
-  }
+  if (request.calibration && choice.info->calibrates() && !whole)
+    notes.push_back({.text = "calibrated on " + request.calibration->text()});
+  else if (choice.info->calibrates_on == methods::CalibratesOn::text && !whole)
+    notes.push_back({.text = std::string(calibrated_on_evaluated)});
   if (const std::string note = order_note(choice, trace); !note.empty() && !whole) notes.push_back({.text = note});
   if (choice.refit == Refit::own) notes.push_back({.text = "measured on the last half of the evaluated queries"});
   if (choice.refit == Refit::fitted)

@@ -206,7 +206,7 @@ std::string own_calibration_note(std::span<const replay::Record> rows) {
       names.push_back(label(r));
   }
   if (names.empty()) return "";
-  return fmt::format("Not ranked, because calibrated on the evaluated context (--calibrate names another): {}.",
+  return fmt::format("Not ranked, because the published method is calibrated on another text (--calibrate): {}.",
                      listed(names));
 }
 

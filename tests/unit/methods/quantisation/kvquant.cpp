@@ -172,7 +172,7 @@ TEST_CASE("kvquant-nofisher: what is refused") {
   const MethodInfo& info = find_method("kvquant-nofisher");
   CHECK_THROWS_WITH_AS(info.bind(std::vector<Assignment>{{"bits", "1"}}), doctest::Contains("'bits' is 1"), Error);
   const MethodInfo both = compose(find_method("snapkv"), info);
-  CHECK(both.calibrates);
+  CHECK(both.calibrates_on == CalibratesOn::text);
   CHECK(both.whole_context);
 }
 
