@@ -16,14 +16,20 @@ struct Setting {
   std::string_view models;  ///< that it is for; empty: all
 };
 
-/// llama.cpp, tools/server/README.md (--cache-type-k, --cache-type-v). It rotates channels where it can (#21038).
+/// What stands in a setting where a press is told the share of the tokens that it drops.
+constexpr std::string_view ratio_place = "{ratio}";
+
+/// llama.cpp, tools/server/README.md (--cache-type-k, --cache-type-v). It rotates channels where it can (#21038). Values
+/// in fewer bits take flash attention, and on CUDA a build with kernels for keys and values of different types.
 void add_llama(std::vector<Setting>& table) {
   constexpr std::pair<std::string_view, std::string_view> types[] = {
-      {"q8_0", ""}, {"q8_0", "q5_1"}, {"q8_0", "q5_0"},  {"q8_0", "q4_1"}, {"q8_0", "q4_0"},
-      {"q5_1", ""}, {"q5_1", "q4_0"}, {"q5_0", ""},      {"q5_0", "q4_0"}, {"q4_1", ""},
-      {"q4_0", ""}, {"iq4_nl", ""},   {"q8_0", "iq4_nl"}};
+      {"q8_0", ""}, {"q8_0", "q5_1"}, {"q8_0", "q5_0"},   {"q8_0", "q4_1"}, {"q8_0", "q4_0"},
+      {"q5_1", ""}, {"q5_1", "q4_0"}, {"q5_0", ""},       {"q5_0", "q4_0"}, {"q4_1", ""},
+      {"q4_0", ""}, {"iq4_nl", ""},   {"q8_0", "iq4_nl"}, {"q4_0", "q8_0"}, {"q5_1", "q8_0"}};
   for (const auto& [keys, values] : types) {
-    const std::string flags = fmt::format("--cache-type-k {} --cache-type-v {}", keys, values.empty() ? keys : values);
+    const std::string flags =
+        fmt::format("--cache-type-k {} --cache-type-v {} -fa on{}", keys, values.empty() ? keys : values,
+                    values.empty() ? "" : " (on CUDA built with GGML_CUDA_FA_ALL_QUANTS)");
     const std::string own = values.empty() ? "" : fmt::format("values={}", values);
     const std::string and_own = own.empty() ? "" : "," + own;
     table.push_back({fmt::format("{}[hadamard=true{}]", keys, and_own), Engine::llama_cpp, flags, ""});
@@ -48,16 +54,17 @@ const std::vector<Setting>& table() {
     add("turboquant@vllm[preset=fp8/4]", Engine::vllm, "--kv-cache-dtype turboquant_k8v4");
     add("turboquant@vllm[preset=3/4]", Engine::vllm, "--kv-cache-dtype turboquant_k3v4_nc");
     add("turboquant@vllm[preset=3/3]", Engine::vllm, "--kv-cache-dtype turboquant_3bit_nc");
-    add("sink[reposition=false]", Engine::kvpress, "StreamingLLMPress()");
-    add("snapkv@kvpress", Engine::kvpress, "SnapKVPress()");
-    add("adakv@kvpress(snapkv@kvpress)", Engine::kvpress, "AdaKVPress(SnapKVPress())");
-    add("knorm", Engine::kvpress, "KnormPress()");
-    add("keydiff", Engine::kvpress, "KeyDiffPress()");
-    add("keydiff[block=128]", Engine::kvpress, "BlockPress(KeyDiffPress(), block_size=128)");
-    add("curdkv", Engine::kvpress, "CURPress()");
-    add("tova@kvpress", Engine::kvpress, "TOVAPress()");
-    add("lagkv@kvpress", Engine::kvpress, "LagKVPress()");
-    add("expected-attention", Engine::kvpress, "ExpectedAttentionPress()");
+    add("sink[reposition=false]", Engine::kvpress, "StreamingLLMPress({ratio})");
+    add("snapkv@kvpress", Engine::kvpress, "SnapKVPress({ratio})");
+    add("adakv@kvpress(snapkv@kvpress)", Engine::kvpress,
+        "AdaKVPress(SnapKVPress({ratio})) (masks tokens, and saves no memory)");
+    add("knorm", Engine::kvpress, "KnormPress({ratio})");
+    add("keydiff", Engine::kvpress, "KeyDiffPress({ratio})");
+    add("keydiff[block=128]", Engine::kvpress, "BlockPress(KeyDiffPress({ratio}), block_size=128)");
+    add("curdkv", Engine::kvpress, "CURPress({ratio})");
+    add("tova@kvpress", Engine::kvpress, "TOVAPress({ratio})");
+    add("lagkv@kvpress", Engine::kvpress, "LagKVPress({ratio})");
+    add("expected-attention", Engine::kvpress, "ExpectedAttentionPress({ratio})");
     return rows;
   }();
   return all;
@@ -70,7 +77,7 @@ MethodSettings settings_of(const Setting& row) {
 
 }  // namespace
 
-std::string runs_in(std::string_view method, std::string_view params) {
+std::string runs_in(std::string_view method, std::string_view params, double kept) {
   using Name = std::pair<std::string, std::string>;
   static const std::map<Name, std::string, std::less<>> known = [] {
     std::map<Name, std::string, std::less<>> texts;
@@ -83,7 +90,11 @@ std::string runs_in(std::string_view method, std::string_view params) {
     return texts;
   }();
   const auto found = known.find(Name(method, params));
-  return found == known.end() ? "" : found->second;
+  if (found == known.end()) return "";
+  std::string text = found->second;
+  const std::string ratio = "compression_ratio=" + (std::isnan(kept) ? "R" : fmt::format("{:.4g}", 1 - kept));
+  for (std::size_t at; (at = text.find(ratio_place)) != std::string::npos;) text.replace(at, ratio_place.size(), ratio);
+  return text;
 }
 
 std::vector<MethodSettings> rows_of_engine(std::string_view engine) {

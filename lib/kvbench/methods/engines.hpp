@@ -2,6 +2,7 @@
 // Where methods run outside of kvbench today. engines.cpp has one table of them, with its sources and its date.
 #pragma once
 
+#include <cmath>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -12,7 +13,9 @@ namespace kvbench::methods {
 
 /// "llama.cpp --cache-type-k q8_0 --cache-type-v q4_0" of a method with its parameters, both as rows print them; what
 /// must hold for the model stands in brackets. Several are separated by semicolons. Empty: no engine of the table.
-std::string runs_in(std::string_view method, std::string_view params);
+/// `kept`: share of the tokens of the context that it keeps, which presses of kvpress are told ("compression_ratio=0.75"
+/// for 0.25); NaN: unknown, so that R stands there.
+std::string runs_in(std::string_view method, std::string_view params, double kept = NAN);
 
 /// The rows of the table that the engine of this name runs with models of common head dimensions; none where the table
 /// does not know it.

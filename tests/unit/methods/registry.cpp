@@ -180,16 +180,23 @@ std::string where(std::string_view method, std::vector<Assignment> settings) {
 }  // namespace
 
 TEST_CASE("a row says which engine runs it, with its settings") {
-  CHECK(where("q8_0", {{"hadamard", "true"}}) == "llama.cpp --cache-type-k q8_0 --cache-type-v q8_0");
+  CHECK(where("q8_0", {{"hadamard", "true"}}) == "llama.cpp --cache-type-k q8_0 --cache-type-v q8_0 -fa on");
   CHECK(where("q8_0", {{"values", "q4_0"}, {"hadamard", "true"}}) ==
-        "llama.cpp --cache-type-k q8_0 --cache-type-v q4_0");
+        "llama.cpp --cache-type-k q8_0 --cache-type-v q4_0 -fa on (on CUDA built with GGML_CUDA_FA_ALL_QUANTS)");
+  CHECK(where("q4_0", {{"values", "q8_0"}, {"hadamard", "true"}}) ==
+        "llama.cpp --cache-type-k q4_0 --cache-type-v q8_0 -fa on (on CUDA built with GGML_CUDA_FA_ALL_QUANTS)");
   CHECK(where("q4_0", {}) ==
-        "llama.cpp --cache-type-k q4_0 --cache-type-v q4_0 (head dimensions that are no multiple of 64)");
-  CHECK(where("iq4_nl", {{"hadamard", "true"}}) == "llama.cpp --cache-type-k iq4_nl --cache-type-v iq4_nl");
+        "llama.cpp --cache-type-k q4_0 --cache-type-v q4_0 -fa on (head dimensions that are no multiple of 64)");
+  CHECK(where("iq4_nl", {{"hadamard", "true"}}) == "llama.cpp --cache-type-k iq4_nl --cache-type-v iq4_nl -fa on");
   CHECK(where("q8_0", {{"hadamard", "true"}, {"values", "Q8_0"}}) == where("q8_0", {{"hadamard", "true"}}));
   CHECK(where("fp8", {}) == "vLLM --kv-cache-dtype fp8");
-  CHECK(where("snapkv@kvpress", {}) == "kvpress SnapKVPress()");
-  CHECK(where("adakv@kvpress(snapkv@kvpress)", {}) == "kvpress AdaKVPress(SnapKVPress())");
+  CHECK(where("snapkv@kvpress", {}) == "kvpress SnapKVPress(compression_ratio=R)");
+  CHECK(runs_in("snapkv@kvpress", "", 0.25) == "kvpress SnapKVPress(compression_ratio=0.75)");
+  CHECK(runs_in("keydiff", "block=128", 0.5) ==
+        "kvpress BlockPress(KeyDiffPress(compression_ratio=0.5), block_size=128)");
+  CHECK(runs_in("knorm", "", 1) == "kvpress KnormPress(compression_ratio=0)");
+  CHECK(where("adakv@kvpress(snapkv@kvpress)", {}) ==
+        "kvpress AdaKVPress(SnapKVPress(compression_ratio=R)) (masks tokens, and saves no memory)");
   for (const char* method : {"h2o", "h2o+q8_0", "snapkv", "q8_0+int8"}) CHECK(runs_in(method, "") == "");
   CHECK(where("fp8", {{"scale", "tensor"}}) == "");
 }

@@ -31,7 +31,10 @@ class SharedColumns {
              {"params", "parameters that differ from their defaults", of(&Identity::params), "text"});
     identity(Tells::configuration, {"budget", "budget as given", of(&Identity::budget), "text"});
     add({{"runs_in", "engines that run this today, with their settings; empty: none that kvbench knows",
-          printed<Row>([](const Row& r) { return methods::runs_in(r.method, r.params); }), "text"}});
+          printed<Row>([](const Row& r) {
+            return methods::runs_in(r.method, r.params, r.budget_tokens / static_cast<double>(r.context_tokens));
+          }),
+          "text"}});
   }
   void channels() {
     add({{"rope_layout",
