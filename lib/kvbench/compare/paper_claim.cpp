@@ -168,6 +168,10 @@ class ClaimTest {
   void test(const Relation& relation, const GroupComparer& comparer, const Pair& pair, const GroupValues& in_a,
             const GroupValues& in_b, RelationResult& result) const {
     const Comparison plain = result.comparison;
+    if (plain.is_prediction() && std::min(plain.test.mean_a, plain.test.mean_b) > replay::largest_predicted) {
+      result.p_value = 1;  // undecided: neither prediction says how large the damage is, which the comparison states
+      return;
+    }
     if (!plain.decided_over_places()) {
       if (plain.test.infinite || plain.test.one_seed) return;            // the reason is that of the comparison
       if (plain.some_layers_alone || plain.test.p_least > decided_at) {  // undecided

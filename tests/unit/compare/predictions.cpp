@@ -128,14 +128,26 @@ TEST_CASE("a text with a layer whose errors are large relative to the stream can
 // c of y is 3 times that of x on each of three texts, so that KL is 9 times as large, and c of the texts differs.
 TEST_CASE("claims by predicted KL are judged over texts") {
   Probed three(3);
-  three.with("", "0", 0, {1, 2}).with("", "1", 0, {3, 4}).with("", "2", 0, {0.5, 1});
+  three.with("", "0", 0, {0.1, 0.2}).with("", "1", 0, {0.3, 0.4}).with("", "2", 0, {0.05, 0.1});
   const ClaimResult result = judged(three);
   REQUIRE(result.results.size() == 1);
   CHECK(result.verdict == Verdict::supported);
   CHECK(result.results[0].comparison.tested_over == "3 texts");
   CHECK(result.results[0].comparison.over_places == Approx(1.0 / 9));
-  CHECK(result.results[0].comparison.test.mean_a == Approx((1 + 4 + 9 + 16 + 0.25 + 1) / 6 / 4));
+  CHECK(result.results[0].comparison.test.mean_a == Approx((1 + 4 + 9 + 16 + 0.25 + 1) / 6 / 4 / 100));
   CHECK(contains(verdict_text(result), "1 test of kl_predicted over 3 texts"));
+}
+
+// The same with c ten times as large: 1.3 and 11.7 nats, where ranks are uncertain.
+TEST_CASE("claims about two predictions that are both large are undecided") {
+  Probed large(3);
+  large.with("", "0", 0, {1, 2}).with("", "1", 0, {3, 4}).with("", "2", 0, {0.5, 1});
+  const ClaimResult result = judged(large);
+  CHECK(result.verdict == Verdict::undecided);
+  CHECK(contains(result.results.at(0).comparison.reason, "above 0.15 nats"));
+  Probed one_large(30);  // .013 and 11.7
+  one_large.with("", "0", 0, {0.1, 0.2}).with("", "1", 0, {0.3, 0.4}).with("", "2", 0, {0.05, 0.1});
+  CHECK(judged(one_large).verdict == Verdict::supported);
 }
 
 TEST_CASE("without probes a claim by predicted KL is untestable") {
