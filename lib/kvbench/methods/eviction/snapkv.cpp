@@ -78,7 +78,8 @@ MethodInfo snapkv_kvpress_method() {
           .summary = "snapkv with the window and pooling of kvpress, which many comparisons use",
           .notes = "kvpress: window_size 64, kernel_size 5, mean pooling, scores averaged over the query group. It is "
                    "snapkv[window=64;kernel=5;pooling=mean]; a row of its own, because at equal memory the window "
-                   "changes the result as much as the choice between methods.",
+                   "changes the result as much as the choice between methods. Votes have the scale of the model's own "
+                   "attention, where SnapKVPress divides by sqrt(d): Granite and Gemma 3 scale otherwise.",
           .complexity = {.compress = {"O(G W n d + n log n)", 1}},
           .needs = {Part::observed_queries},
           .check_data =

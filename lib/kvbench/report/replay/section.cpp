@@ -142,7 +142,11 @@ void add_rows(const std::vector<Series>& all, const std::vector<Budget>& budgets
 
 DocTable method_table(replay::RankBy figure) {
   const FigureWords& words = figure_words(figure);
-  return {.title = fmt::format("Methods: {} and cost", words.quantity),
+  const char* marks = figure == replay::RankBy::kl_predicted
+                          ? " (large: above 0.15 nats, where it does not say how large the damage is; outside: no "
+                            "prediction, measure it)"
+                          : "";
+  return {.title = fmt::format("Methods: {} and cost{}", words.quantity, marks),
           .columns = {{"method"},
                       {"trace"},
                       {"budget", true},
