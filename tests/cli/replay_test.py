@@ -114,6 +114,19 @@ class Replay(CliTest):
                                       group[reference]["diff_best"]), ("", "", ""))
         self.assertTrue(all(r["best"] == "" for r in table if r["head"] != "all"))
 
+    def test_protected_tokens_count_in_bytes(self):
+        """1024 tokens of context, 48 decoded ones, 256 bytes each; 260 are protected. Half of 1072 tokens are 536, half
+        of the 812 others 406."""
+        for flag, budget, held, tokens in (("--protect", "512", 512 + 48, 512), ("--protect", "50%mem", 536, 536 - 48),
+                                           ("--protect-outside", "50%mem", 406 + 260, 406 - 48 + 260)):
+            with self.subTest(flag=flag, budget=budget):
+                row, = rows(self.ok("replay", SAMPLE, "-m", "snapkv", "-b", budget, flag, "4,256", "--rows", "trace",
+                                    "--prompts", "0"))
+                self.assertEqual([float(row[name]) for name in ("total_bytes", "bytes_read", "full_bytes",
+                                                                "budget_tokens")],
+                                 [256 * held, 256 * held, 256 * 1072, tokens])
+                self.assertAlmostEqual(float(row["compression"]), 1072 / held)
+
     def test_one_replay_has_several_sets_of_parameters(self):
         table = self.replay("-m", "snapkv[window=16,kernel=5],snapkv,snapkv[per=query_head]", "--set",
                             "snapkv.window=8", "--rows", "trace")

@@ -30,6 +30,17 @@ class Sweep(SweepTest):
             ("prefill", "snapkv", "window=16", "25%", "prefill"), ("prefill", "snapkv", "window=16", "96", "prefill"),
             ("decode", "sink", "", "48", "decode")])
 
+    def test_protected_tokens_are_those_of_a_replay(self):
+        for key in ("protect", "protect_outside"):
+            text = ('[[run]]\ntraces = "t.h5"\nmethods = ["snapkv", "int8"]\nbudgets = ["90%mem", 96]\n'
+                    f"{key} = [4, 8]\n")
+            swept = rows(self.sweep(text, "--rows", "trace"))
+            replayed = rows(self.ok("replay", self.trace, "-m", "snapkv,int8", "-b", "90%mem,96", "--rows", "trace",
+                                    "--" + key.replace("_", "-"), "4,8"))
+            for name in ("total_bytes", "full_bytes", "bytes_read", "budget_tokens"):
+                self.assertEqual([r[name] for r in swept], [r[name] for r in replayed])
+            self.assertTrue(float(swept[0]["total_bytes"]) > 0.5 * float(swept[0]["full_bytes"]))
+
     def test_threads_do_not_matter(self):
         for text in (GOOD, MEASURES):
             outputs = {self.sweep(text, "--no-times", "--threads", n) for n in (1, 2, 3)}

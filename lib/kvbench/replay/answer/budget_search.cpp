@@ -20,6 +20,7 @@ BudgetSearch::BudgetSearch(const WorkItemTask& task, const LayerChoice& choice, 
       seed_(seed),
       layer_(task.trace.prompts[task.item.prompt.prompt].layers[task.item.layer].layer),
       layers_(choice.of_layer ? std::vector{layer_} : task.item.prompt.layers),
+      outside_(outside_bytes(task.item.prompt, task.request.protect_outside)),
       prompts_(prompts),
       heads_(heads),
       backend_(backend),
@@ -56,10 +57,10 @@ std::optional<double> BudgetSearch::shared_cost(Index budget) const {
 /// its own: the run's would keep what they compute first, and its costs would depend on which work item searched.
 double BudgetSearch::cost_of(CostKind cost, Index budget, const std::function<methods::Caches()>& make) const {
   check_stop();
-  if (!shares(cost)) return cost_share(cost, make(), options_, heads_, backend_);
+  if (!shares(cost)) return cost_share(cost, make(), options_, outside_, heads_, backend_);
   return task_.costs->at(key_of(cost, budget), [&] {
     if (!make_) make_ = choice_.info->prepare(prompts_, choice_.params, backend_);
-    return cost_share(cost, make_(budget, seed_), options_, heads_, backend_);
+    return cost_share(cost, make_(budget, seed_), options_, outside_, heads_, backend_);
   });
 }
 

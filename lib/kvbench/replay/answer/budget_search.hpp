@@ -52,6 +52,7 @@ class BudgetSearch {
   std::uint32_t seed_;
   std::int64_t layer_;                ///< of the work item
   std::vector<std::int64_t> layers_;  ///< that share the budget
+  double outside_;                    ///< outside_bytes()
   std::span<const methods::HeadPrompt> prompts_;
   std::span<const Head> heads_;
   Backend& backend_;

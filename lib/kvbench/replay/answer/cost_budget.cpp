@@ -44,8 +44,8 @@ Index interpolate(const Point& a, const Point& b, double limit) {
 
 }  // namespace
 
-double cost_share(CostKind cost, methods::Caches caches, ConfigurationRun::Options options, std::span<const Head> heads,
-                  Backend& backend) {
+double cost_share(CostKind cost, methods::Caches caches, ConfigurationRun::Options options, double outside,
+                  std::span<const Head> heads, Backend& backend) {
   options.keep_raw = options.keep_exact = false;
   options.noise_floors = {}, options.context_mass = {};  // which the run fills
   std::vector<ConfigurationResult> results(heads.size());
@@ -59,12 +59,13 @@ double cost_share(CostKind cost, methods::Caches caches, ConfigurationRun::Optio
     }
   }
   run.finish();
-  return cost_share(cost, pointers);
+  return cost_share(cost, outside, pointers);
 }
 
-double cost_share(CostKind cost, std::span<ConfigurationResult* const> results) {
+double cost_share(CostKind cost, double outside, std::span<ConfigurationResult* const> results) {
   double held = 0, full = 0;
-  for (const ConfigurationResult* result : results) held += result->bytes.of(cost), full += result->bytes.full;
+  for (const ConfigurationResult* result : results)
+    held += result->bytes.of(cost) - outside, full += result->bytes.full - outside;
   return held / full;
 }
 

@@ -17,12 +17,13 @@
 
 namespace kvbench::replay {
 
-/// The cost of the caches of a work item after the last query, relative to the exact caches of the same tokens.
-double cost_share(CostKind cost, methods::Caches caches, ConfigurationRun::Options options, std::span<const Head> heads,
-                  Backend& backend);
+/// The cost of the caches of a work item after the last query, relative to the exact caches of the same tokens. Neither
+/// counts `outside`, bytes of tokens in each kv head that are kept outside the budget (outside_bytes()).
+double cost_share(CostKind cost, methods::Caches caches, ConfigurationRun::Options options, double outside,
+                  std::span<const Head> heads, Backend& backend);
 
 /// The same of caches that have answered their last query, by their results.
-double cost_share(CostKind cost, std::span<ConfigurationResult* const> results);
+double cost_share(CostKind cost, double outside, std::span<ConfigurationResult* const> results);
 
 /// What caches cost whose bytes follow from the shapes (methods::Properties::equal_bytes), by text that holds all from
 /// which they follow. Shared by the work items of one request and model, and by threads.

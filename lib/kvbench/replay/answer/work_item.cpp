@@ -191,7 +191,8 @@ class WorkItemRun {
   /// Ends a configuration whose caches do not cost what those cost by which its budget was found.
   void check_cost(std::size_t c, double expected) {
     if (result(0, c).status != Status::ok) return;
-    const double cost = cost_share(*choice_of(c).budget.cost(), results_of(c));
+    const double outside = outside_bytes(task_.item.prompt, task_.request.protect_outside);
+    const double cost = cost_share(*choice_of(c).budget.cost(), outside, results_of(c));
     if (cost == expected) return;
     end(c, Status::failed,
         fmt::format(

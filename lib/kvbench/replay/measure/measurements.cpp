@@ -251,7 +251,7 @@ void Measurements::set_mass_ceiling() {
   }
 }
 
-void Measurements::finish(const methods::Footprint& footprint, methods::Element kv_element, Index cached) {
+void Measurements::finish(methods::Footprint footprint, methods::Element kv_element, Index cached) {
   const auto count = static_cast<std::size_t>(head_->queries_per_head());
   for (std::size_t g = 0; g < steps_.size(); ++g) {
     set_cache_hits(steps_[g], std::span(result_->metrics).subspan(g * count, count));
@@ -261,8 +261,11 @@ void Measurements::finish(const methods::Footprint& footprint, methods::Element 
     result_->notes.push_back({.text = "no recall, as it has other keys for the first tokens than the trace"});
   result_->kept_tokens = entries_ / query_rows_;
   const double queries = query_rows_ / static_cast<double>(head_->group);
-  result_->bytes = account(footprint, kv_element, rows_read_ / queries, cached, head_->tokens.keys.cols(),
-                           head_->tokens.value_numbers());
+  const Index fixed = head_->map.first + head_->map.last, d = head_->tokens.keys.cols(),
+              dv = head_->tokens.value_numbers();
+  footprint.push_back({.name = "protected keys", .rows = fixed, .cols = d});
+  footprint.push_back({.name = "protected values", .rows = fixed, .cols = dv, .content = methods::Content::values});
+  result_->bytes = account(footprint, kv_element, rows_read_ / queries, cached + fixed, d, dv);
   for (const SquaredNorms& square : squares_) {
     result_->rel_err_fro.push_back(square.exact > 0 ? static_cast<float>(std::sqrt(square.difference / square.exact))
                                                     : NAN);

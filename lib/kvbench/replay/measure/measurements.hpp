@@ -63,8 +63,9 @@ class Measurements {
   /// Counts the entries of the run, without an answer.
   void count(const ExactBlock& exact, QueryRun run, const HostEntries& entries);
 
-  /// Call after the last query. `cached`: tokens that the exact cache would hold.
-  void finish(const methods::Footprint& footprint, methods::Element kv_element, Index cached);
+  /// Call after the last query. `cached`: tokens that the exact cache would hold instead of the method's. The tokens
+  /// that the harness protects are added to both.
+  void finish(methods::Footprint footprint, methods::Element kv_element, Index cached);
 
  private:
   void add_row(ExactBlock& exact, QueryRun run, const HostEntries& entries, const RecallRange& recall,

@@ -203,6 +203,10 @@ Index budget_tokens(const PromptPlan& prompt, const Budget& budget, bool protect
   return budget.resolve(base, prompt.token_bytes) + prompt.base - base;
 }
 
+double outside_bytes(const PromptPlan& prompt, bool protect_outside) {
+  return static_cast<double>((prompt.base - budget_base(prompt, protect_outside)) * prompt.token_bytes);
+}
+
 ReplayPlan make_plan(const trace::TraceInfo& trace, const ReplayRequest& request) {
   refuse_twice(request.budgets, "`budgets`");
   refuse_twice(request.seeds, "`seeds`");

@@ -100,5 +100,7 @@ Index budget_base(const PromptPlan& prompt, bool protect_outside);
 /// The number of tokens that `budget` means in this prompt, protected tokens included; for a limit of a cost the first
 /// guess.
 Index budget_tokens(const PromptPlan& prompt, const Budget& budget, bool protect_outside);
+/// The bytes of the tokens of a kv head that are protected outside the budget: limits of a cost do not count them.
+double outside_bytes(const PromptPlan& prompt, bool protect_outside);
 
 }  // namespace kvbench::replay

@@ -62,7 +62,8 @@ class SharedColumns {
     part("kv_bytes", keys_and_values, has, &replay::Bytes::kv);
     part("meta_bytes", "weights, counts, ids, centroids, bounds held, mean per kv head", has, &replay::Bytes::meta);
     number("total_bytes", "B", "kv_bytes + meta_bytes", needed(total_bytes(has)));
-    part("full_bytes", "the exact cache of the same tokens: context and decoded ones", has, &replay::Bytes::full);
+    part("full_bytes", "the exact cache of the same tokens: context, protected ones included, and decoded ones", has,
+         &replay::Bytes::full);
     list.back().value.needed = true;
   }
   void moved(Has has) {
