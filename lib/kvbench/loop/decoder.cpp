@@ -13,6 +13,7 @@
 #include <kvbench/methods/stages/rows.hpp>
 #include <kvbench/replay/answer/work_item.hpp>
 #include <kvbench/replay/measure/bytes.hpp>
+#include <kvbench/replay/measure/host_entries.hpp>
 #include <kvbench/replay/replay.hpp>
 #include <kvbench/replay/run/devices.hpp>
 #include <kvbench/session/session.hpp>
@@ -51,7 +52,7 @@ class Stream {
   Index group_ = 1;
   float scale_ = 1;
   std::vector<methods::GrowingRows> keys_, values_;  ///< by head, of all tokens
-  std::vector<double> read_;                         ///< by head: entries that the last query read
+  std::vector<replay::HostEntries::RowsRead> read_;  ///< by head, of the last query
   Index budget_;
   double used_ = 0, queries_ = 0;  ///< entries that answered, mean over query heads; queries of all kv heads
 };
@@ -69,16 +70,6 @@ void add(methods::GrowingRows& rows, std::vector<float> more, Backend& backend) 
   methods::copy_rows(backend.adopt(std::move(more), count, cols), rows.add(count), backend);
 }
 
-/// Slots in use that answer query `i` of m, which sees the first `seen` tokens, over the query heads.
-double used_by(const methods::HostTable& table, Index group, Index i, Index m, Index seen) {
-  double used = 0;
-  for (Index g = 0; g < (table.per_head ? group : 1); ++g) {
-    const auto row = table.row(table_row(table, g, i, m));
-    used += static_cast<double>(std::ranges::count_if(row, [&](std::int32_t id) { return id >= 0 && id < seen; }));
-  }
-  return used;
-}
-
 }  // namespace
 
 Stream::Stream(const replay::WorkItem& item, bool observes, Index context, replay::OpenCaches caches,
@@ -86,7 +77,7 @@ Stream::Stream(const replay::WorkItem& item, bool observes, Index context, repla
     : backend_(std::move(backend)),
       kv_heads_(item.kv_heads),
       session_(std::move(caches.caches), context, observes, *backend_),
-      read_(kv_heads_.size(), 0),
+      read_(kv_heads_.size()),
       budget_(budget) {
   for (const replay::Head& head : caches.heads) {
     group_ = head.group;
@@ -160,11 +151,12 @@ std::vector<float> Stream::attend(std::size_t h, const methods::QueryBlock& quer
   const Index end = session_.tokens();
   const methods::HeadTokens tokens{keys_[h].rows().slice(0, end), values_[h].rows().slice(0, end), scale_, group_};
   const Index m = queries.size(), dv = tokens.values.cols();
-  read_[h] = 0;
-  for (const methods::HostTable& table : session_.checked(h, tokens)) {
-    read_[h] += used_by(table, group_, m - 1, m, end);
-    for (Index i = 0; i < m; ++i)
-      used_ += used_by(table, group_, i, m, end - m + 1 + i) / static_cast<double>(table.per_head ? group_ : 1);
+  const replay::HostEntries entries(session_.checked(h, tokens), m);
+  read_[h] = entries.rows_read(group_, m - 1, 0, static_cast<std::int32_t>(end));
+  for (Index i = 0; i < m; ++i) {
+    const auto seen = static_cast<std::int32_t>(end - m + 1 + i);
+    for (Index g = 0; g < group_; ++g)
+      used_ += static_cast<double>(entries.count(g, i, 0, seen).all) / static_cast<double>(group_);
   }
   queries_ += static_cast<double>(m);
   const methods::HostState answer =
@@ -177,8 +169,8 @@ std::vector<float> Stream::attend(std::size_t h, const methods::QueryBlock& quer
 void Stream::add_bytes(methods::Element kv, replay::Bytes& sum) const {
   const std::vector<methods::Footprint> footprints = session_.footprint();
   for (std::size_t h = 0; h < footprints.size(); ++h)
-    sum += replay::account(footprints[h], kv, read_[h], session_.tokens(), keys_[h].rows().cols(),
-                           values_[h].rows().cols());
+    sum += replay::account(footprints[h], kv, read_[h].retrieved, session_.tokens(), keys_[h].rows().cols(),
+                           values_[h].rows().cols(), read_[h].estimated);
 }
 
 double Stream::kept() const { return used_ / queries_ * static_cast<double>(kv_heads_.size()); }

@@ -59,17 +59,23 @@ TEST_CASE("bytes of quest+kivi4: the full cache in fast memory") {
 // 8 sinks in 16 bits; 88 keys and values of two groups each, as 4 channels have a minimum and a step.
 TEST_CASE("bytes of clusterkv+int4: the full cache in slow memory, the sinks exact") {
   const double row = d / 2 + 2 * 4 + dv / 2 + 2 * 4;
-  const double every = 5 * d * 2 + 5 * 2 * 4 + heads_of_group * (budget - 8) * 4;  // centroids, sizes, chosen tokens
-  check_bytes(
-      "clusterkv+int4", {{"sinks", "8"}, {"clusters", "5"}, {"int4.group", "4"}},
-      {.kv = 8 * 2 * (d + dv) + 88 * row, .slow = 88 * row, .meta = every + 88 * 4, .read = 24 * row + every + 24 * 4});
+  const double centroids = 5 * d * 2 + 5 * 2 * 4, sinks = 8 * 2 * (d + dv);  // centroids with sizes and offsets
+  check_bytes("clusterkv+int4", {{"sinks", "8"}, {"clusters", "5"}, {"int4.group", "4"}},
+              {.kv = sinks + 88 * row,
+               .slow = 88 * row,
+               .meta = centroids + heads_of_group * (budget - 8) * 4 + 88 * 4,  // chosen tokens; tokens by cluster
+               .read = sinks + centroids + 24 * (row + 4 + 4)});
 }
 
 // One group per key and per value. int(0.2 d) = 1 channel per query head: its direction, and a number per token.
 TEST_CASE("bytes of infinigen+int8: partial keys stay in 16 bits") {
   const double row = d + 4 + dv + 4;
-  const double meta = heads_of_group * (tokens + d) * 2 + heads_of_group * budget * 4;
-  check_bytes("infinigen+int8", {}, {.kv = tokens * row, .slow = tokens * row, .meta = meta, .read = 24 * row + meta});
+  const double partial = heads_of_group * (tokens + d) * 2;
+  check_bytes("infinigen+int8", {},
+              {.kv = tokens * row,
+               .slow = tokens * row,
+               .meta = partial + heads_of_group * budget * 4,
+               .read = 24 * (row + 4) + partial});
 }
 
 // 80 keys are encoded in 10 groups of 8, and 16 wait; 56 values are encoded, and 40 wait. 24 entries read 20 encoded
@@ -81,7 +87,7 @@ TEST_CASE("bytes of oracle-topk+kivi2") {
               {.kv = kv,
                .slow = kv,
                .meta = meta,
-               .read = 20 * d / 4 + 10 * d * 4 + 4 * d * 2 + 14 * (dv / 4 + 4) + 10 * dv * 2 + meta});
+               .read = 20 * d / 4 + 10 * d * 4 + 4 * d * 2 + 14 * (dv / 4 + 4) + 10 * dv * 2 + 24 * 4});
 }
 
 // The three heads of the layer hold 3 * 24 tokens together, whoever holds them, and each the number of its own in 4

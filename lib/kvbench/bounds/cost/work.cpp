@@ -57,9 +57,10 @@ methods::QueryBlock queries_of(Index n, const CostShape& shape, Backend& backend
 }
 
 /// Used slots per query.
-double entries_per_query(const methods::EntryTables& tables, Backend& backend) {
+double entries_per_query(const methods::EntryTables& tables, methods::Place place, Backend& backend) {
   double used = 0;
   for (const methods::EntryTable& table : tables) {
+    if (table.place != place) continue;
     const std::vector<std::int32_t> ids = backend.read(table.ids);
     used += static_cast<double>(std::ranges::count_if(ids, [](std::int32_t id) { return id >= 0; })) /
             static_cast<double>(table.per_query ? stream_queries : 1);
@@ -86,8 +87,10 @@ Work work_of(const CostCase& what, Index n, Backend& backend) {
                  methods::empty_state(backend, stream_queries, what.shape.dim));
   work.compress_flops = compressed - start;
   work.query_flops = (backend.cost().flops - compressed) / static_cast<double>(stream_queries);
-  const replay::Bytes bytes = replay::account(session.footprint().front(), methods::Element::f16,
-                                              entries_per_query(tables, backend), n, what.shape.dim, what.shape.dim);
+  const auto entries = [&](methods::Place place) { return entries_per_query(tables, place, backend); };
+  const replay::Bytes bytes =
+      replay::account(session.footprint().front(), methods::Element::f16, entries(methods::Place::retrieved), n,
+                      what.shape.dim, what.shape.dim, entries(methods::Place::estimated));
   work.bytes = bytes.of(CostKind::memory);
   work.fast_bytes = bytes.fast;
   work.read_bytes = bytes.read;

@@ -9,12 +9,17 @@
 
 namespace kvbench::methods {
 
+/// Where the rows of entries lie, for the bytes that a query reads. `retrieved`: in the arrays that are read with
+/// entries; `resident`: in arrays that every query reads; `estimated`: in those that are read with estimates.
+enum class Place { retrieved, resident, estimated };
+
 /// A table of entries with L rows of equal width, L = (per_head ? G : 1) * (per_query ? m : 1); table_row() says which
 /// row answers query head g at query i. The entries of a query are the union of its rows over all tables that a cache
 /// returned. Slots whose token lies outside the causal mask of the query are skipped.
 struct EntryTable {
   bool per_head = false;
   bool per_query = false;
+  Place place = Place::retrieved;
   Buffer<const std::int32_t> ids;  ///< [L, width] token that the entry is or represents; -1 = unused slot
   Buffer<const float> weight_num;  ///< [L, width] wN >= 0; absent: 1
   Buffer<const float> weight_den;  ///< [L, width] wD; absent: 1. Negative only where there is a range

@@ -37,8 +37,9 @@ constexpr double element_bytes(Element element, Element kv) {
 enum class Tier { fast, slow };
 /// Metadata are weights, counts, ids, centroids and bounds. Scales of codes count as the keys or values they decode.
 enum class Content { keys, values, meta };
-/// Which part of an array is read per query: all of it, the rows of the entries that answer the query, or nothing.
-enum class Read { every_query, with_entry, never };
+/// Which part of an array is read per query: all of it, the rows of the entries that answer the query (Place), or
+/// nothing.
+enum class Read { every_query, with_entry, with_estimate, never };
 
 struct FootprintArray {
   std::string name;
@@ -49,6 +50,7 @@ struct FootprintArray {
   Read read = Read::every_query;
   Content content = Content::keys;
   double share = 1;  ///< part of a query's entries that lie in this array, where read = with_entry
+  double extra = 0;  ///< rows that a query reads beside those of its entries, over all query heads; read = with_entry
 
   bool meta() const { return content == Content::meta; }
 };

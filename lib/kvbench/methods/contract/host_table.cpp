@@ -177,6 +177,7 @@ void check_distinct(std::span<const HostTable> tables, Index group, Index num_qu
 HostTable on_host(const EntryTable& table, Backend& backend) {
   return {.per_head = table.per_head,
           .per_query = table.per_query,
+          .place = table.place,
           .rows = table.ids.rows(),
           .width = table.ids.cols(),
           .ids = backend.on_host(table.ids),

@@ -16,6 +16,7 @@ namespace kvbench::methods {
 struct HostTable {
   bool per_head = false;
   bool per_query = false;
+  Place place = Place::retrieved;
   Index rows = 0, width = 0;
   HostView<std::int32_t> ids;              ///< [rows, width]
   HostView<float> weight_num, weight_den;  ///< [rows, width]

@@ -138,7 +138,8 @@ class ClusterkvCache : public CompressedCache {
   EntryTables entries(const QueryBlock& queries) const override {
     EntryTables tables;
     const auto add_range = [&](Index first, Index count) {
-      if (count > 0) tables.push_back({.ids = head_.backend.adopt(token_range(first, count), 1, count)});
+      if (count > 0)
+        tables.push_back({.place = Place::resident, .ids = head_.backend.adopt(token_range(first, count), 1, count)});
     };
     add_range(0, sinks_);
     if (retrieves() && queries.size() > 0) {
@@ -152,31 +153,30 @@ class ClusterkvCache : public CompressedCache {
     const Index d = head_.head.keys.cols(), dv = head_.head.values.cols(), clusters = index_.clusters();
     const Index recalled = index_.tokens(), kept = sinks_ + tail_;
     const Index lists = head_.params.group.per_head() ? head_.head.group : 1;
-    // Entries are read from both tiers; all of these reads are counted at the arrays of the slow tier.
     Footprint arrays = retrieved_footprint(recalled, d, dv, "recallable ");
-    arrays.insert(
-        arrays.end(),
-        {
-            {.name = "sink and tail keys", .rows = kept, .cols = d, .read = Read::never},
-            {.name = "sink and tail values", .rows = kept, .cols = dv, .read = Read::never, .content = Content::values},
-            {.name = "centroids", .rows = clusters, .cols = d, .content = Content::meta},
-            {.name = "cluster sizes and offsets",
-             .element = Element::i32,
-             .rows = clusters,
-             .cols = 2,
-             .content = Content::meta},
-            {.name = "tokens by cluster",
-             .element = Element::i32,
-             .rows = recalled,
-             .cols = 1,
-             .read = Read::with_entry,
-             .content = Content::meta},
-            {.name = "chosen tokens",
-             .element = Element::i32,
-             .rows = retrieves() ? lists * std::min(room(), recalled) : 0,
-             .cols = 1,
-             .content = Content::meta},
-        });
+    arrays.insert(arrays.end(),
+                  {
+                      {.name = "sink and tail keys", .rows = kept, .cols = d},
+                      {.name = "sink and tail values", .rows = kept, .cols = dv, .content = Content::values},
+                      {.name = "centroids", .rows = clusters, .cols = d, .content = Content::meta},
+                      {.name = "cluster sizes and offsets",
+                       .element = Element::i32,
+                       .rows = clusters,
+                       .cols = 2,
+                       .content = Content::meta},
+                      {.name = "tokens by cluster",
+                       .element = Element::i32,
+                       .rows = recalled,
+                       .cols = 1,
+                       .read = Read::with_entry,
+                       .content = Content::meta},
+                      {.name = "chosen tokens",
+                       .element = Element::i32,
+                       .rows = retrieves() ? lists * std::min(room(), recalled) : 0,
+                       .cols = 1,
+                       .read = Read::with_entry,
+                       .content = Content::meta},
+                  });
     return arrays;
   }
 

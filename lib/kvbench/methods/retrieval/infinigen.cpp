@@ -126,6 +126,7 @@ class InfinigenCache : public CompressedCache {
                        .element = Element::i32,
                        .rows = sets * std::min(budget_, tokens_),
                        .cols = 1,
+                       .read = Read::with_entry,
                        .content = Content::meta},
                   });
     return arrays;

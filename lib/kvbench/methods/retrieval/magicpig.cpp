@@ -88,7 +88,8 @@ class MagicpigCache : public HeadCache {
   EntryTables entries(const QueryBlock& queries) const override {
     EntryTables tables;
     const auto add_range = [&](Index first, Index count) {
-      if (count > 0) tables.push_back({.ids = backend_.adopt(token_range(first, count), 1, count)});
+      if (count > 0)
+        tables.push_back({.place = Place::resident, .ids = backend_.adopt(token_range(first, count), 1, count)});
     };
     add_range(0, sinks_);
     if (offloaded() > 0 && room_ > 0 && queries.size() > 0) tables.push_back(found(queries));
@@ -98,6 +99,7 @@ class MagicpigCache : public HeadCache {
 
   Footprint footprint() const override {
     const Index kept = sinks_ + window_ + appended_, chosen = group_ * std::min(room_, offloaded());
+    const Index asked = chosen > 0 ? group_ * params_.tables : 0;
     const auto meta = [](const char* name, Element element, Index rows, Index cols, Read read) {
       return FootprintArray{
           .name = name, .element = element, .rows = rows, .cols = cols, .read = read, .content = Content::meta};
@@ -105,18 +107,21 @@ class MagicpigCache : public HeadCache {
     Footprint arrays = retrieved_footprint(offloaded(), d_, dv_, "hashed ");
     arrays.insert(arrays.end(),
                   {
-                      {.name = "first and last keys", .rows = kept, .cols = d_, .read = Read::never},
-                      {.name = "first and last values",
-                       .rows = kept,
-                       .cols = dv_,
-                       .read = Read::never,
-                       .content = Content::values},
+                      {.name = "first and last keys", .rows = kept, .cols = d_},
+                      {.name = "first and last values", .rows = kept, .cols = dv_, .content = Content::values},
+                      {.name = "bounds of buckets",
+                       .element = Element::i32,
+                       .rows = params_.tables << params_.bits,
+                       .cols = 2,
+                       .read = Read::with_entry,
+                       .content = Content::meta,
+                       .share = 0,
+                       .extra = static_cast<double>(asked)},
                       meta("tokens by code", Element::i32, offloaded(), params_.tables, Read::with_entry),
-                      meta("bounds of buckets", Element::i32, params_.tables, Index{2} << params_.bits, Read::never),
                       meta("norms of keys", Element::f32, offloaded(), 1, Read::with_entry),
                       meta("mean key", Element::kv, 1, d_, Read::every_query),
-                      meta("chosen tokens", Element::i32, chosen, 1, Read::every_query),
-                      meta("weights", Element::f32, chosen, 1, Read::every_query),
+                      meta("chosen tokens", Element::i32, chosen, 1, Read::with_entry),
+                      meta("weights", Element::f32, chosen, 1, Read::with_entry),
                   });
     return arrays;
   }

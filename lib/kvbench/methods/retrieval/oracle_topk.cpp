@@ -53,11 +53,14 @@ class OracleTopkCache : public HeadCache {
   Footprint footprint() const override {
     const Index chosen = group_ * std::min(budget_, tokens_);
     Footprint arrays = retrieved_footprint(tokens_, d_, dv_);
-    arrays.insert(
-        arrays.end(),
-        {
-            {.name = "chosen tokens", .element = Element::i32, .rows = chosen, .cols = 1, .content = Content::meta},
-        });
+    arrays.insert(arrays.end(), {
+                                    {.name = "chosen tokens",
+                                     .element = Element::i32,
+                                     .rows = chosen,
+                                     .cols = 1,
+                                     .read = Read::with_entry,
+                                     .content = Content::meta},
+                                });
     return arrays;
   }
 

@@ -129,7 +129,8 @@ class RetroinferCache : public HeadCache {
   EntryTables entries(const QueryBlock& queries) const override {
     EntryTables tables;
     const auto add_range = [&](Index first, Index count) {
-      if (count > 0) tables.push_back({.ids = backend_.adopt(token_range(first, count), 1, count)});
+      if (count > 0)
+        tables.push_back({.place = Place::resident, .ids = backend_.adopt(token_range(first, count), 1, count)});
     };
     add_range(0, sinks_);
     if (clustered() > 0 && room() > 0 && queries.size() > 0) add_ranked(queries, tables);
@@ -145,18 +146,14 @@ class RetroinferCache : public HeadCache {
     Footprint arrays = retrieved_footprint(clustered(), d_, dv_, "clustered ");
     arrays.insert(arrays.end(),
                   {
-                      {.name = "first and last keys", .rows = kept, .cols = d_, .read = Read::never},
-                      {.name = "first and last values",
-                       .rows = kept,
-                       .cols = dv_,
-                       .read = Read::never,
-                       .content = Content::values},
+                      {.name = "first and last keys", .rows = kept, .cols = d_},
+                      {.name = "first and last values", .rows = kept, .cols = dv_, .content = Content::values},
                       meta("centroids", Element::kv, clusters, d_),
                       meta("sums of values", Element::kv, clusters, value_numbers_),
                       meta("sizes and offsets", Element::i32, clusters, 2),
                       meta("chosen clusters", Element::i32, std::min(clusters, std::max<Index>(0, room())), 1),
                   });
-    arrays[5].read = Read::with_entry;  // those of the estimated clusters
+    arrays[5].read = Read::with_estimate;
     return arrays;
   }
 
@@ -247,6 +244,7 @@ class RetroinferCache : public HeadCache {
     const Buffer<const float> weight = backend_.adopt(std::move(weights), m, estimated);
     const auto gather = backend_.adopt(std::move(rows), m * estimated);
     tables.push_back({.per_query = true,
+                      .place = Place::estimated,
                       .ids = backend_.adopt(std::move(entry_ids), m, estimated),
                       .weight_num = weight,
                       .weight_den = weight,

@@ -108,6 +108,7 @@ class RocketkvCache : public HeadCache {
          .element = Element::i32,
          .rows = std::min(budget_, held()),
          .cols = 1,
+         .read = Read::with_entry,
          .content = Content::meta},
     };
   }

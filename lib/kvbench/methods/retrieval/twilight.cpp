@@ -120,26 +120,25 @@ class TwilightCache : public HeadCache {
   Footprint footprint() const override {
     Footprint arrays = quest_->footprint();
     const Index tokens = keys_.rows().rows();
-    const Index read = std::min(tokens, (params_.quest.group.per_head() ? group_ : 1) * budget_);
-    for (const bool is_read : {true, false}) {
-      const Index rows = is_read ? read : tokens - read;
-      const Read how = is_read ? Read::every_query : Read::never;
-      arrays.push_back({.name = is_read ? "keys in 4 bits of quest's tokens" : "keys in 4 bits of other tokens",
-                        .element = packed(index_bits),
-                        .rows = rows,
-                        .cols = d_,
-                        .read = how,
-                        .content = Content::meta});
-      arrays.push_back({.name = is_read ? "their scales and minima" : "scales and minima of others",
-                        .element = Element::f16,
-                        .rows = rows,
-                        .cols = 2,
-                        .read = how,
-                        .content = Content::meta});
-    }
-    const Index chosen = group_ * std::min(budget_, tokens);
-    arrays.push_back(
-        {.name = "chosen tokens", .element = Element::i32, .rows = chosen, .cols = 1, .content = Content::meta});
+    const auto of_quest = static_cast<double>(arrays.back().rows * params_.quest.page);  // in its chosen pages
+    const auto add = [&](const char* name, Element element, Index cols) {
+      arrays.push_back({.name = name,
+                        .element = element,
+                        .rows = tokens,
+                        .cols = cols,
+                        .read = Read::with_entry,
+                        .content = Content::meta,
+                        .share = 0,
+                        .extra = of_quest});
+    };
+    add("keys in 4 bits", packed(index_bits), d_);
+    add("their scales and minima", Element::f16, 2);
+    arrays.push_back({.name = "chosen tokens",
+                      .element = Element::i32,
+                      .rows = group_ * std::min(budget_, tokens),
+                      .cols = 1,
+                      .read = Read::with_entry,
+                      .content = Content::meta});
     return arrays;
   }
 

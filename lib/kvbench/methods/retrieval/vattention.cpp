@@ -140,13 +140,18 @@ class VattentionCache : public HeadCache {
   Footprint footprint() const override {
     const bool beyond = params_.samples == VattentionParams::Samples::beyond;
     const Index chosen = group_ * (beyond ? tokens_ : std::min(budget_, tokens_));
+    const auto of_chosen = [&](const char* name, Element element) {
+      return FootprintArray{.name = name,
+                            .element = element,
+                            .rows = chosen,
+                            .cols = 1,
+                            .read = Read::with_entry,
+                            .content = Content::meta};
+    };
     Footprint arrays = retrieved_footprint(tokens_, d_, dv_);
-    arrays.insert(
-        arrays.end(),
-        {
-            {.name = "chosen tokens", .element = Element::i32, .rows = chosen, .cols = 1, .content = Content::meta},
-            {.name = "weights", .element = Element::f32, .rows = chosen, .cols = 1, .content = Content::meta},
-        });
+    arrays.front().extra = static_cast<double>(group_ * (tokens_ > budget_ ? first_sample(beside_ends(tokens_)) : 0));
+    arrays.push_back(of_chosen("chosen tokens", Element::i32));
+    arrays.push_back(of_chosen("weights", Element::f32));
     return arrays;
   }
 
@@ -187,8 +192,8 @@ class VattentionCache : public HeadCache {
       if (part_.samples < 2) continue;
       const Index number = queries.positions[static_cast<std::size_t>(r % m)] * group_ + r / m;
       const float* const own = logits.data() + r * queries.scores.cols();
-      add_samples(row, Sample(own, row.ids, part_.sinks, end - part_.window - part_.sinks, draws_, number),
-                  end - part_.window - part_.sinks, marks);
+      const Index size = beside_ends(end);
+      add_samples(row, Sample(own, row.ids, part_.sinks, size, draws_, number), size, marks);
     }
     return chosen;
   }
@@ -210,10 +215,17 @@ class VattentionCache : public HeadCache {
     return backend_.read(ids);
   }
 
+  /// Of the first `end` tokens those between first and recent ones, which are sampled.
+  Index beside_ends(Index end) const { return end - part_.window - part_.sinks; }
+  /// Tokens of the first sample of `size` ones, of which a query reads the keys.
+  Index first_sample(Index size) const {
+    const auto share = static_cast<Index>(params_.base * static_cast<double>(size));
+    return std::min({std::max<Index>(2, share), part_.samples, size});
+  }
+
   void add_samples(Chosen& row, const Sample& sample, Index size, Marks& marks) const {
     const bool once = params_.repeats == VattentionParams::Repeats::once;
-    const auto share = static_cast<Index>(params_.base * static_cast<double>(size));
-    const Index base = std::min({std::max<Index>(2, share), part_.samples, size});
+    const Index base = first_sample(size);
     const Index wanted = base < 2 ? base : sample.needed(base, quantile_, params_.eps, once);
     const Index count = std::min(wanted, part_.samples);
     if (count < wanted) ++cut_;

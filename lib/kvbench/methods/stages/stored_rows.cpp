@@ -26,14 +26,14 @@ void add_encoded(const FootprintArray& array, const Codec& codec, Index& exact, 
   for (FootprintArray part : codec.footprint(encoded, array.cols)) {
     part.name = array.name + " " + part.name;
     part.tier = array.tier, part.read = array.read, part.content = array.content;
-    part.share = array.share * share(encoded);
+    part.share = array.share * share(encoded), part.extra = array.extra * share(encoded);
     out.push_back(std::move(part));
   }
   if (plain == 0) return;
   FootprintArray rest = array;
   rest.name += " not yet encoded";
   rest.rows = plain;
-  rest.share = array.share * share(plain);
+  rest.share = array.share * share(plain), rest.extra = array.extra * share(plain);
   out.push_back(std::move(rest));
 }
 

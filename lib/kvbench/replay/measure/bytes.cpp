@@ -5,8 +5,27 @@
 
 namespace kvbench::replay {
 
+namespace {
+
+/// Rows of an array that a query reads.
+double rows_read(const methods::FootprintArray& array, double entries, double estimates) {
+  const auto rows = static_cast<double>(array.rows);
+  switch (array.read) {
+    case methods::Read::every_query:
+      return rows;
+    case methods::Read::with_entry:
+      return std::min(rows, array.share * entries + array.extra);
+    case methods::Read::with_estimate:
+      return std::min(rows, estimates);
+    default:
+      return 0;
+  }
+}
+
+}  // namespace
+
 Bytes account(const methods::Footprint& footprint, methods::Element kv, double entries_per_query, Index tokens, Index d,
-              Index dv) {
+              Index dv, double estimates_per_query) {
   Bytes bytes{.full = static_cast<double>(tokens * (d + dv)) * element_bytes(kv, methods::Element::f16)};
   for (const methods::FootprintArray& array : footprint) {
     if (dv == 0 && array.content == methods::Content::values) continue;
@@ -14,9 +33,7 @@ Bytes account(const methods::Footprint& footprint, methods::Element kv, double e
     const double total = static_cast<double>(array.rows) * row;
     (array.meta() ? bytes.meta : bytes.kv) += total;
     (array.tier == methods::Tier::fast ? bytes.fast : bytes.slow) += total;
-    if (array.read == methods::Read::every_query) bytes.read += total;
-    if (array.read == methods::Read::with_entry)
-      bytes.read += std::min(static_cast<double>(array.rows), array.share * entries_per_query) * row;
+    bytes.read += rows_read(array, entries_per_query, estimates_per_query) * row;
   }
   return bytes;
 }

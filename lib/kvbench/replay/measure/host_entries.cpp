@@ -67,6 +67,17 @@ HostEntries::Count HostEntries::count(Index g, Index i, std::int32_t first, std:
   return count;
 }
 
+HostEntries::RowsRead HostEntries::rows_read(Index group, Index i, std::int32_t first, std::int32_t last) const {
+  RowsRead read;
+  for (const ReadTable& table : tables_) {
+    if (table.place == methods::Place::resident) continue;
+    double& rows = table.place == methods::Place::estimated ? read.estimated : read.retrieved;
+    for (Index g = 0; g < (table.per_head ? group : 1); ++g)
+      rows += static_cast<double>(count_inside(table.row(methods::table_row(table, g, i, queries_)), first, last));
+  }
+  return read;
+}
+
 Index count_inside(std::span<const std::int32_t> ids, std::int32_t first, std::int32_t last) {
   std::int32_t count = 0;  // as wide as an id, so that compilers vectorise the loop
   for (const std::int32_t id : ids) count += (id >= first) & (id < last);

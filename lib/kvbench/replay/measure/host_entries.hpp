@@ -53,6 +53,13 @@ class HostEntries {
   };
   Count count(Index g, Index i, std::int32_t first, std::int32_t last) const;
 
+  /// The entries with ids in [first, last) whose rows query i of all `group` query heads reads: those of a table that
+  /// the query heads share once.
+  struct RowsRead {
+    double retrieved = 0, estimated = 0;
+  };
+  RowsRead rows_read(Index group, Index i, std::int32_t first, std::int32_t last) const;
+
   bool two_sets() const { return two_sets_; }          ///< numerator and denominator hold different tokens
   bool has_clusters() const { return has_clusters_; }  ///< some table has ids of clusters or pages
   /// Cluster or page of a slot; -1: none.

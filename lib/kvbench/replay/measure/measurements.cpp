@@ -225,9 +225,11 @@ void Measurements::count_entries(const ExactBlock& exact, QueryRun run, const Ho
   const auto at = static_cast<std::size_t>(run.begin + i);
   const std::int32_t first = exact.visible_first[at], last = exact.visible_last[at];
   const auto used = static_cast<double>(entries.count(g, i, first, last).all);
-  const bool own_rows = std::ranges::any_of(entries.tables(), &ReadTable::per_head);
   entries_ += used;
-  rows_read_ += g == 0 || own_rows ? used : 0;
+  if (g == 0) {
+    const HostEntries::RowsRead rows = entries.rows_read(head_->group, i, first, last);
+    rows_read_.retrieved += rows.retrieved, rows_read_.estimated += rows.estimated;
+  }
   query_rows_ += 1;
   if (!entries.has_clusters()) return;
   ClusterStep step = cluster_step(entries, g, i, first, last);
@@ -265,7 +267,8 @@ void Measurements::finish(methods::Footprint footprint, methods::Element kv_elem
               dv = head_->tokens.value_numbers();
   footprint.push_back({.name = "protected keys", .rows = fixed, .cols = d});
   footprint.push_back({.name = "protected values", .rows = fixed, .cols = dv, .content = methods::Content::values});
-  result_->bytes = account(footprint, kv_element, rows_read_ / queries, cached + fixed, d, dv);
+  result_->bytes = account(footprint, kv_element, rows_read_.retrieved / queries, cached + fixed, d, dv,
+                           rows_read_.estimated / queries);
   for (const SquaredNorms& square : squares_) {
     result_->rel_err_fro.push_back(square.exact > 0 ? static_cast<float>(std::sqrt(square.difference / square.exact))
                                                     : NAN);

@@ -84,8 +84,8 @@ class Measurements {
   ConfigurationResult* result_;
   Options options_;
   ShrinkingSets sets_;
-  double entries_ = 0;    ///< entries that answered, summed over query rows
-  double rows_read_ = 0;  ///< rows of arrays with Read::with_entry, summed over queries
+  double entries_ = 0;               ///< entries that answered, summed over query rows
+  HostEntries::RowsRead rows_read_;  ///< summed over queries
   double query_rows_ = 0;
   bool recall_lost_ = false;                     ///< ReplayRequest::recall_sinks takes it away
   std::vector<SquaredNorms> squares_;            ///< by query head; difference and exact
