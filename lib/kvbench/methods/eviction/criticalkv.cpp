@@ -1,16 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // criticalkv(M): two stages. Half of the budget goes to the best scores of a method M, the rest to the largest products
 // of score and size of what a token's value adds to the residual stream. CriticalKV, arXiv 2502.03805; code:
-// NVIDIA/kvpress (CriticalKVPress).
+// NVIDIA/kvpress 0.5.5 (CriticalKVPress).
 //
 // Of a budget of B tokens, the tokens that M always keeps come first. With them, the int(first B) best scores of M are
-// kept; the others by (score + epsilon) |W_O v|, the norm averaged over the query group. Ties go to the lower token.
-// Decoded tokens are kept exactly.
+// kept, at least one where first > 0; the others by (score + epsilon) |W_O v|, the norm averaged over the query group.
+// Ties go to the lower token. Decoded tokens are kept exactly.
 //
 // Parameters:
 //   first     share of the budget for the first stage, default 0.5 (kvpress: first_stage_ratio)
-//   epsilon   in units of M's scores, default 1e-4 (kvpress). Those of snapkv are sums over its window of W queries, of
-//             which kvpress takes the mean: its rule is epsilon = 1e-4 W
+//   epsilon   in units of M's scores, default 1e-4 (kvpress); scores of methods that kvpress has are in its units
 //   others    those of M, with one selection per kv head (per=kv_head)
 // Complexity: O(G n dv s) per head for norms from a sketch of s columns, at dv = 128 and s = 64 about 0.3 exact passes
 // of 256 queries; O(n log n) per budget. Memory: B (d + dv) numbers.
@@ -67,7 +66,8 @@ MakeCache two_stages(const HeadPrompt& head, const TokenScores& scores, const Cr
     const Index n = head.tokens(), kept = std::min(budget, n);
     const Protected fixed = protected_within(scores, kept);
     const Index protects = fixed.sinks + fixed.recent;
-    const auto half = static_cast<Index>(std::floor(params.first * static_cast<double>(kept) + 1e-9));
+    const auto part = static_cast<Index>(std::floor(params.first * static_cast<double>(kept) + 1e-9));
+    const Index half = params.first > 0 ? std::max<Index>(1, part) : 0;
     const Index first = kept == n ? 0 : std::clamp<Index>(half - protects, 0, kept - protects);
     std::vector<float> merged = second;
     if (first > 0) {
@@ -90,7 +90,7 @@ Wrapper criticalkv_wrapper() {
        .summary = "half of the budget by scores, the rest by scores times the size of a value after W_O",
        .notes =
            "The norm |W_O v| is the Euclidean one, in a replay estimated from the trace's sketch of W_O; paper and "
-           "kvpress take the sum of magnitudes. epsilon is in units of the scores.",
+           "kvpress take the sum of magnitudes. epsilon is in units of the scores, which are those of kvpress.",
        .complexity = {.compress = {"O(G n dv s + n log n), and the scores of M", 1}},
        .needs = {Part::output_sketch}}));
   const auto select = [](std::span<const HeadPrompt> heads, const std::vector<TokenScores>& scores,

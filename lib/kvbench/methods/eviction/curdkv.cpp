@@ -4,7 +4,7 @@
 //
 // Parameters, all as in CURPress:
 //   window     w, tokens, default 16: |k|^2 and |v|^2 are divided by their sums over disjoint blocks of w tokens
-//   leverage   product (default): of both shares | mean | key | value
+//   leverage   product (default): of both shares | mean | key | value; divided by the sum over the tokens of the head
 //   sinks      first tokens that are always kept, default 4; recent: last ones, default 0
 // Complexity: O(n (d + dv + log n)) once for all budgets, O(B d) per query. Memory: B (d + dv) numbers.
 // Deviations: the paper projects keys and values to random directions first, CURPress on request alone, this method
@@ -38,7 +38,7 @@ MethodInfo curdkv_method() {
         const TokenNumbers key = shares_in_blocks(norms2(head.keys, backend), params.window);
         const TokenNumbers value = shares_in_blocks(norms2(head.values, backend), params.window);
         const TokenNumbers scores[] = {key * value, key + value, key, value};
-        return as_scores(scores[static_cast<std::size_t>(params.leverage)], backend);
+        return as_scores(shares_in_blocks(scores[static_cast<std::size_t>(params.leverage)], head.tokens()), backend);
       });
 }
 

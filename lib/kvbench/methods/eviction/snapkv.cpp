@@ -4,9 +4,10 @@
 // window are kept. SnapKV, arXiv 2404.14469, section 4 and its listing.
 //
 // For a context of n tokens and a budget B > W: the queries at the positions n - W .. n - 1 attend to all keys (causal
-// inside the window, softmax over all tokens of their mask, fp32). Their attention is summed over the W rows for each
-// of the n - W tokens before the window and pooled there, and the top B - W are kept, ties to the lower token. B <= W
-// keeps the last B tokens, B >= n all. Decoded tokens are kept exactly.
+// inside the window, softmax over all tokens of their mask, fp32). Their attention is averaged over the W rows for each
+// of the n - W tokens before the window (as in kvpress; the released code adds it up, which ranks alike) and pooled
+// there, and the top B - W are kept, ties to the lower token. B <= W keeps the last B tokens, B >= n all. Decoded
+// tokens are kept exactly.
 //
 // Parameters:
 //   window   W, tokens, default 32 (released LongBench configs; the released class has 64; Chelsea, arXiv 2506.11418,

@@ -124,7 +124,8 @@ void check_window(const ContextData& data, std::string_view method, Index size) 
 Buffer<const float> window_votes(const HeadPrompt& head, std::string_view method, Index size, Backend& backend) {
   check_window(head.data(), method, size);
   const Window window = find_window(head, size, backend);
-  return votes_for(head, window, window.past, backend);
+  const auto queries = static_cast<double>(std::max<std::size_t>(1, window.positions.size()));
+  return as_scores(on_host(votes_for(head, window, window.past, backend), backend) / queries, backend, head.group);
 }
 
 TokenNumbers last_query_weights(std::span<const HeadPrompt> heads, std::string_view method, LastToken last,

@@ -20,7 +20,7 @@ void fields(ParamVisitor& visitor, WindowVoteParams& params);
 /// Throws Unavailable, naming the method, where the trace lacks a query of the last W positions.
 void check_window(const ContextData& data, std::string_view method, Index window);
 
-/// Attention that each of the n - W tokens before the voting window receives from the window's queries, summed over
+/// Attention that each of the n - W tokens before the voting window receives from the window's queries, the mean over
 /// them: [G, n - W]. The tokens of the window, and those that the harness keeps outside the context, take part in each
 /// softmax but have no column. Throws as check_window() does.
 Buffer<const float> window_votes(const HeadPrompt& head, std::string_view method, Index window, Backend& backend);
