@@ -79,6 +79,25 @@ TEST_CASE("adakv@kvpress guarantees each head its best tokens, and drops the low
              {{"sinks", "1"}, {"recent", "1"}, {"alpha", "0.5"}}) == std::vector<Ids>{{0, 1, 2, 3, 4, 5}, {0, 5}});
 }
 
+// Of 16 tokens the first and the last are kept; head 0 has the better scores. A budget of 8 is 12 of the others for
+// both heads together. int(0.5 * 8) = 4 are safe, two of which are those that are kept anyway: 10 and 2. Were the share
+// of 6 taken, 3 - 2 or 3; were those that are kept not among them, 4.
+TEST_CASE("the safe part of adakv@kvpress is a share of the whole budget, with the tokens that are always kept") {
+  std::vector<std::vector<float>> scores(2, std::vector<float>(16));
+  for (std::size_t t = 0; t < 16; ++t)
+    scores[0][t] = static_cast<float>(100 - t), scores[1][t] = static_cast<float>(50 - t);
+  const auto tokens = [&](Index budget, const char* alpha) {
+    std::vector<Index> counts;
+    for (const Ids& ids : kept("adakv@kvpress", scores, budget, {{"sinks", "1"}, {"recent", "1"}, {"alpha", alpha}}))
+      counts.push_back(std::ssize(ids));
+    return counts;
+  };
+  CHECK(tokens(8, "0.5") == std::vector<Index>{2 + 10, 2 + 2});
+  CHECK(tokens(8, "0.4") == std::vector<Index>{2 + 11, 2 + 1});  // int(3.2) - 2
+  CHECK(tokens(8, "0.2") == std::vector<Index>{2 + 12, 2 + 0});  // int(1.6) - 2: none beyond those
+  CHECK(tokens(8, "1") == std::vector<Index>{2 + 6, 2 + 6});
+}
+
 // (1 - alpha) c + int(alpha b), rounded to nearest, ties to even, as the released code has it.
 TEST_CASE("adakv has the released shares where alpha b is whole and their sum is the budget") {
   int same = 0;
@@ -259,6 +278,30 @@ TEST_CASE("criticalkv keeps the best scores, then the largest products with the 
   CHECK(kept(4, {{"sinks", "3"}}) == Ids{0, 1, 2, 6});
   CHECK(kept(1, {}) == Ids{0});  // int(0.5), but at least one where first > 0
   CHECK(kept(1, {{"first", "0"}}) == Ids{6});
+}
+
+// Two query heads whose outputs are the first and the second channel of a value. Values (6, 1), (3, -3), (5, 0) and
+// (4, 0): means of the two sizes are 3.5, 3, 2.5 and 2. The largest would be 6, 3, 5, 4, the smallest 1, 3, 0, 0, the
+// size of the mean output 3.5, 0, 2.5, 2, and the root mean square 4.3, 3, 3.5, 2.8.
+TEST_CASE("criticalkv takes the mean over the query heads of the size of their outputs") {
+  HeadData head = small_head(std::vector<float>(5, 0), 4, 2);
+  head.dv = 2;
+  head.values = {6, 1, 3, -3, 5, 0, 4, 0, 0, 0};
+  HeadPrompt prompt = prompt_of(head, ref());
+  prompt.prompt_group = "0";
+  prompt.layer = LayerId(0);
+  prompt.num_kv_heads = 1;
+  prompt.output_sketch = ref().adopt(std::vector<float>{1, 0, 0, 1}, 4, 1);
+  const MethodInfo scores =
+      given_scores_method("scores:s.h5", {"s.h5", "", {{"0", {{0, {1, 4, std::vector<float>(4, 1)}}}}}});
+  const MethodInfo info = wrap(all_wrappers().back(), scores);
+  const auto kept = [&](Index budget) {
+    const auto cache = info.prepare_head(prompt, info.bind(std::vector<Assignment>{{"first", "0"}}), ref())(budget, 0);
+    return answering(*cache, query_block(head, 4, 5, 5, ref()), head);
+  };
+  CHECK(kept(1) == Ids{0});
+  CHECK(kept(2) == Ids{0, 1});
+  CHECK(kept(3) == Ids{0, 1, 2});
 }
 
 // Scores times norms: 1800 28 48 80 128 192 256. With a large epsilon the norms alone decide.

@@ -84,3 +84,25 @@ TEST_CASE("lagkv@kvpress keeps the best ranks of all parts, before them sinks an
   CHECK(kept_tokens("lagkv@kvpress", {{"sinks", "1"}, {"lag", "4"}}, parts_head(false), 3) == Ids{0, 6, 7});
   CHECK(kept_tokens("lagkv@kvpress", {}, parts_head(false), 5) == Ids{0, 1, 2, 3, 7});
 }
+
+// Keys of two channels and values of four; the second part has the range [0, 1] in each. The key of token 0 is (x, 0),
+// the value of token 1 (2, 0, 0, 0), all others are zeros: deviations over channels less one are x / sqrt 2 for keys
+// and 1 for values, so that token 0 is kept where x > sqrt 2. Over all channels they would be x / 2 and sqrt(3) / 2,
+// and the limit 1.73; over those of the keys alone 2, over those of the values alone 1.22.
+TEST_CASE("deviations of keys and of values are those of a sample, over channels less one") {
+  const auto kept = [](const char* method, float x) {
+    HeadData head = small_head(std::vector<float>(5), 4);
+    head.d = 2, head.dv = 4;
+    head.keys = {x, 0, 0, 0, 0, 0, 1, 1, 0, 0};
+    head.values.assign(20, 0);
+    head.values[4] = 2;
+    std::fill_n(head.values.begin() + 12, 4, 1.0f);
+    head.queries.assign(10, 0);
+    return kept_tokens(method, {{"sinks", "0"}, {"lag", "2"}}, head, 3);
+  };
+  for (const char* method : {"lagkv", "lagkv@kvpress"}) {
+    CAPTURE(method);
+    CHECK(kept(method, 1.5f) == Ids{0, 2, 3});
+    CHECK(kept(method, 1.3f) == Ids{1, 2, 3});
+  }
+}
