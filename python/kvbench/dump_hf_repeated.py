@@ -13,7 +13,7 @@ from ._error import Error
 from ._measure import attention_modules, body_of, numbers
 from .dump_hf_probes import differentiable
 
-CHUNKS = {"kvzip": 2048, "kvgrad": 256}  # tokens of a repetition, as in kvpress
+CHUNKS = {"kvzip": 2048, "kvgrad": 512}  # tokens of a repetition, as in kvpress 0.5.5
 SINKS = 4  # first tokens that stay in the softmax of every repetition
 REMEMBERED = 8  # last tokens of the chunk before, with which the model is asked to begin
 COMPARED = 64  # last tokens of a context, compared with those of one pass
@@ -128,7 +128,7 @@ def matrix(written, output):
 
 
 def kvgrad(wanted, context, name, prompt):
-    """KVgrad, by kvpress (pull requests 279 and 286): the largest product, over the queries p of a repetition and the
+    """KVgrad, by kvpress 0.5.5: the largest product, over the queries p of a repetition and the
     query heads, of the weight of a key, |W_O v|, and the norm of the gradient, where W_O writes at p, of the sum of
     |h|^2, h the output of the last layer."""
     modules = [part for part in attention_modules(wanted.model.model) if part.layer_idx in wanted.shapes]
