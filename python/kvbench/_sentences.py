@@ -30,17 +30,28 @@ def _sentence(method, budget, rows):
     rest = f" Not compared: {', '.join(left_out)}." if left_out else ""
     if not compared:
         return f"At {budget} nothing can be compared with {method}: {rows[0]['reason']}."
+    kind, column = _mean_of(compared)
     parts = [part for verdict, words in _VERDICTS.items()
-             if (part := _part(words, [row for row in compared if row["verdict"] == verdict]))]
+             if (part := _part(words, [row for row in compared if row["verdict"] == verdict], column))]
     first = compared[0]
     tested = f"; tested over {first['tested_over']}" if isinstance(first["tested_over"], str) else ""
-    return (f"At {budget} {method}, with a mean {first['metric']} of {first['mean_a']:.3g}, is "
+    return (f"At {budget} {method}, with a {kind} {first['metric']} of {first[f'{column}_a']:.3g}, is "
             f"{', '.join(parts)}{tested}.{rest}")
 
 
-def _part(words, rows):
+def _mean_of(rows):
+    """What the means are called that all of these tests compare, and the beginning of their columns: those over layers
+    and texts, which are geometric ones where there is a ratio."""
+    def known(name):
+        return all(row.get(name) is not None and row[name] == row[name] for row in rows)
+    if not known("over_places_a"):
+        return "mean", "mean"
+    return "geometric mean" if known("ratio") else "mean", "over_places"
+
+
+def _part(words, rows, column):
     if not rows:
         return ""
-    means = ", ".join(f"{row['b']} {row['mean_b']:.3g}" for row in rows)
+    means = ", ".join(f"{row['b']} {row[f'{column}_b']:.3g}" for row in rows)
     limit = f"; p <= {max(row['p_adjusted'] for row in rows):.2g}" if words.split()[0] in ("better", "worse") else ""
     return f"{words} {len(rows)} ({means}{limit})"

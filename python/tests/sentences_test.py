@@ -30,6 +30,17 @@ class Sentences(PackageTest):
         self.assertEqual(kvbench.sentences(rows), [
             "At 25%mem nothing can be compared with py:Mine: they share no query."])
 
+    def test_means_are_those_that_the_test_compares(self):
+        both = row("h2o", "a better", 0.15, 0.01, over_places_a=0.124, over_places_b=0.126, ratio=1.3)
+        self.assertEqual(kvbench.sentences([both]), [
+            "At 25%mem py:Mine, with a geometric mean rel_err of 0.124, is better than 1 (h2o 0.126; p <= 0.01); "
+            "tested over 10 layers and 3 texts."])
+        signed = {**both, "ratio": float("nan")}  # of a metric that may be negative
+        self.assertIn("with a mean rel_err of 0.124, is better than 1 (h2o 0.126", kvbench.sentences([signed])[0])
+        blocks = row("sink", "a better", 0.3, 0.01, over_places_a=float("nan"), over_places_b=float("nan"), ratio=0.7)
+        self.assertIn("with a mean rel_err of 0.2, is better than 2 (h2o 0.15, sink 0.3",
+                      kvbench.sentences([both, blocks])[0])  # one kind of mean in one sentence
+
     def test_they_agree_with_compare(self):
         raw = self.path("raw.h5")
         kvbench.replay(SAMPLE, ["snapkv", "h2o", "random", "cam"], ["25%mem", 100], raw=raw, seeds=2,
@@ -39,5 +50,7 @@ class Sentences(PackageTest):
         self.assertEqual(len(said), 2)
         for one in records(rows):
             sentence = said[one["budget_a"] == "100"]
-            self.assertIn(f"{one['b']} {one['mean_b']:.3g}" if one["verdict"] != "skipped" else one["b"], sentence)
-            self.assertIn(f"At {one['budget_a']} snapkv, with a mean rel_err of {one['mean_a']:.3g}", sentence)
+            self.assertIn(f"{one['b']} {one['over_places_b']:.3g}" if one["verdict"] != "skipped" else one["b"],
+                          sentence)
+            self.assertIn(f"At {one['budget_a']} snapkv, with a geometric mean rel_err of {one['over_places_a']:.3g}",
+                          sentence)

@@ -59,6 +59,7 @@ struct Comparison {
   /// the mean of mean_a - mean_b. NaN where layers and texts are no sample of others (place_test()).
   double over_places = NAN;
   Interval over_places_interval{NAN, NAN};  ///< for layers and texts like these
+  double places_a = NAN, places_b = NAN;    ///< the means of both over layers and texts, of the same kind
   /// Units of the test that decides: "10 of 30 layers and 3 texts", else those of `test`, which holds for the replayed
   /// layers and texts alone: "24 blocks of queries", "12 documents". Empty where nothing was tested.
   std::string tested_over;
@@ -85,6 +86,11 @@ struct Comparison {
     if (metric.has_ratio()) return {ratio(), ratio_interval};
     return {test.difference, test.interval};
   }
+  /// The means whose ratio or difference effect() is. Geometric ones where has_geometric_means().
+  std::pair<double, double> means() const {
+    return decided_over_places() ? std::pair(places_a, places_b) : std::pair(test.mean_a, test.mean_b);
+  }
+  bool has_geometric_means() const { return decided_over_places() && metric.has_ratio(); }
   double ratio() const { return metric.has_ratio() ? test.mean_a / test.mean_b : NAN; }
   /// The independent unit of the test: a block of queries, a probe, or a document.
   std::string_view unit() const { return !eval.empty() ? "document" : is_prediction() ? "probe" : "block"; }

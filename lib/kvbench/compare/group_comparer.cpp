@@ -70,6 +70,7 @@ void fill(Comparison& out, const evidence::Test& test) {
   if (test.over != evidence::Test::Over::places) return;
   out.some_layers_alone = false;
   out.over_places = test.effect;
+  out.places_a = test.mean_a, out.places_b = test.mean_reference;
   out.p_value = test.p_value;
   out.units = test.units;
 }

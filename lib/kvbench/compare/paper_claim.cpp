@@ -159,7 +159,10 @@ class ClaimTest {
       result.comparison.reason =
           fmt::format("a budget of {} tokens is too small, it takes {}: {}", tokens, relation.tokens, relation.below);
     }
-    if (!std::isnan(relation.number)) result.comparison.test.mean_b = relation.number;  // not its rounding to a float
+    if (!std::isnan(relation.number)) {  // not its rounding to a float
+      result.comparison.test.mean_b = relation.number;
+      if (result.comparison.decided_over_places()) result.comparison.places_b = relation.number;
+    }
     if (result.comparison.outcome != Outcome::skipped) test(relation, comparer, pair, in_a, in_b, result);
     results_.push_back(std::move(result));
   }

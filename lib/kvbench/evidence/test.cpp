@@ -118,6 +118,8 @@ std::vector<Test> test_group(std::span<const Pair> pairs, const Design& design) 
     if (test.over != Test::Over::places) continue;
     test.effect = design.scale.effect(test.places.mean);
     test.interval = design.scale.effect(test.places.interval_at(adjusted[i].level));
+    test.mean_a = design.scale.effect(evidence::over_places(pairs[i].a, design.scale));
+    test.mean_reference = design.scale.effect(evidence::over_places(pairs[i].reference, design.scale));
   }
   return tests;
 }

@@ -32,6 +32,8 @@ struct Test {
   /// Over places: the ratio or the difference, and its interval at the level of the adjustment.
   double effect = NAN;
   Interval interval{NAN, NAN};
+  /// Over places: the means whose ratio or difference `effect` is, geometric ones for a ratio.
+  double mean_a = NAN, mean_reference = NAN;
 };
 
 /// How a group is tested.

@@ -65,7 +65,8 @@ void add_row(bounds::CheckContext& context, const compare::RelationResult& resul
   bounds::Figures figures;
   const bool tested = comparison.outcome != compare::Outcome::skipped;
   if (tested) {
-    figures = {.measured = comparison.test.mean_a, .bound = comparison.test.mean_b};
+    const auto [measured, bound] = comparison.means();
+    figures = {.measured = measured, .bound = bound};
     test.p_least = comparison.decided_over_places() ? 0 : comparison.test.p_least;
     test.units = static_cast<Index>(comparison.units), test.units_needed = result.units_needed;
     if (comparison.decided_over_places()) test.over_places = comparison.tested_over;

@@ -123,10 +123,16 @@ TEST_CASE("over several layers of a model, layers are the units: by hand") {
   CHECK(r.outcome == Outcome::a_better);
   CHECK(r.test.mean_b == 7.5);
   CHECK(r.effect().first == r.over_places);
+  // The ratio is that of the geometric means, not of 1 and 7.5.
+  CHECK(r.has_geometric_means());
+  CHECK(r.means().first == Approx(1));
+  CHECK(r.means().second == Approx(std::exp2(2.5)));
   CHECK(r.units == 4);
   CHECK(!r.some_layers_alone);
   const Comparison one = compared({&layers[1]}, "x", "y", rel_err, Span::all)[0];
   CHECK(one.some_layers_alone);
+  CHECK_FALSE(one.has_geometric_means());  // over blocks of queries
+  CHECK(one.means() == std::pair(one.test.mean_a, one.test.mean_b));
   CHECK(contains(one.reason, "holds for the replayed layers alone"));
   // On one layer, blocks of queries are the units, of which one seed has no variance.
   CHECK(compared(files, "x", "y")[1].outcome == Outcome::untested);

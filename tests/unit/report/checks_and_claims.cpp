@@ -7,6 +7,7 @@
 #include <doctest/doctest.h>
 
 #include <kvbench/core/error.hpp>
+#include <kvbench/report/claims/sections.hpp>
 #include <kvbench/report/columns/tables.hpp>
 #include <kvbench/report/document/writers.hpp>
 #include <kvbench/report/read/checked_rows.hpp>
@@ -125,6 +126,35 @@ TEST_CASE("published numbers are shown next to the rows; layer is all unless it 
   options.published[0].metric = "speed_mean";
   CHECK_THROWS_WITH_AS(report_of({table}, options),
                        "r.csv: lacks the column 'speed_mean', which a published number is compared with", Error);
+}
+
+// Means of 1.24 and 1.21 whose ratio over layers and texts is below 1: it is that of the geometric means.
+TEST_CASE("a line has one kind of mean, that of its ratio") {
+  Comparison over_texts;
+  over_texts.a = "sink", over_texts.b = "cam", over_texts.budget_a = over_texts.budget_b = Budget::parse("25%");
+  over_texts.outcome = Outcome::tied;
+  over_texts.metric = replay::info_of(replay::metric("rel_err"));
+  over_texts.test.mean_a = 1.24, over_texts.test.mean_b = 1.21;
+  over_texts.over_places = 0.984, over_texts.places_a = 0.615, over_texts.places_b = 0.625;
+  const std::string all = markdown({.title = "t", .blocks = comparison_blocks(std::vector{over_texts})});
+  CHECK(contains(all, "| geometric mean a | geometric mean b | a / b |"));
+  CHECK(contains(all, "| 0.615 | 0.625 | 0.984 |"));
+  CHECK_FALSE(contains(all, "1.24"));
+
+  Comparison over_blocks = over_texts;
+  over_blocks.over_places = over_blocks.places_a = over_blocks.places_b = NAN;
+  const std::string mixed = markdown({.title = "t", .blocks = comparison_blocks(std::vector{over_texts, over_blocks})});
+  CHECK(contains(mixed, "| mean a | mean b | a / b |"));
+  CHECK(contains(mixed, "| geometric 0.615 | geometric 0.625 | 0.984 |"));
+  CHECK(contains(mixed, "| 1.24 | 1.21 | 1.02"));
+
+  RelationResult result{.relation = "sink lower than cam", .comparison = over_texts, .verdict = Verdict::undecided};
+  ClaimResult claim{.claim = {.text = "sink beats cam"}, .verdict = Verdict::undecided, .results = {result}};
+  const CsvTable table = parse_csv(claims_table("csv", std::vector{claim}), "c.csv");
+  const std::string page = markdown(report_of({table}));
+  CHECK(contains(page, "geometric mean rel_err against budget"));
+  CHECK(contains(page, "| 0.615 | 0.625 | 0.984 |"));
+  CHECK_FALSE(contains(page, "1.24"));
 }
 
 TEST_CASE("a claim begins with its verdict, then its metric against the budget by layer, then its tests") {

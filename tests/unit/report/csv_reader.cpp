@@ -214,3 +214,23 @@ TEST_CASE("methods by budgets for LaTeX: the best bold, what cannot be told from
   CHECK(!contains(html(document), "by method and budget"));
   CHECK(!contains(markdown(document), "by method and budget"));
 }
+
+// Means of 0.5 and 0.45, geometric means of 0.3 and 0.4, by which rows are ranked and tested: what is bold is what has
+// the smaller number.
+TEST_CASE("a table for LaTeX has the means by which its rows are ranked") {
+  const auto table = [](const char* of_sink) {
+    std::string csv = replay_header;
+    csv.insert(csv.find('\n'), ",rel_err_geomean");
+    const auto add = [&](const Line& line, const std::string& geomean) {
+      csv += text(line);
+      csv.insert(csv.size() - 1, "," + geomean);
+    };
+    add({.error = "0.5,,", .best = "sink", .tied = "1"}, of_sink);
+    add({.method = "h2o", .error = "0.45,,", .best = "sink", .tied = "0"}, "0.4");
+    return latex(report_of({parse_csv(csv, "r.csv")}));
+  };
+  CHECK(contains(table("0.3"), "\\caption{Geometric mean of the error by method and budget. Bold:"));
+  CHECK(contains(table("0.3"), "sink & \\textbf{0.300} \\\\\nh2o & 0.400 \\\\\n"));
+  CHECK(contains(table(""), "\\caption{Mean relative error by method and budget."));  // a row without one
+  CHECK(contains(table("0.3"), "times the best (geometric)"));
+}

@@ -75,8 +75,8 @@ TEST_CASE("a check and the sweep of the same file give the same verdicts and the
     CHECK(checked[i].verdict == results[i].verdict);
     CHECK(checked[i].p_value == results[i].p_value);
     CHECK(checked[i].p_adjusted == results[i].comparison.p_adjusted);
-    CHECK(checked[i].measured == results[i].comparison.test.mean_a);
-    CHECK(checked[i].bound == results[i].comparison.test.mean_b);
+    CHECK(checked[i].measured == results[i].comparison.means().first);
+    CHECK(checked[i].bound == results[i].comparison.means().second);
     CHECK(checked[i].layer == results[i].comparison.layer);
     CHECK(results[i].comparison.seeds == 3);
   }
@@ -104,8 +104,8 @@ TEST_CASE("a claim by predicted KL has the predictions of the rows, and a trace 
   const trace::Reader probed(files.folder / "t.h5"), without(plain.folder / "t.h5");
   const std::vector<CheckRow> checked = rows_of(text, probed), untestable = rows_of(text, without);
   REQUIRE(checked.size() == 2);
-  CHECK(checked[0].measured == swept.claims[0].results[0].comparison.test.mean_a);
-  CHECK(checked[1].measured == kl.test.mean_a);
+  CHECK(checked[0].measured == swept.claims[0].results[0].comparison.means().first);
+  CHECK(checked[1].measured == kl.means().first);
   CHECK(checked[1].p_value == swept.claims[1].results[0].p_value);
   REQUIRE(untestable.size() == 2);
   CHECK(untestable[0].verdict != Verdict::untestable);

@@ -109,20 +109,28 @@ std::vector<Block> claim_figures(const compare::ClaimResult& claim) {
     return r.comparison.trace != claim.results.front().comparison.trace;
   };
   const bool several = std::ranges::any_of(claim.results, other_trace);
+  const bool geometric = std::ranges::all_of(claim.results, [](const compare::RelationResult& r) {
+    return r.comparison.outcome == compare::Outcome::skipped || r.comparison.has_geometric_means();
+  });
   for (const compare::RelationResult& result : claim.results) {
     compare::Comparison c = result.comparison;
     if (c.outcome == compare::Outcome::skipped) continue;
     c.run.clear();  // runs share a drawing
     const std::string place = place_text(c, several);
-    add_mean({place, c.a, c.budget_a, c.test.mean_a});
-    add_mean({place, c.b, c.budget_b, c.test.mean_b});
+    const auto [a, b] = geometric ? c.means() : std::pair(c.test.mean_a, c.test.mean_b);
+    add_mean({place, c.a, c.budget_a, a});
+    add_mean({place, c.b, c.budget_b, b});
     const auto [ratio, interval] = c.effect();
     ratios.push_back({place, c.a + " / " + c.b, c.budget_a, ratio, interval.lo, interval.hi});
   }
   if (means.empty()) return {};
   return {
-      figure_of(means, fmt::format("mean {}", claim.claim.metric.name),
-                "Means over the queries and seeds that the tests compare.", {}),
+      figure_of(means, fmt::format("{}mean {}", geometric ? "geometric " : "", claim.claim.metric.name),
+                geometric
+                    ? "Geometric means over layers and texts of the means over queries and seeds, which the tests "
+                      "compare."
+                    : "Means over the queries and seeds that the tests compare.",
+                {}),
       figure_of(ratios, "ratio", "Bars: adjusted 95 % interval over the units of the tests. Dashed line: equal.", {1})};
 }
 

@@ -20,15 +20,21 @@ bool several_sources(std::span<const compare::Comparison> rows) {
   return std::ranges::any_of(rows, [&](const compare::Comparison& r) { return source(r) != source(rows.front()); });
 }
 
+/// The kind of a row's means, in front of a cell of a table whose rows do not all have it.
+std::string mean_cell(const compare::Comparison& row, double mean, bool mixed) {
+  return (mixed && row.has_geometric_means() ? "geometric " : "") + short_number(mean);
+}
+
 DocTable table_of(std::span<const compare::Comparison> rows) {
   const bool ratios = rows.empty() || rows.front().metric.has_ratio();
+  const MeanKinds kinds = mean_kinds(rows);
   DocTable out{.columns = {{"group"},
                            {"a"},
                            {"budget", true},
                            {"b"},
                            {"budget", true},
-                           {"mean a", true},
-                           {"mean b", true},
+                           {kinds.word + " a", true},
+                           {kinds.word + " b", true},
                            {ratios ? "a / b" : "a - b", true},
                            {"adjusted 95% interval", true},
                            {"tested over"},
@@ -42,9 +48,10 @@ DocTable table_of(std::span<const compare::Comparison> rows) {
     if (r.outcome == compare::Outcome::skipped) {
       cells.resize(12);
     } else {
-      const PairedTest& t = r.test;
+      const auto [a, b] = r.means();
       const auto [effect, interval] = r.effect();
-      for (const double value : {t.mean_a, t.mean_b, effect}) cells.emplace_back(short_number(value));
+      for (const double mean : {a, b}) cells.emplace_back(mean_cell(r, mean, kinds.mixed));
+      cells.emplace_back(short_number(effect));
       cells.emplace_back(short_interval(interval.lo, interval.hi));
       cells.emplace_back(r.tested_over);
       for (const double p : {r.p_value, r.p_adjusted}) cells.emplace_back(short_number(p));
@@ -67,6 +74,17 @@ std::string common(std::span<const compare::Comparison> rows, std::string compar
 }
 
 }  // namespace
+
+MeanKinds mean_kinds(std::span<const compare::Comparison> rows) {
+  std::size_t geometric = 0, compared = 0;
+  for (const compare::Comparison& row : rows) {
+    if (row.outcome == compare::Outcome::skipped) continue;
+    ++compared;
+    geometric += row.has_geometric_means() ? 1 : 0;
+  }
+  return {.word = geometric > 0 && geometric == compared ? "geometric mean" : "mean",
+          .mixed = geometric > 0 && geometric < compared};
+}
 
 std::vector<Block> comparison_blocks(std::span<const compare::Comparison> rows) {
   return {table_of(rows), Paragraph{compare_summary(rows)}};

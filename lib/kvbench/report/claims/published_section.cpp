@@ -160,13 +160,16 @@ bool share(const compare::ClaimResult& claim, std::string compare::Comparison::*
 DocTable test_table(const compare::ClaimResult& claim) {
   const bool one_trace = share(claim, &compare::Comparison::trace),
              same_units = share(claim, &compare::Comparison::tested_over);
+  std::vector<compare::Comparison> rows;
+  for (const compare::RelationResult& result : claim.results) rows.push_back(result.comparison);
+  const MeanKinds kinds = mean_kinds(rows);
   DocTable out{.title = "Tests",
                .columns = {{"relation", false, true},
                            {"trace", false, false, true},
                            {"place"},
                            {"verdict"},
-                           {"mean a", true},
-                           {"mean b", true},
+                           {kinds.word + " a", true},
+                           {kinds.word + " b", true},
                            {"a / b [adjusted 95 % interval]", true},
                            {"p, by Holm", true},
                            {"tested over", false, false, true},
@@ -180,7 +183,9 @@ DocTable test_table(const compare::ClaimResult& claim) {
     if (c.outcome == compare::Outcome::skipped) {
       cells.resize(10);
     } else {
-      for (const double mean : {c.test.mean_a, c.test.mean_b}) cells.emplace_back(three_digits(mean));
+      const auto [a, b] = c.means();
+      const char* kind = kinds.mixed && c.has_geometric_means() ? "geometric " : "";
+      for (const double mean : {a, b}) cells.emplace_back(kind + three_digits(mean));
       const auto [ratio, interval] = c.effect();
       cells.emplace_back(interval_text(ratio, interval.lo, interval.hi));
       cells.emplace_back(short_number(c.p_adjusted));

@@ -30,6 +30,13 @@ std::vector<Block> check_findings(std::span<const bounds::CheckRow> rows);
 /// One figure per run, trace and measure.
 std::vector<Block> measure_blocks(std::span<const CsvTable* const> tables);
 
+/// What the means of some comparisons are called, "geometric mean" or "mean"; mixed: some are geometric ones.
+struct MeanKinds {
+  std::string word;
+  bool mixed = false;
+};
+MeanKinds mean_kinds(std::span<const compare::Comparison> rows);
+
 /// The most important columns as a table, then compare_summary().
 std::vector<Block> comparison_blocks(std::span<const compare::Comparison> rows);
 

@@ -70,10 +70,13 @@ std::span<const Column<Comparison>> compare_columns() {
        needed(where_compared([](auto& r) -> auto& { return r.ratio_interval.lo; }))},
       {"ratio_hi", "upper end of this interval",
        needed(where_compared([](auto& r) -> auto& { return r.ratio_interval.hi; }))},
-      {"over_places",
-       "mean_a / mean_b on a layer and text: geometric mean over layers and texts; for metrics that may be negative "
-       "the "
-       "mean of mean_a - mean_b; empty where layers and texts are no sample of others",
+      {"over_places_a",
+       "geometric mean over layers and texts of the mean of a on each, by which over_places compares; the mean of "
+       "these "
+       "for metrics that may be negative; empty where layers and texts are no sample of others",
+       where_compared(&Comparison::places_a)},
+      {"over_places_b", "the same of b", where_compared(&Comparison::places_b)},
+      {"over_places", "over_places_a / over_places_b; for metrics that may be negative over_places_a - over_places_b",
        where_compared(&Comparison::over_places)},
       {"over_places_lo",
        "lower end of its interval at this level, for layers and texts like these: it holds \"no difference\" where "

@@ -5,6 +5,8 @@
 #include <cmath>
 #include <tuple>
 
+#include <fmt/format.h>
+
 #include <kvbench/report/replay/answer.hpp>
 #include <kvbench/report/replay/ranked_figure.hpp>
 #include <kvbench/report/text/sentences.hpp>
@@ -34,8 +36,10 @@ struct RankedRows {
     }
   }
 
-  TableCell cell(const Series& series, const ReplayRow& r) const {
-    const std::string text = three_digits(r.error);
+  /// `geometric`: the number is the mean by which rows are ranked and tested.
+  TableCell cell(const Series& series, const ReplayRow& r, bool geometric) const {
+    const double mean = geometric ? r.geomean : r.error;
+    const std::string text = std::isnan(mean) ? "–" : three_digits(mean);
     if (series.reference) return {text, Tone::dim};
     if (r.is_outside()) return {"outside", Tone::dim};
     if (tested < 2) return text;  // the best alone has no test
@@ -44,6 +48,28 @@ struct RankedRows {
     return {text, *r.tied ? Tone::tied : Tone::plain};
   }
 };
+
+/// Whether all rows that are ranked have geometric means: a table has one kind.
+bool are_geometric(const std::vector<const Series*>& all) {
+  for (const Series* series : all) {
+    const auto lacks = [](const ReplayRow* r) {
+      return r->ok() && !r->is_outside() && !std::isnan(r->error) && std::isnan(r->geomean);
+    };
+    if (!series->reference && std::ranges::any_of(series->rows, lacks)) return false;
+  }
+  return true;
+}
+
+DocTable table_of(replay::RankBy figure, const std::string& part, bool geometric) {
+  const FigureWords& words = figure_words(figure);
+  const std::string what =
+      geometric ? fmt::format("Geometric mean of the {}", words.quantity) : std::string(words.name);
+  return {
+      .title = fmt::format(
+          "{} by method and budget{}. Bold: the best of a budget; underlined: not distinguishable from it", what, part),
+      .columns = {{"method"}},
+      .paper = true};
+}
 
 }  // namespace
 
@@ -57,12 +83,10 @@ DocTable budget_table(const std::vector<Series>& all, const std::vector<Budget>&
   if (order.size() < 2) return {};
   std::ranges::stable_sort(order, {}, [&](const Series* series) {
     const ReplayRow* r = row_at(*series, first.front());
-    return std::tuple(series->reference, r != nullptr && r->is_outside(), r == nullptr ? INFINITY : r->error);
+    return std::tuple(series->reference, r != nullptr && r->is_outside(), r == nullptr ? INFINITY : error_of(*r));
   });
-  DocTable table{.title = std::string(figure_words(figure_of(all)).name) + " by method and budget" + part +
-                          ". Bold: the best of a budget; underlined: not distinguishable from it",
-                 .columns = {{"method"}},
-                 .paper = true};
+  const bool geometric = are_geometric(order);
+  DocTable table = table_of(figure_of(all), part, geometric);
   for (const Series* series : order) table.rows.push_back({series->name()});
   bool single = false, untested = false;
   for (const Budget& budget : budgets) {
@@ -71,7 +95,7 @@ DocTable budget_table(const std::vector<Series>& all, const std::vector<Budget>&
     table.columns.push_back({budget.text(), true});
     for (std::size_t i = 0; i < order.size(); ++i) {
       const ReplayRow* r = row_at(*order[i], budget);
-      table.rows[i].push_back(r == nullptr ? TableCell("–", Tone::dim) : ranked.cell(*order[i], *r));
+      table.rows[i].push_back(r == nullptr ? TableCell("–", Tone::dim) : ranked.cell(*order[i], *r, geometric));
     }
   }
   if (single) table.title += "; ?: not tested against it";

@@ -140,6 +140,8 @@ void add_rows(const std::vector<Series>& all, const std::vector<Budget>& budgets
   }
 }
 
+constexpr std::size_t geometric_column = 10;
+
 DocTable method_table(replay::RankBy figure) {
   const FigureWords& words = figure_words(figure);
   const char* marks = figure == replay::RankBy::kl_predicted
@@ -157,9 +159,16 @@ DocTable method_table(replay::RankBy figure) {
                       {"bytes read / full", true, false, true},
                       {"time, s", true, false, true},
                       {"recall", true, false, true},
-                      {"geometric mean", true, false, true},
+                      {"geometric mean", true},
                       {"times the best", true}},
           .sortable = true};
+}
+
+/// The table of methods without empty columns, whose ratios are those of geometric means where it has these.
+DocTable finished(DocTable table) {
+  const auto has = [](const std::vector<TableCell>& row) { return !row[geometric_column].text.empty(); };
+  if (std::ranges::any_of(table.rows, has)) table.columns.back().title = "times the best (geometric)";
+  return compact(std::move(table));
 }
 
 /// Averages over texts: the prompts of the traces, the smallest budget first.
@@ -283,7 +292,7 @@ void add_part(const ReplaySection& section, const ReplayPart& part, const QueryF
     table.title = fmt::format("Methods at {}{}", budget_words(main.front()), of_part);
     add_rows(all, {main.front()}, "", table);
     for (auto& row : table.rows) row[2] = "";  // the budget, which the title states
-    append_filled(into.shown, compact(std::move(table)));
+    append_filled(into.shown, finished(std::move(table)));
   }
   append_filled(into.figures, without({scope_of(section, part), sentences_of(part, shown.budgets)}, said));
   into.figures.emplace_back(Paragraph{introduction(section, part)});
@@ -320,7 +329,7 @@ std::vector<Block> replay_blocks(const ReplaySection& section, const QueryFiles&
   for (const ReplayPart& part : section.parts) add_part(section, part, files, said, gathered);
   std::vector<Block> blocks = {Heading{2, heading_of(section)}};
   append(blocks, std::move(gathered.shown));
-  if (gathered.several) append_filled(gathered.figures, compact(std::move(gathered.all)));
+  if (gathered.several) append_filled(gathered.figures, finished(std::move(gathered.all)));
   append_folded(blocks, "All budgets, costs and notes", std::move(gathered.figures));
   append_folded(blocks, "By layer, head and query", std::move(gathered.details));
   std::vector<Block> tables;
