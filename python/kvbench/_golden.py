@@ -20,7 +20,7 @@ _EXACT = ("budget_tokens", "total_bytes", "bytes_read")
 _FIGURES = ("weight_num", "weight_den", "rel_err", "rel_err_last", "recall")
 _NUMBERS = ("total_bytes", "bytes_read", "rtol", "atol")
 _MOST_IDS = 2**24  # of a file, as in lib/kvbench/golden/ids.hpp: ranges make millions of ids of a few bytes
-_COLUMNS = (*_TEXTS, *_WHOLE, *_NUMBERS, "backends", "entries", "ids", *_FIGURES)
+_COLUMNS = (*_TEXTS, *_WHOLE, *_NUMBERS, "backends", "entries", "ids", *_FIGURES, "kl_predicted")
 
 
 @dataclass(eq=False, frozen=True, repr=False, slots=True)
@@ -48,6 +48,7 @@ class GoldenRow:
     rel_err: np.ndarray  # float64: means over the evaluated queries
     rel_err_last: np.ndarray  # float64: of the last query, NaN where it is not measured
     recall: np.ndarray | None  # float64; None where it does not apply
+    kl_predicted: float | None  # of compressing this kv head alone, nats per scored token; None in most rows
     rtol: float  # figures agree within atol + rtol * |expected|
     atol: float
 
@@ -66,11 +67,11 @@ class GoldenRow:
 
         ids: for each query head those that answer the last query, in any order, with -1 for unused slots; or one list
         for all of them. found: values of any other columns. Figures agree within atol + rtol * |expected|,
-        budget_tokens, total_bytes and bytes_read exactly."""
-        unknown = found.keys() - {*_EXACT, *_FIGURES}
+        kl_predicted within 1e-9 + 100 * rtol * |expected|, budget_tokens, total_bytes and bytes_read exactly."""
+        unknown = found.keys() - {*_EXACT, *_FIGURES, "kl_predicted"}
         if unknown:
             raise Error(f"differences(): {sorted(unknown)[0]} is not compared; the columns that are: ids, "
-                        f"{', '.join((*_EXACT, *_FIGURES))}")
+                        f"{', '.join((*_EXACT, *_FIGURES, 'kl_predicted'))}")
         sentences = [] if ids is None else self._differences_of_ids(ids)
         for name, value in found.items():
             sentences += self._differences_of(name, value)
@@ -98,6 +99,9 @@ class GoldenRow:
             return [] if value == expected else [f"{name} is {value}, expected {expected}"]
         if expected is None or value is None:
             return [] if expected is value else [f"{name} is {value}, expected {expected}"]
+        if name == "kl_predicted":
+            near = abs(value - expected) <= 1e-9 + 100 * self.rtol * abs(expected)
+            return [] if near else [f"{name} is {value:.6g}, expected {expected:.6g}"]
         found = np.broadcast_to(np.asarray(value, float), expected.shape)
         near = np.isclose(found, expected, rtol=self.rtol, atol=self.atol, equal_nan=True)
         return [f"{name} of query head {self.query_heads[g]} is {found[g]:.8g}, expected {expected[g]:.8g}"
@@ -138,6 +142,7 @@ def _row(path, number, cells, most):
         values.update({name: int(cells[name]) for name in _WHOLE})
         values.update({name: float(cells[name]) for name in _NUMBERS})
         values.update({name: _numbers(cells[name], float) for name in _FIGURES})
+        values["kl_predicted"] = float(cells["kl_predicted"]) if cells["kl_predicted"] else None
         entries, lists = _numbers(cells["entries"], int), []
         for text in cells["ids"].split("/"):
             lists.append(_ids(text, most))

@@ -61,6 +61,7 @@ class Comparer {
     figures("rel_err", &Row::rel_err);
     figures("rel_err_last", &Row::rel_err_last);
     if (scope == Scope::everything) figures("recall", &Row::recall);
+    prediction();
     return std::move(out_);
   }
 
@@ -106,6 +107,16 @@ class Comparer {
       });
     }
     heads.finish(out_.differences);
+  }
+
+  void prediction() {
+    const double expected = expected_.kl_predicted, found = found_.kl_predicted;
+    if (expected == found || (std::isnan(expected) && std::isnan(found))) return;
+    const double part = std::abs(found - expected) / expected_.allowed_of_prediction();
+    if (!std::isnan(part)) out_.deviation = std::max(out_.deviation, part);
+    if (!(part <= 1))
+      out_.differences.push_back(fmt::format("kl_predicted is {:.6g}, expected {:.6g} (within {:.1e})", found, expected,
+                                             expected_.allowed_of_prediction()));
   }
 
   Index query_head(Index g) const { return expected_.kv_head * std::ssize(expected_.entries) + g; }

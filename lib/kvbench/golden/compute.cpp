@@ -7,6 +7,7 @@
 #include <kvbench/core/error.hpp>
 #include <kvbench/golden/compare.hpp>
 #include <kvbench/methods/sets.hpp>
+#include <kvbench/replay/records/predicted_kl.hpp>
 #include <kvbench/replay/replay.hpp>
 
 namespace kvbench::golden {
@@ -45,7 +46,8 @@ std::vector<std::string> budgets_of(const methods::MethodInfo& method) {
 
 std::vector<Method> golden_methods() {
   std::vector<methods::MethodSettings> rows = methods::rows_of_set("all");
-  rows.push_back({&methods::find_method("oracle-error"), {}});
+  for (const char* name : {"oracle-error", "adakv@kvpress(snapkv@kvpress)", "criticalkv(snapkv@kvpress)"})
+    rows.push_back({&methods::find_method(name), {}});
   std::vector<Method> out;
   for (const auto& [info, settings] : rows) {
     const replay::MethodChoice choice{info, info->bind(settings)};
@@ -56,6 +58,11 @@ std::vector<Method> golden_methods() {
 
 bool has_rows(const replay::MethodChoice& method, Index kv_head) {
   return kv_head != 1 || !method.info->heads_alone(method.params);
+}
+
+bool states_prediction(const replay::MethodChoice& method) {
+  constexpr std::string_view names[] = {"snapkv", "kmeans", "q4_0"};
+  return method.params.text().empty() && std::ranges::count(names, method.info->name) > 0;
 }
 
 std::vector<replay::ReplayRequest> golden_requests(std::span<const Method> methods) {
@@ -106,6 +113,15 @@ std::vector<double> means_of(const ConfigurationResult& result, replay::Metric m
   return means;
 }
 
+/// NaN without probes.
+double prediction_of(const ConfigurationResult& result, Index scored) {
+  const std::size_t probes = scored > 0 ? result.probe_sums.size() : 0;
+  if (probes == 0) return NAN;
+  const replay::ProbeSums sums{
+      .scored = static_cast<std::size_t>(scored), .layers = 1, .seeds = 1, .probes = probes, .sums = result.probe_sums};
+  return replay::predict_kl({&sums, 1}, {}).mean;
+}
+
 /// Adds ids and weights of the entries that answer the last of `queries` queries.
 void add_entries(Row& row, const replay::RawResult& raw, Index group, Index queries) {
   const Index answered = queries - raw.entries_query;
@@ -143,6 +159,8 @@ void add_rows(std::vector<Row>& rows, const ReplayResults& results, std::size_t 
     row.seed = key.seed, row.protocol = prompt.protocol, row.prompt = prompt.id;
     row.layer = head.layer, row.kv_head = head.place.kv_head;
     row.backends = {backend};
+    if (row.fault.empty() && states_prediction(named))
+      row.kl_predicted = prediction_of(head.results[configuration], prompt.scored_tokens);
     rows.push_back(std::move(row));
   }
 }

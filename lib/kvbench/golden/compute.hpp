@@ -17,12 +17,16 @@ struct Method {
   replay::MethodChoice named, replayed;
 };
 
-/// The rows of `--method all` and those that it leaves out, in the order of the registry.
+/// The rows of `--method all`, then an oracle and wrappers that it leaves out.
 std::vector<Method> golden_methods();
 
 /// Whether a kv head of the bundled trace has golden rows of a method: the second of three only where the heads of a
 /// layer affect each other.
 bool has_rows(const replay::MethodChoice& method, Index kv_head);
+
+/// Whether golden rows of a method state predicted KL, which another recording of the trace changes: those of an
+/// eviction, of merged entries and of rounded ones.
+bool states_prediction(const replay::MethodChoice& method);
 
 /// The replays whose configurations are the golden rows of these methods, with the same configurations in each.
 std::vector<replay::ReplayRequest> golden_requests(std::span<const Method> methods);

@@ -3,7 +3,9 @@
 // another implementation of the method can be compared with it (docs/golden.md).
 #pragma once
 
+#include <cmath>
 #include <cstdint>
+#include <limits>
 #include <string>
 #include <string_view>
 #include <tuple>
@@ -35,9 +37,13 @@ struct Row {
   std::vector<double> rel_err;                 ///< mean over the evaluated queries
   std::vector<double> rel_err_last;            ///< of the last query
   std::vector<double> recall;                  ///< mean over the evaluated queries; empty where it does not apply
+  /// Predicted KL of compressing this kv head alone, in nats per scored token; NaN: not stated (states_prediction()).
+  double kl_predicted = std::numeric_limits<double>::quiet_NaN();
   /// Figures agree where they differ by at most atol + rtol * |expected|. Rounding in fp32 moves these means by about
   /// 1e-6; one other token in the answer of one query moves the recall by more than 1e-5 (docs/golden.md).
   double rtol = 1e-5, atol = 5e-6;
+  /// The same of kl_predicted, a square of sums whose terms cancel.
+  double allowed_of_prediction() const { return 1e-9 + 100 * rtol * std::abs(kl_predicted); }
 
   /// Of a row that could not be computed: why. Such rows are never frozen.
   std::string fault;

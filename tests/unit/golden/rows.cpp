@@ -77,6 +77,37 @@ TEST_CASE("each difference is named, of several query heads the first") {
   CHECK(differences([](Row& row) { row.entries = {3}; }) == Sentences{"the number of query heads is 1, expected 2"});
 }
 
+// 0.01 may differ by a thousandth of itself: a sum whose terms cancel is squared. A row that states none expects none.
+TEST_CASE("a predicted KL agrees relatively") {
+  Row expected = row_on("ref");
+  expected.kl_predicted = 0.01;
+  const auto with = [&](double kl) {
+    Row found = expected;
+    found.kl_predicted = kl;
+    return compare(expected, found);
+  };
+  CHECK(with(0.01).differences.empty());
+  CHECK(with(0.010005).deviation == doctest::Approx(0.5).epsilon(1e-3));
+  CHECK(with(0.010005).differences.empty());
+  CHECK(with(0.01002).differences == Sentences{"kl_predicted is 0.01002, expected 0.01 (within 1.0e-05)"});
+  CHECK(with(NAN).differences.size() == 1);
+  CHECK(compare(row_on("ref"), expected).differences.size() == 1);
+  Row port = expected;
+  port.kl_predicted = 0.02;
+  CHECK(compare(expected, port, Scope::port).differences.size() == 1);
+}
+
+TEST_CASE("a few methods state a predicted KL, and wrappers have rows beside those of all methods") {
+  std::vector<std::string> stating, names;
+  for (const Method& method : golden_methods()) {
+    names.push_back(method.named.info->name);
+    if (states_prediction(method.named)) stating.push_back(names.back());
+  }
+  CHECK(stating == std::vector<std::string>{"snapkv", "kmeans", "q4_0"});
+  for (const char* name : {"adakv@kvpress(snapkv@kvpress)", "criticalkv(snapkv@kvpress)"})
+    CHECK(std::ranges::count(names, name) == 1);
+}
+
 TEST_CASE("of a port what it declares about itself is not compared") {
   const Row expected = row_on("ref");
   Row found = expected;
