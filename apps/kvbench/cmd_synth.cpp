@@ -75,6 +75,12 @@ Command add_synth(CLI::App& app) {
   flags->add_option("--key-norm", synth.key_norm, "Typical norm of a key")
       ->check(number_in<double>())
       ->capture_default_str();
+  flags
+      ->add_option(
+          "--key-bias", synth.key_bias,
+          "Add this number to the last channel of all keys of layer 0, as models with key biases do: the attention "
+          "is the same, but the keys are hard to round (default: 0)")
+      ->check(number_in<double>());
   flags->add_option("--column-sums", synth.column_sums, "Store column sums of the context (true or false)")
       ->check(one_of({"true", "false"}))
       ->capture_default_str();

@@ -50,6 +50,7 @@ constexpr Flag flags[] = {
     {"synth", "clusters", "--clusters"},
     {"synth", "spread", "--spread"},
     {"synth", "key_norm", "--key-norm"},
+    {"synth", "key_bias", "--key-bias"},
     {"synth", "column_queries", "--column-queries"},
     {"synth", "speculation_error", "--speculated"},
 };

@@ -72,9 +72,10 @@ class SynthHead::Generator {
     return rows(range, options_.head_dim, [&](std::int64_t i, std::vector<double>& key) {
       if (std::binary_search(marked_.begin(), marked_.end(), i)) {
         for (std::size_t c = 0; c < key.size(); ++c) key[c] = mark_length() * direction_[c];
-        return;
+      } else {
+        scatter(Stream::keys, Stream::membership, place_.kv_head, i, key);
       }
-      scatter(Stream::keys, Stream::membership, place_.kv_head, i, key);
+      if (place_.layer == 0) key.back() += options_.key_bias;
     });
   }
 

@@ -69,6 +69,8 @@ void check_options(const SynthOptions& o) {
   if (!(o.spread >= 0 && o.spread <= most)) throw Error("`spread` is {}; it must be from 0 to {:.0e}.", o.spread, most);
   if (!(o.key_norm >= least && o.key_norm <= most))
     throw Error("`key_norm` is {}; it must be from {:.0e} to {:.0e}.", o.key_norm, least, most);
+  if (!(std::abs(o.key_bias) <= most))
+    throw Error("`key_bias` is {}; it must be from {:.0e} to {:.0e}.", o.key_bias, -most, most);
   if (o.speculation_error && !(*o.speculation_error >= 0 && *o.speculation_error <= most))
     throw Error("`speculation_error` is {}; it must be from 0 to {:.0e}.", *o.speculation_error, most);
 }
@@ -101,6 +103,7 @@ TraceInfo describe(const SynthOptions& options) {
   info.source_tool = "kvbench synth";
   info.source_version = fmt::format("pattern={} clusters={} spread={} key_norm={} seed={}", name_of(options.pattern),
                                     options.clusters, options.spread, options.key_norm, options.seed);
+  if (options.key_bias != 0) info.source_version += fmt::format(" key_bias={}", options.key_bias);
   if (options.speculation_error) info.source_version += fmt::format(" speculated={}", *options.speculation_error);
   if (options.column_sums) info.source_version += fmt::format(" isa={}", kvbench::name_of(options.isa));
   if (options.column_sums && options.column_queries > 0) {

@@ -37,8 +37,11 @@ struct SynthOptions {
   bool values_in_keys = false;
   std::int64_t prompts = 1;
   std::int64_t clusters = 32;
-  double spread = 0.3;      ///< within-cluster standard deviation relative to the distance between centres
-  double key_norm = 8;      ///< typical |k|; logits have standard deviation of about key_norm^2 / head_dim
+  double spread = 0.3;  ///< within-cluster standard deviation relative to the distance between centres
+  double key_norm = 8;  ///< typical |k|; logits have standard deviation of about key_norm^2 / head_dim
+  /// Added to the last channel of every key of layer 0, as the key biases of some models are (docs/key-biases.md). It
+  /// adds one number to all logits of a query, so that the exact attention is the same.
+  double key_bias = 0;
   bool column_sums = true;  ///< write column sums of the exact attention of the context's queries
   /// Number of evenly spaced queries from which column sums are estimated; each also counts for the queries since the
   /// previous one. Exact sums take time proportional to num_tokens^2. 0: exact, over all queries. Recorded in
