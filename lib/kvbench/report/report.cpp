@@ -197,6 +197,10 @@ Document make_report(std::span<const CsvTable> tables, const ReportOptions& opti
   }
   append(document.blocks, predicted_blocks(sections, evaluations));
   for (const ReplaySection& section : sections) append(document.blocks, replay_blocks(section, options.files, said));
+  for (const TraceRounding& one : options.rounding) {
+    document.blocks.emplace_back(Heading{2, fmt::format("Rounding the keys: {}", one.trace)});
+    append(document.blocks, rounding_blocks(one.heads, false));
+  }
   if (!sorted.checks.empty()) append(document.blocks, check_blocks(sorted.checks));
   if (!sorted.measures.empty()) append(document.blocks, measure_blocks(sorted.measures));
   document.blocks.emplace_back(Heading{2, "Inputs", true});

@@ -10,13 +10,21 @@
 #include <kvbench/report/document/document.hpp>
 #include <kvbench/report/read/csv.hpp>
 #include <kvbench/report/replay/sections.hpp>
+#include <kvbench/rounding/rounding.hpp>
 
 namespace kvbench::report {
+
+/// What rounding the keys of a trace does: its heads, rounding::worst_first().
+struct TraceRounding {
+  std::string trace;
+  std::vector<rounding::HeadRounding> heads;
+};
 
 struct ReportOptions {
   std::string title = "kvbench report", description;
   std::vector<Published> published;
   QueryFiles files;
+  std::vector<TraceRounding> rounding;
   replay::RankBy rank_by = replay::RankBy::automatic;  ///< of rows of replays; automatic: what ranked them there
 };
 

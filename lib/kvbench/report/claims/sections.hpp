@@ -13,6 +13,7 @@
 #include <kvbench/report/document/document.hpp>
 #include <kvbench/report/read/csv.hpp>
 #include <kvbench/report/read/table_kind.hpp>
+#include <kvbench/rounding/rounding.hpp>
 
 namespace kvbench::report {
 
@@ -36,6 +37,10 @@ struct MeanKinds {
   bool mixed = false;
 };
 MeanKinds mean_kinds(std::span<const compare::Comparison> rows);
+
+/// What rounding the keys does: first which layer is worst and why, then a table of the worst head of each layer, or of
+/// every head. `heads`, at least one, are rounding::worst_first().
+std::vector<Block> rounding_blocks(std::span<const rounding::HeadRounding> heads, bool every_head);
 
 /// The most important columns as a table, then compare_summary().
 std::vector<Block> comparison_blocks(std::span<const compare::Comparison> rows);
