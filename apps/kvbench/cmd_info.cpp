@@ -15,7 +15,9 @@
 #include <apps/common/command_line.hpp>
 #include <apps/common/rows/flag_names.hpp>
 #include <apps/common/rows/output.hpp>
+#include <apps/common/rows/shared_flags.hpp>
 #include <apps/kvbench/commands.hpp>
+#include <apps/kvbench/rounding_rows.hpp>
 
 namespace kvbench::app {
 namespace {
@@ -252,17 +254,57 @@ std::string layer_table(const trace::Reader& reader, const std::string& format) 
 
 }  // namespace
 
+namespace {
+
+struct InfoFlags {
+  std::string path, format, output;
+  bool rounding = false, every_head = false, quiet = false;
+  int threads = 0;
+};
+
+int run(const CLI::App& flags, const InfoFlags& o) {
+  if (!o.rounding)
+    refuse_without_effect(flags, {"--rows", "-j"}, "without --rounding, which measures what rounding the keys does");
+  const bool text = o.format.empty() || o.format == "text";
+  if (o.format == "md") throw Error("-o {}: info writes text, csv or json; end the name with .csv or .json", o.output);
+  if (!text) refuse_without_effect(flags, {"--rows"}, "on csv and json, which have a row for each format of each head");
+  check_distinct(std::vector<NamedFile>{{"-o", o.output}}, std::vector<NamedFile>{{"the trace", o.path}});
+  const trace::Reader reader(o.path);
+  Output output(o.output);
+  if (!o.rounding) {
+    output.finish(text ? describe(reader) : layer_table(reader, o.format));
+    return done;
+  }
+  const std::vector<rounding::HeadRounding> heads = measure_rounding(reader, o.threads, o.quiet);
+  output.finish(text ? rounding_text(heads, o.every_head) : rounding_table(reader, heads, o.format));
+  return done;
+}
+
+}  // namespace
+
 Command add_info(CLI::App& app) {
   CLI::App* flags = app.add_subcommand("info", "Describe a trace, and list the methods that can run on it");
-  auto path = std::make_shared<std::string>(), format = std::make_shared<std::string>("text");
-  flags->add_option("trace", *path, "Trace file (.h5)")->required();
-  flags->add_option("--format", *format, "text, or csv or json (one row per layer of a prompt)")
+  auto options = std::make_shared<InfoFlags>();
+  InfoFlags& o = *options;
+  flags->parse_complete_callback([options] { imply_format(options->format, options->output); });
+  flags->add_option("trace", o.path, "Trace file (.h5)")->required();
+  flags->add_flag("--rounding", o.rounding,
+                  "Measure instead what rounding its keys does to the attention, by format: which layers need more "
+                  "bits, and why (docs/key-biases.md)");
+  add_choice(flags, "--rows", o.every_head, {{"layer", false}, {"head", true}},
+             "With --rounding: the worst kv head of each layer, or every head (default: layer)");
+  flags
+      ->add_option("--format", o.format,
+                   "text, or csv or json (one row per layer of a prompt, with --rounding per kv head and format; "
+                   "default: what the name of the output ends with, else text)")
       ->check(one_of({"text", "csv", "json"}));
-  return {flags, [path, format] {
-            const trace::Reader reader(*path);
-            print(*format == "text" ? describe(reader) : layer_table(reader, *format));
-            return done;
-          }};
+  flags->add_option("-o,--output", o.output, "Output file, written atomically (default: standard output)");
+  flags
+      ->add_option("-j,--threads", o.threads,
+                   "With --rounding: number of threads (default: OMP_NUM_THREADS, else all processors)")
+      ->check(number_in(0, 4096));
+  flags->add_flag("-q,--quiet", o.quiet, "Do not show a progress bar");
+  return {flags, [flags, options] { return run(*flags, *options); }};
 }
 
 }  // namespace kvbench::app

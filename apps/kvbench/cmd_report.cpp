@@ -23,6 +23,7 @@
 #include <apps/common/command_line.hpp>
 #include <apps/common/rows/output.hpp>
 #include <apps/kvbench/commands.hpp>
+#include <apps/kvbench/rounding_rows.hpp>
 
 namespace kvbench::app {
 namespace {
@@ -142,6 +143,8 @@ struct OpenFiles {
       traces.push_back(std::make_unique<trace::Reader>(path));
       require_rows_of(tables, traces.back()->sha256(), "--trace", path);
       report.files.traces.push_back(traces.back().get());
+      report.rounding.push_back(
+          {std::filesystem::path(path).filename().string(), measure_rounding(*traces.back(), 0, false)});
     }
   }
 };
@@ -257,7 +260,8 @@ Command add_report(CLI::App& app) {
       "Raw results of the same replays (--raw of replay): adds the distribution of errors, and errors along the text");
   flags->add_option(
       "--trace", o.traces,
-      "With --raw: the traces of the replays; adds a map of the attention of one head and of the tokens kept");
+      "With --raw: the traces of the replays; adds a map of the attention of one head and of the tokens kept, and what "
+      "rounding the keys does to the attention");
   flags->add_option("--sweep", o.sweep,
                     "Sweep file of the tables: adds its title, and the published results beside the measured ones; its "
                     "verdicts are in the table of claims");

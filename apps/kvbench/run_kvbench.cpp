@@ -30,7 +30,9 @@ struct CommandExamples {
 };
 /// Those of the help of each command, behind "kvbench ". eval shows the help of kveval.
 const CommandExamples command_examples[] = {
-    {"info", {"info traces/smollm2-135m.h5", "info traces/smollm2-135m.h5 --format csv"}},
+    {"info",
+     {"info traces/smollm2-135m.h5", "info traces/smollm2-135m.h5 --rounding",
+      "info traces/smollm2-135m.h5 --format csv"}},
     {"replay",
      {"replay traces/smollm2-135m.h5 --method snapkv,h2o,snapkv+kivi4 --budget 25%mem -o run.csv --summary",
       "replay traces/smollm2-135m.h5 --method quest,clusterkv --budget 25%read --format table",

@@ -174,6 +174,8 @@ class Report(CliTest):
         text = self.report(table, "--raw", raw, "--trace", self.trace)
         best = min((r for r in rows(self.read(table)) if r["layer"] == "all"), key=lambda r: float(r["rel_err_mean"]))
         self.assertIn(f"Attention of the head on which {best['method']} has its largest error", text)
+        self.assertIn("Rounding the keys: t.h5", text)
+        self.assertIn("Cannot tell what rounding keys by token does to this model: keys have 16 channels", text)
         heads = [r for r in rows(self.read(table)) if r["head"] != "all" and r["method"] == best["method"]]
         worst = max(heads, key=lambda r: float(r["rel_err_mean"]))
         self.assertIn(f"Layer {worst['layer']}, query head {worst['head']}, budget 25%", text)
