@@ -21,6 +21,7 @@ std::span<const bounds::Check> all_checks() {
   static const std::vector<bounds::Check> table = {
       faithful::exact_noise_floor(),
       faithful::predicted_kl_second_order(),
+      faithful::predicted_kl_region(),
       faithful::subgen_algorithm1(),
       bounds::subgen_lemma1(),
       bounds::subgen_lemma2(),

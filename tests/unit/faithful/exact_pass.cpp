@@ -111,12 +111,16 @@ TEST_CASE("KL over the square of the size of the errors approaches the predicted
 
 TEST_CASE("every fault of predicted KL is found, by a wide margin") {
   const std::vector<Mutant> mutants = predicted_kl_mutants();
-  CHECK(mutants.size() == 6);
+  CHECK(mutants.size() == 8);
   for (const Mutant& mutant : mutants) {
     CAPTURE(mutant.id);
     const std::vector<CheckRow> rows = rows_of(cpu(), mutant.run, 0);
+    if (mutant.id == "predicted_kl.all-outside") {
+      CHECK(rows.front().verdict == Verdict::violated);
+      continue;
+    }
     CHECK(rows.back().verdict == Verdict::violated);
-    CHECK(rows.back().measured > 0.3);
+    CHECK(rows.back().measured > (mutant.id == "predicted_kl.key-bias" ? 6 : 0.3));
   }
 }
 
@@ -130,5 +134,40 @@ TEST_CASE("a predicted KL that is wrong by 0.2 % is found, and so is one that is
       });
     };
     CHECK(rows_of(cpu(), check, 0).back().verdict == Verdict::violated);
+  }
+}
+
+TEST_CASE("a key bias changes no exact output, and makes the KL of rounded keys many times the predicted one") {
+  const replay::MethodChoice rounding = method_choice("int", {{"bits", "4"}, {"value_bits", "8"}, {"group", "0"}});
+  const KnownNetwork plain = confident_network(3, 0), biased = confident_network(3, 100);
+  const replay::ReplayResults exact = replay_network(plain, method_choice("exact"), cpu()),
+                              same = replay_network(biased, method_choice("exact"), cpu()),
+                              rounded = replay_network(plain, rounding, cpu()),
+                              wrong = replay_network(biased, rounding, cpu());
+  const auto farthest = [](const replay::ReplayResults& one, const replay::ReplayResults& other, Index layer) {
+    float most = 0;
+    for (std::size_t h = 0; h < one.heads.size(); ++h) {
+      if (one.heads[h].layer != layer) continue;
+      const std::vector<float>&a = one.heads[h].results[0].raw.value().output,
+            &b = other.heads[h].results[0].raw.value().output;
+      for (std::size_t i = 0; i < a.size(); ++i) most = std::max(most, std::abs(a[i] - b[i]));
+    }
+    return most;
+  };
+  for (const Index layer : {0, 1}) CHECK(farthest(exact, same, layer) < 1e-4F);
+  CHECK(farthest(exact, rounded, 0) < 0.3F);
+  CHECK(farthest(exact, wrong, 0) > 0.6F);
+  CHECK(farthest(rounded, wrong, 1) == 0);  // the bias is in layer 0 alone
+}
+
+TEST_CASE("rows of rounded keys are outside with a key bias and not without one, with every draw") {
+  for (const std::uint32_t offset : {0u, 100u, 200u, 4000000000u}) {
+    const std::vector<CheckRow> rows = rows_of(cpu(), predicted_kl_region().run, offset);
+    REQUIRE(rows.size() == 2);
+    for (const CheckRow& row : rows) {
+      CHECK(row.verdict == Verdict::holds);
+      CHECK(row.trials == 8);
+    }
+    CHECK(rows[0].measured < 1.5);
   }
 }

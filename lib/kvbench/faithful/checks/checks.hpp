@@ -14,6 +14,7 @@
 #include <kvbench/faithful/oracle/subgen.hpp>
 #include <kvbench/faithful/oracle/uniform.hpp>
 #include <kvbench/replay/exact/exact_pass.hpp>
+#include <kvbench/replay/records/record.hpp>
 
 namespace kvbench::faithful {
 
@@ -123,7 +124,14 @@ std::vector<double> replayed_prediction(const KnownNetwork& network, Backend& ba
 
 void check_predicted_kl(bounds::CheckContext& context, const NetworkPrediction& predict);
 
+/// Whether a row is outside the region in which its prediction means anything.
+using OutsideRule = std::function<bool(const replay::Record& row)>;
+
+/// Of networks with and without a constant part of the keys, which are rounded to 4 bits by token.
+void check_predicted_region(bounds::CheckContext& context, const OutsideRule& outside);
+
 bounds::Check predicted_kl_second_order();
+bounds::Check predicted_kl_region();
 
 // rotations.cpp
 

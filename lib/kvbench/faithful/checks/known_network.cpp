@@ -29,12 +29,13 @@ std::vector<T> rows_of(const std::vector<T>& array, Index first, Index rows, Ind
   return {begin, begin + rows * width};
 }
 
-trace::TraceInfo trace_info() {
+trace::TraceInfo trace_info(Index probes) {
   trace::PromptInfo prompt{.id = "0", .num_tokens = Net::tokens, .prompt_tokens = Net::context + Net::unscored};
-  prompt.probes = trace::Probes{.count = Net::probes, .tokens = Net::scored};
+  prompt.probes = trace::Probes{.count = probes, .tokens = Net::scored};
   for (int l = 0; l < Net::layers; ++l) {
     trace::LayerInfo& layer = prompt.layers.emplace_back();
-    layer.layer = l, layer.scale = Net::scale, layer.probes = true;
+    layer.layer = l, layer.scale = Net::scale, layer.probes = layer.residual_norm = true;
+    layer.output_sketch = {.columns = Net::heads * Net::dv};
     for (Index i = 0; i < Net::queries; ++i) layer.query_positions.push_back(Net::context + i);
   }
   return {.num_layers = Net::layers,
@@ -55,7 +56,7 @@ std::vector<float> gradients_of(const KnownNetwork& network, Index head) {
       for (Index w = 0; w < Net::words; ++w)
         for (std::size_t c = 0; c < mean.size(); ++c)
           mean[c] += network.p[to_size(t * Net::words + w)] * network.weights_of(h, w)[c];
-      for (Index r = 0; r < Net::probes; ++r) {
+      for (Index r = 0; r < network.probes; ++r) {
         const std::size_t at = to_size(r * Net::scored + t);
         const std::span<const double> own = network.weights_of(h, network.labels[at]);
         for (std::size_t c = 0; c < mean.size(); ++c)
@@ -64,6 +65,15 @@ std::vector<float> gradients_of(const KnownNetwork& network, Index head) {
     }
   }
   return out;
+}
+
+/// W_O = 1 of the query heads of a kv head: each channel has a column of its own, so that nothing is estimated.
+replay::HeadSketch sketch_of(Index kv_head) {
+  constexpr Index columns = Net::heads * Net::dv, rows = Net::group * Net::dv;
+  replay::HeadSketch sketch{.columns = columns, .norms = std::vector<float>(Net::queries, Net::stream)};
+  sketch.matrix.resize(to_size(rows * columns));
+  for (Index row = 0; row < rows; ++row) sketch.matrix[to_size(row * columns + kv_head * rows + row)] = 1;
+  return sketch;
 }
 
 replay::HeadSlabs slabs_of(const KnownNetwork& network, const trace::LayerInfo& layer, const replay::WorkItem& item,
@@ -76,7 +86,8 @@ replay::HeadSlabs slabs_of(const KnownNetwork& network, const trace::LayerInfo& 
   slabs.values = uploader.upload(std::vector(values));
   slabs.queries = rows_of(network.asked, head * Net::queries, Net::group * Net::queries, Net::d);
   slabs.probes = {
-      .count = Net::probes, .first = Net::unscored, .tokens = Net::scored, .gradients = gradients_of(network, head)};
+      .count = network.probes, .first = Net::unscored, .tokens = Net::scored, .gradients = gradients_of(network, head)};
+  slabs.sketch = sketch_of(kv_head);
   return slabs;
 }
 
@@ -93,33 +104,8 @@ replay::ReplayFrame frame_of(const trace::TraceInfo& trace, const replay::Replay
   return frame;
 }
 
-}  // namespace
-
-KnownNetwork::KnownNetwork(std::uint32_t seed)
-    : keys(normals<float>(layers * kv_heads * tokens * d, 0, seed)),
-      values(normals<float>(layers * kv_heads * tokens * dv, 1, seed)),
-      asked(normals<float>(layers * heads * queries * d, 2, seed)),
-      weights(normals<double>(layers * heads * words * dv, 3, seed)) {
-  constexpr std::array<Index, 8> drawn{0, 0, 0, 0, 1, 1, 2, 3};  // as often as p says
-  std::vector<Index> shifts;                                     // tokens have other most probable words
-  for (std::uint32_t t = 0; t < scored; ++t) shifts.push_back(philox4x32({{t, 4, 0, 0}}, {seed, 0x0b5e}).x[0] % words);
-  p.resize(to_size(scored * words));
-  for (Index t = 0; t < scored; ++t)
-    for (const Index word : drawn) p[to_size(t * words + (word + shifts[to_size(t)]) % words)] += 1.0 / drawn.size();
-  for (std::uint32_t r = 0; r < probes; ++r) {
-    for (std::uint32_t t = 0; t < scored; ++t) {
-      labels.push_back((drawn[r % drawn.size()] + shifts[t]) % words);
-      signs.push_back(std::popcount(r / 8 & (t + 1)) % 2 == 0 ? 1 : -1);  // rows of a Hadamard matrix of order 8
-    }
-  }
-}
-
-replay::ReplayResults replay_network(const KnownNetwork& network, Backend& backend) {
-  const trace::TraceInfo trace = trace_info();
-  const replay::ReplayRequest request{.methods = {bounds::method_choice("sink"), bounds::method_choice("uniform")},
-                                      .seeds = {0, 1},
-                                      .protocol = replay::Protocol::prefill,
-                                      .window = Net::queries};
+replay::ReplayResults run(const KnownNetwork& network, const replay::ReplayRequest& request, Backend& backend) {
+  const trace::TraceInfo trace = trace_info(network.probes);
   const replay::RunOptions options{.keep_raw = true};
   const replay::ReplayPlan plan = make_plan(trace, request);
   replay::ReplayResults results{frame_of(trace, plan, request), {}};
@@ -138,7 +124,59 @@ replay::ReplayResults replay_network(const KnownNetwork& network, Backend& backe
                    .stop = nullptr},
                   std::move(slabs), backend);
   }
+  set_layer_metrics(results.heads);
   return results;
+}
+
+}  // namespace
+
+KnownNetwork::KnownNetwork(std::uint32_t seed, const NetworkOptions& options)
+    : probes(8 * static_cast<Index>(options.drawn.size())),
+      keys(normals<float>(layers * kv_heads * tokens * d, 0, seed)),
+      values(normals<float>(layers * kv_heads * tokens * dv, 1, seed)),
+      asked(normals<float>(layers * heads * queries * d, 2, seed)),
+      weights(normals<double>(layers * heads * words * dv, 3, seed)) {
+  for (Index i = 0; i < kv_heads * tokens; ++i) keys[to_size(i * d)] += options.key_bias;
+  for (double& w : weights) w *= options.weight;
+  const std::vector<Index>& drawn = options.drawn;
+  std::vector<Index> shifts;  // tokens have other most probable words
+  for (std::uint32_t t = 0; t < scored; ++t) shifts.push_back(philox4x32({{t, 4, 0, 0}}, {seed, 0x0b5e}).x[0] % words);
+  p.resize(to_size(scored * words));
+  for (Index t = 0; t < scored; ++t) {
+    for (const Index word : drawn)
+      p[to_size(t * words + (word + shifts[to_size(t)]) % words)] += 1.0 / static_cast<double>(drawn.size());
+  }
+  for (std::size_t r = 0; r < to_size(probes); ++r) {
+    for (std::size_t t = 0; t < to_size(scored); ++t) {
+      labels.push_back((drawn[r % drawn.size()] + shifts[t]) % words);
+      signs.push_back(std::popcount(r / drawn.size() & (t + 1)) % 2 == 0 ? 1 : -1);  // rows of a Hadamard matrix
+    }
+  }
+}
+
+KnownNetwork confident_network(std::uint32_t seed, float key_bias) {
+  std::vector<Index> drawn(509, 0);
+  drawn.insert(drawn.end(), {1, 2, 3});
+  return KnownNetwork(seed, {.key_bias = key_bias, .weight = 4, .drawn = drawn});
+}
+
+replay::ReplayResults replay_network(const KnownNetwork& network, Backend& backend) {
+  return run(network,
+             {.methods = {bounds::method_choice("sink"), bounds::method_choice("uniform")},
+              .seeds = {0, 1},
+              .protocol = replay::Protocol::prefill,
+              .window = Net::queries},
+             backend);
+}
+
+replay::ReplayResults replay_network(const KnownNetwork& network, const replay::MethodChoice& method,
+                                     Backend& backend) {
+  return run(network,
+             {.methods = {method},
+              .budgets = {Budget::parse("100%mem")},
+              .protocol = replay::Protocol::prefill,
+              .window = Net::queries},
+             backend);
 }
 
 }  // namespace kvbench::faithful

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The predicted KL of a replay is the term of second order of the KL divergence that the errors of its answers cause
-// in a network, whose gradients are known. docs/theory/predicted_kl.second_order.md.
+// in a network, whose gradients are known. docs/theory/predicted_kl.second_order.md. Where whole errors are too large
+// for it, rows say so. docs/theory/predicted_kl.region.md.
 #include <kvbench/faithful/checks/checks.hpp>
 
 #include <algorithm>
@@ -9,6 +10,7 @@
 
 #include <fmt/format.h>
 
+#include <kvbench/bounds/trials/paired_replay.hpp>
 #include <kvbench/replay/exact/fp64_attention.hpp>
 #include <kvbench/replay/records/record.hpp>
 
@@ -18,6 +20,7 @@ namespace {
 using Net = KnownNetwork;
 
 constexpr Index network_count = 8;                                // one a seed
+constexpr double most_off = 2;                                    // times the predicted KL, or its part
 constexpr std::array<double, 4> error_sizes{1, 0.1, 0.01, 1e-3};  // x: two logits of a token move apart by at most this
 
 /// What the errors of a configuration do to the logits, sum W dz: [scored, words].
@@ -99,6 +102,10 @@ struct Ratios {
 
 void run_predicted_kl(bounds::CheckContext& context) { check_predicted_kl(context, replayed_prediction); }
 
+void run_predicted_region(bounds::CheckContext& context) {
+  check_predicted_region(context, [](const replay::Record& row) { return is_outside(row.kl); });
+}
+
 }  // namespace
 
 std::vector<double> rows_prediction(const replay::ReplayResults& results) {
@@ -135,6 +142,45 @@ void check_predicted_kl(bounds::CheckContext& context, const NetworkPrediction& 
                               "networks",
                               ratios[s].least, ratios[s].largest, count),
                   {.measured = ratios[s].farthest(), .bound = std::expm1(error_sizes[s])});
+}
+
+void check_predicted_region(bounds::CheckContext& context, const OutsideRule& outside) {
+  const replay::MethodChoice rounding =
+      bounds::method_choice("int", {{"bits", "4"}, {"value_bits", "8"}, {"group", "0"}});
+  const Index count = std::min(network_count, context.options.seeds);
+  for (const float bias : {0.0F, 100.0F}) {
+    std::int64_t exceptions = 0, inside = 0;
+    double least = INFINITY, most = 0, farthest = 1;
+    for (Index trial = 0; trial < count; ++trial) {
+      context.poll();
+      const KnownNetwork network = confident_network(context.seed(trial), bias);
+      const replay::ReplayResults results = replay_network(network, rounding, context.backend);
+      const replay::Record row = summarize(results, replay::Grain::trace).at(0);
+      const double ratio = kl_of(network, moves_of(network, results, 0), 1) / row.kl.mean;
+      least = std::min(least, ratio), most = std::max(most, ratio);
+      const bool marked = outside(row), off = !(ratio <= most_off && ratio >= 1 / most_off);
+      exceptions += marked ? bias == 0 : off;
+      if (marked) continue;
+      ++inside;
+      farthest = std::max({farthest, ratio, 1 / ratio});
+    }
+    context.exact({bias == 0 ? "keys without a constant part" : "keys with a constant part", ""}, exceptions, count,
+                  fmt::format("KL is {:.2f} to {:.2f} times the predicted KL; {} of {} networks are not marked as "
+                              "outside",
+                              least, most, inside, count),
+                  {.measured = farthest, .bound = most_off});
+  }
+}
+
+bounds::Check predicted_kl_region() {
+  return {.id = "predicted_kl.region",
+          .paper = "kvbench: what attention errors do to the output (docs/damage.md)",
+          .statement =
+              "rows of 4-bit keys whose prediction is off by more than a factor of 2 are outside its region, "
+              "those of keys without a constant part are not",
+          .method = "",
+          .scope = bounds::Scope::once,
+          .run = run_predicted_region};
 }
 
 bounds::Check predicted_kl_second_order() {

@@ -20,6 +20,16 @@ Mutant predicted_mutant(const std::string& id, std::string fault, std::string pl
           }};
 }
 
+Mutant region_mutant(const std::string& id, std::string fault, const OutsideRule& outside) {
+  return {.id = "predicted_kl." + id,
+          .fault = std::move(fault),
+          .place = "outside: stream_err above 0.3 (docs/damage.md, where it holds)",
+          .run = [outside](bounds::CheckContext& context) {
+            bounds::CheckContext check = context.as("predicted_kl.region");
+            check_predicted_region(check, outside);
+          }};
+}
+
 /// The replay sees the probes of another network than the one whose KL is computed.
 Mutant probe_mutant(const std::string& id, std::string fault, const std::function<void(KnownNetwork&)>& change) {
   return predicted_mutant(id, std::move(fault), "G_r = gradient of sum_t s_t log p_t(y_t)",
@@ -92,9 +102,12 @@ std::vector<Mutant> predicted_kl_mutants() {
       probe_mutant("next-token", "a scored token has the gradients of the next one",
                    [](Net& network) {
                      shift_tokens(network.p, 1, Net::words);
-                     shift_tokens(network.labels, Net::probes, 1);
-                     shift_tokens(network.signs, Net::probes, 1);
+                     shift_tokens(network.labels, network.probes, 1);
+                     shift_tokens(network.signs, network.probes, 1);
                    }),
+      region_mutant("key-bias", "the prediction is used where a constant part of the keys breaks it",
+                    [](const replay::Record&) { return false; }),
+      region_mutant("all-outside", "every row is outside", [](const replay::Record&) { return true; }),
   };
 }
 
