@@ -77,6 +77,33 @@ TEST_CASE("the interval of one text is over its probes, and the noise of probes 
   CHECK(predict_kl({&exact, 1}, {}).interval.hi == 0);
 }
 
+// Which axis it is over cannot be seen in its mean: each of these changes one axis of one text.
+TEST_CASE("the interval of one text depends on how many probes there are, and of a sample on how its layers differ") {
+  const auto width = [](const ProbeSums& text, bool sample) {
+    const PredictedKl kl = predict_kl({&text, 1}, {.extrapolates = sample, .scale = 1});
+    return std::array{kl.interval.lo / kl.mean, kl.interval.hi / kl.mean};
+  };
+  const auto same = [](const std::array<double, 2>& a, const std::array<double, 2>& b) {
+    CHECK(a[0] == doctest::Approx(b[0]));
+    CHECK(a[1] == doctest::Approx(b[1]));
+  };
+  // [layers][seeds][probes]
+  const ProbeSums text{.scored = 1, .layers = 1, .seeds = 1, .probes = 3, .sums = {1, 3, 2}};
+  const std::array<double, 2> of_text = width(text, false);
+  CHECK(of_text[0] < 0.5);
+  same(of_text, width({.scored = 1, .layers = 1, .seeds = 2, .probes = 3, .sums = {1, 3, 2, 3, 2, 1}}, false));
+  same(of_text, width({.scored = 1, .layers = 2, .seeds = 1, .probes = 3, .sums = {1, 3, 2, 0, 0, 0}}, false));
+  const auto more = width({.scored = 1, .layers = 1, .seeds = 1, .probes = 6, .sums = {1, 3, 2, 1, 3, 2}}, false);
+  CHECK(more[0] > 1.2 * of_text[0]);
+  CHECK(more[1] < 0.8 * of_text[1]);
+  // Layers alike and probes not: no width. Layers 1 and 9 of mean 5 and standard error 4: exp(12.706 * 4 / 5).
+  same({1, 1}, width({.scored = 1, .layers = 2, .seeds = 1, .probes = 3, .sums = {1, 3, 2, 1, 3, 2}}, true));
+  const double factor = std::exp(12.7062 * 0.8);
+  same({1 / factor, factor}, width({.scored = 1, .layers = 2, .seeds = 1, .probes = 2, .sums = {1, 1, 3, 3}}, true));
+  same({1 / factor, factor},
+       width({.scored = 1, .layers = 2, .seeds = 2, .probes = 2, .sums = {1, 1, 1, 1, 3, 3, 3, 3}}, true));
+}
+
 TEST_CASE("Predicted KL is a mean over seeds and prompts; prompts without probes are left out") {
   const std::array<ProbeSums, 3> prompts{{
       {.scored = 1, .layers = 1, .seeds = 2, .probes = 1, .sums = {2, 4}},  // (4 + 16) / 2 / 2 = 5
