@@ -109,3 +109,12 @@ TEST_CASE("shrinking takes powers of the damages and of their means over layers"
   CHECK(shrunk(choices, 0.5).damage[0] == doctest::Approx(std::sqrt(5.0)));
   CHECK(shrunk(choices, 0.5).damage[1] == doctest::Approx(std::sqrt(45.0)));
 }
+
+// Layer 1 cannot have entry 0, whose mean is that of layers 0 and 2, (1 + 9) / 2; all have entry 1: (2 + 4 + 6) / 3.
+TEST_CASE("shrinking draws an entry towards its mean over the layers that can have it") {
+  const Choices choices{3, 2, {1, 2, 0, 4, 9, 6}, {1, 1, -1, 1, 1, 1}};
+  const Choices found = shrunk(choices, 1);
+  for (const std::size_t layer : {0, 2}) CHECK(found.damage[found.at(layer, 0)] == doctest::Approx(5));
+  for (const std::size_t layer : {0, 1, 2}) CHECK(found.damage[found.at(layer, 1)] == doctest::Approx(4));
+  CHECK_FALSE(found.has(1, 0));
+}
