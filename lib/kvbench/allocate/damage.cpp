@@ -25,7 +25,8 @@ struct HeadDamage {
   replay::Status status = replay::Status::skipped;
   std::string reason;
   double held = 0, full = 0;  ///< bytes
-  std::vector<double> sums;   ///< [probes]
+  std::vector<double> sums;   ///< [probes], as DocumentDamage::sums
+  StreamError stream;         ///< of its layer, at the first head
   bool taken = false;
 };
 
@@ -96,8 +97,7 @@ class TraceDamage {
  private:
   void replay(const replay::RunOptions& options, const replay::ReplayHooks& hooks) {
     heads_.assign(plan_.heads.size(), std::vector<HeadDamage>(plan_.configurations.size()));
-    for (std::size_t h = 0; !damages_.probed && h < plan_.heads.size(); ++h)
-      waiting_.push_back(empty_head(reader_.info(), plan_, h));
+    for (std::size_t h = 0; h < plan_.heads.size(); ++h) waiting_.push_back(empty_head(reader_.info(), plan_, h));
     replay_work_items(reader_, plan_, request_, options, hooks, [&](std::size_t u, std::vector<replay::HeadResult> of) {
       const replay::WorkItem& item = plan_.work_items[u];
       for (std::size_t h = 0; h < of.size(); ++h) {
@@ -110,15 +110,15 @@ class TraceDamage {
                                               .full = r.bytes.full,
                                               .sums = std::move(r.probe_sums),
                                               .taken = true};
-          if (!damages_.probed) waiting_[item.first_result + h].results[c] = std::move(r);
+          waiting_[item.first_result + h].results[c] = std::move(r);
         }
       }
-      if (!damages_.probed) add_up_residuals(item);
+      finish_layer(item);
     });
   }
 
-  /// Once all heads of the layer are there, gives the first one its damage: those of all layers would fill the memory.
-  void add_up_residuals(const replay::WorkItem& item) {
+  /// Once all heads of the layer are there, gives the first one its errors: those of all layers would fill the memory.
+  void finish_layer(const replay::WorkItem& item) {
     const auto same_layer = [&](const replay::HeadPlace& place) {
       return place.prompt == item.prompt.prompt && place.layer == item.layer;
     };
@@ -130,14 +130,22 @@ class TraceDamage {
     const std::span layer = std::span(waiting_).subspan(static_cast<std::size_t>(first), count);
     replay::set_layer_metrics(layer);
     for (std::size_t c = 0; c < plan_.configurations.size(); ++c) {
-      double squares = 0, measured = 0;
-      for (const replay::MetricRow& row : layer.front().results[c].metrics) {
-        const double error = row[index_of(replay::metric("residual_err"))];
-        if (!std::isnan(error)) squares += error * error, ++measured;
-      }
-      heads_[static_cast<std::size_t>(first)][c].sums = {std::sqrt(2 * squares / measured)};
+      HeadDamage& head = heads_[static_cast<std::size_t>(first)][c];
+      const std::span<const replay::MetricRow> rows = layer.front().results[c].metrics;
+      head.stream = squares_of(rows, replay::metric("stream_err"));
+      const StreamError residual = squares_of(rows, replay::metric("residual_err"));
+      if (!damages_.probed) head.sums = {std::sqrt(2 * residual.squares / residual.count)};
     }
     for (replay::HeadResult& head : layer) head.results = {};
+  }
+
+  static StreamError squares_of(std::span<const replay::MetricRow> rows, replay::Metric metric) {
+    StreamError out;
+    for (const replay::MetricRow& row : rows) {
+      const double error = row[index_of(metric)];
+      if (!std::isnan(error)) out.squares += error * error, out.count += 1;
+    }
+    return out;
   }
 
   std::vector<PlanPlace> places() const {
@@ -158,6 +166,7 @@ class TraceDamage {
       for (const Configuration& c : entries_)
         damages_.menu.push_back({request_.methods[c.method], request_.budgets[c.budget]});
       damages_.cost.assign(places.size() * entries_.size(), 0);
+      damages_.stream.resize(damages_.cost.size());
     }
     if (damages_.model != reader_.info().model || damages_.places != places)
       throw Error("{}: is a trace of {}, and the first one is of {}; a plan is for one model", reader_.path(),
@@ -178,10 +187,21 @@ class TraceDamage {
     for (const PlanPlace& place : damages_.places) {
       for (const Configuration& entry : entries_) {
         std::int64_t& cost = damages_.cost[document.sums.size()];
+        add_stream(plan.prompt, place.layer, entry, damages_.stream[document.sums.size()]);
         document.sums.push_back(sums_in(plan.prompt, place, entry, document.probes, cost));
       }
     }
     damages_.documents.push_back(std::move(document));
+  }
+
+  void add_stream(std::size_t prompt, std::int64_t layer, const Configuration& entry, StreamError& to) const {
+    for (std::size_t h = 0; h < plan_.heads.size(); ++h) {
+      if (plan_.heads[h].prompt != prompt || !is_in(plan_.heads[h], {layer})) continue;
+      for (std::size_t c = 0; c < plan_.configurations.size(); ++c) {
+        if (plan_.configurations[c].method != entry.method || plan_.configurations[c].budget != entry.budget) continue;
+        to.squares += heads_[h][c].stream.squares, to.count += heads_[h][c].stream.count;
+      }
+    }
   }
 
   /// The sums over the heads of a place, in their order. Raises the cost to that of this document; negative where the
@@ -229,15 +249,16 @@ class TraceDamage {
   Damages& damages_;
   std::vector<Configuration> entries_;          ///< of the menu, with their first seed
   std::vector<std::vector<HeadDamage>> heads_;  ///< [heads][configurations]
-  std::vector<replay::HeadResult> waiting_;     ///< without probes, [heads] until their layer is complete
+  std::vector<replay::HeadResult> waiting_;     ///< [heads] until their layer is complete
   std::map<std::size_t, std::string> reasons_;
 };
 
+/// Whether some place can have the entry, or could if its damage were known.
 bool runs(const Damages& damages, std::size_t entry) {
   for (std::size_t l = 0; l < damages.places.size(); ++l) {
     if (damages.cost[l * damages.menu.size() + entry] >= 0) return true;
   }
-  return false;
+  return !damages.layers_outside(entry).empty();
 }
 
 /// Whether the entry costs in every layer what the one before costs, which is a smaller budget of its method.
@@ -260,7 +281,7 @@ void keep(Damages& damages, const std::vector<std::size_t>& entries) {
     }
     table = std::move(out);
   };
-  kept(damages.cost);
+  kept(damages.cost), kept(damages.stream);
   for (DocumentDamage& document : damages.documents) kept(document.sums);
   std::vector<MenuEntry> menu;
   for (const std::size_t e : entries) menu.push_back(damages.menu[e]);
@@ -268,6 +289,16 @@ void keep(Damages& damages, const std::vector<std::size_t>& entries) {
 }
 
 }  // namespace
+
+std::vector<std::int64_t> Damages::layers_outside(std::size_t entry) const {
+  std::vector<std::int64_t> layers;
+  for (std::size_t l = 0; l < places.size() && !stream.empty(); ++l) {
+    const std::int64_t layer = places[l].layer;
+    if (stream[l * menu.size() + entry].is_outside() && (layers.empty() || layers.back() != layer))
+      layers.push_back(layer);
+  }
+  return layers;
+}
 
 std::int64_t Damages::budget_of(double share) const {
   constexpr double rounding = 1e-6;
@@ -303,6 +334,9 @@ Damages measure(std::span<const std::unique_ptr<trace::Reader>> traces, replay::
     TraceDamage trace(*reader, request, damages);
     trace.add(options, hooks);
     reasons.insert(trace.reasons().begin(), trace.reasons().end());
+  }
+  for (std::size_t i = 0; i < damages.cost.size(); ++i) {
+    if (damages.stream[i].is_outside()) damages.cost[i] = -1;
   }
   std::vector<std::size_t> entries;
   for (std::size_t e = 0; e < damages.menu.size(); ++e) {

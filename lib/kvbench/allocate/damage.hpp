@@ -4,6 +4,7 @@
 // which a layer whose errors the model hardly notices counts as much as any other.
 #pragma once
 
+#include <cmath>
 #include <memory>
 #include <span>
 #include <string>
@@ -38,6 +39,14 @@ struct DocumentDamage {
   std::vector<std::vector<double>> sums;
 };
 
+/// The errors of an entry in a layer, relative to the residual stream after its attention (stream_err), of all queries.
+struct StreamError {
+  double squares = 0, count = 0;
+
+  /// Whether the second order says nothing about the damage there; not where a trace has no sketches.
+  bool is_outside() const { return std::sqrt(squares / count) > replay::largest_stream_error; }
+};
+
 struct Damages {
   std::string model;
   std::int64_t model_layers = 0;
@@ -45,11 +54,15 @@ struct Damages {
   Division by = Division::layer;
   std::vector<methods::PlanPlace> places;  ///< where methods run
   std::vector<MenuEntry> menu;
-  std::vector<std::int64_t> cost;  ///< as Choices::cost, the largest over the documents
+  std::vector<std::int64_t> cost;  ///< as Choices::cost, the largest over the documents; negative where it is outside
+  std::vector<StreamError>
+      stream;  ///< as cost, over the documents: of the layer of a place, all of whose heads have it
   std::vector<DocumentDamage> documents;
 
   /// What the damage of plans is called.
   const char* figure() const { return probed ? "predicted KL" : "mean square residual error"; }
+  /// The layers in which an entry is outside the region of predictions, so that no plan has it there.
+  std::vector<std::int64_t> layers_outside(std::size_t entry) const;
   const char* place() const { return by == Division::layer ? "layer" : "head"; }
   /// What an entry holds in a place, relative to the exact cache there.
   double share(std::size_t place, std::size_t entry) const {
@@ -58,6 +71,10 @@ struct Damages {
   /// Damages of places add up before they are squared where probes say how.
   replay::PredictedKl of(std::span<const replay::ProbeSums> sums) const {
     return replay::predict_kl(sums, {.extrapolates = !probed, .scale = 1});
+  }
+  /// The mean that of() gives for one document.
+  double mean_of(const replay::ProbeSums& sums) const {
+    return mean(replay::unit_predictions(sums, {.extrapolates = !probed, .scale = 1}));
   }
   /// The budget for all layers, rounded down.
   std::int64_t budget_of(double share) const;

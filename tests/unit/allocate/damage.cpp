@@ -50,6 +50,15 @@ class Sketched {
   }
   const std::string& path() const { return path_; }
 
+  /// Sets the norm of the residual stream before a layer, of all queries of all documents.
+  void set_stream(int layer, float norm) const {
+    trace::test::RawFile file(path_);
+    const std::vector<float> norms(static_cast<std::size_t>(small_options().num_queries), norm);
+    for (int p = 0; p < prompts; ++p)
+      file.replace((at(p) + "/layers/" + std::to_string(layer) + "/residual_norm").c_str(), H5T_IEEE_F32LE,
+                   {norms.size()}, norms.data());
+  }
+
  private:
   TempFolder folder_;
   std::string path_;
@@ -146,6 +155,49 @@ TEST_CASE("heads of a layer have damages that add up to its own, and no residual
   }
   CHECK(contains(message_of<Error>([&] { Sketched(0).measure(request_of("sink"), Division::head); }),
                  "sketches of W_O give the error of all heads of a layer together"));
+}
+
+// Layer 0 reads a stream that is far smaller than what its attention adds, layer 1 one that is far larger: errors are
+// as large as those of the attention output in layer 0 and nothing in layer 1.
+TEST_CASE("an entry has no place in a layer where its error is a large part of the stream") {
+  for (const int first : {0, prompts}) {
+    CAPTURE(first);
+    const Sketched trace(first);
+    trace.set_stream(0, 1e-6F), trace.set_stream(1, 1e6F);
+    for (const Division by : {Division::layer, Division::head}) {
+      if (first == 0 && by == Division::head) continue;  // without probes
+      replay::ReplayRequest request = request_of("sink");
+      request.budgets = {Budget::parse("30%mem"), Budget::parse("60%mem"), Budget::parse("100%mem")};
+      const Damages damages = trace.measure(request, by);
+      REQUIRE(damages.menu.size() == 3);
+      const trace::Reader reader(trace.path());
+      const replay::ReplayResults results = replay::replay(reader, request);
+      std::size_t outside = 0;
+      for (std::size_t place = 0; place < damages.places.size(); ++place) {
+        for (std::size_t e = 0; e < 3; ++e) {
+          double squares = 0, count = 0;
+          for (const replay::HeadResult& head : results.heads) {
+            if (head.layer != damages.places[place].layer || head.place.kv_head != 0) continue;
+            for (std::size_t i = 0; i < head.positions.size(); ++i, ++count)
+              squares += std::pow(head.results[e].metrics[i][index_of(replay::metric("stream_err"))], 2);
+          }
+          REQUIRE(count > 0);
+          const bool large = std::sqrt(squares / count) > 0.3;
+          CHECK((damages.cost[place * 3 + e] < 0) == large);
+          outside += large;
+        }
+      }
+      const std::size_t heads = damages.places.size() / 2;
+      CHECK(outside == (damages.layers_outside(0).size() + damages.layers_outside(1).size()) * heads);
+      CHECK(damages.layers_outside(0) == std::vector<std::int64_t>{0});
+      CHECK(damages.layers_outside(2).empty());
+      // No plan has it there, and equal budgets have it nowhere.
+      const Allocation found = allocate::allocate(damages, Budget::parse("100%mem"));
+      for (std::size_t place = 0; place < heads; ++place) CHECK(found.plan.plan[place] > 0);
+      CHECK(contains(message_of<Error>([&] { allocate::allocate(damages, Budget::parse("30%mem")); }),
+                     "as far as their damage can be predicted"));
+    }
+  }
 }
 
 TEST_CASE("documents of which some have probes, or none has sketches, have no common damage") {
