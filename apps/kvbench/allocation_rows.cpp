@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -36,6 +37,15 @@ std::string name_of(const replay::MethodChoice& method) {
   return method.info->name + (params.empty() ? "" : " " + params);
 }
 
+/// By method, the layers in which some entry of it is outside the region of predictions.
+std::map<std::string, std::set<std::int64_t>> layers_outside(const Damages& damages) {
+  std::map<std::string, std::set<std::int64_t>> layers;
+  for (std::size_t e = 0; e < damages.menu.size(); ++e) {
+    for (const std::int64_t layer : damages.layers_outside(e)) layers[name_of(damages.menu[e].method)].insert(layer);
+  }
+  return layers;
+}
+
 /// "30 layers", "90 kv heads", "1 layer"
 std::string count_text(const Damages& damages, std::size_t count) {
   const char* const one = damages.by == allocate::Division::layer ? "layer" : "kv head";
@@ -63,7 +73,8 @@ std::string range_of_shares(const Damages& damages, const allocate::Plan& plan) 
 
 }  // namespace
 
-AllocationRow allocation_row(const allocate::Damages& damages, allocate::Allocation allocation) {
+AllocationRow allocation_row(const allocate::Damages& damages, allocate::Allocation allocation,
+                             allocate::Accept accept) {
   const auto share = [&](std::int64_t cost) {
     return static_cast<double>(cost) / static_cast<double>(allocate::whole_place) /
            static_cast<double>(damages.places.size());
@@ -75,8 +86,13 @@ AllocationRow allocation_row(const allocate::Damages& damages, allocate::Allocat
                     count_text(damages, damages.places.size()),
                     std::move(equal),
                     0,
-                    0};
+                    0,
+                    0,
+                    accept};
   row.plan_share = share(row.plan.cost), row.equal_share = share(row.equal.cost);
+  std::set<std::int64_t> outside;
+  for (const auto& [name, layers] : layers_outside(damages)) outside.insert(layers.begin(), layers.end());
+  row.layers_outside = outside.size();
   return row;
 }
 
@@ -88,71 +104,130 @@ std::span<const Column<AllocationRow>> allocation_columns() {
       computed("divided_among", "layers or kv heads that get budgets, such as \"30 layers\"",
                [](auto& r) { return r.divided_among; }),
       computed("figure",
-               "what plan_kl and the like are: predicted KL, or mean square residual error where traces have no probes",
+               "what plan_damage and equal_damage are: predicted KL per scored token, or mean square residual error "
+               "where traces have no probes",
                [](auto& r) { return r.figure; }),
-      computed("plan_kl", "predicted KL per scored token of plans on the documents from which they were not computed",
+      computed("plan_damage", "that of plans on the documents from which they were not computed",
                [](auto& r) { return r.plan.held_out.mean; }),
-      computed("plan_kl_lo", "lower end of its 95 % interval over documents and probes",
+      computed("plan_damage_lo", "lower end of its 95 % interval over documents and probes",
                [](auto& r) { return r.plan.held_out.interval.lo; }),
-      computed("plan_kl_hi", "upper end", [](auto& r) { return r.plan.held_out.interval.hi; }),
-      computed("plan_kl_fitted", "the same on the documents from which the plan was computed: too small",
+      computed("plan_damage_hi", "upper end", [](auto& r) { return r.plan.held_out.interval.hi; }),
+      computed("plan_damage_fitted", "the same on the documents from which the plan was computed: mostly too small",
                [](auto& r) { return r.plan.fitted; }),
       computed("plan_share", "memory that the plan holds, of the full cache", [](auto& r) { return r.plan_share; }),
       computed("equal", "the best configuration that all layers can have at this budget",
                [](auto& r) { return r.equal_method; }),
-      computed("equal_kl", "predicted KL of the best equal configuration of the other documents, as plan_kl",
+      computed("equal_damage", "that of the best equal configuration of the other documents, as plan_damage",
                [](auto& r) { return r.equal.held_out.mean; }),
-      computed("equal_kl_lo", "lower end of its interval", [](auto& r) { return r.equal.held_out.interval.lo; }),
-      computed("equal_kl_hi", "upper end", [](auto& r) { return r.equal.held_out.interval.hi; }),
-      computed("equal_kl_fitted", "the same on the documents from which it was chosen",
+      computed("equal_damage_lo", "lower end of its interval", [](auto& r) { return r.equal.held_out.interval.lo; }),
+      computed("equal_damage_hi", "upper end", [](auto& r) { return r.equal.held_out.interval.hi; }),
+      computed("equal_damage_fitted", "the same on the documents from which it was chosen",
                [](auto& r) { return r.equal.fitted; }),
       computed("equal_share", "memory that it holds, of the full cache", [](auto& r) { return r.equal_share; }),
-      computed("ratio", "plan_kl to equal_kl, geometric mean over documents", [](auto& r) { return r.ratio; }),
+      computed("ratio", "damage of the plan to that of equal budgets on held-out documents, geometric mean",
+               [](auto& r) { return r.ratio; }),
       computed("ratio_lo", "lower end of its 95 % interval over documents (Student's t)",
                [](auto& r) { return r.interval.lo; }),
       computed("ratio_hi", "upper end", [](auto& r) { return r.interval.hi; }),
-      computed("shrinkage", "of the plan towards equal layers, between 0 and 1", [](auto& r) { return r.shrinkage; }),
-      computed("confirmed", "1 where the interval of the ratio is below 1: the plan is the answer",
-               [](auto& r) { return r.confirmed() ? 1 : 0; }),
+      computed("shrinkage", "of the damages of a layer towards the mean over layers, between 0 and 1",
+               [](auto& r) { return r.shrinkage.layers; }),
+      computed("shrinkage_documents", "of the damages of a document towards those of the others, between 0 and 1",
+               [](auto& r) { return r.shrinkage.documents; }),
+      computed("confirmed", "1 if the interval of the ratio is below 1", [](auto& r) { return r.confirmed() ? 1 : 0; }),
+      computed("documents_needed",
+               "documents for which the interval would be below 1 if the ratio and its spread stayed; empty if the "
+               "ratio is at least 1, and above 1000",
+               [](auto& r) { return r.needed ? static_cast<double>(*r.needed) : NAN; }),
+      computed("layers_outside",
+               "layers in which the damage of an entry of the menu cannot be predicted, so that no plan has it there",
+               [](auto& r) { return r.layers_outside; }),
+      computed("answer", "what is written: plan or equal",
+               [](auto& r) { return std::string(r.planned() ? "plan" : "equal"); }),
       report::version_column<AllocationRow>(),
       report::commit_column<AllocationRow>(),
   };
   return table;
 }
 
-std::vector<std::string> sentences(const Damages& damages, const AllocationRow& row) {
-  const std::string at = report::at_budget(row.budget), equal = row.equal_method + " in all layers";
-  const std::string held = fmt::format("(holds {})", percent(row.equal_share));
+namespace {
+
+/// "Not confirmed: 4 documents, about 7 would be needed."
+std::string confirmation(const AllocationRow& row) {
+  if (row.confirmed()) return fmt::format("Confirmed by {} documents.", row.documents);
+  return fmt::format("Not confirmed: {} documents, {} would be needed.", row.documents,
+                     row.needed ? fmt::format("about {}", *row.needed) : "more than 1000");
+}
+
+/// Where it is not the plan.
+std::vector<std::string> equal_sentences(const Damages& damages, const AllocationRow& row) {
+  const std::string at = report::at_budget(row.budget);
+  const std::string equal = fmt::format("{} in all layers (holds {})", row.equal_method, percent(row.equal_share));
   if (row.documents == 1) {
     return {
-        fmt::format("{} one document cannot confirm a plan: the answer is {} {}, with a {} of {} on the document that "
-                    "chose it. Give traces of at least three documents.",
-                    at, equal, held, row.figure, report::three_digits(row.equal.fitted))};
+        fmt::format("{} the answer is equal budgets, {}, with a {} of {} on the document that chose it: what a plan "
+                    "does to other documents cannot be told from one. Give traces of at least three documents.",
+                    at, equal, row.figure, report::three_digits(row.equal.fitted))};
   }
-  const std::string ratio = fmt::format("{} times", report::interval_text(row.ratio, row.interval.lo, row.interval.hi));
-  const std::string over = fmt::format("each of {} documents held out once", row.documents);
-  if (!row.confirmed()) {
-    return {
-        fmt::format("{} held-out documents do not confirm a plan: it has {} the {} of the best equal budget ({}). The "
-                    "answer is {} {}, {} {}.",
-                    at, ratio, row.figure, over, equal, held, row.figure, damage_text(damages, row.equal.held_out))};
-  }
+  std::vector<std::string> out{fmt::format(
+      "{} the answer is equal budgets, {}, {} {}: on held-out documents a plan has {} times their {} (each of {} "
+      "documents held out once).",
+      at, equal, row.figure, damage_text(damages, row.equal.held_out),
+      report::interval_text(row.ratio, row.interval.lo, row.interval.hi), damages.probed ? "KL" : "error",
+      row.documents)};
+  if (row.ratio < 1) out.push_back(confirmation(row));
+  return out;
+}
+
+std::vector<std::string> plan_sentences(const Damages& damages, const AllocationRow& row) {
   const std::string fitted = report::three_digits(row.plan.fitted);
   std::vector<std::string> out{
-      fmt::format("{} the plan has a {} of {} on held-out documents, {} that of the best equal budget, {} {}, {} ({}).",
-                  at, row.figure, damage_text(damages, row.plan.held_out), ratio, equal, held,
-                  damage_text(damages, row.equal.held_out), over),
-      fmt::format("It gives {}; a {} holds {} of its cache, all layers {}. Fitted to all documents its {} is {}, {}; "
-                  "shrinkage towards equal layers: {}.",
+      fmt::format("{} the plan has a {} of {} on held-out documents, {} times that of the best equal budget, {} in all "
+                  "layers (holds {}), {} (each of {} documents held out once).",
+                  report::at_budget(row.budget), row.figure, damage_text(damages, row.plan.held_out),
+                  report::interval_text(row.ratio, row.interval.lo, row.interval.hi), row.equal_method,
+                  percent(row.equal_share), damage_text(damages, row.equal.held_out), row.documents),
+      confirmation(row),
+      fmt::format("It gives {}; a {} holds {} of its cache, all layers {}. Fitted to all documents its {} is {}{}; "
+                  "shrinkage towards equal layers: {}, of documents towards each other: {}.",
                   what_places_get(damages, row.plan.plan), damages.place(), range_of_shares(damages, row.plan.plan),
                   percent(row.plan_share), damages.probed ? "KL" : "error", fitted,
-                  fitted == report::three_digits(row.plan.held_out.mean) ? "as on held-out ones" : "which is too small",
-                  row.shrinkage)};
+                  row.plan.fitted < row.plan.held_out.mean ? ", which is too small" : "", row.shrinkage.layers,
+                  row.shrinkage.documents)};
   if (!damages.probed)
     out.emplace_back(
         "The traces have no probes: errors of all layers count alike, and the model may notice those of some more. "
         "Measure the plan with kvbench eval, or record probes (kvbench-dump-hf --probes 16).");
   return out;
+}
+
+/// "layer 0", "layers 0, 1 and 3 more"
+std::string layers_text(const std::set<std::int64_t>& layers) {
+  std::vector<std::string> names;
+  for (const std::int64_t layer : layers) names.push_back(std::to_string(layer));
+  return (names.size() == 1 ? "layer " : "layers ") + report::listed_up_to(names);
+}
+
+}  // namespace
+
+std::string outside_sentence(const Damages& damages) {
+  const auto outside = layers_outside(damages);
+  if (outside.empty()) return "";
+  std::set<std::int64_t> all, lost;
+  for (const methods::PlanPlace& place : damages.places) all.insert(place.layer);
+  std::vector<std::string> parts;
+  for (const auto& [name, layers] : outside) {
+    parts.push_back(name + " in " + layers_text(layers));
+    lost.insert(layers.begin(), layers.end());
+  }
+  return fmt::format(
+      "In {} of {} layers the damage of entries of the menu cannot be predicted, because their error is above {:.2g} "
+      "of "
+      "the residual stream (at some or all sizes): {}. No plan has them there.",
+      lost.size(), all.size(), replay::largest_stream_error, fmt::join(parts, "; "));
+}
+
+std::vector<std::string> sentences(const Damages& damages, const AllocationRow& row) {
+  return row.planned() ? plan_sentences(damages, row) : equal_sentences(damages, row);
 }
 
 }  // namespace kvbench::app

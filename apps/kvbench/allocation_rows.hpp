@@ -17,12 +17,21 @@ struct AllocationRow : allocate::Allocation {
   std::string divided_among;
   std::string equal_method;
   double plan_share = 0, equal_share = 0;  ///< of the memory of all layers, held
+  std::size_t layers_outside = 0;          ///< in which entries of the menu are outside the region of predictions
+  allocate::Accept accept = allocate::Accept::expected;
+
+  /// Whether the plan is written; otherwise equal budgets are.
+  bool planned() const { return Allocation::planned(accept); }
 };
 
-AllocationRow allocation_row(const allocate::Damages& damages, allocate::Allocation allocation);
+AllocationRow allocation_row(const allocate::Damages& damages, allocate::Allocation allocation,
+                             allocate::Accept accept);
 
 /// Those of --curve.
 std::span<const report::Column<AllocationRow>> allocation_columns();
+
+/// Which entries of the menu are left out in which layers, because their damage there cannot be predicted; empty: none.
+std::string outside_sentence(const allocate::Damages& damages);
 
 /// First what documents say from which the plan was not computed.
 std::vector<std::string> sentences(const allocate::Damages& damages, const AllocationRow& row);

@@ -32,6 +32,9 @@ struct AllocateFlags : RunFlags {
   std::vector<std::string> traces, menu, budgets{"25%mem"}, prompts;
   std::string curve, figure;
   allocate::Division by = allocate::Division::layer;
+  bool only_confirmed = false;
+
+  allocate::Accept accept() const { return only_confirmed ? allocate::Accept::confirmed : allocate::Accept::expected; }
 };
 
 std::vector<Budget> parse_budgets(const std::vector<std::string>& given) {
@@ -88,13 +91,13 @@ Damages measure_all(const AllocateFlags& o, const std::vector<std::unique_ptr<tr
 }
 
 /// The rows of a curve: at each budget of the grid that a configuration of the menu fits.
-std::vector<AllocationRow> curve_of(const Damages& damages, std::span<const Budget> budgets) {
+std::vector<AllocationRow> curve_of(const Damages& damages, std::span<const Budget> budgets, allocate::Accept accept) {
   std::vector<AllocationRow> rows;
   const allocate::Choices choices{damages.places.size(), damages.menu.size(), std::vector<double>(damages.cost.size()),
                                   damages.cost};
   for (const Budget& budget : allocate::budget_grid(budgets)) {
     if (best_equal(choices, damages.budget_of(budget.share())))
-      rows.push_back(allocation_row(damages, allocate::allocate(damages, budget)));
+      rows.push_back(allocation_row(damages, allocate::allocate(damages, budget), accept));
   }
   return rows;
 }
@@ -107,8 +110,12 @@ std::string file_text(const AllocateFlags& o, const Damages& damages, std::span<
       fmt::format("Budgets by {}, written by kvbench allocate; --method plan:THIS_FILE runs them.\n\n{}",
                   damages.place(), told),
       {},
-      o.output};
-  for (const AllocationRow& row : rows) plan.budgets.push_back(planned(damages, row));
+      o.output,
+      {}};
+  for (const AllocationRow& row : rows) {
+    plan.budgets.push_back(planned(damages, row, o.accept()));
+    origin.confirmed.push_back(row.planned() ? std::optional(row.confirmed()) : std::nullopt);
+  }
   for (const auto& trace : traces) origin.traces.push_back(trace->sha256());
   return plan_text(plan, origin);
 }
@@ -141,11 +148,13 @@ int run(const CLI::App& flags, AllocateFlags& o) {
   std::vector<AllocationRow> rows;
   std::vector<report::Block> told;
   for (const Budget& budget : budgets) {
-    rows.push_back(allocation_row(damages, allocate::allocate(damages, budget)));
+    rows.push_back(allocation_row(damages, allocate::allocate(damages, budget), o.accept()));
     told.emplace_back(report::AnswerBlock{"", sentences(damages, rows.back())});
   }
+  if (const std::string outside = outside_sentence(damages); !outside.empty())
+    told.emplace_back(report::AnswerBlock{"", {outside}});
   if (curve) {
-    const std::vector<AllocationRow> points = curve_of(damages, budgets);
+    const std::vector<AllocationRow> points = curve_of(damages, budgets, o.accept());
     curve->finish(report::table_of(o.format, allocation_columns(), std::span<const AllocationRow>(points)));
   }
   if (figure) figure->finish(write_figure(plan_figure(damages, rows)));
@@ -180,6 +189,9 @@ Command add_allocate(CLI::App& app) {
   add_choice(flags, "--by", o.by, divisions,
              "What gets a budget of its own: layer (the default) or head, each kv head of each layer, which takes "
              "probes and a menu of methods that need one head alone");
+  flags->add_flag("--only-confirmed", o.only_confirmed,
+                  "Write equal budgets unless held-out documents confirm the plan, instead of the plan wherever less "
+                  "damage is expected of it");
   flags->add_option("--prompts", o.prompts, "Prompt groups that are the documents (default: all)");
   flags->add_option("-o,--output", o.output, "The plans (TOML), written atomically (default: standard output)");
   flags->add_option("--curve", o.curve,

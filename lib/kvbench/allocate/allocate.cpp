@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <numeric>
 
 #include <kvbench/core/error.hpp>
@@ -30,18 +31,40 @@ double typical_damage(const Choices& choices) {
   return count > 0 ? std::exp(logs / count) : 1;
 }
 
+/// choices_of() of any of the documents: what single ones add to the mean is computed once.
+class DocumentChoices {
+ public:
+  DocumentChoices(const Damages& damages, double shrinkage)
+      : power_(1 - shrinkage), empty_{damages.places.size(), damages.menu.size(), {}, damages.cost} {
+    empty_.damage.resize(empty_.cost.size());
+    Choices own = empty_;
+    for (const DocumentDamage& document : damages.documents) {
+      own.damage = damage_in(document);
+      const double typical = typical_damage(own);
+      for (double& damage : own.damage) damage = std::pow(damage / typical, power_);
+      powers_.push_back(own.damage);
+    }
+  }
+
+  Choices of(std::span<const std::size_t> documents) const {
+    Choices out = empty_;
+    for (const std::size_t d : documents) {
+      for (std::size_t i = 0; i < out.damage.size(); ++i) out.damage[i] += powers_[d][i];
+    }
+    for (double& damage : out.damage) damage = std::pow(damage / static_cast<double>(documents.size()), 1 / power_);
+    return out;
+  }
+
+ private:
+  double power_;
+  Choices empty_;
+  std::vector<std::vector<double>> powers_;  ///< [documents]
+};
+
 }  // namespace
 
-Choices choices_of(const Damages& damages, std::span<const std::size_t> documents) {
-  Choices out{damages.places.size(), damages.menu.size(), {}, damages.cost};
-  out.damage.resize(out.cost.size());
-  for (const std::size_t d : documents) {
-    Choices own = out;
-    own.damage = damage_in(damages.documents[d]);
-    const double typical = typical_damage(own) * static_cast<double>(documents.size());
-    for (std::size_t i = 0; i < own.damage.size(); ++i) out.damage[i] += own.damage[i] / typical;
-  }
-  return out;
+Choices choices_of(const Damages& damages, std::span<const std::size_t> documents, double shrinkage) {
+  return DocumentChoices(damages, shrinkage).of(documents);
 }
 
 replay::ProbeSums sums_of(const Damages& damages, std::size_t document, const Plan& plan) {
@@ -59,101 +82,136 @@ replay::ProbeSums sums_of(const Damages& damages, std::size_t document, const Pl
 
 namespace {
 
-constexpr double shrinkages[] = {1, 0.75, 0.5, 0.25, 0};
+using Documents = std::vector<std::size_t>;
 
-std::vector<std::size_t> all_but(std::size_t count, std::size_t left_out) {
-  std::vector<std::size_t> rest;
-  for (std::size_t d = 0; d < count; ++d) {
-    if (d != left_out) rest.push_back(d);
-  }
+Documents without(const Documents& documents, std::size_t left_out) {
+  Documents rest = documents;
+  std::erase(rest, left_out);
   return rest;
 }
 
-/// What the plans of documents predict: plans[d] on document d, of which each counts as often.
-class HeldOut {
+constexpr std::size_t shrinkages = document_shrinkages.size() * layer_shrinkages.size();
+
+constexpr Shrinkage shrinkage_at(std::size_t i) {
+  return {document_shrinkages[i / layer_shrinkages.size()], layer_shrinkages[i % layer_shrinkages.size()]};
+}
+
+/// The plans of sets of documents at a budget, each computed once.
+class Planner {
  public:
-  HeldOut(const Damages& damages, const std::vector<Plan>& plans) : damages_(damages) {
-    for (std::size_t d = 0; d < plans.size(); ++d) sums_.push_back(sums_of(damages, d, plans[d]));
+  Planner(const Damages& damages, std::int64_t bytes) : damages_(damages), bytes_(bytes) {
+    for (const double shrinkage : document_shrinkages) choices_.emplace_back(damages, shrinkage);
   }
-  replay::PredictedKl mean() const { return damages_.of(sums_); }
-  /// By document.
-  std::vector<double> logs() const {
+
+  /// The shrinkage by whose plans each document is hurt least by that of the others.
+  Shrinkage shrinkage_of(const Documents& documents) {
+    if (documents.size() == 1) return untested_shrinkage;
+    std::vector<double> logs(shrinkages);
+    for (const std::size_t d : documents) {
+      const std::vector<Plan>& plans = plans_of(without(documents, d));
+      for (std::size_t i = 0; i < shrinkages; ++i) logs[i] += log_damage(damages_, d, plans[i]);
+    }
+    return shrinkage_at(static_cast<std::size_t>(std::ranges::min_element(logs) - logs.begin()));
+  }
+
+  Plan plan_of(const Documents& documents, const Shrinkage& shrinkage) const {
+    const auto of = std::ranges::find(document_shrinkages, shrinkage.documents) - document_shrinkages.begin();
+    return *solve(shrunk(choices_[static_cast<std::size_t>(of)].of(documents), shrinkage.layers), bytes_);
+  }
+
+  /// The figure of a plan on a document.
+  static double log_damage(const Damages& damages, std::size_t document, const Plan& plan) {
     constexpr double least = 1e-12;  // nats; less is rounding
-    std::vector<double> out;
-    for (const replay::ProbeSums& sums : sums_) out.push_back(std::log(std::max(least, damages_.of({&sums, 1}).mean)));
-    return out;
+    return std::log(std::max(least, damages.mean_of(sums_of(damages, document, plan))));
   }
 
  private:
+  /// By shrinkage.
+  const std::vector<Plan>& plans_of(const Documents& documents) {
+    std::vector<Plan>& plans = plans_[documents];
+    for (std::size_t i = plans.size(); i < shrinkages; ++i) plans.push_back(plan_of(documents, shrinkage_at(i)));
+    return plans;
+  }
+
   const Damages& damages_;
-  std::vector<replay::ProbeSums> sums_;
+  std::int64_t bytes_;
+  std::vector<DocumentChoices> choices_;  ///< by document_shrinkages
+  std::map<Documents, std::vector<Plan>> plans_;
 };
 
-/// The plans of all documents but one, for each of them; `of` makes a plan of choices.
-template <class F>
-std::vector<Plan> without_each(const std::vector<Choices>& folds, F of) {
-  std::vector<Plan> plans;
-  for (const Choices& fold : folds) plans.push_back(of(fold));
-  return plans;
+/// What plans[d] predict on document d, of which each counts as often.
+replay::PredictedKl prediction(const Damages& damages, const std::vector<Plan>& plans) {
+  std::vector<replay::ProbeSums> sums;
+  for (std::size_t d = 0; d < plans.size(); ++d) sums.push_back(sums_of(damages, d, plans[d]));
+  return damages.of(sums);
 }
 
-Spending spending(const Damages& damages, const Choices& choices, Plan plan) {
-  const HeldOut fitted(damages, std::vector<Plan>(damages.documents.size(), plan));
-  const std::int64_t cost = cost_of(choices, plan);
-  return {std::move(plan), cost, fitted.mean().mean, {}};
+Spending spending(const Damages& damages, Plan plan) {
+  const double fitted = prediction(damages, std::vector<Plan>(damages.documents.size(), plan)).mean;
+  const std::int64_t cost = cost_of({damages.places.size(), damages.menu.size(), {}, damages.cost}, plan);
+  return {std::move(plan), cost, fitted, {}};
+}
+
+/// Throws Error where no entry is within the budget in all layers.
+Plan equal_plan(const Damages& damages, const Choices& choices, const Budget& budget, std::int64_t bytes) {
+  const auto entry = best_equal(choices, bytes);
+  if (!entry) {
+    const auto is_outside = [](const StreamError& error) { return error.is_outside(); };
+    throw Error(
+        "`menu`: none of its configurations fits in {} in all layers{}; add h2o or another method that keeps "
+        "fewer tokens, or choose a larger budget",
+        budget.text(),
+        std::ranges::any_of(damages.stream, is_outside)
+            ? ", as far as their damage can be predicted (elsewhere their error is too large a part of the stream)"
+            : "");
+  }
+  return Plan(choices.layers, *entry);
 }
 
 }  // namespace
 
 Allocation allocate(const Damages& damages, const Budget& budget) {
-  const std::size_t documents = damages.documents.size();
   const std::int64_t bytes = damages.budget_of(budget.share());
-  std::vector<std::size_t> everything(documents);
-  std::iota(everything.begin(), everything.end(), std::size_t{0});
-  const Choices all = choices_of(damages, everything);
-  const auto equal_of = [&](const Choices& choices) {
-    const auto entry = best_equal(choices, bytes);
-    if (!entry) {
-      throw Error(
-          "`menu`: none of its configurations fits in {} in all layers; add h2o or another method that keeps "
-          "fewer tokens, or choose a larger budget",
-          budget.text());
-    }
-    return Plan(choices.layers, *entry);
-  };
-  Allocation out{.budget = budget, .documents = documents, .equal = spending(damages, all, equal_of(all))};
-  if (documents == 1) {
-    out.plan = spending(damages, all, *solve(all, bytes));
-    return out;
+  Documents all(damages.documents.size());
+  std::iota(all.begin(), all.end(), std::size_t{0});
+  const DocumentChoices choices(damages, 0);
+  Allocation out{.budget = budget,
+                 .documents = all.size(),
+                 .equal = spending(damages, equal_plan(damages, choices.of(all), budget, bytes))};
+  Planner planner(damages, bytes);
+  out.shrinkage = planner.shrinkage_of(all);
+  out.plan = spending(damages, planner.plan_of(all, out.shrinkage));
+  if (all.size() == 1) return out;
+  std::vector<Plan> equal;
+  std::vector<double> logs;
+  for (const std::size_t d : all) {
+    const Documents others = without(all, d);
+    out.without.push_back(planner.plan_of(others, planner.shrinkage_of(others)));
+    equal.push_back(equal_plan(damages, choices.of(others), budget, bytes));
+    logs.push_back(Planner::log_damage(damages, d, out.without[d]) - Planner::log_damage(damages, d, equal[d]));
   }
-  std::vector<Choices> folds;
-  for (std::size_t d = 0; d < documents; ++d) folds.push_back(choices_of(damages, all_but(documents, d)));
-  const HeldOut equal(damages, without_each(folds, equal_of));
-  std::vector<double> best;
-  for (const double share : shrinkages) {
-    const auto plan_of = [&](const Choices& choices) { return *solve(shrunk(choices, share), bytes); };
-    std::vector<Plan> plans = without_each(folds, plan_of);
-    const HeldOut held_out(damages, plans);
-    std::vector<double> logs = held_out.logs();
-    if (!best.empty() && mean(logs) >= mean(best)) continue;
-    best = std::move(logs);
-    out.shrinkage = share;
-    out.plan = spending(damages, all, plan_of(all));
-    out.plan.held_out = held_out.mean();
-    out.without = std::move(plans);
-  }
-  out.equal.held_out = equal.mean();
-  const std::vector<double> reference = equal.logs();
-  for (std::size_t d = 0; d < documents; ++d) best[d] -= reference[d];
-  const Interval interval = student_interval(best);
-  out.ratio = std::exp(mean(best));
+  out.plan.held_out = prediction(damages, out.without);
+  out.equal.held_out = prediction(damages, equal);
+  const Interval interval = student_interval(logs);
+  out.ratio = std::exp(mean(logs));
   out.interval = {std::exp(interval.lo), std::exp(interval.hi)};
+  out.needed = documents_needed(logs);
   return out;
 }
 
-methods::PlannedBudget planned(const Damages& damages, const Allocation& allocation) {
+std::optional<std::size_t> documents_needed(std::span<const double> logs) {
+  constexpr std::size_t most = 1000;
+  const double spread = standard_error(logs) * std::sqrt(static_cast<double>(logs.size()));
+  for (std::size_t count = 2; count <= most && mean(logs) < 0; ++count) {
+    const auto n = static_cast<double>(count);
+    if (mean(logs) + student_bound(0.95, n - 1) * spread / std::sqrt(n) < 0) return count;
+  }
+  return std::nullopt;
+}
+
+methods::PlannedBudget planned(const Damages& damages, const Allocation& allocation, Accept accept) {
   methods::PlannedBudget out{allocation.budget, {}};
-  const Plan& plan = allocation.answer().plan;
+  const Plan& plan = allocation.answer(accept).plan;
   for (std::size_t l = 0; l < plan.size(); ++l) {
     const replay::MethodChoice& method = damages.menu[plan[l]].method;
     out.lines[damages.places[l]] = {method.info, method.params,

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Budgets by layer or kv head, and what they are worth on documents from which they were not computed.
-// Damages of documents as what plans are chosen from, and of plans.
 #pragma once
 
+#include <array>
 #include <cmath>
 #include <optional>
 #include <span>
@@ -14,9 +14,23 @@
 
 namespace kvbench::allocate {
 
-/// The damage D[l, c] = mean over probes and seeds of c^2 / (2 T), as the mean over these documents (indices). Each is
-/// first divided by the geometric mean of its entries, so that documents weigh alike.
-Choices choices_of(const Damages& damages, std::span<const std::size_t> documents);
+/// How far damages are drawn towards each other before a plan is chosen, because single ones are noisy; 0: not at all.
+struct Shrinkage {
+  double documents = 0;  ///< those of a document towards the other documents, as choices_of() takes it; below 1
+  double layers = 0;     ///< those of a layer towards the mean over layers, as shrunk() takes it; at most 1
+};
+
+/// Of which the one counts whose plans do the least damage on held-out documents, the first of equal ones.
+inline constexpr std::array<double, 3> document_shrinkages = {0.75, 0.5, 0};
+inline constexpr std::array<double, 5> layer_shrinkages = {1, 0.75, 0.5, 0.25, 0};
+/// Of plans from one document, where none is left to hold out.
+inline constexpr Shrinkage untested_shrinkage = {0, 0.5};
+
+/// The damage D[l, c] = mean over probes and seeds of c^2 / (2 T), as a mean over these documents (indices). Each is
+/// first divided by the geometric mean of its entries, so that documents weigh alike. The mean is (mean of D^p)^(1/p)
+/// with p = 1 - shrinkage: arithmetic without shrinkage, and the closer to the geometric mean the closer this is to 1,
+/// so that one document that is unlike the others does not decide alone.
+Choices choices_of(const Damages& damages, std::span<const std::size_t> documents, double shrinkage = 0);
 
 /// What a plan adds to each probe of a document.
 replay::ProbeSums sums_of(const Damages& damages, std::size_t document, const Plan& plan);
@@ -29,28 +43,41 @@ struct Spending {
   replay::PredictedKl held_out;  ///< of plans from all other documents, mean over documents; NaN with one document
 };
 
+/// Which plans are answers: those of which less damage is expected than of equal budgets, or of these those alone whose
+/// gain the documents confirm.
+enum class Accept { expected, confirmed };
+
 struct Allocation {
   Budget budget;
   std::size_t documents = 0;
   Spending plan;                ///< a configuration per layer or head
   Spending equal;               ///< the best configuration for all layers
   std::vector<Plan> without;    ///< as `plan`, from all documents but one; empty with one document
-  double shrinkage = 0;         ///< of the plan towards equal layers, as shrunk() takes it
+  Shrinkage shrinkage;          ///< of the plan
   double ratio = NAN;           ///< of the KL of plan and equal on held-out documents, geometric mean
   Interval interval{NAN, NAN};  ///< 95 % of `ratio`, Student's t over documents; NaN with one document
+  /// Of so many the interval would lie below 1 if mean and spread of the logarithms stayed (documents_needed()).
+  std::optional<std::size_t> needed;
 
   /// Whether documents from which it was not computed say that the plan does less damage.
   bool confirmed() const { return interval.hi < 1; }
-  const Spending& answer() const { return confirmed() ? plan : equal; }
+  /// Whether the plan is the answer; otherwise equal budgets are.
+  bool planned(Accept accept = Accept::expected) const { return accept == Accept::confirmed ? confirmed() : ratio < 1; }
+  const Spending& answer(Accept accept = Accept::expected) const { return planned(accept) ? plan : equal; }
 };
 
 /// The plan for a budget. Each document is held out once: a plan and the best equal configuration of the others are
-/// predicted on it. Of the shrinkages 0, 1/4, 1/2, 3/4 and 1 the one counts whose plans do the least damage there
-/// (geometric mean over documents), the largest of equal ones. Throws Error where no configuration fits the budget in
-/// all layers.
+/// predicted on it. The shrinkage of a plan is the one whose plans do the least damage (geometric mean) where each of
+/// its own documents is held out once, so that a held-out document has no say in the plan that is tested on it. Throws
+/// Error where no configuration fits the budget in all layers.
 Allocation allocate(const Damages& damages, const Budget& budget);
 
+/// The least number M of documents, from 2 on, for which m + t s / sqrt(M) < 0, so that the interval would lie below 1:
+/// m and s are mean and standard deviation of these logarithms of ratios, t is the bound of the 95 % interval with M - 1
+/// degrees of freedom. Absent where m >= 0, and where it takes more than 1000.
+std::optional<std::size_t> documents_needed(std::span<const double> logs);
+
 /// Of the answer, as a plan file has it: an entry in each place, at what it holds there.
-methods::PlannedBudget planned(const Damages& damages, const Allocation& allocation);
+methods::PlannedBudget planned(const Damages& damages, const Allocation& allocation, Accept accept = Accept::expected);
 
 }  // namespace kvbench::allocate

@@ -77,7 +77,7 @@ double damage_of(const Choices& choices, const Plan& plan) {
 }
 
 std::optional<Plan> solve(const Choices& choices, std::int64_t budget) {
-  constexpr int halvings = 200;  // the price is then known to the last bit, unless it is 0
+  constexpr int halvings = 200;  // the price is known to the last bit before, unless it is near 0
   std::optional<Plan> best = cheapest(choices);
   if (best->size() != choices.layers || cost_of(choices, *best) > budget) return std::nullopt;
   double low = 0, high = 0;
@@ -85,6 +85,7 @@ std::optional<Plan> solve(const Choices& choices, std::int64_t budget) {
   if (const auto free = at_price(choices, 0); cost_of(choices, *free) <= budget) return free;
   for (int i = 0; i < halvings; ++i) {
     const double price = (low + high) / 2;
+    if (price == low || price == high) break;
     const Plan plan = *at_price(choices, price);
     const bool within = cost_of(choices, plan) <= budget;
     (within ? high : low) = price;

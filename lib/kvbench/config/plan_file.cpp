@@ -123,7 +123,9 @@ void check_sum(const Value& table, const PlannedBudget& plan, std::int64_t model
 }
 
 PlannedBudget read_planned(const Value& table, std::int64_t model_layers) {
-  const auto parts = members_of(table, {"budget", "layers"}, "a block [[plans]]");
+  const auto parts = members_of(table, {"budget", "layers", "confirmed"}, "a block [[plans]]", "confirmed");
+  if (parts[2] != nullptr && parts[2]->kind != Value::Kind::flag)
+    fail_at(parts[2]->place, "'confirmed' is true or false, not {}", describe(*parts[2]));
   PlannedBudget plan{memory_of(*parts[0]), {}};
   for (const Value& line : items_of(*parts[1], "'layers'")) add_line(line, model_layers, plan);
   check_sum(table, plan, model_layers);
@@ -250,8 +252,12 @@ std::string plan_text(const LayerPlan& plan, const PlanOrigin& origin) {
   for (const std::string& digest : origin.traces) traces.push_back(quoted(digest));
   out += fmt::format("model = {}\nmodel_layers = {}\ntraces = [{}]\n", quoted(plan.model), plan.model_layers,
                      fmt::join(traces, ", "));
-  for (const PlannedBudget& planned : plan.budgets) {
-    out += fmt::format("\n[[plans]]\nbudget = {}\nlayers = [\n", quoted(planned.budget.text()));
+  for (std::size_t p = 0; p < plan.budgets.size(); ++p) {
+    const PlannedBudget& planned = plan.budgets[p];
+    out += fmt::format("\n[[plans]]\nbudget = {}\n", quoted(planned.budget.text()));
+    if (p < origin.confirmed.size() && origin.confirmed[p])
+      out += fmt::format("confirmed = {}\n", *origin.confirmed[p]);
+    out += "layers = [\n";
     for (const auto& [place, method] : planned.lines) {
       const std::string named = method_beside(origin.path, *method.info, method.params);
       const bool of_head = place.kv_head != PlanPlace::all_heads;

@@ -3,6 +3,7 @@
 // `plan:FILE.toml` runs one.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -23,6 +24,9 @@ struct PlanOrigin {
   std::string told;                 ///< lines at the top of the file, for readers
   std::vector<std::string> traces;  ///< SHA-256
   std::string path;                 ///< of the file, to whose folder files that methods name are relative
+  /// Of each plan, whether held-out documents confirm that it does less damage than equal budgets; absent for equal
+  /// budgets, and for plans after the end of the list. Readers alone need it.
+  std::vector<std::optional<bool>> confirmed;
 };
 
 /// The text of the file of a plan.

@@ -54,25 +54,65 @@ TEST_CASE("documents that agree confirm a plan, whatever their damage") {
   CHECK(lines.at(1, 0)->budget.text() == "20%mem");
 }
 
+// A layer that has 20 % does harm in every second document, and 30 % in both do as little as 20 and 40 % at their best:
+// (0.25 + 0.15)^2 / 2 against (0.2 + 0.2)^2 / 2 or (2 + 0.1)^2 / 2.
 TEST_CASE("documents that contradict each other confirm no plan, and equal budgets are the answer") {
-  const std::vector<double> second_layer_matters = {0.2, 0.15, 0.1, 2, 1.5, 0.2};
-  const Damages damages =
-      damages_of({first_layer_matters, second_layer_matters, first_layer_matters, second_layer_matters}, costs);
+  const std::vector<double> first = {2, 0.25, 0.2, 0.2, 0.15, 0.1}, second = {0.2, 0.15, 0.1, 2, 0.25, 0.2};
+  const Damages damages = damages_of({first, second, first, second}, costs);
   const Allocation found = allocate::allocate(damages, Budget::parse("30%mem"));
   CHECK_FALSE(found.confirmed());
-  CHECK(&found.answer() == &found.equal);
-  CHECK(planned(damages, found).at(0, 0)->budget.text() == "30%mem");
+  CHECK(found.ratio >= 1);
+  CHECK_FALSE(found.needed);
+  for (const Accept accept : {Accept::expected, Accept::confirmed}) {
+    CHECK(&found.answer(accept) == &found.equal);
+    CHECK(planned(damages, found, accept).at(0, 0)->budget.text() == "30%mem");
+  }
 }
 
-TEST_CASE("beside a plan stand those of all documents but one") {
+// The third document needs tokens in layer 0 less than the others do: with layers l and m at 40 and 20 % it has
+// (0.2 + 0.2)^2 / 2 or (0.25 + 0.2)^2 / 2, equal budgets (1.5 + 0.15)^2 / 2 or (0.3 + 0.15)^2 / 2.
+TEST_CASE("a plan of which less damage is expected is the answer, unless only confirmed ones are") {
+  const Damages damages =
+      damages_of({first_layer_matters, first_layer_matters, {0.35, 0.3, 0.25, 0.2, 0.15, 0.1}}, costs);
+  const Allocation found = allocate::allocate(damages, Budget::parse("30%mem"));
+  CHECK(found.without == std::vector<Plan>(3, Plan{2, 0}));
+  const double third = std::log(0.45 * 0.45 / (0.45 * 0.45)), others = std::log(0.16 / (1.65 * 1.65));
+  const double mean = (third + 2 * others) / 3, spread = std::sqrt(std::pow(others - third, 2) / 3);
+  CHECK(found.ratio == doctest::Approx(std::exp(mean)));
+  CHECK(found.interval.hi == doctest::Approx(std::exp(mean + 4.302653 * spread / std::sqrt(3))));
+  CHECK_FALSE(found.confirmed());
+  // mean = -1.889, spread = 1.636: 3.182 * 1.636 / sqrt(4) = 2.60, 2.776 * 1.636 / sqrt(5) = 2.03,
+  // 2.571 * 1.636 / sqrt(6) = 1.717
+  CHECK(found.needed == 6);
+  CHECK(&found.answer() == &found.plan);
+  CHECK(planned(damages, found).at(0, 0)->budget.text() == "40%mem");
+  CHECK(&found.answer(Accept::confirmed) == &found.equal);
+  CHECK(planned(damages, found, Accept::confirmed).at(0, 0)->budget.text() == "30%mem");
+}
+
+// Mean -1, standard deviation sqrt(2): 2.2622 * 1.4142 / sqrt(10) = 1.012, 2.2281 * 1.4142 / sqrt(11) = 0.950.
+TEST_CASE("so many documents are needed as would confirm the ratio if it and its spread stayed") {
+  CHECK(documents_needed(std::vector<double>{-2, 0}) == 11);
+  CHECK(documents_needed(std::vector<double>{-2, -2, -2}) == 2);
+  CHECK_FALSE(documents_needed(std::vector<double>{-1, 1}));
+  CHECK_FALSE(documents_needed(std::vector<double>{-1, 2}));
+  CHECK_FALSE(documents_needed(std::vector<double>{-100, 99}));  // (1.96 * 141 / 0.5)^2 documents
+}
+
+TEST_CASE("beside a plan stand those of all documents but one, in which the one has no say") {
   // Without the last document nothing says that layer 1 needs tokens.
-  const Damages damages = damages_of({first_layer_matters, first_layer_matters, {0.3, 0.3, 0.3, 2, 1.5, 0.2}}, costs);
+  const std::vector<double> other = {0.3, 0.3, 0.3, 2, 1.5, 0.2};
+  const Damages damages = damages_of({first_layer_matters, first_layer_matters, other}, costs);
   const Allocation found = allocate::allocate(damages, Budget::parse("30%mem"));
   REQUIRE(found.without.size() == 3);
-  const std::size_t others[][2] = {{1, 2}, {0, 2}, {0, 1}};
-  for (std::size_t d = 0; d < 3; ++d)
-    CHECK(found.without[d] == solve(shrunk(choices_of(damages, others[d]), found.shrinkage), 60000));
-  if (found.shrinkage < 1) CHECK(found.without[2] == Plan{2, 0});
+  CHECK(found.without[2] == Plan{2, 0});
+  for (std::size_t d = 0; d < 3; ++d) {
+    for (const std::vector<double>& instead : {times(other, 1e3), std::vector<double>{9, 0.1, 9, 0.1, 9, 0.1}}) {
+      Damages changed = damages;
+      for (std::size_t i = 0; i < instead.size(); ++i) changed.documents[d].sums[i] = {instead[i]};
+      CHECK(allocate::allocate(changed, Budget::parse("30%mem")).without[d] == found.without[d]);
+    }
+  }
 }
 
 // Of two entries of one cost the second is the best of the third document, and so of all and of each pair with it; the
@@ -92,6 +132,8 @@ TEST_CASE("one document confirms nothing") {
   CHECK(std::isnan(found.plan.held_out.mean));
   CHECK(found.without.empty());
   CHECK_FALSE(found.confirmed());
+  CHECK_FALSE(found.needed);
+  CHECK(&found.answer() == &found.equal);
 }
 
 TEST_CASE("a menu of one entry has no plan to confirm") {
@@ -112,6 +154,19 @@ TEST_CASE("documents weigh alike in the damage that plans are computed from") {
   const std::size_t first[] = {0}, both[] = {0, 1};
   const Choices one = choices_of(damages, first), two = choices_of(damages, both);
   for (std::size_t i = 0; i < one.damage.size(); ++i) CHECK(two.damage[i] == doctest::Approx(one.damage[i]));
+}
+
+// Relative to the geometric means of the entries of all layers, sqrt(0.5 * 4.5) = 1.5 and sqrt(0.5 * 40.5) = 4.5, the
+// documents have 1/3 and 3, and 1/9 and 9. With power 1/2: ((sqrt(1/3) + 1/3) / 2)^2 and ((sqrt(3) + 3) / 2)^2.
+TEST_CASE("documents are drawn towards each other by a mean of powers") {
+  Damages damages = damages_of({{1, 3}, {1, 9}}, {30000, 30000});
+  damages.places.pop_back(), damages.cost.resize(2);
+  const std::size_t both[] = {0, 1};
+  const std::vector<double> plain = choices_of(damages, both).damage, drawn = choices_of(damages, both, 0.5).damage;
+  CHECK(plain[0] == doctest::Approx((1 / 3.0 + 1 / 9.0) / 2));
+  CHECK(plain[1] == doctest::Approx(6));
+  CHECK(drawn[0] == doctest::Approx(std::pow((std::sqrt(1 / 3.0) + 1 / 3.0) / 2, 2)));
+  CHECK(drawn[1] == doctest::Approx(std::pow((std::sqrt(3.0) + 3) / 2, 2)));
 }
 
 TEST_CASE(

@@ -96,6 +96,13 @@ TEST_CASE("a plan that was written is the plan that is read") {
   const methods::LayerPlan plan = plan_in(files.write(two_layers, "p.toml"));
   CHECK(plan_text(plan, {{}, {"ab"}}) == two_layers);
   CHECK(plan_text(plan, {"why\n\nso\n", {"ab"}}) == std::string("# why\n#\n# so\n") + two_layers);
+  for (const bool confirmed : {false, true}) {
+    const std::string text = plan_text(plan, {{}, {"ab"}, {}, {confirmed}});
+    CHECK(contains(text, confirmed ? "\nconfirmed = true\nlayers" : "\nconfirmed = false\nlayers"));
+    CHECK(plan_text(plan_in(files.write(text, "p.toml")), {{}, {"ab"}}) == two_layers);
+  }
+  files.write(with("layers = [\n", "confirmed = 1\nlayers = [\n"), "p.toml");
+  CHECK(contains(message_of<Error>([&] { find(files.folder / "p.toml"); }), "'confirmed' is true or false, not"));
 }
 
 TEST_CASE("files of methods are named from the folder of the plan") {
