@@ -109,7 +109,7 @@ std::span<const Column<AllocationRow>> allocation_columns() {
                [](auto& r) { return r.figure; }),
       computed("plan_damage", "that of plans on the documents from which they were not computed",
                [](auto& r) { return r.plan.held_out.mean; }),
-      computed("plan_damage_lo", "lower end of its 95 % interval over documents and probes",
+      computed("plan_damage_lo", "lower end of its 95 % interval over documents",
                [](auto& r) { return r.plan.held_out.interval.lo; }),
       computed("plan_damage_hi", "upper end", [](auto& r) { return r.plan.held_out.interval.hi; }),
       computed("plan_damage_fitted", "the same on the documents from which the plan was computed: mostly too small",
