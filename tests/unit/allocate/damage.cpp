@@ -22,6 +22,14 @@ constexpr int prompts = 3;
 
 std::string at(int prompt) { return "/prompts/" + std::to_string(prompt); }
 
+/// Sets the norms of the residual stream before both layers of the first document.
+void set_streams(const std::string& path, float norm, std::int64_t queries) {
+  trace::test::RawFile file(path);
+  const std::vector<float> norms(static_cast<std::size_t>(queries), norm);
+  for (const char* layer : {"/layers/0", "/layers/1"})
+    file.replace((at(0) + layer + "/residual_norm").c_str(), H5T_IEEE_F32LE, {norms.size()}, norms.data());
+}
+
 /// A trace of 2 layers, of whose documents those from `first` on have lost their probes.
 class Sketched {
  public:
@@ -119,11 +127,7 @@ TEST_CASE("an entry costs what it costs on the document where it costs most") {
       options.probes = 2, options.num_tokens = options.num_queries = n, options.prompt_tokens = n - 12;
       const std::string path = folder / (std::to_string(n) + ".h5");
       trace::synthesize(path, options);
-      trace::test::RawFile file(path);  // a stream in which no error is large
-      const std::vector<float> norms(static_cast<std::size_t>(n), 1e6F);
-      for (const char* layer : {"0", "1"})
-        file.replace((at(0) + "/layers/" + layer + "/residual_norm").c_str(), H5T_IEEE_F32LE, {norms.size()},
-                     norms.data());
+      set_streams(path, 1e6F, n);  // no error is large
       traces.push_back(std::make_unique<trace::Reader>(path));
     }
     return allocate::measure(traces, request_of("sink"), Division::layer, {}, {}).cost;
