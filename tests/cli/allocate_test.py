@@ -184,7 +184,7 @@ class Allocate(CliTest):
     def test_some_layers_of_a_plan_are_not_ranked(self):
         deep, plan = os.path.join(self.folder, "deep.h5"), os.path.join(self.folder, "deep.toml")
         for args in (("synth", "--tokens", 256, "--prompt-tokens", 192, "--queries", 96, "--layers", 4, "--prompts", 3,
-                      "--head-dim", 16, "--value-dim", 16, "--probes", 4, "-o", deep),
+                      "--head-dim", 16, "--value-dim", 16, "--probes", 4, "--pattern", "heavy-hitters", "-o", deep),
                      ("allocate", deep, "--menu", "h2o", "-o", plan)):
             done = run(*args)
             self.assertEqual(done.returncode, 0, done.stderr)
@@ -234,9 +234,20 @@ class Allocate(CliTest):
                                      {(r["equal"], table["layers"][0]["budget"])})
         self.assertLessEqual({(True, "0", False), (False, "0", True), (False, "0", False)}, met)
 
+    def test_entries_whose_damage_cannot_be_predicted_are_named_and_in_no_plan(self):
+        """Without heavy hitters h2o loses more than 0.3 of the stream at a quarter; int8 does not."""
+        uniform = self.synth("uniform.h5", "--probes", 2, "--prompts", 3)
+        self.fails(2, "none of its configurations fits in 25%mem in all layers, as far as their damage can be predicted",
+                   args=("allocate", uniform, "--menu", "h2o"))
+        said = " ".join(self.ok("allocate", uniform, "--menu", "h2o,int8", "-b", "90%mem", "-o",
+                                self.path("uniform.toml")).split())
+        self.assertIn("In 2 of 2 layers the damage of entries of the menu cannot be predicted", said)
+        self.assertIn("h2o in layers 0 and 1", said)
+        self.assertNotIn("int8 in layer", said)
+
     def test_from_one_document_the_answer_is_equal_budgets(self):
-        one = self.synth("one.h5", "--probes", 2)
-        said = self.ok("allocate", one, "--menu", "h2o", "-o", self.path("one.toml"))
+        one = self.synth("one.h5", "--probes", 2, "--pattern", "heavy-hitters")
+        said = self.ok("allocate", one, "--menu", "h2o", "-b", "40%mem", "-o", self.path("one.toml"))
         self.assertIn("what a plan does to other documents cannot be told from one", " ".join(said.split()))
 
     def test_no_column_is_named_by_one_of_two_figures(self):
