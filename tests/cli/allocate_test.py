@@ -237,7 +237,7 @@ class Allocate(CliTest):
     def test_entries_whose_damage_cannot_be_predicted_are_named_and_in_no_plan(self):
         """Without heavy hitters h2o loses more than 0.3 of the stream at a quarter; int8 does not."""
         uniform = self.synth("uniform.h5", "--probes", 2, "--prompts", 3)
-        self.fails(2, "none of its configurations fits in 25%mem in all layers, as far as their damage can be predicted",
+        self.fails(2, "none of its configurations fits in 25%mem in all layers, as far as their damage can be",
                    args=("allocate", uniform, "--menu", "h2o"))
         said = " ".join(self.ok("allocate", uniform, "--menu", "h2o,int8", "-b", "90%mem", "-o",
                                 self.path("uniform.toml")).split())
