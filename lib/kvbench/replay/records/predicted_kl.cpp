@@ -51,7 +51,7 @@ Interval interval_of(std::span<const TextMean> texts, const ProbeSums& first) {
   for (const TextMean& text : texts) means.push_back(text.mean);
   const double layers = error_of_layers(texts);
   if (means.size() > 1) return log_normal_interval(means, layers);
-  if (layers == 0) return mean_square_interval(means[0], static_cast<double>(first.probes));
+  if (texts[0].layers.empty()) return mean_square_interval(means[0], static_cast<double>(first.probes));
   const double factor = std::exp(student_bound(0.95, static_cast<double>(texts[0].layers.size()) - 1) * layers);
   return {means[0] / factor, means[0] * factor};
 }
