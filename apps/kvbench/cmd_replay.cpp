@@ -167,7 +167,8 @@ int run(const CLI::App& flags, ReplayFlags& options) {
   if (!options.raw.empty()) raw.emplace(options.raw);
   const std::vector<replay::Record> records = replay_all(flags, options, how, traces, raw);
   output.finish(format_records(options.run, records, output));
-  if (output.to_file()) print(summary_beside(options.run, records));
+  const bool quiet = options.run.quiet && options.run.summary.empty();  // asked by a program in a terminal, say
+  if (output.to_file() && !quiet) print(summary_beside(options.run, records));
   report_device_memory(options.run);
   return exit_code(records);
 }

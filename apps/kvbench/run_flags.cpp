@@ -103,7 +103,7 @@ void add_run_flags(CLI::App* flags, RunFlags& o) {
   add_memory_flag(flags, o);
   o.request.add(flags, &replay::FieldCommands::runs);
   add_table_flags(flags, o);
-  flags->add_flag("-q,--quiet", o.quiet, "Do not show a progress bar");
+  flags->add_flag("-q,--quiet", o.quiet, "Do not show a progress bar, nor the answer of a replay beside -o");
   flags->add_flag("--verbose", o.verbose, "Show the whole traceback where a method in Python fails");
 }
 
