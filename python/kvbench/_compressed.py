@@ -14,7 +14,7 @@ from ._attention import Interface
 from ._commands import _core, only_choice
 from ._error import Error, NoCache, first_line, require
 from ._examination import check_model, examination
-from ._kinds import checked
+from ._kinds import checked, is_list, of_kind
 from ._measure import Hooks, body_of
 from ._scored import Scored, is_scored
 from ._sequences import Document, Layer, LayerFacts, array
@@ -43,7 +43,8 @@ def has_fixed_length(cache, layer):
 class Compression:
     """What compressed() does to a model, and what its caches hold."""
 
-    def __init__(self, model, method, budget, seed, context, decode, threads, whole, rope_layout, inject_scale=1.0):
+    def __init__(self, model, method, budget, seed, context, decode, threads, whole, rope_layout, inject_scale=1.0,
+                 layers=None):
         for name, number, least, most in (("seed", seed, 0, 2**32 - 1), ("threads", threads, 0, 4096),
                                           ("decode", 1 if decode is None else decode, 1, 2**31 - 1)):
             require(least <= number <= most, "compressed()", f"{name} is {number}; it is from {least} to {most}.")
@@ -62,13 +63,16 @@ class Compression:
         self.decoded = 0  # tokens that compressed caches have answered, in all sequences
         self.whole = collections.Counter()  # contexts that stayed whole, by the reason
         self._keep_whole = whole  # statuses of contexts that stay whole
-        self._numbers = self._found.compressible
+        self._numbers = self._found.compressible  # where methods run
+        self._chosen = self._numbers if layers is None else self._chosen_of(layers)  # those in which this one does
         sharing = [fact for fact in self._found.layers.values()
                    if fact.owner != fact.layer and fact.owner in self._numbers]
         if sharing:
             raise Error(f"{self._name} cannot be compressed: layer {sharing[0].layer} attends to the cache of layer "
                         f"{sharing[0].owner}, and a method would have to serve the queries of both.")
         self._scored = Scored(model, method, self._found, self._numbers, seed) if is_scored(method) else None
+        require(not self._scored or self._chosen == self._numbers, "compressed()",
+                f"{method} compares the tokens of all layers; leave layers out, or give another method.")
         self._choice = self._scored.choice if self._scored else chosen(method)
         self.method = method if isinstance(method, str) else self._choice.name
         self._layouts = {number: self._layout_of(number, rope_layout) for number in self._numbers}
@@ -80,7 +84,17 @@ class Compression:
     @property
     def layers(self):
         """Numbers of the layers in which the method runs."""
-        return list(self._numbers)
+        return list(self._chosen)
+
+    def _chosen_of(self, layers):
+        """Increasing numbers of layers, of one that a user gave or of several."""
+        where = "compressed(): argument 'layers', or an item of it,"
+        given = {of_kind(number, int, where) for number in (layers if is_list(layers) else [layers])}
+        require(given, "compressed()", "layers names no layer; leave it out for all in which methods run.")
+        for number in sorted(given.difference(self._numbers)):
+            raise Error(f"compressed(): methods do not run in layer {number} of {self._name}, but in "
+                        f"{', '.join(map(str, self._numbers)) or 'none'}; give other layers.")
+        return sorted(given)
 
     def begin(self, cache, layers, tokens):
         """The sequence of a cache begins with these tokens, which another Compression of the model has read: `layers`,
@@ -179,7 +193,7 @@ class Compression:
         if number not in self._found.layers:
             raise Error(f"layer {number} of this model cannot be compressed: it did not run when the model's attention "
                         "was measured.")
-        if number not in self._numbers:
+        if number not in self._chosen:
             return call.run()
         if torch.is_grad_enabled() and call.query.requires_grad:
             raise Error("no gradient passes through a compressed cache; run the model without torch.enable_grad().")
@@ -213,7 +227,7 @@ class Compression:
             raise Error(f"layer {number}: {t} tokens at once follow the {n - t} of the first call. If these are chunks "
                         "of one prefill, the context would end after the first one; if they are known tokens to be "
                         "decoded, where it ends is not known: give context=, the tokens of the context.")
-        if number == self._numbers[0]:
+        if number == self._chosen[0]:
             layer.stand_at(positions)
             self.decoded += min(max(0, rest), t)
         if rest <= 0:
@@ -272,10 +286,13 @@ _gradients = _Gradients()
 
 
 @contextlib.contextmanager
-def running(model, run):
-    """A context in which a Compression answers the attention of the model."""
+def running(model, run, pulse=lambda: None):
+    """A context in which a Compression answers the attention of the model. `pulse`: called often; it may raise."""
+    def attend(call):
+        pulse()
+        return run.attend(call)
     interface = Interface("compressed")
-    interface.on_call = run.attend
+    interface.on_call, interface.pulse = attend, pulse
     modules = [fact.module for fact in run._found.layers.values()]
     with _gradients.off(), interface.attached(model), Hooks(modules, run.note), run.tokens_noted(model):
         yield run
@@ -285,7 +302,7 @@ def running(model, run):
 @contextlib.contextmanager
 def compressed(model, method="snapkv", budget="25%mem", *, seed: int = 0, context: int | None = None,
                decode: int | None = None, whole: bool = False, threads: int = 0, rope_layout: str | None = None,
-               inject_scale: float = 1.0):
+               inject_scale: float = 1.0, layers=None):
     """Runs a model of transformers with a compressed KV cache, inside a with statement:
 
         with kvbench.compressed(model, method="snapkv", budget="25%mem") as run:
@@ -305,6 +322,8 @@ def compressed(model, method="snapkv", budget="25%mem", *, seed: int = 0, contex
     the engine whose format it is (ggml's: llama.cpp), otherwise that of the model's code.
     inject_scale: the share of the error of each layer's attention output that the model gets, as kveval --inject-scale
     (docs/damage.md): from 0.001, or the resolution of its 16-bit numbers, to 1; 0: it is exact.
+    layers: a number, or a list, of the layers in which the method runs, the others being exact; None: all in which
+    methods run. Budgets are divided over layers as if it ran in all of them.
     method: a name with or without settings, or a method in Python; "damage-votes[scope=model]" takes gradients at the
     end of each context (docs/scores.md). budget: as for kvbench replay. threads: 0: all processors.
 
@@ -312,7 +331,7 @@ def compressed(model, method="snapkv", budget="25%mem", *, seed: int = 0, contex
     without gradients, in float32 on the host; weights and other activations stay where the model has them."""
     check_model(model, "compressed()")
     run = Compression(model, method, budget, seed, context, decode, threads, NO_CACHE if whole else (), rope_layout,
-                      inject_scale)
+                      inject_scale, layers)
     with running(model, run):
         yield run
     if not run.layers:

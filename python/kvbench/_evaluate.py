@@ -1,9 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """kvbench.evaluate(): what methods do to the output of a model of transformers, as the rows of `kvbench eval`."""
 
-import copy
 import hashlib
-import inspect
 import os
 import tempfile
 import time
@@ -11,21 +9,17 @@ import time
 import numpy as np
 import torch
 
-from ._attention import Interface
 from ._commands import _core, check_table, named
-from ._compressed import Compression, running
-from ._continued import cache_name
 from ._error import Error, NoCache, check_text, require
 from ._examination import check_model, examination
 from ._kinds import checked, is_list, of_kind
-from ._measure import TOLERANCE, body_of
 from ._models import TYPES, token_ids
+from ._passes import NO_MEMORY, Passes
 from ._scored import described, is_scored
 from .results import load_csv
 
 BYTES = ("kv", "meta", "fast", "slow", "read", "full")
 MOST_SEEDS = 100000  # as in replays
-NO_MEMORY = (MemoryError, torch.OutOfMemoryError)
 
 
 def listed(given, field):
@@ -82,9 +76,7 @@ class Evaluation:
         require(context + score <= longest, where, f"context={context} and score={score} are {context + score} tokens; "
                 f"{type(model).__name__} was trained on {longest}.")
         self.model, self.context, self.score = model, context, score
-        self._found, self._layout, self._threads = examination(model), rope_layout, threads
-        self._continues = None  # whether tokens continue from a cache as in one pass; None: not known yet
-        self._short = "logits_to_keep" in inspect.signature(model.forward).parameters
+        self._found, self._passes = examination(model), Passes(model, rope_layout, threads)
         layers = self._compression("exact", "100%").layers
         require(layers, where, f"every layer of {type(model).__name__} has a sliding window or capped logits, and "
                 "methods run in neither.")
@@ -101,8 +93,7 @@ class Evaluation:
                     self._add((method, budget, seed), label, params, seeded)
 
     def _compression(self, method, budget, seed=0):
-        return Compression(self.model, method, budget, seed, self.context, self.score, self._threads, ("skipped",),
-                           self._layout)
+        return self._passes.compression(method, budget, seed, self.context, self.score)
 
     def _add(self, given, label, params, seeded):
         layout = why_not = ""
@@ -125,10 +116,10 @@ class Evaluation:
             return
         with torch.no_grad():
             try:
-                self._table.add_short_scores(self._logits(short + scored))
+                self._table.add_short_scores(self._passes.logits(short + scored, self.score))
             except Error as failure:
                 raise Error(f"evaluate(): document {name}, in the model itself: {failure}") from None
-            full, begun = self._exact(context, scored)
+            full, begun = self._passes.exact(context, scored)
         for number, (given, why_not) in enumerate(self._configurations):
             if why_not:
                 self._table.add_end(number, "skipped", why_not)
@@ -138,53 +129,10 @@ class Evaluation:
     def finish(self, per_document, times=True):
         self._table.finish(per_document, times)
 
-    def _logits(self, ids, cache=None):
-        """Logits at the scored tokens, the last ones of these."""
-        more = {"logits_to_keep": self.score} if self._short else {}
-        if cache is not None:
-            more[cache_name(self.model)] = cache
-        given = torch.tensor([ids], device=self.model.device)
-        return self.model(input_ids=given, **more).logits[0, -self.score:].float().cpu().contiguous().numpy()
-
-    def _exact(self, context, scored):
-        """The logits with the full cache, and the cache of the context with what methods see of it. There is none where
-        tokens that continue from a cache do not have the logits of one pass: each pass then reads the context too."""
-        made = None
-        if self._continues is not False:
-            try:
-                made = self._continued(context, scored)
-            except NO_MEMORY:
-                raise
-            except Exception:  # of the code of the model, which need not know caches
-                pass
-        if self._continues is None:
-            whole = self._logits(context + scored)
-            self._continues = made is not None and bool(np.linalg.norm(made[0] - whole) <= np.linalg.norm(whole) *
-                                                        TOLERANCE.get(self.model.dtype, 5e-2))
-        if self._continues and made is not None:
-            return made
-        with Interface("compressed").attached(self.model):
-            return self._logits(context + scored), None
-
-    def _continued(self, context, scored):
-        run = self._compression("exact", "100%")
-        with running(self.model, run):
-            body = body_of(self.model)
-            given = torch.tensor([context], device=self.model.device)
-            cache = getattr(body(input_ids=given, use_cache=True), cache_name(body))
-        with Interface("compressed").attached(self.model):
-            return self._logits(scored, copy.deepcopy(cache)), (cache, run.present)
-
     def _run(self, number, given, context, scored, full, begun):
         started, run = time.monotonic(), self._compression(*given)
         try:
-            with running(self.model, run):
-                if begun:
-                    cache = copy.deepcopy(begun[0])
-                    run.begin(cache, begun[1], context)
-                    logits = self._logits(scored, cache)
-                else:
-                    logits = self._logits(context + scored)
+            logits = self._passes.compressed(run, context, scored, begun)
             self._add_pass(number, run, full, logits, time.monotonic() - started)
         except NoCache as why:
             self._table.add_end(number, why.status, str(why))

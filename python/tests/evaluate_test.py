@@ -12,7 +12,7 @@ import architectures  # noqa: E402
 import hf_models  # noqa: E402
 import numpy as np  # noqa: E402
 import torch  # noqa: E402
-from kvbench import _evaluate  # noqa: E402
+from kvbench import _evaluate, _passes  # noqa: E402
 from kvbench._continued import cache_name  # noqa: E402
 
 CONTEXT, SCORE = 40, 8
@@ -104,7 +104,7 @@ class Figures(EvaluateTest):
                                            context=CONTEXT, score=SCORE)
                 run.read("a", token_ids())
                 run.finish(False)
-                self.assertTrue(run._continues)
+                self.assertTrue(run._passes.continues)
                 rows = {(row["method"], row["budget"]): row
                         for row in records(kvbench.load_csv(self.path(f"{name}.csv")))}
                 self.assertEqual({row["status"] for row in rows.values()}, {"ok"})
@@ -123,14 +123,14 @@ class Figures(EvaluateTest):
     def test_a_model_whose_code_ignores_its_cache(self):
         """Each pass then reads the context too, and the figures are the same."""
         expected = self.rows(["h2o", "damage-votes[recent=4]"], 16)
-        continued = _evaluate.Evaluation._continued
+        continued = _passes.Passes._continued
         calls = []
 
         def wrong(run, context, scored):
             calls.append(continued(run, context, scored))
             return calls[-1][0] + 1, calls[-1][1]
-        self.addCleanup(setattr, _evaluate.Evaluation, "_continued", continued)
-        _evaluate.Evaluation._continued = wrong
+        self.addCleanup(setattr, _passes.Passes, "_continued", continued)
+        _passes.Passes._continued = wrong
         for row, other in zip(self.rows(["h2o", "damage-votes[recent=4]"], 16, [token_ids()]), expected):
             self.assertAlmostEqual(row["kl_mean"], other["kl_mean"], delta=1e-4 * other["kl_mean"])
         self.assertEqual(len(calls), 1)
