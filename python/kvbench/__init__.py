@@ -10,7 +10,7 @@ import importlib
 # Loaded when they are first used: the command `kvbench` starts without numpy and h5py.
 _NAMES = {
     "_error": "Error",
-    "_schema": "Header LayerInfo Probes PromptInfo",
+    "_schema": "Anchor Anchors Header LayerInfo Probes PromptInfo",
     "trace": "Layer Prompt Trace",
     "trace_writer": "TraceWriter",
     "raw": "Raw",

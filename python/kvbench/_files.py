@@ -205,7 +205,8 @@ class OutputFile:
         access.set_fileobj_driver(h5fd.fileobj_driver, self._disk)
         name = os.fsencode(self._temporary)
         self.file = h5py.File(h5f.create(name, h5f.ACC_TRUNC, untimed(h5p.FILE_CREATE), access))
-        self._output = (self.file, self._disk, self._temporary, os.getpid())
+        self._access = access
+        self._output = [self.file, self._disk, self._temporary, os.getpid()]
         weakref.finalize(self, _discard_and_warn, path, self._output)
         _outputs.add(self)
 
@@ -218,6 +219,17 @@ class OutputFile:
     def check_disk(self):
         """Raises OSError if a write so far has failed."""
         self._disk.check(self.path)
+
+    @contextlib.contextmanager
+    def complete(self):
+        """In a with statement, the name under which the file, to which all required parts were written, can be read;
+        nothing can be written meanwhile."""
+        self.check_open()
+        self._check_complete()
+        self.file.close()
+        self.check_disk()
+        yield self._temporary
+        self.file = self._output[0] = h5py.File(h5f.open(os.fsencode(self._temporary), h5f.ACC_RDWR, self._access))
 
     def commit(self):
         self.check_open()

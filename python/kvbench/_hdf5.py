@@ -119,9 +119,14 @@ def set_text(at, name, value):
 
 
 def write_whole(parent, name, values):
-    """Writes a small array: little-endian integers or float32."""
-    parent.create_dataset(name, data=values, dtype="<f4" if values.dtype.kind == "f" else values.dtype,
-                          track_times=False)
+    """Writes a small array of little-endian numbers."""
+    parent.create_dataset(name, data=values, dtype=values.dtype, track_times=False)
+
+
+def write_text(parent, name, text):
+    """Writes a string of fixed length, as kvbench does."""
+    encoded = text.encode()
+    parent.create_dataset(name, data=np.bytes_(encoded), dtype=fixed_string(encoded), track_times=False)
 
 
 @contextlib.contextmanager
@@ -156,6 +161,16 @@ def attribute(at, where, name, kind, otherwise=None):
     require(array.size == 1 and array.dtype.kind in allowed, where,
             f"attribute '{name}' must be {'an integer' if kind is int else 'a number'}.")
     return kind(array.reshape(())[()])
+
+
+def text_of(dataset, where):
+    """A dataset that is one string."""
+    require(isinstance(dataset, h5py.Dataset) and dataset.shape == () and h5py.check_string_dtype(dataset.dtype), where,
+            "must be one string.")
+    try:
+        return dataset.asstr()[()]
+    except UnicodeDecodeError:
+        raise Error(f"{where}: is not UTF-8 text; write it again.") from None
 
 
 def check_schema(file, path, name, supported):

@@ -15,7 +15,7 @@ RAW_SCHEMA = "1.0"
 ROPE_TYPES = ("default", "none", "partial", "linear", "dynamic", "yarn", "llama3", "longrope", "mrope", "proportional",
               "other", "unknown")
 MOST = {"num_layers": 65535, "num_query_heads": 65535, "num_kv_heads": 65535, "head_dim": 16384, "value_dim": 16384}
-MOST_TOKENS, MOST_PROMPTS, MOST_PROBES, MOST_COLUMNS = 2**24, 65535, 512, 16384
+MOST_TOKENS, MOST_PROMPTS, MOST_PROBES, MOST_COLUMNS, MOST_ANCHORS = 2**24, 65535, 512, 16384, 2**17
 
 
 @dataclass(kw_only=True, eq=False)
@@ -57,6 +57,25 @@ class Probes:
     evaluated_in: str = ""  # element types in which the model was evaluated
 
 
+@dataclass(kw_only=True)
+class Anchor:
+    """A configuration whose damage was measured in the model, on the scored tokens of the probes of a prompt."""
+
+    method: str  # with its settings, as --method reads it
+    budget: str  # as --budget reads it
+    layer: int | None = None  # the only one that is compressed; None: all in which methods run
+    kl: float  # mean KL divergence from the full cache, nats per scored token
+    predicted: float | None = None  # kl_predicted of a replay of the prompt, or of the layer alone; None: none
+
+
+@dataclass(kw_only=True)
+class Anchors:
+    """The anchors of a prompt, no configuration twice."""
+
+    version: str  # of the kvbench that measured and predicted
+    list: list  # of Anchor, at least one
+
+
 @dataclass(kw_only=True, eq=False)
 class PromptInfo:
     """A prompt without its layers."""
@@ -68,6 +87,7 @@ class PromptInfo:
     answer_end: int | None = None
     text: str | None = None
     probes: Probes | None = None  # None: no layer has probes
+    anchors: Anchors | None = None  # only with probes
 
     @property
     def num_tokens(self):
@@ -232,6 +252,34 @@ def check_probes(probes, decoded, where):
     require(1 <= probes.tokens <= decoded, where,
             f"scored_tokens is {probes.tokens}; it must be from 1 to {decoded}, the number of tokens after the "
             "context.")
+
+
+def check_anchors(anchors, probes, num_layers, where):
+    check_fields(anchors, where)
+    require(probes is not None, where,
+            "attribute 'num_probes' of the prompt is missing; anchors are of the scored tokens of probes.")
+    check_name(anchors.version, f"{where}: attribute 'version'")
+    require(1 <= len(anchors.list) <= MOST_ANCHORS, where,
+            f"has {len(anchors.list)} configurations; it must have from 1 to {MOST_ANCHORS}.")
+    seen = set()
+    for number, anchor in enumerate(anchors.list):
+        of_kind(anchor, Anchor, f"{where}: item {number}")
+        check_anchor(anchor, number, num_layers, where)
+        require((anchor.method, anchor.budget, anchor.layer) not in seen, where,
+                f"line {number + 1} repeats '{anchor.method} {anchor.budget}' of an earlier one.")
+        seen.add((anchor.method, anchor.budget, anchor.layer))
+
+
+def check_anchor(anchor, number, num_layers, where):
+    line = f"{where}/configurations: line {number + 1}"
+    check_fields(anchor, line)
+    check_name(anchor.method + anchor.budget, line)
+    require(anchor.method and anchor.budget and " " not in anchor.budget, line, "must be METHOD BUDGET.")
+    require(anchor.layer is None or 0 <= anchor.layer < num_layers, f"{where}/layers",
+            f"entry {number} is {anchor.layer}; it must be a layer below {num_layers}, or -1 for all.")
+    for name, value in (("kl", anchor.kl), ("predicted", 0.0 if anchor.predicted is None else anchor.predicted)):
+        require(math.isfinite(value) and value >= 0, f"{where}/{name}",
+                f"entry {number} is {value:g}; a KL divergence is a finite number >= 0.")
 
 
 def check_scored(probes, positions, context, where):

@@ -96,7 +96,7 @@ class _ScoresFile(OutputFile):
         for id, layers in scores.items():
             group = create_group(prompts, id)
             for number, values in layers.items():
-                write_whole(group, str(number), values)
+                write_whole(group, str(number), values.astype("<f4"))
                 self.check_disk()
 
 

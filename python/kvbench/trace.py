@@ -3,12 +3,15 @@
 
 import functools
 
+import numpy as np
+
 from ._files import InputFile, sha256_of_file
-from ._hdf5 import attribute, check_schema, element_type, read_slab, reading
+from ._hdf5 import attribute, check_schema, element_type, read_slab, reading, text_of
 from ._kinds import checked
-from ._schema import (ARRAYS, LATENT, MOST_PROMPTS, REQUIRED, TRACE_SCHEMA, WIDE, Error, Header, LayerInfo, Probes,
-                      PromptInfo, check_array, check_caches, check_header, check_latent, check_layer, check_prompt,
-                      check_prompt_id, check_scored, check_shape, integers, is_number, order_of, require, shape_of)
+from ._schema import (ARRAYS, LATENT, MOST_PROMPTS, REQUIRED, TRACE_SCHEMA, WIDE, Anchor, Anchors, Error, Header,
+                      LayerInfo, Probes, PromptInfo, check_anchors, check_array, check_caches, check_header,
+                      check_latent, check_layer, check_prompt, check_prompt_id, check_scored, check_shape, integers,
+                      is_number, order_of, require, shape_of)
 
 
 class Layer(LayerInfo):
@@ -118,6 +121,28 @@ class Layer(LayerInfo):
         return range(kv_head * group, (kv_head + 1) * group)
 
 
+def read_anchors(group, where):
+    """The Anchors of a prompt."""
+    for name in ("configurations", "layers", "kl", "predicted"):
+        require(name in group, where, f"'{name}' is missing; see docs/traces.md.")
+    lines = text_of(group["configurations"], f"{where}/configurations").split("\n")
+    columns = {"layers": integers(group["layers"][()], f"{where}/layers")}
+    for name in ("kl", "predicted"):
+        require(group[name].dtype == np.dtype("<f8"), f"{where}/{name}", "its elements are not f64 (little-endian).")
+        columns[name] = group[name][()]
+    for name, values in columns.items():
+        require(np.shape(values) == (len(lines),), f"{where}/{name}", f"has the shape {list(np.shape(values))}, but "
+                f"dataset 'configurations' has {len(lines)} lines.")
+    found = []
+    for number, (line, layer, kl, predicted) in enumerate(zip(lines, *columns.values())):
+        method, space, budget = line.rpartition(" ")
+        require(space, f"{where}/configurations: line {number + 1}", f"is {ascii(line[:100])}; it must be METHOD "
+                "BUDGET.")
+        found.append(Anchor(method=method, budget=budget, layer=None if layer == -1 else int(layer), kl=float(kl),
+                            predicted=None if predicted == -1 else float(predicted)))
+    return Anchors(version=attribute(group, where, "version", str), list=found)
+
+
 class Prompt(PromptInfo):
     """One prompt; `layers` maps layer numbers to layers, in increasing order."""
 
@@ -136,6 +161,8 @@ class Prompt(PromptInfo):
                                         tokens=attribute(group, where, "scored_tokens", int),
                                         seed=attribute(group, where, "probe_seed", int),
                                         evaluated_in=attribute(group, where, "evaluated_in", str, ""))
+        if "anchors" in group:
+            optional["anchors"] = read_anchors(group["anchors"], f"{where}/anchors")
         super().__init__(name=attribute(group, where, "name", str),
                          tokens=integers(group["tokens"][()], f"{where}/tokens"),
                          prompt_tokens=attribute(group, where, "prompt_tokens", int), **optional)
@@ -143,6 +170,8 @@ class Prompt(PromptInfo):
         require(claimed == self.num_tokens, where,
                 f"dataset 'tokens' has {self.num_tokens} entries, attribute num_tokens says {claimed}.")
         check_prompt(self, where)
+        if self.anchors is not None:
+            check_anchors(self.anchors, self.probes, trace.num_layers, f"{where}/anchors")
         self.layers = {int(name): Layer(self, int(name), group["layers"][name])
                        for name in sorted(group["layers"], key=lambda name: self._layer_number(name, where))}
         require(self.layers, where, "no layers were recorded; dump at least one.")

@@ -7,12 +7,12 @@ import os
 import numpy as np
 
 from ._files import OutputFile
-from ._hdf5 import (create_array, create_group, fixed_string, lost_row, narrowed, rounded, set_text, write_head,
+from ._hdf5 import (create_array, create_group, lost_row, narrowed, rounded, set_text, write_head, write_text,
                     write_whole)
 from ._kinds import checked
-from ._schema import (ARRAYS, LATENT, MOST_PROMPTS, REQUIRED, TRACE_SCHEMA, WIDE, Error, Header, LayerInfo, PromptInfo,
-                      check_array, check_caches, check_header, check_latent, check_layer, check_prompt,
-                      check_prompt_id, check_scored, check_shape, integers, numbers, require, shape_of)
+from ._schema import (ARRAYS, LATENT, MOST_PROMPTS, REQUIRED, TRACE_SCHEMA, WIDE, Anchors, Error, Header, LayerInfo,
+                      PromptInfo, check_anchors, check_array, check_caches, check_header, check_latent, check_layer,
+                      check_prompt, check_prompt_id, check_scored, check_shape, integers, numbers, require, shape_of)
 
 
 def _now():
@@ -77,7 +77,7 @@ class TraceWriter(OutputFile):
         require(np.array_equal(tokens, tokens.astype(np.int32)), f"{where}/tokens", "a token id exceeds 32 bits.")
         context = len(tokens) if info.prompt_tokens is None else info.prompt_tokens
         info = PromptInfo(name=info.name, tokens=tokens, prompt_tokens=context, answer_start=info.answer_start,
-                          answer_end=info.answer_end, text=info.text, probes=info.probes)
+                          answer_end=info.answer_end, text=info.text, probes=info.probes, anchors=info.anchors)
         check_prompt(info, where)
         group = create_group(self.file["prompts"], id)
         set_text(group, "name", info.name)
@@ -91,12 +91,28 @@ class TraceWriter(OutputFile):
             if info.probes.evaluated_in:
                 set_text(group, "evaluated_in", info.probes.evaluated_in)
         write_whole(group, "tokens", tokens.astype("<i4"))
-        if info.text is not None:  # a string of fixed length, as kvbench writes it
-            encoded = info.text.encode()
-            group.create_dataset("text", data=np.bytes_(encoded), dtype=fixed_string(encoded),
-                                 track_times=False)
+        if info.text is not None:
+            write_text(group, "text", info.text)
         create_group(group, "layers")
         self._prompts[id], self._layers[id] = info, set()
+        if info.anchors is not None:
+            self.anchors(id, info.anchors)
+
+    @checked
+    def anchors(self, id: str | int, anchors: Anchors):
+        """Writes the anchors of a prompt, which PromptInfo(anchors=...) gives at its beginning."""
+        self.check_open()
+        id = str(id)
+        where = f"{self.path}: /prompts/{id}/anchors"
+        require(id in self._prompts, where, f"prompt(\"{id}\", ...) must come before its anchors.")
+        require("anchors" not in self.file["prompts"][id], where, "were written already.")
+        check_anchors(anchors, self._prompts[id].probes, self._header.num_layers, where)
+        group = create_group(self.file["prompts"][id], "anchors")
+        set_text(group, "version", anchors.version)
+        write_text(group, "configurations", "\n".join(f"{one.method} {one.budget}" for one in anchors.list))
+        for name, kind, field in (("layers", "<i8", "layer"), ("kl", "<f8", "kl"), ("predicted", "<f8", "predicted")):
+            values = [getattr(one, field) for one in anchors.list]
+            write_whole(group, name, np.array([-1 if value is None else value for value in values], kind))
 
     @checked
     def layer(self, id: str | int, index: int, info: LayerInfo, **arrays):
