@@ -31,6 +31,16 @@ std::span<const float> row_of(const Logits& logits, std::size_t row) {
   return std::span(logits.data(), logits.size()).subspan(row * logits.shape(1), logits.shape(1));
 }
 
+/// KL(full || compressed) at each of m tokens, in nats.
+std::vector<double> divergences(const Logits& full, const Logits& compressed) {
+  if (full.shape(0) != compressed.shape(0))
+    throw Error("logits of {} and {} tokens cannot be compared", full.shape(0), compressed.shape(0));
+  std::vector<double> kl;
+  for (std::size_t i = 0; i < full.shape(0); ++i)
+    kl.push_back(eval::score_token(row_of(full, i), row_of(compressed, i), 0).kl);  // of whatever true token
+  return kl;
+}
+
 /// Scores of documents of the task text, one after the other, as eval::EvalResults. Logits are [m, vocabulary] at the m
 /// scored tokens.
 class Evaluation {
@@ -123,6 +133,7 @@ void add_evaluation(nb::module_& module) {
     app::imply_format(format, output);
     return format;
   });
+  module.def("divergences", &divergences, nb::arg("full"), nb::arg("compressed"));
   nb::class_<Evaluation>(module, "Evaluation")
       .def(nb::init<const std::string&, const std::string&, const std::string&, const std::string&, Index,
                     const std::string&, const std::vector<std::int64_t>&, Index>(),

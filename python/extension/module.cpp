@@ -11,6 +11,7 @@
 #include <nanobind/stl/vector.h>
 
 #include <kvbench/core/error.hpp>
+#include <kvbench/core/version.hpp>
 #include <kvbench/eval/results.hpp>
 #include <kvbench/methods/file_name.hpp>
 #include <kvbench/methods/unlisted.hpp>
@@ -88,6 +89,7 @@ NB_MODULE(_core, module) {
   kvbench::python::add_decoder(module);
   kvbench::python::add_evaluation(module);
   module.def("test_contract", &test_contract, nb::arg("choice"));
+  module.attr("version") = std::string(kvbench::version());
   module.attr("least_scale") = kvbench::eval::least_scale;
   module.def("in_method", &kvbench::python::in_method);
   module.def("wait_for_worker", &kvbench::python::wait_for_worker);

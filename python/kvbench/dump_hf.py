@@ -2,6 +2,7 @@
 """kvbench-dump-hf records a trace from a Hugging Face model through the attention interface of transformers. See
 docs/python.md."""
 
+import contextlib
 import importlib.metadata
 import os
 import signal
@@ -57,6 +58,9 @@ def parser():
         help="whether to store norms of the residual stream and a sketch of W_O, which say how large an error is there")
     add("--probes", type=positive, metavar="R",
         help="also record R gradients of the tokens after the context, from which a replay predicts KL divergences")
+    add("--anchors", action="store_true",
+        help="with --probes: also measure in the model what standard configurations do to these tokens, which says how "
+        "far predictions are to be trusted here")
     add("--scores", default="", metavar="LIST",
         help="also write scores of each token that need the model, beside the trace: damage-votes, kvzip, "
         "kvgrad")
@@ -162,6 +166,18 @@ class Deferred:
         if self._seen:
             raise KeyboardInterrupt
 
+    @contextlib.contextmanager
+    def at_once(self):
+        """In a with statement, where nothing is written, they take effect at once."""
+        self.check()
+        for number, handler in self._before.items():
+            signal.signal(number, handler)
+        try:
+            yield
+        finally:
+            for number in self._before:
+                signal.signal(number, self._note)
+
     def __exit__(self, *_):
         for number, handler in self._before.items():
             signal.signal(number, handler)
@@ -182,8 +198,13 @@ def dump(options):
     for flag, count in (("--probes", options.probes or 0), ("--vote-probes", options.vote_probes or 0)):
         if count > MOST_PROBES:
             raise Error(f"{flag} {count} is too many; give at most {MOST_PROBES}.")
+    if options.anchors and not options.probes:
+        raise Error("--anchors needs --probes R: anchors are measured on the scored tokens of probes.")
     versions = check_installed()
     import torch
+    if options.anchors:
+        from ._anchors import check_possible
+        check_possible()
     from ._models import Model
     from .dump_hf_scores import parse_scorers
     scorers = parse_scorers(options.scores)
@@ -199,6 +220,7 @@ def dump(options):
 
 
 def write(options, model, versions, scorers, progress):
+    from ._anchors import Measurer
     from .dump_hf_probes import Prober, check_plan
     from .dump_hf_record import Recorder
     from .dump_hf_scores import Scores
@@ -214,14 +236,18 @@ def write(options, model, versions, scorers, progress):
                              source_tool="kvbench-dump-hf", source_version=versions)
     prober = options.probes and Prober(model, recorder.interface, recorder.layers, options.probes, options.seed,
                                        progress.stage)
+    anchors = Measurer(model, recorder, header, options.threads or 0, progress.stage,
+                       progress.say) if options.anchors else None
     scores = Scores(scorers, model, recorder, prompts, options.vote_probes, options.seed, progress.stage)
     if prober and not options.quiet:
         expected = [prompt.extended([0] * options.decode) for prompt in prompts]
-        progress.say(prober.cost(recorder.facts, expected, recorder.pace))
+        costs = [prober.cost(recorder.facts, expected, recorder.pace)]
+        costs += [anchors.cost(expected, recorder.pace)] if anchors else []
+        progress.say(" ".join(costs))
     if scorers and not options.quiet:
         progress.say(scores.cost(prompts))
     with Deferred() as signals:
-        count = record(options, header, prompts, recorder, prober, scores, signals, progress)
+        count = record(options, header, prompts, recorder, prober, anchors, scores, signals, progress)
         for scorer, found in scores.found.items():
             write_scores(scores_path(options, scorer), found, trace=options.output)
     if options.quiet:
@@ -235,10 +261,10 @@ def write(options, model, versions, scorers, progress):
                      f"\"{scores.method(scorer, scores_path(options, scorer))}\".")
 
 
-def record(options, header, prompts, recorder, prober, scores, signals, progress):
+def record(options, header, prompts, recorder, prober, anchors, scores, signals, progress):
     """Writes the trace, and computes scores. Returns the number of tokens."""
     from .trace_writer import TraceWriter
-    count = 0
+    count, measured = 0, {}
     with TraceWriter(options.output, header, options.compress) as out:
         recorder.interface.pulse = signals.check
         for number, prompt in enumerate(prompts):
@@ -253,6 +279,9 @@ def record(options, header, prompts, recorder, prober, scores, signals, progress
             if prober:
                 with recorder.attached():
                     probes = prober.run(prompt, number)
+            if anchors:
+                anchors.pulse = signals.check
+                measured[str(number)] = anchors.run(prompt)
             scored = scores.run(prompt, number)
             out.prompt(number, PromptInfo(name=prompt.name, tokens=prompt.tokens, prompt_tokens=prompt.prompt_tokens,
                                           probes=probes and probes.info))
@@ -263,8 +292,20 @@ def record(options, header, prompts, recorder, prober, scores, signals, progress
 
             recorder.record(prompt, each, probes, scored)
             count += len(prompt.tokens)
+        if anchors:
+            write_anchors(out, measured, anchors, options.threads or 0, signals, progress)
         signals.check()
     return count
+
+
+def write_anchors(out, measured, anchors, threads, signals, progress):
+    """Adds the anchors of all prompts to a trace, with what a replay of it predicts."""
+    from ._anchors import predicted
+    progress.stage("replaying the trace for its anchors")
+    with out.complete() as path, signals.at_once():
+        found = predicted(path if anchors.replayed() else None, measured, threads)
+    for id, one in found.items():
+        out.anchors(id, one)
 
 
 def fail(code, message):
