@@ -145,7 +145,8 @@ def predicted(path, measured, threads):
 
 
 def predictions(path, methods, budget, threads):
-    """kl_predicted by method, prompt and layer (None: all) of a replay."""
+    """kl_predicted by method, prompt and layer (None: all) of a replay. What is outside the region of predictions has
+    none: it says nothing about how far others are off."""
     names = {(choice.name, choice.params): method for method in methods for choice in _core().choices(method)}
     with tempfile.TemporaryDirectory(prefix="kvbench-") as folder:
         table = os.path.join(folder, "rows.csv")
@@ -155,7 +156,9 @@ def predictions(path, methods, budget, threads):
     found = {}
     for row in (dict(zip(columns, cells)) for cells in rows):
         layer = None if row["layer"] == "all" else int(row["layer"])
-        if row["kl_predicted"] and math.isfinite(float(row["kl_predicted"])) and \
-                (layer is not None or "the replayed layers alone" not in row["kl_about"]):
+        about = row["kl_about"]
+        alone = layer is None and "the replayed layers alone" in about
+        if row["kl_predicted"] and math.isfinite(float(row["kl_predicted"])) and not alone and \
+                not about.startswith("outside"):
             found[names[row["method"], row["params"]], row["prompt"], layer] = float(row["kl_predicted"])
     return found

@@ -73,8 +73,8 @@ struct Allocation {
 Allocation allocate(const Damages& damages, const Budget& budget);
 
 /// The least number M of documents, from 2 on, for which m + t s / sqrt(M) < 0, so that the interval would lie below 1:
-/// m and s are mean and standard deviation of these logarithms of ratios, t is the bound of the 95 % interval with M - 1
-/// degrees of freedom. Absent where m >= 0, and where it takes more than 1000.
+/// m and s are mean and standard deviation of these logarithms of ratios, t is the bound of the 95 % interval with
+/// M - 1 degrees of freedom. Absent where m >= 0, and where it takes more than 1000.
 std::optional<std::size_t> documents_needed(std::span<const double> logs);
 
 /// Of the answer, as a plan file has it: an entry in each place, at what it holds there.

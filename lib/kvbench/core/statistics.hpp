@@ -32,8 +32,8 @@ Interval student_interval(std::span<const double> values);
 ///     exp(m + s^2/2 -+ t sqrt(s^2/n + s^4/(2 (n-1)) + more^2)),     t: Student's bound with n - 1 degrees of freedom,
 /// extended to hold their mean. `more`: standard error of the logarithm from another source; 0: none. Where a value is
 /// 0, bootstrap_mean() of the values, which covers less. It holds a log-normal mean in 93 to 96 % of the cases at
-/// standard deviations of 1 to 1.3 and 6 to 24 values, in 75 to 87 % where logarithms have the tails of Student's t with
-/// 5 degrees of freedom (tests/unit/core/intervals.cpp).
+/// standard deviations of 1 to 1.3 and 6 to 24 values, in 75 to 87 % where logarithms have the tails of Student's t
+/// with 5 degrees of freedom (tests/unit/core/intervals.cpp).
 Interval log_normal_interval(std::span<const double> values, double more = 0);
 
 /// 95 % interval of a variance of which `mean` is the mean of `count` squares of independent normal values of mean 0.

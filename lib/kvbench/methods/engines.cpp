@@ -19,8 +19,8 @@ struct Setting {
 /// What stands in a setting where a press is told the share of the tokens that it drops.
 constexpr std::string_view ratio_place = "{ratio}";
 
-/// llama.cpp, tools/server/README.md (--cache-type-k, --cache-type-v). It rotates channels where it can (#21038). Values
-/// in fewer bits take flash attention, and on CUDA a build with kernels for keys and values of different types.
+/// llama.cpp, tools/server/README.md (--cache-type-k, --cache-type-v). It rotates channels where it can (#21038).
+/// Values in fewer bits take flash attention, and on CUDA a build with kernels for keys and values of different types.
 void add_llama(std::vector<Setting>& table) {
   constexpr std::pair<std::string_view, std::string_view> types[] = {
       {"q8_0", ""}, {"q8_0", "q5_1"}, {"q8_0", "q5_0"},   {"q8_0", "q4_1"}, {"q8_0", "q4_0"},

@@ -13,8 +13,8 @@ namespace kvbench::methods {
 
 /// "llama.cpp --cache-type-k q8_0 --cache-type-v q4_0" of a method with its parameters, both as rows print them; what
 /// must hold for the model stands in brackets. Several are separated by semicolons. Empty: no engine of the table.
-/// `kept`: share of the tokens of the context that it keeps, which presses of kvpress are told ("compression_ratio=0.75"
-/// for 0.25); NaN: unknown, so that R stands there.
+/// `kept`: share of the tokens of the context that it keeps, which presses of kvpress are told
+/// ("compression_ratio=0.75" for 0.25); NaN: unknown, so that R stands there.
 std::string runs_in(std::string_view method, std::string_view params, double kept = NAN);
 
 /// The rows of the table that the engine of this name runs with models of common head dimensions; none where the table

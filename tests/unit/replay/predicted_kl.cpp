@@ -54,7 +54,7 @@ TEST_CASE("Predicted KL adds the layers of a probe before it squares them, or th
   CHECK(sample.interval.hi >= sample.mean);
 }
 
-// Probes of one text: 0 and 16 / 8 = 2, mean 1 with the standard error 1, and 1 times 2 / 7.378 and 2 / .0506 by chi square.
+// Probes of one text: 0 and 16 / 8 = 2, mean 1 with the standard error 1; by chi square 1 times 2 / 7.378 and 2 / .0506.
 TEST_CASE("the interval of one text is over its probes, and the noise of probes is said apart") {
   const ProbeSums prompt{.scored = 4, .layers = 2, .seeds = 1, .probes = 2, .sums = {1, 2, -1, 2}};
   const PredictedKl one = predict_kl({&prompt, 1}, {});

@@ -106,8 +106,8 @@ struct Quantiser {
   }
 };
 
-/// prompt: the prompt that it compresses, which is no hindsight; text: another text, so that rows that are calibrated on
-/// the evaluated context are too good. In the order in which the parts of a composition decide: the last one does.
+/// prompt: the prompt that it compresses, which is no hindsight; text: another text, so that rows that are calibrated
+/// on the evaluated context are too good. In the order in which the parts of a composition decide: the last one does.
 enum class CalibratesOn { nothing, prompt, text };
 
 struct MethodInfo {

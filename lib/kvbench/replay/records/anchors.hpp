@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Anchors of a trace (trace::Anchors): what the model itself measured for some configurations, against which predictions
-// of configurations of the same kind are held.
+// Anchors of a trace (trace::Anchors): what the model itself measured for some configurations, against which
+// predictions of configurations of the same kind are held.
 #pragma once
 
 #include <span>
@@ -30,15 +30,15 @@ struct AnchorRatio {
 /// A kind whose predictions are off by more than this factor cannot be predicted.
 inline constexpr double largest_anchor_ratio = 3;
 
-/// Over the anchors of a kind of all prompts, in all layers, with a prediction of at most `largest_predicted`. The ratio
-/// of a configuration is that of its sums over the prompts.
+/// Over the anchors of a kind of all prompts, in all layers, with a prediction of at most `largest_predicted`. The
+/// ratio of a configuration is that of its sums over the prompts.
 AnchorRatio anchor_ratio(std::span<const ReplayFrame::Prompt> prompts, ChangeKind kind);
 
 /// "measured 4.1 times the prediction", where predictions of this kind fail; otherwise empty.
 std::string failure_text(const AnchorRatio& ratio);
 
-/// KL that the model itself had for this configuration, mean over these prompts, nats per scored token; NaN where it was
-/// not measured on one of them. `label`: name with settings, as compare::label_of() writes it.
+/// KL that the model itself had for this configuration, mean over these prompts, nats per scored token; NaN where it
+/// was not measured on one of them. `label`: name with settings, as compare::label_of() writes it.
 double measured_kl(std::span<const ReplayFrame::Prompt* const> prompts, std::string_view label, const Budget& budget);
 
 }  // namespace kvbench::replay

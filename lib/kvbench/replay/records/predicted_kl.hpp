@@ -17,8 +17,8 @@ namespace kvbench::replay {
 /// and far smaller where outputs lie outside the values (subgen; docs/damage.md).
 inline constexpr double largest_predicted = 0.15;
 
-/// The root mean square of stream_err of a layer above which the second order says nothing about the damage: measured KL
-/// was up to 100 times as large (docs/damage.md, the region).
+/// The root mean square of stream_err of a layer above which the second order says nothing about the damage: measured
+/// KL was up to 100 times as large (docs/damage.md, the region).
 inline constexpr double largest_stream_error = 0.3;
 
 /// The prediction as a metric of comparisons, of texts with probes.
@@ -74,9 +74,9 @@ inline bool is_outside(const PredictedKl& kl) { return !kl.outside.empty(); }
 /// the layers are a sample of others, layers and probes [layers][probes].
 std::vector<double> unit_predictions(const ProbeSums& prompt, const PredictedLayers& layers);
 
-/// KL(full cache || method) per scored token: `factor` times the mean over probes of (sum over layers of c)^2 / (2 T), or
-/// where the layers are a sample of others, `scale` times that of the sum of c^2. Prompts without probes are left out; NaN
-/// without any.
+/// KL(full cache || method) per scored token: `factor` times the mean over probes of (sum over layers of c)^2 / (2 T),
+/// or where the layers are a sample of others, `scale` times that of the sum of c^2. Prompts without probes are left
+/// out; NaN without any.
 PredictedKl predict_kl(std::span<const ProbeSums> prompts, const PredictedLayers& layers);
 
 }  // namespace kvbench::replay

@@ -53,8 +53,8 @@ struct ConfigurationResult {
   /// [R] of each probe of the trace: the sum over the query heads and scored tokens of the inner products of its
   /// gradients with the errors of the outputs, in nats; empty: no probes
   std::vector<double> probe_sums;
-  /// [m, 2, s] of the evaluated queries: S' (z - z*) / |x| and S' z* / |x| of the query heads of this kv head, added up,
-  /// with the sketch S of W_O and the residual stream x of the trace; NaN where a query is not measured. Empty: the
+  /// [m, 2, s] of the evaluated queries: S' (z - z*) / |x| and S' z* / |x| of the query heads of this kv head, added
+  /// up, with the sketch S of W_O and the residual stream x of the trace; NaN where a query is not measured. Empty: the
   /// trace has none, or set_layer_metrics() has used it
   std::vector<float> residual;
   std::vector<float> rel_err_fro;  ///< [G] Frobenius norm of the differences over that of the exact outputs
@@ -103,8 +103,8 @@ struct ReplayResults : ReplayFrame {
 };
 
 /// Sets residual_err and stream_err of each query of a layer from the parts of its kv heads
-/// (ConfigurationResult::residual), in the metrics of its first query head, and frees the parts. The other heads keep NaN, so that a query counts once. Where a
-/// replay has some of the heads of a layer, it is the error of compressing these alone; without a result of one of
+/// (ConfigurationResult::residual), in the metrics of its first query head, and frees the parts. The other heads keep
+/// NaN, so that a query counts once. Where a replay has some of the heads of a layer, it is the error of compressing these alone; without a result of one of
 /// them, NaN. The heads of a layer must be adjacent.
 void set_layer_metrics(std::span<HeadResult> heads);
 
