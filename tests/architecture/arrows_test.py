@@ -1,14 +1,11 @@
 #!/usr/bin/env python3
-"""Plants faults in a small tree and checks that arrows.py, self_contained.py and one_row.py report each of them, and
+"""Plants faults in a small tree and checks that arrows.py and self_contained.py report each of them, and
 nothing in a tree without any."""
-import contextlib
-import io
 import pathlib
 import tempfile
 import unittest
 
 import arrows
-import one_row
 import self_contained
 
 
@@ -160,29 +157,6 @@ class Arrows(unittest.TestCase):
         self.assertEqual(list(self_contained.missing_standard("kvbench/core/user.hpp", files)), [])
         found, = self_contained.missing_standard("kvbench/core/list.hpp", files)
         self.assertIn("<vector>", found)
-
-    def test_one_row(self):
-        self.write("HACKING.md", MAP + "\n## How one row of a replay is computed\n`methods/stages/pool.hpp` gives\n"
-                   "`sink.cpp`, and `apps/dump/main.cpp` what it prints.\n\n## Next\n`methods/registry.cpp`\n")
-        self.write("lib/kvbench/methods/stages/sink.cpp", "struct Sink;\nstruct Sink {\n};\n")
-        self.write("lib/kvbench/methods/stages/sink.hpp", "enum class Kind { a };\nusing Ids = int;\n")
-
-        def check(*faults):
-            with contextlib.redirect_stdout(io.StringIO()) as printed:
-                found = one_row.faults(self.tree)
-            self.assertEqual(len(found), len(faults), found)
-            self.assertTrue(all(fault in one for fault, one in zip(faults, found)), found)
-            return printed.getvalue()
-
-        self.assertEqual(check(), "4 files, 8 lines, 3 types\n")
-        self.write("lib/kvbench/methods/stages/sink.hpp", "\n" * 100000)
-        check("one row passes 100006 lines")
-        self.write("lib/kvbench/methods/stages/sink.hpp", "".join(f"struct S{i} {{}};\n" for i in range(1000)))
-        check("one row passes 1001 types")
-        (self.tree / "lib/kvbench/methods/stages/sink.cpp").unlink()
-        check("the walk names sink.cpp, which is no file")
-        self.write("HACKING.md", MAP)
-        check("the walk names no file")
 
 
 if __name__ == "__main__":

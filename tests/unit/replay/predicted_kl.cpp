@@ -54,7 +54,7 @@ TEST_CASE("Predicted KL adds the layers of a probe before it squares them, or th
   CHECK(sample.interval.hi >= sample.mean);
 }
 
-// Probes of one text: 0 and 16 / 8 = 2, mean 1 with the standard error 1; by chi square 1 times 2 / 7.378 and 2 / .0506.
+// Probes of one text: 0 and 16 / 8 = 2, mean 1 with the standard error 1; by chi square 2 / 7.378 to 2 / .0506.
 TEST_CASE("the interval of one text is over its probes, and the noise of probes is said apart") {
   const ProbeSums prompt{.scored = 4, .layers = 2, .seeds = 1, .probes = 2, .sums = {1, 2, -1, 2}};
   const PredictedKl one = predict_kl({&prompt, 1}, {});
@@ -176,7 +176,7 @@ TEST_CASE("a prediction is outside its region where the errors of a layer over a
   }
 }
 
-TEST_CASE("errors of less than 0.3 of the stream are inside the region, infinite ones outside, and unknown ones are said") {
+TEST_CASE("errors of less than 0.3 of the stream are inside the region, infinite ones outside, unknown ones said") {
   for (const float error : {0.299F, 0.301F, INFINITY, NAN}) {
     ReplayResults results = results_of(1, 1, 1);
     for (HeadResult& head : results.heads) set_stream_err(head, error);

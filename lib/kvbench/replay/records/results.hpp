@@ -104,8 +104,8 @@ struct ReplayResults : ReplayFrame {
 
 /// Sets residual_err and stream_err of each query of a layer from the parts of its kv heads
 /// (ConfigurationResult::residual), in the metrics of its first query head, and frees the parts. The other heads keep
-/// NaN, so that a query counts once. Where a replay has some of the heads of a layer, it is the error of compressing these alone; without a result of one of
-/// them, NaN. The heads of a layer must be adjacent.
+/// NaN, so that a query counts once. Where a replay has some of the heads of a layer, it is the error of compressing
+/// these alone; without a result of one of them, NaN. The heads of a layer must be adjacent.
 void set_layer_metrics(std::span<HeadResult> heads);
 
 }  // namespace kvbench::replay
