@@ -2,7 +2,10 @@
 """Progress: a bar in notebooks, where the program draws none, and the messages of kvbench-dump-hf."""
 
 import contextlib
+import os
 import sys
+
+STAGES = "KVBENCH_STAGES"  # environment variable of a program that reads the stages of this one, as lines
 
 
 def _in_notebook():
@@ -43,15 +46,18 @@ def tell(text):
 
 
 class Progress:
-    """Messages on stderr, and a progress line that overwrites itself if stderr is a terminal."""
+    """Messages on stderr, and a progress line that overwrites itself if stderr is a terminal. `part`: what stages are
+    about, such as "document 2 of 6, "."""
 
     def __init__(self, quiet):
         self._live = not quiet and sys.stderr is not None and sys.stderr.isatty()
+        self.part = ""
 
     def stage(self, text):
-        if self._live:
-            tell(f"\r\x1b[Kkvbench-dump-hf: {text}")
+        if os.environ.get(STAGES):
+            tell(f"{STAGES}: {self.part}{text}\n" if text else "")
+        elif self._live:
+            tell(f"\r\x1b[Kkvbench-dump-hf: {self.part}{text}" if text else "\r\x1b[K")
 
     def say(self, sentence):
-        self.stage("")
         tell(("\r\x1b[K" if self._live else "") + f"kvbench-dump-hf: {sentence}\n")

@@ -268,6 +268,7 @@ def record(options, header, prompts, recorder, prober, anchors, scores, signals,
     with TraceWriter(options.output, header, options.compress) as out:
         recorder.interface.pulse = signals.check
         for number, prompt in enumerate(prompts):
+            progress.part = f"document {number + 1} of {len(prompts)}, " if len(prompts) > 1 else ""
             if options.decode:
                 progress.stage("decoding")
                 prompt = recorder.decode(prompt, options.decode)
