@@ -12,7 +12,11 @@ lies above: by size, with S = sum of d and V = sum of d^2,
 and by sign, with k of n nonzero d positive: the mean over p in (1/2, 1) of (2p)^k (2(1-p))^(n-k). The first is the
 stronger one over many documents, the second over few, or where single documents differ a lot. Their mean is an e-value
 too: by Ville's inequality it ever exceeds 1 / a with probability at most a. Each ordered pair is given its equal share
-of the error rate."""
+of the error rate.
+
+So a statement is about the symmetry of d. If single documents differ a lot and to one side, d can have a mean of 0
+without being symmetric, or a mean on the other side. Therefore a configuration is only called worse if its geometric
+mean is also the larger one. Documents must come in a random order: neighbouring ones of a text are alike."""
 
 import math
 
@@ -33,6 +37,20 @@ def evidence_by_sign(above, count):
     # trials at 1/2 is at most k.
     chance = sum(math.comb(count + 1, i) for i in range(above + 1)) / 2**(count + 1)
     return 2**(count + 1) * chance / ((count + 1) * math.comb(count, above))
+
+
+def least_documents(count, error):
+    """The number of documents from which on a race of `count` configurations can tell two of them apart if one is
+    better on each document, by however much: signs alone."""
+    documents = 1
+    while evidence_by_sign(documents, documents) / 2 < threshold(count, error):
+        documents += 1
+    return documents
+
+
+def threshold(count, error):
+    """The e-value from which on one of the ordered pairs is told."""
+    return count * (count - 1) / error
 
 
 class Race:
@@ -56,17 +74,17 @@ class Race:
             self._damage[name].append(max(value, 1e-12))
         worse = {}
         for name in self.alive:
-            better = [other for other in self.alive
-                      if other != name and self.evidence(other, name) >= self.threshold]
+            better = [other for other in self.alive if other != name and self.ratio(name, other) > 1
+                      and self.evidence(other, name) >= threshold(len(self.names), self.error)]
             if better:
                 worse[name] = (min(better, key=self.mean), self.documents)
         self.dropped.update(worse)
         self.alive = [name for name in self.alive if name not in worse]
 
     @property
-    def threshold(self):
-        pairs = len(self.names) * (len(self.names) - 1)
-        return pairs / self.error
+    def least_documents(self):
+        """least_documents() of this race; 0 for one configuration, of which nothing is told."""
+        return least_documents(len(self.names), self.error) if len(self.names) > 1 else 0
 
     def evidence(self, better, worse):
         """The e-value that `better` does less damage than `worse`, over the documents of both."""
