@@ -1,9 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """The answer of kvbench-choose in sentences."""
 
+import dataclasses
 import math
+import types
 
+from ._choose_engines import BREAKS, DOCUMENTS, LARGE, geometric_mean
+from ._choose_rank import Predictions, configuration, own_plan
 from ._files import size_text
+from ._race import Race
 
 # What a method asks of an engine, by the method before a +.
 MERGED = "merged keys and values with weights inside the softmax"
@@ -13,11 +18,23 @@ NEEDS = {"h2o": "sums of the attention weights of every step, which FlashAttenti
          "sink": "a window of recent tokens beside the first ones", "chelsea": MERGED, "bsm": MERGED, "kmeans": MERGED}
 
 
-def configuration(row, plans=False):
-    """METHOD[PARAMETERS] of a row; for a plan its file alone, where `plans`, since its parameter is a digest."""
-    if not row["params"] or (plans and row["method"].startswith("plan:")):
-        return row["method"]
-    return f"{row['method']}[{row['params'].replace(';', ',')}]"
+@dataclasses.dataclass
+class Found:
+    """What an answer is about."""
+    options: types.SimpleNamespace
+    contest: Race
+    rows: dict  # those of kveval by configuration, each of one document
+    predictions: Predictions
+    settings: list  # of engines: _choose_engines.Setting
+    recorded: int  # documents
+    raced: int  # documents that there are to measure on
+    asked: list  # rows of tasks
+    unconfirmed: bool  # the plan that raced is not confirmed by held-out documents
+
+
+def short(name):
+    """A configuration in a sentence: a plan without its digest."""
+    return "plan" if own_plan(name) else name
 
 
 def number(value):
@@ -33,24 +50,20 @@ def share(rows):
     return math.fsum(float(row["total_bytes"]) for row in rows) / math.fsum(float(row["full_bytes"]) for row in rows)
 
 
-def predicted(predictions, options, best):
-    """The rows of the replay of a configuration; a plan has none."""
-    return [row for row in predictions if row["budget"] == options.budget and configuration(row) == best]
-
-
 def layers(row):
     """The numbers of layers in which the configurations run, and of all."""
     return int(row["compressed_layers"]), int(row["model_layers"])
 
 
-def bytes_held(predictions, options, rows, best):
+def bytes_held(found, best):
     """How much of the bytes of the full cache the configuration has: of all layers, and of those in which it runs."""
+    rows = found.rows[best]
     some, every = layers(rows[0])
     text = f"{100 * share(rows):.1f} % of the bytes of the full cache"
     if some == every:
         return text
-    found = predicted(predictions, options, best)
-    inside = 100 * share(found) if found else float(options.budget.split("%")[0])
+    row = found.predictions.row_of(best, found.options.budget)
+    inside = 100 * share([row]) if row else float(found.options.budget.split("%")[0])
     return f"{text}, {inside:.1f} % in the {some} of {every} layers in which methods run"
 
 
@@ -70,45 +83,70 @@ def total(options, rows):
 
 def times(contest, name, best):
     """A configuration beside a better one, on the documents of both."""
-    return f"{name} ({number(contest.ratio(name, best))} times the KL of {best})"
+    return f"{short(name)} ({number(contest.ratio(name, best))} times the KL of {short(best)})"
 
 
-def headline(contest, predictions, options, rows, best):
-    own = rows[best]
-    text = (f"**{best}** changes the output least of the {len(contest.names)} configurations that were measured: KL "
+def headline(found, best):
+    own, contest = found.rows[best], found.contest
+    leads = "changes the output least" if contest.decided else "leads, undecided,"
+    text = (f"**{short(best)}** {leads} of the {len(contest.names)} configurations that were measured: KL "
             f"{number(contest.mean(best))} nats per token (geometric mean over {len(own)} documents that nothing was "
             f"chosen on), perplexity x {number(average(own, 'ppl_ratio'))}, the same most probable token in "
-            f"{100 * average(own, 'top1'):.1f} % of the predictions, with "
-            f"{bytes_held(predictions, options, own, best)}.")
-    return text if contest.decided else text.replace("changes the output least", "leads, undecided,")
+            f"{100 * average(own, 'top1'):.1f} % of the predictions, with {bytes_held(found, best)}.")
+    worst = max(float(row["kl_mean"]) for row in own)
+    if worst >= BREAKS:
+        text += f" It breaks the model: on one document its KL is {number(worst)}. Give it more memory."
+    return text
 
 
-def evidence(contest, options, best, documents):
+def evidence(found, best):
+    contest, options = found.contest, found.options
     lost = sorted(contest.dropped, key=lambda name: contest.dropped[name][1])
     sentences = []
     if lost:
         each = [f"{times(contest, name, contest.dropped[name][0])} after {contest.dropped[name][1]} documents"
                 for name in lost]
-        sentences.append(f"Known to be worse, at an error rate of {100 * options.error:g} % for all of these "
+        sentences.append("Known to be worse on pieces of these texts, more often or by more than chance allows if "
+                         f"neither were better, at an error rate of {100 * options.error:g} % for all of these "
                          f"statements together: {'; '.join(each)}.")
-    rest = [name for name in contest.alive if name != best]
-    if rest:
-        why = "the documents ended" if contest.documents == documents else "the time was over"
-        sentences.append(f"Not told from it when {why}: {', '.join(times(contest, name, best) for name in rest)}.")
+    rest = [times(contest, name, best) for name in contest.alive if name != best]
+    if rest and contest.documents < contest.least_documents:
+        sentences.append(f"Not yet told from it: {', '.join(rest)}. A clear difference between {len(contest.names)} "
+                         f"configurations takes {contest.least_documents} documents, and these are "
+                         f"{contest.documents}{more(found)}.")
+    elif rest:
+        why = "the documents ended" if contest.documents == found.raced else "the time was over"
+        sentences.append(f"Not told from it when {why}: {', '.join(rest)}.")
     return " ".join(sentences)
 
 
-def prediction(predictions, options, best, recorded):
-    found = [row for row in predicted(predictions, options, best) if row[options.figure]]
-    if not found:
+def more(found):
+    """What brings more documents."""
+    if found.contest.documents < found.raced:
+        return "; give more --minutes"
+    fewer = ""
+    if len(found.contest.names) > 2:
+        fewer = f", or --race 2 ({Race(['a', 'b'], found.options.error).least_documents} documents)"
+    return f", all that these texts have; give longer texts or a smaller --context{fewer}"
+
+
+def prediction(found, best):
+    if own_plan(best):
+        return ("Held-out documents did not confirm that it is better than equal budgets; the race measured it all the "
+                "same.") if found.unconfirmed else ""
+    row = found.predictions.row_of(best, found.options.budget)
+    if row is None:
         return ""
-    row = found[0]
-    if not options.gradients:
-        return (f"It was chosen to be measured by its error in the residual stream on {recorded} other documents, "
-                f"{number(float(row[options.figure]))}; no KL was predicted.")
-    return (f"From {recorded} other documents KL {number(float(row['kl_predicted']))} had been predicted for it, "
-            f"{number(float(row['kl_predicted_lo']))} to {number(float(row['kl_predicted_hi']))} (mean; where tokens "
-            "are dropped, predictions are up to twice too small).")
+    outside = found.predictions.outside(row)
+    if outside:
+        return f"Its damage could not be predicted ({outside}): it was measured as one of its kind."
+    if not found.options.gradients:
+        return (f"It was chosen to be measured by its error in the residual stream on {found.recorded} other "
+                f"documents, {number(found.predictions.damage(row))}; no KL was predicted.")
+    low, high = float(row["kl_predicted_lo"] or 0), float(row["kl_predicted_hi"] or math.inf)
+    between = f"{number(low)} to {number(high)}" if high < 1000 * low else "and they are too few for an interval"
+    return (f"From {found.recorded} other documents KL {number(float(row['kl_predicted']))} had been predicted for it, "
+            f"{between} (mean; if tokens are dropped, predictions tend to be too small).")
 
 
 def lost_answers(asked):
@@ -120,20 +158,20 @@ def lost_answers(asked):
         if not right:
             sentences.append(f"In {task} the full cache has no answer to lose.")
             continue
-        each = [f"{configuration(row, plans=True)} {round(float(row['harmful']) * float(row['answers']))}"
+        each = [f"{short(configuration(row))} {round(float(row['harmful']) * float(row['answers']))}"
                 for row in rows]
         sentences.append(f"Of the {right} answers that the full cache has right in {task} these are lost: "
                          f"{', '.join(each)}.")
     return " ".join(sentences)
 
 
-def needs(predictions, options, best):
+def needs(found, best):
     """What the configuration asks of an engine, and where it runs."""
-    if best.startswith("plan:"):
-        places = "layer" if options.by == "layer" else "kv head of each layer"
-        return (f"The plan is {best.removeprefix('plan:')}; it asks an engine for caches of another size in each "
+    if own_plan(best):
+        places = "layer" if found.options.by == "layer" else "kv head of each layer"
+        return (f"The plan is plans/{own_plan(best)}; it asks an engine for caches of another size in each "
                 f"{places}, and for what its methods ask.")
-    runs_in = [row["runs_in"] for row in predictions if configuration(row) == best and row["runs_in"]]
+    runs_in = [row["runs_in"] for row in found.predictions.rows if configuration(row) == best and row["runs_in"]]
     if runs_in:
         return f"It runs today: {runs_in[0]}."
     method, _, stored = best.split("[")[0].partition("+")
@@ -145,7 +183,7 @@ def needs(predictions, options, best):
 
 def smallest(options, predictions):
     """What an engine has nearest to a size below all that it has."""
-    fits = [row for row in predictions if row["budget"] == "100%mem" and row["status"] == "ok"]
+    fits = [row for row in predictions.rows if row["budget"] == "100%mem" and row["status"] == "ok"]
     if not fits:
         return f"nothing of {options.runs_in} has a prediction; leave --runs-in out."
     row = min(fits, key=lambda row: float(row["total_bytes"]) / float(row["full_bytes"]))
@@ -155,36 +193,68 @@ def smallest(options, predictions):
             f"{100 * (1 - asked / held):.0f} % shorter.")
 
 
-def engines(predictions, options, measured):
-    """What staying with the formats that engines have costs, at the bytes that they take. `measured`: a row of a
-    configuration that raced."""
-    lines = []
-    for row in predictions:
-        held = float(row["total_bytes"]) / float(row["full_bytes"]) if row["status"] == "ok" else 1
-        if row["budget"] == "100%mem" and row["runs_in"] and held < 0.99 and row[options.figure]:
-            damage = number(float(row[options.figure]))
-            if options.gradients:
-                damage += f" ({number(float(row['kl_predicted_lo']))} to {number(float(row['kl_predicted_hi']))})"
-            lines.append((held, f"| {row['runs_in']} | {100 * held:.1f} % | {damage} |"))
-    if not lines:
+def verdict(kl):
+    """What the KL on some documents is called."""
+    return "breaks the model" if max(kl) >= BREAKS else "large" if max(kl) >= LARGE else ""
+
+
+def line(setting):
+    measured, words = "not measured", ""
+    if setting.kl:
+        measured = f"{number(geometric_mean(setting.kl))} ({number(min(setting.kl))} to {number(max(setting.kl))})"
+        words = verdict(setting.kl)
+    if setting.better:
+        whole = setting.whole_kl
+        words += (f"; with {layer_names(setting.whole)} in 16 bits{flags(setting)} {number(geometric_mean(whole))} "
+                  f"({number(min(whole))} to {number(max(whole))}) at {100 * setting.whole_share:.1f} %")
+    return f"| {setting.engine} | {100 * setting.share:.1f} % | {measured} | {words} |"
+
+
+def layer_names(whole):
+    return f"layer{'s' if len(whole) > 1 else ''} {', '.join(map(str, whole))}"
+
+
+def flags(setting):
+    """How an engine is told to leave these layers in 16 bits. vLLM 0.21 has a list, ik_llama.cpp (from its pull request
+    1626 on) the first and last ones."""
+    if setting.engine.startswith("vLLM"):
+        return f" (--kv-cache-dtype-skip-layers {' '.join(map(str, setting.whole))})"
+    count = len(setting.whole)
+    if setting.engine.startswith("llama.cpp") and setting.whole == [*range(count)]:
+        return f" (ik_llama.cpp: -ctk-first f16,{count} -ctv-first f16,{count})"
+    return ""
+
+
+def engines(found):
+    """What staying with the formats that engines have costs, at the bytes that they take."""
+    if not found.settings:
         return ""
-    table = "\n".join(line for _, line in sorted(lines))
-    some, every = layers(measured)
-    where = "" if some == every else f" in these {some} layers; engines round the others too"
-    return (f"\nWhat engines run today, at the bytes that it takes{where} (not measured in the model):\n\n"
-            f"| setting | bytes / full | {'predicted KL' if options.gradients else 'residual error'} |\n"
-            f"| --- | --- | --- |\n{table}\n")
+    measured = [setting for setting in found.settings if setting.kl]
+    rows = next(iter(found.rows.values()), [])
+    where = ""
+    if rows and layers(rows[0])[0] != layers(rows[0])[1]:
+        where = f" in these {layers(rows[0])[0]} layers; engines round the others too"
+    how = (f"KL in the model on {DOCUMENTS} documents, geometric mean, least and largest" if measured else
+           f"not measured: that takes {DOCUMENTS} documents" + (" and more --minutes" if found.raced >= DOCUMENTS else
+                                                               "; give longer texts, or a smaller --context"))
+    table = "\n".join(map(line, found.settings))
+    text = (f"\nWhat engines run today, at the bytes that it takes{where} ({how}):\n\n"
+            f"| setting | bytes / full | KL | |\n| --- | --- | --- | --- |\n{table}\n")
+    if any(setting.kl and max(setting.kl) >= LARGE for setting in measured):
+        text += (f"\nLarge: {LARGE:g} nats or more on one of the documents. Breaks the model: {BREAKS:g} or more.\n")
+    if any(setting.better and setting.engine.startswith("llama.cpp") for setting in found.settings):
+        text += "\nllama.cpp itself has one type for all layers.\n"
+    return text
 
 
-def paragraphs(options, contest, rows, predictions, recorded, raced, asked):
-    """The whole answer. `rows`: those of kveval by configuration, of one document each; `asked`: of tasks."""
+def paragraphs(found):
+    """The whole answer."""
+    options, contest = found.options, found.contest
     if contest.documents == 0:
-        return (f"Nothing was measured in {options.minutes:g} minutes. By prediction from {recorded} documents the "
-                f"best configurations at {options.memory} of the memory are, in this order: "
-                f"{', '.join(contest.names)}.\n")
+        return (f"None of the configurations at {options.memory} of the memory was measured in {options.minutes:g} "
+                f"minutes. By prediction from {found.recorded} documents these are to be measured, the most promising "
+                f"first: {', '.join(map(short, contest.names))}.\n" + engines(found))
     best = contest.leader
-    sentences = [headline(contest, predictions, options, rows, best), total(options, rows[best]),
-                 evidence(contest, options, best, raced),
-                 prediction(predictions, options, best, recorded), lost_answers(asked),
-                 needs(predictions, options, best)]
-    return " ".join(filter(None, sentences)) + "\n" + engines(predictions, options, rows[best][0])
+    sentences = [headline(found, best), total(options, found.rows[best]), evidence(found, best),
+                 prediction(found, best), lost_answers(found.asked), needs(found, best)]
+    return " ".join(filter(None, sentences)) + "\n" + engines(found)

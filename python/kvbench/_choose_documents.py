@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The documents of kvbench-choose: which of them are recorded and which race, and the recording."""
 
-import json
 import os
+import random
 import sys
 
 from ._choose_model import channel_order
@@ -12,30 +12,31 @@ from ._files import read_text
 
 def documents_of(work):
     """Writes the documents as files of token ids, once: of each text the first half is recorded, and the documents of
-    the second half race, one of each text in turn. Returns the two lists of files."""
-    def fits(found):
-        return isinstance(found, list) and len(found) == 2 and all(isinstance(part, list) and part for part in found)
-    if os.path.exists(work.path("documents.json")):
-        return [[work.path(str(name)) for name in part] for part in work.read("documents.json", fits)]
-    options, length = work.options, work.options.context + work.options.score
-    first, second = [], []
-    for number, (path, ids) in enumerate(zip(options.text, tokens_of_texts(work))):
-        blocks = [ids[at:at + length] for at in range(0, len(ids) - length + 1, length)]
-        if len(blocks) < 2:
-            raise Error(f"{path}: has {len(ids)} tokens, and two documents of {length} are needed, one to predict from "
-                        "and one to measure; give a longer text, or a smaller --context.")
-        half = max(1, len(blocks) // 2)
-        first.append([(f"{number}-{i}", block) for i, block in enumerate(blocks[:half])])
-        second.append([(f"{number}-{i}", block) for i, block in enumerate(blocks[half:], half)])
-    recorded = spread(first, options.documents)
-    raced = spread(second, sum(map(len, second)))
-    names = []
-    for part in (recorded, raced):
-        names.append([f"{name}.ids" for name, _ in part])
-        for name, ids in part:
-            work.write(f"{name}.ids", " ".join(map(str, ids)) + "\n")
-    work.write("documents.json", json.dumps(names) + "\n")
-    return [[work.path(name) for name in part] for part in names]
+    the second half race, one of each text in turn. Returns the two lists of files.
+
+    Neighbouring pieces of a text are alike, and a race in their order would take what the first pieces have in common
+    for what the text has. So the pieces of a text race in a random order, the same in each run."""
+    if work.documents is None:
+        options, length = work.options, work.options.context + work.options.score
+        first, second = [], []
+        for number, (path, ids) in enumerate(zip(options.text, tokens_of_texts(work))):
+            blocks = [ids[at:at + length] for at in range(0, len(ids) - length + 1, length)]
+            if len(blocks) < 2:
+                raise Error(f"{path}: has {len(ids)} tokens, and two documents of {length} are needed, one to predict "
+                            "from and one to measure; give a longer text, or a smaller --context.")
+            half = max(1, len(blocks) // 2)
+            first.append([(f"{number}-{i}", block) for i, block in enumerate(blocks[:half])])
+            second.append(shuffled([(f"{number}-{i}", block) for i, block in enumerate(blocks[half:], half)]))
+        parts = [spread(first, options.documents), spread(second, sum(map(len, second)))]
+        for part in parts:
+            for name, ids in part:
+                work.write(os.path.join("documents", f"{name}.ids"), " ".join(map(str, ids)) + "\n")
+        work.settle_documents([[f"{name}.ids" for name, _ in part] for part in parts])
+    return [[work.path("documents", name) for name in part] for part in work.documents]
+
+
+def shuffled(blocks):
+    return random.Random(1).sample(blocks, len(blocks))
 
 
 def each(flag, values):
@@ -57,21 +58,26 @@ def tokens_of_texts(work):
     return [[int(item) for item in line.split()] for line in read_text(made).splitlines()]
 
 
+def trace_of(work):
+    return work.path("probes.h5" if work.options.gradients else "sketches.h5")
+
+
 def record(work, recorded):
     """The trace of the recorded documents."""
-    options, length = work.options, work.options.context + work.options.score
+    options, length, trace = work.options, work.options.context + work.options.score, trace_of(work)
+    if os.path.exists(trace):
+        return trace
     if not options.gradients:
-        trace = work.path("sketches.h5")
         work.say(f"recording {len(recorded)} documents")
         work.run(trace, options.programs["kvdump"], options.model, *each("--ids", recorded), "--ctx", length,
                  "--prompt-tokens", options.context, "--f32", "--dtype", "f16", "--quiet", "-o", trace,
                  *work.threads())
         return trace
-    trace = work.path("probes.h5")
-    work.say(f"recording {len(recorded)} documents with {options.probes} probes each")
+    order = channel_order(work, recorded[0])
+    work.say(f"recording {len(recorded)} documents with {options.probes} probes each; this is done once")
     work.run(trace, sys.executable, "-m", "kvbench.dump_hf", "--model", options.model, "--ids", *recorded, "--ctx",
-             length, "--prompt-tokens", options.context, "--probes", options.probes, *channel_order(work, recorded[0]),
-             "--dtype", "f16", "--weights", options.weights, "--device", options.device, "--quiet", "-o", trace,
+             length, "--prompt-tokens", options.context, "--probes", options.probes, *order, "--dtype", "f16",
+             "--weights", options.weights, "--device", options.device, "--quiet", "-o", trace,
              *work.threads("--threads"))
     return trace
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What kvbench-choose asks of a model: to measure configurations on a document, by kveval where it is a GGUF file and
+"""What kvbench-choose asks of a model: to measure configurations on a document, by kveval if it is a GGUF file and
 otherwise in this process; and how many bytes its cache has."""
 
 import json
@@ -7,7 +7,8 @@ import math
 import os
 import re
 
-from ._error import Error
+from ._choose_rank import configuration
+from ._error import Error, require
 from ._files import read_text, size_text
 from .results import csv_rows
 from .trace import Trace
@@ -42,7 +43,7 @@ def loaded_model(options):
 
 def sizes(options):
     """Bytes of the cache of the model after --context-length tokens: all, and those of layers in which no method runs;
-    and the share of these in rows of measured documents, where kveval does not write the rows."""
+    and the share of these in rows of measured documents, if kveval does not write the rows."""
     from ._examination import examination
     from ._models import AutoConfig, loaded, stored_type
     made, tokens = loaded_model(options), options.context_length
@@ -61,17 +62,35 @@ def sizes(options):
             "apart": None if options.gguf else apart / measured}
 
 
-def set_budget(work):
-    """Sets options.cache, the sizes() where --context-length is given, and the budget of a --memory in bytes: the share
-    that the layers in which methods run may have of their cache."""
+def sizes_in_trace(options, path):
+    """sizes() of a GGUF file by its trace, which has kv heads, channels and windows of each layer that has a cache, as
+    llama.cpp runs them: a header says nothing of windows of single layers, or of layers that share a cache."""
+    tokens = options.context_length
+    with Trace(path) as trace:
+        recorded = trace.prompts[next(iter(trace.prompts))].layers
+        caches = range(trace.num_layers) if trace.cache_layers is None else trace.cache_layers
+        missing = [int(layer) for layer in caches if int(layer) not in recorded]
+        require(not missing, f"--context-length {tokens}", f"the trace lacks layers {missing[:3]} of this model, so "
+                "that the size of its cache is not known; give --memory as a share, without --context-length.")
+        key, value = (2 * trace.num_kv_heads * width for width in (trace.head_dim, trace.value_dim))  # in 16 bits
+        held = {layer: (key + (0 if of.values_in_keys else value)) * min(tokens, of.window or tokens)
+                for layer, of in recorded.items() if layer in set(map(int, caches))}
+        whole = sum(size for layer, size in held.items() if recorded[layer].window or recorded[layer].softcap)
+    return {"tokens": tokens, "full": sum(held.values()), "whole": whole, "apart": None}
+
+
+def set_budget(work, trace=None):
+    """Sets options.cache, the sizes() if --context-length is given, and the budget of a --memory in bytes: the share
+    that the layers in which methods run may have of their cache. `trace`: of a GGUF file, instead of the model."""
     options, options.cache = work.options, None
     if options.context_length is None:
         return
-    path = work.path("cache.json")
-    if not os.path.exists(path):
+    if not os.path.exists(work.own("cache.json")):
         work.say("measuring the size of the cache")
-        work.write("cache.json", json.dumps(sizes(options)) + "\n")
-    options.cache = cache = work.read("cache.json", lambda found: isinstance(found, dict) and "apart" in found)
+        made = sizes_in_trace(options, trace) if trace else sizes(options)
+        work.write(work.in_question("cache.json"), json.dumps(made) + "\n")
+    cache = work.read(work.in_question("cache.json"), lambda found: isinstance(found, dict) and "apart" in found)
+    options.cache = cache
     if options.bytes is None:
         return
     where = f"--memory {options.memory}: after {cache['tokens']} tokens the full cache of this model"
@@ -95,35 +114,78 @@ def channel_order(work, document):
     return ["--rope-layout", order] if order else []
 
 
-def measure(work, made, names, document):
-    """Makes a table of kveval of these configurations on a document, unless it is there."""
-    options = work.options
+def tables_of(work, document):
+    """The tables of kveval of a document, in the order in which they were made, and the name of the next one."""
+    stem, tables = os.path.splitext(os.path.basename(document))[0], []
+    while os.path.exists(work.path("measured", f"{stem}.{len(tables)}.csv")):
+        tables.append(work.path("measured", f"{stem}.{len(tables)}.csv"))
+    return tables, work.path("measured", f"{stem}.{len(tables)}.csv")
+
+
+def rows_in(table):
+    """{(configuration, budget): row} of a table of kveval of one document."""
+    rows = rows_of(table, ("kl_mean", "method", "params", "budget", "sha256"), "a table of kveval")
+    return {(configuration(row), row["budget"]): {**row, "table": table} for row in rows
+            if row["layer"] == "all" and row["document"] == "all"}
+
+
+def is_measured(work, document, names, budget):
+    found = {key for table in tables_of(work, document)[0] for key in rows_in(table)}
+    return all((name, budget) in found for name in names)
+
+
+def measured(work, document, names, budget):
+    """The rows of kveval of these configurations on a document, by name. What was measured for another question is not
+    measured again. Raises Error if one did not run, or ran in another model."""
+    tables, made = tables_of(work, document)
+    found = {key: row for table in tables for key, row in rows_in(table).items()}
+    missing = [name for name in names if (name, budget) not in found]
+    if missing:
+        measure(work, made, missing, budget, document)
+        found.update(rows_in(made))
+    for name in names:
+        require((name, budget) in found, made, f"has no row of {name}; remove this file, and the same command measures "
+                "it again.")
+    rows = {name: found[name, budget] for name in names}
+    models = {row["sha256"]: row["table"] for row in found.values()}
+    require(len(models) == 1, next(reversed(models.values())), f"this model is another one than that of "
+            f"{next(iter(models.values()))}; give another folder with -o, or remove this one.")
+    for name, row in rows.items():
+        require(row["status"] == "ok", row["table"], f"{name} did not run ({row['reason']}); leave it out with "
+                "--methods or --menu.")
+    return rows
+
+
+def measure(work, made, names, budget, document):
+    """Makes a table of kveval of these configurations on a document."""
+    options, names = work.options, [work.named(name) for name in names]
     if options.gguf:
         work.run(made, options.programs["kveval"], options.model, "--ids", document, "--context", options.context,
-                 "--score", options.score, "-m", ",".join(names), "-b", options.budget, "--no-times", "-q", "-o", made,
+                 "--score", options.score, "-m", ",".join(names), "-b", budget, "--no-times", "-q", "-o", made,
                  *work.threads())
-    elif not os.path.exists(made):
-        from ._evaluate import Evaluation, digest_of
-        model = loaded_model(options)
-        if not hasattr(model, "sha256"):
-            model.sha256 = digest_of(model.model)
-        with Trace(work.path("probes.h5")) as trace:  # predictions are of channels in this order
-            layout = trace.rope_layout if trace.rope_type not in ("none", "unknown") else None
-        name = os.path.splitext(os.path.basename(document))[0]
-        run = Evaluation(model.model, names, options.budget, made, context=options.context, score=options.score,
-                         name=model.title, sha256=model.sha256, text=os.path.basename(document), rope_layout=layout,
-                         threads=options.threads or 0)
-        run.read(name, [int(token) for token in read_text(document).split()])
-        run.finish(per_document=False, times=False)
+        return
+    from ._evaluate import Evaluation, digest_of
+    model = loaded_model(options)
+    if not hasattr(model, "sha256"):
+        model.sha256 = digest_of(model.model)
+    with Trace(work.path("probes.h5")) as trace:  # predictions are of channels in this order
+        layout = trace.rope_layout if trace.rope_type not in ("none", "unknown") else None
+    name = os.path.splitext(os.path.basename(document))[0]
+    os.makedirs(os.path.dirname(made), exist_ok=True)
+    run = Evaluation(model.model, names, budget, made, context=options.context, score=options.score,
+                     name=model.title, sha256=model.sha256, text=os.path.basename(document), rope_layout=layout,
+                     threads=options.threads or 0)
+    run.read(name, [int(token) for token in read_text(document).split()])
+    run.finish(per_document=False, times=False)
 
 
 def answered(work, names):
-    """The rows of kveval about the tasks of --task, of these configurations and, where a shorter race had left more,
-    of others."""
-    options, made = work.options, work.path("answers.csv")
+    """The rows of kveval about the tasks of --task, of these configurations and, if a shorter race had left more, of
+    others."""
+    options, made = work.options, work.own("answers.csv")
     work.say(f"counting answers of {options.task}")
     work.run(made, options.programs["kveval"], options.model, "--text", options.text[0], "--task", options.task,
              "--documents", TASK_DOCUMENTS, "--context", options.context, "--score", options.score, "-m",
-             ",".join(names), "-b", options.budget, "--no-times", "-q", "-o", made, *work.threads())
+             ",".join(map(work.named, names)), "-b", options.budget, "--no-times", "-q", "-o", made, *work.threads())
     rows = rows_of(made, ("task", "answers", "match_full", "harmful"), "a table of kveval")
     return [row for row in rows if row["layer"] == row["document"] == "all" and row["status"] == "ok"]

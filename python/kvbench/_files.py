@@ -52,7 +52,8 @@ def check_replaceable(path):
 
 @contextlib.contextmanager
 def held(folder):
-    """Makes an output folder, which no other process that calls this uses meanwhile."""
+    """Makes an output folder, which no other process that calls this uses meanwhile. Yields the file descriptor of its
+    lock, which programs hold too that get it (pass_fds)."""
     if os.path.exists(folder) and not os.path.isdir(folder):
         raise Error(f"-o {folder}: this is no folder; give the name of one.")
     os.makedirs(folder, exist_ok=True)
@@ -66,7 +67,7 @@ def held(folder):
     except OSError:
         pass  # a file system without locks: the lock is a precaution
     try:
-        yield
+        yield lock
     finally:
         os.close(lock)
 

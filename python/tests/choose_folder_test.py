@@ -32,8 +32,8 @@ class Folder(PackageTest):
         """What the command says. The recording runs in this process too, where PyTorch is loaded."""
         def run(work, made, *command):
             if "kvbench.dump_hf" in command:
-                if not os.path.exists(made):
-                    self.assertEqual(dump_hf.main([str(word) for word in command[3:]]), 0)
+                self.assertFalse(os.path.exists(made))
+                self.assertEqual(dump_hf.main([str(word) for word in command[3:]]), 0)
             else:
                 self.assertNotIn("kveval", os.path.basename(command[0]))
                 started(work, made, *command)
@@ -49,8 +49,10 @@ class Folder(PackageTest):
         return said.getvalue()
 
     def files(self, out="out"):
-        return {path.name: path.read_bytes() for path in sorted(pathlib.Path(self.path(out)).iterdir())
-                if path.name.startswith(("measured", "answer"))}
+        """The measurements of the race, and the answers."""
+        folder = pathlib.Path(self.path(out))
+        return {str(path.relative_to(folder)): path.read_bytes() for pattern in ("measured/*", "answer-*/answer.md")
+                for path in sorted(folder.glob(pattern))}
 
     def test_two_at_once_do_not_share_a_folder(self):
         os.makedirs(self.path("out"))
@@ -67,33 +69,73 @@ class Folder(PackageTest):
         self.assertRegex(text, r"After 100 tokens it holds [0-9.]+ kB of the 51\.2 kB of the full cache, \d+ of 512 ")
         made = self.files()
         self.assertEqual(len(made), 1 + 4)  # four documents of the second half, none of which decides
+        answer, = pathlib.Path(self.path("out")).glob("answer-*/answer.md")
         # A second run computes nothing, and what is missing is computed again to the same bytes, at any thread count.
         with mock.patch.object(_choose_model, "loaded_model", side_effect=AssertionError):
             self.assertEqual(self.run_it("--minutes", "1", "--context-length", "100"), text)
-        for name in ("measured-001.csv", "measured-003.csv", "answer.md"):
-            os.remove(self.path(f"out/{name}"))
+        documents = sorted(pathlib.Path(self.path("out/measured")).iterdir())
+        for path in (documents[1], documents[3], answer):
+            os.remove(path)
         self.run_it("--minutes", "1", "--context-length", "100", "--threads", "2")
         self.assertEqual(self.files(), made)
-        self.assertIn("other options", self.run_it("--minutes", "1", code=2))
-        # A text or weights of the same size as those of the answer, which then is not theirs.
+        # Another size of the same recording: nothing but its own configurations is computed.
+        recorded = os.stat(self.path("out/probes.h5")).st_mtime_ns
+        self.run_it("--minutes", "1", "--memory", "50%")
+        self.assertEqual(os.stat(self.path("out/probes.h5")).st_mtime_ns, recorded)
+        # A text or weights of the same size as those of the recording, which then is not theirs.
         flags = ["--minutes", "1", "--context-length", "100"]
         words = pathlib.Path(self.path("text.txt")).read_text()
         pathlib.Path(self.path("text.txt")).write_text(" ".join(reversed(words.split(" "))))
-        self.assertIn("other texts", self.run_it(*flags, code=2))
+        self.assertIn("the texts differ", self.run_it(*flags, code=2))
         pathlib.Path(self.path("text.txt")).write_text(words)
-        os.remove(self.path("out/measured-003.csv"))
         model = transformers.AutoModelForCausalLM.from_pretrained(self.path("model"))
         model.lm_head.weight.data.neg_()
         model.save_pretrained(self.path("model"))
-        self.assertIn("this model is another one than that of", self.run_it(*flags, code=2))
+        self.assertIn("the model differ", self.run_it(*flags, code=2))
+
+    def test_plans_and_formats_in_a_folder_with_odd_names(self):
+        """A plan races, and formats of engines are measured, in a folder that is then moved."""
+        flags = ["--minutes", "1", "--menu", "h2o,sink,int8[group=16]", "--documents", "3", "--methods",
+                 "sink,h2o,int8[group=16],fp8", "--memory", "60%"]
+        plan = "".join(f'  {{ layer = {layer}, method = "{method}", budget = "60%mem" }},\n'
+                       for layer, method in ((0, "h2o"), (1, "sink")))
+        plan = (f'model = "model"\nmodel_layers = 2\ntraces = ["x"]\n\n[[plans]]\nbudget = "60%mem"\n'
+                f'layers = [\n{plan}]\n')
+        with mock.patch.object(choose, "read_text", lambda path: plan), \
+                mock.patch.object(choose, "has_a_choice", lambda path: True):
+            text = self.run_it(*flags, out="a b (c)")
+            self.assertRegex(text, r"\| vLLM --kv-cache-dtype fp8 \| 5\d\.\d % \| [0-9.e-]+ "
+                                   r"\([0-9.e-]+ to [0-9.e-]+\) \|")
+            self.assertRegex(text, r"plan")
+            os.rename(self.path("a b (c)"), self.path("moved"))
+            with mock.patch.object(_choose_model, "loaded_model", side_effect=AssertionError):
+                self.assertEqual(self.run_it(*flags, out="moved"), text)
+
+    def test_a_layer_in_sixteen_bits(self):
+        """Keys of layer 1 of some thousands, and queries as much smaller: the model computes the same, and fp8, whose
+        largest number is 448, breaks it. With that layer in 16 bits it does not."""
+        model = transformers.AutoModelForCausalLM.from_pretrained(self.path("model"))
+        layer = model.model.layers[1].self_attn
+        times = 3000 / float(layer.k_proj.weight.data.norm(dim=1).max())
+        layer.k_proj.weight.data *= times
+        layer.q_proj.weight.data *= 20 / times
+        model.save_pretrained(self.path("model"))
+        text = self.run_it("--minutes", "9", "--methods", "sink,fp8", "--memory", "70%")
+        self.assertRegex(text, r"\| vLLM --kv-cache-dtype fp8 \| 50.0 % \| [0-9.e-]+ \([0-9.e-]+ to [0-9.e-]+\) \| "
+                               r"(large|breaks the model); with layer 1 in 16 bits "
+                               r"\(--kv-cache-dtype-skip-layers 1\) [0-9.e-]+ \([0-9.e-]+ to [0-9.e-]+\) at 75.0 % \|")
 
     def test_one_document_to_predict_from(self):
-        self.assertIn("From 1 other documents KL", self.run_it("--documents", "1", "--race", "1"))
+        flags = ["--documents", "1", "--race", "1", "--methods", "int8[group=16]", "--memory", "70%"]
+        self.assertIn("From 1 other documents KL", self.run_it(*flags))
 
     def test_a_model_that_cannot_race_is_not_recorded(self):
+        """And leaves the folder free for another one."""
         hf_models.save(self.path("model"), "deepseek_v3")
         self.assertIn("latent attention", self.run_it(code=2))
         self.assertFalse(os.path.exists(self.path("out/probes.h5")))
+        hf_models.save(self.path("model"), "llama")
+        self.run_it()
 
     def test_interrupted(self):
         done = []
@@ -107,7 +149,7 @@ class Folder(PackageTest):
         with mock.patch.object(_evaluate.Evaluation, "read", read):
             self.assertIn("the same command goes on", self.run_it(code=130))
         before = self.files()
-        self.assertEqual([*before], ["measured-000.csv", "measured-001.csv"])
+        self.assertEqual(len(before), 2)
         self.run_it()
         after = self.files()
         self.assertEqual({name: after[name] for name in before}, before)

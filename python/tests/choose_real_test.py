@@ -9,7 +9,7 @@ import time
 import environment
 
 environment.use_torch("gguf")
-from support import KVBENCH, PACKAGE, PackageTest  # noqa: E402
+from support import KVBENCH, PACKAGE, PackageTest, replaced  # noqa: E402
 
 KVEVAL = sys.argv[4] if len(sys.argv) > 4 else ""
 MODEL = environment.CACHE / "model" / "SmolLM2-135M-Instruct.Q4_1.gguf"
@@ -23,27 +23,47 @@ class Chosen(PackageTest):
         folder = self.path("programs")
         if not os.path.exists(folder):
             os.mkdir(folder)
-            for program in (KVBENCH, KVEVAL):
+            for program in (KVBENCH, KVEVAL, os.path.join(os.path.dirname(KVEVAL), "kvdump")):
                 os.symlink(os.path.abspath(program), os.path.join(folder, os.path.basename(program)))
-        return [sys.executable, "-m", "kvbench.choose", "--model", str(MODEL), "--text", self.path("text.txt"), "-o",
-                self.path("out"), "--programs", folder, "--context", "96", "--score", "8", "--documents", "2",
-                "--probes", "2", "--methods", "sink,q4_0[hadamard=true],h2o+q5_1", "--menu", "h2o,h2o+q5_1", "--race",
-                "2", *flags]
+        with open(self.path("text.txt"), "w") as file, open(PACKAGE.parent / "LICENSE") as text:
+            file.write(text.read()[:3400])
+        return [sys.executable, "-m", "kvbench.choose", *replaced([
+            "--model", str(MODEL), "--text", self.path("text.txt"), "-o", self.path("out"), "--programs", folder,
+            "--context", "96", "--score", "8", "--documents", "2", "--probes", "2", "--methods",
+            "sink,q4_0[hadamard=true],h2o+q5_1", "--menu", "h2o,h2o+q5_1", "--race", "2"], flags)]
+
+    def run_it(self, *flags):
+        environ = {**os.environ, "PYTHONPATH": str(PACKAGE)}
+        done = subprocess.run(self.command(*flags), env=environ, capture_output=True, text=True, timeout=500)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return done.stdout, done.stderr
 
     def test_from_a_text_to_an_answer(self):
-        with open(self.path("text.txt"), "w") as file, open(PACKAGE.parent / "LICENSE") as text:
-            file.write(text.read()[:2600])
         environ = {**os.environ, "PYTHONPATH": str(PACKAGE)}
         stopped = subprocess.Popen(self.command(), env=environ, stderr=subprocess.PIPE, text=True)
         while not os.path.exists(self.path("out/probes.h5")) and stopped.poll() is None:
             time.sleep(0.2)
         stopped.send_signal(signal.SIGTERM)
-        self.assertEqual((stopped.wait(60), "the same command goes on" in stopped.stderr.read()), (130, True))
+        said = stopped.stderr.read()
+        self.assertEqual((stopped.wait(60), "the same command goes on" in said), (130, True))
+        self.assertIn("document 2 of 2, about ", said)  # of the recording
         recorded = os.stat(self.path("out/probes.h5")).st_mtime_ns
-        done = subprocess.run(self.command("--minutes", "1"), env=environ, capture_output=True, text=True, timeout=500)
-        self.assertEqual(done.returncode, 0, done.stderr)
-        self.assertEqual(os.stat(self.path("out/probes.h5")).st_mtime_ns, recorded)
-        self.assertRegex(done.stdout, r"^\*\*(sink|h2o\+q5_1)\*\* (changes the output least|leads, undecided,) of "
-                                      r"the 2 configurations that were measured: KL [0-9.e-]+ nats")
-        self.assertIn("From 2 other documents KL", done.stdout)
-        self.assertRegex(done.stdout, r"\| llama.cpp --cache-type-k q4_0 --cache-type-v q4_0 \| 28.1 % \| [0-9.e-]+ ")
+        text, _ = self.run_it("--minutes", "2")
+        self.assertRegex(text, r"^\*\*(sink|h2o\+q5_1|plan)\*\* leads, undecided, of the 2 configurations that were "
+                               r"measured: KL [0-9.e-]+ nats")
+        self.assertRegex(text, r"Not yet told from it: .* takes 9 documents, and these are 3, all that these "
+                               r"texts have")
+        self.assertRegex(text, r"\| llama.cpp --cache-type-k q4_0 --cache-type-v q4_0 -fa on \| 28.1 % \| [0-9.e-]+ "
+                               r"\([0-9.e-]+ to [0-9.e-]+\) \|")
+        os.rename(self.path("out"), self.path("moved"))
+        self.assertEqual(self.run_it("--minutes", "2", "-o", self.path("moved"))[0], text)
+        self.run_it("--minutes", "2", "-o", self.path("moved"), "--memory", "50%")  # records nothing again
+        self.assertEqual(os.stat(self.path("moved/probes.h5")).st_mtime_ns, recorded)
+
+    def test_bytes_without_gradients(self):
+        """30 layers, 3 kv heads, 64 channels of keys and of values, 2 bytes: 23040 bytes of a token, 46.1 MB of
+        2000."""
+        text, _ = self.run_it("--minutes", "2", "--without-gradients", "--memory", "15MB", "--context-length", "2000",
+                              "--race", "2")
+        self.assertRegex(text, r"After 2000 tokens it holds 1\d(\.\d)? MB of the 46\.1 MB of the full cache, \d+ of "
+                               r"23040 bytes per token")

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """scripts/choose-table against races and measurements whose outcome is known."""
 import csv
+import json
 import os
 import pathlib
 import subprocess
@@ -16,19 +17,24 @@ class ChooseTable(PackageTest):
         """A table of kveval. `kl`: {document: {configuration: KL}}."""
         with open(self.path(name), "w", newline="") as file:
             out = csv.writer(file)
-            out.writerow(["layer", "status", "document", "method", "params", "kl_mean"])
-            out.writerows(["all", "ok", document, *(method.rstrip("]").split("[") + [""])[:2], value]
+            out.writerow(["layer", "status", "document", "method", "params", "budget", "kl_mean"])
+            out.writerows(["all", "ok", document, *(method.rstrip("]").split("[") + [""])[:2], "25%mem", value]
                           for document, of in kl.items() for method, value in of.items())
 
     def answer(self, name, documents, raced, held_out):
         """A folder of kvbench-choose and the table beside it. `raced`, `held_out`: multiples of a document's KL, or
         functions of its number."""
-        os.mkdir(self.path(name))
+        for folder in ("measured", "answer-25%-01234567"):
+            os.makedirs(self.path(f"{name}/{folder}"))
+        names = [configuration.replace("/x/", "") for configuration in raced]
+        for file, found in (("answer-25%-01234567/raced.json", {"budget": "25%mem", "configurations": names}),
+                            ("recording.json", {"documents": [[], [f"0-{n}.ids" for n in range(documents + 3)]]})):
+            pathlib.Path(self.path(f"{name}/{file}")).write_text(json.dumps(found))
         of = lambda multiples, document: {
             each: 0.01 * (1 + document) * (times(document) if callable(times) else times)
             for each, times in multiples.items()}
         for document in range(documents):
-            self.write(f"{name}/measured-{document:03}.csv", {"all": of(raced, document)})
+            self.write(f"{name}/measured/0-{document}.0.csv", {"all": of(raced, document)})
         rows = {f"text{document}": of(held_out, document) for document in range(10)}
         self.write(f"{name}.csv", {"all": of(held_out, 0), **rows})
 
@@ -38,13 +44,14 @@ class ChooseTable(PackageTest):
                               cwd=self.folder, env={**os.environ, "PYTHONPATH": paths}).stdout
 
     def test_answers_on_other_documents(self):
-        plan = "plan:/x/plan.toml"
+        plan = "plan:/x/plan-0123456789ab.toml"
         raced = {"h2o": 2, plan: 1, "sink[sinks=4]": 8}
         self.answer("smollm2-prose", 12, raced, {"h2o": 3, plan: 1, "sink[sinks=4]": 8})
         self.answer("gemma3-code", 12, raced, {"h2o": 3, plan: 1, "sink[sinks=4]": 0.5})
         self.answer("gemma3-prose", 1, raced, {"h2o": lambda document: 2**(4.5 - document), plan: 1,
                                                          "sink[sinks=4]": 8})
-        self.assertEqual(self.table("--raced", "smollm2-prose"), f"h2o,{plan},sink[sinks=4]\n")
+        self.assertEqual(self.table("--raced", "smollm2-prose"),
+                         "h2o,plan:smollm2-prose/plans/plan-0123456789ab.toml,sink[sinks=4]\n")
         _, _, confirmed, contradicted, equal = self.table("smollm2-prose", "gemma3-code", "gemma3-prose").splitlines()
         self.assertRegex(confirmed, r"^\| smollm2 \| prose \| plan \| after \d+ documents \| 0.0453 \| h2o 0.136 \| "
                                     r"0.33 \[0.33, 0.33\] \| 10 of 10 \| 2 of 2 \| yes \|$")

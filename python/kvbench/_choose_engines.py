@@ -1,0 +1,118 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What kvbench-choose says of the formats that engines have today: measured in the model, or nothing. Where one of them
+does much damage it also tries to leave the layers in 16 bits that the format hurts most."""
+
+import dataclasses
+import math
+import time
+
+from ._choose_documents import trace_of
+from ._choose_model import is_measured, measured
+from ._choose_rank import REGION, configuration
+from ._error import Error
+from .trace import Trace
+
+DOCUMENTS = 3  # on fewer a format is not judged
+FULL = "100%mem"  # the budget of these rows: what a format takes is its own affair
+LARGE, BREAKS = 0.15, 0.5  # nats per token on one of the documents
+
+
+@dataclasses.dataclass
+class Setting:
+    name: str
+    engine: str  # and its flags
+    share: float  # of the bytes of the full cache
+    kl: list = dataclasses.field(default_factory=list)  # by document; empty: not measured on enough of them
+    whole: list = dataclasses.field(default_factory=list)  # layers that are left in 16 bits, and what then holds:
+    whole_share: float = 0
+    whole_kl: list = dataclasses.field(default_factory=list)
+
+    @property
+    def better(self):
+        """Whether leaving out the layers `whole` takes away most of the damage."""
+        return bool(self.whole_kl) and geometric_mean(self.whole_kl) < 0.5 * geometric_mean(self.kl)
+
+
+def geometric_mean(values):
+    return math.exp(math.fsum(math.log(max(value, 1e-12)) for value in values) / len(values))
+
+
+def share_of(row):
+    return float(row["total_bytes"]) / float(row["full_bytes"])
+
+
+def settings_of(predictions):
+    """The formats of engines that a replay has rows of, the smallest first."""
+    found = [Setting(configuration(row), row["runs_in"], share_of(row)) for row in predictions.rows
+             if row["budget"] == FULL and row["status"] == "ok" and row["runs_in"] and share_of(row) < 0.99]
+    return sorted(found, key=lambda setting: setting.share)
+
+
+def measure_settings(work, predictions, documents, deadline):
+    """The settings of engines, measured on DOCUMENTS documents, unless the first shows that the time is too short."""
+    settings = settings_of(predictions)
+    if not settings or len(documents) < DOCUMENTS:
+        return settings
+    names, kl = [setting.name for setting in settings], {setting.name: [] for setting in settings}
+    for number, document in enumerate(documents[:DOCUMENTS]):
+        started = time.monotonic()
+        if started >= deadline and not is_measured(work, document, names, FULL):
+            return settings
+        work.say(f"measuring {len(names)} formats of engines on document {number + 1} of {DOCUMENTS}")
+        for name, row in measured(work, document, names, FULL).items():
+            kl[name].append(float(row["kl_mean"]))
+        if number == 0 and started + DOCUMENTS * (time.monotonic() - started) > deadline:
+            return settings
+    for setting in settings:
+        setting.kl = kl[setting.name]
+    leave_layers(work, predictions, settings, documents[:DOCUMENTS], deadline)
+    return settings
+
+
+def leave_layers(work, predictions, settings, documents, deadline):
+    """Measures the settings of large damage with the layers in 16 bits that they hurt most, if there is time."""
+    tried = {}
+    for setting in settings:
+        row = predictions.row_of(setting.name, FULL)
+        errors = predictions.layers(row)
+        setting.whole = worst_layers(errors) if max(setting.kl) >= LARGE else []
+        if setting.whole:
+            tried[work.add_plan(plan_of(row, setting.whole, sorted(errors), layers_of(work)))] = setting
+    if not tried:
+        return None
+    try:
+        rows = []
+        for number, document in enumerate(documents):
+            if time.monotonic() >= deadline and not is_measured(work, document, tried, FULL):
+                return None
+            work.say(f"measuring {len(tried)} of them with single layers in 16 bits on document {number + 1} of "
+                     f"{len(documents)}")
+            rows.append(measured(work, document, list(tried), FULL))
+    except Error as why:  # of a model whose layers a plan cannot name
+        return work.say(f"single layers are not left in 16 bits: {why}")
+    for name, setting in tried.items():
+        setting.whole_kl = [float(of[name]["kl_mean"]) for of in rows]
+        setting.whole_share = share_of(rows[0][name])
+    return None
+
+
+def layers_of(work):
+    with Trace(trace_of(work)) as trace:
+        return trace.num_layers
+
+
+def worst_layers(errors):
+    """The layers whose error is outside of what can be predicted, if they are few; otherwise the worst one."""
+    if len(errors) < 2:
+        return []
+    outside = sorted(layer for layer, error in errors.items() if error > REGION)
+    return outside if 1 <= len(outside) <= max(1, len(errors) // 8) else [max(errors, key=errors.get)]
+
+
+def plan_of(row, whole, layers, model_layers):
+    """A plan that gives these layers the method of a row, and 16 bits to those of `whole`."""
+    lines = "".join(f'  {{ layer = {layer}, method = "{"exact" if layer in whole else configuration(row)}", '
+                    f'budget = "{FULL}" }},\n' for layer in layers)
+    model = row["model"].replace("\\", "\\\\").replace('"', '\\"')
+    return (f'model = "{model}"\nmodel_layers = {model_layers}\ntraces = ["{row["sha256"]}"]\n\n[[plans]]\n'
+            f'budget = "{FULL}"\nlayers = [\n{lines}]\n')

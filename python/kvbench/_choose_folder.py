@@ -1,0 +1,199 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The folder of kvbench-choose: one recording of a model and texts, what was measured in the model on these texts, and
+a folder `answer-...` for each question that was asked of them.
+
+    recording.json          what was recorded: digests of the model and the texts, lengths, the documents
+    documents/T-I.ids       token ids of piece I of text T
+    probes.h5, sketches.h5  the trace
+    measured/T-I.K.csv      tables of kveval, each of one document
+    plans/plan-DIGEST.toml  plans that were measured
+    answer-NAME/            of one question: question.json, predicted.csv, plan.toml, cache.json, raced.json, answer.md
+
+Names in these files are relative, so that the folder can be moved."""
+
+import contextlib
+import hashlib
+import json
+import os
+import re
+import shutil
+
+from ._choose_rank import own_plan
+from ._choose_run import Run
+from ._error import Error, require
+from ._files import check_not_input, read_text, sha256_of_file, size_text
+from .dump_hf import model_files
+
+OURS = re.compile(r"(recording\.json|texts\.ids|order\.csv|probes\.h5|sketches\.h5|documents|measured|plans|"
+                  r"answer-.*)")
+LEFT = re.compile(r".*\.(json|ids|csv|h5|toml|md)\.tmp\..*", re.DOTALL)  # temporary files
+TRACES = ("probes.h5", "sketches.h5")
+SHARD = re.compile(r"(.*)-[0-9]{5}-of-([0-9]{5})\.gguf", re.DOTALL)
+PARTS = re.compile(r".*\.(safetensors|bin|pt|gguf|py)|config\.json|(tokenizer|vocab|merges).*", re.DOTALL)
+QUESTION = ("memory", "context_length", "methods", "menu", "by", "race", "error", "runs_in", "task")
+
+
+def parts_of(model):
+    """The files that decide what a model computes: all shards of a GGUF file; of a folder or a hub name the weights,
+    the configuration and the tokenizer. Raises Error if a shard is missing."""
+    if not os.path.isfile(model):
+        files = model_files(model)
+        snapshots = [path for path in files if f"{os.sep}snapshots{os.sep}" in path]  # of a hub name; others are blobs
+        return sorted(path for path in snapshots or files if PARTS.fullmatch(os.path.basename(path)))
+    found = SHARD.fullmatch(model) or SHARD.fullmatch(os.path.realpath(model))
+    if not found:
+        return [model]
+    shards = [f"{found[1]}-{number:05}-of-{found[2]}.gguf" for number in range(1, int(found[2]) + 1)]
+    missing = [path for path in shards if not os.path.isfile(path)]
+    require(not missing, model, f"this is one of {len(shards)} files of a model, and {', '.join(missing[:3])} is "
+            "missing; fetch it.")
+    return shards
+
+
+def stamp(path):
+    """What changes if a file is replaced or written, even if its time is set back."""
+    found = os.stat(path)
+    return [found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns]
+
+
+def digests_of(paths, known=()):
+    """Name, SHA-256 and stamp() of each file. `known`: earlier results; a file with one of their stamps is not read."""
+    earlier = {tuple(when): digest for _, digest, when in known}
+    return [[os.path.basename(path), earlier.get(tuple(stamp(path))) or sha256_of_file(path), stamp(path)]
+            for path in paths]
+
+
+def plain_path(folder):
+    """This folder as lists of methods can name it. Commas and brackets have a meaning there. Raises Error if it
+    cannot be named."""
+    for path in (os.path.abspath(folder), os.path.relpath(folder)):
+        if not re.search(r"[,\[\x00-\x1f\x7f]", path):
+            return path
+    raise Error(f"-o {folder}: plans in this folder are named in lists of methods, and a comma, '[' or a line end in "
+                "its name cannot be written there; give a folder without them, or change into the folder above it.")
+
+
+class Work(Run):
+    """The output folder. `lock`: what held() yields. A step whose file is there is done."""
+
+    def __init__(self, options, lock):
+        super().__init__(options, lock)
+        self.folder, self.plans_in = options.output, plain_path(options.output)
+        check_not_input(self.path("recording.json"), [*model_files(options.model), *options.text])
+        self._remove_temporaries(os.listdir(self.folder))
+        self.documents = self._settle()  # names of those that are recorded, and of those that race; None: not known yet
+        self._question = self._settle_question()
+
+    def path(self, *names):
+        return os.path.join(self.folder, *names)
+
+    def own(self, name):
+        """A file of this question."""
+        return self.path(self._question, name)
+
+    def in_question(self, name):
+        """The same in the folder, as write() and read() take it."""
+        return os.path.join(self._question, name)
+
+    def named(self, name):
+        """A method as programs take it, which find plans of this folder by their paths."""
+        own = own_plan(name)
+        return f"plan:{os.path.join(self.plans_in, 'plans', own)}" if own else name
+
+    def add_plan(self, text):
+        """Keeps a plan under the name of its digest, by which rows know it. Returns its name as a method. Files that
+        it names are relative to its folder, and `plans` is as deep as that of an answer."""
+        name = f"plan-{hashlib.sha256(text.encode()).hexdigest()[:12]}.toml"
+        self.write(os.path.join("plans", name), text)
+        return f"plan:{name}"
+
+    def _remove_temporaries(self, names):
+        """Removes what a run that was killed has left. None of its programs is alive: they would hold the lock. In a
+        folder that is not known to be ours that is at most the first file."""
+        known = "recording.json" in names
+        folders = ["", *(name for name in names if known and OURS.fullmatch(name) and os.path.isdir(self.path(name)))]
+        for name in (os.path.join(folder, name) for folder in folders for name in os.listdir(self.path(folder))):
+            if LEFT.fullmatch(os.path.basename(name)) and (known or name.startswith("recording.json.tmp.")):
+                with contextlib.suppress(OSError):  # a folder that is only read
+                    os.unlink(self.path(name))
+
+    def _settle(self):
+        """Compares the recording of the folder with what is asked for. Returns its documents. A model or a text that
+        was refused, so that nothing was recorded, leaves the folder free."""
+        names, where, found = sorted(os.listdir(self.folder)), f"-o {self.folder}", {"settings": {}, "documents": None}
+        if "recording.json" in names:
+            found = self.read("recording.json", lambda found: isinstance(found, dict) and found.keys() >= {"settings",
+                                                                                                           "documents"})
+        else:
+            require(not names, where, f"this folder has files and none of this command, such as {names[:1]}; give a "
+                    "new one.")
+        self._settings = self._of_recording(found["settings"])
+        differs = [name for name in {**self._settings, **found["settings"]}
+                   if of(found["settings"], name) != of(self._settings, name)]
+        if not differs:
+            return found["documents"]
+        require(not set(TRACES) & set(names), where, f"{', '.join(differs)} differ from what was recorded in this "
+                "folder (see recording.json in it); give another folder, or remove this one.")
+        for name in filter(OURS.fullmatch, names):
+            path = self.path(name)
+            shutil.rmtree(path) if os.path.isdir(path) else os.unlink(path)
+        self.settle_documents(None)
+        return None
+
+    def _of_recording(self, found):
+        options, files = self.options, parts_of(self.options.model)
+        if not files:  # a hub name that was not fetched yet
+            from ._choose_model import loaded_model
+            loaded_model(options).tokenizer()
+            options.loaded, files = None, parts_of(options.model)  # the recording has the memory to itself
+        if not found:
+            self.say(f"reading the model ({size_text(sum(map(os.path.getsize, files)))}) to know it by its digest")
+        made = {"the model": digests_of(files, found.get("the model", ())), "the texts": digests_of(options.text)}
+        made["gradients"] = options.probes if options.gradients else 0
+        for name in ("context", "score", "documents") + (() if options.gguf else ("weights", "device")):
+            made[f"--{name}"] = getattr(options, name)
+        return made
+
+    def settle_documents(self, documents):
+        """Says what is recorded here, and where it is known which documents, names of files."""
+        self.documents = documents
+        found = {"settings": self._settings, "documents": self.documents}
+        self.write("recording.json", json.dumps(found, indent=1) + "\n")
+
+    def _settle_question(self):
+        """Makes the folder of the answer."""
+        asked = {name: getattr(self.options, name) for name in QUESTION}
+        text = json.dumps(asked, indent=1) + "\n"
+        name = "-".join(filter(None, ["answer", re.sub(r"\s", "", asked["memory"]), asked["runs_in"],
+                                      hashlib.sha256(text.encode()).hexdigest()[:8]]))
+        self.write(os.path.join(name, "question.json"), text)
+        return name
+
+    def write(self, name, text):
+        """Writes a file, unless it has this text: a finished folder may be one that is only read."""
+        path = self.path(name)
+        if os.path.exists(path) and read_text(path) == text:
+            return
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        temporary = f"{path}.tmp.{os.getpid()}"
+        with open(temporary, "w", encoding="utf-8") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(temporary, path)
+
+    def read(self, name, fits=lambda found: True):
+        """What write() has written as JSON, of which fits() is true."""
+        try:
+            found = json.loads(read_text(self.path(name)))
+        except json.JSONDecodeError:
+            found = None
+        require(found is not None and fits(found), self.path(name), "is damaged; give another folder with -o, or "
+                "remove this one.")
+        return found
+
+
+def of(settings, name):
+    """A value of recording.json as it is compared: files by their digests."""
+    value = settings.get(name)
+    return [digest for _, digest, _ in value] if name in ("the model", "the texts") and value else value

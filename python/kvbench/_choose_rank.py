@@ -1,0 +1,106 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which configurations kvbench-choose measures, by what a replay says of them."""
+
+import math
+import re
+
+# The stream_err of a layer beyond which predictions of KL end (docs/damage.md). Replays say it of traces with probes.
+REGION = 0.3
+
+# Methods that round each channel over tokens, or whole vectors, and not a token's channels in blocks.
+BY_VECTOR = ("kivi", "kvquant", "turboquant", "qjl")
+
+
+def own_plan(name):
+    """The file name of a plan that kvbench-choose has made, without its folder, which may have been moved; empty for
+    other methods. It has a digest, so that it is the plan."""
+    found = re.fullmatch(r"plan:(?:.*/)?(plan-[0-9a-f]{12}\.toml)", name, re.DOTALL)
+    return found[1] if found else ""
+
+
+def configuration(row):
+    """METHOD[PARAMETERS] of a row; of a plan of kvbench-choose plan:FILE."""
+    if own_plan(row["method"]):
+        return f"plan:{own_plan(row['method'])}"
+    return f"{row['method']}[{row['params'].replace(';', ',')}]" if row["params"] else row["method"]
+
+
+def number_of(row, column):
+    """The number in a column; None if it is empty or missing."""
+    return float(row[column]) if row.get(column) else None
+
+
+class Predictions:
+    """The rows of a replay over all texts, or of the only one. `figure`: kl_predicted, or residual_err_rms of a trace
+    without probes."""
+
+    def __init__(self, rows, figure, prompt):
+        self.figure = figure
+        of = [row for row in rows if row["prompt"] == prompt]
+        self.rows = [row for row in of if row["layer"] == "all"]
+        self._layers = {}
+        for row in of:
+            error = number_of(row, "stream_err_rms")
+            if row["layer"] != "all" and row["status"] == "ok" and error is not None:
+                self._layers.setdefault(key_of(row), {})[int(row["layer"])] = error
+
+    def layers(self, row):
+        """{layer: root mean square of stream_err} of the configuration of a row over layers."""
+        return self._layers.get(key_of(row), {})
+
+    def outside(self, row):
+        """Why this row cannot be predicted: what a replay says of it, and without probes the worst layer; empty if it
+        can."""
+        about = row.get("kl_about") or ""
+        if about.startswith("outside"):
+            return about.partition(":")[2].split(";")[0].strip() or "outside of what can be predicted"
+        worst = max(self.layers(row).items(), key=lambda of: of[1], default=(0, 0))
+        if self.figure == "kl_predicted" or worst[1] <= REGION:
+            return ""
+        return f"layer {worst[0]}, error {worst[1]:.2g} of the stream"
+
+    def damage(self, row):
+        """What rows are ranked by: the predicted KL, or where there is none the root mean square of stream_err over
+        layers. A layer whose exact output is many times the stream before it would rule residual_err."""
+        layers = self.layers(row)
+        if layers and (self.figure != "kl_predicted" or not row[self.figure]):
+            return math.sqrt(math.fsum(error**2 for error in layers.values()) / len(layers))
+        return float(row[self.figure] or row.get("residual_err_rms") or math.inf)
+
+    def ranked(self, budget):
+        """The rows of a budget: those that can be predicted first, the best first."""
+        found = [row for row in self.rows if row["status"] == "ok" and row["budget"] == budget
+                 and (row[self.figure] or self.outside(row))]
+        return sorted(found, key=lambda row: (bool(self.outside(row)), self.damage(row)))
+
+    def row_of(self, name, budget):
+        """The row of a configuration; None for a plan, and for what was not replayed."""
+        return next((row for row in self.rows if row["budget"] == budget and configuration(row) == name), None)
+
+
+def key_of(row):
+    return row["method"], row["params"], row["budget"]
+
+
+def kind_of(row):
+    """What a configuration does to a cache. Configurations of one kind fail together."""
+    method = row["method"].split("[")[0]
+    base, _, stored = method.partition("+")
+    if stored:
+        return "tokens dropped, and rounded"
+    if base.startswith(BY_VECTOR):
+        return "rounded by channel or vector"
+    kept = number_of(row, "kept_fraction")
+    return "rounded by token" if kept is not None and kept > 0.999 else "tokens dropped or merged"
+
+
+def candidates(predictions, budget, count):
+    """The names of `count` configurations to measure, the most promising one first. Those of the least predicted KL,
+    where it can be predicted; then, and without gradients, the best one of each kind before the second ones: what ranks
+    them orders a kind better than it compares kinds."""
+    ranked, firsts, seconds, kinds = predictions.ranked(budget), [], [], set()
+    for row in ranked:
+        trusted = predictions.figure == "kl_predicted" and not predictions.outside(row)
+        (firsts if trusted or kind_of(row) not in kinds else seconds).append(row)
+        kinds.add(kind_of(row))
+    return [configuration(row) for row in (firsts + seconds)[:count]]

@@ -1,0 +1,108 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How kvbench-choose runs the programs of kvbench and says what they do."""
+
+import contextlib
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+
+from ._error import Error
+from ._files import size_text
+from ._progress import STAGES, tell
+
+
+def copies():
+    """The fp32 copies of GGUF files that kveval and kvdump keep, and their sizes."""
+    cache = os.environ.get("XDG_CACHE_HOME", "")
+    folder = os.path.join(cache if cache.startswith("/") else os.path.expanduser("~/.cache"), "kvbench", "f32")
+    with contextlib.suppress(OSError):
+        return {file.path: file.stat().st_size for file in os.scandir(folder) if file.name.endswith(".gguf")}
+    return {}
+
+
+class Run:
+    """Runs programs. `lock`: the file descriptor of a lock that they hold too, so that a folder is not taken for free
+    as long as a program works in it whose parent was killed."""
+
+    def __init__(self, options, lock=None):
+        self.options, self._lock, self.started, self._copies = options, lock, time.monotonic(), copies()
+        self._said, self._first = "", self.started
+
+    def say(self, sentence, end="\n"):
+        if not self.options.quiet:
+            clear = "\r\x1b[K" if live() else ""
+            tell(f"{clear}kvbench-choose: [{time.monotonic() - self.started:4.0f} s] {sentence}{end}")
+
+    def show(self, stage):
+        """Progress of a program, such as "document 2 of 6, probe 3 of 8": a line that overwrites itself on a terminal,
+        elsewhere a line for each document."""
+        part = re.match(r"(document (\d+) of (\d+))(.*)", stage)
+        if not part:
+            return self.say(stage, end="") if live() else None
+        number, count = int(part[2]), int(part[3])
+        if number == 1:
+            self._first = time.monotonic()
+        each = (time.monotonic() - self._first) / max(1, number - 1)
+        left = f", about {each * (count - number + 1):.0f} s left" if number > 1 else ""
+        if live():
+            self.say(part[1] + part[4] + left, end="")
+        elif part[1] != self._said:
+            self.say(part[1] + left)
+        self._said = part[1]
+
+    def threads(self, flag="-j"):
+        return [flag, self.options.threads] if self.options.threads else []
+
+    def run(self, made, *command):
+        """Runs a program that makes this file, unless it is there. Its messages are shown if it fails."""
+        if os.path.exists(made):
+            return
+        os.makedirs(os.path.dirname(made), exist_ok=True)
+        code, messages = self._run([str(word) for word in command])
+        if code in (130, -signal.SIGINT, -signal.SIGTERM, -signal.SIGHUP):
+            raise KeyboardInterrupt
+        program = os.path.basename(str(command[0]))
+        if code < 0:
+            raise OSError(f"{program} was ended by {signal.Signals(-code).name}"
+                          f"{', as when memory is short' if code == -signal.SIGKILL else ''}; the same command goes on "
+                          "from there.")
+        if not os.path.exists(made):  # exit code 1: some rows failed, and the others are there
+            failure = OSError if code == 3 else Error
+            raise failure(f"{program} failed: {(messages or [f'exit code {code}'])[-1]}")
+        self._say_copies()
+
+    def _run(self, command):
+        """The exit code of a program, and its messages."""
+        messages = []
+        with subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
+                              text=True, errors="replace", pass_fds=() if self._lock is None else (self._lock,),
+                              env={**os.environ, STAGES: "1"}) as child:
+            try:
+                for line in child.stderr:
+                    stage = line.strip().partition(f"{STAGES}: ")[2]
+                    if stage:
+                        self.show(stage)
+                    elif line.strip():
+                        messages.append(line.strip())
+                return child.wait(), messages
+            except BaseException:  # a signal: the program removes what it has not finished
+                child.terminate()
+                try:
+                    child.wait(10)
+                except subprocess.TimeoutExpired:
+                    child.kill()
+                raise
+
+    def _say_copies(self):
+        now = copies()
+        for path in now.keys() - self._copies.keys():
+            self.say(f"{path} is a copy of the model with fp32 weights ({size_text(now[path])}), which later runs use; "
+                     "kvbench cache lists and removes such copies")
+        self._copies = now
+
+
+def live():
+    return getattr(sys.stderr, "isatty", bool)()
