@@ -68,7 +68,7 @@ def parser():
     add("--task", default="", metavar="LIST",
         help="also count the answers that the configurations lose which are left after the race, in tasks of kveval "
         "such as passkey,lines; for a GGUF file")
-    add("--minutes", type=float, default=20.0, metavar="M", help="time of the race; default: 20")
+    add("--minutes", type=float, default=20.0, metavar="M", help="time of what is measured in the model; default: 20")
     add("--programs", metavar="FOLDER", help="folder of kvbench and kveval; default: PATH, then build/release")
     add("--weights", choices=("f32", "f16", "bf16"), default="f32",
         help="type in which a model that is no GGUF file runs; default: f32")
