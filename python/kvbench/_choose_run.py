@@ -43,7 +43,7 @@ class Run:
         if not part:
             return self.say(stage, end="") if live() else None
         number, count = int(part[2]), int(part[3])
-        if number == 1:
+        if number == 1 and part[1] != self._said:
             self._first = time.monotonic()
         each = (time.monotonic() - self._first) / max(1, number - 1)
         left = f", about {each * (count - number + 1):.0f} s left" if number > 1 else ""

@@ -378,6 +378,16 @@ class Choose(PackageTest):
                          "kvbench-choose: [0 s] document 2 of 2, about 0 s left\n"
                          "OSError: sh failed: kveval: no room")
 
+    def test_time_that_is_left(self):
+        """The first of three documents takes 100 seconds, and two are left."""
+        said, run = [], _choose_run.Run(types.SimpleNamespace(quiet=False))
+        with mock.patch.object(_choose_run.time, "monotonic") as clock, mock.patch.object(
+                _choose_run, "tell", said.append):
+            for clock.return_value, stage in ((500, "document 1 of 3, a"), (590, "document 1 of 3, b"),
+                                              (600, "document 2 of 3, a")):
+                run.show(stage)
+        self.assertIn("document 2 of 3, about 200 s left\n", said[-1])
+
     def test_copies_of_a_model_are_named(self):
         copy = self.path("cache/kvbench/f32/1234.gguf")
         os.makedirs(os.path.dirname(copy))
