@@ -234,7 +234,7 @@ def choose_in(work):
 
 def not_confirmed(work):
     """Whether `kvbench allocate` says of its plan that held-out documents do not confirm it."""
-    return "not confirmed" in read_text(work.own("plan.toml"))
+    return "confirmed = false" in read_text(work.own("plan.toml"))
 
 
 def fail(code, message):
