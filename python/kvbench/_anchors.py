@@ -28,7 +28,7 @@ STANDARD = (
     ("q4_0[values=q8_0]", "100%mem"), ("q8_0[values=q4_0]", "100%mem"),  # keys alone, values alone
     ("h2o", "50%mem"), ("h2o", "25%mem"), ("h2o", "12.5%mem"),
     ("snapkv", "50%mem"), ("snapkv", "25%mem"), ("snapkv", "12.5%mem"),
-    ("h2o+q8_0", "25%mem"), ("h2o+q5_1", "25%mem"))
+    ("h2o+q8_0", "25%mem"), ("h2o+q5_1", "25%mem"), ("h2o+kivi4", "25%mem"))
 
 
 def check_possible():
