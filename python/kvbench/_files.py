@@ -18,6 +18,7 @@ from h5py import h5f, h5fd, h5p
 from ._error import Error, check_regular, require
 from ._hdf5 import reading, untimed
 from ._kinds import checked
+from ._storage import Storage
 
 
 _inputs = weakref.WeakSet()  # each InputFile
@@ -109,6 +110,7 @@ class InputFile:
             check_regular(path)
             self.file = h5py.File(path, "r")
             self.identity = _identity(path)
+            self.storage = Storage(os.path.getsize(path))
         except BlockingIOError:
             raise Error(f"{path}: another program holds the file open for writing; wait until it has "
                         "finished.") from None

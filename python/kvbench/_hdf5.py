@@ -2,6 +2,7 @@
 """HDF5 helpers for reading and writing: element types, slabs, groups, attributes."""
 
 import contextlib
+import math
 
 import h5py
 import numpy as np
@@ -150,6 +151,7 @@ def attribute(at, where, name, kind, otherwise=None):
         require(otherwise is not None, where, f"attribute '{name}' is missing; see docs/traces.md.")
         return otherwise
     with reading(f"{where}: attribute '{name}'"):
+        require(math.prod(at.attrs.get_id(name).shape) == 1, where, f"attribute '{name}' must be a single value.")
         value = at.attrs[name]
     if kind is str:
         require(isinstance(value, (bytes, str)), where, f"attribute '{name}' must be a string.")
@@ -158,7 +160,7 @@ def attribute(at, where, name, kind, otherwise=None):
         return text
     array = np.asarray(value)
     allowed = "iub" if kind is int else "iubf"
-    require(array.size == 1 and array.dtype.kind in allowed, where,
+    require(array.dtype.kind in allowed, where,
             f"attribute '{name}' must be {'an integer' if kind is int else 'a number'}.")
     return kind(array.reshape(())[()])
 

@@ -4,14 +4,13 @@ results")."""
 
 from dataclasses import dataclass
 
-import h5py
 import numpy as np
 
 from ._files import InputFile
 from ._entries import NUMBERS
 from ._hdf5 import attribute, check_schema, reading
 from ._kinds import checked
-from ._schema import RAW_SCHEMA, integers, require
+from ._schema import MOST_TOKENS, RAW_SCHEMA, require
 from .method import Table
 
 
@@ -39,23 +38,28 @@ class HeadResult:
         self.scored_tokens = attribute(group, self._where, "scored_tokens", int, 0)  # 0: a prompt without probes
         self.positions = np.empty(0, np.int32)
         if "positions" in group:
-            self.positions = integers(group["positions"][()], f"{self._where}/positions").astype(np.int32)
+            self.positions = raw.storage.integers(group, self._where, "positions", MOST_TOKENS,
+                                                  "a prompt has at most").astype(np.int32)
 
     def _cell(self, cell):
         self._raw.check_open()
         require(str(cell) in self._group, self._where, f"it holds no cell {cell}.")
         with reading(self._where):
-            group = self._group[str(cell)]
-        require(isinstance(group, h5py.Group), self._where, f"cell {cell} is not a group; see docs/results.md.")
-        return group
+            return self._raw.storage.group(self._group, self._where, str(cell))
 
-    def _dataset(self, cell, name):
-        group = self._cell(cell)
+    def _member(self, cell, name):
+        """The cell, which holds this member, and where."""
+        group, where = self._cell(cell), f"{self._where}/{cell}"
         status = self.status(cell)
         remedy = "replay with --raw-outputs." if status == "ok" else f"status {status}. {self.reason(cell)}"
-        require(name in group, f"{self._where}/{cell}", f"it holds no '{name}': {remedy}")
-        with reading(f"{self._where}/{cell}/{name}"):
-            return group[name]
+        require(name in group, where, f"it holds no '{name}': {remedy}")
+        return group, where
+
+    def _values(self, cell, name, kind, expected):
+        """All values of a dataset of this type and shape; None stands for a free number."""
+        group, where = self._member(cell, name)
+        with reading(f"{where}/{name}"):
+            return _read(self._raw.storage, group, where, name, kind, expected)
 
     @checked
     def status(self, cell: int = 0):
@@ -80,45 +84,56 @@ class HeadResult:
         """float32 [G, m], NaN where the metric does not apply."""
         require(name in self._raw.metrics, self._where,
                 f"there is no metric '{name}'; the metrics are {', '.join(self._raw.metrics)}.")
-        dataset = self._dataset(cell, "metrics")
-        with reading(self._where):
-            return dataset[:, :, self._raw.metrics.index(name)]
+        values = self._values(cell, "metrics", "f4", (None, len(self.positions), len(self._raw.metrics)))
+        return values[:, :, self._raw.metrics.index(name)]
 
     @checked
     def output(self, cell: int = 0):
         """float32 [G, m, dv]: output of the method. The file holds it if it was written with --raw-outputs."""
-        dataset = self._dataset(cell, "output")
-        with reading(self._where):
-            return dataset[()]
+        return self._values(cell, "output", "f4", (None, len(self.positions), None))
 
     @checked
     def probe_sums(self, cell: int = 0):
         """float64 [probes]: of each probe the sum of its gradients times the errors of this kv head, in nats. For one
         seed, (sum over heads and layers)^2 / (2 scored_tokens) is what this probe predicts of KL (docs/damage.md)."""
         require(self.scored_tokens > 0, self._where, "its prompt has no probes.")
-        dataset = self._dataset(cell, "probe_sums")
-        with reading(self._where):
-            return dataset[()]
+        return self._values(cell, "probe_sums", "f8", (None,))
 
     @checked
     def entries(self, cell: int = 0):
         """(tables, positions) of the last run of queries that one state of the method answered. Row
         (g if per_head else 0) * (queries if per_query else 1) + (i if per_query else 0) of a Table answers query head g
         of the query group at positions[i]. The file holds them if it was written with --raw-outputs."""
-        group = self._dataset(cell, "entries")
-        with reading(self._where):
-            return self._tables(group), self.positions[attribute(group, self._where, "first_query", int, 0):]
+        group, where = self._member(cell, "entries")
+        with reading(f"{where}/entries"):
+            entries = self._raw.storage.group(group, where, "entries")
+            tables = [self._table(entries, f"{where}/entries", name) for name in sorted(entries, key=int)]
+            first = attribute(entries, f"{where}/entries", "first_query", int, 0)
+        return [table for table in tables if table], self.positions[first:]
 
-    def _tables(self, group):
-        tables = []
-        # a table without ids has no entries
-        for table in (group[name] for name in sorted(group, key=int) if "ids" in group[name]):
-            require(not attribute(table, self._where, "rows_by_token", int, 0), self._where,
-                    "the full cache behind these entries is stored in fewer bits, and the file does not hold its rows.")
-            flags = {name: bool(attribute(table, self._where, name, int, 0)) for name in ("per_head", "per_query")}
-            tables.append(Table(ids=table["ids"][()], **flags,
-                                **{name: table[name][()] for name in NUMBERS if name in table}))
-        return tables
+    def _table(self, entries, where, name):
+        """None: a table without ids has no entries."""
+        storage = self._raw.storage
+        group, where = storage.group(entries, where, name), f"{where}/{name}"
+        if "ids" not in group:
+            return None
+        require(not attribute(group, where, "rows_by_token", int, 0), where,
+                "the full cache behind these entries is stored in fewer bits, and the file does not hold its rows.")
+        flags = {flag: bool(attribute(group, where, flag, int, 0)) for flag in ("per_head", "per_query")}
+        ids = _read(storage, group, where, "ids", "i4", (None, None))
+        numbers = {field: _read(storage, group, where, field, "f4", (*ids.shape, None) if "own" in field else ids.shape)
+                   for field in NUMBERS if field in group}
+        return Table(ids=ids, **flags, **numbers)
+
+
+def _read(storage, group, where, name, kind, expected):
+    """All values of a dataset of this type of numpy and this shape; None stands for a free number."""
+    dataset, where = storage.dataset(group, where, name), f"{where}/{name}"
+    same = len(dataset.shape) == len(expected) and all(b in (None, a) for a, b in zip(dataset.shape, expected))
+    wanted = ", ".join("any" if size is None else str(size) for size in expected)
+    require(same, where, f"has shape {list(dataset.shape)}; its results require [{wanted}].")
+    require(dataset.dtype == kind, where, f"holds {dataset.dtype}; it must hold {np.dtype(kind)}.")
+    return storage.whole(dataset, where)
 
 
 class Raw(InputFile):
@@ -130,11 +145,13 @@ class Raw(InputFile):
         for name in ("trace", "trace_sha256", "model", "device", "isa", "version", "commit"):
             setattr(self, name, attribute(self.file, self.path, name, str, ""))
         self.metrics = [name for name in attribute(self.file, self.path, "metrics", str, "").split(",") if name]
-        cells = self.file.get("cells", {})
-        self.cells = [self._cell(cells[str(c)]) for c in range(len(cells))]
+        group, where = self.storage.group, f"{self.path}: "
+        cells = group(self.file, self.path, "cells") if "cells" in self.file else {}
+        self.cells = [self._cell(group(cells, f"{where}/cells", str(c))) for c in range(len(cells))]
         require("heads" in self.file, self.path, "it holds no heads; see docs/results.md.")
-        heads = self.file["heads"]
-        self.heads = [HeadResult(self, heads[name]) for name in sorted(heads, key=lambda name: (len(name), name))]
+        heads = group(self.file, self.path, "heads")
+        self.heads = [HeadResult(self, group(heads, f"{where}/heads", name))
+                      for name in sorted(heads, key=lambda name: (len(name), name))]
 
     def _cell(self, group):
         where = f"{self.path}: {group.name}"

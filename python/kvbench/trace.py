@@ -8,10 +8,11 @@ import numpy as np
 from ._files import InputFile, sha256_of_file
 from ._hdf5 import attribute, check_schema, element_type, read_slab, reading, text_of
 from ._kinds import checked
-from ._schema import (ARRAYS, LATENT, MOST_PROMPTS, REQUIRED, TRACE_SCHEMA, WIDE, Anchor, Anchors, Error, Header,
-                      LayerInfo, Probes, PromptInfo, check_anchors, check_array, check_caches, check_header,
+from ._schema import (ARRAYS, LATENT, MOST_PROMPTS, MOST_TOKENS, REQUIRED, TRACE_SCHEMA, WIDE, Anchor, Anchors, Error,
+                      Header, LayerInfo, Probes, PromptInfo, check_anchors, check_array, check_caches, check_header,
                       check_latent, check_layer, check_prompt, check_prompt_id, check_scored, check_shape, integers,
                       is_number, order_of, require, shape_of)
+from ._storage import check_inflated
 
 
 class Layer(LayerInfo):
@@ -20,22 +21,25 @@ class Layer(LayerInfo):
     def __init__(self, prompt, index, group):
         self.prompt, self.index, self._group = prompt, index, group
         self._where = f"{prompt.trace.path}: {group.name}"
+        self._storage = prompt.trace.storage
         latent = attribute(group, self._where, "values_in_keys", int, 0)
         require(latent in (0, 1), self._where, f"attribute 'values_in_keys' is {latent}; it must be 0 or 1.")
         if latent:
             check_latent(prompt.trace, self._where)
         for name in (*(LATENT if latent else REQUIRED), "query_positions"):
             require(name in group, self._where, f"dataset '{name}' is missing; see docs/traces.md.")
-        sums, sketch = group.get("column_sums"), group.get("output_sketch")
-        sketched = {} if sketch is None else {"sketch_seed": attribute(sketch, sketch.name, "seed", int),
-                                              "sketch_misfit": attribute(sketch, sketch.name, "misfit", float, 0.0)}
+        sums, sketch = (self._dataset(name) if name in group else None for name in ("column_sums", "output_sketch"))
+        where = f"{self._where}/output_sketch"
+        sketched = {} if sketch is None else {"sketch_seed": attribute(sketch, where, "seed", int),
+                                              "sketch_misfit": attribute(sketch, where, "misfit", float, 0.0)}
         super().__init__(window=attribute(group, self._where, "window", int),
                          rope_theta=attribute(group, self._where, "rope_theta", float),
                          scale=attribute(group, self._where, "scale", float),
                          softcap=attribute(group, self._where, "softcap", float), values_in_keys=bool(latent),
-                         query_positions=integers(group["query_positions"][()], f"{self._where}/query_positions"),
-                         column_sums_end=None if sums is None else attribute(sums, sums.name, "column_sums_end", int),
-                         **sketched)
+                         query_positions=self._storage.integers(group, self._where, "query_positions",
+                                                                prompt.num_tokens, "the prompt has num_tokens ="),
+                         column_sums_end=None if sums is None else
+                         attribute(sums, f"{self._where}/column_sums", "column_sums_end", int), **sketched)
         check_layer(self, prompt.num_tokens, self._where)
         for name in self.arrays:
             self._check_array(name)
@@ -52,8 +56,11 @@ class Layer(LayerInfo):
         if name == "probes":
             self._check_dataset("probe_scales", "f32", expected[:3])
 
+    def _dataset(self, name):
+        return self._storage.dataset(self._group, self._where, name, part=True)
+
     def _check_dataset(self, name, dtype, expected):
-        dataset, where = self._group[name], f"{self._where}/{name}"
+        dataset, where = self._dataset(name), f"{self._where}/{name}"
         check_shape(dataset.shape, expected, where, "the attributes require")
         require(dataset.id.get_type().equal(element_type(dtype)), where,
                 f"its elements are not {dtype} (little-endian).")
@@ -77,7 +84,7 @@ class Layer(LayerInfo):
             return self.array("keys", head)[..., :self.prompt.trace.value_dim]
         where = f"{self._where}/{name}"
         require(name in self.arrays, where, f"the trace does not hold this array; it has {', '.join(self.arrays)}.")
-        dataset = self._group[name]
+        dataset = self._dataset(name)
         heads = 0 if name == "residual_norm" else dataset.shape[0]
         require(head is None or 0 <= head < heads, where, f"there is no head {head} of {heads}.")
         if name == "probes":
@@ -85,9 +92,10 @@ class Layer(LayerInfo):
         return self._read(name, self._dtype(name), head)
 
     def _read(self, name, dtype, head):
-        where = f"{self._where}/{name}"
+        where, dataset = f"{self._where}/{name}", self._dataset(name)
         with reading(where):
-            values = read_slab(self._group[name], dtype, head)
+            check_inflated(dataset, where, head)
+            values = read_slab(dataset, dtype, head)
         check_array(name, values, where)
         return values
 
@@ -149,31 +157,31 @@ class Prompt(PromptInfo):
     def __init__(self, trace, id, group):
         self.trace, self.id = trace, id
         check_prompt_id(id, trace.path)
-        where = f"{trace.path}: {group.name}"
-        for name in ("tokens", "layers"):
-            require(name in group, where, f"'{name}' is missing; see docs/traces.md.")
+        where, storage = f"{trace.path}: {group.name}", trace.storage
+        claimed = attribute(group, where, "num_tokens", int)
+        require(claimed <= MOST_TOKENS, where, f"it has {claimed} tokens; a prompt has at most {MOST_TOKENS}.")
         optional = {name: attribute(group, where, name, int)
                     for name in ("answer_start", "answer_end") if name in group.attrs}
         if "text" in group:
-            optional["text"] = group["text"].asstr()[()]
+            optional["text"] = storage.text(group, where, "text")
         if "num_probes" in group.attrs:
             optional["probes"] = Probes(count=attribute(group, where, "num_probes", int),
                                         tokens=attribute(group, where, "scored_tokens", int),
                                         seed=attribute(group, where, "probe_seed", int),
                                         evaluated_in=attribute(group, where, "evaluated_in", str, ""))
         if "anchors" in group:
-            optional["anchors"] = read_anchors(group["anchors"], f"{where}/anchors")
+            optional["anchors"] = read_anchors(storage.dataset(group, where, "anchors"), f"{where}/anchors")
         super().__init__(name=attribute(group, where, "name", str),
-                         tokens=integers(group["tokens"][()], f"{where}/tokens"),
+                         tokens=storage.integers(group, where, "tokens", claimed, "attribute num_tokens says"),
                          prompt_tokens=attribute(group, where, "prompt_tokens", int), **optional)
-        claimed = attribute(group, where, "num_tokens", int)
         require(claimed == self.num_tokens, where,
                 f"dataset 'tokens' has {self.num_tokens} entries, attribute num_tokens says {claimed}.")
         check_prompt(self, where)
         if self.anchors is not None:
             check_anchors(self.anchors, self.probes, trace.num_layers, f"{where}/anchors")
-        self.layers = {int(name): Layer(self, int(name), group["layers"][name])
-                       for name in sorted(group["layers"], key=lambda name: self._layer_number(name, where))}
+        layers = storage.group(group, where, "layers")
+        self.layers = {int(name): Layer(self, int(name), storage.group(layers, f"{where}/layers", name))
+                       for name in sorted(layers, key=lambda name: self._layer_number(name, where))}
         require(self.layers, where, "no layers were recorded; dump at least one.")
 
     def _layer_number(self, name, where):
@@ -200,11 +208,14 @@ class Trace(InputFile, Header):
                   for name in ("arch", "quantisation", "source_tool", "source_version", "created")}
         sizes = {name: attribute(self.file, self.path, name, int)
                  for name in ("num_layers", "num_query_heads", "num_kv_heads", "head_dim", "value_dim")}
-        caches = self.file["cache_layers"][()] if "cache_layers" in self.file else None
-        caches = None if caches is None else check_caches(caches, sizes["num_layers"], self.path)
+        caches = None
+        if "cache_layers" in self.file:
+            caches = check_caches(self.storage.integers(self.file, self.path, "cache_layers", sizes["num_layers"],
+                                                        "attribute num_layers says"), sizes["num_layers"], self.path)
         Header.__init__(self, **text, **origin, **sizes, cache_layers=caches)
         check_header(self, self.path)
-        prompts = self.file.get("prompts", {})
-        self.prompts = {id: Prompt(self, id, prompts[id]) for id in sorted(prompts, key=order_of)}
-        require(self.prompts, self.path, "the trace holds no prompt; there is nothing to replay.")
-        require(len(self.prompts) <= MOST_PROMPTS, self.path, f"the trace holds more than {MOST_PROMPTS} prompts.")
+        prompts = self.storage.group(self.file, self.path, "prompts") if "prompts" in self.file else {}
+        require(len(prompts) > 0, self.path, "the trace holds no prompt; there is nothing to replay.")
+        require(len(prompts) <= MOST_PROMPTS, self.path, f"the trace holds more than {MOST_PROMPTS} prompts.")
+        self.prompts = {id: Prompt(self, id, self.storage.group(prompts, f"{self.path}: /prompts", id))
+                        for id in sorted(prompts, key=order_of)}
