@@ -14,7 +14,7 @@ import torch
 from transformers import AttentionInterface, PreTrainedModel
 from transformers.masking_utils import AttentionMaskInterface, sdpa_mask
 
-from ._error import Error
+from ._error import Error, require
 from ._measure import attention_modules
 
 NAME = "kvbench"
@@ -159,12 +159,60 @@ def refuse_unknown(module, mask, scaling, options, done):
         raise Error(f"{where}: transformers has no eager attention for it, with which its own could be computed.")
 
 
-# By module: the interfaces in whose `with` statement it is, the innermost last, each with the thread of the statement.
-# What runs is decided by the module that is called and by the thread that calls it: any number of models, of interfaces
-# in each other, and of threads with statements of their own may be active at a time.
+# By module: the interfaces in whose `with` statement it is, the innermost last. What runs is decided by the module that
+# is called and by the thread that calls it: any number of models, of interfaces in each other, and of threads with
+# statements of their own may be active at a time.
 _attached = weakref.WeakKeyDictionary()
 _attaching = threading.Lock()
-_before = weakref.WeakKeyDictionary()  # by model: its configurations, with the implementations they had
+_turns = weakref.WeakKeyDictionary()  # by model: a lock, which alone_with() holds
+
+
+class _Entry:
+    """An interface in a `with` statement of this thread. `before`: the configurations of the model, with the
+    implementations that they had before the first statement."""
+
+    def __init__(self, interface, model):
+        self.interface, self.thread, self._modules = interface, threading.get_ident(), list(model.modules())
+        self._model, self.before = model, []
+
+    def attach(self):
+        with _attaching:
+            first = next((other for module in self._modules for other in _attached.get(module, ())), None)
+            self.before = first.before if first else \
+                [(config, config._attn_implementation) for config in _configurations(self._model)]
+            for module in self._modules:
+                _attached[module] = [*_attached.get(module, ()), self]
+            if first:
+                return
+            self._model.set_attn_implementation(NAME)
+            for module in attention_modules(self._model):  # whose configuration may be a copy
+                if hasattr(module, "config"):
+                    module.config._attn_implementation_internal = NAME
+
+    def detach(self):
+        """May be called again, wherever it was interrupted."""
+        with _attaching:
+            if all(other is self for module in self._modules for other in _attached.get(module, ())):
+                for config, implementation in self.before:
+                    config._attn_implementation_internal = implementation
+            for module in self._modules:
+                _attached[module] = [other for other in _attached.get(module, ()) if other is not self]
+
+
+def _turn_of(model):
+    with _attaching:
+        return _turns.setdefault(model, threading.RLock())
+
+
+@contextlib.contextmanager
+def alone_with(model, function):
+    """A context in which no other thread enters a `with` statement of the model: they wait until it ends. Raises Error
+    where the model is in one already, as waiting for the other's end could take for ever."""
+    with _turn_of(model):
+        require(not any(map(_attached.get, model.modules())), function, f"{type(model).__name__} is inside a with "
+                "statement of kvbench.compressed(), in this thread or another one; end it before, or give a copy of "
+                "the model (copy.deepcopy).")
+        yield
 
 
 def _dispatch(module, *arguments, **named):
@@ -177,8 +225,8 @@ def _dispatch(module, *arguments, **named):
 def _interface_of(module):
     """The innermost one of this thread; in a thread without a statement of its own, that of the first one with one."""
     entries, mine = _attached[module], threading.get_ident()
-    thread = mine if any(thread == mine for _, thread in entries) else entries[0][1]
-    return next(interface for interface, other in reversed(entries) if other == thread)
+    thread = mine if any(entry.thread == mine for entry in entries) else entries[0].thread
+    return next(entry.interface for entry in reversed(entries) if entry.thread == thread)
 
 
 AttentionInterface.register(NAME, _dispatch)
@@ -213,31 +261,25 @@ class Interface:
 
     @contextlib.contextmanager
     def attached(self, model):
-        modules, entry = list(model.modules()), (self, threading.get_ident())
-        with _attaching:
-            if not any(map(_attached.get, modules)):
-                _before[model] = [(config, config._attn_implementation) for config in _configurations(model)]
-                model.set_attn_implementation(NAME)
-                for module in attention_modules(model):  # whose configuration may be a copy
-                    if hasattr(module, "config"):
-                        module.config._attn_implementation_internal = NAME
-            for module in modules:
-                _attached.setdefault(module, []).append(entry)
-        watched = [module for module in modules if self._latent and hasattr(module, "expand_kv")]
-        for module in watched:
-            module.expand_kv = functools.partial(self._expand, module)
-        try:
-            yield self
+        entry = _Entry(self, model)
+        watched = [module for module in model.modules() if self._latent and hasattr(module, "expand_kv")]
+        try:  # twice, because Ctrl-C may come within the first end
+            try:
+                with _turn_of(model):
+                    entry.attach()
+                for module in watched:
+                    module.expand_kv = functools.partial(self._expand, module)
+                yield self
+            finally:
+                self._detach(entry, watched)
         finally:
-            for module in watched:
-                vars(module).pop("expand_kv", None)
-                self._latents.pop(module, None)
-            with _attaching:
-                for module in modules:
-                    _attached[module].remove(entry)
-                if not any(map(_attached.get, modules)):
-                    for config, implementation in _before.pop(model, ()):
-                        config._attn_implementation_internal = implementation
+            self._detach(entry, watched)
+
+    def _detach(self, entry, watched):
+        entry.detach()
+        for module in watched:
+            vars(module).pop("expand_kv", None)
+            self._latents.pop(module, None)
 
     def _expand(self, module, latents, rotary):
         self._latents[module] = latents, rotary

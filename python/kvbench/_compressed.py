@@ -15,7 +15,7 @@ from ._commands import _core, only_choice
 from ._error import Error, NoCache, first_line, require
 from ._examination import check_model, examination
 from ._kinds import checked, is_list, of_kind
-from ._measure import Hooks, body_of
+from ._measure import body_of, hooked
 from ._scored import Scored, is_scored
 from ._sequences import Document, Layer, LayerFacts, array
 
@@ -176,7 +176,7 @@ class Compression:
 
     def tokens_noted(self, model):
         """A context in which the tokens of each call of the model are noted, where scores need them."""
-        return Hooks([body_of(model)], self._scored.note) if self._scored else contextlib.nullcontext()
+        return hooked([body_of(model)], self._scored.note) if self._scored else contextlib.nullcontext()
 
     def attend(self, call):
         """The output of a call of a layer's attention, [t, q_heads, dv]."""
@@ -266,23 +266,32 @@ def check_mask(call):
 
 class _Gradients(threading.local):
     """The gradients of a thread, which are off from the first context that begins to the last one that ends."""
-    contexts, before = 0, True
+
+    def __init__(self):
+        self.open, self.before = set(), True
 
     @contextlib.contextmanager
     def off(self):
-        if self.contexts == 0:
-            self.before = torch.is_grad_enabled()
-        self.contexts += 1
-        torch.set_grad_enabled(False)
-        try:
-            yield
+        mine = object()
+        try:  # twice, because Ctrl-C may come within the first end
+            try:
+                if not self.open:
+                    self.before = torch.is_grad_enabled()
+                self.open.add(mine)
+                torch.set_grad_enabled(False)
+                yield
+            finally:
+                self._end(mine)
         finally:
-            self.contexts -= 1
-            if self.contexts == 0:
-                torch.set_grad_enabled(self.before)
+            self._end(mine)
+
+    def _end(self, mine):
+        if self.open == {mine}:
+            torch.set_grad_enabled(self.before)
+        self.open.discard(mine)
 
 
-_gradients = _Gradients()
+gradients = _Gradients()
 
 
 @contextlib.contextmanager
@@ -294,7 +303,7 @@ def running(model, run, pulse=lambda: None):
     interface = Interface("compressed")
     interface.on_call, interface.pulse = attend, pulse
     modules = [fact.module for fact in run._found.layers.values()]
-    with _gradients.off(), interface.attached(model), Hooks(modules, run.note), run.tokens_noted(model):
+    with gradients.off(), interface.attached(model), hooked(modules, run.note), run.tokens_noted(model):
         yield run
 
 

@@ -21,13 +21,19 @@ STOCK_TOLERANCE = {torch.float32: 1e-3, torch.float16: 0.05, torch.bfloat16: 0.2
 def in_single_precision(model):
     """The model with weights of half types in float32, so that gradients are computed and summed in float32."""
     kept = [(weight, weight.data) for weight in model.parameters() if weight.dtype in HALVES]
-    try:
-        for weight, data in kept:
-            weight.data = data.float()
-        yield
-    finally:
+
+    def end():
         for weight, data in kept:
             weight.data = data
+    try:  # twice, because Ctrl-C may come within the first end
+        try:
+            for weight, data in kept:
+                weight.data = data.float()
+            yield
+        finally:
+            end()
+    finally:
+        end()
 
 
 def cache_name(model):

@@ -9,7 +9,9 @@ import time
 import numpy as np
 import torch
 
+from ._attention import alone_with
 from ._commands import _core, check_table, named
+from ._compressed import gradients
 from ._error import Error, NoCache, check_text, require
 from ._examination import check_model, examination
 from ._kinds import checked, is_list, of_kind
@@ -114,7 +116,7 @@ class Evaluation:
                 self._table.add_end(number, "skipped", f"document {name} has {len(ids)} tokens, and context="
                                     f"{self.context} and score={self.score} need {self.context + self.score}")
             return
-        with torch.no_grad():
+        with gradients.off():
             try:
                 self._table.add_short_scores(self._passes.logits(short + scored, self.score))
             except Error as failure:
@@ -198,11 +200,14 @@ def evaluate(model, documents, methods, budgets="25%mem", *, tokenizer=None, con
     are compressed, the next `score` ones are scored. A shorter document is `skipped`. methods, budgets: one or a list
     of what compressed() takes; what it refuses is a row with its status and the reason. seeds: a number, or a list, for
     methods that draw random numbers. per_document: also one row for each document. output: a file that gets the CSV.
-    name: what rows call the model. rope_layout, threads: as for compressed()."""
+    name: what rows call the model. rope_layout, threads: as for compressed().
+
+    One evaluate() of a model runs at a time: calls in other threads wait for each other, as compressed() does for them.
+    A model that is inside compressed() is refused."""
     check_model(model, "evaluate()")
     check_table(output, "evaluate()")
     read = list(documents_of(documents, tokenizer, model.config.get_text_config().vocab_size))
-    with tempfile.TemporaryDirectory(prefix="kvbench-") as folder:
+    with alone_with(model, "evaluate()"), tempfile.TemporaryDirectory(prefix="kvbench-") as folder:
         path = os.path.abspath(output or os.path.join(folder, "rows.csv"))
         run = Evaluation(model, methods, budgets, path, context=context, score=score, seeds=seeds, name=name,
                          text=read[0][0], rope_layout=rope_layout, threads=threads)

@@ -2,6 +2,7 @@
 """What a model's attention is, measured in a short run: which layers have a cache of their own, their heads, scale,
 softcap and mask, and how they rotate queries and keys. kvbench-dump-hf and kvbench.compressed() ask here alone."""
 
+import contextlib
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -55,19 +56,27 @@ def body_of(model):
     return decoder if isinstance(decoder, transformers.PreTrainedModel) else model.base_model
 
 
-class Hooks:
-    """In a with statement, calls hook(module, args, kwargs) before each of these modules."""
+@contextlib.contextmanager
+def hooked(modules, hook):
+    """A context in which hook(module, args, kwargs) is called before each of these modules."""
+    handles, ended = [], []
 
-    def __init__(self, modules, hook):
-        self._modules, self._hook = modules, hook
+    def called(module, args, kwargs=None):  # without kwargs: the hook was removed by another thread meanwhile
+        return None if ended or kwargs is None else hook(module, args, kwargs)
 
-    def __enter__(self):
-        self._handles = [module.register_forward_pre_hook(lambda m, a, k: self._hook(m, a, k), with_kwargs=True)
-                         for module in self._modules]
-
-    def __exit__(self, *_):
-        for handle in self._handles:
+    def end():
+        ended.append(True)
+        for handle in handles:
             handle.remove()
+    try:  # twice, because Ctrl-C may come within the first end
+        try:
+            for module in modules:
+                handles.append(module.register_forward_pre_hook(called, with_kwargs=True))
+            yield
+        finally:
+            end()
+    finally:
+        end()
 
 
 def unrotated(kwargs):
@@ -141,7 +150,7 @@ class Examination:
         self._arguments, seen = {}, []
         before, interface.on_call = interface.on_call, lambda call: (seen.append(call), call.run())[1]
         try:
-            with torch.no_grad(), Hooks(attention_modules(model), self._remember):
+            with torch.no_grad(), hooked(attention_modules(model), self._remember):
                 self.hidden = self._run(model, ids)
             if not seen:
                 raise Error(f"{type(model).__name__} cannot be {done}: it does not use the attention interface of "

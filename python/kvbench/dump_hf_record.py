@@ -11,7 +11,7 @@ import transformers
 from ._attention import Call, Interface
 from ._continued import STOCK_TOLERANCE
 from ._error import Error, first_line
-from ._measure import Examination, Hooks, input_of, numbers, unrotated, with_input
+from ._measure import Examination, hooked, input_of, numbers, unrotated, with_input
 from ._models import TYPES, value_of
 from ._schema import ROPE_TYPES, Header, LayerInfo
 from .dump_hf_check import self_check
@@ -65,7 +65,7 @@ class Recorder:
 
     def _before_attention(self, hook):
         """A context in which hook(module, args, kwargs) is called before each module of attention."""
-        return Hooks([fact.module for fact in self.facts.values()], hook)
+        return hooked([fact.module for fact in self.facts.values()], hook)
 
     def _choose_layers(self):
         chosen = len(self.layers) < self._model.num_layers
@@ -164,7 +164,7 @@ class Recorder:
         self.interface.on_call = self._record_call
         try:
             with self.attached(), self._before_attention(self._peek), \
-                    Hooks(list(set(self._around.values())), self._enter):
+                    hooked(list(set(self._around.values())), self._enter):
                 self._model.hidden(plan.tokens, use_cache=False)
         except _Enough:
             pass

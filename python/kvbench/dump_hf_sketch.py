@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
-from ._measure import TOLERANCE, Hooks, input_of, numbers, with_input
+from ._measure import TOLERANCE, hooked, input_of, numbers, with_input
 
 COLUMNS = 64  # of a sketch: the norm of one vector within 9 %, a mean over queries within a few per cent
 FEW, MORE = 4, 16  # queries at which the map is measured: whether it is the same at all, and its mean where it is not
@@ -70,7 +70,7 @@ def _stream(interface, layer, attention, args, kwargs, stream, output):
                 if all(slope is not None for slope in slopes):
                     raise _Reached(x.reshape(stream.shape))
     args, kwargs = with_input(args, kwargs, stream)
-    with Hooks(others, look), Hooks([attention], cut), interface.answering(output):
+    with hooked(others, look), hooked([attention], cut), interface.answering(output):
         try:
             made = layer.forward(*args, **kwargs)
         except _Reached as reached:

@@ -1,0 +1,166 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Models after kvbench.compressed() and kvbench.evaluate() that end in any line, and in threads beside each other: they
+answer as before."""
+import contextlib
+import copy
+import os
+import sys
+import threading
+import unittest
+
+import environment
+
+environment.use_torch("threadpoolctl")
+from support import PACKAGE, kvbench, records  # noqa: E402
+import hf_models  # noqa: E402
+import torch  # noqa: E402
+from kvbench import _examination  # noqa: E402
+
+CONTEXT, SCORE = 12, 4
+IDS = hf_models.token_ids(CONTEXT + SCORE)
+TRACED = (str(PACKAGE / "kvbench"), contextlib.__file__)
+
+
+def run_compressed(model):
+    with kvbench.compressed(model, "h2o", "50%", context=CONTEXT):
+        return model(torch.tensor([IDS])).logits
+
+
+def run_evaluate(model):
+    return records(kvbench.evaluate(model, [IDS], "h2o", "50%", context=CONTEXT, score=SCORE))
+
+
+class Interrupter:
+    """Raises KeyboardInterrupt before the n-th execution of one line, and counts how often each line is reached."""
+
+    def __init__(self, place=None, nth=0):
+        self.counts, self._place, self._left = {}, place, nth
+
+    def __call__(self, frame, event, _):
+        return self._line if frame.f_code.co_filename.startswith(TRACED) else None
+
+    def _line(self, frame, event, _):
+        if event == "line":
+            place = os.path.basename(frame.f_code.co_filename), frame.f_lineno
+            self.counts[place] = self.counts.get(place, 0) + 1
+            if place == self._place:
+                self._left -= 1
+                if self._left == 0:
+                    raise KeyboardInterrupt
+        return self._line
+
+
+def traced(run, model, interrupter):
+    _examination._examined.clear()
+    sys.settrace(interrupter)
+    try:
+        run(model)
+    except KeyboardInterrupt:
+        pass
+    finally:
+        sys.settrace(None)
+
+
+class Interrupted(unittest.TestCase):
+    def setUp(self):
+        kind, arguments, _ = hf_models.MODELS["llama"]
+        self.model = hf_models.build(kind, {**arguments, "num_hidden_layers": 1})
+        self.before = self.state()
+
+    def state(self):
+        """What a call of the model gives, and what it leaves behind."""
+        grad = torch.is_grad_enabled()
+        with torch.no_grad():
+            logits = self.model(torch.tensor([IDS])).logits.tolist()
+        own = [name for module in self.model.modules() for name in ("expand_kv",) if name in vars(module)]
+        hooks = sum(len(module._forward_pre_hooks) for module in self.model.modules())
+        return grad, self.model.config._attn_implementation, own, hooks, logits
+
+    def test_ctrl_c_in_any_line(self):
+        for run in (run_compressed, run_evaluate):
+            run(self.model)
+            counter = Interrupter()
+            traced(run, self.model, counter)
+            self.assertEqual(self.state(), self.before)
+            self.assertGreater(len(counter.counts), 200)
+            tried = 0
+            for place, count in counter.counts.items():
+                for nth in {1, count}:
+                    interrupter = Interrupter(place, nth)
+                    traced(run, self.model, interrupter)
+                    self.assertEqual(interrupter._left, 0, (place, nth))
+                    tried += 1
+                    with self.subTest(run=run.__name__, place=place, nth=nth):
+                        self.assertEqual(self.state(), self.before)
+            self.assertGreater(tried, len(counter.counts))
+
+    def test_the_model_runs_again_after_an_exception(self):
+        wanted = run_compressed(self.model)
+        self.assertFalse(torch.equal(wanted, self.model(torch.tensor([IDS])).logits))
+        with self.assertRaises(ZeroDivisionError), kvbench.compressed(self.model, "h2o", "50%", context=CONTEXT):
+            raise ZeroDivisionError
+        self.assertEqual(self.state(), self.before)
+        self.assertTrue(torch.equal(run_compressed(self.model), wanted))
+
+
+class Threads(unittest.TestCase):
+    def setUp(self):
+        self.model = hf_models.build(*hf_models.MODELS["llama"][:2])
+
+    def together(self, *runs):
+        """What each of these functions returned, or raised, in a thread of its own."""
+        results, begin = [None] * len(runs), threading.Barrier(len(runs))
+
+        def work(number, run):
+            begin.wait()
+            try:
+                results[number] = run()
+            except Exception as failure:
+                results[number] = failure
+        threads = [threading.Thread(target=work, args=pair) for pair in enumerate(runs)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        return results
+
+    def rows(self, method):
+        return [{key: value for key, value in row.items() if key != "pass_s"}
+                for row in records(kvbench.evaluate(self.model, [IDS], method, "50%", context=CONTEXT, score=SCORE))]
+
+    def logits(self):
+        with torch.no_grad():
+            return self.model(torch.tensor([IDS])).logits
+
+    def test_evaluate_of_one_model(self):
+        methods, before = ("h2o", "snapkv", "sink"), self.logits()
+        alone = [self.rows(method) for method in methods]
+        for _ in range(5):
+            self.assertEqual(self.together(*(lambda name=method: self.rows(name) for method in methods)), alone)
+            self.assertTrue(torch.equal(self.logits(), before))
+
+    def test_compressed_beside_evaluate(self):
+        """A with statement that begins meanwhile waits; one that has begun is a reason to refuse."""
+        before, wanted, alone = self.logits(), run_compressed(self.model), self.rows("h2o")
+        for _ in range(5):
+            rows, logits = self.together(lambda: self.rows("h2o"), lambda: run_compressed(self.model))
+            if isinstance(rows, kvbench.Error):
+                self.assertIn("is inside a with statement", str(rows))
+            else:
+                self.assertEqual(rows, alone)
+            self.assertTrue(torch.equal(logits, wanted))
+            self.assertTrue(torch.equal(self.logits(), before))
+
+    def test_evaluate_inside_compressed(self):
+        before = self.logits()
+        with kvbench.compressed(self.model, "h2o", "50%", context=CONTEXT):
+            with self.assertRaisesRegex(kvbench.Error, "is inside a with statement of kvbench.compressed"):
+                self.rows("h2o")
+            (other,) = self.together(lambda: self.rows("h2o"))
+            self.assertRegex(str(other), "is inside a with statement of kvbench.compressed")
+            self.logits()
+        copied, self.model = self.model, copy.deepcopy(self.model)
+        with kvbench.compressed(copied, "h2o", "50%", context=CONTEXT):
+            self.assertEqual(len(self.rows("h2o")), 2)
+            copied(torch.tensor([IDS]))
+        self.assertTrue(torch.equal(self.logits(), before))
