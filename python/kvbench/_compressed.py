@@ -122,9 +122,11 @@ class Compression:
         return wanted or self._choice.engine_layout(self.budget, self._config.model_type, number,
                                                     heads) or rotation.layout
 
-    def ordered(self, number, tensor):
-        """Queries or keys of a layer as float32 [heads, rows, d], in the order of channels of its method."""
-        return self._found.layers[number].rotation.in_layout(array(tensor), self._layouts[number])
+    def ordered(self, number, tensor, start):
+        """Queries or keys of a layer as float32 [heads, rows, d], in the order of channels of its method, as if the
+        sequence, whose first token stands at `start`, began at 0."""
+        rotation = self._found.layers[number].rotation
+        return rotation.in_layout(rotation.turned_back(array(tensor), start), self._layouts[number])
 
     @property
     def bytes(self):
@@ -230,6 +232,7 @@ class Compression:
         if number == self._chosen[0]:
             layer.stand_at(positions)
             self.decoded += min(max(0, rest), t)
+        layer.start = sequence[self._numbers[0]].start
         if rest <= 0:
             return layer.prefill(call)
         if rest >= t:

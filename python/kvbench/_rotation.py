@@ -29,6 +29,19 @@ class Rotation:
         moved[..., self.first:self.first + self.channels] = rows[..., self.first + pairs.T.ravel()]
         return moved
 
+    def turned_back(self, rows, start):
+        """Rows [heads, n, d] of tokens that stand from `start` on as they are where the first token stands at 0, from
+        where methods count that undo the rotation. None undoes another law than that of one base."""
+        if start == 0 or self.type not in ("default", "partial") or not self.theta:
+            return rows
+        turns = np.exp(-1j * start * self.theta ** (-2.0 * np.arange(self.channels // 2) / self.channels))
+        moved, end = np.array(rows), self.first + self.channels
+        x = pairs(rows[..., self.first:].astype(np.float64), self.channels, self.layout) * turns
+        parts = (x.real, x.imag)
+        moved[..., self.first:end] = np.concatenate(parts, -1) if self.layout == "half" else \
+            np.stack(parts, -1).reshape(*x.shape[:-1], self.channels)
+        return moved
+
     @staticmethod
     def no_order(layer):
         """Why the channels of a layer whose rotation is unknown are in no layout."""

@@ -54,6 +54,7 @@ class Layer:
         self.tokens = 0  # that were answered
         self.whole = ""  # why the method has no cache for it
         self._next = None  # position behind the last token, where the model's code gives it to its attention
+        self.start = 0  # position of the first token
         self.ids, self.scored = [], None  # of the first layer, where a method needs them: tokens, scores of a context
         self.outputs = None  # [rows, q_heads, dv] of the last tokens of the context, until it is compressed
         self.decoder = self._index = self._sums = self._observed = None
@@ -70,6 +71,8 @@ class Layer:
             raise Error(f"layer {self._number}: its tokens have the positions {first} to {last}, and not those from "
                         f"{expected} on; leave position_ids out, or give them where the model's code counts each call "
                         "from 0 (Bamba).")
+        if self._next is None:
+            self.start = first
         self._next = last + 1
 
     def of(self, compression, tokens):
@@ -114,7 +117,7 @@ class Layer:
         return torch.lerp(exact.float(), output.float(), self._compression.inject_scale).to(exact)
 
     def _ordered(self, tensor):
-        return self._compression.ordered(self._number, tensor)
+        return self._compression.ordered(self._number, tensor, self.start)
 
     def _compress(self, call, count, sequence):
         """Compresses the context. Of tokens that are not known yet, others stand for the keys and values: they only

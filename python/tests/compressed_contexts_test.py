@@ -196,6 +196,20 @@ class Calls(ContextsTest):
                 self.model(token_ids()[:, CONTEXT:], past_key_values=cache, position_ids=ahead[:, CONTEXT:])
         torch.testing.assert_close(got, self.logits(self.model, SNAPKV, 16), rtol=1e-3, atol=1e-3)
 
+    def test_positions_that_do_not_begin_at_0(self):
+        """Methods that use positions, or rows as they are before or after the rotation, give what they give from 0 on:
+        rounding flips few codes."""
+        for method, budget in (("kvquant-nofisher", "60%mem"), ("int4", "60%mem"), ("turboquant", "60%mem"),
+                               ("sink[reposition=true]", "50%"), ("expected-attention", "50%"),
+                               ("triattention", "50%"), ("r-kv", "50%"), ("infinigen", "50%"), ("kmeans", "50%"),
+                               ("h2o", "50%")):
+            wanted = self.logits(self.model, method, budget)
+            for start in (7, 400):
+                with self.subTest(method=method, start=start):
+                    with kvbench.compressed(self.model, method, budget, context=CONTEXT):
+                        got = self.model(token_ids(), position_ids=torch.arange(N)[None] + start).logits[0]
+                    self.assertLess(float((got - wanted).norm() / wanted.norm()), 2e-3)
+
     def test_caches_of_a_fixed_length_are_refused(self):
         with self.refuses("fixed length"), kvbench.compressed(self.model, SNAPKV, 16):
             self.model.generate(token_ids(CONTEXT), max_new_tokens=4, do_sample=False, cache_implementation="static")

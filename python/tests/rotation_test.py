@@ -7,7 +7,7 @@ import unittest
 import support  # noqa: F401, which finds a Python with NumPy
 import numpy as np
 
-from kvbench._rotation import rotation_of
+from kvbench._rotation import Rotation, behind, rotation_of
 
 HEADS, TOKENS, D, THETA = 3, 40, 16, 10000.0
 
@@ -56,6 +56,18 @@ class RotationTest(unittest.TestCase):
         mixed[..., (5, 5 + D // 2)] = slower[..., (5, 5 + D // 2)]
         self.assertEqual(measured(mixed).type, "other")
         self.assertEqual(measured(slower).theta, 3 * THETA)
+
+    def test_turned_back(self):
+        """Rows of positions 9 to 39 as those of 0 to 30, behind 4 channels of a latent too."""
+        for layout in ("half", "interleaved"):
+            for turned in (D, D // 2):
+                rows = np.array([rotated(row, layout, turned=turned) for row in self.rows])
+                rotation = measured(rows)
+                np.testing.assert_allclose(rotation.turned_back(rows[:, 9:], 9), rows[:, :-9], atol=1e-9)
+                latent = np.concatenate([np.ones((HEADS, TOKENS, 4)), rows], -1)
+                np.testing.assert_allclose(behind(4, rotation).turned_back(latent[:, 9:], 9), latent[:, :-9], atol=1e-9)
+        still = Rotation("none", channels=D)
+        self.assertIs(still.turned_back(rows, 9), rows)
 
     def test_no_rotation(self):
         self.assertEqual(measured(np.tile(self.rows[:, None], (1, TOKENS, 1))).type, "none")
