@@ -50,8 +50,10 @@ class Interrupter:
         return self._line
 
 
-def traced(run, model, interrupter):
-    _examination._examined.clear()
+def traced(run, model, interrupter, fresh):
+    """`fresh`: the model is examined once more."""
+    if fresh:
+        _examination._examined.clear()
     sys.settrace(interrupter)
     try:
         run(model)
@@ -76,23 +78,28 @@ class Interrupted(unittest.TestCase):
         hooks = sum(len(module._forward_pre_hooks) for module in self.model.modules())
         return grad, self.model.config._attn_implementation, own, hooks, logits
 
-    def test_ctrl_c_in_any_line(self):
-        for run in (run_compressed, run_evaluate):
-            run(self.model)
-            counter = Interrupter()
-            traced(run, self.model, counter)
-            self.assertEqual(self.state(), self.before)
-            self.assertGreater(len(counter.counts), 200)
-            tried = 0
-            for place, count in counter.counts.items():
-                for nth in {1, count}:
-                    interrupter = Interrupter(place, nth)
-                    traced(run, self.model, interrupter)
-                    self.assertEqual(interrupter._left, 0, (place, nth))
-                    tried += 1
-                    with self.subTest(run=run.__name__, place=place, nth=nth):
-                        self.assertEqual(self.state(), self.before)
-            self.assertGreater(tried, len(counter.counts))
+    def interrupt(self, run, fresh, least):
+        counter = Interrupter()
+        traced(run, self.model, counter, fresh)
+        self.assertGreater(len(counter.counts), least)
+        for place, count in counter.counts.items():
+            for nth in {1, count}:
+                interrupter = Interrupter(place, nth)
+                traced(run, self.model, interrupter, fresh)
+                with self.subTest(run=run.__name__, place=place, nth=nth):
+                    self.assertEqual(interrupter._left, 0)
+                    self.assertEqual(self.state(), self.before)
+
+    def test_ctrl_c_in_any_line_of_compressed(self):
+        run_compressed(self.model)
+        self.interrupt(run_compressed, False, 100)
+
+    def test_ctrl_c_in_any_line_of_evaluate(self):
+        run_evaluate(self.model)
+        self.interrupt(run_evaluate, False, 200)
+
+    def test_ctrl_c_in_any_line_of_the_examination(self):
+        self.interrupt(lambda model: _examination.examination(model), True, 100)
 
     def test_the_model_runs_again_after_an_exception(self):
         wanted = run_compressed(self.model)
