@@ -13,6 +13,7 @@
 #include <fmt/ranges.h>
 #include <unistd.h>
 
+#include <apps/common/model_files.hpp>
 #include <apps/common/program.hpp>
 #include <apps/common/stop_signals.hpp>
 #include <apps/kvdump/prompt.hpp>
@@ -22,7 +23,6 @@
 #include <apps/llama/passes.hpp>
 #include <kvbench/core/output_path.hpp>
 #include <kvbench/core/parallel_for.hpp>
-#include <kvbench/trace/sha256.hpp>
 
 namespace kvbench::kvdump {
 namespace {
@@ -209,7 +209,7 @@ void dump(const Options& options) {
   std::optional<Model> converted;
   if (options.f32) {
     progress.stage("converting the weights to fp32 (once)");
-    converted.emplace(converted_to_f32(source, trace::sha256_of_file(options.model), threads));
+    converted.emplace(converted_to_f32(source, app::model_sha256(options.model), threads));
   }
   const Model& model = converted ? *converted : source;
   Capture capture(wanted);

@@ -16,8 +16,8 @@
 #include <kvbench/report/eval/answer.hpp>
 #include <kvbench/report/eval/table.hpp>
 #include <kvbench/store/key.hpp>
-#include <kvbench/trace/sha256.hpp>
 
+#include <apps/common/model_files.hpp>
 #include <apps/common/rows/output.hpp>
 #include <apps/common/stop_signals.hpp>
 #include <apps/kveval/documents.hpp>
@@ -147,7 +147,7 @@ void run_model(const Options& options, eval::PassFile& passes, eval::EvalResults
   std::optional<llama::Model> model(options.model);
   model->refuse_unsupported();
   make_documents(options, *model, results);
-  results.model_sha256 = trace::sha256_of_file(options.model);
+  results.model_sha256 = app::model_sha256(options.model);
   if (options.f32 && !model->is_f32()) model.emplace(llama::converted_to_f32(*model, results.model_sha256, threads));
   const Index tokens = longest(results);
   check_memory(options, *model, tokens);

@@ -10,6 +10,7 @@
 #include <kvbench/core/input_file.hpp>
 #include <kvbench/core/output_path.hpp>
 
+#include <apps/common/model_files.hpp>
 #include <apps/common/stop_signals.hpp>
 
 namespace kvbench::llama {
@@ -47,7 +48,7 @@ Model::Model(const std::string& path) : path_(path) {
         path);
   }
   regular_file_size(file, path, "a GGUF file");
-  remember_read(path);
+  for (const std::string& part : app::model_files(path)) remember_read(part);
   model_.reset(load(path));
   app::stop_if_requested();
   if (!model_) {

@@ -7,6 +7,7 @@ import hashlib
 import io
 import math
 import os
+import re
 import shutil
 import socket
 import warnings
@@ -97,6 +98,22 @@ def sha256_of_file(path):
         while block := file.read(1 << 20):
             digest.update(block)
     return digest.hexdigest()
+
+
+def parts_of_gguf(path):
+    """A GGUF file, or the parts that exist of the split model (-00001-of-00003.gguf) to which it belongs, as
+    apps/common/model_files.hpp."""
+    found = re.fullmatch("(.*)-[0-9]{5}-of-([0-9]{5})\\.gguf", path, re.DOTALL)
+    names = [f"{found[1]}-{part:05}-of-{found[2]}.gguf" for part in range(1, int(found[2]) + 1)] if found else []
+    return [name for name in names if name == path or os.path.exists(name)] or [path]
+
+
+def sha256_of_files(paths):
+    """What a model of these files is known by: the SHA-256 of its file; of several, that of the lines with their
+    digests."""
+    digests = [sha256_of_file(path) for path in paths]
+    lines = "".join(f"{one}\n" for one in digests)
+    return digests[0] if len(digests) == 1 else hashlib.sha256(lines.encode()).hexdigest()
 
 
 class InputFile:

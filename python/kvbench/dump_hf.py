@@ -11,7 +11,7 @@ import sys
 from . import dump_hf_plan as plan
 from ._arguments import Parser, Whether, positive, threads, whole_number
 from ._error import Error, first_line
-from ._files import check_not_input, check_replaceable
+from ._files import check_not_input, check_replaceable, parts_of_gguf
 from ._kinds import of_kind
 from ._progress import Progress, tell
 from ._schema import MOST_PROBES, PromptInfo
@@ -77,13 +77,13 @@ def parser():
 
 
 def model_files(name):
-    """The files of a model: a GGUF file, those of a folder, or those of a hub name in the cache of the hub."""
+    """The files of a model: all parts of a GGUF model, those of a folder, or those of a hub name in the hub's cache."""
     cache = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")  # as the hub reads it
     home = os.environ.get("HF_HOME") or os.path.join(cache, "huggingface")
     hub = os.environ.get("HF_HUB_CACHE") or os.path.join(home, "hub")
     folder = name if os.path.exists(name) else os.path.join(hub, f"models--{name.replace('/', '--')}")
     found = [os.path.join(below, file) for below, _, files in os.walk(folder) for file in files]
-    return [name] if os.path.isfile(name) else found
+    return parts_of_gguf(name) if os.path.isfile(name) else found
 
 
 def scores_path(options, scorer):
