@@ -129,15 +129,16 @@ class Layer(LayerInfo):
         return range(kv_head * group, (kv_head + 1) * group)
 
 
-def read_anchors(group, where):
-    """The Anchors of a prompt."""
+def read_anchors(storage, prompt, where):
+    """The Anchors of a prompt, whose group this is."""
+    group, where = storage.group(prompt, where, "anchors"), f"{where}/anchors"
     for name in ("configurations", "layers", "kl", "predicted"):
         require(name in group, where, f"'{name}' is missing; see docs/traces.md.")
-    lines = text_of(group["configurations"], f"{where}/configurations").split("\n")
-    columns = {"layers": integers(group["layers"][()], f"{where}/layers")}
+    lines = text_of(storage.dataset(group, where, "configurations"), f"{where}/configurations").split("\n")
+    columns = {"layers": integers(_whole(storage, group, where, "layers"), f"{where}/layers")}
     for name in ("kl", "predicted"):
         require(group[name].dtype == np.dtype("<f8"), f"{where}/{name}", "its elements are not f64 (little-endian).")
-        columns[name] = group[name][()]
+        columns[name] = _whole(storage, group, where, name)
     for name, values in columns.items():
         require(np.shape(values) == (len(lines),), f"{where}/{name}", f"has the shape {list(np.shape(values))}, but "
                 f"dataset 'configurations' has {len(lines)} lines.")
@@ -149,6 +150,10 @@ def read_anchors(group, where):
         found.append(Anchor(method=method, budget=budget, layer=None if layer == -1 else int(layer), kl=float(kl),
                             predicted=None if predicted == -1 else float(predicted)))
     return Anchors(version=attribute(group, where, "version", str), list=found)
+
+
+def _whole(storage, group, where, name):
+    return storage.whole(storage.dataset(group, where, name), f"{where}/{name}")
 
 
 class Prompt(PromptInfo):
@@ -170,7 +175,7 @@ class Prompt(PromptInfo):
                                         seed=attribute(group, where, "probe_seed", int),
                                         evaluated_in=attribute(group, where, "evaluated_in", str, ""))
         if "anchors" in group:
-            optional["anchors"] = read_anchors(storage.dataset(group, where, "anchors"), f"{where}/anchors")
+            optional["anchors"] = read_anchors(storage, group, where)
         super().__init__(name=attribute(group, where, "name", str),
                          tokens=storage.integers(group, where, "tokens", claimed, "attribute num_tokens says"),
                          prompt_tokens=attribute(group, where, "prompt_tokens", int), **optional)
