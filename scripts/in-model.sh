@@ -2,12 +2,14 @@
 # shellcheck shell=bash disable=SC2034
 # Sourced by the scripts that measure inside a model. Installs the packages that they need, fetches SmolLM2-135M (its
 # path: KVBENCH_MODEL) and llama.cpp, and builds the programs.
-#   . scripts/in-model.sh [hf]     hf: gemma3-270m ($gemma) and a Python with PyTorch and transformers ($python) as well
+#   . scripts/in-model.sh [hf]     hf: gemma3-270m ($gemma), Qwen2.5-Coder-0.5B ($qwen) and a Python with PyTorch and
+#                                  transformers ($python) as well
 scripts/setup build model
 eval "$(scripts/fetch-model)"
 if [ "${1:-}" = hf ]; then
   scripts/fetch-model --hf
   gemma=$(scripts/fetch-model --gemma)
+  qwen=$(scripts/fetch-model --qwen)
   python=$(scripts/fetch-model --folder)/torch/bin/python
   export PYTHONPATH=python
 fi
