@@ -1,0 +1,76 @@
+# SPDX-License-Identifier: Apache-2.0
+"""scripts/region-table on errors and measurements that are worked out by hand."""
+import csv
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+import unittest
+
+SCRIPT = pathlib.Path(__file__).parents[2] / "scripts" / "region-table"
+
+
+class RegionTable(unittest.TestCase):
+    def setUp(self):
+        self.folder = tempfile.TemporaryDirectory()
+        self.addCleanup(self.folder.cleanup)
+
+    def write(self, name, rows):
+        with open(os.path.join(self.folder.name, name), "w", newline="") as file:
+            rows = [{"status": "ok", "params": "", "budget": "25%mem", **row} for row in rows]
+            out = csv.DictWriter(file, sorted(set().union(*rows)))
+            out.writeheader()
+            out.writerows(rows)
+
+    def model(self, name, *documents, exact=True):
+        """The argument for a model: of each document, {method: ([error of each layer], predicted, measured)}."""
+        replay, measured = [], []
+        for number, document in enumerate(documents):
+            for method, (errors, predicted, kl) in document.items():
+                for layer, error in enumerate(errors):
+                    # x and W_O z of equal size: e is the error relative to x, over sqrt(2)
+                    figures = {"residual_err_rms": error * 2 ** 0.5, "rel_err_rms": error * 2 ** 0.5}
+                    replay.append({"method": method, "prompt": number, "layer": layer, **figures,
+                                   "stream_err_rms": error if exact else ""})
+                replay.append({"method": method, "prompt": number, "layer": "all", "kl_predicted": predicted,
+                               "residual_err_rms": 9, "rel_err_rms": 9})
+                measured.append({"method": method, "document": "xyz"[number], "layer": "all", "kl_mean": kl})
+        replay.append({"method": "a", "prompt": "all", "layer": "all", "kl_predicted": 77})
+        measured.append({"method": "a", "document": "all", "layer": "all", "kl_mean": 77})
+        self.write(f"{name}-measured.csv", measured[::-1])
+        self.write(f"{name}-replay.csv", replay)
+        return f"{name}={name}-measured.csv,{name}-replay.csv"
+
+    def table(self, *arguments):
+        done = subprocess.run([sys.executable, SCRIPT, *arguments], capture_output=True, text=True,
+                              cwd=self.folder.name)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return done.stdout
+
+    def test_worst_layer_limits_and_the_model_that_is_left_out(self):
+        mild = self.model("mild", {"a": ([0.1, 0.05], 0.01, 0.011), "b": ([0.1, 0.24], 0.02, 0.01)})
+        steep = self.model("steep", {"c": ([0.02, 0.26, 0.1], 0.02, 0.5), "d": ([0.1, 0.1, 0.25], 0.02, 0.03),
+                                     "e": ([0.5, 0.1, 0.1], 0.02, 2), "f": ([0.01, 0.1, 0.45], 0.02, 0.02)})
+        said = self.table(mild, steep, "--rows")
+        # 0.3 leaves c unmarked (25 times too small) and marks f, one of two rows within a factor of 2; 0.2 marks d too
+        self.assertIn("| steep | 1 | 0.3 | 1 of 2 | 1 of 2 | 1 of 2 | 1 of 2 |", said)
+        self.assertIn("| steep | 1 | 0.2 | 0 of 0 | 2 of 2 | 0 of 0 | 2 of 2 |", said)
+        self.assertIn("| mild | 1 | 0.2 | 0 of 1 | 1 of 2 | 0 of 1 | 1 of 2 |", said)
+        # the largest error of the other model's rows within a factor of 2: b's 0.24, which marks c; f's 0.45
+        self.assertIn("| steep | 0.240 | 0 of 0 | 2 of 2 | 0 of 0 | 2 of 2 |", said)
+        self.assertIn("| mild | 0.450 | 0 of 2 | 0 of 2 | 0 of 2 | 0 of 2 |", said)
+        self.assertIn("| e 25%mem | 0.500 | 0 | 0.02 | 2 | 100.00 | 100.00 to 100.00 |", said)
+        self.assertIn("| c 25%mem | 0.260 | 1 | 0.02 | 0.5 | 25.00 | 25.00 to 25.00 |", said)
+
+    def test_a_replay_without_the_column_has_it_from_two_others(self):
+        exact = self.table(self.model("m", {"a": ([0.3, 0.1], 0.01, 0.011)}), "--rows")
+        without = self.table(self.model("m", {"a": ([0.3, 0.1], 0.01, 0.011)}, exact=False), "--rows")
+        self.assertEqual(exact.replace("0.300", ""), without.replace("0.300", ""))
+        self.assertIn("| a 25%mem | 0.300 | 0 |", without)
+
+    def test_over_documents_means_and_the_worst_error(self):
+        said = self.table(self.model("m", {"a": ([0.1, 0.35], 0.01, 0.01)}, {"a": ([0.2, 0.1], 0.03, 0.13)}), "--rows")
+        self.assertIn("| a 25%mem | 0.350 | 1 | 0.02 | 0.07 | 3.50 | 1.00 to 4.33 |", said)
+        # of documents: the first within a factor of 2 and marked, the second 4.3 times too small and not; means: marked
+        self.assertIn("| m | 2 | 0.3 | 1 of 1 | 1 of 1 | 0 of 0 | 0 of 0 |", said)
