@@ -71,9 +71,10 @@ class RegionTable(unittest.TestCase):
         self.assertEqual(exact.replace("0.300", ""), without.replace("0.300", ""))
         self.assertIn("| a 25%mem | 0.300 | 0 |", without)
 
-    def test_over_documents_means_and_the_worst_error(self):
-        model = self.model("m", {"a": ([0.1, 0.35], 0.01, 0.01)}, {"a": ([0.2, 0.1], 0.03, 0.13)})
+    def test_over_documents_means_and_root_mean_squares(self):
+        model = self.model("m", {"a": ([0.1, 0.34], 0.01, 0.01)}, {"a": ([0.2, 0.22], 0.03, 0.13)})
         said = self.table(model, "--rows", "m")
-        self.assertIn("| a 25%mem | 0.350 | 1 | 0.02 | 0.07 | 3.50 | 1.00 to 4.33 |", said)
-        # of documents: the first within a factor of 2 and marked, the second 4.3 times too small and not; means: marked
-        self.assertIn("| m | 2 | 0.3 | 1 of 1 | 1 of 1 | 0 of 0 | 0 of 0 |", said)
+        # sqrt((0.34^2 + 0.22^2) / 2) = 0.2864
+        self.assertIn("| a 25%mem | 0.286 | 1 | 0.02 | 0.07 | 3.50 | 1.00 to 4.33 |", said)
+        # of documents: the first within a factor of 2 and marked, the second 4.3 times too small and not marked
+        self.assertIn("| m | 2 | 0.3 | 1 of 1 | 1 of 1 | 1 of 1 | 0 of 0 |", said)
