@@ -70,6 +70,8 @@ class RegionTable(unittest.TestCase):
         without = self.table(self.model("m", {"a": ([0.3, 0.1], 0.01, 0.011)}, exact=False), "--rows", "m")
         self.assertEqual(exact.replace("0.300", ""), without.replace("0.300", ""))
         self.assertIn("| a 25%mem | 0.300 | 0 |", without)
+        other = self.table("m=m-measured.csv,m-replay.csv", "--rows", "m", "--figure", "rel_err_rms")
+        self.assertIn("| a 25%mem | 0.424 | 0 |", other)   # 0.3 sqrt(2)
 
     def test_over_documents_means_and_root_mean_squares(self):
         model = self.model("m", {"a": ([0.1, 0.34], 0.01, 0.01)}, {"a": ([0.2, 0.22], 0.03, 0.13)})
