@@ -34,7 +34,7 @@ class RegionTable(unittest.TestCase):
                     replay.append({"method": method, "prompt": number, "layer": layer, **figures,
                                    "stream_err_rms": error if exact else ""})
                 replay.append({"method": method, "prompt": number, "layer": "all", "kl_predicted": predicted,
-                               "residual_err_rms": 9, "rel_err_rms": 9})
+                               "residual_err_rms": 9, "rel_err_rms": 9, "kept_fraction": 0.25})
                 measured.append({"method": method, "document": "xyz"[number], "layer": "all", "kl_mean": kl})
         replay.append({"method": "a", "prompt": "all", "layer": "all", "kl_predicted": 77})
         measured.append({"method": "a", "document": "all", "layer": "all", "kl_mean": 77})
@@ -47,6 +47,15 @@ class RegionTable(unittest.TestCase):
                               cwd=self.folder.name)
         self.assertEqual(done.returncode, 0, done.stderr)
         return done.stdout
+
+    def test_anchors_correct_the_rows_of_their_kind(self):
+        # h2o and snapkv are anchors at a quarter: ratios 2 and 8, so 4. Of the others tova is 12 times too small and 3
+        # times then, knorm 4 times and right then; sink is marked.
+        model = self.model("m", {"h2o": ([0.1], 0.01, 0.02), "snapkv": ([0.1], 0.01, 0.08), "tova": ([0.1], 0.01, 0.12),
+                                 "knorm": ([0.1], 0.01, 0.04), "sink": ([0.5], 0.01, 9)})
+        said = self.table(model)
+        self.assertIn("| m | dropped or merged | 2 | 4.00 | 2 of 2 | 0 of 2 | 0 of 2 | 1 of 2 |", said)
+        self.assertIn("| m | both | 0 | 1.00 | 0 of 0 | 0 of 0 | 0 of 0 | 0 of 0 |", said)
 
     def test_worst_layer_limits_and_the_model_that_is_left_out(self):
         mild = self.model("mild", {"a": ([0.1, 0.05], 0.01, 0.011), "b": ([0.1, 0.24], 0.02, 0.01)})

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The exact pass agrees with its recomputation in fp64 on ordinary and extreme subjects; planted faults are found.
 #include <kvbench/bounds/check/subject.hpp>
+#include <kvbench/bounds/trials/paired_replay.hpp>
 #include <kvbench/faithful/checks/checks.hpp>
 #include <kvbench/faithful/mutants/mutant.hpp>
 

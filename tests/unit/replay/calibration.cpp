@@ -4,6 +4,7 @@
 
 #include <doctest/doctest.h>
 
+#include <kvbench/methods/registry.hpp>
 #include <kvbench/replay/run/head_memory.hpp>
 
 #include <support/small_trace.hpp>
