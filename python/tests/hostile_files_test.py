@@ -165,7 +165,8 @@ def raws(other):
         ("positions: is compressed", lambda f: inflating(f["heads/0"], "positions", 2**26, "<i4")),
         ("positions.*integers", lambda f: replaced(f["heads/0"], "positions", data=np.zeros(64))),
         (r"metrics.*shape \[2, 64, 1\]", lambda f: replaced(f[CELL], "metrics", data=np.zeros((2, 64, 1), "<f4"))),
-        ("metrics.*must hold float32", lambda f: replaced(f[CELL], "metrics", data=f[CELL]["metrics"][()].astype("f8"))),
+        ("metrics.*must hold float32",
+         lambda f: replaced(f[CELL], "metrics", data=f[CELL]["metrics"][()].astype("f8"))),
         ("metrics.*does not inflate", lambda f: bomb(f[CELL], "metrics", f[CELL]["metrics"].shape)),
         ("output.*shape", lambda f: inflating(f[CELL], "output", 2**20, "<f4")),
         ("output.*takes 4294967296|output.*can hold", lambda f: replaced(

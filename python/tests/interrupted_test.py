@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Models after kvbench.compressed() and kvbench.evaluate() that end in any line (KVBENCH_EVERY_LINE=1; otherwise in every
-seventh), and in threads beside each other: they answer as before."""
+"""Models after kvbench.compressed() and kvbench.evaluate() that end in any line (KVBENCH_EVERY_LINE=1; otherwise in
+every seventh), and in threads beside each other: they answer as before."""
 import contextlib
 import copy
 import os

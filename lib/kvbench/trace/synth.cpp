@@ -174,8 +174,9 @@ class HeadWriter {
     if (options_.column_sums) write_column_sums();
     if (options_.probes > 0 && place_.kv_head == 0) {
       const auto channels = static_cast<float>(options_.query_heads * options_.value_dim);
-      write_rows(Array::residual_norm, 0, 0,
-                 std::vector<float>(static_cast<std::size_t>(options_.num_queries), std::sqrt(channels)));
+      write_rows(
+          Array::residual_norm, 0, 0,
+          std::vector<float>(static_cast<std::size_t>(options_.num_queries), synth_stream * std::sqrt(channels)));
     }
   }
 

@@ -23,6 +23,9 @@ enum class Pattern {
   needle,         ///< one token in the middle gets the attention of the last queries
 };
 
+/// In models the stream is several times as large as what a layer adds to it.
+inline constexpr float synth_stream = 4;
+
 struct SynthOptions {
   Pattern pattern = Pattern::gaussian;
   std::int64_t num_tokens = 4096;
@@ -52,7 +55,7 @@ struct SynthOptions {
   /// also write speculated queries, with errors of this share of the typical norm of a query
   std::optional<double> speculation_error;
   /// Also write this number of Gaussian probes of all tokens after the context, sketches of an orthogonal W_O, and
-  /// norms of a residual stream in which each channel of the attention output has the size 1. 0: none of these.
+  /// norms of a residual stream in which each channel has the size synth_stream. 0: none of these.
   std::int64_t probes = 0;
   Dtype dtype = Dtype::f32;
   bool compress = false;

@@ -150,7 +150,7 @@ TEST_CASE("synthetic probes are standard normal, and sketches keep norms") {
   squares = 0;
   for (const float x : sketch) squares += x * x;
   CHECK(squares / 8 == doctest::Approx(1).epsilon(4 * std::sqrt(2.0 / 512)));
-  CHECK(reader.read_head(read, read.layers[0], Array::residual_norm, 0) == std::vector<float>(40, 4));
+  CHECK(reader.read_head(read, read.layers[0], Array::residual_norm, 0) == std::vector<float>(40, 16));
 
   const auto complaint = [&] { return message_of<Error>([&] { synthesize(folder / "u.h5", options); }); };
   options.num_queries = 31;

@@ -142,13 +142,17 @@ void add_rows(const std::vector<Series>& all, const std::vector<Budget>& budgets
 
 constexpr std::size_t geometric_column = 10;
 
+/// What titles say of the marks of predictions: a table for LaTeX stands alone.
+const char* words_of_marks(replay::RankBy figure) {
+  return figure == replay::RankBy::kl_predicted
+             ? " (large: above 0.15 nats, where it does not say how large the damage is; outside: no prediction, "
+               "measure it)"
+             : "";
+}
+
 DocTable method_table(replay::RankBy figure) {
   const FigureWords& words = figure_words(figure);
-  const char* marks = figure == replay::RankBy::kl_predicted
-                          ? " (large: above 0.15 nats, where it does not say how large the damage is; outside: no "
-                            "prediction, measure it)"
-                          : "";
-  return {.title = fmt::format("Methods: {} and cost{}", words.quantity, marks),
+  return {.title = fmt::format("Methods: {} and cost{}", words.quantity, words_of_marks(figure)),
           .columns = {{"method"},
                       {"trace"},
                       {"budget", true},
@@ -289,7 +293,8 @@ void add_part(const ReplaySection& section, const ReplayPart& part, const QueryF
   if (std::optional<Figure> first = take_first_drawing(figures)) into.shown.emplace_back(*std::move(first));
   if (const std::vector<Budget> main = main_budgets(budgets); !main.empty()) {
     DocTable table = method_table(part.ranked_by);
-    table.title = fmt::format("Methods at {}{}", budget_words(main.front()), of_part);
+    table.title =
+        fmt::format("Methods at {}{}{}", budget_words(main.front()), of_part, words_of_marks(part.ranked_by));
     add_rows(all, {main.front()}, "", table);
     for (auto& row : table.rows) row[2] = "";  // the budget, which the title states
     append_filled(into.shown, finished(std::move(table)));
