@@ -21,6 +21,7 @@ PROMPT = dict(name="p", tokens=np.arange(5))
 PROBES = dict(count=2, tokens=1, seed=0, evaluated_in="f32")
 LAYER = dict(scale=0.5, query_positions=[3, 4])
 ARRAYS = dict(keys=np.ones((2, 5, 3)), values=np.ones((2, 5, 2)), queries=np.ones((4, 2, 3)))
+ANCHOR = dict(method="h2o", budget="25%mem", layer=1, kl=0.5, predicted=0.25)
 NUMBERS = ("99", "1.5")  # accepted where any positive number is right
 
 
@@ -74,7 +75,7 @@ class BadInput(PackageTest):
             cell.attrs.update(status="ok", reason="", budget_tokens=8, kept_tokens=8.0)
             cell["metrics"], cell["output"] = np.ones((2, 2, 2), np.float32), np.ones((2, 2, 2), np.float32)
             cell["probe_sums"] = np.ones(3)
-            cell["entries/0/ids"] = np.array([0, 1], np.int32)
+            cell["entries/0/ids"] = np.array([[0, 1]], np.int32)
         self.raw = kvbench.Raw("raw.h5")
         self.addCleanup(self.raw.close)
         with open("rows.csv", "w") as file:
@@ -117,8 +118,12 @@ class BadInput(PackageTest):
                         "model", "arch", "quantisation", "source_tool", "source_version", "created")}}),
                 (kvbench.PromptInfo, PROMPT, "prompt", {
                     "name": texts, "prompt_tokens": optional, "answer_start": optional, "answer_end": optional,
-                    "text": {*texts, *optional, "control"}, "probes": optional}),
+                    "text": {*texts, *optional, "control"}, "probes": optional, "anchors": optional}),
                 (kvbench.Probes, PROBES, "prompt", {"count": {"99"}, "seed": {"99", "-1"}, "evaluated_in": texts}),
+                (kvbench.Anchor, ANCHOR, "prompt", {
+                    "method": names, "budget": names, "layer": {"None"}, "kl": {*NUMBERS, "huge"},
+                    "predicted": {*NUMBERS, *optional, "huge"}}),
+                (kvbench.Anchors, {"version": "1", "list": [kvbench.Anchor(**ANCHOR)]}, "prompt", {"version": texts}),
                 (kvbench.LayerInfo, LAYER, "layer", {
                     "scale": {*NUMBERS, "huge"}, "window": {"99"}, "rope_theta": {*NUMBERS, "huge"},
                     "softcap": {*NUMBERS, "huge"}, "column_sums_end": optional,
@@ -128,6 +133,11 @@ class BadInput(PackageTest):
                     made = kind(**{**fields, **given})
                     if kind is kvbench.Probes:
                         made = kvbench.PromptInfo(**PROMPT, prompt_tokens=4, probes=made)
+                    if kind is kvbench.Anchor:
+                        made = kvbench.Anchors(version="1", list=[made])
+                    if isinstance(made, kvbench.Anchors):
+                        made = kvbench.PromptInfo(**PROMPT, prompt_tokens=4, probes=kvbench.Probes(**PROBES),
+                                                  anchors=made)
                     write_trace("x.h5", **{where: made})
                 given = {field.name: fields[field.name]} if field.name in fields else {field.name: field.default}
                 yield f"{kind.__name__}.{field.name}", call, given, right
@@ -141,7 +151,8 @@ class BadInput(PackageTest):
     NAMED = {"id": "'id'|prompt", "count": "count|num_probes", "tokens": "tokens", "kv_head": "head",
              "query_positions": "position", "index": "layer", "name": "array|metric|name",
              "num_query_heads": "shape|num_query_heads", "num_kv_heads": "shape|num_kv_heads|num_query_heads",
-             "head_dim": "shape|head_dim", "value_dim": "shape|value_dim", "layer": "layer|prompt"}
+             "head_dim": "shape|head_dim", "value_dim": "shape|value_dim", "layer": "layer|prompt",
+             "method": "method|configurations", "budget": "budget|configurations", "list": "list|configurations"}
 
     def test_every_argument_of_every_function(self):
         """Junk either is right or raises Error; warnings are errors too."""
@@ -158,7 +169,7 @@ class BadInput(PackageTest):
         self.assertGreater(tried, 1500)
         closing = {f"{owner}.{name}" for owner in ("Trace", "Raw", "TraceWriter")
                    for name in ("close", "commit", "abandon")}
-        elsewhere = {"write_scores"}  # scores_test.py
+        elsewhere = {"write_scores", "TraceWriter.anchors"}  # scores_test.py; as PromptInfo.anchors
         self.assertEqual(public() - closing - elsewhere - seen, set())
 
     def judge(self, call, given, argument, right):

@@ -15,7 +15,7 @@ METHODS = str(PACKAGE / "tests" / "methods" / "selections.py")
 FAULTS = str(PACKAGE / "tests" / "methods" / "faults.py")
 NUMPY = str(PACKAGE.parent / "bench" / "bridge" / "numpy_methods.py")
 # Facts about how rows were computed, not what they say.
-APART = "^(method|params|costs|.*_s|.*_flops|peak_bytes|.*best.*|tested_over|tied)$"
+APART = "^(method|params|kl_measured|costs|.*_s|.*_flops|peak_bytes|.*best.*|tested_over|tied)$"
 
 sys.path.insert(0, os.path.dirname(METHODS))
 import selections  # noqa: E402
