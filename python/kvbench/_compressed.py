@@ -232,7 +232,7 @@ class Compression:
         if number == self._chosen[0]:
             layer.stand_at(positions)
             self.decoded += min(max(0, rest), t)
-        layer.start = sequence[self._numbers[0]].start
+        layer.start = sequence[self._chosen[0]].start
         if rest <= 0:
             return layer.prefill(call)
         if rest >= t:

@@ -157,10 +157,7 @@ def predict(work, trace):
     work.run(rows, kvbench, "replay", trace, "-m", options.methods, "-b", f"{options.budget},{FULL}", "--rows",
              "layer", "--no-times", "-q", "-o", rows, *work.threads())
     if not options.runs_in:
-        if not os.path.exists(plan):
-            work.say(f"dividing the memory among the {options.by}s")
-        work.run(plan, kvbench, "allocate", trace, "--menu", options.menu, "--by", options.by, "-b", options.budget,
-                 "-q", "-o", plan, *work.threads())
+        divide(work, trace, plan)
     table = rows_of(rows, (options.figure,), "a replay")
     several = any(row["prompt"] == "all" for row in table)
     found = Predictions(table, options.figure, "all" if several else "0")
@@ -230,6 +227,20 @@ def choose_in(work):
     work.write(work.in_question("answer.md"), text)
     work.say(f"the answer is {work.own('answer.md')}")
     return text
+
+
+def divide(work, trace, plan):
+    """Makes the plan. There is none if no configuration of the menu can be predicted at this size in all layers."""
+    options = work.options
+    if not os.path.exists(plan):
+        work.say(f"dividing the memory among the {options.by}s")
+    try:
+        work.run(plan, options.programs["kvbench"], "allocate", trace, "--menu", options.menu, "--by", options.by, "-b",
+                 options.budget, "-q", "-o", plan, *work.threads())
+    except Error as why:
+        if "none of its configurations fits" not in str(why):
+            raise
+        work.say(f"there is no plan: {why}")
 
 
 def not_confirmed(work):

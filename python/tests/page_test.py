@@ -41,7 +41,8 @@ class Pages(PackageTest):
                               ("docs/guide.md", "Your own method")):
             with self.subTest(page):
                 said = self.printed(page, heading)
-                self.assertRegex(said, r"At 25%mem py:knorm, with a mean kl_predicted of 0\.389, is .*snapkv 0\.0859")
+                self.assertRegex(said, r"At 25%mem py:knorm, with a geometric mean kl_predicted of 0\.379, is .*"
+                                       r"snapkv 0\.0644")
         self.assertTrue(os.path.getsize(self.path("run.html")) > 10000)
 
     def test_add_a_method(self):
