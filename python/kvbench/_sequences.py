@@ -71,7 +71,7 @@ class Layer:
             raise Error(f"layer {self._number}: its tokens have the positions {first} to {last}, and not those from "
                         f"{expected} on; leave position_ids out, or give them where the model's code counts each call "
                         "from 0 (Bamba).")
-        if self._next is None:
+        if not self.tokens:
             self.start = first
         self._next = last + 1
 

@@ -200,7 +200,7 @@ class Said(AnchorsTest):
     def test_costs_and_info(self):
         self.saved("llama")
         said = self.dump(self.path("llama"), prompts=2)
-        self.assertRegex(said, "4 probes of 9 scored tokens: .* Up to 18 anchors: about [0-9]+ s, and a replay")
+        self.assertRegex(said, "4 probes of 9 scored tokens: .* Up to 19 anchors: about [0-9]+ s, and a replay")
         self.assertIn("  anchors      36 in 2 of 2 prompts, measured by kvbench "
                       f"{_commands._core().version}", run("info", self.path("t.h5")))
         self.dumped("--model", self.path("llama"), "--ids", self.path("ids0"), "--probes", 2, "--force")
