@@ -217,18 +217,23 @@ class OutputFile:
                 "is being written already in this process; choose another name.")
         self._temporary = f"{self._target}.tmp.{socket.gethostname()}.{os.getpid()}"
         self._disk = _Disk(self._temporary, "w+")
-        access = h5p.create(h5p.FILE_ACCESS)
-        access.set_libver_bounds(h5f.LIBVER_V110, h5f.LIBVER_V110)  # checksums on metadata, readable by HDF5 1.10
-        if aligned:
-            access.set_alignment(4096, 4096)
-        access.set_fclose_degree(h5f.CLOSE_STRONG)
-        access.set_fileobj_driver(h5fd.fileobj_driver, self._disk)
+        self._aligned = aligned
         name = os.fsencode(self._temporary)
-        self.file = h5py.File(h5f.create(name, h5f.ACC_TRUNC, untimed(h5p.FILE_CREATE), access))
-        self._access = access
+        self.file = h5py.File(h5f.create(name, h5f.ACC_TRUNC, untimed(h5p.FILE_CREATE), self._access()))
         self._output = [self.file, self._disk, self._temporary, os.getpid()]
         weakref.finalize(self, _discard_and_warn, path, self._output)
         _outputs.add(self)
+
+    def _access(self):
+        """How HDF5 opens the file. It is not kept: the library frees such a list, if one is left, after Python has
+        ended, and crashes."""
+        access = h5p.create(h5p.FILE_ACCESS)
+        access.set_libver_bounds(h5f.LIBVER_V110, h5f.LIBVER_V110)  # checksums on metadata, readable by HDF5 1.10
+        if self._aligned:
+            access.set_alignment(4096, 4096)
+        access.set_fclose_degree(h5f.CLOSE_STRONG)
+        access.set_fileobj_driver(h5fd.fileobj_driver, self._disk)
+        return access
 
     def _check_complete(self):
         """Raises Error if required parts have not been written."""
@@ -249,7 +254,7 @@ class OutputFile:
         self.file.close()
         self.check_disk()
         yield self._temporary
-        self.file = self._output[0] = h5py.File(h5f.open(os.fsencode(self._temporary), h5f.ACC_RDWR, self._access))
+        self.file = self._output[0] = h5py.File(h5f.open(os.fsencode(self._temporary), h5f.ACC_RDWR, self._access()))
 
     def commit(self):
         self.check_open()
