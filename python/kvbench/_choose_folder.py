@@ -21,14 +21,13 @@ import shutil
 from ._choose_rank import own_plan
 from ._choose_run import Run
 from ._error import Error, require
-from ._files import check_not_input, read_text, sha256_of_file, size_text
+from ._files import check_not_input, read_text, sha256_of_file, shards_of_gguf, size_text
 from .dump_hf import model_files
 
 OURS = re.compile(r"(recording\.json|texts\.ids|order\.csv|probes\.h5|sketches\.h5|documents|measured|plans|"
                   r"answer-.*)")
 LEFT = re.compile(r".*\.(json|ids|csv|h5|toml|md)\.tmp\..*", re.DOTALL)  # temporary files
 TRACES = ("probes.h5", "sketches.h5")
-SHARD = re.compile(r"(.*)-[0-9]{5}-of-([0-9]{5})\.gguf", re.DOTALL)
 PARTS = re.compile(r".*\.(safetensors|bin|pt|gguf|py)|config\.json|(tokenizer|vocab|merges).*", re.DOTALL)
 QUESTION = ("memory", "context_length", "methods", "menu", "by", "race", "error", "runs_in", "task")
 
@@ -40,10 +39,7 @@ def parts_of(model):
         files = model_files(model)
         snapshots = [path for path in files if f"{os.sep}snapshots{os.sep}" in path]  # of a hub name; others are blobs
         return sorted(path for path in snapshots or files if PARTS.fullmatch(os.path.basename(path)))
-    found = SHARD.fullmatch(model) or SHARD.fullmatch(os.path.realpath(model))
-    if not found:
-        return [model]
-    shards = [f"{found[1]}-{number:05}-of-{found[2]}.gguf" for number in range(1, int(found[2]) + 1)]
+    shards = shards_of_gguf(model) or shards_of_gguf(os.path.realpath(model)) or [model]
     missing = [path for path in shards if not os.path.isfile(path)]
     require(not missing, model, f"this is one of {len(shards)} files of a model, and {', '.join(missing[:3])} is "
             "missing; fetch it.")

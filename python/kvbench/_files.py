@@ -100,20 +100,16 @@ def sha256_of_file(path):
     return digest.hexdigest()
 
 
-def parts_of_gguf(path):
-    """A GGUF file, or the parts that exist of the split model (-00001-of-00003.gguf) to which it belongs, as
-    apps/common/model_files.hpp."""
+def shards_of_gguf(path):
+    """The names of all parts of the split model (-00001-of-00003.gguf) to which a GGUF file belongs, by its name; none
+    if it is a whole one."""
     found = re.fullmatch("(.*)-[0-9]{5}-of-([0-9]{5})\\.gguf", path, re.DOTALL)
-    names = [f"{found[1]}-{part:05}-of-{found[2]}.gguf" for part in range(1, int(found[2]) + 1)] if found else []
-    return [name for name in names if name == path or os.path.exists(name)] or [path]
+    return [f"{found[1]}-{part:05}-of-{found[2]}.gguf" for part in range(1, int(found[2]) + 1)] if found else []
 
 
-def sha256_of_files(paths):
-    """What a model of these files is known by: the SHA-256 of its file; of several, that of the lines with their
-    digests."""
-    digests = [sha256_of_file(path) for path in paths]
-    lines = "".join(f"{one}\n" for one in digests)
-    return digests[0] if len(digests) == 1 else hashlib.sha256(lines.encode()).hexdigest()
+def parts_of_gguf(path):
+    """A GGUF file, or the parts that exist of the split model to which it belongs, as apps/common/model_files.hpp."""
+    return [name for name in shards_of_gguf(path) if name == path or os.path.exists(name)] or [path]
 
 
 class InputFile:
