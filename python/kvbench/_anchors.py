@@ -16,7 +16,7 @@ from ._error import Error, NoCache
 from ._examination import check_model, examination
 from ._passes import Passes
 from ._schema import Anchor, Anchors
-from .results import csv_rows
+from .results import rows_of
 
 # Methods and budgets that are measured in all layers together, beside q4_0 in the form that llama.cpp runs, which is
 # also measured in each layer alone: it rotates the channels where it can.
@@ -151,10 +151,10 @@ def predictions(path, methods, budget, threads):
     with tempfile.TemporaryDirectory(prefix="kvbench-") as folder:
         table = os.path.join(folder, "rows.csv")
         replayed(path, methods, budget, output=table, rows="layer", quiet=True, threads=threads or None)
-        _, (columns, *rows) = csv_rows(table, ("method", "params", "prompt", "layer", "kl_predicted", "kl_about"),
-                                       "a result of kvbench replay")
+        rows = rows_of(table, ("method", "params", "prompt", "layer", "kl_predicted", "kl_about"),
+                       "a result of kvbench replay")
     found = {}
-    for row in (dict(zip(columns, cells)) for cells in rows):
+    for row in rows:
         layer = None if row["layer"] == "all" else int(row["layer"])
         about = row["kl_about"]
         alone = layer is None and "the replayed layers alone" in about

@@ -10,7 +10,7 @@ import re
 from ._choose_rank import configuration
 from ._error import Error, require
 from ._files import read_text, size_text
-from .results import csv_rows
+from .results import rows_of
 from .trace import Trace
 
 TASK_DOCUMENTS = 8  # of each task
@@ -22,12 +22,6 @@ def bytes_of(text):
     """The number of bytes of a text such as 3.5GB or 800 MiB; None where it is none."""
     found = re.fullmatch(r"([0-9]{1,9}(?:\.[0-9]{1,6})?)\s?([kmgt]?i?b)", text.lower())
     return int(float(found[1]) * UNITS[found[2]]) if found and found[2] in UNITS and float(found[1]) > 0 else None
-
-
-def rows_of(path, needed, of):
-    """The rows of a table of a program as dictionaries of texts."""
-    _, (columns, *found) = csv_rows(path, needed, of)
-    return [dict(zip(columns, row)) for row in found]
 
 
 def loaded_model(options):

@@ -11,7 +11,7 @@ import numpy as np
 
 from ._error import Error
 from ._kinds import checked
-from .results import csv_rows, plain
+from .results import rows_of, plain
 
 _FILE = pathlib.Path(__file__).with_name("golden.csv")
 _TEXTS = ("trace", "sha256", "method", "params", "budget", "protocol", "prompt", "ids_sha256")
@@ -113,10 +113,9 @@ def golden(path: os.PathLike | None = None):
     """The golden rows of this version, or of a file that `kvbench verify-golden --write` made: a list of GoldenRow.
     Needs no build of kvbench. Several rows are about the same where back ends choose other entries."""
     path = path or _FILE
-    _, (columns, *rows) = csv_rows(path, _COLUMNS, "a table of golden rows")
     table, most = [], _MOST_IDS
-    for number, row in enumerate(rows, start=2):
-        table.append(_row(path, number, dict(zip(columns, row)), most))
+    for number, row in enumerate(rows_of(path, _COLUMNS, "a table of golden rows"), start=2):
+        table.append(_row(path, number, row, most))
         most -= sum(map(len, table[-1].ids))
     return table
 

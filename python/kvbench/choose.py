@@ -21,7 +21,7 @@ from ._arguments import Parser, positive, threads
 from ._choose_documents import documents_of, record
 from ._choose_engines import FULL, measure_settings
 from ._choose_folder import Work, parts_of, plain_path
-from ._choose_model import answered, bytes_of, is_measured, measured, rows_of, set_budget
+from ._choose_model import answered, bytes_of, is_measured, measured, set_budget
 from ._choose_rank import Predictions, candidates
 from ._commands import _core
 from ._error import Error, check_regular, first_line, require
@@ -29,6 +29,7 @@ from ._files import held, read_text, sha256_of_file
 from ._progress import tell
 from ._race import Race
 from .dump_hf import stop_by_signals
+from .results import rows_of
 
 METHODS = ("sink,h2o,snapkv,chelsea,bsm,kmeans,int,kivi4,kivi2,turboquant,h2o+q8_0,h2o+q5_1,h2o+q4_0,snapkv+q8_0,"
            "snapkv+q5_1,snapkv+kivi4,kmeans+int8,snapkv@kvpress,llama.cpp,vllm")

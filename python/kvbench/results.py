@@ -61,6 +61,12 @@ def csv_rows(path, needed, is_not):
     return text, rows
 
 
+def rows_of(path, needed, is_not):
+    """The rows of csv_rows() as dictionaries of texts."""
+    _, (columns, *rows) = csv_rows(path, needed, is_not)
+    return [dict(zip(columns, row)) for row in rows]
+
+
 @checked
 def load_csv(path: os.PathLike):
     """The rows of a result CSV: a pandas.DataFrame if pandas is installed, else a list of dicts. `layer`, `kv_head`,
