@@ -137,15 +137,11 @@ class ClusterkvCache : public CompressedCache {
 
   EntryTables entries(const QueryBlock& queries) const override {
     EntryTables tables;
-    const auto add_range = [&](Index first, Index count) {
-      if (count > 0)
-        tables.push_back({.place = Place::resident, .ids = head_.backend.adopt(token_range(first, count), 1, count)});
-    };
-    add_range(0, sinks_);
+    add_resident(0, sinks_, head_.backend, tables);
     if (retrieves() && queries.size() > 0) {
       tables.push_back(index_.select(queries, room(), head_.params.fill, head_.params.group, head_.backend));
     }
-    add_range(tokens_ - tail_, tail_);
+    add_resident(tokens_ - tail_, tail_, head_.backend, tables);
     return tables;
   }
 
@@ -170,12 +166,7 @@ class ClusterkvCache : public CompressedCache {
                        .cols = 1,
                        .read = Read::with_entry,
                        .content = Content::meta},
-                      {.name = "chosen tokens",
-                       .element = Element::i32,
-                       .rows = retrieves() ? lists * std::min(room(), recalled) : 0,
-                       .cols = 1,
-                       .read = Read::with_entry,
-                       .content = Content::meta},
+                      chosen_tokens(retrieves() ? lists * std::min(room(), recalled) : 0),
                   });
     return arrays;
   }

@@ -122,12 +122,7 @@ class InfinigenCache : public CompressedCache {
                   {
                       {.name = "partial keys", .rows = tokens_, .cols = columns, .content = Content::meta},
                       {.name = "skewed directions", .rows = columns, .cols = d, .content = Content::meta},
-                      {.name = "chosen tokens",
-                       .element = Element::i32,
-                       .rows = sets * std::min(budget_, tokens_),
-                       .cols = 1,
-                       .read = Read::with_entry,
-                       .content = Content::meta},
+                      chosen_tokens(sets * std::min(budget_, tokens_)),
                   });
     return arrays;
   }

@@ -87,13 +87,9 @@ class MagicpigCache : public HeadCache {
 
   EntryTables entries(const QueryBlock& queries) const override {
     EntryTables tables;
-    const auto add_range = [&](Index first, Index count) {
-      if (count > 0)
-        tables.push_back({.place = Place::resident, .ids = backend_.adopt(token_range(first, count), 1, count)});
-    };
-    add_range(0, sinks_);
+    add_resident(0, sinks_, backend_, tables);
     if (offloaded() > 0 && room_ > 0 && queries.size() > 0) tables.push_back(found(queries));
-    add_range(context_ - window_, window_ + appended_);
+    add_resident(context_ - window_, window_ + appended_, backend_, tables);
     return tables;
   }
 
@@ -120,7 +116,7 @@ class MagicpigCache : public HeadCache {
                       meta("tokens by code", Element::i32, offloaded(), params_.tables, Read::with_entry),
                       meta("norms of keys", Element::f32, offloaded(), 1, Read::with_entry),
                       meta("mean key", Element::kv, 1, d_, Read::every_query),
-                      meta("chosen tokens", Element::i32, chosen, 1, Read::with_entry),
+                      chosen_tokens(chosen),
                       meta("weights", Element::f32, chosen, 1, Read::with_entry),
                   });
     return arrays;

@@ -51,16 +51,8 @@ class OracleTopkCache : public HeadCache {
   }
 
   Footprint footprint() const override {
-    const Index chosen = group_ * std::min(budget_, tokens_);
     Footprint arrays = retrieved_footprint(tokens_, d_, dv_);
-    arrays.insert(arrays.end(), {
-                                    {.name = "chosen tokens",
-                                     .element = Element::i32,
-                                     .rows = chosen,
-                                     .cols = 1,
-                                     .read = Read::with_entry,
-                                     .content = Content::meta},
-                                });
+    arrays.push_back(chosen_tokens(group_ * std::min(budget_, tokens_)));
     return arrays;
   }
 

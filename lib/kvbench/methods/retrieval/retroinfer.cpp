@@ -128,13 +128,9 @@ class RetroinferCache : public HeadCache {
 
   EntryTables entries(const QueryBlock& queries) const override {
     EntryTables tables;
-    const auto add_range = [&](Index first, Index count) {
-      if (count > 0)
-        tables.push_back({.place = Place::resident, .ids = backend_.adopt(token_range(first, count), 1, count)});
-    };
-    add_range(0, sinks_);
+    add_resident(0, sinks_, backend_, tables);
     if (clustered() > 0 && room() > 0 && queries.size() > 0) add_ranked(queries, tables);
-    add_range(context_ + appended_ - tail_, tail_);
+    add_resident(context_ + appended_ - tail_, tail_, backend_, tables);
     return tables;
   }
 

@@ -7,6 +7,7 @@
 #include <stdexcept>
 
 #include <kvbench/methods/eviction/window_votes.hpp>
+#include <kvbench/methods/stages/kept_cache.hpp>
 #include <kvbench/methods/stages/rows.hpp>
 
 namespace kvbench::methods {
@@ -104,12 +105,7 @@ class RocketkvCache : public HeadCache {
          .cols = index - sizes_.channels,
          .read = Read::never,
          .content = Content::meta},
-        {.name = "chosen tokens",
-         .element = Element::i32,
-         .rows = std::min(budget_, held()),
-         .cols = 1,
-         .read = Read::with_entry,
-         .content = Content::meta},
+        chosen_tokens(std::min(budget_, held())),
     };
   }
 

@@ -25,6 +25,7 @@
 #include <kvbench/methods/contract/attend.hpp>
 #include <kvbench/methods/retrieval/methods.hpp>
 #include <kvbench/methods/retrieval/quest.hpp>
+#include <kvbench/methods/stages/kept_cache.hpp>
 #include <kvbench/methods/stages/per_block.hpp>
 #include <kvbench/methods/stages/rows.hpp>
 
@@ -133,12 +134,7 @@ class TwilightCache : public HeadCache {
     };
     add("keys in 4 bits", packed(index_bits), d_);
     add("their scales and minima", Element::f16, 2);
-    arrays.push_back({.name = "chosen tokens",
-                      .element = Element::i32,
-                      .rows = group_ * std::min(budget_, tokens),
-                      .cols = 1,
-                      .read = Read::with_entry,
-                      .content = Content::meta});
+    arrays.push_back(chosen_tokens(group_ * std::min(budget_, tokens)));
     return arrays;
   }
 

@@ -140,18 +140,15 @@ class VattentionCache : public HeadCache {
   Footprint footprint() const override {
     const bool beyond = params_.samples == VattentionParams::Samples::beyond;
     const Index chosen = group_ * (beyond ? tokens_ : std::min(budget_, tokens_));
-    const auto of_chosen = [&](const char* name, Element element) {
-      return FootprintArray{.name = name,
-                            .element = element,
-                            .rows = chosen,
-                            .cols = 1,
-                            .read = Read::with_entry,
-                            .content = Content::meta};
-    };
     Footprint arrays = retrieved_footprint(tokens_, d_, dv_);
     arrays.front().extra = static_cast<double>(group_ * (tokens_ > budget_ ? first_sample(beside_ends(tokens_)) : 0));
-    arrays.push_back(of_chosen("chosen tokens", Element::i32));
-    arrays.push_back(of_chosen("weights", Element::f32));
+    arrays.push_back(chosen_tokens(chosen));
+    arrays.push_back({.name = "weights",
+                      .element = Element::f32,
+                      .rows = chosen,
+                      .cols = 1,
+                      .read = Read::with_entry,
+                      .content = Content::meta});
     return arrays;
   }
 

@@ -25,6 +25,20 @@ Footprint retrieved_footprint(Index rows, Index d, Index dv, const std::string& 
   return {array("keys", d, Content::keys), array("values", dv, Content::values)};
 }
 
+FootprintArray chosen_tokens(Index rows) {
+  return {.name = "chosen tokens",
+          .element = Element::i32,
+          .rows = rows,
+          .cols = 1,
+          .read = Read::with_entry,
+          .content = Content::meta};
+}
+
+void add_resident(Index first, Index count, Backend& backend, EntryTables& tables) {
+  if (count > 0)
+    tables.push_back({.place = Place::resident, .ids = backend.adopt(token_range(first, count), 1, count)});
+}
+
 KeptCache::KeptCache(Backend& backend, const HeadPrompt& head, KeptTokens kept)
     : backend_(backend),
       d_(head.keys.cols()),

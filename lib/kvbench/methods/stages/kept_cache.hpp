@@ -51,5 +51,9 @@ Footprint kept_footprint(Index rows, Index d, Index dv);
 /// The arrays of keys and values in slow memory of which a query reads the rows of its entries. Their names begin with
 /// `of`, such as "clustered ".
 Footprint retrieved_footprint(Index rows, Index d, Index dv, const std::string& of = "");
+/// The numbers of the tokens that were chosen for a query, `rows` over all its query heads, each read with its entry.
+FootprintArray chosen_tokens(Index rows);
+/// Adds a table of the entries of `count` tokens from `first` on, whose rows every query reads; none of no tokens.
+void add_resident(Index first, Index count, Backend& backend, EntryTables& tables);
 
 }  // namespace kvbench::methods
