@@ -46,6 +46,12 @@ std::map<std::string, std::set<std::int64_t>> layers_outside(const Damages& dama
   return layers;
 }
 
+std::set<std::int64_t> united(const std::map<std::string, std::set<std::int64_t>>& layers_of_methods) {
+  std::set<std::int64_t> all;
+  for (const auto& [name, layers] : layers_of_methods) all.insert(layers.begin(), layers.end());
+  return all;
+}
+
 /// "30 layers", "90 kv heads", "1 layer"
 std::string count_text(const Damages& damages, std::size_t count) {
   const char* const one = damages.by == allocate::Division::layer ? "layer" : "kv head";
@@ -90,9 +96,7 @@ AllocationRow allocation_row(const allocate::Damages& damages, allocate::Allocat
                     0,
                     accept};
   row.plan_share = share(row.plan.cost), row.equal_share = share(row.equal.cost);
-  std::set<std::int64_t> outside;
-  for (const auto& [name, layers] : layers_outside(damages)) outside.insert(layers.begin(), layers.end());
-  row.layers_outside = outside.size();
+  row.layers_outside = united(layers_outside(damages)).size();
   return row;
 }
 
@@ -212,18 +216,14 @@ std::string layers_text(const std::set<std::int64_t>& layers) {
 std::string outside_sentence(const Damages& damages) {
   const auto outside = layers_outside(damages);
   if (outside.empty()) return "";
-  std::set<std::int64_t> all, lost;
+  std::set<std::int64_t> all;
   for (const methods::PlanPlace& place : damages.places) all.insert(place.layer);
   std::vector<std::string> parts;
-  for (const auto& [name, layers] : outside) {
-    parts.push_back(name + " in " + layers_text(layers));
-    lost.insert(layers.begin(), layers.end());
-  }
+  for (const auto& [name, layers] : outside) parts.push_back(name + " in " + layers_text(layers));
   return fmt::format(
       "In {} of {} layers the damage of entries of the menu cannot be predicted, because their error is above {:.2g} "
-      "of "
-      "the residual stream (at some or all sizes): {}. No plan has them there.",
-      lost.size(), all.size(), replay::largest_stream_error, fmt::join(parts, "; "));
+      "of the residual stream (at some or all sizes): {}. No plan has them there.",
+      united(outside).size(), all.size(), replay::largest_stream_error, fmt::join(parts, "; "));
 }
 
 std::vector<std::string> sentences(const Damages& damages, const AllocationRow& row) {

@@ -156,12 +156,11 @@ Spending spending(const Damages& damages, Plan plan) {
 Plan equal_plan(const Damages& damages, const Choices& choices, const Budget& budget, std::int64_t bytes) {
   const auto entry = best_equal(choices, bytes);
   if (!entry) {
-    const auto is_outside = [](const StreamError& error) { return error.is_outside(); };
     throw Error(
         "`menu`: none of its configurations fits in {} in all layers{}; add h2o or another method that keeps "
         "fewer tokens, or choose a larger budget",
         budget.text(),
-        std::ranges::any_of(damages.stream, is_outside)
+        std::ranges::any_of(damages.stream, &replay::StreamError::is_outside)
             ? ", as far as their damage can be predicted (elsewhere their error is too large a part of the stream)"
             : "");
   }

@@ -24,9 +24,9 @@ using replay::ConfigurationResult;
 struct HeadDamage {
   replay::Status status = replay::Status::skipped;
   std::string reason;
-  double held = 0, full = 0;  ///< bytes
-  std::vector<double> sums;   ///< [probes], as DocumentDamage::sums
-  StreamError stream;         ///< of its layer, at the first head
+  double held = 0, full = 0;   ///< bytes
+  std::vector<double> sums;    ///< [probes], as DocumentDamage::sums
+  replay::StreamError stream;  ///< of its layer, at the first head
   bool taken = false;
 };
 
@@ -133,18 +133,15 @@ class TraceDamage {
       HeadDamage& head = heads_[static_cast<std::size_t>(first)][c];
       const std::span<const replay::MetricRow> rows = layer.front().results[c].metrics;
       head.stream = squares_of(rows, replay::metric("stream_err"));
-      const StreamError residual = squares_of(rows, replay::metric("residual_err"));
+      const replay::StreamError residual = squares_of(rows, replay::metric("residual_err"));
       if (!damages_.probed) head.sums = {std::sqrt(2 * residual.squares / residual.count)};
     }
     for (replay::HeadResult& head : layer) head.results = {};
   }
 
-  static StreamError squares_of(std::span<const replay::MetricRow> rows, replay::Metric metric) {
-    StreamError out;
-    for (const replay::MetricRow& row : rows) {
-      const double error = row[index_of(metric)];
-      if (!std::isnan(error)) out.squares += error * error, out.count += 1;
-    }
+  static replay::StreamError squares_of(std::span<const replay::MetricRow> rows, replay::Metric metric) {
+    replay::StreamError out;
+    for (const replay::MetricRow& row : rows) out.add(row[index_of(metric)]);
     return out;
   }
 
@@ -194,7 +191,7 @@ class TraceDamage {
     damages_.documents.push_back(std::move(document));
   }
 
-  void add_stream(std::size_t prompt, std::int64_t layer, const Configuration& entry, StreamError& to) const {
+  void add_stream(std::size_t prompt, std::int64_t layer, const Configuration& entry, replay::StreamError& to) const {
     for (std::size_t h = 0; h < plan_.heads.size(); ++h) {
       if (plan_.heads[h].prompt != prompt || !is_in(plan_.heads[h], {layer})) continue;
       for (std::size_t c = 0; c < plan_.configurations.size(); ++c) {

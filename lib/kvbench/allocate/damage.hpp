@@ -4,7 +4,6 @@
 // which a layer whose errors the model hardly notices counts as much as any other.
 #pragma once
 
-#include <cmath>
 #include <memory>
 #include <span>
 #include <string>
@@ -39,14 +38,6 @@ struct DocumentDamage {
   std::vector<std::vector<double>> sums;
 };
 
-/// The errors of an entry in a layer, relative to the residual stream after its attention (stream_err), of all queries.
-struct StreamError {
-  double squares = 0, count = 0;
-
-  /// Whether the second order says nothing about the damage there; not where a trace has no sketches.
-  bool is_outside() const { return std::sqrt(squares / count) > replay::largest_stream_error; }
-};
-
 struct Damages {
   std::string model;
   std::int64_t model_layers = 0;
@@ -55,8 +46,8 @@ struct Damages {
   std::vector<methods::PlanPlace> places;  ///< where methods run
   std::vector<MenuEntry> menu;
   std::vector<std::int64_t> cost;  ///< as Choices::cost, the largest over the documents; negative where it is outside
-  std::vector<StreamError>
-      stream;  ///< as cost, over the documents: of the layer of a place, all of whose heads have it
+  /// As cost, over the documents: the errors of an entry in the layer of a place, all of whose heads have it.
+  std::vector<replay::StreamError> stream;
   std::vector<DocumentDamage> documents;
 
   /// What the damage of plans is called.

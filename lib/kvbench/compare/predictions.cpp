@@ -2,7 +2,6 @@
 #include <kvbench/compare/predictions.hpp>
 
 #include <algorithm>
-#include <cmath>
 #include <map>
 #include <numeric>
 #include <set>
@@ -58,40 +57,11 @@ Predictions::Predictions(std::shared_ptr<const QueryResults> results, Span span)
   }
 }
 
-namespace {
-
-/// Mean squares of stream_err by layer.
-class StreamErrors {
- public:
-  void add(std::int64_t layer, std::span<const double> errors) {
-    auto& [sum, count] = layers_[layer];
-    for (const double error : errors) {
-      if (!std::isnan(error)) sum += error * error, count += 1;
-    }
-  }
-
-  /// replay::outside_text() of the worst layer.
-  std::string outside() const {
-    std::string text;
-    double worst = 0;
-    for (const auto& [layer, squares] : layers_) {
-      const double error = std::sqrt(squares.first / squares.second);
-      if (error > worst) worst = error, text = replay::outside_text(layer, error);
-    }
-    return text;
-  }
-
- private:
-  std::map<std::int64_t, std::pair<double, double>> layers_;  ///< sums and numbers
-};
-
-}  // namespace
-
 std::optional<QueryValues> Predictions::status_of(std::span<const std::size_t> heads, std::size_t configuration) const {
   std::optional<QueryValues> out, unknown;
   double held = 0, read = 0, ok = 0;
   bool dense = true;
-  StreamErrors errors;
+  std::map<std::int64_t, replay::StreamError> errors;
   for (const std::size_t head : heads) {
     const std::optional<QueryValues> of_head = results_->read(head, configuration);
     if (!of_head) return std::nullopt;
@@ -102,14 +72,15 @@ std::optional<QueryValues> Predictions::status_of(std::span<const std::size_t> h
       continue;
     }
     if (!out || out->status != replay::Status::ok) out = of_head;
-    errors.add(results_->places()[head].layer, of_head->values);
+    for (const double error : of_head->values) errors[results_->places()[head].layer].add(error);
     held += of_head->bytes_held, read += of_head->bytes_read, ok += 1;
     dense &= of_head->dense;
   }
   if (unknown) return unknown;
   if (out && ok > 0) out->bytes_held = held / ok, out->bytes_read = read / ok, out->dense = dense;
   if (out) out->values.clear();
-  if (const std::string outside = errors.outside(); !outside.empty()) {
+  const auto [layer, error] = replay::worst_layer(errors);
+  if (const std::string outside = replay::outside_text(layer, error); !outside.empty()) {
     out->status = replay::Status::skipped;
     out->reason = fmt::format("cannot be predicted ({}): measure it in the model", outside);
   }

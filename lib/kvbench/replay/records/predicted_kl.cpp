@@ -65,6 +65,15 @@ double noise_of(std::span<const TextMean> texts) {
 
 }  // namespace
 
+std::pair<std::int64_t, double> worst_layer(const std::map<std::int64_t, StreamError>& layers) {
+  std::pair<std::int64_t, double> worst{0, NAN};
+  for (const auto& [layer, errors] : layers) {
+    const double error = errors.rms();
+    if (!(error <= worst.second) && !std::isnan(error)) worst = {layer, error};
+  }
+  return worst;
+}
+
 std::string outside_text(std::int64_t layer, double stream_error) {
   if (!(stream_error > largest_stream_error)) return "";
   return fmt::format("layer {}, error {:.2g} of the stream", layer, stream_error);

@@ -4,8 +4,10 @@
 
 #include <cmath>
 #include <cstdint>
+#include <map>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <kvbench/core/statistics.hpp>
@@ -62,6 +64,22 @@ struct PredictedKl {
   std::string outside;
   std::string about;  ///< of which layers, and whether it is large; empty without a prediction
 };
+
+/// The errors of a layer relative to the residual stream after its attention (stream_err), of all its queries.
+struct StreamError {
+  double squares = 0, count = 0;
+
+  /// NaN: not measured.
+  void add(double error) {
+    if (!std::isnan(error)) squares += error * error, count += 1;
+  }
+  double rms() const { return std::sqrt(squares / count); }
+  /// Whether the second order says nothing about the damage there; not where a trace has no sketches.
+  bool is_outside() const { return rms() > largest_stream_error; }
+};
+
+/// The layer with the largest root mean square, and this; NaN where no layer has one.
+std::pair<std::int64_t, double> worst_layer(const std::map<std::int64_t, StreamError>& layers);
 
 /// What PredictedKl::outside says of a layer; empty up to largest_stream_error, and where the error is NaN (unknown).
 std::string outside_text(std::int64_t layer, double stream_error);

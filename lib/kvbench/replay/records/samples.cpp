@@ -191,20 +191,14 @@ std::vector<ProbeSums> probe_sums(const std::vector<Sample>& samples, const std:
   return all;
 }
 
-/// The layer with the largest root mean square of stream_err over the texts, and this error; NaN where the trace has no
-/// sketches.
-std::pair<std::int64_t, double> worst_layer(const std::vector<Sample>& samples) {
-  std::map<std::int64_t, PlaceError> layers;
+/// By layer, over the texts.
+std::map<std::int64_t, StreamError> stream_errors(const std::vector<Sample>& samples) {
+  std::map<std::int64_t, StreamError> layers;
   for (const PlaceError& place : place_errors(samples, metric("stream_err"), square)) {
-    PlaceError& layer = layers[place.layer];
-    layer.sum += place.sum, layer.count += place.count;
+    StreamError& layer = layers[place.layer];
+    layer.squares += place.sum, layer.count += place.count;
   }
-  std::pair<std::int64_t, double> worst{0, NAN};
-  for (const auto& [number, layer] : layers) {
-    const double error = std::sqrt(layer.mean());
-    if (!(error <= worst.second) && !std::isnan(error)) worst = {number, error};
-  }
-  return worst;
+  return layers;
 }
 
 /// Corrects and widens the prediction of a row over all layers by anchors of its kind, and says how.
@@ -245,7 +239,7 @@ void add_predicted_kl(const std::vector<Sample>& samples, const std::vector<Samp
   record.probed = {.extrapolates = sample, .scale = of / replayed};
   record.kl = predict_kl(record.probes, record.probed);
   if (std::isnan(record.kl.mean)) return;
-  const auto [layer, error] = worst_layer(measured);
+  const auto [layer, error] = worst_layer(stream_errors(measured));
   record.kl.outside = outside_text(layer, error);
   record.kl.about = record.layer                        ? "this layer alone"
                     : sample                            ? fmt::format("{} layers, from {}", of, replayed)
