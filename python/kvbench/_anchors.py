@@ -12,23 +12,12 @@ import numpy as np
 from ._commands import _core
 from ._commands import replay as replayed
 from ._continued import in_single_precision
+from ._damage import PLAIN, ROTATED, ROTATION, STANDARD
 from ._error import Error, NoCache
 from ._examination import check_model, examination
 from ._passes import Passes
 from ._schema import Anchor, Anchors
 from .results import rows_of
-
-# Methods and budgets that are measured in all layers together, beside q4_0 in the form that llama.cpp runs, which is
-# also measured in each layer alone: it rotates the channels where it can.
-ROTATED, PLAIN = ("q4_0[hadamard=true]", "100%mem"), ("q4_0", "100%mem")
-ROTATION = 64  # of whose multiples the numbers of channels must be
-STANDARD = (
-    ("q8_0", "100%mem"), ("q5_1", "100%mem"), ("int2", "100%mem"),  # by token
-    ("kivi4", "100%mem"), ("kivi2", "100%mem"),  # keys by channel
-    ("q4_0[values=q8_0]", "100%mem"), ("q8_0[values=q4_0]", "100%mem"),  # keys alone, values alone
-    ("h2o", "50%mem"), ("h2o", "25%mem"), ("h2o", "12.5%mem"),
-    ("snapkv", "50%mem"), ("snapkv", "25%mem"), ("snapkv", "12.5%mem"),
-    ("h2o+q8_0", "25%mem"), ("h2o+q5_1", "25%mem"), ("h2o+kivi4", "25%mem"))
 
 
 def check_possible():

@@ -8,13 +8,14 @@ import time
 
 from ._choose_documents import trace_of
 from ._choose_model import is_measured, measured
-from ._choose_rank import REGION, configuration
+from ._choose_rank import configuration
+from ._damage import LARGE, REGION
 from ._error import Error
 from .trace import Trace
 
 DOCUMENTS = 3  # on fewer a format is not judged
 FULL = "100%mem"  # the budget of these rows: what a format takes is its own affair
-LARGE, BREAKS = 0.15, 0.5  # nats per token on one of the documents
+BREAKS = 0.5  # nats per token on one of the documents
 
 
 @dataclasses.dataclass

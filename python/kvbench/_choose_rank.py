@@ -4,8 +4,7 @@
 import math
 import re
 
-# The stream_err of a layer beyond which predictions of KL end (docs/damage.md). Replays say it of traces with probes.
-REGION = 0.3
+from ._damage import REGION
 
 # Methods that round each channel over tokens, or whole vectors, and not a token's channels in blocks.
 BY_VECTOR = ("kivi", "kvquant", "turboquant", "qjl")

@@ -8,7 +8,8 @@ import sys
 import tempfile
 import unittest
 
-SCRIPT = pathlib.Path(__file__).parents[2] / "scripts" / "region-table"
+PACKAGE = pathlib.Path(__file__).parents[1]
+SCRIPT = PACKAGE.parent / "scripts" / "region-table"
 
 
 class RegionTable(unittest.TestCase):
@@ -43,8 +44,9 @@ class RegionTable(unittest.TestCase):
         return f"{name}={name}-measured.csv,{name}-replay.csv"
 
     def table(self, *arguments):
+        paths = os.pathsep.join([str(PACKAGE), *sys.path])
         done = subprocess.run([sys.executable, SCRIPT, *arguments], capture_output=True, text=True,
-                              cwd=self.folder.name)
+                              cwd=self.folder.name, env={**os.environ, "PYTHONPATH": paths})
         self.assertEqual(done.returncode, 0, done.stderr)
         return done.stdout
 
