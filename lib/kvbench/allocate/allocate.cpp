@@ -11,12 +11,12 @@
 namespace kvbench::allocate {
 namespace {
 
-/// c^2 / (2 T), mean over seeds and probes.
+/// c^2 / (2 T), summed over pieces, mean over seeds and probes.
 std::vector<double> damage_in(const DocumentDamage& document) {
   std::vector<double> damage(document.sums.size());
   for (std::size_t i = 0; i < damage.size(); ++i) {
     for (const double c : document.sums[i]) damage[i] += c * c;
-    if (damage[i] > 0) damage[i] /= static_cast<double>(2 * document.scored * document.sums[i].size());
+    if (damage[i] > 0) damage[i] /= static_cast<double>(2 * document.scored * document.sums[i].size() / document.pieces);
   }
   return damage;
 }
@@ -73,9 +73,17 @@ replay::ProbeSums sums_of(const Damages& damages, std::size_t document, const Pl
   const auto sums = [&](std::size_t l) -> const std::vector<double>& {
     return of.sums[l * damages.menu.size() + plan[l]];
   };
-  for (std::size_t l = 0; l < plan.size(); ++l) out.seeds = std::max(out.seeds, sums(l).size() / of.probes);
+  const std::size_t of_seed = of.pieces * of.probes;
+  for (std::size_t l = 0; l < plan.size(); ++l) out.seeds = std::max(out.seeds, sums(l).size() / of_seed);
   for (std::size_t l = 0; l < plan.size(); ++l) {
-    for (std::size_t i = 0; i < out.seeds * of.probes; ++i) out.sums.push_back(sums(l)[i % sums(l).size()]);
+    for (std::size_t s = 0; s < out.seeds; ++s) {
+      const std::span seed = std::span(sums(l)).subspan(s * of_seed % sums(l).size(), of_seed);
+      for (std::size_t r = 0; r < of.probes; ++r) {
+        double sum = 0;
+        for (std::size_t p = 0; p < of.pieces; ++p) sum += seed[p * of.probes + r];
+        out.sums.push_back(sum);
+      }
+    }
   }
   return out;
 }

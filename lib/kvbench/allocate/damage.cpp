@@ -25,7 +25,7 @@ struct HeadDamage {
   replay::Status status = replay::Status::skipped;
   std::string reason;
   double held = 0, full = 0;   ///< bytes
-  std::vector<double> sums;    ///< [probes], as DocumentDamage::sums
+  std::vector<double> sums;    ///< [pieces][probes], as DocumentDamage::sums
   replay::StreamError stream;  ///< of its layer, at the first head
   bool taken = false;
 };
@@ -108,7 +108,7 @@ class TraceDamage {
                                               .reason = std::move(r.reason),
                                               .held = r.bytes.of(CostKind::memory),
                                               .full = r.bytes.full,
-                                              .sums = std::move(r.probe_sums),
+                                              .sums = std::move(r.piece_sums),
                                               .taken = true};
           waiting_[item.first_result + h].results[c] = std::move(r);
         }
@@ -180,12 +180,13 @@ class TraceDamage {
           reader_.path(), prompt.id);
     DocumentDamage document{.name = prompt.name.empty() ? prompt.id : prompt.name,
                             .scored = static_cast<std::size_t>(scored),
-                            .probes = damages_.probed ? static_cast<std::size_t>(prompt.probes->count) : 1};
+                            .probes = damages_.probed ? static_cast<std::size_t>(prompt.probes->count) : 1,
+                            .pieces = damages_.probed ? replay::HeadProbes::pieces : 1};
     for (const PlanPlace& place : damages_.places) {
       for (const Configuration& entry : entries_) {
         std::int64_t& cost = damages_.cost[document.sums.size()];
         add_stream(plan.prompt, place.layer, entry, damages_.stream[document.sums.size()]);
-        document.sums.push_back(sums_in(plan.prompt, place, entry, document.probes, cost));
+        document.sums.push_back(sums_in(plan.prompt, place, entry, document.pieces * document.probes, cost));
       }
     }
     damages_.documents.push_back(std::move(document));
@@ -204,19 +205,19 @@ class TraceDamage {
   /// The sums over the heads of a place, in their order. Raises the cost to that of this document; negative where the
   /// entry cannot run.
   std::vector<double> sums_in(std::size_t prompt, const PlanPlace& place, const Configuration& entry,
-                              std::size_t probes, std::int64_t& cost) {
+                              std::size_t numbers, std::int64_t& cost) {
     std::vector<double> sums;
     double held = 0, full = 0;
     std::size_t seeds = 0;
     for (std::size_t c = 0; c < plan_.configurations.size(); ++c) {
       if (plan_.configurations[c].method != entry.method || plan_.configurations[c].budget != entry.budget) continue;
-      sums.resize(++seeds * probes);
+      sums.resize(++seeds * numbers);
       for (std::size_t h = 0; h < plan_.heads.size(); ++h) {
         if (plan_.heads[h].prompt != prompt || !is_in(plan_.heads[h], place)) continue;
         const HeadDamage& head = heads_[h][c];
         if (head.status != replay::Status::ok) return ended(head, entry, cost);
         held += head.held, full += head.full;
-        for (std::size_t r = 0; r < head.sums.size(); ++r) sums[(seeds - 1) * probes + r] += head.sums[r];
+        for (std::size_t r = 0; r < head.sums.size(); ++r) sums[(seeds - 1) * numbers + r] += head.sums[r];
       }
     }
     constexpr double rounding = 1e-6;

@@ -32,10 +32,11 @@ struct MenuEntry {
 struct DocumentDamage {
   std::string name;
   std::size_t scored = 0, probes = 0;  ///< T and R of docs/damage.md
-  /// [places][entries] of [seeds][probes]: what the errors there add to each probe, in nats; empty where the place
-  /// cannot have the entry. Without probes one number c a seed, such that c^2 / (2 T) with T = 1 is the mean
-  /// square of residual_err.
+  /// [places][entries] of [seeds][pieces][probes]: what the errors there at the scored tokens of a piece add to each
+  /// probe, in nats; empty where the place cannot have the entry. Without probes one number c a seed, such that
+  /// c^2 / (2 T) with T = 1 is the mean square of residual_err.
   std::vector<std::vector<double>> sums;
+  std::size_t pieces = 1;
 };
 
 struct Damages {

@@ -178,6 +178,22 @@ TEST_CASE(
   CHECK(sums.sums == std::vector<double>{2, 5, 3, 3});
 }
 
+// Two pieces, two probes, one token: 1 and 2 for the first piece, 3 and -1 for the second. The squares of the pieces are
+// 1 + 4 + 9 + 1 = 15, those of the probes (1 + 3)^2 + (2 - 1)^2 = 17.
+TEST_CASE("damages add up the squares of pieces, and a plan is predicted from whole probes") {
+  Damages damages = damages_of({{0, 0, 0, 0}}, {10000, 20000});
+  damages.documents[0].probes = damages.documents[0].pieces = 2;
+  damages.documents[0].sums = {{1, 2, 3, -1}, {1, 2, 3, -1, 2, 4, 6, -2}, {0, 0, 0, 0}, {0, 1, 0, 0}};
+  const std::size_t one[] = {0};
+  const Choices choices = choices_of(damages, one);
+  // The second entry has two seeds, of which the second does four times the damage: (1 + 4) / 2.
+  CHECK(choices.damage[1] / choices.damage[0] == doctest::Approx(2.5));
+  CHECK(choices.damage[3] / choices.damage[0] == doctest::Approx(1 / 15.0));
+  const replay::ProbeSums sums = sums_of(damages, 0, {1, 0});
+  CHECK(sums.sums == std::vector<double>{4, 1, 8, 2, 0, 0, 0, 0});
+  CHECK(damages.mean_of(sums_of(damages, 0, {0, 0})) == doctest::Approx(17 / 2.0 / 2));
+}
+
 TEST_CASE("the grid of budgets runs from 1/32 to all of the memory and has those that are asked for") {
   const Budget asked[] = {Budget::parse("20%mem"), Budget::parse("25%mem")};
   const std::vector<Budget> grid = budget_grid(asked);

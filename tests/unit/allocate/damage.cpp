@@ -147,6 +147,35 @@ TEST_CASE("a plan from residual errors adds up the layers' squares") {
   CHECK(damages.of({&sums, 1}).mean == doctest::Approx((std::pow(sums.sums[0], 2) + std::pow(sums.sums[1], 2)) / 2));
 }
 
+// Twelve scored tokens are cut into eight pieces behind every 12 / 8 of them.
+TEST_CASE("the damage of a piece comes from the errors at its scored tokens") {
+  constexpr std::size_t piece_of[] = {0, 0, 1, 2, 2, 3, 4, 4, 5, 6, 6, 7}, scored = std::size(piece_of), R = 2, dv = 6;
+  const Sketched probed(prompts);
+  const replay::ReplayRequest request = request_of("sink");
+  const Damages damages = probed.measure(request);
+  REQUIRE(damages.documents[1].pieces == 8);
+  const trace::Reader reader(probed.path());
+  const trace::PromptInfo& prompt = reader.info().prompts[1];
+  const replay::ReplayResults results = replay::replay(reader, request, {.keep_raw = true, .keep_exact = true});
+  std::vector<double> expected(8 * R);
+  for (const replay::HeadResult& head : results.heads) {
+    if (head.place.prompt != 1 || head.layer != 0) continue;
+    const replay::RawResult& raw = *head.results[0].raw;
+    for (std::size_t row = 0; row < 2 * scored; ++row) {
+      const std::vector<float> gradients = reader.read_head(prompt, prompt.layers[0], trace::Array::probes,
+                                                            2 * head.place.kv_head + static_cast<Index>(row / scored));
+      for (std::size_t r = 0; r < R; ++r) {
+        for (std::size_t c = 0; c < dv; ++c)
+          expected[piece_of[row % scored] * R + r] += gradients[(r * scored + row % scored) * dv + c] *
+                                                      (double{raw.output[row * dv + c]} - raw.exact[row * dv + c]);
+      }
+    }
+  }
+  REQUIRE(damages.documents[1].sums[0].size() == expected.size());
+  for (std::size_t i = 0; i < expected.size(); ++i)
+    CHECK(damages.documents[1].sums[0][i] == doctest::Approx(expected[i]).epsilon(1e-3));
+}
+
 TEST_CASE("heads of a layer have damages that add up to its own, and no residual errors") {
   const Sketched probed(prompts);
   const Damages layers = probed.measure(request_of("sink")), heads = probed.measure(request_of("sink"), Division::head);

@@ -13,6 +13,11 @@ struct HeadProbes {
   Index first = 0, tokens = 0;   ///< the scored tokens among the evaluated queries
   std::vector<float> gradients;  ///< [G, tokens, R, dv], nats per unit of output
 
+  /// Into how many runs of about equal length scored tokens are cut, where damages are compared by piece.
+  static constexpr Index pieces = 8;
+  /// The piece in which a scored query is.
+  Index piece_of(Index query) const { return (query - first) * pieces / tokens; }
+
   /// The gradients [R, dv] at an evaluated query of query head g; empty for a query that is not scored.
   std::span<const float> at(Index g, Index query, Index dv) const {
     if (query < first || query >= first + tokens) return {};

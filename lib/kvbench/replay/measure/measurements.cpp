@@ -116,7 +116,10 @@ Measurements::Measurements(const Head& head, const Options& options, Configurati
   result.metrics.resize(rows);
   for (MetricRow& row : result.metrics) row.fill(NAN);
   // Rows that are measured on a part of the queries say nothing about the scored tokens.
-  if (options.first_measured == 0) result.probe_sums.resize(static_cast<std::size_t>(head.probes.count));
+  if (options.first_measured == 0) {
+    result.probe_sums.resize(static_cast<std::size_t>(head.probes.count));
+    result.piece_sums.resize(static_cast<std::size_t>(HeadProbes::pieces * head.probes.count));
+  }
   result.residual.assign(static_cast<std::size_t>(2 * head.queries_per_head() * head.sketch.projected()), NAN);
   if (!options.keep_outputs) return;
   result.raw.emplace().output.resize(rows * static_cast<std::size_t>(head.tokens.values.cols()));
@@ -186,11 +189,15 @@ void Measurements::measure(const Answered& answered, Index g, std::size_t row) {
 void Measurements::add_probes(const RowTruth& truth, const RowState& answer, Index g, Index query) {
   const std::size_t dv = truth.out.size();
   const std::span<const float> gradients = head_->probes.at(g, query, static_cast<Index>(dv));
-  std::vector<double> errors(gradients.empty() ? 0 : dv);
-  for (std::size_t c = 0; c < errors.size(); ++c) errors[c] = component(answer, c) - double{truth.out[c]};
+  if (gradients.empty()) return;
+  std::vector<double> errors(dv);
+  for (std::size_t c = 0; c < dv; ++c) errors[c] = component(answer, c) - double{truth.out[c]};
+  double* piece = result_->piece_sums.data() + head_->probes.piece_of(query) * head_->probes.count;
   for (std::size_t r = 0; r * dv < gradients.size(); ++r) {
-    result_->probe_sums[r] +=
+    const double sum =
         std::inner_product(errors.begin(), errors.end(), gradients.begin() + static_cast<std::ptrdiff_t>(r * dv), 0.0);
+    result_->probe_sums[r] += sum;
+    piece[r] += sum;
   }
 }
 

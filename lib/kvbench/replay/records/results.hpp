@@ -53,6 +53,7 @@ struct ConfigurationResult {
   /// [R] of each probe of the trace: the sum over the query heads and scored tokens of the inner products of its
   /// gradients with the errors of the outputs, in nats; empty: no probes
   std::vector<double> probe_sums;
+  std::vector<double> piece_sums;  ///< [HeadProbes::pieces, R] of the scored tokens of each piece; not stored
   /// [m, 2, s] of the evaluated queries: S' (z - z*) / |x| and S' z* / |x| of the query heads of this kv head, added
   /// up, with the sketch S of W_O and the residual stream x of the trace; NaN where a query is not measured. Empty: the
   /// trace has none, or set_layer_metrics() has used it
