@@ -14,6 +14,7 @@
 #include <kvbench/replay/plan/fields.hpp>
 #include <kvbench/report/document/document.hpp>
 #include <kvbench/report/document/writers.hpp>
+#include <kvbench/report/drawing/labels.hpp>
 #include <kvbench/report/read/checked_rows.hpp>
 #include <kvbench/report/read/method_choice.hpp>
 #include <kvbench/report/report.hpp>
@@ -82,6 +83,12 @@ const ReportFormat& format_of(const ReportFlags& o) {
   }
   throw Error("-o '{}': the name does not imply a format; end it with {}, or give --format", o.output,
               alone ? ".svg or .pdf" : ".html or .md, or with .tex for the tables alone");
+}
+
+/// A figure with what a file of it must say, because no page is around it.
+report::Drawing figure_alone(const report::Document& document, const std::string& name) {
+  const report::NamedDrawing found = find_drawing(document, name);
+  return with_text_below(*found.drawing, found.alone);
 }
 
 /// One name per line.
@@ -225,7 +232,7 @@ int run(const ReportFlags& given) {
     output.finish(figure_list(document));
     return done;
   }
-  output.finish(o.figure.empty() ? format->page(document) : format->figure(find_drawing(document, o.figure)));
+  output.finish(o.figure.empty() ? format->page(document) : format->figure(figure_alone(document, o.figure)));
   if (given.output.empty())
     say("kvbench", fmt::format("the {} is {}", o.figure.empty() ? "report" : "figure", o.output));
   if (output.to_file()) print(verdict_text(claims_in(tables)));

@@ -204,7 +204,7 @@ TEST_CASE("methods by budgets for LaTeX: the best bold, what cannot be told from
   const std::string text = latex(document);
   CHECK(contains(text,
                  "\\caption{Mean relative error by method and budget. Bold: the best of a budget; underlined: not "
-                 "distinguishable from it; ?: not tested against it; without marks: not tested}"));
+                 "distinguishable from it; without marks: not tested (?: not tested against the best; --: no result)}"));
   CHECK(contains(text,
                  "method & 12.5\\% & 25\\% & 50\\% \\\\\n\\midrule\n"
                  "sink & \\underline{0.500} & \\textbf{0.400} & -- \\\\\n"

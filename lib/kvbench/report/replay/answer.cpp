@@ -250,7 +250,8 @@ std::string family_note(std::span<const replay::Record* const> ranked, std::size
     const std::string_view family = methods::family_of(r.method);
     if (std::ranges::find(families, family) != families.end()) continue;
     families.push_back(family);
-    if (i >= shown) best.push_back(fmt::format("{} {} ({})", family, label(r), short_number(error_of(r))));
+    if (i >= shown)
+      best.push_back(fmt::format("{} {} ({}{})", family, label(r), prediction_mark(r), short_number(error_of(r))));
   }
   if (families.size() < 2 || best.empty()) return "";
   return fmt::format("The lowest {} of each {}family: {}.", figure_words(ranked.front()->ranked_by).quantity,
@@ -307,8 +308,9 @@ std::vector<std::string> wins_of(std::span<const replay::Record> records) {
     for (; next < texts.size() && texts[next].budget == texts[first].budget; ++next)
       wins.emplace_back(compare::label_of({texts[next].method, texts[next].params, {}}), texts[next].wins);
     if (wins.size() > 1)
-      out.push_back(fmt::format("{}, {}.", at_budget(texts[first].budget),
-                                wins_text(figure_words(texts[first].figure).quantity, std::move(wins), texts[first].texts)));
+      out.push_back(
+          fmt::format("{}, {}.", at_budget(texts[first].budget),
+                      wins_text(figure_words(texts[first].figure).quantity, std::move(wins), texts[first].texts)));
     first = next;
   }
   return out;

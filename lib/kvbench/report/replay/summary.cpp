@@ -89,7 +89,7 @@ DocTable answer_rows(std::span<const BudgetAnswer> answers) {
     const evidence::Mark &first = a.standing.best, *other = a.standing.next();
     table.rows.push_back(
         {cut(a.run, place), cut(a.trace, place), a.budget.text(),
-         cut(fmt::format("{} ({})", first.name, short_number(first.mean)), best), cut(names_of(a.standing.tied), tied),
+         cut(fmt::format("{} ({}{})", first.name, prediction_mark(*a.ranked.front()), short_number(first.mean)), best), cut(names_of(a.standing.tied), tied),
          other == nullptr ? "" : cut(fmt::format("{}: x {}", other->name, short_number(other->ratio)), next)});
   }
   return compact(std::move(table));
