@@ -16,6 +16,7 @@
 #include <kvbench/report/document/writers.hpp>
 #include <kvbench/report/drawing/labels.hpp>
 #include <kvbench/report/read/checked_rows.hpp>
+#include <kvbench/report/read/labels.hpp>
 #include <kvbench/report/read/method_choice.hpp>
 #include <kvbench/report/report.hpp>
 #include <kvbench/report/shapes/shape.hpp>
@@ -30,7 +31,7 @@ namespace kvbench::app {
 namespace {
 
 struct ReportFlags {
-  std::vector<std::string> tables, raw, traces, methods;
+  std::vector<std::string> tables, raw, traces, methods, labels;
   std::string output, format, sweep, figure;
   report::ReportOptions report;
 };
@@ -224,6 +225,7 @@ int run(const ReportFlags& given) {
   std::vector<std::string> methods;
   for (const std::string& text : o.methods) std::ranges::move(config::split_items(text), std::back_inserter(methods));
   if (!methods.empty()) keep_methods(tables, methods);
+  report::Labels(o.labels).apply(tables);
   report::ReportOptions report = o.report;
   if (!o.sweep.empty()) add_sweep_file(o, report);
   const OpenFiles files(o, tables, report);
@@ -262,6 +264,7 @@ Command add_report(CLI::App& app) {
   flags->add_option("-m,--method", o.methods,
                     "Only the rows of these methods, each with all its parameters or with those in brackets, in "
                     "figures, tables and answers (repeat, or separate with commas; default: all)");
+  add_label_flag(flags, o.labels, "figures, tables and answers");
   flags->add_option(
       "--raw", o.raw,
       "Raw results of the same replays (--raw of replay): adds the distribution of errors, and errors along the text");
