@@ -9,6 +9,7 @@
 #include <kvbench/report/claims/sections.hpp>
 #include <kvbench/report/columns/tables.hpp>
 #include <kvbench/report/document/writers.hpp>
+#include <kvbench/report/read/labels.hpp>
 #include <kvbench/report/read/table_results.hpp>
 #include <kvbench/sweep/cells_results.hpp>
 
@@ -27,7 +28,7 @@ const std::map<std::string, compare::Span> spans = {{"layer", compare::Span::lay
                                                     {"all", compare::Span::all}};
 
 struct CompareFlags {
-  std::vector<std::string> files;
+  std::vector<std::string> files, labels;
   std::string a, b, metric, sweep, output, format;
   compare::Span span = compare::Span::all;
   CLI::Option* span_flag = nullptr;
@@ -182,7 +183,8 @@ int run(const CompareFlags& o) {
   if (!o.b.empty()) request.b = compare::parse_configuration(o.b, "--b");
   const OpenResults results = open_results(o, request.metric);
   request.files = results.files;
-  const std::vector<compare::Comparison> compared = compare::compare(request);
+  std::vector<compare::Comparison> compared = compare::compare(request);
+  report::Labels(o.labels).apply(compared);
   const std::span<const compare::Comparison> rows(compared);
   const bool table = shows_table(o.format, output);
   output.finish(o.format == "md" ? report::markdown(report::comparison_blocks(rows))
@@ -217,6 +219,7 @@ Command add_compare(CLI::App& app) {
       flags->add_option("--sweep", o.sweep, "Test the claims of this sweep file, with the test of the sweep itself");
   for (const char* other : {"--a", "--b", "--metric", "--by"}) sweep->excludes(other);
   add_form_flags(flags, o.format, o.output);
+  add_label_flag(flags, o.labels, "the rows");
   add_columns_flag(flags, "Print the columns of the CSV and exit", o.format, docs_of(report::compare_columns()));
   add_page_flag(
       flags, "--metrics", "Print the metrics and exit", o.format, [] { return metrics_text(metric_groups()); },

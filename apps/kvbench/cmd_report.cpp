@@ -14,7 +14,9 @@
 #include <kvbench/replay/plan/fields.hpp>
 #include <kvbench/report/document/document.hpp>
 #include <kvbench/report/document/writers.hpp>
+#include <kvbench/report/drawing/labels.hpp>
 #include <kvbench/report/read/checked_rows.hpp>
+#include <kvbench/report/read/labels.hpp>
 #include <kvbench/report/read/method_choice.hpp>
 #include <kvbench/report/report.hpp>
 #include <kvbench/report/shapes/shape.hpp>
@@ -29,7 +31,7 @@ namespace kvbench::app {
 namespace {
 
 struct ReportFlags {
-  std::vector<std::string> tables, raw, traces, methods;
+  std::vector<std::string> tables, raw, traces, methods, labels;
   std::string output, format, sweep, figure;
   report::ReportOptions report;
 };
@@ -82,6 +84,12 @@ const ReportFormat& format_of(const ReportFlags& o) {
   }
   throw Error("-o '{}': the name does not imply a format; end it with {}, or give --format", o.output,
               alone ? ".svg or .pdf" : ".html or .md, or with .tex for the tables alone");
+}
+
+/// A figure with what a file of it must say, because no page is around it.
+report::Drawing figure_alone(const report::Document& document, const std::string& name) {
+  const report::NamedDrawing found = find_drawing(document, name);
+  return with_text_below(*found.drawing, found.alone);
 }
 
 /// One name per line.
@@ -217,6 +225,7 @@ int run(const ReportFlags& given) {
   std::vector<std::string> methods;
   for (const std::string& text : o.methods) std::ranges::move(config::split_items(text), std::back_inserter(methods));
   if (!methods.empty()) keep_methods(tables, methods);
+  report::Labels(o.labels).apply(tables);
   report::ReportOptions report = o.report;
   if (!o.sweep.empty()) add_sweep_file(o, report);
   const OpenFiles files(o, tables, report);
@@ -225,7 +234,7 @@ int run(const ReportFlags& given) {
     output.finish(figure_list(document));
     return done;
   }
-  output.finish(o.figure.empty() ? format->page(document) : format->figure(find_drawing(document, o.figure)));
+  output.finish(o.figure.empty() ? format->page(document) : format->figure(figure_alone(document, o.figure)));
   if (given.output.empty())
     say("kvbench", fmt::format("the {} is {}", o.figure.empty() ? "report" : "figure", o.output));
   if (output.to_file()) print(verdict_text(claims_in(tables)));
@@ -255,6 +264,7 @@ Command add_report(CLI::App& app) {
   flags->add_option("-m,--method", o.methods,
                     "Only the rows of these methods, each with all its parameters or with those in brackets, in "
                     "figures, tables and answers (repeat, or separate with commas; default: all)");
+  add_label_flag(flags, o.labels, "figures, tables and answers");
   flags->add_option(
       "--raw", o.raw,
       "Raw results of the same replays (--raw of replay): adds the distribution of errors, and errors along the text");

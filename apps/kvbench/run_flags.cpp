@@ -11,6 +11,7 @@
 #include <kvbench/replay/run/devices.hpp>
 #include <kvbench/report/columns/tables.hpp>
 #include <kvbench/report/document/writers.hpp>
+#include <kvbench/report/read/labels.hpp>
 #include <kvbench/report/replay/table.hpp>
 #include <kvbench/store/key.hpp>
 #include <kvbench/trace/reader.hpp>
@@ -50,6 +51,12 @@ std::string by_run(std::span<const replay::Record> records, const char* heading,
   return out;
 }
 
+std::vector<replay::Record> labelled(const TableFlags& options, std::span<const replay::Record> records) {
+  std::vector<replay::Record> named(records.begin(), records.end());
+  report::Labels(options.labels).apply(named);
+  return named;
+}
+
 std::string full_text(std::span<const replay::Record> records) {
   return by_run(records, "run ", [](auto run) { return report::terminal_text(report::full_summary(run)); });
 }
@@ -64,12 +71,16 @@ void add_table_flags(CLI::App* flags, TableFlags& o) {
       ->add_flag("--summary{short}", o.summary,
                  "With -o: also print the answer in 12 lines (default on a terminal); --summary=full: with all rows")
       ->check(one_of({"short", "full"}));
+  add_label_flag(flags, o.labels, "summaries and tables for readers");
 }
 
 void check_table_flags(const CLI::App& flags, const TableFlags& options) {
   check_summary_flag(flags, options.output);
   if (options.format == "md" || options.format == "table")
     note_without_effect(flags, {"--no-times"}, "beside --format " + options.format + ", which shows no times");
+  const bool read = options.format == "md" || options.format == "table" || !options.summary.empty();
+  if (!read && !stdout_is_terminal())
+    note_without_effect(flags, {"--label"}, "here: tables for programs keep the names of methods; add --summary");
   if (options.format == "table")
     note_without_effect(flags, {"--rows"}, "beside --format table, whose rows are those of traces");
 }
@@ -136,6 +147,9 @@ std::vector<NamedFile> input_files(const replay::ReplayRequest& request) {
 }
 
 std::string format_records(const TableFlags& options, std::span<const replay::Record> records, const Output& output) {
+  const bool read = options.format == "md" || options.format == "table" || shows_table(options.format, output);
+  const std::vector<replay::Record> named = read ? labelled(options, records) : std::vector<replay::Record>();
+  if (read) records = named;
   if (options.format == "md")
     return by_run(records, "## ", [](auto run) { return report::markdown(report::all_rows(run)); });
   if (options.format == "table") return full_text(records);
@@ -145,8 +159,10 @@ std::string format_records(const TableFlags& options, std::span<const replay::Re
 }
 
 std::string summary_beside(const TableFlags& options, std::span<const replay::Record> records) {
-  if (options.summary == "full") return full_text(records);
   if (options.summary.empty() && !stdout_is_terminal()) return "";
+  const std::vector<replay::Record> named = labelled(options, records);
+  records = named;
+  if (options.summary == "full") return full_text(records);
   const std::string rest = fmt::format("--summary=full and {}", options.output);
   return report::terminal_text(report::brief_summary(records, rest));
 }

@@ -24,6 +24,7 @@ struct TableFlags {
   std::string output, format;
   std::string summary;  ///< --summary: empty, "short" or "full"
   bool no_times = false;
+  std::vector<std::string> labels;  ///< --label, of what is printed for readers
 };
 
 struct RunFlags : TableFlags {

@@ -50,11 +50,12 @@ int SweepTables::finish(const sweep::SweepResults& results) {
   if (claims_) claims_->finish(report::claims_table(flags_.format, results.claims));
   const bool summary = main().to_file() ? !flags_.summary.empty() || stdout_is_terminal()
                                         : flags_.format == "md" || shows_table(flags_.format, main());
+  const std::string verdicts = summary ? verdict_text(results.claims) : "";
+  if (!verdicts.empty()) print(verdicts + "\n");  // first: they are what the sweep asks
   if (records_) {
     records_->finish(format_records(flags_, results.records, *records_));
     if (records_->to_file()) print(summary_beside(flags_, results.records));
   }
-  if (summary) print(verdict_text(results.claims));
   return exit_code(results.records);
 }
 

@@ -14,6 +14,15 @@ OWN = "from kvbench import _core; assert _core.run_program([b'kvbench', b'info',
 THEIRS = "import h5py; h5py.File(sys.argv[1])['prompts/0/layers'].visit(lambda name: None)"
 START = "import sys; sys.path.insert(0, {!r}); import kvbench; kvbench.__path__.append({!r})"
 
+OWN_METHODS = """import kvbench, numpy as np
+@kvbench.scorer
+def far(head):
+    return np.linalg.norm(head.keys - head.keys.mean(axis=0), axis=1)
+@kvbench.scorer
+def near(head):
+    return -np.linalg.norm(head.keys - head.keys.mean(axis=0), axis=1)
+"""
+
 
 class Program(PackageTest):
     def both(self, *args, **options):
@@ -42,6 +51,29 @@ class Program(PackageTest):
         self.assertEqual(checked.returncode, 1, checked.stderr)
         self.assertIn("BROKEN     entries", checked.stdout)
         self.assertIn("entries() returned 2 entries on 1 kv heads", checked.stdout)
+
+    def run_inside(self, *args):
+        done = subprocess.run([PROGRAM, *args], capture_output=True, text=True, timeout=300)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return done.stdout
+
+    def test_an_own_method_is_named_by_its_end_and_labelled(self):
+        mine, table, raw, tex = map(self.path, ("mine.py", "rows.csv", "raw.h5", "tables.tex"))
+        with open(mine, "w") as file:
+            file.write(OWN_METHODS)
+        label = ("--label", "far=Ours")
+        printed = self.run_inside("replay", SAMPLE, "-m", f"{mine}:far,{mine}:near,snapkv,h2o,sink", "-b",
+                                  "12.5%mem,25%mem", "--layers", "2", "--rows", "trace", "--raw", raw, "-q", "-o",
+                                  table, "--summary", *label)
+        head, *lines = printed.splitlines()
+        self.assertTrue(head.endswith("your methods"), printed)
+        for line in lines[:2]:   # of a budget each
+            self.assertRegex(line, "Ours: x [0-9.]+")
+        compared = self.run_inside("compare", raw, "--a", "far", "--b", "sink", "--format", "csv", *label)
+        self.assertIn(",Ours,25%mem,sink,25%mem,", compared)
+        self.run_inside("report", table, "-m", "far,sink", *label, "-o", tex)
+        with open(tex) as file:
+            self.assertIn("\nOurs & ", file.read())
 
     def test_a_name_that_is_not_utf8(self):
         plain, inside = self.both("info", b"\xff.h5")

@@ -48,13 +48,15 @@ class Claims(CliTest):
             row = replayed[r["run"], r["b"], r["budget_b"], "2"]
             self.assertAlmostEqual(float(r["mean_b"]), float(row["relerr_balancekv_mean"]), places=9)
 
-    def test_sweep_and_report_end_with_the_same_verdict(self):
+    def test_the_sweep_begins_and_the_report_ends_with_the_same_verdict(self):
         report = self.ok("report", self.path("fig2.csv"), self.path("fig2.claims.csv"), "--sweep", self.file, "-o",
                          self.path("fig2.md"))
         verdict = rows(self.claims)[0]["claim_verdict"]
         self.assertRegex(report, f"^{verdict}( as a whole [(].*[)])?: BalanceKV's error is much lower")
-        self.assertTrue(self.swept.stdout.endswith(report), self.swept.stdout)
+        self.assertTrue(self.swept.stdout.startswith(report + "\n"), self.swept.stdout)
         page = self.read("fig2.md")
+        self.assertRegex(page, r"claims\*\*\n\n- Of 1 claim: 1 [a-z]+\.\n- " + verdict)
+        self.assertLess(page.index("- Of 1 claim"), page.index("- At "))
         self.assertRegex(page, f"### {verdict}( as a whole [(].*[)])?: BalanceKV's error is much lower")
         self.assertIn("mean relerr_balancekv against budget", page)
         self.assertIn("| prompt 0, layer 2 | balancekv-repo[temp=0.1] / uniform-repo | 25% |", page)
@@ -65,7 +67,7 @@ class Claims(CliTest):
     def test_compare_gives_the_same_rows_from_the_cells(self):
         self.assertEqual(self.ok("compare", self.path("fig2.cells"), "--sweep", self.file), self.claims)
         text = self.ok("compare", self.path("fig2.cells"), "--sweep", self.file, "--format", "table")
-        self.assertTrue(self.swept.stdout.endswith(text))
+        self.assertTrue(self.swept.stdout.startswith(text))
 
     def test_compare_gives_the_same_rows_from_raw_results(self):
         flags = ("--protocol", "prefill", "--window", "128", "--protect-outside", "128,0", "--layers", "2", "--prompts",

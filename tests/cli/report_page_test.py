@@ -14,6 +14,10 @@ WIDTH = 390  # px, of a phone
 CUT_OFF = """[...document.querySelectorAll('body *')].filter(e => !e.closest('.box') && e.getClientRects().length
     && e.getBoundingClientRect().right > document.documentElement.clientWidth + 1).map(e => e.outerHTML.slice(0, 80))"""
 
+# Open figures with a label that reaches beyond them: the reader would have to scroll to see it.
+LABELS_CUT = """[...document.querySelectorAll('figure .box')].filter(box => [...box.querySelectorAll('text')].some(
+    text => text.getBoundingClientRect().right > box.getBoundingClientRect().right + 1)).map(box => box.innerText)"""
+
 
 class Page(CliTest):
     @classmethod
@@ -54,6 +58,11 @@ class Page(CliTest):
                     self.assertEqual(page.complaints(), [])
                     self.assertLessEqual(self.scroll_width(), width)
                     self.assertEqual(page.evaluate(CUT_OFF), [])
+
+    def test_no_label_of_an_open_figure_is_cut(self):
+        for width in (500, 1280):
+            with self.subTest(width=width):
+                self.assertEqual(self.open(width).evaluate(LABELS_CUT), [])
 
     def test_the_checks_above_find_faults(self):
         page = self.open(path=self.spoiled("<main>", "<main><p style='width:600px'>wide</p>"))

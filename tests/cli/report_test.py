@@ -127,6 +127,9 @@ class Report(CliTest):
             svg = xml.etree.ElementTree.fromstring(self.report(self.csv, "--figure", name, name="one.svg"))
             self.assertEqual(svg.tag, "{http://www.w3.org/2000/svg}svg")
             self.assertTrue(all(node.get("class") is None for node in svg.iter()))
+            words = " ".join(node.text or "" for node in svg.iter())
+            for part in ("; " + os.path.basename(self.trace), "tokens", "% of the tokens"):
+                self.assertIn(part, words)  # it stands alone
         self.assertIn("snapkv", {node.text for node in svg.iter("{http://www.w3.org/2000/svg}text")})
         done = run("report", self.csv, "--figure", "error-by-method", "-o", self.path("one.pdf"))
         self.assertEqual((done.returncode, done.stdout, done.stderr), (0, "", ""))
@@ -157,7 +160,7 @@ class Report(CliTest):
     def test_tables_for_latex(self):
         text = self.report(self.csv, name="table.tex")
         self.assertEqual(text.count("\\begin{table}"), text.count("\\end{table}"))
-        body = re.search(r"\\caption\{Methods: error and cost\}.*?\\midrule\n(.*?)\\bottomrule", text, re.S).group(1)
+        body = re.search(r"\\caption\{Methods: error and cost[ (].*?\\midrule\n(.*?)\\bottomrule", text, re.S).group(1)
         results = [r for r in rows(self.read(self.csv)) if r["layer"] == "all" and r["status"] == "ok"]
         self.assertEqual(len(body.strip().split("\n")), len(results))
         self.assertRegex(body, r"snapkv & 25\\% & [\d.]+ & [\d.]+ to [\d.]+ & ")

@@ -105,6 +105,13 @@ void add_form_flags(CLI::App* flags, std::string& format, std::string& output) {
   flags->add_option("-o,--output", output, "Output file, written atomically (default: standard output)");
 }
 
+void add_label_flag(CLI::App* flags, std::vector<std::string>& labels, const std::string& where) {
+  flags->add_option("--label", labels,
+                    fmt::format("METHOD=TEXT or METHOD[PARAMS]=TEXT: show the method by this text in {}, as in "
+                                "./mine.py:farmean=FarMean (repeat for others)",
+                                where));
+}
+
 void add_isa_flag(CLI::App* flags, std::optional<Isa>& isa) {
   flags
       ->add_option_function<std::string>(

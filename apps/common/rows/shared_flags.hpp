@@ -30,6 +30,8 @@ void require_ending(const char* flag, const std::string& output, std::string_vie
 
 /// Adds --format and -o, for commands that write a table.
 void add_form_flags(CLI::App* flags, std::string& format, std::string& output);
+/// Adds --label METHOD=TEXT. `where`: what shows the texts.
+void add_label_flag(CLI::App* flags, std::vector<std::string>& labels, const std::string& where);
 /// Adds --isa, whose value stays absent where it is not given. Parsing throws Error where the instruction set is not
 /// available.
 void add_isa_flag(CLI::App* flags, std::optional<Isa>& isa);

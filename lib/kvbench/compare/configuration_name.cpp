@@ -95,6 +95,21 @@ bool matches(const ConfigurationName& name, const QueryConfiguration& configurat
          (!name.budget || configuration.budget.text() == *name.budget);
 }
 
+std::string method_meant(const std::string& written, std::span<const std::string> known, std::string_view flag) {
+  if (std::ranges::find(known, written) != known.end()) return written;
+  std::vector<std::string> same, ending;
+  for (const std::string& name : known) {
+    const std::size_t before = name.size() - std::min(name.size(), written.size());
+    if (!same_name(name.substr(before), written)) continue;
+    if (before == 0) same.push_back(name);
+    if (before > 0 && (name[before - 1] == ':' || name[before - 1] == '/')) ending.push_back(name);
+  }
+  if (!same.empty()) return same.front();
+  if (ending.size() > 1)
+    throw Error("{}: '{}' may mean {} methods; give one of {}.", flag, written, ending.size(), fmt::join(ending, ", "));
+  return ending.empty() ? written : ending.front();
+}
+
 ConfigurationName resolved(ConfigurationName name, std::span<const QueryConfiguration> known, std::string_view flag) {
   const auto refuse = [&](std::string_view what, const std::string& asked, const std::vector<std::string>& has) {
     if (std::ranges::find(has, asked) != has.end()) return;
@@ -102,10 +117,7 @@ ConfigurationName resolved(ConfigurationName name, std::span<const QueryConfigur
                 fmt::join(has, ", "));
   };
   const auto methods = distinct(known, [](const auto& c) { return std::optional(c.method); });
-  if (std::ranges::find(methods, name.method) == methods.end()) {
-    const auto same = std::ranges::find_if(methods, [&](const auto& method) { return same_name(method, name.method); });
-    if (same != methods.end()) name.method = *same;
-  }
+  name.method = method_meant(name.method, methods, flag);
   refuse("method", name.method, methods);
   const auto labels = distinct(
       known, [&](const auto& c) { return c.method == name.method ? std::optional(label_of(c)) : std::nullopt; });

@@ -2,7 +2,7 @@
 // Names of configurations in results: [FILE:]METHOD[PARAMS][@BUDGET], such as subgen, subgen[t=4;delta=2], uniform@25%
 // or 2:uniform@256. FILE is the number of the file on the command line, from 1. Without [PARAMS] the default
 // parameters are meant where the results have several sets of parameters; [] are always the defaults, and a parameter
-// may be named although it has its default value. Methods are named without case.
+// may be named although it has its default value. Methods are named without case, and those of files by their ends.
 #pragma once
 
 #include <optional>
@@ -23,6 +23,11 @@ struct ConfigurationName {
 
 /// Throws Error with `flag` where the text is not such a name.
 ConfigurationName parse_configuration(std::string_view text, std::string_view flag);
+
+/// The one of the methods `known` that a name means: the same, the same without case, or the only one that ends with
+/// it behind a colon or slash, as ./mine.py:farmean with farmean and mine.py:farmean. The name itself where there is
+/// none. Throws Error with `flag` where several end so.
+std::string method_meant(const std::string& written, std::span<const std::string> known, std::string_view flag);
 
 /// The name in the words of the results `known`: all configurations that it matches are of one method and one set of
 /// parameters. Throws Error, with the nearest name or all names, where there are none, or several sets of parameters

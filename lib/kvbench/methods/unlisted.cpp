@@ -19,6 +19,7 @@ namespace kvbench::methods {
 namespace {
 
 FindPythonMethod python = nullptr;
+std::map<std::string, std::string_view, std::less<>> shown_families;  // by the texts of show_as()
 
 /// Null where there is none of this name.
 const Wrapper* find_wrapper(std::string_view name) {
@@ -185,7 +186,10 @@ std::string right_name(std::string_view name) {
 
 void set_python(FindPythonMethod find) { python = find; }
 
+void show_as(const std::string& text, std::string_view method) { shown_families[text] = family_of(method); }
+
 std::string_view family_of_unlisted(std::string_view method) {
+  if (const auto shown = shown_families.find(method); shown != shown_families.end()) return shown->second;
   if (find_plus(method) != method.npos || is_plan(method)) return "composition";
   if (const auto wrapped = parse_wrapped(method); wrapped && find_wrapper(wrapped->wrapper))
     return family_of(wrapped->inside);

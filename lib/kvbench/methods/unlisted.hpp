@@ -12,6 +12,8 @@ namespace kvbench::methods {
 const MethodInfo& find_unlisted(std::string_view name, FindMethodOfFile of_file);
 /// family_of() of these.
 std::string_view family_of_unlisted(std::string_view method);
+/// Makes family_of() know a text by which results show a method, from here on. No method has it as its name.
+void show_as(const std::string& text, std::string_view method);
 
 /// Returns the method in Python of this name, which lives as long as the program. Throws Error where there is none.
 using FindPythonMethod = const MethodInfo& (*)(const std::string& name);

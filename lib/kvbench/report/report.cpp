@@ -184,10 +184,11 @@ Document make_report(std::span<const CsvTable> tables, const ReportOptions& opti
   for (const ReplaySection& section : sections)
     std::ranges::move(main_answers(section), std::back_inserter(document.answers));
   document.answers = leading(std::move(document.answers));
+  const bool claims = !options.published.empty() || !sorted.claims.empty();
+  if (claims) document.answers.insert(document.answers.begin(), claim_answer(options.published, sorted));
   std::vector<std::string> said;
   for (const AnswerBlock& answer : document.answers) std::ranges::copy(answer.sentences, std::back_inserter(said));
-  if (!options.published.empty() || !sorted.claims.empty())
-    append(document.blocks, published_blocks(options.published, sorted));
+  if (claims) append(document.blocks, published_blocks(options.published, sorted));
   for (const OverTexts& texts : over_texts) append(document.blocks, texts.blocks(said));
   for (std::size_t i = 0; i < evaluations.size(); ++i) {
     std::vector<Block> blocks = eval_blocks(evaluations[i], predictions[i], said);

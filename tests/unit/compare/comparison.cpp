@@ -245,6 +245,18 @@ TEST_CASE("names of configurations") {
   CHECK(contains(complaint("h2o", "h2o"), "are the same"));
   CHECK(contains(complaint("h2o[", nullptr), "bracket"));
   CHECK(contains(complaint("@25%", nullptr), "method is missing"));
+  const Made files = std::move(Made("m")
+                                   .with("./mine.py:far", constant(1))
+                                   .with("./mine.py:near", constant(2))
+                                   .with("../other/mine.py:near", constant(2))
+                                   .with("near", constant(3)));
+  const auto meant = [&](const char* a) { return compared({&files}, a, "./mine.py:near")[0].a; };
+  for (const char* written : {"far", "FAR", "mine.py:far", "./mine.py:far"}) CHECK(meant(written) == "./mine.py:far");
+  CHECK(meant("near") == "near");  // the whole name, before those that end with it
+  CHECK(meant("other/mine.py:near") == "../other/mine.py:near");
+  const auto unclear = [&](const char* a) { return message_of<Error>([&] { meant(a); }); };
+  CHECK(contains(unclear("mine.py:near"), "2 methods; give one of ./mine.py:near, ../other/mine.py:near."));
+  CHECK(contains(unclear("ar"), "there is no method 'ar'"));  // no part of a name
   CHECK(contains(message_of<Error>([&] { compared({&made, &made}, "h2o", "subgen[]"); }), "2:h2o"));
 }
 

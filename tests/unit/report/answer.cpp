@@ -186,6 +186,12 @@ TEST_CASE("on how many texts a configuration has the lowest error") {
   for (std::size_t i = 0; i < rows.size(); ++i) rows[i].prompt = i < 2 ? "0" : "1";
   CHECK(wins_of(rows) == Answers{"At a budget of 64 tokens, a has the lowest error on 1 of 2 texts, b on 1."});
   CHECK(answers_of(std::span(rows).first(2), rows).at(1) == wins_of(rows).at(0));
+  for (const char* method : {"a", "b"}) {
+    rows.push_back(row(method, "64", method[0] == 'a' ? 0.3 : 0.1, 25));
+    rows.back().prompt = "2";
+  }
+  CHECK(wins_of(rows) == Answers{"At a budget of 64 tokens, b has the lowest error on 2 of 3 texts, a on 1."});
+  rows.resize(4);
   rows[2].metrics[0].mean = 0.05;
   CHECK(wins_of(rows) == Answers{"At a budget of 64 tokens, a has the lowest error on 2 of 2 texts."});
   CHECK(wins_of(std::span(rows).first(2)).empty());

@@ -7,8 +7,10 @@
 
 #include <kvbench/core/error.hpp>
 #include <kvbench/core/utf8.hpp>
+#include <kvbench/methods/registry.hpp>
 #include <kvbench/report/document/writers.hpp>
 #include <kvbench/report/read/csv.hpp>
+#include <kvbench/report/read/labels.hpp>
 #include <kvbench/report/read/method_choice.hpp>
 #include <kvbench/report/text/text.hpp>
 
@@ -160,7 +162,7 @@ TEST_CASE("a report of some methods has their rows alone, with all or with the n
   CHECK(kept({"subgen"}) == Texts{"r.csv subgen ", "r.csv subgen t=7", "c.csv  "});
   CHECK(kept({"Subgen[t=7]", "sink"}) == Texts{"r.csv sink ", "r.csv subgen t=7", "c.csv  "});
   CHECK(kept({"subgen[]"}) == Texts{"r.csv subgen ", "c.csv  "});
-  CHECK(kept({"h2o"}) == Texts{"r.csv h2o ", "d.csv h2o ", "c.csv  "});
+  CHECK(kept({"H2O"}) == Texts{"r.csv h2o ", "d.csv h2o ", "c.csv  "});
   CHECK_THROWS_WITH_AS(
       kept({"sink", "subgem"}),
       "--method subgem: no row is of this method. Did you mean 'subgen'? The rows are of sink, subgen, "
@@ -168,6 +170,47 @@ TEST_CASE("a report of some methods has their rows alone, with all or with the n
       Error);
   CHECK_THROWS_WITH_AS(kept({"subgen[t=5]"}), doctest::Contains("--method subgen[t=5]: no row"), Error);
   CHECK_THROWS_AS(kept({"[t=5]"}), Error);
+}
+
+TEST_CASE("labels replace the names of methods in all columns that have them, and keep families") {
+  const std::vector<CsvTable> all = {replay_table({{.method = "./mine.py:far", .best = "subgen[t=7]", .tied = "0"},
+                                                   {.method = "subgen", .params = "t=7", .best = "subgen[t=7]"},
+                                                   {.method = "subgen", .best = "./mine.py:far"},
+                                                   {.method = "random"}})};
+  const auto shown = [&](const std::vector<std::string>& labels) {
+    std::vector<CsvTable> tables = all;
+    Labels(labels).apply(tables);
+    Texts out;
+    for (const CsvRow& row : tables[0].rows)
+      out.push_back(tables[0].text(row, "method") + "|" + tables[0].text(row, "params") + "|" +
+                    tables[0].text(row, "best"));
+    return out;
+  };
+  CHECK(shown({}) ==
+        Texts{"./mine.py:far||subgen[t=7]", "subgen|t=7|subgen[t=7]", "subgen||./mine.py:far", "random||"});
+  CHECK(shown({"far=Ours"}) == Texts{"Ours||subgen[t=7]", "subgen|t=7|subgen[t=7]", "subgen||Ours", "random||"});
+  CHECK(shown({"subgen=SubGen"}) ==
+        Texts{"./mine.py:far||SubGen[t=7]", "SubGen|t=7|SubGen[t=7]", "SubGen||./mine.py:far", "random||"});
+  CHECK(shown({"subgen=A", "subgen[t=7]=B = 7"}) ==
+        Texts{"./mine.py:far||B = 7", "B = 7||B = 7", "A||./mine.py:far", "random||"});
+  CHECK(methods::family_of("Ours") == "own");
+  CHECK(methods::family_of("SubGen") == "sampling");
+  struct Row {
+    std::vector<std::string> labels;
+    const char* message;
+  };
+  const Row refused[] = {
+      {{"far"}, "write METHOD=TEXT"},
+      {{"=Ours"}, "write METHOD=TEXT"},
+      {{"far="}, "write METHOD=TEXT"},
+      {{"random=Chance"}, "random is a reference"},
+      {{"far=h2o"}, "name of another method"},
+      {{"far=subgen"}, "name of another method"},
+      {{"far=A", "subgen=A"}, "two methods"},
+      {{"subgem=A"}, "no row is of 'subgem'. Did you mean 'subgen'?"},
+      {{"subgen[t=5]=A"}, "no row is of 'subgen[t=5]'"},
+  };
+  for (const Row& row : refused) CHECK_THROWS_WITH_AS(shown(row.labels), doctest::Contains(row.message), Error);
 }
 
 TEST_CASE("own methods have styles by their names, the same in all figures, whatever the order and the errors") {
@@ -202,9 +245,10 @@ TEST_CASE("methods by budgets for LaTeX: the best bold, what cannot be told from
                                {.method = "h2o", .budget = "50%", .error = "0.2,,"},
                                {.method = "random", .error = "0.3,,"}})});
   const std::string text = latex(document);
-  CHECK(contains(text,
-                 "\\caption{Mean relative error by method and budget. Bold: the best of a budget; underlined: not "
-                 "distinguishable from it; ?: not tested against it; without marks: not tested}"));
+  CHECK(
+      contains(text,
+               "\\caption{Mean relative error by method and budget. Bold: the best of a budget; underlined: not "
+               "distinguishable from it; without marks: not tested (?: not tested against the best; --: no result)}"));
   CHECK(contains(text,
                  "method & 12.5\\% & 25\\% & 50\\% \\\\\n\\midrule\n"
                  "sink & \\underline{0.500} & \\textbf{0.400} & -- \\\\\n"
@@ -232,5 +276,5 @@ TEST_CASE("a table for LaTeX has the means by which its rows are ranked") {
   CHECK(contains(table("0.3"), "\\caption{Geometric mean of the error by method and budget. Bold:"));
   CHECK(contains(table("0.3"), "sink & \\textbf{0.300} \\\\\nh2o & 0.400 \\\\\n"));
   CHECK(contains(table(""), "\\caption{Mean relative error by method and budget."));  // a row without one
-  CHECK(contains(table("0.3"), "times the best\\\\{}(geometric)"));  // in two lines
+  CHECK(contains(table("0.3"), "times the best\\\\{}(geometric)"));                   // in two lines
 }

@@ -298,3 +298,32 @@ TEST_CASE("labels of ticks that would cover each other are left out; both ends o
   CHECK(count(svg, ">0.11</text>") == 0);
   CHECK(count(svg, ">1</text>") == 2);
 }
+
+TEST_CASE("values that do not say how large something is are hollow in a grey area, and what has none is at the edge") {
+  LineChart vague = chart({{10, 0.5}, {20, 2, NAN, NAN, "", true}, {40, inf, NAN, NAN, "", true}});
+  CHECK(count(svg_of(vague), "class=\"vague\"") == 0);
+  for (const double from : {1., 0.01}) {
+    vague.vague_from = from;
+    CHECK(count(svg_of(vague), "class=\"vague\"") == 1);
+  }
+  CHECK(count(svg_of(vague), "class=\"open\"") == 1);
+  CHECK(svg_of(vague).find(">▲ outside</text>") != std::string::npos);
+  vague.vague_from = 20;  // above the axis
+  CHECK(count(svg_of(vague), "class=\"vague\"") == 0);
+  const DotPlot dots{.title = "t",
+                     .x = {Scale::log, 0.1, 10, {}, "x"},
+                     .vague_from = 1,
+                     .rows = {{.name = "a", .value = 0.5}, {.name = "b", .hollow = true, .value = 2}}};
+  CHECK(count(svg_of(dots), "class=\"vague\"") == 1);
+  CHECK(count(svg_of(dots), "class=\"open\"") == 1);
+}
+
+TEST_CASE("a figure alone has its text below it, in lines of its width") {
+  const Drawing plain = draw(chart({{10, 0.5}}));
+  const Drawing with = with_text_below(plain,
+                                       "tiny; t.h5, 5 texts, 1024 tokens; ~: not distinguishable from the best. "
+                                       "Hollow: a prediction that does not say how large the damage is.");
+  CHECK(with.width == plain.width);
+  CHECK(with.height > plain.height + 30);  // two lines
+  CHECK(svg_element(with).find(">tiny; t.h5, 5 texts, 1024 tokens;") != std::string::npos);
+}

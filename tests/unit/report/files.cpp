@@ -146,8 +146,8 @@ TEST_CASE("figures are found by name, or by a part that no other has") {
   for (const NamedDrawing& d : drawings_of(document)) names.push_back(d.name);
   CHECK(names == std::vector<std::string>{"error-by-layer/budget-12.5mem", "error-by-layer/budget-25mem", "error-cost",
                                           "error-cost-2"});
-  CHECK(find_drawing(document, "error-cost").title == "Cost");
-  CHECK(find_drawing(document, "25mem").title == "Budget 25%mem");
+  CHECK(find_drawing(document, "error-cost").drawing->title == "Cost");
+  CHECK(find_drawing(document, "25mem").drawing->title == "Budget 25%mem");
   CHECK_THROWS_WITH_AS(find_drawing(document, "by-layer"), doctest::Contains("2 figures have this in their names"),
                        Error);
   CHECK_THROWS_WITH_AS(find_drawing(document, "nothing"), doctest::Contains("error-cost-2"), Error);
@@ -163,7 +163,7 @@ TEST_CASE("tables for LaTeX: names are escaped, rules are those of booktabs, fol
   document.blocks.emplace_back(table);
   const std::string text = latex(document);
   CHECK(contains(text, "% kvbench 1\n"));
-  CHECK(contains(text, "\\caption{Errors at 25\\%}"));
+  CHECK(contains(text, "\\caption{Errors at 25\\% (95 \\% interval: "));
   CHECK(contains(text,
                  "\\begin{tabular}{@{}lrp{0.60\\linewidth}@{}}\n\\toprule\nmethod & \\shortstack[r]{95 "
                  "\\%\\\\{}interval} & reason \\\\\n\\midrule\n"));
@@ -178,5 +178,6 @@ TEST_CASE("tables for LaTeX: names are escaped, rules are those of booktabs, fol
   table.folded = false;
   table.rows.assign(50, table.rows.front());
   document.blocks = {table};
-  CHECK(contains(latex(document), "\\begin{longtable}{@{}lrp{0.60\\linewidth}@{}}\n\\caption{hidden} \\\\\n\\toprule"));
+  CHECK(
+      contains(latex(document), "\\begin{longtable}{@{}lrp{0.60\\linewidth}@{}}\n\\caption{hidden (95 \\% interval: "));
 }

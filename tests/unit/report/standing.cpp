@@ -43,6 +43,28 @@ TEST_CASE("the best, what cannot be told from it, and the next, with what the te
             .ends_with(" over 4 texts, which leave much undecided; five texts or more decide most."));
 }
 
+TEST_CASE("names are in the order of their numbers, also where a larger ratio is tied and a smaller one is not") {
+  struct Row {
+    std::vector<Mark> others;
+    std::string_view says;
+  };
+  const Row rows[] = {
+      {{over_places("d", 2.02, true), over_places("b", 1.2, true), over_places("c", 1.8, false)},
+       "; b (1.2 times), d (2.02 times) cannot be told from it; c, with 1.8 times the error (adjusted 95 % interval "
+       "0.9 "
+       "to 3.6), can. "},
+      {{mark("d", 0.202, true), mark("c", 0.18, false)},
+       "; d (0.202) cannot be told from it; c, with 1.8 times the error, can. "},
+      {{over_places("d", 1.8, true), over_places("c", 1.8, false)}, "; the next is c with 1.8 times the error "},
+      {{over_places("e", 4, false), over_places("c", 1.8, false)}, "; the next is c with 1.8 times the error "},
+  };
+  for (const Row& row : rows) {
+    const std::string sentence = said(row.others);
+    CAPTURE(sentence);
+    CHECK(sentence.find(row.says) != std::string::npos);
+  }
+}
+
 TEST_CASE("where nothing is told from the best, none is named") {
   CHECK(said({over_places("b", 1.5, true)}) ==
         "At 64 tokens, this trace cannot tell which method has the lowest error: a (0.1), b (1.5 times). Tested over 5 "

@@ -218,3 +218,44 @@ TEST_CASE("rows that are tied with the best are marked, and the mark is explaine
   records[1].tied = false;
   CHECK(terminal_text(rows_by_error(records)).find('~') == std::string::npos);  // the best row itself has no mark
 }
+
+TEST_CASE("captions say what marks mean, of those that a table has: it may stand alone in a paper") {
+  struct Row {
+    const char *cell, *note;
+  };
+  const Row rows[] = {
+      {"large: 0.389", "large: the mean is above 0.15 nats"},
+      {"outside: 16455", "outside: the error of a layer is too large"},
+      {"outside", "outside: the error of a layer is too large"},
+      {"tied, 1.2", "tied: not distinguishable"},
+      {"not tested, 2", "not tested: no test"},
+      {"0.5?", "?: not tested"},
+      {"reference", "reference: not ranked"},
+      {"measure", "measure: not ranked"},
+      {"not estimable", "not estimable: a few huge errors"},
+      {"too few queries", "too few queries: fewer than two blocks"},
+      {"geometric 0.1", "geometric: mean of the logarithms"},
+      {"–", "–: no result"},
+      {"0.1 [0.05, 0.2]", "in brackets: the 95 % interval"},
+  };
+  const auto table = [](const char* title, const char* cell, bool prose = false) {
+    return DocTable{.title = "T", .columns = {{"method"}, {title, !prose, prose}}, .rows = {{"a?", cell}}};
+  };
+  for (const Row& row : rows) {
+    CAPTURE(row.cell);
+    const DocTable one = table("value", row.cell);
+    REQUIRE(notes_of(one).size() == 1);
+    CHECK(notes_of(one)[0].starts_with(row.note));
+    const std::string end = notes_of(one)[0].substr(notes_of(one)[0].find(": ") + 2, 6);
+    const Document document{.title = "t", .blocks = {one}};
+    CHECK(latex(document).find(end) < latex(document).find("\\toprule"));  // in the caption
+    CHECK(markdown(document).find(end) != std::string::npos);
+    CHECK(html(document).find(end) != std::string::npos);
+    CHECK(notes_of(table("value", row.cell, true)).empty());  // prose
+  }
+  CHECK(notes_of(table("95 % interval", "0.1 to 0.2")).size() == 1);
+  CHECK(notes_of(table("adjusted 95% interval", "0.1..0.2")).size() == 1);
+  CHECK(notes_of(table("a / b [adjusted 95 % interval]", "0.1 [0.05, 0.2]")).size() == 2);
+  CHECK(notes_of(table("value", "0.5")).empty());
+  CHECK(latex({.title = "t", .blocks = {table("value", "0.5")}}).find("\\caption{T}") != std::string::npos);
+}

@@ -124,7 +124,9 @@ std::vector<Block> claim_figures(const compare::ClaimResult& claim) {
     ratios.push_back({place, c.a + " / " + c.b, c.budget_a, ratio, interval.lo, interval.hi});
   }
   if (means.empty()) return {};
-  return {
+  const compare::Comparison& one = claim.results.front().comparison;
+  const std::string source = fmt::format("{}. {}, {}.", claim.claim.text, one.model, one.trace);
+  std::vector<Block> out = {
       figure_of(means, fmt::format("{}mean {}", geometric ? "geometric " : "", claim.claim.metric.name),
                 geometric
                     ? "Geometric means over layers and texts of the means over queries and seeds, which the tests "
@@ -132,6 +134,11 @@ std::vector<Block> claim_figures(const compare::ClaimResult& claim) {
                     : "Means over the queries and seeds that the tests compare.",
                 {}),
       figure_of(ratios, "ratio", "Bars: adjusted 95 % interval over the units of the tests. Dashed line: equal.", {1})};
+  for (Block& block : out) {
+    Figure& figure = std::get<Figure>(block);
+    figure.alone = source + " " + figure.caption;
+  }
+  return out;
 }
 
 }  // namespace kvbench::report

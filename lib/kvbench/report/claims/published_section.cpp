@@ -209,8 +209,17 @@ void add_verdict(std::vector<Block>& blocks, const compare::ClaimResult& claim) 
   if (!claim.results.empty()) blocks.emplace_back(test_table(claim));
 }
 
-/// How many claims have which verdict.
-AnswerBlock verdicts_of(std::span<const Published> published, const std::vector<compare::ClaimResult>& results) {
+std::vector<compare::ClaimResult> claims_in(const ReportTables& tables) {
+  std::vector<compare::ClaimResult> out;
+  for (const CsvTable* table : tables.claims) std::ranges::move(claims_of(*table), std::back_inserter(out));
+  return out;
+}
+
+}  // namespace
+
+AnswerBlock claim_answer(std::span<const Published> published, const ReportTables& tables) {
+  constexpr std::size_t most_claims = 6;
+  std::vector<compare::ClaimResult> results = claims_in(tables);
   std::string counts;
   const auto add = [&](std::ptrdiff_t n, std::string_view what) {
     if (n > 0) counts += fmt::format("{}{} {}", counts.empty() ? "" : ", ", n, what);
@@ -222,16 +231,19 @@ AnswerBlock verdicts_of(std::span<const Published> published, const std::vector<
   });
   add(missing, "without a verdict");
   const auto total = static_cast<std::size_t>(missing) + results.size();
-  return {"What these results say about the claims",
-          {fmt::format("Of {} claim{}: {}.", total, total == 1 ? "" : "s", counts)}};
+  AnswerBlock out{"What these results say about the claims",
+                  {fmt::format("Of {} claim{}: {}.", total, total == 1 ? "" : "s", counts)}};
+  std::ranges::stable_sort(results, {}, [](const auto& r) { return r.verdict != Verdict::contradicted; });
+  for (const compare::ClaimResult& one : std::span(results).first(std::min(results.size(), most_claims))) {
+    const std::string text = verdict_text(one);
+    out.sentences.push_back(text.substr(0, text.find('\n')));
+  }
+  return out;
 }
 
-}  // namespace
-
 std::vector<Block> published_blocks(std::span<const Published> published, const ReportTables& tables) {
-  std::vector<compare::ClaimResult> results;
-  for (const CsvTable* table : tables.claims) std::ranges::move(claims_of(*table), std::back_inserter(results));
-  std::vector<Block> blocks = {Heading{2, "Claims of the paper"}, verdicts_of(published, results)};
+  std::vector<compare::ClaimResult> results = claims_in(tables);
+  std::vector<Block> blocks = {Heading{2, "Claims of the paper"}};
   for (const Published& p : published) {
     const auto result = std::ranges::find(results, p.claim, [](const compare::ClaimResult& r) { return r.claim.text; });
     if (result == results.end()) {

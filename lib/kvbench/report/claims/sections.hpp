@@ -65,6 +65,9 @@ struct Published {
   std::string why;  ///< possible reasons for differences
 };
 
+/// How many claims have which verdict, and the verdict on each of the first ones, the contradicted ones before others.
+AnswerBlock claim_answer(std::span<const Published> published, const ReportTables& tables);
+
 /// The claims with their verdicts and tests; published numbers next to rows of replays, and next to means of measures
 /// over heads.
 std::vector<Block> published_blocks(std::span<const Published> published, const ReportTables& tables);

@@ -93,21 +93,22 @@ std::vector<NamedDrawing> drawings_of(const Document& document) {
       std::string name = short_name(figure->title);
       if (name.find(own) == std::string::npos) name += "/" + own;
       const int number = ++used[name];
-      out.push_back({number == 1 ? name : fmt::format("{}-{}", name, number), &drawing});
+      out.push_back({number == 1 ? name : fmt::format("{}-{}", name, number), &drawing,
+                     figure->alone.empty() ? figure->title + ". " + figure->caption : figure->alone});
     }
   }
   return out;
 }
 
-const Drawing& find_drawing(const Document& document, const std::string& name) {
+NamedDrawing find_drawing(const Document& document, const std::string& name) {
   const std::vector<NamedDrawing> all = drawings_of(document);
   if (all.empty()) throw Error("--figure {}: these tables have no figures", name);
   std::vector<NamedDrawing> found;
   for (const NamedDrawing& d : all) {
-    if (d.name == name) return *d.drawing;
+    if (d.name == name) return d;
     if (d.name.find(name) != std::string::npos) found.push_back(d);
   }
-  if (found.size() == 1) return *found.front().drawing;
+  if (found.size() == 1) return found.front();
   if (found.empty())
     throw Error("--figure {}: there is no such figure; the figures are {} (--figure list shows all)", name,
                 names_text(all));

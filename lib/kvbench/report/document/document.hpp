@@ -63,7 +63,8 @@ struct Figure {
   std::string title;
   std::vector<Drawing> drawings = {};  ///< side by side where there is room
   std::string caption = "";
-  DocTable numbers = {};  ///< the values that are drawn; without columns: another table of the section has them
+  std::string alone = "";  ///< what a file of one drawing says below it: source and marks; "": title and caption
+  DocTable numbers = {};   ///< the values that are drawn; without columns: another table of the section has them
   bool folded = false;
 };
 
@@ -87,6 +88,10 @@ AnswerBlock without(AnswerBlock answer, const std::vector<std::string>& said);
 /// A figure of the first drawing of all, which is taken from its figure; none where nothing is drawn.
 std::optional<Figure> take_first_drawing(std::vector<Figure>& figures);
 
+/// What each mark in the cells of a table means, in the order of one list: "large: above ...". None for words that say
+/// it themselves.
+std::vector<std::string> notes_of(const DocTable& table);
+
 /// Appends.
 void append(std::vector<Block>& blocks, std::vector<Block> more);
 /// Appends a table with rows, a figure with drawings, an answer with sentences; nothing where it has none.
@@ -97,6 +102,7 @@ void append_folded(std::vector<Block>& blocks, const std::string& heading, std::
 struct NamedDrawing {
   std::string name;  ///< of its figure, and its own where that of the figure lacks it: "error-by-layer/budget-25mem"
   const Drawing* drawing;
+  std::string alone;  ///< Figure::alone, or title and caption
 };
 
 /// All drawings of the document, in its order, with distinct names.
@@ -104,6 +110,6 @@ std::vector<NamedDrawing> drawings_of(const Document& document);
 
 /// The drawing of this name, or the only one whose name contains the text. Throws Error with the names where there is
 /// none or are several.
-const Drawing& find_drawing(const Document& document, const std::string& name);
+NamedDrawing find_drawing(const Document& document, const std::string& name);
 
 }  // namespace kvbench::report

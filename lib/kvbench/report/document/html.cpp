@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <kvbench/report/shapes/looks.hpp>
 #include <kvbench/report/text/text.hpp>
@@ -89,7 +89,10 @@ std::string table_html(const DocTable& table, bool titled) {
                      title, table.sortable ? " class=\"sortable\"" : "");
   for (const TableColumn& column : table.columns)
     out += fmt::format("<th scope=\"col\"{}>{}</th>", column.number ? " class=\"n\"" : "", escape_xml(column.title));
-  return out + "</tr></thead>\n" + rows_html(table) + "</table>\n</div>\n";
+  out += "</tr></thead>\n" + rows_html(table) + "</table>\n</div>\n";
+  if (const std::vector<std::string> notes = notes_of(table); !notes.empty())
+    out += fmt::format("<p class=\"marks\">{}.</p>\n", escape_xml(fmt::format("{}", fmt::join(notes, "; "))));
+  return out;
 }
 
 std::string folded_html(const std::string& summary, const std::string& content) {
@@ -100,14 +103,18 @@ std::string counted(const DocTable& table) {
   return fmt::format("{} ({} {})", table.title, table.rows.size(), table.rows.size() == 1 ? "row" : "rows");
 }
 
+constexpr int narrow_screen = 440;  // px that a screen of 500 px has for a drawing, beside a scroll bar
+
 /// As many columns of equal width as fit on the page; each drawing in a box that scrolls where the screen is narrower
-/// than the smallest size of the drawing.
+/// than the smallest size of the drawing. Drawings shrink by a fifth, and further where a narrow screen then has them
+/// whole.
 std::string drawings_html(const Figure& figure) {
   int least = 0;
   std::string boxes;
   for (const Drawing& drawing : figure.drawings) {
     const int width = static_cast<int>(drawing.width);
-    const int shrunk = drawing.rigid ? width : width * 4 / 5, most = drawing.rigid ? width : width * 6 / 5;
+    const int shrunk = drawing.rigid ? width : std::min(width * 4 / 5, std::max(narrow_screen, width * 3 / 5));
+    const int most = drawing.rigid ? width : width * 6 / 5;
     least = std::max(least, drawing.rigid ? width : width * 19 / 20);
     boxes += fmt::format(
         "<div class=\"box\" role=\"region\" tabindex=\"0\" aria-label=\"{}\">\n"

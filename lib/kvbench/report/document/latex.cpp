@@ -115,7 +115,10 @@ std::string body_of(const DocTable& table) {
 
 /// In small print, at the width of the text at most. A table of several pages cannot be scaled.
 std::string table_latex(const DocTable& table) {
-  const std::string caption = latex_text(table.title), kinds = column_kinds(table);
+  const std::vector<std::string> notes = notes_of(table);
+  const std::string caption =
+      latex_text(table.title + (notes.empty() ? "" : fmt::format(" ({})", fmt::join(notes, "; "))));
+  const std::string kinds = column_kinds(table);
   if (table.rows.size() > rows_of_a_page)
     return fmt::format(
         "\n{{\\footnotesize\\setlength{{\\tabcolsep}}{{3pt}}\n\\begin{{longtable}}{{@{{}}{}@{{}}}}\n\\caption{{{}}} "

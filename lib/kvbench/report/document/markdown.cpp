@@ -48,6 +48,8 @@ std::string table_text(const DocTable& table) {
     cells.resize(table.columns.size());
     out += row_line(cells);
   }
+  if (const std::vector<std::string> notes = notes_of(table); !notes.empty())
+    out += fmt::format("\n{}.\n", escaped(fmt::format("{}", fmt::join(notes, "; "))));
   return out;
 }
 

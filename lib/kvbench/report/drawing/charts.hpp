@@ -16,7 +16,7 @@ struct ChartPoint {
   double x, y;
   double lo = NAN, hi = NAN;  ///< interval of y
   std::string tip = "";       ///< tooltip
-  bool hollow = false;        ///< no value that can be relied on
+  bool hollow = false;        ///< its value does not say how large what it stands for is
 };
 
 enum class LineRole {
@@ -41,8 +41,9 @@ struct LineChart {
   std::vector<ChartLine> lines = {};
   std::vector<ChartPoint> frontier = {};  ///< joined by a strong line behind all others
   std::vector<double> levels = {};        ///< values of y that are marked by a line across: 1 where ratios are drawn
-  bool apart = false;  ///< lines share their x values: shift them slightly so that intervals do not overlap
-  double width = 456;  ///< px
+  double vague_from = NAN;  ///< values of y from here on do not say how large what they stand for is: a grey area
+  bool apart = false;       ///< lines share their x values: shift them slightly so that intervals do not overlap
+  double width = 456;       ///< px
   double plot_height = 250;
 };
 
@@ -58,7 +59,7 @@ struct DotRow {
   std::string group;    ///< in the legend
   int style = 0;        ///< its colour is that of the group; marks::own_style() stands out
   bool grey = false;    ///< a reference: grey cross
-  bool hollow = false;  ///< no value that can be relied on
+  bool hollow = false;  ///< its value does not say how large what it stands for is
   double value = NAN, lo = NAN, hi = NAN;
   std::string text;  ///< the value, at the right
   std::string tip;   ///< tooltip
@@ -67,7 +68,8 @@ struct DotRow {
 struct DotPlot {
   std::string title, description;
   Axis x;
-  std::vector<DotRow> rows;  ///< from top to bottom
+  double vague_from = NAN;        ///< as LineChart::vague_from, of x
+  std::vector<DotRow> rows = {};  ///< from top to bottom
 };
 
 /// Values outside the axis are triangles at its edge.
@@ -77,6 +79,7 @@ struct HeatRow {
   std::string name, detail = "";
   std::vector<double> values = {};      ///< one per column; NaN: `words` is shown instead
   std::vector<std::string> words = {};  ///< one per column: why there is no value; "" where there is one
+  std::vector<std::string> marks = {};  ///< one per column: what a cell without a value shows; "": a dash
 };
 
 struct HeatMap {

@@ -24,13 +24,15 @@ class Dots {
     }
     left_ = names + dot_gap;
     right_ = left_ + dot_axis;
-    width_ = std::ceil(right_ + dot_gap + texts + 4);
+    width_ = std::ceil(right_ + dot_gap + 1.1 * texts + 4);  // fonts of pages may be wide
   }
 
   Drawing drawing() {
     Shapes legend = groups();  // sets top_
     const double base = top_ + dot_row * static_cast<double>(p_.rows.size()) + 4;
     Shapes out = shape::text(0, 15, p_.title, "head") + std::move(legend);
+    if (p_.x.at(p_.vague_from) < 1)
+      out += shape::rect(x_of(p_.vague_from), top_ - 4, right_ - x_of(p_.vague_from), base - top_ + 4, "vague");
     double free = -INFINITY;  // of labels, from here on
     for (const Tick& tick : p_.x.ticks) {
       const double x = x_of(tick.value), half = text_width(tick.label, 11) / 2;

@@ -35,7 +35,8 @@ Shape cell(const HeatMap& map, const HeatRow& row, std::size_t c, double x, doub
   const std::string word = std::isnan(value) ? row.words[c] : three_digits(value);
   Shapes content = swatch(x, y, width - heat_gap, heat_row_height - heat_gap, colour);
   if (map.columns.size() <= numbered_columns) {
-    const std::string shown = std::isnan(value) ? "–" : cell_text(value);
+    const std::string mark = row.marks.empty() || row.marks[c].empty() ? "–" : row.marks[c];
+    const std::string shown = std::isnan(value) ? mark : cell_text(value);
     content += shape::text(x + (width - heat_gap) / 2, y + heat_row_height / 2 + 3.5, shown,
                            fmt::format("small t{}", colour), Anchor::middle);
   }

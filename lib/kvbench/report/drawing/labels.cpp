@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <sstream>
 
 namespace kvbench::report {
 namespace {
@@ -61,6 +62,23 @@ double text_width(const std::string& text, double size) {
                                                                       : 0.58;
   }
   return width * size;
+}
+
+Drawing with_text_below(Drawing drawing, const std::string& text) {
+  constexpr double size = 11, height = 15, gap = 16;
+  double y = drawing.height + gap;
+  std::string line;
+  const auto end_line = [&] {
+    if (!line.empty()) drawing.shapes += shape::text(0, y, line, "soft small"), y += height;
+    line.clear();
+  };
+  std::istringstream words(text);
+  for (std::string word; words >> word; line += (line.empty() ? "" : " ") + word) {
+    if (text_width(line + " " + word, size) > drawing.width) end_line();
+  }
+  end_line();
+  drawing.height = y - height + 4;
+  return drawing;
 }
 
 std::vector<std::string> wrap_params(const std::string& params, std::size_t width) {

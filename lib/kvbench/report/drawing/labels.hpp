@@ -5,6 +5,8 @@
 #include <string>
 #include <vector>
 
+#include <kvbench/report/shapes/shape.hpp>
+
 namespace kvbench::report {
 
 struct LabelSlot {
@@ -22,5 +24,8 @@ double text_width(const std::string& text, double size);
 
 /// Splits "a=1;b=2;c=3" after semicolons into lines of at most `width` characters where possible.
 std::vector<std::string> wrap_params(const std::string& params, std::size_t width);
+
+/// The drawing with a text below it, in lines of at most its width: for files of it alone.
+Drawing with_text_below(Drawing drawing, const std::string& text);
 
 }  // namespace kvbench::report

@@ -13,6 +13,7 @@ namespace {
 constexpr double plot_left = 46, plot_heading = 20, plot_bottom = 44, leader_length = 30, name_height = 15,
                  detail_height = 13;
 constexpr int ring = 3, cross = 6;  // markers of beaten lines and hollow points, and of references
+constexpr double wide_fonts = 1.1;  // relative to text_width(): the fonts of some pages
 constexpr std::size_t detail_characters = 26, many_points = 24;
 
 /// The name of a line at its right end.
@@ -38,15 +39,18 @@ bool is_named(LineRole role) { return role != LineRole::context && role != LineR
 
 bool drawable(const ChartPoint& point) { return !std::isnan(point.x) && !std::isnan(point.y); }
 
-/// "▲ 5.41 to 27.4": the values of a line outside the axis.
+bool has_no_value(const ChartPoint& point) { return point.hollow && std::isinf(point.y); }
+
+/// "▲ 5.41 to 27.4": the values of a line outside the axis; "▲ outside" where a point has none.
 std::vector<std::string> beyond_axis(const Axis& y, const ChartLine& line) {
   std::vector<double> below, above;
   for (const ChartPoint& p : line.points) {
     if (!drawable(p)) continue;
     if (y.at(p.y) < 0) below.push_back(p.y);
-    if (y.at(p.y) > 1) above.push_back(p.y);
+    if (y.at(p.y) > 1 && !has_no_value(p)) above.push_back(p.y);
   }
   std::vector<std::string> out;
+  if (std::ranges::any_of(line.points, has_no_value)) out.emplace_back("▲ outside");
   if (!above.empty()) out.push_back("▲ " + range_text(above));
   if (!below.empty()) out.push_back("▼ " + range_text(below));
   return out;
@@ -64,7 +68,7 @@ class Plot {
       widest = std::max(widest, label.width());
       labels_.push_back(std::move(label));
     }
-    right_ = c_.width - widest - leader_length - 4;
+    right_ = c_.width - wide_fonts * widest - leader_length - 4;
     top_ = 26 + (c_.title.empty() ? 0 : plot_heading);
     base_ = top_ + c_.plot_height;
   }
@@ -108,6 +112,8 @@ class Plot {
   Shapes axes() const {
     Shapes out = shape::text(0, top_ - 12, c_.y.title, "soft small");
     if (!c_.title.empty()) out += shape::text(0, 15, c_.title, "head");
+    if (c_.y.at(c_.vague_from) < 1)
+      out += shape::rect(plot_left, top_, right_ - plot_left, y_of(c_.vague_from) - top_, "vague");
     double free_from = -1e9;  // right end of the previous label
     for (const Tick& tick : c_.x.ticks) {
       const double x = x_of(tick.value), half = text_width(tick.label, 11) / 2;

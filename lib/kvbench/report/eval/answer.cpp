@@ -56,7 +56,7 @@ std::string wins_sentence(const std::vector<DamageOf>& all, std::size_t texts) {
     const auto kl = [&](const DamageOf& one) { return one.of_texts[text]->of(eval::damage("kl_mean")).mean; };
     ++wins[static_cast<std::size_t>(std::ranges::min_element(all, {}, kl) - all.begin())].second;
   }
-  return fmt::format(" {}.", wins_text("KL", wins, static_cast<std::int64_t>(texts)));
+  return fmt::format(" {}.", wins_text("KL", std::move(wins), static_cast<std::int64_t>(texts)));
 }
 
 std::string damage_sentence(const DamageStanding& at, std::size_t texts) {

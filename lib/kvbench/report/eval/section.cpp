@@ -136,6 +136,12 @@ std::vector<Block> prediction_blocks(const EvalSection& section, const Predictio
   return blocks;
 }
 
+/// What files of single figures say of all of them.
+std::string source_of(const EvalSection& section) {
+  return fmt::format("{} on {}, {} tokens, {}; {}.", section.model, section.text, section.context,
+                     layers_text(section.settings), budget_words(section.budgets));
+}
+
 }  // namespace
 
 std::vector<Block> eval_blocks(const EvalSection& section, const Predictions& predictions,
@@ -158,6 +164,10 @@ std::vector<Block> eval_blocks(const EvalSection& section, const Predictions& pr
   append_filled(missing, fewer_layers_table(section));
   append_filled(missing, broken_table(section));
   append_folded(blocks, "Configurations without results, or of fewer layers", std::move(missing));
+  for (Block& block : blocks) {
+    if (auto* const figure = std::get_if<Figure>(&block))
+      figure->alone = fmt::format("{} Bars: 95 % intervals over documents. {}", source_of(section), figure->alone);
+  }
   return blocks;
 }
 

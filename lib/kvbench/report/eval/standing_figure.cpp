@@ -64,6 +64,10 @@ Figure standing_figure(const TextsTogether& texts) {
                     "KL relative to that of the best method, with the intervals of the tests against it over the "
                     "documents of all texts, adjusted for the number of methods; right: geometric mean KL in "
                     "nats, ~: not told from the best. An interval that reaches the edge goes on beyond it."};
+  figure.alone = fmt::format(
+      "{}, {} tokens. Bars: adjusted 95 % intervals; right: geometric mean KL in nats; ~: not told "
+      "from the best.",
+      texts.scope, texts.sections.front()->context);
   for (const DamageStanding& at : damage_standings(texts.rows()))
     figure.drawings.push_back(dots_of(at, *texts.sections.front()));
   return figure;

@@ -19,18 +19,30 @@ bool has_methods(const CsvTable& table) {
   return kind == TableKind::replay || kind == TableKind::evaluations;
 }
 
-compare::ConfigurationName chosen(const std::string& name) {
+/// The distinct methods of the tables, in order of appearance.
+std::vector<std::string> methods_of(const std::vector<CsvTable>& tables) {
+  DistinctTexts out;
+  for (const CsvTable& table : tables) {
+    for (const CsvRow& row : table.rows) {
+      if (has_methods(table)) out.add(table.text(row, "method"));
+    }
+  }
+  return out.list();
+}
+
+compare::ConfigurationName chosen(const std::string& name, std::span<const std::string> known, const char* flag) {
   std::optional<methods::MethodText> text = methods::parse_method_text(name);
   if (!text || text->name.empty())
-    throw Error("--method '{}': write METHOD or METHOD[PARAMS], such as subgen[t=4]", name);
-  return {.method = std::move(text->name), .params = std::move(text->settings), .budget = {}};
+    throw Error("{} '{}': write METHOD or METHOD[PARAMS], such as subgen[t=4]", flag, name);
+  return {.method = compare::method_meant(text->name, known, flag), .params = std::move(text->settings), .budget = {}};
 }
 
 }  // namespace
 
 void keep_methods(std::vector<CsvTable>& tables, const std::vector<std::string>& names) {
   std::vector<compare::ConfigurationName> all;
-  for (const std::string& name : names) all.push_back(chosen(name));
+  const std::vector<std::string> methods = methods_of(tables);
+  for (const std::string& name : names) all.push_back(chosen(name, methods, "--method"));
   std::vector<bool> found(all.size(), false);
   DistinctTexts known;
   std::map<std::pair<std::string, std::string>, bool> kept;  // by method and parameters

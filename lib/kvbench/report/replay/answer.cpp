@@ -124,12 +124,12 @@ std::string outside_note(const Rows& rows) {
       replay::largest_stream_error, fmt::join(parts, ", "), rows.size() == 1 ? "it" : "them");
 }
 
-/// The rows of a budget whose predictions are beyond their range.
-std::string large_note(const Rows& rows) {
+/// The rows of a budget whose predictions are beyond their range, the smallest first.
+std::string large_note(Rows rows) {
+  std::erase_if(rows, [](const replay::Record* r) { return !is_large_prediction(*r); });
+  std::ranges::stable_sort(rows, {}, [](const replay::Record* r) { return r->kl.mean; });
   std::vector<std::string> names;
-  for (const replay::Record* r : rows) {
-    if (is_large_prediction(*r)) names.push_back(fmt::format("{} ({})", label(*r), short_number(r->kl.mean)));
-  }
+  for (const replay::Record* r : rows) names.push_back(fmt::format("{} ({})", label(*r), short_number(r->kl.mean)));
   if (names.empty()) return "";
   return fmt::format(
       "Above {} nats a prediction does not say how large the damage is, so that ranks there are uncertain: {}.",
@@ -250,7 +250,8 @@ std::string family_note(std::span<const replay::Record* const> ranked, std::size
     const std::string_view family = methods::family_of(r.method);
     if (std::ranges::find(families, family) != families.end()) continue;
     families.push_back(family);
-    if (i >= shown) best.push_back(fmt::format("{} {} ({})", family, label(r), short_number(error_of(r))));
+    if (i >= shown)
+      best.push_back(fmt::format("{} {} ({}{})", family, label(r), prediction_mark(r), short_number(error_of(r))));
   }
   if (families.size() < 2 || best.empty()) return "";
   return fmt::format("The lowest {} of each {}family: {}.", figure_words(ranked.front()->ranked_by).quantity,
@@ -307,8 +308,9 @@ std::vector<std::string> wins_of(std::span<const replay::Record> records) {
     for (; next < texts.size() && texts[next].budget == texts[first].budget; ++next)
       wins.emplace_back(compare::label_of({texts[next].method, texts[next].params, {}}), texts[next].wins);
     if (wins.size() > 1)
-      out.push_back(fmt::format("{}, {}.", at_budget(texts[first].budget),
-                                wins_text(figure_words(texts[first].figure).quantity, wins, texts[first].texts)));
+      out.push_back(
+          fmt::format("{}, {}.", at_budget(texts[first].budget),
+                      wins_text(figure_words(texts[first].figure).quantity, std::move(wins), texts[first].texts)));
     first = next;
   }
   return out;

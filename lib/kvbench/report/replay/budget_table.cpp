@@ -39,7 +39,7 @@ struct RankedRows {
   /// `geometric`: the number is the mean by which rows are ranked and tested.
   TableCell cell(const Series& series, const ReplayRow& r, bool geometric) const {
     const double mean = geometric ? r.geomean : r.error;
-    const std::string text = std::isnan(mean) ? "–" : three_digits(mean);
+    const std::string text = std::isnan(mean) ? "–" : prediction_mark(r) + three_digits(mean);
     if (series.reference) return {text, Tone::dim};
     if (r.is_outside()) return {"outside", Tone::dim};
     if (tested < 2) return text;  // the best alone has no test
@@ -88,17 +88,16 @@ DocTable budget_table(const std::vector<Series>& all, const std::vector<Budget>&
   const bool geometric = are_geometric(order);
   DocTable table = table_of(figure_of(all), part, geometric);
   for (const Series* series : order) table.rows.push_back({series->name()});
-  bool single = false, untested = false;
+  bool untested = false;
   for (const Budget& budget : budgets) {
     const RankedRows ranked(order, budget);
-    (ranked.tested < 2 ? untested : single) |= ranked.tested < ranked.count;
+    untested |= ranked.tested < 2 && ranked.tested < ranked.count;
     table.columns.push_back({budget.text(), true});
     for (std::size_t i = 0; i < order.size(); ++i) {
       const ReplayRow* r = row_at(*order[i], budget);
       table.rows[i].push_back(r == nullptr ? TableCell("–", Tone::dim) : ranked.cell(*order[i], *r, geometric));
     }
   }
-  if (single) table.title += "; ?: not tested against it";
   if (untested) table.title += "; without marks: not tested";
   return table;
 }

@@ -33,7 +33,7 @@ constexpr PlottedCost plotted_costs[] = {
 
 constexpr double least_span = 4;  // of the axis, so that costs that are nearly equal look so
 constexpr std::size_t most_named = 16;
-constexpr double page_width = 680;  // px: of the first drawing, which stands alone
+constexpr double page_width = 570;  // px: of the first drawing, which stands alone; a narrow screen has it whole
 
 constexpr double least_cost = 1e-9, most_cost = 1e9;  // relative to the full cache; no cache is outside
 
@@ -66,7 +66,10 @@ std::vector<Series> at_budgets(const std::vector<Series>& all, const BudgetGroup
 Axis error_axis(const std::vector<Series>& all) {
   std::vector<double> values;
   for (const Series& series : all) {
-    for (const ReplayRow* r : series.rows) values.insert(values.end(), {r->error, r->error_lo, r->error_hi});
+    for (const ReplayRow* r : series.rows) {
+      if (!r->is_outside()) values.push_back(r->error);
+      if (says_size(*r)) values.insert(values.end(), {r->error_lo, r->error_hi});
+    }
   }
   const Extent extent = log_extent(values);
   return {Scale::log, extent.lo, extent.hi, log_ticks(extent.lo, extent.hi),
@@ -84,20 +87,39 @@ std::string tip(const Series& series, const ReplayRow& r) {
                                      : "; the mean is not estimable");
 }
 
-/// What captions say of hollow marks, where there are any.
-const char* hollow_words(const std::vector<Series>& all) {
-  for (const Series& series : all) {
-    if (std::ranges::any_of(series.rows, &ReplayRow::is_outside)) return "Hollow: cannot be predicted, measure it. ";
-  }
-  return "";
+/// Where a row stands on the axis of errors: what cannot be predicted is at its end.
+double position_of(const ReplayRow& r) { return r.is_outside() ? INFINITY : r.error; }
+
+/// From where on values of the figure do not say how large the damage is.
+double vague_from(const std::vector<Series>& all) {
+  return figure_of(all) == replay::RankBy::kl_predicted ? replay::largest_predicted : NAN;
 }
+
+/// What captions say of values that do not say how large the damage is, where there are any.
+std::string vague_words(const std::vector<Series>& all) {
+  const auto any = [&](auto is) {
+    return std::ranges::any_of(all, [&](const Series& s) { return std::ranges::any_of(s.rows, is); });
+  };
+  std::string out;
+  if (any([](const ReplayRow* r) { return is_large_prediction(*r); }))
+    out += fmt::format(
+        "Grey area: above {} nats a prediction does not say how large the damage is (large); hollow, "
+        "without an interval. ",
+        replay::largest_predicted);
+  if (any([](const ReplayRow* r) { return r->is_outside(); }))
+    out += "Outside, at the edge: cannot be predicted, measure it. ";
+  return out;
+}
+
+bool is_tied(const ReplayRow& r) { return r.tied == true && !r.is_best(); }
 
 Drawing dots_at(const std::vector<Series>& all, const Budget& budget) {
   const std::vector<Series> shown = at_budgets(all, {budget});
   const FigureWords& words = figure_words(figure_of(all));
   DotPlot plot{.title = fmt::format("{} at {}", words.title, budget_words(budget)),
                .description = std::string(words.name) + " of every method, in ascending order",
-               .x = error_axis(shown)};
+               .x = error_axis(shown),
+               .vague_from = vague_from(shown)};
   for (const Series& series : shown) {
     const ReplayRow& r = *series.rows.front();
     plot.rows.push_back(
@@ -107,14 +129,14 @@ Drawing dots_at(const std::vector<Series>& all, const Budget& budget) {
                                                 : series.kind,
          .style = series.style,
          .grey = series.reference,
-         .hollow = r.is_outside(),
-         .value = r.error,
-         .lo = r.error_lo,
-         .hi = r.error_hi,
-         .text = r.is_outside() ? "outside" : three_digits(r.error) + (r.tied == true && !r.is_best() ? " ~" : ""),
+         .hollow = !says_size(r),
+         .value = position_of(r),
+         .lo = says_size(r) ? r.error_lo : NAN,
+         .hi = says_size(r) ? r.error_hi : NAN,
+         .text = r.is_outside() ? "outside" : prediction_mark(r) + three_digits(r.error) + (is_tied(r) ? " ~" : ""),
          .tip = tip(series, r)});
   }
-  std::ranges::stable_sort(plot.rows, {}, [](const DotRow& row) { return std::pair(row.hollow, row.value); });
+  std::ranges::stable_sort(plot.rows, {}, [](const DotRow& row) { return row.value; });
   return draw(plot);
 }
 
@@ -174,9 +196,10 @@ ChartLine line_of(const Series& series, const PlottedCost& cost, const std::set<
                      std::ranges::any_of(series.rows, [&](const ReplayRow* r) { return named.contains(r); });
   line.role = series.reference ? LineRole::reference : shown ? LineRole::shown : LineRole::beaten;
   for (const ReplayRow* r : series.rows) {
-    if (has_cost(*r, cost))
-      line.points.push_back(
-          {100 * cost_of(*r, cost), r->error, r->error_lo, r->error_hi, tip(series, *r), r->is_outside()});
+    if (!has_cost(*r, cost)) continue;
+    const Interval interval = says_size(*r) ? Interval{r->error_lo, r->error_hi} : Interval{NAN, NAN};
+    line.points.push_back(
+        {100 * cost_of(*r, cost), position_of(*r), interval.lo, interval.hi, tip(series, *r), !says_size(*r)});
   }
   std::ranges::stable_sort(line.points, {}, &ChartPoint::x);
   return line;
@@ -188,6 +211,7 @@ LineChart chart_of(const std::vector<Series>& all, const PlottedCost& cost, cons
                   .description = std::string(words.name) + " of every method against its cost",
                   .x = cost_axis(all, cost, budgets),
                   .y = error_axis(all),
+                  .vague_from = vague_from(all),
                   .apart = true,
                   .width = width,
                   .plot_height = 340};
@@ -213,7 +237,8 @@ Figure error_figure(const std::vector<Series>& all, const std::vector<Budget>& b
       .caption = fmt::format("{}, in ascending order; bars: its 95 % interval. Colours: families of methods; "
                              "grey crosses: references, which are not ranked. ~: not distinguishable from the "
                              "best. {}Triangles: beyond the axis.",
-                             words.meaning, hollow_words(all))};
+                             words.meaning, vague_words(all)),
+      .alone = fmt::format("{}Bars: 95 % intervals. ~: not distinguishable from the best.", vague_words(all))};
   for (const BudgetGroup& group : budget_groups(budgets)) {
     const Budget budget = main_budgets(group).front();
     if (!at_budgets(all, {budget}).empty()) figure.drawings.push_back(dots_at(all, budget));
@@ -231,7 +256,10 @@ Figure cost_figure(const std::vector<Series>& all, const std::vector<Budget>& bu
           "than {} times the bytes. Named and coloured by family: their methods, and the lowest of each "
           "family at a budget; grey rings: all other methods; grey crosses: references. {}Triangles at an edge: values "
           "outside the axis.",
-          words.meaning, words.quantity, compare::equal_cost, hollow_words(all))};
+          words.meaning, words.quantity, compare::equal_cost, vague_words(all)),
+      .alone = fmt::format("{}Bars: 95 % intervals. Strong line: the lowest at this cost. Grey rings: other methods; "
+                           "crosses: references.",
+                           vague_words(all))};
   for (const BudgetGroup& group : budget_groups(budgets)) {
     if (group.size() < 2) continue;
     const std::optional<CostKind> limited = group.front().cost();

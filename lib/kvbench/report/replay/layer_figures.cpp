@@ -60,13 +60,16 @@ HeatMap map_of(const std::vector<const Series*>& order, const Budget& budget, co
               .hi = extent.hi};
   for (const std::int64_t layer : layers) map.columns.push_back(std::to_string(layer));
   for (const Series* series : order) {
-    HeatRow row{series->method, series->params, {}, {}};
+    HeatRow row{.name = series->method, .detail = series->params};
     for (const std::int64_t layer : layers) {
       const ReplayRow* r = find_row(series->layers, budget, layer);
-      row.values.push_back(r == nullptr || !r->ok() ? NAN : r->error);
+      const bool ok = r != nullptr && r->ok(), vague = ok && !says_size(*r);
+      row.values.push_back(!ok || vague ? NAN : r->error);
       row.words.push_back(r == nullptr ? "not run"
-                          : r->ok()    ? ""
-                                       : fmt::format("{}: {}", name_of(r->status), r->reason));
+                          : !ok        ? fmt::format("{}: {}", name_of(r->status), r->reason)
+                          : vague      ? ranked_text(*r)
+                                       : "");
+      row.marks.push_back(!vague ? "" : r->is_outside() ? "outside" : "large");
     }
     map.rows.push_back(std::move(row));
   }
@@ -84,7 +87,9 @@ DocTable layer_numbers(const std::vector<Series>& all, std::span<const Budget> b
       std::vector<TableCell> cells = {series->method, series->params, budget.text()};
       for (const std::int64_t layer : layers) {
         const ReplayRow* r = find_row(series->layers, budget, layer);
-        cells.emplace_back(r == nullptr ? "" : r->ok() ? number_text(r->error) : std::string(name_of(r->status)));
+        cells.emplace_back(r == nullptr ? ""
+                           : r->ok()    ? prediction_mark(*r) + number_text(r->error)
+                                        : std::string(name_of(r->status)));
       }
       table.rows.push_back(std::move(cells));
     }
@@ -112,11 +117,12 @@ std::vector<Block> layer_figures(const std::vector<Series>& all, const std::vect
   const std::string title = fmt::format("{} by layer", words.title);
   const auto figure = [&](std::span<const Budget> shown, const std::string& name, bool folded) {
     Figure f{.title = name,
-             .caption =
-                 fmt::format("{} of the methods with results, in ascending order of the {} over all "
-                             "layers at the budget of the map. The colour scale is logarithmic; values outside it have "
-                             "the colour of its end. A dash: no result in this layer.",
-                             words.name, words.quantity),
+             .caption = fmt::format(
+                 "{} of the methods with results, in ascending order of the {} over all "
+                 "layers at the budget of the map. The colour scale is logarithmic; values outside it have "
+                 "the colour of its end. A dash: no result in this layer; large, outside: a prediction that "
+                 "does not say how large the damage is, or none.",
+                 words.name, words.quantity),
              .numbers = layer_numbers(all, shown, layers),
              .folded = folded};
     for (const Budget& budget : shown)

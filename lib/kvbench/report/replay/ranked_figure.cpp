@@ -32,8 +32,7 @@ const FigureWords& figure_words(RankBy figure) {
       .axis = "predicted KL, nats per token",
       .meaning =
           "KL divergence of the model's next-token distributions that the errors cause, predicted from the "
-          "probes of the trace, in nats per scored token; large: above 0.15, where it does not say how large the "
-          "damage is; outside: errors of a layer are too large for any prediction, measure it",
+          "probes of the trace, in nats per scored token",
       .unit = "KL "};
   return figure == RankBy::kl_predicted ? kl : figure == RankBy::residual_err ? residual : error;
 }
@@ -42,6 +41,13 @@ bool is_large_prediction(const replay::Record& r) {
   return r.ranked_by == RankBy::kl_predicted && replay::is_large(r.kl) && !replay::is_outside(r.kl);
 }
 
+static_assert(replay::largest_predicted == 0.15);  // as notes_of() and captions say
+
+bool says_size(const replay::Record& r) { return !is_large_prediction(r) && !r.is_outside(); }
+
+const char* prediction_mark(RankBy figure, double mean) {
+  return figure == RankBy::kl_predicted && mean > replay::largest_predicted ? "large: " : "";
+}
 const char* prediction_mark(const replay::PredictedKl& kl) {
   return replay::is_outside(kl) ? "outside: " : replay::is_large(kl) ? "large: " : "";
 }

@@ -23,10 +23,14 @@ const FigureWords& figure_words(replay::RankBy figure);
 
 /// Whether it is ranked by a prediction that is beyond its range.
 bool is_large_prediction(const replay::Record& r);
+/// Whether its value says how large the damage is: it is no prediction beyond its range or outside its region.
+bool says_size(const replay::Record& r);
 /// What stands before its number: "outside: " where it is no prediction, "large: " beyond the range of predictions,
 /// otherwise nothing.
 const char* prediction_mark(const replay::PredictedKl& kl);
 const char* prediction_mark(const replay::Record& r);
+/// The same of a mean over rows of this figure.
+const char* prediction_mark(replay::RankBy figure, double mean);
 /// "0.12", "large: 0.3" or "outside: 0.09".
 std::string predicted_text(const replay::PredictedKl& kl);
 /// The mean over the row of the figure that ranks it.

@@ -142,17 +142,9 @@ void add_rows(const std::vector<Series>& all, const std::vector<Budget>& budgets
 
 constexpr std::size_t geometric_column = 10;
 
-/// What titles say of the marks of predictions: a table for LaTeX stands alone.
-const char* words_of_marks(replay::RankBy figure) {
-  return figure == replay::RankBy::kl_predicted
-             ? " (large: above 0.15 nats, where it does not say how large the damage is; outside: no prediction, "
-               "measure it)"
-             : "";
-}
-
 DocTable method_table(replay::RankBy figure) {
   const FigureWords& words = figure_words(figure);
-  return {.title = fmt::format("Methods: {} and cost{}", words.quantity, words_of_marks(figure)),
+  return {.title = fmt::format("Methods: {} and cost", words.quantity),
           .columns = {{"method"},
                       {"trace"},
                       {"budget", true},
@@ -207,10 +199,13 @@ DocTable text_averages(const ReplaySection& section) {
   for (const compare::TextSummary& t : summaries) {
     const bool enough = !std::isnan(t.interval.lo);
     table.rows.push_back(
-        {t.params.empty() ? t.method : t.method + " " + t.params, t.budget.text(), fmt::format("{}", t.texts),
-         number_cell(t.error),
+        {t.params.empty() ? t.method : t.method + " " + t.params,
+         t.budget.text(),
+         fmt::format("{}", t.texts),
+         {prediction_mark(t.figure, t.error) + three_digits(t.error), Tone::plain, sort_key(t.error)},
          enough ? fmt::format("{} to {}", three_digits(t.interval.lo), three_digits(t.interval.hi)) : "",
-         number_cell(t.mean_rank), fmt::format("{}", t.wins)});
+         number_cell(t.mean_rank),
+         fmt::format("{}", t.wins)});
   }
   return compact(std::move(table));
 }
@@ -281,6 +276,28 @@ struct SectionBlocks {
   bool several = false;  ///< parts or budgets, of which `shown` has one each
 };
 
+/// What files of single figures say of all of them: "MODEL; smollm2-135m.h5, 5 texts of 1024 tokens, 5 of 30 layers;
+/// decode; 12.5, 25 % of the memory."
+std::string source_of(const ReplaySection& section, const ReplayPart& part, const std::vector<Budget>& budgets) {
+  DistinctTexts texts;
+  for (const ReplayRow& r : part.texts) texts.add(r.prompt);
+  Distinct<double> tokens;
+  for (const ReplayRow& r : part.overall) {
+    if (r.ok()) tokens.add(r.context_tokens);
+  }
+  const std::string lengths = tokens.list().empty() ? "" : fmt::format(", {} tokens", range_text(tokens.list()));
+  const std::string count = texts.list().empty() ? "" : fmt::format(", {} texts", texts.list().size());
+  return fmt::format("{}; {}{}{}{}; {}; {}.", part.model, name_of(part), count, lengths, layers_text(part),
+                     section.protocol, budget_words(budgets));
+}
+
+/// Puts the source before what the figures from `first` on say alone.
+void name_source(std::vector<Block>& blocks, std::size_t first, const std::string& source) {
+  for (std::size_t i = first; i < blocks.size(); ++i) {
+    if (auto* const figure = std::get_if<Figure>(&blocks[i])) figure->alone = source + " " + figure->alone;
+  }
+}
+
 void add_part(const ReplaySection& section, const ReplayPart& part, const QueryFiles& files,
               const std::vector<std::string>& said, SectionBlocks& into) {
   const bool several = section.parts.size() > 1;
@@ -288,13 +305,14 @@ void add_part(const ReplaySection& section, const ReplayPart& part, const QueryF
   const std::vector<Series> all = series_of(part);
   const std::vector<Budget> budgets = budgets_of(part);
   const Shown shown = shown_of(all, budgets);
+  const std::string source = source_of(section, part, budgets);
+  const std::size_t firsts[] = {into.shown.size(), into.figures.size(), into.details.size()};
   std::vector<Figure> figures = {cost_figure(shown.series, shown.budgets, of_part),
                                  error_figure(shown.series, shown.budgets, of_part)};
   if (std::optional<Figure> first = take_first_drawing(figures)) into.shown.emplace_back(*std::move(first));
   if (const std::vector<Budget> main = main_budgets(budgets); !main.empty()) {
     DocTable table = method_table(part.ranked_by);
-    table.title =
-        fmt::format("Methods at {}{}{}", budget_words(main.front()), of_part, words_of_marks(part.ranked_by));
+    table.title = fmt::format("Methods at {}{}", budget_words(main.front()), of_part);
     add_rows(all, {main.front()}, "", table);
     for (auto& row : table.rows) row[2] = "";  // the budget, which the title states
     append_filled(into.shown, finished(std::move(table)));
@@ -314,6 +332,8 @@ void add_part(const ReplaySection& section, const ReplayPart& part, const QueryF
   for (const trace::Reader* trace : files.traces)
     append(into.details, attention_figure(section, part, shown.series, files.raw, *trace));
   if (several && into.details.size() == before) into.details.pop_back();
+  name_source(into.shown, firsts[0], source), name_source(into.figures, firsts[1], source);
+  name_source(into.details, firsts[2], source);
 }
 
 }  // namespace

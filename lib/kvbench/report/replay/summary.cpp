@@ -13,6 +13,7 @@
 #include <kvbench/report/replay/answer.hpp>
 #include <kvbench/report/replay/ranked_figure.hpp>
 #include <kvbench/report/replay/reason_groups.hpp>
+#include <kvbench/report/text/sentences.hpp>
 #include <kvbench/report/text/text.hpp>
 
 namespace kvbench::report {
@@ -20,7 +21,7 @@ namespace {
 
 constexpr std::size_t most_best = 5, most_answers = 9;
 
-/// Texts of more bytes end in "..".
+/// Texts of more bytes end in "..": of places, whose rows stand together. Names of methods stay whole.
 std::string cut(const std::string& text, std::size_t most) {
   if (text.size() <= most) return text;
   std::size_t end = 0;
@@ -38,7 +39,6 @@ std::string times(const replay::Record& r, const replay::Record& best) {
 
 /// The first rows of a list in ascending order of the error.
 DocTable best_rows(std::span<const replay::Record* const> rows) {
-  constexpr std::size_t name = 40;
   const replay::RankBy figure = rows.front()->ranked_by;
   const bool predicted = figure == replay::RankBy::kl_predicted;
   const bool over_texts = !std::isnan(rows.front()->geomean);  // ratios are then those of geometric means
@@ -60,7 +60,7 @@ DocTable best_rows(std::span<const replay::Record* const> rows) {
     const double error = geometric ? r->geomean : r->mean_of(figure);
     const std::string text = std::isnan(error) ? "-" : geometric ? short_number(error) : ranked_text(*r);
     const Interval interval = ranked_interval(*r);
-    table.rows.push_back({cut(label(*r), name), std::string(methods::family_of(r->method)),
+    table.rows.push_back({label(*r), std::string(methods::family_of(r->method)),
                           text + (is_tied(r) ? "~"
                                   : ties     ? " "
                                              : ""),
@@ -72,16 +72,48 @@ DocTable best_rows(std::span<const replay::Record* const> rows) {
   return compact(std::move(table));
 }
 
+/// As many whole names as fit, and the number of the others.
 std::string names_of(const std::vector<evidence::Mark>& marks) {
+  constexpr std::size_t width = 30;
   std::vector<std::string> names;
-  for (const evidence::Mark& mark : marks) names.push_back(mark.name);
-  return fmt::format("{}", fmt::join(names, ", "));
+  std::size_t fit = 0, used = 0;
+  for (const evidence::Mark& mark : marks) {
+    names.push_back(mark.name);
+    used += mark.name.size() + 2;
+    if (used <= width) ++fit;
+  }
+  return names.empty() ? "" : listed_up_to(names, std::max<std::size_t>(fit, 1));
+}
+
+/// How many times the best each method of the reader's own is, or why that is not known, where another column does not
+/// say it: "./mine.py:far: x 14.1".
+std::string own_text(const BudgetAnswer& answer, std::span<const replay::Record> rows) {
+  std::vector<std::string> out;
+  const auto said = [&](const std::string& name) {
+    const evidence::Mark* next = answer.standing.next();
+    return answer.standing.best.name == name || (next != nullptr && next->name == name);
+  };
+  for (const replay::Record& r : rows) {
+    const bool here = r.budget == answer.budget && (answer.run.empty() || r.run == answer.run) &&
+                      (answer.trace.empty() || r.trace == answer.trace);
+    const std::string name = label(r);
+    if (!here || r.refit != replay::Refit::none || methods::family_of(r.method) != "own" || said(name)) continue;
+    const auto all = answer.standing.ranked();
+    const auto mark = std::ranges::find(all, name, [](const evidence::Mark* m) { return m->name; });
+    out.push_back(fmt::format("{}: {}", name,
+                              mark != all.end()                ? "x " + short_number((*mark)->ratio)
+                              : r.is_outside()                 ? "outside"
+                              : r.status == replay::Status::ok ? "not ranked"
+                                                               : std::string(name_of(r.status))));
+  }
+  return fmt::format("{}", fmt::join(out, ", "));
 }
 
 /// One line per budget, trace and run.
-DocTable answer_rows(std::span<const BudgetAnswer> answers) {
-  constexpr std::size_t place = 14, best = 26, tied = 30, next = 24;
-  DocTable table{.columns = {{"run"}, {"trace"}, {"budget"}, {""}, {"cannot be told from it"}, {"next"}}};
+DocTable answer_rows(std::span<const BudgetAnswer> answers, std::span<const replay::Record> rows) {
+  constexpr std::size_t place = 24;
+  DocTable table{
+      .columns = {{"run"}, {"trace"}, {"budget"}, {""}, {"cannot be told from it"}, {"next"}, {"your methods"}}};
   Distinct<std::string_view> quantities;
   for (const BudgetAnswer& a : answers) quantities.add(figure_words(a.ranked.front()->ranked_by).quantity);
   table.columns[3].title = fmt::format("lowest {}", fmt::join(quantities.list(), " or "));
@@ -89,8 +121,9 @@ DocTable answer_rows(std::span<const BudgetAnswer> answers) {
     const evidence::Mark &first = a.standing.best, *other = a.standing.next();
     table.rows.push_back(
         {cut(a.run, place), cut(a.trace, place), a.budget.text(),
-         cut(fmt::format("{} ({})", first.name, short_number(first.mean)), best), cut(names_of(a.standing.tied), tied),
-         other == nullptr ? "" : cut(fmt::format("{}: x {}", other->name, short_number(other->ratio)), next)});
+         fmt::format("{} ({}{})", first.name, prediction_mark(*a.ranked.front()), short_number(first.mean)),
+         names_of(a.standing.tied),
+         other == nullptr ? "" : fmt::format("{}: x {}", other->name, short_number(other->ratio)), own_text(a, rows)});
   }
   return compact(std::move(table));
 }
@@ -110,11 +143,19 @@ std::string rest_of(std::span<const replay::Record> rows, std::size_t shown, con
   return parts.empty() ? "" : fmt::format("Not shown: {}; see {}.", fmt::join(parts, ", "), rest);
 }
 
+/// The table, and what its marks mean.
+void append_with_notes(std::vector<Block>& blocks, DocTable table) {
+  const std::vector<std::string> notes = notes_of(table);
+  blocks.emplace_back(std::move(table));
+  if (!notes.empty()) blocks.emplace_back(Paragraph{fmt::format("{}.", fmt::join(notes, "; "))});
+}
+
 /// The answer at one budget; without one, the rows with the lowest errors.
 std::vector<Block> of_one_budget(std::span<const replay::Record> rows, std::span<const BudgetAnswer> answers) {
   if (!answers.empty()) {
     const BudgetAnswer& answer = answers.front();
-    std::vector<Block> blocks = {Paragraph{answer.brief}, best_rows(answer.ranked)};
+    std::vector<Block> blocks = {Paragraph{answer.brief}};
+    append_with_notes(blocks, best_rows(answer.ranked));
     if (const std::string families = family_note(answer.ranked, most_best); !families.empty())
       blocks.emplace_back(Paragraph{families});
     return blocks;
@@ -133,8 +174,11 @@ std::vector<Block> of_one_budget(std::span<const replay::Record> rows, std::span
 std::vector<Block> brief_summary(std::span<const replay::Record> records, const std::string& rest) {
   const std::vector<replay::Record> rows = rows_over_layers(records);
   const std::vector<BudgetAnswer> answers = budget_answers(rows);
-  std::vector<Block> blocks =
-      answers.size() > 1 ? std::vector<Block>{answer_rows(answers)} : of_one_budget(rows, answers);
+  std::vector<Block> blocks;
+  if (answers.size() > 1)
+    append_with_notes(blocks, answer_rows(answers, rows));
+  else
+    blocks = of_one_budget(rows, answers);
   if (blocks.empty()) {
     for (const std::string& reason : reason_sentences(rows)) blocks.emplace_back(Paragraph{reason});
   }

@@ -210,8 +210,9 @@ std::optional<DocTable> averages_over_texts(std::span<const replay::Record> reco
     if (t.texts < 3) continue;
     table.columns[3].title = figure_words(t.figure).column;
     table.rows.push_back({compare::label_of({t.method, t.params, {}}), t.budget.text(), fmt::format("{}", t.texts),
-                          short_number(t.error), short_interval(t.interval.lo, t.interval.hi),
-                          short_number(t.mean_rank), fmt::format("{}", t.wins)});
+                          prediction_mark(t.figure, t.error) + short_number(t.error),
+                          short_interval(t.interval.lo, t.interval.hi), short_number(t.mean_rank),
+                          fmt::format("{}", t.wins)});
   }
   return table.rows.empty() ? std::nullopt : std::optional(std::move(table));
 }

@@ -89,6 +89,7 @@ const std::vector<Look>& looks() {
         {.name = "guide", .fill = "none", .stroke = "grid", .dashes = {1, 3}},
         {.name = "level", .fill = "none", .stroke = "ink", .width = 1.2, .dashes = {6, 3}, .opacity = 0.7},
         {.name = "leader", .fill = "none", .stroke = "k", .width = 0.9, .opacity = 0.6},
+        {.name = "vague", .fill = "grid", .opacity = 0.7},
         {.name = "hx", .fill = "shade"},
         {.name = "tx", .fill = "soft"},
         {.name = "name"},

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <functional>
 #include <vector>
 
 #include <fmt/format.h>
@@ -65,8 +66,9 @@ std::string at_budget(const Budget& budget) {
   return (budget.is_share() ? "At " : "At a budget of ") + budget_words(budget);
 }
 
-std::string wins_text(std::string_view figure, std::span<const std::pair<std::string, std::int64_t>> wins,
+std::string wins_text(std::string_view figure, std::vector<std::pair<std::string, std::int64_t>> wins,
                       std::int64_t texts) {
+  std::ranges::stable_sort(wins, std::greater{}, [](const auto& win) { return win.second; });
   std::string out;
   for (const auto& [name, count] : wins) {
     if (count == 0) continue;

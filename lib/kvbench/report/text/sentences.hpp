@@ -29,8 +29,9 @@ std::vector<Budget> main_budgets(const std::vector<Budget>& budgets);
 /// How a sentence names a budget: "At 25 % of the memory", "Reading 12.5 % of the bytes", "At a budget of 64 tokens".
 std::string at_budget(const Budget& budget);
 
-/// "a has the lowest KL on 2 of 3 texts, b on 1": names and their numbers of wins; those without a win are left out.
-std::string wins_text(std::string_view figure, std::span<const std::pair<std::string, std::int64_t>> wins,
+/// "a has the lowest KL on 2 of 3 texts, b on 1": names and their numbers of wins, the most first; those without a win
+/// are left out.
+std::string wins_text(std::string_view figure, std::vector<std::pair<std::string, std::int64_t>> wins,
                       std::int64_t texts);
 
 /// The names, of which at most `most` are written out: "a, b and 3 more".

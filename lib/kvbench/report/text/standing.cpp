@@ -27,15 +27,20 @@ std::string listed_marks(const std::vector<Mark>& marks, const StandingWords& wo
   return listed_up_to(std::move(first));
 }
 
+/// The first one that is worse. Those that no test tells from the best may have larger ratios, if they differ more
+/// from text to text: then it is not "the next".
 std::string next_text(const Standing& s, const StandingWords& words) {
   const Mark* next = s.next();
   if (next == nullptr || words.table) return "";
-  if (!std::isfinite(next->ratio)) return "; the next is " + listed_mark(*next, words);
-  std::string out = fmt::format("; the next is {} with {:.3g} times the {}", next->name, next->ratio, words.quantity);
+  const bool in_order = s.tied.empty() || !(s.tied.back().ratio > next->ratio);
+  const char* can = in_order ? "" : ", can";
+  if (!std::isfinite(next->ratio)) return fmt::format("; the next is {}", listed_mark(*next, words));
+  std::string out = fmt::format("; {}{}{} with {:.3g} times the {}", in_order ? "the next is " : "", next->name,
+                                in_order ? "" : ",", next->ratio, words.quantity);
   if (!std::isnan(next->interval.lo))
     out += fmt::format(" (adjusted 95 % interval {} to {})", short_number(next->interval.lo),
                        short_number(next->interval.hi));
-  return out;
+  return out + can;
 }
 
 /// Over what the rows were tested, and how far that carries.

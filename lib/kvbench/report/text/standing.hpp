@@ -22,8 +22,9 @@ struct StandingWords {
   bool table = false;  ///< a table beside it has ratios and intervals, and marks what cannot be told by ~
 };
 
-/// The best one, those that no test tells from it, the next one with its ratio and interval, what the tests were made
-/// over, and how far that carries. Where everything that was tested is tied, no best one is named.
+/// The best one, those that no test tells from it, the first that is worse with its ratio and interval, what the tests
+/// were made over, and how far that carries. Where everything that was tested is tied, no best one is named. Each list
+/// is in ascending order of its numbers.
 std::string standing_sentence(const evidence::Standing& standing, const StandingWords& words);
 
 /// Those that were compared and not tested, and what a test takes; "" where there are none.

@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <kvbench/report/read/labels.hpp>
+
+#include <algorithm>
+
+#include <kvbench/core/error.hpp>
+#include <kvbench/core/name.hpp>
+#include <kvbench/methods/contract/method_text.hpp>
+#include <kvbench/methods/unlisted.hpp>
+#include <kvbench/report/text/text.hpp>
+
+namespace kvbench::report {
+namespace {
+
+constexpr const char* label_flag = "--label";
+
+/// Where the = before the text is: behind the brackets.
+std::size_t equals_sign(const std::string& item) {
+  const std::size_t close = item.find("]=");
+  return close != item.npos ? close + 1 : item.find('=');
+}
+
+/// The method and parameters of "snapkv[window=64]".
+compare::QueryConfiguration configuration_of(const std::string& label) {
+  const std::size_t open = label.ends_with(']') ? label.find('[') : label.npos;
+  if (open == label.npos) return {label, "", {}};
+  return {label.substr(0, open), label.substr(open + 1, label.size() - open - 2), {}};
+}
+
+}  // namespace
+
+Labels::Labels(const std::vector<std::string>& items) {
+  for (const std::string& item : items) {
+    const std::size_t at = equals_sign(item);
+    const auto method = at == item.npos ? std::nullopt : methods::parse_method_text(item.substr(0, at));
+    std::string text = at == item.npos ? "" : item.substr(at + 1);
+    if (!method || method->name.empty() || text.empty())
+      throw Error("{} '{}': write METHOD=TEXT, such as ./mine.py:farmean=FarMean", label_flag, item);
+    check_name(text, fmt::format("{} '{}'", label_flag, item));
+    if (std::ranges::find(labels_, text, &Label::text) != labels_.end())
+      throw Error("{}: '{}' is the text of two methods, which nobody could tell apart", label_flag, text);
+    labels_.push_back({{{}, method->name, method->settings, {}}, std::move(text)});
+  }
+  std::ranges::stable_sort(labels_, {}, [](const Label& label) { return !label.of.params; });
+}
+
+/// The labels for rows of known methods.
+class Labels::Renamer {
+ public:
+  Renamer(std::vector<Label> labels, const std::vector<std::string>& known)
+      : labels_(std::move(labels)), used_(labels_.size(), false) {
+    for (Label& label : labels_) {
+      label.of.method = compare::method_meant(label.of.method, known, label_flag);
+      if (compare::is_baseline(label.of.method))
+        throw Error("{}: {} is a reference, which keeps its name", label_flag, label.of.method);
+      const bool other = label.text != label.of.method && std::ranges::find(known, label.text) != known.end();
+      if (other || std::ranges::find(methods::all_methods(), label.text, &methods::MethodInfo::name) !=
+                       methods::all_methods().end())
+        throw Error("{}: '{}' is the name of another method", label_flag, label.text);
+    }
+  }
+
+  void rename(std::string& method, std::string& params) {
+    const compare::QueryConfiguration was{method, params, {}};
+    for (std::size_t i = 0; i < labels_.size(); ++i) {
+      if (!matches(labels_[i].of, was)) continue;
+      used_[i] = true;
+      methods::show_as(labels_[i].text, was.method);
+      method = labels_[i].text;
+      if (labels_[i].of.params) params.clear();
+      return;
+    }
+  }
+  void rename(std::string& label) {
+    compare::QueryConfiguration one = configuration_of(label);
+    rename(one.method, one.params);
+    label = label_of(one);
+  }
+  void finish(const std::vector<std::string>& known) const {
+    for (std::size_t i = 0; i < labels_.size(); ++i) {
+      const std::string& name = labels_[i].of.method;
+      if (!used_[i])
+        throw Error("{}: no row is of '{}'.{} The rows are of {}.", label_flag,
+                    compare::label_of({name, labels_[i].of.params.value_or(""), {}}), did_you_mean(name, known),
+                    listed(known));
+    }
+  }
+
+ private:
+  std::vector<Label> labels_;
+  std::vector<bool> used_;
+};
+
+void Labels::apply(std::vector<replay::Record>& rows) const {
+  if (labels_.empty()) return;
+  DistinctTexts known;
+  for (const replay::Record& r : rows) known.add(r.method);
+  Renamer renamer(labels_, known.list());
+  for (replay::Record& r : rows) renamer.rename(r.method, r.params), renamer.rename(r.best);
+  renamer.finish(known.list());
+}
+
+void Labels::apply(std::vector<compare::Comparison>& rows) const {
+  if (labels_.empty()) return;
+  DistinctTexts known;
+  for (const compare::Comparison& r : rows) {
+    for (const std::string& side : {r.a, r.b}) known.add(configuration_of(side).method);
+  }
+  Renamer renamer(labels_, known.list());
+  for (compare::Comparison& r : rows) renamer.rename(r.a), renamer.rename(r.b);
+  renamer.finish(known.list());
+}
+
+void Labels::apply(std::vector<CsvTable>& tables) const {
+  if (labels_.empty()) return;
+  DistinctTexts known;
+  for (const CsvTable& table : tables) {
+    for (const CsvRow& row : table.rows) {
+      if (table.has("params")) known.add(table.text(row, "method"));
+    }
+  }
+  Renamer renamer(labels_, known.list());
+  for (CsvTable& table : tables) {
+    const auto method = table.find("method"), params = table.find("params");
+    for (CsvRow& row : table.rows) {
+      if (method && params) renamer.rename(row.cells[*method], row.cells[*params]);
+      for (const char* column : {"best", "a", "b"}) {
+        if (const auto at = table.find(column)) renamer.rename(row.cells[*at]);
+      }
+    }
+  }
+  renamer.finish(known.list());
+}
+
+}  // namespace kvbench::report
