@@ -11,6 +11,7 @@
 #include <kvbench/core/version.hpp>
 
 #include <apps/common/command_line.hpp>
+#include <apps/common/rows/method_slips.hpp>
 #include <apps/common/rows/output.hpp>
 #include <apps/common/rows/request_flags.hpp>
 #include <apps/common/rows/shared_flags.hpp>
@@ -179,12 +180,14 @@ ParsedOptions parse_options(int argc, const char* const* argv) {
   declare_methods(app, options, lists);
   declare_run(app, options, lists);
   app::take_one_value_each(app);
+  const std::vector<std::string> words(argv + 1, argv + argc);
   try {
-    app.parse(app::as_parsed({argv + 1, argv + argc}));
+    app.parse(app::as_parsed(words));
   } catch (const CLI::ParseError& error) {
     const bool asked = error.get_exit_code() == static_cast<int>(CLI::ExitCodes::Success);  // --help, --version
     if (asked) return {std::nullopt, app::print_answer(app, error)};
-    app::say("kveval", fmt::format("{} (kveval --help lists the flags)", app::complaint(app, error)));
+    const std::string fault = app::complaint(app, error, words, app::method_advice);
+    app::say("kveval", fmt::format("{} (kveval --help lists the flags)", fault));
     return {std::nullopt, app::bad_input};
   }
   if (lists.list_tasks) {
@@ -192,6 +195,7 @@ ParsedOptions parse_options(int argc, const char* const* argv) {
     app::print(eval::list_of_tasks());
     return {std::nullopt, 0};
   }
+  app::refuse_spaced_lists(app, words);
   app::refuse_empty_values(app);
   if (!options.sweep.empty()) refuse_flags_beside_sweep(app);
   resolve(app, options, lists);

@@ -12,6 +12,7 @@
 #include <apps/common/command_line.hpp>
 #include <apps/common/freed_memory.hpp>
 #include <apps/common/rows/flag_names.hpp>
+#include <apps/common/rows/method_slips.hpp>
 #include <apps/common/stop_signals.hpp>
 #include <apps/kvbench/commands.hpp>
 #include <apps/kvbench/run_kvbench.hpp>
@@ -117,15 +118,18 @@ int run_arguments(const std::vector<std::string>& words, std::string& given) {
                               add_allocate(app)};
   for (const Command& command : commands) take_one_value_each(*command.flags);
   add_examples(app);
+  const std::vector<std::string> read = in_flags(app, words);
   try {
-    app.parse(as_parsed(in_flags(app, words)));
+    app.parse(as_parsed(read));
   } catch (const CLI::Success& asked) {  // --help, --version
     return print_answer(app, asked);
   } catch (const CLI::ParseError& error) {
     const std::string command = command_of(app);
-    throw Error("{} (see kvbench {}{}--help)", complaint(app, error), command, command.empty() ? "" : " ");
+    const std::string fault = complaint(app, error, read, method_advice);
+    throw Error("{} (see kvbench {}{}--help)", fault, command, command.empty() ? "" : " ");
   }
   given = command_of(app);
+  refuse_spaced_lists(*app.get_subcommands().front(), read);
   refuse_empty_values(*app.get_subcommands().front());
   for (const Command& command : commands) {
     if (command.flags->parsed()) return command.run();

@@ -99,12 +99,6 @@ class Usage(CliTest):
         table = self.path("order.csv")
         self.ok("replay", "-m", "sink,snapkv", "--rows", "query", "-o", table, self.trace)
         self.assertEqual(self.ok("compare", "--a", "sink", table), self.ok("compare", table, "--a", "sink"))
-        for command, flag in (("replay", "--method"), ("allocate", "--menu")):
-            self.fails(2, f"quest: there is no such trace; separate methods with commas, as in {flag} random,quest",
-                       args=[command, self.trace, flag, "sink", "quest"])
-        for value, flag in (("20%", "-b"), ("64KiB", "-b"), ("1", "--layers")):
-            self.fails(2, f"{value}: there is no such trace; separate the values of a flag with commas, as in "
-                       f"--budget 50%,{value}", args=["replay", self.trace, "-m", "sink", flag, "1", value])
         for flag in ("--method", "-m"):
             message = f"{flag} stands before the command; write it behind, as in kvbench replay {flag}"
             self.fails(2, message, args=[flag, "snapkv", "replay", self.trace])
