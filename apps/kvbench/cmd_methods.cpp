@@ -8,6 +8,7 @@
 #include <kvbench/core/name.hpp>
 #include <kvbench/core/utf8.hpp>
 #include <kvbench/methods/registry.hpp>
+#include <kvbench/methods/sets.hpp>
 #include <kvbench/report/columns/column.hpp>
 #include <kvbench/testing/contract.hpp>
 
@@ -36,8 +37,9 @@ std::string list_text(std::optional<methods::Kind> kind = {}) {
   if (kind) return out;
   for (const methods::Wrapper& w : methods::all_wrappers())
     out += fmt::format("{:<{}}  {:<12}  {}\n", w.info.name, width, "wrapper", w.info.summary);
-  return out + fmt::format("\n--method all leaves out {}, and also replays {}.\n", fmt::join(left_out(), ", "),
-                           fmt::join(also_replayed(), ", "));
+  return out +
+         fmt::format("\n--method all leaves out {}, and also replays {}. --method eviction replays that kind alone.\n",
+                     fmt::join(left_out(), ", "), fmt::join(also_replayed(), ", "));
 }
 
 /// For programs: the growth of cost that bench/scaling.py compares its measurements with.
@@ -120,12 +122,10 @@ std::vector<const methods::MethodInfo*> described(const std::string& name) {
 /// What is printed of these names: methods, or one family of them.
 std::string answer(const MethodsFlags& o) {
   if (o.names.empty()) return list(o.format);
-  const std::string& first = o.names.front();
-  const auto is_kind = [&](const methods::MethodInfo& m) { return same_name(name_of(m.kind), first); };
-  const auto found = std::ranges::find_if(methods::all_methods(), is_kind);
-  if (found != methods::all_methods().end() && !same_name(found->name, first) && o.names.size() == 1) {
+  const std::optional<methods::Kind> family = methods::find_family(o.names.front());
+  if (family && o.names.size() == 1) {
     if (o.format != "text") throw Error("--format {}: a family is printed as text; leave it out", o.format);
-    return list_text(found->kind);
+    return list_text(family);
   }
   std::vector<const methods::MethodInfo*> methods;
   for (const std::string& name : o.names) {

@@ -3,7 +3,7 @@
 
 import json
 
-from support import CliTest
+from support import CliTest, rows, run
 
 # Command lines, and the words of the message.
 ANSWERED = (
@@ -36,8 +36,15 @@ ANSWERED = (
     (["replay", "T", "-m", "sink", "--metric", "recall"], "It is a flag of kvbench compare"),
     (["methods", "--list"], "Write kvbench methods alone"),
     (["methods", "--kind", "eviction"], "kvbench methods evict"),
-    (["replay", "T", "-m", "eviction"], "It is a family; name those that you mean: sink,h2o,"),
-    (["replay", "T", "-m", "Quantization"], "It is a family; name those that you mean: int,int8,"),
+    (["replay", "T", "-m", "eviction+q8_0"], "'eviction'. It stands for several methods; name one of them."),
+    (["replay", "T", "-m", "sink,-knorm"], "'-knorm' leaves out nothing"),
+    (["replay", "T", "-m", "sink,-eviction"], "'-eviction' leaves out all methods"),
+    (["replay", "T", "-m", "all", "-knorm"], "To leave it out, write --method \"all,-knorm\"."),
+    (["replay", "T", "-m", "q4"], "Did you mean 'q4_0' or 'q4_1'?"), (["methods", "q8"], "Did you mean 'q8_0'?"),
+    (["methods", "q5"], "Did you mean 'q5_0' or 'q5_1'?"), (["methods", "iq4"], "Did you mean 'iq4_nl'?"),
+    (["methods", "kivi"], "Here it is kivi4 or kivi2."), (["methods", "snap"], "Did you mean 'snapkv'?"),
+    (["methods", "h2"], "Did you mean 'h2o'?"), (["re"], "Did you mean 'replay' or 'report'?"),
+    (["val", "T"], "Did you mean 'validate'?"), (["replay", "T", "--meth", "h2o"], "Did you mean '--method'?"),
     (["replay", "T", "-m", "chunkkv"], "It is a press of kvpress: kvbench.from_kvpress()"),
     (["replay", "T", "-m", "qfilter"], "that needs a model or takes no budget"),
     (["replay", "T", "-m", "plan:"], "'plan:' does not name a file of a plan"),
@@ -81,7 +88,7 @@ ANSWERED = (
     (["replay", "T", "-m", "sink", "-o", "a.csv", "--summary", "full"], "write --summary=full"),
     (["sweep", "s.toml", "--summary", "full"], "'full' has no place in kvbench sweep; write --summary=full"),
     (["validate", "T", "--summary=full"], "--summary takes no value"),
-    (["replay", "T", "-m", "*"], "Here it is all."), (["methods", "quantisers"], "It is a family; name those"),
+    (["replay", "T", "-m", "*"], "Here it is all."),
     (["replay", "T", "-m", "sink", "--prompts", "gausian-0"], "Did you mean 'gaussian-0'? It has: 0 (gaussian-0)"))
 
 # Lists with spaces between their values, and how they are written.
@@ -189,6 +196,17 @@ class Slips(CliTest):
                 self.fails(2, right.replace("T.", self.trace + "."),
                            args=[self.trace if arg == "T" else arg for arg in args])
 
+    def test_families(self):
+        flags = ["replay", self.trace, "--seeds", 1, "--rows", "trace", "--no-times"]
+        names = lambda *methods: [row["method"] for row in rows(run(*flags, "-m", *methods).stdout)]
+        kinds = {row["method"]: row["kind"] for row in rows(self.ok("methods", "--format", "csv"))}
+        for family in ("eviction", "sampling", "merging", "retrieval", "quantisation"):
+            of_kind = [name for name, kind in kinds.items()
+                       if kind == family and name not in ("oracle-error", "duo", "duo@kvpress")]
+            self.assertEqual(names(family), of_kind)
+            self.assertEqual(names(f"exact,{family.upper()},-{of_kind[0]}"), ["exact", *of_kind[1:]])
+        self.assertEqual(names("all,-knorm"), [name for name in names("all") if name != "knorm"])
+
     def test_accepted(self):
         for right, slip in REPLAY:
             with self.subTest(slip=slip):
@@ -211,6 +229,7 @@ class Slips(CliTest):
         self.assertEqual(listed,
                          [line for line in self.ok("methods").splitlines() if line.split()[1:2] == ["eviction"]])
         self.assertGreater(len(listed), 5)
+        self.assertEqual(self.ok("methods", "quantisers"), self.ok("methods", "quantisation"))
         both = self.ok("methods", "snapkv", "h2o")
         self.assertEqual(both, self.ok("methods", "snapkv(window=4), h2o"))
         self.assertEqual(both, self.ok("methods", "snapkv") + "\n" + self.ok("methods", "h2o"))
@@ -218,9 +237,9 @@ class Slips(CliTest):
         self.fails(2, "2 are given", args=["methods", "snapkv", "h2o", "--format", "json"])
 
     def test_sweep_files(self):
-        def rows(methods):
+        def table(methods):
             path = self.write(f'[[run]]\ntraces = "t.h5"\nmethods = [{methods}]\nbudgets = ["25 %"]\n')
             return self.ok("sweep", path, "--no-times")
         self.fails(2, "cells are no table", args=["sweep", self.write('[[run]]\ntraces = "t.h5"\nmethods = ["sink"]\n'),
                                                   "--cells", self.path("a.csv")])
-        self.assertEqual(rows('"snapkv(window=4)"'), rows('{ name = "snapkv", window = 4 }'))
+        self.assertEqual(table('"snapkv(window=4)"'), table('{ name = "snapkv", window = 4 }'))
