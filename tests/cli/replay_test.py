@@ -66,7 +66,7 @@ class Replay(CliTest):
             for r in rows(done.stdout):
                 if r["method"] == "kvquant-nofisher":
                     self.assertEqual(r["status"], "skipped")
-                    self.assertIn("this trace has no unscaled RoPE", r["reason"])
+                    self.assertIn("there is no unscaled RoPE", r["reason"])
                     continue
                 self.assertEqual(r["status"], "ok", (protocol, r["method"], r["reason"]))
                 self.assertLessEqual(float(r["total_bytes"]), float(r["full_bytes"]))
