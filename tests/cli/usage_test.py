@@ -184,6 +184,8 @@ class Usage(CliTest):
                         kinds.add(type(value))
                         if value is None:
                             self.assertEqual(row[name], "")
+                        elif isinstance(value, list):
+                            self.assertEqual(json.loads(row[name]), value)
                         elif isinstance(value, str):
                             self.assertEqual(row[name].lstrip("'"), value.lstrip("'"))
                         else:
@@ -194,6 +196,14 @@ class Usage(CliTest):
                          [(0, "0", 256), (1, "0", 256)])
         parameters = {p["parameter"]: p["default"] for p in as_json(self.ok("methods", "snapkv", "--format", "json"))}
         self.assertEqual(parameters["kernel"], "7")
+        listed = {method["method"]: method for method in as_json(self.ok("methods", "--format", "json"))}
+        snapkv = listed["snapkv"]
+        self.assertIn("SnapKV", snapkv["source"])
+        self.assertIn(snapkv["summary"], self.ok("methods"))
+        kernel, = (one for one in snapkv["parameters"] if one["name"] == "kernel")
+        self.assertEqual((kernel["type"], kernel["default"], kernel["range"]), ("integer", "7", ">= 1"))
+        self.assertEqual((listed["exact"]["parameters"], listed["exact"]["runs_in"]), ([], None))
+        self.assertIn("SnapKVPress", listed["snapkv@kvpress"]["runs_in"])
         for thing in as_json(run(*replay, "--format", "json").stdout):
             self.assertIsInstance(thing["budget"], str)  # a text, also where it is 48
             self.assertEqual(isinstance(thing["rel_err_mean"], (int, float)), thing["status"] == "ok")
