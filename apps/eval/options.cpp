@@ -163,7 +163,19 @@ void resolve(const CLI::App& app, Options& o, Lists& lists) {
         o.inject_scale, eval::least_scale);
 }
 
+void declare(CLI::App& app, Options& options, Lists& lists) {
+  declare_documents(app, options, lists);
+  declare_methods(app, options, lists);
+  declare_run(app, options, lists);
+}
+
 }  // namespace
+
+void declare_flags(CLI::App& app) {
+  static Options options;
+  static Lists lists;
+  declare(app, options, lists);
+}
 
 ParsedOptions parse_options(int argc, const char* const* argv) {
   Options options;
@@ -176,9 +188,7 @@ ParsedOptions parse_options(int argc, const char* const* argv) {
       "--per-document -o eval.csv\n"
       "Exit codes: 0 success, 1 some rows failed, 2 bad usage or bad input, 3 input/output or memory failure, 130 "
       "interrupted.");
-  declare_documents(app, options, lists);
-  declare_methods(app, options, lists);
-  declare_run(app, options, lists);
+  declare(app, options, lists);
   app::take_one_value_each(app);
   const std::vector<std::string> words(argv + 1, argv + argc);
   try {

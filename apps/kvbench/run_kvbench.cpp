@@ -15,6 +15,7 @@
 #include <apps/common/rows/method_slips.hpp>
 #include <apps/common/stop_signals.hpp>
 #include <apps/kvbench/commands.hpp>
+#include <apps/kvbench/help_topics.hpp>
 #include <apps/kvbench/run_kvbench.hpp>
 
 namespace {
@@ -64,8 +65,8 @@ void add_examples(CLI::App& app) {
   }
 }
 
-/// The arguments in the words of flags: "help" and "help COMMAND" are --help and COMMAND --help, "version" is
-/// --version. Throws Error where no command is given, or one without help.
+/// The arguments in the words of flags: "help" and "help COMMAND" are --help and COMMAND --help, "help TOPIC" what
+/// prints it, "version" is --version. Throws Error where no command is given, or one without help.
 std::vector<std::string> in_flags(const CLI::App& app, std::vector<std::string> arguments) {
   using kvbench::Error;
   std::vector<std::string> commands;
@@ -82,9 +83,10 @@ std::vector<std::string> in_flags(const CLI::App& app, std::vector<std::string> 
   if (first == "version") return {"--version"};
   if (arguments.size() == 1) return {"--help"};
   const std::string& asked = arguments[1];
-  if (asked == "help" || asked == "version") return {"--help"};              // which describes both
-  if (std::ranges::find(commands, asked) == commands.end()) return {asked};  // which there is not
-  return {asked, "--help"};
+  if (asked == "help" || asked == "version") return {"--help"};  // which describes both
+  if (std::ranges::find(commands, asked) != commands.end()) return {asked, "--help"};
+  const std::vector<std::string> of_topic = kvbench::app::arguments_of_topic(asked);
+  return of_topic.empty() ? std::vector{asked} : of_topic;  // a command that there is not
 }
 
 /// The subcommand that was given, or "".
@@ -108,9 +110,11 @@ int run_arguments(const std::vector<std::string>& words, std::string& given) {
   using namespace kvbench::app;
   CLI::App app("kvbench replays KV-cache compression methods on the attention of real models.", "kvbench");
   app.set_version_flag("--version", fmt::format("kvbench {} ({})", version(), commit()));
-  app.footer(std::string(examples) +
-             "kvbench help COMMAND describes the flags of a command, kvbench version names the version.\n" +
-             exit_codes);
+  app.footer(
+      std::string(examples) +
+      "kvbench help COMMAND describes the flags of a command, kvbench help TOPIC a flag such as budget, a method,\n"
+      "or one of " +
+      fmt::format("{}", fmt::join(help_topics(), ", ")) + ". kvbench version names the version.\n" + exit_codes);
   app.require_subcommand(1);
   const Command commands[] = {add_info(app),    add_replay(app), add_sweep(app),    add_merge(app),
                               add_compare(app), add_report(app), add_validate(app), add_methods(app),
@@ -119,6 +123,9 @@ int run_arguments(const std::vector<std::string>& words, std::string& given) {
   for (const Command& command : commands) take_one_value_each(*command.flags);
   add_examples(app);
   const std::vector<std::string> read = in_flags(app, words);
+  if (read.size() == 1 && words.front() == "help") {
+    if (const std::string page = flag_page(app, read.front()); !page.empty()) return print(page), done;
+  }
   try {
     app.parse(as_parsed(read));
   } catch (const CLI::Success& asked) {  // --help, --version

@@ -9,7 +9,7 @@ import shutil
 from support import SAMPLE, CliTest, rows, run
 
 COMMANDS = ("info", "replay", "sweep", "merge", "compare", "report", "validate", "methods", "synth", "eval", "cache",
-            "verify-golden")
+            "verify-golden", "allocate")
 
 
 def as_json(text):
@@ -54,6 +54,24 @@ class Usage(CliTest):
         self.assertEqual(self.ok("version"), self.ok("--version"))
         self.fails(2, "there is no command repaly. Did you mean 'replay'?", args=["help", "repaly"])
         self.fails(2, "'sweep' has no effect beside help", args=["help", "replay", "sweep"])
+
+    def test_help_of_topics(self):
+        """Pages of commands, methods, families and flags, which the tables of flags have."""
+        for topic, command in (("columns", ["replay", "--columns"]), ("metrics", ["compare", "--metrics"]),
+                               ("tasks", ["eval", "--list-tasks"]), ("checks", ["validate", "--list"]),
+                               ("sweeps", ["sweep", "--example"]), ("snapkv", ["methods", "snapkv"]),
+                               ("AdaKV", ["methods", "adakv"]), ("eviction", ["methods", "eviction"])):
+            self.assertEqual(self.ok("help", topic), self.ok(*command), topic)
+        budget = self.ok("help", "budget")
+        for word in ("budgets", "--budget", "-b"):
+            self.assertEqual(self.ok("help", word), budget)
+        for words in ("-b,--budget\n", "25%fast", "(kvbench replay)", "(kvbench eval)", "(kvbench allocate)"):
+            self.assertIn(words, budget)
+        self.assertIn("(kvbench replay, eval)", self.ok("help", "protect"))
+        for topic in ("columns", "metrics", "tasks", "checks", "sweeps"):
+            self.assertIn(topic, self.ok("help").split("kvbench help TOPIC")[1])
+        for unknown in ("nonsense", "--nonsense", "s", "-"):
+            self.fails(2, args=["help", unknown])
 
     def runs(self, example):
         """Asserts that every method and budget of a line "kvbench replay TRACE ..." runs."""
