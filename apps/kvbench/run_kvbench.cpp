@@ -48,6 +48,7 @@ const CommandExamples command_examples[] = {
     {"methods", {"methods", "methods eviction", "methods snapkv", "methods \"snapkv[window=64]\" --check"}},
     {"synth", {"synth --pattern needle --tokens 2048 --prompt-tokens 1792 -o needle.h5"}},
     {"cache", {"cache", "cache --remove model.gguf"}},
+    {"completion", {"completion bash > ~/.local/share/bash-completion/completions/kvbench"}},
     {"verify-golden", {"verify-golden --method snapkv", "verify-golden --method snapkv --port ./mine.py:MySnapKV"}}};
 
 constexpr const char* exit_codes =
@@ -116,10 +117,10 @@ int run_arguments(const std::vector<std::string>& words, std::string& given) {
       "or one of " +
       fmt::format("{}", fmt::join(help_topics(), ", ")) + ". kvbench version names the version.\n" + exit_codes);
   app.require_subcommand(1);
-  const Command commands[] = {add_info(app),    add_replay(app), add_sweep(app),    add_merge(app),
-                              add_compare(app), add_report(app), add_validate(app), add_methods(app),
-                              add_synth(app),   add_eval(app),   add_cache(app),    add_verify_golden(app),
-                              add_allocate(app)};
+  const Command commands[] = {add_info(app),     add_replay(app),    add_sweep(app),    add_merge(app),
+                              add_compare(app),  add_report(app),    add_validate(app), add_methods(app),
+                              add_synth(app),    add_eval(app),      add_cache(app),    add_verify_golden(app),
+                              add_allocate(app), add_completion(app)};
   for (const Command& command : commands) take_one_value_each(*command.flags);
   add_examples(app);
   const std::vector<std::string> read = in_flags(app, words);

@@ -3,13 +3,16 @@
 of the wrong kind, and tables as JSON."""
 import json
 import os
+import re
 import shlex
 import shutil
+import subprocess
+import unittest
 
 from support import SAMPLE, CliTest, rows, run
 
 COMMANDS = ("info", "replay", "sweep", "merge", "compare", "report", "validate", "methods", "synth", "eval", "cache",
-            "verify-golden", "allocate")
+            "verify-golden", "allocate", "completion")
 
 
 def as_json(text):
@@ -72,6 +75,35 @@ class Usage(CliTest):
             self.assertIn(topic, self.ok("help").split("kvbench help TOPIC")[1])
         for unknown in ("nonsense", "--nonsense", "s", "-"):
             self.fails(2, args=["help", unknown])
+
+    @unittest.skipUnless(shutil.which("bash"), "there is no bash")
+    def test_completion(self):
+        """Of every flag of every command, and of values that flags name."""
+        script = self.write(self.ok("completion", "bash"), "completion.bash")
+
+        def completed(*words):
+            text = 'source "$1"; shift; COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _kvbench; echo "${COMPREPLY[@]}"'
+            done = subprocess.run(["bash", "-c", text, "bash", script, *words], capture_output=True, text=True)
+            self.assertEqual((done.returncode, done.stderr), (0, ""))
+            return done.stdout.split()
+        self.assertEqual(set(completed("kvbench", "")), {*COMMANDS, "help", "version"})
+        for command in COMMANDS:
+            if command != "eval":  # which another program may describe
+                page = self.ok("help", command)
+                flags = re.findall(r"^  (?:-\w,)?(--[a-z][\w-]*)", page, re.MULTILINE)
+                self.assertLessEqual({*flags}, {*completed("kvbench", command, "-")}, command)
+        for words, right in (
+                (["kvbench", "re"], ["replay", "report"]), (["kvbench", "replay", "--for"], ["--format"]),
+                (["kvbench", "replay", "t.h5", "--format", ""], ["csv", "json", "md", "table"]),
+                (["kvbench", "replay", "--format", "=", "c"], ["csv"]),
+                (["kvbench", "replay", "-m", "sna"], ["snapkv", "snapkv@kvpress"]),
+                (["kvbench", "replay", "-m", "h2o,snapkv@"], ["h2o,snapkv@kvpress"]),
+                (["kvbench", "allocate", "--menu", "ev"], ["eviction"]), (["kvbench", "methods", "ev"], ["eviction"]),
+                (["kvbench", "replay", "-b", ""], []), (["kvbench", "replay", "t"], []),
+                (["kvbench", "help", "col"], ["columns"]), (["kvbench", "completion", ""], ["bash"]),
+                (["kvbench", "eval", "--inject", "u"], ["upto"]), (["/usr/bin/kveval", "--inject", "u"], ["upto"])):
+            self.assertEqual(completed(*words), right, words)
+        self.fails(2, "'zsh' is not one of bash", args=["completion", "zsh"])
 
     def runs(self, example):
         """Asserts that every method and budget of a line "kvbench replay TRACE ..." runs."""
