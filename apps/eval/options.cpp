@@ -40,14 +40,17 @@ struct Lists {
 };
 
 void declare_documents(CLI::App& app, Options& o, Lists& lists) {
-  app.add_option("model", o.model, "GGUF model file");
-  app.add_option("--text", o.text, "Text file from which the tasks are made")->type_name("FILE");
+  app.add_option("model,--model", o.model, "GGUF model file");
+  app.add_option("--text", o.texts, "Text file from which the tasks are made; repeat for documents of several")
+      ->type_name("FILE");
   app.add_option("--ids", o.ids,
                  "File of token ids, a document of the task text; repeat for several, instead of --text")
       ->type_name("FILE");
   app.add_option("--task", lists.tasks, "Tasks, such as text,passkey (--list-tasks describes them); default: text");
   app.add_flag("--list-tasks", lists.list_tasks, "Describe the tasks and exit");
-  app.add_option("--documents", o.documents, "Documents per task")->check(number_in<Index>(1))->capture_default_str();
+  app.add_option("--documents", o.documents, "Documents per task, of each text")
+      ->check(number_in<Index>(1))
+      ->capture_default_str();
   app.add_option("--context", o.context, "Tokens of the context, which is compressed")
       ->check(number_in<Index>(2))
       ->capture_default_str();
@@ -145,7 +148,7 @@ void check_effects(const CLI::App& app, const Options& o) {
 
 void resolve(const CLI::App& app, Options& o, Lists& lists) {
   if (o.model.empty()) throw Error("no model was given: give the path of a GGUF file");
-  if (o.text.empty() == o.ids.empty()) throw Error("give --text FILE, or --ids FILE for documents of your own");
+  if (o.texts.empty() == o.ids.empty()) throw Error("give --text FILE, or --ids FILE for documents of your own");
   o.tasks = o.ids.empty() ? app::split_list(lists.tasks, "--task") : std::vector<std::string>{"text"};
   check_effects(app, o);
   o.question_inside = lists.question == "inside";

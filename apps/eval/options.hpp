@@ -20,8 +20,8 @@ namespace kvbench::kveval {
 
 struct Options {
   std::string model;
-  std::string text;              ///< haystack of the tasks
-  std::vector<std::string> ids;  ///< files of token ids, one document each, instead of tasks
+  std::vector<std::string> texts;  ///< files; each is the haystack of documents of its own
+  std::vector<std::string> ids;    ///< files of token ids, one document each, instead of tasks
   std::vector<std::string> tasks;
   Index documents = 4, context = 4096, score = 256, questions = 4;
   std::uint32_t document_seed = 0;

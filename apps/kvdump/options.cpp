@@ -25,7 +25,7 @@ trace::Dtype parse_dtype(const std::string& text) {
 }
 
 void declare_input(CLI::App& app, Options& options) {
-  app.add_option("model", options.model, "GGUF model file")->required();
+  app.add_option("model,-m,--model", options.model, "GGUF model file")->required();
   app.add_option("--text", options.texts, "Text file; repeat for several prompts")->type_name("FILE");
   app.add_option("--ids", options.ids, "File of whitespace-separated token ids; repeat for several prompts")
       ->type_name("FILE");
