@@ -13,6 +13,16 @@ install(DIRECTORY lib/kvbench DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILES_MATC
 install(DIRECTORY kernels/include/kvbench DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
 install(TARGETS ${targets} EXPORT kvbench-targets DESTINATION ${CMAKE_INSTALL_LIBDIR})
 install(TARGETS kvbench DESTINATION ${CMAKE_INSTALL_BINDIR})
+# The completion in bash, which the program writes from its flags.
+set(completion ${PROJECT_BINARY_DIR}/completion.bash)
+install(CODE "execute_process(COMMAND \"$<TARGET_FILE:kvbench>\" completion bash OUTPUT_FILE \"${completion}\"
+  RESULT_VARIABLE failed)
+if(failed)
+  message(FATAL_ERROR \"kvbench completion bash: \${failed}\")
+endif()")
+foreach(program kvbench kveval)
+  install(FILES ${completion} DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions RENAME ${program})
+endforeach()
 if(KVBENCH_WITH_CUDA)
   install(TARGETS kvbench_cuda LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
 endif()

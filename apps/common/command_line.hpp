@@ -18,8 +18,8 @@
 #include <kvbench/core/error.hpp>
 #include <kvbench/core/name.hpp>
 
+#include <apps/common/complaints.hpp>
 #include <apps/common/program.hpp>
-#include <apps/common/slips.hpp>
 
 namespace kvbench::app {
 
@@ -83,80 +83,6 @@ CLI::Option* add_choice(CLI::App* flags, const char* name, E& value, const std::
       "");
   // CLI11 applies the last transformation first.
   return flags->add_option(name, value, text)->transform(to_number)->transform(one_of(known))->type_name("TEXT");
-}
-
-/// The same fault as CLI11's message in a sentence, where its message is none.
-inline std::string in_words(const CLI::ParseError& error) {
-  const std::string message = error.what(), name = message.substr(0, message.find(':'));
-  if (const std::size_t value = message.find(" = "); name == "Could not convert" && value != message.npos)
-    return fmt::format("{} takes no value", message.substr(name.size() + 2, value - name.size() - 2));
-  if (dynamic_cast<const CLI::ArgumentMismatch*>(&error) == nullptr || name == message) return message;
-  return message.find("At Most") == message.npos ? name + " needs a value"
-                                                 : name + " is given twice; it takes one value";
-}
-
-/// The subcommands that have a flag, as in "kvbench compare".
-inline std::vector<std::string> commands_with(const CLI::App& app, const std::string& flag) {
-  std::vector<std::string> found;
-  for (const CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; })) {
-    if (command->get_option_no_throw(flag) != nullptr) found.push_back(app.get_name() + " " + command->get_name());
-  }
-  return found;
-}
-
-/// The complaint about a flag that does not exist.
-inline std::string unknown_flag(const CLI::App& app, const std::string& name) {
-  const auto commands = app.get_subcommands();
-  const CLI::App& parsed = commands.empty() ? app : *commands.front();
-  const auto has = [&](const std::string& flag) { return parsed.get_option_no_throw(flag) != nullptr; };
-  if (!commands.empty() && has(name))
-    return fmt::format("{0} stands before the command; write it behind, as in {1} {2} {0}", name, app.get_name(),
-                       parsed.get_name());
-  std::string remedy = right_word(name, has);
-  std::vector<std::string> known;
-  for (const CLI::Option* option : parsed.get_options()) {
-    for (const std::string& own : option->get_lnames()) known.push_back("--" + own);
-  }
-  const std::vector<std::string> others = commands_with(app, name);
-  const std::string nearest = nearest_name(name, known);
-  const bool near = !nearest.empty() && (name.starts_with(nearest) || nearest.starts_with(name));
-  if (remedy.empty() && !others.empty() && !near) remedy = fmt::format(" It is a flag of {}.", fmt::join(others, ", "));
-  if (remedy.empty()) remedy = did_you_mean(name, known);
-  return fmt::format("there is no flag {}.{}", name, remedy);
-}
-
-/// How a word that has no place is written as a flag, or "".
-inline std::string as_a_flag(const CLI::App& parsed, const std::string& word) {
-  const auto has = [&](const std::string& flag) { return parsed.get_option_no_throw(flag) != nullptr; };
-  const auto files = parsed.get_options([](const CLI::Option* option) { return option->get_positional(); });
-  if (has("--" + word)) return "; write --" + word;
-  const CLI::Option* summary = parsed.get_option_no_throw("--summary");
-  if (summary != nullptr && summary->get_description().find("=" + word + ":") != std::string::npos)
-    return "; write --summary=" + word;
-  return files.empty() && word.ends_with(".h5") && has("--output") ? "; write -o " + word : "";
-}
-
-/// The message of a failed parse. Unknown flags and subcommands come first, with the nearest name: what is missing is
-/// often what they were meant to be.
-inline std::string complaint(const CLI::App& app, const CLI::ParseError& error) {
-  const auto commands = app.get_subcommands();
-  const std::vector<std::string> unknown = app.remaining(true);
-  const auto flag = std::ranges::find_if(unknown, [](const std::string& text) { return text.starts_with('-'); });
-  if (flag != unknown.end()) return unknown_flag(app, flag->substr(0, flag->find('=')));
-  if (unknown.empty()) return in_words(error);
-  const auto has_none = [&](const std::string& name) {
-    const CLI::App& parsed = commands.empty() ? app : *commands.front();
-    return fmt::format("'{}' has no place in {}{}", unknown.front(), name, as_a_flag(parsed, unknown.front()));
-  };
-  if (!commands.empty()) return has_none(app.get_name() + " " + commands.front()->get_name());
-  std::vector<std::string> known;
-  for (const CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; }))
-    known.push_back(command->get_name());
-  if (known.empty()) return has_none(app.get_name());
-  const auto has = [&](const std::string& name) { return std::ranges::find(known, name) != known.end(); };
-  const std::string right = right_word(unknown.front(), has);
-  return fmt::format("there is no command {}.{}", unknown.front(),
-                     right.empty() ? did_you_mean(unknown.front(), known) : right);
 }
 
 /// Lets each occurrence of a flag take one value, so that lists do not swallow what stands behind them, such as the

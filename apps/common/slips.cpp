@@ -105,7 +105,6 @@ constexpr Slip flags[] = {
     {"input", "", "the input file without a flag"},
     {"i", "", "the input file without a flag"},
     {"model", "", "the file of the model without a flag"},
-    {"m", "--text", "the file of the model without a flag"},
     {"f", "--text", "--text FILE"},
     {"prompt-file", "--text", "--text FILE"},
     {"dataset", "--text", "--text FILE"},

@@ -11,6 +11,7 @@
 #include <kvbench/core/version.hpp>
 
 #include <apps/common/command_line.hpp>
+#include <apps/common/rows/method_slips.hpp>
 #include <apps/common/rows/output.hpp>
 #include <apps/common/rows/request_flags.hpp>
 #include <apps/common/rows/shared_flags.hpp>
@@ -39,14 +40,17 @@ struct Lists {
 };
 
 void declare_documents(CLI::App& app, Options& o, Lists& lists) {
-  app.add_option("model", o.model, "GGUF model file");
-  app.add_option("--text", o.text, "Text file from which the tasks are made")->type_name("FILE");
+  app.add_option("model,--model", o.model, "GGUF model file");
+  app.add_option("--text", o.texts, "Text file from which the tasks are made; repeat for documents of several")
+      ->type_name("FILE");
   app.add_option("--ids", o.ids,
                  "File of token ids, a document of the task text; repeat for several, instead of --text")
       ->type_name("FILE");
   app.add_option("--task", lists.tasks, "Tasks, such as text,passkey (--list-tasks describes them); default: text");
   app.add_flag("--list-tasks", lists.list_tasks, "Describe the tasks and exit");
-  app.add_option("--documents", o.documents, "Documents per task")->check(number_in<Index>(1))->capture_default_str();
+  app.add_option("--documents", o.documents, "Documents per task, of each text")
+      ->check(number_in<Index>(1))
+      ->capture_default_str();
   app.add_option("--context", o.context, "Tokens of the context, which is compressed")
       ->check(number_in<Index>(2))
       ->capture_default_str();
@@ -144,7 +148,7 @@ void check_effects(const CLI::App& app, const Options& o) {
 
 void resolve(const CLI::App& app, Options& o, Lists& lists) {
   if (o.model.empty()) throw Error("no model was given: give the path of a GGUF file");
-  if (o.text.empty() == o.ids.empty()) throw Error("give --text FILE, or --ids FILE for documents of your own");
+  if (o.texts.empty() == o.ids.empty()) throw Error("give --text FILE, or --ids FILE for documents of your own");
   o.tasks = o.ids.empty() ? app::split_list(lists.tasks, "--task") : std::vector<std::string>{"text"};
   check_effects(app, o);
   o.question_inside = lists.question == "inside";
@@ -162,7 +166,19 @@ void resolve(const CLI::App& app, Options& o, Lists& lists) {
         o.inject_scale, eval::least_scale);
 }
 
+void declare(CLI::App& app, Options& options, Lists& lists) {
+  declare_documents(app, options, lists);
+  declare_methods(app, options, lists);
+  declare_run(app, options, lists);
+}
+
 }  // namespace
+
+void declare_flags(CLI::App& app) {
+  static Options options;
+  static Lists lists;
+  declare(app, options, lists);
+}
 
 ParsedOptions parse_options(int argc, const char* const* argv) {
   Options options;
@@ -175,16 +191,16 @@ ParsedOptions parse_options(int argc, const char* const* argv) {
       "--per-document -o eval.csv\n"
       "Exit codes: 0 success, 1 some rows failed, 2 bad usage or bad input, 3 input/output or memory failure, 130 "
       "interrupted.");
-  declare_documents(app, options, lists);
-  declare_methods(app, options, lists);
-  declare_run(app, options, lists);
+  declare(app, options, lists);
   app::take_one_value_each(app);
+  const std::vector<std::string> words(argv + 1, argv + argc);
   try {
-    app.parse(app::as_parsed({argv + 1, argv + argc}));
+    app.parse(app::as_parsed(words));
   } catch (const CLI::ParseError& error) {
     const bool asked = error.get_exit_code() == static_cast<int>(CLI::ExitCodes::Success);  // --help, --version
     if (asked) return {std::nullopt, app::print_answer(app, error)};
-    app::say("kveval", fmt::format("{} (kveval --help lists the flags)", app::complaint(app, error)));
+    const std::string fault = app::complaint(app, error, words, app::method_advice);
+    app::say("kveval", fmt::format("{} (kveval --help lists the flags)", fault));
     return {std::nullopt, app::bad_input};
   }
   if (lists.list_tasks) {
@@ -192,6 +208,7 @@ ParsedOptions parse_options(int argc, const char* const* argv) {
     app::print(eval::list_of_tasks());
     return {std::nullopt, 0};
   }
+  app::refuse_spaced_lists(app, words);
   app::refuse_empty_values(app);
   if (!options.sweep.empty()) refuse_flags_beside_sweep(app);
   resolve(app, options, lists);

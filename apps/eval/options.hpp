@@ -9,6 +9,8 @@
 #include <string>
 #include <vector>
 
+#include <CLI/CLI.hpp>
+
 #include <kvbench/eval/eval_record.hpp>
 #include <kvbench/loop/layer_loop.hpp>
 
@@ -18,8 +20,8 @@ namespace kvbench::kveval {
 
 struct Options {
   std::string model;
-  std::string text;              ///< haystack of the tasks
-  std::vector<std::string> ids;  ///< files of token ids, one document each, instead of tasks
+  std::vector<std::string> texts;  ///< files; each is the haystack of documents of its own
+  std::vector<std::string> ids;    ///< files of token ids, one document each, instead of tasks
   std::vector<std::string> tasks;
   Index documents = 4, context = 4096, score = 256, questions = 4;
   std::uint32_t document_seed = 0;
@@ -50,6 +52,9 @@ struct ParsedOptions {
   std::optional<Options> options;  ///< absent after --help, --version, --list-tasks or bad usage: exit with exit_code
   int exit_code = 0;
 };
+
+/// Adds the flags of kveval to an application that only describes them, as long as the program runs.
+void declare_flags(CLI::App& app);
 
 /// Prints help to stdout, usage errors to stderr. Throws Error.
 ParsedOptions parse_options(int argc, const char* const* argv);

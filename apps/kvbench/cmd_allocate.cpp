@@ -10,6 +10,7 @@
 #include <kvbench/report/shapes/shape.hpp>
 
 #include <apps/common/command_line.hpp>
+#include <apps/common/rows/method_slips.hpp>
 #include <apps/common/rows/output.hpp>
 #include <apps/common/rows/progress.hpp>
 #include <apps/common/rows/shared_flags.hpp>

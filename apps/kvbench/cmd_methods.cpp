@@ -7,7 +7,9 @@
 #include <kvbench/config/method_flags.hpp>
 #include <kvbench/core/name.hpp>
 #include <kvbench/core/utf8.hpp>
+#include <kvbench/methods/engines.hpp>
 #include <kvbench/methods/registry.hpp>
+#include <kvbench/methods/sets.hpp>
 #include <kvbench/report/columns/column.hpp>
 #include <kvbench/testing/contract.hpp>
 
@@ -36,16 +38,37 @@ std::string list_text(std::optional<methods::Kind> kind = {}) {
   if (kind) return out;
   for (const methods::Wrapper& w : methods::all_wrappers())
     out += fmt::format("{:<{}}  {:<12}  {}\n", w.info.name, width, "wrapper", w.info.summary);
-  return out + fmt::format("\n--method all leaves out {}, and also replays {}.\n", fmt::join(left_out(), ", "),
-                           fmt::join(also_replayed(), ", "));
+  return out +
+         fmt::format("\n--method all leaves out {}, and also replays {}. --method eviction replays that kind alone.\n",
+                     fmt::join(left_out(), ", "), fmt::join(also_replayed(), ", "));
 }
 
-/// For programs: the growth of cost that bench/scaling.py compares its measurements with.
+/// A table of the parameters of a method, or the same as a list in JSON.
+std::string parameter_table(const methods::MethodInfo& method, const std::string& format, const char* name) {
+  using methods::ParamSpec;
+  const auto column = [](const char* key, auto of) {
+    return report::Column<ParamSpec>{key, "", report::value_of<ParamSpec>(of)};
+  };
+  const std::vector<report::Column<ParamSpec>> columns = {
+      column(name, &ParamSpec::name), column("default", &ParamSpec::default_value), column("type", &ParamSpec::type),
+      column("range", &ParamSpec::range), column("meaning", &ParamSpec::doc)};
+  return report::table_of(format, std::span<const report::Column<ParamSpec>>(columns),
+                          std::span<const ParamSpec>(method.params));
+}
+
+/// For programs: what there is, with which parameters, and the growth of cost that bench/scaling.py compares its
+/// measurements with.
 std::string list_table(const std::string& format) {
   using methods::MethodInfo;
   const auto column = [](const char* key, auto of) {
     return report::Column<MethodInfo>{key, "", report::value_where<MethodInfo>(report::always, of)};
   };
+  report::Column<MethodInfo> parameters = column("parameters", [](const MethodInfo& m) {
+    std::string list = parameter_table(m, "json", "name");
+    std::erase(list, '\n');
+    return list;
+  });
+  parameters.value.json = true;
   const std::vector<report::Column<MethodInfo>> columns = {
       column("method", &MethodInfo::name),
       column("kind", [](const MethodInfo& m) { return std::string(name_of(m.kind)); }),
@@ -54,7 +77,11 @@ std::string list_table(const std::string& format) {
       column("memory", [](const MethodInfo& m) { return m.complexity.memory.text; }),
       column("compress_n", [](const MethodInfo& m) { return m.complexity.compress.growth; }),
       column("query_n", [](const MethodInfo& m) { return m.complexity.query.growth; }),
-      column("memory_n", [](const MethodInfo& m) { return m.complexity.memory.growth; })};
+      column("memory_n", [](const MethodInfo& m) { return m.complexity.memory.growth; }),
+      column("summary", &MethodInfo::summary),
+      column("source", &MethodInfo::paper),
+      column("runs_in", [](const MethodInfo& m) { return methods::runs_in(m.name, m.bind({}).text()); }),
+      parameters};
   return report::table_of(format, std::span<const report::Column<MethodInfo>>(columns),
                           std::span<const MethodInfo>(methods::all_methods()));
 }
@@ -86,24 +113,12 @@ std::string details(const methods::MethodInfo& m) {
   return out;
 }
 
-std::string parameter_table(const methods::MethodInfo& method, const std::string& format) {
-  using methods::ParamSpec;
-  const auto column = [](const char* key, auto of) {
-    return report::Column<ParamSpec>{key, "", report::value_of<ParamSpec>(of)};
-  };
-  const std::vector<report::Column<ParamSpec>> columns = {
-      column("parameter", &ParamSpec::name), column("default", &ParamSpec::default_value),
-      column("type", &ParamSpec::type), column("range", &ParamSpec::range), column("meaning", &ParamSpec::doc)};
-  return report::table_of(format, std::span<const report::Column<ParamSpec>>(columns),
-                          std::span<const ParamSpec>(method.params));
-}
-
 std::string list(const std::string& format) {
   return format == "md" ? method_table() : format == "text" ? list_text() : list_table(format);
 }
 
 std::string one(const methods::MethodInfo& method, const std::string& format) {
-  if (format == "csv" || format == "json") return parameter_table(method, format);
+  if (format == "csv" || format == "json") return parameter_table(method, format, "parameter");
   return format == "md" ? method_page(method) : details(method);
 }
 
@@ -120,12 +135,10 @@ std::vector<const methods::MethodInfo*> described(const std::string& name) {
 /// What is printed of these names: methods, or one family of them.
 std::string answer(const MethodsFlags& o) {
   if (o.names.empty()) return list(o.format);
-  const std::string& first = o.names.front();
-  const auto is_kind = [&](const methods::MethodInfo& m) { return same_name(name_of(m.kind), first); };
-  const auto found = std::ranges::find_if(methods::all_methods(), is_kind);
-  if (found != methods::all_methods().end() && !same_name(found->name, first) && o.names.size() == 1) {
+  const std::optional<methods::Kind> family = methods::find_family(o.names.front());
+  if (family && o.names.size() == 1) {
     if (o.format != "text") throw Error("--format {}: a family is printed as text; leave it out", o.format);
-    return list_text(found->kind);
+    return list_text(family);
   }
   std::vector<const methods::MethodInfo*> methods;
   for (const std::string& name : o.names) {
@@ -166,8 +179,10 @@ Command add_methods(CLI::App& app) {
   CLI::Option* name =
       flags->add_option("name", options->names, "Methods to describe, or a family such as eviction to list");
   flags
-      ->add_option("--format", options->format,
-                   "text, md, or csv or json (the cost of all methods; with a name, its parameters)")
+      ->add_option(
+          "--format", options->format,
+          "text, md, or csv or json (all methods with summary, source, engines, parameters and cost; with a name, "
+          "its parameters)")
       ->check(one_of({"text", "md", "csv", "json"}));
   flags
       ->add_flag(

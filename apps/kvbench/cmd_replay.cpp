@@ -14,6 +14,7 @@
 #include <kvbench/report/columns/tables.hpp>
 
 #include <apps/common/command_line.hpp>
+#include <apps/common/rows/method_slips.hpp>
 #include <apps/common/rows/output.hpp>
 #include <apps/common/rows/progress.hpp>
 #include <apps/common/rows/shared_flags.hpp>
@@ -92,6 +93,13 @@ std::int64_t first_layer(std::span<const PlannedTrace> traces) {
   return std::ranges::min(first);
 }
 
+/// What to write where the window of a method was meant.
+std::string own_window(const CLI::App& flags) {
+  const std::string value = flags.count("--window") > 0 ? flags.get_option("--window")->results().front() : "";
+  const std::string advice = method_advice(flags, "--window", value);
+  return advice.empty() ? "" : "." + advice.substr(0, advice.size() - 1);
+}
+
 /// Throws Error where a flag is given that changes nothing in a replay of these traces.
 void check_effects(const CLI::App& flags, const ReplayFlags& options, std::span<const PlannedTrace> traces) {
   using replay::Protocol;
@@ -111,7 +119,7 @@ void check_effects(const CLI::App& flags, const ReplayFlags& options, std::span<
   const auto decodes = [](const trace::PromptInfo& prompt) { return prompt.prompt_tokens < prompt.num_tokens; };
   const bool automatic = given == Protocol::automatic;
   if (given != Protocol::prefill && !(automatic && !std::ranges::all_of(prompts, decodes)))
-    refuse_without_effect(flags, {"--window"}, "here: it is for --protocol prefill");
+    refuse_without_effect(flags, {"--window"}, "here: it is for --protocol prefill" + own_window(flags));
   if (given == Protocol::prefill || (automatic && std::ranges::none_of(prompts, decodes)))
     refuse_without_effect(flags, {"--decoded"}, "with protocol prefill, which decodes no tokens");
 }

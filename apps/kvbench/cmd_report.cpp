@@ -261,9 +261,11 @@ Command add_report(CLI::App& app) {
   flags->add_option("--figure", o.figure,
                     "Write this figure alone, as SVG or PDF: its name, or a part that no other figure has; list: print "
                     "the names");
-  flags->add_option("-m,--method", o.methods,
-                    "Only the rows of these methods, each with all its parameters or with those in brackets, in "
-                    "figures, tables and answers (repeat, or separate with commas; default: all)");
+  flags->add_option(
+      "-m,--method", o.methods,
+      "Only the rows of these methods, each with all its parameters or with those in brackets, or of a "
+      "family such as eviction, in figures, tables and answers (repeat, or separate with commas; default: "
+      "all)");
   add_label_flag(flags, o.labels, "figures, tables and answers");
   flags->add_option(
       "--raw", o.raw,

@@ -7,6 +7,7 @@
 #include <kvbench/bounds/check/subject.hpp>
 #include <kvbench/bounds/check/verdicts.hpp>
 #include <kvbench/config/field_names.hpp>
+#include <kvbench/config/method_flags.hpp>
 #include <kvbench/core/name.hpp>
 #include <kvbench/report/claims/sections.hpp>
 #include <kvbench/report/columns/tables.hpp>
@@ -15,6 +16,7 @@
 #include <kvbench/validate/validate.hpp>
 
 #include <apps/common/command_line.hpp>
+#include <apps/common/rows/method_slips.hpp>
 #include <apps/common/rows/output.hpp>
 #include <apps/common/rows/progress.hpp>
 #include <apps/common/stop_signals.hpp>
@@ -61,6 +63,13 @@ std::string as_text(const ValidateFlags& o, const Output& output, std::span<cons
                                        : report::table_of(o.format, report::check_columns(), rows);
 }
 
+/// The names of the methods of --method.
+std::vector<std::string> methods_of(const ValidateFlags& o) {
+  std::vector<std::string> names;
+  for (const replay::MethodChoice& choice : config::parse_methods(o.methods, {})) names.push_back(choice.info->name);
+  return names;
+}
+
 /// What --check and --claim name. Throws Error, which names --claim where its value is wrong; --check is the word of
 /// find_checks().
 std::vector<std::string> ids_of(const ValidateFlags& o) {
@@ -84,7 +93,7 @@ int run_planted(const CLI::App& flags, const ValidateFlags& o) {
                         "beside --mutants, which runs the checks of each fault on synthetic streams; choose faults "
                         "with --method");
   if (o.format == "md") throw Error("--format md: the table of --mutants is csv, json or table");
-  const std::vector<const faithful::Mutant*> mutants = faithful::find_mutants(split_list(o.methods, "--method"));
+  const std::vector<const faithful::Mutant*> mutants = faithful::find_mutants(methods_of(o));
   if (mutants.empty())
     throw Error("--method {}: no fault is planted into it; leave --method out to see all", fmt::join(o.methods, ","));
   Output output(o.output);
@@ -156,8 +165,7 @@ int run(const CLI::App& flags, const ValidateFlags& o) {
   if (o.mutants) return run_planted(flags, o);
   if (is_method(o.trace)) throw Error("{0}: there is no such trace; choose checks with --check {0}", o.trace);
   if (o.trace.empty() && !o.synthetic) throw Error("give a trace, or --synthetic for the built-in streams, or both");
-  const std::vector<const bounds::Check*> checks =
-      validate::find_checks(known_checks(), ids_of(o), split_list(o.methods, "--method"));
+  const std::vector<const bounds::Check*> checks = validate::find_checks(known_checks(), ids_of(o), methods_of(o));
   name_whole_trace_checks(flags, o, checks);
   check_distinct(std::vector<NamedFile>{{"-o", o.output}}, std::vector<NamedFile>{{"the trace", o.trace}});
   std::optional<trace::Reader> reader;

@@ -15,6 +15,7 @@
 #include <kvbench/store/key.hpp>
 
 #include <apps/common/command_line.hpp>
+#include <apps/common/rows/method_slips.hpp>
 #include <apps/common/rows/output.hpp>
 #include <apps/common/rows/progress.hpp>
 #include <apps/common/stop_signals.hpp>

@@ -18,6 +18,7 @@ struct Command {
 Command add_allocate(CLI::App& app);
 Command add_cache(CLI::App& app);
 Command add_compare(CLI::App& app);
+Command add_completion(CLI::App& app);
 Command add_eval(CLI::App& app);
 Command add_info(CLI::App& app);
 Command add_merge(CLI::App& app);

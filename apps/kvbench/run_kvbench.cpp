@@ -12,8 +12,10 @@
 #include <apps/common/command_line.hpp>
 #include <apps/common/freed_memory.hpp>
 #include <apps/common/rows/flag_names.hpp>
+#include <apps/common/rows/method_slips.hpp>
 #include <apps/common/stop_signals.hpp>
 #include <apps/kvbench/commands.hpp>
+#include <apps/kvbench/help_topics.hpp>
 #include <apps/kvbench/run_kvbench.hpp>
 
 namespace {
@@ -46,6 +48,7 @@ const CommandExamples command_examples[] = {
     {"methods", {"methods", "methods eviction", "methods snapkv", "methods \"snapkv[window=64]\" --check"}},
     {"synth", {"synth --pattern needle --tokens 2048 --prompt-tokens 1792 -o needle.h5"}},
     {"cache", {"cache", "cache --remove model.gguf"}},
+    {"completion", {"completion bash > ~/.local/share/bash-completion/completions/kvbench"}},
     {"verify-golden", {"verify-golden --method snapkv", "verify-golden --method snapkv --port ./mine.py:MySnapKV"}}};
 
 constexpr const char* exit_codes =
@@ -63,8 +66,8 @@ void add_examples(CLI::App& app) {
   }
 }
 
-/// The arguments in the words of flags: "help" and "help COMMAND" are --help and COMMAND --help, "version" is
-/// --version. Throws Error where no command is given, or one without help.
+/// The arguments in the words of flags: "help" and "help COMMAND" are --help and COMMAND --help, "help TOPIC" what
+/// prints it, "version" is --version. Throws Error where no command is given, or one without help.
 std::vector<std::string> in_flags(const CLI::App& app, std::vector<std::string> arguments) {
   using kvbench::Error;
   std::vector<std::string> commands;
@@ -81,9 +84,10 @@ std::vector<std::string> in_flags(const CLI::App& app, std::vector<std::string> 
   if (first == "version") return {"--version"};
   if (arguments.size() == 1) return {"--help"};
   const std::string& asked = arguments[1];
-  if (asked == "help" || asked == "version") return {"--help"};              // which describes both
-  if (std::ranges::find(commands, asked) == commands.end()) return {asked};  // which there is not
-  return {asked, "--help"};
+  if (asked == "help" || asked == "version") return {"--help"};  // which describes both
+  if (std::ranges::find(commands, asked) != commands.end()) return {asked, "--help"};
+  const std::vector<std::string> of_topic = kvbench::app::arguments_of_topic(asked);
+  return of_topic.empty() ? std::vector{asked} : of_topic;  // a command that there is not
 }
 
 /// The subcommand that was given, or "".
@@ -107,25 +111,33 @@ int run_arguments(const std::vector<std::string>& words, std::string& given) {
   using namespace kvbench::app;
   CLI::App app("kvbench replays KV-cache compression methods on the attention of real models.", "kvbench");
   app.set_version_flag("--version", fmt::format("kvbench {} ({})", version(), commit()));
-  app.footer(std::string(examples) +
-             "kvbench help COMMAND describes the flags of a command, kvbench version names the version.\n" +
-             exit_codes);
+  app.footer(
+      std::string(examples) +
+      "kvbench help COMMAND describes the flags of a command, kvbench help TOPIC a flag such as budget, a method,\n"
+      "or one of " +
+      fmt::format("{}", fmt::join(help_topics(), ", ")) + ". kvbench version names the version.\n" + exit_codes);
   app.require_subcommand(1);
-  const Command commands[] = {add_info(app),    add_replay(app), add_sweep(app),    add_merge(app),
-                              add_compare(app), add_report(app), add_validate(app), add_methods(app),
-                              add_synth(app),   add_eval(app),   add_cache(app),    add_verify_golden(app),
-                              add_allocate(app)};
+  const Command commands[] = {add_info(app),     add_replay(app),    add_sweep(app),    add_merge(app),
+                              add_compare(app),  add_report(app),    add_validate(app), add_methods(app),
+                              add_synth(app),    add_eval(app),      add_cache(app),    add_verify_golden(app),
+                              add_allocate(app), add_completion(app)};
   for (const Command& command : commands) take_one_value_each(*command.flags);
   add_examples(app);
+  const std::vector<std::string> read = in_flags(app, words);
+  if (read.size() == 1 && words.front() == "help") {
+    if (const std::string page = flag_page(app, read.front()); !page.empty()) return print(page), done;
+  }
   try {
-    app.parse(as_parsed(in_flags(app, words)));
+    app.parse(as_parsed(read));
   } catch (const CLI::Success& asked) {  // --help, --version
     return print_answer(app, asked);
   } catch (const CLI::ParseError& error) {
     const std::string command = command_of(app);
-    throw Error("{} (see kvbench {}{}--help)", complaint(app, error), command, command.empty() ? "" : " ");
+    const std::string fault = complaint(app, error, read, method_advice);
+    throw Error("{} (see kvbench {}{}--help)", fault, command, command.empty() ? "" : " ");
   }
   given = command_of(app);
+  refuse_spaced_lists(*app.get_subcommands().front(), read);
   refuse_empty_values(*app.get_subcommands().front());
   for (const Command& command : commands) {
     if (command.flags->parsed()) return command.run();

@@ -25,7 +25,7 @@ trace::Dtype parse_dtype(const std::string& text) {
 }
 
 void declare_input(CLI::App& app, Options& options) {
-  app.add_option("model", options.model, "GGUF model file")->required();
+  app.add_option("model,-m,--model", options.model, "GGUF model file")->required();
   app.add_option("--text", options.texts, "Text file; repeat for several prompts")->type_name("FILE");
   app.add_option("--ids", options.ids, "File of whitespace-separated token ids; repeat for several prompts")
       ->type_name("FILE");
@@ -107,14 +107,16 @@ ParsedOptions parse_options(int argc, const char* const* argv) {
   declare_input(app, options);
   declare_output(app, options, queries, dtype);
   app::take_one_value_each(app);
+  const std::vector<std::string> words(argv + 1, argv + argc);
   try {
-    app.parse(app::as_parsed({argv + 1, argv + argc}));
+    app.parse(app::as_parsed(words));
   } catch (const CLI::ParseError& error) {
     const bool asked = error.get_exit_code() == static_cast<int>(CLI::ExitCodes::Success);  // --help, --version
     if (asked) return {std::nullopt, app::print_answer(app, error)};
-    app::say("kvdump", fmt::format("{} (kvdump --help lists the flags)", app::complaint(app, error)));
+    app::say("kvdump", fmt::format("{} (kvdump --help lists the flags)", app::complaint(app, error, words)));
     return {std::nullopt, app::bad_input};
   }
+  app::refuse_spaced_lists(app, words);
   app::refuse_empty_values(app);
   options.queries = parse_queries(queries);
   options.dtype = parse_dtype(dtype);

@@ -6,6 +6,7 @@
 #include <filesystem>
 
 #include <kvbench/core/error.hpp>
+#include <kvbench/core/name.hpp>
 
 #include <apps/llama/chat.hpp>
 #include <apps/llama/texts.hpp>
@@ -38,12 +39,11 @@ void use_chat(const llama::Model& model, eval::TaskRequest& request) {
   if (has_prefix) request.prefix.clear();  // some templates begin with the BOS token
 }
 
-eval::TaskRequest task_request(const Options& options, const llama::Model& model) {
-  if (!model.has_tokenizer())
-    throw Error("{}: {} has no tokenizer; give token ids with --ids", options.text, model.path());
+eval::TaskRequest task_request(const Options& options, const std::string& text, const llama::Model& model) {
+  if (!model.has_tokenizer()) throw Error("{}: {} has no tokenizer; give token ids with --ids", text, model.path());
   eval::TaskRequest request{.tokenize = [&model](const std::string& text) { return model.tokenize_piece(text); },
-                            .haystack = llama::read_text(options.text),
-                            .haystack_name = options.text,
+                            .haystack = llama::read_text(text),
+                            .haystack_name = text,
                             .prefix = model.prefix(),
                             .chat = std::nullopt};
   request.seed = options.document_seed;
@@ -56,6 +56,19 @@ eval::TaskRequest task_request(const Options& options, const llama::Model& model
   return request;
 }
 
+/// One of each text. Throws Error where two texts are equal.
+std::vector<eval::TaskRequest> task_requests(const Options& options, const llama::Model& model) {
+  std::vector<eval::TaskRequest> requests;
+  for (const std::string& text : options.texts) {
+    requests.push_back(task_request(options, text, model));
+    for (std::size_t other = 0; other + 1 < requests.size(); ++other) {
+      if (requests[other].haystack == requests.back().haystack)
+        throw Error("{} and {} are the same text; name it once", options.texts[other], text);
+    }
+  }
+  return requests;
+}
+
 }  // namespace
 
 void make_documents(const Options& options, const llama::Model& model, eval::EvalResults& results) {
@@ -66,10 +79,14 @@ void make_documents(const Options& options, const llama::Model& model, eval::Eva
   for (const std::string& name : options.tasks) results.tasks.push_back(&eval::find_task(name));
   for (const std::string& path : options.ids) results.documents.push_back({0, from_ids(options, path, model), {}});
   if (!options.ids.empty()) return;
-  const eval::TaskRequest request = task_request(options, model);
+  const std::vector<std::string> names = distinct_names(options.texts);
+  const std::vector<eval::TaskRequest> requests = task_requests(options, model);
   for (std::size_t task = 0; task < results.tasks.size(); ++task) {
-    for (eval::TaskDocument& document : kvbench::eval::make_documents(*results.tasks[task], request)) {
-      results.documents.push_back({task, std::move(document), {}});
+    for (std::size_t text = 0; text < requests.size(); ++text) {
+      for (eval::TaskDocument& document : kvbench::eval::make_documents(*results.tasks[task], requests[text])) {
+        if (requests.size() > 1) document.name = names[text] + ":" + document.name;
+        results.documents.push_back({task, std::move(document), {}});
+      }
     }
   }
 }

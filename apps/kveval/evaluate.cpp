@@ -6,7 +6,10 @@
 #include <iterator>
 #include <numeric>
 
+#include <fmt/ranges.h>
+
 #include <kvbench/core/error.hpp>
+#include <kvbench/core/name.hpp>
 #include <kvbench/core/output_path.hpp>
 #include <kvbench/eval/eval_raw.hpp>
 #include <kvbench/replay/run/devices.hpp>
@@ -96,8 +99,8 @@ struct Outputs {
 };
 
 void check_paths(const Options& options) {
-  std::vector<NamedFile> inputs{
-      {"the model", options.model}, {"the text", options.text}, {"the sweep file", options.sweep}};
+  std::vector<NamedFile> inputs{{"the model", options.model}, {"the sweep file", options.sweep}};
+  for (const std::string& text : options.texts) inputs.push_back({"the text", text});
   for (const std::string& ids : options.ids) inputs.push_back({"the file of token ids", ids});
   for (const auto& [method, budget, seed] : options.configurations)
     std::ranges::move(store::files_of_method(*method.info, method.params.text()), std::back_inserter(inputs));
@@ -126,7 +129,8 @@ eval::EvalSettings settings_of(const Options& options, const llama::Model& model
 void describe(const Options& options, const llama::Model& model, eval::EvalResults& results) {
   const auto backend = make_backend(options.how);
   results.model = std::filesystem::path(options.model).filename().string();
-  results.text = std::filesystem::path(options.text.empty() ? options.ids.front() : options.text).filename().string();
+  const std::string ids = options.ids.empty() ? "" : std::filesystem::path(options.ids.front()).filename().string();
+  results.text = ids.empty() ? fmt::format("{}", fmt::join(distinct_names(options.texts), ",")) : ids;
   results.context_tokens = options.context;
   results.question_inside = options.question_inside;
   results.chat = options.chat;

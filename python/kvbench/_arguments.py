@@ -70,7 +70,38 @@ class Parser(argparse.ArgumentParser):
                 near += difflib.get_close_matches(plain, known, 1)
                 meant = f" (did you mean {near[0]}?)" if near else ""
                 self.error(f"there is no flag {ascii(flag)[1:-1]}{meant}")
-        return super().parse_args(args, namespace)
+        return super().parse_args(self._placed(words), namespace)
+
+    def _placed(self, words):
+        """The words, in which one that belongs to no flag is the model, as in kvdump and kveval; refuses lists with
+        spaces between their values, `--layers 2 8`."""
+        loose = []
+        for flag, values, attached in self._by_flag(words):
+            action = self._option_string_actions.get(flag)
+            takes = {"+": 1 if attached else len(values), None: 1}.get(action.nargs, 0) if action else 0
+            loose += values[takes:]
+            if values[takes:] and action and action.metavar == "LIST":
+                given = ",".join(value.strip(",") for value in values)
+                self.error(f"'{values[takes]}' has no place behind {flag} {values[0]}; write {flag} {given}")
+        has_model = any(flag == "--model" for flag, _, _ in self._by_flag(words))
+        if len(loose) != 1 or has_model or "--model" not in self._option_string_actions:
+            return words
+        first = words.index(loose[0])
+        return ["--model", loose[0], *words[:first], *words[first + 1:]]
+
+    def _by_flag(self, words):
+        """Each flag with the words up to the next one, and whether the first is a part of its own; "" with those before
+        the first."""
+        groups = [("", [], False)]
+        for word in words:
+            if not re.match("-[^0-9.]", word):
+                groups[-1][1].append(word)
+                continue
+            flag, _, value = word.partition("=")
+            if flag not in self._option_string_actions:  # -oFILE
+                flag, value = word[:2], word[2:]
+            groups.append((flag, [value] if value else [], bool(value)))
+        return groups
 
     def error(self, message):
         raise Error(f"{message}; see {self.prog} --help")

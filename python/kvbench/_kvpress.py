@@ -95,14 +95,14 @@ class _Trace:
         missing = [int(p) for p in positions if int(p) not in self.observed]
         if missing:
             raise Unavailable(f"the press needs the query at position {missing[0]}, and {len(missing) - 1} others that "
-                              "the trace does not hold; dump it with --queries all")
+                              "were not recorded; replay a trace that has them (--queries all)")
         rows = self.queries[:, [self.observed[int(p)] for p in positions]]
         cos, sin = self.embeddings(positions)
         return _turned_back(rows, cos, sin).transpose(0, 1).flatten(1)[None]
 
     def project_keys(self, hidden):
         if self.keys_pre_rope is None:
-            raise Unavailable("the press needs keys before RoPE; dump the trace with --pre-rope")
+            raise Unavailable("the press needs keys before RoPE; replay a trace that has them (--pre-rope)")
         return self.keys_pre_rope[:, hidden.positions()].transpose(0, 1).flatten(1)[None]
 
     def rotary(self, like, position_ids):

@@ -44,7 +44,8 @@ def parser():
     add("--text", nargs="+", action="extend", required=True, metavar="FILE",
         help="text files of the kinds that the model will read")
     add("--memory", default="25%", metavar="SIZE",
-        help="size of the cache, a share of the full one, or with --context-length such as 3.5GB; default: 25%%")
+        help="size of the cache, a share of the full one such as 25%% or 0.25, or with --context-length such as 3.5GB; "
+        "default: 25%%")
     add("--context-length", type=positive, metavar="N", help="tokens of context for which the answer states sizes")
     add("-o", "--output", required=True, metavar="FOLDER",
         help="folder of the recording, the measurements and the answers; another question about the same model and "
@@ -80,7 +81,9 @@ def parser():
 
 
 def check(options):
-    share = re.fullmatch(r"([0-9]{1,3}(?:\.[0-9]{1,6})?)\s?%(?:mem)?", options.memory)
+    if decimal := re.fullmatch(r"(0?\.[0-9]{1,6})\s?(?:mem|memory)?", options.memory):  # as --budget takes it
+        options.memory = f"{float(decimal[1]) * 100:.6g}%"
+    share = re.fullmatch(r"([0-9]{1,3}(?:\.[0-9]{1,6})?)\s?%\s?(?:mem|memory)?", options.memory)
     options.bytes = bytes_of(options.memory)
     if options.bytes is None and (not share or not 0 < float(share[1]) < 100):
         raise Error(f"--memory {options.memory}: give a share of the full cache between 0 and 100 %, such as 25%, or "
@@ -88,6 +91,7 @@ def check(options):
     if options.bytes is not None and options.context_length is None:
         raise Error(f"--memory {options.memory}: how much of the cache that is depends on the context; add "
                     "--context-length N, the tokens that it shall hold.")
+    options.memory = f"{share[1]}%" if share else options.memory  # one question however it is written
     options.budget = f"{share[1]}%mem" if share else None  # else by set_budget()
     options.gguf = os.path.isfile(options.model) or options.model.endswith(".gguf")
     if options.gguf and (options.weights, options.device) != ("f32", "cpu"):

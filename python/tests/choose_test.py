@@ -164,7 +164,8 @@ class Choose(PackageTest):
         wider = Programs()
         self.choose(wider, "--race", "5")
         self.assertEqual(wider.raced[0], ["q8_0"])  # the fifth; the others were measured on this document
-        for flags in (["--memory", "12.5%"], ["--runs-in", "llama.cpp"], ["--menu", "h2o"]):
+        sizes = (["--memory", size] for size in ("12.5%", "0.125", ".125mem", "12.5 % memory"))
+        for flags in (*sizes, ["--runs-in", "llama.cpp"], ["--menu", "h2o"]):
             again = Programs()
             self.choose(again, *flags)
             self.assertEqual({"probes.h5", "order.csv"} & {*again.made}, set(), flags)
@@ -580,10 +581,21 @@ class Choose(PackageTest):
                              (["--budget", "25%"], "(did you mean --memory?)"), (["-oout", "--nosuch"], "--nosuch;"),
                              (["--task", ""], "--task: the value is empty; give one"),
                              (["--model", "hub/name"], "installed without its program"),
+                             (["--memory", "0.0"], "--memory 0%: give a share"),
+                             (["--memory", "1.25"], "--memory 1.25: give a share"),
+                             (["--methods", "h2o", "snapkv"], "write --methods h2o,snapkv;"),
+                             (["--menu=h2o,", "q8_0", "q4_0"], "write --menu h2o,q8_0,q4_0;"),
+                             (["--device", "cpu", "other.gguf"], "unrecognized arguments: other.gguf;"),
                              (["--race", "2", "--race", "3"], "--race is given twice; it takes one value")):
             with self.subTest(flags=flags):
                 self.assertIn(words, self.choose(Programs(), *flags, code=2))
         self.assertFalse(os.path.exists(self.path("out")))
+
+    def test_the_model_without_its_flag(self):
+        for words in ("m.gguf --text a b -o x", "--text a -o x m.gguf", "-q --text=a m.gguf -ox",
+                      "-o x m.gguf --text a"):
+            with self.subTest(words):
+                self.assertEqual(choose.parser().parse_args(words.split()).model, "m.gguf")
 
     def sized(self, *flags, code=0, **more):
         """The answer for a model with 1 kB per token, a fifth of it in layers in which no method runs."""

@@ -137,6 +137,8 @@ class Usage(IdsTest):
                 ("'0' is not a whole number", ["--ids", ids, "--ctx", "0"]),
                 ("there is no flag --texts (did you mean --text?);", ["--texts", ids]),
                 ("there is no flag --no_sketch (did you mean --no-sketch?)", ["--ids", ids, "--no_sketch"]),
+                ("write --layers 2,8,9;", ["--ids", ids, "--layers", "2", "8,", "9"]),
+                ("write --scores kvzip,kvgrad;", ["--ids", ids, "--scores=kvzip", "kvgrad"]),
                 ("there is no flag --context (did you mean --ctx?)", ["--ids", ids, "--context=9"]),
                 ("there is no flag -\\x1b[31m;", ["--ids", ids, "-\x1b[31m"]),
                 ("--scores: the value is empty", ["--ids", ids, "--scores", ""]),

@@ -201,7 +201,7 @@ class Presses(DumpTest):
                 keys, values = super().compress(module, hidden_states, keys, values, attentions, kwargs)
                 return 2 * keys, values
         for press, status, words in ((kvpress.SnapKVPress(window_size=16), "ok", ""),
-                                     (kvpress.ExpectedAttentionPress(), "skipped", "dump it with --queries all"),
+                                     (kvpress.ExpectedAttentionPress(), "skipped", "has them (--queries all)"),
                                      (Hidden(), "skipped", "hidden states"),
                                      (Changes(), "failed", "changes keys or values")):
             row = records(kvbench.replay(trace, kvbench.from_kvpress(press), BUDGET, rows="trace"))[0]

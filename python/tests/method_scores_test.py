@@ -170,7 +170,7 @@ class MethodScores(PackageTest):
                 (SAMPLE, "knorm", {"layers": [2, 2**63]}, "'layers'", "integer of 64 bits"),
                 (SAMPLE, "knorm", {"calibrate": SAMPLE}, "no method that is replayed calibrates"),
                 (self.path("none.h5"), "knorm", {}, "none.h5"), (__file__, "knorm", {}, "not an HDF5 file"),
-                (short, "snapkv", {}, "snapkv: layer 0 of prompt '0': the trace has no queries inside the context")):
+                (short, "snapkv", {}, "snapkv: layer 0 of prompt '0': there are no queries inside the context")):
             with self.subTest(method, named=named), self.refuses(*words):
                 kvbench.method_scores(trace, method, **named)
 

@@ -82,6 +82,18 @@ class SpecialFiles(CliTest):
                     self.fails(2, file, word, args=command(file))
         self.only_files("folder", "pipe", "t.h5")
 
+    def test_folders_with_the_names_of_files(self):
+        """The ending of a folder says nothing of what it is."""
+        for name, kind in (("p.toml", "a plan"), ("s.toml", "a sweep file"), ("t.csv", "a CSV file"), ("c.cells", "")):
+            path = self.path(name)
+            os.mkdir(path)
+            command = {"p.toml": ["replay", self.trace, "-m", "plan:" + path], "s.toml": ["sweep", path],
+                       "t.csv": ["report", path, "-o", self.path("o.html")], "c.cells": ["merge", path]}[name]
+            message = self.fails(2, path, f"is a folder; name {kind}", args=command)
+            self.assertNotIn("It is", message)
+            for other in (["info", path], ["replay", path, "-m", "sink"], ["compare", path]):
+                self.assertNotIn("It is", self.fails(2, path, args=other))
+
     def test_a_digest_beside_a_trace(self):
         """What is no regular file states no digest: the trace is read, at once."""
         expected = run("info", self.trace).stdout

@@ -31,7 +31,8 @@ class Replay(CliTest):
         self.assertEqual([r["method"] for r in table if not r["params"]], listed + compositions)
         also = [f"{r['method']}[{r['params']}]" for r in table if r["params"]] + compositions
         self.assertEqual(" ".join(variants.split()),
-                         f"--method all leaves out duo, duo@kvpress, oracle-error, and also replays {', '.join(also)}.")
+                         f"--method all leaves out duo, duo@kvpress, oracle-error, and also replays {', '.join(also)}. "
+                         "--method eviction replays that kind alone.")
         for method in ("h2o", "snapkv", "pyramidkv"):
             self.assertIn(f"{method}[per=query_head]", also)
         for r in table:
@@ -65,7 +66,7 @@ class Replay(CliTest):
             for r in rows(done.stdout):
                 if r["method"] == "kvquant-nofisher":
                     self.assertEqual(r["status"], "skipped")
-                    self.assertIn("this trace has no unscaled RoPE", r["reason"])
+                    self.assertIn("there is no unscaled RoPE", r["reason"])
                     continue
                 self.assertEqual(r["status"], "ok", (protocol, r["method"], r["reason"]))
                 self.assertLessEqual(float(r["total_bytes"]), float(r["full_bytes"]))

@@ -154,6 +154,8 @@ class Report(CliTest):
         text = self.report(self.csv, "--method", "snapkv,sink", "-m", "cam")
         self.assertEqual(set(re.findall('<tr data-m="([^"]*)">', text)), {"snapkv", "sink", "cam"})
         self.assertEqual(set(re.findall('<g class="[^"]*" data-m="([^"]*)">', text)), {"snapkv", "sink", "cam"})
+        text = self.report(self.csv, "--method", "merging,quest")
+        self.assertEqual(set(re.findall('<tr data-m="([^"]*)">', text)), {"cam", "chelsea", "quest"})
         self.fails(2, "--method snapvk: no row is of this method. Did you mean 'snapkv'?",
                    args=["report", self.csv, "--method", "snapvk", "-o", self.path("never.html")])
 

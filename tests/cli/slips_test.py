@@ -3,7 +3,7 @@
 
 import json
 
-from support import CliTest
+from support import CliTest, rows, run
 
 # Command lines, and the words of the message.
 ANSWERED = (
@@ -36,8 +36,15 @@ ANSWERED = (
     (["replay", "T", "-m", "sink", "--metric", "recall"], "It is a flag of kvbench compare"),
     (["methods", "--list"], "Write kvbench methods alone"),
     (["methods", "--kind", "eviction"], "kvbench methods evict"),
-    (["replay", "T", "-m", "eviction"], "It is a family; name those that you mean: sink,h2o,"),
-    (["replay", "T", "-m", "Quantization"], "It is a family; name those that you mean: int,int8,"),
+    (["replay", "T", "-m", "eviction+q8_0"], "'eviction'. It stands for several methods; name one of them."),
+    (["replay", "T", "-m", "sink,-knorm"], "'-knorm' leaves out nothing"),
+    (["replay", "T", "-m", "sink,-eviction"], "'-eviction' leaves out all methods"),
+    (["replay", "T", "-m", "all", "-knorm"], "To leave it out, write --method \"all,-knorm\"."),
+    (["replay", "T", "-m", "q4"], "Did you mean 'q4_0' or 'q4_1'?"), (["methods", "q8"], "Did you mean 'q8_0'?"),
+    (["methods", "q5"], "Did you mean 'q5_0' or 'q5_1'?"), (["methods", "iq4"], "Did you mean 'iq4_nl'?"),
+    (["methods", "kivi"], "Here it is kivi4 or kivi2."), (["methods", "snap"], "Did you mean 'snapkv'?"),
+    (["methods", "h2"], "Did you mean 'h2o'?"), (["re"], "Did you mean 'replay' or 'report'?"),
+    (["val", "T"], "Did you mean 'validate'?"), (["replay", "T", "--meth", "h2o"], "Did you mean '--method'?"),
     (["replay", "T", "-m", "chunkkv"], "It is a press of kvpress: kvbench.from_kvpress()"),
     (["replay", "T", "-m", "qfilter"], "that needs a model or takes no budget"),
     (["replay", "T", "-m", "plan:"], "'plan:' does not name a file of a plan"),
@@ -81,8 +88,66 @@ ANSWERED = (
     (["replay", "T", "-m", "sink", "-o", "a.csv", "--summary", "full"], "write --summary=full"),
     (["sweep", "s.toml", "--summary", "full"], "'full' has no place in kvbench sweep; write --summary=full"),
     (["validate", "T", "--summary=full"], "--summary takes no value"),
-    (["replay", "T", "-m", "*"], "Here it is all."), (["methods", "quantisers"], "It is a family; name those"),
+    (["replay", "T", "-m", "*"], "Here it is all."),
     (["replay", "T", "-m", "sink", "--prompts", "gausian-0"], "Did you mean 'gaussian-0'? It has: 0 (gaussian-0)"))
+
+# Lists with spaces between their values, and how they are written.
+SPACED = (
+    (["replay", "T", "-m", "snapkv", "h2o"], "-m snapkv,h2o"),
+    (["replay", "-m", "snapkv", "h2o", "T"], "-m snapkv,h2o"),
+    (["replay", "T", "--method=snapkv", "h2o", "quest", "-q"], "--method snapkv,h2o,quest"),
+    (["replay", "T", "-m", "snapkv,", "h2o", "-b", "25%"], "-m snapkv,h2o"),
+    (["replay", "T", "-m", "snapkv", ",", "h2o"], "-m snapkv,h2o"),
+    (["replay", "T", "-m", "h2o", "+", "q8_0"], "-m h2o+q8_0"),
+    (["replay", "T", "-m", "h2o", "mine.py:Mine"], "-m h2o,mine.py:Mine"),
+    (["replay", "T", "-m", "h2o", "snapkv[window=8]"], '-m "h2o,snapkv[window=8]"'),
+    (["replay", "T", "-m", "snapkv[window=8,", "kernel=5]"], '-m "snapkv[window=8,kernel=5]"'),
+    (["replay", "T", "-m", "h2o", "-b", "25%", "50%"], "-b 25%,50%"),
+    (["replay", "T", "-m", "h2o", "-b", "64KiB", "128"], "-b 64KiB,128"),
+    (["replay", "T", "-m", "h2o", "-b", "25", "%mem"], "-b 25%mem"),
+    (["replay", "T", "-m", "h2o", "--layers", "0", "1"], "--layers 0,1"),
+    (["replay", "T", "-m", "h2o", "--layers=0", "1", "--heads", "0"], "--layers 0,1"),
+    (["replay", "T", "-m", "h2o", "--heads", "0", "1"], "--heads 0,1"),
+    (["replay", "T", "-m", "h2o", "--prompts", "0", "1"], "--prompts 0,1"),
+    (["replay", "T", "-m", "random", "--seeds", "3", "4"], "--seeds 3,4"),
+    (["replay", "T", "-m", "h2o", "--protect", "4", "8"], "--protect 4,8"),
+    (["replay", "T", "-m", "h2o", "--protect-outside", "4", "8"], "--protect-outside 4,8"),
+    (["replay", "T", "-m", "h2o", "--set", "h2o.heavy=1", "h2o.per=query_head"],
+     "--set h2o.heavy=1 --set h2o.per=query_head"),
+    (["sweep", "s.toml", "--trace", "T", "T"], "--trace T --trace T"),
+    (["validate", "T", "--check", "clusterkv", "subgen"], "--check clusterkv,subgen"),
+    (["validate", "--claim", "clusterkv", "subgen"], "--claim clusterkv,subgen"),
+    (["validate", "T", "--method", "clusterkv", "subgen"], "--method clusterkv,subgen"),
+    (["validate", "T", "--layers", "0", "1"], "--layers 0,1"),
+    (["verify-golden", "-m", "snapkv", "h2o"], "-m snapkv,h2o"),
+    (["allocate", "T", "--menu", "h2o", "q8_0"], "--menu h2o,q8_0"),
+    (["allocate", "T", "--menu", "h2o", "-b", "25%mem", "50%mem"], "-b 25%mem,50%mem"),
+    (["report", "a.csv", "-m", "snapkv", "h2o"], "-m snapkv,h2o"))
+
+# Parameters of methods as flags, and how they are written.
+PARAMETERS = (
+    (["replay", "T", "-m", "snapkv", "--kernel", "5"], '--method "snapkv[kernel=5]"'),
+    (["replay", "T", "-m", "snapkv", "--kernel=5"], '--method "snapkv[kernel=5]"'),
+    (["replay", "T", "-m", "snapkv", "--KERNEL"], '--method "snapkv[kernel=VALUE]"'),
+    (["replay", "--kernel", "5", "-m", "h2o,snapkv[pooling=mean]", "T"],
+     '--method "h2o,snapkv[pooling=mean,kernel=5]"'),
+    (["replay", "T", "-m", "snapkv,pyramidkv", "--kernel", "5"], '--method "snapkv[kernel=5],pyramidkv[kernel=5]"'),
+    (["replay", "T", "-m", "h2o+kivi4", "--group", "32"], '--method "h2o+kivi4[kivi4.group=32]"'),
+    (["replay", "T", "-m", "mesh", "--max-pairs", "32"], '--method "mesh[max_pairs=32]"'),
+    (["replay", "T", "-m", "snapkv", "--window", "16"], '--method "snapkv[window=16]"'),
+    (["replay", "T", "-m", "families", "--kernel", "5"], "snapkv[kernel=5],pyramidkv[kernel=5]"),
+    (["replay", "T", "-m", "chelsea", "--ratio", ".5"], '--method "chelsea[ratio=.5]"'),
+    (["allocate", "T", "--menu", "h2o", "--heavy", "1"], '--menu "h2o[heavy=1]"'),
+    (["verify-golden", "-m", "snapkv", "--window", "16"], '--method "snapkv[window=16]"'),
+    (["methods", "snapkv", "--check", "--window", "4"], '"snapkv[window=4]"'),
+    (["compare", "raw.h5", "--a", "snapkv", "--window", "16"], '--a "snapkv[window=16]"'))
+
+# Commands that do not exist are named before their flags are judged.
+COMMANDS = (
+    (["repaly", "T", "--method", "x"], "no command repaly. Did you mean 'replay'?"),
+    (["repaly", "--no-such"], "no command repaly."), (["repaly", "-m", "snapkv", "h2o"], "no command repaly."),
+    (["ls", "--all"], "Write kvbench methods"),
+    (["T", "--method", "x"], "Write a command before a file, as in kvbench info T."))
 
 # Flags of a replay, and others that mean the same.
 REPLAY = (
@@ -99,7 +164,9 @@ REPLAY = (
     (["-m", "sink", "--prompts", "0"], ["-m", "sink", "--prompts", " 0 "]),
     (["-m", "sink", "--heads", "0,1"], ["-m", "sink", "--heads", " 0 - 0 , 1 "]),
     (["-m", "random", "--seeds", "3,4"], ["-m", "random", "--seeds", "3, 4"]),
-    (["-m", "sink", "--protect", "4,8"], ["-m", "sink", "--protect", "4, 8"]))
+    (["-m", "sink", "--protect", "4,8"], ["-m", "sink", "--protect", "4, 8"]),
+    (["-m", "sink", "--protect", "4,8"], ["-m", "sink", "--protect", "4", "--protect", "8"]),
+    (["-m", "random", "--seeds", "3,4"], ["-m", "random", "--seeds", "3", "--seeds", "4"]))
 
 
 class Slips(CliTest):
@@ -110,6 +177,35 @@ class Slips(CliTest):
                 self.assertNotIn("..", message)
                 self.assertNotRegex(message, r"`\w+`")  # the library's name of a field
         self.only_files("t.h5")
+
+    def test_lists_with_spaces(self):
+        for args, right in SPACED:
+            with self.subTest(args=args):
+                self.fails(2, f"write {right}".replace("T", self.trace),
+                           args=[self.trace if arg == "T" else arg for arg in args])
+        missing = self.fails(2, "none.h5: no such file", args=["replay", "-m", "sink", "none.h5"])
+        self.assertNotIn("sink", missing)
+        self.fails(2, "h2o: there is no such trace; give a method as --method h2o",
+                   args=["replay", self.trace, "h2o", "-m", "sink"])
+        self.fails(2, "25%: there is no such trace; give a budget as --budget 25%",
+                   args=["replay", self.trace, "25%", "-m", "sink"])
+
+    def test_parameters_as_flags_and_commands_that_do_not_exist(self):
+        for args, right in (*PARAMETERS, *COMMANDS):
+            with self.subTest(args=args):
+                self.fails(2, right.replace("T.", self.trace + "."),
+                           args=[self.trace if arg == "T" else arg for arg in args])
+
+    def test_families(self):
+        flags = ["replay", self.trace, "--seeds", 1, "--rows", "trace", "--no-times"]
+        names = lambda *methods: [row["method"] for row in rows(run(*flags, "-m", *methods).stdout)]
+        kinds = {row["method"]: row["kind"] for row in rows(self.ok("methods", "--format", "csv"))}
+        for family in ("eviction", "sampling", "merging", "retrieval", "quantisation"):
+            of_kind = [name for name, kind in kinds.items()
+                       if kind == family and name not in ("oracle-error", "duo", "duo@kvpress")]
+            self.assertEqual(names(family), of_kind)
+            self.assertEqual(names(f"exact,{family.upper()},-{of_kind[0]}"), ["exact", *of_kind[1:]])
+        self.assertEqual(names("all,-knorm"), [name for name in names("all") if name != "knorm"])
 
     def test_accepted(self):
         for right, slip in REPLAY:
@@ -133,6 +229,7 @@ class Slips(CliTest):
         self.assertEqual(listed,
                          [line for line in self.ok("methods").splitlines() if line.split()[1:2] == ["eviction"]])
         self.assertGreater(len(listed), 5)
+        self.assertEqual(self.ok("methods", "quantisers"), self.ok("methods", "quantisation"))
         both = self.ok("methods", "snapkv", "h2o")
         self.assertEqual(both, self.ok("methods", "snapkv(window=4), h2o"))
         self.assertEqual(both, self.ok("methods", "snapkv") + "\n" + self.ok("methods", "h2o"))
@@ -140,9 +237,9 @@ class Slips(CliTest):
         self.fails(2, "2 are given", args=["methods", "snapkv", "h2o", "--format", "json"])
 
     def test_sweep_files(self):
-        def rows(methods):
+        def table(methods):
             path = self.write(f'[[run]]\ntraces = "t.h5"\nmethods = [{methods}]\nbudgets = ["25 %"]\n')
             return self.ok("sweep", path, "--no-times")
         self.fails(2, "cells are no table", args=["sweep", self.write('[[run]]\ntraces = "t.h5"\nmethods = ["sink"]\n'),
                                                   "--cells", self.path("a.csv")])
-        self.assertEqual(rows('"snapkv(window=4)"'), rows('{ name = "snapkv", window = 4 }'))
+        self.assertEqual(table('"snapkv(window=4)"'), table('{ name = "snapkv", window = 4 }'))

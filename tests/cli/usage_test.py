@@ -3,13 +3,16 @@
 of the wrong kind, and tables as JSON."""
 import json
 import os
+import re
 import shlex
 import shutil
+import subprocess
+import unittest
 
 from support import SAMPLE, CliTest, rows, run
 
 COMMANDS = ("info", "replay", "sweep", "merge", "compare", "report", "validate", "methods", "synth", "eval", "cache",
-            "verify-golden")
+            "verify-golden", "allocate", "completion")
 
 
 def as_json(text):
@@ -55,6 +58,53 @@ class Usage(CliTest):
         self.fails(2, "there is no command repaly. Did you mean 'replay'?", args=["help", "repaly"])
         self.fails(2, "'sweep' has no effect beside help", args=["help", "replay", "sweep"])
 
+    def test_help_of_topics(self):
+        """Pages of commands, methods, families and flags, which the tables of flags have."""
+        for topic, command in (("columns", ["replay", "--columns"]), ("metrics", ["compare", "--metrics"]),
+                               ("tasks", ["eval", "--list-tasks"]), ("checks", ["validate", "--list"]),
+                               ("sweeps", ["sweep", "--example"]), ("snapkv", ["methods", "snapkv"]),
+                               ("AdaKV", ["methods", "adakv"]), ("eviction", ["methods", "eviction"])):
+            self.assertEqual(self.ok("help", topic), self.ok(*command), topic)
+        budget = self.ok("help", "budget")
+        for word in ("budgets", "--budget", "-b"):
+            self.assertEqual(self.ok("help", word), budget)
+        for words in ("-b,--budget\n", "25%fast", "(kvbench replay)", "(kvbench eval)", "(kvbench allocate)"):
+            self.assertIn(words, budget)
+        self.assertIn("(kvbench replay, eval)", self.ok("help", "protect"))
+        for topic in ("columns", "metrics", "tasks", "checks", "sweeps"):
+            self.assertIn(topic, self.ok("help").split("kvbench help TOPIC")[1])
+        for unknown in ("nonsense", "--nonsense", "s", "-"):
+            self.fails(2, args=["help", unknown])
+
+    @unittest.skipUnless(shutil.which("bash"), "there is no bash")
+    def test_completion(self):
+        """Of every flag of every command, and of values that flags name."""
+        script = self.write(self.ok("completion", "bash"), "completion.bash")
+
+        def completed(*words):
+            text = 'source "$1"; shift; COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _kvbench; echo "${COMPREPLY[@]}"'
+            done = subprocess.run(["bash", "-c", text, "bash", script, *words], capture_output=True, text=True)
+            self.assertEqual((done.returncode, done.stderr), (0, ""))
+            return done.stdout.split()
+        self.assertEqual(set(completed("kvbench", "")), {*COMMANDS, "help", "version"})
+        for command in COMMANDS:
+            if command != "eval":  # which another program may describe
+                page = self.ok("help", command)
+                flags = re.findall(r"^  (?:-\w,)?(--[a-z][\w-]*)", page, re.MULTILINE)
+                self.assertLessEqual({*flags}, {*completed("kvbench", command, "-")}, command)
+        for words, right in (
+                (["kvbench", "re"], ["replay", "report"]), (["kvbench", "replay", "--for"], ["--format"]),
+                (["kvbench", "replay", "t.h5", "--format", ""], ["csv", "json", "md", "table"]),
+                (["kvbench", "replay", "--format", "=", "c"], ["csv"]),
+                (["kvbench", "replay", "-m", "sna"], ["snapkv", "snapkv@kvpress"]),
+                (["kvbench", "replay", "-m", "h2o,snapkv@"], ["h2o,snapkv@kvpress"]),
+                (["kvbench", "allocate", "--menu", "ev"], ["eviction"]), (["kvbench", "methods", "ev"], ["eviction"]),
+                (["kvbench", "replay", "-b", ""], []), (["kvbench", "replay", "t"], []),
+                (["kvbench", "help", "col"], ["columns"]), (["kvbench", "completion", ""], ["bash"]),
+                (["kvbench", "eval", "--inject", "u"], ["upto"]), (["/usr/bin/kveval", "--inject", "u"], ["upto"])):
+            self.assertEqual(completed(*words), right, words)
+        self.fails(2, "'zsh' is not one of bash", args=["completion", "zsh"])
+
     def runs(self, example):
         """Asserts that every method and budget of a line "kvbench replay TRACE ..." runs."""
         words = shlex.split(example)[3:]
@@ -99,12 +149,6 @@ class Usage(CliTest):
         table = self.path("order.csv")
         self.ok("replay", "-m", "sink,snapkv", "--rows", "query", "-o", table, self.trace)
         self.assertEqual(self.ok("compare", "--a", "sink", table), self.ok("compare", table, "--a", "sink"))
-        for command, flag in (("replay", "--method"), ("allocate", "--menu")):
-            self.fails(2, f"quest: there is no such trace; separate methods with commas, as in {flag} random,quest",
-                       args=[command, self.trace, flag, "sink", "quest"])
-        for value, flag in (("20%", "-b"), ("64KiB", "-b"), ("1", "--layers")):
-            self.fails(2, f"{value}: there is no such trace; separate the values of a flag with commas, as in "
-                       f"--budget 50%,{value}", args=["replay", self.trace, "-m", "sink", flag, "1", value])
         for flag in ("--method", "-m"):
             message = f"{flag} stands before the command; write it behind, as in kvbench replay {flag}"
             self.fails(2, message, args=[flag, "snapkv", "replay", self.trace])
@@ -190,6 +234,8 @@ class Usage(CliTest):
                         kinds.add(type(value))
                         if value is None:
                             self.assertEqual(row[name], "")
+                        elif isinstance(value, list):
+                            self.assertEqual(json.loads(row[name]), value)
                         elif isinstance(value, str):
                             self.assertEqual(row[name].lstrip("'"), value.lstrip("'"))
                         else:
@@ -200,6 +246,14 @@ class Usage(CliTest):
                          [(0, "0", 256), (1, "0", 256)])
         parameters = {p["parameter"]: p["default"] for p in as_json(self.ok("methods", "snapkv", "--format", "json"))}
         self.assertEqual(parameters["kernel"], "7")
+        listed = {method["method"]: method for method in as_json(self.ok("methods", "--format", "json"))}
+        snapkv = listed["snapkv"]
+        self.assertIn("SnapKV", snapkv["source"])
+        self.assertIn(snapkv["summary"], self.ok("methods"))
+        kernel, = (one for one in snapkv["parameters"] if one["name"] == "kernel")
+        self.assertEqual((kernel["type"], kernel["default"], kernel["range"]), ("integer", "7", ">= 1"))
+        self.assertEqual((listed["exact"]["parameters"], listed["exact"]["runs_in"]), ([], None))
+        self.assertIn("SnapKVPress", listed["snapkv@kvpress"]["runs_in"])
         for thing in as_json(run(*replay, "--format", "json").stdout):
             self.assertIsInstance(thing["budget"], str)  # a text, also where it is 48
             self.assertEqual(isinstance(thing["rel_err_mean"], (int, float)), thing["status"] == "ok")

@@ -65,11 +65,11 @@ struct RequestFlags::Adder {
   void operator()(std::vector<T> ReplayRequest::*) const {
     list();
   }
-  void operator()(std::optional<replay::Calibration> ReplayRequest::*) const { text(); }
-  void operator()(replay::Protection) const { text(); }
+  void operator()(std::optional<replay::Calibration> ReplayRequest::*) const { list()->expected(1); }
+  void operator()(replay::Protection) const { list(); }
   void operator()(std::vector<std::uint32_t> ReplayRequest::*) const {
     to.lists_[field.name] = {value_text(field, to)};
-    text()->default_str(to.lists_[field.name].front());
+    list()->default_str(to.lists_[field.name].front());
   }
   template <class E>
   requires std::is_enum_v<E>
@@ -87,7 +87,6 @@ struct RequestFlags::Adder {
  private:
   std::string names() const { return std::string(field.flag.names); }
   CLI::Option* list() const { return flags->add_option(names(), to.lists_[field.name], help); }
-  CLI::Option* text() const { return list()->expected(1); }
 };
 
 /// Sets a field from the texts of its flag.

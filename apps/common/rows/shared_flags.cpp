@@ -2,13 +2,10 @@
 #include <apps/common/rows/shared_flags.hpp>
 
 #include <algorithm>
-#include <filesystem>
 #include <map>
 
 #include <kvbench/core/error.hpp>
 #include <kvbench/core/name.hpp>
-#include <kvbench/methods/contract/method_text.hpp>
-#include <kvbench/methods/registry.hpp>
 
 #include <apps/common/command_line.hpp>
 
@@ -27,22 +24,6 @@ Isa available(Isa isa) {
 void check_summary_flag(const CLI::App& flags, const std::string& output) {
   if (output.empty() || output == "-")
     note_without_effect(flags, {"--summary"}, "without -o FILE; for the table alone give --format table");
-}
-
-bool is_method(const std::string& file) {
-  std::error_code unknown;
-  if (std::filesystem::exists(file, unknown) || unknown) return false;
-  const std::optional<methods::MethodText> text = methods::parse_method_text(file);
-  const auto is = [&](const methods::MethodInfo& method) { return same_name(method.name, text->name); };
-  return text && std::ranges::any_of(methods::all_methods(), is);
-}
-
-void refuse_value_of_flag(const std::string& path, const char* methods) {
-  if (is_method(path))
-    throw Error("{0}: there is no such trace; separate methods with commas, as in {1} random,{0}", path, methods);
-  std::error_code unknown;  // what cannot be looked at is no such value, and the reader says what is wrong
-  if (!std::filesystem::exists(path, unknown) && !unknown && Budget::find(path))
-    throw Error("{0}: there is no such trace; separate the values of a flag with commas, as in --budget 50%,{0}", path);
 }
 
 namespace {

@@ -14,12 +14,6 @@ namespace kvbench::app {
 /// Says on stderr where --summary, which prints an answer beside a file, is given without -o FILE.
 void check_summary_flag(const CLI::App& flags, const std::string& output);
 
-/// Whether a file that a user names does not exist, and is a method instead. What cannot be looked at is a file.
-bool is_method(const std::string& file);
-/// Throws Error where the name of a method or a budget stands where a trace is expected: a flag takes one value, which
-/// may be a list with commas. `methods`: the flag of methods.
-void refuse_value_of_flag(const std::string& path, const char* methods);
-
 /// Sets the format that was not given to that which the name of the output implies; leaves it empty where it implies
 /// none. Throws Error where the name is of a format in which no table is written.
 void imply_format(std::string& format, const std::string& output, const char* flag = "-o");

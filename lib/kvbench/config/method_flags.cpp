@@ -46,22 +46,14 @@ class MethodFlags {
   }
 
   void add(const std::string& item) {
-    if (const auto rows = methods::rows_of_set(item); !rows.empty()) {
-      for (const auto& [info, settings] : rows) add(*info, settings);
+    if (!leaves_out(item)) {
+      for (const methods::MethodSettings& row : rows_of(item)) add_once(chosen(row));
       return;
     }
-    const std::optional<methods::MethodText> text = methods::parse_method_text(item);
-    if (!text) throw Error("`methods` '{}': brackets stand once, at the end; write METHOD[PARAMETER=VALUE]", item);
-    if (!methods::rows_of_set(text->name).empty())
-      throw Error("`methods` '{}': {} has no parameters; set those of one method with `settings`", item, text->name);
-    const methods::MethodInfo& info = find_method(text->name);
-    std::vector<methods::Assignment> settings;
-    try {
-      settings = methods::parse_settings(text->settings.value_or(""));
-    } catch (const Error& error) {
-      throw Error("`methods` '{}': {}", item, error.what());
-    }
-    add(info, settings);
+    bool found = false;
+    for (const methods::MethodSettings& row : rows_of(item.substr(1)))
+      found |= leave_out(choices_, chosen(row), !row.settings.empty());
+    check_left(item, found, choices_);
   }
 
   std::vector<replay::MethodChoice> choices() const {
@@ -75,16 +67,34 @@ class MethodFlags {
   }
 
  private:
-  /// `own` come after those that hold for all items of the method, and so replace them.
-  void add(const methods::MethodInfo& info, const std::vector<methods::Assignment>& own) {
+  /// What an item names, without its dash.
+  static std::vector<methods::MethodSettings> rows_of(const std::string& item) {
+    if (auto rows = methods::rows_of_set(item); !rows.empty()) return rows;
+    const std::optional<methods::MethodText> text = methods::parse_method_text(item);
+    if (!text) throw Error("`methods` '{}': brackets stand once, at the end; write METHOD[PARAMETER=VALUE]", item);
+    if (!methods::rows_of_set(text->name).empty())
+      throw Error("`methods` '{}': {} has no parameters; set those of one method with `settings`", item, text->name);
+    const methods::MethodInfo& info = find_method(text->name);
+    try {
+      return {{&info, methods::parse_settings(text->settings.value_or(""))}};
+    } catch (const Error& error) {
+      throw Error("`methods` '{}': {}", item, error.what());
+    }
+  }
+
+  /// The settings of the row come after those that hold for all items of the method, and so replace them.
+  replay::MethodChoice chosen(const methods::MethodSettings& row) const {
     std::vector<methods::Assignment> all;
     for (const SetFlag& setting : settings_) {
-      if (setting.names(info)) all.push_back(setting.assignment);
+      if (setting.names(*row.info)) all.push_back(setting.assignment);
     }
-    all.insert(all.end(), own.begin(), own.end());
-    const replay::MethodChoice choice{&info, info.bind(all)};
+    all.insert(all.end(), row.settings.begin(), row.settings.end());
+    return {row.info, row.info->bind(all)};
+  }
+
+  void add_once(const replay::MethodChoice& choice) {
     const auto same = [&](const replay::MethodChoice& m) {
-      return m.info == &info && m.params.text() == choice.params.text();
+      return m.info == choice.info && m.params.text() == choice.params.text();
     };
     if (std::ranges::none_of(choices_, same)) choices_.push_back(choice);
   }
@@ -110,6 +120,18 @@ std::vector<std::string> split_items(const std::string& list, std::string_view f
   for (std::string& item : items) item = std::string(trimmed(item));
   if (std::ranges::count(items, "") > 0) throw Error("`{}`: '{}' has an empty item", field, list);
   return items;
+}
+
+bool leave_out(std::vector<replay::MethodChoice>& choices, const replay::MethodChoice& choice, bool with_settings) {
+  return std::erase_if(choices, [&](const replay::MethodChoice& m) {
+           return m.info == choice.info && (!with_settings || m.params.text() == choice.params.text());
+         }) > 0;
+}
+
+void check_left(std::string_view item, bool found, std::span<const replay::MethodChoice> choices) {
+  if (!found)
+    throw Error("'{}' leaves out nothing: no item before it has such a method; write it behind one that has", item);
+  if (choices.empty()) throw Error("'{}' leaves out all methods that stand before it; name another one first", item);
 }
 
 std::vector<replay::MethodChoice> parse_methods(const std::vector<std::string>& methods,

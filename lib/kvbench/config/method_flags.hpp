@@ -4,6 +4,7 @@
 
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <kvbench/replay/plan/request.hpp>
@@ -14,12 +15,20 @@ namespace kvbench::config {
 /// the field.
 std::vector<std::string> split_items(const std::string& list, std::string_view field = "methods");
 
+/// Whether an item of a list of methods leaves out what it names: "-knorm".
+constexpr bool leaves_out(std::string_view item) { return item.starts_with('-'); }
+/// Removes the rows of this method: with settings those of `choice` alone, else all. Returns whether there was one.
+bool leave_out(std::vector<replay::MethodChoice>& choices, const replay::MethodChoice& choice, bool with_settings);
+/// Throws Error, naming the item, where it found nothing to leave out, or left no choice.
+void check_left(std::string_view item, bool found, std::span<const replay::MethodChoice> choices);
+
 /// The methods that the flags --method and --set of `kvbench replay` name. An item of `methods` is a name, the name of
 /// a set (rows_of_set()), or a name with settings, such as "snapkv[window=64,kernel=5]"; several items may name one
-/// method with different settings. An item of `settings` is METHOD.PARAMETER=VALUE and holds for every item of that
-/// method which does not set the parameter itself. A method with the same parameters runs once. Throws Error, naming
-/// the fields `methods` and `settings`, for texts that cannot be read, unknown names, bad values, and settings of
-/// methods that are not listed.
+/// method with different settings. An item with a dash, "-knorm", leaves out what stands before it: all rows of the
+/// method, of each method of a set, or with settings that row alone. An item of `settings` is METHOD.PARAMETER=VALUE
+/// and holds for every item of that method which does not set the parameter itself. A method with the same parameters
+/// runs once. Throws Error, naming the fields `methods` and `settings`, for texts that cannot be read, unknown names,
+/// bad values, settings of methods that are not listed, and where an item leaves nothing out, or all.
 std::vector<replay::MethodChoice> parse_methods(const std::vector<std::string>& methods,
                                                 const std::vector<std::string>& settings);
 

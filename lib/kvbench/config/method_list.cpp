@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include <kvbench/config/method_flags.hpp>
 #include <kvbench/config/plan_file.hpp>
 #include <kvbench/core/name.hpp>
 #include <kvbench/methods/contract/method_text.hpp>
@@ -73,29 +74,31 @@ class MethodList {
       fail_at(item.place, "a method is a name, or a table such as {{name = \"subgen\", t = 4}}, not {}",
               describe(item));
     }
-    const std::vector<methods::MethodSettings> rows = methods::rows_of_set(item.text);
-    for (const auto& [info, settings] : rows) {
+    const bool out = leaves_out(item.text);
+    bool found = false;
+    for (const auto& [info, settings] : rows_of(item, item.text.substr(out ? 1 : 0))) {
       std::vector<Setting> own;
       for (const methods::Assignment& setting : settings) own.push_back({setting, item.place, item.place});
-      add_choice(*info, own, item.place);
+      if (out)
+        found |= leave_out(choices, chosen(*info, own, item.place), !own.empty());
+      else
+        add_choice(*info, own, item.place);
     }
-    if (rows.empty()) add_text(item);
+    if (out) with_place(item.place, [&] { check_left(item.text, found, choices); });
   }
 
   std::vector<replay::MethodChoice> choices;
 
  private:
-  /// A name, or a name with parameters in brackets as on the command line.
-  void add_text(const Value& item) {
-    std::vector<Setting> settings;
-    const methods::MethodInfo& info = with_place(item.place, [&]() -> const methods::MethodInfo& {
-      const std::optional<methods::MethodText> text = methods::parse_method_text(item.text);
-      if (!text) throw Error("'{}': brackets stand once, at the end; write METHOD[PARAMETER=VALUE]", item.text);
-      for (const methods::Assignment& one : methods::parse_settings(text->settings.value_or("")))
-        settings.push_back({one, item.place, item.place});
-      return find_method(method_name(item.place, text->name));
+  /// The rows of a set, or a name, or a name with parameters in brackets as on the command line.
+  static std::vector<methods::MethodSettings> rows_of(const Value& item, const std::string& name) {
+    if (auto rows = methods::rows_of_set(name); !rows.empty()) return rows;
+    return with_place(item.place, [&]() -> std::vector<methods::MethodSettings> {
+      const std::optional<methods::MethodText> text = methods::parse_method_text(name);
+      if (!text) throw Error("'{}': brackets stand once, at the end; write METHOD[PARAMETER=VALUE]", name);
+      return {
+          {&find_method(method_name(item.place, text->name)), methods::parse_settings(text->settings.value_or(""))}};
     });
-    add_choice(info, settings, item.place);
   }
 
   void add_table(const Value& table) {
@@ -155,9 +158,14 @@ class MethodList {
     }
   }
 
-  void add_choice(const methods::MethodInfo& info, std::vector<Setting> settings, const Place& place) {
+  static replay::MethodChoice chosen(const methods::MethodInfo& info, std::vector<Setting> settings,
+                                     const Place& place) {
     for (Setting& setting : settings) setting.assignment = setting_of(setting.value, info, setting.assignment);
-    replay::MethodChoice choice{&info, bound(info, settings, place)};
+    return {&info, bound(info, settings, place)};
+  }
+
+  void add_choice(const methods::MethodInfo& info, const std::vector<Setting>& settings, const Place& place) {
+    replay::MethodChoice choice = chosen(info, settings, place);
     const auto same = [&](const replay::MethodChoice& m) {
       return m.info == &info && m.params.text() == choice.params.text();
     };

@@ -22,10 +22,10 @@ methods::Assignment setting_of(const Place& place, const methods::MethodInfo& in
 /// relative to the current folder.
 std::string method_beside(const std::string& path, const methods::MethodInfo& info, const methods::Params& params);
 
-/// Reads the value of the key `methods`: "all", "families", a name, {name = "subgen", t = 4, delta = [1, 2]}, or a
-/// list of these.
-/// Lists of values expand to all combinations, in which the first parameter changes slowest; parameters in zip = ["t",
-/// "s"] advance together. Throws Error with its place.
+/// Reads the value of the key `methods`: a set such as "all" or "eviction", a name, {name = "subgen", t = 4, delta =
+/// [1, 2]}, or a list of these, in which "-knorm" leaves out what stands before it (method_flags.hpp). Lists of values
+/// expand to all combinations, in which the first parameter changes slowest; parameters in zip = ["t", "s"] advance
+/// together. Throws Error with its place.
 std::vector<replay::MethodChoice> read_methods(const Value& value);
 
 }  // namespace kvbench::config

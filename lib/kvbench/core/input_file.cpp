@@ -116,6 +116,7 @@ std::string file_hint(const std::string& path) {
     if (begin.starts_with(signature.bytes))
       return fmt::format(" It is {}.", fmt::format(fmt::runtime(signature.hint), path));
   }
+  if (begin.empty()) return "";  // also a folder, whatever its name
   const std::string_view header = first_line(begin);
   if (header.find(",method,") != header.npos || header.starts_with("method,") || header.find(",verdict") != header.npos)
     return " It is a table of results: `kvbench report` makes a page of it.";

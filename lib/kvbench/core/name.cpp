@@ -55,11 +55,32 @@ std::size_t edit_distance(std::string_view a, std::string_view b) {
   return cost[a.size()][b.size()];
 }
 
+/// Whether `part` has at least two letters behind its dashes, and `name` begins with it, without case.
+bool begins_with(std::string_view name, std::string_view part) {
+  const std::size_t letters = part.size() - std::min(part.find_first_not_of('-'), part.size());
+  return letters >= 2 && same_name(name.substr(0, part.size()), part);
+}
+
+/// The known names that begin with `name`, the shortest first, without those that go on from another of them, such as
+/// "turboquant@vllm" beside "turboquant".
+std::vector<std::string> completions(std::string_view name, std::span<const std::string> known) {
+  std::vector<std::string> all;
+  std::ranges::copy_if(known, std::back_inserter(all), [&](const std::string& one) { return begins_with(one, name); });
+  std::ranges::sort(all, {}, [](const std::string& one) { return std::pair(one.size(), one); });
+  std::vector<std::string> found;
+  for (const std::string& one : all) {
+    if (std::ranges::none_of(found, [&](const std::string& shorter) { return begins_with(one, shorter); }))
+      found.push_back(one);
+  }
+  return found;
+}
+
 }  // namespace
 
 bool same_name(std::string_view a, std::string_view b) { return std::ranges::equal(a, b, {}, lower_case, lower_case); }
 
 std::string nearest_name(std::string_view name, std::span<const std::string> known) {
+  if (const std::vector<std::string> all = completions(name, known); !all.empty()) return all.front();
   std::string best;
   std::size_t best_distance = static_cast<std::size_t>(-1);
   for (const std::string& candidate : known) {
@@ -71,18 +92,17 @@ std::string nearest_name(std::string_view name, std::span<const std::string> kno
     }
   }
   if (!best.empty()) return best;
-  const auto begins_alike = [&](const std::string& candidate) {
-    const std::string_view common = std::string_view(candidate).substr(0, name.size());
-    const std::size_t letters = common.size() - std::min(common.find_first_not_of('-'), common.size());
-    return letters >= 2 && same_name(common, name.substr(0, common.size()));
-  };
-  const auto found = std::ranges::find_if(known, begins_alike);
+  const auto found = std::ranges::find_if(known, [&](const std::string& one) { return begins_with(name, one); });
   return found == known.end() ? "" : *found;
 }
 
 std::string did_you_mean(std::string_view name, std::span<const std::string> known) {
-  const std::string nearest = nearest_name(name, known);
-  return nearest.empty() ? "" : fmt::format(" Did you mean '{}'?", nearest);
+  constexpr std::size_t most = 3;
+  std::vector<std::string> all = completions(name, known);
+  if (all.empty()) all.push_back(nearest_name(name, known));
+  if (all.front().empty()) return "";
+  all.resize(std::min(all.size(), most));
+  return fmt::format(" Did you mean '{}'?", fmt::join(all, "' or '"));
 }
 
 std::string listed(std::span<const std::string> names) {

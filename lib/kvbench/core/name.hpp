@@ -27,11 +27,12 @@ constexpr std::string_view trimmed(std::string_view text) {
 /// Whether two names are equal but for the case of ASCII letters.
 bool same_name(std::string_view a, std::string_view b);
 
-/// The known name nearest to `name` by edit distance (insert, delete, replace, swap neighbours), up to a third of the
-/// longer length (at least 1), else the first of which one begins with the other, without case; "" where there is none.
+/// The known name that `name` of at least two letters begins, without case, else the nearest by edit distance (insert,
+/// delete, replace, swap neighbours), up to a third of the longer length (at least 1), else one that begins `name`; ""
+/// where there is none.
 std::string nearest_name(std::string_view name, std::span<const std::string> known);
 
-/// " Did you mean 'x'?" or "".
+/// " Did you mean 'x'?" or "". Of a name that begins several known ones, the three shortest: "'q4_0' or 'q4_1'".
 std::string did_you_mean(std::string_view name, std::span<const std::string> known);
 
 /// "a, b, c"; of more than 20 names the first 20 and the number of the others.

@@ -21,20 +21,34 @@ constexpr std::string_view families[] = {"sink",    "h2o",    "snapkv",     "pyr
 /// `all` leaves them out: a ceiling that takes seconds per head, and methods that need more than a trace.
 constexpr std::string_view left_out[] = {"oracle-error", "duo", "duo@kvpress"};
 
+bool is_left_out(const MethodInfo& method) { return std::ranges::find(left_out, method.name) != std::end(left_out); }
+
 }  // namespace
+
+std::optional<Kind> find_family(std::string_view name) {
+  for (const std::string_view word : {"quantization", "quantisers", "quantizers"}) {
+    if (same_name(name, word)) return Kind::quantisation;
+  }
+  const auto is = [&](const MethodInfo& m) { return m.kind != Kind::exact && same_name(name_of(m.kind), name); };
+  const auto found = std::ranges::find_if(all_methods(), is);
+  return found == all_methods().end() ? std::nullopt : std::optional(found->kind);
+}
 
 std::vector<MethodSettings> rows_of_set(std::string_view name) {
   if (auto rows = rows_of_engine(name); !rows.empty()) return rows;
+  const std::optional<Kind> family = find_family(name);
   const bool all = same_name(name, "all");
-  if (!all && !same_name(name, "families")) return {};
+  if (!all && !family && !same_name(name, "families")) return {};
   std::vector<MethodSettings> rows;
   for (const MethodInfo& method : all_methods()) {
-    const auto is = [&](std::string_view one) { return method.name == one; };
-    if (all ? std::ranges::any_of(left_out, is) : std::ranges::none_of(families, is)) continue;
+    const bool usual = std::ranges::find(families, method.name) != std::end(families);
+    const bool has = family ? method.kind == *family && !is_left_out(method) : all ? !is_left_out(method) : usual;
+    if (!has) continue;
     rows.push_back({&method, {}});
     if (!all) continue;
     for (const auto& variant : method.variants) rows.push_back({&method, variant});
   }
+  if (family) return rows;
   for (const std::string_view one : compositions) rows.push_back({&find_method(one), {}});
   return rows;
 }

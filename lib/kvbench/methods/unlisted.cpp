@@ -167,17 +167,11 @@ std::string right_name(std::string_view name) {
     return " It is a press of kvpress that needs a model or takes no budget; kvbench has nothing like it.";
   const auto* other = std::ranges::find(other_names, plain, &OtherName::name);
   if (other != std::end(other_names)) return fmt::format(" Here it is {}.", other->here);
-  std::vector<std::string> known, of_family;
-  for (const std::string_view word : {"quantization", "quantisers", "quantizers"}) {
-    if (plain == word) plain = "quantisation";
-  }
+  std::vector<std::string> known;
   for (const MethodInfo& method : all_methods()) {
     known.push_back(method.name);
     known.insert(known.end(), method.aliases.begin(), method.aliases.end());
-    if (same_name(name_of(method.kind), plain)) of_family.push_back(method.name);
   }
-  if (!of_family.empty())
-    return fmt::format(" It is a family; name those that you mean: {}.", fmt::join(of_family, ","));
   if (!rows_of_set(name).empty()) return " It stands for several methods; name one of them.";
   return did_you_mean(name, known);
 }

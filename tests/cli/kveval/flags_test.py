@@ -4,6 +4,7 @@ regular files. With the model of scripts/fetch-model, if there is one, also text
 
 Usage: flags_test.py KVDUMP PRINT_ARRAY KVEVAL KVBENCH"""
 
+import csv
 import os
 import pathlib
 import re
@@ -68,6 +69,50 @@ class Flags(unittest.TestCase):
         noted = self.fails(KVEVAL, *text, "--format", "md", "--no-times", lines=2)
         self.assertRegex(noted, "--no-times has no effect .*\n.*there is no such model file")
 
+    def test_slips(self):
+        """Lists with spaces, parameters of methods as flags, and names of flags of the other programs."""
+        text = ["none.gguf", "--text", "a.txt"]
+        for program, arguments, words in (
+                (KVEVAL, [*text, "-m", "snapkv", "h2o"], "write -m snapkv,h2o"),
+                (KVEVAL, ["-m", "snapkv", "h2o", *text], "write -m snapkv,h2o"),
+                (KVEVAL, [*text, "-m", "snapkv", "--layers", "2", "8"], "write --layers 2,8"),
+                (KVEVAL, [*text, "-m", "snapkv", "--task", "text", "passkey"], "write --task text,passkey"),
+                (KVEVAL, ["none.gguf", "-m", "h2o", "--text", "a.txt", "a.ids"], "write --text a.txt --text a.ids"),
+                (KVEVAL, ["none.gguf", "-m", "h2o", "--ids", "a.ids", "a.txt"], "write --ids a.ids --ids a.txt"),
+                (KVEVAL, [*text, "-m", "snapkv", "--window", "16"], 'write --method "snapkv[window=16]"'),
+                (KVEVAL, [*text, "-m", "q4"], "Did you mean 'q4_0' or 'q4_1'?"),
+                (KVDUMP, ["none.gguf", "--layers", "2", "8", "-o", "t.h5"], "write --layers 2,8"),
+                (KVDUMP, ["none.gguf", "--text", "a.txt", "a.ids", "-o", "t.h5"], "write --text a.txt --text a.ids")):
+            with self.subTest(program=program, arguments=arguments):
+                self.assertIn(words, self.fails(program, *arguments))
+        for program, arguments in ((KVEVAL, ["--model", "none.gguf", "--text", "a.txt", "-m", "sink"]),
+                                   (KVEVAL, ["--text", "a.txt", "--text", "a.ids", "-m", "eviction", "none.gguf"]),
+                                   (KVDUMP, ["--model", "none.gguf", "--text", "a.txt", "-o", "t.h5"]),
+                                   (KVDUMP, ["-m", "none.gguf", "--text", "a.txt", "--text", "a.ids", "-o", "t.h5"])):
+            with self.subTest(program=program, arguments=arguments):
+                self.assertIn("none.gguf: there is no such model file", self.fails(program, *arguments))
+
+    @unittest.skipUnless(MODEL, "there is no model; scripts/fetch-model downloads one")
+    def test_several_texts(self):
+        """Each text has its documents, which are those that it has alone."""
+        (self.folder / "b.txt").write_text("other letters " * 999)
+        flags = ["--model", MODEL, "--no-f32", "--context", 64, "--score", 8, "--documents", 1, "-m", "sink", "-b",
+                 "25%mem", "--layers", 0, "--per-document", "--no-times"]
+
+        def rows(*texts):
+            command = [KVEVAL, *map(str, flags), *(word for text in texts for word in ("--text", text))]
+            done = subprocess.run(command, capture_output=True, text=True, cwd=self.folder, timeout=300)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            return [row for row in csv.DictReader(done.stdout.splitlines()) if row["document"] != "all"]
+        both = rows("a.txt", "b.txt")
+        self.assertEqual([row["document"] for row in both], ["a.txt:text-0", "b.txt:text-0"])
+        self.assertEqual({row["text"] for row in both}, {"a.txt,b.txt"})
+        for name in ("document_sha256", "kl_mean"):
+            self.assertEqual([row[name] for row in both], [rows(text)[0][name] for text in ("a.txt", "b.txt")])
+        (self.folder / "c.txt").write_text("words " * 999)
+        self.assertIn("a.txt and c.txt are the same text; name it once",
+                      self.fails(KVEVAL, *flags, "--text", "a.txt", "--text", "c.txt"))
+
     def test_method_in_python(self):
         message = self.fails(KVEVAL, "none.gguf", "--text", "a.txt", "-m", "./mine.py:Mine")
         self.assertIn("'./mine.py:Mine' is written in Python", message)
@@ -82,7 +127,8 @@ class Flags(unittest.TestCase):
             for flag in flags:
                 with self.subTest(program=program, flag=flag):
                     out = ["-o", "t.h5"] if program == KVDUMP and flag != "--output" else []
-                    message = self.fails(program, *needed, *out, flag, "")
+                    others = needed[1:] if flag == "--model" else needed
+                    message = self.fails(program, *others, *out, flag, "")
                     self.assertIn(flag, message)
                     self.assertRegex(message, "the value is empty|'' is not")
 

@@ -220,3 +220,37 @@ TEST_CASE("keys of a sweep file set fields of requests") {
   CHECK(key_of("zip") == "zip");
   for (const char* none : {"memory", "threads", "isa", "", "nonsense"}) CHECK(key_of(none) == "");
 }
+
+TEST_CASE("a family stands for its methods, and an item with a dash leaves out") {
+  const auto names = [](const Names& methods, const Names& settings = {}) {
+    return names_of(parse_methods(methods, settings));
+  };
+  const auto without = [](Names all, const std::string& start) {
+    std::erase_if(all, [&](const std::string& name) { return name == start || name.starts_with(start + "["); });
+    return all;
+  };
+  const Names all = names({"all"}), eviction = names({"eviction"});
+  CHECK(std::ranges::count(eviction, "h2o") == 1);
+  CHECK(std::ranges::count(eviction, "duo") == 0);  // as `all`
+  for (const std::string& one : eviction) CHECK(kvbench::methods::family_of(one) == "eviction");
+  CHECK(names({"Quantization"}) == names({"quantisation"}));
+  CHECK(names({"quantisers"}).front() == "int");
+  CHECK(names({"exact,exact[]"}) == Names{"exact"});
+  CHECK(names({"all,-knorm"}) == without(all, "knorm"));
+  CHECK(names({"all", "-H2O"}) == without(all, "h2o"));  // its variants too
+  CHECK(std::ranges::count(names({"all,-h2o[per=query_head]"}), "h2o") == 1);
+  CHECK(names({"sink,merging,snapkv[window=8],-merging"}) == Names{"sink", "snapkv[window=8]"});
+  CHECK(names({"h2o,h2o[per=query_head],-h2o[heavy=1]"}, {"h2o.heavy=1"}) == Names{"h2o[heavy=1;per=query_head]"});
+  const auto refused = [](const Names& methods) { return message_of<Error>([&] { parse_methods(methods, {}); }); };
+  for (const char* list : {"-knorm", "-knorm,all", "sink,-knorm", "sink,-merging", "snapkv,-snapkv[window=8]"})
+    CHECK(contains(refused({list}), "leaves out nothing"));
+  CHECK(contains(refused({"sink,h2o,-eviction"}), "'-eviction' leaves out all methods that stand before it"));
+  CHECK(contains(refused({"all,-knrom"}), "Did you mean 'knorm'?"));
+  CHECK(contains(refused({"eviction[sinks=4]"}), "eviction has no parameters"));
+  const SweepFiles files;
+  const auto of_file = [&](const char* list) { return methods_of(files.read(run_with(list))); };
+  CHECK(of_file("\"eviction\"") == eviction);
+  CHECK(of_file("[\"all\", \"-knorm\"]") == without(all, "knorm"));
+  CHECK(of_file("[{ name = \"snapkv\", window = [4, 8] }, \"-snapkv[window=4]\"]") == Names{"snapkv[window=8]"});
+  CHECK(contains(message_of<Error>([&] { of_file("[\"sink\", \"-knorm\"]"); }), "'-knorm' leaves out nothing"));
+}

@@ -33,6 +33,22 @@ TEST_CASE("the nearest name is suggested if it is near enough") {
   }
 }
 
+TEST_CASE("the beginning of a name suggests the names that it begins") {
+  const std::string known[] = {"eval",      "validate", "q8_0",     "iq4_nl",     "q4_1",
+                               "q4_0",      "int",      "int4",     "turboquant", "turboquant@vllm",
+                               "--protect", "--port",   "--prompts"};
+  for (const auto& [name, suggested] : {std::pair{"q4", " Did you mean 'q4_0' or 'q4_1'?"},
+                                        {"Q8", " Did you mean 'q8_0'?"},
+                                        {"tur", " Did you mean 'turboquant'?"},
+                                        {"val", " Did you mean 'validate'?"},
+                                        {"in", " Did you mean 'int'?"},
+                                        {"--pr", " Did you mean '--prompts' or '--protect'?"},
+                                        {"q", ""}}) {
+    CAPTURE(name);
+    CHECK(did_you_mean(name, known) == suggested);
+  }
+}
+
 TEST_CASE("of a long list the first names are shown") {
   CHECK(listed(std::vector<std::string>{"a", "b"}) == "a, b");
   const std::string many = listed(std::vector<std::string>(25, "x"));

@@ -200,16 +200,16 @@ TEST_CASE("compactor says what a trace lacks") {
   HeadData head = small_head({0, 0, 0, 0}, 3);
   CHECK_THROWS_WITH_AS(
       open_cache("compactor", {}, alone(head), 2, 0)->footprint(),
-      "compactor needs keys before RoPE, and this trace has neither them nor an unscaled RoPE; dump it "
-      "with --pre-rope",
+      "compactor needs keys before RoPE, and there are neither these nor an unscaled RoPE; replay a "
+      "trace that has them (--pre-rope)",
       Unavailable);
   head.pre_rope = head.keys;
   HeadPrompt prompt = alone(head);
   prompt.observed_positions = {1, 2};
   prompt.observed = prompt.observed.slice(0, 2);
   CHECK_THROWS_WITH_AS(open_cache("compactor", {}, prompt, 2, 0),
-                       "compactor needs the queries of the whole context, and there are 2 of these 3; a trace "
-                       "has them all with --queries all",
+                       "compactor needs the queries of the whole context, and there are 2 of these 3; replay a "
+                       "trace that has them all (--queries all)",
                        Unavailable);
   prompt = prompt_of(head, ref());
   prompt.num_kv_heads = 2;

@@ -68,12 +68,12 @@ TEST_CASE("expected-attention takes the queries of another text where it has one
 TEST_CASE("expected-attention says what it needs of the trace") {
   HeadData head = turning_head({1, 0, 1, 0, 1, 0}, {1, 0, 1, 0, 1, 0}, 2);
   CHECK_THROWS_WITH_AS(kept_tokens("expected-attention", {}, head, 1),
-                       "expected-attention needs queries of the context from position 2 on; dump them (kvdump "
-                       "--queries)",
+                       "expected-attention needs queries of the context from position 2 on, and there are none; replay "
+                       "a trace that has them (--queries)",
                        Unavailable);
   head.rope.reset();
   CHECK_THROWS_WITH_AS(kept_tokens("expected-attention", {}, head, 1),
-                       "expected-attention turns queries back by the model's RoPE, and this trace has no unscaled RoPE "
+                       "expected-attention turns queries back by the model's RoPE, and there is no unscaled RoPE "
                        "over an even head dimension",
                        Unavailable);
 }

@@ -31,38 +31,39 @@ struct Case {
 const std::vector<Case> cases = {
     {"snapkv", {{"window", "1"}}, &without_3, ""},
     {"snapkv", {{"window", "2"}}, &without_3,
-     "snapkv needs the queries at the positions 3 .. 4, the end of the context, and the trace has 1 of these 2; dump "
-     "them (kvdump --queries) or lower snapkv.window"},
+     "snapkv needs the queries at the positions 3 .. 4, the end of the context, and there are 1 of these 2; lower "
+     "snapkv.window, or replay a trace that has them all (--queries)"},
     {"pyramidkv", {{"window", "2"}}, &without_3,
-     "pyramidkv needs the queries at the positions 3 .. 4, the end of the context, and the trace has 1 of these 2; "
-     "dump them (kvdump --queries) or lower pyramidkv.window"},
+     "pyramidkv needs the queries at the positions 3 .. 4, the end of the context, and there are 1 of these 2; "
+     "lower pyramidkv.window, or replay a trace that has them all (--queries)"},
     {"tova", {}, &without_4,
-     "tova needs the queries at the positions 4 .. 4, the end of the context, and the trace has 0 of these 1; dump "
-     "them (kvdump --queries)"},
+     "tova needs the queries at the positions 4 .. 4, the end of the context, and there are 0 of these 1; replay a "
+     "trace that has them all (--queries)"},
     {"rocketkv", {}, &last_two,
-     "rocketkv needs the queries at the positions 0 .. 4, the end of the context, and the trace has 2 of these 5; dump "
-     "them (kvdump --queries) or lower rocketkv.window"},
+     "rocketkv needs the queries at the positions 0 .. 4, the end of the context, and there are 2 of these 5; lower "
+     "rocketkv.window, or replay a trace that has them all (--queries)"},
     {"r-kv", {}, &last_two,
-     "r-kv needs the queries at the positions 0 .. 4, the end of the context, and the trace has 2 of these 5; dump "
-     "them (kvdump --queries) or lower r-kv.window"},
+     "r-kv needs the queries at the positions 0 .. 4, the end of the context, and there are 2 of these 5; lower "
+     "r-kv.window, or replay a trace that has them all (--queries)"},
     {"h2o-global", {}, &without_sums,
-     "h2o-global needs the column sums up to the end of the context (5 tokens), and the trace has none; dump with "
-     "--column-sums"},
+     "h2o-global needs the column sums up to the end of the context (5 tokens), and there are none; replay a "
+     "trace that has them (--column-sums)"},
     {"h2o", {}, &without_sums,
-     "h2o.prompt=columns needs the column sums up to the end of the context (5 tokens), and the trace has none; dump "
-     "with --column-sums, or choose h2o.prompt=stream where the trace has all queries of the prompt"},
+     "h2o.prompt=columns needs the column sums up to the end of the context (5 tokens), and there are none; replay "
+     "a trace that has them (--column-sums), or choose h2o.prompt=stream if there are all queries of the prompt"},
     {"h2o", {}, &last_two, ""},
     {"h2o", {{"prompt", "stream"}}, &without_sums, ""},
     {"h2o", {{"prompt", "stream"}}, &last_two,
-     "h2o.prompt=stream needs the query of every token of the context, and the trace has 2 of 5; dump with --queries "
-     "all, or choose h2o.prompt=columns"},
+     "h2o.prompt=stream needs the query of every token of the context, and there are 2 of 5; choose "
+     "h2o.prompt=columns, or replay a trace that has them all (--queries all)"},
     {"cam", {}, &without_sums, ""},
     {"cam", {{"prompt", "columns"}}, &without_sums, "needs the column sums up to the end of the context"},
     {"cam", {{"prompt", "stream"}}, &last_two_without_sums, "needs the query of every token of the context (cam."},
     {"cam", {}, &last_two_without_sums,
      "cam.form=streaming merges the prompt's values by the attention that they have received and needs the query of "
-     "every token of the context, or its column sums, and the trace has 2 of 5 queries and no column sums; dump with "
-     "--queries all or --column-sums, or choose cam.form=decode, which merges decoded tokens only"},
+     "every token of the context, or its column sums, and there are 2 of 5 queries and no column sums; choose "
+     "cam.form=decode, which merges decoded tokens only, or replay a trace that has them (--queries all, or "
+     "--column-sums)"},
     {"cam", {{"form", "eval"}}, &last_two_without_sums, "cam.form=eval merges the prompt's values"},
     {"cam", {{"form", "decode"}}, &last_two_without_sums, ""},
 };

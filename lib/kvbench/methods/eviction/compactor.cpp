@@ -54,7 +54,7 @@ Index first_query(const ContextData& data) {
   if (found != data.tokens)
     throw Unavailable(
         fmt::format("compactor needs the queries of the whole context, and there are {} of these {}; "
-                    "a trace has them all with --queries all",
+                    "replay a trace that has them all (--queries all)",
                     found, data.tokens));
   return first - data.observed.begin();
 }

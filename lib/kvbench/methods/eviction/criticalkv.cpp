@@ -60,7 +60,8 @@ MakeCache two_stages(const HeadPrompt& head, const TokenScores& scores, const Cr
                      Backend& backend) {
   if (!head.output_sketch.present())
     throw Unavailable(
-        "criticalkv needs sketches of W_O, and there are none; record the trace with kvdump or kvbench-dump-hf");
+        "criticalkv needs sketches of W_O, and there are none; replay a trace of kvdump or kvbench-dump-hf, which have "
+        "them");
   return [=, second = second_scores(head, scores, params.epsilon, backend), &backend](Index budget,
                                                                                       std::uint32_t /*seed*/) {
     const Index n = head.tokens(), kept = std::min(budget, n);

@@ -197,14 +197,14 @@ void check_parts(const ContextData& data, H2oParams::Prompt prompt) {
   if (data.tokens == 0) return;
   if (prompt == H2oParams::Prompt::columns && !data.column_sums) {
     throw Unavailable(fmt::format(
-        "h2o.prompt=columns needs the column sums up to the end of the context ({} tokens), and the trace has none; "
-        "dump with --column-sums, or choose h2o.prompt=stream where the trace has all queries of the prompt",
+        "h2o.prompt=columns needs the column sums up to the end of the context ({} tokens), and there are none; replay "
+        "a trace that has them (--column-sums), or choose h2o.prompt=stream if there are all queries of the prompt",
         data.tokens));
   }
   if (prompt == H2oParams::Prompt::stream && !has_all_queries(data)) {
     throw Unavailable(
-        fmt::format("h2o.prompt=stream needs the query of every token of the context, and {}; dump with --queries all, "
-                    "or choose h2o.prompt=columns",
+        fmt::format("h2o.prompt=stream needs the query of every token of the context, and {}; choose "
+                    "h2o.prompt=columns, or replay a trace that has them all (--queries all)",
                     observed_share(data)));
   }
 }

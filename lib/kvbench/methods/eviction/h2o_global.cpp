@@ -106,8 +106,8 @@ class H2oGlobalCache : public HeadCache {
 MakeCache prepare(const HeadPrompt& head, const H2oGlobalParams& params, Backend& backend) {
   if (!head.column_sums.present()) {
     throw Unavailable(
-        fmt::format("h2o-global needs the column sums up to the end of the context ({} tokens), and the trace has "
-                    "none; dump with --column-sums",
+        fmt::format("h2o-global needs the column sums up to the end of the context ({} tokens), and there are "
+                    "none; replay a trace that has them (--column-sums)",
                     head.tokens()));
   }
   const Buffer<const float> scores = group_scores(head.column_sums, 1, params.group, backend);

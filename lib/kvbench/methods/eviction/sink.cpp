@@ -95,7 +95,7 @@ MakeCache prepare(const HeadPrompt& head, const SinkParams& params, Backend& bac
   const bool possible = head.rope && head.keys.cols() % 2 == 0;
   if (params.reposition == SinkParams::Reposition::yes && !possible) {
     throw Unavailable(
-        "sink.reposition=true rotates keys by the model's RoPE, and this trace has no unscaled RoPE over an even head "
+        "sink.reposition=true rotates keys by the model's RoPE, and there is no unscaled RoPE over an even head "
         "dimension; use sink.reposition=auto or false");
   }
   const bool turn = possible && params.reposition != SinkParams::Reposition::no;

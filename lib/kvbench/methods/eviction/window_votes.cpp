@@ -116,9 +116,9 @@ void check_window(const ContextData& data, std::string_view method, Index size) 
   const Index found = std::ssize(last.observed), wanted = last.end - last.begin;
   if (found == wanted) return;
   throw Unavailable(fmt::format(
-      "{0} needs the queries at the positions {1} .. {2}, the end of the context, and the trace has {3} of "
-      "these {4}; dump them (kvdump --queries){5}",
-      method, last.begin, last.end - 1, found, wanted, size > 1 ? fmt::format(" or lower {}.window", method) : ""));
+      "{0} needs the queries at the positions {1} .. {2}, the end of the context, and there are {3} of these {4}; {5}"
+      "replay a trace that has them all (--queries)",
+      method, last.begin, last.end - 1, found, wanted, size > 1 ? fmt::format("lower {}.window, or ", method) : ""));
 }
 
 Buffer<const float> window_votes(const HeadPrompt& head, std::string_view method, Index size, Backend& backend) {

@@ -251,7 +251,8 @@ std::unique_ptr<CompressedCache> fitted_cache(const HeadPrompt& head, const Refe
 MakeCache prepare(const HeadPrompt& head, const AttentionMatchingParams& params, Backend& backend) {
   if (head.tokens() > 0 && (!head.observed.present() || head.observed_positions.empty())) {
     throw Unavailable(
-        "attention-matching fits to queries of the context, and the trace has none; dump them (kvdump --queries)");
+        "attention-matching fits to queries of the context, and there are none; replay a trace that has them "
+        "(--queries)");
   }
   const auto references = std::make_shared<std::optional<References>>();
   return [=, &backend](Index budget, std::uint32_t) -> std::unique_ptr<CompressedCache> {

@@ -200,12 +200,12 @@ bool uses_columns(const ContextData& data, const CamParams& params) {
                           ? "the column sums up to the end of the context (cam.prompt=columns)"
                       : params.prompt == Prompt::stream ? "the query of every token of the context (cam.prompt=stream)"
                                                         : "the query of every token of the context, or its column sums";
-  throw Unavailable(
-      fmt::format("cam.form={} merges the prompt's values by the attention that they have received and needs {}, and "
-                  "{} queries and {} column sums; dump with --queries all or --column-sums, or choose cam.form=decode, "
-                  "which merges decoded tokens only",
-                  params.form == CamForm::eval ? "eval" : "streaming", lacks, observed_share(data),
-                  data.column_sums ? "has" : "no"));
+  throw Unavailable(fmt::format(
+      "cam.form={} merges the prompt's values by the attention that they have received and needs {}, and "
+      "{} queries and {} column sums; choose cam.form=decode, which merges decoded tokens only, or replay a "
+      "trace that has them (--queries all, or --column-sums)",
+      params.form == CamForm::eval ? "eval" : "streaming", lacks, observed_share(data),
+      data.column_sums ? "the" : "no"));
 }
 
 MakeCache prepare(const HeadPrompt& head, const CamParams& params, Backend& backend) {

@@ -14,7 +14,7 @@ namespace {
 void check_rope(const HeadPrompt& head) {
   if (head.rope && head.keys.cols() % 2 == 0) return;
   throw Unavailable(
-      "kvquant-nofisher stores keys as they are before RoPE, and this trace has no unscaled RoPE over an even head "
+      "kvquant-nofisher stores keys as they are before RoPE, and there is no unscaled RoPE over an even head "
       "dimension that could be undone");
 }
 

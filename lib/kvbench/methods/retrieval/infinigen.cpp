@@ -16,8 +16,8 @@ namespace {
 void check_observed(const HeadPrompt& head, const char* where) {
   if (head.observed.present() && head.observed.rows() > 0) return;
   throw Unavailable(
-      fmt::format("infinigen skews keys by the queries inside the context, and {} has none; dump with --queries all, "
-                  "or last:N with N above the window",
+      fmt::format("infinigen skews keys by the queries inside {}, and there are none; replay a trace that has them "
+                  "(--queries all, or last:N with N above the window)",
                   where));
 }
 
@@ -26,7 +26,7 @@ std::vector<Partial> make_partials(const HeadPrompt& head, const InfinigenParams
   const bool by_both = params.columns == InfinigenParams::Columns::by_both;
   const HeadPrompt& offline = head.calibration ? *head.calibration : head;
   const HeadPrompt& chooses = by_both ? offline : head;
-  check_observed(head, "the trace");
+  check_observed(head, "the context");
   check_observed(offline, "the calibration text");
   const Index sets = params.group.per_head() ? head.group : 1;
   const auto of_set = [&](const HeadPrompt& prompt, Index s) {
@@ -140,8 +140,8 @@ class InfinigenCache : public CompressedCache {
     if (block.speculated.present() && params_.query != InfinigenParams::Query::truth) return block.speculated;
     if (params_.query == InfinigenParams::Query::speculated) {
       throw Unavailable(
-          "the trace has no speculated queries for this layer (the first layer never has any); dump with --speculated, "
-          "or use infinigen.query=auto");
+          "there are no speculated queries for this layer (the first layer never has any); use infinigen.query=auto, "
+          "or replay a trace that has them (--speculated)");
     }
     speculated_ = false;
     return block.queries;

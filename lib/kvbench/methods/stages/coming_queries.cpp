@@ -56,16 +56,16 @@ QueriesBeforeRope queries_before_rope(const HeadPrompt& evaluated, std::string_v
   const HeadPrompt& head = evaluated.calibration ? *evaluated.calibration : evaluated;
   if (!head.rope || head.keys.cols() % 2 != 0) {
     throw Unavailable(
-        fmt::format("{} turns queries back by the model's RoPE, and this trace "
-                    "has no unscaled RoPE over an even head dimension",
+        fmt::format("{} turns queries back by the model's RoPE, and there is no unscaled RoPE over an even head "
+                    "dimension",
                     method));
   }
   const Index all = std::ssize(head.observed_positions);
   const Index begin = std::ranges::lower_bound(head.observed_positions, first) - head.observed_positions.begin();
   if (!head.observed.present() || begin == all) {
     throw Unavailable(
-        fmt::format("{} needs queries of the context from position {} on; dump "
-                    "them (kvdump --queries)",
+        fmt::format("{} needs queries of the context from position {} on, and there are none; replay a trace that has "
+                    "them (--queries)",
                     method, first));
   }
   std::vector<std::int32_t> rows;
@@ -247,8 +247,8 @@ Buffer<const float> keys_before_rope(const HeadPrompt& head, std::string_view me
   if (head.keys_pre_rope.present()) return head.keys_pre_rope;
   if (!head.rope || head.keys.cols() % 2 != 0)
     throw Unavailable(
-        fmt::format("{} needs keys before RoPE, and this trace has neither them nor an unscaled RoPE; dump it with "
-                    "--pre-rope",
+        fmt::format("{} needs keys before RoPE, and there are neither these nor an unscaled RoPE; replay a trace that "
+                    "has them (--pre-rope)",
                     method));
   std::vector<std::int64_t> back;
   for (Index i = 0; i < head.tokens(); ++i) back.push_back(-i);

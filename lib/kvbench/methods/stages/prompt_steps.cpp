@@ -52,7 +52,7 @@ bool has_all_queries(const ContextData& data) {
 std::string observed_share(const ContextData& data) {
   const auto inside =
       std::ranges::count_if(data.observed, [&](std::int32_t position) { return position < data.tokens; });
-  return fmt::format("the trace has {} of {}", inside, data.tokens);
+  return fmt::format("there are {} of {}", inside, data.tokens);
 }
 
 void for_each_prompt_step(const HeadPrompt& head, Backend& backend,

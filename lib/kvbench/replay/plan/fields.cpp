@@ -27,11 +27,13 @@ constexpr RequestField request_table[] = {
      &ReplayRequest::methods,
      {"-m,--method", replay_eval,
       "Methods, with parameters in brackets such as \"snapkv[window=64,kernel=5]\", all, families (the usual ones of "
-      "every family), or FILE.py:NAME for a method of your own (repeat, or separate with commas)",
-      "Methods, with parameters in brackets such as \"snapkv[window=64,kernel=5]\", or all or families (repeat, or "
-      "separate with commas)"},
+      "every family), a family such as eviction, or FILE.py:NAME for a method of your own (repeat, or separate with "
+      "commas); all,-knorm leaves knorm out",
+      "Methods, with parameters in brackets such as \"snapkv[window=64,kernel=5]\", or all, families or a family such "
+      "as eviction (repeat, or separate with commas); all,-knorm leaves knorm out"},
      {"methods", "methods", R"(["snapkv", { name = "subgen", t = [2, 4] }])",
-      "names, \"all\", \"families\", or tables with parameters; lists of values expand to all combinations"}},
+      "names, \"all\", \"families\", families such as \"eviction\", \"-knorm\" to leave it out, or tables with "
+      "parameters; lists of values expand to all combinations"}},
     {"budgets",
      &ReplayRequest::budgets,
      {"-b,--budget", replay_eval,

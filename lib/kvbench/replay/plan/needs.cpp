@@ -11,27 +11,32 @@
 namespace kvbench::replay {
 namespace {
 
+/// Messages hold for models that run, too: what these lack only traces have.
 std::optional<std::string> lacking_part(methods::Part part, const trace::LayerInfo& layer, Index begin, Index end) {
   const auto& positions = layer.query_positions;
   const auto observed = std::ranges::lower_bound(positions, begin);
   switch (part) {
     case methods::Part::observed_queries:
       if (observed != positions.end() && *observed < end) return std::nullopt;
-      return "the trace has no queries inside the context; dump with --queries all, or last:N with N above the window";
+      return "there are no queries inside the context; replay a trace that has them (--queries all, or last:N with N "
+             "above "
+             "the window)";
     case methods::Part::column_sums:
       if (layer.column_sums_end == end) return std::nullopt;
       return fmt::format(
-          "the trace has no column sums up to the end of the context ({} tokens); dump with --column-sums", end);
+          "there are no column sums up to the end of the context ({} tokens); replay a trace that has them "
+          "(--column-sums)",
+          end);
     case methods::Part::keys_pre_rope:
       if (layer.keys_pre_rope) return std::nullopt;
-      return "the trace has no pre-RoPE keys; dump with --pre-rope";
+      return "there are no keys before RoPE; replay a trace that has them (--pre-rope)";
     case methods::Part::speculated_queries:
       if (layer.speculated_queries) return std::nullopt;
-      return "the trace has no speculated queries; dump with --speculated";
+      return "there are no speculated queries; replay a trace that has them (--speculated)";
     case methods::Part::output_sketch:
       if (layer.output_sketch) return std::nullopt;
-      // Said in models that run, too, which have no trace.
-      return "there are no sketches of W_O; traces of kvdump and kvbench-dump-hf have them, without --no-sketch";
+      return "there are no sketches of W_O; replay a trace of kvdump or kvbench-dump-hf, which have them without "
+             "--no-sketch";
   }
   return std::nullopt;
 }
@@ -120,7 +125,8 @@ void check_available(const MethodChoice& method, const trace::LayerInfo& layer, 
   if (info.check_data) info.check_data(data_of(layer, prompt), method.params);
   if (info.observes && decodes && !has_every_step(layer, prompt)) {
     throw methods::Unavailable(
-        "the method observes every decode step, but the trace lacks queries of some steps; dump with --queries all");
+        "the method observes every decode step, and there are no queries of some steps; replay a trace that has them "
+        "(--queries all)");
   }
 }
 

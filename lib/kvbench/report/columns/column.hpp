@@ -29,6 +29,7 @@ struct Value {
   std::function<void(Row&, const CsvCell&)> parse = {};  ///< empty: the value follows from those of other columns
   bool needed = false;                                   ///< a table without the column is not read
   bool number = false;                                   ///< printed as a number where it is one (JSON)
+  bool json = false;                                     ///< printed as JSON, a list or an object
 };
 
 /// What a column tells apart: the sections of a report, the places within one, and there configurations and queries.
@@ -203,7 +204,8 @@ std::string json_of(std::span<const Column<Row>> columns, RowsOf<Row> rows, bool
       if (column.time && !times) continue;
       const bool number = column.value.number || column.type == "integer" || column.type == "number";
       if (&column != columns.data()) out += ", ";
-      out += json_text(column.key) + ": " + json_value(column.value.print(row), number);
+      const std::string text = column.value.print(row);
+      out += json_text(column.key) + ": " + (column.value.json ? text : json_value(text, number));
     }
     out += "}";
   }

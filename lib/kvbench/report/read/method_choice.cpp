@@ -8,6 +8,7 @@
 #include <kvbench/core/error.hpp>
 #include <kvbench/core/name.hpp>
 #include <kvbench/methods/contract/method_text.hpp>
+#include <kvbench/methods/registry.hpp>
 #include <kvbench/report/read/table_kind.hpp>
 #include <kvbench/report/text/text.hpp>
 
@@ -53,7 +54,7 @@ void keep_methods(std::vector<CsvTable>& tables, const std::vector<std::string>&
     known.add(one.method);
     known.add(compare::label_of(one));
     for (std::size_t i = 0; i < all.size(); ++i) {
-      if (matches(all[i], one)) found[i] = at->second = true;
+      if (matches(all[i], one) || same_name(methods::family_of(one.method), names[i])) found[i] = at->second = true;
     }
     return at->second;
   };

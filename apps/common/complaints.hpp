@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the programs say about words of a command line that they cannot read.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include <CLI/CLI.hpp>
+
+namespace kvbench::app {
+
+/// What a program knows of a flag that its command `parsed` lacks: " Write ..." or "". `value` is the word behind the
+/// flag, "" where there is none.
+using FlagAdvice =
+    std::function<std::string(const CLI::App& parsed, const std::string& flag, const std::string& value)>;
+
+/// The message of a failed parse of `words`. It names, in this order: a command that does not exist, whose flags nobody
+/// can judge; a list with spaces between its values; unknown flags and words, with the nearest name, because what is
+/// missing is often what they were meant to be.
+std::string complaint(const CLI::App& app, const CLI::ParseError& error, const std::vector<std::string>& words,
+                      const FlagAdvice& advice = {});
+
+/// Throws Error where the words of the command `flags` have a list with spaces, `-m snapkv h2o`: a flag takes one
+/// value, and CLI11 takes the others for files. The message has the list as it is written.
+void refuse_spaced_lists(const CLI::App& flags, const std::vector<std::string>& words);
+
+}  // namespace kvbench::app

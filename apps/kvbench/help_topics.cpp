@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <apps/kvbench/help_topics.hpp>
+
+#include <algorithm>
+#include <map>
+#include <memory>
+
+#include <fmt/ranges.h>
+
+#include <kvbench/core/name.hpp>
+#include <kvbench/methods/sets.hpp>
+
+#include <apps/common/rows/method_slips.hpp>
+#include <apps/eval/options.hpp>
+
+namespace kvbench::app {
+namespace {
+
+struct Topic {
+  const char* word;
+  std::vector<std::string> arguments;
+};
+const Topic topics[] = {{"columns", {"replay", "--columns"}}, {"metrics", {"compare", "--metrics"}},
+                        {"tasks", {"eval", "--list-tasks"}},  {"checks", {"validate", "--list"}},
+                        {"claims", {"validate", "--list"}},   {"sweeps", {"sweep", "--example"}}};
+
+/// The option that a word means: with its dashes, without them, or in the plural.
+const CLI::Option* option_of(const CLI::App& command, const std::string& word) {
+  const std::string singular = word.ends_with('s') ? word.substr(0, word.size() - 1) : word;
+  for (const std::string& name : {word, "--" + word, "--" + singular}) {
+    const CLI::Option* option = name.starts_with('-') ? command.get_option_no_throw(name) : nullptr;
+    if (option != nullptr && name != "--help" && name != "-h") return option;
+  }
+  return nullptr;
+}
+
+}  // namespace
+
+std::vector<const CLI::App*> described_commands(const CLI::App& app) {
+  static const CLI::App& eval = []() -> const CLI::App& {
+    static CLI::App described("", "eval");
+    kveval::declare_flags(described);
+    return described;
+  }();
+  std::vector<const CLI::App*> commands;
+  for (const CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; }))
+    commands.push_back(command->get_name() == eval.get_name() ? &eval : command);
+  return commands;
+}
+
+std::vector<std::string> help_topics() {
+  std::vector<std::string> words;
+  for (const Topic& topic : topics) words.emplace_back(topic.word);
+  return words;
+}
+
+std::vector<std::string> arguments_of_topic(const std::string& topic) {
+  const auto* const found = std::ranges::find_if(topics, [&](const Topic& one) { return same_name(one.word, topic); });
+  if (found != std::end(topics)) return found->arguments;
+  const auto is = [&](const methods::Wrapper& wrapper) { return same_name(wrapper.info.name, topic); };
+  const bool wrapper = std::ranges::any_of(methods::all_wrappers(), is);
+  if (wrapper || methods::find_family(topic) || is_method(topic)) return {"methods", topic};
+  return {};
+}
+
+std::string flag_page(const CLI::App& app, const std::string& word) {
+  std::vector<std::pair<std::string, std::vector<std::string>>> texts;  // each with the commands that say it
+  for (const CLI::App* command : described_commands(app)) {
+    const CLI::Option* option = option_of(*command, word);
+    if (option == nullptr) continue;
+    const std::string text = fmt::format("{}\n  {}", option->get_name(false, true), option->get_description());
+    const auto same = std::ranges::find(texts, text, &std::pair<std::string, std::vector<std::string>>::first);
+    (same == texts.end() ? texts.emplace_back(text, std::vector<std::string>()) : *same)
+        .second.push_back(command->get_name());
+  }
+  std::string page;
+  for (const auto& [text, commands] : texts)
+    page += fmt::format("{}{}\n  (kvbench {})\n", page.empty() ? "" : "\n", text, fmt::join(commands, ", "));
+  return page;
+}
+
+}  // namespace kvbench::app

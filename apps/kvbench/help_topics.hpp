@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+// What `kvbench help TOPIC` shows beside commands.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include <CLI/CLI.hpp>
+
+namespace kvbench::app {
+
+/// The commands of kvbench with their flags; of `eval` those of kveval, which it hands its words to. They live as long
+/// as `app`.
+std::vector<const CLI::App*> described_commands(const CLI::App& app);
+
+/// Topics that are pages of a command, such as "columns".
+std::vector<std::string> help_topics();
+
+/// The arguments that print what `kvbench help TOPIC` asks for: a page of a command, a method or a family of methods;
+/// empty for other words.
+std::vector<std::string> arguments_of_topic(const std::string& topic);
+
+/// What each command says about a flag, "--budget", "-b", "budget" or "budgets"; "" where none has it.
+std::string flag_page(const CLI::App& app, const std::string& word);
+
+}  // namespace kvbench::app
