@@ -32,6 +32,9 @@ class LazyMask:
 
     def __init__(self, arguments, skipped=0):
         self._arguments = {**arguments, "allow_is_causal_skip": False, "allow_is_bidirectional_skip": False}
+        padding = arguments.get("attention_mask")
+        if padding is not None and bool(padding.all()):  # it hides nothing, but sdpa_mask() hides all beyond its end
+            self._arguments["attention_mask"] = None
         self._skipped = skipped  # rows of the call that this mask lacks at its beginning
 
     def __getattr__(self, name):
