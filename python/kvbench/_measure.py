@@ -185,6 +185,10 @@ class Examination:
         if call.query.shape[2] != call.key.shape[2] or shape[0] % shape[1]:
             raise Error(f"layer {layer} of this model cannot be {self._done}: {shape[0]} query heads of "
                         f"{call.query.shape[2]} channels do not fit {shape[1]} kv heads of {shape[2]}.")
+        stored = torch.cat((call.key, call.value), 2).flatten(1)
+        if bool(stored.any(1).all()) and len(torch.unique(stored, dim=0)) < len(stored):
+            raise Error(f"layer {layer} of this model cannot be {self._done}: its code repeats the heads of its cache "
+                        "before its attention, so that the bytes of the cache would be counted several times.")
         args, kwargs = self._arguments[module]
         owner = next(other.module.layer_idx for other in seen if other.key.data_ptr() == call.key.data_ptr())
         self.layers[layer] = Facts(module, shape, call.scale, call.softcap, call.mask,

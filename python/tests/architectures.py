@@ -69,7 +69,7 @@ REFUSALS = (
     "position bias", "its mask is an array", "attends in both directions", "passes no `scaling`", "has no mask",
     "runs twice per pass", "channels do not fit", "layers differ in their numbers of heads", "is not a sliding window",
     "computes with its attention mask", "attends to the cache of layer",
-    "has no eager attention for it", "does not know the number of its layer",
+    "has no eager attention for it", "repeats the heads of its cache", "does not know the number of its layer",
 )
 
 
