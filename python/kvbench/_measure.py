@@ -12,6 +12,13 @@ import transformers
 from ._error import Error, first_line
 from ._rotation import UNKNOWN, Rotation, behind, rotation_of
 
+# The first version of transformers that is right: before it, the code of Gemma 3n and 4 shares keys and values between
+# layers only in a pass that fills a cache, and computes others in the passes that are recorded.
+OLDEST = (5, 6)
+if tuple(map(int, transformers.__version__.split(".")[:2])) < OLDEST:
+    raise Error(f"transformers {transformers.__version__} is too old; install {'.'.join(map(str, OLDEST))} or later "
+                "with pip install -U transformers.")
+
 TOLERANCE = {torch.float32: 1e-3, torch.float16: 1e-2, torch.bfloat16: 5e-2}  # of rotations
 FAR = 2**17  # the last position at which masks are asked, where the configuration names no shorter training
 BEGIN, PROBED = 8, 64  # positions at which rotations are measured; at the first ones convolutions lack their past

@@ -44,6 +44,8 @@ OWN = {
     "granitemoehybrid": {"layer_types": ["linear_attention", "full_attention"] * 2, "position_embedding_type": "rope"},
     "lfm2": {"layer_types": ["conv", "full_attention"] * 2},
     "lfm2_moe": {"layer_types": ["conv", "full_attention"] * 2},
+    "longcat_flash": {"num_hidden_layers": None, "num_layers": LAYERS // 2, "ffn_hidden_size": 64,
+                      "expert_ffn_hidden_size": 32, "moe_topk": 2, "zero_expert_num": 2},
     "dots1": {"n_shared_experts": 1}, "dots3_note_text": {"num_key_value_heads": 4}, "zaya": {"num_experts_per_tok": 1},
     "dory": {"sliding_window": 64},
     "qwen4_exp_text": {"indexer_budget": 16, "indexer_compress_ratio": 4, "indexer_n_heads": 2,
@@ -81,14 +83,16 @@ def names():
     return [name for name in MODEL_FOR_CAUSAL_LM_MAPPING_NAMES if name not in left_out()]
 
 
-def config(name):
-    """A configuration of four layers of each kind in turn."""
+def config(name, longest=None):
+    """A configuration of four layers of each kind in turn. `longest`: the context of its training, if not that of the
+    table."""
     kind = CONFIG_MAPPING[name]
     text = kind().get_text_config()
     kind, own = type(text), OWN.get(name, {})
     accepted = set(inspect.signature(kind.__init__).parameters) | set(getattr(kind, "__dataclass_fields__", {})) | \
         set(getattr(kind, "attribute_map", {}))
-    given = {key: value for key, value in SMALL.items() if key in accepted}
+    small = SMALL | dict.fromkeys(("max_position_embeddings", "n_positions"), longest or SMALL["n_positions"])
+    given = {key: value for key, value in small.items() if key in accepted}
     kinds = list(dict.fromkeys(getattr(text, "layer_types", None) or ()))
     kinds_name = getattr(kind, "attribute_map", {}).get("layer_types", "layer_types")
     if kinds and "layer_types" in accepted and not isinstance(getattr(kind, kinds_name, None), property):
@@ -103,10 +107,10 @@ def config(name):
     return kind(**{key: value for key, value in given.items() if value is not None})
 
 
-def build(name, seed=3):
-    """A model of this type whose attention differs between tokens."""
+def build(name, seed=3, longest=None):
+    """A model of this type whose attention differs between tokens; `longest` as for config()."""
     torch.manual_seed(seed)
-    model = AutoModelForCausalLM.from_config(config(name))
+    model = AutoModelForCausalLM.from_config(config(name, longest))
     with torch.no_grad():
         for weight_name, weight in model.named_parameters():
             if weight.dim() > 1:
@@ -115,4 +119,14 @@ def build(name, seed=3):
     return model.eval()
 
 
-__all__ = ["REFUSALS", "build", "config", "hf_models", "left_out", "names"]
+def held(model, ids):
+    """(keys, values) [kv heads, tokens, channels] in the cache that a model fills with these tokens, by layer."""
+    output = model(torch.tensor([ids]), use_cache=True)
+    cache = next(value for value in (output.get("cache"), output.get("past_key_values")) if value is not None)
+    pairs = [(getattr(layer, "keys", None), getattr(layer, "values", None)) for layer in cache.layers] \
+        if hasattr(cache, "layers") else list(zip(cache.key_cache, cache.value_cache))
+    return {number: tuple(tensor[0].float().numpy() for tensor in pair) for number, pair in enumerate(pairs)
+            if all(torch.is_tensor(tensor) and tensor.dim() == 4 and tensor.numel() for tensor in pair)}
+
+
+__all__ = ["REFUSALS", "build", "config", "held", "hf_models", "left_out", "names"]
