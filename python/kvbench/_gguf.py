@@ -5,6 +5,7 @@ import collections
 import contextlib
 import os
 import re
+import struct
 import tempfile
 
 from ._error import require
@@ -21,6 +22,35 @@ def parts(path):
     require(count < 2 or count == len(found), path, f"this is one of {count} files of a model; name them as they were "
             f"made, as in model-00001-of-{count:05}.gguf, by which the others are found.")
     return found
+
+
+# Formats of struct by the number of a type of metadata; 8 is a text, 9 an array of a type.
+_FORMATS = dict(enumerate(("B", "b", "H", "h", "I", "i", "f", "?"))) | {10: "Q", 11: "q", 12: "d"}
+
+
+def metadata(path):
+    """The scalars and texts in the header of a GGUF file by name, without the package gguf; none of another file."""
+    with open(path, "rb") as file:
+        def one(form):
+            return struct.unpack("<" + form, file.read(struct.calcsize("<" + form)))[0]
+
+        def value(kind):
+            if kind == 8:
+                return file.read(one("Q")).decode(errors="replace")
+            if kind == 9:
+                items, count = one("I"), one("Q")
+                if items in _FORMATS:
+                    file.seek(count * struct.calcsize("<" + _FORMATS[items]), os.SEEK_CUR)
+                else:
+                    for _ in range(count):
+                        value(items)
+                return None
+            return one(_FORMATS[kind])
+        if file.read(4) != b"GGUF":
+            return {}
+        one("I"), one("Q")  # version, tensors
+        found = {value(8): value(one("I")) for _ in range(one("Q"))}
+    return {name: held for name, held in found.items() if held is not None}
 
 
 def element_types(path):
