@@ -28,6 +28,8 @@ SMALL = {
     "mamba_num_heads": 8, "mamba_head_dim": 16, "ssm_state_size": 16, "n_groups": 1, "mamba_n_groups": 1,
     "linear_num_key_heads": 2, "linear_num_value_heads": 4, "linear_key_head_dim": 16, "linear_value_head_dim": 16,
 }
+# What layers of Granite are called, which differs between versions.
+STATE_SPACE = CONFIG_MAPPING["granitemoehybrid"]().layer_types[0]
 # Beyond that, by type of model. None: the default is left as it is.
 OWN = {
     "bamba": {"attn_layer_indices": [1, 3]}, "jamba": {"attn_layer_period": 2, "attn_layer_offset": 1},
@@ -41,7 +43,8 @@ OWN = {
     "gemma4_text": {"head_dim": 16, "global_head_dim": 16, "num_kv_shared_layers": 2,
                     "layer_types": ["sliding_attention", "full_attention"] * 2, "hidden_size_per_layer_input": 8,
                     "vocab_size_per_layer_input": 97, "num_global_key_value_heads": None},
-    "granitemoehybrid": {"layer_types": ["linear_attention", "full_attention"] * 2, "position_embedding_type": "rope"},
+    "granitemoehybrid": {"layer_types": [STATE_SPACE, {"mamba": "attention"}.get(STATE_SPACE, "full_attention")] * 2,
+                         "position_embedding_type": "rope"},
     "lfm2": {"layer_types": ["conv", "full_attention"] * 2},
     "lfm2_moe": {"layer_types": ["conv", "full_attention"] * 2},
     "longcat_flash": {"num_hidden_layers": None, "num_layers": LAYERS // 2, "ffn_hidden_size": 64,
@@ -50,7 +53,7 @@ OWN = {
     "dory": {"sliding_window": 64},
     "qwen4_exp_text": {"indexer_budget": 16, "indexer_compress_ratio": 4, "indexer_n_heads": 2,
                        "indexer_kv_heads": 1, "indexer_head_dim": 16},
-    "zamba": {"attn_layer_period": 2, "attn_layer_offset": 1, "attention_head_dim": 32},
+    "zamba": {"use_mamba_kernels": False, "attn_layer_period": 2, "attn_layer_offset": 1, "attention_head_dim": 32},
     "zamba2": {"layers_block_type": ["mamba", "hybrid"] * 2},
     "cohere_compass_text": {"layer_types": ["full_attention"] * 4, "rope_parameters":
                             {"full_attention": {"rope_type": "default", "rope_theta": 1e4}}},
@@ -71,6 +74,7 @@ REFUSALS = (
     "position bias", "its mask is an array", "attends in both directions", "passes no `scaling`", "has no mask",
     "runs twice per pass", "channels do not fit", "layers differ in their numbers of heads", "is not a sliding window",
     "computes with its attention mask", "attends to the cache of layer",
+    "must be Tensor, not LazyMask",  # code that calls the attention of PyTorch itself
     "has no eager attention for it", "repeats the heads of its cache", "does not know the number of its layer",
 )
 
@@ -120,9 +124,12 @@ def build(name, seed=3, longest=None):
 
 
 def held(model, ids):
-    """(keys, values) [kv heads, tokens, channels] in the cache that a model fills with these tokens, by layer."""
+    """(keys, values) [kv heads, tokens, channels] in the cache that a model fills with these tokens, by layer; None for
+    code that returns no cache (RecurrentGemma)."""
     output = model(torch.tensor([ids]), use_cache=True)
-    cache = next(value for value in (output.get("cache"), output.get("past_key_values")) if value is not None)
+    cache = next((output[name] for name in ("cache", "past_key_values") if output.get(name) is not None), None)
+    if cache is None:
+        return None
     pairs = [(getattr(layer, "keys", None), getattr(layer, "values", None)) for layer in cache.layers] \
         if hasattr(cache, "layers") else list(zip(cache.key_cache, cache.value_cache))
     return {number: tuple(tensor[0].float().numpy() for tensor in pair) for number, pair in enumerate(pairs)
