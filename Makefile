@@ -83,12 +83,14 @@ scaling: program ## measure how time and memory of every method grow (one hour):
 docs: program ## regenerate what the program prints: tables in README.md, docs/methods, docs/columns.md
 	@scripts/docs
 
-nightly: setup ## run lint, sanitizers, recipes of pages, all decoders of transformers, the long form of make validate
+nightly: setup ## run lint, sanitizers, recipes of pages, all decoders of two transformers, the long make validate
 	@scripts/lint
 	@scripts/sanitize
 	@$(MAKE) --no-print-directory program
 	KVBENCH_RECIPES=$(CURDIR)/build/recipes ctest --preset release -R docs_recipes --output-on-failure
 	KVBENCH_ARCHITECTURES=all ctest --preset release -R extension_architectures --output-on-failure
+	KVBENCH_TORCH_PYTHON=$$(scripts/fetch-model --hf-oldest) KVBENCH_ARCHITECTURES=all \
+	  ctest --preset release -R extension_architectures --output-on-failure
 	KVBENCH_EVERY_LINE=1 ctest --preset release -R extension_interrupted --output-on-failure
 	$(BUILD)/kvbench validate traces/smollm2-135m.h5 --synthetic --thorough -o $(OUT)/thorough.csv --summary
 

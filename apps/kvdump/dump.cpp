@@ -207,7 +207,7 @@ void dump(const Options& options) {
                       [](std::int64_t sum, const Prompt& prompt) { return sum + std::ssize(prompt.tokens); });
   Progress progress(total, options.quiet);
   std::optional<Model> converted;
-  if (options.f32) {
+  if (options.f32 && !source.is_f32()) {
     progress.stage("converting the weights to fp32 (once)");
     converted.emplace(converted_to_f32(source, app::model_sha256(options.model), threads));
   }

@@ -56,7 +56,8 @@ trace::TraceInfo describe(const Options& options, const Model& model, const std:
   const LayerCapture& first = layers.front();
   info.model = std::filesystem::path(options.model).stem().string();
   info.arch = model.arch();
-  info.quantisation = options.f32 ? fmt::format("F32 from {}", source_quantisation) : source_quantisation;
+  const bool converted = options.f32 && source_quantisation != "F32";
+  info.quantisation = converted ? fmt::format("F32 from {}", source_quantisation) : source_quantisation;
   info.source_tool = "kvdump";
   info.source_version = fmt::format("{} (llama.cpp {})", version(), llama_version());
   info.num_layers = model.num_layers();

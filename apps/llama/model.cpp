@@ -1,10 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <apps/llama/model.hpp>
 
+#include <algorithm>
+#include <cctype>
 #include <cerrno>
+#include <map>
 #include <string_view>
+#include <utility>
 
-#include <fmt/core.h>
+#include <fmt/ranges.h>
+#include <ggml.h>
+#include <gguf.h>
 
 #include <kvbench/core/error.hpp>
 #include <kvbench/core/input_file.hpp>
@@ -34,6 +40,34 @@ llama_model* load(const std::string& path) {
   return llama_model_load_from_file(path.c_str(), params);
 }
 
+/// Adds the numbers of weights by element type in the matrices of one GGUF file. Norms and biases are no matrices, and
+/// tensors of integers are no weights.
+void count_weights(const std::string& file, std::map<std::string, std::int64_t>& weights) {
+  ggml_context* tensors = nullptr;
+  const std::unique_ptr<gguf_context, void (*)(gguf_context*)> header(
+      gguf_init_from_file(file.c_str(), {.no_alloc = true, .ctx = &tensors}), gguf_free);
+  if (!header) throw Error("{}: its list of tensors cannot be read{}", file, last_llama_error());
+  const std::unique_ptr<ggml_context, void (*)(ggml_context*)> owned(tensors, ggml_free);
+  for (ggml_tensor* t = ggml_get_first_tensor(tensors); t; t = ggml_get_next_tensor(tensors, t)) {
+    const bool integers = t->type >= GGML_TYPE_I8 && t->type <= GGML_TYPE_I64;
+    if (ggml_n_dims(t) < 2 || integers) continue;
+    std::string type = ggml_type_name(t->type);
+    std::ranges::transform(type, type.begin(), [](unsigned char c) { return std::toupper(c); });
+    weights[type] += ggml_nelements(t);
+  }
+}
+
+std::string types_of_matrices(const std::string& path) {
+  std::map<std::string, std::int64_t> weights;
+  for (const std::string& part : app::model_files(path)) count_weights(part, weights);
+  std::vector<std::pair<std::int64_t, std::string>> ordered;
+  for (const auto& [type, count] : weights) ordered.emplace_back(-count, type);
+  std::ranges::sort(ordered);
+  std::vector<std::string> types;
+  for (auto& [count, type] : ordered) types.push_back(std::move(type));
+  return fmt::format("{}", fmt::join(types, ", "));
+}
+
 }  // namespace
 
 void quiet_llama() { llama_log_set(keep_errors, nullptr); }
@@ -56,6 +90,7 @@ Model::Model(const std::string& path) : path_(path) {
     throw Error("{}: is not a GGUF model that this llama.cpp can load{}{}", path, last_llama_error(),
                 hint.empty() ? "" : "." + hint);
   }
+  quantisation_ = types_of_matrices(path);
 }
 
 void Model::refuse_unsupported() const {
@@ -115,7 +150,5 @@ std::vector<std::int32_t> Model::tokens_of(const std::string& text, bool add_spe
 }
 
 std::int32_t Model::vocabulary_size() const { return llama_vocab_n_tokens(llama_model_get_vocab(model_.get())); }
-
-std::string Model::quantisation() const { return llama_ftype_name(llama_model_ftype(model_.get())); }
 
 }  // namespace kvbench::llama

@@ -43,8 +43,10 @@ class Model {
 
   const std::string& path() const { return path_; }
   std::string arch() const { return metadata("general.architecture").value_or("unknown"); }
-  std::string quantisation() const;
-  bool is_f32() const { return llama_model_ftype(model_.get()) == LLAMA_FTYPE_ALL_F32; }
+  /// Element types of the matrices in all parts of the file, the type with most weights first: "F32", "Q4_1, Q8_0".
+  /// They are those of the tensors: the file_type of the metadata may be missing or wrong.
+  const std::string& quantisation() const { return quantisation_; }
+  bool is_f32() const { return quantisation_ == "F32"; }
   /// As TraceInfo::channel_order(); a model without RoPE is refused.
   std::string channel_order() const {
     return llama_model_rope_type(model_.get()) == LLAMA_ROPE_TYPE_NORM ? "interleaved" : "half";
@@ -62,7 +64,7 @@ class Model {
   struct Free {
     void operator()(llama_model* model) const { llama_model_free(model); }
   };
-  std::string path_;
+  std::string path_, quantisation_;
   std::unique_ptr<llama_model, Free> model_;
 };
 

@@ -11,11 +11,11 @@ import weakref
 from dataclasses import dataclass
 
 import torch
-from transformers import AttentionInterface, PreTrainedModel
-from transformers.masking_utils import AttentionMaskInterface, sdpa_mask
 
 from ._error import Error, require
-from ._measure import attention_modules
+from ._measure import attention_modules  # first: it refuses versions of transformers without what follows
+from transformers import AttentionInterface, PreTrainedModel
+from transformers.masking_utils import AttentionMaskInterface, sdpa_mask
 
 NAME = "kvbench"
 MOST_WEIGHTS = 2**24  # attention weights per block: 64 MiB in float32, of which the eager code holds several copies
@@ -32,6 +32,9 @@ class LazyMask:
 
     def __init__(self, arguments, skipped=0):
         self._arguments = {**arguments, "allow_is_causal_skip": False, "allow_is_bidirectional_skip": False}
+        padding = arguments.get("attention_mask")
+        if padding is not None and bool(padding.all()):  # it hides nothing, but sdpa_mask() hides all beyond its end
+            self._arguments["attention_mask"] = None
         self._skipped = skipped  # rows of the call that this mask lacks at its beginning
 
     def __getattr__(self, name):
@@ -50,16 +53,12 @@ class LazyMask:
                 and all(of == slice(None) for of in (*index[:2], *index[3:]))):
             return self.__getattr__("a part of it")  # it selects tokens
         given = self._arguments
-        length = given["q_length"] if "q_length" in given else len(given["cache_position"])
-        return LazyMask(given, self._skipped + index[2].indices(length - self._skipped)[0])
+        return LazyMask(given, self._skipped + index[2].indices(given["q_length"] - self._skipped)[0])
 
     def rows(self, first, last, keys):
         """bool [last - first, keys]: which of the first `keys` tokens the queries first .. last - 1 attend to. Queries
         are numbered from the first one of the call, and may lie beyond its last one."""
         given, first, last = self._arguments, first + self._skipped, last + self._skipped
-        if "cache_position" in given:  # transformers before 5.4
-            positions = given["cache_position"][:1] + torch.arange(first, last, device=given["cache_position"].device)
-            return sdpa_mask(**{**given, "cache_position": positions, "kv_length": keys})[0, 0]
         return sdpa_mask(**{**given, "q_length": last - first, "q_offset": given.get("q_offset", 0) + first,
                             "kv_length": keys})[0, 0]
 

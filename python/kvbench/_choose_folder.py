@@ -21,7 +21,7 @@ import shutil
 from ._choose_rank import own_plan
 from ._choose_run import Run
 from ._error import Error, require
-from ._files import check_not_input, read_text, sha256_of_file, shards_of_gguf, size_text
+from ._files import check_not_input, complete_gguf, read_text, sha256_of_file, size_text
 from .dump_hf import model_files
 
 OURS = re.compile(r"(recording\.json|texts\.ids|order\.csv|probes\.h5|sketches\.h5|documents|measured|plans|"
@@ -39,11 +39,7 @@ def parts_of(model):
         files = model_files(model)
         snapshots = [path for path in files if f"{os.sep}snapshots{os.sep}" in path]  # of a hub name; others are blobs
         return sorted(path for path in snapshots or files if PARTS.fullmatch(os.path.basename(path)))
-    shards = shards_of_gguf(model) or shards_of_gguf(os.path.realpath(model)) or [model]
-    missing = [path for path in shards if not os.path.isfile(path)]
-    require(not missing, model, f"this is one of {len(shards)} files of a model, and {', '.join(missing[:3])} is "
-            "missing; fetch it.")
-    return shards
+    return complete_gguf(model)
 
 
 def stamp(path):

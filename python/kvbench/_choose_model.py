@@ -10,6 +10,7 @@ import re
 from ._choose_rank import configuration
 from ._error import Error, require
 from ._files import read_text, size_text
+from ._gguf import metadata
 from .results import rows_of
 from .trace import Trace
 
@@ -56,11 +57,22 @@ def sizes(options):
             "apart": None if options.gguf else apart / measured}
 
 
-def sizes_in_trace(options, path):
+def window_of(model):
+    """The sliding window of some layers of a GGUF file, by its header; 0 where it has none."""
+    header = metadata(model)
+    return int(header.get(f"{header.get('general.architecture')}.attention.sliding_window", 0))
+
+
+def sizes_in_trace(options, path, window=0):
     """sizes() of a GGUF file by its trace, which has kv heads, channels and windows of each layer that has a cache, as
-    llama.cpp runs them: a header says nothing of windows of single layers, or of layers that share a cache."""
+    llama.cpp runs them: a header says nothing of windows of single layers, or of layers that share a cache. `window`:
+    that of window_of(), which a trace of fewer tokens does not show."""
     tokens = options.context_length
     with Trace(path) as trace:
+        seen = max(prompt.num_tokens for prompt in trace.prompts.values())
+        require(not seen <= window < tokens, f"--context-length {tokens}", f"some layers of this model have a sliding "
+                f"window of {window} tokens, and documents of {seen} do not show which, so that the size of its cache "
+                f"is not known; give a --context above {window}.")
         recorded = trace.prompts[next(iter(trace.prompts))].layers
         caches = range(trace.num_layers) if trace.cache_layers is None else trace.cache_layers
         missing = [int(layer) for layer in caches if int(layer) not in recorded]
@@ -81,7 +93,7 @@ def set_budget(work, trace=None):
         return
     if not os.path.exists(work.own("cache.json")):
         work.say("measuring the size of the cache")
-        made = sizes_in_trace(options, trace) if trace else sizes(options)
+        made = sizes_in_trace(options, trace, window_of(options.model)) if trace else sizes(options)
         work.write(work.in_question("cache.json"), json.dumps(made) + "\n")
     cache = work.read(work.in_question("cache.json"), lambda found: isinstance(found, dict) and "apart" in found)
     options.cache = cache

@@ -101,10 +101,20 @@ def sha256_of_file(path):
 
 
 def shards_of_gguf(path):
-    """The names of all parts of the split model (-00001-of-00003.gguf) to which a GGUF file belongs, by its name; none
-    if it is a whole one."""
-    found = re.fullmatch("(.*)-[0-9]{5}-of-([0-9]{5})\\.gguf", path, re.DOTALL)
+    """The names of all parts of the split model (-00001-of-00003.gguf) to which a GGUF file belongs, by its name or
+    that of the file to which it is a link; none if it is a whole one."""
+    found = next(filter(None, (re.fullmatch("(.*)-[0-9]{5}-of-([0-9]{5})\\.gguf", name, re.DOTALL)
+                               for name in (path, os.path.realpath(path)))), None)
     return [f"{found[1]}-{part:05}-of-{found[2]}.gguf" for part in range(1, int(found[2]) + 1)] if found else []
+
+
+def complete_gguf(path):
+    """The names of all files of a model, of which a GGUF file is one. Raises Error if one is missing."""
+    shards = shards_of_gguf(path) or [path]
+    missing = [name for name in shards if not os.path.isfile(name)]
+    require(not missing, path, f"this is one of {len(shards)} files of a model, and {', '.join(missing[:3])} is "
+            "missing; fetch it.")
+    return shards
 
 
 def parts_of_gguf(path):

@@ -12,6 +12,13 @@ import transformers
 from ._error import Error, first_line
 from ._rotation import UNKNOWN, Rotation, behind, rotation_of
 
+# The first version of transformers that is right: before it, the code of Gemma 3n and 4 shares keys and values between
+# layers only in a pass that fills a cache, and computes others in the passes that are recorded.
+OLDEST = (5, 6)
+if tuple(map(int, transformers.__version__.split(".")[:2])) < OLDEST:
+    raise Error(f"transformers {transformers.__version__} is too old; install {'.'.join(map(str, OLDEST))} or later "
+                "with pip install -U transformers.")
+
 TOLERANCE = {torch.float32: 1e-3, torch.float16: 1e-2, torch.bfloat16: 5e-2}  # of rotations
 FAR = 2**17  # the last position at which masks are asked, where the configuration names no shorter training
 BEGIN, PROBED = 8, 64  # positions at which rotations are measured; at the first ones convolutions lack their past
@@ -185,6 +192,10 @@ class Examination:
         if call.query.shape[2] != call.key.shape[2] or shape[0] % shape[1]:
             raise Error(f"layer {layer} of this model cannot be {self._done}: {shape[0]} query heads of "
                         f"{call.query.shape[2]} channels do not fit {shape[1]} kv heads of {shape[2]}.")
+        stored = torch.cat((call.key, call.value), 2).flatten(1)
+        if bool(stored.any(1).all()) and len(torch.unique(stored, dim=0)) < len(stored):
+            raise Error(f"layer {layer} of this model cannot be {self._done}: its code repeats the heads of its cache "
+                        "before its attention, so that the bytes of the cache would be counted several times.")
         args, kwargs = self._arguments[module]
         owner = next(other.module.layer_idx for other in seen if other.key.data_ptr() == call.key.data_ptr())
         self.layers[layer] = Facts(module, shape, call.scale, call.softcap, call.mask,

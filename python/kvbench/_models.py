@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Loads Hugging Face models, and refuses those whose files do not hold their weights."""
 
+import contextlib
 import json
 import os
 
@@ -9,6 +10,7 @@ import transformers
 from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer, GenerationConfig
 
 from ._error import Error, first_line
+from ._gguf import element_types, one_gguf
 from ._measure import body_of
 
 TYPES = {"f32": torch.float32, "f16": torch.float16, "bf16": torch.bfloat16}
@@ -35,7 +37,9 @@ def source_of(name):
 def loaded(name, what, load, **options):
     """Calls `load`, and turns whatever transformers raises into an Error that names the model."""
     try:
-        return load(**source_of(name), **options)
+        is_gguf = "gguf_file" in source_of(name)
+        with one_gguf(name) if is_gguf else contextlib.nullcontext(name) as found:
+            return load(**source_of(found), **options)
     except Error:
         raise
     except (torch.OutOfMemoryError, MemoryError):
@@ -138,7 +142,7 @@ class Model:
             raise Error("--device cuda: PyTorch finds no CUDA device; leave --device out to run on the CPU.")
         self.name, self.weights = name, weights
         self.model = load_model(name, TYPES[weights], latent).to(device).requires_grad_(False)
-        self.stored = gguf_type(name) if "gguf_file" in source_of(name) else \
+        self.stored = element_types(name) if "gguf_file" in source_of(name) else \
             stored_type(loaded(name, "configuration", AutoConfig.from_pretrained))
         self.config = self.model.config.get_text_config()
 
@@ -192,13 +196,6 @@ class Model:
         made = self.model.generate(given, attention_mask=torch.ones_like(given), max_new_tokens=count, do_sample=False)
         generated = made[0, len(ids):].tolist()
         return generated[:min([generated.index(end) for end in ends if end in generated], default=count)]
-
-
-def gguf_type(path):
-    """Quantisation of a GGUF file: Q4_1, F16, ...; empty if the file does not state it."""
-    from gguf import GGUFReader, LlamaFileType
-    field = GGUFReader(path).fields.get("general.file_type")
-    return LlamaFileType(int(field.contents())).name.removeprefix("MOSTLY_").removeprefix("ALL_") if field else ""
 
 
 def stored_type(config):

@@ -18,9 +18,6 @@ from ._schema import MOST_PROBES, PromptInfo
 from .scores import write_scores
 
 
-OLDEST = (5, 2)  # first version of transformers with the attention interface and masks that are used here
-
-
 def parser():
     made = Parser(prog="kvbench-dump-hf",
                   description="Run a Hugging Face model and write its queries, keys and values as a trace for kvbench.",
@@ -123,14 +120,13 @@ def check_installed():
     try:
         import torch
         import transformers
+
+        from . import _measure  # noqa: F401  refuses versions that are too old
     except ImportError as missing:
         if not isinstance(missing, ModuleNotFoundError):  # for want of memory, say
             raise OSError(f"PyTorch and transformers are installed and cannot be loaded ({missing})") from None
         raise Error(f"{missing}: dumping a model needs PyTorch and transformers; install them with pip install "
                     "'./python[hf]'.") from None
-    if tuple(map(int, transformers.__version__.split(".")[:2])) < OLDEST:
-        raise Error(f"transformers {transformers.__version__} is too old; install 5.2 or later with pip install -U "
-                    "transformers.")
     return f"{own_version()} (torch {torch.__version__}, transformers {transformers.__version__})".strip()
 
 

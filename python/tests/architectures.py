@@ -28,6 +28,8 @@ SMALL = {
     "mamba_num_heads": 8, "mamba_head_dim": 16, "ssm_state_size": 16, "n_groups": 1, "mamba_n_groups": 1,
     "linear_num_key_heads": 2, "linear_num_value_heads": 4, "linear_key_head_dim": 16, "linear_value_head_dim": 16,
 }
+# What layers of Granite are called, which differs between versions.
+STATE_SPACE = CONFIG_MAPPING["granitemoehybrid"]().layer_types[0]
 # Beyond that, by type of model. None: the default is left as it is.
 OWN = {
     "bamba": {"attn_layer_indices": [1, 3]}, "jamba": {"attn_layer_period": 2, "attn_layer_offset": 1},
@@ -41,14 +43,17 @@ OWN = {
     "gemma4_text": {"head_dim": 16, "global_head_dim": 16, "num_kv_shared_layers": 2,
                     "layer_types": ["sliding_attention", "full_attention"] * 2, "hidden_size_per_layer_input": 8,
                     "vocab_size_per_layer_input": 97, "num_global_key_value_heads": None},
-    "granitemoehybrid": {"layer_types": ["linear_attention", "full_attention"] * 2, "position_embedding_type": "rope"},
+    "granitemoehybrid": {"layer_types": [STATE_SPACE, {"mamba": "attention"}.get(STATE_SPACE, "full_attention")] * 2,
+                         "position_embedding_type": "rope"},
     "lfm2": {"layer_types": ["conv", "full_attention"] * 2},
     "lfm2_moe": {"layer_types": ["conv", "full_attention"] * 2},
+    "longcat_flash": {"num_hidden_layers": None, "num_layers": LAYERS // 2, "ffn_hidden_size": 64,
+                      "expert_ffn_hidden_size": 32, "moe_topk": 2, "zero_expert_num": 2},
     "dots1": {"n_shared_experts": 1}, "dots3_note_text": {"num_key_value_heads": 4}, "zaya": {"num_experts_per_tok": 1},
     "dory": {"sliding_window": 64},
     "qwen4_exp_text": {"indexer_budget": 16, "indexer_compress_ratio": 4, "indexer_n_heads": 2,
                        "indexer_kv_heads": 1, "indexer_head_dim": 16},
-    "zamba": {"attn_layer_period": 2, "attn_layer_offset": 1, "attention_head_dim": 32},
+    "zamba": {"use_mamba_kernels": False, "attn_layer_period": 2, "attn_layer_offset": 1, "attention_head_dim": 32},
     "zamba2": {"layers_block_type": ["mamba", "hybrid"] * 2},
     "cohere_compass_text": {"layer_types": ["full_attention"] * 4, "rope_parameters":
                             {"full_attention": {"rope_type": "default", "rope_theta": 1e4}}},
@@ -69,7 +74,8 @@ REFUSALS = (
     "position bias", "its mask is an array", "attends in both directions", "passes no `scaling`", "has no mask",
     "runs twice per pass", "channels do not fit", "layers differ in their numbers of heads", "is not a sliding window",
     "computes with its attention mask", "attends to the cache of layer",
-    "has no eager attention for it", "does not know the number of its layer",
+    "must be Tensor, not LazyMask",  # code that calls the attention of PyTorch itself
+    "has no eager attention for it", "repeats the heads of its cache", "does not know the number of its layer",
 )
 
 
@@ -81,14 +87,16 @@ def names():
     return [name for name in MODEL_FOR_CAUSAL_LM_MAPPING_NAMES if name not in left_out()]
 
 
-def config(name):
-    """A configuration of four layers of each kind in turn."""
+def config(name, longest=None):
+    """A configuration of four layers of each kind in turn. `longest`: the context of its training, if not that of the
+    table."""
     kind = CONFIG_MAPPING[name]
     text = kind().get_text_config()
     kind, own = type(text), OWN.get(name, {})
     accepted = set(inspect.signature(kind.__init__).parameters) | set(getattr(kind, "__dataclass_fields__", {})) | \
         set(getattr(kind, "attribute_map", {}))
-    given = {key: value for key, value in SMALL.items() if key in accepted}
+    small = SMALL | dict.fromkeys(("max_position_embeddings", "n_positions"), longest or SMALL["n_positions"])
+    given = {key: value for key, value in small.items() if key in accepted}
     kinds = list(dict.fromkeys(getattr(text, "layer_types", None) or ()))
     kinds_name = getattr(kind, "attribute_map", {}).get("layer_types", "layer_types")
     if kinds and "layer_types" in accepted and not isinstance(getattr(kind, kinds_name, None), property):
@@ -103,10 +111,10 @@ def config(name):
     return kind(**{key: value for key, value in given.items() if value is not None})
 
 
-def build(name, seed=3):
-    """A model of this type whose attention differs between tokens."""
+def build(name, seed=3, longest=None):
+    """A model of this type whose attention differs between tokens; `longest` as for config()."""
     torch.manual_seed(seed)
-    model = AutoModelForCausalLM.from_config(config(name))
+    model = AutoModelForCausalLM.from_config(config(name, longest))
     with torch.no_grad():
         for weight_name, weight in model.named_parameters():
             if weight.dim() > 1:
@@ -115,4 +123,17 @@ def build(name, seed=3):
     return model.eval()
 
 
-__all__ = ["REFUSALS", "build", "config", "hf_models", "left_out", "names"]
+def held(model, ids):
+    """(keys, values) [kv heads, tokens, channels] in the cache that a model fills with these tokens, by layer; None for
+    code that returns no cache (RecurrentGemma)."""
+    output = model(torch.tensor([ids]), use_cache=True)
+    cache = next((output[name] for name in ("cache", "past_key_values") if output.get(name) is not None), None)
+    if cache is None:
+        return None
+    pairs = [(getattr(layer, "keys", None), getattr(layer, "values", None)) for layer in cache.layers] \
+        if hasattr(cache, "layers") else list(zip(cache.key_cache, cache.value_cache))
+    return {number: tuple(tensor[0].float().numpy() for tensor in pair) for number, pair in enumerate(pairs)
+            if all(torch.is_tensor(tensor) and tensor.dim() == 4 and tensor.numel() for tensor in pair)}
+
+
+__all__ = ["REFUSALS", "build", "config", "held", "hf_models", "left_out", "names"]

@@ -14,12 +14,14 @@ import architectures  # noqa: E402
 import hf_models  # noqa: E402
 import numpy as np  # noqa: E402
 import torch  # noqa: E402
+import transformers  # noqa: E402
 from dumps import DumpTest  # noqa: E402
 from kvbench._sequences import Layer  # noqa: E402
 
-DOZEN = ("cohere", "phi", "gptj", "gpt_neox", "qwen3", "gemma2", "gemma4_text", "lfm2", "jamba", "smollm3", "gpt_oss",
-         "deepseek_v2", "falcon")
+DOZEN = ("cohere", "phi", "gptj", "gpt_neox", "qwen3", "gemma2", "gemma3n_text", "gemma4_text", "lfm2", "jamba",
+         "smollm3", "gpt_oss", "deepseek_v2", "falcon", "opt")
 N, CONTEXT = 60, 48
+LONG = 520  # tokens: more than the short run of a dump reads
 METHODS = (("sink", "16"), ("snapkv[window=8]", "16"))
 
 
@@ -36,11 +38,11 @@ class Architectures(DumpTest):
     def refusal_in(self, text):
         return any(part in text for part in architectures.REFUSALS)
 
-    def recorded(self, model):
+    def recorded(self, model, tokens=N, queries="all"):
         """Whether the model was dumped to t.h5, or the message of the refusal."""
         model.save_pretrained(self.path("model"))
-        code, said = self.dump_hf("--model", self.path("model"), "--ids", self.ids(token_ids()), "--prompt-tokens",
-                                  CONTEXT, "--queries", "all", "--force")
+        code, said = self.dump_hf("--model", self.path("model"), "--ids", self.ids(hf_models.token_ids(tokens)),
+                                  "--prompt-tokens", CONTEXT, "--queries", queries, "--force")
         if code:
             self.assertEqual(code, 2, said)
             self.assertTrue(self.refusal_in(said), said)
@@ -49,6 +51,22 @@ class Architectures(DumpTest):
     def logits(self, model, method, budget):
         with kvbench.compressed(model, method, budget, context=CONTEXT) as self.run_:
             return model(torch.tensor([token_ids()])).logits[0]
+
+    def check_cache(self, model):
+        """The keys and values of the dump are those that the model's own cache holds, layer by layer: where layers
+        share a cache, the dump has it once."""
+        model.set_attn_implementation("eager")
+        held = architectures.held(model, token_ids())
+        with kvbench.Trace(self.path("t.h5")) as trace:
+            layers = trace.prompts["0"].layers
+            if held is None or any(layer.values_in_keys for layer in layers.values()):
+                return  # there is none, or it has another form of the latents
+            self.assertEqual(sorted(layers), sorted(held))
+            for number, layer in layers.items():
+                for name, mine, cached in zip(("keys", "values"), (layer.keys(), layer.values()), held[number]):
+                    kept = cached.shape[1]  # a sliding window has the last tokens alone
+                    np.testing.assert_allclose(mine[:, -kept:], cached, rtol=0.02, atol=0.01 * np.abs(cached).max(),
+                                               err_msg=f"{name} of layer {number}")
 
     def compressed(self, model):
         """Whether `exact` gives the model's own logits, or the message of the refusal."""
@@ -89,7 +107,12 @@ class Architectures(DumpTest):
     def check(self, name):
         torch.set_grad_enabled(False)
         model = architectures.build(name)
-        dumped, compressed = self.recorded(model), self.compressed(model)
+        longer = self.recorded(architectures.build(name, longest=4 * LONG), LONG, "last:4")
+        dumped = self.recorded(model)
+        self.assertEqual(longer is True, dumped is True, longer)  # whose masks are known from the short run alone
+        if dumped is True:
+            self.check_cache(model)
+        compressed = self.compressed(model)
         compared = dumped is True and compressed is True and bool(self.run_.layers)
         if compared:
             self.check_first_layer(model)
@@ -110,6 +133,7 @@ class Architectures(DumpTest):
                     kvbench.TraceWriter(self.path("wrong.h5"), header)
 
     def test_architectures(self):
+        print(f"transformers {transformers.__version__}", file=sys.stderr)
         known = architectures.names()
         for name in wanted():
             if name in known:

@@ -7,6 +7,7 @@ import os
 import pathlib
 import random
 import re
+import struct
 import subprocess
 import sys
 import types
@@ -636,10 +637,38 @@ class Choose(PackageTest):
         with self.refuses("--context-length 1000", "lacks layers .1.", "give --memory as a share"):
             _choose_model.sizes_in_trace(options, path)
 
+    def test_windows_that_a_trace_does_not_show(self):
+        """A trace of 256 tokens shows a window of 255, and a cache of 1000 is not changed by one of 1000."""
+        path = self.synth("sketches.h5")
+        for window, tokens, known in ((0, 1000, True), (255, 1000, True), (256, 1000, False), (999, 1000, False),
+                                      (1000, 1000, True), (512, 300, True)):
+            with self.subTest(window=window, tokens=tokens):
+                options = types.SimpleNamespace(context_length=tokens)
+                if known:
+                    self.assertEqual(_choose_model.sizes_in_trace(options, path, window)["full"], 224 * tokens)
+                else:
+                    with self.refuses(f"--context-length {tokens}", f"window of {window} tokens", "documents of 256",
+                                      f"give a --context above {window}"):
+                        _choose_model.sizes_in_trace(options, path, window)
+
+    def test_windows_in_headers(self):
+        def text(value):
+            return struct.pack("<Q", len(value)) + value.encode()
+        window = text("gemma3.attention.sliding_window") + struct.pack("<II", 4, 512)
+        arch = text("general.architecture") + struct.pack("<I", 8) + text("gemma3")
+        arrays = (text("a") + struct.pack("<IIQ", 9, 8, 2) + text("x") + text("yz") +
+                  text("b") + struct.pack("<IIQ", 9, 6, 3) + bytes(12) + text("c") + struct.pack("<I?", 7, True))
+        for fields, count, expected in ((arch + window, 2, 512), (window + arrays + arch, 5, 512), (arch, 1, 0),
+                                        (arch.replace(b"gemma3", b"gemma2") + window, 2, 0)):
+            with open(self.path("w.gguf"), "wb") as file:
+                file.write(b"GGUF" + struct.pack("<IQQ", 3, 0, count) + fields)
+            self.assertEqual(_choose_model.window_of(self.path("w.gguf")), expected)
+        self.assertEqual(_choose_model.window_of(self.write("text", "w.gguf")), 0)
+
     def test_sizes_without_gradients_come_from_the_trace(self):
         sizes = {"tokens": 100_000, "full": 100_000_000, "whole": 20_000_000, "apart": None}
         programs = Programs()
-        with mock.patch.object(_choose_model, "sizes_in_trace", lambda options, path: sizes):
+        with mock.patch.object(_choose_model, "sizes_in_trace", lambda options, path, window: sizes):
             text = self.choose(programs, "--without-gradients", "--memory", "40MB", "--context-length", "100000")
         self.assertIn("After 100000 tokens it holds 25 MB of the 100 MB of the full cache", text)
         self.assertIn("25%mem,100%mem", programs.budgets)

@@ -199,16 +199,20 @@ class Calls(ContextsTest):
     def test_positions_that_do_not_begin_at_0(self):
         """Methods that use positions, or rows as they are before or after the rotation, give what they give from 0 on:
         rounding flips few codes."""
-        for method, budget in (("kvquant-nofisher", "60%mem"), ("int4", "60%mem"), ("turboquant", "60%mem"),
-                               ("sink[reposition=true]", "50%"), ("expected-attention", "50%"),
-                               ("triattention", "50%"), ("r-kv", "50%"), ("infinigen", "50%"), ("kmeans", "50%"),
-                               ("h2o", "50%")):
-            wanted = self.logits(self.model, method, budget)
-            for start in (7, 400):
-                with self.subTest(method=method, start=start):
-                    with kvbench.compressed(self.model, method, budget, context=CONTEXT):
-                        got = self.model(token_ids(), position_ids=torch.arange(N)[None] + start).logits[0]
-                    self.assertLess(float((got - wanted).norm() / wanted.norm()), 2e-3)
+        unrotating = (("kvquant-nofisher", "60%mem"), ("h2o+kvquant-nofisher[kvquant-nofisher.bits=4]", "40%mem"),
+                      ("compactor", "50%"), ("sink[reposition=true]", "50%"), ("expected-attention", "50%"),
+                      ("triattention", "50%"))
+        others = (("int4", "60%mem"), ("turboquant", "60%mem"), ("r-kv", "50%"), ("infinigen", "50%"),
+                  ("kmeans", "50%"), ("h2o", "50%"))
+        for kind, methods in (("llama", unrotating + others), ("cohere", unrotating)):  # neighbouring channels turned
+            model = self.model if kind == "llama" else hf_models.build(*hf_models.MODELS[kind][:2])
+            for method, budget in methods:
+                wanted = self.logits(model, method, budget)
+                for start in (7, 400):
+                    with self.subTest(kind, method=method, start=start):
+                        with kvbench.compressed(model, method, budget, context=CONTEXT):
+                            got = model(token_ids(), position_ids=torch.arange(N)[None] + start).logits[0]
+                        self.assertLess(float((got - wanted).norm() / wanted.norm()), 2e-3)
 
     def test_caches_of_a_fixed_length_are_refused(self):
         with self.refuses("fixed length"), kvbench.compressed(self.model, SNAPKV, 16):

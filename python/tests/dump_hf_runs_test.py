@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Runs of kvbench-dump-hf: their options, passes and messages, and what stops them."""
 import os
+import re
 import signal
 import socket
 import subprocess
@@ -17,6 +18,26 @@ import numpy as np  # noqa: E402
 import torch  # noqa: E402
 from dumps import OpenedDumpTest  # noqa: E402
 from kvbench import _attention, dump_hf  # noqa: E402
+
+
+VERSIONS = """
+import importlib, sys
+import transformers
+sys.path.insert(0, "{}")
+import kvbench
+for version in {}:
+    transformers.__version__ = version
+    for use in (lambda: kvbench.load_model, lambda: importlib.import_module("kvbench._attention")):
+        for name in [name for name in sys.modules if name.startswith("kvbench._")]:
+            if name != "kvbench._error":
+                del sys.modules[name]
+        vars(kvbench).pop("load_model", None)
+        try:
+            use()
+            print()
+        except kvbench.Error as refusal:
+            print(refusal)
+"""
 
 
 class IdsTest(OpenedDumpTest):
@@ -168,6 +189,21 @@ class Usage(IdsTest):
             said = self.dump("m", "--ids", "x", code=2)
             sys.modules[name] = hidden
             self.assertIn("pip install './python[hf]'", said)
+
+    def test_transformers_that_is_too_old(self):
+        """By the versions that the projects' files accept, whatever is used first."""
+        stated = {re.search(r'"transformers>=([0-9.]+)"', (folder / "pyproject.toml").read_text())[1]
+                  for folder in (PACKAGE, PACKAGE.parent)}
+        self.assertEqual(len(stated), 1, stated)
+        [oldest] = stated
+        major, minor = map(int, oldest.split("."))
+        versions = {"4.57.6": False, "5.0.0": False, f"{major}.{minor - 1}.4": False, f"{oldest}.0": True,
+                    f"{major}.{minor + 94}.0": True, "6.0.0.dev0": True}
+        said = subprocess.run([sys.executable, "-c", VERSIONS.format(PACKAGE, list(versions))], check=True, text=True,
+                              stdout=subprocess.PIPE).stdout.splitlines()
+        refusal = "transformers {} is too old; install {} or later with pip install -U transformers."
+        self.assertEqual(said, [line for version, accepted in versions.items()
+                                for line in 2 * ["" if accepted else refusal.format(version, oldest)]])
 
     def test_messages_that_cannot_be_written(self):
         hf_models.save(self.path("m"), "llama")

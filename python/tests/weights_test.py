@@ -2,15 +2,69 @@
 """Weights that the files of a model lack, hold in vain, or hold in other shapes are refused by name."""
 import json
 import os
+import pathlib
+import sys
 
 import environment
 
-environment.use_torch()
+environment.use_torch("gguf")
+sys.path.append(str(pathlib.Path(__file__).parents[2] / "tests" / "cli" / "kvdump"))
 from support import kvbench  # noqa: E402
 import hf_models  # noqa: E402
 import torch  # noqa: E402
 from dumps import DumpTest  # noqa: E402
+import tiny_model  # noqa: E402
 from safetensors.torch import load_file, save_file  # noqa: E402
+
+MATRICES = [name for name, shape in tiny_model.LLAMA.items() if len(shape) == 2] + ["token_embd"]
+Q4_0 = dict.fromkeys(MATRICES, "Q4_0")
+# element types of matrices, general.file_type (0: F32, 2: Q4_0), the types that a trace states
+STORED = [({}, 0, "F32"), ({}, 2, "F32"), ({}, None, "F32"), (Q4_0, 0, "F32 from Q4_0"), (Q4_0, None, "F32 from Q4_0"),
+          (Q4_0 | {"token_embd": "Q8_0"}, 2, "F32 from Q4_0, Q8_0"), ({"ffn_down": "F16"}, 0, "F32 from F32, F16")]
+SPLITS = [{}, {"split_max_tensors": 6}, {"split_max_tensors": 6, "small_first_shard": True}]
+
+
+class Gguf(DumpTest):
+    def written(self, types=None, file_type=None, **split):
+        """The files of a model, which are the only ones of this folder."""
+        for old in pathlib.Path(self.folder).glob("m*.gguf"):
+            old.unlink()
+        tiny_model.write(self.path("m.gguf"), "llama", tiny_model.LLAMA, 2, {"rope.freq_base": 1e4}, types=types,
+                         file_type=file_type, **split)
+        return sorted(map(str, pathlib.Path(self.folder).glob("m*.gguf")))
+
+    def test_types_of_weights_are_those_of_the_tensors(self):
+        for types, file_type, stated in STORED:
+            for split in SPLITS:
+                with self.subTest(types=types, file_type=file_type, split=split):
+                    model = self.written(types, file_type, **split)[0]
+                    self.dumped("--model", model, "--ids", self.ids(range(1, 9)), "--force")
+                    with kvbench.Trace(self.path("t.h5")) as trace:
+                        self.assertEqual(trace.quantisation, stated)
+
+    def test_any_part_of_a_split_model_is_the_model(self):
+        ids = torch.arange(1, 30)[None]
+        with torch.no_grad():
+            expected = kvbench.load_model(*self.written(Q4_0))(ids).logits
+            for split in SPLITS[1:]:
+                files = self.written(Q4_0, **split)
+                self.assertGreater(len(files), 3)
+                os.symlink(files[0], self.path("mine.gguf"))
+                for name in (files[0], files[-1], self.path("mine.gguf")):
+                    with self.subTest(name):
+                        self.assertTrue(torch.equal(kvbench.load_model(name)(ids).logits, expected))
+                os.remove(self.path("mine.gguf"))
+
+    def test_parts_that_are_missing_or_renamed(self):
+        for lost in (0, 1, -1):
+            files = self.written(split_max_tensors=6)
+            os.remove(files[lost])
+            with self.refuses(files[lost - 1], f"one of {len(files)} files", f"{files[lost]} is missing; fetch it"):
+                kvbench.load_model(files[lost - 1])
+        files = self.written(split_max_tensors=6)
+        os.rename(files[0], self.path("mine.gguf"))
+        with self.refuses("mine.gguf", f"one of {len(files)} files", "name them as they were made"):
+            kvbench.load_model(self.path("mine.gguf"))
 
 
 class Weights(DumpTest):

@@ -34,7 +34,7 @@ def test_f32_equals_a_float_implementation(folder):
     kvdump("--ids", ids, "--f32", "--layers", f"0-{LAYERS - 1}", "--queries", "all", "--attention-output",
            "--speculated", "-o", output)
     trace = Trace(output)
-    assert trace.info["quantisation"] == "F32 from Q4_1"
+    assert trace.info["quantisation"] == "F32 from Q4_1, Q8_0"
     for layer, expected in enumerate(Llama(converted_model()).layers(token_ids(TOKENS), LAYERS)):
         for name, array in zip(("queries", "keys", "values", "attention_output", "speculated_queries"), expected):
             if array is None:

@@ -27,7 +27,7 @@ def dump(folder, name, *arguments, tokens=64, layers="0"):
 def test_shapes_and_description(folder):
     trace = dump(folder, "t", tokens=512, layers="0,29")
     info, prompt = trace.info, trace.info["prompts"][0]
-    assert (info["arch"], info["quantisation"], info["num_layers"], info["dtype"]) == ("llama", "Q4_1", 30, "f32")
+    assert (info["arch"], info["quantisation"], info["num_layers"], info["dtype"]) == ("llama", "Q4_1, Q8_0", 30, "f32")
     assert (info["query_heads"], info["kv_heads"], info["d"], info["dv"]) == (QUERY_HEADS, KV_HEADS, D, D)
     assert (info["rope_type"], info["rope_layout"]) == ("default", "interleaved")
     assert prompt["layers"] == [0, 29] and prompt["n"] == 512 and prompt["prompt_tokens"] == 384

@@ -16,11 +16,16 @@ GEMMA = LLAMA | {"post_attention_norm": (EMBD,), "post_ffw_norm": (EMBD,)}
 FUSED = {"attn_qkv": ((HEADS + 2 * KV_HEADS) * 16, EMBD), "attn_output": (EMBD, HEADS * 16), "ffn_down": (EMBD, FF)}
 
 
-def write(path, arch, tensors, layers=2, extra=(), top=("output_norm",), biased=()):
+def write(path, arch, tensors, layers=2, extra=(), top=("output_norm",), biased=(), types=None, file_type=None,
+          **split):
     """biased: the tensors that have a bias.
-    tensors: {name: shape} of each layer, row-major (outputs, inputs). extra: metadata below the architecture's name."""
+    tensors: {name: shape} of each layer, row-major (outputs, inputs). extra: metadata below the architecture's name.
+    types: element types of matrices that are not F32, by their names without a layer. file_type: what the metadata
+    states. split: arguments of GGUFWriter that make several files."""
     random = numpy.random.default_rng(7)
-    writer = gguf.GGUFWriter(path, arch)
+    writer = gguf.GGUFWriter(path, arch, **split)
+    if file_type is not None:
+        writer.add_file_type(file_type)
     head_dim = 16 if "attn_qkv" in tensors else D
     metadata = {"context_length": 512, "embedding_length": EMBD, "block_count": layers, "feed_forward_length": FF,
                 "vocab_size": VOCAB, "attention.head_count": HEADS, "attention.head_count_kv": KV_HEADS,
@@ -37,7 +42,9 @@ def write(path, arch, tensors, layers=2, extra=(), top=("output_norm",), biased=
     def add(name, shape):
         scale = shape[-1] ** -0.5 * 1.5
         values = random.normal(1, 0.3, shape) if len(shape) == 1 else random.normal(0, scale, shape)
-        writer.add_tensor(name, values.astype(numpy.float32))
+        stored = gguf.GGMLQuantizationType[(types or {}).get(name.split(".")[-2], "F32")]
+        values = gguf.quants.quantize(values.astype(numpy.float32), stored)
+        writer.add_tensor(name, values, raw_dtype=stored)
 
     add("token_embd.weight", (VOCAB, EMBD))
     for name in top:

@@ -4,6 +4,8 @@ kvdump refuses is refused with the same message.
 
 Usage: kveval_small_models_test.py KVDUMP PRINT_ARRAY KVEVAL KVBENCH"""
 
+import os
+
 import eval_harness
 from eval_harness import evaluate, harness, kveval, number
 
@@ -94,6 +96,50 @@ def test_capped_layers_stay_exact(folder):
                        {"attention.sliding_window": 24, "attn_logit_softcapping": 5.0})
     message = kveval("--ids", ids_file(folder), *SMALL, model=model, expect=2)
     assert "caps its logits" in message, message
+
+
+MATRICES = [name for name, shape in tiny.LLAMA.items() if len(shape) == 2] + ["token_embd"]
+F32, F16, Q4_0, Q4_K_M = 0, 1, 2, 15   # numbers of general.file_type
+# element types of matrices, file_type, the types that a trace states, the column `weights`
+STORED = [
+    ({}, F32, "F32", "f32"), ({}, None, "F32", "f32"), ({}, Q4_0, "F32", "f32"),
+    (dict.fromkeys(MATRICES, "Q4_0"), F32, "Q4_0", "file"), (dict.fromkeys(MATRICES, "Q4_0"), None, "Q4_0", "file"),
+    (dict.fromkeys(MATRICES, "F16"), F32, "F16", "file"), ({"ffn_down": "Q4_0"}, F32, "F32, Q4_0", "file"),
+    (dict.fromkeys(MATRICES, "Q4_0") | {"token_embd": "Q8_0"}, Q4_K_M, "Q4_0, Q8_0", "file"),
+]
+SPLITS = [{}, {"split_max_tensors": 6}, {"split_max_tensors": 6, "small_first_shard": True}]
+
+
+def test_types_of_weights_are_those_of_the_tensors(folder):
+    ids = ids_file(folder)
+    for types, file_type, stated, column in STORED:
+        for split in SPLITS:
+            for old in folder.glob("m*.gguf"):
+                old.unlink()
+            tiny.write(folder / "m.gguf", "llama", tiny.LLAMA, 2, types=types, file_type=file_type, **split)
+            files = sorted(folder.glob("m*.gguf"))
+            assert len(files) > 1 or not split, files
+            model = str(files[0])
+            harness.kvdump("--ids", ids, "-o", folder / "t.h5", "--force", model=model)
+            assert harness.Trace(folder / "t.h5").info["quantisation"] == stated, (types, file_type, split)
+            [row] = evaluate("--ids", ids, *SMALL, "--no-f32", model=model)[:1]
+            assert row["weights"] == column, (types, file_type, split, row)
+
+
+def test_wrong_file_types_are_converted_all_the_same(folder):
+    model = tiny.write(folder / "m.gguf", "llama", tiny.LLAMA, 2, types=dict.fromkeys(MATRICES, "Q4_0"), file_type=F32)
+    ids = ids_file(folder)
+    [as_stored] = evaluate("--ids", ids, *SMALL, model=model)[:1]
+    cache = os.environ.get("XDG_CACHE_HOME")
+    os.environ["XDG_CACHE_HOME"] = str(folder)   # where the conversion is kept
+    try:
+        [converted] = evaluate("--ids", ids, *[x for x in SMALL if x != "--no-f32"], model=model)[:1]
+        harness.kvdump("--ids", ids, "-o", folder / "t.h5", "--f32", model=model)
+    finally:
+        os.environ.pop("XDG_CACHE_HOME") if cache is None else os.environ.update(XDG_CACHE_HOME=cache)
+    assert (as_stored["weights"], converted["weights"]) == ("file", "f32"), (as_stored, converted)
+    assert as_stored["nll_full"] != converted["nll_full"], converted
+    assert harness.Trace(folder / "t.h5").info["quantisation"] == "F32 from Q4_0"
 
 
 def test_models_without_a_tokenizer_and_refused_models(folder):

@@ -16,8 +16,8 @@
 // Deviations: the context is exact until it ends, where duo's code streams too. Streaming heads of duo then hold
 // the newest `recent` tokens, where the code attends to one more; those of duo@kvpress keep decoded tokens. Equal
 // gates: the code adds noise. kvpress takes 50 texts and all queries, here one text and its recorded queries; its
-// test for norms of queries and keys (Qwen3, Gemma3) never holds, here they count. It masks keys and saves no
-// bytes.
+// test for norms of queries and keys (Qwen3, Gemma3) never holds, here they count. It divides logits by sqrt(d), here
+// they have the scale of the model's attention. It masks keys and saves no bytes.
 #include <kvbench/methods/eviction/methods.hpp>
 
 #include <algorithm>
@@ -218,7 +218,9 @@ MethodInfo duo_kvpress_method() {
       {.name = "duo@kvpress",
        .paper = "DuoAttention, arXiv 2410.10819; kvpress 0.5.4, DuoAttentionPress",
        .summary = "all tokens in the heads whose mean query attends far, first and last ones in the others",
-       .notes = "on_the_fly_scoring of kvpress, on the text of --calibrate; the bytes of a ragged cache count.",
+       .notes = "on_the_fly_scoring of kvpress, on the text of --calibrate; the bytes of a ragged cache count. Logits "
+                "have the scale of the model's own attention, where the press divides by sqrt(d): Granite and some "
+                "Gemma 3 scale otherwise.",
        .complexity = {.compress = {"O((G m + n) d)", 1}},
        .granularity = Granularity::layer,
        .calibrates_on = CalibratesOn::text,

@@ -8,7 +8,8 @@
 // Complexity: O(G (n + m) d^2 + n log n), m observed queries, at d = 128 about an exact pass of 256 queries, as the
 // quadratic term of each query head takes a product with [d, d] in fp64. Memory: B (d + dv) numbers.
 // Deviations: of the trace's observed queries, not of all; with --calibrate of those of another text, as
-// ExpectedAttentionStatsPress has it. RoPE must be unscaled. Equal scores: the lower token.
+// ExpectedAttentionStatsPress has it. Logits have the scale of the model's attention, those of the press 1 / sqrt(d).
+// RoPE must be unscaled. Equal scores: the lower token.
 #include <kvbench/methods/eviction/methods.hpp>
 #include <kvbench/methods/stages/coming_queries.hpp>
 #include <kvbench/methods/stages/score_only.hpp>
@@ -30,7 +31,9 @@ MethodInfo expected_attention_method() {
       {.name = "expected-attention",
        .paper = "Expected Attention, arXiv 2510.00636, section 3",
        .summary = "tokens that queries to come are expected to attend to, times the norm of their value",
-       .notes = "As in kvpress; of the queries that the trace holds, or of those of another text (--calibrate).",
+       .notes = "As in kvpress; of the queries that the trace holds, or of those of another text (--calibrate). Logits "
+                "have the scale of the model's own attention, where the press divides by sqrt(d): Granite and some "
+                "Gemma 3 scale otherwise.",
        .complexity = {.compress = {"O(G (n + m) d^2 + n log n)", 1}},
        .needs = {Part::observed_queries},
        .calibrates_on = CalibratesOn::prompt,

@@ -21,9 +21,11 @@
 //   order    reduce_first (default) | pool_first, per=kv_head only: max pooling and reduction do not commute
 // Complexity: O(W n d) once per query head, O(n log n) per budget. Memory: B (d + dv) numbers, with per=query_head for
 // each query head.
-// Deviations: none known. A trace must hold the queries of all W positions. Where the harness keeps tokens itself
-// (--protect), the window is that of the whole prompt, those tokens are not kept twice, and each query's softmax runs
-// over all tokens that it sees, as in the released code.
+// Deviations: of snapkv none are known. snapkv@kvpress has the scale of the model's attention, as SnapKVPress has in a
+// model that runs with eager attention; with other implementations it divides logits by sqrt(d). A trace must hold the
+// queries of all W positions. Where the harness keeps tokens itself (--protect), the window is that of the whole
+// prompt, those tokens are not kept twice, and each query's softmax runs over all tokens that it sees, as in the
+// released code.
 #include <kvbench/methods/eviction/methods.hpp>
 
 #include <kvbench/methods/eviction/window_votes.hpp>
@@ -80,7 +82,8 @@ MethodInfo snapkv_kvpress_method() {
           .notes = "kvpress: window_size 64, kernel_size 5, mean pooling, scores averaged over the query group. It is "
                    "snapkv[window=64;kernel=5;pooling=mean]; a row of its own, because at equal memory the window "
                    "changes the result as much as the choice between methods. Votes have the scale of the model's own "
-                   "attention, where SnapKVPress divides by sqrt(d): Granite and Gemma 3 scale otherwise.",
+                   "attention, as in SnapKVPress under eager attention; under others it divides by sqrt(d), "
+                   "which is another number for models that scale otherwise (Granite, some Gemma 3).",
           .complexity = {.compress = {"O(G W n d + n log n)", 1}},
           .needs = {Part::observed_queries},
           .check_data =

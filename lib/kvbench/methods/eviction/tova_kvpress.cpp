@@ -5,8 +5,9 @@
 // The score is the softmax weight, the mean over all query heads of the layer. The last token is always kept.
 // Parameters: sinks, recent: tokens that are always kept, default 0, beside the last one.
 // Complexity: O(H G n d + n log n) for a layer of H kv heads. Memory: B (d + dv) numbers for each of them.
-// Deviations: as in kvpress the last token is kept, and decoded tokens are never dropped; the original is `tova`. Equal
-// weights: the lower token.
+// Deviations: as in kvpress the last token is kept, and decoded tokens are never dropped; the original is `tova`.
+// Weights have the scale of the model's attention, as in TOVAPress under eager attention; under others it divides
+// logits by sqrt(d). Equal weights: the lower token.
 #include <kvbench/methods/eviction/methods.hpp>
 #include <kvbench/methods/eviction/window_votes.hpp>
 
@@ -19,7 +20,10 @@ MethodInfo tova_kvpress_method() {
            .paper = "NVIDIA kvpress, TOVAPress; after TOVA, arXiv 2401.06104",
            .summary = "tokens to which the last query attends most, the same for all kv heads of a layer",
            .notes =
-               "The last token is kept and the prompt is compressed once; the original, `tova`, evicts at each step.",
+               "The last token is kept and the prompt is compressed once; the original, `tova`, evicts at each step. "
+               "Weights have the scale of the model's own attention, as in TOVAPress under eager attention; under "
+               "others it divides by sqrt(d), which is another number for models that scale otherwise (Granite, some "
+               "Gemma 3).",
            .complexity = {.compress = {"O(G n d + n log n)", 1}},
            .granularity = Granularity::layer,
            .needs = {Part::observed_queries},
