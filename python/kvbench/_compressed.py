@@ -15,7 +15,7 @@ from ._commands import _core, only_choice
 from ._error import Error, NoCache, first_line, require
 from ._examination import check_model, examination
 from ._kinds import checked, is_list, of_kind
-from ._measure import body_of, hooked
+from ._measure import body_of, gradients, hooked
 from ._scored import Scored, is_scored
 from ._sequences import Document, Layer, LayerFacts, array
 
@@ -265,36 +265,6 @@ def check_mask(call):
             raise Error(f"layer {call.module.layer_idx}: its mask hides tokens from later ones, or shows later ones "
                         "(padding, several sequences in one, or a mask of your own), and its cache has no window; give "
                         "one sequence without padding at a time.")
-
-
-class _Gradients(threading.local):
-    """The gradients of a thread, which are off from the first context that begins to the last one that ends."""
-
-    def __init__(self):
-        self.open, self.before = set(), True
-
-    @contextlib.contextmanager
-    def off(self):
-        mine = object()
-        try:  # twice, because Ctrl-C may come within the first end
-            try:
-                if not self.open:
-                    self.before = torch.is_grad_enabled()
-                self.open.add(mine)
-                torch.set_grad_enabled(False)
-                yield
-            finally:
-                self._end(mine)
-        finally:
-            self._end(mine)
-
-    def _end(self, mine):
-        if self.open == {mine}:
-            torch.set_grad_enabled(self.before)
-        self.open.discard(mine)
-
-
-gradients = _Gradients()
 
 
 @contextlib.contextmanager

@@ -11,10 +11,10 @@ import torch
 
 from ._attention import alone_with
 from ._commands import _core, check_table, named
-from ._compressed import gradients
 from ._error import Error, NoCache, check_text, require
 from ._examination import check_model, examination
 from ._kinds import checked, is_list, of_kind
+from ._measure import gradients
 from ._models import TYPES, token_ids
 from ._passes import NO_MEMORY, Passes
 from ._scored import described, is_scored

@@ -3,6 +3,7 @@
 softcap and mask, and how they rotate queries and keys. kvbench-dump-hf and kvbench.compressed() ask here alone."""
 
 import contextlib
+import threading
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -61,6 +62,36 @@ def body_of(model):
     """The model without its language-model head, whose output is n times the vocabulary."""
     decoder = model.get_decoder()
     return decoder if isinstance(decoder, transformers.PreTrainedModel) else model.base_model
+
+
+class _Gradients(threading.local):
+    """The gradients of a thread, which are off from the first context that begins to the last one that ends."""
+
+    def __init__(self):
+        self.open, self.before = set(), True
+
+    @contextlib.contextmanager
+    def off(self):
+        mine = object()
+        try:  # twice, because Ctrl-C may come within the first end
+            try:
+                if not self.open:
+                    self.before = torch.is_grad_enabled()
+                self.open.add(mine)
+                torch.set_grad_enabled(False)
+                yield
+            finally:
+                self._end(mine)
+        finally:
+            self._end(mine)
+
+    def _end(self, mine):
+        if self.open == {mine}:
+            torch.set_grad_enabled(self.before)
+        self.open.discard(mine)
+
+
+gradients = _Gradients()
 
 
 @contextlib.contextmanager
@@ -157,13 +188,13 @@ class Examination:
         self._arguments, seen = {}, []
         before, interface.on_call = interface.on_call, lambda call: (seen.append(call), call.run())[1]
         try:
-            with torch.no_grad(), hooked(attention_modules(model), self._remember):
+            with gradients.off(), hooked(attention_modules(model), self._remember):
                 self.hidden = self._run(model, ids)
             if not seen:
                 raise Error(f"{type(model).__name__} cannot be {done}: it does not use the attention interface of "
                             "transformers, because it has no attention, or its code predates the interface.")
             self.layers = {}
-            with torch.no_grad():
+            with gradients.off():
                 for call in seen:
                     self._add(call, seen)
             self._order_layers_without_rotation()

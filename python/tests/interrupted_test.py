@@ -3,7 +3,9 @@
 every seventh), and in threads beside each other: they answer as before."""
 import contextlib
 import copy
+import linecache
 import os
+import re
 import sys
 import threading
 import unittest
@@ -21,6 +23,7 @@ IDS = hf_models.token_ids(CONTEXT + SCORE)
 # All lines take half an hour: make nightly interrupts each, and other runs every seventh one.
 STRIDE = 1 if os.environ.get("KVBENCH_EVERY_LINE") else 7
 TRACED = (str(PACKAGE / "kvbench"), contextlib.__file__)
+LOCKED = re.compile(r" *with (_attaching|_turn_of\(|_calls)")
 
 
 def run_compressed(model):
@@ -37,12 +40,13 @@ class Interrupter:
 
     def __init__(self, place=None, nth=0):
         self.counts, self._place, self._left = {}, place, nth
+        self._holding = set()  # (frame, line) of locks
 
     def __call__(self, frame, event, _):
         return self._line if frame.f_code.co_filename.startswith(TRACED) else None
 
     def _line(self, frame, event, _):
-        if event == "line":
+        if event == "line" and not self._unlocks(frame):
             place = os.path.basename(frame.f_code.co_filename), frame.f_lineno
             self.counts[place] = self.counts.get(place, 0) + 1
             if place == self._place:
@@ -50,6 +54,14 @@ class Interrupter:
                 if self._left == 0:
                     raise KeyboardInterrupt
         return self._line
+
+    def _unlocks(self, frame):
+        """Whether the line is a with statement of a lock that is reached once more, for its end. Python releases a lock
+        in one step, between whose parts no signal is handled."""
+        if not LOCKED.match(linecache.getline(frame.f_code.co_filename, frame.f_lineno)):
+            return False
+        self._holding ^= {(id(frame), frame.f_lineno)}
+        return (id(frame), frame.f_lineno) not in self._holding
 
 
 def traced(run, model, interrupter, fresh):

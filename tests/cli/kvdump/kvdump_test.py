@@ -205,7 +205,7 @@ def test_bad_input_is_named(folder):
         (2, "--tokens-only writes the token ids of texts", {}, ["--ids", ids, "--tokens-only"]),
         (2, "there is no such file", {}, ["--text", "nowhere.txt", "--tokens-only"]),
         (2, "--nonsense", {}, ["--ids", ids, "--nonsense"]),
-        (2, "'other.txt' has no place in kvdump", {}, ["--ids", ids, "other.txt"]),
+        (2, "'other.txt' has no place behind --ids", {}, ["--ids", ids, "other.txt"]),
         (2, "--ctx: '1' is not a whole number of at least 2", {}, ["--ids", ids, "--ctx", 1]),
         *((2, f"{flag[0]} has no effect beside --tokens-only", {}, ["--text", ids, *flag, "--tokens-only"])
           for flag in (["--ctx", 9], ["--layers", "0"], ["--queries", "all"], ["--prompt-tokens", 9], ["--seed", 1],
