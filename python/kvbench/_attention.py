@@ -33,7 +33,7 @@ class LazyMask:
     def __init__(self, arguments, skipped=0):
         self._arguments = {**arguments, "allow_is_causal_skip": False, "allow_is_bidirectional_skip": False}
         padding = arguments.get("attention_mask")
-        if padding is not None and bool(padding.all()):  # it hides nothing, but sdpa_mask() hides all beyond its end
+        if torch.is_tensor(padding) and bool(padding.all()):  # hides nothing, but sdpa_mask() hides all beyond its end
             self._arguments["attention_mask"] = None
         self._skipped = skipped  # rows of the call that this mask lacks at its beginning
 

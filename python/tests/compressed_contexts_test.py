@@ -19,6 +19,7 @@ import hf_models  # noqa: E402
 import numpy as np  # noqa: E402
 import torch  # noqa: E402
 import transformers  # noqa: E402
+from kvbench import _attention  # noqa: E402
 from kvbench._compressed import check_mask  # noqa: E402
 
 N, CONTEXT = 60, 48
@@ -161,9 +162,17 @@ class Calls(ContextsTest):
             self.model.generate(token_ids(), max_new_tokens=2, do_sample=False, prefill_chunk_size=16)
 
     def test_outputs_are_laid_out_as_the_code_of_a_model_expects(self):
-        self.model = architectures.build("jetmoe")  # takes a view of them
-        whole = self.logits(self.model, SNAPKV, 16)
-        torch.testing.assert_close(self.in_chunks((20, 30, 10), context=CONTEXT), whole, rtol=1e-3, atol=1e-3)
+        """Some take a view of them."""
+        attend, laid_out = _attention.Interface.attend, []
+
+        def noted(*arguments, **named):
+            output, weights = attend(*arguments, **named)
+            laid_out.append(output.is_contiguous())
+            return output, weights
+        with mock.patch.object(_attention.Interface, "attend", noted):
+            self.in_chunks((20, 30, 10), context=CONTEXT)
+        self.assertEqual(laid_out, [True] * len(laid_out))
+        self.assertGreaterEqual(len(laid_out), 3)
 
     def test_masks_of_later_calls(self):
         ones = torch.ones(1, N, dtype=torch.long)
