@@ -16,7 +16,8 @@ std::vector<double> damage_in(const DocumentDamage& document) {
   std::vector<double> damage(document.sums.size());
   for (std::size_t i = 0; i < damage.size(); ++i) {
     for (const double c : document.sums[i]) damage[i] += c * c;
-    if (damage[i] > 0) damage[i] /= static_cast<double>(2 * document.scored * document.sums[i].size() / document.pieces);
+    const std::size_t probes = document.sums[i].size() / document.pieces;  // of all seeds
+    if (damage[i] > 0) damage[i] /= static_cast<double>(2 * document.scored * probes);
   }
   return damage;
 }

@@ -26,12 +26,12 @@ inline constexpr std::array<double, 5> layer_shrinkages = {1, 0.75, 0.5, 0.25, 0
 /// Of plans from one document, where none is left to hold out.
 inline constexpr Shrinkage untested_shrinkage = {0, 0.5};
 
-/// The damage D[l, c] = mean over probes and seeds of the sum over pieces of c^2 / (2 T), as a mean over these documents
-/// (indices). The products of errors in different pieces are left out: they are small in the mean, and most of the noise
-/// of few probes (docs/allocate.md). Each damage is first divided by the geometric mean of the entries of its document,
-/// so that documents weigh alike. The mean is (mean of D^p)^(1/p)
-/// with p = 1 - shrinkage: arithmetic without shrinkage, and the closer to the geometric mean the closer this is to 1,
-/// so that one document that is unlike the others does not decide alone.
+/// The damage D[l, c] = mean over probes and seeds of the sum over pieces of c^2 / (2 T), as a mean over documents
+/// (indices). The products of errors in different pieces are left out: they are small in the mean, and most of the
+/// noise of few probes (docs/allocate.md). Each damage is first divided by the geometric mean of the entries of its
+/// document, so that documents weigh alike. The mean is (mean of D^p)^(1/p) with p = 1 - shrinkage: arithmetic without
+/// shrinkage, and the closer to the geometric mean the closer this is to 1, so that one document that is unlike the
+/// others does not decide alone.
 Choices choices_of(const Damages& damages, std::span<const std::size_t> documents, double shrinkage = 0);
 
 /// What a plan adds to each probe of a document.

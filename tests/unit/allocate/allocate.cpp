@@ -178,8 +178,8 @@ TEST_CASE(
   CHECK(sums.sums == std::vector<double>{2, 5, 3, 3});
 }
 
-// Two pieces, two probes, one token: 1 and 2 for the first piece, 3 and -1 for the second. The squares of the pieces are
-// 1 + 4 + 9 + 1 = 15, those of the probes (1 + 3)^2 + (2 - 1)^2 = 17.
+// Two pieces, two probes, one token: 1 and 2 for the first piece, 3 and -1 for the second. The squares of the pieces
+// are 1 + 4 + 9 + 1 = 15, those of the probes (1 + 3)^2 + (2 - 1)^2 = 17.
 TEST_CASE("damages add up the squares of pieces, and a plan is predicted from whole probes") {
   Damages damages = damages_of({{0, 0, 0, 0}}, {10000, 20000});
   damages.documents[0].probes = damages.documents[0].pieces = 2;
