@@ -242,7 +242,11 @@ def engines(found):
             f"| setting | bytes / full | KL | |\n| --- | --- | --- | --- |\n{table}\n")
     if any(setting.kl and max(setting.kl) >= LARGE for setting in measured):
         text += (f"\nLarge: {LARGE:g} nats or more on one of the documents. Breaks the model: {BREAKS:g} or more.\n")
-    if any(setting.better and setting.engine.startswith("llama.cpp") for setting in found.settings):
+    of_llama = [setting for setting in found.settings if setting.engine.startswith("llama.cpp")]
+    if any(setting.kl for setting in of_llama):
+        text += ("\nThe context is exact here; llama.cpp reads it through its rounded cache, and KL is larger there "
+                 "(docs/eval.md says by how much).\n")
+    if any(setting.better for setting in of_llama):
         text += "\nllama.cpp itself has one type for all layers.\n"
     return text
 

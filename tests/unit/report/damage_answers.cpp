@@ -74,6 +74,16 @@ TEST_CASE("the best is that of the geometric mean over documents, which is teste
       std::string::npos);
 }
 
+TEST_CASE("rows of formats that llama.cpp runs say what their KL leaves out") {
+  const auto last = [](const char* method) {
+    Rows rows;
+    rows.with("a", {1, 1, 1}).with(method, {9, 9, 9});
+    return said(rows).back();
+  };
+  CHECK(last("q5_1").starts_with("The context is exact here; llama.cpp reads it through its rounded cache"));
+  CHECK(last("kivi4").starts_with("At 25 % of the memory"));
+}
+
 TEST_CASE("answers are counted") {
   Rows rows;
   rows.with("a", {1, 1, 1}, "passkey").with("b", {9, 9, 9}, "passkey").answering(2, 0.5, 1);

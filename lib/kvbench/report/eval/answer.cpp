@@ -9,6 +9,7 @@
 
 #include <kvbench/compare/comparison.hpp>
 #include <kvbench/core/ordered_map.hpp>
+#include <kvbench/methods/engines.hpp>
 #include <kvbench/report/text/sentences.hpp>
 #include <kvbench/report/text/standing.hpp>
 #include <kvbench/report/text/text.hpp>
@@ -79,6 +80,17 @@ std::string damage_sentence(const DamageStanding& at, std::size_t texts) {
   return out + power_text(at) + wins_sentence(at.all, texts);
 }
 
+/// What the figures of formats that llama.cpp runs leave out; "" where no row has one.
+std::string llama_cpp_note(std::span<const RowsOfText> texts) {
+  const auto runs_there = [](const EvalRecord* r) {
+    return methods::runs_in(r->method, r->params).starts_with("llama.cpp");
+  };
+  const auto has_one = [&](const RowsOfText& rows) { return std::ranges::any_of(rows, runs_there); };
+  if (std::ranges::none_of(texts, has_one)) return "";
+  return "The context is exact here; llama.cpp reads it through its rounded cache, and KL is larger there "
+         "(docs/eval.md says by how much).";
+}
+
 /// What sections over several texts have in common.
 std::string setting_of(const EvalSection& s) {
   const eval::EvalSettings& e = s.settings;
@@ -91,6 +103,7 @@ std::string setting_of(const EvalSection& s) {
 std::vector<std::string> damage_answers(std::span<const RowsOfText> texts) {
   std::vector<std::string> out;
   for (const DamageStanding& at : damage_standings(texts)) out.push_back(damage_sentence(at, texts.size()));
+  if (std::string note = llama_cpp_note(texts); !out.empty() && !note.empty()) out.push_back(std::move(note));
   return out;
 }
 
