@@ -24,3 +24,29 @@ measure() {
   build/release/kveval "${@:2}" --per-document --no-times --resume -o "$result" || status=$?
   if [ "$status" -gt 1 ]; then exit "$status"; fi   # 1: a row failed, and the table says which
 }
+
+# documents OUT: $each documents of each of five kinds, of more than $context tokens, without their first lines; texts
+# of Debian packages that scripts/setup installs.
+documents() {
+  local licences=/usr/share/common-licenses headers manual library number file
+  headers=$(echo /usr/include/c++/*/bits) manual=$(echo /usr/share/cmake-*/Help/manual)
+  library=$(python3 -c 'import sysconfig; print(sysconfig.get_path("stdlib"))')
+  mkdir -p "$1"
+  bible -f gen1:1-50:26 </dev/null | cut -d' ' -f2- >"$1/genesis"   # public domain
+  piece() { head -c $(($2 + 8 * context)) "$1" | tail -c $((8 * context)) | tail -n +2 >"$3.txt"; }
+  for number in $(seq 0 $((each - 1))); do
+    piece "$1/genesis" $((25000 * number)) "$1/prose$number"
+  done
+  local -A files=([licence]="$licences/GPL-3 $licences/MPL-2.0 $licences/GFDL-1.3 $licences/LGPL-2.1 $licences/MPL-1.1"
+    [cpp]="$headers/stl_algo.h $headers/hashtable.h $headers/stl_tree.h $headers/deque.tcc $headers/basic_string.h"
+    [python]="$library/argparse.py $library/inspect.py $library/tarfile.py $library/typing.py $library/ast.py"
+    [manual]="$manual/ctest.1.rst $manual/cmake-generator-expressions.7.rst $manual/cmake-file-api.7.rst
+      $manual/cmake-presets.7.rst $manual/cmake-buildsystem.7.rst")
+  for kind in "${!files[@]}"; do
+    number=0
+    for file in ${files[$kind]}; do
+      if [ "$number" -eq "$each" ]; then break; fi
+      piece "$file" 3000 "$1/$kind$((number++))"
+    done
+  done
+}

@@ -2,10 +2,11 @@
 // KL of the next token where llama.cpp keeps its cache in fewer bits, against llama.cpp with a cache in fp32, in the
 // model whose weights are converted to fp32.
 //
-//     llama_caches MODEL IDS CONTEXT SCORE
+//     llama_caches MODEL IDS CONTEXT SCORE [TYPE...]
 //
 // IDS is a file of token ids: CONTEXT of them are the context, and SCORE pass through the model after it. One line per
-// type, rotation and run: type,rotated,run,kl, the mean over SCORE - 1 predictions. Runs:
+// type, rotation and run: type,rotated,run,kl, the mean over SCORE - 1 predictions. Types that are named (q5_1) have
+// the run `own` alone, with the rotation that llama.cpp chooses; otherwise these runs of f32, q8_0 and q4_0:
 //   own            llama.cpp's cache of this type, while the context is read too
 //   exact-context  the same, but the keys and values of the context are those of the cache in fp32, rounded once
 //   rounded        a graph in fp32 in which keys and values are rounded; the context as in exact-context
@@ -120,22 +121,26 @@ class Runs {
     full_ = logits(GGML_TYPE_F32, false, {.rows = Rows::recorded}, {});
   }
 
-  void of_type(ggml_type type, bool rotated) {
+  void own(ggml_type type, bool rotated) {
     setenv("LLAMA_ATTN_ROT_DISABLE", rotated ? "0" : "1", 1);  // read where a context is made
-    const auto print = [&](const char* run, const std::vector<float>& of_run) {
-      fmt::print("{},{},{},{:.6g}\n", ggml_type_name(type), rotated ? 1 : 0, run, kl(full_, of_run, vocabulary()));
-    };
-    print("own", logits(type, true, {}, {}));
+    print(type, rotated, "own", logits(type, true, {}, {}));
+  }
+
+  void of_type(ggml_type type, bool rotated) {
+    own(type, rotated);
     if (!ggml_is_quantized(type)) return;
     const CacheRounding rounding = {type, rotated};
-    print("exact-context", logits(type, true, {.rows = Rows::replaced}, {}));
+    print(type, rotated, "exact-context", logits(type, true, {.rows = Rows::replaced}, {}));
     for (const bool queries : {false, true})
-      print(queries ? "rounded-query" : "rounded",
+      print(type, rotated, queries ? "rounded-query" : "rounded",
             logits(GGML_TYPE_F32, false, {.rows = Rows::replaced, .rounding = rounding},
                    {.rounding = rounding, .queries = queries}));
   }
 
  private:
+  void print(ggml_type type, bool rotated, const char* run, const std::vector<float>& of_run) const {
+    fmt::print("{},{},{},{:.6g}\n", ggml_type_name(type), rotated ? 1 : 0, run, kl(full_, of_run, vocabulary()));
+  }
   std::size_t vocabulary() const { return static_cast<std::size_t>(model_.vocabulary_size()); }
   std::vector<float> logits(ggml_type type, bool flash, RowsHook::Batch context, RowsHook::Batch scored) {
     const Context own = context_of(model_, document_, type, flash, hook_);
@@ -148,11 +153,18 @@ class Runs {
   std::vector<float> full_;
 };
 
+ggml_type type_of(std::string_view name) {
+  for (int type = 0; type < GGML_TYPE_COUNT; ++type)
+    if (const char* known = ggml_type_name(static_cast<ggml_type>(type)); known && name == known)
+      return static_cast<ggml_type>(type);
+  throw Error("{}: not a type of ggml", name);
+}
+
 }  // namespace
 
 int main(int argc, char** argv) try {
   llama::wait_passively(argv);
-  if (argc != 5) throw Error("usage: llama_caches MODEL IDS CONTEXT SCORE");
+  if (argc < 5) throw Error("usage: llama_caches MODEL IDS CONTEXT SCORE [TYPE...]");
   llama::quiet_llama();
   llama_backend_init();
   std::string path = argv[1];
@@ -162,6 +174,8 @@ int main(int argc, char** argv) try {
   const Document document = read_ids(argv[2], std::atoll(argv[3]), std::atoll(argv[4]));
   Runs runs(model, document);
   fmt::print("type,rotated,run,kl\n");
+  for (int i = 5; i < argc; ++i) runs.own(type_of(argv[i]), true);
+  if (argc > 5) return 0;
   runs.of_type(GGML_TYPE_F32, false);
   for (const ggml_type type : {GGML_TYPE_Q8_0, GGML_TYPE_Q4_0})
     for (const bool rotated : {true, false}) runs.of_type(type, rotated);
