@@ -181,7 +181,7 @@ class TraceDamage {
     DocumentDamage document{.name = prompt.name.empty() ? prompt.id : prompt.name,
                             .scored = static_cast<std::size_t>(scored),
                             .probes = damages_.probed ? static_cast<std::size_t>(prompt.probes->count) : 1,
-                            .pieces = damages_.probed ? replay::HeadProbes::pieces : 1};
+                            .pieces = damages_.probed ? std::size_t{replay::HeadProbes::pieces} : 1};
     for (const PlanPlace& place : damages_.places) {
       for (const Configuration& entry : entries_) {
         std::int64_t& cost = damages_.cost[document.sums.size()];
