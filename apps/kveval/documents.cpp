@@ -41,7 +41,7 @@ void use_chat(const llama::Model& model, eval::TaskRequest& request) {
 
 eval::TaskRequest task_request(const Options& options, const std::string& text, const llama::Model& model) {
   if (!model.has_tokenizer()) throw Error("{}: {} has no tokenizer; give token ids with --ids", text, model.path());
-  eval::TaskRequest request{.tokenize = [&model](const std::string& text) { return model.tokenize_piece(text); },
+  eval::TaskRequest request{.tokenize = [&model](const std::string& piece) { return model.tokenize_piece(piece); },
                             .haystack = llama::read_text(text),
                             .haystack_name = text,
                             .prefix = model.prefix(),
