@@ -9,6 +9,7 @@
 #include <kvbench/core/name.hpp>
 #include <kvbench/methods/contract/method_text.hpp>
 #include <kvbench/methods/sets.hpp>
+#include <kvbench/replay/plan/plan.hpp>
 
 namespace kvbench::config {
 namespace {
@@ -93,10 +94,8 @@ class MethodFlags {
   }
 
   void add_once(const replay::MethodChoice& choice) {
-    const auto same = [&](const replay::MethodChoice& m) {
-      return m.info == choice.info && m.params.text() == choice.params.text();
-    };
-    if (std::ranges::none_of(choices_, same)) choices_.push_back(choice);
+    const auto is = [&](const replay::MethodChoice& m) { return same(m, choice); };
+    if (std::ranges::none_of(choices_, is)) choices_.push_back(choice);
   }
 
   std::vector<SetFlag> settings_;
@@ -124,7 +123,7 @@ std::vector<std::string> split_items(const std::string& list, std::string_view f
 
 bool leave_out(std::vector<replay::MethodChoice>& choices, const replay::MethodChoice& choice, bool with_settings) {
   return std::erase_if(choices, [&](const replay::MethodChoice& m) {
-           return m.info == choice.info && (!with_settings || m.params.text() == choice.params.text());
+           return with_settings ? same(m, choice) : m.info == choice.info;
          }) > 0;
 }
 

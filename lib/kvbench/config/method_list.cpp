@@ -12,6 +12,7 @@
 #include <kvbench/methods/contract/method_text.hpp>
 #include <kvbench/methods/file_name.hpp>
 #include <kvbench/methods/sets.hpp>
+#include <kvbench/replay/plan/plan.hpp>
 
 namespace kvbench::config {
 namespace {
@@ -166,10 +167,7 @@ class MethodList {
 
   void add_choice(const methods::MethodInfo& info, const std::vector<Setting>& settings, const Place& place) {
     replay::MethodChoice choice = chosen(info, settings, place);
-    const auto same = [&](const replay::MethodChoice& m) {
-      return m.info == &info && m.params.text() == choice.params.text();
-    };
-    if (std::ranges::any_of(choices, same)) {
+    if (std::ranges::any_of(choices, [&](const replay::MethodChoice& m) { return same(m, choice); })) {
       const std::string& text = choice.params.text();
       fail_at(place, "'{}' with {} is listed twice", info.name, text.empty() ? "its default parameters" : text);
     }
