@@ -19,8 +19,7 @@ std::optional<std::string> lacking_part(methods::Part part, const trace::LayerIn
     case methods::Part::observed_queries:
       if (observed != positions.end() && *observed < end) return std::nullopt;
       return "there are no queries inside the context; replay a trace that has them (--queries all, or last:N with N "
-             "above "
-             "the window)";
+             "above the window)";
     case methods::Part::column_sums:
       if (layer.column_sums_end == end) return std::nullopt;
       return fmt::format(

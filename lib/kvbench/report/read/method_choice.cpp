@@ -31,11 +31,13 @@ std::vector<std::string> methods_of(const std::vector<CsvTable>& tables) {
   return out.list();
 }
 
-compare::ConfigurationName chosen(const std::string& name, std::span<const std::string> known, const char* flag) {
+compare::ConfigurationName chosen(const std::string& name, std::span<const std::string> known) {
   std::optional<methods::MethodText> text = methods::parse_method_text(name);
   if (!text || text->name.empty())
-    throw Error("{} '{}': write METHOD or METHOD[PARAMS], such as subgen[t=4]", flag, name);
-  return {.method = compare::method_meant(text->name, known, flag), .params = std::move(text->settings), .budget = {}};
+    throw Error("--method '{}': write METHOD or METHOD[PARAMS], such as subgen[t=4]", name);
+  return {.method = compare::method_meant(text->name, known, "--method"),
+          .params = std::move(text->settings),
+          .budget = {}};
 }
 
 }  // namespace
@@ -43,7 +45,7 @@ compare::ConfigurationName chosen(const std::string& name, std::span<const std::
 void keep_methods(std::vector<CsvTable>& tables, const std::vector<std::string>& names) {
   std::vector<compare::ConfigurationName> all;
   const std::vector<std::string> methods = methods_of(tables);
-  for (const std::string& name : names) all.push_back(chosen(name, methods, "--method"));
+  for (const std::string& name : names) all.push_back(chosen(name, methods));
   std::vector<bool> found(all.size(), false);
   DistinctTexts known;
   std::map<std::pair<std::string, std::string>, bool> kept;  // by method and parameters
