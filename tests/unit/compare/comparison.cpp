@@ -61,7 +61,7 @@ TEST_CASE("directions of metrics") {
   CHECK(info_of(metric("log_z_err")).better == Better::nearer_to_zero);
   CHECK(info_of(metric("recall")).better == Better::larger);
   CHECK(info_of(metric("mass_recall")).better == Better::larger);
-  CHECK(info_of(metric("cache_hit_r4_belady")).better == Better::larger);
+  CHECK(info_of(metric("cache_hit_r4")).better == Better::larger);
   // ln(Z'/Z) of -3 is worse than 1.
   const Made made = std::move(Made("m").with("x", constant(-3)).with("y", constant(1)));
   CHECK(compared({&made}, "x", "y", metric("log_z_err"))[0].outcome == Outcome::b_better);

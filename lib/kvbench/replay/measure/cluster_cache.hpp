@@ -31,8 +31,9 @@ struct ClusterStep {
 /// The clusters of query head g at query i of these entries, over the visible tokens first <= id < last.
 ClusterStep cluster_step(const HostEntries& entries, Index g, Index i, std::int32_t first, std::int32_t last);
 
-/// The rates of each step, in increasing order of position, with a window of R >= 1 steps.
-std::vector<CacheHits> cache_hits(std::span<const ClusterStep> steps, Index window);
+/// For each step, in increasing order of position, the share of its tokens in clusters that one of the `window` >= 1
+/// steps before it selected, in [0, 1]; NaN where it has none.
+std::vector<double> cache_hits(std::span<const ClusterStep> steps, Index window);
 
 /// Fills the metrics that are hit rates, for one query head: rows[step.query] from its steps, NaN elsewhere.
 void set_cache_hits(std::span<const ClusterStep> steps, std::span<MetricRow> rows);

@@ -55,15 +55,4 @@ struct Answered {
   bool plain = false;  ///< every entry is an original token with unit weights
 };
 
-/// Shares of one step of a query head in a cache of clusters (measure/cluster_cache.hpp), in [0, 1]; NaN where it has
-/// none.
-struct CacheHits {
-  double tokens = 0;    ///< of its tokens in clusters, those in clusters that one of the R steps before it selected
-  double clusters = 0;  ///< of its clusters, those that one of the R steps before it selected
-  /// Of its clusters, those in an optimal cache (Belady) with space for M clusters of any size, where M is the largest
-  /// number of clusters that the window of R steps held before any step with a rate. No cache of M clusters has more
-  /// hits over the steps of a run that have rates; a single step may have fewer hits than with the window.
-  double belady = 0;
-};
-
 }  // namespace kvbench::replay

@@ -58,10 +58,9 @@ inline double kept_mass(const Answered& a) {
 
 }  // namespace metrics
 
-/// A hit rate of the cache of the clusters that the last `window` steps selected.
+/// The hit rate of the cache of the clusters that the last `window` steps selected (measure/cluster_cache.hpp).
 struct HitRate {
   Index window;
-  double CacheHits::*rate;
 };
 
 /// The largest mean of `kept_mass` over the queries of a kv head (measure/mass_ceiling.hpp).
@@ -92,9 +91,8 @@ inline constexpr std::string_view clusters =
 inline constexpr std::string_view sketched = "layers, not single heads, of traces with residual norms and sketches";
 }  // namespace applies
 
-constexpr AttentionMetric hit_rate(std::string_view name, Index window, double CacheHits::*rate,
-                                   std::string_view meaning) {
-  return {{name, meaning, Better::larger, limits::share, applies::clusters}, HitRate{window, rate}};
+constexpr AttentionMetric hit_rate(std::string_view name, Index window, std::string_view meaning) {
+  return {{name, meaning, Better::larger, limits::share, applies::clusters}, HitRate{window}};
 }
 
 inline constexpr auto attention_metrics = std::to_array<AttentionMetric>({
@@ -152,24 +150,12 @@ inline constexpr auto attention_metrics = std::to_array<AttentionMetric>({
       .limits = limits::share,
       .applies = applies::selections},
      metrics::mass_recall},
-    hit_rate("cache_hit_r1", 1, &CacheHits::tokens,
+    hit_rate("cache_hit_r1", 1,
              "share of a step's recalled tokens in clusters that the last 1 step(s) also selected"),
-    hit_rate("cache_hit_r2", 2, &CacheHits::tokens,
+    hit_rate("cache_hit_r2", 2,
              "share of a step's recalled tokens in clusters that the last 2 step(s) also selected"),
-    hit_rate("cache_hit_r4", 4, &CacheHits::tokens,
+    hit_rate("cache_hit_r4", 4,
              "share of a step's recalled tokens in clusters that the last 4 step(s) also selected"),
-    hit_rate("cache_hit_r1_clusters", 1, &CacheHits::clusters,
-             "share of a step's clusters that the last 1 step(s) also selected"),
-    hit_rate("cache_hit_r2_clusters", 2, &CacheHits::clusters,
-             "share of a step's clusters that the last 2 step(s) also selected"),
-    hit_rate("cache_hit_r4_clusters", 4, &CacheHits::clusters,
-             "share of a step's clusters that the last 4 step(s) also selected"),
-    hit_rate("cache_hit_r1_belady", 1, &CacheHits::belady,
-             "share of a step's clusters that the optimal cache would hold, with room for the clusters of 1 step(s)"),
-    hit_rate("cache_hit_r2_belady", 2, &CacheHits::belady,
-             "share of a step's clusters that the optimal cache would hold, with room for the clusters of 2 step(s)"),
-    hit_rate("cache_hit_r4_belady", 4, &CacheHits::belady,
-             "share of a step's clusters that the optimal cache would hold, with room for the clusters of 4 step(s)"),
     {{.name = "kept_mass",
       .meaning = "share of exact attention on the tokens that answer, those that the harness keeps included",
       .better = Better::larger,
