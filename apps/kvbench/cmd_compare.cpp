@@ -46,11 +46,10 @@ std::size_t position_of_metric(const std::string& name, const std::vector<std::s
 
 replay::MetricInfo query_metric(const std::string& name) {
   std::vector<std::string> names;
-  for (const replay::AttentionMetric& metric : replay::attention_metrics) names.emplace_back(metric.info.name);
+  for (const replay::Metric metric : replay::all_metrics()) names.emplace_back(name_of(metric));
   names.emplace_back(replay::predicted_kl_info.name);
   return *compare::find_query_metric(names[position_of_metric(name, names, "query")]);
 }
-static_assert(replay::metric("rel_err") == replay::Metric{});
 
 /// The figures of damage by which documents are compared, the default first.
 std::vector<eval::Damage> document_figures() {
@@ -70,7 +69,7 @@ std::vector<std::string> document_metrics() {
 /// All metrics: of queries, and of documents.
 MetricGroups metric_groups() {
   MetricGroups groups(2);
-  for (const replay::AttentionMetric& metric : replay::attention_metrics) groups[0].push_back(metric.info);
+  for (const replay::Metric metric : replay::all_metrics()) groups[0].push_back(info_of(metric));
   groups[0].push_back(replay::predicted_kl_info);
   for (const eval::Damage figure : document_figures()) groups[1].push_back(figure_of(figure).compared());
   return groups;
@@ -99,7 +98,7 @@ class OpenResults {
   OpenResults(const std::vector<std::string>& paths, const replay::MetricInfo& metric, compare::Span span) {
     for (const std::vector<std::string>& shards : sweep::with_shards_joined(paths)) {
       // Predictions are checked by the error in the stream.
-      auto results = open(shards, replay::find_metric(metric.name).value_or(replay::metric("stream_err")));
+      auto results = open(shards, replay::find_metric(metric.name).value_or(replay::Metric::stream_err));
       if (is_prediction(metric)) results = std::make_unique<compare::Predictions>(std::move(results), span);
       add(std::move(results));
     }

@@ -143,7 +143,7 @@ struct OpenFiles {
     if (!o.traces.empty() && o.raw.empty())
       throw Error("--trace needs the raw results of the replay; add --raw FILE.h5");
     for (const std::string& path : o.raw) {
-      raw.push_back(std::make_unique<compare::RawReader>(path, name_of(replay::metric("rel_err"))));
+      raw.push_back(std::make_unique<compare::RawReader>(path, name_of(replay::Metric::rel_err)));
       if (!raw.back()->places().empty()) require_rows_of(tables, raw.back()->places()[0].sha256, "--raw", path);
       report.files.raw.push_back(raw.back().get());
     }

@@ -13,18 +13,18 @@ constexpr double replay::Bytes::*byte_fields[] = {&replay::Bytes::kv,   &replay:
                                                   &replay::Bytes::slow, &replay::Bytes::read, &replay::Bytes::full};
 
 /// Means over query heads and tokens of all kv heads; rows to which a metric does not apply (NaN) do not count.
-std::array<double, replay::metric_count> metric_means(const loop::LayerAnswer& answer) {
-  std::array<double, replay::metric_count> sums{}, counts{};
+replay::PerMetric<double> metric_means(const loop::LayerAnswer& answer) {
+  replay::PerMetric<double> sums{}, counts{};
   for (const replay::ConfigurationResult& head : answer.heads) {
     for (const replay::MetricRow& row : head.metrics) {
-      for (std::size_t k = 0; k < replay::metric_count; ++k) {
+      for (const replay::Metric k : replay::all_metrics()) {
         if (std::isnan(row[k])) continue;
         sums[k] += row[k];
         counts[k] += 1;
       }
     }
   }
-  for (std::size_t k = 0; k < replay::metric_count; ++k) sums[k] /= counts[k];
+  for (const replay::Metric k : replay::all_metrics()) sums[k] /= counts[k];
   return sums;
 }
 

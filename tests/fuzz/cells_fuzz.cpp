@@ -58,12 +58,12 @@ void read_everything() {
   const Merged merged = open_shards({fuzz::scratch()});
   missing_cells(merged.layout, merged.files);
   collect(merged.layout, merged.files, Grain::query);
-  const CellsResults results(fuzz::scratch(), metric("rel_err"));
+  const CellsResults results(fuzz::scratch(), Metric::rel_err);
   for (std::size_t place = 0; place < results.places().size(); ++place) {
     for (std::size_t c = 0; c < results.configurations().size(); ++c) results.read(place, c);
   }
   ++inputs_read;
-  compare::compare({.files = {&results}, .metric = info_of(metric("rel_err")), .span = Span::head});
+  compare::compare({.files = {&results}, .metric = info_of(Metric::rel_err), .span = Span::head});
 }
 
 }  // namespace

@@ -32,7 +32,7 @@ void report_all(std::string_view text) {
 
 void compare_queries() {
   const QueryCsv results(fuzz::scratch(), "rel_err");
-  compare::compare({.files = {&results}, .metric = info_of(metric("rel_err")), .span = Span::layer});
+  compare::compare({.files = {&results}, .metric = info_of(Metric::rel_err), .span = Span::layer});
 }
 
 }  // namespace

@@ -114,7 +114,7 @@ std::vector<EvalRecord> evaluations() {
         if (r.document != "all") r.document_sha256 = r.document;
         r.settings.layers = "0-2,5", r.settings.model_layers = 6, r.compressed_layers = 4;
         r.bytes = {.kv = 10, .meta = 0, .full = 40};
-        r.of(damage("kl_mean")) = {0.5, 0.25, 1}, r.metrics[0] = method[0] == 's' ? 0.25 : 0.5;
+        r.of(damage("kl_mean")) = {0.5, 0.25, 1}, r.metrics[Metric::rel_err] = method[0] == 's' ? 0.25 : 0.5;
         records.push_back(r);
         r.layer = 3, r.drift = 0.5, r.residual = 0.25;
         records.push_back(r);

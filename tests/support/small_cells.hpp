@@ -35,7 +35,7 @@ inline sweep::SweepLayout small_layout() {
 inline sweep::CellBlock small_block() {
   replay::MetricRow row;
   row.fill(NAN);
-  row[0] = 0.5F;
+  row[replay::Metric::rel_err] = 0.5F;
   replay::ConfigurationResult result{.notes = {{"a note", 1}}};
   result.metrics.assign(6, row);
   result.rel_err_fro = {0.5F, 0.5F};

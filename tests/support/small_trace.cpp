@@ -146,10 +146,10 @@ void check_decomposition(const Arrays& head, Index g, Index position, const std:
                    mu_t_hat = attend_to(head, g, position, rest_hat), whole = attend_to(head, g, position, entries);
   const double w = std::exp(mu_t.log_z - exact.log_z),
                w_hat = rest_hat.empty() ? 0 : std::exp(mu_t_hat.log_z - whole.log_z);
-  CHECK(metric(result, row, replay::metric("mass_err")) ==
+  CHECK(metric(result, row, replay::Metric::mass_err) ==
         Approx(std::abs(w_hat - w) * distance(mu_t.out, mu_h.out) / norm).epsilon(2e-4));
   const double direction = w_hat * distance(mu_t_hat.out, mu_t.out) / norm;
-  CHECK(std::abs(metric(result, row, replay::metric("dir_err")) - direction) < 2e-4 * (1 + direction));
+  CHECK(std::abs(metric(result, row, replay::Metric::dir_err) - direction) < 2e-4 * (1 + direction));
 }
 
 }  // namespace
@@ -175,19 +175,19 @@ void check_result(const Arrays& head, const replay::HeadResult& result, std::siz
         for (const double v : head.value(j)) fro += v * v;
       }
       const double error = distance(answer.out, exact.out), norm = distance(exact.out, zero);
-      CHECK(metric(measured, row, replay::metric("rel_err")) == Approx(error / norm).epsilon(2e-4));
-      CHECK(metric(measured, row, replay::metric("err_bound_fro")) ==
+      CHECK(metric(measured, row, replay::Metric::rel_err) == Approx(error / norm).epsilon(2e-4));
+      CHECK(metric(measured, row, replay::Metric::err_bound_fro) ==
             Approx(error / std::sqrt(squares * fro)).epsilon(2e-4));
-      CHECK(metric(measured, row, replay::metric("err_bound_op")) >=
-            metric(measured, row, replay::metric("err_bound_fro")));
-      CHECK(std::abs(metric(measured, row, replay::metric("log_z_err")) - (answer.log_z - exact.log_z)) < 1e-4);
-      for (std::size_t k = 0; k < replay::metric_count; ++k) {
-        const auto& info = replay::attention_metrics[k].info;
+      CHECK(metric(measured, row, replay::Metric::err_bound_op) >=
+            metric(measured, row, replay::Metric::err_bound_fro));
+      CHECK(std::abs(metric(measured, row, replay::Metric::log_z_err) - (answer.log_z - exact.log_z)) < 1e-4);
+      for (const replay::Metric k : replay::all_metrics()) {
+        const auto& info = info_of(k);
         CAPTURE(info.name);
         const float measure = measured.metrics[row][k];
         CHECK((std::isnan(measure) || (measure >= info.limits.lo && measure <= info.limits.hi + 1e-6)));
       }
-      if (!std::isnan(metric(measured, row, replay::metric("mass_err"))))
+      if (!std::isnan(metric(measured, row, replay::Metric::mass_err)))
         check_decomposition(head, g, t, used, exact, norm, measured, row);
       for (std::size_t c = 0; c < answer.out.size(); ++c) {
         const float out = measured.raw.value().output.at(row * answer.out.size() + c);

@@ -113,7 +113,7 @@ replay::ReplayRequest request_of(const methods::MethodInfo& method, const std::v
 /// One thread, with outputs and entries kept.
 inline const replay::RunOptions serial{.threads = 1, .keep_raw = true};
 inline float metric(const replay::ConfigurationResult& result, std::size_t row, replay::Metric which) {
-  return result.metrics.at(row)[static_cast<std::size_t>(which)];
+  return result.metrics.at(row)[which];
 }
 
 }  // namespace kvbench::testing

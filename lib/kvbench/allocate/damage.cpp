@@ -132,8 +132,8 @@ class TraceDamage {
     for (std::size_t c = 0; c < plan_.configurations.size(); ++c) {
       HeadDamage& head = heads_[static_cast<std::size_t>(first)][c];
       const std::span<const replay::MetricRow> rows = layer.front().results[c].metrics;
-      head.stream = squares_of(rows, replay::metric("stream_err"));
-      const replay::StreamError residual = squares_of(rows, replay::metric("residual_err"));
+      head.stream = squares_of(rows, replay::Metric::stream_err);
+      const replay::StreamError residual = squares_of(rows, replay::Metric::residual_err);
       if (!damages_.probed) head.sums = {std::sqrt(2 * residual.squares / residual.count)};
     }
     for (replay::HeadResult& head : layer) head.results = {};
@@ -141,7 +141,7 @@ class TraceDamage {
 
   static replay::StreamError squares_of(std::span<const replay::MetricRow> rows, replay::Metric metric) {
     replay::StreamError out;
-    for (const replay::MetricRow& row : rows) out.add(row[index_of(metric)]);
+    for (const replay::MetricRow& row : rows) out.add(row[metric]);
     return out;
   }
 

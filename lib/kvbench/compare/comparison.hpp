@@ -38,7 +38,7 @@ std::optional<replay::MetricInfo> find_query_metric(std::string_view name);
 struct ComparisonRequest {
   std::vector<const QueryResults*> files;  ///< opened for `metric`
   std::optional<ConfigurationName> a, b;   ///< without b: a against all others; without both: all against the best
-  replay::MetricInfo metric = info_of(replay::metric("rel_err"));  ///< of attention, or of damage
+  replay::MetricInfo metric = info_of(replay::Metric::rel_err);  ///< of attention, or of damage
   Span span = Span::layer;
 };
 

@@ -224,17 +224,17 @@ std::vector<std::int64_t> EvalGroup::layers() const {
 }
 
 void EvalGroup::fill_errors(EvalRecord& record, std::optional<std::int64_t> layer) const {
-  std::array<KnownMean, replay::metric_count> metrics;
+  replay::PerMetric<KnownMean> metrics;
   KnownMean drift, residual;
   for (const Place& place : places_) {
     for (const LayerErrors& errors : place.pass->layers) {
       if (layer && errors.layer != *layer) continue;
-      for (std::size_t m = 0; m < replay::metric_count; ++m) metrics[m].add(errors.metrics[m]);
+      for (const replay::Metric m : replay::all_metrics()) metrics[m].add(errors.metrics[m]);
       residual.add(errors.residual);
       if (layer || &errors == &place.pass->layers.back()) drift.add(errors.drift);
     }
   }
-  for (std::size_t m = 0; m < replay::metric_count; ++m) record.metrics[m] = metrics[m].value();
+  for (const replay::Metric m : replay::all_metrics()) record.metrics[m] = metrics[m].value();
   record.drift = drift.value(), record.residual = residual.value();
 }
 

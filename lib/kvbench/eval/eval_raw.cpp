@@ -39,7 +39,7 @@ void write_layers(const Object& group, const std::vector<LayerErrors>& layers) {
   std::vector<double> metrics;
   for (const LayerErrors& errors : layers) metrics.insert(metrics.end(), errors.metrics.begin(), errors.metrics.end());
   write(group, "layers", column<std::int64_t>(layers, &LayerErrors::layer), {count});
-  write(group, "metrics", metrics, {count, static_cast<Index>(replay::metric_count)});
+  write(group, "metrics", metrics, {count, std::ssize(replay::all_metrics())});
   write(group, "drift", column<double>(layers, &LayerErrors::drift), {count});
   write(group, "residual", column<double>(layers, &LayerErrors::residual), {count});
 }

@@ -51,8 +51,7 @@ struct EvalRecord : replay::RowIdentity, replay::Costs {
   Difference nll_verdict = Difference::not_measured, match_verdict = Difference::not_measured;
   std::string verdict_reason;  ///< why the task cannot discriminate
 
-  std::array<double, replay::metric_count> metrics =
-      no_metrics;         ///< means over layers, heads, tokens, documents and seeds
+  replay::PerMetric<double> metrics = no_metrics;  ///< means over layers, heads, tokens, documents and seeds
   double drift = NAN;     ///< of the layer; of rows over all layers: of the last one
   double residual = NAN;  ///< of the layer; of rows over all layers: mean
   double seconds = 0;     ///< mean over documents and seeds

@@ -69,8 +69,7 @@ void check_pass(const PassResult& pass, const std::vector<int>& layers) {
   std::vector<std::int64_t> numbers;
   for (const LayerErrors& errors : pass.layers) {
     numbers.push_back(errors.layer);
-    for (std::size_t m = 0; m < errors.metrics.size(); ++m)
-      store::check_metric(static_cast<replay::Metric>(m), errors.metrics[m]);
+    for (const replay::Metric metric : replay::all_metrics()) store::check_metric(metric, errors.metrics[metric]);
     require(!(errors.drift < 0) && !(errors.residual < 0), "an error is negative");
   }
   require(are_layers(numbers, layers), wrong_layers);

@@ -8,6 +8,7 @@
 
 #include <kvbench/core/enumeration.hpp>
 #include <kvbench/core/error.hpp>
+#include <kvbench/replay/plan/request.hpp>
 #include <kvbench/trace/sha256.hpp>
 
 namespace kvbench::eval {

@@ -2,7 +2,6 @@
 // What an evaluation measures, before it is summarised into rows.
 #pragma once
 
-#include <array>
 #include <cmath>
 #include <cstdint>
 #include <optional>
@@ -13,6 +12,10 @@
 #include <kvbench/eval/scores.hpp>
 #include <kvbench/eval/tasks.hpp>
 #include <kvbench/replay/records/results.hpp>
+
+namespace kvbench::replay {
+struct ReplayRequest;
+}
 
 namespace kvbench::eval {
 
@@ -32,8 +35,8 @@ struct Injection {
 };
 
 /// Metrics of which none applies.
-inline constexpr std::array<double, replay::metric_count> no_metrics = [] {
-  std::array<double, replay::metric_count> none{};
+inline const replay::PerMetric<double> no_metrics = [] {
+  replay::PerMetric<double> none{};
   none.fill(NAN);
   return none;
 }();
@@ -42,7 +45,7 @@ inline constexpr std::array<double, replay::metric_count> no_metrics = [] {
 struct LayerErrors {
   std::int64_t layer = 0;
   /// Replay's metrics against exact attention at the current, possibly perturbed, state (the local error).
-  std::array<double, replay::metric_count> metrics = no_metrics;
+  replay::PerMetric<double> metrics = no_metrics;
   double drift = NAN;  ///< |h - h_full| / |h_full| of the hidden state after the layer, mean over the scored tokens
   /// |a - a*| / |residual stream|, a: what attention adds to it after W_O and norm; mean over the scored tokens
   double residual = NAN;

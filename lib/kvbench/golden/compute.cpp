@@ -104,7 +104,7 @@ std::vector<double> means_of(const ConfigurationResult& result, replay::Metric m
   for (Index g = 0; g < group; ++g) {
     double sum = 0, count = 0;
     for (Index i = 0; i < queries; ++i) {
-      const float value = result.metrics[static_cast<std::size_t>(g * queries + i)][index_of(metric)];
+      const float value = result.metrics[static_cast<std::size_t>(g * queries + i)][metric];
       if (!std::isnan(value)) sum += value, ++count;
     }
     means.push_back(sum / count);
@@ -182,11 +182,10 @@ Row row_of(const ConfigurationResult& result, Index group, Index queries) {
   row.budget_tokens = result.budget_tokens;
   row.total_bytes = result.bytes.of(CostKind::memory);
   row.bytes_read = result.bytes.of(CostKind::read);
-  constexpr replay::Metric rel_err = replay::metric("rel_err");
-  row.rel_err = means_of(result, rel_err, group, queries);
-  row.recall = means_of(result, replay::metric("recall"), group, queries);
-  for (Index g = 0; g < group; ++g)
-    row.rel_err_last.push_back(result.metrics[static_cast<std::size_t>((g + 1) * queries - 1)][index_of(rel_err)]);
+  row.rel_err = means_of(result, replay::Metric::rel_err, group, queries);
+  row.recall = means_of(result, replay::Metric::recall, group, queries);
+  for (Index g = 1; g <= group; ++g)
+    row.rel_err_last.push_back(result.metrics[static_cast<std::size_t>(g * queries - 1)][replay::Metric::rel_err]);
   add_entries(row, result.raw.value(), group, queries);
   return row;
 }

@@ -170,13 +170,13 @@ std::optional<compare::QueryValues> CellsResults::read(std::size_t place, std::s
   const auto g =
       static_cast<std::size_t>(places_[place].query_head - places_[place].kv_head * layout_.steps[step].frame.group);
   for (std::size_t i = 0; i < queries; ++i)
-    out.values.push_back(result.metrics.at(g * queries + i)[static_cast<std::size_t>(metric_)]);
+    out.values.push_back(result.metrics.at(g * queries + i)[metric_]);
   return out;
 }
 
 compare::ClaimResult test_claim(const compare::PaperClaim& claim, const SweepLayout& layout,
                                 std::span<const CellsFile> files) {
-  const auto metric = replay::find_metric(claim.metric.name).value_or(replay::metric("stream_err"));
+  const auto metric = replay::find_metric(claim.metric.name).value_or(replay::Metric::stream_err);
   const auto cells = std::make_shared<CellsResults>(layout, files, metric);
   if (!is_prediction(claim.metric)) return compare::test_claim(claim, {cells.get()});
   const compare::Predictions predictions(cells, compare::Span::all);

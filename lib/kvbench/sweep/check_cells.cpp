@@ -129,7 +129,7 @@ void check_result(const replay::ConfigurationResult& result, std::size_t rows, s
   require(result.metrics.size() == rows && result.rel_err_fro.size() == group,
           "a cell has other queries than its layout says");
   for (const replay::MetricRow& row : result.metrics) {
-    for (std::size_t m = 0; m < row.size(); ++m) store::check_metric(static_cast<replay::Metric>(m), row[m]);
+    for (const replay::Metric metric : replay::all_metrics()) store::check_metric(metric, row[metric]);
   }
   require(result.probe_sums.size() <= trace::most_probes, "a cell has too many probes");
   const std::size_t queries = rows / group;

@@ -12,9 +12,6 @@
 
 namespace kvbench::store {
 
-template <>
-inline constexpr std::uint64_t enum_size<replay::Metric> = replay::metric_count;
-
 // visit() is found by argument-dependent lookup in the namespace of the archive, hence not in an unnamed namespace.
 
 /// A text that is no budget is read as none, which check_cells() refuses.
@@ -66,7 +63,7 @@ struct MetricColumns {
   std::uint32_t present = 0;
   std::vector<float> values;
 };
-static_assert(replay::metric_count <= 32);
+static_assert(replay::Metric::most <= 32);
 
 template <class A>
 void visit(A& archive, MetricColumns& v) {
@@ -75,10 +72,10 @@ void visit(A& archive, MetricColumns& v) {
 
 inline MetricColumns to_columns(const std::vector<replay::MetricRow>& rows) {
   MetricColumns columns{.rows = rows.size()};
-  for (std::size_t m = 0; m < replay::metric_count; ++m) {
+  for (const replay::Metric m : replay::all_metrics()) {
     const bool absent = std::ranges::all_of(rows, [&](const replay::MetricRow& row) { return std::isnan(row[m]); });
-    if (absent && (m > 0 || rows.empty())) continue;
-    columns.present |= std::uint32_t{1} << m;
+    if (absent && (m.row() > 0 || rows.empty())) continue;
+    columns.present |= std::uint32_t{1} << m.row();
     for (const replay::MetricRow& row : rows) columns.values.push_back(row[m]);
   }
   return columns;
@@ -89,14 +86,14 @@ inline std::vector<replay::MetricRow> to_rows(const MetricColumns& columns) {
   const bool fits = present == 0
                         ? columns.values.empty() && columns.rows == 0
                         : columns.values.size() % present == 0 && columns.values.size() / present == columns.rows;
-  if (!fits || std::uint64_t{columns.present} >> replay::metric_count != 0)
+  if (!fits || std::uint64_t{columns.present} >> replay::all_metrics().size() != 0)
     throw std::out_of_range("the number of stored metrics is wrong");
   replay::MetricRow none;
   none.fill(std::numeric_limits<float>::quiet_NaN());
   std::vector<replay::MetricRow> rows(columns.rows, none);
   const float* value = columns.values.data();
-  for (std::size_t m = 0; m < replay::metric_count; ++m) {
-    if ((columns.present >> m & 1) == 0) continue;
+  for (const replay::Metric m : replay::all_metrics()) {
+    if ((columns.present >> m.row() & 1) == 0) continue;
     for (replay::MetricRow& row : rows) row[m] = *value++;
   }
   return rows;

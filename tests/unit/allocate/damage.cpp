@@ -101,7 +101,7 @@ TEST_CASE("without probes the damage of a layer is its mean square residual erro
             for (std::size_t c = 0; c < results.configurations.size(); ++c) {
               if (results.configurations[c].budget != e) continue;
               for (std::size_t i = 0; i < head.positions.size(); ++i, ++count)
-                squares += std::pow(head.results[c].metrics[i][index_of(replay::metric("residual_err"))], 2);
+                squares += std::pow(head.results[c].metrics[i][replay::Metric::residual_err], 2);
             }
           }
           REQUIRE(squares > 0);
@@ -224,7 +224,7 @@ TEST_CASE("an entry has no place in a layer where its error is a large part of t
                   results.budgets[of.budget] != damages.menu[e].budget)
                 continue;
               for (std::size_t i = 0; i < head.positions.size(); ++i, ++count)
-                squares += std::pow(head.results[c].metrics[i][index_of(replay::metric("stream_err"))], 2);
+                squares += std::pow(head.results[c].metrics[i][replay::Metric::stream_err], 2);
             }
           }
           REQUIRE(count > 0);

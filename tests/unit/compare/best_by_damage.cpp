@@ -20,7 +20,7 @@ namespace {
 Record predicted(const std::string& method, const std::vector<double>& c, float error) {
   Record r;
   r.method = method, r.prompt = "all", r.model_layers = 1, r.replayed_layers = r.compressed_layers = {0};
-  r.metrics[index_of(metric("rel_err"))].mean = error;
+  r.metrics[Metric::rel_err].mean = error;
   r.errors.sums = r.errors.log_sums = {
       .seeds = 1, .blocks = std::vector<double>(16, error), .block_counts = std::vector<double>(16, 1)};
   r.blocks = 16;
@@ -136,7 +136,7 @@ TEST_CASE("residual errors are ranked by their mean square, of which the root is
   const auto row = [](const std::string& method, double square, double rel_err) {
     Record r = predicted(method, {0.1}, static_cast<float>(rel_err));
     r.probes.clear(), r.kl = {};
-    r.metrics[index_of(metric("residual_err"))].mean = r.metrics[index_of(metric("residual_err"))].rms =
+    r.metrics[Metric::residual_err].mean = r.metrics[Metric::residual_err].rms =
         std::sqrt(square);
     r.squares.sums = {
         .seeds = 1, .blocks = std::vector<double>(16, square), .block_counts = std::vector<double>(16, 1)};

@@ -19,7 +19,7 @@ using doctest::Approx;
 
 namespace {
 
-constexpr Metric rel_err = metric("rel_err");
+constexpr Metric rel_err = Metric::rel_err;
 
 std::vector<Comparison> compared(std::vector<const QueryResults*> files, const char* a, const char* b,
                                  Metric of = rel_err, Span span = Span::layer) {
@@ -50,21 +50,21 @@ TEST_CASE("a constant difference, by hand") {
   CHECK(r.outcome == Outcome::a_better);
   CHECK(r.seeds == 0);
   CHECK(compared({&made}, "y", "x")[0].outcome == Outcome::b_better);
-  CHECK(compared({&made}, "x", "y", metric("recall"))[0].outcome == Outcome::b_better);
-  CHECK(compared({&made}, "x", "y", metric("rel_err"), Span::head).size() == 2);
-  CHECK(compared({&made}, "x", "y", metric("rel_err"), Span::all)[0].prompt == "all");
+  CHECK(compared({&made}, "x", "y", Metric::recall)[0].outcome == Outcome::b_better);
+  CHECK(compared({&made}, "x", "y", Metric::rel_err, Span::head).size() == 2);
+  CHECK(compared({&made}, "x", "y", Metric::rel_err, Span::all)[0].prompt == "all");
 }
 
 TEST_CASE("directions of metrics") {
-  CHECK(info_of(metric("rel_err")).better == Better::smaller);
-  CHECK(info_of(metric("dir_err")).better == Better::smaller);
-  CHECK(info_of(metric("log_z_err")).better == Better::nearer_to_zero);
-  CHECK(info_of(metric("recall")).better == Better::larger);
-  CHECK(info_of(metric("mass_recall")).better == Better::larger);
-  CHECK(info_of(metric("cache_hit_r4")).better == Better::larger);
+  CHECK(info_of(Metric::rel_err).better == Better::smaller);
+  CHECK(info_of(Metric::dir_err).better == Better::smaller);
+  CHECK(info_of(Metric::log_z_err).better == Better::nearer_to_zero);
+  CHECK(info_of(Metric::recall).better == Better::larger);
+  CHECK(info_of(Metric::mass_recall).better == Better::larger);
+  CHECK(info_of(Metric::cache_hit_r4).better == Better::larger);
   // ln(Z'/Z) of -3 is worse than 1.
   const Made made = std::move(Made("m").with("x", constant(-3)).with("y", constant(1)));
-  CHECK(compared({&made}, "x", "y", metric("log_z_err"))[0].outcome == Outcome::b_better);
+  CHECK(compared({&made}, "x", "y", Metric::log_z_err)[0].outcome == Outcome::b_better);
 }
 
 TEST_CASE("values that do not apply are left out and counted") {

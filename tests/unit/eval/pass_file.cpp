@@ -38,7 +38,7 @@ PassResult sample_pass() {
                   .kept_tokens = 11,
                   .bytes = {.kv = 1, .meta = 2, .fast = 3, .slow = 4, .read = 5, .full = 6},
                   .seconds = 1.5};
-  pass.layers[1].metrics[2] = 0.75;
+  pass.layers[1].metrics[Metric::err_bound_op] = 0.75;
   return pass;
 }
 
@@ -65,7 +65,7 @@ TEST_CASE("passes and documents of an evaluation are read as they were stored") 
   CHECK(pass.tokens[1].right_full);
   CHECK(pass.layers[0].drift == 0.5);
   CHECK(std::isnan(pass.layers[0].residual));
-  CHECK(pass.layers[1].metrics[2] == 0.75);
+  CHECK(pass.layers[1].metrics[Metric::err_bound_op] == 0.75);
   CHECK(pass.layers[1].layer == 9);
   CHECK(pass.bytes.full == 6);
   CHECK(pass.bytes.slow == 4);
@@ -103,7 +103,7 @@ TEST_CASE("a pass that cannot be right is refused, whatever its checksum") {
       {"the stored layers", [](PassResult& p) { p.layers[1].layer = 1LL << 33 | 9; }},
       {"the stored layers", [](PassResult& p) { p.layers[1].layer = 4; }},
       {"the stored layers", [](PassResult& p) { std::swap(p.layers[0], p.layers[1]); }},
-      {"limits", [](PassResult& p) { p.layers[1].metrics[0] = -0.5; }},
+      {"limits", [](PassResult& p) { p.layers[1].metrics[Metric::rel_err] = -0.5; }},
       {"negative", [](PassResult& p) { p.layers[0].drift = -1; }},
       {"negative", [](PassResult& p) { p.layers[1].residual = -INFINITY; }},
       {"cost", [](PassResult& p) { p.budget_tokens = NAN; }},

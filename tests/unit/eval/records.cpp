@@ -48,9 +48,9 @@ PassResult made_pass(std::size_t configuration, std::size_t document, double kl 
   pass.tokens = {token(kl, 0.5, 2.5, true, true), token(2 * kl, 0.5, 0.5, true, false), token(0, 0.5, 1.5, true, true)};
   pass.bytes = {.kv = 10, .meta = 2, .full = 48};
   LayerErrors errors{.layer = 3, .drift = 0.1 * kl, .residual = 0.01};
-  errors.metrics[0] = kl;
+  errors.metrics[Metric::rel_err] = kl;
   pass.layers = {errors, errors};
-  pass.layers[1].layer = 5, pass.layers[1].metrics[0] = 3 * kl, pass.layers[1].drift = 0.2;
+  pass.layers[1].layer = 5, pass.layers[1].metrics[Metric::rel_err] = 3 * kl, pass.layers[1].drift = 0.2;
   return pass;
 }
 
@@ -89,8 +89,8 @@ TEST_CASE("a row summarises tokens and answers of all documents") {
   CHECK(r.match_verdict == Difference::undecided);
   CHECK(r.nll_verdict == Difference::worse);  // the same in both documents
   CHECK(r.bytes.of(CostKind::memory) == 12);
-  CHECK(r.metrics[0] == doctest::Approx(4));  // (1 + 3 + 3 + 9) / 4
-  CHECK(std::isnan(r.metrics[1]));
+  CHECK(r.metrics[Metric::rel_err] == doctest::Approx(4));  // (1 + 3 + 3 + 9) / 4
+  CHECK(std::isnan(r.metrics[Metric::relerr_balancekv]));
   CHECK(r.drift == doctest::Approx(0.2));
 }
 
@@ -101,14 +101,14 @@ TEST_CASE("rows per document and per layer on request") {
   const std::vector<EvalRecord> rows = summarize(results, {.documents = true, .layers = true});
   REQUIRE(rows.size() == 9);  // 3 times (all layers, 3, 5)
   CHECK(rows[1].layer == 3);
-  CHECK(rows[1].metrics[0] == doctest::Approx(2));
+  CHECK(rows[1].metrics[Metric::rel_err] == doctest::Approx(2));
   CHECK(rows[1].drift == doctest::Approx(0.2));  // 0.1 and 0.3
   CHECK(rows[3].document == "passkey-0");
   CHECK(rows[3].of(damage("kl_mean")).mean == doctest::Approx(1));
   CHECK(std::isnan(rows[3].of(damage("kl_mean")).lo));
   CHECK(rows[3].match_verdict == Difference::not_measured);
   CHECK(rows[8].document == "passkey-1");
-  CHECK(rows[8].metrics[0] == doctest::Approx(9));
+  CHECK(rows[8].metrics[Metric::rel_err] == doctest::Approx(9));
 }
 
 TEST_CASE("seeds of a configuration share a row; the majority of an answer's seeds is tested") {

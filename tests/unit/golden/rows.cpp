@@ -182,7 +182,7 @@ TEST_CASE("the row of a configuration result") {
   for (const float value : {1.f, 2.f, 6.f, 10.f, none, 30.f}) {
     result.metrics.emplace_back();
     result.metrics.back().fill(none);
-    result.metrics.back()[index_of(replay::metric("rel_err"))] = value;
+    result.metrics.back()[replay::Metric::rel_err] = value;
   }
   const auto ids = [](std::vector<std::int32_t> values) { return HostView<std::int32_t>(std::move(values)); };
   methods::HostTable shared{.rows = 1, .width = 3, .ids = ids({7, -1, 0})};

@@ -39,7 +39,7 @@ void check_equal(const LayerAnswer& answer, std::span<const HeadResult> expected
     CHECK(result.bytes.kv == other.bytes.kv);
     REQUIRE(result.metrics.size() == other.metrics.size());
     for (std::size_t r = 0; r < result.metrics.size(); ++r)
-      CHECK(metric(result, r, metric("rel_err")) == metric(other, r, metric("rel_err")));
+      CHECK(metric(result, r, Metric::rel_err) == metric(other, r, Metric::rel_err));
     if (other.raw) outputs.insert(outputs.end(), other.raw->output.begin(), other.raw->output.end());
   }
   const bool finite = std::ranges::all_of(outputs, [](float x) { return std::isfinite(x); });

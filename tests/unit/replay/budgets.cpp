@@ -29,7 +29,7 @@ double difference(const ConfigurationResult& a, const ConfigurationResult& b) {
   REQUIRE(a.metrics.size() == b.metrics.size());
   double largest = 0;
   for (std::size_t r = 0; r < a.metrics.size(); ++r) {
-    for (std::size_t k = 0; k < metric_count; ++k) {
+    for (const Metric k : all_metrics()) {
       const float x = a.metrics[r][k], y = b.metrics[r][k];
       if (x == y || (std::isnan(x) && std::isnan(y))) continue;
       largest = std::max(largest, static_cast<double>(std::fabs(x - y) / std::max(1.0f, std::fabs(x))));

@@ -101,7 +101,7 @@ TEST_CASE("a replay sets hit rates for methods with clusters and NaN for others"
   });
   const ReplayResults results = replay::replay(trace.reader(), request_of({&halves, &find_method("sink")}, 7), serial);
   const std::map<Metric, Index> windows = {
-      {metric("cache_hit_r1"), 1}, {metric("cache_hit_r2"), 2}, {metric("cache_hit_r4"), 4}};
+      {Metric::cache_hit_r1, 1}, {Metric::cache_hit_r2, 2}, {Metric::cache_hit_r4, 4}};
   for (const HeadResult& head : results.heads) {
     const std::size_t m = head.positions.size();
     REQUIRE(m == 12);

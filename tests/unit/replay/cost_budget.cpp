@@ -222,7 +222,7 @@ TEST_CASE("a method that declares equal bytes falsely fails, and the reason name
 
 TEST_CASE("a search that shows a method its attention leaves no trace in the figures of the row") {
   const SmallTrace trace(long_options());
-  constexpr std::size_t ceiling = index_of(metric("mass_ceiling"));
+  const Metric ceiling = Metric::mass_ceiling;
   for (const char* name : {"tova", "h2o"}) {
     CAPTURE(name);
     ReplayRequest request = request_of({&find_method(name)}, 1);

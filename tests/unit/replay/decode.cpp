@@ -95,8 +95,8 @@ TEST_CASE("sink in decode: first tokens and a sliding window") {
     for (Index j = t + 1 - (budget - 2); j <= t; ++j) kept_mass += std::exp(head.logit(0, t, j));
     const ConfigurationResult& result = results.heads[0].results[0];
     const auto row = static_cast<std::size_t>(t - context);
-    CHECK(metric(result, row, metric("recall")) == Approx(common / (budget - 2)));
-    CHECK(metric(result, row, metric("mass_recall")) == Approx(kept_mass / best_mass).epsilon(1e-4));
+    CHECK(metric(result, row, Metric::recall) == Approx(common / (budget - 2)));
+    CHECK(metric(result, row, Metric::mass_recall) == Approx(kept_mass / best_mass).epsilon(1e-4));
   }
   CHECK(results.heads[0].results[0].kept_tokens == budget);
 }
@@ -160,7 +160,7 @@ TEST_CASE("two sets: numerator and denominator sum over different tokens") {
     entries.push_back({0, 0, 1});
     return entries;
   });
-  for (const Metric none : {metric("mass_err"), metric("dir_err"), metric("recall"), metric("mass_recall")}) {
+  for (const Metric none : {Metric::mass_err, Metric::dir_err, Metric::recall, Metric::mass_recall}) {
     CHECK(std::isnan(metric(results.heads[0].results[0], 0, none)));
   }
 }

@@ -61,7 +61,7 @@ TEST_CASE("a fault of one method is the status of its configurations and does no
   check_status(results, 3, Status::infeasible, "too little");
   for (const HeadResult& head : results.heads) {
     CHECK(same_bits(flat(head.results[1].metrics), flat(head.results[4].metrics)));
-    CHECK(metric(head.results[1], 0, metric("rel_err")) > 0);
+    CHECK(metric(head.results[1], 0, Metric::rel_err) > 0);
   }
 }
 
@@ -99,9 +99,9 @@ TEST_CASE("without entries the answer is empty") {
   const MethodInfo none = answering("none", [](const QueryBlock&, Backend&) { return EntryTables{}; });
   const ReplayResults results = replay::replay(trace.reader(), request_of({&none}, 5), serial);
   check_status(results, 0, Status::ok, "");
-  CHECK(metric(results.heads[0].results[0], 0, metric("rel_err")) == 1);
-  CHECK(std::isnan(metric(results.heads[0].results[0], 0, metric("log_z_err"))));
-  CHECK(std::isnan(metric(results.heads[0].results[0], 0, metric("recall"))));
+  CHECK(metric(results.heads[0].results[0], 0, Metric::rel_err) == 1);
+  CHECK(std::isnan(metric(results.heads[0].results[0], 0, Metric::log_z_err)));
+  CHECK(std::isnan(metric(results.heads[0].results[0], 0, Metric::recall)));
 }
 
 TEST_CASE("a trace without a part skips the methods that need it") {

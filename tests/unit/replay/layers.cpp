@@ -23,7 +23,7 @@ namespace {
 
 float largest_error(const HeadResult& head, std::size_t c) {
   float largest = 0;
-  for (const MetricRow& row : head.results.at(c).metrics) largest = std::max(largest, row[0]);
+  for (const MetricRow& row : head.results.at(c).metrics) largest = std::max(largest, row[Metric::rel_err]);
   return largest;
 }
 
@@ -122,8 +122,6 @@ TEST_CASE("layers kept whole count in a budget of bytes") {
 
 namespace {
 
-constexpr std::size_t residual = index_of(metric("residual_err")), stream = index_of(metric("stream_err"));
-
 HeadResult head_of(std::size_t layer, Index kv_head, std::vector<float> parts) {
   HeadResult head{.place = {0, layer, kv_head}, .layer = static_cast<std::int64_t>(layer), .positions = {7, 8}};
   ConfigurationResult& result = head.results.emplace_back();
@@ -134,8 +132,8 @@ HeadResult head_of(std::size_t layer, Index kv_head, std::vector<float> parts) {
   return head;
 }
 
-float residual_of(const HeadResult& head, std::size_t row) { return head.results[0].metrics[row][residual]; }
-float stream_of(const HeadResult& head, std::size_t row) { return head.results[0].metrics[row][stream]; }
+float residual_of(const HeadResult& head, std::size_t row) { return head.results[0].metrics[row][Metric::residual_err]; }
+float stream_of(const HeadResult& head, std::size_t row) { return head.results[0].metrics[row][Metric::stream_err]; }
 
 }  // namespace
 
@@ -245,12 +243,12 @@ TEST_CASE("residual errors of a replay are those of its outputs, sketches and no
   const double count = static_cast<double>(queries) * static_cast<double>(info.num_layers);
   const Record& overall = rows.front();
   REQUIRE(overall.method == "sink");
-  CHECK(overall.of(metric("residual_err")).mean == Approx(sum / count).epsilon(1e-4));
-  CHECK(overall.of(metric("residual_err")).rms == Approx(std::sqrt(squares / count)).epsilon(1e-4));
-  CHECK(overall.mean_of(RankBy::residual_err) == overall.of(metric("residual_err")).rms);
+  CHECK(overall.of(Metric::residual_err).mean == Approx(sum / count).epsilon(1e-4));
+  CHECK(overall.of(Metric::residual_err).rms == Approx(std::sqrt(squares / count)).epsilon(1e-4));
+  CHECK(overall.mean_of(RankBy::residual_err) == overall.of(Metric::residual_err).rms);
   for (const Record& row : rows) {
     CAPTURE(row.method);
-    if (row.query_head) CHECK(std::isnan(row.of(metric("residual_err")).mean));
-    if (!row.query_head && row.method == "exact") CHECK(row.of(metric("residual_err")).max < 1e-4);
+    if (row.query_head) CHECK(std::isnan(row.of(Metric::residual_err).mean));
+    if (!row.query_head && row.method == "exact") CHECK(row.of(Metric::residual_err).max < 1e-4);
   }
 }

@@ -59,7 +59,7 @@ Measured measure_exact(const std::function<void(Head&)>& fault) {
 
 double mean_error(const ConfigurationResult& result) {
   double sum = 0;
-  for (std::size_t row = 0; row < result.metrics.size(); ++row) sum += metric(result, row, metric("rel_err"));
+  for (std::size_t row = 0; row < result.metrics.size(); ++row) sum += metric(result, row, Metric::rel_err);
   return sum / static_cast<double>(result.metrics.size());
 }
 
@@ -163,9 +163,9 @@ TEST_CASE("metrics of exact are those of the sample, and all its queries have ou
     REQUIRE(result.metrics.size() == 2 * 40);
     std::size_t measured = 0;
     for (std::size_t row = 0; row < result.metrics.size(); ++row) {
-      const bool sampled = !std::isnan(metric(result, row, metric("rel_err")));
+      const bool sampled = !std::isnan(metric(result, row, Metric::rel_err));
       measured += sampled;
-      for (const Metric one : {metric("log_z_err"), metric("recall"), metric("mass_err")})
+      for (const Metric one : {Metric::log_z_err, Metric::recall, Metric::mass_err})
         CHECK(std::isnan(metric(result, row, one)) == !sampled);
       const Arrays arrays(trace.reader(), head.place.layer, head.place.kv_head);
       const auto g = static_cast<Index>(row / 40);
@@ -181,7 +181,7 @@ TEST_CASE("metrics of exact are those of the sample, and all its queries have ou
     if (!record.layer) CHECK(record.query_rows == 2 * 4 * 16);  // layers, query heads
     if (!record.query) continue;
     ++rows, without += record.query_rows == 0;
-    CHECK(std::isnan(record.of(metric("rel_err")).mean) == (record.query_rows == 0));
+    CHECK(std::isnan(record.of(Metric::rel_err).mean) == (record.query_rows == 0));
     CHECK(contains(record.reason, "sample") == (record.query_rows == 0));
   }
   CHECK(rows == 2 * 4 * 40);

@@ -37,7 +37,7 @@ ReplayResults results_of(std::size_t texts, std::size_t layers, std::int64_t mod
 }
 
 void set_stream_err(HeadResult& head, float error) {
-  head.results[0].metrics[0][index_of(metric("stream_err"))] = error;
+  head.results[0].metrics[0][Metric::stream_err] = error;
 }
 
 ConfigurationResult ended(Status status, bool dense) { return {.status = status, .reason = "why", .dense = dense}; }

@@ -48,8 +48,8 @@ struct FiveTokens {
   EntryTables ids(std::vector<TokenId> kept) { return ids_table(ref(), std::move(kept)); }
 };
 
-float share(const MetricRow& row) { return row[index_of(metric("recall"))]; }
-float mass(const MetricRow& row) { return row[index_of(metric("mass_recall"))]; }
+float share(const MetricRow& row) { return row[Metric::recall]; }
+float mass(const MetricRow& row) { return row[Metric::mass_recall]; }
 
 }  // namespace
 

@@ -53,7 +53,7 @@ struct Results {
   ConfigurationResult& result(std::size_t head, std::size_t index) { return results.heads[head].results[index]; }
 };
 
-const Summary& rel_err(const Record& r) { return r.metrics[0]; }
+const Summary& rel_err(const Record& r) { return r.metrics[Metric::rel_err]; }
 
 const std::string few_queries = "no interval of the mean: it takes two blocks of 16 neighbouring queries";
 
@@ -109,7 +109,7 @@ TEST_CASE("a row has an interval from two blocks of queries on, and otherwise th
   CHECK(row.reason.empty());
   CHECK(rel_err(row).lo < rel_err(row).mean);
   CHECK(rel_err(row).hi > rel_err(row).mean);
-  CHECK(std::isnan(row.metrics[1].lo));  // intervals for rel_err only
+  CHECK(std::isnan(row.metrics[Metric::relerr_balancekv].lo));  // intervals for rel_err only
 }
 
 TEST_CASE("the mean of equal whole numbers is this number") {
@@ -164,13 +164,13 @@ TEST_CASE("grains add rows per layer, per head and seed, per query") {
 TEST_CASE("values that do not apply are not part of a summary") {
   Results t;
   for (std::size_t h = 0; h < 4; ++h) {
-    t.result(h, 2).metrics[0][index_of(metric("recall"))] = none;
-    for (auto& row : t.result(h, 2).metrics) row[index_of(metric("log_z_err"))] = none;
+    t.result(h, 2).metrics[0][Metric::recall] = none;
+    for (auto& row : t.result(h, 2).metrics) row[Metric::log_z_err] = none;
   }
   const Record row = t.rows(Grain::trace)[1];
-  CHECK(row.metrics[index_of(metric("recall"))].mean == Approx(150 + 20 + 2));
-  CHECK(std::isnan(row.metrics[index_of(metric("log_z_err"))].mean));
-  CHECK(std::isnan(row.metrics[index_of(metric("log_z_err"))].p99));
+  CHECK(row.metrics[Metric::recall].mean == Approx(150 + 20 + 2));
+  CHECK(std::isnan(row.metrics[Metric::log_z_err].mean));
+  CHECK(std::isnan(row.metrics[Metric::log_z_err].p99));
   CHECK(row.status == Status::ok);
 }
 

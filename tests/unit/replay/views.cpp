@@ -244,7 +244,7 @@ TEST_CASE("evaluated queries change errors but no kept set") {
       const auto &kept = one.raw.value().entries, &same = two.raw.value().entries;
       REQUIRE(kept.size() == same.size());
       for (std::size_t t = 0; t < kept.size(); ++t) CHECK(kept[t].ids == same[t].ids);
-      CHECK(metric(one, 0, metric("rel_err")) != metric(two, 0, metric("rel_err")));
+      CHECK(metric(one, 0, Metric::rel_err) != metric(two, 0, Metric::rel_err));
     }
   }
 }

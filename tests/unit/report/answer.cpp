@@ -153,7 +153,7 @@ TEST_CASE("rows over other queries than the best are not ranked") {
 
 TEST_CASE("a mean whose interval spans more than a factor of four is not estimable") {
   Record rows[] = {row("a", "64", 0.1, 25), row("tail", "64", 0.2, 25)};
-  Summary& summary = rows[1].metrics[0];
+  Summary& summary = rows[1].metrics[Metric::rel_err];
   summary.lo = 0.1, summary.hi = 0.4;
   CHECK(answers_of(rows).size() == 1);
   summary.hi = 0.41;
@@ -192,7 +192,7 @@ TEST_CASE("on how many texts a configuration has the lowest error") {
   }
   CHECK(wins_of(rows) == Answers{"At a budget of 64 tokens, b has the lowest error on 2 of 3 texts, a on 1."});
   rows.resize(4);
-  rows[2].metrics[0].mean = 0.05;
+  rows[2].metrics[Metric::rel_err].mean = 0.05;
   CHECK(wins_of(rows) == Answers{"At a budget of 64 tokens, a has the lowest error on 2 of 2 texts."});
   CHECK(wins_of(std::span(rows).first(2)).empty());
   rows.erase(rows.begin() + 1), rows.pop_back();
@@ -261,7 +261,7 @@ TEST_CASE("rows that are ranked by residual errors say so") {
   double rms = 0.02;
   for (Record& r : rows) {
     r.ranked_by = RankBy::residual_err;
-    r.metrics[index_of(metric("residual_err"))].rms = rms, rms *= 2;
+    r.metrics[Metric::residual_err].rms = rms, rms *= 2;
   }
   CHECK(answers_of(rows).at(0).starts_with(
       "At a budget of 64 tokens, a has the lowest residual error of the 2 methods run (root mean square 0.02); the "

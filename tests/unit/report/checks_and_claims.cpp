@@ -133,7 +133,7 @@ TEST_CASE("a line has one kind of mean, that of its ratio") {
   Comparison over_texts;
   over_texts.a = "sink", over_texts.b = "cam", over_texts.budget_a = over_texts.budget_b = Budget::parse("25%");
   over_texts.outcome = Outcome::tied;
-  over_texts.metric = replay::info_of(replay::metric("rel_err"));
+  over_texts.metric = replay::info_of(replay::Metric::rel_err);
   over_texts.test.mean_a = 1.24, over_texts.test.mean_b = 1.21;
   over_texts.over_places = 0.984, over_texts.places_a = 0.615, over_texts.places_b = 0.625;
   const std::string all = markdown({.title = "t", .blocks = comparison_blocks(std::vector{over_texts})});

@@ -88,15 +88,15 @@ TEST_CASE("JSON has numbers as numbers, null for nothing, and texts in quotes") 
 TEST_CASE("every metric has its mean and the quantile of its bad tail") {
   std::set<std::string> keys;
   for (const Column<Record>& column : record_columns()) keys.insert(column.key);
-  for (std::size_t m = 0; m < metric_count; ++m) {
-    const std::string name(name_of(static_cast<Metric>(m)));
+  for (const Metric m : all_metrics()) {
+    const std::string name(name_of(m));
     CAPTURE(name);
     CHECK(keys.contains(name + "_mean"));
     // kveval has a figure of its own for what an error is in the residual stream, which it reads from the model.
     const std::string evaluated = name == "residual_err" ? name : name + "_mean";
     CHECK(std::ranges::count(eval_columns(), evaluated, &Column<eval::EvalRecord>::key) == (name != "stream_err"));
-    CHECK(keys.contains(name + "_p99") == (info_of(static_cast<Metric>(m)).better != Better::larger));
-    CHECK(keys.contains(name + "_p1") == (info_of(static_cast<Metric>(m)).better == Better::larger));
+    CHECK(keys.contains(name + "_p99") == (info_of(m).better != Better::larger));
+    CHECK(keys.contains(name + "_p1") == (info_of(m).better == Better::larger));
   }
   for (const char* suffix : {"p50", "p90", "max", "lo", "hi"}) CHECK(keys.contains(std::string("rel_err_") + suffix));
 }
@@ -115,8 +115,8 @@ TEST_CASE("what a column prints it parses: a row reads back as the same row") {
                         &row.compress_flops, &row.attend_flops, &row.diff_best, &row.diff_best_interval.lo,
                         &row.diff_best_interval.hi, &row.compress_s, &row.attend_s, &row.exact_s})
     *value = next += 1.1;
-  for (std::size_t m = 0; m < metric_count; ++m) {
-    const double s = attention_metrics[m].info.limits.hi == 1 ? 1e-3 : 1;  // shares
+  for (const Metric m : all_metrics()) {
+    const double s = info_of(m).limits.hi == 1 ? 1e-3 : 1;  // shares
     next += 1.1;
     row.metrics[m] = {s * next, s * (next + 1), s * (next + 2), s * (next + 3), s * (next + 4), s * (next + 5),
                       s,        s * 2};
@@ -142,7 +142,7 @@ TEST_CASE("what a column prints it parses: a row reads back as the same row") {
   CHECK(back[0].tied == false);
   CHECK(!back[1].tied);
   CHECK(back[1].seed == 7);
-  const std::size_t ceiling = index_of(metric("mass_ceiling"));
+  const Metric ceiling = Metric::mass_ceiling;
   CHECK(back[0].metrics[ceiling].p1 == row.metrics[ceiling].p1);
 }
 

@@ -45,8 +45,8 @@ inline eval::EvalRecord made_record(const EvalLine& line) {
   r.of(eval::damage("nll_diff")) = {line.kl / 2, 0, line.kl};
   r.of(eval::damage("top1")) = {0.5, 0.4, 0.6};
   r.nll_verdict = eval::Difference::worse;
-  r.metrics[replay::index_of(replay::metric("rel_err"))] = line.error;
-  r.metrics[replay::index_of(replay::metric("recall"))] = line.recall;
+  r.metrics[replay::Metric::rel_err] = line.error;
+  r.metrics[replay::Metric::recall] = line.recall;
   r.drift = 2 * line.error, r.residual = line.error;
   return r;
 }

@@ -59,7 +59,7 @@ TEST_CASE("a replay at one budget ends with the answer, the five lowest errors, 
     records.push_back(record(name, 0.125 * static_cast<double>(records.size() + 1)));
   for (Record& r : records) {
     r.best = "snapkv", r.tied = r.method == "snapkv" || r.method == "h2o", r.tested_over = "5 texts";
-    r.ratio_best = r.metrics[0].mean / 0.125, r.ratio_best_interval = {0.5, 20};
+    r.ratio_best = r.metrics[Metric::rel_err].mean / 0.125, r.ratio_best_interval = {0.5, 20};
   }
   records.push_back(without_result("quest", Status::infeasible));
   records.push_back(without_result("cam", Status::failed));

@@ -30,7 +30,7 @@ Record record(std::string method, double error) {
   r.context_tokens = 256;
   r.bytes = {.kv = 100, .meta = 28, .full = 512};
   r.metrics.fill({error, error, error, error, error, error, error, error});
-  r.rel_err_fro = r.metrics[0];
+  r.rel_err_fro = r.metrics[Metric::rel_err];
   r.compress_s = 0.5;
   return r;
 }

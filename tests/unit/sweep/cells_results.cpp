@@ -30,7 +30,7 @@ TEST_CASE("cells give the values of a replay, by place and configuration") {
   }
   CHECK(is_cells_file(path));
   CHECK(!is_cells_file(sweeps.folder / "t.h5"));
-  const CellsResults results(path, metric("rel_err"));
+  const CellsResults results(path, Metric::rel_err);
   REQUIRE(results.configurations().size() == 4 + 2);  // uniform at two budgets with two seeds, infinigen at two
   REQUIRE(results.places().size() == 8 + 4);          // 2 layers of 2 kv heads of 2 query heads; one layer
   const std::size_t steps[] = {0, 1};
@@ -60,7 +60,7 @@ TEST_CASE("cells give the values of a replay, by place and configuration") {
           const std::size_t first =
               static_cast<std::size_t>(place.query_head - 2 * place.kv_head) * place.positions.size();
           for (std::size_t i = 0; i < values->values.size(); ++i)
-            CHECK(values->values[i] == head->results[k].metrics[first + i][0]);
+            CHECK(values->values[i] == head->results[k].metrics[first + i][Metric::rel_err]);
         }
       }
       CHECK(found == replayed.configurations.size());
@@ -78,10 +78,10 @@ TEST_CASE("missing cells have no values, and a file without a sweep is refused")
     file.begin(layout);
     run_sweep(plan, layout, {1, 2}, file);
   }
-  const CellsResults results(path, metric("recall"));
+  const CellsResults results(path, Metric::recall);
   CHECK(results.read(0, 0));
   CHECK(!results.read(7, 0));
   std::ofstream(sweeps.folder / "empty.cells");
-  CHECK(contains(message_of<Error>([&] { CellsResults(sweeps.folder / "empty.cells", metric("recall")); }),
+  CHECK(contains(message_of<Error>([&] { CellsResults(sweeps.folder / "empty.cells", Metric::recall); }),
                  "nothing to compare"));
 }

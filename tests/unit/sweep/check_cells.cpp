@@ -35,7 +35,7 @@ std::string refusal(const SweepLayout& layout, const CellBlock& block) {
     const Merged merged = open_shards({path});
     collect(merged.layout, merged.files, Grain::query);
   });
-  CHECK(message == message_of<Error>([&] { CellsResults(path, metric("rel_err")).read(0, 0); }));
+  CHECK(message == message_of<Error>([&] { CellsResults(path, Metric::rel_err).read(0, 0); }));
   return message;
 }
 
@@ -47,9 +47,9 @@ TEST_CASE("a small file of cells is merged and compared") {
   const Merged merged = open_shards({folder / "c.cells"});
   const SweepResults results = collect(merged.layout, merged.files, Grain::trace);
   REQUIRE(results.records.size() == 2);
-  CHECK(results.records[0].of(metric("rel_err")).mean == 0.5);
+  CHECK(results.records[0].of(Metric::rel_err).mean == 0.5);
   CHECK(results.measures.size() == 1);
-  CHECK(CellsResults(folder / "c.cells", metric("rel_err")).read(3, 1)->values.size() == 3);
+  CHECK(CellsResults(folder / "c.cells", Metric::rel_err).read(3, 1)->values.size() == 3);
 }
 
 TEST_CASE("every index of a layout must refer to something") {

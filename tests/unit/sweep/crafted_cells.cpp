@@ -154,7 +154,7 @@ std::string refusal(const std::vector<FrameBytes>& frames, SweepResults* rows = 
     if (!missing_cells(merged.layout, merged.files).empty()) throw Error("{}: cells are missing", path);
     if (rows != nullptr) *rows = std::move(results);
   });
-  const std::string compared = message_of<Error>([&] { CellsResults(path, replay::metric("rel_err")).read(0, 0); });
+  const std::string compared = message_of<Error>([&] { CellsResults(path, replay::Metric::rel_err).read(0, 0); });
   CHECK((compared.empty() || !said.empty()));
   return said.substr(said.starts_with(path) ? path.size() - std::string("c.cells").size() : 0);
 }

@@ -42,7 +42,7 @@ inline void check_same(const sweep::SweepResults& a, const sweep::SweepResults& 
     CHECK(x.kept_tokens == y.kept_tokens);
     CHECK(x.bytes.kv == y.bytes.kv);
     CHECK(x.reason == y.reason);
-    for (std::size_t m = 0; m < replay::metric_count; ++m) {
+    for (const replay::Metric m : replay::all_metrics()) {
       CHECK(same(x.metrics[m].mean, y.metrics[m].mean));
       CHECK(same(x.metrics[m].lo, y.metrics[m].lo));
     }

@@ -45,7 +45,7 @@ std::vector<double> PairedReplay::means(const ReplayedMethod& of, std::size_t un
       if (key.method != of.method || key.budget != of.budget) continue;
       if (head.results[c].status != replay::Status::ok) reason = head.results[c].reason;
       for (std::size_t row = 0; row < head.results[c].metrics.size(); ++row) {
-        const double value = head.results[c].metrics[row][static_cast<std::size_t>(of.metric)];
+        const double value = head.results[c].metrics[row][of.metric];
         if (std::isnan(value)) continue;
         const std::size_t unit = unit_of(h, row % head.positions.size());
         sums[unit] += value, counts[unit] += 1;

@@ -25,7 +25,7 @@ std::vector<std::int64_t> spread_layers(const trace::TraceInfo& trace, std::size
 /// A metric of a method of the replay, at one of its budgets.
 struct ReplayedMethod {
   std::size_t method, budget;
-  replay::Metric metric = replay::metric("rel_err");
+  replay::Metric metric = replay::Metric::rel_err;
 };
 
 /// The results of a replay by independent unit, a layer of a text or a block of 16 neighbouring queries of a kv head.

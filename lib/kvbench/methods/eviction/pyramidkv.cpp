@@ -31,7 +31,7 @@ struct PyramidkvParams : WindowVoteParams {
   Index beta = 20;
 };
 
-std::vector<Index> plan(const ModelContext& context, Index budget, const Params& params) {
+std::vector<Index> pyramid(const ModelContext& context, Index budget, const Params& params) {
   const PyramidkvParams& own = params.as<PyramidkvParams>();
   const Index num_layers = std::ssize(context.layers), n = context.tokens;
   const Index past = budget - own.window;
@@ -83,7 +83,7 @@ MethodInfo pyramidkv_method() {
           .variants = {{{"per", "query_head"}}},
       },
       score);
-  info.plan = plan;
+  info.plan = pyramid;
   return info;
 }
 

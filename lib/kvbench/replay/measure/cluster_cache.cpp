@@ -46,11 +46,11 @@ std::vector<double> cache_hits(std::span<const ClusterStep> steps, Index window)
 }
 
 void set_cache_hits(std::span<const ClusterStep> steps, std::span<MetricRow> rows) {
-  for (std::size_t m = 0; m < metric_count; ++m) {
-    const auto* metric = std::get_if<HitRate>(&attention_metrics[m].value);
-    if (metric == nullptr) continue;
+  for (const Metric m : all_metrics()) {
+    const std::optional<Index> window = hit_rate_window(m);
+    if (!window) continue;
     for (MetricRow& row : rows) row[m] = NAN;
-    const std::vector<double> hits = cache_hits(steps, metric->window);
+    const std::vector<double> hits = cache_hits(steps, *window);
     for (std::size_t s = 0; s < steps.size(); ++s)
       rows[static_cast<std::size_t>(steps[s].query)][m] = static_cast<float>(hits[s]);
   }

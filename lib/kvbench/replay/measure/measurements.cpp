@@ -248,14 +248,13 @@ void Measurements::count_entries(const ExactBlock& exact, QueryRun run, const Ho
 /// Sets the metric of every query that has `kept_mass`.
 void Measurements::set_mass_ceiling() {
   if (options_.mass == nullptr) return;
-  constexpr std::size_t mass = index_of(metric("kept_mass")), ceiling = index_of(metric("mass_ceiling"));
   const Index queries = head_->queries_per_head();
   for (Index g = 0; g < head_->group; ++g) {
     const std::optional<Index> kept = sets_.kept(g);
     if (!kept) continue;
     const double value = options_.mass->ceiling(sets_.per_head() ? std::optional(g) : std::nullopt, *kept);
     for (MetricRow& row : std::span(result_->metrics).subspan(static_cast<std::size_t>(g * queries), queries)) {
-      if (!std::isnan(row[mass])) row[ceiling] = static_cast<float>(value);
+      if (!std::isnan(row[Metric::kept_mass])) row[Metric::mass_ceiling] = static_cast<float>(value);
     }
   }
 }

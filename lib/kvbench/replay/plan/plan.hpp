@@ -9,14 +9,6 @@
 
 namespace kvbench::replay {
 
-/// One configuration of the request: a method at a budget with a seed.
-struct Configuration {
-  std::size_t method = 0;  ///< index into ReplayRequest::methods
-  std::size_t budget = 0;  ///< index into ReplayRequest::budgets
-  std::uint32_t seed = 0;
-  friend bool operator==(const Configuration&, const Configuration&) = default;
-};
-
 /// What a configuration runs in a kv head of a layer: the same in all of them, or what a plan of layers names there.
 struct LayerChoice {
   MethodChoice method;
@@ -27,21 +19,8 @@ struct LayerChoice {
 LayerChoice choice_at(const ReplayRequest& request, const Configuration& configuration, std::int64_t layer,
                       Index kv_head);
 
-/// Whether two choices compute the same: refits differ in what is measured of it.
-inline bool same(const MethodChoice& a, const MethodChoice& b) {
-  return a.info == b.info && a.params.text() == b.params.text();
-}
-
 /// Whether the request keeps this layer of the model exactly, without a method.
 inline bool keeps_whole(const ReplayRequest& request, std::int64_t layer) { return layer < request.dense_layers; }
-
-/// A kv head of a layer of a prompt of the trace.
-struct HeadPlace {
-  std::size_t prompt = 0;  ///< index into TraceInfo::prompts
-  std::size_t layer = 0;   ///< index into PromptInfo::layers
-  Index kv_head = 0;
-  friend auto operator<=>(const HeadPlace&, const HeadPlace&) = default;
-};
 
 /// How one prompt is replayed.
 struct PromptPlan {

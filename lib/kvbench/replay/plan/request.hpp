@@ -15,7 +15,7 @@
 #include <vector>
 
 #include <kvbench/core/budget.hpp>
-#include <kvbench/methods/contract/info.hpp>
+#include <kvbench/replay/plan/configuration.hpp>
 
 namespace kvbench::trace {
 class Reader;
@@ -23,41 +23,9 @@ class Reader;
 
 namespace kvbench::replay {
 
-/// When tokens are compressed and which queries are evaluated.
-///   prefill    the context is compressed once; the queries of the last `window` tokens are evaluated
-///   decode     the context is compressed once; every later token is appended, and its query is evaluated
-///   stream     every token is appended, beginning with the first, and every recorded query is evaluated
-///   automatic  decode where the trace has tokens after its prompt, otherwise prefill
-enum class Protocol { automatic, prefill, decode, stream };
-std::string_view name_of(Protocol protocol);
 /// The treatment of decoded tokens. method: the method compresses them as in its paper. keep: they are kept exactly, in
 /// addition to the budget.
 enum class Decoded { method, keep };
-
-/// The figure by which rows are ranked.
-///   kl_predicted  predicted KL of the model's output, from the probes of a trace
-///   residual_err  root mean square error of what attention adds to the residual stream, from the sketches of a trace
-///   rel_err       mean relative error of the attention outputs, the metric of the papers
-///   automatic     the first of these that all rows of a budget have
-enum class RankBy { automatic, kl_predicted, residual_err, rel_err };
-std::string_view name_of(RankBy figure);
-
-/// Rows with hindsight, measured on the last half of the evaluated queries: the entries of a method with its own
-/// weights, or its tokens with the best non-negative weights for the first half.
-enum class Refit { none, own, fitted };
-std::string_view name_of(Refit refit);
-
-/// The reason of rows whose method was calibrated on the context that it compresses.
-inline constexpr std::string_view calibrated_on_evaluated = "calibrated on the evaluated context";
-
-/// A method with its parameters.
-struct MethodChoice {
-  const methods::MethodInfo* info = nullptr;
-  methods::Params params;
-  Refit refit = Refit::none;
-
-  bool depends_on_seed() const { return info->depends_on_seed(params); }
-};
 
 /// What methods make of the heads of a text (MethodInfo::score_of_head), computed once for all work items.
 struct HeadScores {

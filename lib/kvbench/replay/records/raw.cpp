@@ -41,7 +41,7 @@ void write_result(const Object& group, const ConfigurationResult& result, const 
   group.set("bytes_read", result.bytes.of(CostKind::read));
   std::vector<float> metrics;
   for (const MetricRow& row : result.metrics) metrics.insert(metrics.end(), row.begin(), row.end());
-  write(group, "metrics", metrics, {info.group(), queries, static_cast<Index>(metric_count)});
+  write(group, "metrics", metrics, {info.group(), queries, std::ssize(all_metrics())});
   if (!result.probe_sums.empty())
     write(group, "probe_sums", result.probe_sums, {static_cast<Index>(result.probe_sums.size())});
   if (!result.raw) return;

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <kvbench/core/atomic_file.hpp>
+#include <kvbench/replay/plan/request.hpp>
 #include <kvbench/replay/records/results.hpp>
 #include <kvbench/trace/reader.hpp>
 

@@ -145,7 +145,7 @@ class Summarizer {
 
 double Record::mean_of(RankBy figure) const {
   if (figure == RankBy::kl_predicted) return kl.mean;
-  return figure == RankBy::residual_err ? of(metric("residual_err")).rms : of(metric("rel_err")).mean;
+  return figure == RankBy::residual_err ? of(Metric::residual_err).rms : of(Metric::rel_err).mean;
 }
 
 bool Record::is_part_of_plan() const {

@@ -82,7 +82,7 @@ struct Record : RowIdentity, Costs {
   /// the configuration ran alone; otherwise it shared work with others of its method, and so do its costs
   bool alone = true;
   double compress_flops = 0, attend_flops = 0;  ///< sum over heads, mean over seeds
-  std::array<Summary, metric_count> metrics;
+  PerMetric<Summary> metrics;
   Summary rel_err_fro;                    ///< over query heads
   PredictedKl kl;                         ///< of rows over all heads of traces with probes
   std::vector<ProbeSums> probes;          ///< behind `kl`, of the prompts with probes
@@ -101,7 +101,7 @@ struct Record : RowIdentity, Costs {
   std::optional<bool> tied;  ///< the trace does not distinguish the row from the best; absent: not testable
   double compress_s = 0, attend_s = 0, exact_s = 0;  ///< sum over heads, mean over seeds
 
-  const Summary& of(Metric metric) const { return metrics[index_of(metric)]; }
+  const Summary& of(Metric metric) const { return metrics[metric]; }
   /// Whether rel_err ranks the row, as it does where nothing else was said.
   bool by_error() const { return ranked_by == RankBy::automatic || ranked_by == RankBy::rel_err; }
   /// Whether a prediction ranks the rows of its group, and that of this row is outside its region: it is not ranked.

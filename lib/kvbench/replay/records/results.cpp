@@ -72,8 +72,8 @@ void set_residual_errors(std::span<HeadResult> layer, std::size_t configuration)
     const double error = square_of_sum(layer, configuration, begin, begin + columns);
     const double exact = square_of_sum(layer, configuration, begin + columns, begin + 2 * columns);
     MetricRow& row = layer.front().results[configuration].metrics[i];
-    row[index_of(metric("residual_err"))] = static_cast<float>(std::sqrt(error));
-    row[index_of(metric("stream_err"))] = static_cast<float>(std::sqrt(error / (1 + exact)));
+    row[Metric::residual_err] = static_cast<float>(std::sqrt(error));
+    row[Metric::stream_err] = static_cast<float>(std::sqrt(error / (1 + exact)));
   }
   for (HeadResult& head : layer) head.results[configuration].residual = {};
 }

@@ -9,9 +9,10 @@
 #include <string_view>
 #include <vector>
 
+#include <kvbench/core/budget.hpp>
 #include <kvbench/methods/contract/host_table.hpp>
-#include <kvbench/replay/metrics/table.hpp>
-#include <kvbench/replay/plan/plan.hpp>
+#include <kvbench/replay/metrics/metric.hpp>
+#include <kvbench/replay/plan/configuration.hpp>
 #include <kvbench/trace/schema.hpp>
 
 namespace kvbench::replay {

@@ -82,7 +82,7 @@ Values values_of(const std::vector<Sample>& samples, std::size_t seeds, Metric m
     const auto m = static_cast<Index>(s.head->positions.size());
     for (Index g = s.g; g < s.g + s.heads; ++g) {
       for (Index i = s.i; i < s.i + s.queries; ++i) {
-        const float value = s.result->metrics[static_cast<std::size_t>(g * m + i)][index_of(metric)];
+        const float value = s.result->metrics[static_cast<std::size_t>(g * m + i)][metric];
         values.add(s.head->place.prompt, i, s.seed, std::isnan(value) ? NAN : transform(value));
       }
     }
@@ -102,7 +102,7 @@ ErrorSums sums_of(const std::vector<Sample>& samples, std::size_t seeds, Metric 
     }
     const std::size_t at = sums.heads.size() - sums.seeds + s.seed;
     for (const MetricRow& row : s.result->metrics) {
-      const double value = row[index_of(metric)];
+      const double value = row[metric];
       if (std::isnan(value)) continue;
       sums.heads[at] += transform(value);
       sums.head_counts[at] += 1;
@@ -121,7 +121,7 @@ std::vector<PlaceError> place_errors(const std::vector<Sample>& samples, Metric 
     auto place = std::ranges::find_if(places, is_here);
     if (place == places.end()) place = places.insert(places.end(), {s.head->place.prompt, s.head->layer});
     for (const MetricRow& row : s.result->metrics) {
-      const double value = row[index_of(metric)];
+      const double value = row[metric];
       if (!std::isnan(value)) place->sum += transform(value), place->count += 1;
     }
   }
@@ -135,12 +135,11 @@ TestedSums tested_sums(const std::vector<Sample>& samples, std::size_t seeds, Me
 }
 
 void add_metrics(const std::vector<Sample>& samples, std::size_t seeds, Record& record) {
-  constexpr Metric error = metric("rel_err"), residual = metric("residual_err");
-  for (std::size_t m = 0; m < metric_count; ++m) {
-    const auto metric = static_cast<Metric>(m);
+  const Metric error = Metric::rel_err, residual = Metric::residual_err;
+  for (const Metric metric : all_metrics()) {
     if (record.query_head && is_of_layer(metric)) continue;
     const Values values = values_of(samples, seeds, metric, itself);
-    record.metrics[m] = values.summary(metric == error);
+    record.metrics[metric] = values.summary(metric == error);
     if (metric == error) record.query_rows = values.size();
   }
   if (!record.query_head) {
@@ -194,7 +193,7 @@ std::vector<ProbeSums> probe_sums(const std::vector<Sample>& samples, const std:
 /// By layer, over the texts.
 std::map<std::int64_t, StreamError> stream_errors(const std::vector<Sample>& samples) {
   std::map<std::int64_t, StreamError> layers;
-  for (const PlaceError& place : place_errors(samples, metric("stream_err"), square)) {
+  for (const PlaceError& place : place_errors(samples, Metric::stream_err, square)) {
     StreamError& layer = layers[place.layer];
     layer.squares += place.sum, layer.count += place.count;
   }
@@ -312,7 +311,7 @@ void explain_unmeasured(Record& record) {
 /// The reason why a row has no interval, which would be that of a single block and so claim certainty. Rows of one
 /// query need none.
 void explain_interval(Record& record) {
-  const Summary& error = record.of(metric("rel_err"));
+  const Summary& error = record.of(Metric::rel_err);
   if (record.query || std::isnan(error.mean) || !std::isnan(error.lo)) return;
   add_reason(fmt::format("no interval of the mean: it takes two blocks of {} neighbouring queries", queries_per_block),
              record);

@@ -197,9 +197,9 @@ void add_errors(EvalColumns& c) {
       "|a - a*| / |residual stream|: a, what attention adds to it after W_O and, where the model has one, a norm; a*, "
       "the same of the exact output at the model's current state; mean over tokens and layers",
       &EvalRecord::residual);
-  for (std::size_t m = 0; m < replay::metric_count; ++m) {
-    if (replay::is_of_layer(static_cast<replay::Metric>(m))) continue;  // as the column before, from W_O itself
-    const replay::MetricInfo& info = replay::attention_metrics[m].info;
+  for (const replay::Metric m : replay::all_metrics()) {
+    if (replay::is_of_layer(m)) continue;  // as the column before, from W_O itself
+    const replay::MetricInfo& info = info_of(m);
     add(
         fmt::format("{}_mean", info.name),
         fmt::format("{}, at the model's current state: mean over layers, query heads, scored tokens, documents and "

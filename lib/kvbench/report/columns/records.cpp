@@ -114,7 +114,7 @@ void add_summary(std::vector<RecordColumn>& c, const replay::MetricInfo& metric,
                  "number"});
     c.back().limits = metric.limits;
   };
-  add("_mean", ": mean", &replay::Summary::mean, main || metric.name == name_of(replay::metric("recall")));
+  add("_mean", ": mean", &replay::Summary::mean, main || metric.name == name_of(replay::Metric::recall));
   const std::optional<replay::Metric> known = replay::find_metric(metric.name);
   if (main || (known && is_of_layer(*known))) add("_rms", ": root mean square", &replay::Summary::rms);
   if (main) add("_p50", ": median", &replay::Summary::p50);
@@ -245,10 +245,10 @@ std::vector<RecordColumn> make_record_columns() {
   add_identity(shared);
   add_kept(shared);
   std::vector<RecordColumn> c = std::move(shared.list);
-  for (std::size_t m = 0; m < replay::metric_count; ++m) {
-    const bool main = m == index_of(replay::metric("rel_err"));
+  for (const replay::Metric m : replay::all_metrics()) {
+    const bool main = m == replay::Metric::rel_err;
     add_summary(
-        c, replay::attention_metrics[m].info, main, [m](auto& r) -> auto& { return r.metrics[m]; });
+        c, info_of(m), main, [m](auto& r) -> auto& { return r.metrics[m]; });
     if (main) {
       add_summary(
           c,

@@ -16,7 +16,7 @@
 namespace kvbench::report {
 namespace {
 
-constexpr std::string_view relative_error = name_of(replay::metric("rel_err"));
+const std::string_view relative_error = name_of(replay::Metric::rel_err);
 
 /// Errors and damage by document; of a section without rows per document, the means over documents as one document.
 eval::PredictionGroup prediction_group(const EvalSection& section, const std::string& task, const std::string& metric,
@@ -139,8 +139,8 @@ std::string best_sentence(const Predictions& all, std::span<const MetricPredicti
 
 double error_of(const EvalRow& row, const std::string& metric) {
   const auto known = replay::find_metric(metric);
-  if (!known || *known == replay::metric("residual_err")) return row.residual;
-  const double value = row.metrics[index_of(*known)];
+  if (!known || *known == replay::Metric::residual_err) return row.residual;
+  const double value = row.metrics[*known];
   if (info_of(*known).better == replay::Better::smaller) return value;
   return info_of(*known).better == replay::Better::larger ? -value : std::abs(value);
 }
@@ -169,7 +169,8 @@ Predictions predictions_of(std::span<const EvalSection* const> sections) {
     metric.over_rel_err_close = eval::difference(metric.prediction.close, reference.close);
     out.metrics.push_back(std::move(metric));
   };
-  for (const auto& [info, value] : replay::attention_metrics) add(std::string(info.name), std::string(info.meaning));
+  for (const replay::Metric metric : replay::all_metrics())
+    add(std::string(name_of(metric)), std::string(info_of(metric).meaning));
   std::size_t most = 0;
   for (const MetricPrediction& p : out.metrics) most = std::max(most, p.prediction.all.pairs);
   std::ranges::stable_sort(out.metrics, std::greater{}, [&](const MetricPrediction& p) {

@@ -151,7 +151,7 @@ std::string elsewhere_note(const evidence::Standing& s) {
 std::string tail_note(const Rows& rows) {
   std::vector<std::string> names;
   for (const replay::Record* r : rows) {
-    if (r->by_error() && !r->of(replay::metric("rel_err")).mean_is_estimable()) names.push_back(label(*r));
+    if (r->by_error() && !r->of(replay::Metric::rel_err).mean_is_estimable()) names.push_back(label(*r));
   }
   if (names.empty()) return "";
   return fmt::format(

@@ -64,7 +64,7 @@ std::string ranked_text(const replay::Record& r) {
 Interval ranked_interval(const replay::Record& r) {
   if (r.ranked_by == RankBy::kl_predicted) return r.kl.interval;
   if (r.ranked_by == RankBy::residual_err) return {NAN, NAN};
-  const replay::Summary& error = r.of(replay::metric("rel_err"));
+  const replay::Summary& error = r.of(replay::Metric::rel_err);
   return {error.lo, error.hi};
 }
 

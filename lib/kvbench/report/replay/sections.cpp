@@ -25,7 +25,7 @@ ReplayRow replay_row(const RowReader<replay::Record>& read, const CsvTable& tabl
   ReplayRow r{read(row), &table};
   r.label = compare::label_of({r.method, r.params, {}});
   r.seconds = r.compress_s + r.attend_s;
-  r.recall = r.of(replay::metric("recall")).mean;
+  r.recall = r.of(replay::Metric::recall).mean;
   if (r.budget == Budget()) table.cell(row, "budget").refuse("a budget");
   const double whole = r.budget.is_bytes() ? r.bytes.full : r.context_tokens;
   r.share = r.budget.is_share() ? r.budget.share() : static_cast<double>(r.budget.resolve(0, 1)) / whole;
@@ -38,7 +38,7 @@ replay::Record record_at(const RowPlace& place) {
 
 /// The figures by which rows of several files differ.
 auto figures_of(const replay::Record& r) {
-  const replay::Summary& error = r.of(replay::metric("rel_err"));
+  const replay::Summary& error = r.of(replay::Metric::rel_err);
   return std::tuple(r.status, r.reason, number_text(error.mean), number_text(error.lo), number_text(error.hi),
                     number_text(r.bytes.of(CostKind::memory)), number_text(r.bytes.read));
 }
@@ -123,7 +123,7 @@ void show(ReplayRow& r, replay::RankBy figure) {
   rank_by(r, figure);
   const Interval interval = ranked_interval(r);
   r.error = r.mean_of(figure), r.error_lo = interval.lo, r.error_hi = interval.hi;
-  if (r.by_error()) r.median = r.of(replay::metric("rel_err")).p50;
+  if (r.by_error()) r.median = r.of(replay::Metric::rel_err).p50;
 }
 
 /// All rows over all layers of a part are ranked by one figure: that of their tables, where these have the same.

@@ -31,7 +31,7 @@ struct ReplayRow : replay::Record {
   double median = NAN, recall = NAN;                   ///< median: of rel_err, where this ranks the row
 
   /// A few huge values decide means of relative errors alone; predictions outside their region say nothing.
-  bool estimable() const { return !is_outside() && (!by_error() || of(replay::metric("rel_err")).mean_is_estimable()); }
+  bool estimable() const { return !is_outside() && (!by_error() || of(replay::Metric::rel_err).mean_is_estimable()); }
   bool is_best() const { return best == label; }
 };
 

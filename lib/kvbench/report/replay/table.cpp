@@ -34,7 +34,7 @@ struct Brief {
 };
 
 std::string interval_of(const replay::Record& r) {
-  const replay::Summary& s = r.of(replay::metric("rel_err"));
+  const replay::Summary& s = r.of(replay::Metric::rel_err);
   if (!s.mean_is_estimable()) return "not estimable";
   return !std::isnan(s.mean) && std::isnan(s.lo) ? "too few queries" : short_interval(s.lo, s.hi);
 }
@@ -60,17 +60,17 @@ constexpr Brief all_columns[] = {
     {"predicted KL", prediction_of},
     {measured_title,
      [](const replay::Record& r) { return std::isnan(r.kl.measured) ? "-" : short_number(r.kl.measured); }},
-    {"residual_err", [](const replay::Record& r) { return short_number(r.of(replay::metric("residual_err")).rms); }},
-    {"rel_err", [](const replay::Record& r) { return short_number(r.of(replay::metric("rel_err")).mean); }},
+    {"residual_err", [](const replay::Record& r) { return short_number(r.of(replay::Metric::residual_err).rms); }},
+    {"rel_err", [](const replay::Record& r) { return short_number(r.of(replay::Metric::rel_err).mean); }},
     {"95% interval", interval_of},
     {"geometric", [](const replay::Record& r) { return std::isnan(r.geomean) ? "-" : short_number(r.geomean); }},
     {"times the best", times_best},
-    {"median", [](const replay::Record& r) { return short_number(r.of(replay::metric("rel_err")).p50); }},
-    {"p99", [](const replay::Record& r) { return short_number(r.of(replay::metric("rel_err")).p99); }},
-    {"recall", [](const replay::Record& r) { return short_number(r.of(replay::metric("recall")).mean); }},
-    {"mass", [](const replay::Record& r) { return short_number(r.of(replay::metric("mass_recall")).mean); }},
-    {"kept mass", [](const replay::Record& r) { return short_number(r.of(replay::metric("kept_mass")).mean); }},
-    {"ceiling", [](const replay::Record& r) { return short_number(r.of(replay::metric("mass_ceiling")).mean); }},
+    {"median", [](const replay::Record& r) { return short_number(r.of(replay::Metric::rel_err).p50); }},
+    {"p99", [](const replay::Record& r) { return short_number(r.of(replay::Metric::rel_err).p99); }},
+    {"recall", [](const replay::Record& r) { return short_number(r.of(replay::Metric::recall).mean); }},
+    {"mass", [](const replay::Record& r) { return short_number(r.of(replay::Metric::mass_recall).mean); }},
+    {"kept mass", [](const replay::Record& r) { return short_number(r.of(replay::Metric::kept_mass).mean); }},
+    {"ceiling", [](const replay::Record& r) { return short_number(r.of(replay::Metric::mass_ceiling).mean); }},
 };
 
 /// Whether `~` is shown after the error: the row is tied with the best and is not the best itself.

@@ -4,54 +4,48 @@
 //
 // z is the answer of a method, z* exact attention, p the exact softmax row, Z the exact partition function, and V the
 // values up to the query.
-#pragma once
+#include <kvbench/replay/metrics/metric.hpp>
 
-#include <algorithm>
-#include <array>
 #include <cmath>
-#include <optional>
 #include <stdexcept>
-#include <string>
-#include <string_view>
+#include <utility>
 #include <variant>
 
-#include <kvbench/replay/metrics/answered.hpp>
-#include <kvbench/replay/metrics/info.hpp>
-
 namespace kvbench::replay {
+namespace {
 
 namespace metrics {
 
 /// error / reference; where the reference is 0, 0 without an error and otherwise infinite.
-inline double ratio(double error, double reference) {
+double ratio(double error, double reference) {
   if (reference > 0 || std::isnan(error)) return error / reference;
   return error == 0 ? 0 : INFINITY;
 }
 
-inline double rel_err(const Answered& a) { return ratio(std::sqrt(a.squares.difference), std::sqrt(a.squares.exact)); }
-inline double relerr_balancekv(const Answered& a) {
+double rel_err(const Answered& a) { return ratio(std::sqrt(a.squares.difference), std::sqrt(a.squares.exact)); }
+double relerr_balancekv(const Answered& a) {
   return std::sqrt(a.squares.difference) / std::sqrt(a.squares.clamped);
 }
-inline double err_bound_op(const Answered& a) {
+double err_bound_op(const Answered& a) {
   return ratio(std::sqrt(a.squares.difference), a.exact.p_norm * a.exact.v_op);
 }
-inline double err_bound_fro(const Answered& a) {
+double err_bound_fro(const Answered& a) {
   return ratio(std::sqrt(a.squares.difference), a.exact.p_norm * a.exact.v_fro);
 }
-inline double mass_err(const Answered& a) { return ratio(std::sqrt(a.squares.mass), std::sqrt(a.squares.exact)); }
-inline double dir_err(const Answered& a) { return ratio(std::sqrt(a.squares.direction), std::sqrt(a.squares.exact)); }
-inline double log_z_err(const Answered& a) {
+double mass_err(const Answered& a) { return ratio(std::sqrt(a.squares.mass), std::sqrt(a.squares.exact)); }
+double dir_err(const Answered& a) { return ratio(std::sqrt(a.squares.direction), std::sqrt(a.squares.exact)); }
+double log_z_err(const Answered& a) {
   return a.answer.den > 0 ? std::log(a.answer.den) + a.answer.max - a.exact.log_sum_exp : NAN;
 }
-inline double recall(const Answered& a) {
+double recall(const Answered& a) {
   return a.overlap.kept > 0 ? static_cast<double>(a.overlap.common) / static_cast<double>(a.overlap.kept) : NAN;
 }
-inline double mass_recall(const Answered& a) {
+double mass_recall(const Answered& a) {
   if (a.overlap.kept == 0) return NAN;
   return a.overlap.best_mass > 0 ? a.overlap.mass / a.overlap.best_mass : 1;
 }
 /// With unit weights the estimated partition function is the part of Z that the entries hold; rounding may exceed 1.
-inline double kept_mass(const Answered& a) {
+double kept_mass(const Answered& a) {
   if (!a.plain) return NAN;
   return a.answer.den > 0 ? std::min(1.0, std::exp(log_z_err(a))) : 0;
 }
@@ -71,31 +65,29 @@ struct OfLayer {};
 
 /// A row: what the metric says, and what computes it from a single answer, from the steps of a query head, from all
 /// queries of a kv head, or from all heads of a layer.
-struct AttentionMetric {
+struct Row {
   MetricInfo info;
   std::variant<double (*)(const Answered&), HitRate, MassCeiling, OfLayer> value;
 };
 
 /// Where a metric applies.
 namespace applies {
-inline constexpr std::string_view everywhere = "every answer";
-inline constexpr std::string_view with_plain = "answers of which some entry is an original token with weight 1";
-inline constexpr std::string_view with_entries = "answers of at least one entry";
-inline constexpr std::string_view selections =
+constexpr std::string_view everywhere = "every answer";
+constexpr std::string_view with_plain = "answers of which some entry is an original token with weight 1";
+constexpr std::string_view with_entries = "answers of at least one entry";
+constexpr std::string_view selections =
     "answers from tokens as they are, at least one of which the method may drop";
-inline constexpr std::string_view plain = "answers from tokens as they are, with unit weights";
-inline constexpr std::string_view shrinking =
-    "these answers, where one set of tokens, from which tokens of the context only leave, answers all queries";
-inline constexpr std::string_view clusters =
-    "methods that retrieve clusters or pages, after the first R steps of a run";
-inline constexpr std::string_view sketched = "layers, not single heads, of traces with residual norms and sketches";
+constexpr std::string_view plain = "answers from tokens as they are, with unit weights";
+constexpr std::string_view shrinking = "methods that keep one set of tokens as they are and never bring a dropped one back";
+constexpr std::string_view clusters = "methods that retrieve clusters or pages, after the first R steps of a run";
+constexpr std::string_view sketched = "layers, not single heads, of traces with residual norms and sketches";
 }  // namespace applies
 
-constexpr AttentionMetric hit_rate(std::string_view name, Index window, std::string_view meaning) {
+constexpr Row hit_rate(std::string_view name, Index window, std::string_view meaning) {
   return {{name, meaning, Better::larger, limits::share, applies::clusters}, HitRate{window}};
 }
 
-inline constexpr auto attention_metrics = std::to_array<AttentionMetric>({
+constexpr auto table = std::to_array<Row>({
     {{.name = "rel_err",
       .meaning = "|z - z*| / |z*|",
       .better = Better::smaller,
@@ -183,46 +175,64 @@ inline constexpr auto attention_metrics = std::to_array<AttentionMetric>({
       .applies = applies::sketched},
      OfLayer{}},
 });
-inline constexpr std::size_t metric_count = attention_metrics.size();
+static_assert(table.size() <= Metric::most);
 
-/// A row of the table, by its number.
-enum class Metric : int {};
-
-/// The metric of this name, if there is one.
-constexpr std::optional<Metric> find_metric(std::string_view name) {
-  const auto named = [&](const AttentionMetric& metric) { return metric.info.name == name; };
-  const auto found = std::ranges::find_if(attention_metrics, named);
-  if (found == attention_metrics.end()) return std::nullopt;
-  return static_cast<Metric>(found - attention_metrics.begin());
+constexpr std::optional<Metric> find(std::string_view name) {
+  const auto found = std::ranges::find_if(table, [&](const Row& row) { return row.info.name == name; });
+  if (found == table.end()) return std::nullopt;
+  return Metric(static_cast<std::size_t>(found - table.begin()));
 }
-/// The metric that the code names. A name that the table lacks does not compile.
-consteval Metric metric(std::string_view name) { return find_metric(name).value(); }
+consteval Metric named(std::string_view name) { return find(name).value(); }
+static_assert(named("rel_err").row() == 0);  // the one that is compared where none is named
 
-constexpr std::size_t index_of(Metric metric) { return static_cast<std::size_t>(metric); }
-constexpr const MetricInfo& info_of(Metric metric) { return attention_metrics[index_of(metric)].info; }
-constexpr std::string_view name_of(Metric metric) { return info_of(metric).name; }
-/// Whether it is a figure of all heads of a layer, which no single head has.
-constexpr bool is_of_layer(Metric metric) {
-  return std::holds_alternative<OfLayer>(attention_metrics[index_of(metric)].value);
+constexpr auto numbers = [] {
+  auto all = [&]<std::size_t... row>(std::index_sequence<row...>) { return std::array{Metric(row)...}; };
+  return all(std::make_index_sequence<table.size()>());
+}();
+
+}  // namespace
+
+constinit const Metric Metric::rel_err = named("rel_err");
+constinit const Metric Metric::relerr_balancekv = named("relerr_balancekv");
+constinit const Metric Metric::err_bound_op = named("err_bound_op");
+constinit const Metric Metric::err_bound_fro = named("err_bound_fro");
+constinit const Metric Metric::mass_err = named("mass_err");
+constinit const Metric Metric::dir_err = named("dir_err");
+constinit const Metric Metric::log_z_err = named("log_z_err");
+constinit const Metric Metric::recall = named("recall");
+constinit const Metric Metric::mass_recall = named("mass_recall");
+constinit const Metric Metric::cache_hit_r1 = named("cache_hit_r1");
+constinit const Metric Metric::cache_hit_r2 = named("cache_hit_r2");
+constinit const Metric Metric::cache_hit_r4 = named("cache_hit_r4");
+constinit const Metric Metric::kept_mass = named("kept_mass");
+constinit const Metric Metric::mass_ceiling = named("mass_ceiling");
+constinit const Metric Metric::residual_err = named("residual_err");
+constinit const Metric Metric::stream_err = named("stream_err");
+
+std::span<const Metric> all_metrics() { return numbers; }
+std::optional<Metric> find_metric(std::string_view name) { return find(name); }
+const MetricInfo& info_of(Metric metric) { return table[metric.row()].info; }
+
+bool is_of_layer(Metric metric) { return std::holds_alternative<OfLayer>(table[metric.row()].value); }
+
+std::optional<Index> hit_rate_window(Metric metric) {
+  const auto* rate = std::get_if<HitRate>(&table[metric.row()].value);
+  return rate != nullptr ? std::optional(rate->window) : std::nullopt;
 }
-/// The names of all metrics, separated by commas: an attribute of raw results.
-inline std::string metric_names() {
+
+std::string metric_names() {
   std::string names;
-  for (const AttentionMetric& metric : attention_metrics) {
+  for (const Row& row : table) {
     if (!names.empty()) names += ',';
-    names += metric.info.name;
+    names += row.info.name;
   }
   return names;
 }
 
-/// Values of one query row (one query head at one position). NaN where a metric does not apply.
-using MetricRow = std::array<float, metric_count>;
-
-/// Sets the metrics of single answers.
-inline void set_metrics(const Answered& answered, MetricRow& row) {
-  for (std::size_t m = 0; m < metric_count; ++m) {
-    if (const auto* value = std::get_if<double (*)(const Answered&)>(&attention_metrics[m].value))
-      row[m] = static_cast<float>((*value)(answered));
+void set_metrics(const Answered& answered, MetricRow& row) {
+  for (const Metric metric : numbers) {
+    if (const auto* value = std::get_if<double (*)(const Answered&)>(&table[metric.row()].value))
+      row[metric] = static_cast<float>((*value)(answered));
   }
 }
 
