@@ -29,60 +29,30 @@ std::string with_links(std::string text) {
   return text;
 }
 
-std::string kind_text(methods::Kind kind) {
-  switch (kind) {
-    case methods::Kind::exact:
-      return "all tokens are kept";
-    case methods::Kind::eviction:
-      return "a subset of the tokens is kept unchanged, with weight 1";
-    case methods::Kind::sampling:
-      return "a sample of the tokens is kept, with weights that account for the others";
-    case methods::Kind::merging:
-      return "tokens are merged into the tokens that are kept";
-    case methods::Kind::retrieval:
-      return "all tokens are kept, and each query reads a part of them";
-    case methods::Kind::quantisation:
-      return "all tokens are kept, with fewer bits";
-  }
-  return "";
-}
-
-std::string granularity_text(methods::Granularity granularity) {
-  switch (granularity) {
-    case methods::Granularity::kv_head:
-      return "each kv head has one cache, and all its query heads read the same entries";
-    case methods::Granularity::query_head:
-      return "each kv head has one cache, and each of its query heads reads its own entries";
-    case methods::Granularity::layer:
-      return "the method sees all kv heads of a layer together";
-    case methods::Granularity::model:
-      return "the budget is the mean over layers, and each layer has its own";
-  }
-  return "";
-}
-
+/// What the method needs of a trace beside keys, values and queries; empty: nothing.
 std::string needs_text(const methods::MethodInfo& method) {
-  std::string out = "keys, values and queries";
+  std::string out;
   for (const methods::Part part : method.needs) {
+    if (!out.empty()) out += "; ";
     switch (part) {
       case methods::Part::observed_queries:
-        out += "; queries inside the context (kvdump stores 128 by default; more with `--queries`)";
+        out += "queries inside the context (kvdump stores 128 by default; more with `--queries`)";
         break;
       case methods::Part::column_sums:
-        out += "; column sums of the context (`--column-sums`)";
+        out += "column sums of the context (`--column-sums`)";
         break;
       case methods::Part::keys_pre_rope:
-        out += "; keys before RoPE (`--pre-rope`)";
+        out += "keys before RoPE (`--pre-rope`)";
         break;
       case methods::Part::speculated_queries:
-        out += "; speculated queries (`--speculated`)";
+        out += "speculated queries (`--speculated`)";
         break;
       case methods::Part::output_sketch:
-        out += "; sketches of W_O, which kvbench-dump-hf writes";
+        out += "sketches of W_O, which kvbench-dump-hf writes";
         break;
     }
   }
-  return out + "; some parameters need more, which is stated in the row";
+  return out;
 }
 
 std::string facts(const methods::MethodInfo& method) {
@@ -93,41 +63,40 @@ std::string facts(const methods::MethodInfo& method) {
   const auto yes = [](bool is, const char* so, const char* not_so) { return std::string(is ? so : not_so); };
   add("source", with_links(method.paper));
   if (!method.aliases.empty()) add("aliases", fmt::format("`{}`", fmt::join(method.aliases, "`, `")));
-  add("kind", fmt::format("{}: {}", name_of(method.kind), kind_text(method.kind)));
-  add("selection",
-      fmt::format("per {}: {}", granularity_name(method.granularity), granularity_text(method.granularity)));
+  add("kind", std::string(name_of(method.kind)));
+  add("selection", fmt::format("per {}", granularity_name(method.granularity)));
   if (!method.variants.empty())
     add("variants",
         fmt::format("`{}`, rows of their own in `--method all`", fmt::join(variant_names({&method, 1}), "`, `")));
-  add("data of the trace", needs_text(method));
+  if (!method.needs.empty()) add("data of the trace", needs_text(method));
   if (method.calibrates())
     add("calibration",
         fmt::format("on the text that `--calibrate` names{}",
                     method.score_of_head ? "; without it rows are `skipped`" : ", else on the evaluated context"));
-  add("sliding windows", yes(method.windowed, "such layers are replayed", "rows of such layers are `skipped`"));
+  if (method.windowed) add("sliding windows", "such layers are replayed");
   add("protocols", yes(method.streaming, "`prefill`, `decode`, `stream`", "`prefill`, `decode`"));
   if (method.observes) add("while decoding", "observes the attention of each step");
   add("seeds", yes(method.seeded,
                    method.draws ? "results depend on the seed, except with parameters that draw nothing"
                                 : "results depend on the seed",
-                   "none: the method is deterministic"));
+                   "none"));
   return out;
 }
 
 std::string growth(double exponent) {
-  if (exponent == 0) return "does not grow";
+  if (exponent == 0) return "";
   return exponent == 1 ? "n" : fmt::format("n^{:g}", exponent);
 }
 
 std::string cost_table(const methods::Complexity& cost) {
-  std::string out = "| | | with n, at a fixed B |\n| --- | --- | --- |\n";
+  std::string out = "| | | grows with |\n| --- | --- | --- |\n";
   const auto add = [&](const char* what, const methods::Complexity::Cost& of) {
     out += fmt::format("| {} | {} | {} |\n", what, cell(of.text), growth(of.growth));
   };
-  add("time to compress a context", cost.compress);
-  add("time to answer a query of one query head", cost.query);
-  add("memory of a kv head, in numbers", cost.memory);
-  return out + "\nn tokens of the context, B of the budget, d and dv dimensions, G query heads per kv head.\n";
+  add("time to compress", cost.compress);
+  add("time of a query", cost.query);
+  add("memory", cost.memory);
+  return out;
 }
 
 std::string property_table(const methods::Properties& properties) {
@@ -143,7 +112,7 @@ std::string property_table(const methods::Properties& properties) {
   for (const auto& [what, property] : rows) {
     if (!property->holds) broken += fmt::format("| {} | {} |\n", what, cell(property->reason));
   }
-  const std::string all = "Tests hold the method to [all properties](README.md#properties)";
+  const std::string all = "It has [all properties](README.md#properties)";
   return broken.empty() ? all + ".\n" : all + " but\n\n| property | why not |\n| --- | --- |\n" + broken;
 }
 

@@ -1,44 +1,41 @@
 #!/usr/bin/env python3
-"""Checks who includes whom: every #include must follow the Map of HACKING.md, and every library must link what it
-includes. Paired tests are called by one folder.
+"""Checks who includes whom: every #include must follow rooms.toml, and every library must link what it includes.
+Paired tests are called by one folder.
 
     arrows.py SOURCE_TREE
 
-Reads HACKING.md, sources and CMake files only. Each row of the Map is a folder, what belongs there, and which folders
-it may include, with everything that these may include beside them; NAME/* are all rows below NAME. Names that do not
-begin with apps, bench, kernels, python or tests are below lib/kvbench. A folder without a row belongs to the nearest
-one above it that has one. tests/unit/NAME without a row may include what NAME and tests/unit may, and NAME. A header of
-tests may be included by every test that may include what the header includes.
+Reads tests/architecture/rooms.toml, whose head says what its entries mean, sources and CMake files only.
+tests/unit/NAME without a room may include what NAME and tests/unit may, and NAME. A header of tests may be included by
+every test that may include what the header includes.
 """
 import pathlib
 import re
 import sys
+import tomllib
 
 SOURCES = (".hpp", ".cpp", ".cu", ".cuh")
 APART = ("apps", "bench", "kernels", "python", "tests")  # not below lib/kvbench
+ROOMS = "tests/architecture/rooms.toml"
 
 
 def table(tree):
-    """The Map: folder, and the folders that its row names."""
-    text = (tree / "HACKING.md").read_text(encoding="utf-8")
-    section = re.search(r"^## Map$(.*?)(?=^## |\Z)", text, re.M | re.S)
-    rows = re.findall(r"^\| `([\w/]+)` \|.+\|([^|]+)\|$", section.group(1), re.M) if section else []
-    folders = [folder for folder, _ in rows]
+    """Folder: the folders that its room names, of all rooms with C++."""
+    rooms = tomllib.loads((tree / ROOMS).read_text(encoding="utf-8"))
+    folders = [folder for folder, room in rooms.items() if "includes" in room]
 
     def named(name):
         return [f for f in folders if f.startswith(name[:-1])] if name.endswith("/*") else [name]
 
-    return {folder: [one for name in re.findall(r"`([\w/]+\*?)`", includes) for one in named(name)]
-            for folder, includes in rows}
+    return {folder: [one for name in rooms[folder]["includes"] for one in named(name)] for folder in folders}
 
 
 def place(path):
-    """How the Map names a path relative to the tree."""
+    """How rooms.toml names a path relative to the tree."""
     return path.removeprefix("lib/kvbench/")
 
 
 def folder_of(arrows, path):
-    """The row that a path, as the Map names it, belongs to."""
+    """The room that a path, as rooms.toml names it, belongs to."""
     parts = path.split("/")
     if parts[:2] == ["tests", "unit"] and len(parts) > 3 and parts[2] in arrows and "/".join(parts[:3]) not in arrows:
         return parts[2]
@@ -67,7 +64,7 @@ def headers(tree):
 
 
 def sources(tree):
-    """Every source that the Map covers."""
+    """Every source that belongs to a room."""
     for root in ("lib/kvbench", *APART):
         yield from (file for file in sorted((tree / root).rglob("*")) if file.suffix in SOURCES)
 
@@ -122,28 +119,28 @@ def include_faults(tree, arrows):
         path = file.relative_to(tree).as_posix()
         folder = folder_of(arrows, place(path))
         if folder is None:
-            yield f"{path}: its folder is not in the Map of HACKING.md"
+            yield f"{path}: its folder is no room of {ROOMS}"
         elif not (tests in file.parents and file.suffix == ".hpp"):
             allowed = below(arrows, folder) | (below(arrows, "tests/unit") if path.startswith("tests/unit/") else set())
             yield from faults_of(file, folder, allowed, [file])
 
 
-def row_faults(tree, arrows):
-    """Rows without a source, rows that name folders without one, and circles."""
+def room_faults(tree, arrows):
+    """Rooms without a source, rooms that name folders without an entry, and circles."""
     for folder, others in arrows.items():
         root = tree if folder.split("/")[0] in APART else tree / "lib" / "kvbench"
         if not any(file.suffix in SOURCES for file in (root / folder).rglob("*")):
-            yield f"HACKING.md: the Map has a row for {folder}, which holds no source"
+            yield f"{ROOMS}: {folder} holds no source"
         for other in others:
             if other not in arrows:
-                yield f"HACKING.md: the row of {folder} names {other}, which has no row"
+                yield f"{ROOMS}: {folder} names {other}, which is no room"
             elif folder in below(arrows, other):
-                yield f"HACKING.md: {folder} and {other} may include each other"
+                yield f"{ROOMS}: {folder} and {other} may include each other"
 
 
 def link_faults(tree, arrows):
     """Libraries are the first parts of the names below lib/kvbench; each must link, directly or through others, what
-    the Map lets it include."""
+    rooms.toml lets it include."""
     linked = {}
     for file in sorted((tree / "lib" / "kvbench").glob("*/CMakeLists.txt")):
         library = file.parent.name
@@ -182,8 +179,8 @@ def test_faults(tree, arrows):
 
 def faults(tree):
     arrows = table(tree)
-    rows = list(row_faults(tree, arrows))
-    return rows or [*include_faults(tree, arrows), *link_faults(tree, arrows), *test_faults(tree, arrows)]
+    rooms = list(room_faults(tree, arrows))
+    return rooms or [*include_faults(tree, arrows), *link_faults(tree, arrows), *test_faults(tree, arrows)]
 
 
 def main():
@@ -192,7 +189,7 @@ def main():
     for fault in found:
         print(fault)
     count = sum(1 for _ in sources(tree))
-    print(f"{count} sources, {len(table(tree))} folders, {len(found)} faults")
+    print(f"{count} sources, {len(table(tree))} rooms, {len(found)} faults")
     return 1 if found or count == 0 else 0
 
 

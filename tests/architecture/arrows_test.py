@@ -9,27 +9,37 @@ import arrows
 import self_contained
 
 
-MAP = """# Hacking
-| `before` | a table that is none of the Map | nothing |
-
-## Map
-| folder | what belongs there | may include |
-|---|---|---|
-| `core` | errors | `kernels` |
-| `methods/contract` | what a `method` receives | `core` |
-| `methods/stages` | parts | `methods/contract` |
-| `methods/eviction` | some methods | `methods/stages` |
-| `methods/merging` | other methods | `methods/stages` |
-| `methods` | all methods | `methods/*` |
-| `kernels` | operations | nothing |
-| `apps/common` | for programs | `core` |
-| `apps/dump` | a program | `apps/common` |
-| `tests/support` | what tests share | `methods` |
-| `tests/unit` | examples | nothing |
-| `tests/property` | laws | `methods` |
-
-## Decisions
-| `after` | another table | nothing |
+ROOMS = """
+[core]
+holds = "errors"
+includes = ["kernels"]
+["methods/contract"]
+includes = ["core"]
+["methods/stages"]
+includes = ["methods/contract"]
+["methods/eviction"]
+includes = ["methods/stages"]
+["methods/merging"]
+includes = ["methods/stages"]
+[methods]
+includes = ["methods/*"]
+tests = ["unit_methods"]
+[kernels]
+includes = []
+["apps/common"]
+includes = ["core"]
+["apps/dump"]
+includes = ["apps/common"]
+["tests/support"]
+includes = ["methods"]
+["tests/unit"]
+includes = []
+["tests/property"]
+includes = ["methods"]
+[docs]
+holds = "pages"
+[tests]
+tests = ["arrows"]
 """
 
 
@@ -37,7 +47,7 @@ class Arrows(unittest.TestCase):
     def setUp(self):
         self.folder = tempfile.TemporaryDirectory()
         self.tree = pathlib.Path(self.folder.name)
-        self.write("HACKING.md", MAP)
+        self.write(arrows.ROOMS, ROOMS)
         self.write("kernels/include/kvbench/kernels/op.hpp", "")
         self.write("kernels/ref/op.cpp", '#include "../private.hpp"\n')
         self.write("lib/kvbench/core/error.hpp", "#include <kvbench/kernels/op.hpp>\n")
@@ -95,23 +105,23 @@ class Arrows(unittest.TestCase):
 
     def test_unknown_folder(self):
         self.write("lib/kvbench/attic/bad.cpp", "")
-        self.check("lib/kvbench/attic/bad.cpp: its folder is not in the Map")
+        self.check("lib/kvbench/attic/bad.cpp: its folder is no room")
 
-    def test_row_without_a_source(self):
-        self.write("HACKING.md", MAP.replace("| `apps/dump`", "| `apps/gone` | a program | `core` |\n| `apps/dump`"))
-        self.check("the Map has a row for apps/gone, which holds no source")
+    def test_room_without_a_source(self):
+        self.write(arrows.ROOMS, ROOMS + '["apps/gone"]\nincludes = ["core"]\n')
+        self.check("apps/gone holds no source")
 
-    def test_row_that_names_no_row(self):
-        self.write("HACKING.md", MAP.replace("| for programs | `core` |", "| for programs | `cores` |"))
-        self.check("the row of apps/common names cores, which has no row")
+    def test_room_that_names_no_room(self):
+        self.write(arrows.ROOMS, ROOMS.replace('common"]\nincludes = ["core"]', 'common"]\nincludes = ["cores"]'))
+        self.check("apps/common names cores, which is no room")
 
     def test_circle(self):
-        self.write("HACKING.md", MAP.replace("| errors | `kernels` |", "| errors | `kernels`, `methods/merging` |"))
+        self.write(arrows.ROOMS, ROOMS.replace('["kernels"]', '["kernels", "methods/merging"]'))
         self.check("core and methods/merging may include each other")
 
-    def test_no_map(self):
-        self.write("HACKING.md", "# Hacking\n")
-        self.check("its folder is not in the Map")
+    def test_no_rooms(self):
+        self.write(arrows.ROOMS, "")
+        self.check("its folder is no room")
 
     def test_program_includes_a_library_of_others(self):
         self.write("apps/dump/bad.cpp", "#include <kvbench/methods/stages/pool.hpp>\n")
@@ -119,7 +129,7 @@ class Arrows(unittest.TestCase):
 
     def test_programs_share_through_common_only(self):
         self.write("apps/eval/eval.hpp", "")
-        self.write("HACKING.md", MAP.replace("| `apps/dump`", "| `apps/eval` | a program | `core` |\n| `apps/dump`"))
+        self.write(arrows.ROOMS, ROOMS + '["apps/eval"]\nincludes = ["core"]\n')
         self.write("apps/dump/bad.cpp", "#include <apps/eval/eval.hpp>\n")
         self.check("apps/dump must not include apps/eval/eval.hpp")
 

@@ -9,6 +9,7 @@ import importlib.util
 import pathlib
 import re
 import sys
+import tomllib
 import unittest
 import xml.etree.ElementTree
 
@@ -21,7 +22,8 @@ FOLDERS = [path.name for path in TREE.iterdir() if path.is_dir() and path.name n
 FILES = [path.relative_to(TREE).as_posix() for folder in FOLDERS for path in (TREE / folder).rglob("*")]
 FILES += [path.name for path in TREE.iterdir()]
 ENDINGS = "cpp|hpp|cu|cuh|h|in|py|md|toml|cmake|txt|json|css|js"
-PAGES = [*TREE.glob("*.md"), *(TREE / "docs").rglob("*.md"), *TREE.glob("*/README.md")]
+READMES = [path for folder in FOLDERS if folder != "docs" for path in (TREE / folder).rglob("README.md")]
+PAGES = [*TREE.glob("*.md"), *(TREE / "docs").rglob("*.md"), *READMES]
 
 
 def without_code(page):
@@ -74,7 +76,7 @@ class FirstScreen(unittest.TestCase):
 
 
 class TestsOfFolders(unittest.TestCase):
-    """The table from which `make test T=FOLDER` takes the tests."""
+    """The tests of rooms.toml, which `make test T=FOLDER` runs."""
 
     def setUp(self):
         loader = importlib.machinery.SourceFileLoader("scripts_test", str(TREE / "scripts/test"))
@@ -100,10 +102,9 @@ class TestsOfFolders(unittest.TestCase):
 
 class Folders(unittest.TestCase):
     def test_every_folder_says_its_purpose(self):
-        """In a row of the Map of HACKING.md or a README, of its own or of the folder above it."""
-        section = (TREE / "HACKING.md").read_text().partition("\n## Map\n")[2].partition("\n## ")[0]
-        rows = {name for cells in re.findall(r"^\|((?: ?`[\w/]+`,?)+) \|", section, re.M)
-                for name in re.findall(r"`([\w/]+)`", cells)}
+        """In a room of rooms.toml or a README, of its own or of the folder above it."""
+        rooms = tomllib.loads((TREE / "tests/architecture/rooms.toml").read_text())
+        rows = {name for name, room in rooms.items() if "holds" in room}
         self.assertGreater(len(rows), 60)
         silent = []
         for top in FOLDERS:
@@ -125,7 +126,7 @@ class Pages(unittest.TestCase):
         self.assertEqual(list(named_paths(page)), ["a/b.cpp", "lib/kvbench", "docs/x", "{a,b}.hpp"])
         self.assertTrue(exists("sweep/run.{cpp,hpp}") and exists("lib/kvbench") and exists("core/err*.hpp"))
         self.assertFalse(exists("sweep/no_such.cpp") or exists("un.cpp") or exists("lib/kvbenc"))
-        pages = [TREE / "HACKING.md", *(TREE / "docs/theory").glob("*.md")]
+        pages = [TREE / "HACKING.md", *READMES, *(TREE / "docs/theory").glob("*.md")]
         names = [(page.name, name) for page in pages for name in named_paths(page.read_text())]
         self.assertGreater(len(names), 100)
         self.assertEqual([(page, name) for page, name in names if not exists(name)], [])
@@ -150,7 +151,7 @@ class Pages(unittest.TestCase):
 
     def test_long_pages_begin_with_links_to_their_sections(self):
         long = [page for page in PAGES if page.read_text().count("\n") > 250]
-        self.assertIn("HACKING.md", [page.name for page in long])
+        self.assertIn("damage.md", [page.name for page in long])
         for page in long:
             opening, *sections = re.split(r"^(?=## )", without_code(page.read_text()), flags=re.M)
             headings = set().union(*(anchors(section.splitlines()[0]) for section in sections))
