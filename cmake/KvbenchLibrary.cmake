@@ -1,5 +1,5 @@
-# kvbench_chunks(sources...): which sources a unity build compiles together. Neighbouring folders share a chunk of at most
-# 16 sources, and no folder is split, so that a new source recompiles the chunk of its folder alone.
+# kvbench_chunks(sources...): which sources a unity build compiles together. Neighbouring folders share a chunk of at
+# most 16 sources, and no folder is split, so that a new source recompiles the chunk of its folder alone.
 function(kvbench_chunks)
   foreach(source ${ARGN})
     cmake_path(GET source PARENT_PATH folder)

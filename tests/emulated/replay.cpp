@@ -52,14 +52,13 @@ void for_each_result(const ReplayResults& a, const ReplayResults& b, Check check
 
 TEST_CASE("a replay on the device answers as on the processor") {
   const SmallTrace trace;
-  for_each_result(
-      replay_on("cuda", trace), replay_on("cpu", trace),
-      [](const ConfigurationResult& device, const ConfigurationResult& processor) {
-        for (std::size_t r = 0; r < device.metrics.size(); ++r) {
-          const double expected = metric(processor, r, Metric::rel_err);
-          CHECK(std::abs(metric(device, r, Metric::rel_err) - expected) <= 1e-4 * std::max(1.0, expected));
-        }
-      });
+  for_each_result(replay_on("cuda", trace), replay_on("cpu", trace),
+                  [](const ConfigurationResult& device, const ConfigurationResult& processor) {
+                    for (std::size_t r = 0; r < device.metrics.size(); ++r) {
+                      const double expected = metric(processor, r, Metric::rel_err);
+                      CHECK(std::abs(metric(device, r, Metric::rel_err) - expected) <= 1e-4 * std::max(1.0, expected));
+                    }
+                  });
   CHECK(emulated::fault() == "");
 }
 

@@ -29,8 +29,8 @@ struct PaperClaim {
   std::string id;  ///< "balancekv.vs_uniform", by which `kvbench validate` knows it; may be empty
   std::string text;
   replay::MetricInfo metric = info_of(replay::Metric::rel_err);  ///< one that find_query_metric() finds
-  std::vector<Relation> relations;                                 ///< the claim holds where all of them do
-  std::string untestable;                                          ///< why there are none
+  std::vector<Relation> relations;                               ///< the claim holds where all of them do
+  std::string untestable;                                        ///< why there are none
 };
 
 /// A relation at one budget and place.

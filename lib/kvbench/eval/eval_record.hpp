@@ -52,9 +52,9 @@ struct EvalRecord : replay::RowIdentity, replay::Costs {
   std::string verdict_reason;  ///< why the task cannot discriminate
 
   replay::PerMetric<double> metrics = no_metrics;  ///< means over layers, heads, tokens, documents and seeds
-  double drift = NAN;     ///< of the layer; of rows over all layers: of the last one
-  double residual = NAN;  ///< of the layer; of rows over all layers: mean
-  double seconds = 0;     ///< mean over documents and seeds
+  double drift = NAN;                              ///< of the layer; of rows over all layers: of the last one
+  double residual = NAN;                           ///< of the layer; of rows over all layers: mean
+  double seconds = 0;                              ///< mean over documents and seeds
 
   const Estimate& of(Damage figure) const { return damage[index_of(figure)]; }
   Estimate& of(Damage figure) { return damage[index_of(figure)]; }

@@ -169,8 +169,7 @@ std::optional<compare::QueryValues> CellsResults::read(std::size_t place, std::s
   const std::size_t queries = places_[place].positions.size();
   const auto g =
       static_cast<std::size_t>(places_[place].query_head - places_[place].kv_head * layout_.steps[step].frame.group);
-  for (std::size_t i = 0; i < queries; ++i)
-    out.values.push_back(result.metrics.at(g * queries + i)[metric_]);
+  for (std::size_t i = 0; i < queries; ++i) out.values.push_back(result.metrics.at(g * queries + i)[metric_]);
   return out;
 }
 

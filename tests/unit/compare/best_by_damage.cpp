@@ -136,8 +136,7 @@ TEST_CASE("residual errors are ranked by their mean square, of which the root is
   const auto row = [](const std::string& method, double square, double rel_err) {
     Record r = predicted(method, {0.1}, static_cast<float>(rel_err));
     r.probes.clear(), r.kl = {};
-    r.metrics[Metric::residual_err].mean = r.metrics[Metric::residual_err].rms =
-        std::sqrt(square);
+    r.metrics[Metric::residual_err].mean = r.metrics[Metric::residual_err].rms = std::sqrt(square);
     r.squares.sums = {
         .seeds = 1, .blocks = std::vector<double>(16, square), .block_counts = std::vector<double>(16, 1)};
     r.squares.log_sums = r.squares.sums;

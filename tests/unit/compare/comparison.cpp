@@ -19,7 +19,7 @@ using doctest::Approx;
 
 namespace {
 
-constexpr Metric rel_err = Metric::rel_err;
+const Metric rel_err = Metric::rel_err;
 
 std::vector<Comparison> compared(std::vector<const QueryResults*> files, const char* a, const char* b,
                                  Metric of = rel_err, Span span = Span::layer) {

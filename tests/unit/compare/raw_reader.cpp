@@ -77,8 +77,7 @@ TEST_CASE("raw results read back as they were written") {
       if (result.status != Status::ok) continue;
       const std::size_t m = raw.places()[p].positions.size();
       REQUIRE(values->values.size() == m);
-      for (std::size_t i = 0; i < m; ++i)
-        CHECK(values->values[i] == metric(result, p % 2 * m + i, Metric::log_z_err));
+      for (std::size_t i = 0; i < m; ++i) CHECK(values->values[i] == metric(result, p % 2 * m + i, Metric::log_z_err));
     }
   }
   CHECK(!raw.read(0, 3));

@@ -132,7 +132,9 @@ HeadResult head_of(std::size_t layer, Index kv_head, std::vector<float> parts) {
   return head;
 }
 
-float residual_of(const HeadResult& head, std::size_t row) { return head.results[0].metrics[row][Metric::residual_err]; }
+float residual_of(const HeadResult& head, std::size_t row) {
+  return head.results[0].metrics[row][Metric::residual_err];
+}
 float stream_of(const HeadResult& head, std::size_t row) { return head.results[0].metrics[row][Metric::stream_err]; }
 
 }  // namespace
@@ -233,8 +235,8 @@ TEST_CASE("residual errors of a replay are those of its outputs, sketches and no
       for (const double x : moved) norm += x * x;
       for (const double x : whole) exact += x * x;
       const double before = norms[norms.size() - queries + i], expected = std::sqrt(norm) / before;
-      CHECK(first.results[0].metrics[i][residual] == Approx(expected).epsilon(1e-4));
-      CHECK(first.results[0].metrics[i][stream] ==
+      CHECK(first.results[0].metrics[i][Metric::residual_err] == Approx(expected).epsilon(1e-4));
+      CHECK(first.results[0].metrics[i][Metric::stream_err] ==
             Approx(std::sqrt(norm) / std::hypot(before, std::sqrt(exact))).epsilon(1e-4));
       squares += expected * expected, sum += expected;
     }

@@ -36,9 +36,7 @@ ReplayResults results_of(std::size_t texts, std::size_t layers, std::int64_t mod
   return results;
 }
 
-void set_stream_err(HeadResult& head, float error) {
-  head.results[0].metrics[0][Metric::stream_err] = error;
-}
+void set_stream_err(HeadResult& head, float error) { head.results[0].metrics[0][Metric::stream_err] = error; }
 
 ConfigurationResult ended(Status status, bool dense) { return {.status = status, .reason = "why", .dense = dense}; }
 

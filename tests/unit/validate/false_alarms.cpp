@@ -119,7 +119,8 @@ TEST_CASE("16 neighbouring queries of a head are one unit") {
   REQUIRE(units.size() == 4);  // 2 layers of 2 heads, 12 queries a head
   CHECK(replay.unit_heads() == std::vector<std::size_t>{0, 1, 2, 3});
   double sum = 0, count = 0;
-  for (const MetricRow& row : replay.results().heads[1].results[0].metrics) sum += double{row[replay::Metric::rel_err]}, ++count;
+  for (const MetricRow& row : replay.results().heads[1].results[0].metrics)
+    sum += double{row[replay::Metric::rel_err]}, ++count;
   CHECK(units[1] == Approx(sum / count));
   const std::vector<double> places = replay.places({0, 0});
   REQUIRE(places.size() == 2);

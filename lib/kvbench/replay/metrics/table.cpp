@@ -23,12 +23,8 @@ double ratio(double error, double reference) {
 }
 
 double rel_err(const Answered& a) { return ratio(std::sqrt(a.squares.difference), std::sqrt(a.squares.exact)); }
-double relerr_balancekv(const Answered& a) {
-  return std::sqrt(a.squares.difference) / std::sqrt(a.squares.clamped);
-}
-double err_bound_op(const Answered& a) {
-  return ratio(std::sqrt(a.squares.difference), a.exact.p_norm * a.exact.v_op);
-}
+double relerr_balancekv(const Answered& a) { return std::sqrt(a.squares.difference) / std::sqrt(a.squares.clamped); }
+double err_bound_op(const Answered& a) { return ratio(std::sqrt(a.squares.difference), a.exact.p_norm * a.exact.v_op); }
 double err_bound_fro(const Answered& a) {
   return ratio(std::sqrt(a.squares.difference), a.exact.p_norm * a.exact.v_fro);
 }
@@ -75,10 +71,10 @@ namespace applies {
 constexpr std::string_view everywhere = "every answer";
 constexpr std::string_view with_plain = "answers of which some entry is an original token with weight 1";
 constexpr std::string_view with_entries = "answers of at least one entry";
-constexpr std::string_view selections =
-    "answers from tokens as they are, at least one of which the method may drop";
+constexpr std::string_view selections = "answers from tokens as they are, at least one of which the method may drop";
 constexpr std::string_view plain = "answers from tokens as they are, with unit weights";
-constexpr std::string_view shrinking = "methods that keep one set of tokens as they are and never bring a dropped one back";
+constexpr std::string_view shrinking =
+    "methods that keep one set of tokens as they are and never bring a dropped one back";
 constexpr std::string_view clusters = "methods that retrieve clusters or pages, after the first R steps of a run";
 constexpr std::string_view sketched = "layers, not single heads, of traces with residual norms and sketches";
 }  // namespace applies
@@ -142,12 +138,9 @@ constexpr auto table = std::to_array<Row>({
       .limits = limits::share,
       .applies = applies::selections},
      metrics::mass_recall},
-    hit_rate("cache_hit_r1", 1,
-             "share of a step's recalled tokens in clusters that the last 1 step(s) also selected"),
-    hit_rate("cache_hit_r2", 2,
-             "share of a step's recalled tokens in clusters that the last 2 step(s) also selected"),
-    hit_rate("cache_hit_r4", 4,
-             "share of a step's recalled tokens in clusters that the last 4 step(s) also selected"),
+    hit_rate("cache_hit_r1", 1, "share of a step's recalled tokens in clusters that the last 1 step(s) also selected"),
+    hit_rate("cache_hit_r2", 2, "share of a step's recalled tokens in clusters that the last 2 step(s) also selected"),
+    hit_rate("cache_hit_r4", 4, "share of a step's recalled tokens in clusters that the last 4 step(s) also selected"),
     {{.name = "kept_mass",
       .meaning = "share of exact attention on the tokens that answer, those that the harness keeps included",
       .better = Better::larger,
