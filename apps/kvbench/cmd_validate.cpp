@@ -12,7 +12,7 @@
 #include <kvbench/report/claims/sections.hpp>
 #include <kvbench/report/columns/tables.hpp>
 #include <kvbench/report/document/writers.hpp>
-#include <kvbench/sweep/figure_checks.hpp>
+#include <kvbench/validate/figure_checks.hpp>
 #include <kvbench/validate/validate.hpp>
 
 #include <apps/common/command_line.hpp>
@@ -41,7 +41,7 @@ struct ValidateFlags {
 std::span<const bounds::Check> known_checks() {
   static const std::vector<bounds::Check> all = [] {
     std::vector<bounds::Check> checks(validate::all_checks().begin(), validate::all_checks().end());
-    std::ranges::copy(sweep::figure_checks(), std::back_inserter(checks));
+    std::ranges::copy(validate::figure_checks(), std::back_inserter(checks));
     return checks;
   }();
   return all;
@@ -57,7 +57,7 @@ std::string checks_list() {
   return out;
 }
 
-std::string as_text(const ValidateFlags& o, const Output& output, std::span<const bounds::CheckRow> rows) {
+std::string as_text(const ValidateFlags& o, const Output& output, std::span<const evidence::CheckRow> rows) {
   if (o.format == "md") return report::markdown(report::every_check(rows));
   return shows_table(o.format, output) ? report::terminal_text(report::check_summary(rows))
                                        : report::table_of(o.format, report::check_columns(), rows);
@@ -193,11 +193,11 @@ int run(const CLI::App& flags, const ValidateFlags& o) {
     write_finished();
     return was_interrupted;
   }
-  const std::vector<bounds::CheckRow> rows = finished.judged(o.validate.alpha);
+  const std::vector<evidence::CheckRow> rows = finished.judged(o.validate.alpha);
   output.finish(as_text(o, output, rows));
   if (output.to_file() && (o.summary || stdout_is_terminal()))
     print(report::terminal_text(report::check_summary(rows)));
-  return std::ranges::any_of(rows, bounds::is_fault) ? rows_failed : done;
+  return std::ranges::any_of(rows, evidence::is_fault) ? rows_failed : done;
 }
 
 }  // namespace

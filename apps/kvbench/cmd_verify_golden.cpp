@@ -10,8 +10,7 @@
 #include <kvbench/golden/compare.hpp>
 #include <kvbench/golden/compute.hpp>
 #include <kvbench/golden/frozen.hpp>
-#include <kvbench/report/columns/tables.hpp>
-#include <kvbench/report/read/checked_rows.hpp>
+#include <kvbench/golden/table.hpp>
 #include <kvbench/store/key.hpp>
 
 #include <apps/common/command_line.hpp>
@@ -90,7 +89,7 @@ std::vector<golden::Row> golden_rows_of(const VerifyFlags& o, std::span<const go
                                         const trace::Reader& reader) {
   const report::CsvTable table =
       o.golden.empty() ? report::parse_csv(golden::frozen_csv(), "golden.csv") : report::read_csv(o.golden);
-  std::vector<golden::Row> rows = report::golden_rows(table);
+  std::vector<golden::Row> rows = golden::rows_of(table);
   const golden::Row& first = rows.front();
   if (!reader.sha256().starts_with(first.sha256))
     throw Error("{}: the golden rows are about another trace: {} with SHA-256 {}...; this one has {}", reader.path(),
@@ -147,7 +146,7 @@ int verify(const VerifyFlags& o) {
   if (verified.empty()) throw Error("--method: there is no row to verify; {}", found.front().fault);
   const std::span<const Verified> rows(verified);
   output.finish(shows_table(o.run.format, output) ? summary(rows, backend)
-                                                  : report::table_of(o.run.format, report::verified_columns(), rows));
+                                                  : report::table_of(o.run.format, golden::verified_columns(), rows));
   if (output.to_file() && (!o.run.summary.empty() || stdout_is_terminal())) print(summary(rows, backend));
   return std::ranges::all_of(rows, [](const Verified& row) { return row.outcome == Outcome::same; }) ? done
                                                                                                      : rows_failed;
@@ -155,7 +154,7 @@ int verify(const VerifyFlags& o) {
 
 /// The rows of all methods in their order: those that were found, else those of this version.
 std::vector<golden::Row> with_others(const std::vector<golden::Row>& found) {
-  const std::vector<golden::Row> known = report::golden_rows(report::parse_csv(golden::frozen_csv(), "golden.csv"));
+  const std::vector<golden::Row> known = golden::rows_of(report::parse_csv(golden::frozen_csv(), "golden.csv"));
   std::vector<golden::Row> out;
   for (const golden::Method& method : golden::golden_methods()) {
     const auto of = [&](const golden::Row& row) { return is_of(row, method); };
@@ -180,7 +179,7 @@ int write(const VerifyFlags& o) {
   double deviation = 0;
   const std::vector<golden::Row> rows = golden::join_backends(by_backend, deviation);
   const std::vector<golden::Row> all = with_others(rows);
-  output.finish(report::csv_of(report::golden_columns(), std::span<const golden::Row>(all)));
+  output.finish(report::csv_of(golden::golden_columns(), std::span<const golden::Row>(all)));
   std::string text = fmt::format(
       "{} golden rows; where back ends share one, the largest difference of a figure is "
       "{:.2g} of its tolerance.\n",
@@ -224,7 +223,7 @@ Command add_verify_golden(CLI::App& app) {
   add_form_flags(flags, o.run.format, o.run.output);
   flags->add_flag("--summary", o.run.summary, "With -o: also print the sentences (default on a terminal)");
   flags->add_flag("-q,--quiet", o.run.quiet, "Do not show a progress bar");
-  add_columns_flag(flags, "Print the columns of the CSV and exit", o.run.format, docs_of(report::verified_columns()));
+  add_columns_flag(flags, "Print the columns of the CSV and exit", o.run.format, docs_of(golden::verified_columns()));
   return {flags, [flags, options] { return run(*flags, *options); }};
 }
 
