@@ -119,7 +119,7 @@ class GoldenRow:
 
 @checked
 def golden(path: os.PathLike | None = None):
-    """The golden rows of this version, or of a file that `kvbench verify-golden --write` made: a list of GoldenRow.
+    """The golden rows of this version, or of a file that `kvbench validate golden --write` made: a list of GoldenRow.
     Needs no build of kvbench. Several rows are about the same where back ends choose other entries."""
     path = path or _FILE
     table, most = [], _MOST_IDS

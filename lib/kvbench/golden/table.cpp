@@ -158,7 +158,7 @@ std::span<const Column<Verified>> verified_columns() {
 }
 
 std::vector<Row> rows_of(const CsvTable& table) {
-  require_columns(table, golden_columns(), "kvbench verify-golden --write");
+  require_columns(table, golden_columns(), "kvbench validate golden --write");
   const report::RowReader<Row> read(table, golden_columns());
   std::vector<Row> rows;
   std::size_t ids = 0;
