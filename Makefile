@@ -4,8 +4,8 @@ OUT    := out
 JOBS   := $(shell nproc)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup build program run test figures validate demo eval findings lint format bench scaling docs nightly
-.PHONY: gpu-check slurm-check parallel-check install clean
+.PHONY: help setup build program laboratory run test figures validate demo eval findings lint format bench scaling docs
+.PHONY: nightly gpu-check slurm-check parallel-check install clean
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | awk -F'\t' '{printf "  make %-14s %s\n", $$1, $$2}'
@@ -17,7 +17,7 @@ build: setup ## configure and build everything (Release)
 	@cmake --preset release --log-level=WARNING >/dev/null
 	@cmake --build --preset release -j $(JOBS)
 
-# Builds only the program, for targets that need neither tests nor benchmarks.
+# Builds only the program, for targets that need neither checks, tests nor benchmarks.
 program: setup
 	@cmake --preset release --log-level=WARNING >/dev/null
 	@cmake --build --preset release --target kvbench -j $(JOBS)
@@ -51,7 +51,11 @@ endif
 figures: program ## compute all published figures and tables (or FIGURES="balancekv-fig2 ..."): out/figures/NAME.html
 	@scripts/figures $(FIGURES)
 
-validate: program ## test theorems and claims of the papers on the bundled trace and on streams: out/validate.html
+# The program beside kvbench that has the checks, for targets that run them.
+laboratory: program
+	@cmake --build --preset release --target kvbench-validate -j $(JOBS)
+
+validate: laboratory ## test theorems and claims of the papers on the bundled trace and on streams: out/validate.html
 	@mkdir -p $(OUT)
 	$(BUILD)/kvbench validate traces/smollm2-135m.h5 --synthetic -o $(OUT)/validate.csv --summary; status=$$?; \
 	$(BUILD)/kvbench report $(OUT)/validate.csv -o $(OUT)/validate.html && \
@@ -80,13 +84,13 @@ scaling: program ## measure how time and memory of every method grow (one hour):
 	@mkdir -p $(OUT)
 	bench/scaling.py --kvbench $(BUILD)/kvbench >$(OUT)/scaling.md
 
-docs: program ## regenerate what the program prints: tables in README.md, docs/methods, docs/columns.md
+docs: laboratory ## regenerate what the program prints: tables in README.md, docs/methods, docs/columns.md
 	@scripts/docs
 
 nightly: setup ## run lint, sanitizers, recipes of pages, all decoders of two transformers, the long make validate
 	@scripts/lint
 	@scripts/sanitize
-	@$(MAKE) --no-print-directory program
+	@$(MAKE) --no-print-directory laboratory
 	KVBENCH_RECIPES=$(CURDIR)/build/recipes ctest --preset release -R docs_recipes --output-on-failure
 	KVBENCH_ARCHITECTURES=all ctest --preset release -R extension_architectures --output-on-failure
 	KVBENCH_TORCH_PYTHON=$$(scripts/fetch-model --hf-oldest) KVBENCH_ARCHITECTURES=all \

@@ -12,7 +12,7 @@ endforeach()
 install(DIRECTORY lib/kvbench DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILES_MATCHING PATTERN "*.hpp")
 install(DIRECTORY kernels/include/kvbench DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
 install(TARGETS ${targets} EXPORT kvbench-targets DESTINATION ${CMAKE_INSTALL_LIBDIR})
-install(TARGETS kvbench DESTINATION ${CMAKE_INSTALL_BINDIR})
+install(TARGETS kvbench kvbench-validate DESTINATION ${CMAKE_INSTALL_BINDIR})
 # The completion in bash, which the program writes from its flags.
 set(completion ${PROJECT_BINARY_DIR}/completion.bash)
 install(CODE "execute_process(COMMAND \"$<TARGET_FILE:kvbench>\" completion bash OUTPUT_FILE \"${completion}\"
@@ -20,7 +20,7 @@ install(CODE "execute_process(COMMAND \"$<TARGET_FILE:kvbench>\" completion bash
 if(failed)
   message(FATAL_ERROR \"kvbench completion bash: \${failed}\")
 endif()")
-foreach(program kvbench kveval)
+foreach(program kvbench kvbench-validate kveval)
   install(FILES ${completion} DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions RENAME ${program})
 endforeach()
 if(KVBENCH_WITH_CUDA)

@@ -133,13 +133,14 @@ inline void note_without_effect(const CLI::App& flags, const std::vector<std::st
   }
 }
 
-/// For a flag that prints a page and ends the program: throws Error where another option was given, except `form`, or
-/// what no option takes.
-inline void require_alone(const CLI::App& flags, const std::string& page, const std::string& form = "") {
+/// For a flag that prints a page and ends the program: throws Error where another option was given, except those that
+/// change the page, or what no option takes.
+inline void require_alone(const CLI::App& flags, const std::string& page, const std::vector<std::string>& beside = {}) {
   if (const auto others = flags.remaining(true); !others.empty())
     throw Error("{} has no effect beside {}, which prints a page and ends; leave it out", others.front(), page);
   for (const CLI::Option* option : flags.get_options()) {
-    if (option->count() == 0 || option->check_name(page) || (!form.empty() && option->check_name(form))) continue;
+    const auto is = [&](const std::string& name) { return option->check_name(name); };
+    if (option->count() == 0 || is(page) || std::ranges::any_of(beside, is)) continue;
     throw Error("{} has no effect beside {}, which prints a page and ends; leave it out", name_of(*option), page);
   }
 }

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <iterator>
 
 #include <fmt/ranges.h>
 
@@ -44,10 +45,10 @@ bool like_file(const std::string& word) {
   return plain && !ending.empty() && ending.size() <= longest && letter(ending[0]);
 }
 
-/// The subcommand that was given, else the program.
+/// The innermost subcommand that was given, else the program.
 const CLI::App& parsed_of(const CLI::App& app) {
   const auto commands = app.get_subcommands();
-  return commands.empty() ? app : *commands.front();
+  return commands.empty() ? app : parsed_of(*commands.front());
 }
 
 std::vector<std::string> commands_of(const CLI::App& app) {
@@ -61,7 +62,8 @@ std::vector<std::string> commands_of(const CLI::App& app) {
 std::vector<std::string> commands_with(const CLI::App& app, const std::string& flag) {
   std::vector<std::string> found;
   for (const CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; })) {
-    if (command->get_option_no_throw(flag) != nullptr) found.push_back(app.get_name() + " " + command->get_name());
+    if (command->get_option_no_throw(flag) != nullptr) found.push_back(full_name(*command));
+    std::ranges::move(commands_with(*command, flag), std::back_inserter(found));
   }
   return found;
 }
@@ -81,8 +83,7 @@ std::string unknown_flag(const CLI::App& app, const std::string& name, const std
   const CLI::App& parsed = parsed_of(app);
   const auto has = [&](const std::string& flag) { return parsed.get_option_no_throw(flag) != nullptr; };
   if (&parsed != &app && has(name))
-    return fmt::format("{0} stands before the command; write it behind, as in {1} {2} {0}", name, app.get_name(),
-                       parsed.get_name());
+    return fmt::format("{0} stands before the command; write it behind, as in {1} {0}", name, full_name(parsed));
   std::string remedy = right_word(name, has) + (advice ? advice(parsed, name, value_of(name, words)) : "");
   std::vector<std::string> known;
   for (const CLI::Option* option : parsed.get_options()) {
@@ -189,6 +190,11 @@ std::string unknown_command(const CLI::App& app, const std::string& word) {
 
 }  // namespace
 
+std::string full_name(const CLI::App& command) {
+  const CLI::App* above = command.get_parent();
+  return (above == nullptr ? "" : full_name(*above) + " ") + command.get_name();
+}
+
 std::string complaint(const CLI::App& app, const CLI::ParseError& error, const std::vector<std::string>& words,
                       const FlagAdvice& advice) {
   const std::vector<std::string> unknown = app.remaining(true), known = commands_of(app);
@@ -200,8 +206,8 @@ std::string complaint(const CLI::App& app, const CLI::ParseError& error, const s
   if (flag != unknown.end()) return unknown_flag(app, flag->substr(0, flag->find('=')), words, advice);
   if (unknown.empty()) return in_words(error);
   if (lacks_command) return unknown_command(app, unknown.front());
-  return fmt::format("'{}' has no place in {}{}{}", unknown.front(), app.get_name(),
-                     &parsed == &app ? "" : " " + parsed.get_name(), as_a_flag(parsed, unknown.front()));
+  return fmt::format("'{}' has no place in {}{}", unknown.front(), full_name(parsed),
+                     as_a_flag(parsed, unknown.front()));
 }
 
 void refuse_spaced_lists(const CLI::App& flags, const std::vector<std::string>& words) {

@@ -15,6 +15,9 @@ namespace kvbench::app {
 using FlagAdvice =
     std::function<std::string(const CLI::App& parsed, const std::string& flag, const std::string& value)>;
 
+/// "kvbench validate golden": the program, and the commands down to this one.
+std::string full_name(const CLI::App& command);
+
 /// The message of a failed parse of `words`. It names, in this order: a command that does not exist, whose flags nobody
 /// can judge; a list with spaces between its values; unknown flags and words, with the nearest name, because what is
 /// missing is often what they were meant to be.

@@ -10,6 +10,7 @@
 #include <kvbench/report/shapes/shape.hpp>
 
 #include <apps/common/command_line.hpp>
+#include <apps/common/rows/column_page.hpp>
 #include <apps/common/rows/method_slips.hpp>
 #include <apps/common/rows/output.hpp>
 #include <apps/common/rows/progress.hpp>
@@ -17,7 +18,6 @@
 #include <apps/common/stop_signals.hpp>
 #include <apps/kvbench/allocation_figure.hpp>
 #include <apps/kvbench/allocation_rows.hpp>
-#include <apps/kvbench/column_page.hpp>
 #include <apps/kvbench/commands.hpp>
 #include <apps/kvbench/run_flags.hpp>
 

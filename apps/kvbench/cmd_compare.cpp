@@ -14,9 +14,9 @@
 #include <kvbench/sweep/cells_results.hpp>
 
 #include <apps/common/command_line.hpp>
+#include <apps/common/rows/column_page.hpp>
 #include <apps/common/rows/method_slips.hpp>
 #include <apps/common/rows/output.hpp>
-#include <apps/kvbench/column_page.hpp>
 #include <apps/kvbench/commands.hpp>
 #include <apps/kvbench/run_flags.hpp>
 

@@ -16,14 +16,19 @@ namespace {
 
 /// Behind the tables of words: what they are completed with. A list is completed behind its last comma, and where no
 /// word is known bash offers files.
-constexpr const char* completing = R"(
+constexpr const char* completing = R"bash(
 _kvbench() {
-  local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD-1]} command=${COMP_WORDS[1]} words
+  local line=("${COMP_WORDS[@]}") at=$COMP_CWORD words
+  case "${line[0]##*/}" in
+    kveval) line=(kvbench eval "${line[@]:1}"); at=$((at + 1)) ;;
+    kvbench-validate) line=(kvbench validate "${line[@]:1}"); at=$((at + 1)) ;;
+  esac
+  local cur=${line[at]} prev=${line[at-1]} command=${line[1]}
   COMPREPLY=()
   if [ "$cur" = "=" ]; then cur=
-  elif [ "$prev" = "=" ]; then prev=${COMP_WORDS[COMP_CWORD-2]}; fi
-  if [ "${COMP_WORDS[0]##*/}" = kveval ]; then command=eval
-  elif [ "$COMP_CWORD" = 1 ]; then command=; prev=; fi
+  elif [ "$prev" = "=" ]; then prev=${line[at-2]}; fi
+  if [ "$at" = 1 ]; then command=; prev=
+  elif [ "$at" -gt 2 ] && [ "$(_kvbench_flags "$command ${line[2]}")" != "" ]; then command="$command ${line[2]}"; fi
   if [ -n "$prev" ]; then words=$(_kvbench_values "$command" "$prev"); fi
   if [ "$words" = "" ] && [[ $prev != -* || $cur == -* ]]; then
     if [[ $cur == -* ]]; then words=$(_kvbench_flags "$command"); else words=$(_kvbench_words "$command"); fi
@@ -33,9 +38,8 @@ _kvbench() {
   if [[ $cur == *,* ]]; then list=${cur%,*},; fi
   COMPREPLY=($(compgen -P "$list" -W "$words" -- "${cur##*,}"))
 }
-complete -o default -F _kvbench kvbench
-complete -o default -F _kvbench kveval
-)";
+complete -o default -F _kvbench kvbench kveval kvbench-validate
+)bash";
 
 /// The words between the braces of "TEXT:{csv,json}", which the option takes; those of methods where it takes these.
 std::string words_of(const CLI::Option& option) {
@@ -64,7 +68,7 @@ std::vector<std::string> flags_of(const CLI::Option& option) {
 struct Cases {
   std::string flags, values;
 };
-Cases cases_of(const CLI::App& command) {
+Cases cases_of(const std::string& name, const CLI::App& command) {
   std::vector<std::string> all;
   Cases cases;
   for (const CLI::Option* option : command.get_options()) {
@@ -74,10 +78,10 @@ Cases cases_of(const CLI::App& command) {
     if (names.empty() || !takes_value) continue;
     const std::string words = words_of(*option);
     std::vector<std::string> patterns;
-    for (const std::string& name : names) patterns.push_back(fmt::format("\"{} {}\"", command.get_name(), name));
+    for (const std::string& flag : names) patterns.push_back(fmt::format("\"{} {}\"", name, flag));
     if (!words.empty()) cases.values += fmt::format("    {}) echo \"{}\" ;;\n", fmt::join(patterns, "|"), words);
   }
-  cases.flags = fmt::format("    {}) echo \"{}\" ;;\n", command.get_name(), fmt::join(all, " "));
+  cases.flags = fmt::format("    \"{}\") echo \"{}\" ;;\n", name, fmt::join(all, " "));
   return cases;
 }
 
@@ -94,21 +98,25 @@ std::vector<std::string> method_words() {
 
 std::string bash_script(const CLI::App& app) {
   std::vector<std::string> commands = {"help", "version"};
-  std::string flags, values;
-  for (const CLI::App* command : described_commands(app)) {
-    commands.push_back(command->get_name());
-    const Cases cases = cases_of(*command);
+  std::string flags, values, words;
+  for (const auto& [name, command] : described_commands(app)) {
+    const std::size_t end = name.find(' ');
+    if (end == name.npos)
+      commands.push_back(name);
+    else
+      words += fmt::format("    {}) echo \"{}\" ;;\n", name.substr(0, end), name.substr(end + 1));
+    const Cases cases = cases_of(name, *command);
     flags += cases.flags, values += cases.values;
   }
   return fmt::format(
-      "# Completion of kvbench and kveval in bash, written by `kvbench completion bash`.\n"
+      "# Completion of kvbench and its programs in bash, written by `kvbench completion bash`.\n"
       "_kvbench_methods=\"{}\"\n"
       "_kvbench_flags() {{\n  case \"$1\" in\n    \"\") echo \"--help --version\" ;;\n{}  esac\n}}\n"
       "_kvbench_values() {{\n  case \"$1 $2\" in\n{}  esac\n}}\n"
       "_kvbench_words() {{\n  case \"$1\" in\n    \"\") echo \"{}\" ;;\n    help) echo \"{} {}\" ;;\n"
-      "    methods) echo \"$_kvbench_methods\" ;;\n    completion) echo bash ;;\n  esac\n}}\n{}",
+      "    methods) echo \"$_kvbench_methods\" ;;\n    completion) echo bash ;;\n{}  esac\n}}\n{}",
       fmt::join(method_words(), " "), flags, values, fmt::join(commands, " "), fmt::join(commands, " "),
-      fmt::join(help_topics(), " "), completing);
+      fmt::join(help_topics(), " "), words, completing);
 }
 
 }  // namespace

@@ -1,40 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 // kvbench links no model: `kvbench eval` runs the program kveval. It answers itself what needs no model.
-#include <unistd.h>
-
 #include <algorithm>
-#include <filesystem>
+#include <optional>
 
 #include <kvbench/core/error.hpp>
 #include <kvbench/eval/tasks.hpp>
 #include <kvbench/report/columns/tables.hpp>
 
 #include <apps/common/command_line.hpp>
+#include <apps/common/rows/column_page.hpp>
 #include <apps/common/rows/output.hpp>
 #include <apps/eval/options.hpp>
-#include <apps/kvbench/column_page.hpp>
-#include <apps/kvbench/commands.hpp>
+#include <apps/kvbench/own_program.hpp>
 
 namespace kvbench::app {
 namespace {
 
-constexpr const char* evaluator = "kveval";
-
-/// Replaces this program by the kveval beside it, or else by the one that PATH finds. Returns where there is none.
-void become_evaluator(const std::vector<std::string>& arguments) {
-  std::vector<char*> argv;
-  std::vector<std::string> texts = {evaluator};
-  texts.insert(texts.end(), arguments.begin(), arguments.end());
-  for (std::string& text : texts) argv.push_back(text.data());
-  argv.push_back(nullptr);
-  std::error_code error;
-  const std::filesystem::path beside = std::filesystem::read_symlink("/proc/self/exe", error).parent_path() / evaluator;
-  if (!error) execv(beside.c_str(), argv.data());
-  execvp(evaluator, argv.data());
-}
-
 /// Prints the page of a flag that no other flag may accompany.
-int print_page(const std::string& page, std::vector<std::string> arguments) {
+int print_page(const std::string& page, Words arguments) {
   CLI::App flags;
   flags.allow_extras();
   flags.add_flag(page);
@@ -51,19 +34,16 @@ int print_page(const std::string& page, std::vector<std::string> arguments) {
   return done;
 }
 
-int run(const std::vector<std::string>& arguments) {
-  const auto has = [&](const char* flag) { return std::ranges::find(arguments, flag) != arguments.end(); };
+std::optional<int> answer(const Words& words) {
   for (const char* page : {"--list-tasks", "--columns"}) {
-    if (has(page)) return print_page(page, arguments);
+    if (std::ranges::find(words, page) != words.end()) return print_page(page, words);
   }
-  become_evaluator(arguments);
-  if (has("--help") || has("-h")) {
-    const char* const help[] = {evaluator, "--help"};
-    return kveval::parse_options(static_cast<int>(std::ssize(help)), help).exit_code;
-  }
-  throw Error(
-      "kvbench eval runs the program kveval, which is neither beside kvbench nor in PATH. It needs llama.cpp: run "
-      "scripts/fetch-model, and configure with -DKVBENCH_KVDUMP=ON -DKVBENCH_LLAMA_PREFIX=... as docs/kvdump.md shows");
+  return std::nullopt;
+}
+
+int help() {
+  const char* const words[] = {"kveval", "--help"};
+  return kveval::parse_options(static_cast<int>(std::ssize(words)), words).exit_code;
 }
 
 }  // namespace
@@ -71,9 +51,12 @@ int run(const std::vector<std::string>& arguments) {
 Command add_eval(CLI::App& app) {
   CLI::App* flags =
       app.add_subcommand("eval", "Measure what methods do to the output of a model: runs kveval with these arguments");
-  flags->set_help_flag();  // kveval has its own
-  flags->prefix_command();
-  return {flags, [flags] { return run(flags->remaining()); }};
+  kveval::declare_flags(*flags);
+  const char* const remedy =
+      "It needs llama.cpp: run scripts/fetch-model, and configure with -DKVBENCH_KVDUMP=ON -DKVBENCH_LLAMA_PREFIX=... "
+      "as "
+      "docs/kvdump.md shows";
+  return own_command(flags, {.program = "kveval", .remedy = remedy, .help = help, .answer = answer});
 }
 
 }  // namespace kvbench::app

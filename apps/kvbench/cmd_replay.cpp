@@ -14,12 +14,12 @@
 #include <kvbench/report/columns/tables.hpp>
 
 #include <apps/common/command_line.hpp>
+#include <apps/common/rows/column_page.hpp>
 #include <apps/common/rows/method_slips.hpp>
 #include <apps/common/rows/output.hpp>
 #include <apps/common/rows/progress.hpp>
 #include <apps/common/rows/shared_flags.hpp>
 #include <apps/common/stop_signals.hpp>
-#include <apps/kvbench/column_page.hpp>
 #include <apps/kvbench/commands.hpp>
 #include <apps/kvbench/run_flags.hpp>
 

@@ -8,9 +8,9 @@
 
 #include <apps/common/command_line.hpp>
 #include <apps/common/rows/cells_flags.hpp>
+#include <apps/common/rows/column_page.hpp>
 #include <apps/common/rows/progress.hpp>
 #include <apps/common/stop_signals.hpp>
-#include <apps/kvbench/column_page.hpp>
 #include <apps/kvbench/commands.hpp>
 #include <apps/kvbench/sweep_tables.hpp>
 

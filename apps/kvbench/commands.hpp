@@ -2,18 +2,9 @@
 // One function per subcommand, which adds its flags to the application and returns the function that runs it.
 #pragma once
 
-#include <functional>
-
-#include <CLI/CLI.hpp>
-
-#include <apps/common/program.hpp>
+#include <apps/common/rows/commands.hpp>
 
 namespace kvbench::app {
-
-struct Command {
-  CLI::App* flags;
-  std::function<int()> run;  ///< returns the exit code
-};
 
 Command add_allocate(CLI::App& app);
 Command add_cache(CLI::App& app);
@@ -28,6 +19,5 @@ Command add_report(CLI::App& app);
 Command add_sweep(CLI::App& app);
 Command add_synth(CLI::App& app);
 Command add_validate(CLI::App& app);
-Command add_verify_golden(CLI::App& app);
 
 }  // namespace kvbench::app

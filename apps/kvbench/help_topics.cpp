@@ -2,8 +2,8 @@
 #include <apps/kvbench/help_topics.hpp>
 
 #include <algorithm>
+#include <iterator>
 #include <map>
-#include <memory>
 
 #include <fmt/ranges.h>
 
@@ -11,7 +11,6 @@
 #include <kvbench/methods/sets.hpp>
 
 #include <apps/common/rows/method_slips.hpp>
-#include <apps/eval/options.hpp>
 
 namespace kvbench::app {
 namespace {
@@ -36,16 +35,13 @@ const CLI::Option* option_of(const CLI::App& command, const std::string& word) {
 
 }  // namespace
 
-std::vector<const CLI::App*> described_commands(const CLI::App& app) {
-  static const CLI::App& eval = []() -> const CLI::App& {
-    static CLI::App described("", "eval");
-    kveval::declare_flags(described);
-    return described;
-  }();
-  std::vector<const CLI::App*> commands;
-  for (const CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; }))
-    commands.push_back(command->get_name() == eval.get_name() ? &eval : command);
-  return commands;
+std::vector<Described> described_commands(const CLI::App& app, const std::string& above) {
+  std::vector<Described> all;
+  for (const CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; })) {
+    all.push_back({above + command->get_name(), command});
+    std::ranges::move(described_commands(*command, all.back().name + " "), std::back_inserter(all));
+  }
+  return all;
 }
 
 std::vector<std::string> help_topics() {
@@ -65,13 +61,12 @@ std::vector<std::string> arguments_of_topic(const std::string& topic) {
 
 std::string flag_page(const CLI::App& app, const std::string& word) {
   std::vector<std::pair<std::string, std::vector<std::string>>> texts;  // each with the commands that say it
-  for (const CLI::App* command : described_commands(app)) {
-    const CLI::Option* option = option_of(*command, word);
+  for (const auto& [name, flags] : described_commands(app)) {
+    const CLI::Option* option = option_of(*flags, word);
     if (option == nullptr) continue;
     const std::string text = fmt::format("{}\n  {}", option->get_name(false, true), option->get_description());
     const auto same = std::ranges::find(texts, text, &std::pair<std::string, std::vector<std::string>>::first);
-    (same == texts.end() ? texts.emplace_back(text, std::vector<std::string>()) : *same)
-        .second.push_back(command->get_name());
+    (same == texts.end() ? texts.emplace_back(text, std::vector<std::string>()) : *same).second.push_back(name);
   }
   std::string page;
   for (const auto& [text, commands] : texts)

@@ -9,9 +9,12 @@
 
 namespace kvbench::app {
 
-/// The commands of kvbench with their flags; of `eval` those of kveval, which it hands its words to. They live as long
-/// as `app`.
-std::vector<const CLI::App*> described_commands(const CLI::App& app);
+struct Described {
+  std::string name;  ///< "replay", "validate golden"
+  const CLI::App* flags;
+};
+/// The commands of kvbench with their flags, each with those below it. They live as long as `app`.
+std::vector<Described> described_commands(const CLI::App& app, const std::string& above = "");
 
 /// Topics that are pages of a command, such as "columns".
 std::vector<std::string> help_topics();

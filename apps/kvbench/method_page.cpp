@@ -6,28 +6,13 @@
 
 #include <fmt/ranges.h>
 
-#include <kvbench/bounds/check/check.hpp>
 #include <kvbench/compare/configuration_name.hpp>
 #include <kvbench/methods/sets.hpp>
-#include <kvbench/validate/validate.hpp>
 
-#include <apps/kvbench/column_page.hpp>
+#include <apps/common/rows/column_page.hpp>
 
 namespace kvbench::app {
 namespace {
-
-/// The text with every "arXiv 2309.17453" as a link.
-std::string with_links(std::string text) {
-  constexpr std::string_view word = "arXiv ";
-  for (std::size_t at = 0; (at = text.find(word, at)) != std::string::npos;) {
-    const std::size_t begin = at + word.size();
-    const std::size_t length = text.find_first_not_of("0123456789.", begin) - begin;
-    const std::string link = fmt::format("[arXiv {0}](https://arxiv.org/abs/{0})", text.substr(begin, length));
-    text.replace(at, word.size() + std::min(length, text.size() - begin), link);
-    at += link.size();
-  }
-  return text;
-}
 
 /// What the method needs of a trace beside keys, values and queries; empty: nothing.
 std::string needs_text(const methods::MethodInfo& method) {
@@ -116,20 +101,10 @@ std::string property_table(const methods::Properties& properties) {
   return broken.empty() ? all + ".\n" : all + " but\n\n| property | why not |\n| --- | --- |\n" + broken;
 }
 
-/// The section on the checks about the method that `kvbench validate` tests; empty where there are none.
+/// Of the checks, which kvbench-validate knows. scripts/docs puts them here.
 std::string checks(const methods::MethodInfo& method) {
-  std::string out;
-  for (const bounds::Check& check : validate::all_checks()) {
-    if (check.about() == method.name) {
-      out += fmt::format("| `{}` | {} | {} |\n", check.id, cell(check.statement), with_links(cell(check.paper)));
-    }
-  }
-  if (out.empty()) return "";
-  return fmt::format(
-      "\n## Theorems and claims\n`kvbench validate TRACE.h5 --synthetic --method {}` tests them "
-      "([theory](../theory/README.md)).\n\n"
-      "| check | statement | source |\n| --- | --- | --- |\n{}",
-      method.name, out);
+  return fmt::format("\n## Theorems and claims\n`kvbench validate --list --method {}` lists those about it.\n",
+                     method.name);
 }
 
 std::string parameter_table(const methods::MethodInfo& method) {

@@ -7,8 +7,7 @@
 
 #include <fmt/format.h>
 
-#include <kvbench/core/name.hpp>
-#include <kvbench/replay/run/devices.hpp>
+#include <kvbench/kernels/backend.hpp>
 #include <kvbench/report/columns/tables.hpp>
 #include <kvbench/report/document/writers.hpp>
 #include <kvbench/report/read/labels.hpp>
@@ -17,7 +16,6 @@
 #include <kvbench/trace/reader.hpp>
 
 #include <apps/common/command_line.hpp>
-#include <apps/common/rows/flag_names.hpp>
 #include <apps/kvbench/commands.hpp>
 
 namespace kvbench::app {
@@ -27,14 +25,6 @@ const std::map<std::string, replay::Grain> grains = {{"trace", replay::Grain::tr
                                                      {"layer", replay::Grain::layer},
                                                      {"head", replay::Grain::head},
                                                      {"query", replay::Grain::query}};
-
-/// Explains the name that users of other programs expect.
-CLI::Validator refuse_gpu() {
-  return {[](const std::string& given) {
-            return same_name(given, "gpu") ? fmt::format("'{}' is not a device; a GPU is cuda", given) : std::string();
-          },
-          ""};
-}
 
 /// Concatenates text(records of a run) for all runs, each under the name of the run if it has one.
 template <class F>
@@ -85,22 +75,6 @@ void check_table_flags(const CLI::App& flags, const TableFlags& options) {
     note_without_effect(flags, {"--rows"}, "beside --format table, whose rows are those of traces");
 }
 
-void add_device_flags(CLI::App* flags, RunFlags& o) {
-  o.device_flag =
-      flags
-          ->add_option(
-              "--device", o.device,
-              "cpu, cuda, auto (cuda where a GPU is usable, else cpu) or ref (the slow reference implementation)")
-          ->check(refuse_gpu())
-          ->check(one_of({"auto", "cpu", "cuda", "ref"}));
-  add_isa_flag(flags, o.isa);
-  flags
-      ->add_option("-j,--threads", o.threads,
-                   "Number of threads (default: OMP_NUM_THREADS, else all processors; with cuda 1, as each thread "
-                   "needs device memory)")
-      ->check(number_in(0, 4096));
-}
-
 void add_memory_flag(CLI::App* flags, RunFlags& o) {
   flags
       ->add_option("--memory", o.memory,
@@ -118,12 +92,6 @@ void add_run_flags(CLI::App* flags, RunFlags& o) {
   flags->add_flag("--verbose", o.verbose, "Show the whole traceback where a method in Python fails");
 }
 
-void resolve_device(RunFlags& options) {
-  const replay::DeviceChoice choice = replay::choose_device(options.device);
-  options.device = choice.backend;
-  if (!choice.note.empty()) say("kvbench", with_flags(choice.note, ""));
-}
-
 void report_device_memory(const RunFlags& options) {
   if (options.device != "cuda") return;
   const auto backend = make_cuda_backend();
@@ -131,11 +99,6 @@ void report_device_memory(const RunFlags& options) {
   constexpr double mib = 1 << 20;
   say("kvbench", fmt::format("{} held at most {:.0f} MiB of {:.0f} MiB of device memory", backend->name(),
                              static_cast<double>(memory.peak) / mib, static_cast<double>(memory.limit) / mib));
-}
-
-replay::RunOptions run_options(const RunFlags& flags) {
-  return {
-      .backend = flags.device, .isa = flags.isa, .threads = flags.threads, .memory = static_cast<double>(flags.memory)};
 }
 
 std::vector<NamedFile> input_files(const replay::ReplayRequest& request) {

@@ -3,8 +3,6 @@
 // merge).
 #pragma once
 
-#include <cstdint>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -13,6 +11,7 @@
 #include <kvbench/replay/plan/request.hpp>
 #include <kvbench/replay/records/record.hpp>
 
+#include <apps/common/rows/device_flags.hpp>
 #include <apps/common/rows/output.hpp>
 #include <apps/common/rows/request_flags.hpp>
 #include <apps/common/rows/shared_flags.hpp>
@@ -27,32 +26,21 @@ struct TableFlags {
   std::vector<std::string> labels;  ///< --label, of what is printed for readers
 };
 
-struct RunFlags : TableFlags {
-  std::string device = "cpu";
-  int threads = 0;
-  std::uint64_t memory = 0;  ///< bytes; 0: not given
-  std::optional<Isa> isa;
+struct RunFlags : TableFlags, DeviceFlags {
   bool quiet = false, verbose = false;
   RequestFlags request;  ///< of a sweep: the fields that are flags of it
-  CLI::Option* device_flag = nullptr;
 };
 
 /// Adds --format, -o, and the flags on rows of a replay.
 void add_table_flags(CLI::App* flags, TableFlags& options);
 /// Says on stderr which of them have no effect.
 void check_table_flags(const CLI::App& flags, const TableFlags& options);
-/// Adds --device, --isa and --threads.
-void add_device_flags(CLI::App* flags, RunFlags& options);
 /// Adds --memory.
 void add_memory_flag(CLI::App* flags, RunFlags& options);
 /// Adds all of these, and the other flags of commands that replay.
 void add_run_flags(CLI::App* flags, RunFlags& options);
-/// Resolves --device; reports on stderr where `auto` finds no GPU. Throws Error where the device cannot be used.
-void resolve_device(RunFlags& options);
 /// On a GPU: reports on stderr how much of its memory the run held.
 void report_device_memory(const RunFlags& options);
-/// The options that the flags stand for.
-replay::RunOptions run_options(const RunFlags& flags);
 
 /// The files beside its trace that a request reads: those of its methods (store::files_of_method()), and the
 /// calibration.

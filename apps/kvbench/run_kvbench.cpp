@@ -1,8 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <sys/mman.h>
-
 #include <algorithm>
-#include <new>
 
 #include <fmt/ranges.h>
 
@@ -10,10 +7,7 @@
 #include <kvbench/core/version.hpp>
 
 #include <apps/common/command_line.hpp>
-#include <apps/common/freed_memory.hpp>
 #include <apps/common/rows/flag_names.hpp>
-#include <apps/common/rows/method_slips.hpp>
-#include <apps/common/stop_signals.hpp>
 #include <apps/kvbench/commands.hpp>
 #include <apps/kvbench/help_topics.hpp>
 #include <apps/kvbench/run_kvbench.hpp>
@@ -44,27 +38,10 @@ const CommandExamples command_examples[] = {
     {"merge", {"merge part1.cells part2.cells -o rows.csv"}},
     {"compare", {"compare run.h5 --a snapkv --b h2o@25%mem", "compare run.h5 --by layer --metric mass_recall"}},
     {"report", {"report run.csv -o run.html", "report run.csv --figure list"}},
-    {"validate", {"validate --list", "validate traces/smollm2-135m.h5 --check chelsea -o validate.csv --summary"}},
     {"methods", {"methods", "methods eviction", "methods snapkv", "methods \"snapkv[window=64]\" --check"}},
     {"synth", {"synth --pattern needle --tokens 2048 --prompt-tokens 1792 -o needle.h5"}},
     {"cache", {"cache", "cache --remove model.gguf"}},
-    {"completion", {"completion bash > ~/.local/share/bash-completion/completions/kvbench"}},
-    {"verify-golden", {"verify-golden --method snapkv", "verify-golden --method snapkv --port ./mine.py:MySnapKV"}}};
-
-constexpr const char* exit_codes =
-    "Exit codes: 0 success, 1 some rows failed, a theorem was violated or a method breaks its contract, 2 bad usage or "
-    "bad input, 3 input/output or memory failure, 130 interrupted (SIGINT, SIGTERM or SIGHUP).";
-
-/// Replaces the footers that commands have inherited; those of their own stand behind the examples.
-void add_examples(CLI::App& app) {
-  for (const CommandExamples& examples_of : command_examples) {
-    CLI::App* command = app.get_subcommand(examples_of.command);
-    std::string text = examples_of.lines.size() == 1 ? "Example:\n" : "Examples:\n";
-    for (const char* line : examples_of.lines) text += fmt::format("  kvbench {}\n", line);
-    const std::string own = command->get_footer() == app.get_footer() ? exit_codes : command->get_footer();
-    command->footer(text + own);
-  }
-}
+    {"completion", {"completion bash > ~/.local/share/bash-completion/completions/kvbench"}}};
 
 /// The arguments in the words of flags: "help" and "help COMMAND" are --help and COMMAND --help, "help TOPIC" what
 /// prints it, "version" is --version. Throws Error where no command is given, or one without help.
@@ -90,21 +67,6 @@ std::vector<std::string> in_flags(const CLI::App& app, std::vector<std::string> 
   return of_topic.empty() ? std::vector{asked} : of_topic;  // a command that there is not
 }
 
-/// The subcommand that was given, or "".
-std::string command_of(const CLI::App& app) {
-  const auto commands = app.get_subcommands();
-  return commands.empty() ? "" : commands.front()->get_name();
-}
-
-/// HDF5 crashes where the system refuses memory to its initialisation. Throws std::bad_alloc where there is less than
-/// its needs.
-void check_memory() {
-  constexpr std::size_t least = 16 << 20;
-  void* const room = mmap(nullptr, least, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  if (room == MAP_FAILED) throw std::bad_alloc();
-  munmap(room, least);
-}
-
 /// `given` is the subcommand as soon as it is known, for messages.
 int run_arguments(const std::vector<std::string>& words, std::string& given) {
   using namespace kvbench;
@@ -117,47 +79,22 @@ int run_arguments(const std::vector<std::string>& words, std::string& given) {
       "or one of " +
       fmt::format("{}", fmt::join(help_topics(), ", ")) + ". kvbench version names the version.\n" + exit_codes);
   app.require_subcommand(1);
-  const Command commands[] = {add_info(app),     add_replay(app),    add_sweep(app),    add_merge(app),
-                              add_compare(app),  add_report(app),    add_validate(app), add_methods(app),
-                              add_synth(app),    add_eval(app),      add_cache(app),    add_verify_golden(app),
-                              add_allocate(app), add_completion(app)};
+  const Command commands[] = {add_info(app),   add_replay(app),   add_sweep(app),     add_merge(app), add_compare(app),
+                              add_report(app), add_validate(app), add_methods(app),   add_synth(app), add_eval(app),
+                              add_cache(app),  add_allocate(app), add_completion(app)};
   for (const Command& command : commands) take_one_value_each(*command.flags);
-  add_examples(app);
+  for (const CommandExamples& of : command_examples) add_examples(*app.get_subcommand(of.command), of.lines);
   const std::vector<std::string> read = in_flags(app, words);
   if (read.size() == 1 && words.front() == "help") {
     if (const std::string page = flag_page(app, read.front()); !page.empty()) return print(page), done;
   }
-  try {
-    app.parse(as_parsed(read));
-  } catch (const CLI::Success& asked) {  // --help, --version
-    return print_answer(app, asked);
-  } catch (const CLI::ParseError& error) {
-    const std::string command = command_of(app);
-    const std::string fault = complaint(app, error, read, method_advice);
-    throw Error("{} (see kvbench {}{}--help)", fault, command, command.empty() ? "" : " ");
-  }
-  given = command_of(app);
-  refuse_spaced_lists(*app.get_subcommands().front(), read);
-  refuse_empty_values(*app.get_subcommands().front());
-  for (const Command& command : commands) {
-    if (command.flags->parsed()) return command.run();
-  }
-  return done;
+  return run_words(app, commands, read, given);
 }
 
 }  // namespace
 
 int kvbench::app::run_kvbench(int argc, char** argv) {
-  keep_freed_memory();
-  std::string command;
-  const Program program{.name = "kvbench",
-                        .out_of_memory = "use fewer --threads, or a machine with more memory",
-                        .words = [&](const std::string& message) { return with_flags(message, command); }};
-  return run_program(program, [&] {
-    check_memory();
-    wait_for_stop_signals("kvbench");
-    return run_arguments({argv + 1, argv + argc}, command);
-  });
+  return run_commands([&](std::string& given) { return run_arguments({argv + 1, argv + argc}, given); });
 }
 
 int kvbench::app::run_command(const std::vector<std::string>& arguments) {

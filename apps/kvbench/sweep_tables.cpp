@@ -44,7 +44,7 @@ SweepTables::SweepTables(const std::string& what, Parts parts, const TableFlags&
 
 int SweepTables::finish(const sweep::SweepResults& results) {
   if (measures_) {
-    const std::span<const bounds::MeasureRow> rows(results.measures);
+    const std::span<const measures::MeasureRow> rows(results.measures);
     measures_->finish(report::table_of(flags_.format, report::measure_columns(), rows));
   }
   if (claims_) claims_->finish(report::claims_table(flags_.format, results.claims));

@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """kvbench from Python: methods of your own (scorer, and classes with make()), the commands of the program (replay,
-compare, sentences, validate, report), models with compressed caches (compressed) and
-what these do to their output (evaluate), traces (Trace, TraceWriter), raw
-results (Raw), entries and scores (entries, write_scores, method_scores), result CSVs
-(load_csv) and golden rows (golden). docs/python.md describes the package."""
+compare, sentences, report), models with compressed caches (compressed) and what these do to their output (evaluate),
+traces (Trace, TraceWriter), raw results (Raw), entries and scores (entries, write_scores, method_scores), result CSVs
+(load_csv) and golden rows (golden, verify_golden). docs/python.md describes the package."""
 
 import importlib
 
@@ -23,7 +22,7 @@ _NAMES = {
     "_lm_eval": "lm_eval_model",
     "_given": "entries",
     "_models": "load_model",
-    "_commands": "compare method_scores replay report validate",
+    "_commands": "compare method_scores replay report",
     "_golden": "GoldenRow golden verify_golden",
     "_sentences": "sentences",
     "method": "Array HeadPrompt Infeasible Kept QueryBlock Rope Table Unavailable scorer",

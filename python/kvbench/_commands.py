@@ -210,11 +210,6 @@ def compare(results, a=None, b=None, **flags):
     return _rows_of("compare", results, {"a": a, "b": b, **flags})
 
 
-def validate(trace=None, **flags):
-    """Tests the papers' theorems and claims, as `kvbench validate` does: one row per check and head."""
-    return _rows_of("validate", [] if trace is None else trace, flags)
-
-
 class Page:
     """A page or a figure of report(), which notebooks show."""
 

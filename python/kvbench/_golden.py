@@ -1,16 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
 """Golden rows: what every method gives on the bundled trace, for tests of other implementations (docs/golden.md)."""
 
-import contextlib
 import hashlib
 import os
 import pathlib
+import tempfile
 from dataclasses import dataclass
 
 import numpy as np
 
-from ._error import Error
+from ._error import Error, require
 from ._kinds import checked
+from .raw import Raw
 from .results import rows_of, plain
 
 _FILE = pathlib.Path(__file__).with_name("golden.csv")
@@ -53,9 +54,17 @@ class GoldenRow:
     atol: float
 
     def __repr__(self):
-        settings = f"[{self.params}]" if self.params else ""
-        return (f"<GoldenRow {self.method}{settings} at {self.budget}, {self.protocol}, prompt {self.prompt}, layer "
-                f"{self.layer}, kv head {self.kv_head}>")
+        return f"<GoldenRow {self.name}>"
+
+    @property
+    def label(self):
+        """The method as --method names it: "snapkv[per=query_head]"."""
+        return f"{self.method}[{self.params}]" if self.params else self.method
+
+    @property
+    def name(self):
+        return (f"{self.label} at {self.budget}, {self.protocol}, prompt {self.prompt}, layer {self.layer}, kv head "
+                f"{self.kv_head}")
 
     @property
     def query_heads(self):
@@ -110,7 +119,7 @@ class GoldenRow:
 
 @checked
 def golden(path: os.PathLike | None = None):
-    """The golden rows of this version, or of a file that `kvbench verify-golden --write` made: a list of GoldenRow.
+    """The golden rows of this version, or of a file that `kvbench validate golden --write` made: a list of GoldenRow.
     Needs no build of kvbench. Several rows are about the same where back ends choose other entries."""
     path = path or _FILE
     table, most = [], _MOST_IDS
@@ -121,17 +130,111 @@ def golden(path: os.PathLike | None = None):
 
 
 def verify_golden(trace=None, method=None, port=None, **flags):
-    """Computes golden rows again and compares them, as `kvbench verify-golden` does: one row per golden row, whose
-    `outcome` is "same" or says what is not. Needs the extension that `pip install .` builds.
+    """Replays methods where they have golden rows, and compares: one row per golden row, whose `outcome` is "same" or
+    "differs", and whose `difference` says by what. Needs the extension that `pip install .` builds.
 
     trace: the bundled trace, a path or a Trace; None: traces/smollm2-135m.h5 in the working folder. method: only the
-    rows of these methods. port: a method in Python (a class, an object, a scorer or FILE.py:NAME), which is
-    replayed in place of the one method. flags: those of the command, such as isa="scalar"."""
+    rows of these methods, such as "snapkv[per=query_head]". port: a method in Python (a class, an object, a scorer or
+    FILE.py:NAME), which is replayed in place of the one method; what a budget means for it, and recall, are not
+    compared. flags: those of replay(), such as isa="scalar"."""
     from . import _commands
-    given = [] if trace is None else [getattr(trace, "path", trace)]
-    with contextlib.ExitStack() as stack:
-        names = stack.enter_context(_commands.named(port, "verify_golden")) if port is not None else [None]
-        return _commands._rows_of("verify-golden", given, {"method": method, "port": names[0], **flags})
+    path = getattr(trace, "path", trace) or "traces/smollm2-135m.h5"
+    places = {}  # method: protocol, prompt and layer: its rows there
+    for row in golden():
+        places.setdefault(row.label, {}).setdefault((row.protocol, row.prompt, row.layer), []).append(row)
+    chosen = list(places) if method is None else [method] if isinstance(method, str) else list(method)
+    for label in chosen:
+        require(label in places, "verify_golden()", f"{label} has no golden rows; those that have are "
+                f"{', '.join(places)}.")
+    require(port is None or len(chosen) == 1, "verify_golden()", f"name the one method of which `port` is a port; "
+            f"there are {len(chosen)}.")
+    found = []
+    for label in chosen:
+        for place, rows in places[label].items():
+            found += _verified(rows, place, path, label if port is None else port, port is not None, flags)
+    try:
+        import pandas
+    except ImportError:
+        return found
+    return pandas.DataFrame(found)
+
+
+def _verified(rows, place, path, method, is_port, flags):
+    """Dicts, one for each budget and kv head of these rows, which are about one place."""
+    from . import _commands
+    protocol, prompt, layer = place
+    expected = {}
+    for row in rows:
+        expected.setdefault((row.budget, row.kv_head), []).append(row)
+    with tempfile.TemporaryDirectory(prefix="kvbench-") as folder:
+        table, file = (os.path.join(folder, name) for name in ("rows.csv", "raw.h5"))
+        budgets = list(dict.fromkeys(row.budget for row in rows))
+        _commands.replay(path, method, budgets, protocol=protocol, prompts=prompt, layers=layer, rows="head", raw=file,
+                         raw_outputs=True, output=table, **flags)
+        replayed = rows_of(table, ("total_bytes", "bytes_read", "sha256", "device", "isa"), "a table of a replay")
+        own = {(row["budget"], row["kv_head"]): row for row in replayed if row["seed"] in ("", str(rows[0].seed))}
+        with Raw(file) as raw:
+            cells = {cell.budget: number for number, cell in enumerate(raw.cells) if cell.seed == rows[0].seed}
+            return [_compared(known, own[budget, str(head)], raw.head(prompt, layer, head), cells[budget], is_port)
+                    for (budget, head), known in expected.items()]
+
+
+def _compared(known, row, head, cell, is_port):
+    """What was found for one budget and kv head, beside the golden row that it agrees with, or else the first. Rows of
+    other back ends count if there is none of this one, as on a GPU."""
+    require(known[0].sha256.startswith(row["sha256"]), "verify_golden()", f"the golden rows are about another trace: "
+            f"{known[0].trace} with SHA-256 {known[0].sha256}..., not {row['sha256']}...")
+    backend = row["isa"] if row["device"] == "cpu" else row["device"]
+    known = [one for one in known if backend in one.backends] or known
+    if row["status"] == "ok":
+        figures = _figures(head, cell, known[0])
+        figures.update(total_bytes=float(row["total_bytes"]), bytes_read=float(row["bytes_read"]))
+        if is_port:  # recall counts the tokens that a method declares that it may drop
+            figures = {name: value for name, value in figures.items() if name not in ("recall", "budget_tokens")}
+        all_differences = [one.differences(**figures) for one in known]
+    else:
+        all_differences = [[f"it did not run: {row['reason']}"] for _ in known]
+    differences = min(all_differences, key=bool)
+    first = known[0]
+    return {"method": first.method, "params": first.params, "budget": first.budget, "protocol": first.protocol,
+            "prompt": first.prompt, "layer": first.layer, "kv_head": first.kv_head, "backend": backend,
+            "outcome": "differs" if differences else "same",
+            "difference": f"{first.name}: {'; '.join(differences)}" if differences else ""}
+
+
+def _figures(head, cell, row):
+    """The columns of a golden row, of raw results; `row` says which it has."""
+    tables, positions = head.entries(cell)
+    group = len(row.ids)
+    ids, sums = [[] for _ in range(group)], np.zeros((2, group))
+    for table in tables:
+        shape = (group if table.per_head else 1, len(positions) if table.per_query else 1, -1)
+        of_all = np.asarray(table.ids).reshape(shape)[:, -1]  # of the last query
+        weights = [np.ones_like(of_all, float) if values is None else np.asarray(values, float).reshape(shape)[:, -1]
+                   for values in (table.weight_num, table.weight_den)]
+        for g in range(group):
+            at = g if table.per_head else 0
+            used = of_all[at] >= 0
+            ids[g].append(of_all[at][used])
+            sums[:, g] += [one[at][used].sum() for one in weights]
+    weighted = any(values is not None for table in tables for values in (table.weight_num, table.weight_den))
+    errors = head.metric("rel_err", cell).astype(float)
+    figures = {"ids": [np.concatenate(one) if one else np.empty(0, np.int32) for one in ids],
+               "weight_num": sums[0] if weighted else None, "weight_den": sums[1] if weighted else None,
+               "rel_err": _means(errors), "rel_err_last": errors[:, -1], "recall": _means(head.metric("recall", cell)),
+               "budget_tokens": head.budget_tokens(cell)}
+    if row.kl_predicted is not None:
+        figures["kl_predicted"] = np.mean(head.probe_sums(cell)**2) / (2 * head.scored_tokens)
+    return figures
+
+
+def _means(values):
+    """By query head, over the queries where the metric applies; None where it applies nowhere."""
+    applies = ~np.isnan(values)
+    if not applies.any():
+        return None
+    with np.errstate(invalid="ignore"):
+        return np.nansum(values.astype(float), 1) / applies.sum(1)
 
 
 def _row(path, number, cells, most):

@@ -5,7 +5,7 @@ import subprocess
 import sys
 
 import numpy as np
-from support import SAMPLE, PackageTest, kvbench, records
+from support import PackageTest, kvbench, records
 
 WITHOUT_PANDAS = """
 import sys
@@ -18,7 +18,6 @@ assert isinstance(rows, list) and isinstance(rows[0], dict), type(rows)
 compared = kvbench.compare(rows, a="snapkv")
 print(*kvbench.sentences(compared), sep="\\n")
 print(len(kvbench.report(rows).text) == len(kvbench.report([rows]).text))
-print(len(kvbench.validate({trace!r}, check="subgen.lemma1", layers=0)) > 0)
 """
 
 
@@ -50,7 +49,7 @@ class Rows(PackageTest):
         done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=300)
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertEqual(done.stdout.splitlines()[:2], kvbench.sentences(kvbench.compare(self.file, a="snapkv")))
-        self.assertEqual(done.stdout.splitlines()[2:], ["True", "True"])
+        self.assertEqual(done.stdout.splitlines()[2:], ["True"])
 
     def test_what_is_no_rows(self):
         wrong = self.rows[:1] + [{"method": "sink"}]
@@ -67,5 +66,3 @@ class Rows(PackageTest):
         self.assertEqual(kvbench.sentences([]), [])
         with self.refuses("argument 'trace'"):
             kvbench.replay(3, "sink")
-        with kvbench.Trace(SAMPLE) as trace:
-            self.assertGreater(len(kvbench.validate(trace, check="subgen.lemma1", layers=2)), 0)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""kvbench eval without a model: descriptions, the program kveval that it becomes, reports and comparisons of its
+"""kvbench eval without a model: descriptions, the program that it and validate become, reports and comparisons of its
 tables."""
 import csv
 import io
@@ -31,6 +31,12 @@ def table(lines):
     return out.getvalue()
 
 
+# Commands that are programs of their own: what is said where one is missing, and words of its help.
+PROGRAMS = (("eval", "kveval", "-DKVBENCH_KVDUMP=ON", ("Usage: kveval", "--context", "--inject", "Exit codes")),
+            ("validate", "kvbench-validate", "`make build`", ("Usage: kvbench validate", "--check", "golden",
+                                                              "Exit codes")))
+
+
 class Eval(CliTest):
     def test_tasks_and_columns_are_described_without_a_model(self):
         self.assertIn("passkey\n  Measures ", run("eval", "--list-tasks").stdout)
@@ -43,33 +49,37 @@ class Eval(CliTest):
         shutil.copy(KVBENCH, folder)
         return folder
 
-    def test_where_kveval_is_missing_the_message_says_how_to_build_it(self):
+    def test_where_a_program_is_missing_the_message_says_how_to_build_it(self):
         folder = self.copy_of_program("alone")
-        done = subprocess.run([os.path.join(folder, os.path.basename(KVBENCH)), "eval", "m.gguf"], capture_output=True,
-                              text=True, env={**os.environ, "PATH": folder}, timeout=60)
-        self.assertEqual((done.returncode, done.stdout), (2, ""))
-        self.assertIn("-DKVBENCH_KVDUMP=ON", done.stderr)
+        for command, program, remedy, _ in PROGRAMS:
+            done = subprocess.run([os.path.join(folder, os.path.basename(KVBENCH)), command, "some.file"],
+                                  capture_output=True, text=True, env={**os.environ, "PATH": folder}, timeout=60)
+            self.assertEqual((done.returncode, done.stdout), (2, ""))
+            for words in (f"kvbench: kvbench {command} runs the program {program}, which is neither beside", remedy):
+                self.assertIn(words, done.stderr)
 
-    def test_help_needs_no_kveval(self):
+    def test_help_needs_no_other_program(self):
         folder = self.copy_of_program("helped")
-        program = os.path.join(folder, os.path.basename(KVBENCH))
-        for arguments in (["eval", "--help"], ["eval", "-h"], ["help", "eval"]):
-            done = subprocess.run([program, *arguments], capture_output=True, text=True, timeout=60,
-                                  env={**os.environ, "PATH": folder})
-            self.assertEqual((done.returncode, done.stderr), (0, ""))
-            for words in ("Usage: kveval", "--context", "--inject", "Exit codes"):
-                self.assertIn(words, done.stdout)
+        for command, _, _, page in PROGRAMS:
+            for arguments in ([command, "--help"], [command, "-h"], ["help", command]):
+                done = subprocess.run([os.path.join(folder, os.path.basename(KVBENCH)), *arguments], timeout=60,
+                                      capture_output=True, text=True, env={**os.environ, "PATH": folder})
+                self.assertEqual((done.returncode, done.stderr), (0, ""))
+                for words in page:
+                    self.assertIn(words, done.stdout)
+        self.assertEqual(done.stdout, run("help", "validate").stdout, "which is the page of the program")
 
-    def test_kveval_beside_the_program_gets_all_arguments_and_gives_the_exit_code(self):
+    def test_the_program_beside_kvbench_gets_all_arguments_and_gives_the_exit_code(self):
         folder = self.copy_of_program("beside")
-        fake = self.write('#!/bin/sh\nprintf "%s|" "$@"\nexit 7\n', os.path.join(folder, "kveval"))
-        os.chmod(fake, 0o755)
-        program = os.path.join(folder, os.path.basename(KVBENCH))
-        for arguments in (["m.gguf", "--task", "text", "replay", "-o", "x y.csv"], ["--method", "sink", "sweep"],
-                          ["--help"], ["-h"], []):
-            done = subprocess.run([program, "eval", *arguments], capture_output=True, text=True, timeout=60)
-            self.assertEqual((done.returncode, done.stdout.rstrip("|").split("|"), done.stderr),
-                             (7, arguments or [""], ""))
+        for command, program, _, _ in PROGRAMS:
+            fake = self.write('#!/bin/sh\nprintf "%s|" "$@"\nexit 7\n', os.path.join(folder, program))
+            os.chmod(fake, 0o755)
+            for arguments in (["m.gguf", "--task", "text", "replay", "-o", "x y.csv"], ["--method", "sink", "sweep"],
+                              ["golden", "-o=x"], ["--help"], ["-h"], []):
+                done = subprocess.run([os.path.join(folder, os.path.basename(KVBENCH)), command, *arguments],
+                                      capture_output=True, text=True, timeout=60)
+                self.assertEqual((done.returncode, done.stdout.rstrip("|").split("|"), done.stderr),
+                                 (7, arguments or [""], ""))
 
     def test_report(self):
         lines = []

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""kvbench verify-golden: the golden rows hold on every back end of this machine, and faults planted into them are
+"""kvbench validate golden: the golden rows hold on every back end of this machine, and faults planted into them are
 found."""
 import csv
 import hashlib
@@ -49,7 +49,7 @@ class Golden(CliTest):
         return path
 
     def verify(self, code, *flags, method=FEW):
-        done = run("verify-golden", SAMPLE, "-m", method, "--format", "table", *flags)
+        done = run("validate", "golden", SAMPLE, "-m", method, "--format", "table", *flags)
         self.assertEqual(done.returncode, code, done.stderr + done.stdout)
         return done.stdout
 
@@ -63,19 +63,20 @@ class Golden(CliTest):
 
     def refused(self, change, *words):
         path = self.golden("changed.csv", change)
-        self.fails(2, path, *words, args=["verify-golden", SAMPLE, "--golden", path, "-m", FEW])
+        self.fails(2, path, *words, args=["validate", "golden", SAMPLE, "--golden", path, "-m", FEW])
 
     def test_every_back_end_of_this_machine(self):
         flags = ["-m", FEW] if os.environ.get("KVBENCH_SANITIZE") else []
         for name, backend in available().items():
             with self.subTest(backend=name):
-                done = run("verify-golden", SAMPLE, *flags, *backend, "--format", "table")
+                done = run("validate", "golden", SAMPLE, *flags, *backend, "--format", "table")
                 self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
                 self.assertRegex(done.stdout, rf"^All \d+ golden rows are the same on {name}\. The largest difference "
                                               "of a figure is [0-9.e-]+ of its tolerance \(.*\)\.\n$")
 
     def test_the_same_on_any_number_of_threads(self):
-        one, three = (run("verify-golden", SAMPLE, "-m", FEW, "--threads", n, "--format", "csv").stdout for n in (1, 3))
+        flags = ["validate", "golden", SAMPLE, "-m", FEW, "--format", "csv"]
+        one, three = (run(*flags, "--threads", n).stdout for n in (1, 3))
         self.assertEqual(one, three)
 
     def test_every_method_has_rows(self):
@@ -134,41 +135,44 @@ class Golden(CliTest):
 
     def test_another_trace(self):
         self.fails(2, self.trace, "another trace", "smollm2-135m.h5", hashlib.sha256(
-            pathlib.Path(self.trace).read_bytes()).hexdigest(), args=["verify-golden", self.trace])
+            pathlib.Path(self.trace).read_bytes()).hexdigest(), args=["validate", "golden", self.trace])
 
     def test_where_the_trace_is_found(self):
-        self.fails(2, "name the bundled trace", "traces/smollm2-135m.h5", args=["verify-golden"], cwd=self.folder)
+        self.fails(2, "name the bundled trace", "traces/smollm2-135m.h5", args=["validate", "golden"], cwd=self.folder)
         few = ["-m", "sink", "--format", "table"]
         os.makedirs(self.path("clone", "traces"))
         os.symlink(SAMPLE, self.path("clone", "traces", "smollm2-135m.h5"))
-        self.ok("verify-golden", *few, cwd=self.path("clone"))
+        self.ok("validate", "golden", *few, cwd=self.path("clone"))
 
     def test_formats(self):
         header = GOLDEN.read_text().splitlines()[0].split(",")
-        text = run("verify-golden", SAMPLE, "-m", "sink", "--format", "csv").stdout
+        text = run("validate", "golden", SAMPLE, "-m", "sink", "--format", "csv").stdout
         found = rows(text)
         self.assertEqual(text.splitlines()[0].split(",")[:len(header)], header)
         self.assertEqual({row["outcome"] for row in found}, {"same"})
         self.assertEqual(found[0]["ids"], "0-3 948-1071")
         self.assertTrue(all(0 <= float(row["deviation"]) <= 1 for row in found))
-        listed = json.loads(run("verify-golden", SAMPLE, "-m", "sink", "--format", "json").stdout)
+        listed = json.loads(run("validate", "golden", SAMPLE, "-m", "sink", "--format", "json").stdout)
         self.assertEqual([row["ids"] for row in listed], [row["ids"] for row in found])
         self.assertEqual(listed[0]["kv_head"], 0)
         out = self.path("rows.csv")
-        done = run("verify-golden", SAMPLE, "-m", "sink", "-o", out, "--summary")
+        done = run("validate", "golden", SAMPLE, "-m", "sink", "-o", out, "--summary")
         self.assertEqual(rows(pathlib.Path(out).read_text()), found)
         self.assertTrue(done.stdout.startswith("All 12 golden rows are the same on "))
 
     def test_flags_without_effect(self):
         out = self.path("new.csv")
         for flags in (["--isa", "scalar"], ["--device", "ref"], ["--golden", GOLDEN], ["-o", out], ["--port", "sink"]):
-            self.fails(2, flags[0], "beside --write", args=["verify-golden", SAMPLE, "--write", out, *flags])
-        self.fails(2, "--format md", args=["verify-golden", SAMPLE, "--format", "md"])
-        self.fails(2, "'snapvk'", args=["verify-golden", SAMPLE, "-m", "snapvk"])
+            self.fails(2, flags[0], "beside --write", args=["validate", "golden", SAMPLE, "--write", out, *flags])
+        self.fails(2, "--format md", args=["validate", "golden", SAMPLE, "--format", "md"])
+        self.fails(2, "'snapvk'", args=["validate", "golden", SAMPLE, "-m", "snapvk"])
         self.fails(2, "snapkv[window=5]: it has no golden rows", "snapkv[per=query_head]",
-                   args=["verify-golden", SAMPLE, "-m", "snapkv[window=5]"])
-        self.fails(2, "--port", "name one method", args=["verify-golden", SAMPLE, "--port", "sink"])
-        self.fails(2, "--port", "there are 2 and 1", args=["verify-golden", SAMPLE, "-m", "sink,h2o", "--port", "sink"])
+                   args=["validate", "golden", SAMPLE, "-m", "snapkv[window=5]"])
+        self.fails(2, "--port", "name one method", args=["validate", "golden", SAMPLE, "--port", "sink"])
+        self.fails(2, "--port", "there are 2 and 1",
+                   args=["validate", "golden", SAMPLE, "-m", "sink,h2o", "--port", "sink"])
+        for before in ([SAMPLE], ["--synthetic"], ["--method", "sink"]):
+            self.fails(2, f"{before[0]} has no effect before golden", args=["validate", *before, "golden"])
 
     def test_a_port(self):
         self.assertIn("All 12 golden rows", self.verify(0, "--port", "sink[sinks=4]", method="sink"))
@@ -181,7 +185,7 @@ class Golden(CliTest):
         if available().keys() != BACKENDS.keys():
             self.skipTest("this processor lacks an instruction set")
         out = self.path("new.csv")
-        done = self.succeeds("verify-golden", SAMPLE, "-m", FEW, "--write", out)
+        done = self.succeeds("validate", "golden", SAMPLE, "-m", FEW, "--write", out)
         self.assertIn("golden rows; where back ends share one, the largest difference of a figure is ", done.stdout)
         same = self.golden("same.csv", lambda golden: None)
         self.assertEqual(

@@ -36,7 +36,7 @@ COMMANDS = [
     ["compare", "q.csv", "--format", "csv"], ["compare", "s.cells", "--metric", "rel_err"],
     ["validate", "--synthetic", "--claim", "subgen", "--seeds", 20, "-o", "v.csv"],
     ["report", "r.csv", "m.csv", "m.measures.csv", "-o", "r.html"], ["report", "v.csv", "-o", "v.md"],
-    ["verify-golden", TRACE, "-m", "snapkv", "--format", "csv"],
+    ["validate", "golden", TRACE, "-m", "snapkv", "--format", "csv"],
     ["eval", "--columns"], ["eval", "--list-tasks"],
     ["cache"], ["completion", "bash"],
 ]

@@ -11,7 +11,7 @@ ANSWERED = (
     (["help", "ls"], "Write kvbench methods"), (["plot"], "Write kvbench report"),
     (["choose"], "Write kvbench-choose"),
     (["dump", "model.gguf"], "Write kvdump or kvbench-dump-hf"), (["run"], "Write kvbench replay"),
-    (["test"], "Write kvbench validate"), (["verify"], "Did you mean 'verify-golden'?"),
+    (["test"], "Write kvbench validate"), (["verify-golden", "-m", "sink"], "Write kvbench validate golden"),
     (["evaluate"], "Did you mean 'eval'?"), (["kveval"], "Write kvbench eval"),
     (["replay", "T", "-m", "sink", "-v"], "no flag -v. Write --verbose, or kvbench version"),
     (["info", "T", "-v"], "no flag -v. Write kvbench version"),
@@ -73,7 +73,7 @@ ANSWERED = (
     (["validate", "clusterkv"], "choose checks with --check clusterkv"),
     (["validate", "T", "--claim", "nosuch"], "--claim: there is no check 'nosuch'"),
     (["validate", "T", "--check", "nosuch"], "--check: there is no check 'nosuch'"),
-    (["verify-golden", "snapkv"], "name a method with --method snapkv"),
+    (["validate", "golden", "snapkv"], "name a method with --method snapkv"),
     (["cache", "ls"], "'ls' has no place in kvbench cache"),
     (["cache", "clear"], "'clear' has no place in kvbench cache; write --clear"),
     (["cache", "--list"], "Write kvbench cache alone"), (["synth", "a.h5"], "write -o a.h5"),
@@ -119,7 +119,7 @@ SPACED = (
     (["validate", "--claim", "clusterkv", "subgen"], "--claim clusterkv,subgen"),
     (["validate", "T", "--method", "clusterkv", "subgen"], "--method clusterkv,subgen"),
     (["validate", "T", "--layers", "0", "1"], "--layers 0,1"),
-    (["verify-golden", "-m", "snapkv", "h2o"], "-m snapkv,h2o"),
+    (["validate", "golden", "-m", "snapkv", "h2o"], "-m snapkv,h2o"),
     (["allocate", "T", "--menu", "h2o", "q8_0"], "--menu h2o,q8_0"),
     (["allocate", "T", "--menu", "h2o", "-b", "25%mem", "50%mem"], "-b 25%mem,50%mem"),
     (["report", "a.csv", "-m", "snapkv", "h2o"], "-m snapkv,h2o"))
@@ -138,7 +138,7 @@ PARAMETERS = (
     (["replay", "T", "-m", "families", "--kernel", "5"], "snapkv[kernel=5],pyramidkv[kernel=5]"),
     (["replay", "T", "-m", "chelsea", "--ratio", ".5"], '--method "chelsea[ratio=.5]"'),
     (["allocate", "T", "--menu", "h2o", "--heavy", "1"], '--menu "h2o[heavy=1]"'),
-    (["verify-golden", "-m", "snapkv", "--window", "16"], '--method "snapkv[window=16]"'),
+    (["validate", "golden", "-m", "snapkv", "--window", "16"], '--method "snapkv[window=16]"'),
     (["methods", "snapkv", "--check", "--window", "4"], '"snapkv[window=4]"'),
     (["compare", "raw.h5", "--a", "snapkv", "--window", "16"], '--a "snapkv[window=16]"'))
 

@@ -12,7 +12,7 @@ import unittest
 from support import SAMPLE, CliTest, rows, run
 
 COMMANDS = ("info", "replay", "sweep", "merge", "compare", "report", "validate", "methods", "synth", "eval", "cache",
-            "verify-golden", "allocate", "completion")
+            "allocate", "completion")
 
 
 def as_json(text):
@@ -71,6 +71,7 @@ class Usage(CliTest):
         for words in ("-b,--budget\n", "25%fast", "(kvbench replay)", "(kvbench eval)", "(kvbench allocate)"):
             self.assertIn(words, budget)
         self.assertIn("(kvbench replay, eval)", self.ok("help", "protect"))
+        self.assertIn("(kvbench validate golden)", self.ok("help", "port"))
         for topic in ("columns", "metrics", "tasks", "checks", "sweeps"):
             self.assertIn(topic, self.ok("help").split("kvbench help TOPIC")[1])
         for unknown in ("nonsense", "--nonsense", "s", "-"):
@@ -101,7 +102,11 @@ class Usage(CliTest):
                 (["kvbench", "allocate", "--menu", "ev"], ["eviction"]), (["kvbench", "methods", "ev"], ["eviction"]),
                 (["kvbench", "replay", "-b", ""], []), (["kvbench", "replay", "t"], []),
                 (["kvbench", "help", "col"], ["columns"]), (["kvbench", "completion", ""], ["bash"]),
-                (["kvbench", "eval", "--inject", "u"], ["upto"]), (["/usr/bin/kveval", "--inject", "u"], ["upto"])):
+                (["kvbench", "eval", "--inject", "u"], ["upto"]), (["/usr/bin/kveval", "--inject", "u"], ["upto"]),
+                (["kvbench", "validate", "g"], ["golden"]), (["kvbench-validate", "--meth"], ["--method"]),
+                (["kvbench", "validate", "golden", "--po"], ["--port"]),
+                (["kvbench", "validate", "golden", "--device", "au"], ["auto"]),
+                (["kvbench-validate", "golden", "--is"], ["--isa"]), (["kvbench", "validate", "--po"], [])):
             self.assertEqual(completed(*words), right, words)
         self.fails(2, "'zsh' is not one of bash", args=["completion", "zsh"])
 

@@ -18,6 +18,12 @@ class Validate(CliTest):
         for claim in ("subgen.lemma1", "subgen.amm", "chelsea.thm61"):
             self.assertIn(claim, text)
         self.assertIn("arXiv", text)
+        few = run("validate", "--list", "--method", "chelsea", "--check", "chelsea.thm61").stdout.splitlines()
+        self.assertEqual([line.split("  ")[0] for line in few if not line.startswith(" ")], ["chelsea.thm61"])
+        page = run("validate", "--list", "--method", "subgen", "--format", "md").stdout.splitlines()
+        self.assertEqual({line.split(" | ")[1] for line in page[2:]}, {"subgen"})
+        self.fails(2, "--format csv: --list prints text", args=["validate", "--list", "--format", "csv"])
+        self.fails(2, "--method sink: no check is about it", args=["validate", "--list", "--method", "sink"])
 
     def test_a_theorem_by_enumeration(self):
         table = self.validate("--synthetic", "--claim", "chelsea.thm61")

@@ -20,7 +20,7 @@
 namespace {
 
 using namespace kvbench;
-using namespace kvbench::bounds;
+using namespace kvbench::evidence;
 using namespace kvbench::eval;
 using namespace kvbench::replay;
 using namespace kvbench::report;

@@ -42,7 +42,7 @@ inline sweep::CellBlock small_block() {
   return {{result, result}, {result, result}};
 }
 
-inline std::vector<bounds::MeasureRow> small_measures() {
+inline std::vector<measures::MeasureRow> small_measures() {
   return {{.trace = "t.h5", .sha256 = std::string(12, '0'), .prompt = "p", .layer = 3, .array = "keys"}};
 }
 

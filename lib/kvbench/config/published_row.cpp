@@ -113,7 +113,7 @@ class RowOfRuns {
   }
 
   bool has(const SweepRun& run, const std::string& measure) {
-    const auto named = [&](bounds::Measure one) { return bounds::name_of(one) == measure; };
+    const auto named = [&](measures::Measure one) { return measures::name_of(one) == measure; };
     return (!find("run") || find("run")->text == run.name) && std::ranges::any_of(run.measures, named);
   }
 

@@ -104,7 +104,7 @@ void set_traces(const Entry& entry, SweepRun& run) {
 void set_measures(const Entry& entry, SweepRun& run) {
   run.measures.clear();
   for (const Value& item : entry.items()) {
-    const bounds::Measure measure = entry.choice(item, bounds::measures());
+    const measures::Measure measure = entry.choice(item, measures::names());
     if (std::ranges::find(run.measures, measure) != run.measures.end())
       fail_at(item.place, "'{}' is given twice", item.text);
     run.measures.push_back(measure);

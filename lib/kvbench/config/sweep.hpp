@@ -7,9 +7,9 @@
 #include <string>
 #include <vector>
 
-#include <kvbench/bounds/measures/measures.hpp>
 #include <kvbench/compare/paper_claim.hpp>
 #include <kvbench/config/value.hpp>
+#include <kvbench/measures/measures.hpp>
 #include <kvbench/replay/plan/request.hpp>
 
 namespace kvbench::config {
@@ -35,7 +35,7 @@ struct SweepRun {
   std::vector<replay::Protocol> protocols = {replay::Protocol::automatic};
   std::vector<std::string> devices;  ///< empty: RunOptions::backend
   replay::ReplayRequest request;     ///< all other keys; without methods where the run only measures
-  std::vector<bounds::Measure> measures;
+  std::vector<measures::Measure> measures;
   std::vector<Exclusion> exclusions;
   std::vector<std::string> zip;         ///< keys whose lists advance together
   std::map<std::string, Place> places;  ///< by key: where the file sets its value for this run

@@ -12,9 +12,9 @@ std::string encode_layout(SweepLayout layout) { return store::encode(layout); }
 SweepLayout decode_layout(std::string_view bytes) { return store::decode<SweepLayout>(bytes); }
 std::string encode_cells(CellBlock cells) { return store::encode(cells); }
 CellBlock decode_cells(std::string_view bytes) { return store::decode<CellBlock>(bytes); }
-std::string encode_measures(std::vector<bounds::MeasureRow> rows) { return store::encode(rows); }
-std::vector<bounds::MeasureRow> decode_measures(std::string_view bytes) {
-  return store::decode<std::vector<bounds::MeasureRow>>(bytes);
+std::string encode_measures(std::vector<measures::MeasureRow> rows) { return store::encode(rows); }
+std::vector<measures::MeasureRow> decode_measures(std::string_view bytes) {
+  return store::decode<std::vector<measures::MeasureRow>>(bytes);
 }
 
 namespace {
@@ -50,7 +50,7 @@ void CellsFile::add(const std::string& key, CellBlock cells) {
   file_.append(cells_kind, key, encode_cells(std::move(cells)));
 }
 
-void CellsFile::add(const std::string& key, std::vector<bounds::MeasureRow> rows) {
+void CellsFile::add(const std::string& key, std::vector<measures::MeasureRow> rows) {
   file_.append(measures_kind, key, encode_measures(std::move(rows)));
 }
 
@@ -62,11 +62,11 @@ CellBlock CellsFile::cells(const StepLayout& step, const CellEntry& entry) const
   });
 }
 
-std::vector<bounds::MeasureRow> CellsFile::measures(const StepLayout& step, const CellEntry& entry) const {
+std::vector<measures::MeasureRow> CellsFile::measures(const StepLayout& step, const CellEntry& entry) const {
   return file_.decoded(entry.key, measures_kind, [&](std::string_view bytes) {
-    std::vector<bounds::MeasureRow> rows = decode_measures(bytes);
+    std::vector<measures::MeasureRow> rows = decode_measures(bytes);
     check_measures(rows, step, entry);
-    for (bounds::MeasureRow& row : rows) row.trace = step.frame.trace;  // its file may have been renamed since
+    for (measures::MeasureRow& row : rows) row.trace = step.frame.trace;  // its file may have been renamed since
     return rows;
   });
 }

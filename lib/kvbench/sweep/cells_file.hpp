@@ -24,8 +24,8 @@ SweepLayout decode_layout(std::string_view bytes);
 std::string encode_cells(CellBlock cells);  ///< without raw results
 CellBlock decode_cells(std::string_view bytes);
 
-std::string encode_measures(std::vector<bounds::MeasureRow> rows);
-std::vector<bounds::MeasureRow> decode_measures(std::string_view bytes);
+std::string encode_measures(std::vector<measures::MeasureRow> rows);
+std::vector<measures::MeasureRow> decode_measures(std::string_view bytes);
 
 using store::FrameFile;
 
@@ -45,10 +45,10 @@ class CellsFile {
 
   bool has(const std::string& key) const { return file_.has(key); }
   void add(const std::string& key, CellBlock cells);
-  void add(const std::string& key, std::vector<bounds::MeasureRow> rows);
+  void add(const std::string& key, std::vector<measures::MeasureRow> rows);
   /// Throw Error where the file holds under this key another kind of record, or another block than the layout says.
   CellBlock cells(const StepLayout& step, const CellEntry& entry) const;
-  std::vector<bounds::MeasureRow> measures(const StepLayout& step, const CellEntry& entry) const;
+  std::vector<measures::MeasureRow> measures(const StepLayout& step, const CellEntry& entry) const;
   void sync() const { file_.sync(); }
   void remove() const { file_.remove(); }  ///< as FrameFile does
 
@@ -69,6 +69,6 @@ void check_layout(const SweepLayout& layout);
 void check_cells(const CellBlock& block, const StepLayout& step, const CellEntry& entry);
 
 /// The same for the measures of an entry of StepLayout::measures.
-void check_measures(const std::vector<bounds::MeasureRow>& rows, const StepLayout& step, const CellEntry& entry);
+void check_measures(const std::vector<measures::MeasureRow>& rows, const StepLayout& step, const CellEntry& entry);
 
 }  // namespace kvbench::sweep

@@ -179,10 +179,10 @@ void check_cells(const CellBlock& block, const StepLayout& step, const CellEntry
   }
 }
 
-void check_measures(const std::vector<bounds::MeasureRow>& rows, const StepLayout& step, const CellEntry& entry) {
+void check_measures(const std::vector<measures::MeasureRow>& rows, const StepLayout& step, const CellEntry& entry) {
   const replay::HeadResult& head = step.measured[entry.heads.front()];
   const replay::ReplayFrame& frame = step.frame;
-  for (const bounds::MeasureRow& row : rows) {
+  for (const measures::MeasureRow& row : rows) {
     require(row.sha256 == frame.sha256.substr(0, 12) && row.model == frame.model &&
                 row.prompt == frame.prompts[head.place.prompt].id && row.layer == head.layer &&
                 row.kv_head == head.place.kv_head,

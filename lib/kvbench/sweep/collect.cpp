@@ -60,7 +60,7 @@ SweepResults collect(const SweepLayout& layout, std::span<const CellsFile> files
     for (const CellEntry& entry : step.measures) {
       const CellsFile* file = holder(files, entry.key);
       if (file == nullptr) continue;
-      for (bounds::MeasureRow& row : file->measures(step, entry)) {
+      for (measures::MeasureRow& row : file->measures(step, entry)) {
         row.run = step.run;
         all.measures.push_back(std::move(row));
       }

@@ -9,7 +9,7 @@ namespace kvbench::sweep {
 
 struct SweepResults {
   std::vector<replay::Record> records;  ///< of all runs in order; Record::run names them
-  std::vector<bounds::MeasureRow> measures;
+  std::vector<measures::MeasureRow> measures;
   std::vector<compare::ClaimResult> claims;  ///< of the sweep file, in order
 };
 

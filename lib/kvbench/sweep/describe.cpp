@@ -63,7 +63,7 @@ std::string step_text(const SweepStep& step, const SweepRun& run) {
   if (!step.request.methods.empty()) out += replay_text(step);
   if (!run.measures.empty()) {
     std::vector<std::string_view> names;
-    for (const bounds::Measure measure : run.measures) names.push_back(name_of(measure));
+    for (const measures::Measure measure : run.measures) names.push_back(name_of(measure));
     out += fmt::format("  measures {} of {} kv heads\n", fmt::join(names, ", "), step.measured.size());
   }
   return out;

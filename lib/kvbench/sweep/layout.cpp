@@ -77,10 +77,10 @@ void add_replay(StepLayout& layout, const SweepStep& step) {
   }
 }
 
-void add_measures(StepLayout& layout, const SweepStep& step, const std::vector<bounds::Measure>& measures) {
+void add_measures(StepLayout& layout, const SweepStep& step, const std::vector<measures::Measure>& measures) {
   const trace::TraceInfo& trace = step.reader->info();
   std::vector<std::string> names;
-  for (const bounds::Measure measure : measures) names.emplace_back(name_of(measure));
+  for (const measures::Measure measure : measures) names.emplace_back(name_of(measure));
   for (const replay::HeadPlace& place : step.measured) {
     const trace::PromptInfo& prompt = trace.prompts[place.prompt];
     const std::int64_t layer = prompt.layers[place.layer].layer;

@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include <kvbench/bounds/measures/measures.hpp>
 #include <kvbench/compare/paper_claim.hpp>
+#include <kvbench/measures/measures.hpp>
 #include <kvbench/replay/records/results.hpp>
 
 namespace kvbench::sweep {

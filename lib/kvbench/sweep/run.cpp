@@ -74,13 +74,14 @@ void replay_rest(const SweepStep& step, const StepRest& rest, CellsFile& file, c
 }
 
 void measure_rest(const SweepStep& step, const StepLayout& layout, const StepRest& rest,
-                  const std::vector<bounds::Measure>& measures, CellsFile& file, const replay::ReplayHooks& hooks) {
+                  const std::vector<measures::Measure>& measures, CellsFile& file, const replay::ReplayHooks& hooks) {
   std::mutex adding;
   replay::RunOptions on_host = step.options;
   if (on_host.backend == "cuda") on_host.backend = "cpu";
   run_work_items(rest.measured.size(), on_host, hooks, [&](Backend& backend, std::size_t i, const replay::PartDone&) {
     const std::size_t h = rest.measured[i];
-    std::vector<bounds::MeasureRow> rows = measure_head(*step.reader, step.measured[h], measures, backend, hooks.stop);
+    std::vector<measures::MeasureRow> rows =
+        measure_head(*step.reader, step.measured[h], measures, backend, hooks.stop);
     const std::lock_guard lock(adding);
     file.add(layout.measures[h].key, std::move(rows));
   });

@@ -115,7 +115,7 @@ void visit(A& archive, replay::HeadResult& v) {
 }
 
 template <class A>
-void visit(A& archive, bounds::MeasureRow& v) {
+void visit(A& archive, measures::MeasureRow& v) {
   archive(v.trace, v.sha256, v.model, v.prompt, v.layer, v.kv_head, v.measure, v.array, v.x, v.value, v.count);
 }
 

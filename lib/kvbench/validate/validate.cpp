@@ -66,8 +66,8 @@ std::vector<bounds::CheckRow> FinishedRows::judged(double alpha) const {
     const std::lock_guard lock(mutex_);
     for (const auto& [check, rows] : rows_) all.insert(all.end(), rows.begin(), rows.end());
   }
-  judge(all, alpha);
-  name_largest_constants(all);
+  bounds::judge(all, alpha);
+  bounds::name_largest_constants(all);
   return all;
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The run of checks.
 // The table of checks. Each theorem or claim has a source file, and a page in docs/theory that states it in the paper's
-// notation and derives its constants. Claims about figures are stated by sweep files instead (sweep/figure_checks.hpp).
+// notation and derives its constants. Claims about figures are stated by sweep files instead (figure_checks.hpp).
 #pragma once
 
 #include <map>

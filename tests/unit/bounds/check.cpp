@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <kvbench/bounds/check/row.hpp>
 #include <kvbench/bounds/check/verdicts.hpp>
+#include <kvbench/evidence/check_row.hpp>
 
 #include <doctest/doctest.h>
 

@@ -24,7 +24,7 @@ inline std::vector<bounds::CheckRow> judged_rows(const bounds::Subject* subject,
   bounds::CheckContext context{
       .subject = subject, .options = options, .backend = backend, .rows = rows, .check = "test"};
   check(context);
-  judge(rows, options.alpha);
+  bounds::judge(rows, options.alpha);
   return rows;
 }
 

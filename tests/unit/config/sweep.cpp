@@ -7,7 +7,7 @@
 #include <unit/config/files.hpp>
 
 using namespace kvbench;
-using namespace kvbench::bounds;
+using namespace kvbench::measures;
 using namespace kvbench::methods;
 using namespace kvbench::replay;
 using namespace kvbench::config;

@@ -8,6 +8,9 @@
 #include <kvbench/golden/compare.hpp>
 #include <kvbench/golden/compute.hpp>
 #include <kvbench/golden/ids.hpp>
+#include <kvbench/golden/table.hpp>
+
+#include <unit/report/column_keys.hpp>
 
 using namespace kvbench;
 using namespace kvbench::golden;
@@ -39,6 +42,11 @@ void set_ids(Row& row, Ids ids) {
 using Sentences = std::vector<std::string>;
 
 }  // namespace
+
+TEST_CASE("columns of golden rows have unique keys and a description") {
+  testing::check_keys(golden_columns());
+  testing::check_keys(verified_columns());
+}
 
 TEST_CASE("rows agree within the tolerance of the expected one") {
   const Row expected = row_on("ref");

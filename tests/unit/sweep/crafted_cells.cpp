@@ -119,7 +119,7 @@ using store::FaultyWriter;
 struct Parts {
   SweepLayout layout = testing::small_layout();
   CellBlock block = testing::small_block();
-  std::vector<bounds::MeasureRow> measures = testing::small_measures();
+  std::vector<measures::MeasureRow> measures = testing::small_measures();
 
   Parts() {
     for (auto& results : block) {

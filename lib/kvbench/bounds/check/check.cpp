@@ -3,8 +3,6 @@
 
 #include <algorithm>
 
-#include <kvbench/core/enumeration.hpp>
-
 namespace kvbench::bounds {
 
 TwoWayTest decide_between(double p_for, double p_against) {
@@ -45,11 +43,6 @@ CheckRow& CheckContext::add(CheckKind kind, const Statement& statement, const st
   if (!std::isnan(failures.allowed)) row.failures = failures.count, row.trials = failures.trials;
   row.allowed = failures.allowed;
   return row;
-}
-
-std::string_view name_of(CheckKind kind) {
-  constexpr std::string_view names[] = {"law", "exact", "theorem", "data", "claim", "cost"};
-  return name_in(names, kind);
 }
 
 }  // namespace kvbench::bounds

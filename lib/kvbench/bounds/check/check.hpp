@@ -9,23 +9,15 @@
 #include <string>
 #include <vector>
 
-#include <kvbench/bounds/check/row.hpp>
 #include <kvbench/bounds/check/subject.hpp>
 #include <kvbench/core/error.hpp>
+#include <kvbench/evidence/check_row.hpp>
 
 namespace kvbench::bounds {
 
-struct ValidateOptions {
-  /// independent trials of a probability statement; 368 without a failure bound its probability by 1 %
-  Index seeds = 400;
-  double alpha = 1e-3;  ///< probability that a run without any fault reports one
-  double eps = 0.5;     ///< accuracy, for theorems that state one
-  double delta = 0.1;   ///< failure probability of these theorems
-  Index queries = 8;    ///< per subject
-  int threads = 0;      ///< that run checks; 0: all processors
-  /// trials use the seeds from here on: another offset repeats the run with other draws
-  std::uint32_t seed_offset = 0;
-};
+using evidence::CheckKind;
+using evidence::CheckRow;
+using evidence::ValidateOptions;
 
 /// Which statement of the check a row is about.
 struct Statement {

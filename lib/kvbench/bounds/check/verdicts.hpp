@@ -4,9 +4,13 @@
 
 #include <span>
 
-#include <kvbench/bounds/check/row.hpp>
+#include <kvbench/evidence/check_row.hpp>
 
 namespace kvbench::bounds {
+
+using evidence::CheckKind;
+using evidence::CheckRow;
+using evidence::is_fault;
 
 /// Sets the intervals, p-values, powers and verdicts of all rows of a run.
 ///
@@ -19,8 +23,5 @@ namespace kvbench::bounds {
 /// says how many are needed.
 /// data: none, or `not applicable` where the assumptions are not met or the check could not run.
 void judge(std::span<CheckRow> rows, double alpha);
-
-/// Whether the row is a fault of the code or of the paper.
-inline bool is_fault(const CheckRow& row) { return row.verdict == Verdict::violated; }
 
 }  // namespace kvbench::bounds

@@ -11,8 +11,8 @@
 #include <cmath>
 
 #include <kvbench/bounds/check/vectors.hpp>
-#include <kvbench/bounds/measures/curves.hpp>
 #include <kvbench/bounds/trials/contrast.hpp>
+#include <kvbench/measures/curves.hpp>
 
 namespace kvbench::bounds {
 namespace {
@@ -33,8 +33,10 @@ void run_subgen_keys_cluster(CheckContext& context) {
       const Index n = std::min(limit, subject.tokens());
       if (n <= covering_centres)
         throw methods::Unavailable("the context is too short: 16 centres need more tokens than 16");
-      const double keys = clusterability(subject.head.keys.slice(0, n), covering_centres, context.backend).back();
-      const double values = clusterability(subject.head.values.slice(0, n), covering_centres, context.backend).back();
+      const double keys =
+          measures::clusterability(subject.head.keys.slice(0, n), covering_centres, context.backend).back();
+      const double values =
+          measures::clusterability(subject.head.values.slice(0, n), covering_centres, context.backend).back();
       differences.push_back(values - keys);
       tokens = std::max(tokens, n);
       if (values <= keys) {

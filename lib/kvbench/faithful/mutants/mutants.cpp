@@ -33,7 +33,7 @@ std::vector<bounds::CheckRow> run_one(const Mutant& mutant, const bounds::Subjec
 }
 
 MutantResult result_of(const Mutant& mutant, std::vector<bounds::CheckRow> rows, double alpha) {
-  judge(rows, alpha);
+  bounds::judge(rows, alpha);
   MutantResult result{.mutant = &mutant};
   for (const bounds::CheckRow& row : rows) {
     add_once(result.ran, row.check);

@@ -17,8 +17,8 @@
 namespace kvbench::report {
 namespace {
 
-using bounds::CheckKind;
-using bounds::CheckRow;
+using evidence::CheckKind;
+using evidence::CheckRow;
 using Verdicts = std::span<const Verdict>;
 
 constexpr std::array data_verdicts = {Verdict::none, Verdict::not_applicable};

@@ -8,7 +8,6 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <kvbench/bounds/check/verdicts.hpp>
 #include <kvbench/report/claims/sections.hpp>
 #include <kvbench/report/columns/tables.hpp>
 #include <kvbench/report/text/text.hpp>
@@ -19,18 +18,18 @@ namespace {
 /// The rows of one check that have verdicts of one kind.
 struct RowsOfCheck {
   std::string id;
-  std::vector<const bounds::CheckRow*> rows;
+  std::vector<const evidence::CheckRow*> rows;
   Index count(Verdict verdict) const {
-    return std::ranges::count_if(rows, [&](const bounds::CheckRow* row) { return row->verdict == verdict; });
+    return std::ranges::count_if(rows, [&](const evidence::CheckRow* row) { return row->verdict == verdict; });
   }
   bool has(Verdict verdict) const { return count(verdict) > 0; }
 };
 
 /// By id, in the order of the rows; rows of claims of papers, or all others with a verdict.
-std::vector<RowsOfCheck> by_check(std::span<const bounds::CheckRow> rows, bool claims) {
+std::vector<RowsOfCheck> by_check(std::span<const evidence::CheckRow> rows, bool claims) {
   std::vector<RowsOfCheck> all;
-  for (const bounds::CheckRow& row : rows) {
-    if (row.verdict == Verdict::none || (row.kind == bounds::CheckKind::claim) != claims) continue;
+  for (const evidence::CheckRow& row : rows) {
+    if (row.verdict == Verdict::none || (row.kind == evidence::CheckKind::claim) != claims) continue;
     const auto known = std::ranges::find(all, row.check, &RowsOfCheck::id);
     (known == all.end() ? all.emplace_back(RowsOfCheck{.id = row.check}) : *known).rows.push_back(&row);
   }
@@ -39,12 +38,12 @@ std::vector<RowsOfCheck> by_check(std::span<const bounds::CheckRow> rows, bool c
 
 Verdict joint(const RowsOfCheck& check) {
   std::vector<Verdict> verdicts;
-  for (const bounds::CheckRow* row : check.rows) verdicts.push_back(row->verdict);
+  for (const evidence::CheckRow* row : check.rows) verdicts.push_back(row->verdict);
   return joint_verdict(verdicts);
 }
 
 /// None where no row has such a verdict.
-std::vector<Block> count_table(std::span<const bounds::CheckRow> rows, bool claims) {
+std::vector<Block> count_table(std::span<const evidence::CheckRow> rows, bool claims) {
   const std::vector<RowsOfCheck> ids = by_check(rows, claims);
   if (ids.empty()) return {};
   DocTable table{.columns = {{claims ? "claim of a paper" : "theorem, identity or cost"}}};
@@ -95,14 +94,14 @@ std::vector<std::string> holding(const std::vector<RowsOfCheck>& statements, con
 }
 
 /// The row as a sentence.
-std::string row_text(const bounds::CheckRow& row) {
+std::string row_text(const evidence::CheckRow& row) {
   return fmt::format("{} on {}: {}", row.part.empty() ? row.check : row.part, subject_text(row), row.text);
 }
 
 std::vector<std::string> faults_of(const std::vector<RowsOfCheck>& statements) {
   std::vector<std::string> out;
   for (const RowsOfCheck& check : statements) {
-    for (const bounds::CheckRow* row : check.rows) {
+    for (const evidence::CheckRow* row : check.rows) {
       if (is_fault(*row)) out.push_back(fmt::format("{}: {}", row->check, row_text(*row)));
     }
   }
@@ -113,7 +112,7 @@ std::vector<std::string> faults_of(const std::vector<RowsOfCheck>& statements) {
 std::vector<std::string> contradicted(const std::vector<RowsOfCheck>& claims) {
   std::vector<std::string> out;
   for (const RowsOfCheck& check : claims) {
-    const auto first = std::ranges::find(check.rows, Verdict::contradicted, &bounds::CheckRow::verdict);
+    const auto first = std::ranges::find(check.rows, Verdict::contradicted, &evidence::CheckRow::verdict);
     if (first == check.rows.end()) continue;
     out.push_back(fmt::format("{}: {} of {} rows, first {}", check.id, check.count(Verdict::contradicted),
                               check.rows.size(), row_text(**first)));
@@ -127,7 +126,7 @@ std::string remedy(const RowsOfCheck& check) {
   std::vector<double> needed;
   Index units = 0;
   std::string places;
-  for (const bounds::CheckRow* row : check.rows) {
+  for (const evidence::CheckRow* row : check.rows) {
     if (row->verdict != Verdict::undecided) continue;
     units = std::max(units, row->units);
     if (!row->over_places.empty()) places = row->over_places;
@@ -149,7 +148,7 @@ std::vector<std::string> undecided(const std::vector<RowsOfCheck>& claims) {
       out.push_back(fmt::format("{}: {} of {} rows undecided; it would take {}", check.id,
                                 check.count(Verdict::undecided), check.rows.size(), remedy(check)));
     }
-    const auto untestable = std::ranges::find(check.rows, Verdict::untestable, &bounds::CheckRow::verdict);
+    const auto untestable = std::ranges::find(check.rows, Verdict::untestable, &evidence::CheckRow::verdict);
     if (untestable == check.rows.end()) continue;
     out.push_back(fmt::format("{}: {} of {} rows untestable: {}", check.id, check.count(Verdict::untestable),
                               check.rows.size(), (*untestable)->text));
@@ -159,14 +158,14 @@ std::vector<std::string> undecided(const std::vector<RowsOfCheck>& claims) {
 
 }  // namespace
 
-std::vector<Block> check_summary(std::span<const bounds::CheckRow> rows) {
+std::vector<Block> check_summary(std::span<const evidence::CheckRow> rows) {
   std::vector<Block> blocks = count_table(rows, false);
   std::ranges::move(count_table(rows, true), std::back_inserter(blocks));
   std::ranges::move(check_findings(rows), std::back_inserter(blocks));
   return blocks;
 }
 
-std::vector<Block> check_findings(std::span<const bounds::CheckRow> rows) {
+std::vector<Block> check_findings(std::span<const evidence::CheckRow> rows) {
   const std::vector<RowsOfCheck> statements = by_check(rows, false), claims = by_check(rows, true);
   std::vector<std::string> faults = faults_of(statements);
   std::vector<Block> blocks;
@@ -182,13 +181,13 @@ std::vector<Block> check_findings(std::span<const bounds::CheckRow> rows) {
 
 namespace {
 
-std::string failures_text(const bounds::CheckRow& r) {
+std::string failures_text(const evidence::CheckRow& r) {
   return r.failures && r.trials ? fmt::format("{}/{}", *r.failures, *r.trials) : "-";
 }
 
 }  // namespace
 
-std::vector<Block> every_check(std::span<const bounds::CheckRow> rows) {
+std::vector<Block> every_check(std::span<const evidence::CheckRow> rows) {
   DocTable table{.columns = {{"claim"},
                              {"part"},
                              {"on"},
@@ -199,7 +198,7 @@ std::vector<Block> every_check(std::span<const bounds::CheckRow> rows) {
                              {"q99", true},
                              {"failures", true},
                              {"verdict"}}};
-  for (const bounds::CheckRow& r : rows) {
+  for (const evidence::CheckRow& r : rows) {
     auto& cells = table.rows.emplace_back(std::vector<TableCell>{r.check, r.part, subject_text(r)});
     for (const double value : {r.literal, r.tight, r.data, r.measured, r.measured_q99})
       cells.emplace_back(short_number(value));

@@ -18,8 +18,8 @@
 namespace kvbench::report {
 namespace {
 
-using bounds::Measure;
-using bounds::MeasureRow;
+using measures::Measure;
+using measures::MeasureRow;
 
 struct MeasureSeries {
   std::vector<MeasureRow> lines;

@@ -7,9 +7,9 @@
 #include <utility>
 #include <vector>
 
-#include <kvbench/bounds/check/row.hpp>
 #include <kvbench/compare/comparison.hpp>
 #include <kvbench/compare/paper_claim.hpp>
+#include <kvbench/evidence/check_row.hpp>
 #include <kvbench/report/document/document.hpp>
 #include <kvbench/report/read/csv.hpp>
 #include <kvbench/report/read/table_kind.hpp>
@@ -22,11 +22,11 @@ namespace kvbench::report {
 std::vector<Block> check_blocks(std::span<const CsvTable* const> tables);
 
 /// One line per row, then check_findings().
-std::vector<Block> every_check(std::span<const bounds::CheckRow> rows);
+std::vector<Block> every_check(std::span<const evidence::CheckRow> rows);
 /// The number of rows per verdict of each claim, then check_findings().
-std::vector<Block> check_summary(std::span<const bounds::CheckRow> rows);
+std::vector<Block> check_summary(std::span<const evidence::CheckRow> rows);
 /// One page: what is violated, what holds, what is contradicted, and what could not be decided and what it would take.
-std::vector<Block> check_findings(std::span<const bounds::CheckRow> rows);
+std::vector<Block> check_findings(std::span<const evidence::CheckRow> rows);
 
 /// One figure per run, trace and measure.
 std::vector<Block> measure_blocks(std::span<const CsvTable* const> tables);

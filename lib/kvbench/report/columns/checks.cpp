@@ -7,7 +7,7 @@
 
 namespace kvbench::report {
 
-using bounds::CheckRow;
+using evidence::CheckRow;
 
 std::string subject_text(const CheckRow& r) {
   if (!r.layer || r.source.starts_with("synthetic:")) return r.source.empty() ? "-" : r.source;
@@ -72,7 +72,7 @@ std::span<const Column<CheckRow>> check_columns() {
   return table;
 }
 
-using bounds::MeasureRow;
+using measures::MeasureRow;
 
 std::span<const Column<MeasureRow>> measure_columns() {
   static const std::vector<Column<MeasureRow>> table = {

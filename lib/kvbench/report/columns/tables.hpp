@@ -7,12 +7,11 @@
 #include <span>
 #include <string>
 
-#include <kvbench/bounds/check/row.hpp>
-#include <kvbench/bounds/measures/measures.hpp>
 #include <kvbench/compare/comparison.hpp>
 #include <kvbench/compare/paper_claim.hpp>
 #include <kvbench/eval/eval_record.hpp>
-#include <kvbench/golden/compare.hpp>
+#include <kvbench/evidence/check_row.hpp>
+#include <kvbench/measures/measures.hpp>
 #include <kvbench/replay/records/record.hpp>
 #include <kvbench/report/columns/column.hpp>
 
@@ -21,9 +20,7 @@ namespace kvbench::report {
 std::span<const Column<replay::Record>> record_columns();
 std::span<const Column<eval::EvalRecord>> eval_columns();
 std::span<const Column<compare::Comparison>> compare_columns();
-std::span<const Column<bounds::MeasureRow>> measure_columns();
-std::span<const Column<golden::Row>> golden_columns();
-std::span<const Column<golden::Verified>> verified_columns();
+std::span<const Column<measures::MeasureRow>> measure_columns();
 
 /// The verdicts on claims of papers, and on all other statements, in the order of tables.
 inline constexpr std::array claim_verdicts = {Verdict::supported, Verdict::contradicted, Verdict::undecided,
@@ -31,10 +28,10 @@ inline constexpr std::array claim_verdicts = {Verdict::supported, Verdict::contr
 inline constexpr std::array statement_verdicts = {Verdict::holds_with_margin, Verdict::holds, Verdict::violated,
                                                   Verdict::vacuous, Verdict::not_applicable};
 
-std::span<const Column<bounds::CheckRow>> check_columns();
+std::span<const Column<evidence::CheckRow>> check_columns();
 
 /// "prompt 0, layer 1, kv head 2", or the stream.
-std::string subject_text(const bounds::CheckRow& row);
+std::string subject_text(const evidence::CheckRow& row);
 
 /// A result of a claim, or a claim without results.
 struct ClaimRow {

@@ -1,18 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Golden rows and claims of a table, and numbers that rows of kveval must have.
+// Claims of a table, and numbers that rows of kveval must have.
 #pragma once
 
 #include <vector>
 
 #include <kvbench/compare/paper_claim.hpp>
-#include <kvbench/golden/row.hpp>
 #include <kvbench/report/read/csv.hpp>
 
 namespace kvbench::report {
-
-/// The golden rows of a table. Throws Error with file, line and column where it lacks a column, a cell cannot be read,
-/// rows are about different traces, or the digest and the numbers of entries are not those of the ids.
-std::vector<golden::Row> golden_rows(const CsvTable& table);
 
 /// The claims of a table, as far as it holds them. Throws Error with file, line and column.
 std::vector<compare::ClaimResult> claims_of(const CsvTable& table);

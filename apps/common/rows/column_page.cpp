@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <apps/kvbench/column_page.hpp>
+#include <apps/common/rows/column_page.hpp>
 
 #include <algorithm>
 #include <cmath>
@@ -30,6 +30,18 @@ std::string cell(const std::string& text) {
     out += c;
   }
   return out;
+}
+
+std::string with_links(std::string text) {
+  constexpr std::string_view word = "arXiv ";
+  for (std::size_t at = 0; (at = text.find(word, at)) != std::string::npos;) {
+    const std::size_t begin = at + word.size();
+    const std::size_t length = text.find_first_not_of("0123456789.", begin) - begin;
+    const std::string link = fmt::format("[arXiv {0}](https://arxiv.org/abs/{0})", text.substr(begin, length));
+    text.replace(at, word.size() + std::min(length, text.size() - begin), link);
+    at += link.size();
+  }
+  return text;
 }
 
 std::string columns_text(std::span<const ColumnDoc> columns) {
@@ -84,7 +96,7 @@ void add_page_flag(CLI::App* flags, const std::string& name, const std::string& 
   flags->add_flag_callback(
       name,
       [flags, name, &format, text = std::move(text), markdown = std::move(markdown)] {
-        require_alone(*flags, name, "--format");
+        require_alone(*flags, name, {"--format"});
         print(format == "md" ? markdown() : text());
         throw CLI::Success();
       },

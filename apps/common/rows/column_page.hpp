@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Descriptions of the columns of a table and of the metrics: --columns of the commands that write it, --metrics of
-// compare, docs/columns.md and docs/results.md.
+// Pages in Markdown. Descriptions of the columns of a table and of the metrics: --columns of the commands that write
+// it, --metrics of compare, docs/columns.md and docs/results.md.
 #pragma once
 
 #include <functional>
@@ -21,6 +21,8 @@ struct ColumnDoc {
 
 /// Text escaped for a cell of a Markdown table.
 std::string cell(const std::string& text);
+/// The text with every "arXiv 2309.17453" as a link.
+std::string with_links(std::string text);
 
 /// One line per column, aligned for a terminal.
 std::string columns_text(std::span<const ColumnDoc> columns);

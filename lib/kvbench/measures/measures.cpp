@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <kvbench/bounds/measures/measures.hpp>
+#include <kvbench/measures/measures.hpp>
 
 #include <filesystem>
 
-#include <kvbench/bounds/measures/curves.hpp>
 #include <kvbench/core/error.hpp>
+#include <kvbench/measures/curves.hpp>
 
-namespace kvbench::bounds {
+namespace kvbench::measures {
 namespace {
 
 using trace::Array;
@@ -78,14 +78,14 @@ class HeadMeasures {
 
 }  // namespace
 
-const std::map<std::string, Measure>& measures() {
-  static const std::map<std::string, Measure> names = {{"clusterability", Measure::clusterability},
+const std::map<std::string, Measure>& names() {
+  static const std::map<std::string, Measure> table = {{"clusterability", Measure::clusterability},
                                                        {"similarity-by-distance", Measure::similarity_by_distance}};
-  return names;
+  return table;
 }
 
 std::string_view name_of(Measure measure) {
-  for (const auto& [name, value] : measures()) {
+  for (const auto& [name, value] : names()) {
     if (value == measure) return name;
   }
   return "";
@@ -115,4 +115,4 @@ std::vector<MeasureRow> measure_head(const trace::Reader& reader, const replay::
   return std::move(head.rows);
 }
 
-}  // namespace kvbench::bounds
+}  // namespace kvbench::measures

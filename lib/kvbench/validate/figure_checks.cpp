@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <kvbench/sweep/figure_checks.hpp>
+#include <kvbench/validate/figure_checks.hpp>
 
 #include <algorithm>
 #include <map>
@@ -8,11 +8,12 @@
 #include <kvbench/sweep/collect.hpp>
 #include <kvbench/sweep/run.hpp>
 
-namespace kvbench::sweep {
+namespace kvbench::validate {
 namespace {
 
 using config::Published;
 using config::SweepRun;
+using sweep::SweepPlan;
 
 /// Whether a relation of the claim names this method of the run.
 bool named(const compare::PaperClaim& claim, const SweepRun& run, const replay::MethodChoice& method) {
@@ -45,15 +46,15 @@ config::Sweep only(config::Sweep sweep, const Published& published) {
 
 /// The plan of the sweep on the trace of the check, whose owner outlives the check.
 SweepPlan plan_on(const config::Sweep& sweep, const bounds::CheckContext& context) {
-  return plan_sweep(sweep, {.threads = 1},
-                    std::shared_ptr<const trace::Reader>(std::shared_ptr<void>(), context.reader));
+  return sweep::plan_sweep(sweep, {.threads = 1},
+                           std::shared_ptr<const trace::Reader>(std::shared_ptr<void>(), context.reader));
 }
 
 compare::ClaimResult result_of(const config::Sweep& sweep, const bounds::CheckContext& context) {
   const SweepPlan plan = plan_on(sweep, context);
-  const SweepLayout layout = layout_of(plan);
-  std::vector<CellsFile> cells;
-  cells.emplace_back("", FrameFile::Mode::scratch);
+  const sweep::SweepLayout layout = layout_of(plan);
+  std::vector<sweep::CellsFile> cells;
+  cells.emplace_back("", sweep::FrameFile::Mode::scratch);
   run_sweep(plan, layout, {}, cells.front(), {.stop = context.stop});
   return test_claim(layout.claims.front(), layout, cells);
 }
@@ -142,4 +143,4 @@ std::span<const bounds::Check> figure_checks() {
   return all;
 }
 
-}  // namespace kvbench::sweep
+}  // namespace kvbench::validate

@@ -10,30 +10,24 @@
 #include <kvbench/golden/compare.hpp>
 #include <kvbench/golden/compute.hpp>
 #include <kvbench/golden/frozen.hpp>
-#include <kvbench/report/columns/tables.hpp>
-#include <kvbench/report/read/checked_rows.hpp>
+#include <kvbench/golden/table.hpp>
 #include <kvbench/store/key.hpp>
 
 #include <apps/common/command_line.hpp>
+#include <apps/common/rows/column_page.hpp>
 #include <apps/common/rows/method_slips.hpp>
 #include <apps/common/rows/output.hpp>
 #include <apps/common/rows/progress.hpp>
+#include <apps/common/rows/shared_flags.hpp>
 #include <apps/common/stop_signals.hpp>
-#include <apps/kvbench/column_page.hpp>
-#include <apps/kvbench/commands.hpp>
-#include <apps/kvbench/run_flags.hpp>
+#include <apps/validate/commands.hpp>
+#include <apps/validate/flags/flags.hpp>
 
 namespace kvbench::app {
 namespace {
 
 using golden::Outcome;
 using golden::Verified;
-
-struct VerifyFlags {
-  std::string trace, golden, write, port;
-  std::vector<std::string> methods;
-  RunFlags run;
-};
 
 /// The trace that is given, else the bundled one of the working folder or of the installation. Throws Error where there
 /// is none.
@@ -48,7 +42,7 @@ std::string trace_path(const std::string& given) {
     if (std::filesystem::exists(path, unknown)) return path.string();
   }
   throw Error(
-      "name the bundled trace: there is no {0} in this folder and no {1}; kvbench verify-golden {0} is for the "
+      "name the bundled trace: there is no {0} in this folder and no {1}; kvbench validate golden {0} is for the "
       "folder of a clone of kvbench",
       bundled, installed.string());
 }
@@ -58,7 +52,7 @@ std::string label_of(const replay::MethodChoice& choice) {
 }
 
 /// The methods of --method, the first of which --port replaces; without --method all.
-std::vector<golden::Method> methods_of(const VerifyFlags& o) {
+std::vector<golden::Method> methods_of(const GoldenFlags& o) {
   const std::vector<golden::Method> all = golden::golden_methods();
   if (o.methods.empty() && o.port.empty()) return all;
   std::vector<std::string> names;
@@ -86,11 +80,11 @@ bool is_of(const golden::Row& row, const golden::Method& method) {
 }
 
 /// The golden rows of these methods. Throws Error where they are about another trace.
-std::vector<golden::Row> golden_rows_of(const VerifyFlags& o, std::span<const golden::Method> methods,
+std::vector<golden::Row> golden_rows_of(const GoldenFlags& o, std::span<const golden::Method> methods,
                                         const trace::Reader& reader) {
   const report::CsvTable table =
       o.golden.empty() ? report::parse_csv(golden::frozen_csv(), "golden.csv") : report::read_csv(o.golden);
-  std::vector<golden::Row> rows = report::golden_rows(table);
+  std::vector<golden::Row> rows = golden::rows_of(table);
   const golden::Row& first = rows.front();
   if (!reader.sha256().starts_with(first.sha256))
     throw Error("{}: the golden rows are about another trace: {} with SHA-256 {}...; this one has {}", reader.path(),
@@ -129,33 +123,33 @@ std::string summary(std::span<const Verified> rows, const std::string& backend) 
   return out;
 }
 
-int verify(const VerifyFlags& o) {
-  if (o.run.format == "md") throw Error("--format md: the table of verify-golden is csv, json or table");
+int verify(const GoldenFlags& o) {
+  if (o.format == "md") throw Error("--format md: the table of golden rows is csv, json or table");
   const std::vector<golden::Method> methods = methods_of(o);
   const trace::Reader reader(trace_path(o.trace));
   std::vector<NamedFile> inputs{{"the trace", reader.path()}, {"--golden", o.golden}};
   for (const golden::Method& method : methods)
     std::ranges::move(store::files_of_method(*method.replayed.info, method.replayed.params.text()),
                       std::back_inserter(inputs));
-  check_distinct(std::vector<NamedFile>{{"-o", o.run.output}}, inputs);
+  check_distinct(std::vector<NamedFile>{{"-o", o.output}}, inputs);
   const std::vector<golden::Row> expected = golden_rows_of(o, methods, reader);
-  Output output(o.run.output);
-  const std::vector<golden::Row> found = computed_rows(reader, methods, run_options(o.run), o.run.quiet);
+  Output output(o.output);
+  const std::vector<golden::Row> found = computed_rows(reader, methods, run_options(o), o.quiet);
   const std::string backend = found.front().backends.front();
   const std::vector<Verified> verified =
       golden::verify(expected, found, backend, o.port.empty() ? golden::Scope::everything : golden::Scope::port);
   if (verified.empty()) throw Error("--method: there is no row to verify; {}", found.front().fault);
   const std::span<const Verified> rows(verified);
-  output.finish(shows_table(o.run.format, output) ? summary(rows, backend)
-                                                  : report::table_of(o.run.format, report::verified_columns(), rows));
-  if (output.to_file() && (!o.run.summary.empty() || stdout_is_terminal())) print(summary(rows, backend));
+  output.finish(shows_table(o.format, output) ? summary(rows, backend)
+                                              : report::table_of(o.format, golden::verified_columns(), rows));
+  if (output.to_file() && (o.summary || stdout_is_terminal())) print(summary(rows, backend));
   return std::ranges::all_of(rows, [](const Verified& row) { return row.outcome == Outcome::same; }) ? done
                                                                                                      : rows_failed;
 }
 
 /// The rows of all methods in their order: those that were found, else those of this version.
 std::vector<golden::Row> with_others(const std::vector<golden::Row>& found) {
-  const std::vector<golden::Row> known = report::golden_rows(report::parse_csv(golden::frozen_csv(), "golden.csv"));
+  const std::vector<golden::Row> known = golden::rows_of(report::parse_csv(golden::frozen_csv(), "golden.csv"));
   std::vector<golden::Row> out;
   for (const golden::Method& method : golden::golden_methods()) {
     const auto of = [&](const golden::Row& row) { return is_of(row, method); };
@@ -165,22 +159,22 @@ std::vector<golden::Row> with_others(const std::vector<golden::Row>& found) {
 }
 
 /// Computes the golden rows on every back end of processors, and writes them.
-int write(const VerifyFlags& o) {
+int write(const GoldenFlags& o) {
   const std::vector<golden::Method> methods = methods_of(o);
   const trace::Reader reader(trace_path(o.trace));
   check_distinct(std::vector<NamedFile>{{"--write", o.write}}, std::vector<NamedFile>{{"the trace", reader.path()}});
   Output output(o.write);
   std::vector<std::vector<golden::Row>> by_backend{
-      computed_rows(reader, methods, {.backend = "ref", .threads = o.run.threads}, o.run.quiet)};
+      computed_rows(reader, methods, {.backend = "ref", .threads = o.threads}, o.quiet)};
   for (const Isa isa : {Isa::scalar, Isa::avx2, Isa::avx512}) {
     if (!isa_available(isa))
       throw Error("--write needs a processor and a build with every instruction set, and {} is missing", name_of(isa));
-    by_backend.push_back(computed_rows(reader, methods, {.isa = isa, .threads = o.run.threads}, o.run.quiet));
+    by_backend.push_back(computed_rows(reader, methods, {.isa = isa, .threads = o.threads}, o.quiet));
   }
   double deviation = 0;
   const std::vector<golden::Row> rows = golden::join_backends(by_backend, deviation);
   const std::vector<golden::Row> all = with_others(rows);
-  output.finish(report::csv_of(report::golden_columns(), std::span<const golden::Row>(all)));
+  output.finish(report::csv_of(golden::golden_columns(), std::span<const golden::Row>(all)));
   std::string text = fmt::format(
       "{} golden rows; where back ends share one, the largest difference of a figure is "
       "{:.2g} of its tolerance.\n",
@@ -193,38 +187,27 @@ int write(const VerifyFlags& o) {
   return done;
 }
 
-int run(const CLI::App& flags, VerifyFlags& o) {
+int run(const CLI::App& flags, GoldenFlags& o) {
+  for (const CLI::Option* before : flags.get_parent()->get_options()) {
+    if (before->count() > 0)
+      throw Error("{} has no effect before golden, which computes no check; write what belongs to golden behind it",
+                  before->get_positional() ? before->results().front() : name_of(*before));
+  }
   if (!o.write.empty()) {
     refuse_without_effect(flags, {"--port", "--golden", "--device", "--isa", "--format", "-o", "--summary"},
                           "beside --write, which computes the rows on every back end and writes them to its file");
     return write(o);
   }
-  check_summary_flag(flags, o.run.output);
-  resolve_device(o.run);
+  check_summary_flag(flags, o.output);
+  resolve_device(o);
   return verify(o);
 }
 
 }  // namespace
 
-Command add_verify_golden(CLI::App& app) {
-  CLI::App* flags = app.add_subcommand(
-      "verify-golden", "Compute the golden rows of every method on the bundled trace again, and compare them");
-  auto options = std::make_shared<VerifyFlags>();
-  VerifyFlags& o = *options;
-  flags->add_option("trace", o.trace,
-                    "The bundled trace (default: traces/smollm2-135m.h5 in this folder or in the installation)");
-  flags->add_option("-m,--method", o.methods,
-                    "Only the rows of these methods, with parameters in brackets where they have any (default: all)");
-  flags->add_option("--port", o.port, "Replay this method in place of the one that --method names: FILE.py:NAME");
-  flags->add_option("--golden", o.golden, "Compare with the rows of this file instead of those of this version (.csv)");
-  flags->add_option("--write", o.write,
-                    "Compute the rows on every back end of processors and write them (.csv). With --method, those of "
-                    "other methods are the rows of this version");
-  add_device_flags(flags, o.run);
-  add_form_flags(flags, o.run.format, o.run.output);
-  flags->add_flag("--summary", o.run.summary, "With -o: also print the sentences (default on a terminal)");
-  flags->add_flag("-q,--quiet", o.run.quiet, "Do not show a progress bar");
-  add_columns_flag(flags, "Print the columns of the CSV and exit", o.run.format, docs_of(report::verified_columns()));
+Command add_golden(CLI::App& validate) {
+  auto options = std::make_shared<GoldenFlags>();
+  CLI::App* flags = declare_golden(validate, *options, docs_of(golden::verified_columns()));
   return {flags, [flags, options] { return run(*flags, *options); }};
 }
 

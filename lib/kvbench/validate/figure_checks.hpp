@@ -8,7 +8,7 @@
 
 #include <kvbench/bounds/check/check.hpp>
 
-namespace kvbench::sweep {
+namespace kvbench::validate {
 
 struct FigureFile {
   const char *path, *text;  ///< path: configs/NAME.toml
@@ -23,4 +23,4 @@ std::vector<bounds::Check> figure_checks(const FigureFile& file);
 /// Of all files.
 std::span<const bounds::Check> figure_checks();
 
-}  // namespace kvbench::sweep
+}  // namespace kvbench::validate

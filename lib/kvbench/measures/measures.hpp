@@ -9,13 +9,13 @@
 #include <kvbench/replay/records/results.hpp>
 #include <kvbench/trace/reader.hpp>
 
-namespace kvbench::bounds {
+namespace kvbench::measures {
 
 enum class Measure {
   clusterability,         ///< of keys, of values and of both joined; x = number of centres, 1 .. 64
   similarity_by_distance  ///< of keys; x = distance in tokens, 1 .. 255 (Chelsea's local region of 256 tokens)
 };
-const std::map<std::string, Measure>& measures();
+const std::map<std::string, Measure>& names();
 std::string_view name_of(Measure measure);
 
 struct MeasureRow {
@@ -36,4 +36,4 @@ std::vector<MeasureRow> measure_head(const trace::Reader& reader, const replay::
                                      const std::vector<Measure>& measures, Backend& backend,
                                      const std::atomic<bool>* stop = nullptr);
 
-}  // namespace kvbench::bounds
+}  // namespace kvbench::measures

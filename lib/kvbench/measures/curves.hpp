@@ -8,7 +8,7 @@
 
 #include <kvbench/kernels/backend.hpp>
 
-namespace kvbench::bounds {
+namespace kvbench::measures {
 
 /// Entry k - 1: the covering radius of the first k centres of greedy k-center (the largest distance of a point to its
 /// nearest centre), divided by the spread of the points (the root mean square distance to their mean). The quotient
@@ -22,4 +22,4 @@ std::vector<double> clusterability(const Buffer<const float>& points, Index max_
 /// are formed on the host, in fp64 and in a fixed order.
 std::vector<double> similarity_by_distance(const Buffer<const float>& rows, Index max_distance, Backend& backend);
 
-}  // namespace kvbench::bounds
+}  // namespace kvbench::measures

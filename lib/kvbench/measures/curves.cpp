@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <kvbench/bounds/measures/curves.hpp>
+#include <kvbench/measures/curves.hpp>
 
 #include <algorithm>
 #include <cmath>
@@ -7,7 +7,7 @@
 #include <kvbench/core/statistics.hpp>
 #include <kvbench/methods/stages/rows.hpp>
 
-namespace kvbench::bounds {
+namespace kvbench::measures {
 namespace {
 
 /// Root mean square distance of the points to their mean.
@@ -71,4 +71,4 @@ std::vector<double> similarity_by_distance(const Buffer<const float>& rows, Inde
   return sums;
 }
 
-}  // namespace kvbench::bounds
+}  // namespace kvbench::measures

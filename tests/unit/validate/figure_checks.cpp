@@ -6,8 +6,8 @@
 
 #include <kvbench/compare/configuration_name.hpp>
 #include <kvbench/sweep/collect.hpp>
-#include <kvbench/sweep/figure_checks.hpp>
 #include <kvbench/sweep/run.hpp>
+#include <kvbench/validate/figure_checks.hpp>
 #include <kvbench/validate/validate.hpp>
 
 #include <unit/compare/made.hpp>
@@ -155,9 +155,9 @@ TEST_CASE("the files of configs/ are embedded, and their claims have ids of thei
 namespace {
 
 config::Sweep read(const std::string& name) {
-  const auto file = std::ranges::find(sweep::figure_files(), "configs/" + name + ".toml",
-                                      [](const sweep::FigureFile& f) { return std::string(f.path); });
-  REQUIRE(file != sweep::figure_files().end());
+  const auto file = std::ranges::find(figure_files(), "configs/" + name + ".toml",
+                                      [](const FigureFile& f) { return std::string(f.path); });
+  REQUIRE(file != figure_files().end());
   return config::read_sweep(file->path, file->text);
 }
 

@@ -4,16 +4,16 @@
 
 #include <doctest/doctest.h>
 
-#include <kvbench/bounds/measures/curves.hpp>
-#include <kvbench/bounds/measures/measures.hpp>
 #include <kvbench/kernels/philox.hpp>
+#include <kvbench/measures/curves.hpp>
+#include <kvbench/measures/measures.hpp>
 #include <kvbench/replay/plan/selection.hpp>
 #include <kvbench/replay/run/devices.hpp>
 
 #include <support/small_trace.hpp>
 
 using namespace kvbench;
-using namespace kvbench::bounds;
+using namespace kvbench::measures;
 using namespace kvbench::replay;
 using namespace kvbench::testing;
 using doctest::Approx;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <apps/kvbench/mutant_table.hpp>
+#include <apps/validate/mutant_table.hpp>
 
 #include <algorithm>
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The rows of `kvbench validate`: what a check measured, what the measurement was compared with, and the verdict.
+// The rows of `kvbench validate`: what a check measured, what the measurement was compared with, and the verdict; and
+// the options of a run. Plain values, which tables, reports and command lines know without the checks (bounds).
 #pragma once
 
 #include <algorithm>
@@ -15,7 +16,19 @@
 #include <kvbench/core/verdict.hpp>
 #include <kvbench/kernels/view.hpp>
 
-namespace kvbench::bounds {
+namespace kvbench::evidence {
+
+struct ValidateOptions {
+  /// independent trials of a probability statement; 368 without a failure bound its probability by 1 %
+  Index seeds = 400;
+  double alpha = 1e-3;  ///< probability that a run without any fault reports one
+  double eps = 0.5;     ///< accuracy, for theorems that state one
+  double delta = 0.1;   ///< failure probability of these theorems
+  Index queries = 8;    ///< per subject
+  int threads = 0;      ///< that run checks; 0: all processors
+  /// trials use the seeds from here on: another offset repeats the run with other draws
+  std::uint32_t seed_offset = 0;
+};
 
 enum class CheckKind {
   law,      ///< an identity or a distribution that holds exactly; a small p-value is a fault
@@ -87,4 +100,7 @@ struct CheckRow {
   bool bound_unknown() const { return kind == CheckKind::theorem && failures && std::isnan(bound); }
 };
 
-}  // namespace kvbench::bounds
+/// Whether the row is a fault of the code or of the paper.
+inline bool is_fault(const CheckRow& row) { return row.verdict == Verdict::violated; }
+
+}  // namespace kvbench::evidence

@@ -1,15 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <kvbench/report/columns/tables.hpp>
+#include <kvbench/golden/table.hpp>
 
 #include <cmath>
+#include <utility>
 
 #include <fmt/ranges.h>
 
-namespace kvbench::report {
+#include <kvbench/report/read/rows.hpp>
+
+namespace kvbench::golden {
 namespace {
 
-using golden::Row;
-using golden::Verified;
+using report::Column;
+using report::CsvCell;
+using report::CsvRow;
+using report::CsvTable;
+using report::needed;
+using report::parse_value;
+using report::Value;
+using report::value_of;
 
 std::string item_text(const std::string& item) { return item; }
 std::string item_text(Index item) { return std::to_string(item); }
@@ -40,7 +49,7 @@ Value<Row> list_of(std::vector<T> Row::*member) {
 
 Value<Row> ids_value() {
   const auto parse = [](Row& row, const CsvCell& cell) {
-    std::optional<golden::Ids> ids = golden::parse_ids(cell.text);
+    std::optional<Ids> ids = parse_ids(cell.text);
     if (!ids) cell.refuse("a list of ids such as 0-3 7 9-12, ascending, with a slash between query heads");
     row.ids = std::move(*ids);
   };
@@ -61,6 +70,24 @@ Value<Row> prediction_value() {
 template <class T>
 Value<Row> of(T Row::*member) {
   return needed(value_of(member));
+}
+
+void check_tolerances(const CsvTable& table, const CsvRow& line, const Row& row) {
+  for (const auto& [name, value] : {std::pair{"rtol", row.rtol}, {"atol", row.atol}}) {
+    if (!(0 <= value && value < 1)) table.cell(line, name).refuse("a tolerance of at least 0 and below 1");
+  }
+}
+
+void check_ids(const CsvTable& table, const CsvRow& line, const Row& row) {
+  const Index group = std::ssize(row.entries);
+  if (row.ids.size() != 1 && std::ssize(row.ids) != group)
+    table.cell(line, "ids").refuse(fmt::format("one list of ids, or one for each of the {} query heads", group));
+  for (Index g = 0; g < group; ++g) {
+    if (std::ssize(ids_of_head(row.ids, g)) != row.entries[static_cast<std::size_t>(g)])
+      table.cell(line, "entries").refuse("the numbers of the ids; was one of them edited?");
+  }
+  if (row.ids_sha256 != digest_of(row.ids, group))
+    table.cell(line, "ids_sha256").refuse("the digest of the ids; was one of them edited?");
 }
 
 }  // namespace
@@ -123,11 +150,31 @@ std::span<const Column<Verified>> verified_columns() {
                        value_of(&Verified::deviation)});
     columns.push_back(
         {"difference", "what differs from the golden row, in sentences", value_of(&Verified::difference)});
-    columns.push_back(version_column<Verified>());
-    columns.push_back(commit_column<Verified>());
+    columns.push_back(report::version_column<Verified>());
+    columns.push_back(report::commit_column<Verified>());
     return columns;
   }();
   return table;
 }
 
-}  // namespace kvbench::report
+std::vector<Row> rows_of(const CsvTable& table) {
+  require_columns(table, golden_columns(), "kvbench validate golden --write");
+  const report::RowReader<Row> read(table, golden_columns());
+  std::vector<Row> rows;
+  std::size_t ids = 0;
+  for (const CsvRow& line : table.rows) {
+    const Row& row = rows.emplace_back(read(line));
+    for (const auto& list : row.ids) ids += list.size();
+    if (ids > most_ids_of_file)
+      table.cell(line, "ids").refuse(fmt::format("short lists; the rows up to it have {} ids together", ids));
+    check_tolerances(table, line, row);
+    check_ids(table, line, row);
+    if (row.sha256.size() < digest_digits)
+      table.cell(line, "sha256").refuse(fmt::format("the first {} digits of the SHA-256 of a trace", digest_digits));
+    if (row.sha256 != rows.front().sha256)
+      table.cell(line, "sha256").refuse("that of the rows before it; golden rows are about one trace");
+  }
+  return rows;
+}
+
+}  // namespace kvbench::golden

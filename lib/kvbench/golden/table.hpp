@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+// The tables of golden rows: their columns, and the rows read back.
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include <kvbench/golden/compare.hpp>
+#include <kvbench/report/columns/column.hpp>
+#include <kvbench/report/read/csv.hpp>
+
+namespace kvbench::golden {
+
+std::span<const report::Column<Row>> golden_columns();
+std::span<const report::Column<Verified>> verified_columns();
+
+/// The golden rows of a table. Throws Error with file, line and column where it lacks a column, a cell cannot be read,
+/// rows are about different traces, or the digest and the numbers of entries are not those of the ids.
+std::vector<Row> rows_of(const report::CsvTable& table);
+
+}  // namespace kvbench::golden
