@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <kvbench/measures/measures.hpp>
 
+#include <atomic>
 #include <filesystem>
 
 #include <kvbench/core/error.hpp>
