@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -41,6 +42,8 @@ struct RunFlags : TableFlags {
 void add_table_flags(CLI::App* flags, TableFlags& options);
 /// Says on stderr which of them have no effect.
 void check_table_flags(const CLI::App& flags, const TableFlags& options);
+/// Throws Error where a label fits none of these methods, which are all that a run is about to compute.
+void check_labels(const TableFlags& options, std::span<const replay::MethodChoice> methods);
 /// Adds --device, --isa and --threads.
 void add_device_flags(CLI::App* flags, RunFlags& options);
 /// Adds --memory.
