@@ -3,10 +3,13 @@
 of the wrong kind, and tables as JSON."""
 import json
 import os
+import pty
 import re
+import select
 import shlex
 import shutil
 import subprocess
+import time
 import unittest
 
 from support import SAMPLE, CliTest, rows, run
@@ -31,6 +34,27 @@ QUOTES = {
     "latex": (f"%% {BY}\n", f"\\section{{Mine}}\n% {BY}\n"),
     "svg": ("<svg >Written by kvbench</svg>\n", "<svg ></svg>\n<!-- Written by kvbench -->\n<!-- mine -->\n"),
     "pdf": ("(Written by kvbench)\n", "%PDF-1.4\n(Written by kvbench)\n", "/Creator (Written by kvbench)\n")}
+
+
+def typed(command, folder, lines):
+    """What a shell prints in a terminal, in which each line is typed when the one before has printed a line that begins
+    with < and ends with >."""
+    process, terminal = pty.fork()
+    if process == 0:
+        os.chdir(folder)
+        os.execvpe(command[0], command, {**os.environ, "TERM": "dumb"})
+    seen, end = "", time.monotonic() + 120
+    try:
+        for answers, line in enumerate(lines, 1):
+            os.write(terminal, (line + "\n").encode())
+            while len(re.findall("^<.*>\r?$", seen, re.MULTILINE)) < answers:
+                if not select.select([terminal], [], [], max(0, end - time.monotonic()))[0]:
+                    return seen
+                seen += os.read(terminal, 1 << 16).decode(errors="replace")
+        return seen
+    finally:
+        os.close(terminal)  # which ends an interactive shell
+        os.waitpid(process, 0)
 
 
 class Usage(CliTest):
@@ -100,10 +124,51 @@ class Usage(CliTest):
                 (["kvbench", "replay", "-m", "h2o,snapkv@"], ["h2o,snapkv@kvpress"]),
                 (["kvbench", "allocate", "--menu", "ev"], ["eviction"]), (["kvbench", "methods", "ev"], ["eviction"]),
                 (["kvbench", "replay", "-b", ""], []), (["kvbench", "replay", "t"], []),
-                (["kvbench", "help", "col"], ["columns"]), (["kvbench", "completion", ""], ["bash"]),
+                (["kvbench", "help", "col"], ["columns"]), (["kvbench", "completion", ""], ["bash", "zsh", "fish"]),
+                (["kvbench", "replay", "--format=c"], ["--format=csv"]),  # where = ends no word
+                (["kvbench", "replay", "--method=h2o,snapkv@"], ["--method=h2o,snapkv@kvpress"]),
                 (["kvbench", "eval", "--inject", "u"], ["upto"]), (["/usr/bin/kveval", "--inject", "u"], ["upto"])):
             self.assertEqual(completed(*words), right, words)
-        self.fails(2, "'zsh' is not one of bash", args=["completion", "zsh"])
+        self.fails(2, "'ksh' is not one of bash, zsh, fish", args=["completion", "ksh"])
+
+    # What a shell makes of a line; "|" is where its cursor stands.
+    COMPLETED = (("kvbench repl|", "kvbench replay "), ("kvbench replay --forma|", "kvbench replay --format "),
+                 ("kvbench replay -m h2o,snapkv@|", "kvbench replay -m h2o,snapkv@kvpress "),
+                 ("kvbench replay --format=c|", "kvbench replay --format=csv "),
+                 ("kvbench info unli|", "kvbench info unlike.h5 "), ("kvbench help colu|", "kvbench help columns "),
+                 ("kvbench methods evict|", "kvbench methods eviction "),
+                 ("kvbench completion f|", "kvbench completion fish "),
+                 ("kveval --inject-s|", "kveval --inject-scale "))
+
+    @unittest.skipUnless(shutil.which("zsh"), "there is no zsh")
+    def test_completion_in_zsh(self):
+        """In a terminal, by the script itself and as a file of a folder where zsh looks for completions."""
+        script, _ = self.write(self.ok("completion", "zsh"), "_kvbench"), self.write("", "unlike.h5")
+        for begin in (f"autoload -Uz compinit; compinit -D; source {script}",
+                      f"fpath=({os.path.dirname(script)} $fpath); autoload -Uz compinit; compinit -u -D"):
+            echo = "PS1=; for name in kvbench kveval; do eval \"$name() print \\\"<$name \\$*>\\\"\"; done; print '<>'"
+            seen = typed(["zsh", "-f", "-i"], os.path.dirname(script),
+                         [f"{begin}; {echo}", *(line.replace("|", "\t") for line, _ in self.COMPLETED)])
+            for line, right in self.COMPLETED:
+                self.assertIn(f"<{right.strip()}>", seen, line)
+
+    @unittest.skipUnless(shutil.which("fish"), "there is no fish")
+    def test_completion_in_fish(self):
+        script, _ = self.write(self.ok("completion", "fish"), "kvbench.fish"), self.write("", "unlike.h5")
+
+        def completed(line):
+            done = subprocess.run(["fish", "--no-config", "-c", "source $argv[1]; complete -C $argv[2]", script, line],
+                                  capture_output=True, text=True, cwd=os.path.dirname(script), timeout=60)
+            self.assertEqual((done.returncode, done.stderr), (0, ""))
+            return [candidate.split("\t")[0] for candidate in done.stdout.splitlines()]
+        self.assertEqual(set(completed("kvbench ")), {*COMMANDS, "help", "version"})
+        flags = {*completed("kvbench replay -"), *completed("kvbench replay --")}
+        self.assertLessEqual({"--method", "-m", "--seeds"}, flags)
+        for line, right in self.COMPLETED:
+            before, begun = line.removesuffix("|").rsplit(" ", 1)
+            self.assertIn(right.strip(), {f"{before} {word}" for word in completed(line.removesuffix("|"))}, line)
+            self.assertTrue(all(word.startswith(begun) for word in completed(line.removesuffix("|"))), line)
+        self.assertEqual(completed("kvbench replay -b "), completed("ls "))  # files
 
     def runs(self, example):
         """Asserts that every method and budget of a line "kvbench replay TRACE ..." runs."""
