@@ -79,7 +79,7 @@ class Usage(CliTest):
         self.assertIn("--budget", self.ok("help", "replay"))
         self.assertEqual([self.ok("help", "help"), self.ok("help", "version")], [page, page])
         self.assertEqual(self.ok("version"), self.ok("--version"))
-        self.fails(2, "there is no command repaly. Did you mean 'replay'?", args=["help", "repaly"])
+        self.fails(2, "there is no command or topic repaly. Did you mean 'replay'?", args=["help", "repaly"])
         self.fails(2, "'sweep' has no effect beside help", args=["help", "replay", "sweep"])
 
     def test_help_of_topics(self):
