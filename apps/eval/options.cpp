@@ -96,6 +96,7 @@ void declare_run(CLI::App& app, Options& o, Lists& lists) {
                  "Memory that the run may take, such as 8G; default: three quarters of the machine's")
       ->transform(app::to_bytes());
   app::add_form_flags(&app, o.format, o.output);
+  app::add_label_flag(&app, o.labels, "tables for readers");
   app.add_option("--raw", o.raw, "Also write the scores of every token to this HDF5 file (docs/eval.md)")
       ->type_name("FILE");
   app::add_cells_flags(&app, o.cells);
@@ -144,6 +145,8 @@ void check_effects(const CLI::App& app, const Options& o) {
     refuse_without_effect(app, {"--inject-scale"}, "with --inject none, which injects nothing");
   if (o.format == "md" || o.format == "table")
     app::note_without_effect(app, {"--no-times"}, "beside --format " + o.format + ", which shows no times");
+  else if (!(o.format.empty() && (o.output.empty() || o.output == "-") && app::stdout_is_terminal()))
+    app::note_unread_labels(app, "--format table, or give --label to kvbench report");
 }
 
 void resolve(const CLI::App& app, Options& o, Lists& lists) {

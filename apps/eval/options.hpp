@@ -39,6 +39,7 @@ struct Options {
   replay::RunOptions how;
   eval::EvalRows rows;
   std::string output, raw, format;
+  std::vector<std::string> labels;  ///< --label, of what is printed for readers
   app::CellsFlags cells;
   bool times = true, quiet = false;
 

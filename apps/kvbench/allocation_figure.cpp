@@ -9,6 +9,9 @@
 #include <fmt/format.h>
 
 #include <kvbench/report/drawing/charts.hpp>
+#include <kvbench/report/drawing/labels.hpp>
+#include <kvbench/report/text/sentences.hpp>
+#include <kvbench/report/text/text.hpp>
 
 namespace kvbench::app {
 namespace {
@@ -54,9 +57,23 @@ report::Axis share_axis(std::span<const report::ChartLine> lines) {
   return axis;
 }
 
+/// What the figure is of: no page is around it.
+std::string source_of(const Damages& damages, const MenuNames& names) {
+  std::vector<std::string> documents;
+  for (const allocate::DocumentDamage& document : damages.documents) documents.push_back(document.name);
+  report::DistinctTexts menu;
+  for (const std::string& name : names) menu.add(name);
+  const bool one = documents.size() == 1;
+  return fmt::format("{}; {}{}; menu: {}.{}", damages.model,
+                     one ? "document " : fmt::format("{} documents: ", documents.size()),
+                     report::listed_up_to(documents), report::listed_up_to(menu.list()),
+                     one ? "" : " Bars: in the plans of all documents but one.");
+}
+
 }  // namespace
 
-report::Drawing plan_figure(const Damages& damages, std::span<const AllocationRow> allocations) {
+report::Drawing plan_figure(const Damages& damages, std::span<const AllocationRow> allocations,
+                            const MenuNames& names) {
   report::LineChart chart{.description =
                               "share of its cache that each layer holds in plans; bars: in the plans of all "
                               "documents but one",
@@ -73,7 +90,7 @@ report::Drawing plan_figure(const Damages& damages, std::span<const AllocationRo
   chart.x = {report::Scale::linear, lo, hi, std::move(layers),
              damages.by == allocate::Division::layer ? "layer" : "layer, a point for each kv head"};
   chart.y = share_axis(chart.lines);
-  return draw(chart);
+  return report::with_text_below(draw(chart), source_of(damages, names));
 }
 
 }  // namespace kvbench::app

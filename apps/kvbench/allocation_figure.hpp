@@ -11,7 +11,8 @@
 namespace kvbench::app {
 
 /// One line per budget: the share of its cache that each layer or head holds. The bar at a point goes from the least to
-/// the most that it holds in the plans of all documents but one.
-report::Drawing plan_figure(const allocate::Damages& damages, std::span<const AllocationRow> allocations);
+/// the most that it holds in the plans of all documents but one. Below it model, documents and `names` of the menu.
+report::Drawing plan_figure(const allocate::Damages& damages, std::span<const AllocationRow> allocations,
+                            const MenuNames& names);
 
 }  // namespace kvbench::app

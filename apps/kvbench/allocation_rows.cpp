@@ -31,17 +31,11 @@ std::string damage_text(const Damages& damages, const replay::PredictedKl& kl) {
   return report::prediction_mark(kl) + report::interval_text(kl.mean, kl.interval.lo, kl.interval.hi);
 }
 
-/// "h2o+q5_1", "h2o sinks=8"
-std::string name_of(const replay::MethodChoice& method) {
-  const std::string params = method.params.text();
-  return method.info->name + (params.empty() ? "" : " " + params);
-}
-
 /// By method, the layers in which some entry of it is outside the region of predictions.
-std::map<std::string, std::set<std::int64_t>> layers_outside(const Damages& damages) {
+std::map<std::string, std::set<std::int64_t>> layers_outside(const Damages& damages, const MenuNames& names) {
   std::map<std::string, std::set<std::int64_t>> layers;
   for (std::size_t e = 0; e < damages.menu.size(); ++e) {
-    for (const std::int64_t layer : damages.layers_outside(e)) layers[name_of(damages.menu[e].method)].insert(layer);
+    for (const std::int64_t layer : damages.layers_outside(e)) layers[names[e]].insert(layer);
   }
   return layers;
 }
@@ -59,9 +53,9 @@ std::string count_text(const Damages& damages, std::size_t count) {
 }
 
 /// "12 layers h2o+q5_1, 10 q5_1", the most frequent first.
-std::string what_places_get(const Damages& damages, const allocate::Plan& plan) {
+std::string what_places_get(const Damages& damages, const allocate::Plan& plan, const MenuNames& names) {
   std::map<std::string, std::size_t> places;
-  for (const std::size_t entry : plan) ++places[name_of(damages.menu[entry].method)];
+  for (const std::size_t entry : plan) ++places[names[entry]];
   std::vector<std::pair<std::string, std::size_t>> ordered(places.begin(), places.end());
   std::ranges::stable_sort(ordered, std::greater(), [](const auto& item) { return item.second; });
   std::vector<std::string> parts;
@@ -79,13 +73,25 @@ std::string range_of_shares(const Damages& damages, const allocate::Plan& plan) 
 
 }  // namespace
 
+MenuNames menu_names(const Damages& damages, const report::Labels& labels) {
+  std::vector<compare::QueryConfiguration> menu;
+  for (const auto& entry : damages.menu)
+    menu.push_back({.method = entry.method.info->name, .params = entry.method.params.text(), .budget = {}});
+  labels.apply(menu);  // entries of several sizes are of one method
+  MenuNames names;
+  for (const compare::QueryConfiguration& entry : menu)
+    names.push_back(entry.method + (entry.params.empty() ? "" : " " + entry.params));
+  return names;
+}
+
 AllocationRow allocation_row(const allocate::Damages& damages, allocate::Allocation allocation,
                              allocate::Accept accept) {
   const auto share = [&](std::int64_t cost) {
     return static_cast<double>(cost) / static_cast<double>(allocate::whole_place) /
            static_cast<double>(damages.places.size());
   };
-  std::string equal = name_of(damages.menu[allocation.equal.plan.front()].method);
+  const MenuNames names = menu_names(damages, report::Labels({}));
+  std::string equal = names[allocation.equal.plan.front()];
   AllocationRow row{std::move(allocation),
                     damages.model,
                     damages.figure(),
@@ -96,7 +102,7 @@ AllocationRow allocation_row(const allocate::Damages& damages, allocate::Allocat
                     0,
                     accept};
   row.plan_share = share(row.plan.cost), row.equal_share = share(row.equal.cost);
-  row.layers_outside = united(layers_outside(damages)).size();
+  row.layers_outside = united(layers_outside(damages, names)).size();
   return row;
 }
 
@@ -163,9 +169,10 @@ std::string confirmation(const AllocationRow& row) {
 }
 
 /// Where it is not the plan.
-std::vector<std::string> equal_sentences(const Damages& damages, const AllocationRow& row) {
+std::vector<std::string> equal_sentences(const Damages& damages, const AllocationRow& row,
+                                         const std::string& equal_method) {
   const std::string at = report::at_budget(row.budget);
-  const std::string equal = fmt::format("{} in all layers (holds {})", row.equal_method, percent(row.equal_share));
+  const std::string equal = fmt::format("{} in all layers (holds {})", equal_method, percent(row.equal_share));
   if (row.documents == 1) {
     return {
         fmt::format("{} the answer is equal budgets, {}, with a {} of {} on the document that chose it: what a plan "
@@ -182,20 +189,20 @@ std::vector<std::string> equal_sentences(const Damages& damages, const Allocatio
   return out;
 }
 
-std::vector<std::string> plan_sentences(const Damages& damages, const AllocationRow& row) {
+std::vector<std::string> plan_sentences(const Damages& damages, const AllocationRow& row, const MenuNames& names) {
   const std::string fitted = report::three_digits(row.plan.fitted);
   std::vector<std::string> out{
       fmt::format("{} the plan has a {} of {} on held-out documents, {} times that of the best equal budget, {} in all "
                   "layers (holds {}), {} (each of {} documents held out once).",
                   report::at_budget(row.budget), row.figure, damage_text(damages, row.plan.held_out),
-                  report::interval_text(row.ratio, row.interval.lo, row.interval.hi), row.equal_method,
+                  report::interval_text(row.ratio, row.interval.lo, row.interval.hi), names[row.equal.plan.front()],
                   percent(row.equal_share), damage_text(damages, row.equal.held_out), row.documents),
       confirmation(row),
       fmt::format("It gives {}; a {} holds {} of its cache, all layers {}. Fitted to all documents its {} is {}{}; "
                   "shrinkage towards equal layers: {}, of documents towards each other: {}.",
-                  what_places_get(damages, row.plan.plan), damages.place(), range_of_shares(damages, row.plan.plan),
-                  percent(row.plan_share), damages.probed ? "KL" : "error", fitted,
-                  row.plan.fitted < row.plan.held_out.mean ? ", which is too small" : "", row.shrinkage.layers,
+                  what_places_get(damages, row.plan.plan, names), damages.place(),
+                  range_of_shares(damages, row.plan.plan), percent(row.plan_share), damages.probed ? "KL" : "error",
+                  fitted, row.plan.fitted < row.plan.held_out.mean ? ", which is too small" : "", row.shrinkage.layers,
                   row.shrinkage.documents)};
   if (!damages.probed)
     out.emplace_back(
@@ -213,8 +220,8 @@ std::string layers_text(const std::set<std::int64_t>& layers) {
 
 }  // namespace
 
-std::string outside_sentence(const Damages& damages) {
-  const auto outside = layers_outside(damages);
+std::string outside_sentence(const Damages& damages, const MenuNames& names) {
+  const auto outside = layers_outside(damages, names);
   if (outside.empty()) return "";
   std::set<std::int64_t> all;
   for (const methods::PlanPlace& place : damages.places) all.insert(place.layer);
@@ -226,8 +233,9 @@ std::string outside_sentence(const Damages& damages) {
       united(outside).size(), all.size(), replay::largest_stream_error, fmt::join(parts, "; "));
 }
 
-std::vector<std::string> sentences(const Damages& damages, const AllocationRow& row) {
-  return row.planned() ? plan_sentences(damages, row) : equal_sentences(damages, row);
+std::vector<std::string> sentences(const Damages& damages, const AllocationRow& row, const MenuNames& names) {
+  return row.planned() ? plan_sentences(damages, row, names)
+                       : equal_sentences(damages, row, names[row.equal.plan.front()]);
 }
 
 }  // namespace kvbench::app

@@ -8,6 +8,7 @@
 
 #include <kvbench/allocate/allocate.hpp>
 #include <kvbench/report/columns/column.hpp>
+#include <kvbench/report/read/labels.hpp>
 
 namespace kvbench::app {
 
@@ -24,6 +25,11 @@ struct AllocationRow : allocate::Allocation {
   bool planned() const { return Allocation::planned(accept); }
 };
 
+/// The methods of the menu by entry, with their parameters: "h2o+q5_1", "h2o sinks=8".
+using MenuNames = std::vector<std::string>;
+/// As the labels show them. Throws Error where one fits no method of the menu.
+MenuNames menu_names(const allocate::Damages& damages, const report::Labels& labels);
+
 AllocationRow allocation_row(const allocate::Damages& damages, allocate::Allocation allocation,
                              allocate::Accept accept);
 
@@ -31,9 +37,9 @@ AllocationRow allocation_row(const allocate::Damages& damages, allocate::Allocat
 std::span<const report::Column<AllocationRow>> allocation_columns();
 
 /// Which entries of the menu are left out in which layers, because their damage there cannot be predicted; empty: none.
-std::string outside_sentence(const allocate::Damages& damages);
+std::string outside_sentence(const allocate::Damages& damages, const MenuNames& names);
 
 /// First what documents say from which the plan was not computed.
-std::vector<std::string> sentences(const allocate::Damages& damages, const AllocationRow& row);
+std::vector<std::string> sentences(const allocate::Damages& damages, const AllocationRow& row, const MenuNames& names);
 
 }  // namespace kvbench::app

@@ -135,6 +135,7 @@ int run(const CLI::App& flags, AllocateFlags& o) {
   resolve_device(o);
   const std::vector<Budget> budgets = parse_budgets(o.budgets);
   const replay::ReplayRequest request = request_of(o, budgets);
+  check_labels(o, request.methods);
   std::vector<NamedFile> inputs = input_files(request);
   for (const std::string& path : o.traces) inputs.push_back({"the trace", path});
   check_distinct(std::vector<NamedFile>{{"-o", o.output}, {"--curve", o.curve}, {"--figure", o.figure}}, inputs);
@@ -146,19 +147,20 @@ int run(const CLI::App& flags, AllocateFlags& o) {
   if (!o.figure.empty()) figure.emplace(o.figure);
   const std::vector<std::unique_ptr<trace::Reader>> traces = open_traces(o.traces);
   const Damages damages = measure_all(o, traces, request);
+  const MenuNames names = menu_names(damages, report::Labels(o.labels));
   std::vector<AllocationRow> rows;
   std::vector<report::Block> told;
   for (const Budget& budget : budgets) {
     rows.push_back(allocation_row(damages, allocate::allocate(damages, budget), o.accept()));
-    told.emplace_back(report::AnswerBlock{"", sentences(damages, rows.back())});
+    told.emplace_back(report::AnswerBlock{"", sentences(damages, rows.back(), names)});
   }
-  if (const std::string outside = outside_sentence(damages); !outside.empty())
+  if (const std::string outside = outside_sentence(damages, names); !outside.empty())
     told.emplace_back(report::AnswerBlock{"", {outside}});
   if (curve) {
     const std::vector<AllocationRow> points = curve_of(damages, budgets, o.accept());
     curve->finish(report::table_of(o.format, allocation_columns(), std::span<const AllocationRow>(points)));
   }
-  if (figure) figure->finish(write_figure(plan_figure(damages, rows)));
+  if (figure) figure->finish(write_figure(plan_figure(damages, rows, names)));
   const std::string text = report::terminal_text(told);
   output.finish(file_text(o, damages, rows, text, traces));
   if (output.to_file()) print(text);
@@ -205,6 +207,7 @@ Command add_allocate(CLI::App& app) {
           "--format", o.format,
           "Format of --curve: csv or json (default: what its name ends with, else csv); md: that of --columns alone")
       ->check(one_of({"csv", "json", "md"}));
+  add_label_flag(flags, o.labels, "the answer and below the figure");
   add_columns_flag(flags, "Print the columns of --curve and exit", o.format, docs_of(allocation_columns()));
   add_device_flags(flags, o);
   add_memory_flag(flags, o);

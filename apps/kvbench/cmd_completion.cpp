@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // The completion of command lines in a shell, from the flags that the commands declare.
 #include <algorithm>
+#include <iterator>
 
 #include <fmt/ranges.h>
-
-#include <kvbench/methods/sets.hpp>
 
 #include <apps/common/command_line.hpp>
 #include <apps/common/rows/method_slips.hpp>
@@ -14,47 +13,28 @@
 namespace kvbench::app {
 namespace {
 
-/// Behind the tables of words: what they are completed with. A list is completed behind its last comma, and where no
-/// word is known bash offers files.
-constexpr const char* completing = R"bash(
-_kvbench() {
-  local line=("${COMP_WORDS[@]}") at=$COMP_CWORD words
-  case "${line[0]##*/}" in
-    kveval) line=(kvbench eval "${line[@]:1}"); at=$((at + 1)) ;;
-    kvbench-validate) line=(kvbench validate "${line[@]:1}"); at=$((at + 1)) ;;
-  esac
-  local cur=${line[at]} prev=${line[at-1]} command=${line[1]}
-  COMPREPLY=()
-  if [ "$cur" = "=" ]; then cur=
-  elif [ "$prev" = "=" ]; then prev=${line[at-2]}; fi
-  if [ "$at" = 1 ]; then command=; prev=
-  elif [ "$at" -gt 2 ] && [ "$(_kvbench_flags "$command ${line[2]}")" != "" ]; then command="$command ${line[2]}"; fi
-  if [ -n "$prev" ]; then words=$(_kvbench_values "$command" "$prev"); fi
-  if [ "$words" = "" ] && [[ $prev != -* || $cur == -* ]]; then
-    if [[ $cur == -* ]]; then words=$(_kvbench_flags "$command"); else words=$(_kvbench_words "$command"); fi
-  fi
-  [ "$words" = "" ] && return
-  local list=
-  if [[ $cur == *,* ]]; then list=${cur%,*},; fi
-  COMPREPLY=($(compgen -P "$list" -W "$words" -- "${cur##*,}"))
-}
-complete -o default -F _kvbench kvbench kveval kvbench-validate
-)bash";
+/// A flag of a command.
+struct FlagWords {
+  std::vector<std::string> names;  ///< each with its dashes
+  std::string description;
+  bool takes_value = false, takes_methods = false;
+  std::vector<std::string> values;  ///< that it takes; empty: any
+};
 
-/// The words between the braces of "TEXT:{csv,json}", which the option takes; those of methods where it takes these.
-std::string words_of(const CLI::Option& option) {
-  const auto takes_methods = [&](const char* flag) { return option.check_name(flag); };
-  if (std::ranges::any_of(flags_of_methods, takes_methods)) return "$_kvbench_methods";
+struct CommandWords {
+  std::string name;
+  std::vector<FlagWords> flags;
+};
+
+/// The words between the braces of "TEXT:{csv,json}".
+std::vector<std::string> values_of(const CLI::Option& option) {
   const std::string type = option.get_type_name();
   const std::size_t open = type.find('{'), close = type.find('}', std::min(open, type.size()));
-  if (close == type.npos) return "";
-  std::string words = type.substr(open + 1, close - open - 1);
-  std::ranges::replace(words, ',', ' ');
-  return words;
+  if (close == type.npos) return {};
+  return CLI::detail::split(type.substr(open + 1, close - open - 1), ',');
 }
 
-/// The flags of a command, each with its dashes.
-std::vector<std::string> flags_of(const CLI::Option& option) {
+std::vector<std::string> names_of(const CLI::Option& option) {
   std::vector<std::string> names;
   for (const std::string& name : option.get_snames()) names.push_back("-" + name);
   for (const std::string& name : option.get_lnames()) names.push_back("--" + name);
@@ -64,59 +44,154 @@ std::vector<std::string> flags_of(const CLI::Option& option) {
   return names;
 }
 
-/// The lines of a case statement for a command: its flags, and the values of those that have known ones.
-struct Cases {
-  std::string flags, values;
+FlagWords words_of(const CLI::Option& option) {
+  const auto is = [&](const char* flag) { return option.check_name(flag); };
+  return {.names = names_of(option),
+          .description = option.get_description(),
+          .takes_value = option.get_items_expected_max() > 0,
+          .takes_methods = std::ranges::any_of(flags_of_methods, is),
+          .values = values_of(option)};
+}
+
+/// What a command line consists of, for all shells.
+struct Words {
+  std::vector<CommandWords> commands;
+  std::vector<std::string> methods = method_words();
+  /// By command what stands behind it without a flag, and no file; of "" what a line begins with.
+  std::vector<std::pair<std::string, std::vector<std::string>>> behind;
+  std::vector<std::pair<std::string, std::string>> below;  ///< "validate" and its command "golden"
+
+  explicit Words(const CLI::App& app) {
+    std::vector<std::string> first = {"help", "version"};
+    for (const auto& [name, command] : described_commands(app)) {
+      commands.push_back({name, {}});
+      if (const std::size_t end = name.find(' '); end != name.npos)
+        below.emplace_back(name.substr(0, end), name.substr(end + 1));
+      else
+        first.push_back(name);
+      for (const CLI::Option* option : command->get_options()) {
+        if (FlagWords flag = words_of(*option); !flag.names.empty()) commands.back().flags.push_back(std::move(flag));
+      }
+    }
+    std::vector<std::string> topics = first;
+    std::ranges::copy(help_topics(), std::back_inserter(topics));
+    behind = {{"", std::move(first)}, {"help", std::move(topics)}, {"completion", shells}};
+  }
+
+  static inline const std::vector<std::string> shells = {"bash", "zsh", "fish"};
 };
-Cases cases_of(const std::string& name, const CLI::App& command) {
-  std::vector<std::string> all;
-  Cases cases;
-  for (const CLI::Option* option : command.get_options()) {
-    const std::vector<std::string> names = flags_of(*option);
-    all.insert(all.end(), names.begin(), names.end());
-    const bool takes_value = option->get_items_expected_max() > 0;
-    if (names.empty() || !takes_value) continue;
-    const std::string words = words_of(*option);
-    std::vector<std::string> patterns;
-    for (const std::string& flag : names) patterns.push_back(fmt::format("\"{} {}\"", name, flag));
-    if (!words.empty()) cases.values += fmt::format("    {}) echo \"{}\" ;;\n", fmt::join(patterns, "|"), words);
-  }
-  cases.flags = fmt::format("    \"{}\") echo \"{}\" ;;\n", name, fmt::join(all, " "));
-  return cases;
-}
 
-/// Methods, and the sets that stand for several.
-std::vector<std::string> method_words() {
-  std::vector<std::string> words = {"all", "families"};
-  for (const methods::MethodInfo& method : methods::all_methods()) {
-    const std::string kind(name_of(method.kind));
-    if (std::ranges::find(words, kind) == words.end() && methods::find_family(kind)) words.push_back(kind);
-  }
-  for (const methods::MethodInfo& method : methods::all_methods()) words.push_back(method.name);
-  return words;
+/// Behind the tables of words: what they are completed with. A list is completed behind its last comma, a value behind
+/// the = of its flag, which bash makes a word of its own and zsh does not. Where no word is known files are offered.
+constexpr const char* completing = R"(
+_kvbench() {
+  local line=("${COMP_WORDS[@]}") at=$COMP_CWORD words list=
+  case "${line[0]##*/}" in
+    kveval) line=(kvbench eval "${line[@]:1}"); at=$((at + 1)) ;;
+    kvbench-validate) line=(kvbench validate "${line[@]:1}"); at=$((at + 1)) ;;
+  esac
+  local cur=${line[at]} prev=${line[at-1]} command=${line[1]}
+  COMPREPLY=()
+  if [ "$cur" = "=" ]; then cur=
+  elif [ "$prev" = "=" ]; then prev=${line[at-2]}
+  elif [[ $cur == --*=* ]]; then prev=${cur%%=*} list=${cur%%=*}= cur=${cur#*=}; fi
+  if [ "$at" = 1 ]; then command=; prev=
+  elif [ "$at" -gt 2 ] && [ "$(_kvbench_flags "$command ${line[2]}")" != "" ];
+then command = "$command ${line[2]}";
+fi if[-n "$prev"];
+then words = $(_kvbench_values
+               "$command"
+               "$prev");
+fi if["$words" = ""]&& [[$prev != -* || $cur == -*]];
+then if [[$cur == -*]];
+then words = $(_kvbench_flags "$command");
+else words = $(_kvbench_words "$command");
+fi fi["$words" = ""] && return if [[$cur == *, *]];
+then list = $list${cur %, *}, ;
+fi COMPREPLY = ($(compgen - P "$list" - W "$words" --"${cur##*,}"))
 }
+complete -o default -F _kvbench kvbench kveval kvbench-validate
+)";
 
-std::string bash_script(const CLI::App& app) {
-  std::vector<std::string> commands = {"help", "version"};
+std::string bash_script(const Words& all) {
   std::string flags, values, words;
-  for (const auto& [name, command] : described_commands(app)) {
-    const std::size_t end = name.find(' ');
-    if (end == name.npos)
-      commands.push_back(name);
-    else
-      words += fmt::format("    {}) echo \"{}\" ;;\n", name.substr(0, end), name.substr(end + 1));
-    const Cases cases = cases_of(name, *command);
-    flags += cases.flags, values += cases.values;
+  for (const CommandWords& command : all.commands) {
+    std::vector<std::string> names;
+    for (const FlagWords& flag : command.flags) {
+      std::ranges::copy(flag.names, std::back_inserter(names));
+      if (!flag.takes_value || !(flag.takes_methods || !flag.values.empty())) continue;
+      std::vector<std::string> patterns;
+      for (const std::string& name : flag.names) patterns.push_back(fmt::format("\"{} {}\"", command.name, name));
+      values += fmt::format("    {}) echo \"{}\" ;;\n", fmt::join(patterns, "|"),
+                            flag.takes_methods ? "$_kvbench_methods" : fmt::format("{}", fmt::join(flag.values, " ")));
+    }
+    flags += fmt::format("    \"{}\") echo \"{}\" ;;\n", command.name, fmt::join(names, " "));
   }
+  for (const auto& [command, list] : all.behind)
+    words += fmt::format("    \"{}\") echo \"{}\" ;;\n", command, fmt::join(list, " "));
+  for (const auto& [command, word] : all.below) words += fmt::format("    {}) echo \"{}\" ;;\n", command, word);
   return fmt::format(
-      "# Completion of kvbench and its programs in bash, written by `kvbench completion bash`.\n"
+      "# Completion of kvbench and its programs in bash, written by `kvbench completion`.\n"
       "_kvbench_methods=\"{}\"\n"
       "_kvbench_flags() {{\n  case \"$1\" in\n    \"\") echo \"--help --version\" ;;\n{}  esac\n}}\n"
       "_kvbench_values() {{\n  case \"$1 $2\" in\n{}  esac\n}}\n"
-      "_kvbench_words() {{\n  case \"$1\" in\n    \"\") echo \"{}\" ;;\n    help) echo \"{} {}\" ;;\n"
-      "    methods) echo \"$_kvbench_methods\" ;;\n    completion) echo bash ;;\n{}  esac\n}}\n{}",
-      fmt::join(method_words(), " "), flags, values, fmt::join(commands, " "), fmt::join(commands, " "),
-      fmt::join(help_topics(), " "), words, completing);
+      "_kvbench_words() {{\n  case \"$1\" in\n{}    methods) echo \"$_kvbench_methods\" ;;\n  esac\n}}\n{}",
+      fmt::join(all.methods, " "), flags, values, words, completing);
+}
+
+/// zsh runs what bash does; as the function of a folder of its fpath the script is run when it is first needed.
+std::string zsh_script(const Words& all) {
+  return "#compdef kvbench kveval kvbench-validate\nautoload -Uz bashcompinit && bashcompinit\n" + bash_script(all) +
+         "if [ \"${funcstack[1]}\" = _kvbench ]; then _bash_complete -o default -F _kvbench; fi\n";
+}
+
+/// A text of one line between the quotes of fish.
+std::string quoted(const std::string& text) {
+  std::string out = "'";
+  for (const char c : text) {
+    if (c == '\'' || c == '\\') out += '\\';
+    out += c == '\n' ? ' ' : c;
+  }
+  return out + "'";
+}
+
+/// The line of fish for a flag of a command: `of` is the program, and the condition under which it has the flag.
+std::string fish_line(const std::string& of, const FlagWords& flag) {
+  std::string line = "complete -c " + of;
+  for (const std::string& name : flag.names)
+    line += name.starts_with("--") ? " -l " + name.substr(2) : " -s " + name.substr(1);
+  if (flag.takes_methods)
+    line += " -x -a '(__fish_complete_list , __kvbench_methods)'";
+  else if (!flag.values.empty())
+    line += fmt::format(" -x -a '{}'", fmt::join(flag.values, " "));
+  else if (flag.takes_value)
+    line += " -r";
+  return line + " -d " + quoted(flag.description) + "\n";
+}
+
+std::string fish_script(const Words& all) {
+  std::string out = fmt::format(
+      "# Completion of kvbench and its programs in fish, written by `kvbench completion`.\n"
+      "function __kvbench_methods; printf '%s\\n' {}; end\n"
+      "function __kvbench_in\n  set -l words (commandline -opc) ''\n"
+      "  test \"$words[2]\" = \"$argv[1]\"; and test (count $argv) = 1 -o \"$words[3]\" = \"$argv[2]\"\nend\n"
+      "complete -c kvbench -n '__kvbench_in methods' -f -a '(__kvbench_methods)'\n"
+      "complete -c kvbench -n '__kvbench_in \"\"' -l help -d 'Print the commands and exit'\n"
+      "complete -c kvbench -n '__kvbench_in \"\"' -l version -d 'Print the version and exit'\n",
+      fmt::join(all.methods, " "));
+  for (const auto& [command, words] : all.behind)
+    out += fmt::format("complete -c kvbench -n '__kvbench_in \"{}\"' -f -a '{}'\n", command, fmt::join(words, " "));
+  for (const auto& [command, word] : all.below)
+    out += fmt::format("complete -c kvbench -n '__kvbench_in {0}' -a {1}\ncomplete -c kvbench-{0} -a {1}\n", command,
+                       word);
+  for (const CommandWords& command : all.commands) {
+    for (const FlagWords& flag : command.flags) {
+      out += fish_line(fmt::format("kvbench -n '__kvbench_in {}'", command.name), flag);
+      if (command.name == "eval") out += fish_line("kveval", flag);
+      if (command.name.starts_with("validate")) out += fish_line("kvbench-validate", flag);
+    }
+  }
+  return out;
 }
 
 }  // namespace
@@ -124,12 +199,15 @@ std::string bash_script(const CLI::App& app) {
 Command add_completion(CLI::App& app) {
   CLI::App* flags = app.add_subcommand("completion", "Print a script that completes command lines in a shell");
   auto shell = std::make_shared<std::string>();
-  flags->add_option("shell", *shell, "bash: source it, or save it where bash-completion reads it")
-      ->check(one_of({"bash"}))
+  flags->add_option("shell", *shell, "bash, zsh or fish: source it, or save it where the shell looks")
+      ->check(one_of(Words::shells))
       ->required();
-  flags->footer("eval \"$(kvbench completion bash)\" completes in this shell; `make install` installs the script.");
+  flags->footer(
+      "eval \"$(kvbench completion bash)\" completes in this shell; in zsh, after compinit, the same with zsh; in fish "
+      "kvbench completion fish | source. `make install` installs all three.");
   return {flags, [&app, shell] {
-            print(bash_script(app));
+            const Words words(app);
+            print(*shell == "bash" ? bash_script(words) : *shell == "zsh" ? zsh_script(words) : fish_script(words));
             return static_cast<int>(done);
           }};
 }

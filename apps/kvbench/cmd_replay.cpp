@@ -167,6 +167,7 @@ int run(const CLI::App& flags, ReplayFlags& options) {
   how.keep_raw = options.raw_outputs;
   const std::vector<PlannedTrace> traces = open_traces(options);
   check_effects(flags, options, traces);
+  check_labels(options.run, options.request.methods);
   std::vector<NamedFile> inputs = input_files(options.request);
   for (const std::string& path : options.traces) inputs.push_back({"the trace", path});
   check_distinct(std::vector<NamedFile>{{"-o", options.run.output}, {"--raw", options.raw}}, inputs);

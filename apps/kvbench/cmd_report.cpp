@@ -225,10 +225,12 @@ int run(const ReportFlags& given) {
   std::vector<std::string> methods;
   for (const std::string& text : o.methods) std::ranges::move(config::split_items(text), std::back_inserter(methods));
   if (!methods.empty()) keep_methods(tables, methods);
-  report::Labels(o.labels).apply(tables);
   report::ReportOptions report = o.report;
   if (!o.sweep.empty()) add_sweep_file(o, report);
   const OpenFiles files(o, tables, report);
+  std::vector<std::vector<compare::QueryConfiguration>*> raw;
+  for (const auto& file : files.raw) raw.push_back(&file->configurations());
+  report::Labels(o.labels).apply(tables, raw);
   const report::Document document = make_report(tables, report);
   if (list) {
     output.finish(figure_list(document));

@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <iterator>
+
 #include <fmt/format.h>
 
 #include <kvbench/core/error.hpp>
@@ -100,6 +103,9 @@ int run(const CLI::App& flags, SweepFlags& options) {
     print(describe(estimate(sweep, shard, 30, &stop_requested())));
     return done;
   }
+  std::vector<replay::MethodChoice> methods;
+  for (const SweepStep& step : sweep.steps) std::ranges::copy(step.request.methods, std::back_inserter(methods));
+  if (!sharded) check_labels(options.run, methods);
   const std::string path = cells_path(options.cells, options.run.output);
   std::optional<SweepTables> tables;
   if (sharded) {

@@ -50,6 +50,29 @@ std::vector<std::string> help_topics() {
   return words;
 }
 
+std::vector<std::string> method_words() {
+  std::vector<std::string> words = {"all", "families"};
+  for (const methods::MethodInfo& method : methods::all_methods()) {
+    const std::string kind(name_of(method.kind));
+    if (std::ranges::find(words, kind) == words.end() && methods::find_family(kind)) words.push_back(kind);
+  }
+  for (const methods::MethodInfo& method : methods::all_methods()) words.push_back(method.name);
+  return words;
+}
+
+std::string near_topics(const CLI::App& app, const std::string& word) {
+  std::vector<std::string> known = help_topics();
+  std::ranges::copy(method_words(), std::back_inserter(known));
+  for (const auto& [name, command] : described_commands(app)) {
+    known.push_back(command->get_name());
+    for (const CLI::Option* option : command->get_options())
+      std::ranges::copy(option->get_lnames(), std::back_inserter(known));
+  }
+  std::ranges::sort(known);
+  known.erase(std::unique(known.begin(), known.end()), known.end());
+  return did_you_mean(word, known);
+}
+
 std::vector<std::string> arguments_of_topic(const std::string& topic) {
   const auto* const found = std::ranges::find_if(topics, [&](const Topic& one) { return same_name(one.word, topic); });
   if (found != std::end(topics)) return found->arguments;

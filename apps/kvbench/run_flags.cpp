@@ -64,13 +64,19 @@ void add_table_flags(CLI::App* flags, TableFlags& o) {
   add_label_flag(flags, o.labels, "summaries and tables for readers");
 }
 
+void check_labels(const TableFlags& options, std::span<const replay::MethodChoice> methods) {
+  std::vector<compare::QueryConfiguration> rows;
+  for (const replay::MethodChoice& choice : methods)
+    rows.push_back({.method = choice.info->name, .params = choice.params.text(), .budget = {}});
+  report::Labels(options.labels).apply(rows);
+}
+
 void check_table_flags(const CLI::App& flags, const TableFlags& options) {
   check_summary_flag(flags, options.output);
   if (options.format == "md" || options.format == "table")
     note_without_effect(flags, {"--no-times"}, "beside --format " + options.format + ", which shows no times");
   const bool read = options.format == "md" || options.format == "table" || !options.summary.empty();
-  if (!read && !stdout_is_terminal())
-    note_without_effect(flags, {"--label"}, "here: tables for programs keep the names of methods; add --summary");
+  if (!read && !stdout_is_terminal()) note_unread_labels(flags, "--summary");
   if (options.format == "table")
     note_without_effect(flags, {"--rows"}, "beside --format table, whose rows are those of traces");
 }

@@ -8,6 +8,7 @@
 
 #include <apps/common/command_line.hpp>
 #include <apps/common/rows/flag_names.hpp>
+#include <apps/common/slips.hpp>
 #include <apps/kvbench/commands.hpp>
 #include <apps/kvbench/help_topics.hpp>
 #include <apps/kvbench/run_kvbench.hpp>
@@ -86,7 +87,11 @@ int run_arguments(const std::vector<std::string>& words, std::string& given) {
   for (const CommandExamples& of : command_examples) add_examples(*app.get_subcommand(of.command), of.lines);
   const std::vector<std::string> read = in_flags(app, words);
   if (read.size() == 1 && words.front() == "help") {
-    if (const std::string page = flag_page(app, read.front()); !page.empty()) return print(page), done;
+    const std::string& asked = read.front();
+    if (const std::string page = flag_page(app, asked); !page.empty()) return print(page), done;
+    const bool known = asked.starts_with('-') || !right_word(asked, [](const std::string&) { return true; }).empty();
+    const std::string near = known ? "" : near_topics(app, asked);
+    if (!near.empty()) throw Error("there is no command or topic {}.{} (see kvbench --help)", asked, near);
   }
   return run_words(app, commands, read, given);
 }

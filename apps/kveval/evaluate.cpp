@@ -18,6 +18,7 @@
 #include <kvbench/report/document/writers.hpp>
 #include <kvbench/report/eval/answer.hpp>
 #include <kvbench/report/eval/table.hpp>
+#include <kvbench/report/read/labels.hpp>
 #include <kvbench/store/key.hpp>
 
 #include <apps/common/model_files.hpp>
@@ -66,9 +67,15 @@ void check_memory(const Options& options, const llama::Model& model, Index token
       options.model, weights / (1 << 30), options.f32 ? " in fp32" : "", need / (1 << 30), allowed / (1 << 30));
 }
 
+/// The rows for readers.
+std::vector<eval::EvalRecord> labelled(const Options& options, std::vector<eval::EvalRecord> records) {
+  report::Labels(options.labels).apply(records);
+  return records;
+}
+
 /// Which methods change the output least, by all documents, whether or not the table has rows of them.
-std::vector<std::string> answers_of(const eval::EvalResults& results) {
-  const std::vector<eval::EvalRecord> records = summarize(results, eval::EvalRows{.documents = true});
+std::vector<std::string> answers_of(const Options& options, const eval::EvalResults& results) {
+  const auto records = labelled(options, summarize(results, eval::EvalRows{.documents = true}));
   report::RowsOfText rows;
   for (const eval::EvalRecord& record : records) rows.push_back(&record);
   return report::damage_answers(std::span(&rows, 1));
@@ -77,11 +84,13 @@ std::vector<std::string> answers_of(const eval::EvalResults& results) {
 std::string formatted(const Options& options, const eval::EvalResults& results, const app::Output& output) {
   const std::vector<eval::EvalRecord> records = summarize(results, options.rows);
   if (options.format == "md" || options.format == "table") {
-    const report::Block blocks[] = {report::AnswerBlock{"", answers_of(results)}, report::overall_table(records)};
+    const report::Block blocks[] = {report::AnswerBlock{"", answers_of(options, results)},
+                                    report::overall_table(labelled(options, records))};
     return options.format == "md" ? report::markdown(blocks) : report::terminal_text(blocks);
   }
   if (app::shows_table(options.format, output))
-    return report::terminal_text(report::brief_evaluation(answers_of(results), records, "--format table"));
+    return report::terminal_text(
+        report::brief_evaluation(answers_of(options, results), labelled(options, records), "--format table"));
   const std::span<const eval::EvalRecord> rows(records);
   return report::table_of(options.format, report::eval_columns(), rows, options.times);
 }
@@ -108,6 +117,14 @@ void check_paths(const Options& options) {
                                         {"--raw", options.raw},
                                         {"the cells file", app::cells_path(options.cells, options.output)}},
                  inputs);
+}
+
+/// Throws Error where a label fits no method, before hours of passes.
+void check_labels(const Options& options) {
+  std::vector<compare::QueryConfiguration> rows;
+  for (const auto& [method, budget, seed] : options.configurations)
+    rows.push_back({.method = method.info->name, .params = method.params.text(), .budget = {}});
+  report::Labels(options.labels).apply(rows);
 }
 
 Index longest(const eval::EvalResults& results) {
@@ -176,6 +193,7 @@ void run_model(const Options& options, eval::PassFile& passes, eval::EvalResults
 
 int evaluate(const Options& options) {
   check_paths(options);
+  check_labels(options);
   Outputs outputs(options);
   eval::PassFile passes(outputs.cells_path, app::cells_mode(options.cells, outputs.cells_path));
   app::report_torn("kveval", outputs.cells_path, passes.file().torn_bytes());

@@ -167,12 +167,12 @@ _turns = weakref.WeakKeyDictionary()  # by model: a lock, which alone_with() hol
 
 
 class _Entry:
-    """An interface in a `with` statement of this thread. `before`: the configurations of the model, with the
-    implementations that they had before the first statement."""
+    """An interface in a `with` statement of this thread; `shared`: it answers other threads too. `before`: the
+    configurations of the model, with the implementations that they had before the first statement."""
 
-    def __init__(self, interface, model):
+    def __init__(self, interface, model, shared):
         self.interface, self.thread, self._modules = interface, threading.get_ident(), list(model.modules())
-        self._model, self.before = model, []
+        self._model, self.shared, self.before = model, shared, []
 
     def attach(self):
         with _attaching:
@@ -222,10 +222,13 @@ def _dispatch(module, *arguments, **named):
 
 
 def _interface_of(module):
-    """The innermost one of this thread; in a thread without a statement of its own, that of the first one with one."""
+    """The innermost one of this thread; in a thread without a statement of its own, the innermost shared one of the
+    first thread that has one. Raises Error where there is none."""
     entries, mine = _attached[module], threading.get_ident()
-    thread = mine if any(entry.thread == mine for entry in entries) else entries[0].thread
-    return next(entry.interface for entry in reversed(entries) if entry.thread == thread)
+    usable = [entry for entry in entries if entry.thread == mine] or [entry for entry in entries if entry.shared]
+    require(usable, "kvbench", "another thread measures this model, for evaluate(), a dump or its first compressed(); "
+            "call it after that, or give each thread a copy of the model (copy.deepcopy).")
+    return next(entry.interface for entry in reversed(usable) if entry.thread == usable[0].thread)
 
 
 AttentionInterface.register(NAME, _dispatch)
@@ -259,8 +262,9 @@ class Interface:
         self.answer = None  # what answering() was given
 
     @contextlib.contextmanager
-    def attached(self, model):
-        entry = _Entry(self, model)
+    def attached(self, model, shared=False):
+        """`shared`: other threads without a statement of their own have this one."""
+        entry = _Entry(self, model, shared)
         watched = [module for module in model.modules() if self._latent and hasattr(module, "expand_kv")]
         try:  # twice, because Ctrl-C may come within the first end
             try:

@@ -268,15 +268,16 @@ def check_mask(call):
 
 
 @contextlib.contextmanager
-def running(model, run, pulse=lambda: None):
-    """A context in which a Compression answers the attention of the model. `pulse`: called often; it may raise."""
+def running(model, run, pulse=lambda: None, shared=False):
+    """A context in which a Compression answers the attention of the model. `pulse`: called often; it may raise.
+    `shared`: as for Interface.attached()."""
     def attend(call):
         pulse()
         return run.attend(call)
     interface = Interface("compressed")
     interface.on_call, interface.pulse = attend, pulse
     modules = [fact.module for fact in run._found.layers.values()]
-    with gradients.off(), interface.attached(model), hooked(modules, run.note), run.tokens_noted(model):
+    with gradients.off(), interface.attached(model, shared), hooked(modules, run.note), run.tokens_noted(model):
         yield run
 
 
@@ -314,7 +315,7 @@ def compressed(model, method="snapkv", budget="25%mem", *, seed: int = 0, contex
     check_model(model, "compressed()")
     run = Compression(model, method, budget, seed, context, decode, threads, NO_CACHE if whole else (), rope_layout,
                       inject_scale, layers)
-    with running(model, run):
+    with running(model, run, shared=True):
         yield run
     if not run.layers:
         warnings.warn("inside kvbench.compressed() no method ran: every layer of this model has a sliding window or "

@@ -203,7 +203,7 @@ def evaluate(model, documents, methods, budgets="25%mem", *, tokenizer=None, con
     name: what rows call the model. rope_layout, threads: as for compressed().
 
     One evaluate() of a model runs at a time: calls in other threads wait for each other, as compressed() does for them.
-    A model that is inside compressed() is refused."""
+    A model that is inside compressed() is refused, and so is a call of the model itself in another thread."""
     check_model(model, "evaluate()")
     check_table(output, "evaluate()")
     read = list(documents_of(documents, tokenizer, model.config.get_text_config().vocab_size))

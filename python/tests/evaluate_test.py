@@ -3,6 +3,8 @@
 import copy
 import math
 import subprocess
+from concurrent import futures
+from unittest import mock
 
 import environment
 
@@ -231,6 +233,33 @@ class Tables(EvaluateTest):
         self.assertIn("tiny", page)
         self.assertRegex(page, "At 30 % of the tokens on the task text,.* (h2o|snapkv).*Tested over 7 documents")
         self.assertTrue(kvbench.sentences(kvbench.compare(self.path("rows.csv"), a="h2o")))
+
+    def test_another_thread_does_not_get_what_is_measured(self):
+        """Its calls have the logits of the model itself, or are refused."""
+        given = torch.tensor([token_ids(3)])
+        expected, seen, logits = self.llama(given).logits, [], _passes.Passes.logits
+
+        def called():
+            try:
+                return torch.equal(self.llama(given).logits, expected)
+            except kvbench.Error as error:
+                return str(error)
+
+        def beside(passes, *arguments):
+            with futures.ThreadPoolExecutor(1, initializer=lambda: torch.set_grad_enabled(False)) as pool:
+                seen.append(pool.submit(called).result())
+            return logits(passes, *arguments)
+        expected_rows = self.rows("h2o")
+        with mock.patch.object(_passes.Passes, "logits", beside):
+            rows = self.rows("h2o")
+        same = [name for name in rows[0] if not name.endswith("seconds") and not name.endswith("_s")]
+        self.assertEqual([[row[name] for name in same] for row in rows],
+                         [[row[name] for name in same] for row in expected_rows])
+        self.assertGreaterEqual(len(seen), 3)
+        for answer in seen:
+            self.assertTrue(answer is True or "another thread measures this model" in str(answer), answer)
+        self.assertIn(str, map(type, seen))
+        self.assertTrue(called())
 
     def test_the_model_is_left_as_it_was(self):
         before = copy.deepcopy(self.llama.config._attn_implementation)

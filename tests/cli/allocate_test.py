@@ -42,6 +42,20 @@ class Allocate(CliTest):
         self.assertIn("At 40 % of the memory", said)
         self.assertIn("each of 4 documents held out once", said)
 
+    def test_labels_are_for_the_answer_alone(self):
+        again, curve, figure = (self.path("labelled" + ending) for ending in (".toml", ".csv", ".svg"))
+        told = self.ok("allocate", self.probes, "--menu", MENU, "--budget", "25%mem,40%mem", "-o", again, "--curve",
+                       curve, "--figure", figure, "--label", "int8=Ours", "--label", "h2o+int8=Both")
+        shown = lambda text: re.sub(r"[ \n]+(# )?", " ", re.sub(r"\bint8\b", "Ours", text.replace("h2o+int8", "Both")))
+        self.assertEqual(shown(told), shown(self.said))
+        self.assertNotEqual(told, self.said)
+        self.assertEqual(self.read(curve), self.read(self.curve))
+        self.assertEqual(tomllib.loads(self.read(again)), tomllib.loads(self.text))
+        below = " ".join(re.findall("<text [^>]*>([^<]*)", self.read(figure)))
+        self.assertIn("4 documents: heavy_hitters-0, heavy_hitters-1, ", below)
+        self.assertIn("; menu: h2o, Both, Ours, int4. Bars: in the plans of all documents but one.", below)
+        self.fails(2, "no row is of 'int9'", args=["allocate", self.probes, "--menu", MENU, "--label", "int9=Ours"])
+
     def test_two_runs_and_any_threads_give_the_same_bytes(self):
         for threads in (1, 2):
             again, curve = self.path("again.toml"), self.path("again.csv")

@@ -223,6 +223,7 @@ class BadFlags(CliTest):
                 self.fails(2, f"kvbench: {flag} has no effect ", args=command)
         notes = [
             ("--summary", [*replay, "--summary"]),
+            ("--label", [*replay, "--label", "sink=Ours"]),
             ("--summary", [*replay, "-o", "-", "--summary"]),
             ("--no-times", [*replay, "--format", "md", "--no-times"]),
             ("--no-times", [*replay, "--format", "table", "--no-times"]),
@@ -244,6 +245,7 @@ class BadFlags(CliTest):
                 done = self.succeeds(*command)
                 self.assertEqual(done.stderr.count("has no effect"), 1, done.stderr)
                 self.assertIn(f"kvbench: {flag} has no effect ", done.stderr)
+        self.fails(2, "no row is of 'snik'", args=[*replay, "--label", "snik=Ours", "--raw", self.path("never.h5")])
         self.fails(2, "--summary", "short", "full", args=[*replay, "-o", out, "--summary=long"])
         self.fails(2, "there is no check 'nope'", args=[*mutants, "--claim", "nope"])
         self.fails(2, "--method sink: no fault is planted", args=[*mutants, "--method", "sink"])

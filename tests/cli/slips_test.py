@@ -8,7 +8,11 @@ from support import CliTest, rows, run
 # Command lines, and the words of the message.
 ANSWERED = (
     (["list"], "no command list. Write kvbench methods"), (["ls"], "Write kvbench methods"),
-    (["help", "ls"], "Write kvbench methods"), (["plot"], "Write kvbench report"),
+    (["help", "ls"], "Write kvbench methods"),
+    (["help", "snapkw"], "there is no command or topic snapkw. Did you mean 'snapkv'?"),
+    (["help", "eviktion"], "Did you mean 'eviction'?"), (["help", "budgt"], "Did you mean 'budget'?"),
+    (["help", "colums"], "Did you mean 'columns'?"), (["cmp"], "Write kvbench compare"),
+    (["report", "a.csv", "-f", "md"], "no flag -f. Write --format."), (["plot"], "Write kvbench report"),
     (["choose"], "Write kvbench-choose"),
     (["dump", "model.gguf"], "Write kvdump or kvbench-dump-hf"), (["run"], "Write kvbench replay"),
     (["test"], "Write kvbench validate"), (["verify-golden", "-m", "sink"], "Write kvbench validate golden"),

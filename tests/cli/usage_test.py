@@ -3,10 +3,13 @@
 of the wrong kind, and tables as JSON."""
 import json
 import os
+import pty
 import re
+import select
 import shlex
 import shutil
 import subprocess
+import time
 import unittest
 
 from support import SAMPLE, CliTest, rows, run
@@ -33,6 +36,27 @@ QUOTES = {
     "pdf": ("(Written by kvbench)\n", "%PDF-1.4\n(Written by kvbench)\n", "/Creator (Written by kvbench)\n")}
 
 
+def typed(command, folder, lines):
+    """What a shell prints in a terminal, in which each line is typed when the one before has printed a line that begins
+    with < and ends with >."""
+    process, terminal = pty.fork()
+    if process == 0:
+        os.chdir(folder)
+        os.execvpe(command[0], command, {**os.environ, "TERM": "dumb"})
+    seen, end = "", time.monotonic() + 120
+    try:
+        for answers, line in enumerate(lines, 1):
+            os.write(terminal, (line + "\n").encode())
+            while len(re.findall("^<.*>\r?$", seen, re.MULTILINE)) < answers:
+                if not select.select([terminal], [], [], max(0, end - time.monotonic()))[0]:
+                    return seen
+                seen += os.read(terminal, 1 << 16).decode(errors="replace")
+        return seen
+    finally:
+        os.close(terminal)  # which ends an interactive shell
+        os.waitpid(process, 0)
+
+
 class Usage(CliTest):
     def replay(self, *args):
         return rows(self.ok("replay", *args, "--seeds", 1, "--rows", "trace", "--no-times"))
@@ -55,7 +79,7 @@ class Usage(CliTest):
         self.assertIn("--budget", self.ok("help", "replay"))
         self.assertEqual([self.ok("help", "help"), self.ok("help", "version")], [page, page])
         self.assertEqual(self.ok("version"), self.ok("--version"))
-        self.fails(2, "there is no command repaly. Did you mean 'replay'?", args=["help", "repaly"])
+        self.fails(2, "there is no command or topic repaly. Did you mean 'replay'?", args=["help", "repaly"])
         self.fails(2, "'sweep' has no effect beside help", args=["help", "replay", "sweep"])
 
     def test_help_of_topics(self):
@@ -101,14 +125,58 @@ class Usage(CliTest):
                 (["kvbench", "replay", "-m", "h2o,snapkv@"], ["h2o,snapkv@kvpress"]),
                 (["kvbench", "allocate", "--menu", "ev"], ["eviction"]), (["kvbench", "methods", "ev"], ["eviction"]),
                 (["kvbench", "replay", "-b", ""], []), (["kvbench", "replay", "t"], []),
-                (["kvbench", "help", "col"], ["columns"]), (["kvbench", "completion", ""], ["bash"]),
+                (["kvbench", "help", "col"], ["columns"]), (["kvbench", "completion", ""], ["bash", "zsh", "fish"]),
+                (["kvbench", "replay", "--format=c"], ["--format=csv"]),  # where = ends no word
+                (["kvbench", "replay", "--method=h2o,snapkv@"], ["--method=h2o,snapkv@kvpress"]),
                 (["kvbench", "eval", "--inject", "u"], ["upto"]), (["/usr/bin/kveval", "--inject", "u"], ["upto"]),
                 (["kvbench", "validate", "g"], ["golden"]), (["kvbench-validate", "--meth"], ["--method"]),
                 (["kvbench", "validate", "golden", "--po"], ["--port"]),
                 (["kvbench", "validate", "golden", "--device", "au"], ["auto"]),
                 (["kvbench-validate", "golden", "--is"], ["--isa"]), (["kvbench", "validate", "--po"], [])):
             self.assertEqual(completed(*words), right, words)
-        self.fails(2, "'zsh' is not one of bash", args=["completion", "zsh"])
+        self.fails(2, "'ksh' is not one of bash, zsh, fish", args=["completion", "ksh"])
+
+    # What a shell makes of a line; "|" is where its cursor stands.
+    COMPLETED = (("kvbench repl|", "kvbench replay "), ("kvbench replay --forma|", "kvbench replay --format "),
+                 ("kvbench replay -m h2o,snapkv@|", "kvbench replay -m h2o,snapkv@kvpress "),
+                 ("kvbench replay --format=c|", "kvbench replay --format=csv "),
+                 ("kvbench info unli|", "kvbench info unlike.h5 "), ("kvbench help colu|", "kvbench help columns "),
+                 ("kvbench methods evict|", "kvbench methods eviction "),
+                 ("kvbench completion f|", "kvbench completion fish "),
+                 ("kvbench validate gol|", "kvbench validate golden "),
+                 ("kvbench validate golden --is|", "kvbench validate golden --isa "),
+                 ("kvbench-validate --mut|", "kvbench-validate --mutants "),
+                 ("kveval --inject-s|", "kveval --inject-scale "))
+
+    @unittest.skipUnless(shutil.which("zsh"), "there is no zsh")
+    def test_completion_in_zsh(self):
+        """In a terminal, by the script itself and as a file of a folder where zsh looks for completions."""
+        script, _ = self.write(self.ok("completion", "zsh"), "_kvbench"), self.write("", "unlike.h5")
+        for begin in (f"autoload -Uz compinit; compinit -D; source {script}",
+                      f"fpath=({os.path.dirname(script)} $fpath); autoload -Uz compinit; compinit -u -D"):
+            echo = "PS1=; for name in kvbench kveval kvbench-validate; do eval \"$name() print \\\"<$name \\$*>\\\"\"; done; print '<>'"
+            seen = typed(["zsh", "-f", "-i"], os.path.dirname(script),
+                         [f"{begin}; {echo}", *(line.replace("|", "\t") for line, _ in self.COMPLETED)])
+            for line, right in self.COMPLETED:
+                self.assertIn(f"<{right.strip()}>", seen, line)
+
+    @unittest.skipUnless(shutil.which("fish"), "there is no fish")
+    def test_completion_in_fish(self):
+        script, _ = self.write(self.ok("completion", "fish"), "kvbench.fish"), self.write("", "unlike.h5")
+
+        def completed(line):
+            done = subprocess.run(["fish", "--no-config", "-c", "source $argv[1]; complete -C $argv[2]", script, line],
+                                  capture_output=True, text=True, cwd=os.path.dirname(script), timeout=60)
+            self.assertEqual((done.returncode, done.stderr), (0, ""))
+            return [candidate.split("\t")[0] for candidate in done.stdout.splitlines()]
+        self.assertEqual(set(completed("kvbench ")), {*COMMANDS, "help", "version"})
+        flags = {*completed("kvbench replay -"), *completed("kvbench replay --")}
+        self.assertLessEqual({"--method", "-m", "--seeds"}, flags)
+        for line, right in self.COMPLETED:
+            before, begun = line.removesuffix("|").rsplit(" ", 1)
+            self.assertIn(right.strip(), {f"{before} {word}" for word in completed(line.removesuffix("|"))}, line)
+            self.assertTrue(all(word.startswith(begun) for word in completed(line.removesuffix("|"))), line)
+        self.assertEqual(completed("kvbench replay -b "), completed("ls "))  # files
 
     def runs(self, example):
         """Asserts that every method and budget of a line "kvbench replay TRACE ..." runs."""

@@ -93,6 +93,10 @@ void add_label_flag(CLI::App* flags, std::vector<std::string>& labels, const std
                                 where));
 }
 
+void note_unread_labels(const CLI::App& flags, const std::string& remedy) {
+  note_without_effect(flags, {"--label"}, "here: tables for programs keep the names of methods; add " + remedy);
+}
+
 void add_isa_flag(CLI::App* flags, std::optional<Isa>& isa) {
   flags
       ->add_option_function<std::string>(

@@ -26,6 +26,8 @@ void require_ending(const char* flag, const std::string& output, std::string_vie
 void add_form_flags(CLI::App* flags, std::string& format, std::string& output);
 /// Adds --label METHOD=TEXT. `where`: what shows the texts.
 void add_label_flag(CLI::App* flags, std::vector<std::string>& labels, const std::string& where);
+/// Says on stderr that --label is for what people read, and what shows that.
+void note_unread_labels(const CLI::App& flags, const std::string& remedy);
 /// Adds --isa, whose value stays absent where it is not given. Parsing throws Error where the instruction set is not
 /// available.
 void add_isa_flag(CLI::App* flags, std::optional<Isa>& isa);

@@ -180,7 +180,7 @@ std::vector<std::size_t> GroupComparer::usable_places(const GroupValues& in_a, c
     }
   }
   if (bad > 0) {
-    const char* places = out.eval.empty() ? "query heads" : "documents";
+    const char* places = !out.eval.empty() ? "documents" : is_prediction(metric_) ? "texts" : "query heads";
     out.reason = ok.empty() ? why : fmt::format("without {} of {} {}: {}", bad, group_.places.size(), places, why);
   }
   return sparse.empty() ? ok : sparse;

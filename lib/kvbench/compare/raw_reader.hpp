@@ -31,6 +31,8 @@ class RawReader : public QueryResults {
   const std::string& path() const override { return path_; }
   const std::vector<QueryPlace>& places() const override { return layout_.places; }
   const std::vector<QueryConfiguration>& configurations() const override { return layout_.configurations; }
+  /// Whose names a reader may replace by those to show.
+  std::vector<QueryConfiguration>& configurations() { return layout_.configurations; }
   /// Throws Error where the values in the file are invalid, IoError where reading fails or the file has changed since
   /// it was opened.
   std::optional<QueryValues> read(std::size_t place, std::size_t configuration) const override;

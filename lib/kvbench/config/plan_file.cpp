@@ -14,7 +14,6 @@
 #include <kvbench/config/method_list.hpp>
 #include <kvbench/config/run_keys.hpp>
 #include <kvbench/config/scores_file.hpp>
-#include <kvbench/core/input_file.hpp>
 #include <kvbench/core/name.hpp>
 #include <kvbench/methods/contract/method_text.hpp>
 #include <kvbench/methods/registry.hpp>
@@ -219,7 +218,7 @@ const MethodInfo& find_plan(const std::string& name) {
   check_name(name, fmt::format("The method '{}'", name));
   const std::string path = methods::plan_path(name);
   if (path.empty()) throw Error("'{}' does not name a file of a plan; write plan:FILE.toml", name);
-  const std::string text = read_input_file(path, largest_plan, "a plan");
+  const std::string text = toml_text(path, "a plan", largest_plan);
   const std::string digest = trace::Sha256().add(text).hex();
   const std::lock_guard lock(mutex);
   const std::pair key(name, digest);

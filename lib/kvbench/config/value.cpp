@@ -175,11 +175,13 @@ const std::string& text_of(const Member& member) {
   fail_at(member.value.place, "'{}' takes a text, not {}", member.key, describe(member.value));
 }
 
-Value read_toml(const std::string& path) {
+std::string toml_text(const std::string& path, std::string_view what, std::uint64_t most) {
   const std::string hint = path.ends_with(".toml") ? "" : file_hint(path);
-  if (!hint.empty()) throw Error("{}: is not a sweep file.{}", path, hint);
-  return parse_toml(path, read_input_file(path, max_file_bytes, "a sweep file such as NAME.toml"));
+  if (!hint.empty()) throw Error("{}: is not {}.{}", path, what, hint);
+  return read_input_file(path, most, fmt::format("{} such as NAME.toml", what));
 }
+
+Value read_toml(const std::string& path) { return parse_toml(path, toml_text(path, "a sweep file", max_file_bytes)); }
 
 Value parse_toml(const std::string& path, const std::string& text) {
   NestingScanner(path, text).run();

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <kvbench/core/error.hpp>
@@ -55,7 +56,10 @@ std::string describe(const Value& value);
 /// The text of a member. Throws Error with its place where it is no text.
 const std::string& text_of(const Member& member);
 
-/// Reads a whole file. Throws Error where it is missing or not valid TOML, with the place.
+/// The text of a file of TOML that is at most so long. Throws Error, which says what was wanted ("a plan"), where it is
+/// missing or a file of another kind.
+std::string toml_text(const std::string& path, std::string_view what, std::uint64_t most);
+/// Reads a whole sweep file. Throws as toml_text(), and Error where it is not valid TOML, with the place.
 Value read_toml(const std::string& path);
 /// The same for the text of the file `path`, which need not exist.
 Value parse_toml(const std::string& path, const std::string& text);

@@ -2,9 +2,11 @@
 #include <kvbench/methods/engines.hpp>
 
 #include <map>
+#include <utility>
 
 #include <kvbench/core/name.hpp>
 #include <kvbench/methods/contract/method_text.hpp>
+#include <kvbench/methods/unlisted.hpp>
 
 namespace kvbench::methods {
 namespace {
@@ -89,7 +91,8 @@ std::string runs_in(std::string_view method, std::string_view params, double kep
     }
     return texts;
   }();
-  const auto found = known.find(Name(method, params));
+  auto [name, own_params] = shown_by(method);
+  const auto found = known.find(Name(std::move(name), params.empty() ? std::move(own_params) : std::string(params)));
   if (found == known.end()) return "";
   std::string text = found->second;
   const std::string ratio = "compression_ratio=" + (std::isnan(kept) ? "R" : fmt::format("{:.4g}", 1 - kept));

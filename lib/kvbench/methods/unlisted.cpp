@@ -19,7 +19,7 @@ namespace kvbench::methods {
 namespace {
 
 FindPythonMethod python = nullptr;
-std::map<std::string, std::string_view, std::less<>> shown_families;  // by the texts of show_as()
+std::map<std::string, std::pair<std::string, std::string>, std::less<>> shown;  // methods and parameters by texts
 
 /// Null where there is none of this name.
 const Wrapper* find_wrapper(std::string_view name) {
@@ -180,10 +180,18 @@ std::string right_name(std::string_view name) {
 
 void set_python(FindPythonMethod find) { python = find; }
 
-void show_as(const std::string& text, std::string_view method) { shown_families[text] = family_of(method); }
+void show_as(const std::string& text, std::string_view method, std::string_view params) {
+  if (text == method) return;  // which would stand for itself
+  shown[text] = {std::string(method), std::string(params)};
+}
+
+std::pair<std::string, std::string> shown_by(std::string_view text) {
+  const auto found = shown.find(text);
+  return found != shown.end() ? found->second : std::pair(std::string(text), std::string());
+}
 
 std::string_view family_of_unlisted(std::string_view method) {
-  if (const auto shown = shown_families.find(method); shown != shown_families.end()) return shown->second;
+  if (const auto found = shown.find(method); found != shown.end()) return family_of(found->second.first);
   if (find_plus(method) != method.npos || is_plan(method)) return "composition";
   if (const auto wrapped = parse_wrapped(method); wrapped && find_wrapper(wrapped->wrapper))
     return family_of(wrapped->inside);

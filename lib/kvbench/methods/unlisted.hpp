@@ -3,6 +3,7 @@
 #pragma once
 
 #include <string>
+#include <utility>
 
 #include <kvbench/methods/registry.hpp>
 
@@ -12,8 +13,11 @@ namespace kvbench::methods {
 const MethodInfo& find_unlisted(std::string_view name, FindMethodOfFile of_file);
 /// family_of() of these.
 std::string_view family_of_unlisted(std::string_view method);
-/// Makes family_of() know a text by which results show a method, from here on. No method has it as its name.
-void show_as(const std::string& text, std::string_view method);
+/// Makes family_of() and runs_in() know a text by which results show a method, from here on. No method has it as its
+/// name. `params`: those that the text stands for too.
+void show_as(const std::string& text, std::string_view method, std::string_view params);
+/// What a text of show_as() stands for; any other name for itself.
+std::pair<std::string, std::string> shown_by(std::string_view text);
 
 /// Returns the method in Python of this name, which lives as long as the program. Throws Error where there is none.
 using FindPythonMethod = const MethodInfo& (*)(const std::string& name);

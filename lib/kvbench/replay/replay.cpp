@@ -79,7 +79,8 @@ ReplayFrame replay_frame(const trace::Reader& reader, const ReplayPlan& plan, co
   for (const HeadPlace& head : plan.heads) layers.insert(reader.info().prompts[head.prompt].layers[head.layer].layer);
   frame.model_layers = reader.info().layers_behind(layers.size());
   frame.group = reader.info().group();
-  for (const trace::PromptInfo& prompt : reader.info().prompts) frame.prompts.push_back({prompt.id});
+  for (const trace::PromptInfo& prompt : reader.info().prompts)
+    frame.prompts.push_back({.id = prompt.id, .name = prompt.name});
   for (const PromptPlan& prompt : plan.prompts) {
     frame.prompts[prompt.prompt].protocol = prompt.protocol;
     frame.prompts[prompt.prompt].context_tokens = budget_base(prompt, request.protect_outside);

@@ -39,7 +39,7 @@ void check_names(const replay::ReplayFrame& frame) {
   require(is_digest(frame.sha256), "a digest is none");
   std::set<std::string> prompts;
   for (const replay::ReplayFrame::Prompt& prompt : frame.prompts) {
-    check_name(prompt.id);
+    check_name(prompt.id), check_name(prompt.name);
     require(prompts.insert(prompt.id).second, "two prompts have the same name");
     for (const trace::Anchor& anchor : prompt.anchors) {
       check_name(anchor.method), check_name(anchor.budget);

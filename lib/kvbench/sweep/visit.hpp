@@ -36,7 +36,7 @@ void visit(A& archive, trace::Anchor& v) {
 
 template <class A>
 void visit(A& archive, replay::ReplayFrame::Prompt& v) {
-  archive(v.id, v.protocol, v.context_tokens, v.scored_tokens, v.anchors, v.anchored);
+  archive(v.id, v.protocol, v.context_tokens, v.scored_tokens, v.anchors, v.anchored, v.name);
 }
 
 template <class A>

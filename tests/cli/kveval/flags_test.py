@@ -68,6 +68,11 @@ class Flags(unittest.TestCase):
             self.assertIn("there is no such model file", self.fails(KVEVAL, *arguments))
         noted = self.fails(KVEVAL, *text, "--format", "md", "--no-times", lines=2)
         self.assertRegex(noted, "--no-times has no effect .*\n.*there is no such model file")
+        noted = self.fails(KVEVAL, *text, "--label", "sink=Ours", lines=2)
+        self.assertRegex(noted, "--label has no effect .*\n.*there is no such model file")
+        labelled = [*text, "--format", "table", "--label"]
+        self.assertIn("there is no such model file", self.fails(KVEVAL, *labelled, "sink=Ours"))
+        self.assertIn("no row is of 'snik'. Did you mean 'sink'?", self.fails(KVEVAL, *labelled, "snik=Ours"))
 
     def test_slips(self):
         """Lists with spaces, parameters of methods as flags, and names of flags of the other programs."""
@@ -112,6 +117,20 @@ class Flags(unittest.TestCase):
         (self.folder / "c.txt").write_text("words " * 999)
         self.assertIn("a.txt and c.txt are the same text; name it once",
                       self.fails(KVEVAL, *flags, "--text", "a.txt", "--text", "c.txt"))
+
+    @unittest.skipUnless(MODEL, "there is no model; scripts/fetch-model downloads one")
+    def test_labels(self):
+        """Tables for readers show the text of a label, those for programs the name."""
+        command = [KVEVAL, MODEL, "--text", "a.txt", "--no-f32", "--context", "64", "--score", "8", "--documents", "2",
+                   "-m", "sink,q8_0", "-b", "60%mem", "--layers", "0", "--per-document", "-q", "--label", "q8_0=Ours"]
+        for form in ("md", "table", "csv"):
+            done = subprocess.run([*command, "--format", form], capture_output=True, text=True, cwd=self.folder,
+                                  timeout=300)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            seen = [name in done.stdout for name in ("Ours", "q8_0", "sink")]
+            self.assertEqual(seen, [form != "csv", form == "csv", True], done.stdout)
+            if form != "csv":
+                self.assertIn("llama.cpp reads it through its rounded cache", " ".join(done.stdout.split()))
 
     def test_method_in_python(self):
         message = self.fails(KVEVAL, "none.gguf", "--text", "a.txt", "-m", "./mine.py:Mine")

@@ -150,6 +150,13 @@ TEST_CASE("claims about two predictions that are both large are undecided") {
   CHECK(judged(one_large).verdict == Verdict::supported);
 }
 
+TEST_CASE("texts that cannot be predicted are counted as texts") {
+  Probed one_rough(3);
+  one_rough.with("", "0", 0, {0.1, 0.2}).with("", "1", 0, {0.3, 0.4}).with("", "2", 0, {0.05, 0.1});
+  one_rough.with("", "3", 1, {0.1, 0.2}).with_errors(1, {0.7, 0.7});
+  CHECK(contains(judged(one_rough).results.at(0).comparison.reason, "without 1 of 4 texts: x skipped: cannot be"));
+}
+
 TEST_CASE("without probes a claim by predicted KL is untestable") {
   Probed none(3);
   none.with("", "0", 0, {}).with("", "1", 0, {});

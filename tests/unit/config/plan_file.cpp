@@ -183,7 +183,8 @@ TEST_CASE("what is no plan is refused with its place") {
 TEST_CASE("a file that is missing or of another kind is refused by its path") {
   const SweepFiles files;
   CHECK(contains(message_of<Error>([&] { find(files.folder / "none.toml"); }), "none.toml"));
-  CHECK(contains(message_of<Error>([&] { find(files.folder.path()); }), files.folder.path()));
+  CHECK(contains(message_of<Error>([&] { find(files.folder.path()); }), "is a folder; name a plan such as"));
+  CHECK(contains(message_of<Error>([&] { find(files.write("GGUF", "m.gguf")); }), "is not a plan. It is a GGUF model"));
   CHECK(contains(message_of<Error>([&] { methods::find_method("plan:p.toml"); }), "a plan stands for a whole method"));
 }
 

@@ -195,6 +195,8 @@ TEST_CASE("labels replace the names of methods in all columns that have them, an
         Texts{"./mine.py:far||B = 7", "B = 7||B = 7", "A||./mine.py:far", "random||"});
   CHECK(methods::family_of("Ours") == "own");
   CHECK(methods::family_of("SubGen") == "sampling");
+  shown({"far=./mine.py:far"});  // stands for itself
+  CHECK(methods::family_of("./mine.py:far") == "own");
   struct Row {
     std::vector<std::string> labels;
     const char* message;

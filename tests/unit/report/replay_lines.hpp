@@ -19,20 +19,20 @@ using testing::contains;
 inline const std::string replay_header =
     "run,trace,sha256,model,prompt,layer,kv_head,head,query,protocol,device,method,params,budget,status,reason,query_"
     "rows,context_tokens,budget_tokens,total_bytes,full_bytes,rel_err_mean,rel_err_lo,rel_err_hi,recall_mean,version,"
-    "commit,isa,bytes_read,best,tied,layers,model_layers\n";
+    "commit,isa,bytes_read,best,tied,layers,model_layers,prompt_name\n";
 
 struct Line {
   std::string run = "", prompt = "0", layer = "all", method = "sink", params = "", budget = "25%", status = "ok",
               reason = "";
   std::string error = "0.5,0.4,0.6", recall = "0.3", protocol = "prefill", kv_head = "all", trace = "t.h5";
-  std::string held = "10", best = "", tied = "", head = "all";
+  std::string held = "10", best = "", tied = "", head = "all", name = "";
 };
 
 inline std::string text(const Line& l) {
   const std::string bytes = l.status == "ok" ? fmt::format("100,40,{},50", l.held) : "100,,,";
-  return fmt::format("{},{},abc,tiny,{},{},{},{},all,{},cpu,{},{},{},{},{},8,{},{},{},0.1,c0ffee,avx2,5,{},{},2,6\n",
+  return fmt::format("{},{},abc,tiny,{},{},{},{},all,{},cpu,{},{},{},{},{},8,{},{},{},0.1,c0ffee,avx2,5,{},{},2,6,{}\n",
                      l.run, l.trace, l.prompt, l.layer, l.kv_head, l.head, l.protocol, l.method, l.params, l.budget,
-                     l.status, l.reason, bytes, l.error, l.recall, l.best, l.tied);
+                     l.status, l.reason, bytes, l.error, l.recall, l.best, l.tied, l.name);
 }
 
 inline report::CsvTable replay_table(const std::vector<Line>& lines, const std::string& file = "r.csv") {

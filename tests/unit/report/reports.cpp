@@ -95,6 +95,24 @@ TEST_CASE("the frontier holds the rows that no other row beats at the same cost,
   CHECK(frontier_of(all, &ReplayRow::read).size() == 2);  // all read the same: both lowest errors
 }
 
+TEST_CASE("a figure alone says of which texts it is, by the names that their trace has for them") {
+  const auto alone = [](const Texts& names) {
+    std::vector<Line> lines;
+    for (const char* method : {"h2o", "sink"}) {
+      if (names.size() > 1) lines.push_back({.prompt = "all", .method = method});
+      for (std::size_t p = 0; p < names.size(); ++p)
+        lines.push_back({.prompt = std::to_string(p), .method = method, .name = names[p]});
+    }
+    return drawings_of(report_of({replay_table(lines)})).front().alone;
+  };
+  CHECK(alone({"genesis", "code"}).starts_with("tiny; t.h5, all prompts, 2 texts (genesis, code), 100 tokens, "));
+  CHECK(alone({"genesis"}).starts_with("tiny; t.h5, text genesis, 100 tokens, "));
+  CHECK(alone({"genesis", ""}).starts_with("tiny; t.h5, all prompts, 2 texts, 100 tokens, "));  // one has no name
+  CHECK(alone({""}).starts_with("tiny; t.h5, 100 tokens, "));
+  CHECK(contains(alone(Texts{"a", "b", "c", "d", "e", "f", "g", "h", "i", "j"}),
+                 ", 10 texts (a, b, c, d, e, f, g, h and 2 more), "));
+}
+
 // h2o has the lowest error of all and of eviction, bsm that of merging. snapkv is tied with h2o, and not named.
 TEST_CASE("of many methods the figure of cost names the lowest of each family, and no other that is tied with it") {
   std::vector<Line> lines;

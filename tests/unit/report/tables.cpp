@@ -224,7 +224,7 @@ TEST_CASE("captions say what marks mean, of those that a table has: it may stand
     const char *cell, *note;
   };
   const Row rows[] = {
-      {"large: 0.389", "large: the mean is above 0.15 nats"},
+      {"large: 0.389", "large: the arithmetic mean is above 0.15 nats"},
       {"outside: 16455", "outside: the error of a layer is too large"},
       {"outside", "outside: the error of a layer is too large"},
       {"tied, 1.2", "tied: not distinguishable"},

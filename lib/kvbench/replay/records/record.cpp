@@ -65,6 +65,7 @@ class Summarizer {
     r.rope_layout = results_.rope_layout;
     r.model_layers = results_.model_layers;
     r.prompt = prompt ? results_.prompts[*prompt].id : "all";
+    r.prompt_name = prompt ? results_.prompts[*prompt].name : "";
     r.layer = layer;
     r.protocol = results_.prompts[prompt.value_or(results_.heads.front().place.prompt)].protocol;
     r.device = results_.device;

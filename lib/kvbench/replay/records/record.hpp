@@ -63,6 +63,7 @@ struct TestedSums {
 struct Record : RowIdentity, Costs {
   std::string run;                           ///< of a sweep file; empty elsewhere
   std::string trace, prompt;                 ///< prompt: group name, or "all"
+  std::string prompt_name;                   ///< ReplayFrame::Prompt::name; empty for "all"
   std::optional<Index> kv_head, query_head;  ///< absent: all
   std::optional<std::int64_t> query;         ///< position; absent: all
   Protocol protocol = Protocol::prefill;

@@ -81,6 +81,7 @@ struct ReplayFrame {
     /// the method has one size
     std::vector<trace::Anchor> anchors = {};
     bool anchored = false;  ///< rows of these configurations are what the anchors measured
+    std::string name = {};  ///< of its text, for display; may be empty
   };
   struct Method {
     std::string name, params;

@@ -47,6 +47,8 @@ void add_identity(RecordColumns& c) {
   c.add({{"model", "model that the trace came from", needed_of(&Record::model), "text"}});
   c.channels();
   c.identity(Tells::place, {"prompt", "prompt group, or all", needed_of(&Record::prompt), "text"});
+  c.add({{"prompt_name", "name of the text of the prompt; empty for all, and where the trace has none",
+          value_of(&Record::prompt_name), "text"}});
   c.identity(Tells::place,
              {"layer", "layer of the model, or all", needed(optional_value<Record>(&Record::layer, "all")), "integer"});
   c.identity(Tells::place, {"kv_head", "kv head, or all", needed(value_of(&Record::kv_head, "all")), "integer"});

@@ -30,8 +30,14 @@ class SharedColumns {
     identity(Tells::configuration,
              {"params", "parameters that differ from their defaults", of(&Identity::params), "text"});
     identity(Tells::configuration, {"budget", "budget as given", of(&Identity::budget), "text"});
-    add({{"runs_in", "engines that run this today, with their settings; empty: none that kvbench knows",
+    add({{"runs_in",
+          "engines that run this today, with their settings, which neither protect tokens nor leave layers dense; "
+          "empty: "
+          "none that kvbench knows",
           printed<Row>([](const Row& r) {
+            if constexpr (requires { r.refit; }) {
+              if (r.refit == replay::Refit::fitted) return std::string();  // weights that no engine has
+            }
             return methods::runs_in(r.method, r.params, r.budget_tokens / static_cast<double>(r.context_tokens));
           }),
           "text"}});

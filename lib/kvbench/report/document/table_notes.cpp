@@ -18,7 +18,7 @@ struct TableMark {
 
 constexpr TableMark table_marks[] = {
     {At::inside,
-     "large: ", "large: the mean is above 0.15 nats, where a prediction does not say how large the damage is"},
+     "large: ", "large: the arithmetic mean is above 0.15 nats, where a prediction does not say how large damage is"},
     {At::begin, "outside", "outside: the error of a layer is too large for any prediction, measure it"},
     {At::begin, "tied, ", "tied: not distinguishable from the best"},
     {At::begin, "not tested, ", "not tested: no test against the best"},

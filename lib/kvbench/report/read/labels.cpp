@@ -65,7 +65,7 @@ class Labels::Renamer {
     for (std::size_t i = 0; i < labels_.size(); ++i) {
       if (!matches(labels_[i].of, was)) continue;
       used_[i] = true;
-      methods::show_as(labels_[i].text, was.method);
+      methods::show_as(labels_[i].text, was.method, labels_[i].of.params ? was.params : "");
       method = labels_[i].text;
       if (labels_[i].of.params) params.clear();
       return;
@@ -91,14 +91,22 @@ class Labels::Renamer {
   std::vector<bool> used_;
 };
 
-void Labels::apply(std::vector<replay::Record>& rows) const {
+template <class Row>
+void Labels::apply_to(std::vector<Row>& rows) const {
   if (labels_.empty()) return;
   DistinctTexts known;
-  for (const replay::Record& r : rows) known.add(r.method);
+  for (const Row& r : rows) known.add(r.method);
   Renamer renamer(labels_, known.list());
-  for (replay::Record& r : rows) renamer.rename(r.method, r.params), renamer.rename(r.best);
+  for (Row& r : rows) {
+    renamer.rename(r.method, r.params);
+    if constexpr (requires { r.best; }) renamer.rename(r.best);
+  }
   renamer.finish(known.list());
 }
+
+void Labels::apply(std::vector<replay::Record>& rows) const { apply_to(rows); }
+void Labels::apply(std::vector<eval::EvalRecord>& rows) const { apply_to(rows); }
+void Labels::apply(std::vector<compare::QueryConfiguration>& configurations) const { apply_to(configurations); }
 
 void Labels::apply(std::vector<compare::Comparison>& rows) const {
   if (labels_.empty()) return;
@@ -111,7 +119,8 @@ void Labels::apply(std::vector<compare::Comparison>& rows) const {
   renamer.finish(known.list());
 }
 
-void Labels::apply(std::vector<CsvTable>& tables) const {
+void Labels::apply(std::vector<CsvTable>& tables,
+                   std::span<std::vector<compare::QueryConfiguration>* const> raw) const {
   if (labels_.empty()) return;
   DistinctTexts known;
   for (const CsvTable& table : tables) {
@@ -128,6 +137,9 @@ void Labels::apply(std::vector<CsvTable>& tables) const {
         if (const auto at = table.find(column)) renamer.rename(row.cells[*at]);
       }
     }
+  }
+  for (std::vector<compare::QueryConfiguration>* configurations : raw) {
+    for (compare::QueryConfiguration& one : *configurations) renamer.rename(one.method, one.params);
   }
   renamer.finish(known.list());
 }

@@ -2,11 +2,13 @@
 // Texts by which results show methods, in place of names such as ./mine.py:farmean.
 #pragma once
 
+#include <span>
 #include <string>
 #include <vector>
 
 #include <kvbench/compare/comparison.hpp>
 #include <kvbench/compare/configuration_name.hpp>
+#include <kvbench/eval/eval_record.hpp>
 #include <kvbench/replay/records/record.hpp>
 #include <kvbench/report/read/csv.hpp>
 
@@ -21,8 +23,12 @@ class Labels {
   // Each replaces the names in rows, also where they name the best row, and keeps families (methods::show_as). Throws
   // Error for a label of no row, of a reference, or with the name of another method.
   void apply(std::vector<replay::Record>& rows) const;
+  void apply(std::vector<eval::EvalRecord>& rows) const;
   void apply(std::vector<compare::Comparison>& rows) const;
-  void apply(std::vector<CsvTable>& tables) const;
+  /// `raw`: the configurations of raw results of the same rows, which are found by these names.
+  void apply(std::vector<CsvTable>& tables, std::span<std::vector<compare::QueryConfiguration>* const> raw = {}) const;
+  /// Of what a run is about to compute: its rows are of these.
+  void apply(std::vector<compare::QueryConfiguration>& configurations) const;
 
  private:
   struct Label {
@@ -32,6 +38,8 @@ class Labels {
   std::vector<Label> labels_;
 
   class Renamer;
+  template <class Row>
+  void apply_to(std::vector<Row>& rows) const;
 };
 
 }  // namespace kvbench::report

@@ -276,18 +276,30 @@ struct SectionBlocks {
   bool several = false;  ///< parts or budgets, of which `shown` has one each
 };
 
-/// What files of single figures say of all of them: "MODEL; smollm2-135m.h5, 5 texts of 1024 tokens, 5 of 30 layers;
-/// decode; 12.5, 25 % of the memory."
+/// ", 2 texts (genesis, code)", ", text genesis"; "" where no row is of one text.
+std::string texts_of(const ReplayPart& part) {
+  DistinctTexts prompts;
+  std::vector<std::string> names;
+  for (const auto* rows : {&part.overall, &part.texts}) {
+    for (const ReplayRow& r : *rows) {
+      if (r.prompt != "all" && prompts.add(r.prompt) && !r.prompt_name.empty()) names.push_back(r.prompt_name);
+    }
+  }
+  const std::size_t count = prompts.list().size();
+  const bool named = count > 0 && names.size() == count;
+  if (count < 2) return named ? ", text " + names.front() : "";
+  return fmt::format(", {} texts{}", count, named ? " (" + listed_up_to(names) + ")" : "");
+}
+
+/// What files of single figures say of all of them: "MODEL; smollm2-135m.h5, 2 texts (genesis, code), 1024 tokens,
+/// 5 of 30 layers; decode; 12.5, 25 % of the memory."
 std::string source_of(const ReplaySection& section, const ReplayPart& part, const std::vector<Budget>& budgets) {
-  DistinctTexts texts;
-  for (const ReplayRow& r : part.texts) texts.add(r.prompt);
   Distinct<double> tokens;
   for (const ReplayRow& r : part.overall) {
     if (r.ok()) tokens.add(r.context_tokens);
   }
   const std::string lengths = tokens.list().empty() ? "" : fmt::format(", {} tokens", range_text(tokens.list()));
-  const std::string count = texts.list().empty() ? "" : fmt::format(", {} texts", texts.list().size());
-  return fmt::format("{}; {}{}{}{}; {}; {}.", part.model, name_of(part), count, lengths, layers_text(part),
+  return fmt::format("{}; {}{}{}{}; {}; {}.", part.model, name_of(part), texts_of(part), lengths, layers_text(part),
                      section.protocol, budget_words(budgets));
 }
 

@@ -47,8 +47,11 @@ std::string range_text(std::span<const double> values);
 template <class T>
 class Distinct {
  public:
-  void add(const T& value) {
-    if (known_.insert(value).second) list_.push_back(value);
+  /// Whether it is a new one.
+  bool add(const T& value) {
+    const bool fresh = known_.insert(value).second;
+    if (fresh) list_.push_back(value);
+    return fresh;
   }
   const std::vector<T>& list() const { return list_; }
 
