@@ -54,14 +54,14 @@ FlagWords words_of(const CLI::Option& option) {
 }
 
 /// What a command line consists of, for all shells.
-struct Words {
+struct CommandLine {
   std::vector<CommandWords> commands;
   std::vector<std::string> methods = method_words();
   /// By command what stands behind it without a flag, and no file; of "" what a line begins with.
   std::vector<std::pair<std::string, std::vector<std::string>>> behind;
   std::vector<std::pair<std::string, std::string>> below;  ///< "validate" and its command "golden"
 
-  explicit Words(const CLI::App& app) {
+  explicit CommandLine(const CLI::App& app) {
     std::vector<std::string> first = {"help", "version"};
     for (const auto& [name, command] : described_commands(app)) {
       commands.push_back({name, {}});
@@ -83,7 +83,7 @@ struct Words {
 
 /// Behind the tables of words: what they are completed with. A list is completed behind its last comma, a value behind
 /// the = of its flag, which bash makes a word of its own and zsh does not. Where no word is known files are offered.
-constexpr const char* completing = R"(
+constexpr const char* completing = R"sh(
 _kvbench() {
   local line=("${COMP_WORDS[@]}") at=$COMP_CWORD words list=
   case "${line[0]##*/}" in
@@ -111,9 +111,9 @@ then list = $list${cur %, *}, ;
 fi COMPREPLY = ($(compgen - P "$list" - W "$words" --"${cur##*,}"))
 }
 complete -o default -F _kvbench kvbench kveval kvbench-validate
-)";
+)sh";
 
-std::string bash_script(const Words& all) {
+std::string bash_script(const CommandLine& all) {
   std::string flags, values, words;
   for (const CommandWords& command : all.commands) {
     std::vector<std::string> names;
@@ -140,7 +140,7 @@ std::string bash_script(const Words& all) {
 }
 
 /// zsh runs what bash does; as the function of a folder of its fpath the script is run when it is first needed.
-std::string zsh_script(const Words& all) {
+std::string zsh_script(const CommandLine& all) {
   return "#compdef kvbench kveval kvbench-validate\nautoload -Uz bashcompinit && bashcompinit\n" + bash_script(all) +
          "if [ \"${funcstack[1]}\" = _kvbench ]; then _bash_complete -o default -F _kvbench; fi\n";
 }
@@ -169,7 +169,7 @@ std::string fish_line(const std::string& of, const FlagWords& flag) {
   return line + " -d " + quoted(flag.description) + "\n";
 }
 
-std::string fish_script(const Words& all) {
+std::string fish_script(const CommandLine& all) {
   std::string out = fmt::format(
       "# Completion of kvbench and its programs in fish, written by `kvbench completion`.\n"
       "function __kvbench_methods; printf '%s\\n' {}; end\n"
@@ -200,13 +200,13 @@ Command add_completion(CLI::App& app) {
   CLI::App* flags = app.add_subcommand("completion", "Print a script that completes command lines in a shell");
   auto shell = std::make_shared<std::string>();
   flags->add_option("shell", *shell, "bash, zsh or fish: source it, or save it where the shell looks")
-      ->check(one_of(Words::shells))
+      ->check(one_of(CommandLine::shells))
       ->required();
   flags->footer(
       "eval \"$(kvbench completion bash)\" completes in this shell; in zsh, after compinit, the same with zsh; in fish "
       "kvbench completion fish | source. `make install` installs all three.");
   return {flags, [&app, shell] {
-            const Words words(app);
+            const CommandLine words(app);
             print(*shell == "bash" ? bash_script(words) : *shell == "zsh" ? zsh_script(words) : fish_script(words));
             return static_cast<int>(done);
           }};

@@ -154,7 +154,8 @@ class Usage(CliTest):
         script, _ = self.write(self.ok("completion", "zsh"), "_kvbench"), self.write("", "unlike.h5")
         for begin in (f"autoload -Uz compinit; compinit -D; source {script}",
                       f"fpath=({os.path.dirname(script)} $fpath); autoload -Uz compinit; compinit -u -D"):
-            echo = "PS1=; for name in kvbench kveval kvbench-validate; do eval \"$name() print \\\"<$name \\$*>\\\"\"; done; print '<>'"
+            named = "for name in kvbench kveval kvbench-validate; do eval \"$name() print \\\"<$name \\$*>\\\"\"; done"
+            echo = f"PS1=; {named}; print '<>'"
             seen = typed(["zsh", "-f", "-i"], os.path.dirname(script),
                          [f"{begin}; {echo}", *(line.replace("|", "\t") for line, _ in self.COMPLETED)])
             for line, right in self.COMPLETED:

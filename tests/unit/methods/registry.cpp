@@ -9,6 +9,7 @@
 
 #include <kvbench/methods/engines.hpp>
 #include <kvbench/methods/sets.hpp>
+#include <kvbench/methods/unlisted.hpp>
 
 #include <support/small.hpp>
 
@@ -195,6 +196,9 @@ TEST_CASE("a row says which engine runs it, with its settings") {
   CHECK(runs_in("keydiff", "block=128", 0.5) ==
         "kvpress BlockPress(KeyDiffPress(compression_ratio=0.5), block_size=128)");
   CHECK(runs_in("knorm", "", 1) == "kvpress KnormPress(compression_ratio=0)");
+  show_as("Four", "q4_0", ""), show_as("Mixed", "q8_0", "values=q4_0");
+  CHECK(runs_in("Four", "") == runs_in("q4_0", ""));
+  CHECK(runs_in("Mixed", "") == runs_in("q8_0", "values=q4_0"));
   CHECK(where("adakv@kvpress(snapkv@kvpress)", {}) ==
         "kvpress AdaKVPress(SnapKVPress(compression_ratio=R)) (masks tokens, and saves no memory)");
   for (const char* method : {"h2o", "h2o+q8_0", "snapkv", "q8_0+int8"}) CHECK(runs_in(method, "") == "");
