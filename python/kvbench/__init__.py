@@ -17,6 +17,8 @@ _NAMES = {
     "scores": "write_scores",
     "results": "load_csv",
     "_check": "check",
+    "choosing.choose": "choose ChooseResult Worse",
+    "choosing.settings": "ChooseSettings",
     "_compressed": "compressed",
     "_evaluate": "evaluate",
     "_kvpress": "from_kvpress",

@@ -19,7 +19,9 @@ without being symmetric, or a mean on the other side. Therefore a configuration 
 mean is also the larger one. Documents must come in a random order: neighbouring ones of a text are alike."""
 
 import math
+import random
 
+DRAWS = 2000  # of a bootstrap
 SPREAD = 2.0  # of lambda: differences of about 1 / SPREAD in the logarithm are found soonest
 
 
@@ -46,6 +48,13 @@ def least_documents(count, error):
     while evidence_by_sign(documents, documents) / 2 < threshold(count, error):
         documents += 1
     return documents
+
+
+def bootstrap_interval(values):
+    """The 95 % bootstrap interval (low, high) of the geometric mean of positive numbers."""
+    logs, draw = [math.log(value) for value in values], random.Random(0)
+    means = sorted(math.fsum(draw.choices(logs, k=len(logs))) / len(logs) for _ in range(DRAWS))
+    return math.exp(means[DRAWS // 40]), math.exp(means[-1 - DRAWS // 40])
 
 
 def threshold(count, error):
@@ -92,6 +101,10 @@ class Race:
         by_size = evidence_by_size(sum(logs), sum(d * d for d in logs))
         by_sign = evidence_by_sign(sum(d > 0 for d in logs), sum(d != 0 for d in logs))
         return (by_size + by_sign) / 2
+
+    def damage(self, name):
+        """The damage of each document that the configuration was measured on."""
+        return list(self._damage[name])
 
     def mean(self, name):
         """Geometric mean of the damage over the documents that the configuration was measured on; None without any."""

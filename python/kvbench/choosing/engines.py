@@ -6,12 +6,13 @@ import dataclasses
 import math
 import time
 
-from ._choose_documents import trace_of
-from ._choose_model import is_measured, measured
-from ._choose_rank import configuration
-from ._damage import LARGE, REGION
-from ._error import Error
-from .trace import Trace
+from .._damage import LARGE, REGION
+from .._error import Error
+from ..trace import Trace
+from .documents import trace_of
+from .model import is_measured, measured
+from .plans import text_of
+from .rank import configuration
 
 DOCUMENTS = 3  # on fewer a format is not judged
 FULL = "100%mem"  # the budget of these rows: what a format takes is its own affair
@@ -78,7 +79,9 @@ def leave_layers(work, predictions, settings, documents, deadline):
         errors = predictions.layers(row)
         setting.whole = worst_layers(errors) if max(setting.kl) >= LARGE else []
         if setting.whole:
-            tried[work.add_plan(plan_of(row, setting.whole, sorted(errors), layers_of(work)))] = setting
+            methods = {layer: "exact" if layer in setting.whole else setting.name for layer in sorted(errors)}
+            plan = text_of(row["model"], layers_of(work), row["sha256"], FULL, methods)
+            tried[work.add_plan(plan)] = setting
     if not tried:
         return None
     try:
@@ -108,12 +111,3 @@ def worst_layers(errors):
         return []
     outside = sorted(layer for layer, error in errors.items() if error > REGION)
     return outside if 1 <= len(outside) <= max(1, len(errors) // 8) else [max(errors, key=errors.get)]
-
-
-def plan_of(row, whole, layers, model_layers):
-    """A plan that gives these layers the method of a row, and 16 bits to those of `whole`."""
-    lines = "".join(f'  {{ layer = {layer}, method = "{"exact" if layer in whole else configuration(row)}", '
-                    f'budget = "{FULL}" }},\n' for layer in layers)
-    model = row["model"].replace("\\", "\\\\").replace('"', '\\"')
-    return (f'model = "{model}"\nmodel_layers = {model_layers}\ntraces = ["{row["sha256"]}"]\n\n[[plans]]\n'
-            f'budget = "{FULL}"\nlayers = [\n{lines}]\n')

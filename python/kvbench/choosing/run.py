@@ -9,9 +9,9 @@ import subprocess
 import sys
 import time
 
-from ._error import Error
-from ._files import size_text
-from ._progress import STAGES, tell
+from .._error import Error
+from .._files import size_text
+from .._progress import STAGES, tell
 
 
 def copies():
@@ -27,12 +27,13 @@ class Run:
     """Runs programs. `lock`: the file descriptor of a lock that they hold too, so that a folder is not taken for free
     as long as a program works in it whose parent was killed."""
 
-    def __init__(self, options, lock=None):
-        self.options, self._lock, self.started, self._copies = options, lock, time.monotonic(), copies()
+    def __init__(self, quiet, threads=None, lock=None):
+        self._quiet, self._threads, self._lock = quiet, threads, lock
+        self.started, self._copies = time.monotonic(), copies()
         self._said, self._first = "", self.started
 
     def say(self, sentence, end="\n"):
-        if not self.options.quiet:
+        if not self._quiet:
             clear = "\r\x1b[K" if live() else ""
             tell(f"{clear}kvbench-choose: [{time.monotonic() - self.started:4.0f} s] {sentence}{end}")
 
@@ -54,7 +55,7 @@ class Run:
         self._said = part[1]
 
     def threads(self, flag="-j"):
-        return [flag, self.options.threads] if self.options.threads else []
+        return [flag, self._threads] if self._threads else []
 
     def run(self, made, *command):
         """Runs a program that makes this file, unless it is there. Its messages are shown if it fails."""

@@ -18,11 +18,11 @@ import os
 import re
 import shutil
 
-from ._choose_rank import own_plan
-from ._choose_run import Run
-from ._error import Error, require
-from ._files import check_not_input, complete_gguf, read_text, sha256_of_file, size_text
-from .dump_hf import model_files
+from .._error import Error, require
+from .._files import check_not_input, complete_gguf, read_text, sha256_of_file, size_text
+from ..dump_hf import model_files
+from .rank import own_plan
+from .run import Run
 
 OURS = re.compile(r"(recording\.json|texts\.ids|order\.csv|probes\.h5|sketches\.h5|documents|measured|plans|"
                   r"answer-.*)")
@@ -65,27 +65,49 @@ def plain_path(folder):
                 "its name cannot be written there; give a folder without them, or change into the folder above it.")
 
 
-class Work(Run):
-    """The output folder. `lock`: what held() yields. A step whose file is there is done."""
+class LoadedModel:
+    """The model of a Question in PyTorch, which is loaded when it is asked for."""
 
-    def __init__(self, options, lock):
-        super().__init__(options, lock)
-        self.folder, self.plans_in = options.output, plain_path(options.output)
-        check_not_input(self.path("recording.json"), [*model_files(options.model), *options.text])
+    def __init__(self, question):
+        self._question, self._loaded = question, None
+
+    def get(self):
+        if self._loaded is None:
+            import torch
+            from .._models import Model
+            if self._question.threads:
+                torch.set_num_threads(self._question.threads)
+            self._loaded = Model(self._question.model, self._question.weights, self._question.device)
+        return self._loaded
+
+    def drop(self):
+        """Frees its memory, as before a recording, which loads the model itself."""
+        self._loaded = None
+
+
+class Work(Run):
+    """The output folder of a Question, and the model while it is loaded. `lock`: what held() yields. A step whose file
+    is there is done."""
+
+    def __init__(self, question, lock):
+        super().__init__(question.quiet, question.threads, lock)
+        self.question, self.model = question, LoadedModel(question)
+        self.folder, self.plans_in = question.output, plain_path(question.output)
+        check_not_input(self.path("recording.json"), [*model_files(question.model), *question.text])
         self._remove_temporaries(os.listdir(self.folder))
         self.documents = self._settle()  # names of those that are recorded, and of those that race; None: not known yet
-        self._question = self._settle_question()
+        self._answer = self._settle_answer()  # the folder of this question
 
     def path(self, *names):
         return os.path.join(self.folder, *names)
 
     def own(self, name):
         """A file of this question."""
-        return self.path(self._question, name)
+        return self.path(self._answer, name)
 
-    def in_question(self, name):
+    def in_answer(self, name):
         """The same in the folder, as write() and read() take it."""
-        return os.path.join(self._question, name)
+        return os.path.join(self._answer, name)
 
     def named(self, name):
         """A method as programs take it, which find plans of this folder by their paths."""
@@ -133,17 +155,17 @@ class Work(Run):
         return None
 
     def _of_recording(self, found):
-        options, files = self.options, parts_of(self.options.model)
+        question, files = self.question, parts_of(self.question.model)
         if not files:  # a hub name that was not fetched yet
-            from ._choose_model import loaded_model
-            loaded_model(options).tokenizer()
-            options.loaded, files = None, parts_of(options.model)  # the recording has the memory to itself
+            self.model.get().tokenizer()
+            self.model.drop()
+            files = parts_of(self.question.model)
         if not found:
             self.say(f"reading the model ({size_text(sum(map(os.path.getsize, files)))}) to know it by its digest")
-        made = {"the model": digests_of(files, found.get("the model", ())), "the texts": digests_of(options.text)}
-        made["gradients"] = options.probes if options.gradients else 0
-        for name in ("context", "score", "documents") + (() if options.gguf else ("weights", "device")):
-            made[f"--{name}"] = getattr(options, name)
+        made = {"the model": digests_of(files, found.get("the model", ())), "the texts": digests_of(question.text)}
+        made["gradients"] = question.probes if question.gradients else 0
+        for name in ("context", "score", "documents") + (() if question.gguf else ("weights", "device")):
+            made[f"--{name}"] = getattr(question, name)
         return made
 
     def settle_documents(self, documents):
@@ -152,9 +174,9 @@ class Work(Run):
         found = {"settings": self._settings, "documents": self.documents}
         self.write("recording.json", json.dumps(found, indent=1) + "\n")
 
-    def _settle_question(self):
+    def _settle_answer(self):
         """Makes the folder of the answer."""
-        asked = {name: getattr(self.options, name) for name in QUESTION}
+        asked = {name: getattr(self.question, name) for name in QUESTION}
         text = json.dumps(asked, indent=1) + "\n"
         name = "-".join(filter(None, ["answer", re.sub(r"\s", "", asked["memory"]), asked["runs_in"],
                                       hashlib.sha256(text.encode()).hexdigest()[:8]]))
