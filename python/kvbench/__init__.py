@@ -15,7 +15,7 @@ _NAMES = {
     "trace_writer": "TraceWriter",
     "raw": "Raw",
     "scores": "write_scores",
-    "results": "load_csv",
+    "results": "Rows load_csv",
     "_check": "check",
     "choosing.choose": "choose ChooseResult Worse",
     "choosing.settings": "ChooseSettings",

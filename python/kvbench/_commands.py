@@ -19,7 +19,7 @@ from ._files import read_text
 from ._kinds import TRUTHS, checked, is_list, of_kind
 from ._parameters import written
 from ._progress import notebook_bar
-from .results import load_csv, save_csv
+from .results import Rows, load_csv, save_csv
 from .trace import Trace
 
 
@@ -118,8 +118,8 @@ def only_choice(method, function):
 
 
 def _is_rows(given):
-    """Whether this is a data frame, or a list of rows as dicts."""
-    return hasattr(given, "to_csv") or (isinstance(given, list) and len(given) > 0
+    """Whether these are Rows, a data frame, or a list of rows as dicts."""
+    return isinstance(given, Rows) or hasattr(given, "to_csv") or (isinstance(given, list) and len(given) > 0
                                         and all(isinstance(row, dict) for row in given))
 
 
@@ -142,17 +142,12 @@ def _paths(given, folder, where):
 
 
 def _rows_of(command, arguments, flags):
-    """The rows that a command writes as JSON: a data frame, or without pandas a list of dicts."""
+    """The rows that a command writes as JSON."""
     with tempfile.TemporaryDirectory(prefix="kvbench-") as folder:
         path = os.path.join(folder, "rows.json")
         _run(command, *_paths(arguments, folder, f"{command.replace('-', '_')}()"),
              *_flags({**flags, "format": "json"}), "-o", path)
-        rows = json.loads(read_text(path))
-    try:
-        import pandas
-    except ImportError:
-        return rows
-    return pandas.DataFrame(rows)
+        return Rows(json.loads(read_text(path)))
 
 
 def check_table(output, function):

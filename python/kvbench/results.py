@@ -1,15 +1,73 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reads result CSVs with typed columns."""
+"""Rows of results: what commands return, read from CSVs with typed columns."""
 
 import csv
+import html
 import io
 import os
 import re
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any
 
 from ._columns import INTEGER, TEXT
 from ._error import Error, require
 from ._files import read_text
 from ._kinds import checked
+
+if TYPE_CHECKING:
+    import pandas
+
+SHOWN = 20  # rows in a notebook
+
+
+class Rows(list[dict[str, Any]]):
+    """Rows of a table: a list of dicts that all have the same keys, the columns. A missing value is None.
+
+    Parameters
+    ----------
+    rows : iterable of dict
+        The rows.
+    columns : iterable of str, optional
+        The names of the columns; None: the keys of the first row.
+    """
+
+    def __init__(self, rows: Iterable[dict[str, Any]] = (), columns: Iterable[str] | None = None) -> None:
+        super().__init__(rows)
+        self.columns: list[str] = list(columns) if columns is not None else list(self[0]) if self else []
+
+    def to_pandas(self) -> "pandas.DataFrame":
+        """The rows as a data frame, in which missing numbers are NaN.
+
+        Returns
+        -------
+        pandas.DataFrame
+            One row per row, with the columns in their order.
+
+        Raises
+        ------
+        ImportError
+            If pandas is not installed.
+        """
+        import pandas
+        frame = pandas.DataFrame.from_records(self, columns=self.columns)
+        for column in self.columns:
+            if column not in TEXT and frame[column].isna().all():
+                frame[column] = frame[column].astype(float)
+        return frame
+
+    def __repr__(self) -> str:
+        return f"<{len(self)} rows of {len(self.columns)} columns; to_pandas() makes a data frame of them>"
+
+    def _repr_html_(self) -> str:
+        lines = "".join(f"<tr>{''.join(map(_cell, row.values()))}</tr>" for row in self[:SHOWN])
+        rest = f"<p>{len(self) - SHOWN} more rows</p>" if len(self) > SHOWN else ""
+        head = "".join(f"<th>{html.escape(name)}</th>" for name in self.columns)
+        return f"<table><tr>{head}</tr>{lines}</table>{rest}"
+
+
+def _cell(value: Any) -> str:
+    text = "" if value is None else f"{value:.4g}" if isinstance(value, float) else str(value)
+    return f"<td>{html.escape(text)}</td>"
 
 
 def _integer(text):
@@ -68,21 +126,28 @@ def rows_of(path, needed, is_not):
 
 
 @checked
-def load_csv(path: os.PathLike):
-    """The rows of a result CSV: a pandas.DataFrame if pandas is installed, else a list of dicts. `layer`, `kv_head`,
-    `head`, `query` and `seed` are integers or 'all'; values that do not apply are missing (NaN, None)."""
-    text, (columns, *rows) = csv_rows(path, ("method", "status"), "a result of kvbench replay or kvbench sweep")
-    try:
-        import pandas
-    except ImportError:
-        return [{column: _typed(column, cell) for column, cell in zip(columns, row)} for row in rows]
-    converters = {column: _integer for column in columns if column in INTEGER}
-    texts = {column: str for column in columns if column in TEXT}
-    frame = pandas.read_csv(io.StringIO(text, newline=""), dtype=texts, converters=converters, keep_default_na=False,
-                            na_values=[""], index_col=False, low_memory=False)
-    for column in texts:
-        frame[column] = frame[column].map(plain, na_action="ignore")
-    return frame
+def load_csv(path: os.PathLike) -> Rows:
+    """The rows of a result CSV, with typed columns.
+
+    Parameters
+    ----------
+    path : path
+        A file of ``kvbench replay``, ``sweep`` or ``eval``.
+
+    Returns
+    -------
+    Rows
+        `layer`, `kv_head`, `head`, `query` and `seed` are integers or ``"all"``; `budget` is text; values that do not
+        apply are None.
+
+    Raises
+    ------
+    Error
+        If there is no such file, or it is none of results.
+    """
+    _, (columns, *rows) = csv_rows(path, ("method", "status"), "a result of kvbench replay or kvbench sweep")
+    typed = [[_typed(column, cell) for cell in cells] for column, cells in zip(columns, zip(*rows))]
+    return Rows((dict(zip(columns, row)) for row in zip(*typed)), columns)
 
 
 def save_csv(rows, path, where):
@@ -90,7 +155,7 @@ def save_csv(rows, path, where):
     if hasattr(rows, "to_csv"):
         rows.to_csv(path, index=False)
         return
-    columns = list(rows[0])
+    columns = rows.columns if isinstance(rows, Rows) else list(rows[0])
     with open(path, "w", newline="", encoding="utf-8") as file:
         table = csv.writer(file, lineterminator="\n")
         table.writerow(columns)
