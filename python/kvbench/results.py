@@ -4,15 +4,14 @@
 import csv
 import html
 import io
-import os
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from ._columns import INTEGER, TEXT
 from ._error import Error, require
 from ._files import read_text
-from ._kinds import checked
+from ._kinds import FilePath, checked
 
 if TYPE_CHECKING:
     import pandas
@@ -70,13 +69,13 @@ def _cell(value: Any) -> str:
     return f"<td>{html.escape(text)}</td>"
 
 
-def _integer(text):
+def _integer(text: str) -> int | str | None:
     """Number of a layer, head, ..., or the text 'all'; None for an empty cell, which means that the column does not
     apply."""
     return int(text) if re.fullmatch("-?[0-9]{1,18}", text) else text or None
 
 
-def _number(text):
+def _number(text: str) -> float | str | None:
     try:
         return float(text) if text else None
     except ValueError:
@@ -87,17 +86,17 @@ def _number(text):
 _PROTECTED = re.compile("'+[-=+@\t\r\n]")
 
 
-def plain(text):
+def plain(text: str) -> str:
     return text[1:] if _PROTECTED.match(text) else text
 
 
-def _typed(column, text):
+def _typed(column: str, text: str) -> int | float | str | None:
     if column in TEXT:
         return plain(text) or None
     return _integer(text) if column in INTEGER else _number(text)
 
 
-def csv_rows(path, needed, is_not):
+def csv_rows(path: FilePath, needed: Iterable[str], is_not: str) -> tuple[str, list[list[str]]]:
     """The text of a CSV and its rows, the first of which is the header. Raises Error unless it has the needed columns
     (else it `is_not` what is read), and every row has one cell per column."""
     try:
@@ -119,14 +118,14 @@ def csv_rows(path, needed, is_not):
     return text, rows
 
 
-def rows_of(path, needed, is_not):
+def rows_of(path: FilePath, needed: Iterable[str], is_not: str) -> list[dict[str, str]]:
     """The rows of csv_rows() as dictionaries of texts."""
     _, (columns, *rows) = csv_rows(path, needed, is_not)
     return [dict(zip(columns, row)) for row in rows]
 
 
 @checked
-def load_csv(path: os.PathLike) -> Rows:
+def load_csv(path: FilePath) -> Rows:
     """The rows of a result CSV, with typed columns.
 
     Parameters
@@ -150,7 +149,7 @@ def load_csv(path: os.PathLike) -> Rows:
     return Rows((dict(zip(columns, row)) for row in zip(*typed)), columns)
 
 
-def save_csv(rows, path, where):
+def save_csv(rows: Any, path: FilePath, where: str) -> None:
     """Writes a data frame, or a list of dicts with the same keys, as load_csv() reads it."""
     if hasattr(rows, "to_csv"):
         rows.to_csv(path, index=False)

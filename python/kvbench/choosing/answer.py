@@ -5,11 +5,11 @@ import dataclasses
 import math
 
 from .._files import size_text
-from .engines import BREAKS, DOCUMENTS, LARGE, geometric_mean
+from .engines import BREAKS, DOCUMENTS, LARGE, Setting, geometric_mean
 from .race import Race
 from .rank import Predictions, configuration, own_plan
 from .settings import Question
-from .sizes import Target
+from .sizes import CacheSizes, Target
 
 # What a method asks of an engine, by the method before a +.
 MERGED = "merged keys and values with weights inside the softmax"
@@ -34,30 +34,30 @@ class Found:
     unconfirmed: bool  # the plan that raced is not confirmed by held-out documents
 
 
-def short(name):
+def short(name: str) -> str:
     """A configuration in a sentence: a plan without its digest."""
     return "plan" if own_plan(name) else name
 
 
-def number(value):
+def number(value: float) -> str:
     return f"{value:.3g}"
 
 
-def average(rows, column):
+def average(rows: list[dict[str, str]], column: str) -> float:
     """Mean of a column over rows of one document each."""
     return math.fsum(float(row[column]) for row in rows) / len(rows)
 
 
-def share(rows):
+def share(rows: list[dict[str, str]]) -> float:
     return math.fsum(float(row["total_bytes"]) for row in rows) / math.fsum(float(row["full_bytes"]) for row in rows)
 
 
-def layers(row):
+def layers(row: dict[str, str]) -> tuple[int, int]:
     """The numbers of layers in which the configurations run, and of all."""
     return int(row["compressed_layers"]), int(row["model_layers"])
 
 
-def bytes_held(found, best):
+def bytes_held(found: Found, best: str) -> str:
     """How much of the bytes of the full cache the configuration has: of all layers, and of those in which it runs."""
     rows = found.rows[best]
     some, every = layers(rows[0])
@@ -69,7 +69,7 @@ def bytes_held(found, best):
     return f"{text}, {inside:.1f} % in the {some} of {every} layers in which methods run"
 
 
-def total(cache, rows):
+def total(cache: CacheSizes | None, rows: list[dict[str, str]]) -> str:
     """The bytes of the configuration at --context-length, by the CacheSizes. `rows`: its own; they count layers in
     which no method runs too, kveval each of them as a full one."""
     if not cache:
@@ -82,12 +82,12 @@ def total(cache, rows):
             f"{held / cache.tokens:.0f} of {cache.full / cache.tokens:.0f} bytes per token.")
 
 
-def times(contest, name, best):
+def times(contest: Race, name: str, best: str) -> str:
     """A configuration beside a better one, on the documents of both."""
     return f"{short(name)} ({number(contest.ratio(name, best))} times the KL of {short(best)})"
 
 
-def headline(found, best):
+def headline(found: Found, best: str) -> str:
     own, contest = found.rows[best], found.contest
     leads = "changes the output least" if contest.decided else "leads, undecided,"
     text = (f"**{short(best)}** {leads} of the {len(contest.names)} configurations that were measured: KL "
@@ -100,7 +100,7 @@ def headline(found, best):
     return text
 
 
-def evidence(found, best):
+def evidence(found: Found, best: str) -> str:
     contest = found.contest
     lost = sorted(contest.dropped, key=lambda name: contest.dropped[name][1])
     sentences = []
@@ -121,7 +121,7 @@ def evidence(found, best):
     return " ".join(sentences)
 
 
-def more(found):
+def more(found: Found) -> str:
     """What brings more documents."""
     if found.contest.documents < found.raced:
         return "; give more --minutes"
@@ -131,7 +131,7 @@ def more(found):
     return f", all that these texts have; give longer texts or a smaller --context{fewer}"
 
 
-def prediction(found, best):
+def prediction(found: Found, best: str) -> str:
     if own_plan(best):
         return ("Held-out documents did not confirm that it is better than equal budgets; the race measured it all the "
                 "same.") if found.unconfirmed else ""
@@ -150,7 +150,7 @@ def prediction(found, best):
             f"{between} (mean; if tokens are dropped, predictions tend to be too small).")
 
 
-def lost_answers(asked):
+def lost_answers(asked: list[dict[str, str]]) -> str:
     """What the configurations lose of the answers that the full cache has right, task by task."""
     sentences = []
     for task in dict.fromkeys(row["task"] for row in asked):
@@ -166,7 +166,7 @@ def lost_answers(asked):
     return " ".join(sentences)
 
 
-def needs(found, best):
+def needs(found: Found, best: str) -> str:
     """What the configuration asks of an engine, and where it runs."""
     if own_plan(best):
         places = "layer" if found.question.by == "layer" else "kv head of each layer"
@@ -182,7 +182,7 @@ def needs(found, best):
     return f"It asks an engine for {asked}." if asked else ""
 
 
-def smallest(engine, budget, predictions):
+def smallest(engine: str | None, budget: str, predictions: Predictions) -> str:
     """What an engine has nearest to a budget below all that it has."""
     fits = [row for row in predictions.rows if row["budget"] == "100%mem" and row["status"] == "ok"]
     if not fits:
@@ -194,12 +194,12 @@ def smallest(engine, budget, predictions):
             f"{100 * (1 - asked / held):.0f} % shorter.")
 
 
-def verdict(kl):
+def verdict(kl: list[float]) -> str:
     """What the KL on some documents is called."""
     return "breaks the model" if max(kl) >= BREAKS else "large" if max(kl) >= LARGE else ""
 
 
-def line(setting):
+def line(setting: Setting) -> str:
     measured, words = "not measured", ""
     if setting.kl:
         measured = f"{number(geometric_mean(setting.kl))} ({number(min(setting.kl))} to {number(max(setting.kl))})"
@@ -211,11 +211,11 @@ def line(setting):
     return f"| {setting.engine} | {100 * setting.share:.1f} % | {measured} | {words} |"
 
 
-def layer_names(whole):
+def layer_names(whole: list[int]) -> str:
     return f"layer{'s' if len(whole) > 1 else ''} {', '.join(map(str, whole))}"
 
 
-def flags(setting):
+def flags(setting: Setting) -> str:
     """How an engine is told to leave these layers in 16 bits. vLLM 0.21 has a list, ik_llama.cpp (from its pull request
     1626 on) the first and last ones."""
     if setting.engine.startswith("vLLM"):
@@ -226,7 +226,7 @@ def flags(setting):
     return ""
 
 
-def engines(found):
+def engines(found: Found) -> str:
     """What staying with the formats that engines have costs, at the bytes that they take."""
     if not found.settings:
         return ""
@@ -252,7 +252,7 @@ def engines(found):
     return text
 
 
-def paragraphs(found):
+def paragraphs(found: Found) -> str:
     """The whole answer."""
     question, contest = found.question, found.contest
     if contest.documents == 0:

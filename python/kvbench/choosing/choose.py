@@ -24,21 +24,29 @@ from .folder import Work
 from .model import answered, is_measured, measured
 from .plans import Plan
 from .race import Race, bootstrap_interval
-from .rank import Predictions, candidates, own_plan
-from .settings import ChooseSettings, question_of
+from .rank import Predictions, candidates, configuration, own_plan
+from .settings import ChooseSettings, Question, question_of
 from .sizes import target_of
 
 
 @dataclass(frozen=True)
 class Worse:
-    """A configuration that is known to be worse than another one."""
+    """A configuration that is known to be worse than another one.
+
+    Attributes
+    ----------
+    configuration, than : str
+        The two.
+    ratio : float
+        Geometric mean of the ratio of its KL to that of `than`, over the documents of both.
+    documents : int
+        Documents after which this was known.
+    """
 
     configuration: str
     than: str
     ratio: float
-    """Geometric mean of the ratio of its KL to that of `than`, over the documents of both."""
     documents: int
-    """Documents after which this was known."""
 
 
 @dataclass(frozen=True)
@@ -127,7 +135,7 @@ def choose(settings: ChooseSettings) -> ChooseResult:
         return choose_in(Work(question, lock))
 
 
-def choose_in(work):
+def choose_in(work: Work) -> ChooseResult:
     """The steps of choose() in a folder."""
     question = work.question
     recorded, raced = documents_of(work)
@@ -135,7 +143,7 @@ def choose_in(work):
     trace = record(work, recorded)
     target = target or target_of(work, trace)
     predictions, plan = predict(work, target.budget, trace)
-    names = chosen(question, target.budget, predictions, plan and work.add_plan(plan.text))
+    names = chosen(question, target.budget, predictions, work.add_plan(plan.text) if plan else None)
     work.write(work.in_answer("raced.json"), json.dumps({"budget": target.budget, "configurations": names}) + "\n")
     deadline = time.monotonic() + (60 * question.minutes if os.access(work.folder, os.W_OK) else 0)
     settings = measure_settings(work, predictions, raced, deadline)
@@ -143,7 +151,7 @@ def choose_in(work):
     contest, rows = race(work, target.budget, names, raced, deadline)
     asked = answered(work, contest.alive, target.budget) if question.task and contest.documents else []
     found = answer.Found(question, target, contest, rows, predictions, settings, len(recorded), len(raced),
-                         [row for row in asked if answer.configuration(row) in contest.alive],
+                         [row for row in asked if configuration(row) in contest.alive],
                          plan is not None and not plan.confirmed)
     text = answer.paragraphs(found)
     work.write(work.in_answer("answer.md"), text)
@@ -151,7 +159,7 @@ def choose_in(work):
     return result_of(work, target.budget, contest, text)
 
 
-def result_of(work, budget, contest, text):
+def result_of(work: Work, budget: str, contest: Race, text: str) -> ChooseResult:
     """The ChooseResult of a race."""
     best = contest.leader if contest.documents else None
     damage = contest.damage(best) if best else []
@@ -167,7 +175,7 @@ def result_of(work, budget, contest, text):
         answer=pathlib.Path(work.own("answer.md")), plan=pathlib.Path(work.path("plans", plan)) if plan else None)
 
 
-def predict(work, budget, trace):
+def predict(work: Work, budget: str, trace: str) -> tuple[Predictions, Plan | None]:
     """Replays every configuration, and finds a plan. Returns the Predictions and the Plan; None if it has no choice."""
     question, rows = work.question, work.own("predicted.csv")
     if not os.path.exists(rows):
@@ -181,7 +189,7 @@ def predict(work, budget, trace):
     return found, plan if plan and plan.has_a_choice else None
 
 
-def chosen(question, budget, predictions, plan):
+def chosen(question: Question, budget: str, predictions: Predictions, plan: str | None) -> list[str]:
     """The names of the configurations that race: those of candidates(), and the plan, which a race measures whether or
     not held-out documents confirmed it."""
     names = candidates(predictions, budget, question.race - bool(plan))
@@ -193,10 +201,12 @@ def chosen(question, budget, predictions, plan):
     return names + ([plan] if plan else [])
 
 
-def race(work, budget, names, documents, deadline):
+def race(work: Work, budget: str, names: list[str], documents: list[str], deadline: float) -> tuple[Race, dict[str,
+         list[dict[str, str]]]]:
     """Measures the configurations in the model, document by document. Returns the race and the rows of kveval by
     configuration, each of one document."""
-    contest, rows = Race(names, work.question.error), {name: [] for name in names}
+    contest = Race(names, work.question.error)
+    rows: dict[str, list[dict[str, str]]] = {name: [] for name in names}
     for number, document in enumerate(documents):
         late = time.monotonic() >= deadline and not is_measured(work, document, contest.alive, budget)
         if (contest.decided and number) or late:
@@ -211,7 +221,7 @@ def race(work, budget, names, documents, deadline):
     return contest, rows
 
 
-def divide(work, budget, trace):
+def divide(work: Work, budget: str, trace: str) -> Plan | None:
     """The Plan. There is none if no configuration of the menu can be predicted at this size in all layers."""
     question, plan = work.question, work.own("plan.toml")
     if not os.path.exists(plan):

@@ -4,13 +4,16 @@
 import os
 import random
 import sys
+from collections.abc import Iterable
+from typing import Any
 
 from .._error import Error
 from .._files import read_text
+from .folder import Work
 from .model import channel_order
 
 
-def documents_of(work):
+def documents_of(work: Work) -> list[list[str]]:
     """Writes the documents as files of token ids, once: of each text the first half is recorded, and the documents of
     the second half race, one of each text in turn. Returns the two lists of files.
 
@@ -35,15 +38,15 @@ def documents_of(work):
     return [[work.path("documents", name) for name in part] for part in work.documents]
 
 
-def shuffled(blocks):
+def shuffled(blocks: list[Any]) -> list[Any]:
     return random.Random(1).sample(blocks, len(blocks))
 
 
-def each(flag, values):
+def each(flag: str, values: Iterable[str]) -> list[str]:
     return [word for value in values for word in (flag, value)]
 
 
-def tokens_of_texts(work):
+def tokens_of_texts(work: Work) -> list[list[int]]:
     """The token ids of each text."""
     question = work.question
     if question.gradients:
@@ -58,11 +61,11 @@ def tokens_of_texts(work):
     return [[int(item) for item in line.split()] for line in read_text(made).splitlines()]
 
 
-def trace_of(work):
+def trace_of(work: Work) -> str:
     return work.path("probes.h5" if work.question.gradients else "sketches.h5")
 
 
-def record(work, recorded):
+def record(work: Work, recorded: list[str]) -> str:
     """The trace of the recorded documents."""
     question, length, trace = work.question, work.question.context + work.question.score, trace_of(work)
     if os.path.exists(trace):
@@ -82,7 +85,7 @@ def record(work, recorded):
     return trace
 
 
-def spread(texts, count):
+def spread(texts: list[list[Any]], count: int) -> list[Any]:
     """`count` documents, one of each text in turn, and those of a text evenly spaced."""
     turns = [text for i in range(max(map(len, texts))) for text, blocks in enumerate(texts) if i < len(blocks)][:count]
     picked = [[blocks[i * len(blocks) // turns.count(text)] for i in range(turns.count(text))]

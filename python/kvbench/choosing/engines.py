@@ -10,9 +10,10 @@ from .._damage import LARGE, REGION
 from .._error import Error
 from ..trace import Trace
 from .documents import trace_of
+from .folder import Work
 from .model import is_measured, measured
 from .plans import text_of
-from .rank import configuration
+from .rank import Predictions, configuration
 
 DOCUMENTS = 3  # on fewer a format is not judged
 FULL = "100%mem"  # the budget of these rows: what a format takes is its own affair
@@ -30,27 +31,27 @@ class Setting:
     whole_kl: list = dataclasses.field(default_factory=list)
 
     @property
-    def better(self):
+    def better(self) -> bool:
         """Whether leaving out the layers `whole` takes away most of the damage."""
         return bool(self.whole_kl) and geometric_mean(self.whole_kl) < 0.5 * geometric_mean(self.kl)
 
 
-def geometric_mean(values):
+def geometric_mean(values: list[float]) -> float:
     return math.exp(math.fsum(math.log(max(value, 1e-12)) for value in values) / len(values))
 
 
-def share_of(row):
+def share_of(row: dict[str, str]) -> float:
     return float(row["total_bytes"]) / float(row["full_bytes"])
 
 
-def settings_of(predictions):
+def settings_of(predictions: Predictions) -> list[Setting]:
     """The formats of engines that a replay has rows of, the smallest first."""
     found = [Setting(configuration(row), row["runs_in"], share_of(row)) for row in predictions.rows
              if row["budget"] == FULL and row["status"] == "ok" and row["runs_in"] and share_of(row) < 0.99]
     return sorted(found, key=lambda setting: setting.share)
 
 
-def measure_settings(work, predictions, documents, deadline):
+def measure_settings(work: Work, predictions: Predictions, documents: list[str], deadline: float) -> list[Setting]:
     """The settings of engines, measured on DOCUMENTS documents, unless the first shows that the time is too short."""
     settings = settings_of(predictions)
     if not settings or len(documents) < DOCUMENTS:
@@ -71,7 +72,8 @@ def measure_settings(work, predictions, documents, deadline):
     return settings
 
 
-def leave_layers(work, predictions, settings, documents, deadline):
+def leave_layers(work: Work, predictions: Predictions, settings: list[Setting], documents: list[str],
+                 deadline: float) -> None:
     """Measures the settings of large damage with the layers in 16 bits that they hurt most, if there is time."""
     tried = {}
     for setting in settings:
@@ -100,12 +102,12 @@ def leave_layers(work, predictions, settings, documents, deadline):
     return None
 
 
-def layers_of(work):
+def layers_of(work: Work) -> int:
     with Trace(trace_of(work)) as trace:
         return trace.num_layers
 
 
-def worst_layers(errors):
+def worst_layers(errors: dict[int, float]) -> list[int]:
     """The layers whose error is outside of what can be predicted, if they are few; otherwise the worst one."""
     if len(errors) < 2:
         return []

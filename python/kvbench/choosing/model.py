@@ -3,17 +3,19 @@
 otherwise in this process."""
 
 import os
+from collections.abc import Iterable
 
 from .._error import require
 from .._files import read_text
 from ..results import rows_of
 from ..trace import Trace
+from .folder import Work
 from .rank import configuration
 
 TASK_DOCUMENTS = 8  # of each task
 
 
-def channel_order(work, document):
+def channel_order(work: Work, document: str) -> list[str]:
     """The flag that records channels in the order in which llama.cpp has them for this model, as kveval says."""
     if not work.question.gguf:
         return []  # that of the model's code
@@ -24,7 +26,7 @@ def channel_order(work, document):
     return ["--rope-layout", order] if order else []
 
 
-def tables_of(work, document):
+def tables_of(work: Work, document: str) -> tuple[list[str], str]:
     """The tables of kveval of a document, in the order in which they were made, and the name of the next one."""
     stem, tables = os.path.splitext(os.path.basename(document))[0], []
     while os.path.exists(work.path("measured", f"{stem}.{len(tables)}.csv")):
@@ -32,19 +34,19 @@ def tables_of(work, document):
     return tables, work.path("measured", f"{stem}.{len(tables)}.csv")
 
 
-def rows_in(table):
+def rows_in(table: str) -> dict[tuple[str, str], dict[str, str]]:
     """{(configuration, budget): row} of a table of kveval of one document."""
     rows = rows_of(table, ("kl_mean", "method", "params", "budget", "sha256"), "a table of kveval")
     return {(configuration(row), row["budget"]): {**row, "table": table} for row in rows
             if row["layer"] == "all" and row["document"] == "all"}
 
 
-def is_measured(work, document, names, budget):
+def is_measured(work: Work, document: str, names: Iterable[str], budget: str) -> bool:
     found = {key for table in tables_of(work, document)[0] for key in rows_in(table)}
     return all((name, budget) in found for name in names)
 
 
-def measured(work, document, names, budget):
+def measured(work: Work, document: str, names: list[str], budget: str) -> dict[str, dict[str, str]]:
     """The rows of kveval of these configurations on a document, by name. What was measured for another question is not
     measured again. Raises Error if one did not run, or ran in another model."""
     tables, made = tables_of(work, document)
@@ -66,7 +68,7 @@ def measured(work, document, names, budget):
     return rows
 
 
-def measure(work, made, names, budget, document):
+def measure(work: Work, made: str, names: list[str], budget: str, document: str) -> None:
     """Makes a table of kveval of these configurations on a document."""
     question, names = work.question, [work.named(name) for name in names]
     if question.gguf:
@@ -89,7 +91,7 @@ def measure(work, made, names, budget, document):
     run.finish(per_document=False, times=False)
 
 
-def answered(work, names, budget):
+def answered(work: Work, names: list[str], budget: str) -> list[dict[str, str]]:
     """The rows of kveval about the tasks of --task, of these configurations and, if a shorter race had left more, of
     others."""
     question, made = work.question, work.own("answers.csv")

@@ -5,6 +5,7 @@ import sys
 
 from .._error import Error
 from .._files import read_text
+from .._kinds import FilePath
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -18,7 +19,7 @@ class Plan:
     """A file with a plan for one budget. `text`: its contents; `confirmed`: False if `kvbench allocate` says of its
     plan that held-out documents do not confirm it."""
 
-    def __init__(self, path):
+    def __init__(self, path: FilePath) -> None:
         self.text = read_text(path)
         try:
             plan, = tomllib.loads(self.text)["plans"]
@@ -29,12 +30,12 @@ class Plan:
         self.confirmed = plan.get("confirmed", True)
 
     @property
-    def has_a_choice(self):
+    def has_a_choice(self) -> bool:
         """Whether it does not give all of its places one thing, as it does if nothing differs."""
         return any(given != self._given[0] for given in self._given)
 
 
-def text_of(model, model_layers, trace, budget, methods):
+def text_of(model: str, model_layers: int, trace: str, budget: str, methods: dict[int, str]) -> str:
     """The text of a plan that gives layers these methods, {layer: method}. `trace`: digest of the trace that it was
     made from."""
     lines = "".join(f"  {{ layer = {layer}, method = {quoted(method)}, budget = {quoted(budget)} }},\n"
@@ -43,7 +44,7 @@ def text_of(model, model_layers, trace, budget, methods):
             f"budget = {quoted(budget)}\nlayers = [\n{lines}]\n")
 
 
-def quoted(text):
+def quoted(text: str) -> str:
     """A text as TOML has it."""
     escaped = "".join(f"\\{c}" if c in '\\"' else c for c in text)
     return f'"{escaped}"'

@@ -256,11 +256,11 @@ def check_numbers(settings: ChooseSettings) -> None:
 
 def check_files(settings: ChooseSettings, gguf: bool) -> None:
     """Raises Error unless the files are there, and the folder can be named in lists of methods."""
-    texts: Sequence[Any] = settings.text  # type: ignore[assignment]
+    texts: Any = settings.text
     for path in [*[settings.model][:gguf], *texts]:
         check_regular(path)
-    parts_of(settings.model)
-    plain_path(settings.output)
+    parts_of(str(settings.model))
+    plain_path(str(settings.output))
     if len(set(map(sha256_of_file, texts))) < len(texts):
         raise Error("--text: two of the files are one text; give it once.")
 

@@ -9,7 +9,10 @@ from dataclasses import asdict, dataclass, fields
 from .._error import Error, require
 from .._files import size_text
 from .._gguf import metadata
+from .._kinds import FilePath
 from ..trace import Trace
+from .folder import LoadedModel, Work
+from .settings import Question
 
 
 @dataclass(frozen=True)
@@ -28,7 +31,7 @@ class Target:
     cache: CacheSizes | None  # None: sizes are not asked for
 
 
-def target_of(work, trace=None):
+def target_of(work: Work, trace: str | None=None) -> Target:
     """The Target of a folder. `trace`: that of a GGUF file, of which sizes are read instead of from the model."""
     question = work.question
     if question.context_length is None:
@@ -43,7 +46,7 @@ def target_of(work, trace=None):
     return Target(question.share or budget_of(question, cache), cache)
 
 
-def budget_of(question, cache):
+def budget_of(question: Question, cache: CacheSizes) -> str:
     """A number of bytes as the share that the layers in which methods run may have of their cache."""
     where = f"--memory {question.memory}: after {cache.tokens} tokens the full cache of this model"
     if question.bytes >= cache.full:
@@ -55,7 +58,7 @@ def budget_of(question, cache):
     return f"{math.floor(1e6 * share) / 1e4:.4f}".rstrip("0").rstrip(".") + "%mem"
 
 
-def sizes(question, model):
+def sizes(question: Question, model: LoadedModel) -> CacheSizes:
     """The CacheSizes after --context-length tokens of a LoadedModel, which is dropped then."""
     from .._examination import examination
     from .._models import AutoConfig, loaded, stored_type
@@ -67,20 +70,20 @@ def sizes(question, model):
     found, element = examination(made.model), 4 if stored == "F32" else 2
     model.drop()
 
-    def of(length):
+    def of(length: int) -> tuple[int, int]:
         held = {layer: size for layer, (_, size) in found.sizes(length).items()}
         return sum(held.values()), sum(size for layer, size in held.items() if layer not in found.compressible)
     (full, whole), (measured, apart) = of(tokens), of(question.context + question.score)
     return CacheSizes(tokens, element * full, element * whole, None if question.gguf else apart / measured)
 
 
-def window_of(model):
+def window_of(model: str) -> int:
     """The sliding window of some layers of a GGUF file, by its header; 0 where it has none."""
     header = metadata(model)
     return int(header.get(f"{header.get('general.architecture')}.attention.sliding_window", 0))
 
 
-def sizes_in_trace(question, path, window=0):
+def sizes_in_trace(question: Question, path: FilePath, window: int=0) -> CacheSizes:
     """sizes() of a GGUF file by its trace, which has kv heads, channels and windows of each layer that has a cache, as
     llama.cpp runs them: a header says nothing of windows of single layers, or of layers that share a cache. `window`:
     that of window_of(), which a trace of fewer tokens does not show."""
