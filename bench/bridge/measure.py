@@ -51,7 +51,6 @@ def replay(trace, method, budget):
 
 
 def columns(rows):
-    rows = rows if isinstance(rows, list) else rows.to_dict("records")
     return [[row.get(name) for name in FIGURES] for row in rows]
 
 

@@ -85,13 +85,8 @@ def points_of(rows):
     return {key: sorted(points[key]) for key in sorted(points)}
 
 
-def load(path):
-    rows = kvbench.load_csv(path)
-    return rows if isinstance(rows, list) else rows.to_dict("records")
-
-
 curves = {(method, params, path): points for path in results
-          for (method, params), points in points_of(load(path)).items()}
+          for (method, params), points in points_of(kvbench.load_csv(path)).items()}
 if options.methods:
     wanted = options.methods.split(",")
     known = {method for method, _, _ in curves}

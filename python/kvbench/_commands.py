@@ -12,20 +12,25 @@ import os
 import tempfile
 import threading
 import warnings
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any, overload
 
 from . import _methods
 from ._error import Error, require
 from ._files import read_text
-from ._kinds import TRUTHS, checked, is_list, of_kind
+from ._kinds import TRUTHS, FilePath, checked, is_list, of_kind
 from ._parameters import written
 from ._progress import notebook_bar
-from .results import load_csv, save_csv
+from .results import Rows, load_csv, save_csv
 from .trace import Trace
 
+if TYPE_CHECKING:
+    import numpy as np
 
-def _core():
+
+def _core() -> Any:
     try:
-        from . import _core
+        from . import _core  # type: ignore[attr-defined]
     except ImportError as missing:
         raise Error("kvbench was installed without its program, as `pip install ./python` does, so that it cannot "
                     f"compute ({missing}); run `pip install .` in a clone of kvbench.") from None
@@ -38,7 +43,7 @@ _calls = threading.Lock()  # the program has one set of messages, signals and pr
 
 
 @contextlib.contextmanager
-def _call(function):
+def _call(function: str) -> Iterator[Any]:
     """The extension, for one call. Methods run on threads of kvbench, one each: more threads below them would be in
     each other's way, and how a product is divided among threads decides its last bits."""
     from threadpoolctl import threadpool_limits
@@ -50,7 +55,7 @@ def _call(function):
         yield core
 
 
-def _run(command, *arguments):
+def _run(command: str, *arguments: str) -> Any:
     for argument in arguments:
         require("\0" not in argument and written(argument) is not None, command,
                 f"the argument {ascii(argument[:100])} has a NUL character or is not UTF-8 text; choose another text")
@@ -58,19 +63,19 @@ def _run(command, *arguments):
         return core.run_command([command, *arguments], show)
 
 
-def test_contract(method):
+def test_contract(method: Any) -> list[tuple[str, str, str]]:
     """What each property demands, whether it "holds", is "broken" or "not tested" with this method, and why."""
     with _call("check") as core, only_choice(method, "check") as choice, warnings.catch_warnings():
         warnings.simplefilter("ignore", RuntimeWarning)  # of keys of zero, say, which NumPy divides by
-        return core.test_contract(choice)
+        return list(core.test_contract(choice))
 
 
-def _items(value):
+def _items(value: Any) -> list[str]:
     """A value, or the items of a list, as texts."""
     return [str(item) for item in (value if is_list(value) else [value])]
 
 
-def _flags(options):
+def _flags(options: Mapping[str, Any]) -> list[str]:
     """Keyword arguments as flags: kv_dtype="f32" is --kv-dtype f32, standalone=True is --standalone."""
     flags = []
     for name, value in options.items():
@@ -89,25 +94,25 @@ def _flags(options):
 
 
 @contextlib.contextmanager
-def named(methods, function):
+def named(methods: Any, function: str) -> Iterator[list[str]]:
     """Methods as --method takes them: names, and methods in Python, which the program knows as long as the with
     statement lasts."""
     items = list(methods) if isinstance(methods, (list, tuple)) else [methods]
     if not items:
         raise Error(f"{function}(): no method is given")
     with _methods.known([item for item in items if not isinstance(item, str)]) as names:
-        labels = {}
+        labels: dict[str, Any] = {}
         for item in items:
             label = item if isinstance(item, str) else _methods.label(item)
             if labels.setdefault(label, item) is not item and not isinstance(item, str):
                 raise Error(f"{function}(): two methods are called {label}; give them other classes, or parameters "
                             "that are numbers, texts or choices.")
-        names = iter(names)
-        yield [item if isinstance(item, str) else next(names) for item in items]
+        left = iter(names)
+        yield [item if isinstance(item, str) else next(left) for item in items]
 
 
 @contextlib.contextmanager
-def only_choice(method, function):
+def only_choice(method: Any, function: str) -> Iterator[Any]:
     """The one method that this is, as a Choice of the extension: what it is now, whatever becomes of files that it
     names, such as plans."""
     require(not isinstance(method, (list, tuple)) or not method, f"{function}()", "takes one method, not a list.")
@@ -117,45 +122,40 @@ def only_choice(method, function):
         yield found[0]
 
 
-def _is_rows(given):
-    """Whether this is a data frame, or a list of rows as dicts."""
-    return hasattr(given, "to_csv") or (isinstance(given, list) and len(given) > 0
+def _is_rows(given: Any) -> bool:
+    """Whether these are Rows, a data frame, or a list of rows as dicts."""
+    return isinstance(given, Rows) or hasattr(given, "to_csv") or (isinstance(given, list) and len(given) > 0
                                         and all(isinstance(row, dict) for row in given))
 
 
-def _paths(given, folder, where):
+def _paths(given: Any, folder: str, where: str) -> list[str]:
     """Files by their names; rows as CSV files in this folder."""
     items = [given] if _is_rows(given) or not isinstance(given, (list, tuple)) else given
-    paths = []
+    paths: list[str] = []
     for item in items:
         if _is_rows(item):
             path = os.path.join(folder, f"rows{len(paths)}.csv")
             save_csv(item, path, where)
         else:
-            path = item.path if isinstance(item, Trace) else item
-            if not isinstance(path, (str, os.PathLike)):
+            given_path = item.path if isinstance(item, Trace) else item
+            if not isinstance(given_path, (str, os.PathLike)):
                 raise Error(f"{where} takes data frames, lists of rows as dicts, and paths of files; it was given a "
                             f"value of type {type(item).__name__}.")
-            path = of_kind(path, os.PathLike, where)
+            path = of_kind(given_path, os.PathLike, where)
         paths.append(path)
     return paths
 
 
-def _rows_of(command, arguments, flags):
-    """The rows that a command writes as JSON: a data frame, or without pandas a list of dicts."""
+def _rows_of(command: str, arguments: Any, flags: dict[str, Any]) -> Rows:
+    """The rows that a command writes as JSON."""
     with tempfile.TemporaryDirectory(prefix="kvbench-") as folder:
         path = os.path.join(folder, "rows.json")
         _run(command, *_paths(arguments, folder, f"{command.replace('-', '_')}()"),
              *_flags({**flags, "format": "json"}), "-o", path)
-        rows = json.loads(read_text(path))
-    try:
-        import pandas
-    except ImportError:
-        return rows
-    return pandas.DataFrame(rows)
+        return Rows(json.loads(read_text(path)))
 
 
-def check_table(output, function):
+def check_table(output: FilePath | None, function: str) -> None:
     """Raises Error where the name of an output ends as files of other formats than CSV do."""
     if output is not None:
         implied = _core().implied_format(output)
@@ -163,14 +163,35 @@ def check_table(output, function):
 
 
 @checked
-def replay(trace: os.PathLike | Trace, methods, budgets=None, *, output: os.PathLike | None = None, **flags):
-    """Replays methods on a trace, as `kvbench replay` does: the rows of the CSV, as load_csv() returns them.
+def replay(trace: FilePath | Trace, methods: Any, budgets: Any = None, *, output: FilePath | None = None,
+           **flags: Any) -> Rows:
+    """Replay methods on a trace, as ``kvbench replay`` does.
 
-    trace: the path of a trace, or a Trace. methods: one or a list of names, with or without settings, such as
-    "snapkv[window=32]" or "mine.py:MyMethod", and of methods in Python: classes, their objects, scorers. budgets: such
-    as "25%mem" or 256, or a list; None: 25%. output: a file that gets the CSV. flags: those of `kvbench replay`, such
-    as seeds=3, layers=[2, 5] or raw="run.h5"."""
-    path = trace.path if isinstance(trace, Trace) else trace
+    Parameters
+    ----------
+    trace : path or Trace
+        The trace.
+    methods : method, or list of methods
+        Names, with or without settings, such as ``"snapkv[window=32]"`` or ``"mine.py:MyMethod"``, and methods in
+        Python: classes, their objects, scorers.
+    budgets : str, int, or list, optional
+        Such as ``"25%mem"``, a share of the memory, or 256, a number of tokens; None: 25%.
+    output : path, optional
+        A file that gets the rows as CSV.
+    **flags
+        Those of ``kvbench replay``, such as ``seeds=3``, ``layers=[2, 5]`` or ``raw="run.h5"``.
+
+    Returns
+    -------
+    Rows
+        The rows of the CSV, with the columns of ``kvbench replay --columns``.
+
+    Raises
+    ------
+    Error
+        If an argument or the trace is not what it must be. What a method raises is the status of its rows.
+    """
+    path = trace.path if isinstance(trace, Trace) else os.fspath(trace)
     check_table(output, "replay()")
     require("format" not in flags, "replay()", "format has no effect: rows are returned, and output= gets the CSV.")
     with tempfile.TemporaryDirectory(prefix="kvbench-") as folder, named(methods, "replay") as names:
@@ -181,19 +202,39 @@ def replay(trace: os.PathLike | Trace, methods, budgets=None, *, output: os.Path
 
 
 @checked
-def method_scores(trace: os.PathLike | Trace, method, *, prompts=None, layers=None,
-                  calibrate: os.PathLike | None = None):
-    """The scores by which a method ranks the tokens of each context in a replay: {prompt: {layer: array}} of float32
-    arrays [kv heads, context tokens], as write_scores() takes them; larger is better.
+def method_scores(trace: FilePath | Trace, method: Any, *, prompts: Any = None, layers: Any = None,
+                  calibrate: FilePath | None = None) -> "dict[str, dict[int, np.ndarray]]":
+    """The scores by which a method ranks the tokens of each context in a replay.
 
-    First and last tokens that the method keeps whatever their scores, such as the window of snapkv, have the score inf,
-    which write_scores() stores above all others. method: a name, with or without settings, or a scorer. prompts, layers
-    (default: all in which methods run), calibrate: as flags of replay(). Raises Error where the method has no scores,
-    and where it cannot run in a layer, with the reason that rows state."""
+    Parameters
+    ----------
+    trace : path or Trace
+        The trace.
+    method : method
+        A name, with or without settings, or a scorer.
+    prompts : str, int, or list, optional
+        Prompts of the trace; None: all.
+    layers : int, or list of int, optional
+        Layers; None: all in which methods run.
+    calibrate : path, optional
+        A trace of another text, for methods that use it.
+
+    Returns
+    -------
+    dict
+        ``{prompt: {layer: array}}`` of float32 arrays [kv heads, context tokens], as `write_scores()` takes them;
+        larger is better. First and last tokens that the method keeps whatever their scores, such as the window of
+        snapkv, have the score inf.
+
+    Raises
+    ------
+    Error
+        If the method has no scores, or cannot run in a layer, with the reason that rows state.
+    """
     import numpy as np
     numbers = [] if layers is None else layers if is_list(layers) else [layers]
     numbers = [of_kind(number, int, "method_scores(): argument 'layers', or an item of it,") for number in numbers]
-    found = {}
+    found: dict[str, dict[int, list[np.ndarray]]] = {}
     with _call("method_scores") as core, only_choice(method, "method_scores") as choice, notebook_bar() as show:
         heads = core.method_scores(choice, trace.path if isinstance(trace, Trace) else trace,
                                    [] if prompts is None else _items(prompts), numbers, calibrate or "", show)
@@ -202,37 +243,77 @@ def method_scores(trace: os.PathLike | Trace, method, *, prompts=None, layers=No
     return {prompt: {layer: np.array(rows) for layer, rows in of.items()} for prompt, of in found.items()}
 
 
-def compare(results, a=None, b=None, **flags):
-    """Tests which differences between methods are significant, as `kvbench compare` does: one row per comparison.
+def compare(results: Any, a: str | None = None, b: str | None = None, **flags: Any) -> Rows:
+    """Test which differences between methods are significant, as ``kvbench compare`` does.
 
-    results: a file of replay(..., raw="run.h5"), the rows of replay(..., rows="query"), or a list of these. a, b:
-    configurations such as "snapkv@25%mem"; without them, all against the best one. flags: by, metric, sweep."""
+    Parameters
+    ----------
+    results : path, Rows, data frame, or list of these
+        A file of ``replay(..., raw="run.h5")``, or the rows of ``replay(..., rows="query")``.
+    a, b : str, optional
+        Configurations such as ``"snapkv@25%mem"``; None: all against the best one.
+    **flags
+        `by`, `metric` and `sweep`, as flags of the command.
+
+    Returns
+    -------
+    Rows
+        One row per comparison, which `sentences()` puts in words.
+
+    Raises
+    ------
+    Error
+        If these are no results, or nothing in them can be compared.
+    """
     return _rows_of("compare", results, {"a": a, "b": b, **flags})
 
 
 class Page:
-    """A page or a figure of report(), which notebooks show."""
+    """A page or a figure of report(), which notebooks show. `text`: HTML, or the SVG of a figure."""
 
-    def __init__(self, text, figure):
+    def __init__(self, text: str, figure: bool) -> None:
         self.text = text
         self._figure = figure
 
-    def save(self, path):
+    def save(self, path: FilePath) -> None:
+        """Writes the text to a new file."""
         with open(path, "x", encoding="utf-8") as file:
             file.write(self.text)
 
-    def _repr_html_(self):
+    def _repr_html_(self) -> str:
         if self._figure:
             return self.text
         return f'<iframe srcdoc="{html.escape(self.text)}" style="width: 100%; height: 40em; border: 0"></iframe>'
 
 
-def report(tables, output=None, **flags):
-    """Makes a page with answers, figures and tables, as `kvbench report` does: a Page, which a notebook shows; with
-    figure="bytes-held" that figure alone. tables: results of replay(), files of results, or a list of these. output: a
-    file that gets the page instead (.html, .md, .tex, .svg, .pdf); its path is returned."""
+@overload
+def report(tables: Any, output: None = None, **flags: Any) -> Page: ...
+@overload
+def report(tables: Any, output: FilePath, **flags: Any) -> FilePath: ...
+def report(tables: Any, output: FilePath | None = None, **flags: Any) -> Page | FilePath:
+    """Make a page with answers, figures and tables, as ``kvbench report`` does.
+
+    Parameters
+    ----------
+    tables : path, Rows, data frame, or list of these
+        Results of `replay()` or `evaluate()`, or files of results.
+    output : path, optional
+        A file that gets the page (.html, .md, .tex, .svg, .pdf).
+    **flags
+        Those of the command; ``figure="bytes-held"`` makes that figure alone.
+
+    Returns
+    -------
+    Page or path
+        The page, which a notebook shows; with `output` its path.
+
+    Raises
+    ------
+    Error
+        If these are no results, or the figure does not exist.
+    """
     with tempfile.TemporaryDirectory(prefix="kvbench-") as folder:
         figure = flags.get("figure") is not None
         path = output or os.path.join(folder, "report.svg" if figure else "report.html")
-        _run("report", *_paths(tables, folder, "report()"), *_flags(flags), "-o", path)
+        _run("report", *_paths(tables, folder, "report()"), *_flags(flags), "-o", os.fspath(path))
         return path if output else Page(read_text(path), figure)

@@ -6,7 +6,9 @@ import contextlib
 import threading
 import warnings
 import weakref
+from collections.abc import Iterator
 from dataclasses import replace
+from typing import Any
 
 import torch
 
@@ -82,7 +84,7 @@ class Compression:
         self._given = {}  # by thread and module: the cache and the positions that its present call was given
 
     @property
-    def layers(self):
+    def layers(self) -> list[int]:
         """Numbers of the layers in which the method runs."""
         return list(self._chosen)
 
@@ -102,12 +104,12 @@ class Compression:
         self._sequences[cache] = {number: layer.of(self, tokens) for number, layer in layers.items()}
 
     @property
-    def present(self):
+    def present(self) -> dict[int, Layer]:
         """The layers of the present sequence, by number."""
         return dict(self._present)
 
     @property
-    def rope_layout(self):
+    def rope_layout(self) -> str:
         """The order of the channels of queries and keys in which the method sees them, as the column of this name in
         tables of replays: half, interleaved, or "" where the model has no rotary embedding or it was not measured."""
         return ", ".join(sorted(set(self._layouts.values()) - {""}))
@@ -129,7 +131,7 @@ class Compression:
         return rotation.in_layout(rotation.turned_back(array(tensor), start), self._layouts[number])
 
     @property
-    def bytes(self):
+    def bytes(self) -> dict[str, float]:
         """What a deployment of the caches holds for the present sequence, over the layers that are compressed, in
         bytes: kv, meta, fast, slow, read (per query), full (of the exact cache of the same tokens)."""
         sums = dict.fromkeys(("kv", "meta", "fast", "slow", "read", "full"), 0.0)
@@ -283,35 +285,65 @@ def running(model, run, pulse=lambda: None, shared=False):
 
 @checked
 @contextlib.contextmanager
-def compressed(model, method="snapkv", budget="25%mem", *, seed: int = 0, context: int | None = None,
+def compressed(model: Any, method: Any = "snapkv", budget: Any = "25%mem", *, seed: int = 0, context: int | None = None,
                decode: int | None = None, whole: bool = False, threads: int = 0, rope_layout: str | None = None,
-               inject_scale: float = 1.0, layers=None):
-    """Runs a model of transformers with a compressed KV cache, inside a with statement:
-
-        with kvbench.compressed(model, method="snapkv", budget="25%mem") as run:
-            model.generate(**tokenizer(text, return_tensors="pt"), max_new_tokens=100)
-        print(run.bytes)
+               inject_scale: float = 1.0, layers: Any = None) -> Iterator[Compression]:
+    """Run a model of transformers with a compressed KV cache, inside a with statement.
 
     The first call of the model for a sequence computes its context exactly, as deployments do, and compresses it; all
     later tokens are decoded from the compressed cache, layer by layer. Sequences are told apart by their caches.
 
-    context: how many tokens of a sequence are its context, where it comes in several calls, or where others are to be
-    scored in the same call; None: all of the first call, -1: all but its last.
-    decode: tokens after the context for which a budget in bytes holds; None: those of the call that compresses, which
-    is one in generate(). run.bytes counts all tokens so far.
-    whole: a context for which the method has no cache at this budget, such as a short one, stays whole and is counted
-    in run.whole by the reason; otherwise it is an Error.
-    rope_layout: the order of channels in which the method sees queries and keys, half or interleaved; None: that of
-    the engine whose format it is (ggml's: llama.cpp), otherwise that of the model's code.
-    inject_scale: the share of the error of each layer's attention output that the model gets, as kveval --inject-scale
-    (docs/damage.md): from 0.001, or the resolution of its 16-bit numbers, to 1; 0: it is exact.
-    layers: a number, or a list, of the layers in which the method runs, the others being exact; None: all in which
-    methods run. Budgets are divided over layers as if it ran in all of them.
-    method: a name with or without settings, or a method in Python; "damage-votes[scope=model]" takes gradients at the
-    end of each context (docs/scores.md). budget: as for kvbench replay. threads: 0: all processors.
+    Layers with a sliding window or capped logits stay as they are (``run.layers`` are the others). One sequence at a
+    time, without gradients, in float32 on the host; weights and other activations stay where the model has them.
 
-    Layers with a sliding window or capped logits stay as they are (run.layers are the others). One sequence at a time,
-    without gradients, in float32 on the host; weights and other activations stay where the model has them."""
+    Parameters
+    ----------
+    model : transformers.PreTrainedModel
+        A loaded causal model in evaluation mode.
+    method : method
+        A name with or without settings, or a method in Python; ``"damage-votes[scope=model]"`` takes gradients at the
+        end of each context (docs/scores.md).
+    budget : str or int
+        As for ``kvbench replay``.
+    seed : int
+        For methods that draw random numbers.
+    context : int, optional
+        How many tokens of a sequence are its context, where it comes in several calls, or where others are to be scored
+        in the same call; None: all of the first call, -1: all but its last.
+    decode : int, optional
+        Tokens after the context for which a budget in bytes holds; None: those of the call that compresses, which is
+        one in ``generate()``. ``run.bytes`` counts all tokens so far.
+    whole : bool
+        A context for which the method has no cache at this budget, such as a short one, stays whole and is counted in
+        ``run.whole`` by the reason; otherwise it is an Error.
+    threads : int
+        Number of threads; 0: all processors.
+    rope_layout : {"half", "interleaved"}, optional
+        The order of channels in which the method sees queries and keys; None: that of the engine whose format it is
+        (ggml's: llama.cpp), otherwise that of the model's code.
+    inject_scale : float
+        The share of the error of each layer's attention output that the model gets, as ``kveval --inject-scale``
+        (docs/damage.md): from 0.001, or the resolution of its 16-bit numbers, to 1; 0: it is exact.
+    layers : int, or list of int, optional
+        The layers in which the method runs, the others being exact; None: all in which methods run. Budgets are divided
+        over layers as if it ran in all of them.
+
+    Returns
+    -------
+    context manager of Compression
+        What the caches hold (``run.bytes``, in bytes), and where the method runs.
+
+    Raises
+    ------
+    Error
+        If the model, the method or a setting cannot be used, and in a call of the model that cannot be compressed.
+
+    Examples
+    --------
+    >>> with kvbench.compressed(model, method="snapkv", budget="25%mem") as run:
+    ...     model.generate(**tokenizer(text, return_tensors="pt"), max_new_tokens=100)
+    >>> run.bytes
+    """
     check_model(model, "compressed()")
     run = Compression(model, method, budget, seed, context, decode, threads, NO_CACHE if whole else (), rope_layout,
                       inject_scale, layers)

@@ -3,6 +3,7 @@
 checked here; which tokens there are is checked there, as for the entries of all methods."""
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -23,13 +24,13 @@ class Entries:
     own_values: np.ndarray | None = None  # float32 [rows, width, dv]
 
 
-def entries_of(given, group, d, dv, where="entries()"):
+def entries_of(given: Any, group: int, d: int, dv: int, where: str="entries()") -> list[Entries]:
     """What entries() returned for the queries of one position, as a list of Entries. Errors begin with `where`."""
     listed = given if _is_tables(given) else [given]
     return [_entries_of_table(one if isinstance(one, Table) else Table(ids=one), group, d, dv, where) for one in listed]
 
 
-def fixed_of(made, group, d, dv, where="make()"):
+def fixed_of(made: Any, group: int, d: int, dv: int, where: str="make()") -> tuple[list[Entries], int, int]:
     """What make() returned in place of a cache: (list of Entries, sinks, recent)."""
     if not isinstance(made, Kept):
         return entries_of(made, group, d, dv, where), 0, 0
@@ -39,11 +40,11 @@ def fixed_of(made, group, d, dv, where="make()"):
     return [_entries_of_table(table, group, d, dv, where)], made.sinks, made.recent
 
 
-def _is_tables(given):
+def _is_tables(given: Any) -> bool:
     return isinstance(given, (list, tuple)) and len(given) > 0 and all(isinstance(one, Table) for one in given)
 
 
-def _entries_of_table(table, group, d, dv, where):
+def _entries_of_table(table: Table, group: int, d: int, dv: int, where: str) -> Entries:
     ids = _ids(table.ids, where)
     for name in ("per_head", "per_query"):
         require(isinstance(getattr(table, name), TRUTHS), where, f"{name} of a table must be True or False")
@@ -57,7 +58,7 @@ def _entries_of_table(table, group, d, dv, where):
                            if getattr(table, name) is not None})
 
 
-def _ids(given, where):
+def _ids(given: Any, where: str) -> np.ndarray:
     ids = _array(given, f"{where}: ids")
     require(ids.ndim in (1, 2) and (ids.dtype.kind in "iu" or (ids.size == 0 and ids.dtype.kind == "f")), where,
             f"ids must be integers of shape [width] or [rows, width]; they are {ids.dtype} of shape {list(ids.shape)}")
@@ -68,14 +69,14 @@ def _ids(given, where):
     return np.ascontiguousarray(np.atleast_2d(ids), np.int32)
 
 
-def _shaped(given, shape, name, where):
+def _shaped(given: Any, shape: tuple[int, ...], name: str, where: str) -> np.ndarray:
     numbers = numbers_of(given, f"{where}: {name}")
     require(numbers.shape == shape or (shape[0] == 1 and numbers.shape == shape[1:]), where,
             f"{name} has the shape {list(numbers.shape)}; the ids require {list(shape)}")
     return numbers.reshape(shape)
 
 
-def numbers_of(given, where):
+def numbers_of(given: Any, where: str) -> np.ndarray:
     """An array of numbers, float32 and C-contiguous. Raises Error, which begins with `where`, for anything else."""
     array = _array(given, where)
     if array.dtype.kind not in "biuf":
@@ -84,7 +85,7 @@ def numbers_of(given, where):
         return np.asarray(array, np.float32, order="C")
 
 
-def merged(given, values):
+def merged(given: np.ndarray, values: np.ndarray) -> int:
     """How many of these numbers have another of their row equal in float32, which `values` [rows, n] are, and not as
     they were given. 0 where they are less than 1 %, as of any numbers of more bits."""
     given = np.atleast_2d(np.asarray(given))

@@ -5,6 +5,7 @@ import hashlib
 import os
 import tempfile
 import time
+from typing import Any
 
 import numpy as np
 import torch
@@ -13,12 +14,12 @@ from ._attention import alone_with
 from ._commands import _core, check_table, named
 from ._error import Error, NoCache, check_text, require
 from ._examination import check_model, examination
-from ._kinds import checked, is_list, of_kind
+from ._kinds import FilePath, checked, is_list, of_kind
 from ._measure import gradients
 from ._models import TYPES, token_ids
 from ._passes import NO_MEMORY, Passes
 from ._scored import described, is_scored
-from .results import load_csv
+from .results import Rows, load_csv
 
 BYTES = ("kv", "meta", "fast", "slow", "read", "full")
 MOST_SEEDS = 100000  # as in replays
@@ -188,22 +189,53 @@ def documents_of(documents, tokenizer, vocabulary):
 
 
 @checked
-def evaluate(model, documents, methods, budgets="25%mem", *, tokenizer=None, context: int = 1024, score: int = 64,
-             seeds=1, per_document: bool = True, output: os.PathLike | None = None, name: str | None = None,
-             rope_layout: str | None = None, threads: int = 0):
-    """What methods do to the output of a model of transformers: the rows of `kvbench eval`, as load_csv() returns them.
+def evaluate(model: Any, documents: Any, methods: Any, budgets: Any = "25%mem", *, tokenizer: Any = None,
+             context: int = 1024, score: int = 64, seeds: Any = 1, per_document: bool = True,
+             output: FilePath | None = None, name: str | None = None, rope_layout: str | None = None,
+             threads: int = 0) -> Rows:
+    """What methods do to the output of a model of transformers: the rows of ``kvbench eval``.
 
-        rows = kvbench.evaluate(model, documents, ["h2o", "snapkv+q8_0"], ["25%mem", "12.5%mem"])
-        kvbench.report(rows)
+    One `evaluate()` of a model runs at a time: calls in other threads wait for each other, as `compressed()` does for
+    them. A model that is inside `compressed()` is refused, and so is a call of the model itself in another thread.
 
-    documents: a list, or a dict by name, of token ids or (with tokenizer=) texts. The first `context` tokens of each
-    are compressed, the next `score` ones are scored. A shorter document is `skipped`. methods, budgets: one or a list
-    of what compressed() takes; what it refuses is a row with its status and the reason. seeds: a number, or a list, for
-    methods that draw random numbers. per_document: also one row for each document. output: a file that gets the CSV.
-    name: what rows call the model. rope_layout, threads: as for compressed().
+    Parameters
+    ----------
+    model : transformers.PreTrainedModel
+        A loaded causal model in evaluation mode.
+    documents : list, or dict by name
+        Token ids, or with `tokenizer` texts. A shorter document than `context` + `score` tokens is `skipped`.
+    methods, budgets : one, or list
+        What `compressed()` takes; what it refuses is a row with its status and the reason.
+    tokenizer : optional
+        A tokenizer of transformers, for documents that are texts.
+    context, score : int
+        The first `context` tokens of a document are compressed, the next `score` ones are scored.
+    seeds : int, or list of int
+        A number of seeds, or the seeds, for methods that draw random numbers.
+    per_document : bool
+        Also one row for each document.
+    output : path, optional
+        A file that gets the CSV.
+    name : str, optional
+        What rows call the model.
+    rope_layout, threads
+        As for `compressed()`.
 
-    One evaluate() of a model runs at a time: calls in other threads wait for each other, as compressed() does for them.
-    A model that is inside compressed() is refused, and so is a call of the model itself in another thread."""
+    Returns
+    -------
+    Rows
+        The columns of ``kvbench eval --columns``; KL in nats per token.
+
+    Raises
+    ------
+    Error
+        If the model cannot be evaluated, or an argument is not what it must be.
+
+    Examples
+    --------
+    >>> rows = kvbench.evaluate(model, documents, ["h2o", "snapkv+q8_0"], ["25%mem", "12.5%mem"])
+    >>> kvbench.report(rows)
+    """
     check_model(model, "evaluate()")
     check_table(output, "evaluate()")
     read = list(documents_of(documents, tokenizer, model.config.get_text_config().vocab_size))

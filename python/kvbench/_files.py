@@ -12,21 +12,24 @@ import shutil
 import socket
 import warnings
 import weakref
+from collections.abc import Iterable, Iterator
+from typing import Any, TypeVar
 
 import h5py
 from h5py import h5f, h5fd, h5p
 
 from ._error import Error, check_regular, require
 from ._hdf5 import reading, untimed
-from ._kinds import checked
+from ._kinds import FilePath, checked
 from ._storage import Storage
 
 
+Own = TypeVar("Own")
 _inputs = weakref.WeakSet()  # each InputFile
 _outputs = weakref.WeakSet()  # each OutputFile
 
 
-def _identity(path):
+def _identity(path: FilePath) -> tuple[int, int] | None:
     """What a file is, under whatever name or link: device and inode. None if there is no such file."""
     try:
         status = os.stat(path)
@@ -35,7 +38,7 @@ def _identity(path):
     return status.st_dev, status.st_ino
 
 
-def check_not_input(path, inputs=()):
+def check_not_input(path: FilePath, inputs: Iterable[FilePath] = ()) -> None:
     """Raises Error if `path` is one of the files `inputs`, or is open as an input in this process. Everything that
     creates or replaces a file calls it."""
     itself = _identity(path)
@@ -45,7 +48,7 @@ def check_not_input(path, inputs=()):
             "another name for the output.")
 
 
-def check_replaceable(path):
+def check_replaceable(path: FilePath) -> None:
     """Raises Error if `path` names something that a file cannot replace."""
     require(not os.path.isdir(path), path, "is a directory; choose another file name.")
     require(os.path.isfile(path) or not os.path.exists(path), path,
@@ -53,7 +56,7 @@ def check_replaceable(path):
 
 
 @contextlib.contextmanager
-def held(folder):
+def held(folder: FilePath) -> Iterator[int]:
     """Makes an output folder, which no other process that calls this uses meanwhile. Yields the file descriptor of its
     lock, which programs hold too that get it (pass_fds)."""
     if os.path.exists(folder) and not os.path.isdir(folder):
@@ -74,13 +77,13 @@ def held(folder):
         os.close(lock)
 
 
-def size_text(count):
+def size_text(count: float) -> str:
     """A number of bytes to three digits, in decimal units."""
     power = min(4, int(math.log10(count) / 3)) if count >= 1 else 0
     return f"{count / 1000**power:.3g} {('B', 'kB', 'MB', 'GB', 'TB')[power]}"
 
 
-def read_text(path):
+def read_text(path: FilePath) -> str:
     """The contents of a regular file of UTF-8 text."""
     check_regular(path)
     with open(path, "rb") as file:
@@ -91,7 +94,7 @@ def read_text(path):
         raise Error(f"{path}: byte {failure.start} is not UTF-8 text; convert the file to UTF-8.") from None
 
 
-def sha256_of_file(path):
+def sha256_of_file(path: FilePath) -> str:
     """SHA-256 of the bytes of a file, in lower-case hex."""
     digest = hashlib.sha256()
     with open(path, "rb") as file:
@@ -100,7 +103,7 @@ def sha256_of_file(path):
     return digest.hexdigest()
 
 
-def shards_of_gguf(path):
+def shards_of_gguf(path: str) -> list[str]:
     """The names of all parts of the split model (-00001-of-00003.gguf) to which a GGUF file belongs, by its name or
     that of the file to which it is a link; none if it is a whole one."""
     found = next(filter(None, (re.fullmatch("(.*)-[0-9]{5}-of-([0-9]{5})\\.gguf", name, re.DOTALL)
@@ -108,7 +111,7 @@ def shards_of_gguf(path):
     return [f"{found[1]}-{part:05}-of-{found[2]}.gguf" for part in range(1, int(found[2]) + 1)] if found else []
 
 
-def complete_gguf(path):
+def complete_gguf(path: str) -> list[str]:
     """The names of all files of a model, of which a GGUF file is one. Raises Error if one is missing."""
     shards = shards_of_gguf(path) or [path]
     missing = [name for name in shards if not os.path.isfile(name)]
@@ -117,7 +120,7 @@ def complete_gguf(path):
     return shards
 
 
-def parts_of_gguf(path):
+def parts_of_gguf(path: str) -> list[str]:
     """A GGUF file, or the parts that exist of the split model to which it belongs, as apps/common/model_files.hpp."""
     return [name for name in shards_of_gguf(path) if name == path or os.path.exists(name)] or [path]
 
@@ -127,8 +130,8 @@ class InputFile:
     the object. A subclass reads and checks the contents in _read()."""
 
     @checked
-    def __init__(self, path: os.PathLike):
-        self.path = path
+    def __init__(self, path: FilePath) -> None:
+        self.path: str = os.fspath(path)
         try:
             check_regular(path)
             self.file = h5py.File(path, "r")
@@ -147,16 +150,16 @@ class InputFile:
             self.close()
             raise
 
-    def check_open(self):
+    def check_open(self) -> None:
         require(self.file, self.path, "was closed; read from it before the end of its with statement.")
 
-    def close(self):
+    def close(self) -> None:
         self.file.close()
 
-    def __enter__(self):
+    def __enter__(self: Own) -> Own:
         return self
 
-    def __exit__(self, *_):
+    def __exit__(self, *_: object) -> None:
         self.close()
 
 
@@ -166,7 +169,7 @@ class _Disk(io.FileIO):
 
     failure = None
 
-    def write(self, data):
+    def write(self, data: Any) -> int:
         left = memoryview(data).cast("B")
         try:
             while self.failure is None and len(left) > 0:
@@ -175,20 +178,20 @@ class _Disk(io.FileIO):
             self.failure = failure
         return len(data)
 
-    def truncate(self, size=None):
+    def truncate(self, size: int | None = None) -> int:
         try:
             return super().truncate(size)
         except OSError as failure:
             self.failure = self.failure or failure
             return size
 
-    def check(self, path):
+    def check(self, path: FilePath) -> None:
         if self.failure is not None:
             raise OSError(self.failure.errno, f"{self.failure.strerror}; free some space or write to another disk",
                           path)
 
 
-def _discard(file, disk, temporary, process):
+def _discard(file: Any, disk: _Disk, temporary: str, process: int) -> bool:
     """Closes and removes an output that was not committed. Returns whether there was one."""
     if disk.closed or os.getpid() != process:  # a child has a copy of the object, not the file
         return False
@@ -199,7 +202,7 @@ def _discard(file, disk, temporary, process):
     return True
 
 
-def _discard_and_warn(path, output, category=ResourceWarning):
+def _discard_and_warn(path: FilePath, output: list[Any], category: type[Warning] = ResourceWarning) -> None:
     if _discard(*output):
         warnings.warn(f"{path}: nothing was written, because commit() was not called; write it in a with statement",
                       category, stacklevel=3)
@@ -213,8 +216,8 @@ class OutputFile:
     bytes, which wastes 2 KB of each chunk of a compressed array."""
 
     @checked
-    def __init__(self, path: os.PathLike, aligned: bool = True):
-        self.path = path
+    def __init__(self, path: FilePath, aligned: bool = True) -> None:
+        self.path: str = os.fspath(path)
         check_replaceable(path)
         self._target = os.path.realpath(self.path)
         require(os.path.isdir(os.path.dirname(self._target)), self.path, "there is no such folder; create it first.")
@@ -230,7 +233,7 @@ class OutputFile:
         weakref.finalize(self, _discard_and_warn, path, self._output)
         _outputs.add(self)
 
-    def _access(self):
+    def _access(self) -> Any:
         """How HDF5 opens the file. It is not kept: the library frees such a list, if one is left, after Python has
         ended, and crashes."""
         access = h5p.create(h5p.FILE_ACCESS)
@@ -241,18 +244,18 @@ class OutputFile:
         access.set_fileobj_driver(h5fd.fileobj_driver, self._disk)
         return access
 
-    def _check_complete(self):
+    def _check_complete(self) -> None:
         """Raises Error if required parts have not been written."""
 
-    def check_open(self):
+    def check_open(self) -> None:
         require(self.file, self.path, "was finished already; write before the end of its with statement.")
 
-    def check_disk(self):
+    def check_disk(self) -> None:
         """Raises OSError if a write so far has failed."""
         self._disk.check(self.path)
 
     @contextlib.contextmanager
-    def complete(self):
+    def complete(self) -> Iterator[str]:
         """In a with statement, the name under which the file, to which all required parts were written, can be read;
         nothing can be written meanwhile."""
         self.check_open()
@@ -262,7 +265,7 @@ class OutputFile:
         yield self._temporary
         self.file = self._output[0] = h5py.File(h5f.open(os.fsencode(self._temporary), h5f.ACC_RDWR, self._access()))
 
-    def commit(self):
+    def commit(self) -> None:
         self.check_open()
         try:
             self._check_complete()
@@ -283,17 +286,17 @@ class OutputFile:
         finally:
             os.close(folder)
 
-    def abandon(self):
+    def abandon(self) -> None:
         """Removes the temporary file."""
         _discard(*self._output)
 
-    def close(self):
+    def close(self) -> None:
         _discard_and_warn(self.path, self._output, RuntimeWarning)
 
-    def __enter__(self):
+    def __enter__(self: Own) -> Own:
         return self
 
-    def __exit__(self, kind, *_):
+    def __exit__(self, kind: object, *_: object) -> None:
         if kind is None:
             self.commit()
         else:

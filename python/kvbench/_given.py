@@ -7,15 +7,18 @@ import operator
 import os
 import re
 import zipfile
+from collections.abc import Mapping
+from typing import Any, ClassVar
 
 import numpy as np
 
 from ._entries import NUMBERS, fixed_of
 from ._error import Error, check_regular, require
-from ._kinds import of_kind
-from .method import Infeasible, Table, Unavailable
+from ._kinds import FilePath, of_kind
+from .method import HeadPrompt, Infeasible, Table, Unavailable
 from .trace import Trace
 
+Place = tuple[str, int, int]  # prompt, layer, kv head
 _ARRAY = re.compile(f"([^/]+)/(0|[1-9][0-9]*)/(0|[1-9][0-9]*)(?:/({'|'.join(NUMBERS)}))?")
 
 
@@ -23,12 +26,14 @@ _ARRAY = re.compile(f"([^/]+)/(0|[1-9][0-9]*)/(0|[1-9][0-9]*)(?:/({'|'.join(NUMB
 class _Given:
     """What the methods that entries() makes have in common."""
     # A parameter, so that rows name the file, sweeps store its digest, and no output replaces it.
-    file: os.PathLike = dataclasses.field(default="", metadata={"doc": "the .npz file that holds the entries"})
+    file: os.PathLike = dataclasses.field(  # type: ignore[type-arg]
+        default="", metadata={"doc": "the .npz file that holds the entries"})  # type: ignore[arg-type]
     granularity = "layer"  # a head may hold more than the budget where the others of its layer hold less
     whole_context = True  # the numbers of tokens are those of the prompt
-    heads = {}  # by (prompt, layer, kv head): what make() may return for it
+    kind = "eviction"
+    heads: ClassVar[dict[Place, Any]] = {}  # by (prompt, layer, kv head): what make() may return for it
 
-    def prepare(self, heads):
+    def prepare(self, heads: list[HeadPrompt]) -> None:
         self.made, self.used = [], 0
         for head in heads:
             key = (head.prompt, head.layer, head.kv_head)
@@ -37,7 +42,7 @@ class _Given:
             self.made.append(self.heads[key])
             self.used += _check(key, self.made[-1], head.tokens, head.group, head.keys.shape[1], head.values.shape[1])
 
-    def make(self, budget, seed):
+    def make(self, budget: int, seed: int) -> list[Any]:
         allowed = len(self.made) * budget
         if self.used > allowed and self.kind != "sampling":
             raise Infeasible(f"{self.used} entries are given for {len(self.made)} kv heads of the layer; a budget of "
@@ -45,11 +50,11 @@ class _Given:
         return self.made
 
 
-def _place(key):
+def _place(key: Place) -> str:
     return f"prompt '{key[0]}', layer {key[1]}, kv head {key[2]}"
 
 
-def _check(key, made, tokens, group, d, dv):
+def _check(key: Place, made: Any, tokens: int, group: int, d: int, dv: int) -> int:
     """The most entries that answer a query. Raises Error, which names the head, where they do not fit a head of these
     sizes."""
     where = f"entries(): {_place(key)}"
@@ -70,7 +75,7 @@ def _check(key, made, tokens, group, d, dv):
     return sum(int((table.ids >= 0).sum(1).max()) for table in tables)
 
 
-def _kind(heads):
+def _kind(heads: Any) -> str:
     parts = [part for made in heads.values() for part in (made if isinstance(made, (list, tuple)) else [made])]
     for kind, fields in (("merging", ("own_keys", "own_values")),
                          ("sampling", ("weights", "weight_num", "weight_den"))):
@@ -79,8 +84,8 @@ def _kind(heads):
     return "eviction"
 
 
-def _of_dict(given):
-    heads = {}
+def _of_dict(given: Any) -> dict[Place, Any]:
+    heads: dict[Place, Any] = {}
     for key, made in given.items():
         try:
             prompt, layer, kv_head = key
@@ -92,7 +97,7 @@ def _of_dict(given):
     return heads
 
 
-def _of_npz(path):
+def _of_npz(path: FilePath) -> tuple[dict[Place, Any], str]:
     """The entries of a file, and the digest of their trace."""
     check_regular(path)
     try:
@@ -100,11 +105,13 @@ def _of_npz(path):
             arrays = dict(file)
     except (OSError, ValueError, EOFError, AttributeError, TypeError, zipfile.BadZipFile) as fault:
         raise Error(f"{path}: is no .npz file of arrays ({fault}); numpy.savez() writes one.") from None
-    digest, heads = str(arrays.pop("trace_sha256", "")), {}
+    digest = str(arrays.pop("trace_sha256", ""))
+    heads: dict[Place, dict[str, Any]] = {}
     for name, array in arrays.items():
         parts = _ARRAY.fullmatch(name)
-        require(parts, path, f"there is an array '{name}'; the names are PROMPT/LAYER/KV_HEAD, the same with "
-                f"/{' or /'.join(NUMBERS)} behind it, and trace_sha256.")
+        if not parts:
+            raise Error(f"{path}: there is an array '{name}'; the names are PROMPT/LAYER/KV_HEAD, the same with "
+                        f"/{' or /'.join(NUMBERS)} behind it, and trace_sha256.")
         prompt, layer, kv_head, field = parts.groups()
         heads.setdefault((prompt, int(layer), int(kv_head)), {})[field or "ids"] = array
     for key, fields in heads.items():
@@ -112,26 +119,46 @@ def _of_npz(path):
     return {key: Table(**fields) for key, fields in heads.items()}, digest
 
 
-def _check_trace(heads, trace):
+def _check_trace(heads: Any, trace: Trace) -> None:
     for key, made in heads.items():
         prompt = trace.prompts.get(key[0])
-        require(prompt and key[1] in prompt.layers and 0 <= key[2] < trace.num_kv_heads, f"entries(): {_place(key)}",
-                f"{trace.path} has no such head.")
+        if prompt is None or key[1] not in prompt.layers or not 0 <= key[2] < trace.num_kv_heads:
+            raise Error(f"entries(): {_place(key)}: {trace.path} has no such head.")
         _check(key, made, prompt.num_tokens, trace.group, trace.head_dim, trace.value_dim)
 
 
-def entries(given, *, trace=None, name="entries"):
+def entries(given: Mapping[tuple[Any, int, int], Any] | FilePath, *, trace: FilePath | Trace | None = None,
+            name: str = "entries") -> Any:
     """A method that answers by entries which were computed elsewhere, wherever a method in Python is one.
 
-        kept = {("0", 15, 1): ids}                   # by prompt, layer and kv head
-        kvbench.replay("t.h5", [kvbench.entries(kept, trace="t.h5"), "snapkv"], "25%")
+    Parameters
+    ----------
+    given : dict or path
+        By (prompt, layer, kv head) what ``make()`` may return for a head: numbers of tokens of the context, [width] or
+        [G, width], a `Kept`, a `Table`, or a list of tables. Or an .npz file with arrays named PROMPT/LAYER/KV_HEAD for
+        these numbers, the same with /weight_num, /weight_den, /own_keys and /own_values behind it for those of a
+        `Table`, and trace_sha256.
+    trace : path or Trace, optional
+        The trace for which they were made: a replay of another one is refused.
+    name : str
+        Tells several of them apart.
 
-    given: a dict whose values are what make() may return for a head: numbers of tokens of the context, [width] or
-    [G, width], a Kept, a Table, or a list of tables; or the path of an .npz file with arrays named PROMPT/LAYER/KV_HEAD
-    for these numbers, the same with /weight_num, /weight_den, /own_keys and /own_values behind it for those of a Table,
-    and trace_sha256. trace: the Trace, or its path, for which they were made: a replay of another one is refused. name:
-    tells several of them apart. Decoded tokens are added exactly. Heads without entries are `skipped`, and a layer that
-    holds more than the budget is `infeasible`."""
+    Returns
+    -------
+    method
+        Decoded tokens are added exactly. Heads without entries are `skipped`, and a layer that holds more than the
+        budget is `infeasible`.
+
+    Raises
+    ------
+    Error
+        If entries do not fit a head, or belong to another trace.
+
+    Examples
+    --------
+    >>> kept = {("0", 15, 1): ids}
+    >>> kvbench.replay("t.h5", [kvbench.entries(kept, trace="t.h5"), "snapkv"], "25%")
+    """
     require(isinstance(name, str) and name.isidentifier(), "entries()", f"{name!r} is not the name of a class.")
     file = "" if isinstance(given, dict) else of_kind(given, os.PathLike, "entries(): if no dict, 'given'")
     heads, digest = _of_npz(file) if file else (_of_dict(given), "")

@@ -5,14 +5,17 @@ import hashlib
 import os
 import pathlib
 import tempfile
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from ._error import Error, require
-from ._kinds import checked
+from ._kinds import FilePath, checked
 from .raw import Raw
-from .results import rows_of, plain
+from .results import Rows, plain, rows_of
+from .trace import Trace
 
 _FILE = pathlib.Path(__file__).with_name("golden.csv")
 _TEXTS = ("trace", "sha256", "method", "params", "budget", "protocol", "prompt", "ids_sha256")
@@ -27,7 +30,44 @@ _COLUMNS = (*_TEXTS, *_WHOLE, *_NUMBERS, "backends", "entries", "ids", *_FIGURES
 @dataclass(eq=False, frozen=True, repr=False, slots=True)
 class GoldenRow:
     """What a method holds for one kv head of the bundled trace, and how wrong it is. Arrays have one item per query
-    head of the kv head; docs/columns.md describes the columns."""
+    head of the kv head; docs/columns.md describes the columns.
+
+    Attributes
+    ----------
+    trace : str
+    sha256 : str
+    method : str
+    params : str
+    budget : str
+    seed : int
+    protocol : str
+    prompt : str
+    layer : int
+    kv_head : int
+    backends : tuple[str, ...]
+        That give this row.
+    budget_tokens : int
+    total_bytes : float
+    bytes_read : float
+    ids : tuple[np.ndarray, ...]
+        Int32, ascending: the entries that answer the last query.
+    ids_sha256 : str
+    weight_num : np.ndarray | None
+        Float64: sums of their weights; None where all are 1.
+    weight_den : np.ndarray | None
+    rel_err : np.ndarray
+        Float64: means over the evaluated queries.
+    rel_err_last : np.ndarray
+        Float64: of the last query, NaN where it is not measured.
+    recall : np.ndarray | None
+        Float64; None where it does not apply.
+    kl_predicted : float | None
+        Of compressing this kv head alone, nats per scored token; None in most rows.
+    rtol : float
+        Figures agree within atol + rtol * |expected|.
+    atol : float
+    """
+
     trace: str
     sha256: str
     method: str
@@ -38,45 +78,62 @@ class GoldenRow:
     prompt: str
     layer: int
     kv_head: int
-    backends: tuple  # that give this row
+    backends: tuple[str, ...]
     budget_tokens: int
     total_bytes: float
     bytes_read: float
-    ids: tuple  # of int32 arrays, ascending: the entries that answer the last query
+    ids: tuple[np.ndarray, ...]
     ids_sha256: str
-    weight_num: np.ndarray | None  # float64: sums of their weights; None where all are 1
+    weight_num: np.ndarray | None
     weight_den: np.ndarray | None
-    rel_err: np.ndarray  # float64: means over the evaluated queries
-    rel_err_last: np.ndarray  # float64: of the last query, NaN where it is not measured
-    recall: np.ndarray | None  # float64; None where it does not apply
-    kl_predicted: float | None  # of compressing this kv head alone, nats per scored token; None in most rows
-    rtol: float  # figures agree within atol + rtol * |expected|
+    rel_err: np.ndarray
+    rel_err_last: np.ndarray
+    recall: np.ndarray | None
+    kl_predicted: float | None
+    rtol: float
     atol: float
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return f"<GoldenRow {self.name}>"
 
     @property
-    def label(self):
+    def label(self) -> str:
         """The method as --method names it: "snapkv[per=query_head]"."""
         return f"{self.method}[{self.params}]" if self.params else self.method
 
     @property
-    def name(self):
+    def name(self) -> str:
+        """What the row is about, in words."""
         return (f"{self.label} at {self.budget}, {self.protocol}, prompt {self.prompt}, layer {self.layer}, kv head "
                 f"{self.kv_head}")
 
     @property
-    def query_heads(self):
+    def query_heads(self) -> np.ndarray:
         """The numbers of the query heads in the model."""
         return self.kv_head * len(self.ids) + np.arange(len(self.ids))
 
-    def differences(self, ids=None, **found):
-        """What differs from the row, in sentences: an empty list where nothing does.
+    def differences(self, ids: Any = None, **found: Any) -> list[str]:
+        """What differs from the row.
 
-        ids: for each query head those that answer the last query, in any order, with -1 for unused slots; or one list
-        for all of them. found: values of any other columns. Figures agree within atol + rtol * |expected|,
-        kl_predicted within 1e-9 + 100 * rtol * |expected|, budget_tokens, total_bytes and bytes_read exactly."""
+        Parameters
+        ----------
+        ids : sequence of sequences, or one sequence, optional
+            For each query head the tokens that answer the last query, in any order, with -1 for unused slots; or one
+            list for all of them.
+        **found
+            Values of any other columns. Figures agree within atol + rtol * |expected|, kl_predicted within
+            1e-9 + 100 * rtol * |expected|, budget_tokens, total_bytes and bytes_read exactly.
+
+        Returns
+        -------
+        list of str
+            Sentences; an empty list where nothing differs.
+
+        Raises
+        ------
+        Error
+            If a column is not compared, or the number of lists is not that of the query heads.
+        """
         unknown = found.keys() - {*_EXACT, *_FIGURES, "kl_predicted"}
         if unknown:
             raise Error(f"differences(): {sorted(unknown)[0]} is not compared; the columns that are: ids, "
@@ -86,7 +143,7 @@ class GoldenRow:
             sentences += self._differences_of(name, value)
         return sentences
 
-    def _differences_of_ids(self, ids):
+    def _differences_of_ids(self, ids: Any) -> list[str]:
         listed = [ids] * len(self.ids) if len(ids) == 0 or np.ndim(ids[0]) == 0 else list(ids)
         if len(listed) != len(self.ids):
             raise Error(f"differences(): ids has {len(listed)} lists; give one, or one for each of the {len(self.ids)} "
@@ -102,7 +159,7 @@ class GoldenRow:
                                  f"{_some(added)} in place of {_some(lost)}")
         return sentences
 
-    def _differences_of(self, name, value):
+    def _differences_of(self, name: str, value: Any) -> list[str]:
         expected = getattr(self, name)
         if name in _EXACT:
             return [] if value == expected else [f"{name} is {value}, expected {expected}"]
@@ -118,9 +175,24 @@ class GoldenRow:
 
 
 @checked
-def golden(path: os.PathLike | None = None):
-    """The golden rows of this version, or of a file that `kvbench validate golden --write` made: a list of GoldenRow.
-    Needs no build of kvbench. Several rows are about the same where back ends choose other entries."""
+def golden(path: FilePath | None = None) -> list[GoldenRow]:
+    """The golden rows of this version. Needs no build of kvbench.
+
+    Parameters
+    ----------
+    path : path, optional
+        A file that ``kvbench validate golden --write`` made; None: that of the package.
+
+    Returns
+    -------
+    list of GoldenRow
+        Several rows are about the same where back ends choose other entries.
+
+    Raises
+    ------
+    Error
+        If there is no such file, or it was edited.
+    """
     path = path or _FILE
     table, most = [], _MOST_IDS
     for number, row in enumerate(rows_of(path, _COLUMNS, "a table of golden rows"), start=2):
@@ -129,17 +201,33 @@ def golden(path: os.PathLike | None = None):
     return table
 
 
-def verify_golden(trace=None, method=None, port=None, **flags):
-    """Replays methods where they have golden rows, and compares: one row per golden row, whose `outcome` is "same" or
-    "differs", and whose `difference` says by what. Needs the extension that `pip install .` builds.
+def verify_golden(trace: FilePath | Trace | None = None, method: Any = None, port: Any = None, **flags: Any) -> Rows:
+    """Replay methods where they have golden rows, and compare. Needs the extension that `pip install .` builds.
 
-    trace: the bundled trace, a path or a Trace; None: traces/smollm2-135m.h5 in the working folder. method: only the
-    rows of these methods, such as "snapkv[per=query_head]". port: a method in Python (a class, an object, a scorer or
-    FILE.py:NAME), which is replayed in place of the one method; what a budget means for it, and recall, are not
-    compared. flags: those of replay(), such as isa="scalar"."""
-    from . import _commands
+    Parameters
+    ----------
+    trace : path or Trace, optional
+        The bundled trace; None: traces/smollm2-135m.h5 in the working folder.
+    method : str, or list of str, optional
+        Only the rows of these methods, such as ``"snapkv[per=query_head]"``.
+    port : method, optional
+        A method in Python (a class, an object, a scorer or ``"FILE.py:NAME"``), which is replayed in place of the one
+        `method`. What a budget means for it, and recall, are not compared.
+    **flags
+        Those of `replay()`, such as ``isa="scalar"``.
+
+    Returns
+    -------
+    Rows
+        One row per golden row, whose `outcome` is ``"same"`` or ``"differs"``, and whose `difference` says by what.
+
+    Raises
+    ------
+    Error
+        If there are no such rows, or the trace is another one.
+    """
     path = getattr(trace, "path", trace) or "traces/smollm2-135m.h5"
-    places = {}  # method: protocol, prompt and layer: its rows there
+    places: dict[str, dict[tuple[str, str, int], list[GoldenRow]]] = {}  # method: protocol, prompt and layer: its rows there
     for row in golden():
         places.setdefault(row.label, {}).setdefault((row.protocol, row.prompt, row.layer), []).append(row)
     chosen = list(places) if method is None else [method] if isinstance(method, str) else list(method)
@@ -148,22 +236,19 @@ def verify_golden(trace=None, method=None, port=None, **flags):
                 f"{', '.join(places)}.")
     require(port is None or len(chosen) == 1, "verify_golden()", f"name the one method of which `port` is a port; "
             f"there are {len(chosen)}.")
-    found = []
+    found: list[dict[str, Any]] = []
     for label in chosen:
         for place, rows in places[label].items():
             found += _verified(rows, place, path, label if port is None else port, port is not None, flags)
-    try:
-        import pandas
-    except ImportError:
-        return found
-    return pandas.DataFrame(found)
+    return Rows(found)
 
 
-def _verified(rows, place, path, method, is_port, flags):
+def _verified(rows: list[GoldenRow], place: tuple[str, str, int], path: Any, method: Any, is_port: bool,
+              flags: dict[str, Any]) -> list[dict[str, Any]]:
     """Dicts, one for each budget and kv head of these rows, which are about one place."""
     from . import _commands
     protocol, prompt, layer = place
-    expected = {}
+    expected: dict[tuple[str, int], list[GoldenRow]] = {}
     for row in rows:
         expected.setdefault((row.budget, row.kv_head), []).append(row)
     with tempfile.TemporaryDirectory(prefix="kvbench-") as folder:
@@ -179,7 +264,8 @@ def _verified(rows, place, path, method, is_port, flags):
                     for (budget, head), known in expected.items()]
 
 
-def _compared(known, row, head, cell, is_port):
+def _compared(known: list[GoldenRow], row: dict[str, Any], head: Any, cell: int,
+              is_port: bool) -> dict[str, Any]:
     """What was found for one budget and kv head, beside the golden row that it agrees with, or else the first. Rows of
     other back ends count if there is none of this one, as on a GPU."""
     require(known[0].sha256.startswith(row["sha256"]), "verify_golden()", f"the golden rows are about another trace: "
@@ -202,11 +288,12 @@ def _compared(known, row, head, cell, is_port):
             "difference": f"{first.name}: {'; '.join(differences)}" if differences else ""}
 
 
-def _figures(head, cell, row):
+def _figures(head: Any, cell: int, row: GoldenRow) -> dict[str, Any]:
     """The columns of a golden row, of raw results; `row` says which it has."""
     tables, positions = head.entries(cell)
     group = len(row.ids)
-    ids, sums = [[] for _ in range(group)], np.zeros((2, group))
+    ids: list[list[np.ndarray]] = [[] for _ in range(group)]
+    sums = np.zeros((2, group))
     for table in tables:
         shape = (group if table.per_head else 1, len(positions) if table.per_query else 1, -1)
         of_all = np.asarray(table.ids).reshape(shape)[:, -1]  # of the last query
@@ -228,7 +315,7 @@ def _figures(head, cell, row):
     return figures
 
 
-def _means(values):
+def _means(values: np.ndarray) -> np.ndarray | None:
     """By query head, over the queries where the metric applies; None where it applies nowhere."""
     applies = ~np.isnan(values)
     if not applies.any():
@@ -237,10 +324,10 @@ def _means(values):
         return np.nansum(values.astype(float), 1) / applies.sum(1)
 
 
-def _row(path, number, cells, most):
+def _row(path: FilePath, number: int, cells: dict[str, str], most: int) -> GoldenRow:
     where = f"{path}: row {number}"
     try:
-        values = {name: plain(cells[name]) for name in _TEXTS}
+        values: dict[str, Any] = {name: plain(cells[name]) for name in _TEXTS}
         values.update({name: int(cells[name]) for name in _WHOLE})
         values.update({name: float(cells[name]) for name in _NUMBERS})
         values.update({name: _numbers(cells[name], float) for name in _FIGURES})
@@ -263,17 +350,17 @@ def _row(path, number, cells, most):
     return row
 
 
-def digest_of(ids):
+def digest_of(ids: Sequence[np.ndarray]) -> str:
     """First 16 digits of the SHA-256 of little-endian int32: for each query head the number of ids, then the ids."""
     return hashlib.sha256(b"".join(np.array([len(one), *one], "<i4").tobytes() for one in ids)).hexdigest()[:16]
 
 
-def _numbers(text, kind):
+def _numbers(text: str, kind: Any) -> np.ndarray | None:
     return np.array([kind(item) for item in text.split()]) if text else None
 
 
-def _ids(text, most):
-    ids = []
+def _ids(text: str, most: int) -> np.ndarray:
+    ids: list[int] = []
     for part in text.split():
         first, _, last = part.partition("-")
         numbers = range(int(first), int(last or first) + 1)
@@ -283,6 +370,6 @@ def _ids(text, most):
     return np.array(ids, np.int32)
 
 
-def _some(ids):
+def _some(ids: np.ndarray) -> str:
     shown = ", ".join(map(str, ids[:5])) or "none"
     return shown if len(ids) <= 5 else f"{shown} and {len(ids) - 5} more"

@@ -3,16 +3,21 @@
 
 import contextlib
 import math
+from collections.abc import Iterator
+from typing import Any, TypeVar, cast
 
 import h5py
 import numpy as np
 from h5py import h5d, h5g, h5p, h5s, h5t
 
 from ._error import Error, require
+from ._kinds import FilePath
 from ._schema import check_name
 
+Kind = TypeVar("Kind", int, float, str)
 
-def element_type(dtype):
+
+def element_type(dtype: str) -> Any:
     """The HDF5 type of f32, f16, bf16 or i8. numpy has no bfloat16, so that the type is constructed as in the C++
     writer."""
     made = h5t.STD_I8LE.copy() if dtype == "i8" else h5t.IEEE_F32LE.copy()
@@ -25,7 +30,7 @@ def element_type(dtype):
     return made
 
 
-def narrowed(values, dtype):
+def narrowed(values: np.ndarray, dtype: str) -> np.ndarray:
     """float32 values as the words that a file of `dtype` stores; bf16 is rounded to nearest, ties to even."""
     values = np.ascontiguousarray(values, np.float32)
     if dtype == "f32":
@@ -36,7 +41,7 @@ def narrowed(values, dtype):
     return ((words + 0x7FFF + ((words >> 16) & 1)) >> 16).astype(np.uint16)
 
 
-def lost_row(values, dtype):
+def lost_row(values: np.ndarray, dtype: str) -> int | None:
     """The first row [rows, dim] that is not zero and whose numbers a narrower type rounds coarsely, or None. The C++
     writer says why such rows are refused."""
     least = 2.0**-17 if dtype == "f16" else 2.0**-126 if dtype == "bf16" or values.dtype.itemsize > 4 else 0
@@ -45,7 +50,7 @@ def lost_row(values, dtype):
     return int(lost[0]) if len(lost) else None
 
 
-def rounded(values):
+def rounded(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """float32 rows as int8 multiples of 1/127 of the largest value of each row, and these steps [...] in float32."""
     values = np.asarray(values, np.float32)
     scales = np.abs(values).max(-1) / np.float32(127)
@@ -54,14 +59,14 @@ def rounded(values):
     return np.rint(steps).astype(np.int8), scales
 
 
-def widened(words, dtype):
+def widened(words: np.ndarray, dtype: str) -> np.ndarray:
     """The words of a file as float32, without loss."""
     if dtype == "bf16":
         return (words.astype(np.uint32) << 16).view(np.float32)
     return words.astype(np.float32)
 
 
-def read_slab(dataset, dtype, head=None):
+def read_slab(dataset: Any, dtype: str, head: int | None = None) -> np.ndarray:
     """float32 [rows, ...] of one head, or [heads, rows, ...] of all heads, for any stored type."""
     word = {"f32": np.float32, "f16": np.float16, "bf16": np.uint16, "i8": np.int8}[dtype]
     shape = dataset.shape if head is None else (1, *dataset.shape[1:])
@@ -73,18 +78,18 @@ def read_slab(dataset, dtype, head=None):
     return widened(words if head is None else words[0], dtype)
 
 
-def untimed(kind):
+def untimed(kind: Any) -> Any:
     """Creation properties without times, so that equal content gives equal bytes."""
     properties = h5p.create(kind)
     properties.set_obj_track_times(False)
     return properties
 
 
-def create_group(parent, name):
+def create_group(parent: Any, name: str) -> Any:
     return h5py.Group(h5g.create(parent.id, name.encode(), gcpl=untimed(h5p.GROUP_CREATE)))
 
 
-def create_array(parent, name, shape, dtype, compress):
+def create_array(parent: Any, name: str, shape: tuple[int, ...], dtype: str, compress: bool) -> Any:
     """A dataset to be written head by head: contiguous, or chunks of one head."""
     properties = untimed(h5p.DATASET_CREATE)
     properties.set_fill_time(h5d.FILL_TIME_NEVER)
@@ -99,7 +104,7 @@ def create_array(parent, name, shape, dtype, compress):
                                    properties))
 
 
-def write_head(dataset, dtype, head, words):
+def write_head(dataset: Any, dtype: str, head: int, words: np.ndarray) -> None:
     """Writes the words of a head, or all of an array without heads."""
     shape = (*(1,) * (len(dataset.shape) - words.ndim), *words.shape)
     space = dataset.id.get_space()
@@ -107,31 +112,31 @@ def write_head(dataset, dtype, head, words):
     dataset.id.write(h5s.create_simple(shape), space, np.ascontiguousarray(words).reshape(shape), element_type(dtype))
 
 
-def fixed_string(encoded):
+def fixed_string(encoded: bytes) -> Any:
     """The type of a UTF-8 string of fixed length."""
     return h5py.string_dtype("utf-8", max(1, len(encoded)))
 
 
-def set_text(at, name, value):
+def set_text(at: Any, name: str, value: str) -> None:
     """Writes a string attribute of fixed length: it is then part of the metadata, which have checksums. The heap of
     strings of variable length has none."""
     encoded = value.encode()
     at.attrs.create(name, np.bytes_(encoded), dtype=fixed_string(encoded))
 
 
-def write_whole(parent, name, values):
+def write_whole(parent: Any, name: str, values: np.ndarray) -> None:
     """Writes a small array of little-endian numbers."""
     parent.create_dataset(name, data=values, dtype=values.dtype, track_times=False)
 
 
-def write_text(parent, name, text):
+def write_text(parent: Any, name: str, text: str) -> None:
     """Writes a string of fixed length, as kvbench does."""
     encoded = text.encode()
     parent.create_dataset(name, data=np.bytes_(encoded), dtype=fixed_string(encoded), track_times=False)
 
 
 @contextlib.contextmanager
-def reading(path):
+def reading(path: FilePath) -> Iterator[None]:
     """Turns what h5py raises for a damaged file, or for one of another structure, into Error."""
     try:
         yield
@@ -144,12 +149,12 @@ def reading(path):
                     "write it again.") from failure
 
 
-def attribute(at, where, name, kind, otherwise=None):
+def attribute(at: Any, where: str, name: str, kind: type[Kind], otherwise: Kind | None = None) -> Kind:
     """The attribute as `kind` (int, float or str). If it is missing, returns `otherwise`, or raises Error if that is
     None."""
     if name not in at.attrs:
         require(otherwise is not None, where, f"attribute '{name}' is missing; see docs/traces.md.")
-        return otherwise
+        return cast(Kind, otherwise)
     with reading(f"{where}: attribute '{name}'"):
         require(math.prod(at.attrs.get_id(name).shape) == 1, where, f"attribute '{name}' must be a single value.")
         value = at.attrs[name]
@@ -157,7 +162,7 @@ def attribute(at, where, name, kind, otherwise=None):
         require(isinstance(value, (bytes, str)), where, f"attribute '{name}' must be a string.")
         text = value if isinstance(value, str) else value.decode(errors="surrogateescape")
         check_name(text, f"{where}: attribute '{name}'")
-        return text
+        return cast(Kind, text)
     array = np.asarray(value)
     allowed = "iub" if kind is int else "iubf"
     require(array.dtype.kind in allowed, where,
@@ -165,7 +170,7 @@ def attribute(at, where, name, kind, otherwise=None):
     return kind(array.reshape(())[()])
 
 
-def text_of(dataset, where):
+def text_of(dataset: Any, where: str) -> str:
     """A dataset that is one string."""
     require(isinstance(dataset, h5py.Dataset) and dataset.shape == () and h5py.check_string_dtype(dataset.dtype), where,
             "must be one string.")
@@ -175,7 +180,7 @@ def text_of(dataset, where):
         raise Error(f"{where}: is not UTF-8 text; write it again.") from None
 
 
-def check_schema(file, path, name, supported):
+def check_schema(file: Any, path: str, name: str, supported: str) -> None:
     """Raises Error for files without the version attribute `name`, and for versions whose first number differs from
     that of `supported`."""
     require(name in file.attrs, path,

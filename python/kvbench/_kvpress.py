@@ -218,11 +218,29 @@ def _ids_of(keys, values, kept_keys, kept_values):
     return np.array(ids, np.int64)
 
 
-def from_kvpress(press):
-    """A press of kvpress as a method for kvbench.replay() and kvbench.compressed(). The budget replaces its
-    compression_ratio; its other numbers and texts, and those of a press on which it works, are parameters.
+def from_kvpress(press: typing.Any) -> typing.Any:
+    """A press of kvpress as a method for `kvbench.replay()` and `kvbench.compressed()`.
 
-        kvbench.replay(trace, [kvbench.from_kvpress(kvpress.SnapKVPress(window_size=32)), "snapkv"], "25%mem")"""
+    Parameters
+    ----------
+    press : kvpress.BasePress
+        A press, not its class. The budget replaces its compression_ratio.
+
+    Returns
+    -------
+    method
+        Its other numbers and texts, and those of a press on which it works, are parameters.
+
+    Raises
+    ------
+    Error
+        If this is no press, or one that works in other hooks of a model than ``compress()``.
+
+    Examples
+    --------
+    >>> press = kvbench.from_kvpress(kvpress.SnapKVPress(window_size=32))
+    >>> kvbench.replay(trace, [press, "snapkv"], "25%mem")
+    """
     if isinstance(press, type):
         raise Error(f"from_kvpress(): {press.__name__} is a class; give a press, such as {press.__name__}().")
     if not hasattr(press, "compress") or not dataclasses.is_dataclass(press):

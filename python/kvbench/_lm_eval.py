@@ -4,6 +4,7 @@
 import collections
 import contextlib
 import warnings
+from typing import Any
 
 import torch
 
@@ -17,16 +18,37 @@ OPTIONS = ("add_bos_token", "backend", "batch_size", "chat_template_args", "enab
 TOO_SHORT = "the context has no token before its last one, which is decoded"
 
 
-def lm_eval_model(model, tokenizer, method="snapkv", budget="25%mem", *, seed=0, decode=None, **options):
-    """A model of lm-evaluation-harness (an HFLM with these options) whose answers come from a compressed cache: in
-    tasks that generate and in those that compare likelihoods, the context but for its last token is compressed, so that
-    every token of the answer is predicted from the compressed cache. decode: as for kvbench.compressed().
+def lm_eval_model(model: Any, tokenizer: Any, method: Any = "snapkv", budget: Any = "25%mem", *, seed: int = 0,
+                  decode: int | None = None, **options: Any) -> Any:
+    """A model of lm-evaluation-harness whose answers come from a compressed cache.
 
-        lm_eval.simple_evaluate(kvbench.lm_eval_model(model, tokenizer, "h2o", "25%mem"), tasks=["gsm8k"])
+    In tasks that generate and in those that compare likelihoods, the context but for its last token is compressed, so
+    that every token of the answer is predicted from the compressed cache. Requests run one at a time.
 
-    Requests run one at a time. Contexts that the method cannot shrink to the budget, such as short ones and those of
-    rolling perplexity, stay whole: `contexts` counts all, `whole` the whole ones by the reason, and a warning names
-    them."""
+    Parameters
+    ----------
+    model, tokenizer
+        Those of transformers.
+    method, budget, seed, decode
+        As for `kvbench.compressed()`.
+    **options
+        Those of ``HFLM`` that concern more than the loading of a model.
+
+    Returns
+    -------
+    lm_eval.models.huggingface.HFLM
+        Contexts that the method cannot shrink to the budget, such as short ones and those of rolling perplexity, stay
+        whole: `contexts` counts all, `whole` the whole ones by the reason, and a warning names them.
+
+    Raises
+    ------
+    Error
+        If lm-evaluation-harness is not installed, or an option has no effect.
+
+    Examples
+    --------
+    >>> lm_eval.simple_evaluate(kvbench.lm_eval_model(model, tokenizer, "h2o", "25%mem"), tasks=["gsm8k"])
+    """
     try:
         from lm_eval.models.huggingface import HFLM
     except ImportError as failure:

@@ -5,6 +5,8 @@ import contextlib
 import inspect
 import itertools
 import re
+from collections.abc import Iterator
+from typing import Any
 
 from ._error import Error, require
 from ._kinds import TRUTHS
@@ -29,7 +31,7 @@ _numbers = itertools.count(1)
 
 
 @contextlib.contextmanager
-def known(methods):
+def known(methods: Any) -> Iterator[list[str]]:
     """Makes methods known to the program as long as the with statement lasts: their names, as --method takes them."""
     numbers, names = [], []
     try:
@@ -46,20 +48,20 @@ def known(methods):
             del _given[number]
 
 
-def label(method):
+def label(method: Any) -> str:
     """The name of a method in rows, with its settings."""
     settings = changed_settings(method)
     return f"py:{name_of(method)}" + (f"[{','.join(map('='.join, settings))}]" if settings else "")
 
 
-def base_of(method):
+def base_of(method: Any) -> Any:
     """The class of a method, or the scorer without settings."""
     if isinstance(method, Scorer):
         return method.base
     return method if isinstance(method, type) else type(method)
 
 
-def name_of(method):
+def name_of(method: Any) -> str:
     return getattr(base_of(method), "__name__", None)
 
 

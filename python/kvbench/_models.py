@@ -4,6 +4,7 @@
 import contextlib
 import json
 import os
+from typing import Any
 
 import torch
 import transformers
@@ -110,11 +111,34 @@ def check_weights(name, model, info):
         raise Error(f"{name}: transformers cannot load its weights ({' '.join(map(str, info['error_msgs']))[:300]}).")
 
 
-def load_model(name, dtype=torch.float32, latent=False, **options):
-    """A causal language model of transformers: a folder of save_pretrained(), a hub name or a GGUF file. Where
-    from_pretrained() only warns, raises Error: for weights that the files lack, which would be random, for tensors that
-    the model does not use, and for architectures whose attention kvbench does not know: that with latents (MLA) unless
-    `latent`."""
+def load_model(name: str, dtype: torch.dtype = torch.float32, latent: bool = False,
+               **options: Any) -> transformers.PreTrainedModel:
+    """A causal language model of transformers, whose files hold all of its weights.
+
+    Parameters
+    ----------
+    name : str
+        A folder of ``save_pretrained()``, a hub name or a GGUF file.
+    dtype : torch.dtype
+        The type of its weights.
+    latent : bool
+        Also take architectures whose attention has latents (MLA).
+    **options
+        Those of ``from_pretrained()``.
+
+    Returns
+    -------
+    transformers.PreTrainedModel
+        The model in evaluation mode.
+
+    Raises
+    ------
+    Error
+        Where ``from_pretrained()`` only warns: for weights that the files lack, which would be random, for tensors that
+        the model does not use, and for architectures whose attention kvbench does not know.
+    MemoryError
+        If there is no memory for its weights.
+    """
     gguf = "gguf_file" in source_of(name)
     if not gguf:
         # checked before gigabytes are loaded; the configuration of a GGUF file takes as long as its weights

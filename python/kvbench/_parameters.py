@@ -8,6 +8,7 @@ import os
 import re
 import types
 import typing
+from typing import Any
 
 from ._error import Error
 from ._kinds import TRUTHS
@@ -25,7 +26,7 @@ class Parameter:
     doc: str
 
     @property
-    def kind(self):
+    def kind(self) -> str:
         """What `kvbench methods` says about its values; the program looks for files where it says "FILE"."""
         choices, kinds = _choices(self.annotation), _alternatives(self.annotation)
         if any(map(_is_path, kinds)):
@@ -33,7 +34,7 @@ class Parameter:
         return "|".join(choices) if choices else getattr(self.annotation, "__name__", str(self.annotation))
 
 
-def parameters_of(method):
+def parameters_of(method: Any) -> list[Parameter]:
     """The parameters of a method with their defaults: the fields of its dataclass, or the arguments of a scorer's
     function."""
     if isinstance(method, Scorer):
@@ -48,21 +49,21 @@ def parameters_of(method):
             for f in dataclasses.fields(cls) if f.init]
 
 
-def default_of(field):
+def default_of(field: dataclasses.Field[Any]) -> Any:
     return field.default_factory() if field.default_factory is not dataclasses.MISSING else field.default
 
 
-def _alternatives(kind):
+def _alternatives(kind: Any) -> tuple[Any, ...]:
     """The types of `A | B`, or the one that it is."""
     union = isinstance(kind, types.UnionType) or typing.get_origin(kind) is typing.Union
     return typing.get_args(kind) if union else (kind,)
 
 
-def _is_path(kind):
+def _is_path(kind: Any) -> bool:
     return isinstance(kind, type) and issubclass(kind, os.PathLike)
 
 
-def _choices(annotation):
+def _choices(annotation: Any) -> list[Any]:
     """The texts of a parameter that has a list of values; empty where it has none."""
     if typing.get_origin(annotation) is typing.Literal:
         return [written(value) for value in typing.get_args(annotation)]
@@ -71,7 +72,7 @@ def _choices(annotation):
     return []
 
 
-def written(value):
+def written(value: Any) -> str | None:
     """A value as results print it; None for one that no text can give."""
     try:
         if isinstance(value, TRUTHS):
@@ -89,7 +90,7 @@ def written(value):
         return None
 
 
-def value_of(parameter, text, where):
+def value_of(parameter: Parameter, text: str, where: str) -> Any:
     """The value that a setting means."""
     kinds = _alternatives(parameter.annotation)
     if type(None) in kinds and text == "none":
@@ -114,7 +115,7 @@ def value_of(parameter, text, where):
                 "call kvbench.replay() with a method that has it")
 
 
-def changed_settings(method):
+def changed_settings(method: Any) -> list[tuple[str, str]]:
     """The settings of a method that differ from its defaults, as pairs of texts. Those that no text can give are left
     out."""
     if isinstance(method, type):

@@ -4,17 +4,18 @@
 import contextlib
 import os
 import sys
+from collections.abc import Callable, Iterator
 
 STAGES = "KVBENCH_STAGES"  # environment variable of a program that reads the stages of this one, as lines
 
 
-def _in_notebook():
+def _in_notebook() -> bool:
     shell = sys.modules.get("IPython") and sys.modules["IPython"].get_ipython()
     return shell is not None and hasattr(shell, "kernel")
 
 
 @contextlib.contextmanager
-def notebook_bar():
+def notebook_bar() -> Iterator[Callable[[float, float, str], None] | None]:
     """A function show(done, total, unit) that draws a bar as long as the with statement lasts; None outside of
     notebooks."""
     if not _in_notebook():
@@ -23,7 +24,7 @@ def notebook_bar():
     from IPython.display import HTML, display
     handle = None
 
-    def show(done, total, unit):
+    def show(done: float, total: float, unit: str) -> None:
         nonlocal handle
         bar = HTML(f'<progress value="{done}" max="{total}" style="width: 20em"></progress> {done:.1f}/{total} {unit}')
         if handle is None:
@@ -38,7 +39,7 @@ def notebook_bar():
             handle.update(HTML(""))
 
 
-def tell(text):
+def tell(text: str) -> None:
     """Writes to stderr. Where it is closed or full, a message is lost, and no result."""
     with contextlib.suppress(AttributeError, OSError):
         sys.stderr.write(text)
@@ -49,15 +50,15 @@ class Progress:
     """Messages on stderr, and a progress line that overwrites itself if stderr is a terminal. `part`: what stages are
     about, such as "document 2 of 6, "."""
 
-    def __init__(self, quiet):
+    def __init__(self, quiet: bool) -> None:
         self._live = not quiet and sys.stderr is not None and sys.stderr.isatty()
         self.part = ""
 
-    def stage(self, text):
+    def stage(self, text: str) -> None:
         if os.environ.get(STAGES):
             tell(f"{STAGES}: {self.part}{text}\n" if text else "")
         elif self._live:
             tell(f"\r\x1b[Kkvbench-dump-hf: {self.part}{text}" if text else "\r\x1b[K")
 
-    def say(self, sentence):
+    def say(self, sentence: str) -> None:
         tell(("\r\x1b[K" if self._live else "") + f"kvbench-dump-hf: {sentence}\n")

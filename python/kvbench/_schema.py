@@ -4,6 +4,7 @@
 import math
 import re
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -20,93 +21,193 @@ MOST_TOKENS, MOST_PROMPTS, MOST_PROBES, MOST_COLUMNS, MOST_ANCHORS = 2**24, 6553
 
 @dataclass(kw_only=True, eq=False)
 class Header:
-    """The root attributes of a trace. Query head h uses kv head h // group."""
+    """The root attributes of a trace. Query head h uses kv head h // group.
+
+    Attributes
+    ----------
+    model : str
+    num_layers : int
+        Layers of the model, which may be more than the trace holds.
+    num_query_heads : int
+    num_kv_heads : int
+    head_dim : int
+        d, the dimension of keys and queries.
+    value_dim : int
+        dv, the dimension of values.
+    rope_type : str
+        One of ROPE_TYPES; "other" stands for types that are not listed, "unknown": it was not measured.
+    rope_layout : str
+        half or interleaved: which channels are rotated together.
+    cache_layers : np.ndarray | None
+        Numbers of the layers with a cache of their own; None: all.
+    dtype : str
+        Element type of the arrays in the file: f32, f16 or bf16.
+    arch : str
+    quantisation : str
+    source_tool : str
+    source_version : str
+    created : str
+        ISO 8601 in UTC; the writer fills it in.
+    """
 
     model: str
-    num_layers: int  # layers of the model, which may be more than the trace holds
+    num_layers: int
     num_query_heads: int
     num_kv_heads: int
-    head_dim: int  # d
-    value_dim: int  # dv
-    rope_type: str  # one of ROPE_TYPES; "other" stands for types that are not listed, "unknown": it was not measured
-    rope_layout: str = "half"  # or "interleaved"
-    cache_layers: np.ndarray | None = None  # numbers of the layers with a cache of their own; None: all
-    dtype: str = "f32"  # element type of the arrays in the file: f32, f16 or bf16
+    head_dim: int
+    value_dim: int
+    rope_type: str
+    rope_layout: str = "half"
+    cache_layers: np.ndarray | None = None
+    dtype: str = "f32"
     arch: str = ""
     quantisation: str = ""
     source_tool: str = ""
     source_version: str = ""
-    created: str = ""  # ISO 8601 in UTC; the writer fills it in
+    created: str = ""
 
     @property
-    def group(self):
+    def group(self) -> int:
         """Query heads per kv head."""
         heads, kv_heads = (of_kind(getattr(self, name), int, f"Header: attribute '{name}'")
                            for name in ("num_query_heads", "num_kv_heads"))
         require(kv_heads >= 1, "Header", f"attribute 'num_kv_heads' is {kv_heads}; it must be at least 1.")
-        return heads // kv_heads
+        return int(heads // kv_heads)
 
 
 @dataclass(kw_only=True)
 class Probes:
-    """Gradients that say what an error of attention outputs does to the next-token distributions (docs/damage.md)."""
+    """Gradients that say what an error of attention outputs does to the next-token distributions (docs/damage.md).
 
-    count: int  # R
-    tokens: int  # T: the scored tokens have the positions prompt_tokens .. prompt_tokens + T - 1
-    seed: int  # of the Philox generator that drew the sums
-    evaluated_in: str = ""  # element types in which the model was evaluated
+    Attributes
+    ----------
+    count : int
+        R, the number of gradients.
+    tokens : int
+        T: the scored tokens have the positions prompt_tokens .. prompt_tokens + T - 1.
+    seed : int
+        Of the Philox generator that drew the sums.
+    evaluated_in : str
+        Element types in which the model was evaluated.
+    """
+
+    count: int
+    tokens: int
+    seed: int
+    evaluated_in: str = ""
 
 
 @dataclass(kw_only=True)
 class Anchor:
-    """A configuration whose damage was measured in the model, on the scored tokens of the probes of a prompt."""
+    """A configuration whose damage was measured in the model, on the scored tokens of the probes of a prompt.
 
-    method: str  # with its settings, as --method reads it
-    budget: str  # as --budget reads it
-    layer: int | None = None  # the only one that is compressed; None: all in which methods run
-    kl: float  # mean KL divergence from the full cache, nats per scored token
-    predicted: float | None = None  # kl_predicted of a replay of the prompt, or of the layer alone; None: none
+    Attributes
+    ----------
+    method : str
+        With its settings, as --method reads it.
+    budget : str
+        As --budget reads it.
+    layer : int | None
+        The only one that is compressed; None: all in which methods run.
+    kl : float
+        Mean KL divergence from the full cache, nats per scored token.
+    predicted : float | None
+        KL that a replay predicts of the prompt, or of the layer alone; None: none.
+    """
+
+    method: str
+    budget: str
+    layer: int | None = None
+    kl: float
+    predicted: float | None = None
 
 
 @dataclass(kw_only=True)
 class Anchors:
-    """The anchors of a prompt, no configuration twice."""
+    """The anchors of a prompt, no configuration twice.
 
-    version: str  # of the kvbench that measured and predicted
-    list: list  # of Anchor, at least one
+    Attributes
+    ----------
+    version : str
+        Of the kvbench that measured and predicted.
+    list : list of Anchor
+        At least one.
+    """
+
+    version: str
+    list: list[Anchor]
 
 
 @dataclass(kw_only=True, eq=False)
 class PromptInfo:
-    """A prompt without its layers."""
+    """A prompt without its layers.
+
+    Attributes
+    ----------
+    name : str
+    tokens : np.ndarray
+        [n] integers.
+    prompt_tokens : int | None
+        Tokens of the context, where decoding begins; None: n, nothing was decoded.
+    answer_start : int | None
+    answer_end : int | None
+    text : str | None
+    probes : Probes | None
+        Probes; None: no layer has any.
+    anchors : Anchors | None
+        Anchors; only with probes.
+    """
 
     name: str
-    tokens: np.ndarray  # [n] integers
-    prompt_tokens: int | None = None  # tokens of the context, where decoding begins; None: n, nothing was decoded
+    tokens: np.ndarray
+    prompt_tokens: int | None = None
     answer_start: int | None = None
     answer_end: int | None = None
     text: str | None = None
-    probes: Probes | None = None  # None: no layer has probes
-    anchors: Anchors | None = None  # only with probes
+    probes: Probes | None = None
+    anchors: Anchors | None = None
 
     @property
-    def num_tokens(self):
+    def num_tokens(self) -> int:
+        """n"""
         return len(integers(self.tokens, "PromptInfo: tokens"))
 
 
 @dataclass(kw_only=True, eq=False)
 class LayerInfo:
-    """A layer of a prompt without its arrays."""
+    """A layer of a prompt without its arrays.
 
-    scale: float  # logits are scale * q.k
-    query_positions: np.ndarray  # [m] integers, strictly increasing, below n
-    window: int = 0  # tokens of a sliding window; 0 = full attention
-    rope_theta: float = 0.0  # 0 = none
-    softcap: float = 0.0  # logits become softcap * tanh(logit / softcap); 0 = none
-    values_in_keys: bool = False  # MLA: the values are the first dv channels of the keys; no layer has an array of them
-    column_sums_end: int | None = None  # column_sums are sums over the queries 0 .. column_sums_end - 1
-    sketch_seed: int | None = None  # of the Gaussian matrix of output_sketch
-    sketch_misfit: float = 0.0  # how much the map that output_sketch describes differs between queries; 0: not at all
+    Attributes
+    ----------
+    scale : float
+        Logits are scale * q.k.
+    query_positions : np.ndarray
+        [m] integers, strictly increasing, below n.
+    window : int
+        Tokens of a sliding window; 0 = full attention.
+    rope_theta : float
+        Base of the rotary embedding; 0: there is none.
+    softcap : float
+        Logits become softcap * tanh(logit / softcap); 0 = none.
+    values_in_keys : bool
+        MLA: the values are the first dv channels of the keys; no layer has an array of them.
+    column_sums_end : int | None
+        The column sums are sums over the queries 0 .. column_sums_end - 1.
+    sketch_seed : int | None
+        Of the Gaussian matrix of output_sketch.
+    sketch_misfit : float
+        How much the map that output_sketch describes differs between queries; 0: not at all.
+    """
+
+    scale: float
+    query_positions: np.ndarray
+    window: int = 0
+    rope_theta: float = 0.0
+    softcap: float = 0.0
+    values_in_keys: bool = False
+    column_sums_end: int | None = None
+    sketch_seed: int | None = None
+    sketch_misfit: float = 0.0
 
 
 REQUIRED = ("keys", "values", "queries")
@@ -116,7 +217,7 @@ ARRAYS = (*REQUIRED, "column_sums", "keys_pre_rope", "queries_pre_rope", "specul
 WIDE = ("column_sums", "residual_norm")  # stored in f32 whatever the dtype of the trace
 
 
-def shape_of(name, header, prompt, queries):
+def shape_of(name: str, header: Header, prompt: PromptInfo, queries: int) -> tuple[int | None, ...]:
     """Shape of the array `name`: [heads, rows, dim]; [heads, rows] for column_sums, [queries] for residual_norm,
     [heads, R, T, dv] for probes. None stands for a free number: that of columns of output_sketch."""
     num_tokens = prompt.num_tokens
@@ -125,6 +226,7 @@ def shape_of(name, header, prompt, queries):
     if name == "output_sketch":
         return header.num_query_heads, header.value_dim, None
     if name == "probes":
+        assert prompt.probes is not None
         return header.num_query_heads, prompt.probes.count, prompt.probes.tokens, header.value_dim
     if name in ("keys", "keys_pre_rope"):
         return header.num_kv_heads, num_tokens, header.head_dim
@@ -137,38 +239,38 @@ def shape_of(name, header, prompt, queries):
     return header.num_query_heads, num_tokens
 
 
-def check_shape(shape, expected, where, required_by):
+def check_shape(shape: tuple[int, ...], expected: tuple[int | None, ...], where: str, required_by: str) -> None:
     same = len(shape) == len(expected) and all(b is None and 1 <= a <= MOST_COLUMNS or a == b
                                                for a, b in zip(shape, expected))
     wanted = ", ".join("columns" if size is None else str(size) for size in expected)
     require(same, where, f"has shape {list(shape)}; {required_by} [{wanted}].")
 
 
-def is_number(text):
+def is_number(text: str) -> bool:
     """Whether a text is a whole number of at most 18 digits without leading zeros."""
     return re.fullmatch("0|[1-9][0-9]{0,17}", text) is not None
 
 
-def order_of(prompt_id):
+def order_of(prompt_id: str) -> tuple[int, int, str]:
     """Sort key of prompt groups: numbers by value, then other names in alphabetical order."""
     return (0, int(prompt_id), "") if is_number(prompt_id) else (1, 0, prompt_id)
 
 
-def check_name(name, where):
+def check_name(name: str, where: str) -> None:
     """Raises Error for control characters, and for text that UTF-8 cannot represent."""
     require(not any(ord(c) < 0x20 or 0x7F <= ord(c) < 0xA0 for c in name), where,
             "has a control character; choose another name.")
     check_text(name, where)
 
 
-def check_prompt_id(prompt_id, where):
+def check_prompt_id(prompt_id: str, where: str) -> None:
     require(prompt_id not in ("", ".") and "/" not in prompt_id, where, f"'{prompt_id}' cannot name a prompt group.")
     check_name(prompt_id, f"{where}: the name of a group of /prompts")
     require(prompt_id != "all", where,
             "a prompt cannot be named 'all', as the rows over all prompts are; choose another name.")
 
 
-def as_array(values, where):
+def as_array(values: Any, where: str) -> np.ndarray:
     """`values` as an array of numpy."""
     require(not isinstance(values, np.ma.MaskedArray), where, "is a masked array; fill or remove what is masked.")
     try:
@@ -180,7 +282,7 @@ def as_array(values, where):
         raise Error(f"{where}: is not an array of numbers ({failure}).") from None
 
 
-def integers(values, where):
+def integers(values: Any, where: str) -> np.ndarray:
     """`values` as int64 [length]."""
     array = as_array(values, where)
     require(array.ndim == 1, where, f"has {array.ndim} dimensions; it must have one.")
@@ -191,7 +293,7 @@ def integers(values, where):
     return array.astype(np.int64)
 
 
-def numbers(values, where):
+def numbers(values: Any, where: str) -> np.ndarray:
     """`values` as an array of numbers that are no larger than those of a float64."""
     array = as_array(values, where)
     require(array.dtype.kind in "fiub" or np.can_cast(array.dtype, np.float32), where,
@@ -199,7 +301,7 @@ def numbers(values, where):
     return array
 
 
-def check_header(header, where):
+def check_header(header: Header, where: str) -> None:
     check_fields(header, where)
     for name in ("model", "arch", "quantisation", "source_tool", "source_version", "created"):
         check_name(getattr(header, name), f"{where}: attribute '{name}'")
@@ -219,21 +321,26 @@ def check_header(header, where):
             f"attribute 'dtype' is '{header.dtype}'; it must be f32, f16 or bf16.")
 
 
-def check_caches(layers, num_layers, where):
+def check_caches(given: Any, num_layers: int, where: str) -> np.ndarray:
     """The numbers of the layers with a cache of their own."""
-    layers = integers(layers, f"{where}/cache_layers")
+    layers: np.ndarray = integers(given, f"{where}/cache_layers")
     require(len(layers) > 0 and (np.diff(layers) > 0).all() and layers[0] >= 0 and layers[-1] < num_layers,
             f"{where}/cache_layers", f"must hold increasing numbers of layers below {num_layers}.")
     return layers
 
 
-def check_prompt(prompt, where):
+def context_of(prompt: PromptInfo) -> int:
+    """The tokens of the context."""
+    return prompt.num_tokens if prompt.prompt_tokens is None else prompt.prompt_tokens
+
+
+def check_prompt(prompt: PromptInfo, where: str) -> None:
     check_fields(prompt, where)
     check_name(prompt.name, f"{where}: attribute 'name'")
-    n = prompt.num_tokens
+    n, context = prompt.num_tokens, context_of(prompt)
     require(n >= 1, where, "it has no tokens; a prompt needs at least one.")
     require(n <= MOST_TOKENS, where, f"it has {n} tokens; a prompt has at most {MOST_TOKENS}.")
-    require(1 <= prompt.prompt_tokens <= n, where,
+    require(1 <= context <= n, where,
             f"prompt_tokens is {prompt.prompt_tokens}; the context must end between 1 and num_tokens = {n}.")
     start = 0 if prompt.answer_start is None else prompt.answer_start
     end = n if prompt.answer_end is None else prompt.answer_end
@@ -241,10 +348,10 @@ def check_prompt(prompt, where):
             f"answer_start = {prompt.answer_start} and answer_end = {prompt.answer_end} do not lie in order in [0, "
             f"{n}].")
     if prompt.probes is not None:
-        check_probes(prompt.probes, n - prompt.prompt_tokens, where)
+        check_probes(prompt.probes, n - context, where)
 
 
-def check_probes(probes, decoded, where):
+def check_probes(probes: Probes, decoded: int, where: str) -> None:
     check_fields(probes, where)
     check_name(probes.evaluated_in, f"{where}: attribute 'evaluated_in'")
     require(1 <= probes.count <= MOST_PROBES, where,
@@ -254,7 +361,7 @@ def check_probes(probes, decoded, where):
             "context.")
 
 
-def check_anchors(anchors, probes, num_layers, where):
+def check_anchors(anchors: Anchors, probes: Probes | None, num_layers: int, where: str) -> None:
     check_fields(anchors, where)
     require(probes is not None, where,
             "attribute 'num_probes' of the prompt is missing; anchors are of the scored tokens of probes.")
@@ -270,7 +377,7 @@ def check_anchors(anchors, probes, num_layers, where):
         seen.add((anchor.method, anchor.budget, anchor.layer))
 
 
-def check_anchor(anchor, number, num_layers, where):
+def check_anchor(anchor: Anchor, number: int, num_layers: int, where: str) -> None:
     line = f"{where}/configurations: line {number + 1}"
     check_fields(anchor, line)
     check_name(anchor.method + anchor.budget, line)
@@ -282,15 +389,17 @@ def check_anchor(anchor, number, num_layers, where):
                 f"entry {number} is {value:g}; a KL divergence is a finite number >= 0.")
 
 
-def check_scored(probes, positions, context, where):
+def check_scored(prompt: PromptInfo, positions: np.ndarray, where: str) -> None:
     """The scored tokens of a layer with probes are among its queries."""
+    probes, context = prompt.probes, context_of(prompt)
+    assert probes is not None
     found = np.count_nonzero((positions >= context) & (positions < context + probes.tokens))
     require(found == probes.tokens, where,
             f"they are of the {probes.tokens} tokens from position {context} on, of which {found} have a query; record "
             "the queries of all scored tokens.")
 
 
-def check_array(name, values, where):
+def check_array(name: str, values: np.ndarray, where: str) -> None:
     """Raises Error for numbers that an array of a trace cannot hold."""
     require(np.isfinite(values).all(), where, "holds a number that is not finite; a trace must be finite.")
     require(name != "column_sums" or (values >= 0).all(), where,
@@ -300,7 +409,7 @@ def check_array(name, values, where):
     require(name != "probe_scales" or (values >= 0).all(), where, "holds a negative number; a scale is not negative.")
 
 
-def check_latent(header, where):
+def check_latent(header: Header, where: str) -> None:
     """Raises Error for the header of layers whose values are a part of the keys."""
     require(header.value_dim <= header.head_dim, where,
             f"its values are a part of its keys, but value_dim = {header.value_dim} is more than head_dim = "
@@ -310,7 +419,7 @@ def check_latent(header, where):
             "RoPE without scaling rotates those behind the values.")
 
 
-def check_layer(layer, num_tokens, where):
+def check_layer(layer: LayerInfo, num_tokens: int, where: str) -> None:
     check_fields(layer, where)
     require(layer.window >= 0, where, f"attribute 'window' is {layer.window}; use 0 for full attention.")
     require(math.isfinite(layer.scale) and layer.scale > 0, where,

@@ -5,6 +5,7 @@ lib/kvbench/trace/guard/storage.cpp."""
 import itertools
 import math
 import zlib
+from typing import Any
 
 import h5py
 import numpy as np
@@ -21,7 +22,7 @@ REFERENCE = 16  # bytes that a file stores for a string of variable length, besi
 SHUFFLE, DEFLATE = h5z.FILTER_SHUFFLE, h5z.FILTER_DEFLATE
 
 
-def bytes_of(dataset):
+def bytes_of(dataset: Any) -> int:
     """What the values of a dataset take in memory."""
     text = h5py.check_string_dtype(dataset.dtype)
     element = REFERENCE if text and text.length is None else dataset.id.get_type().get_size()
@@ -31,17 +32,17 @@ def bytes_of(dataset):
 class Storage:
     """The groups and datasets of one file of `length` bytes."""
 
-    def __init__(self, length):
+    def __init__(self, length: int) -> None:
         self._length = length
         self._stored = self._whole = 0  # bytes that the datasets claim so far: of the file, and of memory
         self._opened = set()
 
-    def group(self, parent, where, name):
+    def group(self, parent: Any, where: str, name: str) -> Any:
         made = self._member(parent, where, name)
         require(isinstance(made, h5py.Group), f"{where}/{name}", "is not a group.")
         return made
 
-    def dataset(self, parent, where, name, part=False):
+    def dataset(self, parent: Any, where: str, name: str, part: bool = False) -> Any:
         """A dataset whose bytes are all in this file, and no more than it can hold. `part`: of which one slab of the
         first dimension (a head) is read at a time."""
         made, where = self._member(parent, where, name), f"{where}/{name}"
@@ -51,7 +52,7 @@ class Storage:
             self._opened.add(where)
         return made
 
-    def integers(self, parent, where, name, most, limited_by):
+    def integers(self, parent: Any, where: str, name: str, most: int, limited_by: str) -> np.ndarray:
         """All elements of a dataset of at most so many integers, int64 [length]."""
         made, where = self.dataset(parent, where, name), f"{where}/{name}"
         require(made.ndim == 1, where, f"has {made.ndim} dimensions; it must have one.")
@@ -60,26 +61,26 @@ class Storage:
         return integers(self.whole(made, where), where)
 
     @staticmethod
-    def whole(dataset, where):
+    def whole(dataset: Any, where: str) -> np.ndarray:
         """All values of a dataset that was opened here."""
         check_inflated(dataset, where)
         return dataset[()]
 
-    def text(self, parent, where, name):
+    def text(self, parent: Any, where: str, name: str) -> str:
         """A string."""
         made, where = self.dataset(parent, where, name), f"{where}/{name}"
         require(h5py.check_string_dtype(made.dtype) and made.size == 1, where, "must be a string.")
         check_inflated(made, where)
         return made.asstr()[(0,) * made.ndim]
 
-    def _member(self, parent, where, name):
+    def _member(self, parent: Any, where: str, name: str) -> Any:
         require(name in parent, where, f"'{name}' is missing.")
         link = parent.get(name, getlink=True)
         require(isinstance(link, h5py.HardLink), f"{where}/{name}",
                 "is a link to another place or file; copy what it links to into this file.")
         return parent[name]
 
-    def _check(self, dataset, where, part):
+    def _check(self, dataset: Any, where: str, part: bool) -> None:
         size, properties = bytes_of(dataset), dataset.id.get_create_plist()
         require(size // MOST_INFLATION <= self._length, where, f"claims {size} bytes, more than a file of "
                 f"{self._length} bytes can hold; it is damaged.")
@@ -98,7 +99,7 @@ class Storage:
                     f"its {size} bytes extend beyond the end of the file; it is truncated or damaged.")
         self._count(where, stored, 0 if part else size)
 
-    def _count(self, where, stored, whole):
+    def _count(self, where: str, stored: int, whole: int) -> None:
         limit = max(self._length, SMALL_WHOLE)
         require(self._stored + stored <= self._length, where, "the datasets up to this one claim more bytes than the "
                 "file has; it is damaged, or has several names for one dataset.")
@@ -108,7 +109,7 @@ class Storage:
         self._whole += whole
 
 
-def _check_chunks(dataset, where, properties, head):
+def _check_chunks(dataset: Any, where: str, properties: Any, head: int | None) -> None:
     """`head`: bytes of what is read at a time."""
     filters = [properties.get_filter(number)[0] for number in range(properties.get_nfilters())]
     require(filters in ([], [DEFLATE], [SHUFFLE], [SHUFFLE, DEFLATE]), where, f"stored with HDF5 filter "
@@ -122,7 +123,7 @@ def _check_chunks(dataset, where, properties, head):
     require(written == expected, where, f"{written} of {expected} chunks were written; the file is incomplete.")
 
 
-def check_inflated(dataset, where, head=None):
+def check_inflated(dataset: Any, where: str, head: int | None = None) -> None:
     """Raises Error for chunks of a dataset, or of one slab of its first dimension, that inflate to more than their
     size: the library inflates a chunk to its end, however far that is."""
     if dataset.compression != "gzip":

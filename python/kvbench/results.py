@@ -1,24 +1,81 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reads result CSVs with typed columns."""
+"""Rows of results: what commands return, read from CSVs with typed columns."""
 
 import csv
+import html
 import io
-import os
 import re
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
 
 from ._columns import INTEGER, TEXT
 from ._error import Error, require
 from ._files import read_text
-from ._kinds import checked
+from ._kinds import FilePath, checked
+
+if TYPE_CHECKING:
+    import pandas
+
+SHOWN = 20  # rows in a notebook
 
 
-def _integer(text):
+class Rows(list[dict[str, Any]]):
+    """Rows of a table: a list of dicts that all have the same keys, the columns. A missing value is None.
+
+    Parameters
+    ----------
+    rows : iterable of dict
+        The rows.
+    columns : iterable of str, optional
+        The names of the columns; None: the keys of the first row.
+    """
+
+    def __init__(self, rows: Iterable[dict[str, Any]] = (), columns: Iterable[str] | None = None) -> None:
+        super().__init__(rows)
+        self.columns: list[str] = list(columns) if columns is not None else list(self[0]) if self else []
+
+    def to_pandas(self) -> "pandas.DataFrame":
+        """The rows as a data frame, in which missing numbers are NaN.
+
+        Returns
+        -------
+        pandas.DataFrame
+            One row per row, with the columns in their order.
+
+        Raises
+        ------
+        ImportError
+            If pandas is not installed.
+        """
+        import pandas
+        frame = pandas.DataFrame.from_records(self, columns=self.columns)
+        for column in self.columns:
+            if column not in TEXT and frame[column].isna().all():
+                frame[column] = frame[column].astype(float)
+        return frame
+
+    def __repr__(self) -> str:
+        return f"<{len(self)} rows of {len(self.columns)} columns; to_pandas() makes a data frame of them>"
+
+    def _repr_html_(self) -> str:
+        lines = "".join(f"<tr>{''.join(map(_cell, row.values()))}</tr>" for row in self[:SHOWN])
+        rest = f"<p>{len(self) - SHOWN} more rows</p>" if len(self) > SHOWN else ""
+        head = "".join(f"<th>{html.escape(name)}</th>" for name in self.columns)
+        return f"<table><tr>{head}</tr>{lines}</table>{rest}"
+
+
+def _cell(value: Any) -> str:
+    text = "" if value is None else f"{value:.4g}" if isinstance(value, float) else str(value)
+    return f"<td>{html.escape(text)}</td>"
+
+
+def _integer(text: str) -> int | str | None:
     """Number of a layer, head, ..., or the text 'all'; None for an empty cell, which means that the column does not
     apply."""
     return int(text) if re.fullmatch("-?[0-9]{1,18}", text) else text or None
 
 
-def _number(text):
+def _number(text: str) -> float | str | None:
     try:
         return float(text) if text else None
     except ValueError:
@@ -29,17 +86,17 @@ def _number(text):
 _PROTECTED = re.compile("'+[-=+@\t\r\n]")
 
 
-def plain(text):
+def plain(text: str) -> str:
     return text[1:] if _PROTECTED.match(text) else text
 
 
-def _typed(column, text):
+def _typed(column: str, text: str) -> int | float | str | None:
     if column in TEXT:
         return plain(text) or None
     return _integer(text) if column in INTEGER else _number(text)
 
 
-def csv_rows(path, needed, is_not):
+def csv_rows(path: FilePath, needed: Iterable[str], is_not: str) -> tuple[str, list[list[str]]]:
     """The text of a CSV and its rows, the first of which is the header. Raises Error unless it has the needed columns
     (else it `is_not` what is read), and every row has one cell per column."""
     try:
@@ -61,36 +118,43 @@ def csv_rows(path, needed, is_not):
     return text, rows
 
 
-def rows_of(path, needed, is_not):
+def rows_of(path: FilePath, needed: Iterable[str], is_not: str) -> list[dict[str, str]]:
     """The rows of csv_rows() as dictionaries of texts."""
     _, (columns, *rows) = csv_rows(path, needed, is_not)
     return [dict(zip(columns, row)) for row in rows]
 
 
 @checked
-def load_csv(path: os.PathLike):
-    """The rows of a result CSV: a pandas.DataFrame if pandas is installed, else a list of dicts. `layer`, `kv_head`,
-    `head`, `query` and `seed` are integers or 'all'; values that do not apply are missing (NaN, None)."""
-    text, (columns, *rows) = csv_rows(path, ("method", "status"), "a result of kvbench replay or kvbench sweep")
-    try:
-        import pandas
-    except ImportError:
-        return [{column: _typed(column, cell) for column, cell in zip(columns, row)} for row in rows]
-    converters = {column: _integer for column in columns if column in INTEGER}
-    texts = {column: str for column in columns if column in TEXT}
-    frame = pandas.read_csv(io.StringIO(text, newline=""), dtype=texts, converters=converters, keep_default_na=False,
-                            na_values=[""], index_col=False, low_memory=False)
-    for column in texts:
-        frame[column] = frame[column].map(plain, na_action="ignore")
-    return frame
+def load_csv(path: FilePath) -> Rows:
+    """The rows of a result CSV, with typed columns.
+
+    Parameters
+    ----------
+    path : path
+        A file of ``kvbench replay``, ``sweep`` or ``eval``.
+
+    Returns
+    -------
+    Rows
+        `layer`, `kv_head`, `head`, `query` and `seed` are integers or ``"all"``; `budget` is text; values that do not
+        apply are None.
+
+    Raises
+    ------
+    Error
+        If there is no such file, or it is none of results.
+    """
+    _, (columns, *rows) = csv_rows(path, ("method", "status"), "a result of kvbench replay or kvbench sweep")
+    typed = [[_typed(column, cell) for cell in cells] for column, cells in zip(columns, zip(*rows))]
+    return Rows((dict(zip(columns, row)) for row in zip(*typed)), columns)
 
 
-def save_csv(rows, path, where):
+def save_csv(rows: Any, path: FilePath, where: str) -> None:
     """Writes a data frame, or a list of dicts with the same keys, as load_csv() reads it."""
     if hasattr(rows, "to_csv"):
         rows.to_csv(path, index=False)
         return
-    columns = list(rows[0])
+    columns = rows.columns if isinstance(rows, Rows) else list(rows[0])
     with open(path, "w", newline="", encoding="utf-8") as file:
         table = csv.writer(file, lineterminator="\n")
         table.writerow(columns)

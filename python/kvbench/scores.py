@@ -3,8 +3,9 @@
 
 import contextlib
 import operator
-import os
 import warnings
+from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 
@@ -12,14 +13,15 @@ from ._entries import merged
 from ._error import Error, require
 from ._files import OutputFile
 from ._hdf5 import create_group, set_text, write_whole
-from ._kinds import checked
+from ._kinds import FilePath, checked
 from ._schema import numbers
-from .trace import Trace
+from .trace import Prompt, Trace
 
 SCHEMA = "1.0"
+Scores = dict[str, dict[int, np.ndarray]]  # by prompt and layer
 
 
-def _by_layer(layers, where):
+def _by_layer(layers: Any, where: str) -> dict[int, Any]:
     require(isinstance(layers, dict), where, "give the scores of a prompt as a dict by the number of the layer.")
     try:
         return {operator.index(number): scores for number, scores in layers.items()}
@@ -27,7 +29,7 @@ def _by_layer(layers, where):
         raise Error(f"{where}: {list(layers)} are not numbers of layers.") from None
 
 
-def _checked(scores, trace):
+def _checked(scores: Any, trace: Trace) -> Scores:
     """The scores as {prompt: {layer: float32 [kv heads, tokens]}}. Raises Error where they are not those of the
     trace."""
     require(isinstance(scores, dict) and scores, "write_scores()", "give a dict {prompt: {layer: scores}}.")
@@ -51,7 +53,7 @@ def _checked(scores, trace):
     return found
 
 
-def _of_layer(scores, trace, prompt, where):
+def _of_layer(scores: Any, trace: Trace, prompt: Prompt, where: str) -> np.ndarray:
     given = numbers(scores, where)
     with np.errstate(over="ignore"):  # numbers that became infinite are refused below
         values = given.astype(np.float32)
@@ -69,7 +71,7 @@ def _of_layer(scores, trace, prompt, where):
     return values
 
 
-def _kept(values):
+def _kept(values: np.ndarray) -> np.ndarray:
     """The ranks of last and first tokens with the score inf, 0 for others: as methods keep last tokens before first
     ones, and the outermost before those inside."""
     always, token, count = np.isposinf(values), np.arange(values.shape[1]), values.shape[1]
@@ -78,7 +80,7 @@ def _kept(values):
     return np.where(last, count + 1 + token, np.where(first, count - token, 0)).astype(np.int32)
 
 
-def _finite(layers, where):
+def _finite(layers: dict[int, np.ndarray], where: str) -> dict[int, np.ndarray]:
     """The scores of a prompt with the next numbers above all of them in place of inf."""
     top = np.float32(max(values[np.isfinite(values)].max(initial=1) for values in layers.values()))
     found = {number: np.where(np.isinf(values), (top.view(np.int32) + _kept(values)).view(np.float32), values)
@@ -89,7 +91,7 @@ def _finite(layers, where):
 
 
 class _ScoresFile(OutputFile):
-    def fill(self, scores, sha256):
+    def fill(self, scores: Scores, sha256: str) -> None:
         set_text(self.file, "kvbench_scores", SCHEMA)
         set_text(self.file, "trace_sha256", sha256)
         prompts = create_group(self.file, "prompts")
@@ -101,18 +103,33 @@ class _ScoresFile(OutputFile):
 
 
 @checked
-def write_scores(path: os.PathLike, scores, *, trace):
-    """Writes importance scores of the tokens of a trace to a file, from which the method scores:FILE.h5 keeps the best
-    ones (docs/scores.md).
+def write_scores(path: FilePath, scores: Mapping[Any, Mapping[int, Any]], *, trace: FilePath | Trace) -> None:
+    """Write importance scores of the tokens of a trace to a file, from which the method ``scores:FILE.h5`` keeps the
+    best ones (docs/scores.md).
 
-        scores = {"0": {15: array, ...}, ...}        # by prompt and layer: [kv heads, tokens], larger is better
-        kvbench.write_scores("s.h5", scores, trace="t.h5")
-        kvbench.replay("t.h5", ["scores:s.h5[scope=model]", "snapkv"], "25%mem")
+    Parameters
+    ----------
+    path : path
+        The file, which is written whole or not at all.
+    scores : dict
+        ``{prompt: {layer: array}}`` of arrays [kv heads, tokens], larger is better, of all layers in which methods run.
+        Tokens count from the start of the prompt and cover the context at least. First and last tokens with the score
+        inf are stored above all others.
+    trace : path or Trace
+        The trace whose contexts they score; the method runs on it alone.
 
-    trace: the Trace, or its path, whose contexts they score; the method runs on it alone. Tokens count from the start
-    of the prompt and cover the context at least. A prompt has scores of all layers in which methods run. First and last
-    tokens with the score inf are stored above all others. Raises Error,
-    naming the prompt and the layer, for other shapes and for numbers that are not finite; no file is then left."""
+    Raises
+    ------
+    Error
+        For other shapes and for numbers that are not finite, naming the prompt and the layer.
+    OSError
+        If the disk is full.
+
+    Examples
+    --------
+    >>> kvbench.write_scores("s.h5", {"0": {15: array}}, trace="t.h5")
+    >>> kvbench.replay("t.h5", ["scores:s.h5[scope=model]", "snapkv"], "25%mem")
+    """
     with contextlib.nullcontext(trace) if isinstance(trace, Trace) else Trace(trace) as opened:
         found = _checked(scores, opened)
         with _ScoresFile(path) as out:

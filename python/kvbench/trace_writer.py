@@ -3,54 +3,73 @@
 
 import datetime
 import os
+from typing import Any
 
 import numpy as np
 
+from ._error import Error, require
 from ._files import OutputFile
 from ._hdf5 import (create_array, create_group, lost_row, narrowed, rounded, set_text, write_head, write_text,
                     write_whole)
-from ._kinds import checked
-from ._schema import (ARRAYS, LATENT, MOST_PROMPTS, REQUIRED, TRACE_SCHEMA, WIDE, Anchors, Error, Header, LayerInfo,
+from ._kinds import FilePath, checked
+from ._schema import (ARRAYS, LATENT, MOST_PROMPTS, REQUIRED, TRACE_SCHEMA, WIDE, Anchors, Header, LayerInfo,
                       PromptInfo, check_anchors, check_array, check_caches, check_header, check_latent, check_layer,
-                      check_prompt, check_prompt_id, check_scored, check_shape, integers, numbers, require, shape_of)
+                      check_prompt, check_prompt_id, check_scored, check_shape, integers, numbers, shape_of)
 
 
-def _now():
+def _now() -> str:
     """The current time in ISO 8601, UTC; SOURCE_DATE_EPOCH sets it to a fixed time (reproducible-builds.org)."""
     epoch = os.environ.get("SOURCE_DATE_EPOCH")
     utc = datetime.timezone.utc
     try:
         time = datetime.datetime.fromtimestamp(int(epoch), utc) if epoch else datetime.datetime.now(utc)
     except (ValueError, OverflowError, OSError):
-        raise Error(f"SOURCE_DATE_EPOCH is '{epoch[:40]}'; it must be a number of seconds since 1970.") from None
+        raise Error(f"SOURCE_DATE_EPOCH is '{str(epoch)[:40]}'; it must be a number of seconds since 1970.") from None
     return time.strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 class TraceWriter(OutputFile):
-    """A new trace. In a with statement:
+    """A new trace, written in a with statement one layer at a time.
 
-        with kvbench.TraceWriter("trace.h5", kvbench.Header(model=..., ...)) as out:
-            out.prompt("0", kvbench.PromptInfo(name="genesis", tokens=ids))
-            out.layer("0", 3, kvbench.LayerInfo(scale=0.125, query_positions=positions), keys=k, values=v, queries=q)
+    Parameters
+    ----------
+    path : path
+        The file, which is written whole or not at all.
+    header : Header
+        The model and its sizes. A `Trace` is one too, and its prompts and layers are infos.
+    compress : bool
+        Deflate the arrays.
 
-    A Trace is a Header, and its prompts and layers are infos too. Raises Error for data that violates the schema, and
-    OSError if the disk is full; no file is then left."""
+    Raises
+    ------
+    Error
+        For data that violates the schema.
+    OSError
+        If the disk is full; no file is then left.
+
+    Examples
+    --------
+    >>> with kvbench.TraceWriter("trace.h5", kvbench.Header(model=..., ...)) as out:
+    ...     out.prompt("0", kvbench.PromptInfo(name="genesis", tokens=ids))
+    ...     info = kvbench.LayerInfo(scale=0.125, query_positions=positions)
+    ...     out.layer("0", 3, info, keys=k, values=v, queries=q)
+    """
 
     @checked
-    def __init__(self, path: os.PathLike, header: Header, compress: bool = False):
-        check_header(header, path)
+    def __init__(self, path: FilePath, header: Header, compress: bool = False) -> None:
+        check_header(header, os.fspath(path))
         super().__init__(path, aligned=not compress)
         self._header, self._compress = header, compress
-        self._prompts = {}  # PromptInfo by group name
-        self._layers = {}  # layer numbers written, by group name
-        self._latent = set()  # values_in_keys of the layers written
+        self._prompts: dict[str, PromptInfo] = {}  # PromptInfo by group name
+        self._layers: dict[str, set[int]] = {}  # layer numbers written, by group name
+        self._latent: set[bool] = set()  # values_in_keys of the layers written
         try:
             self._describe()
         except BaseException:
             self.abandon()
             raise
 
-    def _describe(self):
+    def _describe(self) -> None:
         attrs, header = self.file.attrs, self._header
         set_text(self.file, "kvbench_trace", TRACE_SCHEMA)
         for name in ("model", "arch", "quantisation", "source_tool", "source_version", "rope_type", "rope_layout",
@@ -66,7 +85,7 @@ class TraceWriter(OutputFile):
         create_group(self.file, "prompts")
 
     @checked
-    def prompt(self, id: str | int, info: PromptInfo):
+    def prompt(self, id: str | int, info: PromptInfo) -> None:
         """Begins the prompt with the group name `id` (any name but '.', 'all' and names with '/')."""
         self.check_open()
         id = str(id)
@@ -99,7 +118,7 @@ class TraceWriter(OutputFile):
             self.anchors(id, info.anchors)
 
     @checked
-    def anchors(self, id: str | int, anchors: Anchors):
+    def anchors(self, id: str | int, anchors: Anchors) -> None:
         """Writes the anchors of a prompt, which PromptInfo(anchors=...) gives at its beginning."""
         self.check_open()
         id = str(id)
@@ -115,7 +134,7 @@ class TraceWriter(OutputFile):
             write_whole(group, name, np.array([-1 if value is None else value for value in values], kind))
 
     @checked
-    def layer(self, id: str | int, index: int, info: LayerInfo, **arrays):
+    def layer(self, id: str | int, index: int, info: LayerInfo, **arrays: Any) -> None:
         """Writes all arrays of a layer: keys, values, queries and optional ones (docs/traces.md), each [heads, rows,
         dim]; column_sums [heads, n] with info.column_sums_end; residual_norm [m]; output_sketch [heads, dv, columns]
         with info.sketch_seed; probes [heads, R, T, dv] where the prompt has them. They are stored in the dtype of the
@@ -145,7 +164,7 @@ class TraceWriter(OutputFile):
             raise
         self._layers[id].add(index)
 
-    def _write_layer(self, group, info, arrays, where):
+    def _write_layer(self, group: Any, info: LayerInfo, arrays: dict[str, Any], where: str) -> None:
         group.attrs["window"] = np.int64(info.window)
         for name in ("rope_theta", "scale", "softcap"):
             group.attrs[name] = np.float64(getattr(info, name))
@@ -155,12 +174,13 @@ class TraceWriter(OutputFile):
         for name, values in arrays.items():
             self._write(group, name, values, where)
         if "column_sums" in arrays:
-            group["column_sums"].attrs["column_sums_end"] = np.int64(info.column_sums_end)
+            group["column_sums"].attrs["column_sums_end"] = np.int64(info.column_sums_end or 0)
         if "output_sketch" in arrays:
-            group["output_sketch"].attrs["seed"] = np.int64(info.sketch_seed)
+            group["output_sketch"].attrs["seed"] = np.int64(info.sketch_seed or 0)
             group["output_sketch"].attrs["misfit"] = np.float64(info.sketch_misfit)
 
-    def _checked(self, where, prompt, info, arrays):
+    def _checked(self, where: str, prompt: PromptInfo, info: LayerInfo, arrays: dict[str, Any]) -> dict[str,
+                 np.ndarray]:
         """Returns the arrays in the order of the schema. Raises Error for wrong names or shapes."""
         for name in arrays:
             require(name in ARRAYS, where, f"'{name}' is not an array of the schema; these are {', '.join(ARRAYS)}.")
@@ -180,14 +200,14 @@ class TraceWriter(OutputFile):
                 "output_sketch and sketch_seed belong together; give both or neither.")
         if "probes" in arrays:
             require(prompt.probes is not None, f"{where}/probes", "give PromptInfo(probes=Probes(...)) to prompt().")
-            check_scored(prompt.probes, info.query_positions, prompt.prompt_tokens, f"{where}/probes")
+            check_scored(prompt, info.query_positions, f"{where}/probes")
         found = {name: numbers(arrays[name], f"{where}/{name}") for name in ARRAYS if name in arrays}
         for name, values in found.items():
             expected = shape_of(name, self._header, prompt, len(info.query_positions))
             check_shape(values.shape, expected, f"{where}/{name}", "header, tokens and query_positions require")
         return found
 
-    def _write(self, group, name, values, where):
+    def _write(self, group: Any, name: str, values: np.ndarray, where: str) -> None:
         """Writes head by head, so that the conversion to a narrower type copies only one head."""
         if name == "probes":
             return self._write_probes(group, values, where)
@@ -208,7 +228,7 @@ class TraceWriter(OutputFile):
             write_head(dataset, dtype, head, words)
             self.check_disk()
 
-    def _write_probes(self, group, values, where):
+    def _write_probes(self, group: Any, values: np.ndarray, where: str) -> None:
         steps = create_array(group, "probes", values.shape, "i8", self._compress)
         scales = create_array(group, "probe_scales", values.shape[:3], "f32", self._compress)
         for head, slab in enumerate(values):
@@ -217,7 +237,7 @@ class TraceWriter(OutputFile):
                 write_head(dataset, dtype, head, words)
             self.check_disk()
 
-    def _check_complete(self):
+    def _check_complete(self) -> None:
         require(self._prompts, self.path, "the trace holds no prompt; there is nothing to replay.")
         require(len(self._prompts) <= MOST_PROMPTS, self.path, f"the trace holds more than {MOST_PROMPTS} prompts.")
         for id, layers in self._layers.items():

@@ -8,7 +8,7 @@ import signal
 import environment
 
 environment.use_torch("threadpoolctl")
-from support import kvbench, records, replaced, run  # noqa: E402
+from support import kvbench, replaced, run  # noqa: E402
 import h5py  # noqa: E402
 import hf_models  # noqa: E402
 import torch  # noqa: E402
@@ -81,9 +81,9 @@ class Measured(AnchorsTest):
 
     def check_measured(self, model, ids, found, layout):
         rows = {(row["method"], row["params"] or "", row["budget"]): row for budget in {key[1] for key in found}
-                for row in records(kvbench.evaluate(
+                for row in kvbench.evaluate(
                     model, {"d": ids}, list({method for method, at, _ in found if at == budget}), budget,
-                    context=CONTEXT, score=SCORED, rope_layout=layout)) if row["document"] == "d"}
+                    context=CONTEXT, score=SCORED, rope_layout=layout) if row["document"] == "d"}
         for (method, budget, layer), anchor in found.items():
             with self.subTest(method=method, budget=budget, layer=layer):
                 logits = self.compressed_logits(model, ids, method, budget, None if layer is None else [layer], layout)

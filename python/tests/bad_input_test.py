@@ -34,9 +34,10 @@ def write_trace(path, id="0", index=1, arrays=ARRAYS, compress=False, **fields):
 
 
 # Modules whose functions take methods, results and flags, which the program checks: tested in replay_test.py,
-# methods_test.py, entries_test.py, check_test.py, sentences_test.py, golden_test.py and those of models.
+# methods_test.py, entries_test.py, check_test.py, sentences_test.py, golden_test.py, choose_settings_test.py and those
+# of models.
 OF_THE_PROGRAM = ("_commands", "_check", "_compressed", "_evaluate", "_given", "_golden", "_kvpress", "_lm_eval",
-                  "_models", "_sentences", "method")
+                  "_models", "_sentences", "choosing.choose", "choosing.settings", "method")
 
 
 def public():
@@ -48,10 +49,11 @@ def public():
             found.add(owner.__name__)
         elif dataclasses.is_dataclass(owner) and owner not in (kvbench.Trace, kvbench.Prompt, kvbench.Layer):
             found |= {f"{owner.__name__}.{field.name}" for field in dataclasses.fields(owner)}
-        elif owner not in (kvbench.Error, kvbench.Layer, kvbench.Prompt, kvbench.raw.HeadResult):
+        elif owner not in (kvbench.Error, kvbench.Layer, kvbench.Prompt, kvbench.Rows, kvbench.raw.HeadResult):
             found.add(owner.__name__)  # is called with a path
         found |= {f"{owner.__name__}.{name}" for name, member in vars(owner).items()
-                  if inspect.isfunction(member) and not name.startswith("_")} - {f"{owner.__name__}.check_open"}
+                  if inspect.isfunction(member) and not name.startswith("_")}
+        found -= {f"{owner.__name__}.check_open", "Rows.to_pandas"}
     return found
 
 

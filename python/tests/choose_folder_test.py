@@ -6,6 +6,7 @@ import io
 import os
 import pathlib
 import random
+import types
 from unittest import mock
 
 import environment
@@ -16,7 +17,8 @@ import architectures  # noqa: E402
 import hf_models  # noqa: E402
 import torch  # noqa: E402
 import transformers  # noqa: E402
-from kvbench import _choose_model, _evaluate, choose, dump_hf  # noqa: E402
+from kvbench import ChooseSettings, _evaluate, dump_hf  # noqa: E402
+from kvbench.choosing import choose, command, folder, plans, sizes  # noqa: E402
 
 
 class Folder(PackageTest):
@@ -40,7 +42,7 @@ class Folder(PackageTest):
         started, said = choose.Work.run, io.StringIO()
         with mock.patch.object(choose.Work, "run", run), contextlib.redirect_stdout(said), \
                 contextlib.redirect_stderr(said):
-            got = choose.main(replaced([
+            got = command.main(replaced([
                 "--model", self.path("model"), "--text", self.path("text.txt"), "-o", self.path(out), "--programs",
                 os.path.dirname(os.path.abspath(KVBENCH)), "--context", "40", "--score", "8", "--documents", "2",
                 "--probes", "2", "--methods", "sink,h2o,int8[group=16]", "--menu", "h2o,sink", "--race", "2",
@@ -71,7 +73,7 @@ class Folder(PackageTest):
         self.assertEqual(len(made), 1 + 4)  # four documents of the second half, none of which decides
         answer, = pathlib.Path(self.path("out")).glob("answer-*/answer.md")
         # A second run computes nothing, and what is missing is computed again to the same bytes, at any thread count.
-        with mock.patch.object(_choose_model, "loaded_model", side_effect=AssertionError):
+        with mock.patch.object(folder.LoadedModel, "get", side_effect=AssertionError):
             self.assertEqual(self.run_it("--minutes", "1", "--context-length", "100"), text)
         documents = sorted(pathlib.Path(self.path("out/measured")).iterdir())
         for path in (documents[1], documents[3], answer):
@@ -97,18 +99,15 @@ class Folder(PackageTest):
         """A plan races, and formats of engines are measured, in a folder that is then moved."""
         flags = ["--minutes", "1", "--menu", "h2o,sink,int8[group=16]", "--documents", "3", "--methods",
                  "sink,h2o,int8[group=16],fp8", "--memory", "60%"]
-        plan = "".join(f'  {{ layer = {layer}, method = "{method}", budget = "60%mem" }},\n'
-                       for layer, method in ((0, "h2o"), (1, "sink")))
-        plan = (f'model = "model"\nmodel_layers = 2\ntraces = ["x"]\n\n[[plans]]\nbudget = "60%mem"\n'
-                f'layers = [\n{plan}]\n')
-        with mock.patch.object(choose, "read_text", lambda path: plan), \
-                mock.patch.object(choose, "has_a_choice", lambda path: True):
+        plan = plans.text_of("model", 2, "x", "60%mem", {0: "h2o", 1: "sink"})
+        made = types.SimpleNamespace(text=plan, has_a_choice=True, confirmed=True)
+        with mock.patch.object(choose, "divide", lambda *_: made):
             text = self.run_it(*flags, out="a b (c)")
             self.assertRegex(text, r"\| vLLM --kv-cache-dtype fp8 \| 5\d\.\d % \| [0-9.e-]+ "
                                    r"\([0-9.e-]+ to [0-9.e-]+\) \|")
             self.assertRegex(text, r"plan")
             os.rename(self.path("a b (c)"), self.path("moved"))
-            with mock.patch.object(_choose_model, "loaded_model", side_effect=AssertionError):
+            with mock.patch.object(folder.LoadedModel, "get", side_effect=AssertionError):
                 self.assertEqual(self.run_it(*flags, out="moved"), text)
 
     def test_a_layer_in_sixteen_bits(self):
@@ -169,27 +168,25 @@ class Sizes(PackageTest):
               "phi3": ("phi3", 2 * 12 * ROW, 2 * 12 * ROW), "lfm2": (None, 2 * 100 * ROW, 0),
               "granitemoehybrid": (None, 2 * 100 * ROW, 0), "gemma3n_text": (None, (8 + 100) * ROW, 8 * ROW)}
 
+    def sizes(self, model, tokens, gguf=False, **settings):
+        given = ChooseSettings(self.path(model), "t", "o", context_length=tokens, **settings)
+        question = types.SimpleNamespace(**vars(given), gguf=gguf)
+        return sizes.sizes(question, folder.LoadedModel(question))
+
     def test_layers_with_windows_without_attention_and_that_share(self):
         for name, (known, full, whole) in self.MODELS.items():
             with self.subTest(name):
                 model = hf_models.build(*hf_models.MODELS[known][:2]) if known else architectures.build(name)
                 model.to(torch.bfloat16).save_pretrained(self.path(name))
-                options = choose.parser().parse_args(
-                    ["--model", self.path(name), "--text", "t", "-o", "o", "--context-length", "100", "--context", "24",
-                     "--score", "8"])
-                options.gguf = False
-                found = _choose_model.sizes(options)
-                self.assertEqual((found["full"], found["whole"], found["tokens"]), (full, whole, 100))
+                found = self.sizes(name, 100, context=24, score=8)
+                self.assertEqual((found.full, found.whole, found.tokens), (full, whole, 100))
                 tokens = 32
                 expected = {"gemma3": 8 / 40, "gemma3n_text": 8 / 40, "phi3": 1}.get(name, 0)
-                self.assertEqual(found["apart"], expected, tokens)
-                options.context_length = 513
+                self.assertEqual(found.apart, expected, tokens)
                 with self.refuses("--context-length 513", "trained on 512"):
-                    _choose_model.sizes(options)
+                    self.sizes(name, 513)
 
     def test_float32_and_gguf(self):
         hf_models.save(self.path("model"), "llama")
-        options = choose.parser().parse_args(["--model", self.path("model"), "--text", "t", "-o", "o",
-                                              "--context-length", "100"])
-        for options.gguf, element in ((False, 4), (True, 2)):
-            self.assertEqual(_choose_model.sizes(options)["full"], 2 * 100 * 64 * element)
+        for gguf, element in ((False, 4), (True, 2)):
+            self.assertEqual(self.sizes("model", 100, gguf).full, 2 * 100 * 64 * element)

@@ -7,7 +7,7 @@ import sys
 import environment
 
 environment.use_torch("gguf", "threadpoolctl")
-from support import SAMPLE, PackageTest, kvbench, records  # noqa: E402
+from support import SAMPLE, PackageTest, kvbench  # noqa: E402
 import transformers  # noqa: E402
 
 KVEVAL = sys.argv[4] if len(sys.argv) > 4 else ""
@@ -29,14 +29,14 @@ class Divergence(PackageTest):
                                str(SCORED), "-m", METHODS, "-b", "60%mem", "-q", "-o", self.path("rows.csv")],
                               capture_output=True, text=True)
         self.assertEqual(done.returncode, 0, done.stderr)
-        return records(kvbench.load_csv(self.path("rows.csv")))
+        return kvbench.load_csv(self.path("rows.csv"))
 
     def test_rows_are_those_of_kveval(self):
         with kvbench.Trace(SAMPLE) as trace:
             ids = trace.prompts["0"].tokens[:CONTEXT + SCORED].tolist()
         transformers.utils.logging.disable_progress_bar()
-        rows = records(kvbench.evaluate(kvbench.load_model(str(MODEL)), {"ids": ids}, METHODS, "60%mem",
-                                        context=CONTEXT, score=SCORED, rope_layout="interleaved", per_document=False))
+        rows = kvbench.evaluate(kvbench.load_model(str(MODEL)), {"ids": ids}, METHODS, "60%mem",
+                                context=CONTEXT, score=SCORED, rope_layout="interleaved", per_document=False)
         expected = self.evaluated(ids)
         self.assertEqual([row["method"] for row in rows], [row["method"] for row in expected])
         self.assertEqual({row["status"] for row in rows}, {"ok", "infeasible"})  # exact

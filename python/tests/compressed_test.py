@@ -7,7 +7,7 @@ import warnings
 import environment
 
 environment.use_torch("threadpoolctl")
-from support import PACKAGE, SAMPLE, kvbench, records  # noqa: E402
+from support import PACKAGE, SAMPLE, kvbench  # noqa: E402
 import hf_models  # noqa: E402
 import numpy as np  # noqa: E402
 import torch  # noqa: E402
@@ -122,7 +122,7 @@ class Outputs(CompressedTest):
 
     def test_rows_of_methods_in_pytorch(self):
         for own, built_in in ((torch_methods.snapkv, "snapkv"), (torch_methods.H2O, "h2o")):
-            rows = records(kvbench.replay(SAMPLE, [own, built_in], ["25%mem", 64], layers=[2, 26], rows="query"))
+            rows = kvbench.replay(SAMPLE, [own, built_in], ["25%mem", 64], layers=[2, 26], rows="query")
             by_method = [[(row["rel_err_mean"], row["kept_tokens"]) for row in rows if row["method"] == name]
                          for name in (rows[0]["method"], built_in)]
             self.assertEqual(*by_method)

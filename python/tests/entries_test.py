@@ -4,7 +4,7 @@
 import environment
 
 environment.use(["h5py", "numpy", "threadpoolctl"], "KVBENCH_PYTHON", "venv", "scripts/fetch-model --python")
-from support import PackageTest, kvbench, records  # noqa: E402
+from support import PackageTest, kvbench  # noqa: E402
 import numpy as np  # noqa: E402
 
 # Recall is left out: it counts the tokens that a method may drop, which entries do not state.
@@ -25,7 +25,7 @@ class Entries(PackageTest):
         self.trace = self.synth("t.h5")
 
     def row(self, method, budget=48, **flags):
-        (row,) = records(kvbench.replay(self.trace, method, budget, **{**PREFILL, **flags}))
+        (row,) = kvbench.replay(self.trace, method, budget, **{**PREFILL, **flags})
         return row
 
     def same(self, ours, theirs, columns=COLUMNS):
@@ -54,7 +54,7 @@ class Entries(PackageTest):
     def test_entries_of_raw_results_score_as_the_method_that_wrote_them(self):
         """Weights, keys and values of their own, and entries per query head, through arrays and through a file."""
         methods, flags = ("snapkv[per=query_head]", "subgen", "chelsea"), {**PREFILL, "seeds": 1}
-        own = records(kvbench.replay(self.trace, list(methods), 48, raw=self.path("raw.h5"), raw_outputs=True, **flags))
+        own = kvbench.replay(self.trace, list(methods), 48, raw=self.path("raw.h5"), raw_outputs=True, **flags)
         kinds, files = set(), 0
         for cell, row in enumerate(own):
             with kvbench.Raw(self.path("raw.h5")) as raw:
@@ -97,7 +97,7 @@ class Entries(PackageTest):
 
     def test_several_in_one_replay(self):
         one, other = (kvbench.entries(of_all(np.arange(n)), name=name) for n, name in ((8, "one"), (16, "other")))
-        rows = records(kvbench.replay(self.trace, [one, other, "sink"], 48, **PREFILL))
+        rows = kvbench.replay(self.trace, [one, other, "sink"], 48, **PREFILL)
         self.assertEqual([(row["method"], row["kept_tokens"]) for row in rows],
                          [("py:one", 8), ("py:other", 16), ("sink", 48)])
 

@@ -9,7 +9,7 @@ from unittest import mock
 import environment
 
 environment.use_torch("threadpoolctl")
-from support import KVBENCH, SAMPLE, PackageTest, kvbench, records  # noqa: E402
+from support import KVBENCH, SAMPLE, PackageTest, kvbench  # noqa: E402
 import architectures  # noqa: E402
 import hf_models  # noqa: E402
 import numpy as np  # noqa: E402
@@ -42,8 +42,8 @@ class EvaluateTest(PackageTest):
 
     def rows(self, methods, budgets="25%mem", documents=None, model=None, **options):
         documents = [token_ids()] if documents is None else documents
-        return records(kvbench.evaluate(model or self.llama, documents, methods, budgets,
-                                        **{"context": CONTEXT, "score": SCORE, **options}))
+        return kvbench.evaluate(model or self.llama, documents, methods, budgets,
+                                **{"context": CONTEXT, "score": SCORE, **options})
 
 
 def kl_by_hand(model, ids, kept):
@@ -108,7 +108,7 @@ class Figures(EvaluateTest):
                 run.finish(False)
                 self.assertTrue(run._passes.continues)
                 rows = {(row["method"], row["budget"]): row
-                        for row in records(kvbench.load_csv(self.path(f"{name}.csv")))}
+                        for row in kvbench.load_csv(self.path(f"{name}.csv"))}
                 self.assertEqual({row["status"] for row in rows.values()}, {"ok"})
                 exact, half = rows["exact", "100%"], rows["sink", "50%"]
                 own = model(torch.tensor([token_ids()])).logits[0, CONTEXT:-1].double().log_softmax(-1)
@@ -227,7 +227,7 @@ class Tables(EvaluateTest):
         ids = self.rows("h2o", "30%", {"d0": token_ids()})
         self.assertEqual([rows[1][key] for key in ("document_sha256", "kl_mean", "sha256", "model")],
                          [ids[1][key] for key in ("document_sha256", "kl_mean", "sha256")] + ["tiny"])
-        compared = records(kvbench.compare(self.path("rows.csv"), a="h2o"))
+        compared = kvbench.compare(self.path("rows.csv"), a="h2o")
         self.assertEqual((compared[0]["metric"], compared[0]["tested_over"]), ("kl", "7 documents"))
         page = kvbench.report(self.path("rows.csv")).text
         self.assertIn("tiny", page)

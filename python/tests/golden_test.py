@@ -8,7 +8,7 @@ import re
 import sys
 import unittest
 
-from support import PACKAGE, SAMPLE, PackageTest, kvbench, records, run
+from support import PACKAGE, SAMPLE, PackageTest, kvbench, run
 
 import numpy as np
 
@@ -152,21 +152,21 @@ class Ports(PackageTest):
         cls.methods = numpy_methods
 
     def test_methods_of_the_program(self):
-        rows = records(kvbench.verify_golden(SAMPLE, ["sink", "snapkv[per=query_head]"], isa="scalar"))
+        rows = kvbench.verify_golden(SAMPLE, ["sink", "snapkv[per=query_head]"], isa="scalar")
         self.assertEqual([(row["outcome"], row["backend"]) for row in rows], [("same", "scalar")] * 24)
         with kvbench.Trace(SAMPLE) as trace:
             self.assertEqual(len(kvbench.verify_golden(trace, "sink")), 12)
 
     def test_a_port_in_python(self):
         for port in (self.methods.snapkv, f"{self.methods.__file__}:snapkv"):
-            self.assertEqual({row["outcome"] for row in records(kvbench.verify_golden(SAMPLE, "snapkv", port=port))},
+            self.assertEqual({row["outcome"] for row in kvbench.verify_golden(SAMPLE, "snapkv", port=port)},
                              {"same"})
-        other = records(kvbench.verify_golden(SAMPLE, "snapkv", port=self.methods.snapkv(window=8)))
+        other = kvbench.verify_golden(SAMPLE, "snapkv", port=self.methods.snapkv(window=8))
         self.assertEqual({row["outcome"] for row in other}, {"differs"})
         self.assertIn("answers the last query by", other[0]["difference"])
 
     def test_a_port_that_does_not_declare_what_it_always_keeps(self):
-        rows = records(kvbench.verify_golden(SAMPLE, "h2o", port=self.methods.H2O))
+        rows = kvbench.verify_golden(SAMPLE, "h2o", port=self.methods.H2O)
         self.assertEqual({row["outcome"] for row in rows}, {"same"})
-        other = records(kvbench.verify_golden(SAMPLE, "h2o", port=self.methods.H2O(heavy=0.49)))
+        other = kvbench.verify_golden(SAMPLE, "h2o", port=self.methods.H2O(heavy=0.49))
         self.assertEqual({row["outcome"] for row in other}, {"differs"})

@@ -13,7 +13,7 @@ import unittest
 import environment
 
 environment.use_torch("threadpoolctl")
-from support import PACKAGE, kvbench, records  # noqa: E402
+from support import PACKAGE, kvbench  # noqa: E402
 import hf_models  # noqa: E402
 import torch  # noqa: E402
 from kvbench import _examination  # noqa: E402
@@ -32,7 +32,7 @@ def run_compressed(model):
 
 
 def run_evaluate(model):
-    return records(kvbench.evaluate(model, [IDS], "h2o", "50%", context=CONTEXT, score=SCORE))
+    return kvbench.evaluate(model, [IDS], "h2o", "50%", context=CONTEXT, score=SCORE)
 
 
 class Interrupter:
@@ -147,7 +147,7 @@ class Threads(unittest.TestCase):
 
     def rows(self, method):
         return [{key: value for key, value in row.items() if key != "pass_s"}
-                for row in records(kvbench.evaluate(self.model, [IDS], method, "50%", context=CONTEXT, score=SCORE))]
+                for row in kvbench.evaluate(self.model, [IDS], method, "50%", context=CONTEXT, score=SCORE)]
 
     def logits(self):
         with torch.no_grad():

@@ -11,7 +11,7 @@ import sys
 import warnings
 
 import numpy as np
-from support import PACKAGE, PackageTest, kvbench, records
+from support import PACKAGE, PackageTest, kvbench
 
 PROGRAM = sys.argv[3]
 SELECTIONS = str(PACKAGE / "tests" / "methods" / "selections.py")
@@ -117,7 +117,7 @@ class Isolation(PackageTest):
         self.trace = self.synth("t.h5", d=32, dv=32)
 
     def rows(self, methods, budget=24, **flags):
-        return records(kvbench.replay(self.trace, methods, budget, **{"rows": "trace", "no_times": True, **flags}))
+        return kvbench.replay(self.trace, methods, budget, **{"rows": "trace", "no_times": True, **flags})
 
     def figures(self, rows):
         """Rows without what compares them with the others."""

@@ -7,7 +7,7 @@ import environment
 
 environment.use(["h5py", "numpy", "torch", "transformers", "kvpress", "threadpoolctl"], "KVBENCH_KVPRESS_PYTHON",
                 "kvpress", "pip install kvpress in a Python with the packages of scripts/fetch-model --hf")
-from support import kvbench, records  # noqa: E402
+from support import kvbench  # noqa: E402
 import hf_models  # noqa: E402
 import kvpress  # noqa: E402
 import numpy as np  # noqa: E402
@@ -93,8 +93,8 @@ class Presses(DumpTest):
             with self.subTest(repr(press)):
                 compete, name = isinstance(press, kvpress.AdaKVPress), f"py:{type(press).__name__}"
                 expected = (self.kept_by_heads_that_compete if compete else self.kept_in_the_model)(press)
-                rows = records(kvbench.replay(trace, kvbench.from_kvpress(press), BUDGET, rows="trace",
-                                              raw=self.path("r.h5"), raw_outputs=True))
+                rows = kvbench.replay(trace, kvbench.from_kvpress(press), BUDGET, rows="trace",
+                                      raw=self.path("r.h5"), raw_outputs=True)
                 name += f"_{type(press.press).__name__}" if press in NESTED else ""
                 self.assertEqual((rows[0]["status"], rows[0]["method"]), ("ok", name), rows[0]["reason"])
                 self.assert_kept(expected, None if press in NESTED else BUDGET)
@@ -103,7 +103,7 @@ class Presses(DumpTest):
                              (kvpress.KeyRerotationPress(knorm), "asks the model for `inv_freq`"),
                              (kvpress.BlockPress(expected, block_size=16), "mixes hidden states of several tokens"),
                              (kvpress.PyramidKVPress(window_size=4), "a budget of 30 tokens allows 60")):
-            row = records(kvbench.replay(trace, kvbench.from_kvpress(press), BUDGET, rows="trace"))[0]
+            row = kvbench.replay(trace, kvbench.from_kvpress(press), BUDGET, rows="trace")[0]
             self.assertIn(row["status"], ("skipped", "infeasible"))
             self.assertIn(words, row["reason"])
         for press, words in ((kvpress.ComposedPress([knorm]), "holds presses"),
@@ -182,7 +182,7 @@ class Presses(DumpTest):
     def test_snapkv_is_the_built_in_one(self):
         trace = self.recorded("--queries", "all")
         own = kvbench.from_kvpress(kvpress.SnapKVPress(window_size=16))
-        rows = records(kvbench.replay(trace, [own, "snapkv@kvpress[window=16]"], ["30%mem", 40], rows="head"))
+        rows = kvbench.replay(trace, [own, "snapkv@kvpress[window=16]"], ["30%mem", 40], rows="head")
         errors = {name: [row["rel_err_mean"] for row in rows if row["method"] == name]
                   for name in ("py:SnapKVPress", "snapkv@kvpress")}
         self.assertEqual(*errors.values())
@@ -204,7 +204,7 @@ class Presses(DumpTest):
                                      (kvpress.ExpectedAttentionPress(), "skipped", "has them (--queries all)"),
                                      (Hidden(), "skipped", "hidden states"),
                                      (Changes(), "failed", "changes keys or values")):
-            row = records(kvbench.replay(trace, kvbench.from_kvpress(press), BUDGET, rows="trace"))[0]
+            row = kvbench.replay(trace, kvbench.from_kvpress(press), BUDGET, rows="trace")[0]
             self.assertEqual(row["status"], status, row["reason"])
             self.assertIn(words, row["reason"] or "")
         with self.refuses("is no press"):

@@ -8,7 +8,7 @@ import re
 import subprocess
 import sys
 
-from support import KVBENCH, PACKAGE, SAMPLE, PackageTest, kvbench, records, run
+from support import KVBENCH, PACKAGE, SAMPLE, PackageTest, kvbench, run
 
 PROGRAM = sys.argv[3]
 METHODS = str(PACKAGE / "tests" / "methods" / "selections.py")
@@ -23,7 +23,7 @@ import selections  # noqa: E402
 
 class MethodTest(PackageTest):
     def rows(self, trace, methods, budgets=("25%", 24), **flags):
-        rows = records(kvbench.replay(trace, methods, list(budgets), no_times=True, seeds=2, **flags))
+        rows = kvbench.replay(trace, methods, list(budgets), no_times=True, seeds=2, **flags)
         for row in rows:
             self.assertEqual((row["status"], row["reason"] if row["status"] != "ok" else ""), ("ok", ""))
         return rows
@@ -136,8 +136,8 @@ class Names(MethodTest):
                                "power=2;recent=4;kernel=3;pooling=max"), ("knorm[recent=8]", None)):
             row = self.rows(trace, f"{METHODS}:{given}", [24], rows="trace")[0]
             self.assertEqual((row["method"], row["params"]), (f"{METHODS}:{given.split('[')[0]}", params))
-        rows = records(kvbench.replay(trace, [selections.Recent(sinks=2), selections.Recent(sinks=5), selections.knorm,
-                                              selections.knorm(recent=3, power=3.0), "sink"], 24, rows="trace"))
+        rows = kvbench.replay(trace, [selections.Recent(sinks=2), selections.Recent(sinks=5), selections.knorm,
+                                      selections.knorm(recent=3, power=3.0), "sink"], 24, rows="trace")
         self.assertEqual([(row["method"], row["params"]) for row in rows],
                          [("py:Recent", "sinks=2"), ("py:Recent", "sinks=5"), ("py:knorm", None),
                           ("py:knorm", "power=3;recent=3"), ("sink", None)])

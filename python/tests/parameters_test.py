@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Literal, Optional
 
 import numpy as np
-from support import PackageTest, kvbench, records
+from support import PackageTest, kvbench
 
 OK = ()
 
@@ -78,7 +78,7 @@ class Parameters(PackageTest):
         Own.seen.clear()
 
     def rows(self, methods, budget=24, **flags):
-        return records(kvbench.replay(self.trace, methods, budget, **{"rows": "trace", "layers": 0, **flags}))
+        return kvbench.replay(self.trace, methods, budget, **{"rows": "trace", "layers": 0, **flags})
 
     def test_objects(self):
         for one in OBJECTS:
@@ -178,7 +178,7 @@ class Parameters(PackageTest):
         os.mkfifo("3")
         kvbench.replay(self.trace, ["sink[sinks=2]", "sink[sinks=3]", Own(whole=2), Own(text="3")], 24, output="2",
                        rows="trace")
-        self.assertEqual(len(records(kvbench.load_csv("2"))), 4)
+        self.assertEqual(len(kvbench.load_csv("2")), 4)
         pathlib.Path("table").write_text("")
         for name in ("file", "perhaps"):
             with self.refuses("table", "would be replaced"):

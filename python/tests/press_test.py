@@ -7,7 +7,7 @@ import environment
 
 environment.use(["h5py", "numpy", "torch", "threadpoolctl"], "KVBENCH_TORCH_PYTHON", "torch",
                 "scripts/fetch-model --hf")
-from support import PackageTest, kvbench, records  # noqa: E402
+from support import PackageTest, kvbench  # noqa: E402
 import numpy as np  # noqa: E402
 import torch  # noqa: E402
 
@@ -112,7 +112,7 @@ class Presses(PackageTest):
 
     def row(self, answer):
         rows = kvbench.replay(self.path("t.h5"), kvbench.from_kvpress(Press(answer)), 8, rows="trace")
-        return records(rows)[0]
+        return rows[0]
 
     def test_equal_tokens_count_each(self):
         """Of decoded ones, 0 to 7 are held when the 8 queries after the context are answered."""
@@ -146,7 +146,7 @@ class Presses(PackageTest):
                 kvbench.from_kvpress(made[name])
         with self.refuses("BasePress has no compress"):
             kvbench.from_kvpress(BasePress(whole))
-        rows = records(kvbench.replay(self.path("t.h5"), kvbench.from_kvpress(made["Ready"]), 8, rows="trace"))
+        rows = kvbench.replay(self.path("t.h5"), kvbench.from_kvpress(made["Ready"]), 8, rows="trace")
         self.assertEqual((rows[0]["status"], rows[0]["kept_tokens"]), ("ok", 8 + 4.5), rows[0]["reason"])
 
     def test_values_of_another_width_than_keys(self):
@@ -163,7 +163,7 @@ class Presses(PackageTest):
         for press, params in ((Numbers(whole, need=3), "need=3"), (Numbers(whole, need=np.int32(4)), "need=4"),
                               (Numbers(whole, need=3, share=None), "share=none;need=3"), (Own(whole), None),
                               (Own(whole, 4), "own=4"), (Own(whole, inner=Own(whole, 5)), "inner_own=5")):
-            row = records(kvbench.replay(self.path("t.h5"), kvbench.from_kvpress(press), 8, rows="trace"))[0]
+            row = kvbench.replay(self.path("t.h5"), kvbench.from_kvpress(press), 8, rows="trace")[0]
             self.assertEqual((row["status"], row["params"]), ("ok", params), row["reason"])
         round_and_round = Own(whole)
         round_and_round.inner = round_and_round

@@ -5,7 +5,8 @@ import random
 
 from support import PackageTest
 
-from kvbench import _choose_documents, _race
+from kvbench.choosing import documents
+from kvbench.choosing import race as racing
 
 
 class Evidence(PackageTest):
@@ -17,23 +18,23 @@ class Evidence(PackageTest):
             integral = math.fsum(math.exp(x * total - x * x * squares / 2) * math.exp(-(x / sd)**2 / 2)
                                  for x in ((i + 0.5) * width for i in range(steps))) * width * 2 / (
                                      sd * math.sqrt(2 * math.pi))
-            self.assertAlmostEqual(_race.evidence_by_size(total, squares) / integral, 1, places=5)
+            self.assertAlmostEqual(racing.evidence_by_size(total, squares) / integral, 1, places=5)
 
     def test_by_sign_by_hand(self):
         """One positive: the integral of 2p over (1/2, 1), times 2, is 2 (1 - 1/4) = 3/2. One negative: 1/2. Two
         positive: 2 * 4/3 * (1 - 1/8) = 7/3."""
-        self.assertEqual([_race.evidence_by_sign(0, 0), _race.evidence_by_sign(1, 1), _race.evidence_by_sign(0, 1)],
+        self.assertEqual([racing.evidence_by_sign(0, 0), racing.evidence_by_sign(1, 1), racing.evidence_by_sign(0, 1)],
                          [1, 1.5, 0.5])
-        self.assertAlmostEqual(_race.evidence_by_sign(2, 2), 7 / 3)
+        self.assertAlmostEqual(racing.evidence_by_sign(2, 2), 7 / 3)
 
     def test_nothing_overflows(self):
-        self.assertEqual(_race.evidence_by_size(-1e6, 1e3), 0)
-        self.assertGreater(_race.evidence_by_size(1e6, 1e3), 1e100)
+        self.assertEqual(racing.evidence_by_size(-1e6, 1e3), 0)
+        self.assertGreater(racing.evidence_by_size(1e6, 1e3), 1e100)
 
 
 class Races(PackageTest):
     def race(self, draw, true, documents, error=0.05):
-        race = _race.Race(true, error)
+        race = racing.Race(true, error)
         for _ in range(documents):
             common = random.gauss(0, 1)  # a document that is hard for all
             race.add({name: math.exp(min(300, common + true[name] + draw())) for name in race.alive})
@@ -59,7 +60,7 @@ class Races(PackageTest):
 
     def documents(self, logs, error=0.05):
         """Whether a race of two calls one of them worse on documents with these logarithms of the ratio."""
-        race = _race.Race(["a", "b"], error)
+        race = racing.Race(["a", "b"], error)
         for log in logs:
             race.add({"a": 1, "b": math.exp(log)})
             if race.decided:
@@ -74,7 +75,7 @@ class Races(PackageTest):
         texts = [(half := self.pieces(20, 0.8)) + [-x for x in half] for _ in range(200)]
         self.assertGreater(sum(map(self.documents, texts)), 50)
         self.assertLessEqual(sum(self.documents(random.sample(one, len(one))) for one in texts), 10)
-        own = [[log for log, in _choose_documents.shuffled([(log,) for log in one])] for one in texts]
+        own = [[log for log, in documents.shuffled([(log,) for log in one])] for one in texts]
         self.assertLessEqual(sum(map(self.documents, own)), 10)
 
     def pieces(self, count, correlation):
@@ -107,7 +108,7 @@ class Races(PackageTest):
 
     def test_the_mean_must_agree(self):
         """Better on 14 documents of 15, and e^40 times worse on one: by signs it would be called better."""
-        race = _race.Race(["a", "b"])
+        race = racing.Race(["a", "b"])
         for log in (-40, *[1] * 14):
             race.add({"a": 1, "b": math.exp(log)})
         self.assertGreater(race.evidence("a", "b"), 40)
@@ -118,12 +119,12 @@ class Races(PackageTest):
         .05 = 240, and 2^11 / 12 = 171 is not. With a difference that is large on each document the race ends there."""
         for names, error, expected in (("ab", 0.05, 9), ("abcd", 0.05, 12), ("ab", 0.5, 5)):
             with self.subTest(names=names, error=error):
-                race = _race.Race(names, error)
+                race = racing.Race(names, error)
                 self.assertEqual(race.least_documents, expected)
                 while len(race.alive) == len(names) and race.documents < 99:
                     race.add({name: 1000.0**(name != "a") * 10**ord(name) for name in race.alive})
                 self.assertEqual(race.documents, expected)
-        self.assertEqual(_race.Race("a").least_documents, 0)
+        self.assertEqual(racing.Race("a").least_documents, 0)
 
     def test_looking_once_too_often_is_the_fault_that_it_avoids(self):
         """A t-test after every document, the obvious rule, is wrong in far more than 5 % of races between equals."""
@@ -142,7 +143,7 @@ class Races(PackageTest):
         self.assertGreater(wrong, 30)
 
     def test_damage_of_the_wrong_configurations(self):
-        race = _race.Race(["a", "b"])
+        race = racing.Race(["a", "b"])
         for damage in ({"a": 1}, {"a": 1, "b": math.nan}, {"a": 1, "b": -1}, {"a": 1, "b": 2, "c": 3}):
             with self.subTest(damage=damage), self.assertRaises(ValueError):
                 race.add(damage)

@@ -7,7 +7,7 @@ import subprocess
 import sys
 import time
 
-from support import PACKAGE, SAMPLE, PackageTest, kvbench, records, run
+from support import PACKAGE, SAMPLE, PackageTest, kvbench, run
 
 FLAGS = ["--layers", "2,26", "--seeds", "2", "--rows", "head", "--no-times"]
 NAMED = {"layers": [2, 26], "seeds": 2, "rows": "head", "no_times": True}
@@ -36,7 +36,7 @@ class Replay(PackageTest):
         self.assertEqual(len(rows), len(expected.splitlines()) - 1)
         family = kvbench.replay(SAMPLE, ["exact", "sampling", "-uniform-repo", "-balancekv-repo"], "25%", layers=2,
                                 prompts=0, seeds=1, rows="trace")
-        self.assertEqual([row["method"] for row in records(family)],
+        self.assertEqual([row["method"] for row in family],
                          ["exact", "uniform", "subgen", "balancekv", "kh-compress"])
         for threads in (1, 3):
             kvbench.replay(SAMPLE, methods, ["25%mem", 64], output=out, threads=threads, **NAMED)

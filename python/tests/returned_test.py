@@ -5,7 +5,7 @@ import math
 import sys
 
 import numpy as np
-from support import PACKAGE, PackageTest, kvbench, records
+from support import PACKAGE, PackageTest, kvbench
 
 sys.path.insert(0, str(PACKAGE / "tests" / "methods"))
 from faults import Cache, Fixed  # noqa: E402
@@ -160,9 +160,9 @@ class Returned(PackageTest):
         for number, method in enumerate(methods):
             if isinstance(method, type):
                 method.__name__ = f"M{number}"
-        rows = records(kvbench.replay(self.trace, methods, B, rows="trace", layers=0))
-        return rows if not stored else records(kvbench.replay(
-            self.trace, [f"py:M{number}+int8" for number in range(len(methods))], B, rows="trace", layers=0))
+        rows = kvbench.replay(self.trace, methods, B, rows="trace", layers=0)
+        return rows if not stored else kvbench.replay(
+            self.trace, [f"py:M{number}+int8" for number in range(len(methods))], B, rows="trace", layers=0)
 
     def check(self, table, method_of, stored=False):
         if method_of is scorer_of:  # all of one name

@@ -5,7 +5,7 @@ import subprocess
 import sys
 
 import numpy as np
-from support import PackageTest, kvbench, records
+from support import PackageTest, kvbench
 
 WITHOUT_PANDAS = """
 import sys
@@ -14,7 +14,7 @@ sys.path.insert(0, {package!r})
 import kvbench
 kvbench.__path__.append({extension!r})
 rows = kvbench.replay({trace!r}, ["sink", "snapkv", "random"], [24, 48], rows="query", layers=0)
-assert isinstance(rows, list) and isinstance(rows[0], dict), type(rows)
+assert type(rows) is kvbench.Rows and type(rows[0]) is dict, type(rows)
 compared = kvbench.compare(rows, a="snapkv")
 print(*kvbench.sentences(compared), sep="\\n")
 print(len(kvbench.report(rows).text) == len(kvbench.report([rows]).text))
@@ -26,18 +26,19 @@ class Rows(PackageTest):
         super().setUp()
         self.trace = self.synth("t.h5")
         self.file = self.path("rows.csv")
-        self.frame = kvbench.replay(self.trace, ["sink", "snapkv", "random"], [24, 48], rows="query", layers=0,
-                                    output=self.file)
-        self.rows = records(self.frame)
+        self.rows = kvbench.replay(self.trace, ["sink", "snapkv", "random"], [24, 48], rows="query", layers=0,
+                                   output=self.file)
 
     def test_forms_of_rows(self):
         expected = kvbench.sentences(kvbench.compare(self.file, a="snapkv"))
         self.assertEqual(len(expected), 2)
-        for rows in (self.frame, self.rows, [self.rows], [self.frame], (self.file,), [self.file]):
+        frame = self.rows.to_pandas()
+        for rows in (self.rows, list(self.rows), frame, [self.rows], [frame], (self.file,), [self.file]):
             compared = kvbench.compare(rows, a="snapkv")
+            self.assertIs(type(compared), kvbench.Rows)
             self.assertEqual(kvbench.sentences(compared), expected)
-            self.assertEqual(kvbench.sentences(records(compared)), expected)
-        pages = [kvbench.report(rows).text.count("<table") for rows in (self.frame, self.rows, self.file, [self.rows])]
+            self.assertEqual(kvbench.sentences(compared.to_pandas()), expected)
+        pages = [kvbench.report(rows).text.count("<table") for rows in (frame, self.rows, self.file, [self.rows])]
         self.assertEqual(pages, pages[:1] * 4)
         self.assertGreater(pages[0], 0)
         halves = [[row for row in self.rows if (row["method"] == "sink") == first] for first in (True, False)]

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """kvbench.sentences(): what rows of comparisons say, in words."""
-from support import SAMPLE, PackageTest, kvbench, records
+from support import SAMPLE, PackageTest, kvbench
 
 
 def row(b, verdict, mean_b, p=0.5, budget="25%mem", **more):
@@ -48,7 +48,7 @@ class Sentences(PackageTest):
         rows = kvbench.compare(raw, a="snapkv")
         said = kvbench.sentences(rows)
         self.assertEqual(len(said), 2)
-        for one in records(rows):
+        for one in rows:
             sentence = said[one["budget_a"] == "100"]
             self.assertIn(f"{one['b']} {one['over_places_b']:.3g}" if one["verdict"] != "skipped" else one["b"],
                           sentence)

@@ -7,7 +7,7 @@ import subprocess
 import sys
 
 import numpy as np
-from support import PackageTest, kvbench, records
+from support import PackageTest, kvbench
 
 PROGRAM = sys.argv[3]
 FIRST = "class Own:\n    def make(self, budget, seed):\n        return list(range({0}, {0} + budget))\n"
@@ -43,7 +43,7 @@ class Source(PackageTest):
         return self.known[self.error(method)]
 
     def error(self, method, **flags):
-        rows = records(kvbench.replay(self.trace, method, 24, rows="trace", layers=0, **flags))
+        rows = kvbench.replay(self.trace, method, 24, rows="trace", layers=0, **flags)
         self.assertEqual(rows[0]["status"], "ok", rows[0]["reason"])
         return rows[0]["rel_err_mean"]
 
@@ -57,7 +57,7 @@ class Source(PackageTest):
             subprocess.run([PROGRAM, "replay", self.trace, "-m", f"{path}:Own", "-b", "24", "--layers", "0", "--rows",
                             "trace", "-o", self.path("o.csv")], check=True, capture_output=True)
             self.assertEqual(self.first_of(f"{path}:Own"), first)
-            self.assertEqual(self.known[records(kvbench.load_csv(self.path("o.csv")))[0]["rel_err_mean"]], first)
+            self.assertEqual(self.known[kvbench.load_csv(self.path("o.csv"))[0]["rel_err_mean"]], first)
         self.assertFalse(os.path.exists(self.path("__pycache__")))
 
     def test_helpers_of_one_name(self):
@@ -130,7 +130,7 @@ class Source(PackageTest):
                 return np.random.default_rng(seed).permutation(192)[:budget]
 
         def seeds():
-            rows = records(kvbench.replay(self.trace, Drawn, 24, seeds=3, rows="head", layers=0))
+            rows = kvbench.replay(self.trace, Drawn, 24, seeds=3, rows="head", layers=0)
             return {row["seed"] for row in rows if row["seed"] != "all"}
         self.assertEqual(seeds(), {None})
         Drawn.seeded = True

@@ -36,11 +36,6 @@ def replaced(words, others):
             if (kept := str(word) not in others if str(word).startswith("-") else kept)] + list(others)
 
 
-def records(rows):
-    """Rows of a data frame, or of a list where pandas is not installed, as dicts with None for missing values."""
-    return rows if isinstance(rows, list) else rows.astype(object).where(rows.notna(), None).to_dict("records")
-
-
 class PackageTest(unittest.TestCase):
     def setUp(self):
         self.folder = tempfile.mkdtemp(prefix="kvbench-")
@@ -64,8 +59,7 @@ class PackageTest(unittest.TestCase):
     def replay(self, trace, *flags):
         """The rows of a replay, as dicts."""
         run("replay", trace, "--no-times", *flags, "-o", self.path("rows.csv"))
-        rows = kvbench.load_csv(self.path("rows.csv"))
-        return rows if isinstance(rows, list) else rows.to_dict("records")
+        return kvbench.load_csv(self.path("rows.csv"))
 
     def refuses(self, *words):
         """Asserts in a with statement that an Error with all these words is raised."""

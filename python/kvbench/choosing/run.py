@@ -8,13 +8,14 @@ import signal
 import subprocess
 import sys
 import time
+from typing import Any
 
-from ._error import Error
-from ._files import size_text
-from ._progress import STAGES, tell
+from .._error import Error
+from .._files import size_text
+from .._progress import STAGES, tell
 
 
-def copies():
+def copies() -> dict[str, int]:
     """The fp32 copies of GGUF files that kveval and kvdump keep, and their sizes."""
     cache = os.environ.get("XDG_CACHE_HOME", "")
     folder = os.path.join(cache if cache.startswith("/") else os.path.expanduser("~/.cache"), "kvbench", "f32")
@@ -27,16 +28,17 @@ class Run:
     """Runs programs. `lock`: the file descriptor of a lock that they hold too, so that a folder is not taken for free
     as long as a program works in it whose parent was killed."""
 
-    def __init__(self, options, lock=None):
-        self.options, self._lock, self.started, self._copies = options, lock, time.monotonic(), copies()
+    def __init__(self, quiet: bool, threads: int | None = None, lock: int | None = None) -> None:
+        self._quiet, self._threads, self._lock = quiet, threads, lock
+        self.started, self._copies = time.monotonic(), copies()
         self._said, self._first = "", self.started
 
-    def say(self, sentence, end="\n"):
-        if not self.options.quiet:
+    def say(self, sentence: str, end: str = "\n") -> None:
+        if not self._quiet:
             clear = "\r\x1b[K" if live() else ""
             tell(f"{clear}kvbench-choose: [{time.monotonic() - self.started:4.0f} s] {sentence}{end}")
 
-    def show(self, stage):
+    def show(self, stage: str) -> None:
         """Progress of a program, such as "document 2 of 6, probe 3 of 8": a line that overwrites itself on a terminal,
         elsewhere a line for each document."""
         part = re.match(r"(document (\d+) of (\d+))(.*)", stage)
@@ -53,10 +55,10 @@ class Run:
             self.say(part[1] + left)
         self._said = part[1]
 
-    def threads(self, flag="-j"):
-        return [flag, self.options.threads] if self.options.threads else []
+    def threads(self, flag: str = "-j") -> list[Any]:
+        return [flag, self._threads] if self._threads else []
 
-    def run(self, made, *command):
+    def run(self, made: str, *command: Any) -> None:
         """Runs a program that makes this file, unless it is there. Its messages are shown if it fails."""
         if os.path.exists(made):
             return
@@ -74,7 +76,7 @@ class Run:
             raise failure(f"{program} failed: {(messages or [f'exit code {code}'])[-1]}")
         self._say_copies()
 
-    def _run(self, command):
+    def _run(self, command: list[str]) -> tuple[int, list[str]]:
         """The exit code of a program, and its messages."""
         messages = []
         with subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
@@ -96,7 +98,7 @@ class Run:
                     child.kill()
                 raise
 
-    def _say_copies(self):
+    def _say_copies(self) -> None:
         now = copies()
         for path in now.keys() - self._copies.keys():
             self.say(f"{path} is a copy of the model with fp32 weights ({size_text(now[path])}), which later runs use; "
@@ -104,5 +106,5 @@ class Run:
         self._copies = now
 
 
-def live():
+def live() -> bool:
     return getattr(sys.stderr, "isatty", bool)()

@@ -4,27 +4,27 @@
 import math
 import re
 
-from ._damage import REGION
+from .._damage import REGION
 
 # Methods that round each channel over tokens, or whole vectors, and not a token's channels in blocks.
 BY_VECTOR = ("kivi", "kvquant", "turboquant", "qjl")
 
 
-def own_plan(name):
+def own_plan(name: str) -> str:
     """The file name of a plan that kvbench-choose has made, without its folder, which may have been moved; empty for
     other methods. It has a digest, so that it is the plan."""
     found = re.fullmatch(r"plan:(?:.*/)?(plan-[0-9a-f]{12}\.toml)", name, re.DOTALL)
     return found[1] if found else ""
 
 
-def configuration(row):
+def configuration(row: dict[str, str]) -> str:
     """METHOD[PARAMETERS] of a row; of a plan of kvbench-choose plan:FILE."""
     if own_plan(row["method"]):
         return f"plan:{own_plan(row['method'])}"
     return f"{row['method']}[{row['params'].replace(';', ',')}]" if row["params"] else row["method"]
 
 
-def number_of(row, column):
+def number_of(row: dict[str, str], column: str) -> float | None:
     """The number in a column; None if it is empty or missing."""
     return float(row[column]) if row.get(column) else None
 
@@ -33,7 +33,7 @@ class Predictions:
     """The rows of a replay over all texts, or of the only one. `figure`: kl_predicted, or residual_err_rms of a trace
     without probes."""
 
-    def __init__(self, rows, figure, prompt):
+    def __init__(self, rows: list[dict[str, str]], figure: str, prompt: str) -> None:
         self.figure = figure
         of = [row for row in rows if row["prompt"] == prompt]
         self.rows = [row for row in of if row["layer"] == "all"]
@@ -43,11 +43,11 @@ class Predictions:
             if row["layer"] != "all" and row["status"] == "ok" and error is not None:
                 self._layers.setdefault(key_of(row), {})[int(row["layer"])] = error
 
-    def layers(self, row):
+    def layers(self, row: dict[str, str]) -> dict[int, float]:
         """{layer: root mean square of stream_err} of the configuration of a row over layers."""
         return self._layers.get(key_of(row), {})
 
-    def outside(self, row):
+    def outside(self, row: dict[str, str]) -> str:
         """Why this row cannot be predicted: what a replay says of it, and without probes the worst layer; empty if it
         can."""
         about = row.get("kl_about") or ""
@@ -58,7 +58,7 @@ class Predictions:
             return ""
         return f"layer {worst[0]}, error {worst[1]:.2g} of the stream"
 
-    def damage(self, row):
+    def damage(self, row: dict[str, str]) -> float:
         """What rows are ranked by: the predicted KL, or where there is none the root mean square of stream_err over
         layers. A layer whose exact output is many times the stream before it would rule residual_err."""
         layers = self.layers(row)
@@ -66,22 +66,22 @@ class Predictions:
             return math.sqrt(math.fsum(error**2 for error in layers.values()) / len(layers))
         return float(row[self.figure] or row.get("residual_err_rms") or math.inf)
 
-    def ranked(self, budget):
+    def ranked(self, budget: str) -> list[dict[str, str]]:
         """The rows of a budget: those that can be predicted first, the best first."""
         found = [row for row in self.rows if row["status"] == "ok" and row["budget"] == budget
                  and (row[self.figure] or self.outside(row))]
         return sorted(found, key=lambda row: (bool(self.outside(row)), self.damage(row)))
 
-    def row_of(self, name, budget):
+    def row_of(self, name: str, budget: str) -> dict[str, str] | None:
         """The row of a configuration; None for a plan, and for what was not replayed."""
         return next((row for row in self.rows if row["budget"] == budget and configuration(row) == name), None)
 
 
-def key_of(row):
+def key_of(row: dict[str, str]) -> tuple[str, str, str]:
     return row["method"], row["params"], row["budget"]
 
 
-def kind_of(row):
+def kind_of(row: dict[str, str]) -> str:
     """What a configuration does to a cache. Configurations of one kind fail together."""
     method = row["method"].split("[")[0]
     base, _, stored = method.partition("+")
@@ -93,7 +93,7 @@ def kind_of(row):
     return "rounded by token" if kept is not None and kept > 0.999 else "tokens dropped or merged"
 
 
-def candidates(predictions, budget, count):
+def candidates(predictions: Predictions, budget: str, count: int) -> list[str]:
     """The names of `count` configurations to measure, the most promising one first. Those of the least predicted KL,
     where it can be predicted; then, and without gradients, the best one of each kind before the second ones: what ranks
     them orders a kind better than it compares kinds."""

@@ -17,12 +17,18 @@ import json
 import os
 import re
 import shutil
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any
 
-from ._choose_rank import own_plan
-from ._choose_run import Run
-from ._error import Error, require
-from ._files import check_not_input, complete_gguf, read_text, sha256_of_file, size_text
-from .dump_hf import model_files
+from .._error import Error, require
+from .._files import check_not_input, complete_gguf, read_text, sha256_of_file, size_text
+from .._kinds import FilePath
+from ..dump_hf import model_files
+from .rank import own_plan
+from .run import Run
+
+if TYPE_CHECKING:
+    from .settings import Question
 
 OURS = re.compile(r"(recording\.json|texts\.ids|order\.csv|probes\.h5|sketches\.h5|documents|measured|plans|"
                   r"answer-.*)")
@@ -32,7 +38,7 @@ PARTS = re.compile(r".*\.(safetensors|bin|pt|gguf|py)|config\.json|(tokenizer|vo
 QUESTION = ("memory", "context_length", "methods", "menu", "by", "race", "error", "runs_in", "task")
 
 
-def parts_of(model):
+def parts_of(model: str) -> list[str]:
     """The files that decide what a model computes: all shards of a GGUF file; of a folder or a hub name the weights,
     the configuration and the tokenizer. Raises Error if a shard is missing."""
     if not os.path.isfile(model):
@@ -42,20 +48,20 @@ def parts_of(model):
     return complete_gguf(model)
 
 
-def stamp(path):
+def stamp(path: FilePath) -> list[int]:
     """What changes if a file is replaced or written, even if its time is set back."""
     found = os.stat(path)
     return [found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns]
 
 
-def digests_of(paths, known=()):
+def digests_of(paths: Iterable[FilePath], known: Iterable[Any] = ()) -> list[Any]:
     """Name, SHA-256 and stamp() of each file. `known`: earlier results; a file with one of their stamps is not read."""
     earlier = {tuple(when): digest for _, digest, when in known}
     return [[os.path.basename(path), earlier.get(tuple(stamp(path))) or sha256_of_file(path), stamp(path)]
             for path in paths]
 
 
-def plain_path(folder):
+def plain_path(folder: str) -> str:
     """This folder as lists of methods can name it. Commas and brackets have a meaning there. Raises Error if it
     cannot be named."""
     for path in (os.path.abspath(folder), os.path.relpath(folder)):
@@ -65,41 +71,63 @@ def plain_path(folder):
                 "its name cannot be written there; give a folder without them, or change into the folder above it.")
 
 
-class Work(Run):
-    """The output folder. `lock`: what held() yields. A step whose file is there is done."""
+class LoadedModel:
+    """The model of a Question in PyTorch, which is loaded when it is asked for."""
 
-    def __init__(self, options, lock):
-        super().__init__(options, lock)
-        self.folder, self.plans_in = options.output, plain_path(options.output)
-        check_not_input(self.path("recording.json"), [*model_files(options.model), *options.text])
+    def __init__(self, question: "Question") -> None:
+        self._question, self._loaded = question, None
+
+    def get(self) -> Any:
+        if self._loaded is None:
+            import torch
+            from .._models import Model
+            if self._question.threads:
+                torch.set_num_threads(self._question.threads)
+            self._loaded = Model(self._question.model, self._question.weights, self._question.device)
+        return self._loaded
+
+    def drop(self) -> None:
+        """Frees its memory, as before a recording, which loads the model itself."""
+        self._loaded = None
+
+
+class Work(Run):
+    """The output folder of a Question, and the model while it is loaded. `lock`: what held() yields. A step whose file
+    is there is done."""
+
+    def __init__(self, question: "Question", lock: int) -> None:
+        super().__init__(question.quiet, question.threads, lock)
+        self.question, self.model = question, LoadedModel(question)
+        self.folder, self.plans_in = question.output, plain_path(question.output)
+        check_not_input(self.path("recording.json"), [*model_files(question.model), *question.text])
         self._remove_temporaries(os.listdir(self.folder))
         self.documents = self._settle()  # names of those that are recorded, and of those that race; None: not known yet
-        self._question = self._settle_question()
+        self._answer = self._settle_answer()  # the folder of this question
 
-    def path(self, *names):
+    def path(self, *names: str) -> str:
         return os.path.join(self.folder, *names)
 
-    def own(self, name):
+    def own(self, name: str) -> str:
         """A file of this question."""
-        return self.path(self._question, name)
+        return self.path(self._answer, name)
 
-    def in_question(self, name):
+    def in_answer(self, name: str) -> str:
         """The same in the folder, as write() and read() take it."""
-        return os.path.join(self._question, name)
+        return os.path.join(self._answer, name)
 
-    def named(self, name):
+    def named(self, name: str) -> str:
         """A method as programs take it, which find plans of this folder by their paths."""
         own = own_plan(name)
         return f"plan:{os.path.join(self.plans_in, 'plans', own)}" if own else name
 
-    def add_plan(self, text):
+    def add_plan(self, text: str) -> str:
         """Keeps a plan under the name of its digest, by which rows know it. Returns its name as a method. Files that
         it names are relative to its folder, and `plans` is as deep as that of an answer."""
         name = f"plan-{hashlib.sha256(text.encode()).hexdigest()[:12]}.toml"
         self.write(os.path.join("plans", name), text)
         return f"plan:{name}"
 
-    def _remove_temporaries(self, names):
+    def _remove_temporaries(self, names: Iterable[str]) -> None:
         """Removes what a run that was killed has left. None of its programs is alive: they would hold the lock. In a
         folder that is not known to be ours that is at most the first file."""
         known = "recording.json" in names
@@ -109,7 +137,7 @@ class Work(Run):
                 with contextlib.suppress(OSError):  # a folder that is only read
                     os.unlink(self.path(name))
 
-    def _settle(self):
+    def _settle(self) -> Any:
         """Compares the recording of the folder with what is asked for. Returns its documents. A model or a text that
         was refused, so that nothing was recorded, leaves the folder free."""
         names, where, found = sorted(os.listdir(self.folder)), f"-o {self.folder}", {"settings": {}, "documents": None}
@@ -132,36 +160,36 @@ class Work(Run):
         self.settle_documents(None)
         return None
 
-    def _of_recording(self, found):
-        options, files = self.options, parts_of(self.options.model)
+    def _of_recording(self, found: dict[str, Any]) -> dict[str, Any]:
+        question, files = self.question, parts_of(self.question.model)
         if not files:  # a hub name that was not fetched yet
-            from ._choose_model import loaded_model
-            loaded_model(options).tokenizer()
-            options.loaded, files = None, parts_of(options.model)  # the recording has the memory to itself
+            self.model.get().tokenizer()
+            self.model.drop()
+            files = parts_of(self.question.model)
         if not found:
             self.say(f"reading the model ({size_text(sum(map(os.path.getsize, files)))}) to know it by its digest")
-        made = {"the model": digests_of(files, found.get("the model", ())), "the texts": digests_of(options.text)}
-        made["gradients"] = options.probes if options.gradients else 0
-        for name in ("context", "score", "documents") + (() if options.gguf else ("weights", "device")):
-            made[f"--{name}"] = getattr(options, name)
+        made = {"the model": digests_of(files, found.get("the model", ())), "the texts": digests_of(question.text)}
+        made["gradients"] = question.probes if question.gradients else 0
+        for name in ("context", "score", "documents") + (() if question.gguf else ("weights", "device")):
+            made[f"--{name}"] = getattr(question, name)
         return made
 
-    def settle_documents(self, documents):
+    def settle_documents(self, documents: list[list[str]] | None) -> None:
         """Says what is recorded here, and where it is known which documents, names of files."""
         self.documents = documents
         found = {"settings": self._settings, "documents": self.documents}
         self.write("recording.json", json.dumps(found, indent=1) + "\n")
 
-    def _settle_question(self):
+    def _settle_answer(self) -> str:
         """Makes the folder of the answer."""
-        asked = {name: getattr(self.options, name) for name in QUESTION}
+        asked = {name: getattr(self.question, name) for name in QUESTION}
         text = json.dumps(asked, indent=1) + "\n"
         name = "-".join(filter(None, ["answer", re.sub(r"\s", "", asked["memory"]), asked["runs_in"],
                                       hashlib.sha256(text.encode()).hexdigest()[:8]]))
         self.write(os.path.join(name, "question.json"), text)
         return name
 
-    def write(self, name, text):
+    def write(self, name: str, text: str) -> None:
         """Writes a file, unless it has this text: a finished folder may be one that is only read."""
         path = self.path(name)
         if os.path.exists(path) and read_text(path) == text:
@@ -174,7 +202,7 @@ class Work(Run):
             os.fsync(file.fileno())
         os.replace(temporary, path)
 
-    def read(self, name, fits=lambda found: True):
+    def read(self, name: str, fits: Callable[[Any], bool]=lambda found: True) -> Any:
         """What write() has written as JSON, of which fits() is true."""
         try:
             found = json.loads(read_text(self.path(name)))
@@ -185,7 +213,7 @@ class Work(Run):
         return found
 
 
-def of(settings, name):
+def of(settings: dict[str, Any], name: str) -> Any:
     """A value of recording.json as it is compared: files by their digests."""
     value = settings.get(name)
     return [digest for _, digest, _ in value] if name in ("the model", "the texts") and value else value

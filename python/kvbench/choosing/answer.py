@@ -3,12 +3,13 @@
 
 import dataclasses
 import math
-import types
 
-from ._choose_engines import BREAKS, DOCUMENTS, LARGE, geometric_mean
-from ._choose_rank import Predictions, configuration, own_plan
-from ._files import size_text
-from ._race import Race
+from .._files import size_text
+from .engines import BREAKS, DOCUMENTS, LARGE, Setting, geometric_mean
+from .race import Race
+from .rank import Predictions, configuration, own_plan
+from .settings import Question
+from .sizes import CacheSizes, Target
 
 # What a method asks of an engine, by the method before a +.
 MERGED = "merged keys and values with weights inside the softmax"
@@ -21,72 +22,72 @@ NEEDS = {"h2o": "sums of the attention weights of every step, which FlashAttenti
 @dataclasses.dataclass
 class Found:
     """What an answer is about."""
-    options: types.SimpleNamespace
+    question: Question
+    target: Target
     contest: Race
-    rows: dict  # those of kveval by configuration, each of one document
+    rows: dict[str, list[dict[str, str]]]  # those of kveval by configuration, each of one document
     predictions: Predictions
-    settings: list  # of engines: _choose_engines.Setting
+    settings: list  # of engines: engines.Setting
     recorded: int  # documents
     raced: int  # documents that there are to measure on
     asked: list  # rows of tasks
     unconfirmed: bool  # the plan that raced is not confirmed by held-out documents
 
 
-def short(name):
+def short(name: str) -> str:
     """A configuration in a sentence: a plan without its digest."""
     return "plan" if own_plan(name) else name
 
 
-def number(value):
+def number(value: float) -> str:
     return f"{value:.3g}"
 
 
-def average(rows, column):
+def average(rows: list[dict[str, str]], column: str) -> float:
     """Mean of a column over rows of one document each."""
     return math.fsum(float(row[column]) for row in rows) / len(rows)
 
 
-def share(rows):
+def share(rows: list[dict[str, str]]) -> float:
     return math.fsum(float(row["total_bytes"]) for row in rows) / math.fsum(float(row["full_bytes"]) for row in rows)
 
 
-def layers(row):
+def layers(row: dict[str, str]) -> tuple[int, int]:
     """The numbers of layers in which the configurations run, and of all."""
     return int(row["compressed_layers"]), int(row["model_layers"])
 
 
-def bytes_held(found, best):
+def bytes_held(found: Found, best: str) -> str:
     """How much of the bytes of the full cache the configuration has: of all layers, and of those in which it runs."""
     rows = found.rows[best]
     some, every = layers(rows[0])
     text = f"{100 * share(rows):.1f} % of the bytes of the full cache"
     if some == every:
         return text
-    row = found.predictions.row_of(best, found.options.budget)
-    inside = 100 * share([row]) if row else float(found.options.budget.split("%")[0])
+    row = found.predictions.row_of(best, found.target.budget)
+    inside = 100 * share([row]) if row else float(found.target.budget.split("%")[0])
     return f"{text}, {inside:.1f} % in the {some} of {every} layers in which methods run"
 
 
-def total(options, rows):
-    """The bytes of the configuration at --context-length. `rows`: its own; they count layers in which no method runs
-    too, kveval each of them as a full one."""
-    cache = options.cache
+def total(cache: CacheSizes | None, rows: list[dict[str, str]]) -> str:
+    """The bytes of the configuration at --context-length, by the CacheSizes. `rows`: its own; they count layers in
+    which no method runs too, kveval each of them as a full one."""
     if not cache:
         return ""
-    apart = cache["apart"]
+    apart = cache.apart
     if apart is None:
         apart = 1 - float(rows[0]["compressed_layers"]) / float(rows[0]["model_layers"])
-    held = cache["whole"] + (cache["full"] - cache["whole"]) * (share(rows) - apart) / (1 - apart)
-    return (f"After {cache['tokens']} tokens it holds {size_text(held)} of the {size_text(cache['full'])} of the full "
-            f"cache, {held / cache['tokens']:.0f} of {cache['full'] / cache['tokens']:.0f} bytes per token.")
+    held = cache.whole + (cache.full - cache.whole) * (share(rows) - apart) / (1 - apart)
+    return (f"After {cache.tokens} tokens it holds {size_text(held)} of the {size_text(cache.full)} of the full cache, "
+            f"{held / cache.tokens:.0f} of {cache.full / cache.tokens:.0f} bytes per token.")
 
 
-def times(contest, name, best):
+def times(contest: Race, name: str, best: str) -> str:
     """A configuration beside a better one, on the documents of both."""
     return f"{short(name)} ({number(contest.ratio(name, best))} times the KL of {short(best)})"
 
 
-def headline(found, best):
+def headline(found: Found, best: str) -> str:
     own, contest = found.rows[best], found.contest
     leads = "changes the output least" if contest.decided else "leads, undecided,"
     text = (f"**{short(best)}** {leads} of the {len(contest.names)} configurations that were measured: KL "
@@ -99,15 +100,15 @@ def headline(found, best):
     return text
 
 
-def evidence(found, best):
-    contest, options = found.contest, found.options
+def evidence(found: Found, best: str) -> str:
+    contest = found.contest
     lost = sorted(contest.dropped, key=lambda name: contest.dropped[name][1])
     sentences = []
     if lost:
         each = [f"{times(contest, name, contest.dropped[name][0])} after {contest.dropped[name][1]} documents"
                 for name in lost]
         sentences.append("Known to be worse on pieces of these texts, more often or by more than chance allows if "
-                         f"neither were better, at an error rate of {100 * options.error:g} % for all of these "
+                         f"neither were better, at an error rate of {100 * found.question.error:g} % for all of these "
                          f"statements together: {'; '.join(each)}.")
     rest = [times(contest, name, best) for name in contest.alive if name != best]
     if rest and contest.documents < contest.least_documents:
@@ -120,27 +121,27 @@ def evidence(found, best):
     return " ".join(sentences)
 
 
-def more(found):
+def more(found: Found) -> str:
     """What brings more documents."""
     if found.contest.documents < found.raced:
         return "; give more --minutes"
     fewer = ""
     if len(found.contest.names) > 2:
-        fewer = f", or --race 2 ({Race(['a', 'b'], found.options.error).least_documents} documents)"
+        fewer = f", or --race 2 ({Race(['a', 'b'], found.question.error).least_documents} documents)"
     return f", all that these texts have; give longer texts or a smaller --context{fewer}"
 
 
-def prediction(found, best):
+def prediction(found: Found, best: str) -> str:
     if own_plan(best):
         return ("Held-out documents did not confirm that it is better than equal budgets; the race measured it all the "
                 "same.") if found.unconfirmed else ""
-    row = found.predictions.row_of(best, found.options.budget)
+    row = found.predictions.row_of(best, found.target.budget)
     if row is None:
         return ""
     outside = found.predictions.outside(row)
     if outside:
         return f"Its damage could not be predicted ({outside}): it was measured as one of its kind."
-    if not found.options.gradients:
+    if not found.question.gradients:
         return (f"It was chosen to be measured by its error in the residual stream on {found.recorded} other "
                 f"documents, {number(found.predictions.damage(row))}; no KL was predicted.")
     low, high = float(row["kl_predicted_lo"] or 0), float(row["kl_predicted_hi"] or math.inf)
@@ -149,7 +150,7 @@ def prediction(found, best):
             f"{between} (mean; if tokens are dropped, predictions tend to be too small).")
 
 
-def lost_answers(asked):
+def lost_answers(asked: list[dict[str, str]]) -> str:
     """What the configurations lose of the answers that the full cache has right, task by task."""
     sentences = []
     for task in dict.fromkeys(row["task"] for row in asked):
@@ -165,10 +166,10 @@ def lost_answers(asked):
     return " ".join(sentences)
 
 
-def needs(found, best):
+def needs(found: Found, best: str) -> str:
     """What the configuration asks of an engine, and where it runs."""
     if own_plan(best):
-        places = "layer" if found.options.by == "layer" else "kv head of each layer"
+        places = "layer" if found.question.by == "layer" else "kv head of each layer"
         return (f"The plan is plans/{own_plan(best)}; it asks an engine for caches of another size in each "
                 f"{places}, and for what its methods ask.")
     runs_in = [row["runs_in"] for row in found.predictions.rows if configuration(row) == best and row["runs_in"]]
@@ -181,24 +182,24 @@ def needs(found, best):
     return f"It asks an engine for {asked}." if asked else ""
 
 
-def smallest(options, predictions):
-    """What an engine has nearest to a size below all that it has."""
+def smallest(engine: str | None, budget: str, predictions: Predictions) -> str:
+    """What an engine has nearest to a budget below all that it has."""
     fits = [row for row in predictions.rows if row["budget"] == "100%mem" and row["status"] == "ok"]
     if not fits:
-        return f"nothing of {options.runs_in} has a prediction; leave --runs-in out."
+        return f"nothing of {engine} has a prediction; leave --runs-in out."
     row = min(fits, key=lambda row: float(row["total_bytes"]) / float(row["full_bytes"]))
-    held, asked = 100 * float(row["total_bytes"]) / float(row["full_bytes"]), float(options.budget.split("%")[0])
-    return (f"{options.runs_in} has nothing as small; nearest is {configuration(row)} ({row['runs_in']}) with "
+    held, asked = 100 * float(row["total_bytes"]) / float(row["full_bytes"]), float(budget.split("%")[0])
+    return (f"{engine} has nothing as small; nearest is {configuration(row)} ({row['runs_in']}) with "
             f"{held:.1f} % of the full cache. Give --memory {math.ceil(held)}%, or a context "
             f"{100 * (1 - asked / held):.0f} % shorter.")
 
 
-def verdict(kl):
+def verdict(kl: list[float]) -> str:
     """What the KL on some documents is called."""
     return "breaks the model" if max(kl) >= BREAKS else "large" if max(kl) >= LARGE else ""
 
 
-def line(setting):
+def line(setting: Setting) -> str:
     measured, words = "not measured", ""
     if setting.kl:
         measured = f"{number(geometric_mean(setting.kl))} ({number(min(setting.kl))} to {number(max(setting.kl))})"
@@ -210,11 +211,11 @@ def line(setting):
     return f"| {setting.engine} | {100 * setting.share:.1f} % | {measured} | {words} |"
 
 
-def layer_names(whole):
+def layer_names(whole: list[int]) -> str:
     return f"layer{'s' if len(whole) > 1 else ''} {', '.join(map(str, whole))}"
 
 
-def flags(setting):
+def flags(setting: Setting) -> str:
     """How an engine is told to leave these layers in 16 bits. vLLM 0.21 has a list, ik_llama.cpp (from its pull request
     1626 on) the first and last ones."""
     if setting.engine.startswith("vLLM"):
@@ -225,7 +226,7 @@ def flags(setting):
     return ""
 
 
-def engines(found):
+def engines(found: Found) -> str:
     """What staying with the formats that engines have costs, at the bytes that they take."""
     if not found.settings:
         return ""
@@ -251,14 +252,14 @@ def engines(found):
     return text
 
 
-def paragraphs(found):
+def paragraphs(found: Found) -> str:
     """The whole answer."""
-    options, contest = found.options, found.contest
+    question, contest = found.question, found.contest
     if contest.documents == 0:
-        return (f"None of the configurations at {options.memory} of the memory was measured in {options.minutes:g} "
+        return (f"None of the configurations at {question.memory} of the memory was measured in {question.minutes:g} "
                 f"minutes. By prediction from {found.recorded} documents these are to be measured, the most promising "
                 f"first: {', '.join(map(short, contest.names))}.\n" + engines(found))
     best = contest.leader
-    sentences = [headline(found, best), total(options, found.rows[best]), evidence(found, best),
+    sentences = [headline(found, best), total(found.target.cache, found.rows[best]), evidence(found, best),
                  prediction(found, best), lost_answers(found.asked), needs(found, best)]
     return " ".join(filter(None, sentences)) + "\n" + engines(found)

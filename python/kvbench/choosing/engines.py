@@ -6,12 +6,14 @@ import dataclasses
 import math
 import time
 
-from ._choose_documents import trace_of
-from ._choose_model import is_measured, measured
-from ._choose_rank import configuration
-from ._damage import LARGE, REGION
-from ._error import Error
-from .trace import Trace
+from .._damage import LARGE, REGION
+from .._error import Error
+from ..trace import Trace
+from .documents import trace_of
+from .folder import Work
+from .model import is_measured, measured
+from .plans import text_of
+from .rank import Predictions, configuration
 
 DOCUMENTS = 3  # on fewer a format is not judged
 FULL = "100%mem"  # the budget of these rows: what a format takes is its own affair
@@ -29,27 +31,27 @@ class Setting:
     whole_kl: list = dataclasses.field(default_factory=list)
 
     @property
-    def better(self):
+    def better(self) -> bool:
         """Whether leaving out the layers `whole` takes away most of the damage."""
         return bool(self.whole_kl) and geometric_mean(self.whole_kl) < 0.5 * geometric_mean(self.kl)
 
 
-def geometric_mean(values):
+def geometric_mean(values: list[float]) -> float:
     return math.exp(math.fsum(math.log(max(value, 1e-12)) for value in values) / len(values))
 
 
-def share_of(row):
+def share_of(row: dict[str, str]) -> float:
     return float(row["total_bytes"]) / float(row["full_bytes"])
 
 
-def settings_of(predictions):
+def settings_of(predictions: Predictions) -> list[Setting]:
     """The formats of engines that a replay has rows of, the smallest first."""
     found = [Setting(configuration(row), row["runs_in"], share_of(row)) for row in predictions.rows
              if row["budget"] == FULL and row["status"] == "ok" and row["runs_in"] and share_of(row) < 0.99]
     return sorted(found, key=lambda setting: setting.share)
 
 
-def measure_settings(work, predictions, documents, deadline):
+def measure_settings(work: Work, predictions: Predictions, documents: list[str], deadline: float) -> list[Setting]:
     """The settings of engines, measured on DOCUMENTS documents, unless the first shows that the time is too short."""
     settings = settings_of(predictions)
     if not settings or len(documents) < DOCUMENTS:
@@ -70,7 +72,8 @@ def measure_settings(work, predictions, documents, deadline):
     return settings
 
 
-def leave_layers(work, predictions, settings, documents, deadline):
+def leave_layers(work: Work, predictions: Predictions, settings: list[Setting], documents: list[str],
+                 deadline: float) -> None:
     """Measures the settings of large damage with the layers in 16 bits that they hurt most, if there is time."""
     tried = {}
     for setting in settings:
@@ -78,7 +81,9 @@ def leave_layers(work, predictions, settings, documents, deadline):
         errors = predictions.layers(row)
         setting.whole = worst_layers(errors) if max(setting.kl) >= LARGE else []
         if setting.whole:
-            tried[work.add_plan(plan_of(row, setting.whole, sorted(errors), layers_of(work)))] = setting
+            methods = {layer: "exact" if layer in setting.whole else setting.name for layer in sorted(errors)}
+            plan = text_of(row["model"], layers_of(work), row["sha256"], FULL, methods)
+            tried[work.add_plan(plan)] = setting
     if not tried:
         return None
     try:
@@ -97,23 +102,14 @@ def leave_layers(work, predictions, settings, documents, deadline):
     return None
 
 
-def layers_of(work):
+def layers_of(work: Work) -> int:
     with Trace(trace_of(work)) as trace:
         return trace.num_layers
 
 
-def worst_layers(errors):
+def worst_layers(errors: dict[int, float]) -> list[int]:
     """The layers whose error is outside of what can be predicted, if they are few; otherwise the worst one."""
     if len(errors) < 2:
         return []
     outside = sorted(layer for layer, error in errors.items() if error > REGION)
     return outside if 1 <= len(outside) <= max(1, len(errors) // 8) else [max(errors, key=errors.get)]
-
-
-def plan_of(row, whole, layers, model_layers):
-    """A plan that gives these layers the method of a row, and 16 bits to those of `whole`."""
-    lines = "".join(f'  {{ layer = {layer}, method = "{"exact" if layer in whole else configuration(row)}", '
-                    f'budget = "{FULL}" }},\n' for layer in layers)
-    model = row["model"].replace("\\", "\\\\").replace('"', '\\"')
-    return (f'model = "{model}"\nmodel_layers = {model_layers}\ntraces = ["{row["sha256"]}"]\n\n[[plans]]\n'
-            f'budget = "{FULL}"\nlayers = [\n{lines}]\n')

@@ -1,0 +1,237 @@
+# SPDX-License-Identifier: Apache-2.0
+"""kvbench.choose(): from a model, texts and a size of the cache to a configuration, and the evidence for it.
+
+A part of each text is recorded with probes, or without PyTorch with sketches of W_O; every family and the best budgets
+by layer are predicted from it. The formats of engines and the best few configurations are then measured in the model on
+the other part, document by document, until one is known to be better or the time is over. Everything is a file in the
+output folder, which answers other questions about the same model and texts too; a run that was stopped goes on from
+there."""
+
+import json
+import math
+import os
+import pathlib
+import time
+from dataclasses import dataclass
+
+from .._error import Error, require
+from .._files import held
+from ..results import rows_of
+from . import answer
+from .documents import documents_of, record
+from .engines import FULL, measure_settings
+from .folder import Work
+from .model import answered, is_measured, measured
+from .plans import Plan
+from .race import Race, bootstrap_interval
+from .rank import Predictions, candidates, configuration, own_plan
+from .settings import ChooseSettings, Question, question_of
+from .sizes import target_of
+
+
+@dataclass(frozen=True)
+class Worse:
+    """A configuration that is known to be worse than another one.
+
+    Attributes
+    ----------
+    configuration, than : str
+        The two.
+    ratio : float
+        Geometric mean of the ratio of its KL to that of `than`, over the documents of both.
+    documents : int
+        Documents after which this was known.
+    """
+
+    configuration: str
+    than: str
+    ratio: float
+    documents: int
+
+
+@dataclass(frozen=True)
+class ChooseResult:
+    """The answer of `kvbench.choose()`. A notebook shows its text.
+
+    Configurations are METHOD[PARAMETERS], as methods are given to `kvbench.replay()`; a plan that was made is
+    ``plan:plan-DIGEST.toml``, and the attribute `plan` has its path.
+
+    Attributes
+    ----------
+    configuration : str or None
+        The configuration that changes the output least, or leads; None: there was no time to measure one.
+    decided : bool
+        Whether all others are known to be worse.
+    budget : str
+        The size of the cache as a budget, such as ``"25%mem"``.
+    kl : float or None
+        KL divergence from the full cache, in nats per token: geometric mean over `documents`.
+    kl_interval : tuple of two floats, or None
+        95 % bootstrap interval of `kl` over documents; None for fewer than two. It does not know that the race ended
+        when it was decided: `worse` has the statements that do.
+    documents : int
+        Documents that `configuration` was measured on.
+    raced : tuple of str
+        All configurations of the race, the most promising one by prediction first.
+    worse : tuple of Worse
+        What was told: these are worse, in the order in which it became known.
+    not_told : tuple of str
+        The other configurations: those that are not known to be worse.
+    text : str
+        The answer in sentences, as Markdown.
+    folder, answer : pathlib.Path
+        The folder of this question, and the file of the text in it.
+    plan : pathlib.Path or None
+        The file of the plan, if one raced.
+    """
+
+    configuration: str | None
+    decided: bool
+    budget: str
+    kl: float | None
+    kl_interval: tuple[float, float] | None
+    documents: int
+    raced: tuple[str, ...]
+    worse: tuple[Worse, ...]
+    not_told: tuple[str, ...]
+    text: str
+    folder: pathlib.Path
+    answer: pathlib.Path
+    plan: pathlib.Path | None
+
+    def _repr_markdown_(self) -> str:
+        return self.text
+
+
+def choose(settings: ChooseSettings) -> ChooseResult:
+    """Choose a compression of the KV cache for a model and texts, as ``kvbench-choose`` does (docs/choose.md).
+
+    Parameters
+    ----------
+    settings : ChooseSettings
+        The model, the texts, the output folder and the size of the cache.
+
+    Returns
+    -------
+    ChooseResult
+        The configuration, its KL and the evidence for it. The same call again returns the same result and computes
+        nothing; a call that was interrupted goes on where it stopped.
+
+    Raises
+    ------
+    Error
+        If the settings contradict the model, the texts, the folder or each other, or if nothing fits in the memory.
+        The message names settings by their flags.
+    OSError, MemoryError
+        If a file cannot be written, or a program ended for lack of memory.
+
+    Examples
+    --------
+    >>> found = kvbench.choose(kvbench.ChooseSettings("model.gguf", ["mine.txt"], "choice", memory="25%"))
+    >>> found.configuration, found.kl, found.kl_interval
+    """
+    question = question_of(settings)
+    with held(question.output) as lock:
+        return choose_in(Work(question, lock))
+
+
+def choose_in(work: Work) -> ChooseResult:
+    """The steps of choose() in a folder."""
+    question = work.question
+    recorded, raced = documents_of(work)
+    target = target_of(work) if question.gradients else None
+    trace = record(work, recorded)
+    target = target or target_of(work, trace)
+    predictions, plan = predict(work, target.budget, trace)
+    names = chosen(question, target.budget, predictions, work.add_plan(plan.text) if plan else None)
+    work.write(work.in_answer("raced.json"), json.dumps({"budget": target.budget, "configurations": names}) + "\n")
+    deadline = time.monotonic() + (60 * question.minutes if os.access(work.folder, os.W_OK) else 0)
+    settings = measure_settings(work, predictions, raced, deadline)
+    work.say(f"measuring {', '.join(map(answer.short, names))} on up to {len(raced)} documents")
+    contest, rows = race(work, target.budget, names, raced, deadline)
+    asked = answered(work, contest.alive, target.budget) if question.task and contest.documents else []
+    found = answer.Found(question, target, contest, rows, predictions, settings, len(recorded), len(raced),
+                         [row for row in asked if configuration(row) in contest.alive],
+                         plan is not None and not plan.confirmed)
+    text = answer.paragraphs(found)
+    work.write(work.in_answer("answer.md"), text)
+    work.say(f"the answer is {work.own('answer.md')}")
+    return result_of(work, target.budget, contest, text)
+
+
+def result_of(work: Work, budget: str, contest: Race, text: str) -> ChooseResult:
+    """The ChooseResult of a race."""
+    best = contest.leader if contest.documents else None
+    damage = contest.damage(best) if best else []
+    plan = next(filter(None, map(own_plan, contest.names)), None)
+    return ChooseResult(
+        configuration=best, decided=best is not None and contest.decided, budget=budget,
+        kl=contest.mean(best) if best else None,
+        kl_interval=bootstrap_interval(damage) if len(damage) > 1 else None, documents=len(damage),
+        raced=tuple(contest.names),
+        worse=tuple(Worse(name, than, contest.ratio(name, than), documents)
+                    for name, (than, documents) in sorted(contest.dropped.items(), key=lambda item: item[1][1])),
+        not_told=tuple(name for name in contest.alive if name != best), text=text, folder=pathlib.Path(work.own("")),
+        answer=pathlib.Path(work.own("answer.md")), plan=pathlib.Path(work.path("plans", plan)) if plan else None)
+
+
+def predict(work: Work, budget: str, trace: str) -> tuple[Predictions, Plan | None]:
+    """Replays every configuration, and finds a plan. Returns the Predictions and the Plan; None if it has no choice."""
+    question, rows = work.question, work.own("predicted.csv")
+    if not os.path.exists(rows):
+        work.say("predicting what every configuration does")
+    work.run(rows, question.commands["kvbench"], "replay", trace, "-m", question.methods, "-b", f"{budget},{FULL}",
+             "--rows", "layer", "--no-times", "-q", "-o", rows, *work.threads())
+    plan = None if question.runs_in else divide(work, budget, trace)
+    table = rows_of(rows, (question.figure,), "a replay")
+    several = any(row["prompt"] == "all" for row in table)
+    found = Predictions(table, question.figure, "all" if several else "0")
+    return found, plan if plan and plan.has_a_choice else None
+
+
+def chosen(question: Question, budget: str, predictions: Predictions, plan: str | None) -> list[str]:
+    """The names of the configurations that race: those of candidates(), and the plan, which a race measures whether or
+    not held-out documents confirmed it."""
+    names = candidates(predictions, budget, question.race - bool(plan))
+    if not predictions.ranked(budget):
+        require(not question.runs_in, f"--memory {question.memory}",
+                answer.smallest(question.runs_in, budget, predictions))
+        reason = next((row["reason"] for row in predictions.rows if row["reason"]), "nothing fits")
+        raise Error(f"--memory {question.memory}: no configuration has a prediction at this size ({reason}).")
+    return names + ([plan] if plan else [])
+
+
+def race(work: Work, budget: str, names: list[str], documents: list[str], deadline: float) -> tuple[Race, dict[str,
+         list[dict[str, str]]]]:
+    """Measures the configurations in the model, document by document. Returns the race and the rows of kveval by
+    configuration, each of one document."""
+    contest = Race(names, work.question.error)
+    rows: dict[str, list[dict[str, str]]] = {name: [] for name in names}
+    for number, document in enumerate(documents):
+        late = time.monotonic() >= deadline and not is_measured(work, document, contest.alive, budget)
+        if (contest.decided and number) or late:
+            break
+        found = measured(work, document, contest.alive, budget)
+        for name in contest.alive:
+            rows[name].append(found[name])
+        contest.add({name: float(found[name]["kl_mean"]) for name in contest.alive})
+        left = max(0, deadline - time.monotonic()) / 60
+        work.say(f"document {number + 1} of {len(documents)}: {answer.short(contest.leader)} leads, "
+                 f"{len(contest.alive)} in the race, {left:.0f} of {work.question.minutes:g} minutes left")
+    return contest, rows
+
+
+def divide(work: Work, budget: str, trace: str) -> Plan | None:
+    """The Plan. There is none if no configuration of the menu can be predicted at this size in all layers."""
+    question, plan = work.question, work.own("plan.toml")
+    if not os.path.exists(plan):
+        work.say(f"dividing the memory among the {question.by}s")
+    try:
+        work.run(plan, question.commands["kvbench"], "allocate", trace, "--menu", question.menu, "--by", question.by,
+                 "-b", budget, "-q", "-o", plan, *work.threads())
+    except Error as why:
+        if "none of its configurations fits" not in str(why):
+            raise
+        work.say(f"there is no plan: {why}")
+        return None
+    return Plan(plan)

@@ -1,0 +1,67 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How kvbench-choose runs programs and says what they do."""
+import os
+import pathlib
+import re
+import sys
+import types
+from unittest import mock
+
+from support import PackageTest
+from kvbench.choosing import run
+
+
+class Runs(PackageTest):
+    def test_a_program_that_is_killed(self):
+        for number, expected in ((9, OSError), (15, KeyboardInterrupt)):
+            with self.assertRaises(expected):
+                run.Run(quiet=True).run(self.path("made"), "sh", "-c", f"kill -{number} $$")
+
+    def said(self, script, **options):
+        """What a Run says of a program, and whether it made its file."""
+        said = []
+        runs = run.Run(quiet=False)
+        stream = types.SimpleNamespace(write=said.append, flush=lambda: None, **options)
+        with mock.patch.object(sys, "stderr", stream):
+            try:
+                runs.run(self.path("made/file"), "sh", "-c", script, self.path("made/file"))
+            except Exception as failure:
+                said.append(f"{type(failure).__name__}: {failure}")
+        return re.sub(r"\[ *\d+ s\]", "[0 s]", "".join(said))
+
+    def test_progress_of_a_program(self):
+        """A line for each document, with a total; on a terminal all stages, in one line."""
+        stages = "".join(f"echo '{run.STAGES}: {text}' >&2; " for text in (
+            "loading the model", "document 1 of 2, a.ids: probe 1 of 8", "document 1 of 2, a.ids: probe 2 of 8",
+            "document 2 of 2, b.ids: probe 1 of 8"))
+        self.assertEqual(self.said(stages + "touch $0"),
+                         "kvbench-choose: [0 s] document 1 of 2\n"
+                         "kvbench-choose: [0 s] document 2 of 2, about 0 s left\n")
+        os.remove(self.path("made/file"))
+        live = self.said(stages + "touch $0", isatty=lambda: True)
+        self.assertIn("\r\x1b[Kkvbench-choose: [0 s] document 1 of 2, a.ids: probe 2 of 8\r", live)
+        self.assertEqual(live.count("\n"), 0)
+        os.remove(self.path("made/file"))
+        self.assertEqual(self.said(stages + "echo 'kveval: no room' >&2; exit 3"),
+                         "kvbench-choose: [0 s] document 1 of 2\n"
+                         "kvbench-choose: [0 s] document 2 of 2, about 0 s left\n"
+                         "OSError: sh failed: kveval: no room")
+
+    def test_time_that_is_left(self):
+        """The first of three documents takes 100 seconds, and two are left."""
+        said, runs = [], run.Run(quiet=False)
+        with mock.patch.object(run.time, "monotonic") as clock, mock.patch.object(
+                run, "tell", said.append):
+            for clock.return_value, stage in ((500, "document 1 of 3, a"), (590, "document 1 of 3, b"),
+                                              (600, "document 2 of 3, a")):
+                runs.show(stage)
+        self.assertIn("document 2 of 3, about 200 s left\n", said[-1])
+
+    def test_copies_of_a_model_are_named(self):
+        copy = self.path("cache/kvbench/f32/1234.gguf")
+        os.makedirs(os.path.dirname(copy))
+        pathlib.Path(self.path("cache/kvbench/f32/earlier.gguf")).write_text("x")
+        with mock.patch.dict(os.environ, {"XDG_CACHE_HOME": self.path("cache")}):
+            self.assertEqual(self.said(f"head -c 2000000 /dev/zero > '{copy}'; touch $0"),
+                             f"kvbench-choose: [0 s] {copy} is a copy of the model with fp32 weights (2 MB), which "
+                             "later runs use; kvbench cache lists and removes such copies\n")
