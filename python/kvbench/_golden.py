@@ -227,7 +227,7 @@ def verify_golden(trace: FilePath | Trace | None = None, method: Any = None, por
         If there are no such rows, or the trace is another one.
     """
     path = getattr(trace, "path", trace) or "traces/smollm2-135m.h5"
-    places: dict[str, dict[tuple[str, str, int], list[GoldenRow]]] = {}  # method: protocol, prompt and layer: its rows there
+    places: dict[str, dict[tuple[str, str, int], list[GoldenRow]]] = {}  # by method and place
     for row in golden():
         places.setdefault(row.label, {}).setdefault((row.protocol, row.prompt, row.layer), []).append(row)
     chosen = list(places) if method is None else [method] if isinstance(method, str) else list(method)
@@ -321,7 +321,8 @@ def _means(values: np.ndarray) -> np.ndarray | None:
     if not applies.any():
         return None
     with np.errstate(invalid="ignore"):
-        return np.nansum(values.astype(float), 1) / applies.sum(1)
+        means: np.ndarray = np.nansum(values.astype(float), 1) / applies.sum(1)
+        return means
 
 
 def _row(path: FilePath, number: int, cells: dict[str, str], most: int) -> GoldenRow:
