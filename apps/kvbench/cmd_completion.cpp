@@ -96,19 +96,14 @@ _kvbench() {
   elif [ "$prev" = "=" ]; then prev=${line[at-2]}
   elif [[ $cur == --*=* ]]; then prev=${cur%%=*} list=${cur%%=*}= cur=${cur#*=}; fi
   if [ "$at" = 1 ]; then command=; prev=
-  elif [ "$at" -gt 2 ] && [ "$(_kvbench_flags "$command ${line[2]}")" != "" ];
-then command = "$command ${line[2]}";
-fi if[-n "$prev"];
-then words = $(_kvbench_values
-               "$command"
-               "$prev");
-fi if["$words" = ""]&& [[$prev != -* || $cur == -*]];
-then if [[$cur == -*]];
-then words = $(_kvbench_flags "$command");
-else words = $(_kvbench_words "$command");
-fi fi["$words" = ""] && return if [[$cur == *, *]];
-then list = $list${cur %, *}, ;
-fi COMPREPLY = ($(compgen - P "$list" - W "$words" --"${cur##*,}"))
+  elif [ "$at" -gt 2 ] && [ "$(_kvbench_flags "$command ${line[2]}")" != "" ]; then command="$command ${line[2]}"; fi
+  if [ -n "$prev" ]; then words=$(_kvbench_values "$command" "$prev"); fi
+  if [ "$words" = "" ] && [[ $prev != -* || $cur == -* ]]; then
+    if [[ $cur == -* ]]; then words=$(_kvbench_flags "$command"); else words=$(_kvbench_words "$command"); fi
+  fi
+  [ "$words" = "" ] && return
+  if [[ $cur == *,* ]]; then list=$list${cur%,*},; fi
+  COMPREPLY=($(compgen -P "$list" -W "$words" -- "${cur##*,}"))
 }
 complete -o default -F _kvbench kvbench kveval kvbench-validate
 )sh";
@@ -174,7 +169,8 @@ std::string fish_script(const CommandLine& all) {
       "# Completion of kvbench and its programs in fish, written by `kvbench completion`.\n"
       "function __kvbench_methods; printf '%s\\n' {}; end\n"
       "function __kvbench_in\n  set -l words (commandline -opc) ''\n"
-      "  test \"$words[2]\" = \"$argv[1]\"; and test (count $argv) = 1 -o \"$words[3]\" = \"$argv[2]\"\nend\n"
+      "  test \"$words[2]\" = \"$argv[1]\"; or return\n"
+      "  test (count $argv) = 1; or test \"$words[3]\" = \"$argv[2]\"\nend\n"
       "complete -c kvbench -n '__kvbench_in methods' -f -a '(__kvbench_methods)'\n"
       "complete -c kvbench -n '__kvbench_in \"\"' -l help -d 'Print the commands and exit'\n"
       "complete -c kvbench -n '__kvbench_in \"\"' -l version -d 'Print the version and exit'\n",
