@@ -74,12 +74,10 @@ std::string range_of_shares(const Damages& damages, const allocate::Plan& plan) 
 }  // namespace
 
 MenuNames menu_names(const Damages& damages, const report::Labels& labels) {
-  std::vector<compare::QueryConfiguration> menu;
-  for (const auto& entry : damages.menu)
-    menu.push_back({.method = entry.method.info->name, .params = entry.method.params.text(), .budget = {}});
-  labels.apply(menu);  // entries of several sizes are of one method
+  std::vector<replay::MethodChoice> menu;
+  for (const auto& entry : damages.menu) menu.push_back(entry.method);  // entries of several sizes are of one method
   MenuNames names;
-  for (const compare::QueryConfiguration& entry : menu)
+  for (const compare::QueryConfiguration& entry : labels.shown(menu))
     names.push_back(entry.method + (entry.params.empty() ? "" : " " + entry.params));
   return names;
 }

@@ -135,7 +135,7 @@ int run(const CLI::App& flags, AllocateFlags& o) {
   resolve_device(o);
   const std::vector<Budget> budgets = parse_budgets(o.budgets);
   const replay::ReplayRequest request = request_of(o, budgets);
-  check_labels(o, request.methods);
+  report::Labels(o.labels).check(request.methods);
   std::vector<NamedFile> inputs = input_files(request);
   for (const std::string& path : o.traces) inputs.push_back({"the trace", path});
   check_distinct(std::vector<NamedFile>{{"-o", o.output}, {"--curve", o.curve}, {"--figure", o.figure}}, inputs);

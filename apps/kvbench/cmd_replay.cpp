@@ -12,6 +12,7 @@
 #include <kvbench/replay/replay.hpp>
 #include <kvbench/replay/run/devices.hpp>
 #include <kvbench/report/columns/tables.hpp>
+#include <kvbench/report/read/labels.hpp>
 
 #include <apps/common/command_line.hpp>
 #include <apps/common/rows/column_page.hpp>
@@ -167,7 +168,7 @@ int run(const CLI::App& flags, ReplayFlags& options) {
   how.keep_raw = options.raw_outputs;
   const std::vector<PlannedTrace> traces = open_traces(options);
   check_effects(flags, options, traces);
-  check_labels(options.run, options.request.methods);
+  report::Labels(options.run.labels).check(options.request.methods);
   std::vector<NamedFile> inputs = input_files(options.request);
   for (const std::string& path : options.traces) inputs.push_back({"the trace", path});
   check_distinct(std::vector<NamedFile>{{"-o", options.run.output}, {"--raw", options.raw}}, inputs);

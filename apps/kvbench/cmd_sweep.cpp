@@ -6,6 +6,7 @@
 
 #include <kvbench/core/error.hpp>
 #include <kvbench/report/columns/tables.hpp>
+#include <kvbench/report/read/labels.hpp>
 #include <kvbench/sweep/estimate.hpp>
 #include <kvbench/sweep/run.hpp>
 
@@ -105,7 +106,7 @@ int run(const CLI::App& flags, SweepFlags& options) {
   }
   std::vector<replay::MethodChoice> methods;
   for (const SweepStep& step : sweep.steps) std::ranges::copy(step.request.methods, std::back_inserter(methods));
-  if (!sharded) check_labels(options.run, methods);
+  if (!sharded) report::Labels(options.run.labels).check(methods);
   const std::string path = cells_path(options.cells, options.run.output);
   std::optional<SweepTables> tables;
   if (sharded) {

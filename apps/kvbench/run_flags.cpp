@@ -64,13 +64,6 @@ void add_table_flags(CLI::App* flags, TableFlags& o) {
   add_label_flag(flags, o.labels, "summaries and tables for readers");
 }
 
-void check_labels(const TableFlags& options, std::span<const replay::MethodChoice> methods) {
-  std::vector<compare::QueryConfiguration> rows;
-  for (const replay::MethodChoice& choice : methods)
-    rows.push_back({.method = choice.info->name, .params = choice.params.text(), .budget = {}});
-  report::Labels(options.labels).apply(rows);
-}
-
 void check_table_flags(const CLI::App& flags, const TableFlags& options) {
   check_summary_flag(flags, options.output);
   if (options.format == "md" || options.format == "table")

@@ -3,7 +3,6 @@
 // merge).
 #pragma once
 
-#include <span>
 #include <string>
 #include <vector>
 
@@ -36,8 +35,6 @@ struct RunFlags : TableFlags, DeviceFlags {
 void add_table_flags(CLI::App* flags, TableFlags& options);
 /// Says on stderr which of them have no effect.
 void check_table_flags(const CLI::App& flags, const TableFlags& options);
-/// Throws Error where a label fits none of these methods, which are all that a run is about to compute.
-void check_labels(const TableFlags& options, std::span<const replay::MethodChoice> methods);
 /// Adds --memory.
 void add_memory_flag(CLI::App* flags, RunFlags& options);
 /// Adds all of these, and the other flags of commands that replay.

@@ -119,12 +119,10 @@ void check_paths(const Options& options) {
                  inputs);
 }
 
-/// Throws Error where a label fits no method, before hours of passes.
 void check_labels(const Options& options) {
-  std::vector<compare::QueryConfiguration> rows;
-  for (const auto& [method, budget, seed] : options.configurations)
-    rows.push_back({.method = method.info->name, .params = method.params.text(), .budget = {}});
-  report::Labels(options.labels).apply(rows);
+  std::vector<replay::MethodChoice> methods;
+  for (const auto& [method, budget, seed] : options.configurations) methods.push_back(method);
+  report::Labels(options.labels).check(methods);
 }
 
 Index longest(const eval::EvalResults& results) {

@@ -106,7 +106,14 @@ void Labels::apply_to(std::vector<Row>& rows) const {
 
 void Labels::apply(std::vector<replay::Record>& rows) const { apply_to(rows); }
 void Labels::apply(std::vector<eval::EvalRecord>& rows) const { apply_to(rows); }
-void Labels::apply(std::vector<compare::QueryConfiguration>& configurations) const { apply_to(configurations); }
+
+std::vector<compare::QueryConfiguration> Labels::shown(std::span<const replay::MethodChoice> methods) const {
+  std::vector<compare::QueryConfiguration> rows;
+  for (const replay::MethodChoice& choice : methods)
+    rows.push_back({.method = choice.info->name, .params = choice.params.text(), .budget = {}});
+  apply_to(rows);
+  return rows;
+}
 
 void Labels::apply(std::vector<compare::Comparison>& rows) const {
   if (labels_.empty()) return;

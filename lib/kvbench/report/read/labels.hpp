@@ -27,8 +27,10 @@ class Labels {
   void apply(std::vector<compare::Comparison>& rows) const;
   /// `raw`: the configurations of raw results of the same rows, which are found by these names.
   void apply(std::vector<CsvTable>& tables, std::span<std::vector<compare::QueryConfiguration>* const> raw = {}) const;
-  /// Of what a run is about to compute: its rows are of these.
-  void apply(std::vector<compare::QueryConfiguration>& configurations) const;
+  /// The methods of what a run computes, as its rows will show them. Throws as apply() does.
+  std::vector<compare::QueryConfiguration> shown(std::span<const replay::MethodChoice> methods) const;
+  /// Refuses wrong labels before the run that computes these methods.
+  void check(std::span<const replay::MethodChoice> methods) const { shown(methods); }
 
  private:
   struct Label {
