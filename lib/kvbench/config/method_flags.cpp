@@ -9,7 +9,6 @@
 #include <kvbench/core/name.hpp>
 #include <kvbench/methods/contract/method_text.hpp>
 #include <kvbench/methods/sets.hpp>
-#include <kvbench/replay/plan/plan.hpp>
 
 namespace kvbench::config {
 namespace {

@@ -12,7 +12,6 @@
 #include <kvbench/methods/contract/method_text.hpp>
 #include <kvbench/methods/file_name.hpp>
 #include <kvbench/methods/sets.hpp>
-#include <kvbench/replay/plan/plan.hpp>
 
 namespace kvbench::config {
 namespace {
