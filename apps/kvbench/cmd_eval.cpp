@@ -54,8 +54,7 @@ Command add_eval(CLI::App& app) {
   kveval::declare_flags(*flags);
   const char* const remedy =
       "It needs llama.cpp: run scripts/fetch-model, and configure with -DKVBENCH_KVDUMP=ON -DKVBENCH_LLAMA_PREFIX=... "
-      "as "
-      "docs/kvdump.md shows";
+      "as docs/kvdump.md shows";
   return own_command(flags, {.program = "kveval", .remedy = remedy, .help = help, .answer = answer});
 }
 

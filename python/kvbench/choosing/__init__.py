@@ -8,7 +8,9 @@ the evidence for it (docs/choose.md).
     documents.py  pieces of the texts, and the recording of some of them
     rank.py       what a replay predicts, and which configurations race
     race.py       evidence that may be looked at after each document
-    model.py      what is measured in the model, and the size of its cache
+    model.py      what is measured in the model
+    sizes.py      the size of its cache
+    plans.py      files of plans
     engines.py    formats that engines have
     answer.py     sentences
     folder.py     the output folder

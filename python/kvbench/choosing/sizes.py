@@ -31,7 +31,7 @@ class Target:
     cache: CacheSizes | None  # None: sizes are not asked for
 
 
-def target_of(work: Work, trace: str | None=None) -> Target:
+def target_of(work: Work, trace: str | None = None) -> Target:
     """The Target of a folder. `trace`: that of a GGUF file, of which sizes are read instead of from the model."""
     question = work.question
     if question.context_length is None:
@@ -83,7 +83,7 @@ def window_of(model: str) -> int:
     return int(header.get(f"{header.get('general.architecture')}.attention.sliding_window", 0))
 
 
-def sizes_in_trace(question: Question, path: FilePath, window: int=0) -> CacheSizes:
+def sizes_in_trace(question: Question, path: FilePath, window: int = 0) -> CacheSizes:
     """sizes() of a GGUF file by its trace, which has kv heads, channels and windows of each layer that has a cache, as
     llama.cpp runs them: a header says nothing of windows of single layers, or of layers that share a cache. `window`:
     that of window_of(), which a trace of fewer tokens does not show."""

@@ -32,8 +32,7 @@ class SharedColumns {
     identity(Tells::configuration, {"budget", "budget as given", of(&Identity::budget), "text"});
     add({{"runs_in",
           "engines that run this today, with their settings, which neither protect tokens nor leave layers dense; "
-          "empty: "
-          "none that kvbench knows",
+          "empty: none that kvbench knows",
           printed<Row>([](const Row& r) {
             if constexpr (requires { r.refit; }) {
               if (r.refit == replay::Refit::fitted) return std::string();  // weights that no engine has
