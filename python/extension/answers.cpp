@@ -18,7 +18,7 @@ std::vector<T> vector_of(const nb::handle& array) {
   return {numbers.data(), numbers.data() + numbers.size()};
 }
 
-/// kvbench._entries.Entries
+/// kvbench.methods.entries.Entries
 AnswerTable table_of(const nb::handle& entries) {
   const nb::object shape = entries.attr("ids").attr("shape");
   return {.rows = nb::cast<Index>(shape[0]),
@@ -159,7 +159,7 @@ Answer answer_of(nb::handle given, Index group, Index d, Index dv, Index tokens)
     check_ids(plain, tokens, function);
     return plain;
   }
-  const nb::object read = nb::module_::import_("kvbench._entries").attr("entries_of")(given, group, d, dv);
+  const nb::object read = nb::module_::import_("kvbench.methods.entries").attr("entries_of")(given, group, d, dv);
   return answer_of(read, tokens, function);
 }
 

@@ -32,10 +32,10 @@ struct AnswerTable {
 };
 using Answer = std::vector<AnswerTable>;
 
-/// Of a list of kvbench._entries.Entries, which this function returned. Throws std::logic_error for an id that is none
-/// of the tokens 0 .. tokens - 1.
+/// Of a list of kvbench.methods.entries.Entries, which this function returned. Throws std::logic_error for an id that
+/// is none of the tokens 0 .. tokens - 1.
 Answer answer_of(nb::handle entries, Index tokens, const char* function);
-/// Of what entries() returned: an array of ids is read here, everything else is given to kvbench._entries.
+/// Of what entries() returned: an array of ids is read here, everything else is given to kvbench.methods.entries.
 Answer answer_of(nb::handle given, Index group, Index d, Index dv, Index tokens);
 
 /// Throws std::logic_error where a query head has no entry of one of these tokens of a context of n, which recall does

@@ -23,9 +23,9 @@ nb::object array(std::span<const T> numbers, std::vector<std::size_t> shape) {
   return nb::cast(nb::ndarray<nb::numpy, const T>(memory, shape.size(), shape.data(), owner));
 }
 
-/// A class of kvbench.method, which is kept for ever.
+/// A class of kvbench.methods.method, which is kept for ever.
 nb::handle class_of(const char* name) {
-  return nb::object(nb::module_::import_("kvbench.method").attr(name)).release();
+  return nb::object(nb::module_::import_("kvbench.methods.method").attr(name)).release();
 }
 
 nb::object rope_of(const std::optional<methods::Rope>& rope) {

@@ -32,7 +32,7 @@ T field(const nb::handle& object, const char* name) {
   return nb::cast<T>(object.attr(name));
 }
 
-/// kvbench._compressed.Document
+/// kvbench.models.compressed.Document
 trace::TraceInfo document_of(const nb::handle& given) {
   trace::TraceInfo document;
   document.model = field<std::string>(given, "model");

@@ -64,8 +64,8 @@ class FixedCache : public methods::CompressedCache {
 }  // namespace
 
 FixedEntries fixed_entries_of(nb::handle made, const methods::HeadPrompt& head) {
-  const nb::object fixed =
-      nb::module_::import_("kvbench._entries").attr("fixed_of")(made, head.group, head.keys.cols(), head.values.cols());
+  const nb::object module = nb::module_::import_("kvbench.methods.entries");
+  const nb::object fixed = module.attr("fixed_of")(made, head.group, head.keys.cols(), head.values.cols());
   FixedEntries entries{.answer = answer_of(fixed[0], head.tokens(), "make()"),
                        .fixed = protected_in(fixed[1], fixed[2], head.tokens(), "make()")};
   check_protected(entries.answer, entries.fixed, head.tokens(), "make()");

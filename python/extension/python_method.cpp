@@ -29,8 +29,8 @@ struct PythonParams {
   methods::SelectionParams selection;
 };
 
-nb::object methods_module() { return nb::module_::import_("kvbench._methods"); }
-nb::object caches_module() { return nb::module_::import_("kvbench._caches"); }
+nb::object methods_module() { return nb::module_::import_("kvbench.methods.lookup"); }
+nb::object caches_module() { return nb::module_::import_("kvbench.methods.caches"); }
 
 /// As with_python(), outside of a replay: what fails concerns the user, who gets the line and the traceback.
 template <class F>
@@ -182,7 +182,7 @@ methods::Properties properties_of(const nb::handle& facts) {
           .weight_sum = methods::WeightSum::free};
 }
 
-/// `facts` are those of kvbench._methods.describe().
+/// `facts` are those of kvbench.methods.lookup.describe().
 methods::MethodInfo describe(const std::string& name, const nb::object& method, const nb::object& facts) {
   using methods::Granularity, methods::Kind;
   Binding binding{.name = name, .method = Held(method), .scorer = nb::cast<bool>(facts["scorer"])};
@@ -251,7 +251,7 @@ const methods::MethodInfo& find_python_method(const std::string& name) {
 
 std::string source_sha256(const std::string& file) {
   return with_definitions(
-      [&] { return nb::cast<std::string>(nb::module_::import_("kvbench._source").attr("digest_of")(file)); });
+      [&] { return nb::cast<std::string>(nb::module_::import_("kvbench.methods.source").attr("digest_of")(file)); });
 }
 
 }  // namespace kvbench::python

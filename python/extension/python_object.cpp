@@ -83,7 +83,7 @@ void rethrow(nb::python_error& error) {
   if (error.matches(PyExc_KeyboardInterrupt)) throw Interrupted();
   std::string kind, line, whole;
   try {
-    const nb::object told = nb::module_::import_("kvbench._caches").attr("told")(error.value());
+    const nb::object told = nb::module_::import_("kvbench.methods.caches").attr("told")(error.value());
     kind = nb::cast<std::string>(told[0]), line = nb::cast<std::string>(told[1]),
     whole = nb::cast<std::string>(told[2]);
   } catch (const nb::python_error&) {  // no memory or stack is left

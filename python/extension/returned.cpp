@@ -14,7 +14,7 @@ namespace {
 constexpr std::size_t longest_value = 40, longest_text = 500;  // characters
 
 std::string shown(nb::handle text, std::size_t longest) {
-  return nb::cast<std::string>(nb::module_::import_("kvbench._caches").attr("shown")(text, longest));
+  return nb::cast<std::string>(nb::module_::import_("kvbench.methods.caches").attr("shown")(text, longest));
 }
 
 [[noreturn]] void refuse(nb::handle value, const std::string& name, const std::string& wanted) {

@@ -13,8 +13,9 @@ import h5py  # noqa: E402
 import hf_models  # noqa: E402
 import torch  # noqa: E402
 from dumps import DumpTest  # noqa: E402
-from kvbench import _anchors, _commands  # noqa: E402
-from kvbench._continued import in_single_precision  # noqa: E402
+from kvbench.dump_hf import anchors as _anchors  # noqa: E402
+from kvbench.program import commands as _commands  # noqa: E402
+from kvbench.models.continued import in_single_precision  # noqa: E402
 
 CONTEXT, SCORED = 300, 9  # waiting tokens of KIVI are 128, so that shorter contexts would have no damage
 N = CONTEXT + SCORED

@@ -16,7 +16,7 @@ import numpy as np  # noqa: E402
 import torch  # noqa: E402
 import transformers  # noqa: E402
 from dumps import DumpTest  # noqa: E402
-from kvbench._sequences import Layer  # noqa: E402
+from kvbench.models.sequences import Layer  # noqa: E402
 
 DOZEN = ("cohere", "phi", "gptj", "gpt_neox", "qwen3", "gemma2", "gemma3n_text", "gemma4_text", "lfm2", "jamba",
          "smollm3", "gpt_oss", "deepseek_v2", "falcon", "opt")

@@ -36,20 +36,21 @@ def write_trace(path, id="0", index=1, arrays=ARRAYS, compress=False, **fields):
 # Modules whose functions take methods, results and flags, which the program checks: tested in replay_test.py,
 # methods_test.py, entries_test.py, check_test.py, sentences_test.py, golden_test.py, choose_settings_test.py and those
 # of models.
-OF_THE_PROGRAM = ("_commands", "_check", "_compressed", "_evaluate", "_given", "_golden", "_kvpress", "_lm_eval",
-                  "_models", "_sentences", "choosing.choose", "choosing.settings", "method")
+OF_THE_PROGRAM = ("program.commands", "program.check", "program.golden", "models.compressed", "models.evaluate", "models.lm_eval",
+                  "models.loading", "methods.given", "methods.kvpress", "methods.method", "results.sentences",
+                  "choosing.choose", "choosing.settings")
 
 
 def public():
     """The names of all public functions: of the package, and of the classes that a user meets."""
     found = set()
     names = [name for name in kvbench.__all__ if kvbench._MODULES[name] not in OF_THE_PROGRAM]
-    for owner in [getattr(kvbench, name) for name in names] + [kvbench.raw.HeadResult]:
+    for owner in [getattr(kvbench, name) for name in names] + [kvbench.results.raw.HeadResult]:
         if inspect.isfunction(owner):
             found.add(owner.__name__)
         elif dataclasses.is_dataclass(owner) and owner not in (kvbench.Trace, kvbench.Prompt, kvbench.Layer):
             found |= {f"{owner.__name__}.{field.name}" for field in dataclasses.fields(owner)}
-        elif owner not in (kvbench.Error, kvbench.Layer, kvbench.Prompt, kvbench.Rows, kvbench.raw.HeadResult):
+        elif owner not in (kvbench.Error, kvbench.Layer, kvbench.Prompt, kvbench.Rows, kvbench.results.raw.HeadResult):
             found.add(owner.__name__)  # is called with a path
         found |= {f"{owner.__name__}.{name}" for name, member in vars(owner).items()
                   if inspect.isfunction(member) and not name.startswith("_")}
@@ -184,7 +185,7 @@ class BadInput(PackageTest):
 
     def test_arrays_without_dimensions_are_one_value(self):
         """As numbers are, which NumPy returns so."""
-        from kvbench import _commands
+        from kvbench.program import commands as _commands
         self.assertEqual(_commands._items(np.array(256)), ["256"])
         self.assertEqual(_commands._flags({"seeds": np.array(7), "budget": np.array([2, 3])}),
                          ["--seeds", "7", "--budget", "2,3"])

@@ -17,7 +17,9 @@ import architectures  # noqa: E402
 import hf_models  # noqa: E402
 import torch  # noqa: E402
 import transformers  # noqa: E402
-from kvbench import ChooseSettings, _evaluate, dump_hf  # noqa: E402
+from kvbench import ChooseSettings  # noqa: E402
+from kvbench.models import evaluate as _evaluate  # noqa: E402
+from kvbench.dump_hf import command as dump_hf  # noqa: E402
 from kvbench.choosing import choose, command, folder, plans, sizes  # noqa: E402
 
 

@@ -8,7 +8,7 @@ from unittest import mock
 
 from choose_programs import ChooseTest, Programs
 import kvbench
-from kvbench import _files
+from kvbench.files import access as _files
 from kvbench.choosing import command, settings
 
 

@@ -7,7 +7,8 @@ import subprocess
 from unittest import mock
 
 from choose_programs import PLAN, TRUE, ChooseTest, Programs
-from kvbench import Error, _files
+from kvbench import Error
+from kvbench.files import access as _files
 from kvbench.choosing import choose
 from kvbench.choosing import folder as folder_module
 from kvbench.choosing import documents as documents_module

@@ -19,8 +19,8 @@ import hf_models  # noqa: E402
 import numpy as np  # noqa: E402
 import torch  # noqa: E402
 import transformers  # noqa: E402
-from kvbench import _attention  # noqa: E402
-from kvbench._compressed import check_mask  # noqa: E402
+from kvbench.models import attention as _attention  # noqa: E402
+from kvbench.models.compressed import check_mask  # noqa: E402
 
 N, CONTEXT = 60, 48
 SNAPKV = "snapkv[window=8]"

@@ -12,10 +12,10 @@ import hf_models  # noqa: E402
 import numpy as np  # noqa: E402
 import torch  # noqa: E402
 from dumps import DumpTest  # noqa: E402
-from kvbench._attention import Interface  # noqa: E402
-from kvbench._compressed import examination  # noqa: E402
-from kvbench._continued import cache_name  # noqa: E402
-from kvbench._rotation import UNKNOWN  # noqa: E402
+from kvbench.models.attention import Interface  # noqa: E402
+from kvbench.models.compressed import examination  # noqa: E402
+from kvbench.models.continued import cache_name  # noqa: E402
+from kvbench.models.rotation import UNKNOWN  # noqa: E402
 
 sys.path.insert(0, str(PACKAGE.parent / "bench" / "bridge"))
 import numpy_methods  # noqa: E402

@@ -14,7 +14,7 @@ import numpy as np  # noqa: E402
 import torch  # noqa: E402
 from architectures_test import CONTEXT, token_ids, wanted  # noqa: E402
 from dumps import DumpTest  # noqa: E402
-from kvbench._models import TYPES  # noqa: E402
+from kvbench.models.loading import TYPES  # noqa: E402
 
 if not torch.cuda.is_available():
     print("skipped: PyTorch finds no GPU")

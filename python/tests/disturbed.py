@@ -5,7 +5,7 @@ import hf_models
 import numpy as np
 import torch
 from dumps import DumpTest
-from kvbench._measure import attention_modules
+from kvbench.models.measure import attention_modules
 from support import replaced
 
 N, CONTEXT = 44, 36

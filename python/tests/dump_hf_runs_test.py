@@ -17,7 +17,8 @@ import hf_models  # noqa: E402
 import numpy as np  # noqa: E402
 import torch  # noqa: E402
 from dumps import OpenedDumpTest  # noqa: E402
-from kvbench import _attention, dump_hf  # noqa: E402
+from kvbench.models import attention as _attention  # noqa: E402
+from kvbench.dump_hf import command as dump_hf  # noqa: E402
 
 
 VERSIONS = """
@@ -27,7 +28,7 @@ sys.path.insert(0, "{}")
 import kvbench
 for version in {}:
     transformers.__version__ = version
-    for use in (lambda: kvbench.load_model, lambda: importlib.import_module("kvbench._attention")):
+    for use in (lambda: kvbench.load_model, lambda: importlib.import_module("kvbench.models.attention")):
         for name in [name for name in sys.modules if name.startswith("kvbench._")]:
             if name != "kvbench._error":
                 del sys.modules[name]

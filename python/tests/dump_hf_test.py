@@ -10,7 +10,7 @@ import hf_models  # noqa: E402
 import numpy as np  # noqa: E402
 import torch  # noqa: E402
 from dumps import OpenedDumpTest  # noqa: E402
-from kvbench import dump_hf_check  # noqa: E402
+from kvbench.dump_hf import check as dump_hf_check  # noqa: E402
 
 N = 48
 

@@ -3,7 +3,8 @@
 import contextlib
 import io
 
-from kvbench import Trace, dump_hf
+from kvbench import Trace
+from kvbench.dump_hf import command as dump_hf
 from support import PackageTest, replaced
 
 

@@ -14,8 +14,9 @@ import architectures  # noqa: E402
 import hf_models  # noqa: E402
 import numpy as np  # noqa: E402
 import torch  # noqa: E402
-from kvbench import _evaluate, _passes  # noqa: E402
-from kvbench._continued import cache_name  # noqa: E402
+from kvbench.models import evaluate as _evaluate  # noqa: E402
+from kvbench.models import passes as _passes  # noqa: E402
+from kvbench.models.continued import cache_name  # noqa: E402
 
 CONTEXT, SCORE = 40, 8
 

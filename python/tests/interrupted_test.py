@@ -16,7 +16,7 @@ environment.use_torch("threadpoolctl")
 from support import PACKAGE, kvbench  # noqa: E402
 import hf_models  # noqa: E402
 import torch  # noqa: E402
-from kvbench import _examination  # noqa: E402
+from kvbench.models import examination as _examination  # noqa: E402
 
 CONTEXT, SCORE = 12, 4
 IDS = hf_models.token_ids(CONTEXT + SCORE)

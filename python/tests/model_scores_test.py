@@ -14,9 +14,10 @@ import hf_models  # noqa: E402
 import numpy as np  # noqa: E402
 import torch  # noqa: E402
 from disturbed import CONTEXT, N, Disturbed, ProbesTest, Wide, drawn, last_product, merged, token_ids  # noqa: E402
-from kvbench import dump_hf_repeated, dump_hf_scores  # noqa: E402
-from kvbench._continued import Continued  # noqa: E402
-from kvbench._measure import attention_modules  # noqa: E402
+from kvbench.models import repeated as dump_hf_repeated  # noqa: E402
+from kvbench.models import scores as dump_hf_scores  # noqa: E402
+from kvbench.models.continued import Continued  # noqa: E402
+from kvbench.models.measure import attention_modules  # noqa: E402
 
 # Windows, norms of queries and keys, norms after W_O, no rotation
 NAMES = ("llama", "gemma3", "olmo2", "gpt2")

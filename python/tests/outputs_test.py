@@ -8,7 +8,7 @@ import sys
 import unittest.mock
 
 from support import PACKAGE, PackageTest, kvbench, run
-from kvbench import dump_hf
+from kvbench.dump_hf import command as dump_hf
 
 
 def contents(folder):

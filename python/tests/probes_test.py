@@ -11,7 +11,7 @@ import hf_models  # noqa: E402
 import numpy as np  # noqa: E402
 import torch  # noqa: E402
 from disturbed import CONTEXT, N, NAMES, Disturbed, ProbesTest, drawn, merged, token_ids  # noqa: E402
-from kvbench.dump_hf_probes import Prober, slopes  # noqa: E402
+from kvbench.models.probes import Prober, slopes  # noqa: E402
 
 
 class Gradients(ProbesTest):

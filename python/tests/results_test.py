@@ -4,7 +4,7 @@ import math
 import unittest
 
 from support import PackageTest, kvbench, run
-from kvbench import results
+from kvbench.results import rows as results
 
 try:
     import pandas

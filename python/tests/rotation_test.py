@@ -7,7 +7,7 @@ import unittest
 import support  # noqa: F401, which finds a Python with NumPy
 import numpy as np
 
-from kvbench._rotation import Rotation, behind, rotation_of
+from kvbench.models.rotation import Rotation, behind, rotation_of
 
 HEADS, TOKENS, D, THETA = 3, 40, 16, 10000.0
 

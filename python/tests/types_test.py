@@ -23,8 +23,11 @@ except ImportError:
 NEEDS_TORCH = {"compressed", "evaluate", "from_kvpress", "lm_eval_model", "load_model"}
 # Whose whole contents `mypy --strict` accepts. Those that run models have types of public names alone.
 STRICT = [f"kvbench/{name}.py" for name in (
-    "__init__ _error _schema trace trace_writer raw scores results _check _given _commands _golden _sentences method "
-    "_kinds choosing/choose choosing/settings").split()]
+    "__init__ _error _kinds files/schema files/trace files/trace_writer results/raw results/rows results/sentences "
+    "methods/method methods/given methods/scores program/check program/commands program/golden choosing/choose "
+    "choosing/settings").split()]
+# Subpackages, each of which imports from those before it alone.
+ORDER = ["_error", "_kinds", "files", "methods", "results", "program", "models", "dump_hf", "choosing"]
 USE = '''
 import kvbench
 
@@ -44,13 +47,24 @@ kvbench.load_csv(3)
 kvbench.ChooseSettings("m.gguf", "a.txt", "out", by="token")
 kvbench.nothing()
 '''
-SAID = ["kvbench.results.Rows", "dict[str, Any]", "kvbench.results.Rows", "kvbench._commands.Page",
+SAID = ["kvbench.results.rows.Rows", "dict[str, Any]", "kvbench.results.rows.Rows", "kvbench.program.commands.Page",
         "str | os.PathLike[str]", "ndarray", "tuple[float, float] | None", "tuple[numpy.ndarray"]
 
 
 def public():
     """The public names with their values; without PyTorch those alone that do without it."""
     return {name: getattr(kvbench, name) for name in kvbench.__all__ if torch or name not in NEEDS_TORCH}
+
+
+def upward(package):
+    """Imports within a package that do not follow ORDER: (file, subpackage)."""
+    for path in sorted(package.rglob("*.py")):
+        above, *inside = path.relative_to(package).with_suffix("").parts
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.ImportFrom) and node.level == len(inside) + 1 and above != "__init__":
+                for name in [node.module.split(".")[0]] if node.module else [alias.name for alias in node.names]:
+                    if name != "_core" and ORDER.index(name) > ORDER.index(above):
+                        yield f"{above}/{path.name}", name
 
 
 def functions_of(value):
@@ -105,6 +119,14 @@ class Types(PackageTest):
         return subprocess.run([sys.executable, "-m", "mypy", "--strict", "--cache-dir", self.path("cache"),
                                "--follow-imports", "silent", "--ignore-missing-imports", *arguments],
                               capture_output=True, text=True, cwd=PACKAGE, timeout=500).stdout
+
+    def test_subpackages_import_from_those_before_them(self):
+        self.assertEqual(list(upward(PACKAGE / "kvbench")), [])
+        (planted := pathlib.Path(self.folder) / "files").mkdir()
+        (planted / "trace.py").write_text("def f():\n    from ..models.loading import x\n    from ..results import y\n")
+        (planted / "schema.py").write_text("from .._error import Error\nfrom .storage import integers\n")
+        self.assertEqual(list(upward(pathlib.Path(self.folder))), [("files/trace.py", "models"),
+                                                                   ("files/trace.py", "results")])
 
     @unittest.skipUnless(mypy, "mypy is not installed; scripts/fetch-model --python installs it")
     def test_mypy(self):

@@ -17,7 +17,7 @@
 namespace kvbench::store {
 namespace {
 
-/// A value of a method in Python without the escapes of python/kvbench/_parameters.py, such as %2C for a comma.
+/// A value of a method in Python without the escapes of python/kvbench/methods/parameters.py, such as %2C for a comma.
 std::string without_escapes(const std::string& value) {
   constexpr std::string_view digits = "0123456789ABCDEF";
   std::string out;

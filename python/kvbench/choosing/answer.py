@@ -4,7 +4,7 @@
 import dataclasses
 import math
 
-from .._files import size_text
+from ..files.access import size_text
 from .engines import BREAKS, DOCUMENTS, LARGE, Setting, geometric_mean
 from .race import Race
 from .rank import Predictions, configuration, own_plan

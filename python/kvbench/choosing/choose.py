@@ -15,8 +15,8 @@ import time
 from dataclasses import dataclass
 
 from .._error import Error, require
-from .._files import held
-from ..results import rows_of
+from ..files.access import held
+from ..results.rows import rows_of
 from . import answer
 from .documents import documents_of, record
 from .engines import FULL, measure_settings

@@ -3,10 +3,10 @@
 
 import sys
 
-from .._arguments import Parser, positive, threads
 from .._error import Error, first_line
-from .._progress import tell
-from ..dump_hf import stop_by_signals
+from ..dump_hf.command import stop_by_signals
+from ..program.arguments import Parser, positive, threads
+from ..program.progress import tell
 from .choose import choose
 from .settings import ChooseSettings, choices_of
 

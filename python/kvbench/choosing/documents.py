@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from .._error import Error
-from .._files import read_text
+from ..files.access import read_text
 from .folder import Work
 from .model import channel_order
 
@@ -50,7 +50,7 @@ def tokens_of_texts(work: Work) -> list[list[int]]:
     """The token ids of each text."""
     question = work.question
     if question.gradients:
-        from .._models import AutoConfig, AutoTokenizer, loaded, refuse_unsupported, token_ids
+        from ..models.loading import AutoConfig, AutoTokenizer, loaded, refuse_unsupported, token_ids
         if not question.gguf:  # the race would refuse it, after the recording
             refuse_unsupported(question.model, loaded(question.model, "configuration", AutoConfig.from_pretrained))
         tokenizer = loaded(question.model, "tokenizer", AutoTokenizer.from_pretrained)

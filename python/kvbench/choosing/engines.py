@@ -6,9 +6,9 @@ import dataclasses
 import math
 import time
 
-from .._damage import LARGE, REGION
 from .._error import Error
-from ..trace import Trace
+from ..files.trace import Trace
+from ..results.damage import LARGE, REGION
 from .documents import trace_of
 from .folder import Work
 from .model import is_measured, measured

@@ -21,9 +21,9 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
 from .._error import Error, require
-from .._files import check_not_input, complete_gguf, read_text, sha256_of_file, size_text
 from .._kinds import FilePath
-from ..dump_hf import model_files
+from ..dump_hf.command import model_files
+from ..files.access import check_not_input, complete_gguf, read_text, sha256_of_file, size_text
 from .rank import own_plan
 from .run import Run
 
@@ -80,7 +80,7 @@ class LoadedModel:
     def get(self) -> Any:
         if self._loaded is None:
             import torch
-            from .._models import Model
+            from ..models.loading import Model
             if self._question.threads:
                 torch.set_num_threads(self._question.threads)
             self._loaded = Model(self._question.model, self._question.weights, self._question.device)

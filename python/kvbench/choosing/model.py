@@ -6,9 +6,9 @@ import os
 from collections.abc import Iterable
 
 from .._error import require
-from .._files import read_text
-from ..results import rows_of
-from ..trace import Trace
+from ..files.access import read_text
+from ..files.trace import Trace
+from ..results.rows import rows_of
 from .folder import Work
 from .rank import configuration
 
@@ -76,7 +76,7 @@ def measure(work: Work, made: str, names: list[str], budget: str, document: str)
                  "--score", question.score, "-m", ",".join(names), "-b", budget, "--no-times", "-q", "-o", made,
                  *work.threads())
         return
-    from .._evaluate import Evaluation, digest_of
+    from ..models.evaluate import Evaluation, digest_of
     model = work.model.get()
     if not hasattr(model, "sha256"):
         model.sha256 = digest_of(model.model)

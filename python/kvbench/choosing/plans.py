@@ -4,8 +4,8 @@
 import sys
 
 from .._error import Error
-from .._files import read_text
 from .._kinds import FilePath
+from ..files.access import read_text
 
 if sys.version_info >= (3, 11):
     import tomllib

@@ -4,7 +4,7 @@
 import math
 import re
 
-from .._damage import REGION
+from ..results.damage import REGION
 
 # Methods that round each channel over tokens, or whole vectors, and not a token's channels in blocks.
 BY_VECTOR = ("kivi", "kvquant", "turboquant", "qjl")

@@ -11,8 +11,8 @@ import time
 from typing import Any
 
 from .._error import Error
-from .._files import size_text
-from .._progress import STAGES, tell
+from ..files.access import size_text
+from ..program.progress import STAGES, tell
 
 
 def copies() -> dict[str, int]:

@@ -10,11 +10,11 @@ from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass, fields
 from typing import Any, Literal, get_args, get_origin
 
-from .._commands import _core
 from .._error import Error, check_regular, require
-from .._files import sha256_of_file
 from .._kinds import of_kind
-from .._progress import tell
+from ..files.access import sha256_of_file
+from ..program.commands import _core
+from ..program.progress import tell
 from .folder import parts_of, plain_path
 
 METHODS = ("sink,h2o,snapkv,chelsea,bsm,kmeans,int,kivi4,kivi2,turboquant,h2o+q8_0,h2o+q5_1,h2o+q4_0,snapkv+q8_0,"

@@ -7,10 +7,10 @@ import os
 from dataclasses import asdict, dataclass, fields
 
 from .._error import Error, require
-from .._files import size_text
-from .._gguf import metadata
 from .._kinds import FilePath
-from ..trace import Trace
+from ..files.access import size_text
+from ..files.gguf import metadata
+from ..files.trace import Trace
 from .folder import LoadedModel, Work
 from .settings import Question
 
@@ -60,8 +60,8 @@ def budget_of(question: Question, cache: CacheSizes) -> str:
 
 def sizes(question: Question, model: LoadedModel) -> CacheSizes:
     """The CacheSizes after --context-length tokens of a LoadedModel, which is dropped then."""
-    from .._examination import examination
-    from .._models import AutoConfig, loaded, stored_type
+    from ..models.examination import examination
+    from ..models.loading import AutoConfig, loaded, stored_type
     made, tokens = model.get(), question.context_length
     if tokens > made.longest:
         raise Error(f"--context-length {tokens}: {question.model} was trained on {made.longest} tokens; give at most "

@@ -1,0 +1,249 @@
+# SPDX-License-Identifier: Apache-2.0
+"""kvbench.evaluate(): what methods do to the output of a model of transformers, as the rows of `kvbench eval`."""
+
+import hashlib
+import os
+import tempfile
+import time
+from typing import Any
+
+import numpy as np
+import torch
+
+from .._error import Error, NoCache, check_text, require
+from .._kinds import FilePath, checked, is_list, of_kind
+from ..program.commands import _core, check_table, named
+from ..results.rows import Rows, load_csv
+from .attention import alone_with
+from .examination import check_model, examination
+from .loading import TYPES, token_ids
+from .measure import gradients
+from .passes import NO_MEMORY, Passes
+from .scored import described, is_scored
+
+BYTES = ("kv", "meta", "fast", "slow", "read", "full")
+MOST_SEEDS = 100000  # as in replays
+
+
+def listed(given, field):
+    """The items of lists of texts with commas, as the program takes them; what is no text stays as it is."""
+    items = given if isinstance(given, (list, tuple)) else [given]
+    return [part for item in items
+            for part in (_core().split_items(item, field) if isinstance(item, str) else [item])]
+
+
+def choices_of(methods):
+    """What compressed() takes, the name and the parameters in rows, and whether there are seeds, of each method."""
+    items = listed(methods, "methods")
+    with named(items, "evaluate") as names:
+        for item, name in zip(items, names):
+            if is_scored(item):
+                yield item, *described(item), True
+                continue
+            for choice in _core().choices(name):
+                yield choice, choice.name, choice.params, choice.seeded
+
+
+def seeds_of(given):
+    """The seeds of a number of them, or of a list."""
+    where, fault = "evaluate(): argument 'seeds', or an item of it,", "evaluate(): argument 'seeds'"
+    seeds = given if is_list(given) else range(max(0, of_kind(given, int, where)))
+    require(not hasattr(seeds, "__len__") or len(seeds) <= MOST_SEEDS, fault, f"asks for {len(seeds)} seeds; give at "
+            f"most {MOST_SEEDS}.")
+    seeds = [of_kind(seed, int, where) for seed in seeds]
+    require(seeds, "evaluate()", "there are no seeds.")
+    wrong = [seed for seed in seeds if not 0 <= seed < 2**32]
+    require(not wrong, fault, f"it has {wrong[:1]}; a seed is from 0 to {2**32 - 1}.")
+    return seeds
+
+
+def digest_of(model):
+    """SHA-256 of the weights of a model: of each tensor its name, type and shape, and its bytes."""
+    digest = hashlib.sha256()
+    for name, tensor in sorted(model.state_dict().items()):
+        digest.update(f"{name} {tensor.dtype} {tuple(tensor.shape)}\n".encode())
+        digest.update(tensor.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy())
+    return digest.hexdigest()
+
+
+class Evaluation:
+    """Documents through a model with the full cache and with each configuration, to a table in the file `output`."""
+
+    def __init__(self, model, methods, budgets, output, *, context, score, seeds=1, name=None, sha256=None, text="",
+                 rope_layout=None, threads=0):
+        where = "evaluate()"
+        longest = getattr(model.config.get_text_config(), "max_position_embeddings", None) or 2**31
+        check_text(name or "", f"{where}: argument 'name'")
+        require(context >= 2, where, f"context is {context}; it is at least 2.")
+        require(2 <= score <= 512, where, f"score is {score}; it is from 2 to 512.")
+        require(context + score <= longest, where, f"context={context} and score={score} are {context + score} tokens; "
+                f"{type(model).__name__} was trained on {longest}.")
+        self.model, self.context, self.score = model, context, score
+        self._found, self._passes = examination(model), Passes(model, rope_layout, threads)
+        layers = self._compression("exact", "100%").layers
+        require(layers, where, f"every layer of {type(model).__name__} has a sliding window or capped logits, and "
+                "methods run in neither.")
+        name = name or os.path.basename(os.path.normpath(model.config._name_or_path or type(model).__name__))
+        weights = next((short for short, dtype in TYPES.items() if dtype == model.dtype), str(model.dtype))
+        self._table = _core().Evaluation(os.fspath(output), name, sha256 or digest_of(model), text, context, weights,
+                                         layers, model.config.get_text_config().num_hidden_layers)
+        seeds, budgets = seeds_of(seeds), [str(item) for item in listed(budgets, "budgets")]
+        require(budgets, where, "there are no budgets.")
+        self._configurations = []  # method, budget and seed as compressed() takes them, and why it does not
+        for method, label, params, seeded in choices_of(methods):
+            for budget in budgets:
+                for seed in seeds if seeded else seeds[:1]:
+                    self._add((method, budget, seed), label, params, seeded)
+
+    def _compression(self, method, budget, seed=0):
+        return self._passes.compression(method, budget, seed, self.context, self.score)
+
+    def _add(self, given, label, params, seeded):
+        layout = why_not = ""
+        try:
+            layout = self._compression(*given).rope_layout
+        except Error as refusal:
+            why_not = str(refusal)
+        if self._table.add_configuration(label, params, given[1], seeded, given[2], layout):
+            self._configurations.append((given, why_not))
+
+    def read(self, name, ids):
+        """One document: its first tokens are the context, those behind it are scored."""
+        context, scored = ids[:self.context], ids[self.context:self.context + self.score]
+        begins = context[:1] == [self.model.config.get_text_config().bos_token_id]
+        short = self._table.add_document(name, context, scored, int(begins))
+        if len(scored) < self.score:
+            for number in range(len(self._configurations)):
+                self._table.add_end(number, "skipped", f"document {name} has {len(ids)} tokens, and context="
+                                    f"{self.context} and score={self.score} need {self.context + self.score}")
+            return
+        with gradients.off():
+            try:
+                self._table.add_short_scores(self._passes.logits(short + scored, self.score))
+            except Error as failure:
+                raise Error(f"evaluate(): document {name}, in the model itself: {failure}") from None
+            full, begun = self._passes.exact(context, scored)
+        for number, (given, why_not) in enumerate(self._configurations):
+            if why_not:
+                self._table.add_end(number, "skipped", why_not)
+            else:
+                self._run(number, given, context, scored, full, begun)
+
+    def finish(self, per_document, times=True):
+        self._table.finish(per_document, times)
+
+    def _run(self, number, given, context, scored, full, begun):
+        started, run = time.monotonic(), self._compression(*given)
+        try:
+            logits = self._passes.compressed(run, context, scored, begun)
+            self._add_pass(number, run, full, logits, time.monotonic() - started)
+        except NoCache as why:
+            self._table.add_end(number, why.status, str(why))
+        except (Error, *NO_MEMORY) as failure:
+            self._table.add_end(number, "failed", str(failure) or "there is no memory for it")
+
+    def _add_pass(self, number, run, full, logits, seconds):
+        exact = {layer: held.whole for layer, held in run.present.items() if held.whole}
+        reason = next(iter(exact.values()), "")
+        if len(exact) == len(run.layers):
+            self._table.add_end(number, "skipped", reason)
+            return
+        layers = [layer for layer in run.layers if layer not in exact]
+        tokens = np.mean([run.present[layer].decoder.tokens() for layer in layers], axis=0)
+        sizes = self._found.sizes(self.context + self.score)
+        rest = 2.0 * sum(size for layer, (_, size) in sizes.items() if layer not in run.layers)  # 16 bits, as in rows
+        held, heads = run.bytes, sum(heads for heads, _ in sizes.values())
+        parts = [(held[part] + (rest if part not in ("meta", "slow") else 0)) / heads for part in BYTES]
+        note = f"layer {', '.join(map(str, exact))} stays exact: {reason}" if exact else ""
+        self._table.add_pass(number, full, logits, layers, *tokens, parts, note, seconds)
+
+
+def documents_of(documents, tokenizer, vocabulary):
+    """Names and token ids."""
+    require(isinstance(documents, (str, dict)) or hasattr(documents, "__iter__"), "evaluate()",
+            "documents are a list or a dict of texts or token ids.")
+    given = documents if isinstance(documents, dict) else \
+        {f"text-{number}": one for number, one in enumerate([documents] if isinstance(documents, str) else documents)}
+    require(given, "evaluate()", "there are no documents.")
+    names = [str(name) for name in given]
+    for name, one in zip(names, given.values()):
+        where = f"evaluate(): document {ascii(name)[1:-1]}"
+        check_text(name, where)
+        require(names.count(name) == 1, where, "is given twice, by its text and by a number.")
+        require(name not in ("", "all"), where, f"cannot be named '{name}', as rows over all are; choose another name.")
+        if isinstance(one, str):
+            require(tokenizer is not None, where, "is text; give tokenizer=, or token ids.")
+            one = token_ids(tokenizer, one)
+        require(not np.ma.is_masked(one), where, "is a masked array; fill or remove what is masked.")
+        try:
+            ids = torch.as_tensor(one)
+        except (TypeError, ValueError, RuntimeError):
+            raise Error(f"{where} is neither text nor token ids.") from None
+        integers = not (ids.is_floating_point() or ids.is_complex() or ids.dtype == torch.bool)
+        require(ids.numel() and integers and ids.shape in ((ids.numel(),), (1, ids.numel())), where,
+                "is no list of token ids.")
+        ids = ids.long()
+        require(0 <= int(ids.min()) and int(ids.max()) < vocabulary, where,
+                f"has ids from {int(ids.min())} to {int(ids.max())}; the model knows those from 0 to {vocabulary - 1}.")
+        yield name, ids.flatten().tolist()
+
+
+@checked
+def evaluate(model: Any, documents: Any, methods: Any, budgets: Any = "25%mem", *, tokenizer: Any = None,
+             context: int = 1024, score: int = 64, seeds: Any = 1, per_document: bool = True,
+             output: FilePath | None = None, name: str | None = None, rope_layout: str | None = None,
+             threads: int = 0) -> Rows:
+    """What methods do to the output of a model of transformers: the rows of ``kvbench eval``.
+
+    One `evaluate()` of a model runs at a time: calls in other threads wait for each other, as `compressed()` does for
+    them. A model that is inside `compressed()` is refused, and so is a call of the model itself in another thread.
+
+    Parameters
+    ----------
+    model : transformers.PreTrainedModel
+        A loaded causal model in evaluation mode.
+    documents : list, or dict by name
+        Token ids, or with `tokenizer` texts. A shorter document than `context` + `score` tokens is `skipped`.
+    methods, budgets : one, or list
+        What `compressed()` takes; what it refuses is a row with its status and the reason.
+    tokenizer : optional
+        A tokenizer of transformers, for documents that are texts.
+    context, score : int
+        The first `context` tokens of a document are compressed, the next `score` ones are scored.
+    seeds : int, or list of int
+        A number of seeds, or the seeds, for methods that draw random numbers.
+    per_document : bool
+        Also one row for each document.
+    output : path, optional
+        A file that gets the CSV.
+    name : str, optional
+        What rows call the model.
+    rope_layout, threads
+        As for `compressed()`.
+
+    Returns
+    -------
+    Rows
+        The columns of ``kvbench eval --columns``; KL in nats per token.
+
+    Raises
+    ------
+    Error
+        If the model cannot be evaluated, or an argument is not what it must be.
+
+    Examples
+    --------
+    >>> rows = kvbench.evaluate(model, documents, ["h2o", "snapkv+q8_0"], ["25%mem", "12.5%mem"])
+    >>> kvbench.report(rows)
+    """
+    check_model(model, "evaluate()")
+    check_table(output, "evaluate()")
+    read = list(documents_of(documents, tokenizer, model.config.get_text_config().vocab_size))
+    with alone_with(model, "evaluate()"), tempfile.TemporaryDirectory(prefix="kvbench-") as folder:
+        path = os.path.abspath(output or os.path.join(folder, "rows.csv"))
+        run = Evaluation(model, methods, budgets, path, context=context, score=score, seeds=seeds, name=name,
+                         text=read[0][0], rope_layout=rope_layout, threads=threads)
+        for document in read:
+            run.read(*document)
+        run.finish(per_document)
+        return load_csv(path)

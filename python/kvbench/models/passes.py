@@ -1,0 +1,80 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Documents through a model, with the full cache and with compressed ones: the logits of the tokens after a context."""
+
+import copy
+import inspect
+
+import numpy as np
+import torch
+
+from .attention import Interface
+from .compressed import Compression, running
+from .continued import cache_name
+from .measure import TOLERANCE, body_of
+
+NO_MEMORY = (MemoryError, torch.OutOfMemoryError)
+
+
+class Passes:
+    """The tokens of a document are its context and those behind it, which are scored. `rope_layout`, `threads`: as for
+    compressed(). `pulse`: called often; it may raise."""
+
+    def __init__(self, model, rope_layout=None, threads=0, pulse=lambda: None):
+        self._model, self._layout, self._threads, self._pulse = model, rope_layout, threads, pulse
+        self.continues = None  # whether tokens continue from a cache as in one pass; None: not known yet
+        self._short = "logits_to_keep" in inspect.signature(model.forward).parameters
+
+    def compression(self, method, budget, seed, context, score, layers=None):
+        """A Compression for documents of `context` tokens and `score` scored ones. Contexts for which the method lacks
+        data in a layer stay whole there."""
+        return Compression(self._model, method, budget, seed, context, score, self._threads, ("skipped",),
+                           self._layout, layers=layers)
+
+    def logits(self, ids, count, cache=None):
+        """Logits [count, vocabulary] at the last tokens of these, which continue the cache."""
+        self._pulse()
+        more = {"logits_to_keep": count} if self._short else {}
+        if cache is not None:
+            more[cache_name(self._model)] = cache
+        given = torch.tensor([ids], device=self._model.device)
+        return self._model(input_ids=given, **more).logits[0, -count:].float().cpu().contiguous().numpy()
+
+    def exact(self, context, scored):
+        """The logits of the scored tokens with the full cache, and the cache of the context with what methods see of
+        it. There is none where tokens that continue from a cache do not have the logits of one pass: each pass then
+        reads the context too."""
+        made = None
+        if self.continues is not False:
+            try:
+                made = self._continued(context, scored)
+            except NO_MEMORY:
+                raise
+            except Exception:  # of the code of the model, which need not know caches
+                pass
+        if self.continues is None:
+            whole = self.logits(context + scored, len(scored))
+            self.continues = made is not None and bool(np.linalg.norm(made[0] - whole) <= np.linalg.norm(whole) *
+                                                       TOLERANCE.get(self._model.dtype, 5e-2))
+        if self.continues and made is not None:
+            return made
+        with Interface("compressed").attached(self._model):
+            return self.logits(context + scored, len(scored)), None
+
+    def _continued(self, context, scored):
+        run = self.compression("exact", "100%", 0, len(context), len(scored))
+        with running(self._model, run, self._pulse):
+            body = body_of(self._model)
+            given = torch.tensor([context], device=self._model.device)
+            cache = getattr(body(input_ids=given, use_cache=True), cache_name(body))
+        with Interface("compressed").attached(self._model):
+            return self.logits(scored, len(scored), copy.deepcopy(cache)), (cache, run.present)
+
+    def compressed(self, run, context, scored, begun):
+        """The logits of the scored tokens with the caches of a Compression. `begun`: the second that exact() returned
+        for the document. Raises NoCache, with the reason, if the method has no cache for its context."""
+        with running(self._model, run, self._pulse):
+            if not begun:
+                return self.logits(context + scored, len(scored))
+            cache = copy.deepcopy(begun[0])
+            run.begin(cache, begun[1], context)
+            return self.logits(scored, len(scored), cache)

@@ -1,0 +1,134 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One layer of one sequence inside kvbench.compressed(): its exact context, and what answers the tokens after it."""
+
+import copy
+from dataclasses import dataclass, replace
+
+import numpy as np
+import torch
+
+from .._error import Error
+
+OBSERVED = 128  # last queries of a context that methods see, as in dumps and in kveval
+
+
+@dataclass
+class LayerFacts:
+    number: int
+    scale: float
+    rope_theta: float
+
+
+@dataclass
+class Document:
+    """What kvbench._core.Decoder must know about a context and its layers."""
+    model: str
+    num_layers: int
+    cache_layers: list  # numbers of the layers with a cache of their own
+    num_query_heads: int
+    num_kv_heads: int
+    head_dim: int
+    value_dim: int
+    rope_type: str
+    rope_layout: str
+    context: int  # tokens that are compressed
+    known: int  # tokens after them for which budgets hold
+    observed: int
+    layers: list
+
+
+def array(tensor):
+    """float32 [heads, rows, dim], C-contiguous."""
+    return np.ascontiguousarray(tensor.detach().float().cpu().numpy())
+
+
+def continued(tensor, count):
+    """[heads, rows, dim] followed by `count` of its rows again."""
+    rows = tensor.shape[1]
+    return torch.cat([tensor, tensor[:, torch.arange(count, device=tensor.device) % rows]], 1) if count else tensor
+
+
+class Layer:
+    def __init__(self, compression, number):
+        self._compression, self._number = compression, number
+        self.tokens = 0  # that were answered
+        self.whole = ""  # why the method has no cache for it
+        self._next = None  # position behind the last token, where the model's code gives it to its attention
+        self.start = 0  # position of the first token
+        self.ids, self.scored = [], None  # of the first layer, where a method needs them: tokens, scores of a context
+        self.outputs = None  # [rows, q_heads, dv] of the last tokens of the context, until it is compressed
+        self.decoder = self._index = self._sums = self._observed = None
+
+    def stand_at(self, positions):
+        """Raises Error unless the tokens of a call, at `positions` [1, t] where these are known, follow each other and
+        those before them, as methods that turn keys take them to."""
+        if not torch.is_tensor(positions) or positions.dim() != 2:
+            return
+        first, last = int(positions[0, 0]), int(positions[0, -1])
+        follow = bool((positions.diff() == 1).all()) and self._next in (None, first)
+        if not follow:
+            expected = first if self._next is None else self._next
+            raise Error(f"layer {self._number}: its tokens have the positions {first} to {last}, and not those from "
+                        f"{expected} on; leave position_ids out, or give them where the model's code counts each call "
+                        "from 0 (Bamba).")
+        if not self.tokens:
+            self.start = first
+        self._next = last + 1
+
+    def of(self, compression, tokens):
+        """The same context for another Compression. Nothing is decoded yet."""
+        made = copy.copy(self)
+        made._compression, made.ids = compression, list(tokens)
+        return made
+
+    def prefill(self, call):
+        """The exact output of a part of the context, which is remembered as far as methods may see it."""
+        heads, _, d = call.query.shape
+        n, device = call.key.shape[1], call.query.device
+        sums = torch.zeros(heads, n, dtype=torch.float64, device=device)
+
+        def add(first, output, weights):
+            sums[:, :weights.shape[2]] += weights.double().sum(1)
+        output = call.run(add)
+        if self._sums is None:
+            self._observed = torch.empty(heads, 0, d, dtype=call.query.dtype, device=device)
+            self.outputs = output[:0]
+        else:
+            sums[:, :self._sums.shape[1]] += self._sums
+        self._sums = sums
+        self._observed = torch.cat([self._observed, call.query.detach()], 1)[:, -OBSERVED:].clone()
+        self.outputs = torch.cat([self.outputs, output.detach()])[-OBSERVED:].clone()
+        self.tokens = n
+        return output
+
+    def decode(self, call, sequence):
+        """The output of the queries of a call after the context, whose tokens are the last ones. `sequence`: all its
+        layers, by number."""
+        count = call.query.shape[1]
+        if self.decoder is None:
+            self._compress(call, count, sequence)
+        rows = self.decoder.answer(self._index, count, self._ordered(call.key[:, -count:]),
+                                   array(call.value[:, -count:]), self._ordered(call.query[:, -count:]))
+        self.tokens += count
+        output = torch.from_numpy(rows).to(call.query).transpose(0, 1)
+        if self._compression.inject_scale == 1:
+            return output
+        exact = replace(call, mask=call.mask[:, :, -count:]).run()
+        return torch.lerp(exact.float(), output.float(), self._compression.inject_scale).to(exact)
+
+    def _ordered(self, tensor):
+        return self._compression.ordered(self._number, tensor, self.start)
+
+    def _compress(self, call, count, sequence):
+        """Compresses the context. Of tokens that are not known yet, others stand for the keys and values: they only
+        count what a budget in bytes allows."""
+        known = max(count, self._compression.decode or 0)
+        queries = torch.cat([self._observed, call.query], 1)
+        queries = torch.nn.functional.pad(queries, (0, 0, 0, known - count))
+        sums = np.zeros((len(queries), self.tokens + known))
+        sums[:, :self.tokens] = self._sums.cpu().numpy()
+        arrays = (self._ordered(continued(call.key, known - count)), array(continued(call.value, known - count)),
+                  self._ordered(queries), sums)
+        self.decoder, self._index = self._compression.compressed_by(self._number, sequence, call, arrays, self.tokens,
+                                                                    known, self._observed.shape[1])
+        self._observed = self._sums = self.outputs = None
