@@ -27,7 +27,7 @@ class Chosen(PackageTest):
                 os.symlink(os.path.abspath(program), os.path.join(folder, os.path.basename(program)))
         with open(self.path("text.txt"), "w") as file, open(PACKAGE.parent / "LICENSE") as text:
             file.write(text.read()[:3400])
-        return [sys.executable, "-m", "kvbench.choosing.command", *replaced([
+        return [sys.executable, "-m", "kvbench.choosing", *replaced([
             "--model", str(MODEL), "--text", self.path("text.txt"), "-o", self.path("out"), "--programs", folder,
             "--context", "96", "--score", "8", "--documents", "2", "--probes", "2", "--methods",
             "sink,q4_0[hadamard=true],h2o+q5_1", "--menu", "h2o,h2o+q5_1", "--race", "2"], flags)]

@@ -81,7 +81,3 @@ def main(arguments=None):
         return fail(2, failure)
     except Exception as failure:
         return fail(2, f"the model's code fails ({first_line(failure)}); what was computed stays.")
-
-
-if __name__ == "__main__":
-    sys.exit(main())
