@@ -71,7 +71,8 @@ methods::FootprintArray array_of(const nb::handle& array) {
 }  // namespace
 
 methods::Footprint footprint_of(nb::handle given, Index d, Index dv) {
-  static const nb::handle array_type = nb::object(nb::module_::import_("kvbench.methods.method").attr("Array")).release();
+  static const nb::handle array_type =
+      nb::object(nb::module_::import_("kvbench.methods.method").attr("Array")).release();
   if (PyIndex_Check(given.ptr()) != 0 || !nb::hasattr(given, "__iter__"))
     return methods::kept_footprint(count_in(given, "footprint(), unless it is a list of kvbench.Array,"), d, dv);
   methods::Footprint arrays;

@@ -36,9 +36,9 @@ def write_trace(path, id="0", index=1, arrays=ARRAYS, compress=False, **fields):
 # Modules whose functions take methods, results and flags, which the program checks: tested in replay_test.py,
 # methods_test.py, entries_test.py, check_test.py, sentences_test.py, golden_test.py, choose_settings_test.py and those
 # of models.
-OF_THE_PROGRAM = ("program.commands", "program.check", "program.golden", "models.compressed", "models.evaluate", "models.lm_eval",
-                  "models.loading", "methods.given", "methods.kvpress", "methods.method", "results.sentences",
-                  "choosing.choose", "choosing.settings")
+OF_THE_PROGRAM = ("program.commands", "program.check", "program.golden", "models.compressed", "models.evaluate",
+                  "models.lm_eval", "models.loading", "methods.given", "methods.kvpress", "methods.method",
+                  "results.sentences", "choosing.choose", "choosing.settings")
 
 
 def public():
