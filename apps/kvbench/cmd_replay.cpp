@@ -32,25 +32,8 @@ struct ReplayFlags {
   std::vector<std::string> traces;
   RunFlags run;
   replay::ReplayRequest& request = run.request;
-  replay::Refit refit = replay::Refit::none;  // with --refit weights: fitted
   bool raw_outputs = false;
 };
-
-/// Adds the rows of --refit weights behind each method that keeps tokens as they are.
-void add_refits(std::vector<replay::MethodChoice>& methods) {
-  using methods::Kind;
-  std::vector<replay::MethodChoice> all;
-  for (const replay::MethodChoice& choice : methods) {
-    all.push_back(choice);
-    const Kind kind = choice.info->kind;
-    if ((kind != Kind::eviction && kind != Kind::sampling) || choice.info->rounds) continue;
-    for (const auto refit : {replay::Refit::own, replay::Refit::fitted})
-      all.push_back({choice.info, choice.params, refit});
-  }
-  if (all.size() == methods.size())
-    throw Error("--refit weights is for methods of eviction or sampling, and none of them is replayed; add one");
-  methods = std::move(all);
-}
 
 struct PlannedTrace {
   trace::Reader reader;
@@ -163,7 +146,6 @@ int run(const CLI::App& flags, ReplayFlags& options) {
   require_ending("--raw", options.raw, "raw results are HDF5", ".h5");
   resolve_device(options.run);
   options.run.request.resolve();
-  if (options.refit != replay::Refit::none) add_refits(options.request.methods);
   replay::RunOptions how = run_options(options.run);
   how.keep_raw = options.raw_outputs;
   const std::vector<PlannedTrace> traces = open_traces(options);
@@ -187,10 +169,6 @@ void add_request_flags(CLI::App* flags, ReplayFlags& o) {
   flags->add_option("traces", o.traces, "Trace files (.h5); rows of several traces make one table")->required();
   o.run.request.add(flags, &replay::FieldCommands::replay);
   flags->get_option("--method")->required();
-  add_choice(
-      flags, "--refit", o.refit, std::map<std::string, replay::Refit>{{"weights", replay::Refit::fitted}},
-      "weights: add two rows per method of eviction or sampling, both measured on the last half of the evaluated "
-      "queries: with its own weights, and with the best ones for the first half (not with --raw)");
 }
 
 }  // namespace
@@ -203,7 +181,6 @@ Command add_replay(CLI::App& app) {
   add_columns_flag(flags, "Print the columns of the CSV and exit", options->run.format,
                    docs_of(report::record_columns()));
   CLI::Option* raw = flags->add_option("--raw", options->raw, "Write the metrics of every query to this HDF5 file");
-  raw->excludes("--refit");  // raw results have no hindsight, so that compare never ranks it
   flags
       ->add_flag("--raw-outputs", options->raw_outputs,
                  "Also write the outputs of every query, and the entries that answered the last ones")

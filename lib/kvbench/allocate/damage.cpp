@@ -67,7 +67,7 @@ void check_trace(const trace::Reader& reader, bool probed) {
 /// Leaves out what a method that keeps every token in one number of bits would repeat: all budgets but the last.
 void exclude_repeated(replay::ReplayRequest& request) {
   for (std::size_t m = 0; m < request.methods.size(); ++m) {
-    const auto& [info, params, refit] = request.methods[m];
+    const auto& [info, params] = request.methods[m];
     const bool one_size = info->kind == methods::Kind::exact ||
                           (info->kind == methods::Kind::quantisation && info->quantiser.levels(params).size() == 1);
     for (std::size_t b = 0; one_size && b + 1 < request.budgets.size(); ++b) request.excluded.emplace_back(m, b);

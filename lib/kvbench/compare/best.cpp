@@ -37,7 +37,7 @@ double answered(const replay::Record& r) {
 
 bool is_candidate(const replay::Record& r) {
   return !r.query_head && r.status == replay::Status::ok && !r.dense && r.errors.sums.seeds > 0 &&
-         !is_reference(r.method) && !r.has_hindsight() && !r.is_part_of_plan() &&
+         !is_reference(r.method) && !r.calibrated_on_itself() && !r.is_part_of_plan() &&
          !std::isnan(r.mean_of(RankBy::rel_err));
 }
 

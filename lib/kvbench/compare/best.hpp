@@ -10,8 +10,8 @@ namespace kvbench::compare {
 
 /// Sets ranked_by of the rows over heads, and best, diff_best, geomean, ratio_best, their intervals and tied of those
 /// that are ranked. A group has the same run, trace, prompt, layer, budget, protocol and device. Candidates are the
-/// rows that are ok, not dense, without hindsight and not references (is_reference()), and that answered the same
-/// queries of the same heads as the best row; this is evidence::best_of() the rows with the most answered queries.
+/// rows that are ok, not dense, not calibrated on themselves and not references (is_reference()), and that answered the
+/// same queries of the same heads as the best row; this is evidence::best_of() the rows with the most answered queries.
 /// `figure`: what ranks them; automatic: the first one that all candidates have. Candidates without it are not ranked,
 /// nor those whose prediction is outside its region where kl_predicted ranks.
 ///

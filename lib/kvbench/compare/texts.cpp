@@ -27,7 +27,8 @@ using Groups = OrderedMap<std::tuple<replay::Protocol, Budget, replay::RankBy>, 
 
 bool is_row_of_text(const replay::Record& r) {
   return !r.layer && !r.query_head && r.prompt != "all" && r.status == replay::Status::ok && !r.dense &&
-         !is_baseline(r.method) && !r.has_hindsight() && !r.is_outside() && std::isfinite(r.mean_of(r.ranked_by));
+         !is_baseline(r.method) && !r.calibrated_on_itself() && !r.is_outside() &&
+         std::isfinite(r.mean_of(r.ranked_by));
 }
 
 Groups groups_of(std::span<const replay::Record> records) {

@@ -82,9 +82,9 @@ class RowOfRuns {
   }
 
   static void reject_other_key(const Member& column) {
-    static const std::vector<std::string> keys = {
-        "run",    "trace",  "sha256", "model", "prompt", "layer", "kv_head", "head",    "query", "protocol", "device",
-        "method", "params", "budget", "seed",  "refit",  "dense", "status",  "measure", "array", "x",        "paper"};
+    static const std::vector<std::string> keys = {"run",  "trace", "sha256",   "model",   "prompt", "layer",  "kv_head",
+                                                  "head", "query", "protocol", "device",  "method", "params", "budget",
+                                                  "seed", "dense", "status",   "measure", "array",  "x",      "paper"};
     if (std::ranges::find(keys, column.key) == keys.end()) reject_key(column, keys, "a row");
   }
 

@@ -89,7 +89,7 @@ ReplayFrame replay_frame(const trace::Reader& reader, const ReplayPlan& plan, co
   }
   for (const MethodChoice& choice : request.methods) {
     check_origin(choice, reader);
-    frame.methods.push_back({choice.info->name, choice.params.text(), choice.depends_on_seed(), choice.refit});
+    frame.methods.push_back({choice.info->name, choice.params.text(), choice.depends_on_seed()});
   }
   frame.budgets = request.budgets;
   frame.configurations = plan.configurations;

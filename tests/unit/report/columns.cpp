@@ -126,18 +126,6 @@ TEST_CASE("what a column prints it parses: a row reads back as the same row") {
   CHECK(back[0].metrics[ceiling].p1 == row.metrics[ceiling].p1);
 }
 
-TEST_CASE("no engine runs a method with the weights of hindsight") {
-  Record row;
-  row.method = "knorm", row.budget_tokens = 25, row.context_tokens = 100;
-  std::vector<Record> rows = {row, row, row};
-  rows[1].refit = Refit::own, rows[2].refit = Refit::fitted;
-  const CsvTable table = parse_csv(csv_of(record_columns(), rows), "r.csv");
-  for (const CsvRow& line : table.rows) {
-    const bool fitted = table.text(line, "refit") == "fitted";
-    CHECK(table.text(line, "runs_in") == (fitted ? "" : "kvpress KnormPress(compression_ratio=0.75)"));
-  }
-}
-
 TEST_CASE("a cell that cannot be read is named with file, line and column") {
   const auto refusal = [](const std::string& header, const std::string& cells) {
     const CsvTable table = parse_csv("protocol," + header + "\nprefill," + cells + "\n", "r.csv");

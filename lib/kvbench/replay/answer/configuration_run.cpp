@@ -26,9 +26,7 @@ ConfigurationRun::ConfigurationRun(methods::Caches caches, Options options, std:
     const Measurements::Options measured{.keep_outputs = options.keep_raw,
                                          .keep_exact = options.keep_exact,
                                          .floor = options.noise_floors.empty() ? nullptr : &options.noise_floors[h],
-                                         .mass = options.context_mass.empty() ? nullptr : &options.context_mass[h],
-                                         .first_measured = options.refit == Refit::none ? 0 : first_measured(heads[h])};
-    if (options.refit == Refit::fitted) fitted_.emplace_back(heads[h]);
+                                         .mass = options.context_mass.empty() ? nullptr : &options.context_mass[h]};
     measurements_.emplace_back(heads[h], measured, *results_[h]);
   }
 }
@@ -86,7 +84,6 @@ void ConfigurationRun::collect(std::span<HeadBlock> blocks, QueryRun run, Backen
     Collected::OfHead& of_head = collected_.heads[h];
     read_entries(h, entries[h], run.size(), backend);
     of_head.complete = shares() && options_.noise_floors.empty() && of_head.host->complete(session_.tokens());
-    if (!fitted_.empty() && !of_head.complete) fit_entries(blocks[h].exact, run, h, backend);
     results_[h]->attend_s += seconds;
     results_[h]->attend_flops += flops * share + attend_flops(heads_[h].tokens, of_head.part.global, of_head.tables);
     if (!options_.keep_raw) continue;
@@ -105,17 +102,6 @@ void ConfigurationRun::read_entries(std::size_t h, const methods::EntryTables& e
   for (std::size_t t = 0; t < host.size() && !head.map.identity(); ++t)
     host[t].ids = backend.on_host(of_head.tables[t].ids);
   of_head.host.emplace(std::move(host), queries);
-}
-
-/// Replaces the weights of the entries that answer measured queries.
-void ConfigurationRun::fit_entries(const ExactBlock& exact, QueryRun run, std::size_t h, Backend& backend) {
-  Collected::OfHead& of_head = collected_.heads[h];
-  fitted_[h].observe(exact, run, *of_head.host);
-  if (exact.begin + run.end <= first_measured(heads_[h])) return;
-  of_head.tables = fitted_[h].tables(*of_head.host, backend);
-  std::vector<methods::HostTable> host;
-  for (const methods::EntryTable& table : of_head.tables) host.push_back(methods::on_host(table, backend));
-  of_head.host.emplace(std::move(host), run.size());
 }
 
 void ConfigurationRun::answer(HeadBlock& block, QueryRun run, std::size_t h, const Shared* shared, Backend& backend) {

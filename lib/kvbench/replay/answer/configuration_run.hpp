@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include <kvbench/replay/answer/fitted_entries.hpp>
+#include <kvbench/replay/answer/head_block.hpp>
 #include <kvbench/session/session.hpp>
 
 namespace kvbench::replay {
@@ -29,7 +29,6 @@ class ConfigurationRun {
     /// are answered like others, not by the exact pass; empty: any other method
     std::span<NoiseFloor> noise_floors = {};
     std::span<ContextMass> context_mass = {};  ///< by head; empty: mass_ceiling is not measured
-    Refit refit = Refit::none;
     bool keep_raw = false, keep_exact = false;
     methods::Element kv_element = methods::Element::f16;
     std::vector<methods::Note> notes;  ///< of the harness, in front of those of the method
@@ -85,7 +84,6 @@ class ConfigurationRun {
   void append(Index end, Backend& backend);
   /// Checks the entries that the cache returned for a head, and reads them in the trace's token numbers.
   void read_entries(std::size_t h, const methods::EntryTables& entries, Index queries, Backend& backend);
-  void fit_entries(const ExactBlock& exact, QueryRun run, std::size_t h, Backend& backend);
   Answer attend(const HostState& fixed, std::size_t h, Backend& backend);
   RecallRange recall_range(std::size_t h) const;
 
@@ -94,7 +92,6 @@ class ConfigurationRun {
   std::span<const Head> heads_;
   std::vector<ConfigurationResult*> results_;
   std::vector<Measurements> measurements_;  ///< by head
-  std::vector<FittedEntries> fitted_;       ///< by head, with Refit::fitted
   Collected collected_;
   Index answered_ = 0;  ///< queries of the block
 };

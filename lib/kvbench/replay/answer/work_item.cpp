@@ -166,11 +166,9 @@ class WorkItemRun {
     };
     const bool levels = choice.method.info->kind == methods::Kind::quantisation;
     std::optional<BudgetSearch> search;
-    if (levels || choice.budget.cost()) {
-      ConfigurationRun::Options options = options_of(choice.method);
-      options.refit = Refit::none;  // budgets are those of the method
-      search.emplace(task_, choice, task_.plan.configurations[c].seed, prompts_, heads_, backend_, std::move(options));
-    }
+    if (levels || choice.budget.cost())
+      search.emplace(task_, choice, task_.plan.configurations[c].seed, prompts_, heads_, backend_,
+                     options_of(choice.method));
     const Index tokens = levels   ? prompt.base
                          : search ? search->tokens(method)
                                   : budget_tokens(prompt, choice.budget, task_.request.protect_outside);
@@ -241,15 +239,13 @@ class WorkItemRun {
 
   ConfigurationRun::Options options_of(const MethodChoice& choice) {
     const methods::MethodInfo& info = *choice.info;
-    const Refit refit = choice.refit;
     return {.decode = decodes(),
             .observes = info.observes && decodes(),
             .recall_sinks = task_.request.recall_sinks,
             .standalone = task_.request.standalone,
             .selects = info.kind == methods::Kind::retrieval,
             .noise_floors = info.kind == methods::Kind::exact ? std::span(noise_floors_) : std::span<NoiseFloor>(),
-            .context_mass = refit == Refit::none ? std::span(context_mass_) : std::span<ContextMass>(),
-            .refit = refit,
+            .context_mass = context_mass_,
             .keep_raw = task_.options.keep_raw,
             .keep_exact = task_.options.keep_exact,
             .kv_element = task_.request.kv_element,

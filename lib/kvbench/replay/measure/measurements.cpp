@@ -115,11 +115,8 @@ Measurements::Measurements(const Head& head, const Options& options, Configurati
   const auto rows = static_cast<std::size_t>(head.group * head.queries_per_head());
   result.metrics.resize(rows);
   for (MetricRow& row : result.metrics) row.fill(NAN);
-  // Rows that are measured on a part of the queries say nothing about the scored tokens.
-  if (options.first_measured == 0) {
-    result.probe_sums.resize(static_cast<std::size_t>(head.probes.count));
-    result.piece_sums.resize(static_cast<std::size_t>(HeadProbes::pieces * head.probes.count));
-  }
+  result.probe_sums.resize(static_cast<std::size_t>(head.probes.count));
+  result.piece_sums.resize(static_cast<std::size_t>(HeadProbes::pieces * head.probes.count));
   result.residual.assign(static_cast<std::size_t>(2 * head.queries_per_head() * head.sketch.projected()), NAN);
   if (!options.keep_outputs) return;
   result.raw.emplace().output.resize(rows * static_cast<std::size_t>(head.tokens.values.cols()));
@@ -148,7 +145,6 @@ void Measurements::add_row(ExactBlock& exact, QueryRun run, const HostEntries& e
   const auto dv = static_cast<std::size_t>(head_->tokens.values.cols());
   const Index number = exact.begin + run.begin + i;
   const auto query = static_cast<std::size_t>(number);
-  if (number < options_.first_measured) return;
   const auto exact_row = static_cast<std::size_t>(g * exact.block.size() + run.begin + i);
   const RowTruth truth{std::span(exact.out).subspan(exact_row * dv, dv), exact.log_sum_exp[exact_row],
                        exact.p_norm[exact_row], head_->v_op[query], head_->v_fro[query]};

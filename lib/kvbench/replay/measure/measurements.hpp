@@ -50,7 +50,6 @@ class Measurements {
     /// sample have none (NaN).
     NoiseFloor* floor = nullptr;
     ContextMass* mass = nullptr;  ///< absent: no mass_ceiling
-    Index first_measured = 0;     ///< earlier queries of each query head have no metrics (NaN)
   };
 
   /// Stores into `result`, which must outlive this object, as must `head` and what the options refer to.

@@ -27,11 +27,6 @@ std::string_view name_of(Protocol protocol);
 enum class RankBy { automatic, kl_predicted, residual_err, rel_err };
 std::string_view name_of(RankBy figure);
 
-/// Rows with hindsight, measured on the last half of the evaluated queries: the entries of a method with its own
-/// weights, or its tokens with the best non-negative weights for the first half.
-enum class Refit { none, own, fitted };
-std::string_view name_of(Refit refit);
-
 /// The reason of rows whose method was calibrated on the context that it compresses.
 inline constexpr std::string_view calibrated_on_evaluated = "calibrated on the evaluated context";
 
@@ -39,12 +34,11 @@ inline constexpr std::string_view calibrated_on_evaluated = "calibrated on the e
 struct MethodChoice {
   const methods::MethodInfo* info = nullptr;
   methods::Params params;
-  Refit refit = Refit::none;
 
   bool depends_on_seed() const { return info->depends_on_seed(params); }
 };
 
-/// Whether two choices compute the same: refits differ in what is measured of it.
+/// Whether two choices compute the same.
 inline bool same(const MethodChoice& a, const MethodChoice& b) {
   return a.info == b.info && a.params.text() == b.params.text();
 }

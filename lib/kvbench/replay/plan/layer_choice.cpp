@@ -85,7 +85,7 @@ LayerChoice planned_choice(const MethodChoice& choice, const Budget& budget, std
   const methods::LayerMethod* const line = planned->at(layer, kv_head);
   if (line == nullptr)  // a layer in which no method runs, but `exact`
     throw methods::Unavailable(fmt::format("the plan has no method for layer {}", layer));
-  return {{line->info, line->params, choice.refit}, line->budget, true};
+  return {{line->info, line->params}, line->budget, true};
 }
 
 void check_plans(const trace::TraceInfo& trace, const ReplayRequest& request) {

@@ -158,9 +158,6 @@ std::vector<methods::Note> notes_on(const MethodChoice& choice, const ReplayRequ
   else if (choice.info->calibrates_on == methods::CalibratesOn::text && !whole)
     notes.push_back({.text = std::string(calibrated_on_evaluated)});
   if (const std::string note = order_note(choice, trace); !note.empty() && !whole) notes.push_back({.text = note});
-  if (choice.refit == Refit::own) notes.push_back({.text = "measured on the last half of the evaluated queries"});
-  if (choice.refit == Refit::fitted)
-    notes.push_back({.text = "weights fitted to the first half of the evaluated queries, measured on the last half"});
   return notes;
 }
 

@@ -72,7 +72,6 @@ class Summarizer {
     r.isa = results_.isa;
     r.method = method.name;
     r.params = method.params;
-    r.refit = method.refit;
     r.budget = results_.budgets[key.budget];
     r.seeded = method.seeded;
     r.alone = results_.standalone || of_method_.at(key.method) == 1;

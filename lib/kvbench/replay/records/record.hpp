@@ -67,7 +67,6 @@ struct Record : RowIdentity, Costs {
   std::optional<Index> kv_head, query_head;  ///< absent: all
   std::optional<std::int64_t> query;         ///< position; absent: all
   Protocol protocol = Protocol::prefill;
-  Refit refit = Refit::none;          ///< a row with hindsight, which is compared with no row of a method
   std::optional<std::uint32_t> seed;  ///< absent: all, or the method has none
   bool seeded = false;
   bool dense = false;     ///< no layer is compressed: all of them are kept whole by ReplayRequest::dense_layers
@@ -111,9 +110,8 @@ struct Record : RowIdentity, Costs {
   /// rel_err.
   double mean_of(RankBy figure) const;
 
+  /// Whether the method knew the evaluated text, which a deployment would not. Such rows are not ranked.
   bool calibrated_on_itself() const { return reason.find(calibrated_on_evaluated) != std::string::npos; }
-  /// Whether the row knows of the evaluated queries or text what a deployment would not. Such rows are not ranked.
-  bool has_hindsight() const { return refit != Refit::none || calibrated_on_itself(); }
   /// Whether the row is about some of the layers among which a plan divides its budget. Not of rows read back.
   bool is_part_of_plan() const;
 

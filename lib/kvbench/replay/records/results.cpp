@@ -13,11 +13,6 @@ std::string_view name_of(Status status) {
   return name_in(names, status);
 }
 
-std::string_view name_of(Refit refit) {
-  constexpr std::string_view names[] = {"", "own", "fitted"};
-  return name_in(names, refit);
-}
-
 std::string_view name_of(RankBy figure) {
   constexpr std::string_view names[] = {"", "kl_predicted", "residual_err", "rel_err"};
   return name_in(names, figure);

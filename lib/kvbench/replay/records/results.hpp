@@ -86,7 +86,6 @@ struct ReplayFrame {
   struct Method {
     std::string name, params;
     bool seeded = false;
-    Refit refit = Refit::none;
   };
   std::string trace, sha256, model;  ///< name of the file without its folders, whole digest
   std::string rope_layout;           ///< TraceInfo::channel_order()

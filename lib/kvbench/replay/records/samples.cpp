@@ -302,10 +302,7 @@ OkSamples keep_ok(const std::vector<Sample>& samples, Record& record) {
 /// The reason why a row of a query has no metrics, which every answer but that of `exact` has.
 void explain_unmeasured(Record& record) {
   if (record.query_rows > 0) return;
-  add_reason(record.refit == Refit::none
-                 ? "the noise floor is measured on a sample of the queries, and this one is not in it"
-                 : "this query is in the first half",
-             record);
+  add_reason("the noise floor is measured on a sample of the queries, and this one is not in it", record);
 }
 
 /// The reason why a row has no interval, which would be that of a single block and so claim certainty. Rows of one

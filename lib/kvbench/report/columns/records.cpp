@@ -61,12 +61,6 @@ void add_identity(RecordColumns& c) {
   c.configuration();
   c.identity(Tells::configuration,
              {"seed", "seed, all, or empty for methods without randomness", seed_value(), "integer"});
-  c.identity(
-      Tells::configuration,
-      {"refit",
-       "own or fitted in rows with hindsight (--refit weights): the method's own weights, or those fitted to the "
-       "first half of the evaluated queries, measured on the last half; otherwise empty",
-       value_of(&Record::refit), "text"});
   c.add({{"dense", "1 where the layer was kept exact by --dense-layers", value_of(&Record::dense), "integer"}});
   c.status("why the row is not ok, or what it leaves out, and notes of the method");
 }
@@ -207,7 +201,7 @@ void add_best(std::vector<RecordColumn>& c) {
                value_of(&Record::ranked_by), "text"});
   c.push_back({"best",
                "configuration with the lowest geometric mean of this figure, or mean where this is empty, for this "
-               "trace, prompt, layer and budget, except exact, oracles and rows with hindsight",
+               "trace, prompt, layer and budget, except exact, oracles and rows calibrated on their own text",
                value_of(&Record::best), "text"});
   add_estimate(
       c, "diff_best",

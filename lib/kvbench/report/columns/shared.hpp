@@ -34,9 +34,6 @@ class SharedColumns {
           "engines that run this today, with their settings, which neither protect tokens nor leave layers dense; "
           "empty: none that kvbench knows",
           printed<Row>([](const Row& r) {
-            if constexpr (requires { r.refit; }) {
-              if (r.refit == replay::Refit::fitted) return std::string();  // weights that no engine has
-            }
             return methods::runs_in(r.method, r.params, r.budget_tokens / static_cast<double>(r.context_tokens));
           }),
           "text"}});

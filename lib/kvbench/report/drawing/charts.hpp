@@ -21,7 +21,7 @@ struct ChartPoint {
 
 enum class LineRole {
   shown,      ///< colour, markers, interval, name
-  reference,  ///< grey and dotted, crosses, with its name: random, oracle-topk, rows with hindsight
+  reference,  ///< grey and dotted, crosses, with its name: random, oracle-topk, rows calibrated on themselves
   beaten,     ///< grey, rings, with its name in grey
   crowd,      ///< the same fainter, without a name
   context,    ///< faint, without a name: shown in another drawing

@@ -54,7 +54,7 @@ QueryCsv::QueryCsv(std::string path, std::string_view metric)
     if (!read) check_header(table);
     if (!read) read.emplace(table, record_columns());
     const replay::Record row = (*read)(line);
-    if (row.query && row.refit == replay::Refit::none) add(table, line, row);
+    if (row.query) add(table, line, row);
   });
   if (values_.empty()) {
     throw Error("{}: has no rows per query; write it with --rows query, or store the results of the replay with --raw.",

@@ -31,7 +31,7 @@ namespace {
 
 /// Whether it would be ranked, if it could be predicted.
 bool is_method(const replay::Record& r) {
-  return r.status == replay::Status::ok && !r.dense && !compare::is_baseline(r.method) && !r.has_hindsight() &&
+  return r.status == replay::Status::ok && !r.dense && !compare::is_baseline(r.method) && !r.calibrated_on_itself() &&
          std::isfinite(error_of(r));
 }
 

@@ -35,10 +35,7 @@ struct ReasonEntry {
 /// Status, reason without numbers, and what the budget limits: costs of different kinds form no range.
 using Kind = std::tuple<replay::Status, std::string, std::optional<CostKind>>;
 
-std::string method_of(const replay::Record& r) {
-  const std::string name = compare::label_of({r.method, r.params, {}});
-  return r.refit == replay::Refit::none ? name : fmt::format("{}: {} weights", name, name_of(r.refit));
-}
+std::string method_of(const replay::Record& r) { return compare::label_of({r.method, r.params, {}}); }
 
 }  // namespace
 

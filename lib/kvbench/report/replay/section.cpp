@@ -237,20 +237,6 @@ DocTable reasons(const std::vector<const replay::Record*>& rows, bool traces, co
   return compact(std::move(table));
 }
 
-/// What hindsight could gain: rows of --refit weights.
-DocTable hindsight_table(const ReplaySection& section) {
-  DocTable table{.title = "Selection and weights: errors on the last half of the evaluated queries",
-                 .columns = {{"method"}, {"trace"}, {"budget", true}, {"weights"}, {"error", true}, {"median", true}}};
-  for (const ReplayPart& part : section.parts) {
-    for (const ReplayRow& r : part.hindsight) {
-      table.rows.push_back({compare::label_of({r.method, r.params, {}}), section.parts.size() > 1 ? name_of(part) : "",
-                            r.budget.text(), r.refit == replay::Refit::own ? "own" : "fitted to the first half",
-                            number_cell(r.error), number_cell(r.median)});
-    }
-  }
-  return compact(std::move(table));
-}
-
 /// Reasons of rows without results and notes on the others.
 std::vector<Block> reason_tables(const ReplaySection& section) {
   std::vector<const replay::Record*> broken, notes;
@@ -369,10 +355,9 @@ std::vector<Block> replay_blocks(const ReplaySection& section, const QueryFiles&
   if (gathered.several) append_filled(gathered.figures, finished(std::move(gathered.all)));
   append_folded(blocks, "All budgets, costs and notes", std::move(gathered.figures));
   append_folded(blocks, "By layer, head and query", std::move(gathered.details));
-  std::vector<Block> tables;
-  append_filled(tables, text_averages(section));
-  append_filled(tables, hindsight_table(section));
-  append_folded(blocks, "By text, and with hindsight", std::move(tables));
+  std::vector<Block> averages;
+  append_filled(averages, text_averages(section));
+  append_folded(blocks, "By text", std::move(averages));
   append_folded(blocks, "Rows without results, and notes", reason_tables(section));
   return blocks;
 }

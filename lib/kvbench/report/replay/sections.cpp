@@ -108,10 +108,6 @@ struct Gathered {
 void add_row(const ReplayRow& r, bool own, ReplayPart& part) {
   const bool head = r.query_head.has_value();
   if (!r.ok() && !head) part.broken.push_back(r);
-  if (r.refit != replay::Refit::none) {
-    if (own && !head && !r.layer && r.ok()) part.hindsight.push_back(r);
-    return;
-  }
   if (head) part.heads.push_back(r);
   if (own && !head) (r.layer ? part.layers : part.overall).push_back(r);
   if (!own && !head && !r.layer) part.texts.push_back(r);
@@ -127,7 +123,7 @@ void show(ReplayRow& r, replay::RankBy figure) {
 }
 
 /// All rows over all layers of a part are ranked by one figure: that of their tables, where these have the same.
-/// Query heads and rows with hindsight have errors alone.
+/// Query heads have errors alone.
 void choose_figure(ReplayPart& part, replay::RankBy wanted) {
   Distinct<replay::RankBy> figures;
   for (const ReplayRow& r : part.overall) figures.add(r.ranked_by);
@@ -142,7 +138,7 @@ void choose_figure(ReplayPart& part, replay::RankBy wanted) {
   if (wanted != replay::RankBy::automatic && std::ranges::all_of(part.overall, lacks))
     throw Error("`rank_by` is {}, and no row of {} has it; leave it out, or replay a trace that has what it takes",
                 name_of(wanted), part.trace);
-  for (auto* rows : {&part.heads, &part.broken, &part.hindsight}) {
+  for (auto* rows : {&part.heads, &part.broken}) {
     for (ReplayRow& r : *rows) show(r, replay::RankBy::rel_err);
   }
 }

@@ -43,7 +43,6 @@ struct ReplayPart {
   std::vector<ReplayRow> heads;              ///< per query head and seed, of any prompt
   std::vector<ReplayRow> texts;              ///< over all layers of single prompts, where `overall` is over all prompts
   std::vector<ReplayRow> broken;             ///< rows over heads that are not ok, of any prompt
-  std::vector<ReplayRow> hindsight;          ///< rows of --refit weights over all layers, which are in no other list
   replay::RankBy ranked_by = replay::RankBy::automatic;  ///< the figure of `overall`, `layers` and `texts`
   OwnStyles own;                                         ///< of the report
   std::size_t finer = 0;                                 ///< number of rows per query or prompt, which are not shown

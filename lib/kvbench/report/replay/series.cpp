@@ -107,7 +107,7 @@ std::vector<Series> series_of(const ReplayPart& part) {
   for (auto& [name, series] : by_name.items()) all.push_back(std::move(series));
   for (Series& series : all) {
     std::ranges::stable_sort(series.rows, {}, &ReplayRow::share);
-    if (std::ranges::any_of(series.rows, &ReplayRow::has_hindsight)) series.reference = true;
+    if (std::ranges::any_of(series.rows, &ReplayRow::calibrated_on_itself)) series.reference = true;
   }
   set_styles(all, part.own);
   return all;

@@ -12,7 +12,7 @@ namespace kvbench::report {
 struct Series {
   std::string method, params;
   std::string kind;        ///< methods::family_of()
-  bool reference = false;  ///< compare::is_baseline(), or with hindsight: not ranked
+  bool reference = false;  ///< compare::is_baseline(), or calibrated on itself: not ranked
   int style = 0;           ///< in all figures: the colour is that of the family; marks::own_style()
   int rank = 0;            ///< of those that are no references: on a frontier first, by the lowest error
   std::vector<const ReplayRow*> rows = {};  ///< over all layers, smallest budget first, including rows that are not ok

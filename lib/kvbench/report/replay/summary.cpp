@@ -97,7 +97,7 @@ std::string own_text(const BudgetAnswer& answer, std::span<const replay::Record>
     const bool here = r.budget == answer.budget && (answer.run.empty() || r.run == answer.run) &&
                       (answer.trace.empty() || r.trace == answer.trace);
     const std::string name = label(r);
-    if (!here || r.refit != replay::Refit::none || methods::family_of(r.method) != "own" || said(name)) continue;
+    if (!here || methods::family_of(r.method) != "own" || said(name)) continue;
     const auto all = answer.standing.ranked();
     const auto mark = std::ranges::find(all, name, [](const evidence::Mark* m) { return m->name; });
     out.push_back(fmt::format("{}: {}", name,

@@ -49,10 +49,7 @@ constexpr const char* measured_title = "measured KL";
 
 constexpr Brief all_columns[] = {
     {"method",
-     [](const replay::Record& r) {
-       const std::string name = r.params.empty() ? r.method : fmt::format("{} ({})", r.method, r.params);
-       return r.refit == replay::Refit::none ? name : fmt::format("{}: {} weights", name, name_of(r.refit));
-     }},
+     [](const replay::Record& r) { return r.params.empty() ? r.method : fmt::format("{} ({})", r.method, r.params); }},
     {"budget", [](const replay::Record& r) { return r.budget.text(); }},
     {"kept", [](const replay::Record& r) { return short_number(r.kept_tokens); }},
     {"bytes/full", [](const replay::Record& r) { return short_number(r.bytes.of(CostKind::memory) / r.bytes.full); }},
@@ -79,8 +76,6 @@ bool has_tie(const replay::Record& r) {
 }
 constexpr const char* tie_note =
     "~ not distinguishable from the best of its budget (Holm at 5 %; columns best, ratio_best, tied)";
-constexpr const char* hindsight_note =
-    "own weights, fitted weights: measured on the last half of the evaluated queries; fitted to the first half";
 constexpr std::size_t budget_column = 1;
 
 /// The columns of a table: predictions and residual errors where rows have them.
@@ -148,7 +143,7 @@ DocTable table_of_records(std::span<const replay::Record> records, bool traces, 
   return table;
 }
 
-/// The rows that are ok: those without hindsight first, by trace, budget and error.
+/// The rows that are ok, by trace, budget and error.
 std::vector<replay::Record> in_order(std::span<const replay::Record> all) {
   std::vector<replay::Record> shown;
   std::map<std::string, std::size_t> traces;  // numbers in order of appearance
@@ -158,9 +153,7 @@ std::vector<replay::Record> in_order(std::span<const replay::Record> all) {
     if (r.status == replay::Status::ok) shown.push_back(r);
   }
   std::ranges::stable_sort(shown, {}, [&](const replay::Record& r) {
-    const bool hindsight = r.refit != replay::Refit::none;  // not ranked: pairs stay in their order
-    return std::tuple(hindsight, traces.at(r.sha256), budgets.at(r.budget), r.is_outside(),
-                      hindsight ? 0 : error_of(r));
+    return std::tuple(traces.at(r.sha256), budgets.at(r.budget), r.is_outside(), error_of(r));
   });
   return shown;
 }
@@ -192,8 +185,6 @@ std::vector<Block> rows_by_error(std::span<const replay::Record> records) {
   std::vector<Block> blocks;
   if (!shown.empty()) blocks.emplace_back(table_of_records(shown, of_several_traces(all), false));
   if (std::ranges::any_of(shown, has_tie)) blocks.emplace_back(Paragraph{tie_note});
-  if (std::ranges::any_of(shown, [](const replay::Record& r) { return r.refit != replay::Refit::none; }))
-    blocks.emplace_back(Paragraph{hindsight_note});
   append_filled(blocks, AnswerBlock{"", reason_sentences(all)});
   return blocks;
 }
