@@ -19,7 +19,7 @@ namespace kvbench::replay {
 /// A row of the table.
 class Metric {
  public:
-  static constexpr std::size_t most = 32;  ///< rows that a table may have
+  static constexpr std::size_t most = 20;  ///< rows that a table may have
 
   constexpr explicit Metric(std::size_t row) : row_(row) {}
   constexpr std::size_t row() const { return row_; }
