@@ -45,18 +45,136 @@
 // keeps the first two layers whole (--dense-layers 2).
 #include <algorithm>
 #include <map>
+#include <span>
 #include <utility>
+#include <vector>
 
-#include <kvbench/methods/retrieval/cluster_index.hpp>
+#include <kvbench/methods/contract/method.hpp>
 #include <kvbench/methods/retrieval/methods.hpp>
 #include <kvbench/methods/stages/draws.hpp>
 #include <kvbench/methods/stages/kept_cache.hpp>
+#include <kvbench/methods/stages/lloyd.hpp>
 #include <kvbench/methods/stages/parameters.hpp>
 #include <kvbench/methods/stages/per_block.hpp>
 #include <kvbench/methods/stages/rows.hpp>
 
 namespace kvbench::methods {
 namespace {
+
+// Clusters of tokens with their centroids, and the clusters that answer a query: those whose centroids have the largest
+// inner products with it (ClusterKV, arXiv 2412.03213, sections III-C and IV-C).
+
+/// Treatment of the last cluster where it exceeds the budget: trim cuts it to its earliest tokens, pad takes it whole.
+enum class Fill { trim, pad };
+
+/// A copy shares the centroids of the original.
+class ClusterIndex {
+ public:
+  explicit ClusterIndex(Index d) : d_(d) {}
+
+  /// Adds the clusters of the tokens first, first + 1, ... They get the next cluster ids.
+  void add(const Clustering& clustering, Index first, Backend& backend);
+
+  Index tokens() const { return static_cast<Index>(members_.size()); }
+  Index clusters() const { return static_cast<Index>(begin_.size()) - 1; }
+
+  /// The tokens that answer each query, with their cluster ids: those of the best clusters until `budget` tokens are
+  /// selected. Ties go to the lower cluster; clusters without tokens are skipped.
+  EntryTable select(const QueryBlock& queries, Index budget, Fill fill, const GroupChoice& choice,
+                    Backend& backend) const;
+
+ private:
+  using Clusters = std::vector<std::int32_t>;
+
+  Index size(std::int32_t cluster) const {
+    return begin_[static_cast<std::size_t>(cluster) + 1] - begin_[static_cast<std::size_t>(cluster)];
+  }
+  /// Clusters in falling order of their scores, until they hold `budget` tokens together.
+  Clusters best(std::span<const float> scores, Index budget) const;
+  /// Number of tokens that a budget takes of these clusters, in order.
+  Index taken(const Clusters& clusters, Index budget, Fill fill) const;
+
+  Index d_;
+  Buffer<const float> centroids_;   ///< [clusters, d]; absent without clusters
+  std::vector<TokenId> members_;    ///< by cluster, in increasing order within each
+  std::vector<Index> begin_ = {0};  ///< [clusters + 1] first member of each cluster
+};
+
+void ClusterIndex::add(const Clustering& clustering, Index first, Backend& backend) {
+  const Index old = clusters(), added = clustering.centroids.rows();
+  const auto all = backend.allocate<float>(old + added, d_);
+  copy_rows(centroids_, all.slice(0, old), backend);
+  copy_rows(clustering.centroids, all.slice(old, added), backend);
+  centroids_ = all;
+
+  // A counting sort by label leaves the tokens of each cluster in increasing order.
+  std::vector<Index> next(static_cast<std::size_t>(added), 0);
+  for (const std::int32_t label : clustering.labels) ++next[static_cast<std::size_t>(label)];
+  for (Index& count : next) {
+    const Index begin = begin_.back();
+    begin_.push_back(begin + count);
+    count = begin;
+  }
+  members_.resize(static_cast<std::size_t>(begin_.back()));
+  for (std::size_t i = 0; i < clustering.labels.size(); ++i) {
+    Index& slot = next[static_cast<std::size_t>(clustering.labels[i])];
+    members_[static_cast<std::size_t>(slot++)] = static_cast<TokenId>(first + static_cast<Index>(i));
+  }
+}
+
+ClusterIndex::Clusters ClusterIndex::best(std::span<const float> scores, Index budget) const {
+  const auto lower = [&](std::int32_t a, std::int32_t b) {
+    const float x = scores[static_cast<std::size_t>(a)], y = scores[static_cast<std::size_t>(b)];
+    return x != y ? x < y : a > b;
+  };
+  Clusters heap = token_range(0, clusters()), chosen;
+  std::ranges::make_heap(heap, lower);
+  for (Index taken = 0; taken < budget && !heap.empty(); heap.pop_back()) {
+    std::ranges::pop_heap(heap, lower);
+    if (size(heap.back()) == 0) continue;
+    chosen.push_back(heap.back());
+    taken += size(heap.back());
+  }
+  return chosen;
+}
+
+Index ClusterIndex::taken(const Clusters& clusters, Index budget, Fill fill) const {
+  Index held = 0;
+  for (const std::int32_t cluster : clusters) held += size(cluster);
+  return fill == Fill::trim ? std::min(held, budget) : held;
+}
+
+EntryTable ClusterIndex::select(const QueryBlock& queries, Index budget, Fill fill, const GroupChoice& choice,
+                                Backend& backend) const {
+  const auto products = inner_products(queries.queries, centroids_, backend);
+  const Buffer<const float> scores = group_scores(products, queries.size(), choice, backend);
+  const std::vector<float> host = backend.read(scores);
+  const auto count = static_cast<std::size_t>(clusters());
+  const Index rows = scores.rows();
+  std::vector<Clusters> chosen;
+  std::vector<Index> ends;
+  for (Index r = 0; r < rows; ++r) {
+    chosen.push_back(best(std::span(host).subspan(static_cast<std::size_t>(r) * count, count), budget));
+    ends.push_back(taken(chosen.back(), budget, fill));
+  }
+  const Index width = rows == 0 ? 0 : *std::ranges::max_element(ends);
+  std::vector<TokenId> ids(static_cast<std::size_t>(rows * width), -1);
+  std::vector<std::int32_t> cluster_ids(ids.size(), -1);
+  for (Index r = 0; r < rows; ++r) {
+    Index slot = r * width, left = ends[static_cast<std::size_t>(r)];
+    for (const std::int32_t cluster : chosen[static_cast<std::size_t>(r)]) {
+      const Index tokens = std::min(size(cluster), left);
+      std::copy_n(members_.begin() + begin_[static_cast<std::size_t>(cluster)], tokens, ids.begin() + slot);
+      std::fill_n(cluster_ids.begin() + slot, tokens, cluster);
+      slot += tokens;
+      left -= tokens;
+    }
+  }
+  return {.per_head = choice.per_head(),
+          .per_query = true,
+          .ids = backend.adopt(std::move(ids), rows, width),
+          .cluster_ids = backend.adopt(std::move(cluster_ids), rows, width)};
+}
 
 struct ClusterkvParams {
   Index sinks = 16;

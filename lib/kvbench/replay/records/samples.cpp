@@ -4,13 +4,13 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <numeric>
 #include <set>
 
 #include <kvbench/core/error.hpp>
 #include <kvbench/core/paired_test.hpp>
 #include <kvbench/methods/contract/layer_plan.hpp>
 #include <kvbench/replay/records/anchors.hpp>
-#include <kvbench/replay/records/values.hpp>
 #include <kvbench/trace/layer_spread.hpp>
 
 namespace kvbench::replay {
@@ -18,6 +18,63 @@ namespace kvbench::replay {
 double log_error(double error) { return std::log(std::max(error, least_error)); }
 
 namespace {
+
+// The values of one metric in a row, and their summary.
+
+/// Values with the grid of (block of queries, seed) that the bootstrap resamples.
+class Values {
+ public:
+  explicit Values(std::size_t seeds) : seeds_(seeds) {}
+  /// NaN is ignored. query: index among those of the prompt; seed: index among the row's.
+  void add(std::size_t prompt, Index query, std::size_t seed, double value);
+  Index size() const { return std::ssize(all_); }
+  /// NaN where there is no value, and for the interval where it is not requested.
+  Summary summary(bool interval) const;
+  /// Sums by block only.
+  ErrorSums block_sums() const;
+
+ private:
+  std::size_t seeds_;
+  std::vector<double> all_;
+  std::map<std::pair<std::size_t, Index>, std::vector<std::pair<double, double>>> grid_;
+};
+
+void Values::add(std::size_t prompt, Index query, std::size_t seed, double value) {
+  if (std::isnan(value)) return;
+  all_.push_back(value);
+  auto& row = grid_[{prompt, query / queries_per_block}];
+  row.resize(seeds_);
+  row[seed].first += value;
+  row[seed].second += 1;
+}
+
+Summary Values::summary(bool interval) const {
+  if (all_.empty()) return {};
+  Summary s{.mean = mean(all_),
+            .p1 = quantile(all_, 0.01),
+            .p50 = quantile(all_, 0.5),
+            .p90 = quantile(all_, 0.9),
+            .p99 = quantile(all_, 0.99),
+            .max = *std::ranges::max_element(all_),
+            .rms = std::sqrt(std::inner_product(all_.begin(), all_.end(), all_.begin(), 0.0) /
+                             static_cast<double>(all_.size()))};
+  if (!interval) return s;
+  const ErrorSums sums = block_sums();
+  const Interval ci = bootstrap_mean(sums.blocks, sums.block_counts, seeds_);
+  s.lo = ci.lo, s.hi = ci.hi;
+  return s;
+}
+
+ErrorSums Values::block_sums() const {
+  ErrorSums out{.seeds = seeds_};
+  for (const auto& [key, row] : grid_) {
+    for (const auto& [sum, count] : row) {
+      out.blocks.push_back(sum);
+      out.block_counts.push_back(count);
+    }
+  }
+  return out;
+}
 
 std::vector<std::int64_t> layers_of(const std::vector<Sample>& samples) {
   std::set<std::int64_t> layers;
@@ -333,6 +390,16 @@ void summarize(const std::vector<Sample>& samples, std::size_t seeds, std::span<
   add_notes(ok.measured, record);
   explain_unmeasured(record);
   explain_interval(record);
+}
+
+Index ErrorSums::blocks_with_values() const {
+  Index found = 0;
+  for (std::size_t b = 0; b < block_counts.size(); b += seeds) {
+    found += std::any_of(block_counts.begin() + static_cast<std::ptrdiff_t>(b),
+                         block_counts.begin() + static_cast<std::ptrdiff_t>(b + seeds),
+                         [](double count) { return count > 0; });
+  }
+  return found;
 }
 
 }  // namespace kvbench::replay
