@@ -171,19 +171,12 @@ std::set<std::size_t> complete_prompts(const std::vector<Sample>& samples) {
 std::vector<ProbeSums> probe_sums(const std::vector<Sample>& samples, const std::set<std::size_t>& of,
                                   std::size_t seeds, std::span<const ReplayFrame::Prompt> prompts) {
   std::map<std::size_t, ProbeSums> by_prompt;
-  std::map<std::pair<std::size_t, std::int64_t>, std::size_t> layers;
   for (const Sample& s : samples) {
-    const std::vector<double>& sums = s.result->probe_sums;
     const std::size_t prompt = s.head->place.prompt;
-    if (sums.empty() || prompts[prompt].scored_tokens == 0 || !of.contains(prompt)) continue;
+    if (s.result->probe_sums.empty() || prompts[prompt].scored_tokens == 0 || !of.contains(prompt)) continue;
     ProbeSums& all = by_prompt[prompt];
-    all.scored = static_cast<std::size_t>(prompts[prompt].scored_tokens);
-    all.seeds = seeds, all.probes = sums.size();
-    const auto [layer, is_new] = layers.try_emplace({prompt, s.head->layer}, all.layers);
-    all.layers += is_new;
-    all.sums.resize(all.layers * seeds * all.probes);
-    double* const row = all.sums.data() + (layer->second * seeds + s.seed) * all.probes;
-    for (std::size_t r = 0; r < sums.size(); ++r) row[r] += sums[r];
+    all.scored = static_cast<std::size_t>(prompts[prompt].scored_tokens), all.seeds = seeds;
+    all.add(s.head->layer, s.seed, s.result->probe_sums);
   }
   std::vector<ProbeSums> all;
   for (auto& [prompt, sums] : by_prompt) all.push_back(std::move(sums));
