@@ -10,6 +10,7 @@
 #include <kvbench/core/paired_test.hpp>
 #include <kvbench/methods/contract/layer_plan.hpp>
 #include <kvbench/replay/records/anchors.hpp>
+#include <kvbench/replay/records/figures.hpp>
 #include <kvbench/replay/records/values.hpp>
 #include <kvbench/trace/layer_spread.hpp>
 
@@ -135,19 +136,19 @@ TestedSums tested_sums(const std::vector<Sample>& samples, std::size_t seeds, Me
 }
 
 void add_metrics(const std::vector<Sample>& samples, std::size_t seeds, Record& record) {
-  const Metric error = Metric::rel_err, residual = Metric::residual_err;
+  const Metric error = Metric::rel_err;
   for (const Metric metric : all_metrics()) {
     if (record.query_head && is_of_layer(metric)) continue;
     const Values values = values_of(samples, seeds, metric, itself);
     record.metrics[metric] = values.summary(metric == error);
     if (metric == error) record.query_rows = values.size();
   }
-  if (!record.query_head) {
-    record.errors = tested_sums(samples, seeds, error, itself, log_error);
-    record.blocks = record.errors.sums.blocks_with_values();
-    if (!std::isnan(record.of(residual).mean))
-      record.squares = tested_sums(samples, seeds, residual, square, log_square);
+  for (const RankingFigure& figure : ranking_figures) {
+    if (record.query_head || figure.metric == nullptr || std::isnan(record.of(*figure.metric).mean)) continue;
+    record.tested[*figure.metric] = figure.squares ? tested_sums(samples, seeds, *figure.metric, square, log_square)
+                                                   : tested_sums(samples, seeds, *figure.metric, itself, log_error);
   }
+  record.blocks = record.errors().sums.blocks_with_values();
   Values fro(seeds);
   for (const Sample& s : samples) {
     for (Index g = s.g; g < s.g + s.heads; ++g)
