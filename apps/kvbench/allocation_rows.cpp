@@ -28,7 +28,8 @@ std::string percent(double share) { return fmt::format("{:.4g} %", 100 * share);
 /// interval over documents.
 std::string damage_text(const Damages& damages, const replay::PredictedKl& kl) {
   if (!damages.probed) return report::three_digits(kl.mean);
-  return report::prediction_mark(kl) + report::interval_text(kl.mean, kl.interval.lo, kl.interval.hi);
+  return report::mark_of(figure_of(replay::figure_named("kl_predicted")), kl.mean) +
+         report::interval_text(kl.mean, kl.interval.lo, kl.interval.hi);
 }
 
 /// By method, the layers in which some entry of it is outside the region of predictions.

@@ -12,6 +12,7 @@
 #include <kvbench/core/input_file.hpp>
 #include <kvbench/core/name.hpp>
 #include <kvbench/replay/plan/fields.hpp>
+#include <kvbench/replay/records/figures.hpp>
 #include <kvbench/report/document/document.hpp>
 #include <kvbench/report/document/writers.hpp>
 #include <kvbench/report/drawing/labels.hpp>
@@ -279,10 +280,13 @@ Command add_report(CLI::App& app) {
   flags->add_option("--sweep", o.sweep,
                     "Sweep file of the tables: adds its title, and the published results beside the measured ones; its "
                     "verdicts are in the table of claims");
-  add_choice(
-      flags, "--rank-by", o.report.rank_by, replay::value_names<replay::RankBy>(),
-      "What ranks the methods of replays, in figures, tables and answers: kl_predicted, residual_err, rel_err, or "
-      "auto: what ranked them in the tables. Another figure than there has no tests");
+  std::string figures;
+  for (const replay::RankingFigure& figure : replay::ranking_figures) figures += fmt::format("{}, ", figure.name);
+  add_choice(flags, "--rank-by", o.report.rank_by, replay::value_names<replay::FigureNumber>(),
+             fmt::format("What ranks the methods of replays, in figures, tables and answers: {}or auto: what ranked "
+                         "them in the tables. Another figure than there has no tests",
+                         figures)
+                 .c_str());
   flags->add_option("--title", o.report.title, "Title of the report")->capture_default_str();
   return {flags, [options] { return run(*options); }};
 }

@@ -17,7 +17,7 @@ std::vector<double> damage_in(const DocumentDamage& document) {
   for (std::size_t i = 0; i < damage.size(); ++i) {
     for (const double c : document.sums[i]) damage[i] += c * c;
     const std::size_t probes = document.sums[i].size() / document.pieces;  // of all seeds
-    if (damage[i] > 0) damage[i] /= static_cast<double>(2 * document.scored * probes);
+    if (damage[i] > 0) damage[i] = replay::second_order(damage[i], document.scored * probes);
   }
   return damage;
 }

@@ -206,24 +206,23 @@ class TraceDamage {
   /// entry cannot run.
   std::vector<double> sums_in(std::size_t prompt, const PlanPlace& place, const Configuration& entry,
                               std::size_t numbers, std::int64_t& cost) {
-    std::vector<double> sums;
+    replay::ProbeSums sums;
     double held = 0, full = 0;
-    std::size_t seeds = 0;
     for (std::size_t c = 0; c < plan_.configurations.size(); ++c) {
       if (plan_.configurations[c].method != entry.method || plan_.configurations[c].budget != entry.budget) continue;
-      sums.resize(++seeds * numbers);
+      sums.sums.resize(++sums.seeds * numbers);
       for (std::size_t h = 0; h < plan_.heads.size(); ++h) {
         if (plan_.heads[h].prompt != prompt || !is_in(plan_.heads[h], place)) continue;
         const HeadDamage& head = heads_[h][c];
         if (head.status != replay::Status::ok) return ended(head, entry, cost);
         held += head.held, full += head.full;
-        for (std::size_t r = 0; r < head.sums.size(); ++r) sums[(seeds - 1) * numbers + r] += head.sums[r];
+        sums.add(place.layer, sums.seeds - 1, head.sums);
       }
     }
     constexpr double rounding = 1e-6;
     const auto own = static_cast<std::int64_t>(std::ceil(held / full * static_cast<double>(whole_place) - rounding));
     if (cost >= 0) cost = std::max(cost, own);
-    return sums;
+    return std::move(sums.sums);
   }
 
   bool is_in(const replay::HeadPlace& head, const PlanPlace& place) const {

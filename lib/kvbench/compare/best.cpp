@@ -9,6 +9,7 @@
 
 #include <kvbench/compare/comparison.hpp>
 #include <kvbench/evidence/test.hpp>
+#include <kvbench/replay/records/figures.hpp>
 #include <kvbench/trace/layer_spread.hpp>
 
 namespace kvbench::compare {
@@ -16,66 +17,43 @@ namespace {
 
 using evidence::Test;
 using evidence::Values;
-using replay::RankBy;
+using replay::RankingFigure;
 
-/// Squares of residual_err are compared, and a KL is quadratic in the error.
-evidence::Scale scale_of(RankBy figure) {
+evidence::Scale scale_of(const RankingFigure& figure) {
   constexpr double least = replay::least_error;
-  return {.least = figure == RankBy::rel_err ? least : least * least};
+  return {.least = figure.is_quadratic() ? least * least : least};
 }
 
 /// A figure from the mean that is compared.
-double figure_of(double compared, RankBy figure) {
-  return figure == RankBy::residual_err ? std::sqrt(compared) : compared;
+double figure_from(double compared, const RankingFigure& figure) {
+  return figure.squares ? std::sqrt(compared) : compared;
 }
 
 /// Number of answered queries per seed.
 double answered(const replay::Record& r) {
-  const replay::ErrorSums& sums = r.errors.sums;
+  const replay::ErrorSums& sums = r.errors().sums;
   return std::accumulate(sums.block_counts.begin(), sums.block_counts.end(), 0.0) / static_cast<double>(sums.seeds);
 }
 
 bool is_candidate(const replay::Record& r) {
-  return !r.query_head && r.status == replay::Status::ok && !r.dense && r.errors.sums.seeds > 0 &&
+  return !r.query_head && r.status == replay::Status::ok && !r.dense && r.errors().sums.seeds > 0 &&
          !is_reference(r.method) && !r.calibrated_on_itself() && !r.is_part_of_plan() &&
-         !std::isnan(r.mean_of(RankBy::rel_err));
+         !std::isnan(r.of(replay::Metric::rel_err).mean);
 }
 
-void add(double value, evidence::Cells& cells) { cells.sums.push_back(value), cells.counts.push_back(1); }
-
-/// Predicted KL: units are probes, or the probes of layers; texts are what draws of a method are independent in.
-Values predictions_of(const replay::Record& r) {
-  Values out{.seeds = r.probes.front().seeds, .drawn = r.seeded, .mean = r.kl.mean};
-  for (const replay::ProbeSums& text : r.probes) {
-    const std::vector<double> units = unit_predictions(text, r.probed);
-    const auto number = static_cast<double>(units.size()) / static_cast<double>(out.seeds);
-    for (const double value : units) add(value, out.blocks);
-    for (std::size_t seed = 0; seed < out.seeds; ++seed) {
-      double sum = 0;
-      for (std::size_t i = seed; i < units.size(); i += out.seeds) sum += units[i];
-      out.heads.sums.push_back(sum), out.heads.counts.push_back(number);
-    }
-    out.places.sums.push_back(std::accumulate(units.begin(), units.end(), 0.0));
-    out.places.counts.push_back(static_cast<double>(units.size()));
-  }
-  return out;
-}
-
-/// rel_err, with layers of texts as places, or the square of residual_err, with texts.
-Values errors_of(const replay::Record& r, RankBy figure) {
-  const bool squares = figure == RankBy::residual_err;
-  const replay::TestedSums& of = squares ? r.squares : r.errors;
-  const double mean = r.mean_of(figure);
+/// What is tested, with layers of texts or texts as places.
+Values values_of(const replay::Record& r, const replay::TestedSums& of, const RankingFigure& figure) {
+  const double mean = figure.mean(r);
   Values out{.seeds = of.sums.seeds,
              .drawn = r.seeded,
-             .mean = squares ? mean * mean : mean,
+             .mean = figure.squares ? mean * mean : mean,
              .blocks = {of.sums.blocks, of.sums.block_counts},
              .log_blocks = {of.log_sums.blocks, of.log_sums.block_counts},
              .heads = {of.sums.heads, of.sums.head_counts},
              .log_heads = {of.log_sums.heads, of.log_sums.head_counts}};
   const replay::PlaceError* last = nullptr;
   for (const replay::PlaceError& place : of.places) {
-    if (squares && last != nullptr && last->prompt == place.prompt)
+    if (!figure.is_of_heads() && last != nullptr && last->prompt == place.prompt)
       out.places.sums.back() += place.sum, out.places.counts.back() += place.count;
     else
       out.places.sums.push_back(place.sum), out.places.counts.push_back(place.count);
@@ -84,17 +62,15 @@ Values errors_of(const replay::Record& r, RankBy figure) {
   return out;
 }
 
-/// The figure of a row as tests take it.
-Values values_of(const replay::Record& r, RankBy figure) {
-  return figure == RankBy::kl_predicted ? predictions_of(r) : errors_of(r, figure);
-}
+/// The queries that a row has seen.
+Values seen_by(const replay::Record& r) { return values_of(r, r.errors(), figure_of(replay::figure_named("rel_err"))); }
 
 /// What the places of a row are a sample of; none of a row over one layer.
-std::optional<evidence::PlaceSample> sample_of(const replay::Record& r, RankBy figure) {
+std::optional<evidence::PlaceSample> sample_of(const replay::Record& r, const RankingFigure& figure) {
   const std::size_t layers = r.compressed_layers.size();
   if (r.layer || layers == 0) return std::nullopt;
-  if (figure != RankBy::rel_err) return evidence::PlaceSample{};
-  if (r.errors.places.size() % layers != 0) return std::nullopt;
+  if (!figure.is_of_heads()) return evidence::PlaceSample{};
+  if (r.errors().places.size() % layers != 0) return std::nullopt;
   const auto are_units = trace::layers_are_units(r.replayed_layers, layers, r.model_layers);
   if (!are_units) return std::nullopt;
   return evidence::PlaceSample{layers, *are_units, static_cast<std::size_t>(r.model_layers)};
@@ -102,24 +78,26 @@ std::optional<evidence::PlaceSample> sample_of(const replay::Record& r, RankBy f
 
 bool same_places(const replay::Record& a, const replay::Record& b) {
   const auto place = [](const replay::PlaceError& p) { return std::pair(p.prompt, p.layer); };
-  return std::ranges::equal(a.errors.places, b.errors.places, {}, place, place);
+  return std::ranges::equal(a.errors().places, b.errors().places, {}, place, place);
 }
 
 /// A candidate row of a group, and its figure.
 struct Candidate {
   replay::Record* row;
   Values values;
+  Index blocks;  ///< with values
+
+  Candidate(replay::Record& r, const replay::TestedSums& tested, const RankingFigure& figure)
+      : row(&r), values(values_of(r, tested, figure)), blocks(tested.sums.blocks_with_values()) {}
 };
 
 /// Whether two rows have seen the same queries.
-bool paired(const Candidate& a, const Candidate& b, RankBy figure) {
-  if (!evidence::paired(a.values, b.values)) return false;
-  return figure == RankBy::rel_err ||
-         evidence::paired(errors_of(*a.row, RankBy::rel_err), errors_of(*b.row, RankBy::rel_err));
+bool paired(const Candidate& a, const Candidate& b) {
+  return evidence::paired(a.values, b.values) && evidence::paired(seen_by(*a.row), seen_by(*b.row));
 }
 
 /// The best of the rows with the most answered queries, because means over fewer are not comparable.
-std::pair<const Candidate*, bool> best_of(const std::vector<Candidate>& group, RankBy figure) {
+std::pair<const Candidate*, bool> best_of(const std::vector<Candidate>& group, const RankingFigure& figure) {
   double most = 0;
   for (const Candidate& c : group) most = std::max(most, answered(*c.row));
   std::vector<const Candidate*> full;
@@ -132,74 +110,66 @@ std::pair<const Candidate*, bool> best_of(const std::vector<Candidate>& group, R
 }
 
 /// Units of a test, with the layers for which it holds where these are not units and not all.
-std::string tested_over(const Test& test, const replay::Record& r, RankBy figure) {
+std::string tested_over(const Test& test, const replay::Record& r, const RankingFigure& figure) {
   const bool alone = std::ssize(r.replayed_layers) < r.model_layers;
-  if (figure == RankBy::rel_err || test.over != Test::Over::places || !alone) return test.tested_over;
+  if (figure.is_of_heads() || test.over != Test::Over::places || !alone) return test.tested_over;
   const std::size_t layers = r.compressed_layers.size();
   return test.tested_over + (layers == 1 ? " on this layer" : fmt::format(" on these {} layers", layers));
 }
 
-void mark(replay::Record& r, const Test& test, RankBy figure) {
+void mark(replay::Record& r, const Test& test, const RankingFigure& figure) {
   r.diff_best = test.blocks.difference, r.diff_best_interval = test.blocks.interval;
-  r.ratio_best = figure_of(test.effect, figure);
-  r.ratio_best_interval = {figure_of(test.interval.lo, figure), figure_of(test.interval.hi, figure)};
+  r.ratio_best = figure_from(test.effect, figure);
+  r.ratio_best_interval = {figure_from(test.interval.lo, figure), figure_from(test.interval.hi, figure)};
   r.tested_over = tested_over(test, r, figure);
   if (test.over != Test::Over::nothing) r.tied = test.p_adjusted > decided_at;
 }
 
-void mark_itself(const Candidate& best, RankBy figure, bool over_places) {
+void mark_itself(const Candidate& best, bool over_places) {
   replay::Record& r = *best.row;
   r.diff_best = 0, r.tied = true;
-  const std::size_t units = figure == RankBy::kl_predicted ? best.values.blocks.counts.size() / best.values.seeds
-                                                           : static_cast<std::size_t>(r.blocks);
-  if (units > 1) r.diff_best_interval = {0, 0};
+  if (best.blocks > 1) r.diff_best_interval = {0, 0};
   if (over_places) r.ratio_best = 1, r.ratio_best_interval = {1, 1};
 }
 
-std::string_view block_of(const replay::Record& r, RankBy figure) {
-  if (figure != RankBy::kl_predicted) return "blocks of queries";
-  return r.probed.extrapolates ? "probes of layers" : "probes";
-}
-
-void mark(const std::vector<Candidate>& group, RankBy figure) {
+void mark(const std::vector<Candidate>& group, const RankingFigure& figure) {
   const auto [best, by_places] = best_of(group, figure);
   std::vector<const Candidate*> compared;
   std::vector<evidence::Pair> pairs;
   for (const Candidate& c : group) {
-    if (&c == best || !paired(c, *best, figure)) continue;
+    if (&c == best || !paired(c, *best)) continue;
     compared.push_back(&c);
     const bool places = by_places && same_places(*c.row, *best->row);
     pairs.push_back({c.values, best->values, places ? sample_of(*best->row, figure) : std::nullopt});
   }
   const std::size_t family = pairs.size() * (pairs.size() + 1) / 2;
-  const auto tests = test_group(pairs, {.scale = scale_of(figure),
-                                        .family = family,
-                                        .flips = enough_flips(family),
-                                        .block = block_of(*best->row, figure)});
+  const auto tests = test_group(
+      pairs,
+      {.scale = scale_of(figure), .family = family, .flips = enough_flips(family), .block = figure.block(*best->row)});
   const bool over_places = by_places && !std::ranges::count(tests, Test::Over::blocks, &Test::over);
   for (std::size_t i = 0; i < tests.size(); ++i) mark(*compared[i]->row, tests[i], figure);
-  mark_itself(*best, figure, over_places);
+  mark_itself(*best, over_places);
   compared.push_back(best);
   for (const Candidate* c : compared) {
     c->row->best = label_of({best->row->method, best->row->params, {}});
-    if (over_places) c->row->geomean = figure_of(std::exp(evidence::over_places(c->values, scale_of(figure))), figure);
+    if (over_places)
+      c->row->geomean = figure_from(std::exp(evidence::over_places(c->values, scale_of(figure))), figure);
   }
 }
 
-/// The first figure that all candidates have which answered as many queries as any.
-RankBy figure_for(const std::vector<replay::Record*>& candidates) {
+/// The first figure that all candidates have which answered as many queries as any; they all have rel_err.
+replay::FigureNumber figure_for(const std::vector<replay::Record*>& candidates) {
   double most = 0;
   for (const replay::Record* r : candidates) most = std::max(most, answered(*r));
-  for (const RankBy figure : {RankBy::kl_predicted, RankBy::residual_err}) {
-    const auto has = [&](const replay::Record* r) { return answered(*r) < most || !std::isnan(r->mean_of(figure)); };
-    if (std::ranges::all_of(candidates, has)) return figure;
-  }
-  return RankBy::rel_err;
+  return number_of(*std::ranges::find_if(replay::ranking_figures, [&](const RankingFigure& figure) {
+    return std::ranges::all_of(
+        candidates, [&](const replay::Record* r) { return answered(*r) < most || !std::isnan(figure.mean(*r)); });
+  }));
 }
 
 }  // namespace
 
-void mark_best(std::span<replay::Record> records, RankBy wanted) {
+void mark_best(std::span<replay::Record> records, replay::FigureNumber wanted) {
   const auto key = [](const replay::Record& r) {
     return std::tuple(r.run, r.trace, r.sha256, r.prompt, r.layer, r.budget, r.protocol, r.device);
   };
@@ -210,11 +180,12 @@ void mark_best(std::span<replay::Record> records, RankBy wanted) {
   for (const auto& [identity, rows] : groups) {
     std::vector<replay::Record*> candidates;
     std::ranges::copy_if(rows, std::back_inserter(candidates), [](const auto* r) { return is_candidate(*r); });
-    const RankBy figure = wanted == RankBy::automatic ? figure_for(candidates) : wanted;
-    for (replay::Record* r : rows) r->ranked_by = figure;
+    const replay::FigureNumber ranked_by = wanted == replay::FigureNumber{} ? figure_for(candidates) : wanted;
+    const RankingFigure& figure = figure_of(ranked_by);
+    for (replay::Record* r : rows) r->ranked_by = ranked_by;
     std::vector<Candidate> group;
     for (replay::Record* r : candidates) {
-      if (!std::isnan(r->mean_of(figure)) && !r->is_outside()) group.push_back({r, values_of(*r, figure)});
+      if (!std::isnan(figure.mean(*r)) && !r->is_outside()) group.emplace_back(*r, figure.tested(*r), figure);
     }
     if (!group.empty()) mark(group, figure);
   }

@@ -12,8 +12,8 @@ namespace kvbench::compare {
 /// that are ranked. A group has the same run, trace, prompt, layer, budget, protocol and device. Candidates are the
 /// rows that are ok, not dense, not calibrated on themselves and not references (is_reference()), and that answered the
 /// same queries of the same heads as the best row; this is evidence::best_of() the rows with the most answered queries.
-/// `figure`: what ranks them; automatic: the first one that all candidates have. Candidates without it are not ranked,
-/// nor those whose prediction is outside its region where kl_predicted ranks.
+/// `figure`: what ranks them; 0: the first one that all candidates have. Candidates without it are not ranked, nor
+/// those in which it means nothing (Record::outside()).
 ///
 /// rel_err is paired by block of queries, head and seed. Rows over evenly spaced layers or all layers of a model, and
 /// rows over three texts or more, are tested over layers and texts: `tied` then says whether another layer or text
@@ -28,6 +28,6 @@ namespace kvbench::compare {
 /// tied contain the truly best one); over blocks, all pairs of candidates. `tied` is empty where nothing was tested:
 /// too few blocks for any p-value to pass Holm, one seed, an infinite mean, or a figure of 0 on a place in a group over
 /// places. The records must be complete: the best row may be missing from a part of a replay.
-void mark_best(std::span<replay::Record> records, replay::RankBy figure = replay::RankBy::automatic);
+void mark_best(std::span<replay::Record> records, replay::FigureNumber figure = {});
 
 }  // namespace kvbench::compare

@@ -91,17 +91,13 @@ std::optional<QueryValues> Predictions::read(std::size_t place, std::size_t conf
   std::optional<QueryValues> out = status_of(heads_[place], configuration);
   if (!out || out->status != replay::Status::ok) return out;
   replay::ProbeSums sums{.seeds = 1};
-  std::map<std::int64_t, std::size_t> layers;
   for (const std::size_t head : heads_[place]) {
     const std::vector<double> of_head = results_->probe_sums(head, configuration);
     if (of_head.empty()) continue;
-    if (sums.probes == 0) sums.probes = of_head.size();
-    if (sums.probes != of_head.size()) throw Error("{}: heads of a text have different numbers of probes", path());
+    if (sums.probes != 0 && sums.probes != of_head.size())
+      throw Error("{}: heads of a text have different numbers of probes", path());
     sums.scored = static_cast<std::size_t>(results_->scored_tokens(head));
-    const std::size_t layer = layers.try_emplace(results_->places()[head].layer, layers.size()).first->second;
-    sums.layers = layers.size();
-    sums.sums.resize(sums.layers * sums.probes);
-    for (std::size_t r = 0; r < of_head.size(); ++r) sums.sums[layer * sums.probes + r] += of_head[r];
+    sums.add(results_->places()[head].layer, 0, of_head);
   }
   out->values = unit_predictions(sums, layers_[place]);
   const std::size_t expected = places_[place].positions.size();

@@ -23,12 +23,11 @@ struct BudgetRows {
   std::set<Text> texts;
   Errors errors;
 };
-using Groups = OrderedMap<std::tuple<replay::Protocol, Budget, replay::RankBy>, BudgetRows>;
+using Groups = OrderedMap<std::tuple<replay::Protocol, Budget, replay::FigureNumber>, BudgetRows>;
 
 bool is_row_of_text(const replay::Record& r) {
   return !r.layer && !r.query_head && r.prompt != "all" && r.status == replay::Status::ok && !r.dense &&
-         !is_baseline(r.method) && !r.calibrated_on_itself() && !r.is_outside() &&
-         std::isfinite(r.mean_of(r.ranked_by));
+         !is_baseline(r.method) && !r.calibrated_on_itself() && !r.is_outside() && std::isfinite(r.ranked_mean());
 }
 
 Groups groups_of(std::span<const replay::Record> records) {
@@ -41,7 +40,7 @@ Groups groups_of(std::span<const replay::Record> records) {
     BudgetRows& group = groups[{r.protocol, r.budget, r.ranked_by}];
     const Text text(r.sha256, r.prompt);
     group.texts.insert(text);
-    group.errors[{r.method, r.params}][text] = r.mean_of(r.ranked_by);
+    group.errors[{r.method, r.params}][text] = r.ranked_mean();
   }
   for (auto& item : groups.items()) {
     BudgetRows& group = item.second;
@@ -65,7 +64,7 @@ void add_ranks(const Errors& errors, const Text& text, std::map<Setting, TextSum
   }
 }
 
-std::vector<TextSummary> summarize(const Budget& budget, replay::RankBy figure, const BudgetRows& group) {
+std::vector<TextSummary> summarize(const Budget& budget, replay::FigureNumber figure, const BudgetRows& group) {
   std::map<Setting, TextSummary> summaries;
   for (const auto& [configuration, errors] : group.errors) summaries[configuration];
   for (const Text& text : group.texts) add_ranks(group.errors, text, summaries);

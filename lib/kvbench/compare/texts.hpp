@@ -16,9 +16,9 @@ struct TextSummary {
   std::string method, params;
   Budget budget;
   Index texts = 0;
-  replay::RankBy figure = replay::RankBy::rel_err;  ///< Record::ranked_by of its rows
-  double error = 0;                                 ///< geometric mean of the mean of the figure of each text
-  Interval interval;  ///< 95 % of `error`, Student's t on logarithms; NaN below three texts
+  replay::FigureNumber figure{};  ///< Record::ranked_by of its rows
+  double error = 0;               ///< geometric mean of the mean of the figure of each text
+  Interval interval;              ///< 95 % of `error`, Student's t on logarithms; NaN below three texts
   double mean_rank =
       0;           ///< mean over the texts of the rank among the ranked methods; 1 is best, ties share their mean rank
   Index wins = 0;  ///< texts with the lowest error

@@ -14,7 +14,7 @@
 #include <kvbench/replay/exact/read_ahead.hpp>
 #include <kvbench/replay/plan/calibration.hpp>
 #include <kvbench/replay/records/anchors.hpp>
-#include <kvbench/replay/records/results.hpp>
+#include <kvbench/replay/records/figures.hpp>
 #include <kvbench/replay/run/devices.hpp>
 #include <kvbench/replay/run/head_memory.hpp>
 
@@ -39,22 +39,18 @@ void check_origin(const MethodChoice& choice, const trace::Reader& reader) {
 }
 
 /// Throws Error where no replayed layer has what rows are to be ranked by.
-void check_rank_by(const trace::Reader& reader, const ReplayPlan& plan, RankBy figure) {
+void check_rank_by(const trace::Reader& reader, const ReplayPlan& plan, FigureNumber figure) {
   const trace::TraceInfo& trace = reader.info();
+  const FigureNeeds& needs = figure_of(figure).needs;
   const auto has = [&](const HeadPlace& place) {
     const trace::PromptInfo& prompt = trace.prompts[place.prompt];
-    const trace::LayerInfo& layer = prompt.layers[place.layer];
-    if (figure == RankBy::residual_err) return layer.output_sketch && layer.residual_norm;
     const auto planned = std::ranges::lower_bound(plan.prompts, place.prompt, {}, &PromptPlan::prompt);
-    return layer.probes && scored_tokens(prompt, *planned) > 0;
+    return needs.in(prompt.layers[place.layer], scored_tokens(prompt, *planned));
   };
-  if ((figure != RankBy::kl_predicted && figure != RankBy::residual_err) || std::ranges::any_of(plan.heads, has))
-    return;
+  if (needs.in == nullptr || std::ranges::any_of(plan.heads, has)) return;
   throw Error(
       "`rank_by` is {}, but {} has no {} in the replayed layers; record them with kvbench-dump-hf{}, or leave it out",
-      name_of(figure), reader.path(),
-      figure == RankBy::kl_predicted ? "probes of scored tokens that are all evaluated" : "sketches of W_O",
-      figure == RankBy::kl_predicted ? " --probes" : "");
+      name_of(figure), reader.path(), needs.what, needs.flag);
 }
 
 /// The model measured methods by themselves, in all layers, as they are calibrated on the context.

@@ -25,7 +25,7 @@ struct ReportOptions {
   std::vector<Published> published;
   QueryFiles files;
   std::vector<TraceRounding> rounding;
-  replay::RankBy rank_by = replay::RankBy::automatic;  ///< of rows of replays; automatic: what ranked them there
+  replay::FigureNumber rank_by{};  ///< of rows of replays; 0: what ranked them there
 };
 
 /// Takes tables of replays and sweeps, of checks (`kvbench validate`), of measures and of claims, in any order and

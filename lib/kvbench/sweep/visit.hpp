@@ -7,6 +7,7 @@
 #include <cmath>
 #include <limits>
 
+#include <kvbench/replay/records/figures.hpp>
 #include <kvbench/store/check_values.hpp>
 #include <kvbench/sweep/layout.hpp>
 

@@ -9,7 +9,7 @@
 #include <fmt/format.h>
 
 #include <kvbench/kernels/philox.hpp>
-#include <kvbench/replay/records/record.hpp>
+#include <kvbench/replay/records/figures.hpp>
 
 using namespace kvbench;
 using namespace kvbench::compare;
@@ -54,7 +54,7 @@ struct Made {
   }
   std::vector<Record> rows() const {
     std::vector<Record> records = summarize(results, Grain::trace);
-    mark_best(records, RankBy::rel_err);
+    mark_best(records, figure_named("rel_err"));
     return records;
   }
 };
@@ -227,7 +227,7 @@ TEST_CASE("joined parts of a replay are marked like the whole replay") {
   second.with("b", constant(1));
   std::vector<Record> joined = summarize(first.results, Grain::trace);
   for (Record& r : summarize(second.results, Grain::trace)) joined.push_back(r);
-  mark_best(joined, RankBy::rel_err);
+  mark_best(joined, figure_named("rel_err"));
   const auto whole = made.rows();
   for (std::size_t i = 0; i < 2; ++i) {
     CHECK(joined[i].best == whole[i].best);

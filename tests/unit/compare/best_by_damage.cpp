@@ -6,7 +6,7 @@
 
 #include <doctest/doctest.h>
 
-#include <kvbench/replay/records/record.hpp>
+#include <kvbench/replay/records/figures.hpp>
 
 using namespace kvbench;
 using namespace kvbench::compare;
@@ -21,11 +21,12 @@ Record predicted(const std::string& method, const std::vector<double>& c, float 
   Record r;
   r.method = method, r.prompt = "all", r.model_layers = 1, r.replayed_layers = r.compressed_layers = {0};
   r.metrics[Metric::rel_err].mean = error;
-  r.errors.sums = r.errors.log_sums = {
+  TestedSums& errors = r.tested[Metric::rel_err];
+  errors.sums = errors.log_sums = {
       .seeds = 1, .blocks = std::vector<double>(16, error), .block_counts = std::vector<double>(16, 1)};
   r.blocks = 16;
   for (std::size_t text = 0; text < c.size(); ++text) {
-    r.errors.places.push_back({text, 0, error, 1});
+    errors.places.push_back({text, 0, error, 1});
     ProbeSums sums{.scored = 1, .layers = 1, .seeds = 1, .probes = 4};
     for (const double jitter : {0.9, 1.0, 1.1, 1.2}) sums.sums.push_back(c[text] * jitter);
     r.probes.push_back(std::move(sums));
@@ -44,7 +45,7 @@ TEST_CASE("rows that all have a predicted KL are ranked by it, over texts where 
   std::vector<Record> rows = {predicted("a", {0.2, 0.2, 0.4}, 1), predicted("b", {0.1, 0.1, 0.2}, 2),
                               predicted("exact", {0, 0, 0}, 0)};
   mark_best(rows);
-  for (const Record& row : rows) CHECK(row.ranked_by == RankBy::kl_predicted);
+  for (const Record& row : rows) CHECK(row.ranked_by == figure_named("kl_predicted"));
   CHECK(rows[0].best == "b");
   CHECK(rows[0].tied == false);
   CHECK(rows[0].ratio_best == Approx(4));
@@ -58,16 +59,16 @@ TEST_CASE("rows that all have a predicted KL are ranked by it, over texts where 
 TEST_CASE("the figure that ranks rows can be chosen; without it a row is not ranked, and with one such row none is") {
   std::vector<Record> rows = {predicted("a", {0.2, 0.2, 0.4}, 1), predicted("b", {0.1, 0.1, 0.2}, 2)};
   std::vector<Record> by_error = rows;
-  mark_best(by_error, RankBy::rel_err);
+  mark_best(by_error, figure_named("rel_err"));
   CHECK(by_error[1].best == "a");
-  CHECK(by_error[1].ranked_by == RankBy::rel_err);
+  CHECK(by_error[1].ranked_by == figure_named("rel_err"));
   rows.push_back(predicted("c", {0.1, 0.1, 0.2}, 3));
   rows[2].probes.clear(), rows[2].kl = {};
   std::vector<Record> chosen = rows;
   mark_best(rows);
   CHECK(rows[0].best == "a");
-  CHECK(rows[0].ranked_by == RankBy::rel_err);
-  mark_best(chosen, RankBy::kl_predicted);
+  CHECK(rows[0].ranked_by == figure_named("rel_err"));
+  mark_best(chosen, figure_named("kl_predicted"));
   CHECK(chosen[0].best == "b");
   CHECK(chosen[2].best.empty());
 }
@@ -83,9 +84,9 @@ TEST_CASE("rows outside the region of predictions are not ranked by them, and ar
   CHECK(rows[2].best == "a");
   CHECK(rows[1].best.empty());
   CHECK(!rows[1].tied);
-  CHECK(rows[1].ranked_by == RankBy::kl_predicted);
+  CHECK(rows[1].ranked_by == figure_named("kl_predicted"));
   CHECK(rows[1].is_outside());
-  mark_best(by_error, RankBy::rel_err);
+  mark_best(by_error, figure_named("rel_err"));
   CHECK(by_error[1].best == "a");
   CHECK(!by_error[1].is_outside());
   for (Record& row : rows) row.kl.outside = "layer 0, error 0.64 of the stream";
@@ -137,17 +138,17 @@ TEST_CASE("residual errors are ranked by their mean square, of which the root is
     Record r = predicted(method, {0.1}, static_cast<float>(rel_err));
     r.probes.clear(), r.kl = {};
     r.metrics[Metric::residual_err].mean = r.metrics[Metric::residual_err].rms = std::sqrt(square);
-    r.squares.sums = {
-        .seeds = 1, .blocks = std::vector<double>(16, square), .block_counts = std::vector<double>(16, 1)};
-    r.squares.log_sums = r.squares.sums;
-    for (double& value : r.squares.log_sums.blocks) value = std::log(square);
-    for (std::size_t text = 0; text < 3; ++text) r.squares.places.push_back({text, 0, square, 1});
-    r.errors.places = r.squares.places;
+    TestedSums& squares = r.tested[Metric::residual_err];
+    squares.sums = {.seeds = 1, .blocks = std::vector<double>(16, square), .block_counts = std::vector<double>(16, 1)};
+    squares.log_sums = squares.sums;
+    for (double& value : squares.log_sums.blocks) value = std::log(square);
+    for (std::size_t text = 0; text < 3; ++text) squares.places.push_back({text, 0, square, 1});
+    r.tested[Metric::rel_err].places = squares.places;
     return r;
   };
   std::vector<Record> rows = {row("a", 100, 1), row("b", 25, 2)};
   mark_best(rows);
-  CHECK(rows[0].ranked_by == RankBy::residual_err);
+  CHECK(rows[0].ranked_by == figure_named("residual_err"));
   CHECK(rows[0].best == "b");
   CHECK(rows[0].ratio_best == Approx(2));
   CHECK(rows[1].geomean == Approx(5));

@@ -7,7 +7,7 @@
 
 #include <kvbench/methods/registry.hpp>
 #include <kvbench/replay/measure/measurements.hpp>
-#include <kvbench/replay/records/record.hpp>
+#include <kvbench/replay/records/figures.hpp>
 #include <kvbench/replay/records/results.hpp>
 
 #include <support/fakes.hpp>
@@ -247,7 +247,7 @@ TEST_CASE("residual errors of a replay are those of its outputs, sketches and no
   REQUIRE(overall.method == "sink");
   CHECK(overall.of(Metric::residual_err).mean == Approx(sum / count).epsilon(1e-4));
   CHECK(overall.of(Metric::residual_err).rms == Approx(std::sqrt(squares / count)).epsilon(1e-4));
-  CHECK(overall.mean_of(RankBy::residual_err) == overall.of(Metric::residual_err).rms);
+  CHECK(figure_of(figure_named("residual_err")).mean(overall) == overall.of(Metric::residual_err).rms);
   for (const Record& row : rows) {
     CAPTURE(row.method);
     if (row.query_head) CHECK(std::isnan(row.of(Metric::residual_err).mean));

@@ -52,6 +52,15 @@ TEST_CASE("Predicted KL adds the layers of a probe before it squares them, or th
   CHECK(sample.interval.hi >= sample.mean);
 }
 
+TEST_CASE("sums of heads are added by layer, in the order in which layers come, and by seed") {
+  ProbeSums sums{.scored = 1, .seeds = 2};
+  const std::array<double, 2> one = {1, 2}, ten = {10, 20};
+  sums.add(7, 0, one), sums.add(7, 1, one), sums.add(3, 1, ten), sums.add(7, 1, ten), sums.add(5, 0, {});
+  CHECK(sums.layers == 2);
+  CHECK(sums.probes == 2);
+  CHECK(sums.sums == std::vector<double>{1, 2, 11, 22, 0, 0, 10, 20});
+}
+
 // Probes of one text: 0 and 16 / 8 = 2, mean 1 with the standard error 1; by chi square 2 / 7.378 to 2 / .0506.
 TEST_CASE("the interval of one text is over its probes, and the noise of probes is said apart") {
   const ProbeSums prompt{.scored = 4, .layers = 2, .seeds = 1, .probes = 2, .sums = {1, 2, -1, 2}};

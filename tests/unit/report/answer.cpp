@@ -202,7 +202,7 @@ namespace {
 
 /// A row that mark_best() ranked by predicted KL.
 Record predicted(Record r, double kl, double geomean = NAN, std::string about = "all layers") {
-  r.ranked_by = RankBy::kl_predicted;
+  r.ranked_by = figure_named("kl_predicted");
   r.kl = {.mean = kl, .interval = {kl / 2, kl * 2}, .about = std::move(about)};
   r.geomean = geomean;
   return r;
@@ -251,7 +251,7 @@ TEST_CASE("rows that cannot be predicted are not ranked: answers name them by la
   CHECK(mentions(said,
                  "Cannot be predicted, because the error of a layer is more than 0.3 of the residual stream: q4_0, "
                  "q5_1 (layer 0), knorm (layer 11). Measure them in the model (kvbench eval)."));
-  for (replay::Record& r : rows) rank_by(r, RankBy::rel_err);
+  for (replay::Record& r : rows) rank_by(r, figure_named("rel_err"));
   CHECK(!mentions(answers_of(rows), "Cannot be predicted"));
 }
 
@@ -259,7 +259,7 @@ TEST_CASE("rows that are ranked by residual errors say so") {
   Record rows[] = {row("a", "64", 0.9, 25), row("b", "64", 0.1, 25)};
   double rms = 0.02;
   for (Record& r : rows) {
-    r.ranked_by = RankBy::residual_err;
+    r.ranked_by = figure_named("residual_err");
     r.metrics[Metric::residual_err].rms = rms, rms *= 2;
   }
   CHECK(answers_of(rows).at(0).starts_with(

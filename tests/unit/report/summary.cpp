@@ -9,6 +9,7 @@
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 
+#include <kvbench/replay/records/figures.hpp>
 #include <kvbench/report/document/writers.hpp>
 
 using namespace kvbench;
@@ -81,7 +82,7 @@ TEST_CASE("a ratio that is not that of the values beside it says so") {
   // Means 0.02 and 0.06 over texts, of which one dominates; geometric means 0.01 and 0.02.
   std::vector<Record> records = {record("h2o", 0.25), record("sink", 0.5)};
   for (Record& r : records) {
-    r.ranked_by = RankBy::kl_predicted, r.best = "h2o", r.tied = false;
+    r.ranked_by = figure_named("kl_predicted"), r.best = "h2o", r.tied = false;
     r.kl.mean = r.method == "h2o" ? 0.02 : 0.06;
   }
   const auto header = [&] { return brief(records).at(brief(records).size() - 3); };
@@ -118,7 +119,7 @@ TEST_CASE("several budgets name your own methods, wherever they stand, and mark 
     double error = 0.2;
     for (const char* method : {"h2o", "sink", "int", "./mine.py:far", "py:near"}) {
       records.push_back(record(method, 0.5, budget));
-      records.back().ranked_by = RankBy::kl_predicted;
+      records.back().ranked_by = figure_named("kl_predicted");
       records.back().kl.mean = error *= budget[0] == '1' ? 2 : 0.5;
     }
   }

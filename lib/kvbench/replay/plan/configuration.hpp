@@ -19,13 +19,11 @@ namespace kvbench::replay {
 enum class Protocol { automatic, prefill, decode, stream };
 std::string_view name_of(Protocol protocol);
 
-/// The figure by which rows are ranked.
-///   kl_predicted  predicted KL of the model's output, from the probes of a trace
-///   residual_err  root mean square error of what attention adds to the residual stream, from the sketches of a trace
-///   rel_err       mean relative error of the attention outputs, the metric of the papers
-///   automatic     the first of these that all rows of a budget have
-enum class RankBy { automatic, kl_predicted, residual_err, rel_err };
-std::string_view name_of(RankBy figure);
+/// A figure by which rows are ranked: the number of its row in records/figures.hpp, from 1 on; 0: the first one that
+/// all rows of a budget have, and of a record none.
+enum class FigureNumber : int {};
+/// "" of 0.
+std::string_view name_of(FigureNumber figure);
 
 /// The reason of rows whose method was calibrated on the context that it compresses.
 inline constexpr std::string_view calibrated_on_evaluated = "calibrated on the evaluated context";

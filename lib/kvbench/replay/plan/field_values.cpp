@@ -62,15 +62,6 @@ const std::map<std::string, methods::Element>& value_names() {
   return names;
 }
 
-template <>
-const std::map<std::string, RankBy>& value_names() {
-  static const std::map<std::string, RankBy> names = {{"auto", RankBy::automatic},
-                                                      {"kl_predicted", RankBy::kl_predicted},
-                                                      {"residual_err", RankBy::residual_err},
-                                                      {"rel_err", RankBy::rel_err}};
-  return names;
-}
-
 std::string value_text(const RequestField& field, const ReplayRequest& r) {
   const auto text = [&](auto member) -> std::string {
     if constexpr (std::is_member_pointer_v<decltype(member)>) {

@@ -22,7 +22,7 @@ namespace {
 
 constexpr FieldCommands replay_alone{.replay = true}, replay_eval{.replay = true, .eval = true};
 
-constexpr RequestField request_table[] = {
+const RequestField request_table[] = {
     {"methods",
      &ReplayRequest::methods,
      {"-m,--method", replay_eval,
@@ -129,14 +129,7 @@ constexpr RequestField request_table[] = {
       "Element type of the cache in a deployment, for the byte columns: bf16, f16 or f32"},
      {},
      {.stored = true}},
-    {"rank_by",
-     &ReplayRequest::rank_by,
-     {"--rank-by",
-      {.runs = true},
-      "What ranks methods: kl_predicted (damage to the output, of traces with probes), residual_err (of traces with "
-      "sketches of W_O), rel_err (the papers' error), or auto: the first of these that all rows of a budget have"},
-     {},
-     {.told = "ranked by {}"}},
+    {"rank_by", &ReplayRequest::rank_by, {"--rank-by", {.runs = true}, ranking_help()}, {}, {.told = "ranked by {}"}},
 };
 
 // protect_last shares a row with protect_first, and `excluded` follows from the key `exclude` of sweeps.

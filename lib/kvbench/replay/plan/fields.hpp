@@ -25,7 +25,7 @@ using FieldMember =
                  std::optional<Calibration> ReplayRequest::*, std::vector<std::uint32_t> ReplayRequest::*,
                  std::vector<std::int64_t> ReplayRequest::*, std::vector<std::string> ReplayRequest::*,
                  Protocol ReplayRequest::*, Decoded ReplayRequest::*, methods::Element ReplayRequest::*,
-                 RankBy ReplayRequest::*, std::optional<Index> ReplayRequest::*, Index ReplayRequest::*,
+                 FigureNumber ReplayRequest::*, std::optional<Index> ReplayRequest::*, Index ReplayRequest::*,
                  bool ReplayRequest::*, Protection>;
 
 /// The commands that have the flag of a field.
@@ -70,7 +70,7 @@ std::span<const RequestField> request_fields();
 /// The row with this name, or the one that sets the member of this name; null where there is none.
 const RequestField* find_field(std::string_view name);
 
-/// The values of an enumeration by the names that users write: Protocol, Decoded, methods::Element, RankBy.
+/// The values of an enumeration by the names that users write: Protocol, Decoded, methods::Element, FigureNumber.
 template <class E>
 const std::map<std::string, E>& value_names();
 template <>
@@ -79,8 +79,10 @@ template <>
 const std::map<std::string, Decoded>& value_names();
 template <>
 const std::map<std::string, methods::Element>& value_names();
+/// These two say what the table of figures has (records/figures.hpp).
 template <>
-const std::map<std::string, RankBy>& value_names();
+const std::map<std::string, FigureNumber>& value_names();
+const char* ranking_help();
 
 /// The value as text: "2", "true", "0,4". A list in any order is the same selection. "" where nothing is set.
 std::string value_text(const RequestField& field, const ReplayRequest& request);

@@ -62,7 +62,7 @@ struct ReplayRequest {
   bool standalone = false;                 ///< compute every configuration alone: nothing is shared between budgets
   /// Element type of a deployment's cache, for the byte columns (bf16 and f16 cost the same).
   methods::Element kv_element = methods::Element::f16;
-  RankBy rank_by = RankBy::automatic;
+  FigureNumber rank_by{};
 };
 
 /// How a replay runs, and which outputs it keeps. These options do not change results, except that `backend` and

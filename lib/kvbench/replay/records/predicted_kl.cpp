@@ -79,10 +79,21 @@ std::string outside_text(std::int64_t layer, double stream_error) {
   return fmt::format("layer {}, error {:.2g} of the stream", layer, stream_error);
 }
 
+void ProbeSums::add(std::int64_t layer, std::size_t seed, std::span<const double> head) {
+  if (head.empty()) return;
+  const auto known = std::ranges::find(numbers, layer);
+  const auto row = static_cast<std::size_t>(known - numbers.begin());
+  if (known == numbers.end()) numbers.push_back(layer);
+  layers = numbers.size(), probes = head.size();
+  sums.resize(layers * seeds * probes);
+  double* const to = sums.data() + (row * seeds + seed) * probes;
+  for (std::size_t r = 0; r < probes; ++r) to[r] += head[r];
+}
+
 std::vector<double> unit_predictions(const ProbeSums& prompt, const PredictedLayers& layers) {
   const std::size_t parts = layers.extrapolates ? prompt.layers : 1;
-  const double scale = layers.factor * (layers.extrapolates ? layers.scale * static_cast<double>(prompt.layers) : 1) /
-                       static_cast<double>(2 * prompt.scored);
+  const double scale = second_order(
+      layers.factor * (layers.extrapolates ? layers.scale * static_cast<double>(prompt.layers) : 1), prompt.scored);
   std::vector<double> units;
   for (std::size_t part = 0; part < parts; ++part) {
     for (std::size_t probe = 0; probe < prompt.probes; ++probe) {

@@ -37,12 +37,18 @@ constexpr bool is_prediction(const MetricInfo& metric) { return metric.name == p
 struct ProbeSums {
   std::size_t scored = 0;  ///< T, tokens
   std::size_t layers = 0, seeds = 0, probes = 0;
-  std::vector<double> sums;  ///< [layers][seeds][probes], row-major; layers without an error may lack
+  std::vector<double> sums;                ///< [layers][seeds][probes], row-major; layers without an error may lack
+  std::vector<std::int64_t> numbers = {};  ///< of the layers that add() has met, in this order
 
+  /// Adds the [probes] sums of a kv head to those of its layer; of a head without probes nothing. `seeds` is set.
+  void add(std::int64_t layer, std::size_t seed, std::span<const double> head);
   double at(std::size_t layer, std::size_t seed, std::size_t probe) const {
     return sums[(layer * seeds + seed) * probes + probe];
   }
 };
+
+/// c^2 / (2 T) of a square, or of a sum of squares: nats per scored token.
+inline double second_order(double squares, std::size_t scored) { return squares / static_cast<double>(2 * scored); }
 
 /// Which layers a prediction is about.
 struct PredictedLayers {

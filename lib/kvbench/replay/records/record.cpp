@@ -6,6 +6,7 @@
 
 #include <kvbench/core/parallel_for.hpp>
 #include <kvbench/methods/contract/layer_plan.hpp>
+#include <kvbench/replay/records/figures.hpp>
 
 namespace kvbench::replay {
 namespace {
@@ -143,10 +144,15 @@ class Summarizer {
 
 }  // namespace
 
-double Record::mean_of(RankBy figure) const {
-  if (figure == RankBy::kl_predicted) return kl.mean;
-  return figure == RankBy::residual_err ? of(Metric::residual_err).rms : of(Metric::rel_err).mean;
+const TestedSums& Record::tested_of(Metric metric) const {
+  static const TestedSums none;
+  const auto found = tested.find(metric);
+  return found == tested.end() ? none : found->second;
 }
+
+const RankingFigure& Record::figure() const { return figure_of(ranked_by); }
+double Record::ranked_mean() const { return figure().mean(*this); }
+std::string_view Record::outside() const { return figure().outside(*this); }
 
 bool Record::is_part_of_plan() const {
   return methods::is_plan(method) && !layer && std::ssize(replayed_layers) != model_layers;

@@ -5,6 +5,7 @@
 
 #include <array>
 #include <cmath>
+#include <map>
 #include <optional>
 #include <span>
 #include <string>
@@ -54,6 +55,8 @@ struct PlaceError {
   double mean() const { return sum / count; }
 };
 
+struct RankingFigure;
+
 /// A figure as tests of rows over heads take it.
 struct TestedSums {
   ErrorSums sums, log_sums;  ///< of the figure, and of its logarithm
@@ -87,11 +90,11 @@ struct Record : RowIdentity, Costs {
   PredictedKl kl;                         ///< of rows over all heads of traces with probes
   std::vector<ProbeSums> probes;          ///< behind `kl`, of the prompts with probes
   PredictedLayers probed;                 ///< how `kl` follows from them
-  TestedSums errors, squares;             ///< of rel_err, and of the square of residual_err, of rows over heads
-  Index blocks = 0;                       ///< blocks of neighbouring queries behind `errors`
-  RankBy ranked_by = RankBy::automatic;   ///< the figure of the next ones; automatic: there are none
+  std::map<Metric, TestedSums> tested;    ///< of rows over heads: of the metrics of ranking figures that the row has
+  Index blocks = 0;                       ///< blocks of neighbouring queries behind errors()
+  FigureNumber ranked_by{};               ///< the figure of the next ones
   std::string best;                       ///< see mark_best(); empty where it does not apply
-  double diff_best = NAN;                 ///< mean of the figure, of residual_err its square, minus that of the best
+  double diff_best = NAN;                 ///< mean of the figure, or of its squares, minus that of the best
   Interval diff_best_interval{NAN, NAN};  ///< 95 %
   /// Geometric mean over layers and texts of the figure, and this mean divided by that of the best, with an interval at
   /// the level at which Holm tested the row. NaN where layers and texts are no sample of others.
@@ -102,13 +105,16 @@ struct Record : RowIdentity, Costs {
   double compress_s = 0, attend_s = 0, exact_s = 0;  ///< sum over heads, mean over seeds
 
   const Summary& of(Metric metric) const { return metrics[metric]; }
-  /// Whether rel_err ranks the row, as it does where nothing else was said.
-  bool by_error() const { return ranked_by == RankBy::automatic || ranked_by == RankBy::rel_err; }
-  /// Whether a prediction ranks the rows of its group, and that of this row is outside its region: it is not ranked.
-  bool is_outside() const { return ranked_by == RankBy::kl_predicted && replay::is_outside(kl); }
-  /// The mean over the row of a figure by which rows are ranked: of residual_err the root mean square; `automatic`:
-  /// rel_err.
-  double mean_of(RankBy figure) const;
+  /// `tested` of a metric; empty where it lacks it.
+  const TestedSums& tested_of(Metric metric) const;
+  /// What is tested of rel_err, which every answer has: the queries that the row has seen.
+  const TestedSums& errors() const { return tested_of(Metric::rel_err); }
+  /// The figure that ranks the row; rel_err where none does.
+  const RankingFigure& figure() const;
+  double ranked_mean() const;
+  /// Why the figure that ranks its group means nothing in this row, so that it is not ranked; "" where it does.
+  std::string_view outside() const;
+  bool is_outside() const { return !outside().empty(); }
 
   /// Whether the method knew the evaluated text, which a deployment would not. Such rows are not ranked.
   bool calibrated_on_itself() const { return reason.find(calibrated_on_evaluated) != std::string::npos; }

@@ -13,11 +13,6 @@ std::string_view name_of(Status status) {
   return name_in(names, status);
 }
 
-std::string_view name_of(RankBy figure) {
-  constexpr std::string_view names[] = {"", "kl_predicted", "residual_err", "rel_err"};
-  return name_in(names, figure);
-}
-
 std::string_view name_of(Protocol protocol) {
   constexpr std::string_view names[] = {"auto", "prefill", "decode", "stream"};
   return name_in(names, protocol);

@@ -97,7 +97,7 @@ struct ReplayFrame {
   std::vector<Configuration> configurations;
   std::string device, isa;
   bool standalone = false;  ///< every configuration was computed alone
-  RankBy rank_by = RankBy::automatic;
+  FigureNumber rank_by{};
 };
 
 struct ReplayResults : ReplayFrame {

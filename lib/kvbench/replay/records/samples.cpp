@@ -11,6 +11,7 @@
 #include <kvbench/core/paired_test.hpp>
 #include <kvbench/methods/contract/layer_plan.hpp>
 #include <kvbench/replay/records/anchors.hpp>
+#include <kvbench/replay/records/figures.hpp>
 #include <kvbench/trace/layer_spread.hpp>
 
 namespace kvbench::replay {
@@ -192,19 +193,19 @@ TestedSums tested_sums(const std::vector<Sample>& samples, std::size_t seeds, Me
 }
 
 void add_metrics(const std::vector<Sample>& samples, std::size_t seeds, Record& record) {
-  const Metric error = Metric::rel_err, residual = Metric::residual_err;
+  const Metric error = Metric::rel_err;
   for (const Metric metric : all_metrics()) {
     if (record.query_head && is_of_layer(metric)) continue;
     const Values values = values_of(samples, seeds, metric, itself);
     record.metrics[metric] = values.summary(metric == error);
     if (metric == error) record.query_rows = values.size();
   }
-  if (!record.query_head) {
-    record.errors = tested_sums(samples, seeds, error, itself, log_error);
-    record.blocks = record.errors.sums.blocks_with_values();
-    if (!std::isnan(record.of(residual).mean))
-      record.squares = tested_sums(samples, seeds, residual, square, log_square);
+  for (const RankingFigure& figure : ranking_figures) {
+    if (record.query_head || figure.metric == nullptr || std::isnan(record.of(*figure.metric).mean)) continue;
+    record.tested[*figure.metric] = figure.squares ? tested_sums(samples, seeds, *figure.metric, square, log_square)
+                                                   : tested_sums(samples, seeds, *figure.metric, itself, log_error);
   }
+  record.blocks = record.errors().sums.blocks_with_values();
   Values fro(seeds);
   for (const Sample& s : samples) {
     for (Index g = s.g; g < s.g + s.heads; ++g)
@@ -228,19 +229,12 @@ std::set<std::size_t> complete_prompts(const std::vector<Sample>& samples) {
 std::vector<ProbeSums> probe_sums(const std::vector<Sample>& samples, const std::set<std::size_t>& of,
                                   std::size_t seeds, std::span<const ReplayFrame::Prompt> prompts) {
   std::map<std::size_t, ProbeSums> by_prompt;
-  std::map<std::pair<std::size_t, std::int64_t>, std::size_t> layers;
   for (const Sample& s : samples) {
-    const std::vector<double>& sums = s.result->probe_sums;
     const std::size_t prompt = s.head->place.prompt;
-    if (sums.empty() || prompts[prompt].scored_tokens == 0 || !of.contains(prompt)) continue;
+    if (s.result->probe_sums.empty() || prompts[prompt].scored_tokens == 0 || !of.contains(prompt)) continue;
     ProbeSums& all = by_prompt[prompt];
-    all.scored = static_cast<std::size_t>(prompts[prompt].scored_tokens);
-    all.seeds = seeds, all.probes = sums.size();
-    const auto [layer, is_new] = layers.try_emplace({prompt, s.head->layer}, all.layers);
-    all.layers += is_new;
-    all.sums.resize(all.layers * seeds * all.probes);
-    double* const row = all.sums.data() + (layer->second * seeds + s.seed) * all.probes;
-    for (std::size_t r = 0; r < sums.size(); ++r) row[r] += sums[r];
+    all.scored = static_cast<std::size_t>(prompts[prompt].scored_tokens), all.seeds = seeds;
+    all.add(s.head->layer, s.seed, s.result->probe_sums);
   }
   std::vector<ProbeSums> all;
   for (auto& [prompt, sums] : by_prompt) all.push_back(std::move(sums));

@@ -85,6 +85,7 @@ void parse_value(const CsvCell& cell, T& value) {
 template <class T>
 requires std::is_enum_v<T>
 void parse_value(const CsvCell& cell, T& value) {
+  static_assert(enumerator_count<T> > 0, "an enumeration without enumerators needs a specialisation");
   std::string names;
   for (std::size_t v = 0; v < enumerator_count<T>; ++v) {
     value = static_cast<T>(v);

@@ -4,7 +4,9 @@
 #include <functional>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
+#include <kvbench/replay/records/figures.hpp>
 #include <kvbench/report/columns/shared.hpp>
 
 namespace kvbench::report {
@@ -185,7 +187,9 @@ void add_predicted_kl(std::vector<RecordColumn>& c) {
 
 /// Record::geomean of rows that are ranked by rel_err, or by another figure.
 Value<Record> geomean_where(bool rel_err) {
-  const auto has = [rel_err](const Record& r) { return is_ok(r) && r.by_error() == rel_err; };
+  const auto has = [rel_err](const Record& r) {
+    return is_ok(r) && rel_err == (&r.figure() == &replay::figure_of({}));
+  };
   Value<Record> value = value_where<Record>(has, &Record::geomean);
   value.parse = [](Record& r, const CsvCell& cell) {
     if (!cell.text.empty()) r.geomean = cell.number();
@@ -193,11 +197,22 @@ Value<Record> geomean_where(bool rel_err) {
   return value;
 }
 
+/// "kl_predicted, residual_err (its root mean square) or rel_err"
+std::string names_of_figures() {
+  std::vector<std::string> names;
+  for (const replay::RankingFigure& figure : replay::ranking_figures)
+    names.push_back(fmt::format("{}{}", figure.name, figure.squares ? " (its root mean square)" : ""));
+  const std::string last = std::move(names.back());
+  names.pop_back();
+  return fmt::format("{} or {}", fmt::join(names, ", "), last);
+}
+
 /// Columns of the paired comparison with the best row of the group.
 void add_best(std::vector<RecordColumn>& c) {
   c.push_back({"ranked_by",
-               "figure by which the rows of this trace, prompt, layer and budget are ranked: kl_predicted, "
-               "residual_err (its root mean square) or rel_err; empty: they are not ranked",
+               fmt::format("figure by which the rows of this trace, prompt, layer and budget are ranked: {}; empty: "
+                           "they are not ranked",
+                           names_of_figures()),
                value_of(&Record::ranked_by), "text"});
   c.push_back({"best",
                "configuration with the lowest geometric mean of this figure, or mean where this is empty, for this "

@@ -25,7 +25,7 @@ namespace kvbench::report {
 
 std::string label(const replay::Record& r) { return compare::label_of({r.method, r.params, {}}); }
 
-double error_of(const replay::Record& r) { return std::isnan(r.geomean) ? r.mean_of(r.ranked_by) : r.geomean; }
+double error_of(const replay::Record& r) { return std::isnan(r.geomean) ? r.ranked_mean() : r.geomean; }
 
 namespace {
 
@@ -54,57 +54,61 @@ evidence::Standing standing_of(const Rows& rows) {
   return evidence::standing_of(std::move(marks), best);
 }
 
-/// "geometric mean 0.1"; of a prediction also its mean over texts with the interval, unless a table has them, and of
-/// which layers it is.
-std::string best_text(const replay::Record& best, const evidence::Standing& s, bool table) {
+/// The mean of a prediction over texts with its interval, unless a table has them, and of which layers it is.
+std::string prediction_text(const replay::Record& best, bool table) {
   const bool geometric = !std::isnan(best.geomean);
-  if (best.ranked_by == replay::RankBy::kl_predicted) {
-    const std::string& layers = best.kl.about;
-    const std::string about = layers == "all layers" || layers.empty() ? "" : "; " + layers;
-    const std::string mean = short_number(best.kl.mean);
-    if (table)
-      return fmt::format("{} nats per token{}",
-                         geometric ? "geometric mean over texts " + short_number(best.geomean) : mean, about);
-    const Interval& interval = best.kl.interval;
-    return fmt::format(
-        "{}{} nats per token{}{}",
-        geometric ? fmt::format("geometric mean over texts {}, mean ", short_number(best.geomean)) : "", mean,
-        std::isnan(interval.lo)
-            ? ""
-            : fmt::format(", 95 % interval {} to {}", short_number(interval.lo), short_number(interval.hi)),
-        about);
-  }
-  const bool root = best.ranked_by == replay::RankBy::residual_err;
-  return (geometric ? "geometric mean " : root ? "root mean square " : "") + short_number(s.best.mean);
+  const std::string& layers = best.kl.about;
+  const std::string about = layers == "all layers" || layers.empty() ? "" : "; " + layers;
+  const std::string mean = short_number(best.ranked_mean());
+  const std::string_view unit = best.figure().unit;
+  if (table)
+    return fmt::format("{} {}{}", geometric ? "geometric mean over texts " + short_number(best.geomean) : mean, unit,
+                       about);
+  const Interval interval = best.figure().interval(best);
+  return fmt::format(
+      "{}{} {}{}{}", geometric ? fmt::format("geometric mean over texts {}, mean ", short_number(best.geomean)) : "",
+      mean, unit,
+      std::isnan(interval.lo)
+          ? ""
+          : fmt::format(", 95 % interval {} to {}", short_number(interval.lo), short_number(interval.hi)),
+      about);
+}
+
+/// "geometric mean 0.1"
+std::string best_text(const replay::Record& best, const evidence::Standing& s, bool table) {
+  if (best.figure().is_prediction()) return prediction_text(best, table);
+  const char* const of = !std::isnan(best.geomean) ? "geometric mean "
+                         : best.figure().squares   ? "root mean square "
+                                                   : "";
+  return of + short_number(s.best.mean);
 }
 
 /// What a test of these rows would take.
 std::string needs_text(const replay::Record& r, std::size_t others) {
   const std::size_t units = sign_flip_units(others * (others + 1) / 2);
   const char* seeds = "several seeds where a method draws at random";
-  if (r.ranked_by == replay::RankBy::kl_predicted)
+  if (r.figure().is_prediction())
     return fmt::format("A test takes three texts, or at least {} probes, and {}.", units, seeds);
   return fmt::format("A test takes {}three texts, or at least {} blocks of {} neighbouring queries (here {}) and {}.",
-                     r.ranked_by == replay::RankBy::residual_err ? "" : "evenly spaced layers without errors of 0, ",
-                     units, queries_per_block, r.blocks, seeds);
+                     r.figure().is_of_heads() ? "evenly spaced layers without errors of 0, " : "", units,
+                     queries_per_block, r.blocks, seeds);
 }
 
 /// What the sentences about rows at a budget say beside the standing.
 StandingWords words_of(const Rows& rows, const evidence::Standing& s, bool table) {
   const replay::Record& best = *rows[s.best.row];
-  const FigureWords& figure = figure_words(best.ranked_by);
+  const replay::RankingFigure& figure = best.figure();
   StandingWords words{.at = at_budget(best.budget),
                       .is_best = fmt::format("has the lowest {}", figure.quantity),
                       .quantity = figure.quantity,
-                      .unit = figure.unit,
+                      .unit = figure.symbol,
                       .best = best_text(best, s, table),
                       .table = table};
   words.figures = words.best;
   if (s.untested.empty()) return words;
   if (!std::isnan(best.geomean) && s.tested() > 0)
-    words.needs = fmt::format("{} of 0 on {} has no ratio.",
-                              best.ranked_by == replay::RankBy::kl_predicted ? "A prediction" : "An error",
-                              best.by_error() ? "a layer of a text" : "a text");
+    words.needs = fmt::format("{} of 0 on {} has no ratio.", figure.is_prediction() ? "A prediction" : "An error",
+                              figure.is_of_heads() ? "a layer of a text" : "a text");
   else
     words.needs = needs_text(*rows[s.untested.front().row], s.compared() - 1);
   return words;
@@ -113,7 +117,8 @@ StandingWords words_of(const Rows& rows, const evidence::Standing& s, bool table
 /// The rows of a budget that cannot be predicted. Those of one layer are named together, the worst layer first.
 std::string outside_note(const Rows& rows) {
   OrderedMap<std::string, std::vector<std::string>> by_layer;
-  for (const replay::Record* r : rows) by_layer[r->kl.outside.substr(0, r->kl.outside.find(','))].push_back(label(*r));
+  for (const replay::Record* r : rows)
+    by_layer[std::string(r->outside().substr(0, r->outside().find(',')))].push_back(label(*r));
   std::vector<std::string> parts;
   for (const auto& [layer, names] : by_layer.items())
     parts.push_back(fmt::format("{} ({})", listed_up_to(names), layer));
@@ -126,14 +131,15 @@ std::string outside_note(const Rows& rows) {
 
 /// The rows of a budget whose predictions are beyond their range, the smallest first.
 std::string large_note(Rows rows) {
-  std::erase_if(rows, [](const replay::Record* r) { return !is_large_prediction(*r); });
-  std::ranges::stable_sort(rows, {}, [](const replay::Record* r) { return r->kl.mean; });
+  std::erase_if(rows, [](const replay::Record* r) { return !is_large(*r); });
+  std::ranges::stable_sort(rows, {}, &replay::Record::ranked_mean);
   std::vector<std::string> names;
-  for (const replay::Record* r : rows) names.push_back(fmt::format("{} ({})", label(*r), short_number(r->kl.mean)));
+  for (const replay::Record* r : rows)
+    names.push_back(fmt::format("{} ({})", label(*r), short_number(r->ranked_mean())));
   if (names.empty()) return "";
   return fmt::format(
       "Above {} nats a prediction does not say how large the damage is, so that ranks there are uncertain: {}.",
-      replay::largest_predicted, listed_up_to(names));
+      rows.front()->figure().largest, listed_up_to(names));
 }
 
 std::string elsewhere_note(const evidence::Standing& s) {
@@ -151,7 +157,7 @@ std::string elsewhere_note(const evidence::Standing& s) {
 std::string tail_note(const Rows& rows) {
   std::vector<std::string> names;
   for (const replay::Record* r : rows) {
-    if (r->by_error() && !r->of(replay::Metric::rel_err).mean_is_estimable()) names.push_back(label(*r));
+    if (!r->figure().is_estimable(*r)) names.push_back(label(*r));
   }
   if (names.empty()) return "";
   return fmt::format(
@@ -165,7 +171,7 @@ std::string kinds_note(const Rows& rows) {
   const auto anchored = [](const replay::Record* r) {
     return r->kl.about.ends_with(" anchors") || r->kl.about.find(" anchors;") != std::string::npos;
   };
-  if (rows.front()->ranked_by != replay::RankBy::kl_predicted || std::ranges::all_of(rows, rounds) ||
+  if (!rows.front()->figure().is_prediction() || std::ranges::all_of(rows, rounds) ||
       std::ranges::none_of(rows, rounds) || std::ranges::any_of(rows, anchored))
     return "";
   return "Where tokens are dropped or merged, a predicted KL tends to be too small, by a factor of 1.3 to 3 on three "
@@ -251,10 +257,10 @@ std::string family_note(std::span<const replay::Record* const> ranked, std::size
     if (std::ranges::find(families, family) != families.end()) continue;
     families.push_back(family);
     if (i >= shown)
-      best.push_back(fmt::format("{} {} ({}{})", family, label(r), prediction_mark(r), short_number(error_of(r))));
+      best.push_back(fmt::format("{} {} ({}{})", family, label(r), mark_of(r), short_number(error_of(r))));
   }
   if (families.size() < 2 || best.empty()) return "";
-  return fmt::format("The lowest {} of each {}family: {}.", figure_words(ranked.front()->ranked_by).quantity,
+  return fmt::format("The lowest {} of each {}family: {}.", ranked.front()->figure().quantity,
                      shown == 0 ? "" : "other ", fmt::join(best, ", "));
 }
 
@@ -310,7 +316,7 @@ std::vector<std::string> wins_of(std::span<const replay::Record> records) {
     if (wins.size() > 1)
       out.push_back(
           fmt::format("{}, {}.", at_budget(texts[first].budget),
-                      wins_text(figure_words(texts[first].figure).quantity, std::move(wins), texts[first].texts)));
+                      wins_text(figure_of(texts[first].figure).quantity, std::move(wins), texts[first].texts)));
     first = next;
   }
   return out;

@@ -39,7 +39,7 @@ struct RankedRows {
   /// `geometric`: the number is the mean by which rows are ranked and tested.
   TableCell cell(const Series& series, const ReplayRow& r, bool geometric) const {
     const double mean = geometric ? r.geomean : r.error;
-    const std::string text = std::isnan(mean) ? "–" : prediction_mark(r) + three_digits(mean);
+    const std::string text = std::isnan(mean) ? "–" : mark_of(r) + three_digits(mean);
     if (series.reference) return {text, Tone::dim};
     if (r.is_outside()) return {"outside", Tone::dim};
     if (tested < 2) return text;  // the best alone has no test
@@ -60,10 +60,9 @@ bool are_geometric(const std::vector<const Series*>& all) {
   return true;
 }
 
-DocTable table_of(replay::RankBy figure, const std::string& part, bool geometric) {
-  const FigureWords& words = figure_words(figure);
+DocTable table_of(const replay::RankingFigure& figure, const std::string& part, bool geometric) {
   const std::string what =
-      geometric ? fmt::format("Geometric mean of the {}", words.quantity) : std::string(words.name);
+      geometric ? fmt::format("Geometric mean of the {}", figure.quantity) : figure.average_title();
   return {
       .title = fmt::format(
           "{} by method and budget{}. Bold: the best of a budget; underlined: not distinguishable from it", what, part),

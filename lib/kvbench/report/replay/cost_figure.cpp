@@ -72,17 +72,15 @@ Axis error_axis(const std::vector<Series>& all) {
     }
   }
   const Extent extent = log_extent(values);
-  return {Scale::log, extent.lo, extent.hi, log_ticks(extent.lo, extent.hi),
-          std::string(figure_words(figure_of(all)).axis)};
+  return {Scale::log, extent.lo, extent.hi, log_ticks(extent.lo, extent.hi), figure_of(all).axis()};
 }
 
 std::string tip(const Series& series, const ReplayRow& r) {
   const char* tie = r.tied == true ? r.is_best() ? ", best" : ", not distinguishable from the best" : "";
   return fmt::format("{}, budget {}: {} {}{}, holds {} and reads {} of the full cache{}{}", series.name(), r.budget,
-                     figure_words(r.ranked_by).quantity, prediction_mark(r),
-                     interval_text(r.error, r.error_lo, r.error_hi), short_number(r.held()), short_number(r.read()),
-                     tie,
-                     r.is_outside()  ? "; cannot be predicted: " + r.kl.outside
+                     r.figure().quantity, mark_of(r), interval_text(r.error, r.error_lo, r.error_hi),
+                     short_number(r.held()), short_number(r.read()), tie,
+                     r.is_outside()  ? fmt::format("; cannot be predicted: {}", r.outside())
                      : r.estimable() ? ""
                                      : "; the mean is not estimable");
 }
@@ -90,22 +88,17 @@ std::string tip(const Series& series, const ReplayRow& r) {
 /// Where a row stands on the axis of errors: what cannot be predicted is at its end.
 double position_of(const ReplayRow& r) { return r.is_outside() ? INFINITY : r.error; }
 
-/// From where on values of the figure do not say how large the damage is.
-double vague_from(const std::vector<Series>& all) {
-  return figure_of(all) == replay::RankBy::kl_predicted ? replay::largest_predicted : NAN;
-}
-
 /// What captions say of values that do not say how large the damage is, where there are any.
 std::string vague_words(const std::vector<Series>& all) {
   const auto any = [&](auto is) {
     return std::ranges::any_of(all, [&](const Series& s) { return std::ranges::any_of(s.rows, is); });
   };
   std::string out;
-  if (any([](const ReplayRow* r) { return is_large_prediction(*r); }))
+  if (any([](const ReplayRow* r) { return is_large(*r); }))
     out += fmt::format(
         "Grey area: above {} nats a prediction does not say how large the damage is (large); hollow, "
         "without an interval. ",
-        replay::largest_predicted);
+        figure_of(all).largest);
   if (any([](const ReplayRow* r) { return r->is_outside(); }))
     out += "Outside, at the edge: cannot be predicted, measure it. ";
   return out;
@@ -115,11 +108,11 @@ bool is_tied(const ReplayRow& r) { return r.tied == true && !r.is_best(); }
 
 Drawing dots_at(const std::vector<Series>& all, const Budget& budget) {
   const std::vector<Series> shown = at_budgets(all, {budget});
-  const FigureWords& words = figure_words(figure_of(all));
-  DotPlot plot{.title = fmt::format("{} at {}", words.title, budget_words(budget)),
-               .description = std::string(words.name) + " of every method, in ascending order",
+  const replay::RankingFigure& figure = figure_of(all);
+  DotPlot plot{.title = fmt::format("{} at {}", figure.title(), budget_words(budget)),
+               .description = figure.average_title() + " of every method, in ascending order",
                .x = error_axis(shown),
-               .vague_from = vague_from(shown)};
+               .vague_from = figure.largest};
   for (const Series& series : shown) {
     const ReplayRow& r = *series.rows.front();
     plot.rows.push_back(
@@ -133,7 +126,7 @@ Drawing dots_at(const std::vector<Series>& all, const Budget& budget) {
          .value = position_of(r),
          .lo = says_size(r) ? r.error_lo : NAN,
          .hi = says_size(r) ? r.error_hi : NAN,
-         .text = r.is_outside() ? "outside" : prediction_mark(r) + three_digits(r.error) + (is_tied(r) ? " ~" : ""),
+         .text = r.is_outside() ? "outside" : mark_of(r) + three_digits(r.error) + (is_tied(r) ? " ~" : ""),
          .tip = tip(series, r)});
   }
   std::ranges::stable_sort(plot.rows, {}, [](const DotRow& row) { return row.value; });
@@ -206,12 +199,12 @@ ChartLine line_of(const Series& series, const PlottedCost& cost, const std::set<
 }
 
 LineChart chart_of(const std::vector<Series>& all, const PlottedCost& cost, const BudgetGroup& budgets, double width) {
-  const FigureWords& words = figure_words(figure_of(all));
-  LineChart chart{.title = fmt::format("{} {}", words.title, cost.title),
-                  .description = std::string(words.name) + " of every method against its cost",
+  const replay::RankingFigure& ranking = figure_of(all);
+  LineChart chart{.title = fmt::format("{} {}", ranking.title(), cost.title),
+                  .description = ranking.average_title() + " of every method against its cost",
                   .x = cost_axis(all, cost, budgets),
                   .y = error_axis(all),
-                  .vague_from = vague_from(all),
+                  .vague_from = ranking.largest,
                   .apart = true,
                   .width = width,
                   .plot_height = 340};
@@ -231,13 +224,13 @@ LineChart chart_of(const std::vector<Series>& all, const PlottedCost& cost, cons
 }  // namespace
 
 Figure error_figure(const std::vector<Series>& all, const std::vector<Budget>& budgets, const std::string& of_part) {
-  const FigureWords& words = figure_words(figure_of(all));
+  const replay::RankingFigure& ranking = figure_of(all);
   Figure figure{
-      .title = fmt::format("{} by method{}", words.title, of_part),
+      .title = fmt::format("{} by method{}", ranking.title(), of_part),
       .caption = fmt::format("{}, in ascending order; bars: its 95 % interval. Colours: families of methods; "
                              "grey crosses: references, which are not ranked. ~: not distinguishable from the "
                              "best. {}Triangles: beyond the axis.",
-                             words.meaning, vague_words(all)),
+                             ranking.meaning, vague_words(all)),
       .alone = fmt::format("{}Bars: 95 % intervals. ~: not distinguishable from the best.", vague_words(all))};
   for (const BudgetGroup& group : budget_groups(budgets)) {
     const Budget budget = main_budgets(group).front();
@@ -247,16 +240,16 @@ Figure error_figure(const std::vector<Series>& all, const std::vector<Budget>& b
 }
 
 Figure cost_figure(const std::vector<Series>& all, const std::vector<Budget>& budgets, const std::string& of_part) {
-  const FigureWords& words = figure_words(figure_of(all));
+  const replay::RankingFigure& ranking = figure_of(all);
   Figure figure{
-      .title = fmt::format("{} and cost{}", words.title, of_part),
+      .title = fmt::format("{} and cost{}", ranking.title(), of_part),
       .caption = fmt::format(
           "{}; bars: its 95 % interval; methods at the "
           "same cost are drawn side by side. Strong line: the rows that no other row beats by a lower {} at no more "
           "than {} times the bytes. Named and coloured by family: their methods, and the lowest of each "
           "family at a budget; grey rings: all other methods; grey crosses: references. {}Triangles at an edge: values "
           "outside the axis.",
-          words.meaning, words.quantity, compare::equal_cost, vague_words(all)),
+          ranking.meaning, ranking.quantity, compare::equal_cost, vague_words(all)),
       .alone = fmt::format("{}Bars: 95 % intervals. Strong line: the lowest at this cost. Grey rings: other methods; "
                            "crosses: references.",
                            vague_words(all))};

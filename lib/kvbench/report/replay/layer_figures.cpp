@@ -53,9 +53,9 @@ std::vector<const Series*> ranked(const std::vector<Series>& all, const Budget& 
 }
 
 HeatMap map_of(const std::vector<const Series*>& order, const Budget& budget, const std::vector<std::int64_t>& layers,
-               const FigureWords& words, Extent extent) {
+               const replay::RankingFigure& figure, Extent extent) {
   HeatMap map{.title = fmt::format("budget {}", budget),
-              .description = std::string(words.name) + " by method and layer",
+              .description = figure.average_title() + " by method and layer",
               .lo = extent.lo,
               .hi = extent.hi};
   for (const std::int64_t layer : layers) map.columns.push_back(std::to_string(layer));
@@ -67,7 +67,7 @@ HeatMap map_of(const std::vector<const Series*>& order, const Budget& budget, co
       row.values.push_back(!ok || vague ? NAN : r->error);
       row.words.push_back(r == nullptr ? "not run"
                           : !ok        ? fmt::format("{}: {}", name_of(r->status), r->reason)
-                          : vague      ? ranked_text(*r)
+                          : vague      ? figure_text(r->figure(), *r)
                                        : "");
       row.marks.push_back(!vague ? "" : r->is_outside() ? "outside" : "large");
     }
@@ -78,7 +78,7 @@ HeatMap map_of(const std::vector<const Series*>& order, const Budget& budget, co
 
 DocTable layer_numbers(const std::vector<Series>& all, std::span<const Budget> budgets,
                        const std::vector<std::int64_t>& layers) {
-  DocTable table{.title = fmt::format("Numbers of this figure ({})", figure_words(figure_of(all)).key),
+  DocTable table{.title = fmt::format("Numbers of this figure ({})", figure_of(all).column()),
                  .columns = {{"method"}, {"params"}, {"budget", true}},
                  .folded = true};
   for (const std::int64_t layer : layers) table.columns.push_back({fmt::format("layer {}", layer), true});
@@ -88,7 +88,7 @@ DocTable layer_numbers(const std::vector<Series>& all, std::span<const Budget> b
       for (const std::int64_t layer : layers) {
         const ReplayRow* r = find_row(series->layers, budget, layer);
         cells.emplace_back(r == nullptr ? ""
-                           : r->ok()    ? prediction_mark(*r) + number_text(r->error)
+                           : r->ok()    ? mark_of(*r) + number_text(r->error)
                                         : std::string(name_of(r->status)));
       }
       table.rows.push_back(std::move(cells));
@@ -113,8 +113,8 @@ std::vector<Block> layer_figures(const std::vector<Series>& all, const std::vect
   const std::vector<std::int64_t> layers = layers_of(all);
   if (layers.empty() || budgets.empty()) return {};
   const Extent extent = colours_of(all);
-  const FigureWords& words = figure_words(figure_of(all));
-  const std::string title = fmt::format("{} by layer", words.title);
+  const replay::RankingFigure& ranking = figure_of(all);
+  const std::string title = fmt::format("{} by layer", ranking.title());
   const auto figure = [&](std::span<const Budget> shown, const std::string& name, bool folded) {
     Figure f{.title = name,
              .caption = fmt::format(
@@ -122,11 +122,11 @@ std::vector<Block> layer_figures(const std::vector<Series>& all, const std::vect
                  "layers at the budget of the map. The colour scale is logarithmic; values outside it have "
                  "the colour of its end. A dash: no result in this layer; large, outside: a prediction that "
                  "does not say how large the damage is, or none.",
-                 words.name, words.quantity),
+                 ranking.average_title(), ranking.quantity),
              .numbers = layer_numbers(all, shown, layers),
              .folded = folded};
     for (const Budget& budget : shown)
-      f.drawings.push_back(draw(map_of(ranked(all, budget), budget, layers, words, extent)));
+      f.drawings.push_back(draw(map_of(ranked(all, budget), budget, layers, ranking, extent)));
     return f;
   };
   std::vector<Budget> filled;

@@ -110,11 +110,11 @@ void add_row(const Series& series, const ReplayRow& r, const std::string& part, 
                                   part,
                                   {r.budget.text(), Tone::plain, number_text(r.share)},
                                   number_cell(r.error),
-                                  std::isnan(r.error_lo) ? (r.by_error() ? "too few queries" : "")
+                                  std::isnan(r.error_lo) ? (r.figure().is_of_heads() ? "too few queries" : "")
                                   : r.is_outside()       ? "cannot be predicted"
                                   : r.estimable()        ? interval
                                                          : "not estimable"};
-  cells[3].text = prediction_mark(r) + cells[3].text;
+  cells[3].text = mark_of(r) + cells[3].text;
   for (const double value : {r.median, r.held(), r.read(), r.seconds, r.recall, r.geomean})
     cells.push_back(number_cell(value));
   cells.push_back(standing(series, r, lowest));
@@ -142,13 +142,13 @@ void add_rows(const std::vector<Series>& all, const std::vector<Budget>& budgets
 
 constexpr std::size_t geometric_column = 10;
 
-DocTable method_table(replay::RankBy figure) {
-  const FigureWords& words = figure_words(figure);
-  return {.title = fmt::format("Methods: {} and cost", words.quantity),
+DocTable method_table(replay::FigureNumber ranking) {
+  const std::string quantity(figure_of(ranking).quantity);
+  return {.title = fmt::format("Methods: {} and cost", quantity),
           .columns = {{"method"},
                       {"trace"},
                       {"budget", true},
-                      {std::string(words.quantity), true},
+                      {quantity, true},
                       {"95 % interval", true},
                       {"median", true, false, true},
                       {"bytes held / full", true},
@@ -183,26 +183,26 @@ DocTable text_averages(const ReplaySection& section) {
   });
   const bool intervals =
       std::ranges::any_of(summaries, [](const compare::TextSummary& t) { return !std::isnan(t.interval.lo); });
-  const FigureWords& words = figure_words(summaries.empty() ? replay::RankBy::automatic : summaries.front().figure);
-  DocTable table{
-      .title = fmt::format(
-          "Averages over texts: geometric mean of {}{}", words.quantity == "error" ? "the errors" : words.quantity,
-          intervals ? ", with the 95 % interval for another text" : " (too few texts for an interval)"),
-      .columns = {{"method"},
-                  {"budget", true},
-                  {"texts", true},
-                  {std::string(words.quantity), true},
-                  {"95 % interval", true},
-                  {"mean rank", true},
-                  {"wins", true}},
-      .sortable = true};
+  const replay::RankingFigure& figure =
+      figure_of(summaries.empty() ? replay::FigureNumber{} : summaries.front().figure);
+  DocTable table{.title = fmt::format(
+                     "Averages over texts: geometric mean of {}{}", figure.quantities,
+                     intervals ? ", with the 95 % interval for another text" : " (too few texts for an interval)"),
+                 .columns = {{"method"},
+                             {"budget", true},
+                             {"texts", true},
+                             {std::string(figure.quantity), true},
+                             {"95 % interval", true},
+                             {"mean rank", true},
+                             {"wins", true}},
+                 .sortable = true};
   for (const compare::TextSummary& t : summaries) {
     const bool enough = !std::isnan(t.interval.lo);
     table.rows.push_back(
         {t.params.empty() ? t.method : t.method + " " + t.params,
          t.budget.text(),
          fmt::format("{}", t.texts),
-         {prediction_mark(t.figure, t.error) + three_digits(t.error), Tone::plain, sort_key(t.error)},
+         {mark_of(figure_of(t.figure), t.error) + three_digits(t.error), Tone::plain, sort_key(t.error)},
          enough ? fmt::format("{} to {}", three_digits(t.interval.lo), three_digits(t.interval.hi)) : "",
          number_cell(t.mean_rank),
          fmt::format("{}", t.wins)});
@@ -348,7 +348,7 @@ std::vector<AnswerBlock> main_answers(const ReplaySection& section) {
 std::vector<Block> replay_blocks(const ReplaySection& section, const QueryFiles& files,
                                  const std::vector<std::string>& said) {
   SectionBlocks gathered;
-  gathered.all = method_table(section.parts.empty() ? replay::RankBy::automatic : section.parts.front().ranked_by);
+  gathered.all = method_table(section.parts.empty() ? replay::FigureNumber{} : section.parts.front().ranked_by);
   for (const ReplayPart& part : section.parts) add_part(section, part, files, said, gathered);
   std::vector<Block> blocks = {Heading{2, heading_of(section)}};
   append(blocks, std::move(gathered.shown));

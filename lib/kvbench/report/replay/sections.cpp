@@ -115,36 +115,36 @@ void add_row(const ReplayRow& r, bool own, ReplayPart& part) {
 }
 
 /// Makes a figure the one that ranks the row and that drawings and tables show.
-void show(ReplayRow& r, replay::RankBy figure) {
-  rank_by(r, figure);
-  const Interval interval = ranked_interval(r);
-  r.error = r.mean_of(figure), r.error_lo = interval.lo, r.error_hi = interval.hi;
-  if (r.by_error()) r.median = r.of(replay::Metric::rel_err).p50;
+void show(ReplayRow& r, replay::FigureNumber ranking) {
+  rank_by(r, ranking);
+  const replay::RankingFigure& figure = r.figure();
+  const Interval interval = figure.interval(r);
+  r.error = figure.mean(r), r.error_lo = interval.lo, r.error_hi = interval.hi;
+  if (figure.is_of_heads()) r.median = r.of(*figure.metric).p50;
 }
 
 /// All rows over all layers of a part are ranked by one figure: that of their tables, where these have the same.
 /// Query heads have errors alone.
-void choose_figure(ReplayPart& part, replay::RankBy wanted) {
-  Distinct<replay::RankBy> figures;
+void choose_figure(ReplayPart& part, replay::FigureNumber wanted) {
+  constexpr replay::FigureNumber by_error = replay::figure_named("rel_err"), as_in_tables{};
+  Distinct<replay::FigureNumber> figures;
   for (const ReplayRow& r : part.overall) figures.add(r.ranked_by);
   const bool one = figures.list().size() == 1;
-  part.ranked_by = wanted != replay::RankBy::automatic ? wanted
-                   : one                               ? figures.list().front()
-                                                       : replay::RankBy::rel_err;
+  part.ranked_by = wanted != as_in_tables ? wanted : one ? figures.list().front() : by_error;
   for (auto* rows : {&part.overall, &part.layers, &part.texts}) {
     for (ReplayRow& r : *rows) show(r, part.ranked_by);
   }
   const auto lacks = [](const ReplayRow& r) { return std::isnan(r.error); };
-  if (wanted != replay::RankBy::automatic && std::ranges::all_of(part.overall, lacks))
+  if (wanted != as_in_tables && std::ranges::all_of(part.overall, lacks))
     throw Error("`rank_by` is {}, and no row of {} has it; leave it out, or replay a trace that has what it takes",
                 name_of(wanted), part.trace);
   for (auto* rows : {&part.heads, &part.broken}) {
-    for (ReplayRow& r : *rows) show(r, replay::RankBy::rel_err);
+    for (ReplayRow& r : *rows) show(r, by_error);
   }
 }
 
 /// A part shows the rows over all prompts; without such rows there is one part per prompt.
-void finish(const Gathered& gathered, replay::RankBy figure, std::vector<ReplayPart>& out) {
+void finish(const Gathered& gathered, replay::FigureNumber figure, std::vector<ReplayPart>& out) {
   OrderedMap<std::string, ReplayPart> parts;
   for (const ReplayRow& r : gathered.rows) {
     if (!r.query_head && parts.find(r.prompt) == nullptr) parts[r.prompt] = gathered.part;
@@ -165,7 +165,7 @@ void finish(const Gathered& gathered, replay::RankBy figure, std::vector<ReplayP
 
 }  // namespace
 
-std::vector<ReplaySection> replay_sections(std::span<const CsvTable* const> tables, replay::RankBy figure) {
+std::vector<ReplaySection> replay_sections(std::span<const CsvTable* const> tables, replay::FigureNumber figure) {
   const Duplicates duplicates(tables);
   using Section = std::tuple<std::string, replay::Protocol, std::string>;  // run, protocol, device
   OrderedMap<Section, OrderedMap<std::pair<std::string, std::string>, Gathered>> sections;

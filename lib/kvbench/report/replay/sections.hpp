@@ -11,7 +11,7 @@
 #include <vector>
 
 #include <kvbench/compare/query_results.hpp>
-#include <kvbench/replay/records/record.hpp>
+#include <kvbench/replay/records/figures.hpp>
 #include <kvbench/report/document/document.hpp>
 #include <kvbench/report/drawing/marks.hpp>
 #include <kvbench/report/read/csv.hpp>
@@ -28,10 +28,10 @@ struct ReplayRow : replay::Record {
   double share = NAN;    ///< the requested budget as a share of the context, or of the cost of the full cache
   double seconds = NAN;  ///< of compression and of answering
   double error = NAN, error_lo = NAN, error_hi = NAN;  ///< the figure that ranks the row, and its interval
-  double median = NAN, recall = NAN;                   ///< median: of rel_err, where this ranks the row
+  double median = NAN, recall = NAN;                   ///< median: of a figure of heads
 
-  /// A few huge values decide means of relative errors alone; predictions outside their region say nothing.
-  bool estimable() const { return !is_outside() && (!by_error() || of(replay::Metric::rel_err).mean_is_estimable()); }
+  /// Whether the figure says something of the row, which a few huge values do not decide.
+  bool estimable() const { return !is_outside() && figure().is_estimable(*this); }
   bool is_best() const { return best == label; }
 };
 
@@ -43,9 +43,9 @@ struct ReplayPart {
   std::vector<ReplayRow> heads;              ///< per query head and seed, of any prompt
   std::vector<ReplayRow> texts;              ///< over all layers of single prompts, where `overall` is over all prompts
   std::vector<ReplayRow> broken;             ///< rows over heads that are not ok, of any prompt
-  replay::RankBy ranked_by = replay::RankBy::automatic;  ///< the figure of `overall`, `layers` and `texts`
-  OwnStyles own;                                         ///< of the report
-  std::size_t finer = 0;                                 ///< number of rows per query or prompt, which are not shown
+  replay::FigureNumber ranked_by{};          ///< the figure of `overall`, `layers` and `texts`
+  OwnStyles own;                             ///< of the report
+  std::size_t finer = 0;                     ///< number of rows per query or prompt, which are not shown
 };
 
 /// The rows of one run, protocol and device, whatever the files, traces and budgets.
@@ -55,9 +55,8 @@ struct ReplaySection {
 };
 
 /// Sections and their parts in the order of the files. Of rows with equal figures in several files the first is taken.
-/// `figure`: what ranks the rows; automatic: what ranked them in the tables.
-std::vector<ReplaySection> replay_sections(std::span<const CsvTable* const> tables,
-                                           replay::RankBy figure = replay::RankBy::automatic);
+/// `figure`: what ranks the rows; 0: what ranked them in the tables.
+std::vector<ReplaySection> replay_sections(std::span<const CsvTable* const> tables, replay::FigureNumber figure = {});
 
 /// The part's name among the parts of its section: trace and prompt.
 std::string name_of(const ReplayPart& part);

@@ -79,13 +79,13 @@ std::vector<const ReplayRow*> frontier_of(const std::vector<Series>& all, double
   return rows;
 }
 
-replay::RankBy figure_of(const std::vector<Series>& all) {
+const replay::RankingFigure& figure_of(const std::vector<Series>& all) {
   for (const Series& series : all) {
     for (const auto* rows : {&series.rows, &series.layers}) {
-      if (!rows->empty()) return rows->front()->ranked_by;
+      if (!rows->empty()) return rows->front()->figure();
     }
   }
-  return replay::RankBy::automatic;
+  return replay::figure_of({});
 }
 
 std::vector<Series> series_of(const ReplayPart& part) {

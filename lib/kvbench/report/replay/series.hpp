@@ -22,7 +22,7 @@ struct Series {
 };
 
 /// The figure that all rows of the series show (ReplayPart::ranked_by).
-replay::RankBy figure_of(const std::vector<Series>& all);
+const replay::RankingFigure& figure_of(const std::vector<Series>& all);
 
 /// The series of a part, in the order of the CSV.
 std::vector<Series> series_of(const ReplayPart& part);

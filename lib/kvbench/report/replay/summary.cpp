@@ -39,8 +39,8 @@ std::string times(const replay::Record& r, const replay::Record& best) {
 
 /// The first rows of a list in ascending order of the error.
 DocTable best_rows(std::span<const replay::Record* const> rows) {
-  const replay::RankBy figure = rows.front()->ranked_by;
-  const bool predicted = figure == replay::RankBy::kl_predicted;
+  const replay::RankingFigure& figure = rows.front()->figure();
+  const bool predicted = figure.is_prediction();
   const bool over_texts = !std::isnan(rows.front()->geomean);  // ratios are then those of geometric means
   const bool geometric = over_texts && !predicted;
   const auto is_tied = [](const replay::Record* r) { return r->tied == true && r->best != label(*r); };
@@ -50,16 +50,16 @@ DocTable best_rows(std::span<const replay::Record* const> rows) {
   const bool measured = predicted && std::ranges::any_of(shown, is_measured);
   DocTable table{.columns = {{"method"},
                              {"family"},
-                             {std::string(geometric ? "geometric mean" : figure_words(figure).column), true},
+                             {std::string(geometric ? "geometric mean" : figure.heading()), true},
                              {predicted ? "95% interval" : "", true},
                              {measured ? "measured" : "", true},
                              {over_texts && predicted ? "ratio (geometric)" : "times the best"},
                              {measured ? "held" : "bytes/full", true},
                              {measured ? "read" : "read/full", true}}};
   for (const replay::Record* r : shown) {
-    const double error = geometric ? r->geomean : r->mean_of(figure);
-    const std::string text = std::isnan(error) ? "-" : geometric ? short_number(error) : ranked_text(*r);
-    const Interval interval = ranked_interval(*r);
+    const double error = geometric ? r->geomean : figure.mean(*r);
+    const std::string text = std::isnan(error) ? "-" : geometric ? short_number(error) : figure_text(r->figure(), *r);
+    const Interval interval = r->figure().interval(*r);
     table.rows.push_back({label(*r), std::string(methods::family_of(r->method)),
                           text + (is_tied(r) ? "~"
                                   : ties     ? " "
@@ -115,15 +115,15 @@ DocTable answer_rows(std::span<const BudgetAnswer> answers, std::span<const repl
   DocTable table{
       .columns = {{"run"}, {"trace"}, {"budget"}, {""}, {"cannot be told from it"}, {"next"}, {"your methods"}}};
   Distinct<std::string_view> quantities;
-  for (const BudgetAnswer& a : answers) quantities.add(figure_words(a.ranked.front()->ranked_by).quantity);
+  for (const BudgetAnswer& a : answers) quantities.add(a.ranked.front()->figure().quantity);
   table.columns[3].title = fmt::format("lowest {}", fmt::join(quantities.list(), " or "));
   for (const BudgetAnswer& a : answers.first(std::min(answers.size(), most_answers))) {
     const evidence::Mark &first = a.standing.best, *other = a.standing.next();
-    table.rows.push_back(
-        {cut(a.run, place), cut(a.trace, place), a.budget.text(),
-         fmt::format("{} ({}{})", first.name, prediction_mark(*a.ranked.front()), short_number(first.mean)),
-         names_of(a.standing.tied),
-         other == nullptr ? "" : fmt::format("{}: x {}", other->name, short_number(other->ratio)), own_text(a, rows)});
+    table.rows.push_back({cut(a.run, place), cut(a.trace, place), a.budget.text(),
+                          fmt::format("{} ({}{})", first.name, mark_of(*a.ranked.front()), short_number(first.mean)),
+                          names_of(a.standing.tied),
+                          other == nullptr ? "" : fmt::format("{}: x {}", other->name, short_number(other->ratio)),
+                          own_text(a, rows)});
   }
   return compact(std::move(table));
 }

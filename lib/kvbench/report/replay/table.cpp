@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <map>
 #include <set>
 #include <tuple>
@@ -29,8 +30,8 @@ std::string times_best(const replay::Record& r) {
 namespace {
 
 struct Brief {
-  const char* title;
-  std::string (*text)(const replay::Record&);
+  std::string title;
+  std::function<std::string(const replay::Record&)> text;
 };
 
 std::string interval_of(const replay::Record& r) {
@@ -39,36 +40,41 @@ std::string interval_of(const replay::Record& r) {
   return !std::isnan(s.mean) && std::isnan(s.lo) ? "too few queries" : short_interval(s.lo, s.hi);
 }
 
-std::string prediction_of(const replay::Record& r) {
-  if (std::isnan(r.kl.mean)) return "-";
-  if (replay::is_outside(r.kl)) return predicted_text(r.kl);
-  return fmt::format("{} ({})", predicted_text(r.kl), short_interval(r.kl.interval.lo, r.kl.interval.hi));
+/// The number of a figure, of a prediction with its interval.
+std::string with_interval(const replay::RankingFigure& figure, const replay::Record& r) {
+  const std::string number = figure_text(figure, r);
+  if (!figure.is_prediction() || std::isnan(figure.mean(r)) || !figure.outside(r).empty()) return number;
+  const Interval interval = figure.interval(r);
+  return fmt::format("{} ({})", number, short_interval(interval.lo, interval.hi));
 }
 
-constexpr const char* measured_title = "measured KL";
+constexpr std::size_t budget_column = 1;
 
-constexpr Brief all_columns[] = {
-    {"method",
-     [](const replay::Record& r) { return r.params.empty() ? r.method : fmt::format("{} ({})", r.method, r.params); }},
-    {"budget", [](const replay::Record& r) { return r.budget.text(); }},
-    {"kept", [](const replay::Record& r) { return short_number(r.kept_tokens); }},
-    {"bytes/full", [](const replay::Record& r) { return short_number(r.bytes.of(CostKind::memory) / r.bytes.full); }},
-    {"read/full", [](const replay::Record& r) { return short_number(r.bytes.of(CostKind::read) / r.bytes.full); }},
-    {"predicted KL", prediction_of},
-    {measured_title,
-     [](const replay::Record& r) { return std::isnan(r.kl.measured) ? "-" : short_number(r.kl.measured); }},
-    {"residual_err", [](const replay::Record& r) { return short_number(r.of(replay::Metric::residual_err).rms); }},
-    {"rel_err", [](const replay::Record& r) { return short_number(r.of(replay::Metric::rel_err).mean); }},
-    {"95% interval", interval_of},
-    {"geometric", [](const replay::Record& r) { return std::isnan(r.geomean) ? "-" : short_number(r.geomean); }},
-    {"times the best", times_best},
-    {"median", [](const replay::Record& r) { return short_number(r.of(replay::Metric::rel_err).p50); }},
-    {"p99", [](const replay::Record& r) { return short_number(r.of(replay::Metric::rel_err).p99); }},
-    {"recall", [](const replay::Record& r) { return short_number(r.of(replay::Metric::recall).mean); }},
-    {"mass", [](const replay::Record& r) { return short_number(r.of(replay::Metric::mass_recall).mean); }},
-    {"kept mass", [](const replay::Record& r) { return short_number(r.of(replay::Metric::kept_mass).mean); }},
-    {"ceiling", [](const replay::Record& r) { return short_number(r.of(replay::Metric::mass_ceiling).mean); }},
-};
+std::vector<Brief> first_columns() {
+  return {
+      {"method",
+       [](const replay::Record& r) {
+         return r.params.empty() ? r.method : fmt::format("{} ({})", r.method, r.params);
+       }},
+      {"budget", [](const replay::Record& r) { return r.budget.text(); }},
+      {"kept", [](const replay::Record& r) { return short_number(r.kept_tokens); }},
+      {"bytes/full", [](const replay::Record& r) { return short_number(r.bytes.of(CostKind::memory) / r.bytes.full); }},
+      {"read/full", [](const replay::Record& r) { return short_number(r.bytes.of(CostKind::read) / r.bytes.full); }},
+  };
+}
+
+std::vector<Brief> last_columns() {
+  return {
+      {"geometric", [](const replay::Record& r) { return std::isnan(r.geomean) ? "-" : short_number(r.geomean); }},
+      {"times the best", times_best},
+      {"median", [](const replay::Record& r) { return short_number(r.of(replay::Metric::rel_err).p50); }},
+      {"p99", [](const replay::Record& r) { return short_number(r.of(replay::Metric::rel_err).p99); }},
+      {"recall", [](const replay::Record& r) { return short_number(r.of(replay::Metric::recall).mean); }},
+      {"mass", [](const replay::Record& r) { return short_number(r.of(replay::Metric::mass_recall).mean); }},
+      {"kept mass", [](const replay::Record& r) { return short_number(r.of(replay::Metric::kept_mass).mean); }},
+      {"ceiling", [](const replay::Record& r) { return short_number(r.of(replay::Metric::mass_ceiling).mean); }},
+  };
+}
 
 /// Whether `~` is shown after the error: the row is tied with the best and is not the best itself.
 bool has_tie(const replay::Record& r) {
@@ -76,31 +82,35 @@ bool has_tie(const replay::Record& r) {
 }
 constexpr const char* tie_note =
     "~ not distinguishable from the best of its budget (Holm at 5 %; columns best, ratio_best, tied)";
-constexpr std::size_t budget_column = 1;
 
-/// The columns of a table: predictions and residual errors where rows have them.
+/// The columns of a table: errors, and the other figures that rows have.
 std::vector<Brief> columns_of(std::span<const replay::Record> records) {
-  std::vector<Brief> out(std::begin(all_columns), std::end(all_columns));
-  for (const replay::RankBy figure : {replay::RankBy::kl_predicted, replay::RankBy::residual_err}) {
-    const auto lacks = [&](const replay::Record& r) { return std::isnan(r.mean_of(figure)); };
-    if (std::ranges::all_of(records, lacks))
-      std::erase_if(out, [&](const Brief& column) { return column.title == figure_words(figure).column; });
+  std::vector<Brief> out = first_columns();
+  const auto is_measured = [](const replay::Record& r) { return !std::isnan(r.kl.measured); };
+  for (const replay::RankingFigure& figure : replay::ranking_figures) {
+    const auto has = [&](const replay::Record& r) { return !std::isnan(figure.mean(r)); };
+    const bool is_error = &figure == &replay::figure_of({});
+    if (is_error || std::ranges::any_of(records, has))
+      out.push_back(
+          {std::string(figure.heading()), [&figure](const replay::Record& r) { return with_interval(figure, r); }});
+    if (figure.is_prediction() && std::ranges::any_of(records, is_measured))
+      out.push_back(
+          {"measured KL", [=](const replay::Record& r) { return is_measured(r) ? short_number(r.kl.measured) : "-"; }});
+    if (is_error) out.push_back({"95% interval", interval_of});
   }
-  if (std::ranges::all_of(records, [](const replay::Record& r) { return std::isnan(r.kl.measured); }))
-    std::erase_if(out, [](const Brief& column) { return column.title == measured_title; });
+  std::ranges::move(last_columns(), std::back_inserter(out));
   return out;
 }
 
 /// That of the figure which ranks the row.
 std::size_t ranked_column(std::span<const Brief> columns, const replay::Record& r) {
-  const auto found =
-      std::ranges::find_if(columns, [&](const Brief& c) { return c.title == figure_words(r.ranked_by).column; });
+  const auto found = std::ranges::find_if(columns, [&](const Brief& c) { return c.title == r.figure().heading(); });
   return static_cast<std::size_t>(found - columns.begin());
 }
 
 /// Moves the columns of the test behind that of the figure which was tested.
 void move_test(std::vector<Brief>& columns, const replay::Record& r) {
-  if (r.by_error()) return;
+  if (r.figure().is_of_heads()) return;
   const auto at = columns.begin() + static_cast<std::ptrdiff_t>(ranked_column(columns, r)) + 1;
   const auto test = std::ranges::find(columns, std::string_view("geometric"), &Brief::title);
   if (at < test) std::rotate(at, test, test + 2);
@@ -199,9 +209,9 @@ std::optional<DocTable> averages_over_texts(std::span<const replay::Record> reco
                              {"wins", true}}};
   for (const compare::TextSummary& t : compare::summarize_texts(records)) {
     if (t.texts < 3) continue;
-    table.columns[3].title = figure_words(t.figure).column;
+    table.columns[3].title = figure_of(t.figure).heading();
     table.rows.push_back({compare::label_of({t.method, t.params, {}}), t.budget.text(), fmt::format("{}", t.texts),
-                          prediction_mark(t.figure, t.error) + short_number(t.error),
+                          mark_of(figure_of(t.figure), t.error) + short_number(t.error),
                           short_interval(t.interval.lo, t.interval.hi), short_number(t.mean_rank),
                           fmt::format("{}", t.wins)});
   }
