@@ -134,14 +134,14 @@ void add_work_items(ReplayPlan& plan, const PromptPlan& prompt, std::span<const 
                        std::size_t at) {
     if (!run.empty()) plan.work_items.push_back({prompt, layer, of, run, sees_layer, at});
   };
-  std::vector<Index> numbers;
+  std::vector<Index> kv_heads;
   for (const HeadPlace& head : heads) {
     add({head.kv_head}, methods.head, false, plan.heads.size());
     if (methods.independent) add({head.kv_head}, methods.layer, true, plan.heads.size());
-    numbers.push_back(head.kv_head);
+    kv_heads.push_back(head.kv_head);
     plan.heads.push_back(head);
   }
-  if (!methods.independent) add(numbers, methods.layer, true, first);
+  if (!methods.independent) add(kv_heads, methods.layer, true, first);
 }
 
 /// Adds what is replayed of a prompt, whose heads are given.
