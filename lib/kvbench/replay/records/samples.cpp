@@ -8,7 +8,7 @@
 
 #include <kvbench/core/error.hpp>
 #include <kvbench/core/paired_test.hpp>
-#include <kvbench/methods/contract/layer_plan.hpp>
+#include <kvbench/methods/contract/method_name.hpp>
 #include <kvbench/replay/records/anchors.hpp>
 #include <kvbench/replay/records/values.hpp>
 #include <kvbench/trace/layer_spread.hpp>
