@@ -3,7 +3,7 @@
 // codes: 0 success, 1 a configuration failed, 2 bad usage or bad input, 3 input/output or memory failure, 130
 // interrupted. Errors are one sentence on stderr.
 #include <kvbench/core/error.hpp>
-#include <kvbench/methods/unlisted.hpp>
+#include <kvbench/methods/find_method.hpp>
 
 #include <apps/common/freed_memory.hpp>
 #include <apps/common/program.hpp>
@@ -15,11 +15,11 @@
 
 namespace {
 
-const kvbench::methods::MethodInfo& refuse_python(const std::string& name) {
+const kvbench::methods::MethodInfo& refuse_python(const kvbench::methods::MethodName& name) {
   throw kvbench::Error(
       "'{}' is written in Python, which kveval does not run; `with kvbench.compressed(model, method, budget):` runs it "
       "inside a Hugging Face model (docs/python.md)",
-      name);
+      name.base);
 }
 
 }  // namespace
@@ -28,7 +28,7 @@ int main(int argc, char** argv) {
   using namespace kvbench;
   llama::wait_passively(argv);
   app::keep_freed_memory();
-  methods::set_python(refuse_python);
+  methods::set_definer(methods::Origin::python, {refuse_python});
   const app::Program program{.name = "kveval",
                              .out_of_memory = "give a shorter --context, fewer --layers or fewer --threads",
                              .words = [](const std::string& message) { return app::with_flags(message, "eval"); }};

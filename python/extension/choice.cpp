@@ -6,14 +6,15 @@
 #include <vector>
 
 #include <nanobind/ndarray.h>
+#include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
+#include <nanobind/stl/string_view.h>
 #include <nanobind/stl/vector.h>
 
 #include <kvbench/config/method_flags.hpp>
 #include <kvbench/core/error.hpp>
 #include <kvbench/loop/configuration.hpp>
 #include <kvbench/methods/compose.hpp>
-#include <kvbench/methods/contract/method_text.hpp>
 #include <kvbench/methods/eviction/given_scores.hpp>
 #include <kvbench/methods/registry.hpp>
 #include <kvbench/replay/plan/layer_choice.hpp>
@@ -32,8 +33,8 @@ std::vector<Choice> choices(const std::string& method) {
 /// A method that keeps tokens by scores of a document, which Python computed. `name`: NAME or NAME+QUANTISER;
 /// `layers`: [kv_heads, tokens] by the number of the layer.
 Choice scored_choice(const std::string& name, const std::string& settings, const nb::dict& layers) {
-  const std::size_t plus = name.find('+');
-  methods::GivenScores scores{name.substr(0, plus), "", {}};
+  const methods::MethodName parts = methods::parse_method_name(name);
+  methods::GivenScores scores{parts.base, "", {}};
   for (const auto& [layer, given] : layers) {
     const auto rows = nb::cast<nb::ndarray<nb::numpy, const float, nb::ndim<2>, nb::c_contig>>(given);
     scores.prompts["0"].emplace(
@@ -41,8 +42,8 @@ Choice scored_choice(const std::string& name, const std::string& settings, const
         methods::LayerScores{static_cast<Index>(rows.shape(0)), static_cast<Index>(rows.shape(1)),
                              std::vector<float>(rows.data(), rows.data() + rows.size())});
   }
-  methods::MethodInfo info = methods::given_scores_method(name.substr(0, plus), std::move(scores));
-  if (plus != name.npos) info = methods::compose(info, methods::find_method(name.substr(plus + 1)));
+  methods::MethodInfo info = methods::given_scores_method(parts.base, std::move(scores));
+  if (parts.quantiser) info = methods::compose(info, methods::find_method(*parts.quantiser));
   const auto own = std::make_shared<const methods::MethodInfo>(std::move(info));
   return {{own.get(), own->bind(methods::parse_settings(settings))}, own};
 }
@@ -81,6 +82,13 @@ void add_choice(nb::module_& module) {
       .def_prop_ro("name", [](const Choice& choice) { return choice.method.info->name; })
       .def_prop_ro("params", [](const Choice& choice) { return choice.method.params.text(); })
       .def_prop_ro("seeded", [](const Choice& choice) { return choice.method.depends_on_seed(); });
+  nb::class_<methods::MethodName>(module, "MethodName")
+      .def_prop_ro("name", &methods::MethodName::name)
+      .def_ro("wrapper", &methods::MethodName::wrapper)
+      .def_ro("base", &methods::MethodName::base)
+      .def_ro("quantiser", &methods::MethodName::quantiser)
+      .def_ro("settings", &methods::MethodName::settings);
+  module.def("parse_method", &methods::parse_method_text, nb::arg("text"));
   module.def("choices", &choices, nb::arg("method"));
   module.def("scored_choice", &scored_choice, nb::arg("name"), nb::arg("settings"), nb::arg("layers"));
 }

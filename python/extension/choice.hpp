@@ -15,7 +15,8 @@ struct Choice {
   std::shared_ptr<const methods::MethodInfo> own;  ///< that of a method which is in no registry
 };
 
-/// Adds the class Choice, and choices(): those that --method means by an item.
+/// Adds the class Choice, and choices(): those that --method means by an item; the class MethodName, and
+/// parse_method(): methods::parse_method_text().
 void add_choice(nanobind::module_& module);
 
 }  // namespace kvbench::python

@@ -13,8 +13,7 @@
 #include <kvbench/core/error.hpp>
 #include <kvbench/core/version.hpp>
 #include <kvbench/eval/results.hpp>
-#include <kvbench/methods/file_name.hpp>
-#include <kvbench/methods/unlisted.hpp>
+#include <kvbench/methods/find_method.hpp>
 #include <kvbench/testing/contract.hpp>
 
 #include <apps/kvbench/run_kvbench.hpp>
@@ -79,8 +78,8 @@ NB_MODULE(_core, module) {
   nb::set_leak_warnings(false);  // what the user still holds when Python ends is no leak
   const nb::object error_class = nb::module_::import_("kvbench._error").attr("Error");
   nb::module_::import_("threading");  // takes the thread that imports it first for the main one, and waits for its end
-  kvbench::methods::set_python(&kvbench::python::find_python_method);
-  kvbench::methods::set_source_sha256(&kvbench::python::source_sha256);
+  kvbench::methods::set_definer(kvbench::methods::Origin::python,
+                                {&kvbench::python::find_python_method, &kvbench::python::source_sha256});
   nb::register_exception_translator(&translate, error_class.inc_ref().ptr());
   module.def("run_program", &run_program, nb::arg("arguments"));
   module.def("run_command", &kvbench::python::run_command, nb::arg("arguments"), nb::arg("show").none());

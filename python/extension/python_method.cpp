@@ -12,7 +12,6 @@
 #include <nanobind/stl/vector.h>
 
 #include <kvbench/core/error.hpp>
-#include <kvbench/methods/file_name.hpp>
 #include <kvbench/methods/stages/score_only.hpp>
 
 #include <python/extension/arrays.hpp>
@@ -228,18 +227,17 @@ methods::MethodInfo describe(const std::string& name, const nb::object& method, 
 
 }  // namespace
 
-const methods::MethodInfo& find_python_method(const std::string& name) {
+const methods::MethodInfo& find_python_method(const methods::MethodName& name) {
   struct Found {
     nb::object method, facts;  ///< a notebook defines and changes it again, and a file changes
     methods::MethodInfo info;
   };
   // Nothing is destroyed: callers hold references, and Python ends before this program does.
   static auto* known = new std::multimap<std::string, Found>;
-  const methods::PythonName parts = *methods::parse_python_name(name);
   return *with_definitions([&]() -> const methods::MethodInfo* {
-    const nb::object method = methods_module().attr("find")(parts.file, parts.object);
+    const nb::object method = methods_module().attr("find")(name.file, name.object);
     const nb::object facts = methods_module().attr("describe")(method);
-    const auto own = parts.file.empty() ? "py:" + nb::cast<std::string>(facts["name"]) : name;
+    const auto own = name.file.empty() ? "py:" + nb::cast<std::string>(facts["name"]) : name.base;
     for (auto [at, end] = known->equal_range(own); at != end; ++at) {
       const Found& one = at->second;
       if (one.method.is(method) && one.facts.equal(facts)) return &one.info;

@@ -153,6 +153,10 @@ int main(int argc, char** argv) {
   for (const char* target : {"csv", "eval"})
     write(folder / target / "evaluations", csv_of(eval_columns(), evaluations()));
   write(folder / "toml" / "example", config::example_sweep());
+  std::size_t names = 0;
+  for (const char* name : {"snapkv", "snapkv+q5_1", "adakv(snapkv)+int8", "snapkv[window=32,kernel=5]", "h2o(per=head)",
+                           "plan:a/p.toml", "adakv(scores:s.h5)", "scores:s.h5+int8", "a+b.py:Mine{a=1}", "py:Mine@3"})
+    write(folder / "name" / std::to_string(names++), name);
   // Tables inside each other, more than a recursion has stack for.
   std::string nested = "a";
   for (int i = 0; i < 15000; ++i) nested += ".a";

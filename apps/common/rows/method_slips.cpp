@@ -9,11 +9,9 @@
 #include <fmt/ranges.h>
 
 #include <kvbench/config/method_flags.hpp>
-#include <kvbench/config/plan_file.hpp>
 #include <kvbench/core/budget.hpp>
 #include <kvbench/core/error.hpp>
 #include <kvbench/core/name.hpp>
-#include <kvbench/methods/contract/method_text.hpp>
 #include <kvbench/methods/sets.hpp>
 
 namespace kvbench::app {
@@ -22,7 +20,7 @@ namespace {
 /// nullptr where no method has the name.
 const methods::MethodInfo* find_if_any(const std::string& name) {
   try {
-    return &config::find_method(name);
+    return &methods::find_method(name);
   } catch (const std::exception&) {  // a name that is no method, or a file that cannot be read
     return nullptr;
   }
@@ -42,13 +40,14 @@ std::string parameter_of(const methods::MethodInfo& method, const std::string& w
 
 /// The item of a list of methods with one more setting; "" where its method has no such parameter, or sets it already.
 std::string with_setting(const std::string& item, const std::string& word, const std::string& value) {
-  const std::optional<methods::MethodText> text = methods::parse_method_text(item);
-  const methods::MethodInfo* method = text ? find_if_any(text->name) : nullptr;
+  std::optional<methods::MethodName> text = methods::parse_method_text(item);
+  const methods::MethodInfo* method = text ? find_if_any(text->name()) : nullptr;
   const std::string name = method != nullptr ? parameter_of(*method, word) : "";
   const std::string settings = text ? text->settings.value_or("") : "";
   if (name.empty() || settings.find(name + "=") != settings.npos) return "";
-  return fmt::format("{}[{}{}{}={}]", text->name, settings, settings.empty() ? "" : ",", name,
-                     value.empty() ? "VALUE" : value);
+  text->settings =
+      fmt::format("{}{}{}={}", settings, settings.empty() ? "" : ",", name, value.empty() ? "VALUE" : value);
+  return text->text();
 }
 
 /// The methods of a set; of an item that is none, the item.
@@ -91,7 +90,7 @@ std::string with_parameter(const std::vector<std::string>& items, const std::str
 /// The list without a method that stands behind it as if it were a flag; "" for other words.
 std::string without(const std::vector<std::string>& items, const std::string& flag) {
   const std::string word = flag.substr(1);
-  if (word.starts_with('-') || (methods::rows_of_set(word).empty() && find_if_any(word) == nullptr)) return "";
+  if (word.starts_with('-') || (!methods::is_set(word) && find_if_any(word) == nullptr)) return "";
   return fmt::format("{},{}", fmt::join(items, ","), flag);
 }
 
@@ -100,8 +99,8 @@ std::string without(const std::vector<std::string>& items, const std::string& fl
 bool is_method(const std::string& file) {
   std::error_code unknown;
   if (std::filesystem::exists(file, unknown) || unknown) return false;
-  const std::optional<methods::MethodText> text = methods::parse_method_text(file);
-  const auto is = [&](const methods::MethodInfo& method) { return same_name(method.name, text->name); };
+  const std::optional<methods::MethodName> text = methods::parse_method_text(file);
+  const auto is = [&](const methods::MethodInfo& method) { return same_name(method.name, text->name()); };
   return text && std::ranges::any_of(methods::all_methods(), is);
 }
 

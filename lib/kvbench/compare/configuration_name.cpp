@@ -11,7 +11,7 @@
 #include <kvbench/core/budget.hpp>
 #include <kvbench/core/error.hpp>
 #include <kvbench/core/name.hpp>
-#include <kvbench/methods/contract/method_text.hpp>
+#include <kvbench/methods/contract/method_name.hpp>
 #include <kvbench/methods/registry.hpp>
 
 namespace kvbench::compare {
@@ -27,10 +27,13 @@ std::set<std::string> parameters_of(std::string text) {
 }
 
 /// The text that results have for parameters as written: without those with their default value. Absent where the
-/// method is not in the registry, or does not accept them.
+/// method is not in the registry, or does not accept them; those of plans and of scores are of files that may be others
+/// by now.
 std::optional<std::string> canonical(const std::string& method, const std::string& params) {
+  const methods::MethodName name = methods::parse_method_name(method);
+  if (name.origin == methods::Origin::plan || name.origin == methods::Origin::scores) return std::nullopt;
   try {
-    return methods::find_method(method).bind(methods::parse_settings(params)).text();
+    return methods::find_method(name).bind(methods::parse_settings(params)).text();
   } catch (const Error&) {
     return std::nullopt;
   }
@@ -82,9 +85,9 @@ ConfigurationName parse_configuration(std::string_view text, std::string_view fl
     name.budget = std::string(rest.substr(at + 1));
     rest = rest.substr(0, at);
   }
-  std::optional<methods::MethodText> method = methods::parse_method_text(rest);
+  std::optional<methods::MethodName> method = methods::parse_method_text(rest);
   if (!method) reject("brackets stand once, after the method");
-  name.method = std::move(method->name);
+  name.method = method->name();
   name.params = std::move(method->settings);
   if (name.method.empty()) reject("the method is missing");
   return name;
@@ -144,6 +147,12 @@ ConfigurationName resolved(ConfigurationName name, std::span<const QueryConfigur
 
 std::string label_of(const QueryConfiguration& c) {
   return c.params.empty() ? c.method : fmt::format("{}[{}]", c.method, c.params);
+}
+
+QueryConfiguration configuration_of(const std::string& label) {
+  const std::size_t open = label.ends_with(']') ? label.find('[') : label.npos;
+  if (open == label.npos) return {label, "", {}};
+  return {label.substr(0, open), label.substr(open + 1, label.size() - open - 2), {}};
 }
 
 }  // namespace kvbench::compare

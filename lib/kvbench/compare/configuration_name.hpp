@@ -39,5 +39,7 @@ bool matches(const ConfigurationName& name, const QueryConfiguration& configurat
 
 /// "subgen", "subgen[t=4]"
 std::string label_of(const QueryConfiguration& configuration);
+/// The reverse: method and parameters.
+QueryConfiguration configuration_of(const std::string& label);
 
 }  // namespace kvbench::compare

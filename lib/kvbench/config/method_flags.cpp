@@ -4,14 +4,23 @@
 #include <algorithm>
 #include <numeric>
 
+#include <kvbench/config/named_files.hpp>
 #include <kvbench/config/plan_file.hpp>
+#include <kvbench/config/scores_file.hpp>
 #include <kvbench/core/error.hpp>
 #include <kvbench/core/name.hpp>
-#include <kvbench/methods/contract/method_text.hpp>
-#include <kvbench/methods/sets.hpp>
+#include <kvbench/methods/find_method.hpp>
 
 namespace kvbench::config {
 namespace {
+
+/// What reads lists of methods knows the files that they name.
+const struct FilesOfMethods {
+  FilesOfMethods() {
+    methods::set_definer(methods::Origin::plan, {&find_plan});
+    methods::set_definer(methods::Origin::scores, {&find_scores});
+  }
+} files_of_methods;
 
 /// METHOD.PARAMETER=VALUE
 struct SetFlag {
@@ -47,11 +56,11 @@ class MethodFlags {
 
   void add(const std::string& item) {
     if (!leaves_out(item)) {
-      for (const methods::MethodSettings& row : rows_of(item)) add_once(chosen(row));
+      for (const methods::MethodSettings& row : rows_of_item(item)) add_once(chosen(row));
       return;
     }
     bool found = false;
-    for (const methods::MethodSettings& row : rows_of(item.substr(1)))
+    for (const methods::MethodSettings& row : rows_of_item(item.substr(1)))
       found |= leave_out(choices_, chosen(row), !row.settings.empty());
     check_left(item, found, choices_);
   }
@@ -61,27 +70,12 @@ class MethodFlags {
       if (std::ranges::any_of(choices_, [&](const replay::MethodChoice& m) { return setting.names(*m.info); }))
         continue;
       throw Error("`settings` '{}' is for a method that is not replayed; add `methods` {}", setting.text,
-                  find_method(setting.method).name);
+                  methods::find_method(setting.method).name);
     }
     return choices_;
   }
 
  private:
-  /// What an item names, without its dash.
-  static std::vector<methods::MethodSettings> rows_of(const std::string& item) {
-    if (auto rows = methods::rows_of_set(item); !rows.empty()) return rows;
-    const std::optional<methods::MethodText> text = methods::parse_method_text(item);
-    if (!text) throw Error("`methods` '{}': brackets stand once, at the end; write METHOD[PARAMETER=VALUE]", item);
-    if (!methods::rows_of_set(text->name).empty())
-      throw Error("`methods` '{}': {} has no parameters; set those of one method with `settings`", item, text->name);
-    const methods::MethodInfo& info = find_method(text->name);
-    try {
-      return {{&info, methods::parse_settings(text->settings.value_or(""))}};
-    } catch (const Error& error) {
-      throw Error("`methods` '{}': {}", item, error.what());
-    }
-  }
-
   /// The settings of the row come after those that hold for all items of the method, and so replace them.
   replay::MethodChoice chosen(const methods::MethodSettings& row) const {
     std::vector<methods::Assignment> all;
@@ -118,6 +112,15 @@ std::vector<std::string> split_items(const std::string& list, std::string_view f
   for (std::string& item : items) item = std::string(trimmed(item));
   if (std::ranges::count(items, "") > 0) throw Error("`{}`: '{}' has an empty item", field, list);
   return items;
+}
+
+std::vector<methods::MethodSettings> rows_of_item(const std::string& item, const Place* place) {
+  if (auto rows = methods::rows_of_set(item); !rows.empty()) return rows;
+  const std::optional<methods::MethodName> name = methods::parse_method_text(item);
+  if (name && methods::is_set(name->name()))
+    throw Error("{}: {} has no parameters; set those of one method{}", item_text(item, place), name->name(),
+                place != nullptr ? "" : " with `settings`");
+  return {method_of(item, place)};
 }
 
 bool leave_out(std::vector<replay::MethodChoice>& choices, const replay::MethodChoice& choice, bool with_settings) {

@@ -7,6 +7,8 @@
 #include <string_view>
 #include <vector>
 
+#include <kvbench/config/value.hpp>
+#include <kvbench/methods/sets.hpp>
 #include <kvbench/replay/plan/request.hpp>
 
 namespace kvbench::config {
@@ -15,6 +17,9 @@ namespace kvbench::config {
 /// the field.
 std::vector<std::string> split_items(const std::string& list, std::string_view field = "methods");
 
+/// What an item of a list of methods names, without its dash: the rows of a set, or a method with settings. `place`: as
+/// for method_of(). Throws Error, naming the item.
+std::vector<methods::MethodSettings> rows_of_item(const std::string& item, const Place* place = nullptr);
 /// Whether an item of a list of methods leaves out what it names: "-knorm".
 constexpr bool leaves_out(std::string_view item) { return item.starts_with('-'); }
 /// Removes the rows of this method: with settings those of `choice` alone, else all. Returns whether there was one.

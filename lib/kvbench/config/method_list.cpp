@@ -2,16 +2,11 @@
 #include <kvbench/config/method_list.hpp>
 
 #include <algorithm>
-#include <filesystem>
 
 #include <fmt/format.h>
 
 #include <kvbench/config/method_flags.hpp>
-#include <kvbench/config/plan_file.hpp>
-#include <kvbench/core/name.hpp>
-#include <kvbench/methods/contract/method_text.hpp>
-#include <kvbench/methods/file_name.hpp>
-#include <kvbench/methods/sets.hpp>
+#include <kvbench/config/named_files.hpp>
 
 namespace kvbench::config {
 namespace {
@@ -76,11 +71,12 @@ class MethodList {
     }
     const bool out = leaves_out(item.text);
     bool found = false;
-    for (const auto& [info, settings] : rows_of(item, item.text.substr(out ? 1 : 0))) {
+    const auto rows = with_place(item.place, [&] { return rows_of_item(item.text.substr(out ? 1 : 0), &item.place); });
+    for (const auto& [info, settings] : rows) {
       std::vector<Setting> own;
       for (const methods::Assignment& setting : settings) own.push_back({setting, item.place, item.place});
       if (out)
-        found |= leave_out(choices, chosen(*info, own, item.place), !own.empty());
+        found |= leave_out(choices, {info, bound(*info, own, item.place)}, !own.empty());
       else
         add_choice(*info, own, item.place);
     }
@@ -90,24 +86,13 @@ class MethodList {
   std::vector<replay::MethodChoice> choices;
 
  private:
-  /// The rows of a set, or a name, or a name with parameters in brackets as on the command line.
-  static std::vector<methods::MethodSettings> rows_of(const Value& item, const std::string& name) {
-    if (auto rows = methods::rows_of_set(name); !rows.empty()) return rows;
-    return with_place(item.place, [&]() -> std::vector<methods::MethodSettings> {
-      const std::optional<methods::MethodText> text = methods::parse_method_text(name);
-      if (!text) throw Error("'{}': brackets stand once, at the end; write METHOD[PARAMETER=VALUE]", name);
-      return {
-          {&find_method(method_name(item.place, text->name)), methods::parse_settings(text->settings.value_or(""))}};
-    });
-  }
-
   void add_table(const Value& table) {
     const auto name = std::ranges::find(table.members, "name", &Member::key);
     if (name == table.members.end() || name->value.kind != Value::Kind::text) {
       fail_at(table.place, "a table of 'methods' needs the name of the method, such as {{name = \"subgen\", t = 4}}");
     }
     const methods::MethodInfo& info = with_place(name->value.place, [&]() -> const methods::MethodInfo& {
-      return find_method(method_name(name->value.place, name->value.text));
+      return methods::find_method(method_name(name->value.place, methods::parse_method_name(name->value.text)));
     });
     std::vector<Axis> axes;
     for (const Member& member : table.members) {
@@ -151,21 +136,16 @@ class MethodList {
     for (std::size_t i = 0; i < count; ++i) {
       for (const Member* parameter : axes[next]) {
         const Value value = parameter_values(*parameter)[i];
-        settings.push_back({{parameter->key, value.text}, parameter->place, value.place});
+        settings.push_back(
+            {setting_of(value.place, info, {parameter->key, value.text}), parameter->place, value.place});
       }
       combine(info, axes, next + 1, settings, place);
       settings.resize(before);
     }
   }
 
-  static replay::MethodChoice chosen(const methods::MethodInfo& info, std::vector<Setting> settings,
-                                     const Place& place) {
-    for (Setting& setting : settings) setting.assignment = setting_of(setting.value, info, setting.assignment);
-    return {&info, bound(info, settings, place)};
-  }
-
   void add_choice(const methods::MethodInfo& info, const std::vector<Setting>& settings, const Place& place) {
-    replay::MethodChoice choice = chosen(info, settings, place);
+    replay::MethodChoice choice{&info, bound(info, settings, place)};
     if (std::ranges::any_of(choices, [&](const replay::MethodChoice& m) { return same(m, choice); })) {
       const std::string& text = choice.params.text();
       fail_at(place, "'{}' with {} is listed twice", info.name, text.empty() ? "its default parameters" : text);
@@ -177,51 +157,7 @@ class MethodList {
   }
 };
 
-/// The name with another path in place of `file`, which is a part of it.
-std::string with_file(const std::string& name, std::string_view file, const std::string& path) {
-  const auto before = static_cast<std::size_t>(file.data() - name.data());
-  return name.substr(0, before) + path + name.substr(before + file.size());
-}
-
-bool names_file(const methods::MethodInfo& info, const methods::Assignment& setting) {
-  const auto is = [&](const methods::ParamSpec& spec) { return same_name(spec.name, setting.name); };
-  const auto spec = std::ranges::find_if(info.params, is);
-  return spec != info.params.end() && spec->names_file(setting.value);
-}
-
-/// A file, which here is relative to the current folder, as the file `path` names it.
-std::string file_beside(const std::string& path, std::string_view file) {
-  if (path.empty() || std::filesystem::path(file).is_absolute()) return std::string(file);
-  const auto absolute = [](std::string_view of) { return std::filesystem::absolute(of).lexically_normal(); };
-  return absolute(file).lexically_relative(absolute(path).parent_path()).string();
-}
-
 }  // namespace
-
-std::string path_of(const Place& place, const std::string& path) {
-  return (std::filesystem::path(place.file).parent_path() / path).lexically_normal().string();
-}
-
-std::string method_name(const Place& place, const std::string& name) {
-  const std::string_view file = methods::file_in(name);
-  return file.empty() ? name : with_file(name, file, path_of(place, std::string(file)));
-}
-
-methods::Assignment setting_of(const Place& place, const methods::MethodInfo& info, methods::Assignment setting) {
-  if (names_file(info, setting)) setting.value = path_of(place, setting.value);
-  return setting;
-}
-
-std::string method_beside(const std::string& path, const methods::MethodInfo& info, const methods::Params& params) {
-  const std::string_view file = methods::file_in(info.name);
-  const std::string name = file.empty() ? info.name : with_file(info.name, file, file_beside(path, file));
-  std::string settings;
-  for (const methods::Assignment& setting : methods::parse_settings(params.text())) {
-    const std::string value = names_file(info, setting) ? file_beside(path, setting.value) : setting.value;
-    settings += fmt::format("{}{}={}", settings.empty() ? "" : ",", setting.name, value);
-  }
-  return settings.empty() ? name : name + "[" + settings + "]";
-}
 
 std::vector<replay::MethodChoice> read_methods(const Value& value) {
   MethodList list;

@@ -11,12 +11,8 @@
 #include <fmt/ranges.h>
 
 #include <kvbench/config/file_digest.hpp>
-#include <kvbench/config/method_list.hpp>
+#include <kvbench/config/named_files.hpp>
 #include <kvbench/config/run_keys.hpp>
-#include <kvbench/config/scores_file.hpp>
-#include <kvbench/core/name.hpp>
-#include <kvbench/methods/contract/method_text.hpp>
-#include <kvbench/methods/registry.hpp>
 #include <kvbench/trace/sha256.hpp>
 
 namespace kvbench::config {
@@ -76,18 +72,15 @@ Budget memory_of(const Value& value) {
   return budget;
 }
 
-LayerMethod method_of(const Value& value, Budget budget) {
+LayerMethod method_of_line(const Value& value, Budget budget) {
   const std::string& text = text_of(value, "a method");
   return with_place(value.place, [&] {
-    const auto named = methods::parse_method_text(text);
-    if (!named) throw Error("'{}': brackets stand once, at the end; write METHOD[PARAMETER=VALUE]", text);
-    if (methods::is_plan(named->name)) throw Error("'{}' is a plan; name a method for each layer", text);
-    const MethodInfo& info = methods::find_method(method_name(value.place, named->name), &find_scores);
-    std::vector<methods::Assignment> settings = methods::parse_settings(named->settings.value_or(""));
-    for (methods::Assignment& setting : settings) setting = setting_of(value.place, info, setting);
-    methods::Params params = info.bind(settings);
-    if (info.divides(params)) throw Error("{} divides its budget among layers itself; name another method", info.name);
-    return LayerMethod{&info, std::move(params), std::move(budget)};
+    if (methods::is_plan(text)) throw Error("'{}' is a plan; name a method for each layer", text);
+    const auto [info, settings] = method_of(text, &value.place);
+    methods::Params params = info->bind(settings);
+    if (info->divides(params))
+      throw Error("{} divides its budget among layers itself; name another method", info->name);
+    return LayerMethod{info, std::move(params), std::move(budget)};
   });
 }
 
@@ -100,7 +93,7 @@ void add_line(const Value& line, std::int64_t model_layers, PlannedBudget& plan)
     fail_at(line.place, "{} has two lines; leave one of them out",
             of_head ? fmt::format("kv head {} of layer {}", place.kv_head, place.layer)
                     : fmt::format("layer {}", place.layer));
-  plan.lines.emplace(place, method_of(*parts[1], memory_of(*parts[2])));
+  plan.lines.emplace(place, method_of_line(*parts[1], memory_of(*parts[2])));
 }
 
 /// Throws Error where the layers may hold more than the budget: their exact caches are of one size, as are those of the
@@ -211,22 +204,6 @@ MethodInfo plan_method(const std::string& name, const std::string& digest, Layer
   return info;
 }
 
-/// Each content of a file is a method of its own, which lives as long as the program.
-const MethodInfo& find_plan(const std::string& name) {
-  static std::mutex mutex;
-  static std::map<std::pair<std::string, std::string>, MethodInfo> known;  // by name and digest
-  check_name(name, fmt::format("The method '{}'", name));
-  const std::string path = methods::plan_path(name);
-  if (path.empty()) throw Error("'{}' does not name a file of a plan; write plan:FILE.toml", name);
-  const std::string text = toml_text(path, "a plan", largest_plan);
-  const std::string digest = trace::Sha256().add(text).hex();
-  const std::lock_guard lock(mutex);
-  const std::pair key(name, digest);
-  const auto found = known.find(key);
-  if (found != known.end()) return found->second;
-  return known.emplace(key, plan_method(name, digest, read_plan(parse_toml(path, text)))).first->second;
-}
-
 /// A text in quotes, as TOML has it.
 std::string quoted(const std::string& text) {
   std::string out = "\"";
@@ -239,8 +216,17 @@ std::string quoted(const std::string& text) {
 
 }  // namespace
 
-const methods::MethodInfo& find_method(std::string_view name) {
-  return methods::is_plan(name) ? find_plan(std::string(name)) : methods::find_method(name, &find_scores);
+const methods::MethodInfo& find_plan(const methods::MethodName& name) {
+  static std::mutex mutex;
+  static std::map<std::pair<std::string, std::string>, MethodInfo> known;  // by name and digest
+  if (name.file.empty()) throw Error("'{}' does not name a file of a plan; write plan:FILE.toml", name.base);
+  const std::string text = toml_text(name.file, "a plan", largest_plan);
+  const std::string digest = trace::Sha256().add(text).hex();
+  const std::lock_guard lock(mutex);
+  const std::pair key(name.base, digest);
+  const auto found = known.find(key);
+  if (found != known.end()) return found->second;
+  return known.emplace(key, plan_method(name.base, digest, read_plan(parse_toml(name.file, text)))).first->second;
 }
 
 std::string plan_text(const LayerPlan& plan, const PlanOrigin& origin) {

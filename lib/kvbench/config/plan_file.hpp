@@ -5,19 +5,18 @@
 
 #include <optional>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include <kvbench/methods/contract/info.hpp>
 #include <kvbench/methods/contract/layer_plan.hpp>
+#include <kvbench/methods/contract/method_name.hpp>
 
 namespace kvbench::config {
 
-/// A method by its name: a plan, or one of methods::find_method(), in which scores:FILE.h5 is found too. A plan is
-/// found by the name and the content of its file, which is read anew each time; its parameters hold the first digits of
-/// the digest, so that rows and keys of an edited plan are others. Throws Error with the place in the file for anything
-/// that is no plan; as find_method() does for other names.
-const methods::MethodInfo& find_method(std::string_view name);
+/// The plan of this name, found by the name and the content of its file, which is read anew each time; its parameters
+/// hold the first digits of the digest, so that rows and keys of an edited plan are others. Throws Error with the place
+/// in the file for anything that is no plan. A methods::Definer, as it is for methods::find_method().
+const methods::MethodInfo& find_plan(const methods::MethodName& name);
 
 /// What a plan was computed from.
 struct PlanOrigin {

@@ -5,7 +5,7 @@
 #include <charconv>
 
 #include <kvbench/compare/configuration_name.hpp>
-#include <kvbench/config/method_list.hpp>
+#include <kvbench/config/named_files.hpp>
 #include <kvbench/config/run_keys.hpp>
 
 namespace kvbench::config {
@@ -67,12 +67,11 @@ void check_names(const Value& table, const compare::Relation& relation, const st
 /// A configuration, whose files are relative to the folder of the sweep file.
 std::string configuration_of(const Member& member) {
   const Place& place = member.value.place;
-  const std::string text = method_name(place, text_of(member));
   return with_place(place, [&] {
-    const compare::ConfigurationName named = compare::parse_configuration(text, member.key);
-    const std::string settings = settings_of(place, named.method, named.params.value_or(""));
-    const std::string budget = named.budget ? "@" + *named.budget : "";
-    return settings.empty() ? text : fmt::format("{}[{}]{}", named.method, settings, budget);
+    const compare::ConfigurationName named = compare::parse_configuration(text_of(member), member.key);
+    methods::MethodName method = method_name(place, methods::parse_method_name(named.method));
+    if (named.params) method.settings = settings_of(place, method.name(), *named.params);
+    return method.text() + (named.budget ? "@" + *named.budget : "");
   });
 }
 

@@ -7,11 +7,9 @@
 #include <fmt/ranges.h>
 
 #include <kvbench/compare/configuration_name.hpp>
-#include <kvbench/config/method_list.hpp>
+#include <kvbench/config/named_files.hpp>
 #include <kvbench/config/run_keys.hpp>
 #include <kvbench/core/name.hpp>
-#include <kvbench/methods/contract/method_text.hpp>
-#include <kvbench/methods/registry.hpp>
 
 namespace kvbench::config {
 namespace {
@@ -77,7 +75,7 @@ class RowOfRuns {
       fail_at(value.place, "'{}' takes a value, not {}", column.key, describe(value));
     std::string text = value.kind == Value::Kind::number ? fmt::format("{}", std::stod(value.text)) : value.text;
     check_text(column, text);
-    if (column.key == "method") text = method_name(value.place, text);
+    if (column.key == "method") text = method_name(value.place, methods::parse_method_name(text)).name();
     texts_.push_back({column.key, std::move(text), &value.place});
   }
 
@@ -174,7 +172,7 @@ std::vector<compare::QueryConfiguration> configurations(const std::vector<SweepR
 std::string settings_of(const Place& place, const std::string& method, const std::string& params) {
   std::string settings;
   for (const methods::Assignment& given : methods::parse_settings(params)) {
-    const methods::Assignment setting = setting_of(place, find_method(method), given);
+    const methods::Assignment setting = setting_of(place, methods::find_method(method), given);
     settings += fmt::format("{}{}={}", settings.empty() ? "" : ",", setting.name, setting.value);
   }
   return settings;

@@ -10,6 +10,7 @@
 #include <kvbench/config/field_names.hpp>
 #include <kvbench/config/method_flags.hpp>
 #include <kvbench/config/method_list.hpp>
+#include <kvbench/config/named_files.hpp>
 #include <kvbench/core/name.hpp>
 #include <kvbench/replay/plan/fields.hpp>
 
@@ -126,8 +127,9 @@ void set_exclusions(const Entry& entry, SweepRun& run) {
     if (item.kind != Value::Kind::table || item.members.empty()) entry.reject(item);
     Exclusion exclusion{.place = item.place};
     for (const Member& member : item.members) {
-      const std::string& text = entry.scalar(member.value);
-      exclusion.where.emplace_back(member.key, member.key == "method" ? method_name(item.place, text) : text);
+      std::string text = entry.scalar(member.value);
+      if (member.key == "method") text = method_name(item.place, methods::parse_method_name(text)).name();
+      exclusion.where.emplace_back(member.key, std::move(text));
     }
     run.exclusions.push_back(std::move(exclusion));
   }

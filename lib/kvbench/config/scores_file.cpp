@@ -11,8 +11,6 @@
 
 #include <kvbench/config/file_digest.hpp>
 #include <kvbench/core/name.hpp>
-#include <kvbench/core/output_path.hpp>
-#include <kvbench/methods/file_name.hpp>
 #include <kvbench/trace/guard/input_file.hpp>
 #include <kvbench/trace/schema.hpp>
 #include <kvbench/trace/sha256.hpp>
@@ -125,18 +123,14 @@ GivenScores read_scores(const std::string& path) {
   return scores;
 }
 
-const methods::MethodInfo& find_scores(std::string_view name) {
+const methods::MethodInfo& find_scores(const methods::MethodName& name) {
   static std::mutex mutex;
   static std::map<std::pair<std::string, std::string>, methods::MethodInfo> known;  // by name and digest
-  check_name(name, fmt::format("The method '{}'", name));
-  const std::string path(methods::file_in(name));
-  if (!path.ends_with(methods::scores_ending) || name.size() != methods::scores_prefix.size() + path.size())
-    throw Error("'{}' does not name a file of scores; write scores:FILE.h5", name);
-  GivenScores scores = read_scores(path);
-  remember_read(path);
-  const std::string digest = trace::sha256_of_file(path);
+  if (!name.file.ends_with(".h5")) throw Error("'{}' does not name a file of scores; write scores:FILE.h5", name.base);
+  GivenScores scores = read_scores(name.file);
+  const std::string digest = trace::sha256_of_file(name.file);
   const std::lock_guard lock(mutex);
-  const std::pair key(std::string(name), digest);
+  const std::pair key(name.base, digest);
   const auto found = known.find(key);
   if (found != known.end()) return found->second;
   return known.emplace(key, scores_method(key.first, digest, std::move(scores))).first->second;

@@ -3,8 +3,9 @@
 // the best ones.
 #pragma once
 
-#include <string_view>
+#include <string>
 
+#include <kvbench/methods/contract/method_name.hpp>
 #include <kvbench/methods/eviction/given_scores.hpp>
 
 namespace kvbench::config {
@@ -13,8 +14,9 @@ namespace kvbench::config {
 /// of another kind, where shapes do not agree, and where a score is not finite.
 methods::GivenScores read_scores(const std::string& path);
 
-/// The method of the name scores:FILE.h5, found by the name and the content of its file, which is read anew where it
-/// has changed. Its parameters hold the first digits of the digest of the file. Throws as read_scores() does.
-const methods::MethodInfo& find_scores(std::string_view name);
+/// The method of this name, scores:FILE.h5, found by the name and the content of its file, which is read anew where it
+/// has changed. Its parameters hold the first digits of the digest of the file. Throws as read_scores() does. A
+/// methods::Definer, as find_plan().
+const methods::MethodInfo& find_scores(const methods::MethodName& name);
 
 }  // namespace kvbench::config

@@ -6,7 +6,7 @@
 #include <fmt/ranges.h>
 
 #include <kvbench/core/name.hpp>
-#include <kvbench/methods/contract/method_text.hpp>
+#include <kvbench/methods/contract/method_name.hpp>
 #include <kvbench/methods/registry.hpp>
 #include <kvbench/methods/stages/quantiser.hpp>
 
@@ -125,12 +125,6 @@ std::string methods_with_scores() {
 
 void check_scores(const MethodInfo& wrapper, const MethodInfo& method) {
   const std::string name = wrapper.name + "(" + method.name + ")";
-  const std::size_t plus = method.name.rfind('+');
-  if (method.rounds && method.kind != Kind::quantisation && plus != std::string::npos)
-    throw Error("there is no method '{}': tokens are chosen and then stored; write {}({}){}", name, wrapper.name,
-                method.name.substr(0, plus), method.name.substr(plus));
-  if (method.name.ends_with(')'))
-    throw Error("there is no method '{}': {} chooses tokens already, and one wrapper can", name, method.name);
   if (method.scores) return;
   throw Error("there is no method '{}': {} does not rank tokens by scores that another method could use; {} wraps {}",
               name, method.name, wrapper.name, methods_with_scores());

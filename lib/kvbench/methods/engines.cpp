@@ -5,8 +5,7 @@
 #include <utility>
 
 #include <kvbench/core/name.hpp>
-#include <kvbench/methods/contract/method_text.hpp>
-#include <kvbench/methods/unlisted.hpp>
+#include <kvbench/methods/find_method.hpp>
 
 namespace kvbench::methods {
 namespace {
@@ -73,8 +72,8 @@ const std::vector<Setting>& table() {
 }
 
 MethodSettings settings_of(const Setting& row) {
-  const MethodText text = *parse_method_text(row.method);
-  return {&find_method(text.name), parse_settings(text.settings.value_or(""))};
+  const MethodName name = *parse_method_text(row.method);
+  return {&find_method(name), name.assignments()};
 }
 
 }  // namespace

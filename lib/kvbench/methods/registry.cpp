@@ -21,7 +21,6 @@
 #include <kvbench/methods/sampling/balancekv.hpp>
 #include <kvbench/methods/sampling/methods.hpp>
 #include <kvbench/methods/sampling/subgen.hpp>
-#include <kvbench/methods/unlisted.hpp>
 
 namespace kvbench::methods {
 
@@ -107,17 +106,19 @@ std::string_view name_of(Kind kind) {
   return name_in(names, kind);
 }
 
-std::string_view family_of(std::string_view method) {
-  const auto known = std::ranges::find(all_methods(), method, &MethodInfo::name);
-  return known == all_methods().end() ? family_of_unlisted(method) : name_of(known->kind);
+std::optional<Kind> find_family(std::string_view name) {
+  for (const std::string_view word : {"quantization", "quantisers", "quantizers"}) {
+    if (same_name(name, word)) return Kind::quantisation;
+  }
+  const auto is = [&](const MethodInfo& m) { return m.kind != Kind::exact && same_name(name_of(m.kind), name); };
+  const auto found = std::ranges::find_if(all_methods(), is);
+  return found == all_methods().end() ? std::nullopt : std::optional(found->kind);
 }
 
-const MethodInfo& find_method(std::string_view name, FindMethodOfFile of_file) {
-  for (const MethodInfo& method : all_methods()) {
-    const auto is = [&](const std::string& own) { return same_name(own, name); };
-    if (is(method.name) || std::ranges::any_of(method.aliases, is)) return method;
-  }
-  return find_unlisted(name, of_file);
+bool is_set(std::string_view name) {
+  const auto is = [&](std::string_view word) { return same_name(name, word); };
+  const bool engine = is(name_of(Engine::llama_cpp)) || is(name_of(Engine::vllm)) || is(name_of(Engine::kvpress));
+  return engine || is("all") || is("families") || find_family(name);
 }
 
 }  // namespace kvbench::methods

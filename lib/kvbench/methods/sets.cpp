@@ -25,20 +25,11 @@ bool is_left_out(const MethodInfo& method) { return std::ranges::find(left_out, 
 
 }  // namespace
 
-std::optional<Kind> find_family(std::string_view name) {
-  for (const std::string_view word : {"quantization", "quantisers", "quantizers"}) {
-    if (same_name(name, word)) return Kind::quantisation;
-  }
-  const auto is = [&](const MethodInfo& m) { return m.kind != Kind::exact && same_name(name_of(m.kind), name); };
-  const auto found = std::ranges::find_if(all_methods(), is);
-  return found == all_methods().end() ? std::nullopt : std::optional(found->kind);
-}
-
 std::vector<MethodSettings> rows_of_set(std::string_view name) {
+  if (!is_set(name)) return {};
   if (auto rows = rows_of_engine(name); !rows.empty()) return rows;
   const std::optional<Kind> family = find_family(name);
   const bool all = same_name(name, "all");
-  if (!all && !family && !same_name(name, "families")) return {};
   std::vector<MethodSettings> rows;
   for (const MethodInfo& method : all_methods()) {
     const bool usual = std::ranges::find(families, method.name) != std::end(families);

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <optional>
 #include <string_view>
 #include <vector>
 
@@ -14,15 +13,11 @@ struct MethodSettings {
   const MethodInfo* info = nullptr;
   std::vector<Assignment> settings;
 };
-/// The rows of a set of methods that one name stands for, none where it stands for no set. `all`: every method but
+/// The rows of a set of methods that one name stands for, none if it stands for no set. `all`: every method but
 /// oracle-error, duo and duo@kvpress with its defaults, then its variants; then compositions. `families`: the usual
 /// methods of every family whose caches can be small, with their defaults, and the same compositions; few enough for
 /// several budgets and for runs inside a model. The name of a family (find_family()): its methods but those that `all`
 /// leaves out, with their defaults. The name of an engine: what it runs (rows_of_engine()).
 std::vector<MethodSettings> rows_of_set(std::string_view name);
-
-/// The kind of which a family of methods is: "eviction", "Quantization". Absent for other names, also for "exact",
-/// which is a method.
-std::optional<Kind> find_family(std::string_view name);
 
 }  // namespace kvbench::methods

@@ -11,7 +11,7 @@
 
 #include <kvbench/core/version.hpp>
 #include <kvbench/methods/contract/layer_plan.hpp>
-#include <kvbench/methods/file_name.hpp>
+#include <kvbench/methods/find_method.hpp>
 #include <kvbench/trace/sha256.hpp>
 
 namespace kvbench::store {
@@ -40,12 +40,13 @@ bool is_file(const methods::MethodInfo& method, const std::string& parameter, co
 
 std::vector<NamedFile> files_of_method(const methods::MethodInfo& method, const std::string& params) {
   std::vector<NamedFile> files;
-  const auto python = methods::parse_python_name(method.name);
-  if (python && !python->file.empty()) files.push_back({"the file of a method in Python", python->file});
-  const std::string named(methods::file_in(method.name));
-  if (named.ends_with(methods::scores_ending)) files.push_back({"the file of scores", named});
-  if (methods::is_plan(method.name)) {
-    files.push_back({"the file of a plan", methods::plan_path(method.name)});
+  const methods::MethodName name = methods::parse_method_name(method.name);
+  const bool python = name.origin == methods::Origin::python;
+  if (!name.file.empty()) {
+    const char* what = python ? "a method in Python" : name.origin == methods::Origin::plan ? "a plan" : "scores";
+    files.push_back({fmt::format("the file of {}", what), name.file});
+  }
+  if (name.origin == methods::Origin::plan) {
     const methods::Params lines = method.bind({});
     for (const methods::PlannedBudget& plan : lines.as<methods::LayerPlan>().budgets) {
       for (const auto& [place, of] : plan.lines)

@@ -4,11 +4,9 @@
 #include <algorithm>
 #include <filesystem>
 
-#include <kvbench/config/method_list.hpp>
-#include <kvbench/config/plan_file.hpp>
+#include <kvbench/config/named_files.hpp>
 #include <kvbench/config/run_keys.hpp>
 #include <kvbench/core/name.hpp>
-#include <kvbench/methods/contract/method_text.hpp>
 #include <kvbench/replay/run/devices.hpp>
 
 namespace kvbench::sweep {
@@ -65,7 +63,7 @@ bool has_parameter(const replay::MethodChoice& method, const methods::Assignment
 /// Whether `key` has this value in a configuration of a step.
 bool has(const StepRequest& step, const replay::MethodChoice& method, const Budget& budget, const std::string& key,
          const std::string& value, const config::Place& place) {
-  if (key == "method") return &config::find_method(value) == method.info;
+  if (key == "method") return &methods::find_method(value) == method.info;
   if (key == "budget") {
     const std::optional<Budget> named = Budget::find(value);
     return named && budget.text() == named->text();
@@ -93,7 +91,7 @@ void check(const SweepRun& run, const Exclusion& exclusion) {
                       "method of this run.{}",
                       key, did_you_mean(key, known));
     }
-    if (key == "method") config::with_place(exclusion.place, [&name = value] { config::find_method(name); });
+    if (key == "method") config::with_place(exclusion.place, [&name = value] { methods::find_method(name); });
   }
 }
 

@@ -5,7 +5,7 @@
 #include <cmath>
 
 #include <kvbench/methods/compose.hpp>
-#include <kvbench/methods/contract/method_text.hpp>
+#include <kvbench/methods/contract/method_name.hpp>
 #include <kvbench/methods/registry.hpp>
 #include <kvbench/testing/properties.hpp>
 
@@ -45,7 +45,7 @@ Pair prefilled(Trial& alone, Trial& stored, const Heads& heads, Index budget) {
 }
 
 std::string not_stored(const methods::MethodInfo& info) {
-  const bool composed = info.name.find('+') != std::string::npos;
+  const bool composed = methods::parse_method_name(info.name).quantiser.has_value();
   return composed || info.kind == Kind::exact || info.kind == Kind::quantisation
              ? "it keeps or stores all tokens itself"
              : "";

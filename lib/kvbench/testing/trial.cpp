@@ -5,7 +5,7 @@
 #include <cmath>
 #include <limits>
 
-#include <kvbench/methods/file_name.hpp>
+#include <kvbench/methods/contract/method_name.hpp>
 
 namespace kvbench::testing {
 namespace {
@@ -90,7 +90,7 @@ Heads Trial::heads(const Shape& shape, std::uint32_t stream) const {
   return heads;
 }
 
-bool Trial::limited() const { return methods::parse_python_name(info().name).has_value(); }
+bool Trial::limited() const { return methods::parse_method_name(info().name).origin == methods::Origin::python; }
 
 Instance Trial::open(const Heads& heads, Index budget, std::uint32_t seed) {
   if (limited() && heads[0].n > 0) budget = std::min(budget, heads[0].n);

@@ -17,23 +17,22 @@ from .measure import numbers
 from .repeated import CHUNKS
 from .scores import SCORERS
 
-TEXT = re.compile(r"([a-z-]+)(\+[^\[\]]+)?(?:\[(.*)\])?")
-
 
 def is_scored(method):
     """Whether a method has scores of the model: NAME of SCORERS, with settings and a quantiser or without."""
-    found = isinstance(method, str) and TEXT.fullmatch(method.strip())
-    return bool(found) and found[1] in SCORERS
+    found = _core().parse_method(method) if isinstance(method, str) else None
+    return found is not None and not found.wrapper and found.base in SCORERS
 
 
 def parts_of(text):
     """The name of a method of which is_scored() is true, with its quantiser, its Scorer, and its settings: those that
     are given, and those of the scorer."""
-    scorer, quantiser, settings = TEXT.fullmatch(text.strip()).groups()
-    given = [item.strip() for item in re.split("[,;]", settings or "") if item.strip()]
+    found = _core().parse_method(text)
+    scorer = SCORERS[found.base]
+    given = [item.strip() for item in re.split("[,;]", found.settings or "") if item.strip()]
     named = {item.split("=")[0].strip() for item in given}
-    own = [item for item in SCORERS[scorer].settings.split(",") if item.split("=")[0] not in named]
-    return scorer + (quantiser or ""), SCORERS[scorer], ",".join(given + own)
+    own = [item for item in scorer.settings.split(",") if item.split("=")[0] not in named]
+    return found.name, scorer, ",".join(given + own)
 
 
 def described(text):

@@ -5,6 +5,7 @@
 #include <kvbench/config/field_names.hpp>
 #include <kvbench/config/method_flags.hpp>
 #include <kvbench/config/method_list.hpp>
+#include <kvbench/config/named_files.hpp>
 #include <kvbench/config/run_keys.hpp>
 #include <kvbench/methods/sets.hpp>
 
@@ -78,8 +79,11 @@ TEST_CASE("the file of a method in Python is relative to the folder of the sweep
     CAPTURE(methods);
     CHECK(contains(files.refusal(run_with(methods)), name + " is written in Python"));
   }
-  CHECK(method_name({"a/s.toml"}, "../mine.py:M[x=1]@25%") == "mine.py:M[x=1]@25%");
-  CHECK(method_name({"s.toml"}, "snapkv") == "snapkv");
+  const auto in_folder = [](const char* name) { return method_name({"a/s.toml"}, *parse_method_text(name)).text(); };
+  CHECK(in_folder("../mine.py:M[x=1]") == "mine.py:M[x=1]");
+  CHECK(in_folder("adakv(scores:b=1/s.h5)+int8[alpha=0]") == "adakv(scores:a/b=1/s.h5)+int8[alpha=0]");
+  CHECK(in_folder("plan:../b/p.toml") == "plan:b/p.toml");
+  CHECK(in_folder("snapkv") == "snapkv");
 }
 
 TEST_CASE("lists of parameters expand to all combinations, the first one slowest") {
@@ -167,6 +171,18 @@ TEST_CASE("a setting holds for every set of parameters that does not give it its
   CHECK(std::ranges::count(all, "h2o[heavy=1]") == 1);
   CHECK(std::ranges::count(all, "h2o[heavy=1;per=query_head]") == 1);
   CHECK(names({"all"}, {"h2o.per=query_head"}).size() == rows_of_set("all").size() - 1);  // two rows become one
+}
+
+TEST_CASE("lists in flags and in files say the same of an item that names no method") {
+  const SweepFiles files;
+  for (const char* item : {"snapkv[window=64", "snapkv[64]", "snapkv[a=1,a=2]", "snapvk", "adakv", "adakv(snapkv",
+                           "adokv(snapkv)", "snapkv+", "plan:", "scores:"}) {
+    CAPTURE(item);
+    std::string of_flag = message_of<Error>([&] { parse_methods({item}, {}); });
+    const std::string field = "`methods` ";  // a file says the place instead
+    if (of_flag.starts_with(field)) of_flag.erase(0, field.size());
+    CHECK(files.refusal(run_with(fmt::format("\"{}\"", item))) == fmt::format("s.toml:2:11: {}", of_flag));
+  }
 }
 
 TEST_CASE("errors about flags name the item") {

@@ -3,7 +3,7 @@
 
 #include <filesystem>
 
-#include <kvbench/config/method_list.hpp>
+#include <kvbench/config/named_files.hpp>
 #include <kvbench/config/plan_file.hpp>
 #include <kvbench/methods/registry.hpp>
 #include <unit/config/files.hpp>
@@ -34,7 +34,7 @@ std::string with(std::string from, std::string to) {
   return text.replace(at, from.size(), to);
 }
 
-const methods::MethodInfo& find(const std::string& path) { return config::find_method("plan:" + path); }
+const methods::MethodInfo& find(const std::string& path) { return methods::find_method("plan:" + path); }
 
 methods::LayerPlan plan_in(const std::string& path) { return find(path).bind({}).as<methods::LayerPlan>(); }
 
@@ -185,7 +185,8 @@ TEST_CASE("a file that is missing or of another kind is refused by its path") {
   CHECK(contains(message_of<Error>([&] { find(files.folder / "none.toml"); }), "none.toml"));
   CHECK(contains(message_of<Error>([&] { find(files.folder.path()); }), "is a folder; name a plan such as"));
   CHECK(contains(message_of<Error>([&] { find(files.write("GGUF", "m.gguf")); }), "is not a plan. It is a GGUF model"));
-  CHECK(contains(message_of<Error>([&] { methods::find_method("plan:p.toml"); }), "a plan stands for a whole method"));
+  for (const char* name : {"adakv(plan:p.toml)", "h2o+plan:p.toml"})
+    CHECK(contains(message_of<Error>([&] { methods::find_method(name); }), "a plan stands for a whole method"));
 }
 
 TEST_CASE("two plans for one budget are refused, for two budgets taken") {

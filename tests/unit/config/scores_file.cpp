@@ -6,7 +6,6 @@
 
 #include <kvbench/config/plan_file.hpp>
 #include <kvbench/config/scores_file.hpp>
-#include <kvbench/methods/file_name.hpp>
 #include <kvbench/methods/registry.hpp>
 #include <kvbench/trace/hdf5/output.hpp>
 #include <unit/config/files.hpp>
@@ -62,24 +61,24 @@ TEST_CASE("a file of scores is read, and defines a method with the digest of its
   CHECK(layer.tokens == 3);
   CHECK(layer.values == std::vector<float>{9, 8, 7, 6, 5, 4});
 
-  const methods::MethodInfo& info = config::find_method("scores:" + path);
-  CHECK(&info == &config::find_method("scores:" + path));
+  const methods::MethodInfo& info = methods::find_method("scores:" + path);
+  CHECK(&info == &methods::find_method("scores:" + path));
   CHECK(info.trace_sha256 == digest);
   const std::string text = info.bind(std::vector<methods::Assignment>{{"scope", "model"}}).text();
   CHECK(text.starts_with("sha256="));
   CHECK(text.ends_with(";scope=model"));
   CHECK_THROWS_WITH_AS(info.bind(std::vector<methods::Assignment>{{"sha256", "0"}}),
                        doctest::Contains("the file has changed"), Error);
-  const methods::MethodInfo& both = config::find_method("adakv(scores:" + path + ")+int8");
+  const methods::MethodInfo& both = methods::find_method("adakv(scores:" + path + ")+int8");
   CHECK(both.name == "adakv(scores:" + path + ")+int8");
   CHECK(both.trace_sha256 == digest);
-  CHECK(methods::file_in(both.name) == path);
+  CHECK(methods::parse_method_name(both.name).file == path);
   CHECK(methods::family_of("scores:" + path) == "own");
   write(files, [](const Object& root) {
     head(root);
     scores(root, {{"0", {2, 3}}});
   });
-  CHECK(&config::find_method("scores:" + path) != &info);
+  CHECK(&methods::find_method("scores:" + path) != &info);
 }
 
 TEST_CASE("files that hold no scores are refused with the file, the place and the remedy") {
@@ -142,7 +141,7 @@ TEST_CASE("files that hold no scores are refused with the file, the place and th
     const SweepFiles files;
     const std::string path = write(files, fill);
     CAPTURE(sentence);
-    const std::string message = message_of<Error>([&] { config::find_method("scores:" + path); });
+    const std::string message = message_of<Error>([&] { methods::find_method("scores:" + path); });
     CAPTURE(message);
     CHECK(message.starts_with(path));
     CHECK(contains(message, sentence));
@@ -151,17 +150,10 @@ TEST_CASE("files that hold no scores are refused with the file, the place and th
 
 TEST_CASE("names of files of scores") {
   const SweepFiles files;
-  CHECK(contains(message_of<Error>([&] { config::find_method("scores:" + files.folder.path() + "/none.h5"); }),
+  CHECK(contains(message_of<Error>([&] { methods::find_method("scores:" + files.folder.path() + "/none.h5"); }),
                  "none.h5"));
   const std::string text = files.write("no HDF5", "t.h5");
-  CHECK(contains(message_of<Error>([&] { config::find_method("scores:" + text); }), text));
+  CHECK(contains(message_of<Error>([&] { methods::find_method("scores:" + text); }), text));
   for (const char* name : {"scores:", "scores:s.txt", "scores:s.h5x"})
-    CHECK(contains(message_of<Error>([&] { config::find_method(name); }), "write scores:FILE.h5"));
-  CHECK(methods::file_in("scores:a+b(1).h5") == "a+b(1).h5");
-  CHECK(methods::file_in("scores:a.h5+int8") == "a.h5");
-  CHECK(methods::file_in("adakv(scores:d/a.h5)+int8") == "d/a.h5");
-  CHECK(methods::file_in("adakv(m.py:Mine)") == "m.py");
-  CHECK(methods::file_in("m.py:Mine+int8") == "m.py");
-  CHECK(methods::file_in("plan:p.toml") == "p.toml");
-  CHECK(methods::file_in("adakv(snapkv)+int8").empty());
+    CHECK(contains(message_of<Error>([&] { methods::find_method(name); }), "write scores:FILE.h5"));
 }

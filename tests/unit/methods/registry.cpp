@@ -8,8 +8,8 @@
 #include <fmt/format.h>
 
 #include <kvbench/methods/engines.hpp>
+#include <kvbench/methods/find_method.hpp>
 #include <kvbench/methods/sets.hpp>
-#include <kvbench/methods/unlisted.hpp>
 
 #include <support/small.hpp>
 

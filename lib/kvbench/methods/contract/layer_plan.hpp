@@ -8,7 +8,6 @@
 #include <cstdint>
 #include <map>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include <kvbench/core/budget.hpp>
@@ -52,11 +51,6 @@ struct PlannedBudget {
     return std::ranges::count_if(lines, [&](const auto& line) { return line.first.layer == layer; });
   }
 };
-
-inline constexpr std::string_view plan_prefix = "plan:";
-/// Whether this is the name of a plan, and the path of its file.
-inline bool is_plan(std::string_view name) { return name.starts_with(plan_prefix); }
-inline std::string plan_path(std::string_view name) { return std::string(name.substr(plan_prefix.size())); }
 
 /// The parameters of a plan.
 struct LayerPlan {

@@ -4,9 +4,7 @@
 #pragma once
 
 #include <functional>
-#include <optional>
 #include <span>
-#include <string_view>
 #include <vector>
 
 #include <kvbench/methods/contract/info.hpp>
@@ -21,12 +19,5 @@ struct Wrapper {
   /// of its query heads: the scores are [1, c].
   std::function<MakeCaches(std::span<const HeadPrompt>, std::vector<TokenScores>, const Params&, Backend&)> select;
 };
-
-/// The parts of a name such as "adakv(snapkv)+int8".
-struct WrappedName {
-  std::string_view wrapper, inside, after;  ///< "adakv", "snapkv", "+int8"
-};
-/// Absent where `name` is not of this form. Whether there is such a wrapper is not asked.
-std::optional<WrappedName> parse_wrapped(std::string_view name);
 
 }  // namespace kvbench::methods

@@ -7,6 +7,7 @@
 
 #include <kvbench/core/error.hpp>
 #include <kvbench/core/name.hpp>
+#include <kvbench/methods/contract/method_name.hpp>
 
 namespace kvbench::replay {
 namespace {

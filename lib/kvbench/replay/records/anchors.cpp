@@ -10,7 +10,6 @@
 
 #include <kvbench/core/ordered_map.hpp>
 #include <kvbench/core/statistics.hpp>
-#include <kvbench/methods/contract/method_text.hpp>
 #include <kvbench/methods/registry.hpp>
 #include <kvbench/replay/records/predicted_kl.hpp>
 
@@ -27,9 +26,10 @@ std::vector<trace::Anchor> named_as_rows(const trace::Anchors& anchors) {
   std::vector<trace::Anchor> out = anchors.list;
   for (trace::Anchor& anchor : out) {
     try {
-      const auto text = methods::parse_method_text(anchor.method);
-      const methods::MethodInfo& info = methods::find_method(text.value().name);
-      const methods::Params params = info.bind(methods::parse_settings(text->settings.value_or("")));
+      const methods::MethodName name = methods::parse_method_text(anchor.method).value();
+      if (!name.file.empty()) continue;  // whoever writes a trace has no say in which files are read and run
+      const methods::MethodInfo& info = methods::find_method(name);
+      const methods::Params params = info.bind(name.assignments());
       anchor.method = params.text().empty() ? info.name : fmt::format("{}[{}]", info.name, params.text());
       if (info.quantiser.levels && info.quantiser.levels(params).size() == 1) anchor.budget.clear();
     } catch (const std::exception&) {  // a method that this version does not have
@@ -42,9 +42,9 @@ AnchorRatio anchor_ratio(std::span<const ReplayFrame::Prompt> prompts, ChangeKin
   OrderedMap<std::pair<std::string, std::string>, std::pair<double, double>> sums;  // measured and predicted
   for (const ReplayFrame::Prompt& prompt : prompts) {
     for (const trace::Anchor& anchor : prompt.anchors) {
-      const std::string name = anchor.method.substr(0, anchor.method.find('['));
-      if (anchor.layer || kind_of(name) != kind || !(anchor.kl > 0) || !(anchor.predicted > 0)) continue;
-      if (anchor.predicted > largest_predicted) continue;
+      if (anchor.layer || !(anchor.kl > 0) || !(anchor.predicted > 0) || anchor.predicted > largest_predicted) continue;
+      const auto name = methods::parse_method_text(anchor.method);
+      if (kind_of(name ? name->name() : anchor.method) != kind) continue;
       auto& [measured, predicted] = sums[{anchor.method, anchor.budget}];
       measured += anchor.kl, predicted += anchor.predicted;
     }

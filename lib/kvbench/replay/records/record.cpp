@@ -5,7 +5,7 @@
 #include <map>
 
 #include <kvbench/core/parallel_for.hpp>
-#include <kvbench/methods/contract/layer_plan.hpp>
+#include <kvbench/methods/contract/method_name.hpp>
 #include <kvbench/replay/records/figures.hpp>
 
 namespace kvbench::replay {

@@ -9,7 +9,7 @@
 
 #include <kvbench/core/error.hpp>
 #include <kvbench/core/paired_test.hpp>
-#include <kvbench/methods/contract/layer_plan.hpp>
+#include <kvbench/methods/contract/method_name.hpp>
 #include <kvbench/replay/records/anchors.hpp>
 #include <kvbench/replay/records/figures.hpp>
 #include <kvbench/trace/layer_spread.hpp>

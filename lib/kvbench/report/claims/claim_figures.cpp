@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include <kvbench/compare/configuration_name.hpp>
 #include <kvbench/report/drawing/charts.hpp>
 #include <kvbench/report/text/text.hpp>
 
@@ -56,10 +57,9 @@ Axis value_axis(const std::vector<ClaimPoint>& points, const std::string& title,
 }
 
 ChartLine line_of(const std::vector<ClaimPoint>& points, const std::string& place, const std::string& name, int style) {
-  const std::size_t bracket = name.find('[');
-  const bool params = bracket != std::string::npos && name.ends_with(']') && name.find(" / ") == std::string::npos;
-  ChartLine line{
-      .name = params ? name.substr(0, bracket) : name, .detail = params ? name.substr(bracket) : "", .style = style};
+  ChartLine line{.name = name, .style = style};
+  if (name.find(" / ") == name.npos) line.name = compare::configuration_of(name).method;  // else it is a ratio of two
+  line.detail = name.substr(line.name.size());
   for (const ClaimPoint& p : points) {
     if (p.place != place || p.line != name) continue;
     line.points.push_back({position_of(p.budget), p.value, p.lo, p.hi,

@@ -5,8 +5,7 @@
 
 #include <kvbench/core/error.hpp>
 #include <kvbench/core/name.hpp>
-#include <kvbench/methods/contract/method_text.hpp>
-#include <kvbench/methods/unlisted.hpp>
+#include <kvbench/methods/find_method.hpp>
 #include <kvbench/report/text/text.hpp>
 
 namespace kvbench::report {
@@ -20,13 +19,6 @@ std::size_t equals_sign(const std::string& item) {
   return close != item.npos ? close + 1 : item.find('=');
 }
 
-/// The method and parameters of "snapkv[window=64]".
-compare::QueryConfiguration configuration_of(const std::string& label) {
-  const std::size_t open = label.ends_with(']') ? label.find('[') : label.npos;
-  if (open == label.npos) return {label, "", {}};
-  return {label.substr(0, open), label.substr(open + 1, label.size() - open - 2), {}};
-}
-
 }  // namespace
 
 Labels::Labels(const std::vector<std::string>& items) {
@@ -34,12 +26,12 @@ Labels::Labels(const std::vector<std::string>& items) {
     const std::size_t at = equals_sign(item);
     const auto method = at == item.npos ? std::nullopt : methods::parse_method_text(item.substr(0, at));
     std::string text = at == item.npos ? "" : item.substr(at + 1);
-    if (!method || method->name.empty() || text.empty())
+    if (!method || method->name().empty() || text.empty())
       throw Error("{} '{}': write METHOD=TEXT, such as ./mine.py:farmean=FarMean", label_flag, item);
     check_name(text, fmt::format("{} '{}'", label_flag, item));
     if (std::ranges::find(labels_, text, &Label::text) != labels_.end())
       throw Error("{}: '{}' is the text of two methods, which nobody could tell apart", label_flag, text);
-    labels_.push_back({{{}, method->name, method->settings, {}}, std::move(text)});
+    labels_.push_back({{{}, method->name(), method->settings, {}}, std::move(text)});
   }
   std::ranges::stable_sort(labels_, {}, [](const Label& label) { return !label.of.params; });
 }
@@ -72,7 +64,7 @@ class Labels::Renamer {
     }
   }
   void rename(std::string& label) {
-    compare::QueryConfiguration one = configuration_of(label);
+    compare::QueryConfiguration one = compare::configuration_of(label);
     rename(one.method, one.params);
     label = label_of(one);
   }
@@ -119,7 +111,7 @@ void Labels::apply(std::vector<compare::Comparison>& rows) const {
   if (labels_.empty()) return;
   DistinctTexts known;
   for (const compare::Comparison& r : rows) {
-    for (const std::string& side : {r.a, r.b}) known.add(configuration_of(side).method);
+    for (const std::string& side : {r.a, r.b}) known.add(compare::configuration_of(side).method);
   }
   Renamer renamer(labels_, known.list());
   for (compare::Comparison& r : rows) renamer.rename(r.a), renamer.rename(r.b);

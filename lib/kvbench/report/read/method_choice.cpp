@@ -7,7 +7,6 @@
 #include <kvbench/compare/configuration_name.hpp>
 #include <kvbench/core/error.hpp>
 #include <kvbench/core/name.hpp>
-#include <kvbench/methods/contract/method_text.hpp>
 #include <kvbench/methods/registry.hpp>
 #include <kvbench/report/read/table_kind.hpp>
 #include <kvbench/report/text/text.hpp>
@@ -32,12 +31,10 @@ std::vector<std::string> methods_of(const std::vector<CsvTable>& tables) {
 }
 
 compare::ConfigurationName chosen(const std::string& name, std::span<const std::string> known) {
-  std::optional<methods::MethodText> text = methods::parse_method_text(name);
-  if (!text || text->name.empty())
+  const std::optional<methods::MethodName> text = methods::parse_method_text(name);
+  if (!text || text->name().empty())
     throw Error("--method '{}': write METHOD or METHOD[PARAMS], such as subgen[t=4]", name);
-  return {.method = compare::method_meant(text->name, known, "--method"),
-          .params = std::move(text->settings),
-          .budget = {}};
+  return {.method = compare::method_meant(text->name(), known, "--method"), .params = text->settings, .budget = {}};
 }
 
 }  // namespace

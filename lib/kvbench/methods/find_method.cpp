@@ -1,54 +1,54 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <kvbench/methods/unlisted.hpp>
+#include <kvbench/methods/find_method.hpp>
 
 #include <algorithm>
+#include <array>
 #include <map>
 #include <mutex>
-#include <utility>
 
 #include <fmt/ranges.h>
 
 #include <kvbench/core/name.hpp>
 #include <kvbench/core/output_path.hpp>
 #include <kvbench/methods/compose.hpp>
-#include <kvbench/methods/contract/layer_plan.hpp>
-#include <kvbench/methods/file_name.hpp>
-#include <kvbench/methods/sets.hpp>
 
 namespace kvbench::methods {
 namespace {
 
-FindPythonMethod python = nullptr;
+constinit std::array<Definer, 4> definers = {};                                 // by origin, that of kvbench unused
 std::map<std::string, std::pair<std::string, std::string>, std::less<>> shown;  // methods and parameters by texts
 
 /// Null where there is none of this name.
 const Wrapper* find_wrapper(std::string_view name) {
-  for (const Wrapper& wrapper : all_wrappers()) {
-    if (same_name(wrapper.info.name, name)) return &wrapper;
-  }
-  return nullptr;
+  const auto is = [&](const Wrapper& wrapper) { return same_name(wrapper.info.name, name); };
+  const auto found = std::ranges::find_if(all_wrappers(), is);
+  return found == all_wrappers().end() ? nullptr : &*found;
 }
 
-/// Its file is an input from here on, which no output replaces.
-const MethodInfo& find_python_method(std::string_view name) {
-  check_name(name, fmt::format("The method '{}'", name));  // which tables and messages show
-  remember_read(parse_python_name(name)->file);
-  if (python != nullptr) return python(std::string(name));
+[[noreturn]] void refuse(const MethodName& name) {
+  if (name.origin == Origin::plan)
+    throw Error("'{}': a plan stands for a whole method; it runs in replays and evaluations", name.base);
+  if (name.origin == Origin::scores)
+    throw Error("'{}' has the scores of a trace; it runs in replays of this trace", name.base);
   throw Error(
       "'{}' is written in Python, and this program was built without it; `pip install .` in a clone of kvbench "
       "installs a kvbench that runs methods in Python",
-      name);
+      name.base);
 }
 
-/// Where + begins the quantiser of a composition; npos where the name is that of a single method, of a wrapped one or
-/// of a plan. The path of a file may have a + of its own.
-std::size_t find_plus(std::string_view name) {
-  if (is_plan(name)) return name.npos;
-  if (const auto wrapped = parse_wrapped(name); wrapped && find_wrapper(wrapped->wrapper))
-    return wrapped->after.empty() ? name.npos : name.size() - wrapped->after.size();
-  if (is_scores(name)) return name.find('+', scores_prefix.size() + file_in(name).size());
-  const auto in_python = parse_python_name(name);
-  return name.find('+', in_python ? name.size() - in_python->object.size() : 0);
+/// The method of a file, or of a running Python. Its file is an input from here on, which no output replaces.
+const MethodInfo& find_defined(const MethodName& name) {
+  check_name(name.base, fmt::format("The method '{}'", name.base));  // which tables and messages show
+  if (!name.file.empty()) remember_read(name.file);
+  const Definer& definer = definers[static_cast<std::size_t>(name.origin)];
+  if (definer.find == nullptr) refuse(name);
+  return definer.find(name);
+}
+
+/// A method inside another one.
+const MethodInfo& find_part(const MethodName& name) {
+  if (name.origin == Origin::plan) refuse(name);
+  return find_method(name);
 }
 
 /// A method of two parts, made once; it lives as long as the program, as the table does.
@@ -62,15 +62,22 @@ const MethodInfo& made_of(const MethodInfo& a, const MethodInfo& b, Make make) {
   return found != made.end() ? found->second : made.emplace(parts, make()).first->second;
 }
 
+MethodName without_quantiser(MethodName name) {
+  name.quantiser.reset();
+  return name;
+}
+
 /// The composition of this name, A+Q.
-const MethodInfo& find_composition(std::string_view name, std::size_t plus, FindMethodOfFile of_file) {
-  if (plus == 0 || plus + 1 == name.size() || name[plus + 1] == '+')
-    throw Error("'{}' is no composition; write METHOD+QUANTISER, such as snapkv+kivi4", name);
-  if (name.find('+', plus + 1) != name.npos)  // before its parts are looked up, because there may be thousands
-    throw Error("there is no method '{}...': it has more than one +; write METHOD+QUANTISER, such as snapkv+kivi4",
-                name.substr(0, plus + 20));
-  const MethodInfo& method = find_method(trimmed(name.substr(0, plus)), of_file);
-  const MethodInfo& quantiser = find_method(trimmed(name.substr(plus + 1)));
+const MethodInfo& find_composition(const MethodName& name) {
+  const MethodName chosen = without_quantiser(name);
+  const std::string& stored = *name.quantiser;
+  if (chosen.base.empty() || stored.empty() || stored.starts_with('+'))
+    throw Error("'{}' is no composition; write METHOD+QUANTISER, such as snapkv+kivi4", name.name());
+  if (stored.find('+') != stored.npos)  // before its parts are looked up, because there may be thousands
+    throw Error("there is no method '{}+{}...': it has more than one +; write METHOD+QUANTISER, such as snapkv+kivi4",
+                chosen.name(), stored.substr(0, 19));
+  const MethodInfo& method = find_part(chosen);
+  const MethodInfo& quantiser = find_part(parse_method_name(stored));
   return made_of(method, quantiser, [&] { return compose(method, quantiser); });
 }
 
@@ -81,22 +88,35 @@ std::string wrapper_names() {
   return fmt::format("{}", fmt::join(names, ", "));
 }
 
-/// The method of this name, W(A) with a known W.
-const MethodInfo& find_wrapped(const Wrapper& wrapper, std::string_view inside, FindMethodOfFile of_file) {
-  if (inside.empty()) throw Error("{0} wraps a method that ranks tokens; write {0}(snapkv)", wrapper.info.name);
-  const MethodInfo& method = find_method(inside, of_file);
+const Wrapper& known_wrapper(std::string_view name) {
+  if (const Wrapper* wrapper = find_wrapper(name)) return *wrapper;
+  throw Error("there is no wrapper '{}'; there are {}", name, wrapper_names());
+}
+
+/// The method of this name, W(A).
+const MethodInfo& find_wrapped(const MethodName& name) {
+  const Wrapper& wrapper = known_wrapper(name.wrapper);
+  const MethodName inside = parse_method_name(name.base);
+  if (!inside.wrapper.empty())
+    throw Error("there is no method '{}': {} chooses tokens already, and one wrapper can", name.name(), name.base);
+  const MethodInfo& method = find_part(without_quantiser(inside));
+  if (inside.quantiser)
+    throw Error("there is no method '{}': tokens are chosen and then stored; write {}({})+{}", name.name(),
+                wrapper.info.name, method.name, *inside.quantiser);
   return made_of(wrapper.info, method, [&] { return wrap(wrapper, method); });
 }
 
-/// Throws Error where a name has round brackets, and is none of a method in Python or of a known wrapper around
-/// another.
-void check_brackets(std::string_view name) {
-  const std::size_t open = name.find('(');
-  if (open == name.npos) return;
-  const std::string_view before = trimmed(name.substr(0, open));
-  if (find_wrapper(before) == nullptr) throw Error("there is no wrapper '{}'; there are {}", before, wrapper_names());
-  if (name.find(')') == name.npos) throw Error("'{}' has a bracket that is not closed; write {}(snapkv)", name, before);
-  throw Error("'{}': nothing follows the bracket but a quantiser; write {}(snapkv)+int8", name, before);
+/// Throws Error if a base, which is that of no method, has round brackets.
+void check_brackets(std::string_view base) {
+  const std::size_t open = base.find('(');
+  if (open == base.npos) return;
+  const std::string_view before = trimmed(base.substr(0, open));
+  const std::string& wrapper = known_wrapper(before).info.name;
+  const std::size_t close = base.find(')');
+  if (close == base.npos) throw Error("'{}' has a bracket that is not closed; write {}(snapkv)", base, before);
+  if (trimmed(base.substr(open + 1, close - open - 1)).empty())
+    throw Error("{0} wraps a method that ranks tokens; write {0}(snapkv)", wrapper);
+  throw Error("'{}': nothing follows the bracket but a quantiser; write {}(snapkv)+int8", base, before);
 }
 
 /// Presses that kvpress has and kvbench has not, in lower case and without the word press.
@@ -172,13 +192,18 @@ std::string right_name(std::string_view name) {
     known.push_back(method.name);
     known.insert(known.end(), method.aliases.begin(), method.aliases.end());
   }
-  if (!rows_of_set(name).empty()) return " It stands for several methods; name one of them.";
+  if (is_set(name)) return " It stands for several methods; name one of them.";
   return did_you_mean(name, known);
 }
 
 }  // namespace
 
-void set_python(FindPythonMethod find) { python = find; }
+void set_definer(Origin origin, const Definer& definer) { definers[static_cast<std::size_t>(origin)] = definer; }
+
+std::string source_sha256(const std::string& file) {
+  const auto of_python = definers[static_cast<std::size_t>(Origin::python)].source_sha256;
+  return of_python != nullptr ? of_python(file) : "";
+}
 
 void show_as(const std::string& text, std::string_view method, std::string_view params) {
   if (text == method) return;  // which would stand for itself
@@ -190,27 +215,29 @@ std::pair<std::string, std::string> shown_by(std::string_view text) {
   return found != shown.end() ? found->second : std::pair(std::string(text), std::string());
 }
 
-std::string_view family_of_unlisted(std::string_view method) {
+std::string_view family_of(std::string_view method) {
+  const auto row = [](std::string_view name) { return std::ranges::find(all_methods(), name, &MethodInfo::name); };
+  if (row(method) != all_methods().end()) return name_of(row(method)->kind);
   if (const auto found = shown.find(method); found != shown.end()) return family_of(found->second.first);
-  if (find_plus(method) != method.npos || is_plan(method)) return "composition";
-  if (const auto wrapped = parse_wrapped(method); wrapped && find_wrapper(wrapped->wrapper))
-    return family_of(wrapped->inside);
-  if (parse_python_name(method) || is_scores(method)) return "own";
-  return "other";
+  const MethodName name = parse_method_name(method);
+  if (name.quantiser || name.origin == Origin::plan) return "composition";
+  if (name.origin != Origin::kvbench) return "own";
+  const bool known = find_wrapper(name.wrapper) != nullptr && row(name.base) != all_methods().end();
+  return known ? name_of(row(name.base)->kind) : "other";
 }
 
-const MethodInfo& find_unlisted(std::string_view name, FindMethodOfFile of_file) {
-  if (const std::size_t plus = find_plus(name); plus != name.npos) return find_composition(name, plus, of_file);
-  if (const auto wrapped = parse_wrapped(name)) {
-    if (const Wrapper* wrapper = find_wrapper(wrapped->wrapper))
-      return find_wrapped(*wrapper, wrapped->inside, of_file);
+const MethodInfo& find_method(std::string_view name) { return find_method(parse_method_name(name)); }
+
+const MethodInfo& find_method(const MethodName& name) {
+  if (name.quantiser) return find_composition(name);
+  if (!name.wrapper.empty()) return find_wrapped(name);
+  if (name.origin != Origin::kvbench) return find_defined(name);
+  for (const MethodInfo& method : all_methods()) {
+    const auto is = [&](const std::string& own) { return same_name(own, name.base); };
+    if (is(method.name) || std::ranges::any_of(method.aliases, is)) return method;
   }
-  if (is_plan(name)) throw Error("'{}': a plan stands for a whole method; it runs in replays and evaluations", name);
-  if (is_scores(name) && of_file != nullptr) return of_file(name);
-  if (is_scores(name)) throw Error("'{}' has the scores of a trace; it runs in replays of this trace", name);
-  if (parse_python_name(name)) return find_python_method(name);
-  check_brackets(name);
-  throw Error("there is no method '{}'.{} `kvbench methods` lists all of them.", name, right_name(name));
+  check_brackets(name.base);
+  throw Error("there is no method '{}'.{} `kvbench methods` lists all of them.", name.base, right_name(name.base));
 }
 
 }  // namespace kvbench::methods
