@@ -84,13 +84,6 @@ class Ceilings(CliTest):
         self.ok("report", csv, "-o", page)
         self.assertIn("Selection and weights", self.read(page))
 
-    def test_flags_that_do_not_fit_are_refused(self):
-        self.fails(2, "--refit weights is for methods of eviction or sampling",
-                   args=["replay", TRACE, "-m", "quest", "--refit", "weights"])
-        self.fails(2, "--refit", args=["replay", TRACE, "-m", "snapkv", "--refit", "weights", "--raw",
-                                       self.path("raw.h5")])
-        self.fails(2, args=["replay", TRACE, "-m", "snapkv", "--refit", "tokens"])
-
     def test_oracle_error_has_the_smallest_error_of_common_sets(self):
         table = self.replay("-m", "snapkv,h2o,uniform,oracle-error", "-b", "10%", "--layers", "14", "--prompts",
                             "1", "--protocol", "prefill", "--rows", "trace", "--refit", "weights")
