@@ -11,6 +11,7 @@ from typing import NamedTuple
 import dump
 import files
 import flags
+import models
 import slips
 import sweeps
 
@@ -29,4 +30,4 @@ def row(typed, *rest):
     return Row(shlex.split(typed), of[str], code, files_of)
 
 
-ROWS = [row(*one) for one in (*slips.ROWS, *flags.ROWS, *files.ROWS, *sweeps.ROWS, *dump.ROWS)]
+ROWS = [row(*one) for of in (slips, flags, files, sweeps, models, dump) for one in of.ROWS]
