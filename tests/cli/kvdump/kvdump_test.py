@@ -221,8 +221,8 @@ def test_output_is_guarded(folder):
 def start_long_dump(folder):
     """Starts a dump of two prompts, and waits until the trace is begun: after the first, longer prompt, while the
     second is decoded."""
-    arguments = ["--ids", write_ids(folder / "a", 700), "--ids", write_ids(folder / "b", 690), "--queries",
-                 "decode:600"]
+    arguments = ["--ids", write_ids(folder / "a", 300), "--ids", write_ids(folder / "b", 290), "--queries",
+                 "decode:250"]
     command = [KVDUMP, MODEL, *arguments, "--no-check", "--layers", "0", "-o", str(folder / "t.h5")]
     process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
     deadline = time.time() + 300

@@ -35,8 +35,8 @@ def whole(table):
 
 
 def test_exact_equals_the_unmodified_model(folder):
-    [row] = evaluate("--text", text_file(folder), "--method", "exact", "--budget", "100%", "--context", 700, "--score",
-                     100, "--documents", 1)
+    [row] = evaluate("--text", text_file(folder), "--method", "exact", "--budget", "100%", "--context", 300, "--score",
+                     40, "--documents", 1)
     assert row["status"] == "ok" and abs(number(row, "nll_diff")) < 1e-5 and number(row, "kl_p99") < 1e-6, row
     assert number(row, "top1") == 1 and number(row, "drift") < 1e-4, row
 
@@ -89,7 +89,7 @@ def test_threads_do_not_change_a_byte(folder):
 
 
 def test_one_at_a_time_equals_the_batch(folder):
-    arguments = ["--ids", ids_file(folder), "--context", 160, "--score", 6, "--method", EVERY_METHOD, "--budget", "40%",
+    arguments = ["--ids", ids_file(folder), "--context", 160, "--score", 4, "--method", EVERY_METHOD, "--budget", "40%",
                  "--seeds", "1"]
     batch, steps = evaluate(*arguments), evaluate(*arguments, "--one-at-a-time")
     assert len(batch) == len(steps) > 20
