@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Runs of kvbench-dump-hf: their options, passes and messages, and what stops them."""
+import contextlib
+import io
 import os
+import pathlib
 import re
 import signal
 import socket
@@ -19,6 +22,9 @@ import torch  # noqa: E402
 from dumps import OpenedDumpTest  # noqa: E402
 from kvbench.models import attention as _attention  # noqa: E402
 from kvbench.dump_hf import command as dump_hf  # noqa: E402
+
+sys.path.insert(0, str(PACKAGE.parent / "tests" / "refusals"))
+import table  # noqa: E402
 
 
 VERSIONS = """
@@ -134,53 +140,25 @@ class Passes(IdsTest):
 
 class Usage(IdsTest):
     def test_bad_input_is_named(self):
-        hf_models.save(self.path("m"), "llama")
-        ids, model = self.ids(), self.path("m")
-        for name, text in (("word", "1 x2"), ("large", "1 97"), ("one", "4"), ("nul", "1 2\0")):
+        """The rows of tests/refusals/table.py, with the files that they name."""
+        self.enterContext(contextlib.chdir(self.folder))
+        hf_models.save("llama", "llama")
+        self.ids(name="a.ids")
+        os.mkdir("folder")
+        for name, text in (("word", "1 x2"), ("large", "1 97"), ("one", "4"), ("nul", "1 2\0"), ("kept.h5", "old")):
             self.write(text, name)
-        os.mkdir(self.path("empty"))
-        for words, arguments in (
-                ("no prompt was given", []),
-                ("there is no such file", ["--ids", "nowhere"]),
-                ("'x2' (item 2) is not a token id", ["--ids", self.path("word")]),
-                (r"'2\x00' (item 2) is not", ["--ids", self.path("nul")]),
-                ("'1' is not a whole number from 2", ["--ids", ids, "--ctx", "1"]),
-                ("1 tokens are too few", ["--ids", self.path("one"), "--ids", ids]),
-                ("'97' (item 2) is not a token id", ["--ids", self.path("large")]),
-                ("1 tokens are too few", ["--ids", self.path("one")]),
-                ("--ctx 64 asks for more than its 48 tokens", ["--ids", ids, "--ctx", 64]),
-                ("was trained on 512 tokens", ["--ids", ids, "--ctx", 513]),
-                ("was trained on 512 tokens", ["--ids", ids, "--ctx", 40, "--decode", 500]),
-                ("--prompt-tokens 49 lies beyond the 48", ["--ids", ids, "--prompt-tokens", 49]),
-                ("contradicts it", ["--ids", ids, "--prompt-tokens", 9, "--decode", 2]),
-                ("there is no layer 2", ["--ids", ids, "--layers", "0,2"]),
-                ("'x' is not a layer", ["--ids", ids, "--layers", "x"]),
-                ("expected last:N, all or every:N", ["--ids", ids, "--queries", "last:0"]),
-                ("'0' is not a whole number", ["--ids", ids, "--ctx", "0"]),
-                ("there is no flag --texts (did you mean --text?);", ["--texts", ids]),
-                ("there is no flag --no_sketch (did you mean --no-sketch?)", ["--ids", ids, "--no_sketch"]),
-                ("write --layers 2,8,9;", ["--ids", ids, "--layers", "2", "8,", "9"]),
-                ("write --scores kvzip,kvgrad;", ["--ids", ids, "--scores=kvzip", "kvgrad"]),
-                ("there is no flag --context (did you mean --ctx?)", ["--ids", ids, "--context=9"]),
-                ("there is no flag -\\x1b[31m;", ["--ids", ids, "-\x1b[31m"]),
-                ("--scores: the value is empty", ["--ids", ids, "--scores", ""]),
-                ("--queries: the value is empty", ["--ids", ids, "--queries="]),
-                ("--ctx is given twice", ["--ids", ids, "--ctx", "8", "--ctx", "9"]),
-                ("--no-sketch is given twice", ["--ids", ids, "--sketch", "--no-sketch"]),
-                ("give token ids with --ids", ["--text", ids]),
-                ("this is a folder", ["--ids", ids, "-o", self.path("m")]),
-                ("no config.json", ["--ids", ids, "--model", self.path("empty")]),
-                ("no such model file", ["--ids", ids, "--model", "x.gguf"]),
-                *([] if torch.cuda.is_available() else [("no CUDA device", ["--ids", ids, "--device", "cuda"])])):
-            with self.subTest(words=words):
-                said = self.dump(model, *arguments, code=2)
-                self.assertIn(words, said)
-                self.assertEqual(said.count("\n"), 1, said)
-        self.dump(model, "--ids", ids, "-o", self.path("none/t.h5"), code=3)
-        self.write("precious", "t.h5")
-        self.assertIn("--force", self.dump(model, "--ids", ids, code=2))
-        with open(self.path("t.h5")) as file:
-            self.assertEqual(file.read(), "precious")
+        before, rows = sorted(os.listdir()), [row for row in table.ROWS if row.words[0] == "kvbench-dump-hf"]
+        self.assertGreater(len(rows), 30)
+        for row in rows:
+            with self.subTest(row.words), contextlib.redirect_stderr(io.StringIO()) as said:
+                self.assertEqual(dump_hf.main(row.words[1:]), row.code, said.getvalue())
+                for part in row.says:
+                    self.assertIn(part, said.getvalue())
+                self.assertEqual(said.getvalue().count("\n"), 1, said.getvalue())
+                self.assertEqual(sorted(os.listdir()), before)
+        self.assertEqual(pathlib.Path("kept.h5").read_text(), "old")
+        if not torch.cuda.is_available():
+            self.assertIn("no CUDA device", self.dump("llama", "--ids", "a.ids", "--device", "cuda", code=2))
 
     def test_without_torch_one_sentence_says_what_to_install(self):
         for name in ("torch", "transformers"):

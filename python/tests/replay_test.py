@@ -50,18 +50,6 @@ class Replay(PackageTest):
             self.assertTrue((trace.prompts["0"].layers[2].keys(0) == before).all())
         self.assertEqual(pathlib.Path(self.path("own.csv")).read_text(), expected)
 
-    def test_errors(self):
-        with self.refuses("there is no method 'snapvk'", "snapkv"):
-            kvbench.replay(SAMPLE, "snapvk")
-        with self.refuses("budget", "nothing", "such as 25%"):
-            kvbench.replay(SAMPLE, "sink", "nothing")
-        with self.refuses("--sneeds"):
-            kvbench.replay(SAMPLE, "sink", sneeds=3)
-        with self.refuses("missing.h5"):
-            kvbench.replay(self.path("missing.h5"), "sink")
-        with self.assertRaises(OSError):
-            kvbench.replay(SAMPLE, "sink", output="/nowhere/rows.csv")
-
     def test_an_interruption_and_another_replay(self):
         code = START.format(os.environ["KVBENCH_EXTENSION"]) + LONG
         process = subprocess.Popen([sys.executable, "-c", code, SAMPLE], stdout=subprocess.PIPE,

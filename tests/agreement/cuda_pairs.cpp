@@ -13,6 +13,7 @@ std::vector<Pair> pairs_under_test() {
 }
 
 Index many_tokens() { return 331; }
+std::vector<Index> prefill_budgets() { return {12, 30}; }
 
 }  // namespace kvbench::testing
 

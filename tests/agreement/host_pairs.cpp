@@ -11,5 +11,6 @@ std::vector<Pair> pairs_under_test() {
 }
 
 Index many_tokens() { return 331; }
+std::vector<Index> prefill_budgets() { return {12, 30}; }
 
 }  // namespace kvbench::testing

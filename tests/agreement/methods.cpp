@@ -56,7 +56,7 @@ void check_rows(const Shape& shape, std::vector<Index> budgets, bool decode) {
 
 }  // namespace
 
-TEST_CASE("backends agree on every method in prefill") { check_rows({}, {12, 30}, false); }
+TEST_CASE("backends agree on every method in prefill") { check_rows({}, prefill_budgets(), false); }
 
 TEST_CASE("backends agree on every method in decode") { check_rows({}, {24}, true); }
 

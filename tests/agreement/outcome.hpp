@@ -16,8 +16,9 @@ struct Pair {
 };
 /// The pairs of this binary.
 std::vector<Pair> pairs_under_test();
-/// Tokens of a context of many tiles; fewer on an emulated device.
+/// Tokens of a context of many tiles, and budgets of a short one; fewer on an emulated device.
 Index many_tokens();
+std::vector<Index> prefill_budgets();
 
 /// A run of a method.
 struct Run {

@@ -68,32 +68,6 @@ class SpecialFiles(CliTest):
     """Inputs that are no regular files are refused at once: a pipe without a writer blocks for ever, and /dev/zero does
     not end."""
 
-    def test_pipes_devices_and_folders(self):
-        pipe, folder = self.path("pipe"), self.path("folder")
-        os.mkfifo(pipe)
-        os.mkdir(folder)
-        commands = (lambda file: ["sweep", file, "--dry-run"],
-                    lambda file: ["report", file, "-o", self.path("o.html")],
-                    lambda file: ["compare", file], lambda file: ["merge", file],
-                    lambda file: ["replay", self.trace, "-m", "chelsea", "--set", "chelsea.outliers=" + file])
-        for command in commands:
-            for file, word in ((pipe, "is a pipe"), ("/dev/zero", "a device"), (folder, "is a folder")):
-                with self.subTest(command=command(file)[0], file=file):
-                    self.fails(2, file, word, args=command(file))
-        self.only_files("folder", "pipe", "t.h5")
-
-    def test_folders_with_the_names_of_files(self):
-        """The ending of a folder says nothing of what it is."""
-        for name, kind in (("p.toml", "a plan"), ("s.toml", "a sweep file"), ("t.csv", "a CSV file"), ("c.cells", "")):
-            path = self.path(name)
-            os.mkdir(path)
-            command = {"p.toml": ["replay", self.trace, "-m", "plan:" + path], "s.toml": ["sweep", path],
-                       "t.csv": ["report", path, "-o", self.path("o.html")], "c.cells": ["merge", path]}[name]
-            message = self.fails(2, path, f"is a folder; name {kind}", args=command)
-            self.assertNotIn("It is", message)
-            for other in (["info", path], ["replay", path, "-m", "sink"], ["compare", path]):
-                self.assertNotIn("It is", self.fails(2, path, args=other))
-
     def test_a_digest_beside_a_trace(self):
         """What is no regular file states no digest: the trace is read, at once."""
         expected = run("info", self.trace).stdout
@@ -105,9 +79,3 @@ class SpecialFiles(CliTest):
                 done = run("info", self.trace)
                 os.rmdir(beside) if os.path.isdir(beside) else os.remove(beside)
                 self.assertEqual((done.returncode, done.stdout, done.stderr), (0, expected, ""))
-
-    def test_deep_toml(self):
-        path = self.path("deep.toml")
-        for text in ("a" + ".a" * 15000 + " = 1\n", "a = " + "[" * 30000, "[a" + ".a" * 15000 + "]\n"):
-            self.write(text, path)
-            self.fails(2, "deep.toml:1:", "more than 16", args=["sweep", path, "--dry-run"])

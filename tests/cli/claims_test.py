@@ -99,7 +99,6 @@ class Claims(CliTest):
                          [[r[k] for k in ("ratio", "diff", "p_value")] for r in claim])
 
     def test_bad_requests(self):
-        self.fails(2, "--sweep", args=["compare", self.path("fig2.cells"), "--sweep", self.file, "--a", "uniform"])
         with open(self.path("bad.csv"), "w") as file:
             file.write(self.claims.replace(rows(self.claims)[0]["claim_verdict"], "perhaps"))
         self.fails(2, "bad.csv:2", "'perhaps'", args=["report", self.path("bad.csv"), "-o", self.path("bad.html")])

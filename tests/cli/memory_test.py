@@ -78,14 +78,6 @@ class Memory(CliTest):
         self.assertEqual(rows(short.stdout), rows(free.stdout))
         self.assertEqual(run(*flags, "--memory", "400M", "-q").stderr, "")
 
-    def test_a_limit_that_no_head_fits_into_says_what_to_do(self):
-        self.fails(2, "a head of 256 tokens needs up to", "raise --memory",
-                   args=("replay", self.trace, "-m", "sink", "--memory", "200M"))
-        self.fails(2, "all 2 kv heads of a layer", "leave these methods out",
-                   args=("replay", self.trace, "-m", "infinigen", "--set", "infinigen.fetch=dynamic", "--memory",
-                         "200M"))
-        self.fails(2, "--memory", args=("replay", self.trace, "-m", "sink", "--memory", "lots"))
-
     @unittest.skipIf(os.environ.get("KVBENCH_SANITIZE"), "a sanitizer reserves terabytes of addresses")
     @unittest.skipIf(LLVM_OPENMP, "LLVM's OpenMP aborts where it cannot start a thread")
     def test_short_addresses_are_an_error_of_the_machine(self):

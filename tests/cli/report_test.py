@@ -156,8 +156,6 @@ class Report(CliTest):
         self.assertEqual(set(re.findall('<g class="[^"]*" data-m="([^"]*)">', text)), {"snapkv", "sink", "cam"})
         text = self.report(self.csv, "--method", "merging,quest")
         self.assertEqual(set(re.findall('<tr data-m="([^"]*)">', text)), {"cam", "chelsea", "quest"})
-        self.fails(2, "--method snapvk: no row is of this method. Did you mean 'snapkv'?",
-                   args=["report", self.csv, "--method", "snapvk", "-o", self.path("never.html")])
 
     def test_tables_for_latex(self):
         text = self.report(self.csv, name="table.tex")
@@ -184,12 +182,6 @@ class Report(CliTest):
         heads = [r for r in rows(self.read(table)) if r["head"] != "all" and r["method"] == best["method"]]
         worst = max(heads, key=lambda r: float(r["rel_err_mean"]))
         self.assertIn(f"Layer {worst['layer']}, query head {worst['head']}, budget 25%", text)
-        out = ("-o", self.path("never.html"))
-        self.fails(2, "t.h5", args=["report", table, "--raw", self.trace, *out])
-        self.fails(2, "add --raw", args=["report", table, "--trace", self.trace, *out])
-        other = self.synth("other.h5", "--seed", 9)
-        self.fails(2, "other.h5: no row of the tables is from this trace",
-                   args=["report", table, "--raw", raw, "--trace", other, *out])
 
     def test_checks_measures_and_runs_together(self):
         checks = self.path("checks.csv")
@@ -259,24 +251,17 @@ class Report(CliTest):
         page = self.report(self.many("figures.csv", 4, params="n=%d", rel_err_mean="1e300"))
         self.assertNotRegex(page, r"\d{30}")
 
-    def test_complaints(self):
+    def test_tables_of_another_kind(self):
         out = ("-o", self.path("never.html"))
         lacks = self.write(self.read(self.csv).replace("rel_err_lo", "rel_err_low", 1), "column.csv")
         self.fails(2, "column.csv: lacks the column 'rel_err_lo'", args=["report", lacks, *out])
         other = self.write("a,b\n1,2\n", "other.csv")
         self.fails(2, "other.csv", "is not a table of kvbench", args=["report", other, *out])
-        self.fails(2, "are the same table", args=["report", self.csv, self.csv, *out])
-        self.fails(2, "end it with .html or .md", args=["report", self.csv, "-o", self.path("never.doc")])
-        self.fails(2, "name it with --figure", args=["report", self.csv, "-o", self.path("never.pdf")])
-        self.fails(2, "give -o FILE.svg or -o FILE.pdf", args=["report", self.csv, "--figure", "cost", *out])
-        self.fails(2, "there is no such figure; the figures are error-and-cost/",
-                   args=["report", self.csv, "--figure", "coast", "-o", self.path("never.svg")])
-        self.fails(3, "nowhere", args=["report", self.csv, "-o", self.path("nowhere/never.html")])
         self.assertFalse(os.path.exists(self.path("never.html")))
 
 
 class LargeTables(CliTest):
-    def test_a_table_of_96_megabytes_takes_seconds(self):
+    def test_a_table_of_24_megabytes_takes_seconds(self):
         path = self.path("large.csv")
         text = run("replay", self.trace, "-m", "sink,uniform,snapkv", "-b", "16,32,64", "--rows", "head",
                    "--no-times").stdout
@@ -286,7 +271,7 @@ class LargeTables(CliTest):
             writer = csv.writer(file, lineterminator="\n")
             writer.writerow(header)
             for number in range(10**6):
-                if file.tell() > 96_000_000:
+                if file.tell() > 24_000_000:
                     break
                 for line in lines:
                     line[prompt] = str(number)
@@ -294,7 +279,7 @@ class LargeTables(CliTest):
         before, began = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime, time.monotonic()
         self.ok("report", path, "-o", self.path("large.html"))
         used = resource.getrusage(resource.RUSAGE_CHILDREN)
-        print(f"96 MB of rows: {time.monotonic() - began:.1f} s, at most {used.ru_maxrss // 1024} MiB")
+        print(f"24 MB of rows: {time.monotonic() - began:.1f} s, at most {used.ru_maxrss // 1024} MiB")
         if not os.environ.get("KVBENCH_SANITIZE"):
-            self.assertLess(used.ru_utime - before, 60)  # of the processor
-            self.assertLess(used.ru_maxrss, 4 << 20)  # KiB
+            self.assertLess(used.ru_utime - before, 15)  # of the processor
+            self.assertLess(used.ru_maxrss, 1 << 20)  # KiB

@@ -136,21 +136,3 @@ class Shards(ResumeTest):
         other = self.path("other.cells")
         self.succeeds("sweep", config, "--shard", "1/2", "--cells", other, "--isa", "scalar")
         self.fails(2, "do not belong to the same sweep: instruction set", "scalar", args=["merge", *names, other, *out])
-        self.fails(2, "is not a file of cells", args=["merge", config, *out])
-        self.fails(2, "there is no such file", args=["merge", self.path("none.cells"), *out])
-
-    def test_bad_flags(self):
-        config = self.write(SHORT)
-        for text in ("0/3", "4/3", "x"):
-            self.fails(2, f"--shard is '{text}'", "1/8 to 8/8",
-                       args=["sweep", config, "--shard", text, "--cells", self.path("c")])
-        self.fails(2, "--cells", args=["sweep", config, "--shard", "1/3"])
-        self.fails(2, "-o",
-                   args=["sweep", config, "--shard", "1/3", "--cells", self.path("c"), "-o", self.path("o.csv")])
-        self.fails(2, "--overwrite", args=["sweep", config, "--resume", "--overwrite"])
-        same = self.path("o.csv")
-        self.fails(2, "the cells file", "name another file", args=["sweep", config, "--cells", same, "-o", same])
-        self.fails(3, "nowhere", args=["sweep", config, "--shard", "1/3", "--cells", self.path("nowhere/c.cells")])
-        other = self.write(SHORT, "other.toml")
-        self.fails(2, "other.toml: is not a file of cells",
-                   args=["sweep", config, "--resume", "--cells", other, "-o", same])

@@ -13,5 +13,6 @@ std::vector<Pair> pairs_under_test() {
 }
 
 Index many_tokens() { return 131; }
+std::vector<Index> prefill_budgets() { return {30}; }
 
 }  // namespace kvbench::testing

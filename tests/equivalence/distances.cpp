@@ -36,6 +36,7 @@ TEST_CASE("squared distances equal the reference") {
 TEST_CASE("k-center equals the reference, ties and duplicates included") {
   for (Index n : {Index{1}, Index{2}, Index{15}, Index{16}, Index{63}, Index{64}, Index{65}, sized(300, 33)})
     for (Index d : {1, 3, 16, 33}) {
+      if (steps_are_slow() && d % 2 == (n > 16 ? 0 : 1)) continue;  // half of them
       CAPTURE(n);
       CAPTURE(d);
       const auto points = Random().lattice(n * d, 4);
@@ -51,7 +52,7 @@ TEST_CASE("k-center equals the reference, ties and duplicates included") {
 }
 
 TEST_CASE("leader clusters equal the reference, ties and overflow included") {
-  for (Index n : {Index{0}, Index{1}, Index{40}, sized(700, 90)})
+  for (Index n : {Index{0}, Index{1}, sized(40, 8), sized(700, 80)})
     for (Index d : {1, 5, 16})
       for (float radius : {0.0f, 3.0f, 8.0f, 1000.0f}) {
         bool fitted = false;
@@ -96,6 +97,7 @@ TEST_CASE("leader clusters: the same bits however the stream is split into calls
       CHECK(same_bits(counted.representatives, first));
     }
     for (Index block : {1, 7, 192, 256, 500}) {
+      if (steps_are_slow() && block > n) continue;
       CAPTURE(block);
       const Clusters split = clusters(b, points, n, d, 5.2f, n, block);
       CHECK(split.labels == whole.labels);

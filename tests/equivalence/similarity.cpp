@@ -289,7 +289,7 @@ TEST_CASE("products of rows with many zeros: the bits of each row alone, beside 
       rows[static_cast<std::size_t>(d * n / 2)] = odd;
       for_each_backend([&](Backend& b) {
         const std::vector<float> together = products(b, a, m, rows, n, d);
-        for (Index i = 0; i < m; ++i) {
+        for (Index i = 0; i < m; i += sized(1, 9)) {
           const auto begin = a.begin() + i * d;
           const std::vector<float> alone = products(b, {begin, begin + d}, 1, rows, n, d);
           CHECK(same_bits(alone, {together.begin() + i * n, together.begin() + (i + 1) * n}));

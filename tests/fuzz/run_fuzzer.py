@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""run_fuzzer.py FUZZER SECONDS FOUND CORPUS...: fuzzes for a bounded time and evaluates the findings.
+"""run_fuzzer.py FUZZER FOUND CORPUS...: fuzzes for KVBENCH_FUZZ_SECONDS, or 5, and evaluates the findings.
 
 Tokens of the format, where TARGET.dict beside this script has some, are inserted by the mutations; the tables of eval
 have those of csv. FUZZER is fuzz_TARGET.
@@ -8,11 +8,13 @@ HDF5 1.10 itself reads out of bounds on some hostile metadata. For this reason t
 child process first (lib/kvbench/trace/guard/untrusted_file.hpp). The fuzzers are built without this guard and continue
 after a crash. Each crash is repeated: a crash whose innermost frame is in the HDF5 library is counted and stored, a
 crash in the code of kvbench fails the test."""
+import os
 import pathlib
 import re
 import subprocess
 import sys
 
+SECONDS = os.environ.get("KVBENCH_FUZZ_SECONDS", "5")
 FLAGS = ["-timeout=10", "-rss_limit_mb=2048", "-detect_leaks=0"]
 
 
@@ -24,14 +26,14 @@ def innermost_frame(log):
 
 
 def main():
-    fuzzer, seconds, found, *corpora = sys.argv[1:]
+    fuzzer, found, *corpora = sys.argv[1:]
     corpora = [folder for folder in corpora if pathlib.Path(folder).is_dir()]
     target = pathlib.Path(fuzzer).name.removeprefix("fuzz_")
     dictionary = pathlib.Path(__file__).with_name({"eval": "csv"}.get(target, target) + ".dict")
     tokens = [f"-dict={dictionary}"] if dictionary.exists() else []
     found = pathlib.Path(found)
     found.mkdir(parents=True, exist_ok=True)
-    run = subprocess.run([fuzzer, "-seed=1", f"-max_total_time={seconds}", "-max_len=131072", "-fork=1",
+    run = subprocess.run([fuzzer, "-seed=1", f"-max_total_time={SECONDS}", "-max_len=131072", "-fork=1",
                           "-ignore_crashes=1", "-ignore_timeouts=1", "-ignore_ooms=1", f"-artifact_prefix={found}/",
                           *FLAGS, *tokens, str(found), *corpora], capture_output=True, text=True, errors="replace")
     executed = [int(n) for n in re.findall(r"^#(\d+):", run.stderr, re.M)]

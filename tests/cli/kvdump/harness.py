@@ -9,6 +9,7 @@ import pathlib
 import subprocess
 import sys
 import tempfile
+import time
 import traceback
 
 KVDUMP, PRINT_ARRAY = sys.argv[1:3]
@@ -91,9 +92,10 @@ def run_tests(tests):
     failed = 0
     for test in tests:
         with tempfile.TemporaryDirectory() as folder:
+            begin = time.monotonic()
             try:
                 test(pathlib.Path(folder))
-                print("ok    ", test.__name__)
+                print(f"ok     {test.__name__}, {time.monotonic() - begin:.1f} s", flush=True)
             except Exception:
                 failed += 1
                 print("FAILED", test.__name__)

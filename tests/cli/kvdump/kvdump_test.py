@@ -183,37 +183,24 @@ def test_same_command_same_bytes(folder):
 
 def test_bad_input_is_named(folder):
     ids, output = write_ids(folder / "ids", 32), folder / "t.h5"
-    (folder / "junk.gguf").write_bytes(b"GGUF" + bytes(100))
     (folder / "word").write_text("12 x3 4")
     (folder / "large").write_text("1 2 999999")
     (folder / "empty").write_text("")
     cases = [
-        (2, "no such model file", dict(model="nowhere.gguf"), ["--ids", ids]),
-        (2, "not a GGUF model", dict(model=str(folder / "junk.gguf")), ["--ids", ids]),
-        (2, "there is no such file", {}, ["--text", "nowhere.txt"]),
-        (2, "is a folder; name a text file", {}, ["--text", folder]),
-        (2, "'x3' (item 2) is not a token id", {}, ["--ids", folder / "word"]),
-        (2, "'999999' (item 3) is not a token id", {}, ["--ids", folder / "large"]),
-        (2, "a prompt of 0 tokens is too short", {}, ["--ids", folder / "empty"]),
-        (2, "--ctx 64 is more than its 32 tokens", {}, ["--ids", ids, "--ctx", 64]),
-        (2, "was trained on 8192 tokens", {}, ["--ids", ids, "--ctx", 9000]),
-        (2, "--prompt-tokens 33 exceeds the 32 tokens", {}, ["--ids", ids, "--prompt-tokens", 33]),
-        (2, "there is no layer 30; this model has layers 0 to 29", {}, ["--ids", ids, "--layers", "0,30"]),
-        (2, "which leaves no context", {}, ["--ids", ids, "--queries", "decode:32"]),
-        (2, "expected last:N, all, every:N or decode:N", {}, ["--ids", ids, "--queries", "first:3"]),
-        (2, "no prompt was given", {}, []),
-        (2, "--tokens-only writes the token ids of texts", {}, ["--ids", ids, "--tokens-only"]),
-        (2, "there is no such file", {}, ["--text", "nowhere.txt", "--tokens-only"]),
-        (2, "--nonsense", {}, ["--ids", ids, "--nonsense"]),
-        (2, "'other.txt' has no place behind --ids", {}, ["--ids", ids, "other.txt"]),
-        (2, "--ctx: '1' is not a whole number of at least 2", {}, ["--ids", ids, "--ctx", 1]),
-        *((2, f"{flag[0]} has no effect beside --tokens-only", {}, ["--text", ids, *flag, "--tokens-only"])
-          for flag in (["--ctx", 9], ["--layers", "0"], ["--queries", "all"], ["--prompt-tokens", 9], ["--seed", 1],
-                       ["--dtype", "f16"], ["--pre-rope"], ["--speculated"], ["--attention-output"], ["--compress"],
-                       ["--column-sums"], ["--sketch"], ["--check"])),
+        ("there is no such file", ["--text", "nowhere.txt"]),
+        ("is a folder; name a text file", ["--text", folder]),
+        ("'x3' (item 2) is not a token id", ["--ids", folder / "word"]),
+        ("'999999' (item 3) is not a token id", ["--ids", folder / "large"]),
+        ("a prompt of 0 tokens is too short", ["--ids", folder / "empty"]),
+        ("--ctx 64 is more than its 32 tokens", ["--ids", ids, "--ctx", 64]),
+        ("was trained on 8192 tokens", ["--ids", ids, "--ctx", 9000]),
+        ("--prompt-tokens 33 exceeds the 32 tokens", ["--ids", ids, "--prompt-tokens", 33]),
+        ("there is no layer 30; this model has layers 0 to 29", ["--ids", ids, "--layers", "0,30"]),
+        ("which leaves no context", ["--ids", ids, "--queries", "decode:32"]),
+        ("there is no such file", ["--text", "nowhere.txt", "--tokens-only"]),
     ]
-    for code, sentence, keywords, arguments in cases:
-        message = kvdump(*arguments, "-o", output, expect=code, **keywords)
+    for sentence, arguments in cases:
+        message = kvdump(*arguments, "-o", output, expect=2)
         assert sentence in message and message.count("\n") == 1, message
         assert not output.exists() and not list(folder.glob("*.tmp.*"))
 
@@ -225,9 +212,6 @@ def test_output_is_guarded(folder):
     assert output.read_text() == "precious"
     kvdump("--ids", ids, "--layers", "0", "-o", output, "--force")
     assert Trace(output).info["prompts"][0]["n"] == 32
-    assert "create it first" in kvdump("--ids", ids, "-o", folder / "no" / "t.h5", expect=3)
-    assert "is a folder" in kvdump("--ids", ids, "-o", folder, expect=2)
-    assert "a device" in kvdump("--ids", ids, "-o", "/dev/null", "--force", expect=3)
     os.link(ids, folder / "linked")
     assert "name another file" in kvdump("--ids", ids, "-o", folder / "linked", "--force", expect=2)
     if os.path.isdir("/proc"):
@@ -237,8 +221,8 @@ def test_output_is_guarded(folder):
 def start_long_dump(folder):
     """Starts a dump of two prompts, and waits until the trace is begun: after the first, longer prompt, while the
     second is decoded."""
-    arguments = ["--ids", write_ids(folder / "a", 700), "--ids", write_ids(folder / "b", 690), "--queries",
-                 "decode:600"]
+    arguments = ["--ids", write_ids(folder / "a", 300), "--ids", write_ids(folder / "b", 290), "--queries",
+                 "decode:250"]
     command = [KVDUMP, MODEL, *arguments, "--no-check", "--layers", "0", "-o", str(folder / "t.h5")]
     process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
     deadline = time.time() + 300

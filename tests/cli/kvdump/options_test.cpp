@@ -72,16 +72,3 @@ TEST_CASE("repeated prompts and every flag") {
   CHECK((options.force && options.quiet && options.sketch && !options.tokens_only));
   CHECK_FALSE((options.check || options.column_sums));
 }
-
-TEST_CASE("bad usage gives exit code 2") {
-  CHECK(parse({}).exit_code == 2);
-  CHECK(parse({"m.gguf", "--text", "t"}).exit_code == 2);
-  CHECK(parse({"m.gguf", "--text", "t", "-o", "t.h5", "--nonsense"}).exit_code == 2);
-  CHECK(parse({"m.gguf", "--text", "t", "-o", "t.h5", "--ctx", "-4"}).exit_code == 2);
-  CHECK(parse({"m.gguf", "--text", "t", "-o", "t.h5", "--ctx", "x"}).exit_code == 2);
-  CHECK(parse({"m.gguf", "--text", "t", "-o", "t.h5", "--seed", "-1"}).exit_code == 2);
-  CHECK_THROWS_AS(parse({"m.gguf", "--text", "t", "-o", "t.h5", "--dtype", "f64"}), kvbench::Error);
-  CHECK_THROWS_AS(parse({"m.gguf", "-o", "t.h5"}), kvbench::Error);
-  CHECK_THROWS_AS(parse({"m.gguf", "--text", "t", "-o", "t.h5", "--queries", "decode:4", "--prompt-tokens", "9"}),
-                  kvbench::Error);
-}

@@ -35,8 +35,8 @@ def whole(table):
 
 
 def test_exact_equals_the_unmodified_model(folder):
-    [row] = evaluate("--text", text_file(folder), "--method", "exact", "--budget", "100%", "--context", 700, "--score",
-                     100, "--documents", 1)
+    [row] = evaluate("--text", text_file(folder), "--method", "exact", "--budget", "100%", "--context", 300, "--score",
+                     40, "--documents", 1)
     assert row["status"] == "ok" and abs(number(row, "nll_diff")) < 1e-5 and number(row, "kl_p99") < 1e-6, row
     assert number(row, "top1") == 1 and number(row, "drift") < 1e-4, row
 
@@ -89,7 +89,7 @@ def test_threads_do_not_change_a_byte(folder):
 
 
 def test_one_at_a_time_equals_the_batch(folder):
-    arguments = ["--ids", ids_file(folder), "--context", 160, "--score", 6, "--method", EVERY_METHOD, "--budget", "40%",
+    arguments = ["--ids", ids_file(folder), "--context", 160, "--score", 4, "--method", EVERY_METHOD, "--budget", "40%",
                  "--seeds", "1"]
     batch, steps = evaluate(*arguments), evaluate(*arguments, "--one-at-a-time")
     assert len(batch) == len(steps) > 20
@@ -146,8 +146,6 @@ def test_models_and_tasks_without_a_chat_form(folder):
     ]:
         given = kveval(*arguments, "--task", task, model=model, expect=2)
         assert message in given and given.count("\n") == 1, given
-    assert "--chat has no effect beside --ids" in kveval("--ids", ids_file(folder), *SMALL, "--method", "sink",
-                                                         "--chat", expect=2)
 
 
 def test_instruction_sets(folder):
@@ -156,7 +154,6 @@ def test_instruction_sets(folder):
     [scalar], [best] = evaluate(*arguments, "--isa", "scalar"), evaluate(*arguments)
     assert scalar["isa"] == "scalar", scalar["isa"]
     close(number(scalar, "kl_mean"), number(best, "kl_mean"), 1e-2)
-    assert "'sse' is not one of scalar, avx2, avx512" in kveval(*arguments, "--isa", "sse", expect=2)
 
 
 def sweep_file(folder, *runs):
@@ -183,33 +180,10 @@ def test_sweep_files(folder):
                                         "25%").splitlines()[1:] == quarter, expected
 
 
-def test_sweep_files_that_are_refused(folder):
-    arguments = ["--ids", ids_file(folder), *SMALL, "--sweep"]
-    run = 'name = "{}"\nmethods = ["sink"]\n{}'
-    for words, runs in [
-        (["s.toml: the runs 'a' and 'b' differ in 'layers'"], [run.format("a", ""), run.format("b", "layers = [1]")]),
-        (["the runs 'a' and 'b' differ in 'protect'"],
-         [run.format("a", ""), run.format("b", "protect_outside = [2, 4]")]),
-        (["the runs 'a' and 'b' differ in 'dense_layers'"], [run.format("a", ""), run.format("b", "dense_layers = 1")]),
-        (["'zip' joins in run 'a' differ in 'layers'"],
-         [run.format("a", 'zip = ["layers", "budgets"]\nbudgets = [20, 40]')]),
-        (["s.toml: has no run with methods"], ['measure = ["clusterability"]']),
-        (["s.toml: there is no layer 99"], [run.format("a", "layers = [99]")]),
-        (["s.toml:7", "snapvk"], ['methods = ["snapvk"]']),
-    ]:
-        message = kveval(*arguments, sweep_file(folder, *runs), expect=2)
-        assert message.startswith("kveval: ") and message.count("\n") == 1, message
-        for word in words:
-            assert word in message, (word, message)
-    path = sweep_file(folder, 'methods = ["sink"]')
-    for flag, value in (("--method", "sink"), ("--seeds", 2), ("--layers", 0),
-                        ("--protect", "1,1"), ("--dense-layers", 0), ("--set", "a.b=1")):
-        assert f"{flag}: the file of --sweep gives what it sets" in kveval(*arguments, path, flag, value, expect=2)
-    message = kveval(*arguments, path, "--budget", "30%", expect=2)
-    assert "--budget 30%: the runs of" in message and "s.toml have 25%" in message, message
-    assert "absent.toml" in kveval(*arguments, folder / "absent.toml", expect=2)
-    before = path.read_text()
-    assert "s.toml" in kveval(*arguments, path, "-o", path, expect=2) and path.read_text() == before
+def test_a_sweep_file_with_a_layer_that_is_not_there(folder):
+    message = kveval("--ids", ids_file(folder), *SMALL, "--sweep", sweep_file(
+        folder, 'methods = ["sink"]\nlayers = [99]'), expect=2)
+    assert message.startswith(f"kveval: {folder}/s.toml: there is no layer 99"), message
 
 
 def test_injection_modes(folder):
@@ -255,32 +229,26 @@ def test_layers_that_are_not_compressed_are_held(folder):
 def test_bad_input_is_named(folder):
     text, short = text_file(folder), text_file(folder, "short.txt", lines=3)
     arguments = ["--method", "sink", "--score", 8]
-    broken = folder / "broken.gguf"
-    broken.write_text("no model")
     few = folder / "few.ids"
     few.write_text("1 2 3")
     latin = folder / "latin.txt"
     latin.write_bytes(b"one\ncaf\xe9\n")
-    for words, given, model in [
-        (["there is no such model file"], ["--text", text], folder / "none.gguf"),
-        (["is not a GGUF model"], ["--text", text], broken),
-        (["there is no such file"], ["--text", folder / "none.txt"], None),
-        (["trained on 8192 tokens", "--context"], ["--text", text, "--context", 9000], None),
-        (["short.txt"], ["--text", short, "--context", 2000], None),
-        (["--text", "--ids"], [], None),
-        (["there is no layer 30"], ["--text", text, "--layers", "30"], None),
-        (["--memory allows"], ["--text", text, "--memory", "100M"], None),
-        (["is not a token id"], ["--ids", short], None),
-        (["has 3 token ids"], ["--ids", few], None),
-        (["latin.txt:2: byte 8 of the file (0xe9) is not UTF-8 text"], ["--text", latin], None),
+    for words, given in [
+        (["there is no such file"], ["--text", folder / "none.txt"]),
+        (["trained on 8192 tokens", "--context"], ["--text", text, "--context", 9000]),
+        (["short.txt"], ["--text", short, "--context", 2000]),
+        (["there is no layer 30"], ["--text", text, "--layers", "30"]),
+        (["--memory allows"], ["--text", text, "--memory", "100M"]),
+        (["is not a token id"], ["--ids", short]),
+        (["has 3 token ids"], ["--ids", few]),
+        (["latin.txt:2: byte 8 of the file (0xe9) is not UTF-8 text"], ["--text", latin]),
     ]:
-        message = kveval(*arguments, *given, model=model, expect=2)
+        message = kveval(*arguments, *given, expect=2)
         assert message.startswith("kveval: ") and message.count("\n") == 1, message
         for word in words:
             assert word in message, (word, message)
-    assert "there is no method" in kveval("--text", text, "--method", "snapvk", expect=2)
     assert "/dev/full" in kveval("--text", text, *arguments, "--context", 64, "-o", "/dev/full", expect=3)
-    assert sorted(p.name for p in folder.iterdir()) == ["book.txt", "broken.gguf", "few.ids", "latin.txt", "short.txt"]
+    assert sorted(p.name for p in folder.iterdir()) == ["book.txt", "few.ids", "latin.txt", "short.txt"]
 
 
 def test_signals_leave_finished_cells_alone(folder):
