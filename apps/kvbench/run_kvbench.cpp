@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <kvbench/core/error.hpp>
+#include <kvbench/core/output_path.hpp>
 #include <kvbench/core/version.hpp>
 
 #include <apps/common/command_line.hpp>
@@ -103,6 +104,10 @@ int kvbench::app::run_kvbench(int argc, char** argv) {
 }
 
 int kvbench::app::run_command(const std::vector<std::string>& arguments) {
+  const struct Protected {
+    Protected() { protect_read_files(); }
+    ~Protected() { forget_read_files(); }
+  } inputs;
   std::string command;
   try {
     return run_arguments(arguments, command);

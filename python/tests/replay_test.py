@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """kvbench.replay(): the rows of the program, its errors, and Ctrl-C."""
+import hashlib
 import os
 import pathlib
 import signal
@@ -64,6 +65,18 @@ class Replay(PackageTest):
         self.assertEqual(process.stdout.readline(), "again\n")
         process.communicate(timeout=60)
         self.assertEqual(process.returncode, 0)
+
+    def test_an_output_replaces_no_file_that_the_same_command_reads(self):
+        trace, rows = self.synth("t.h5"), self.path("rows.csv")
+        digest = self.write(f"{hashlib.sha256(pathlib.Path(trace).read_bytes()).hexdigest()}  t.h5\n", "t.h5.sha256")
+        before = pathlib.Path(digest).read_bytes()
+        with self.refuses("is an input of this run"):
+            kvbench.replay(trace, "sink", output=digest)
+        self.assertEqual(pathlib.Path(digest).read_bytes(), before)
+        kvbench.replay(trace, "sink", output=rows)
+        kvbench.report(rows)  # reads what the next command replaces
+        kvbench.replay(trace, "random", output=rows, seeds=1)
+        self.assertIn("random", pathlib.Path(rows).read_text())
 
     def test_without_the_extension(self):
         code = f"import sys; sys.path.insert(0, {str(PACKAGE)!r}); import kvbench; kvbench.replay(sys.argv[1], 'sink')"

@@ -123,6 +123,12 @@ void protect_read_files() {
   read_files().protect = true;
 }
 
+void forget_read_files() {
+  const std::lock_guard lock(read_files().mutex);
+  read_files().protect = false;
+  read_files().files.clear();
+}
+
 void remember_read(const std::string& path) {
   struct stat status {};
   if (::stat(path.c_str(), &status) == 0) remember(status);

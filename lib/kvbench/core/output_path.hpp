@@ -36,9 +36,11 @@ void check_distinct(std::span<const NamedFile> outputs, std::span<const NamedFil
 /// The folder for temporary files. Throws Error where TMPDIR names none.
 std::filesystem::path temporary_folder();
 
-/// A program calls this at its start: from then on its outputs replace no file that it has read. Without it, as in a
-/// program that uses the library, nothing is remembered.
+/// A program calls this at its start, and a program that runs many commands at the start of each: from then on outputs
+/// replace no file that was read since. Without it, as in a program that uses the library, nothing is remembered.
 void protect_read_files();
+/// The command has ended: nothing is remembered until the next one.
+void forget_read_files();
 
 /// Remembers the regular file that `path` names, or the one that is open as `descriptor`. Every function that opens a
 /// file named by a user calls it.
