@@ -159,6 +159,7 @@ PUBLISHED = sweeps(
         ('a = "sink", is = "lower"', "needs 'a', 'is' and 'b'"),
         ('a = "sink", is = "lower", b = 1, tokens = 96', "stand together"),
         ('a = "sink", is = "lower", b = 1, tokens = 0.5, below = "x"', "number of tokens"),
+        ('a = "2:sink", is = "lower", b = 1', "'2:sink' has the number of a file"),
         ('a = "sink", than = 1', "a relation has no key 'than'"))),
     (RELATED + 'untestable = "x"\nrelations = [{ a = "sink", is = "lower", b = 1 }]\n', "either"),
     *((BY_METRIC % given, says) for given, says in (
