@@ -69,7 +69,7 @@ std::string configuration_of(const Member& member) {
   const Place& place = member.value.place;
   return with_place(place, [&] {
     const compare::ConfigurationName named = compare::parse_configuration(text_of(member), member.key);
-    if (named.file) fail_at(place, "'{}' has the number of a file; name a run with `run`", text_of(member));
+    if (named.file) throw Error("'{}' has the number of a file; name a run with run = \"NAME\"", text_of(member));
     methods::MethodName method = method_name(place, methods::parse_method_name(named.method));
     if (named.params) method.settings = settings_of(place, method.name(), *named.params);
     return method.text() + (named.budget ? "@" + *named.budget : "");
