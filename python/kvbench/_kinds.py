@@ -84,7 +84,7 @@ def _instance(kind: Any) -> tuple[Callable[[Any], Any], str]:
 
 def _described(value: Any) -> str:
     if isinstance(value, int) and not isinstance(value, bool):
-        return f"an integer of {value.bit_length()} bits"
+        return f"the number {value}" if value.bit_length() < 64 else f"an integer of {value.bit_length()} bits"
     if isinstance(value, str):
         return f"the text {ascii(value[:40])}"
     return "None" if value is None else f"a value of type {type(value).__name__}"

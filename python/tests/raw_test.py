@@ -35,6 +35,8 @@ class Raw(PackageTest):
             self.assertIs(raw.head("0", 1, 1).metric("recall").dtype, np.dtype(np.float32))
             with self.refuses("no metric 'x'", "rel_err"):
                 raw.heads[0].metric("x")
+            with self.refuses("must be text", "it is the number 0"):
+                raw.heads[0].metric(0)
             with self.refuses("nothing for prompt '0', layer 7"):
                 raw.head("0", 7, 0)
             with self.refuses("no cell 1"):
