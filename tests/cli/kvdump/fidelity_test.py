@@ -45,20 +45,30 @@ def test_f32_equals_a_float_implementation(folder):
                 assert error < 1e-5, f"layer {layer} {name} head {head}: {error:.2e}"
 
 
+def first_conversion(folder):
+    """Arguments of a dump, an environment with a cache of its own (other tests change the shared one meanwhile), and
+    the copy that this dump has left in it."""
+    dump, own = ("--ids", write_ids(folder / "ids", 32), "--f32", "--layers", "0"), {"XDG_CACHE_HOME": str(folder)}
+    kvdump(*dump, "-o", folder / "a.h5", environment=own)
+    copy, = folder.rglob("f32/*.gguf")
+    return dump, own, copy
+
+
 def test_f32_is_converted_once(folder):
-    ids = write_ids(folder / "ids", 32)
-    kvdump("--ids", ids, "--f32", "--layers", "0", "-o", folder / "a.h5")
-    before = converted_model().stat()
-    kvdump("--ids", ids, "--f32", "--layers", "0", "-o", folder / "b.h5")
-    after = converted_model().stat()
-    assert (before.st_ino, before.st_mtime_ns) == (after.st_ino, after.st_mtime_ns)
-    assert not list(CACHE.glob("f32/*.tmp.*"))
+    """A copy belongs to the content of a model, not to its path or time."""
+    dump, own, copy = first_conversion(folder)
+    before = copy.stat()
+    shutil.copy(harness.MODEL, folder / "other.gguf")
+    for model in (harness.MODEL, folder / "other.gguf"):
+        kvdump(*dump, "-o", folder / "b.h5", "--force", model=model, environment=own)
+        after = copy.stat()
+        assert (before.st_ino, before.st_mtime_ns) == (after.st_ino, after.st_mtime_ns)
+    assert sorted(copy.parent.iterdir()) == [copy, copy.with_name(f"{copy.name}.sha256")]
 
 
 def test_a_damaged_copy_is_converted_again(folder):
-    ids = write_ids(folder / "ids", 32)
-    kvdump("--ids", ids, "--f32", "--layers", "0", "-o", folder / "a.h5")
-    copy, good = converted_model(), sha256(converted_model())
+    dump, own, copy = first_conversion(folder)
+    good = sha256(copy)
     assert (copy.parent / f"{copy.name}.sha256").read_text().startswith(f"{good}  {copy.name}\n")
 
     def flip(file):
@@ -68,25 +78,12 @@ def test_a_damaged_copy_is_converted_again(folder):
         file.write(bytes([byte ^ 1]))
     for damage in (flip, lambda file: file.truncate(copy.stat().st_size - 4096)):
         times = copy.stat().st_atime_ns, copy.stat().st_mtime_ns
-        spoilt = copy.with_name(f"{copy.name}.tmp.spoilt")   # a file of its own: others may have the copy mapped
-        shutil.copyfile(copy, spoilt)
-        with open(spoilt, "r+b") as file:
+        with open(copy, "r+b") as file:
             damage(file)
-        os.utime(spoilt, ns=times)
-        os.replace(spoilt, copy)
+        os.utime(copy, ns=times)
         assert sha256(copy) != good
-        kvdump("--ids", ids, "--f32", "--layers", "0", "-o", folder / "b.h5", "--force")
+        kvdump(*dump, "-o", folder / "b.h5", "--force", environment=own)
         assert sha256(copy) == good
-
-
-def test_a_model_elsewhere_has_the_same_copy(folder):
-    """The copy belongs to the content of a model, not to its path or time."""
-    ids = write_ids(folder / "ids", 32)
-    kvdump("--ids", ids, "--f32", "--layers", "0", "-o", folder / "a.h5")
-    before = set(CACHE.glob("f32/*.gguf"))
-    shutil.copy(harness.MODEL, folder / "other.gguf")
-    kvdump("--ids", ids, "--f32", "--layers", "0", "-o", folder / "b.h5", model=folder / "other.gguf")
-    assert set(CACHE.glob("f32/*.gguf")) == before
 
 
 def test_a_cache_without_room(folder):

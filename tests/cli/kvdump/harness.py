@@ -61,9 +61,10 @@ def write_ids(path, count, seed=0):
     return str(path)
 
 
-def kvdump(*arguments, model=None, expect=0):
-    """Runs kvdump; returns its stderr."""
-    done = subprocess.run([KVDUMP, model or MODEL, *map(str, arguments)], capture_output=True, text=True)
+def kvdump(*arguments, model=None, expect=0, environment=()):
+    """Runs kvdump, with `environment` in addition to that of this process; returns its stderr."""
+    done = subprocess.run([KVDUMP, model or MODEL, *map(str, arguments)], capture_output=True, text=True,
+                          env={**os.environ, **dict(environment)})
     assert done.returncode == expect, f"exit code {done.returncode}, expected {expect}: {done.stderr}"
     assert done.stdout == "", done.stdout
     return done.stderr
