@@ -107,14 +107,6 @@ inline std::vector<std::string> as_parsed(const std::vector<std::string>& words)
 /// "-o,--output"
 inline std::string name_of(const CLI::Option& option) { return option.get_name(false, true); }
 
-/// Throws Error where an option was given an empty text, which means nothing.
-inline void refuse_empty_values(const CLI::App& flags) {
-  for (const CLI::Option* option : flags.get_options()) {
-    if (std::ranges::count(option->results(), "") > 0)
-      throw Error("{}: the value is empty; give one, or leave the flag out", name_of(*option));
-  }
-}
-
 /// Throws Error with the reason where one of the options, which would have no effect, was given.
 inline void refuse_without_effect(const CLI::App& flags, const std::vector<std::string>& names,
                                   std::string_view reason) {

@@ -10,6 +10,7 @@
 #include <kvbench/core/error.hpp>
 #include <kvbench/core/name.hpp>
 
+#include <apps/common/command_line.hpp>
 #include <apps/common/slips.hpp>
 
 namespace kvbench::app {
@@ -179,6 +180,28 @@ std::string about_spaced_list(const CLI::App& flags, const std::vector<std::stri
   return fmt::format("there is no file '{}'; as a value of {}, write {}", list.values[1], list.flag, written(list));
 }
 
+/// The complaint about a flag whose value is left out, so that it would take the next flag for it; "" where there is
+/// none. CLI11 takes any word for a value; who means such a text writes --flag=-o.
+std::string about_left_out_value(const CLI::App& flags, const std::vector<std::string>& words) {
+  for (std::size_t i = 0; i + 1 < words.size(); ++i) {
+    const auto named = [&](const std::string& word) {
+      return is_flag(word) && word != "-" ? flags.get_option_no_throw(word.substr(0, word.find('='))) : nullptr;
+    };
+    const CLI::Option* option = words[i].find('=') == std::string::npos ? named(words[i]) : nullptr;
+    if (option == nullptr || option->get_items_expected_min() == 0) continue;
+    if (named(words[i + 1]) != nullptr)
+      return fmt::format("{} needs a value; {} behind it is a flag", words[i], words[i + 1]);
+    ++i;
+  }
+  return "";
+}
+
+/// The first complaint about values of flags; "" where there is none.
+std::string about_values(const CLI::App& flags, const std::vector<std::string>& words) {
+  const std::string left_out = about_left_out_value(flags, words);
+  return left_out.empty() ? about_spaced_list(flags, words) : left_out;
+}
+
 /// The complaint about a word that is no command.
 std::string unknown_command(const CLI::App& app, const std::string& word) {
   const std::vector<std::string> known = commands_of(app);
@@ -201,7 +224,7 @@ std::string complaint(const CLI::App& app, const CLI::ParseError& error, const s
   const CLI::App& parsed = parsed_of(app);
   const bool lacks_command = !known.empty() && &parsed == &app;
   if (lacks_command && !words.empty() && !is_flag(words.front())) return unknown_command(app, words.front());
-  if (const std::string list = about_spaced_list(parsed, words); !list.empty()) return list;
+  if (const std::string fault = about_values(parsed, words); !fault.empty()) return fault;
   const auto flag = std::ranges::find_if(unknown, is_flag);
   if (flag != unknown.end()) return unknown_flag(app, flag->substr(0, flag->find('=')), words, advice);
   if (unknown.empty()) return in_words(error);
@@ -210,8 +233,12 @@ std::string complaint(const CLI::App& app, const CLI::ParseError& error, const s
                      as_a_flag(parsed, unknown.front()));
 }
 
-void refuse_spaced_lists(const CLI::App& flags, const std::vector<std::string>& words) {
-  if (const std::string list = about_spaced_list(flags, words); !list.empty()) throw Error("{}", list);
+void check_values(const CLI::App& flags, const std::vector<std::string>& words) {
+  if (const std::string fault = about_values(flags, words); !fault.empty()) throw Error("{}", fault);
+  for (const CLI::Option* option : flags.get_options()) {
+    if (std::ranges::count(option->results(), "") > 0)
+      throw Error("{}: the value is empty; give one, or leave the flag out", name_of(*option));
+  }
 }
 
 }  // namespace kvbench::app

@@ -19,13 +19,14 @@ using FlagAdvice =
 std::string full_name(const CLI::App& command);
 
 /// The message of a failed parse of `words`. It names, in this order: a command that does not exist, whose flags nobody
-/// can judge; a list with spaces between its values; unknown flags and words, with the nearest name, because what is
-/// missing is often what they were meant to be.
+/// can judge; a flag without a value, or a list with spaces between its values; unknown flags and words, with the
+/// nearest name, because what is missing is often what they were meant to be.
 std::string complaint(const CLI::App& app, const CLI::ParseError& error, const std::vector<std::string>& words,
                       const FlagAdvice& advice = {});
 
-/// Throws Error where the words of the command `flags` have a list with spaces, `-m snapkv h2o`: a flag takes one
-/// value, and CLI11 takes the others for files. The message has the list as it is written.
-void refuse_spaced_lists(const CLI::App& flags, const std::vector<std::string>& words);
+/// Throws Error where the words of the command `flags`, which are parsed, have a flag without a value (`-m -o FILE`), a
+/// list with spaces (`-m snapkv h2o`: a flag takes one value, and CLI11 takes the others for files; the message has the
+/// list as it is written), or an empty value.
+void check_values(const CLI::App& flags, const std::vector<std::string>& words);
 
 }  // namespace kvbench::app

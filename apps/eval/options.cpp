@@ -211,8 +211,7 @@ ParsedOptions parse_options(int argc, const char* const* argv) {
     app::print(eval::list_of_tasks());
     return {std::nullopt, 0};
   }
-  app::refuse_spaced_lists(app, words);
-  app::refuse_empty_values(app);
+  app::check_values(app, words);
   if (!options.sweep.empty()) refuse_flags_beside_sweep(app);
   resolve(app, options, lists);
   return {options, 0};

@@ -3,7 +3,6 @@
 #include <map>
 
 #include <kvbench/allocate/allocate.hpp>
-#include <kvbench/config/method_flags.hpp>
 #include <kvbench/config/plan_file.hpp>
 #include <kvbench/replay/plan/layer_choice.hpp>
 #include <kvbench/report/document/writers.hpp>
@@ -30,25 +29,22 @@ const std::map<std::string, allocate::Division> divisions = {{"layer", allocate:
                                                              {"head", allocate::Division::head}};
 
 struct AllocateFlags : RunFlags {
-  std::vector<std::string> traces, menu, budgets{"25%mem"}, prompts;
+  std::vector<std::string> traces;
   std::string curve, figure;
   allocate::Division by = allocate::Division::layer;
   bool only_confirmed = false;
 
+  AllocateFlags() { request.budgets = {Budget::parse("25%mem")}; }
   allocate::Accept accept() const { return only_confirmed ? allocate::Accept::confirmed : allocate::Accept::expected; }
 };
 
-std::vector<Budget> parse_budgets(const std::vector<std::string>& given) {
-  std::vector<Budget> budgets;
-  for (const std::string& text : split_list(given, "--budget")) {
-    const Budget budget = Budget::parse(text);
+void check_budgets(std::span<const Budget> budgets) {
+  for (const Budget& budget : budgets) {
     if (budget.cost() != CostKind::memory)
-      throw Error("--budget {}: a plan divides memory among layers; give a share of it, such as 25%mem", text);
-    if (std::ranges::find(budgets, budget) != budgets.end())
+      throw Error("--budget {}: a plan divides memory among layers; give a share of it, such as 25%mem", budget.text());
+    if (std::ranges::count(budgets, budget) > 1)
       throw Error("--budget: {} is given twice; give it once", budget.text());
-    budgets.push_back(budget);
   }
-  return budgets;
 }
 
 std::vector<std::unique_ptr<trace::Reader>> open_traces(const std::vector<std::string>& paths) {
@@ -65,13 +61,11 @@ std::vector<std::unique_ptr<trace::Reader>> open_traces(const std::vector<std::s
   return traces;
 }
 
-/// The menu at a grid of budgets that has these.
-replay::ReplayRequest request_of(const AllocateFlags& o, std::span<const Budget> budgets) {
-  replay::ReplayRequest request;
-  request.methods = config::parse_methods(o.menu, {});
+/// The menu at a grid of budgets that has those asked for.
+replay::ReplayRequest request_of(const AllocateFlags& o) {
+  replay::ReplayRequest request = o.request;
   request.protocol = replay::Protocol::decode;
-  request.budgets = allocate::budget_grid(budgets);
-  request.prompts = split_list(o.prompts, "--prompts");
+  request.budgets = allocate::budget_grid(o.request.budgets);
   for (const replay::MethodChoice& choice : request.methods) {
     if (plan_of(choice) != nullptr || choice.info->divides(choice.params))
       throw Error("--menu: {} divides its budget among layers itself; leave it out", choice.info->name);
@@ -133,8 +127,10 @@ int run(const CLI::App& flags, AllocateFlags& o) {
   imply_format(o.format, o.curve, "--curve");
   if (o.format == "md") throw Error("--format md: only --columns has it; give csv or json");
   resolve_device(o);
-  const std::vector<Budget> budgets = parse_budgets(o.budgets);
-  const replay::ReplayRequest request = request_of(o, budgets);
+  o.request.resolve();
+  const std::vector<Budget>& budgets = o.request.budgets;
+  check_budgets(budgets);
+  const replay::ReplayRequest request = request_of(o);
   report::Labels(o.labels).check(request.methods);
   std::vector<NamedFile> inputs = input_files(request);
   for (const std::string& path : o.traces) inputs.push_back({"the trace", path});
@@ -180,22 +176,14 @@ Command add_allocate(CLI::App& app) {
           "traces", o.traces,
           "Traces of all layers with probes, or with sketches alone (.h5); each of their prompts is a document")
       ->required();
-  flags
-      ->add_option(
-          "--menu", o.menu,
-          "Methods that a layer may get, with parameters in brackets, such as \"h2o,h2o+q5_1,q8_0\" (repeat, or "
-          "separate with commas)")
-      ->required();
-  flags->add_option("-b,--budget", o.budgets,
-                    "Budgets of memory of all layers together, a plan for each, such as 25%mem,12.5%mem. "
-                    "Default: 25%mem");
+  o.request.add(flags, &replay::FieldCommands::allocate);
+  flags->get_option("--menu")->required();
   add_choice(flags, "--by", o.by, divisions,
              "What gets a budget of its own: layer (the default) or head, each kv head of each layer, which takes "
              "probes and a menu of methods that need one head alone");
   flags->add_flag("--only-confirmed", o.only_confirmed,
                   "Write equal budgets unless held-out documents confirm the plan, instead of the plan wherever less "
                   "damage is expected of it");
-  flags->add_option("--prompts", o.prompts, "Prompt groups that are the documents (default: all)");
   flags->add_option("-o,--output", o.output, "The plans (TOML), written atomically (default: standard output)");
   flags->add_option("--curve", o.curve,
                     "Also write the predicted KL at budgets from 1/32 to all of the memory to this CSV file");

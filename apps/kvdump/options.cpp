@@ -116,8 +116,7 @@ ParsedOptions parse_options(int argc, const char* const* argv) {
     app::say("kvdump", fmt::format("{} (kvdump --help lists the flags)", app::complaint(app, error, words)));
     return {std::nullopt, app::bad_input};
   }
-  app::refuse_spaced_lists(app, words);
-  app::refuse_empty_values(app);
+  app::check_values(app, words);
   options.queries = parse_queries(queries);
   options.dtype = parse_dtype(dtype);
   if (options.texts.empty() && options.ids.empty()) {

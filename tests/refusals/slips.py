@@ -117,6 +117,20 @@ WORDS = (
      "unrecognized arguments: other.gguf;"),
 )
 
+# A flag whose value is left out takes no flag for it.
+LEFT_OUT = (
+    ("kvbench replay t.h5 -m -o a.csv", "-m needs a value; -o behind it is a flag"),
+    ("kvbench replay t.h5 -m h2o -b -o a.csv", "-b needs a value; -o behind it is a flag"),
+    ("kvbench replay t.h5 -m h2o --layers --heads=0", "--layers needs a value; --heads=0 behind it is a flag"),
+    ("kvbench allocate t.h5 --menu -o a.toml", "--menu needs a value; -o behind it is a flag"),
+    ("kvbench compare --a -o a.csv t.csv", "--a needs a value; -o behind it is a flag"),
+    ("kvbench validate t.h5 --check -o a.csv", "--check needs a value; -o behind it is a flag"),
+    ("kvbench sweep s.toml --trace -q", "--trace needs a value; -q behind it is a flag"),
+    ("kvbench synth -o -q", "-o needs a value; -q behind it is a flag"),
+    ("kveval none.gguf --text a.txt -m -o a.csv", "-m needs a value; -o behind it is a flag"),
+    ("kvdump none.gguf --text --ctx 9", "--text needs a value; --ctx behind it is a flag"),
+)
+
 # Lists with spaces between their values, and how they are written.
 LISTS = (
     ("kvbench replay t.h5 -m snapkv h2o", "write -m snapkv,h2o"),
@@ -129,6 +143,11 @@ LISTS = (
     ("kvbench replay t.h5 -m h2o 'snapkv[window=8]'", 'write -m "h2o,snapkv[window=8]"'),
     ("kvbench replay t.h5 -m 'snapkv[window=8,' 'kernel=5]'", 'write -m "snapkv[window=8,kernel=5]"'),
     ("kvbench replay t.h5 -m h2o -b 25% 50%", "write -b 25%,50%"),
+    ("kvbench allocate t.h5 --menu h2o q8_0", "write --menu h2o,q8_0"),
+    ("kvbench allocate t.h5 --menu h2o -b 25%mem 50%mem", "write -b 25%mem,50%mem"),
+    ("kvbench allocate t.h5 --menu h2o --prompts 0 1", "write --prompts 0,1"),
+    ("kvbench validate t.h5 --layers 0 1", "write --layers 0,1"),
+    ("kveval none.gguf --text a.txt -m h2o -b 25% 50%", "write -b 25%,50%"),
     ("kvbench replay t.h5 -m h2o -b 64KiB 128", "write -b 64KiB,128"),
     ("kvbench replay t.h5 -m h2o -b 25 %mem", "write -b 25%mem"),
     ("kvbench replay t.h5 -m h2o --layers 0 1", "write --layers 0,1"),
@@ -191,4 +210,4 @@ COMMANDS = (
     ("kvbench t.h5 --method x", "Write a command before a file, as in kvbench info t.h5."),
 )
 
-ROWS = (*WORDS, *LISTS, *PARAMETERS, *COMMANDS)
+ROWS = (*WORDS, *LEFT_OUT, *LISTS, *PARAMETERS, *COMMANDS)

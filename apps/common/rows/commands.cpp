@@ -65,8 +65,7 @@ int run_words(CLI::App& app, std::span<const Command> commands, const Words& wor
   }
   const CLI::App& parsed = *parsed_of(app);
   given = app.get_subcommands().front()->get_name();
-  refuse_spaced_lists(parsed, words);
-  refuse_empty_values(parsed);
+  check_values(parsed, words);
   for (const Command& command : commands) {
     if (command.flags->parsed()) return command.run();
   }

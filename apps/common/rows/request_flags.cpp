@@ -53,7 +53,7 @@ struct RequestFlags::Adder {
   RequestFlags& to;
   CLI::App* flags;
   const replay::RequestField& field;
-  const char* help;
+  const replay::FieldFlag flag;
 
   void operator()(std::vector<replay::MethodChoice> ReplayRequest::*) const {
     list();
@@ -74,19 +74,19 @@ struct RequestFlags::Adder {
   template <class E>
   requires std::is_enum_v<E>
   void operator()(E ReplayRequest::*member) const {
-    add_choice(flags, names().c_str(), to.*member, replay::value_names<E>(), help);
+    add_choice(flags, names().c_str(), to.*member, replay::value_names<E>(), flag.help);
   }
   void operator()(std::optional<Index> ReplayRequest::*member) const {
-    flags->add_option(names(), to.*member, help)->check(number_in<Index>(field.use.least));
+    flags->add_option(names(), to.*member, flag.help)->check(number_in<Index>(field.use.least));
   }
   void operator()(Index ReplayRequest::*member) const {
-    flags->add_option(names(), to.*member, help)->check(number_in<Index>(field.use.least))->capture_default_str();
+    flags->add_option(names(), to.*member, flag.help)->check(number_in<Index>(field.use.least))->capture_default_str();
   }
-  void operator()(bool ReplayRequest::*member) const { flags->add_flag(names(), to.*member, help); }
+  void operator()(bool ReplayRequest::*member) const { flags->add_flag(names(), to.*member, flag.help); }
 
  private:
-  std::string names() const { return std::string(field.flag.names); }
-  CLI::Option* list() const { return flags->add_option(names(), to.lists_[field.name], help); }
+  std::string names() const { return std::string(flag.names); }
+  CLI::Option* list() const { return flags->add_option(names(), to.lists_[field.name], flag.help); }
 };
 
 /// Sets a field from the texts of its flag.
@@ -125,8 +125,7 @@ struct RequestFlags::Resolver {
 void RequestFlags::add(CLI::App* flags, bool replay::FieldCommands::*command) {
   for (const replay::RequestField& field : replay::request_fields()) {
     if (!(field.flag.of.*command)) continue;
-    const bool other = command == &replay::FieldCommands::eval && field.flag.eval_help != nullptr;
-    std::visit(Adder{*this, flags, field, other ? field.flag.eval_help : field.flag.help}, field.member);
+    std::visit(Adder{*this, flags, field, field.flag.of_command(command)}, field.member);
   }
 }
 

@@ -20,28 +20,37 @@ consteval std::size_t members_of() {
 
 namespace {
 
-constexpr FieldCommands replay_alone{.replay = true}, replay_eval{.replay = true, .eval = true};
+constexpr FieldCommands replay_alone{.replay = true}, replay_eval{.replay = true, .eval = true},
+    all_but_validate{.replay = true, .eval = true, .allocate = true};
 
 const RequestField request_table[] = {
     {"methods",
      &ReplayRequest::methods,
-     {"-m,--method", replay_eval,
+     {"-m,--method", all_but_validate,
       "Methods, with parameters in brackets such as \"snapkv[window=64,kernel=5]\", all, families (the usual ones of "
       "every family), a family such as eviction, or FILE.py:NAME for a method of your own (repeat, or separate with "
       "commas); all,-knorm leaves knorm out",
-      "Methods, with parameters in brackets such as \"snapkv[window=64,kernel=5]\", or all, families or a family such "
-      "as eviction (repeat, or separate with commas); all,-knorm leaves knorm out"},
+      {{&FieldCommands::eval,
+        "Methods, with parameters in brackets such as \"snapkv[window=64,kernel=5]\", or all, families or a family "
+        "such as eviction (repeat, or separate with commas); all,-knorm leaves knorm out"},
+       {&FieldCommands::allocate,
+        "Methods that a layer may get, with parameters in brackets, such as \"h2o,h2o+q5_1,q8_0\" (repeat, or "
+        "separate with commas)",
+        "--menu"}}},
      {"methods", "methods", R"(["snapkv", { name = "subgen", t = [2, 4] }])",
       "names, \"all\", \"families\", families such as \"eviction\", \"-knorm\" to leave it out, or tables with "
       "parameters; lists of values expand to all combinations"}},
     {"budgets",
      &ReplayRequest::budgets,
-     {"-b,--budget", replay_eval,
+     {"-b,--budget", all_but_validate,
       "Budgets: tokens per kv head, shares of the context or bytes of keys and values per kv head (256,25%,512KiB), or "
       "limits of the memory, the fast memory or the reads relative to the full cache (25%mem,25%fast,25%read). "
       "Default: 25%",
-      "Budgets, as in kvbench replay: 256, 25%, 512KiB, 25%mem, 25%fast, 25%read; default: 25%mem. Beside --sweep: "
-      "those of its budgets that are evaluated; default: all"},
+      {{&FieldCommands::eval,
+        "Budgets, as in kvbench replay: 256, 25%, 512KiB, 25%mem, 25%fast, 25%read; default: 25%mem. Beside --sweep: "
+        "those of its budgets that are evaluated; default: all"},
+       {&FieldCommands::allocate,
+        "Budgets of memory of all layers together, a plan for each, such as 25%mem,12.5%mem. Default: 25%mem"}}},
      {"budgets", "numbers of tokens such as 256, shares such as \"25%\", and bytes such as \"512KiB\"",
       R"(["25%", 256, "512KiB"])",
       "shares of the context, tokens per kv head, or bytes of keys and values per kv head"}},
@@ -64,7 +73,8 @@ const RequestField request_table[] = {
      {"--layers",
       {.replay = true, .eval = true, .validate = true},
       "Layers of the model, such as 0,1,8 or 0-3 (default: all, those of the trace)",
-      "Layers in which methods run, such as 0,1,8 or 0-3, or all (the default). The others stay exact"},
+      {{&FieldCommands::eval,
+        "Layers in which methods run, such as 0,1,8 or 0-3, or all (the default). The others stay exact"}}},
      {"layers", "numbers of layers", "[0, 4]", "layers of the model; default: all layers of the trace"},
      {.of_evaluation = true}},
     {"kv_heads",
@@ -73,7 +83,10 @@ const RequestField request_table[] = {
      {"heads", "numbers of kv heads", "[0]", "kv heads; default: all"}},
     {"prompts",
      &ReplayRequest::prompts,
-     {"--prompts", replay_alone, "Prompt groups (default: all)"},
+     {"--prompts",
+      {.replay = true, .allocate = true},
+      "Prompt groups (default: all)",
+      {{&FieldCommands::allocate, "Prompt groups that are the documents (default: all)"}}},
      {"prompts", "names of prompt groups", R"(["0"])", "prompt groups; default: all"}},
     {"protocol",
      &ReplayRequest::protocol,
@@ -136,6 +149,16 @@ const RequestField request_table[] = {
 static_assert(members_of<ReplayRequest>() == std::size(request_table) + 2, "a member of ReplayRequest has no row");
 
 }  // namespace
+
+FieldFlag FieldFlag::of_command(bool FieldCommands::*command) const {
+  FieldFlag flag = *this;
+  for (const FieldWords& words : own) {
+    if (words.of != command) continue;
+    flag.help = words.help;
+    if (!words.names.empty()) flag.names = words.names;
+  }
+  return flag;
+}
 
 std::span<const RequestField> request_fields() { return request_table; }
 

@@ -34,15 +34,25 @@ struct FieldCommands {
   bool runs = false;    ///< kvbench replay and sweep
   bool eval = false;    ///< kveval
   bool validate = false;
+  bool allocate = false;
+};
+
+/// What a command says of a flag in words of its own, or calls it.
+struct FieldWords {
+  bool FieldCommands::*of = nullptr;
+  const char* help = nullptr;
+  std::string_view names = "";  ///< "": those of the other commands
 };
 
 struct FieldFlag {
   std::string_view names;  ///< "-m,--method"
   FieldCommands of;
   const char* help;
-  const char* eval_help = nullptr;  ///< that of kveval, where it differs
+  FieldWords own[2] = {};  ///< of commands whose words differ
 
   std::string name() const { return std::string(names.substr(names.find("--"))); }
+  /// The flag as this command has it.
+  FieldFlag of_command(bool FieldCommands::*command) const;
 };
 
 /// A key of sweep files; all of it empty: there is none.
