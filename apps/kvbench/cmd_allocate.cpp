@@ -40,8 +40,9 @@ struct AllocateFlags : RunFlags {
 
 void check_budgets(std::span<const Budget> budgets) {
   for (const Budget& budget : budgets) {
-    if (budget.cost() != CostKind::memory)
-      throw Error("--budget {}: a plan divides memory among layers; give a share of it, such as 25%mem", budget.text());
+    if (const std::string text = budget.text(); budget.cost() != CostKind::memory)
+      throw Error("--budget {}: a plan divides memory among layers; give a share of it, such as {}", text,
+                  text.ends_with('%') ? text + "mem" : "25%mem");
     if (std::ranges::count(budgets, budget) > 1)
       throw Error("--budget: {} is given twice; give it once", budget.text());
   }

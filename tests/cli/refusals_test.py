@@ -67,8 +67,9 @@ class Refusals(CliTest):
             self.assertEqual(tried[name], sum(row.words[0] == name for row in table.ROWS))
         self.assertGreater(tried["kvbench"], 700)
 
-    def test_empty_values(self):
-        """An empty text, as of an unset variable of a script, is no value of any flag of any command."""
+    def test_no_value(self):
+        """An empty text, as of an unset variable of a script, is no value of any flag of any command, nor is the next
+        flag."""
         tried = collections.Counter()
         for command, needed in NEEDED.items():
             program, *command = command.split()
@@ -77,9 +78,10 @@ class Refusals(CliTest):
                 for flag in re.findall(r"^ +(?:-\w,)?(--[\w-]+|-\w) (?:TEXT|FILE|U?INT|FLOAT|N|LIST|SPEC|TYPE|SIZE)\b",
                                        page, re.MULTILINE):
                     others = needed.replace({"--model": "none.gguf", "--output": "-o x.h5"}.get(flag, flag), "")
-                    words = [program, *command, *others.split(), flag, ""]
+                    words = [program, *command, *others.split(), flag]
                     with self.subTest(words):
-                        self.assertRegex(self.refused(words, flag), "empty|'' is not|twice|one value")
+                        self.assertRegex(self.refused([*words, ""], flag), "empty|'' is not|twice|one value")
+                        self.refused([*words, flag], f"{flag} needs a value; {flag} behind it is a flag")
                     tried[program] += 1
         self.assertGreater(tried["kvbench"], 60)
         self.assertTrue(all(tried[name] > 8 for name in PROGRAMS if name != "kvbench-validate"), tried)

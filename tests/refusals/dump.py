@@ -36,6 +36,7 @@ ROWS = (
     ("kvbench-dump-hf --model folder -o x.h5 --ids a.ids", "no config.json"),
     ("kvbench-dump-hf --model x.gguf -o x.h5 --ids a.ids", "no such model file"),
     ("kvbench-dump-hf --model llama --ids a.ids -o folder", "this is a folder"),
+    ("kvbench-dump-hf --model llama --ids a.ids --layers -o x.h5", "--layers needs a value; -o behind it is a flag"),
     ("kvbench-dump-hf --model llama --ids a.ids -o none/x.h5", 3, "none/x.h5"),
     ("kvbench-dump-hf --model llama --ids a.ids -o kept.h5", "--force"),
 )

@@ -64,6 +64,9 @@ class Parser(argparse.ArgumentParser):
             flag, is_given, value = word.partition("=")
             if word == "" or (is_given and not value):
                 self.error(f"{flag or before}: the value is empty; give one, or leave the flag out")
+            takes = self._option_string_actions.get(before)
+            if takes is not None and takes.nargs != 0 and flag in known:
+                self.error(f"{before} needs a value; {word} behind it is a flag")
             if re.match("-[^0-9.]", word) and flag not in known and word[:2] not in known:
                 plain = flag.lower().replace("_", "-")
                 near = [name for slip, name in SLIPS if slip == plain.strip("-") and name in known]
