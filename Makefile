@@ -95,6 +95,7 @@ nightly: setup ## run lint, sanitizers, recipes of pages, all decoders of two tr
 	KVBENCH_ARCHITECTURES=all ctest --preset release -R extension_architectures --output-on-failure
 	KVBENCH_TORCH_PYTHON=$$(scripts/fetch-model --hf-oldest) KVBENCH_ARCHITECTURES=all \
 	  ctest --preset release -R extension_architectures --output-on-failure
+	KVBENCH_GOLDEN=all ctest --preset release -R cli_golden --output-on-failure
 	KVBENCH_FUZZ_SECONDS=300 ctest --preset release -R '^fuzz_' --output-on-failure
 	KVBENCH_EVERY_LINE=1 ctest --preset release -R extension_interrupted --output-on-failure
 	$(BUILD)/kvbench validate traces/smollm2-135m.h5 --synthetic --thorough -o $(OUT)/thorough.csv --summary
